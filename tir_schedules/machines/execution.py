@@ -1,0 +1,111 @@
+"""What a machine reports of one launch: findings, and on the CPU machine counters and who wrote each output element."""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Callable
+
+Dim3 = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Location:
+    """A place in a kernel: PTX line, and the CUDA source file, line and text it was compiled from (when known)."""
+
+    ptx_line: int
+    file: str = ""
+    line: int = 0
+    text: str = ""
+
+    def __str__(self) -> str:
+        source = f"{self.file}:{self.line}" if self.line else "source line unknown"
+        return f"{source} (PTX line {self.ptx_line})" + (f": {self.text}" if self.text else "")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One fault seen while a kernel ran; `count` says how often the same fault was met at this location.
+
+    kind: one of KINDS. block: block index (x, y, z); warp and lane: of the first thread that was caught.
+    """
+
+    kind: str
+    message: str
+    kernel: str
+    location: Location
+    block: Dim3
+    warp: int
+    lane: int
+    count: int = 1
+
+    def __str__(self) -> str:
+        where = f"block {self.block[0]},{self.block[1]},{self.block[2]} warp {self.warp} lane {self.lane}"
+        times = f", {self.count} times" if self.count > 1 else ""
+        return f"{self.kernel}: {self.kind}: {self.message} at {self.location} [{where}{times}]"
+
+
+KINDS = {
+    "out_of_bounds": "an access outside every buffer, or outside the block's shared memory",
+    "misaligned": "an address that is not a multiple of the access size",
+    "uninitialized": "a read of shared or output memory that nothing wrote",
+    "race": "two warps touch a shared word, one writes, and no __syncthreads lies between",
+    "lockstep": "lanes of one warp exchange data through memory with no __syncwarp between",
+    "overlapping_writes": "two threads store to the same word of an output without an atomic",
+    "in_flight": "data of a cp.async touched before the wait that covers it",
+    "divergent_aligned": "a warp-wide .aligned instruction met with inactive lanes",
+    "divergent_barrier": "a __syncthreads that not every thread of the block reaches",
+    "endless_loop": "the instruction budget was used up",
+}
+
+
+@dataclass(frozen=True)
+class Access:
+    """Memory accesses of one class: warp-level requests; what they cost (shared wavefronts or 32-byte global sectors);
+    and the least they could cost (no bank conflict, perfectly packed sectors)."""
+
+    requests: int = 0
+    cost: int = 0
+    ideal: int = 0
+
+    def __add__(self, other: "Access") -> "Access":
+        return Access(self.requests + other.requests, self.cost + other.cost, self.ideal + other.ideal)
+
+
+@dataclass(frozen=True)
+class LineCounters:
+    """Counters of one CUDA source line. accesses: class of access (see Counters) -> Access; mix: class -> thread instructions."""
+
+    file: str
+    line: int
+    accesses: dict[str, Access]
+    mix: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Counters:
+    """Counters of a launch, summed and per CUDA source line.
+
+    accesses: keys shared_load, shared_store, ldmatrix, shared_atomic, shared_cp_async (cost in wavefronts), global_load,
+    global_store, global_atomic, global_cp_async (cost in 32-byte sectors); absent when the kernel has none.
+    mix: thread instructions by class: fp32, fp16, int, load, store, control, barrier, shuffle, mma, cp_async, move, atomic, ...
+    warp_instructions: instructions issued per warp. thread_instructions: the same times active lanes.
+    """
+
+    accesses: dict[str, Access]
+    mix: dict[str, int]
+    warp_instructions: int
+    thread_instructions: int
+    lines: tuple[LineCounters, ...] = ()
+
+
+@dataclass(frozen=True)
+class Execution:
+    """One launch. findings: most serious first, empty for a sound kernel. seconds: wall time on this machine.
+
+    counters: None unless counting was asked for. writer(name, index): Location of the instruction that last stored to flat
+    element `index` of output `name`, or None when nothing did (CPU machine only).
+    """
+
+    findings: tuple[Finding, ...]
+    seconds: float
+    counters: Counters | None = None
+    writer: Callable[[str, int], Location | None] = field(default=lambda name, index: None, repr=False)
