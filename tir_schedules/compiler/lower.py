@@ -1,0 +1,143 @@
+"""From a rung's schedule to a `Kernel`: TVM lowers the scheduled PrimFunc and prints CUDA, we read back how to launch it."""
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tir_schedules.errors import CheckFailed
+from tir_schedules.kernel import Kernel
+from tir_schedules.rung import Launch, Rung
+
+if TYPE_CHECKING:
+    from tvm import IRModule
+    from tvm.s_tir import Schedule
+
+# Common subexpressions are hoisted to the host and become extra kernel parameters; nvcc finds them by itself.
+PASS_CONFIG = {"tirx.disable_cse_tir": True}
+
+
+def lower(rung: Rung, workload: Any, arch: str) -> Kernel:
+    """The CUDA kernel that `rung` makes of `workload` for `arch` ("sm_80").
+
+    CheckFailed when the schedule is not sound (see `check_regions`), does not end in exactly one kernel, or launches
+    differently from what the rung declares.
+    """
+    rung.check_arch(arch)
+    schedule = scheduled(rung, workload)
+    emitted = emit(schedule, rung.entry, arch, rung.pass_config)
+    declared = rung.launch(workload, rung.config)
+    if emitted.launch != declared:
+        raise CheckFailed(f"{rung.id}: for {workload} it launches {emitted.launch}, but the rung declares {declared}")
+    return Kernel(f"{rung.id} (tir)", emitted.source, rung.entry, emitted.params, arch=arch, **vars(declared))
+
+
+def scheduled(rung: Rung, workload: Any) -> "Schedule":
+    """The rung's schedule of the workload, checked by `check_regions`."""
+    tvm = import_tvm()
+    schedule = tvm.s_tir.Schedule(workload.prim_func(rung.entry))
+    try:
+        rung.schedule(schedule, workload, rung.config)
+    except tvm.error.TVMError as error:
+        raise CheckFailed(f"{rung.id}: TVM refuses the schedule for {workload}: {first_line(error)}") from error
+    check_regions(schedule.mod, rung.id)
+    return schedule
+
+
+def check_regions(module: "IRModule", name: str) -> None:
+    """CheckFailed when a block reads what its producers did not write for it, or writes beyond what it owns.
+
+    TVM computes a buffer's region as a bounding box. Where the true region has holes, compute_at yields code that
+    compiles, passes TVM's own verifiers and overwrites other threads' results. A fresh Schedule knows: such blocks
+    lack `region_cover`, `stage_pipeline` or `affine_binding`.
+    """
+    tvm = import_tvm()
+    import tvm_ffi
+
+    fresh = tvm.s_tir.Schedule(module)
+    blocks: list = []
+    for function in module.functions.values():
+        tvm_ffi.structural_walk(function.body, (tvm.s_tir.SBlock, lambda block: blocks.append(block)))
+    for block in blocks:
+        flags = fresh.state._get_cached_flags(fresh.state.get_sref(block))
+        for flag in ("affine_binding", "region_cover", "stage_pipeline"):
+            if not getattr(flags, flag):
+                raise CheckFailed(f"{name}: block {block.name_hint!r} lost {flag}: its buffer regions are not exact")
+
+
+@dataclass(frozen=True)
+class Emitted:
+    """CUDA source with one kernel, the kernel's parameters in order (names as in the PrimFunc), and its launch."""
+
+    source: str
+    params: tuple[str, ...]
+    launch: Launch
+
+
+def emit(schedule: "Schedule", entry: str, arch: str, pass_config: dict[str, Any] | None = None) -> Emitted:
+    """Lower a schedule and print its CUDA source, with `entry` as the name of its one kernel."""
+    tvm = import_tvm()
+    from tvm.tirx.build import codegen_build, split_host_device_mods
+
+    with tvm.transform.PassContext(config={**PASS_CONFIG, **(pass_config or {})}):
+        module = tvm.tirx.transform.BindTarget(target(arch))(schedule.mod)
+        pipeline, _, finalize_device = tvm.tirx.get_tir_pipeline("s_tir")
+        host, devices = split_host_device_mods(pipeline(module))
+        kernels = [(device, finalize_device()(part)) for device, part in devices.items()]
+        if len(kernels) != 1 or len(kernels[0][1].functions) != 1:
+            raise CheckFailed(f"{entry}: the schedule must end in one CUDA kernel; bind its loops to blockIdx and threadIdx")
+        device, kernel = kernels[0]
+        ((variable, function),) = kernel.functions.items()
+        named = tvm.IRModule({variable: function.with_attr("global_symbol", entry)})
+        source = codegen_build(named, device).inspect_source()
+    params = tuple(parameter.name.removesuffix("_ptr").removesuffix("_handle") for parameter in function.params)
+    return Emitted(source, params, launch_of(host))
+
+
+def launch_of(host: "IRModule") -> Launch:
+    """Grid, block and dynamic shared memory from the host function's one kernel call."""
+    tvm = import_tvm()
+    import tvm_ffi
+
+    launches: list[dict[str, int]] = []
+
+    def visit(call):
+        if getattr(call.op, "name", "") == "tirx.call_ffi_kernel":
+            tags = [str(tag) for tag in call.attrs.launch_params]
+            launches.append({tag: int(value) for tag, value in zip(tags, list(call.args)[-len(tags):])})
+
+    for function in host.functions.values():
+        tvm_ffi.structural_walk(function.body, (tvm.ir.Call, visit))
+    (tags,) = launches
+
+    def dim3(prefix: str):
+        return tuple(tags.get(f"{prefix}.{axis}", 1) for axis in "xyz")
+
+    return Launch(dim3("blockIdx"), dim3("threadIdx"), tags.get("tirx.use_dyn_shared_memory", 0))
+
+
+def target(arch: str):
+    """TVM's description of an NVIDIA GPU of that architecture, hosted by llvm."""
+    tvm = import_tvm()
+    limits = {"max_threads_per_block": 1024, "thread_warp_size": 32, "max_shared_memory_per_block": 48 << 10}
+    return tvm.target.Target({"kind": "cuda", "arch": arch, **limits}).with_host(tvm.target.Target("llvm"))
+
+
+def import_tvm():
+    """The tvm module with its s_tir part. TVM imports torch when it finds it, which takes seconds and serves nobody here."""
+    hide_torch = "torch" not in sys.modules
+    if hide_torch:
+        sys.modules["torch"] = None
+    try:
+        import tvm
+        import tvm.s_tir
+    finally:
+        if hide_torch:
+            del sys.modules["torch"]
+    return tvm
+
+
+def first_line(error: Exception) -> str:
+    """The last non-empty line of a TVM error, which names the cause below its C++ trace."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1] if lines else type(error).__name__
