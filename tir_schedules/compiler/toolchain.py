@@ -1,0 +1,162 @@
+"""Finds the CUDA compiler and its tools, and knows which architectures it compiles for."""
+from __future__ import annotations
+
+import difflib
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from tir_schedules.errors import BadInput, MissingTool
+
+OLDEST = (12, 0)
+INSTALL = 'pip install "cuda-toolkit[nvcc,nvvm,crt,cudart,cccl]==13.0.*"'
+PACKAGES = {"cuobjdump": "nvidia-cuda-cuobjdump", "nvdisasm": "nvidia-cuda-nvdisasm"}
+VERSION = re.compile(r"\bV(\d+\.\d+\.\d+)")
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """An nvcc that runs.
+
+    nvcc: its path. origin: how it was found, such as "CUDA_HOME" or "PyPI packages". version: "13.0.88".
+    """
+
+    nvcc: Path
+    origin: str
+    version: str
+
+    @property
+    def release(self) -> tuple[int, int]:
+        """Major and minor version, (13, 0)."""
+        major, minor, _ = self.version.split(".")
+        return int(major), int(minor)
+
+    def tool(self, name: str) -> Path:
+        """ptxas, cuobjdump or nvdisasm: beside nvcc, in the toolkit behind it, from the PyPI packages, or on PATH.
+
+        MissingTool says which package has it.
+        """
+        folders = [self.nvcc.parent, self.nvcc.resolve().parent, toolkit_folder(self.nvcc)]
+        beside = [folder / name for folder in folders if folder]
+        for path in [*beside, *packaged(name), *on_path(name)]:
+            if is_program(path):
+                return path
+        package = PACKAGES.get(name)
+        raise MissingTool(f"{name} not found: " + (f'pip install "{package}==13.2.*"' if package else INSTALL))
+
+
+def find_toolchain() -> Toolchain:
+    """The CUDA compiler to use: TIR_SCHEDULES_NVCC, CUDA_HOME, CUDA_PATH, PATH, then the PyPI packages.
+
+    BadInput when one of the variables is set and wrong; MissingTool when there is none, or it is older than 12.0.
+    """
+    path, origin = find_nvcc()
+    version = version_of(path)
+    toolchain = Toolchain(path, origin, version)
+    if toolchain.release < OLDEST:
+        others = [str(other) for other in packaged("nvcc")] or [INSTALL]
+        raise MissingTool(
+            f"nvcc {version} at {path} (from {origin}) is too old, 12.0 or newer is needed:"
+            f" set TIR_SCHEDULES_NVCC to another, such as {others[0]}"
+        )
+    return toolchain
+
+
+def find_nvcc() -> tuple[Path, str]:
+    """Path of nvcc and how it was found; it is not run."""
+    chosen = os.environ.get("TIR_SCHEDULES_NVCC")
+    if chosen:
+        if not is_program(Path(chosen)):
+            raise BadInput(f"TIR_SCHEDULES_NVCC is {chosen!r}, which is no program: give the path of nvcc itself, or unset it")
+        return Path(chosen).absolute(), "TIR_SCHEDULES_NVCC"
+    for variable in ("CUDA_HOME", "CUDA_PATH"):
+        home = os.environ.get(variable)
+        if home:
+            path = Path(home, "bin", "nvcc").absolute()
+            if not is_program(path):
+                raise BadInput(f"{variable} is {home!r}, which holds no bin/nvcc: set it to a CUDA toolkit, or unset it")
+            return path, variable
+    for path in on_path("nvcc"):
+        return path, "PATH"
+    for path in packaged("nvcc"):
+        return path, "PyPI packages"
+    raise MissingTool(f"nvcc not found: {INSTALL}, or set CUDA_HOME to a CUDA toolkit")
+
+
+def architectures(toolchain: Toolchain | None = None) -> tuple[str, ...]:
+    """Every architecture this nvcc compiles for, oldest first: "sm_80", "sm_90", "sm_90a", ..."""
+    return known_architectures((toolchain or find_toolchain()).nvcc)
+
+
+def check_arch(arch: str) -> None:
+    """BadInput when `arch` is not an architecture such as "sm_80", or not one that nvcc knows."""
+    known = architectures()
+    if arch in known:
+        return
+    if not re.fullmatch(r"sm_\d+[af]?", arch):
+        problem = f"{arch!r} is not an architecture"
+    else:
+        problem = f"nvcc {find_toolchain().version} does not know {arch}"
+    digits = "".join(re.findall(r"\d", arch))
+    nearest = difflib.get_close_matches(f"sm_{digits}" if digits else arch, known, n=1)
+    hint = f"did you mean {nearest[0]}? " if nearest else ""
+    raise BadInput(f"{problem}: {hint}it knows {', '.join(known)}")
+
+
+@lru_cache(maxsize=None)
+def known_architectures(nvcc: Path) -> tuple[str, ...]:
+    # --list-gpu-code leaves out the variants with a suffix (sm_90a); the help text has them, among examples of old ones.
+    plain = re.findall(r"\bsm_\d+\b", ask(nvcc, "--list-gpu-code"))
+    mentioned = re.findall(r"\bsm_\d+[af]\b", ask(nvcc, "--help"))
+    names = {*plain, *(name for name in mentioned if name[:-1] in plain)}
+    return tuple(sorted(names, key=lambda name: (int(re.sub(r"\D", "", name)), name)))
+
+
+@lru_cache(maxsize=None)
+def version_of(program: Path) -> str:
+    """Version of nvcc, ptxas, cuobjdump or nvdisasm, such as "13.0.88". MissingTool when it does not run."""
+    answer = ask(program, "--version")
+    match = VERSION.search(answer)
+    if not match:
+        last = answer.strip().splitlines()[-1:] or ["it says nothing"]
+        raise MissingTool(f"{program} does not tell its version ({last[0]}): it is no CUDA program, or it is damaged")
+    return match[1]
+
+
+@lru_cache(maxsize=None)
+def toolkit_folder(nvcc: Path) -> Path | None:
+    """The folder of the real nvcc when `nvcc` is a script that calls another: nvcc says so in its dry run."""
+    match = re.search(r"_HERE_=(.+)", ask(nvcc, "--dryrun", "-ptx", "none.cu"))
+    return Path(match[1].strip()) if match else None
+
+
+def ask(program: Path, *arguments: str) -> str:
+    """All that a program prints. MissingTool when it cannot be started."""
+    try:
+        result = subprocess.run([program, *arguments], capture_output=True, text=True, errors="replace", timeout=60)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        reason = getattr(error, "strerror", None) or "no answer within 60 s"
+        raise MissingTool(f"{program} does not run ({reason}): install CUDA again, or {INSTALL}") from error
+    return result.stdout + result.stderr
+
+
+def packaged(name: str) -> list[Path]:
+    """Where the PyPI packages put the program: site-packages/nvidia/cu13/bin, newest release first."""
+    spec = importlib.util.find_spec("nvidia")
+    roots = list(spec.submodule_search_locations or ()) if spec else []
+    paths = [path for root in roots for path in Path(root).glob(f"*/bin/{name}") if is_program(path)]
+    return sorted(paths, key=lambda path: [int(number) for number in re.findall(r"\d+", path.parts[-3])], reverse=True)
+
+
+def on_path(name: str) -> list[Path]:
+    found = shutil.which(name)
+    return [Path(found).absolute()] if found else []
+
+
+def is_program(path: Path) -> bool:
+    return path.is_file() and os.access(path, os.X_OK)
