@@ -16,7 +16,6 @@ import sys
 import tempfile
 import threading
 import time
-from collections import defaultdict
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -38,9 +37,9 @@ ENTRY = re.compile(r"[a-z]+-[0-9a-f]{32}")
 BUILDING = ".building-"
 TRASH = ".trash-"
 ABANDONED_SECONDS = 3600
-"""No build takes an hour: a temporary folder that old belongs to a process that was killed."""
 
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+OCCUPIED = {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR}
 FULL = {errno.ENOSPC, errno.EDQUOT}
 UNUSABLE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.ENOENT, errno.ENAMETOOLONG}
 
@@ -53,11 +52,11 @@ class Cache:
     """
 
     def __init__(self, root: Path | None = None, limit_bytes: int | None = None):
-        self.path = Path(root) if root is not None else default_root()
+        self.path = Path(root).absolute() if root is not None else default_root()
         self.limit = limit_bytes if limit_bytes is not None else default_limit()
         self._used: int | None = None  # bytes, as this process knows; None before the first look
         self._lock = threading.Lock()
-        self._building: dict[Path, threading.Lock] = defaultdict(threading.Lock)
+        self._building: dict[str, threading.Lock] = {}
 
     def entry(self, kind: str, key: str, build: Build) -> Path:
         """The folder of the entry `key`; when there is none, `build(folder)` fills one.
@@ -67,16 +66,16 @@ class Cache:
         clears the cache may remove the folder at any time after; `load` cannot be hit by that.
         """
         path = self._place(kind, key)
-        with self._building[path]:
-            if self._fault(path) is not None:
+        with self._one_thread(path):
+            if not self._usable(path):
                 self._build(path, build)
             return path
 
     def load(self, kind: str, key: str, build: Build, read: Callable[[Path], T]) -> T:
         """What `read(folder)` returns for the entry `key`, built first when there is none; see `entry`."""
         path = self._place(kind, key)
-        with self._building[path]:
-            if self._fault(path) is None:
+        with self._one_thread(path):
+            if self._usable(path):
                 try:
                     return read(path)
                 except FileNotFoundError:
@@ -91,7 +90,7 @@ class Cache:
         """Remove every entry and return the bytes freed. What other processes are building right now stays."""
         freed = 0
         for path in self._ours():
-            if not path.name.startswith(BUILDING) or abandoned(path):
+            if ENTRY.fullmatch(path.name) or leftover(path):
                 freed += folder_size(path)
                 self._discard(path)
         self._used = None
@@ -101,17 +100,19 @@ class Cache:
         digest = hashlib.sha256(f"{FORMAT}\0{kind}\0{key}".encode()).hexdigest()[:32]
         return self.path / f"{kind}-{digest}"
 
-    def _fault(self, path: Path) -> str | None:
-        """None for a sound entry, which now counts as used; else what is wrong, "" when there is no entry at all."""
-        fault = damage(path)
-        if fault is None:
-            try:
-                os.utime(path)
-            except OSError:
-                pass  # a cache that may only be read is still good to read
-        elif not os.path.lexists(path):
-            return ""
-        return fault
+    def _one_thread(self, path: Path) -> threading.Lock:
+        """Threads of one process wait for each other rather than build the same entry twice."""
+        return self._building.setdefault(path.name, threading.Lock())
+
+    def _usable(self, path: Path) -> bool:
+        """Whether there is a sound entry; it then counts as used now."""
+        if damage(path) is not None:
+            return False
+        try:
+            os.utime(path)
+        except OSError:
+            pass  # a cache that may only be read is still good to read
+        return True
 
     def _build(self, path: Path, build: Build, read: Callable[[Path], T | None] = lambda folder: None) -> T | None:
         """Build the entry beside its place, read it, and put it in place."""
@@ -130,18 +131,21 @@ class Cache:
 
     def _publish(self, folder: Path, path: Path) -> None:
         """Rename a finished folder into place, unless another process put a sound one there meanwhile."""
+        broken = None
         while True:
             try:
                 os.rename(folder, path)
-                return
+                break
             except OSError as error:
-                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+                if error.errno not in OCCUPIED:
                     raise
-            fault = self._fault(path)
+            fault = damage(path)
             if fault is None:
-                return
-            if fault and self._discard(path):
-                print(f"tir-schedules: cache entry {path} was broken ({fault}); it was rebuilt", file=sys.stderr)
+                break
+            if self._discard(path):
+                broken = fault
+        if broken:
+            print(f"tir-schedules: cache entry {path} was broken ({broken}) and has been rebuilt", file=sys.stderr)
 
     def _make_room(self, added: int, keep: Path) -> None:
         """Keep the whole within the limit. Only the first build of a process, and one that reaches the limit, look."""
@@ -150,9 +154,10 @@ class Cache:
                 self._used += added
                 return
             for path in self._ours():
-                if path.name.startswith(TRASH) or (path.name.startswith(BUILDING) and abandoned(path)):
+                if leftover(path):
                     self._discard(path)
-            entries = sorted((last_use(path), folder_size(path), path) for path in self._ours() if ENTRY.fullmatch(path.name))
+            entries = [path for path in self._ours() if ENTRY.fullmatch(path.name)]
+            entries = sorted((last_use(path), folder_size(path), path) for path in entries)
             used = sum(size for _, size, _ in entries)
             # Some slack, or every further build would have to look again.
             goal = self.limit if used <= self.limit else self.limit * 9 // 10
@@ -201,8 +206,9 @@ class Cache:
                 f"no space left for the cache in {self.path}: free some, run `tir-schedules doctor --clear-cache`,"
                 " or set TIR_SCHEDULES_CACHE to another folder"
             )
-        place = Path(os.fsdecode(error.filename)) if error.filename is not None else None
-        if error.errno in UNUSABLE and place and (place in self.path.parents or place.parent in (self.path, self.path.parent)):
+        place = Path(os.fsdecode(error.filename or ""))
+        ours = self.path in (place, place.parent) or place in self.path.parents
+        if ours and error.errno in UNUSABLE:
             return BadInput(
                 f"the cache folder {self.path} cannot be used ({os.strerror(error.errno)}):"
                 " set TIR_SCHEDULES_CACHE to a folder you can write to"
@@ -266,13 +272,14 @@ def damage(folder: Path) -> str | None:
 
 
 def folder_size(folder: Path) -> int:
-    """Bytes of all files in a folder that may shrink while we look."""
+    """Bytes of all files in a folder that may vanish while we look."""
     total = 0
-    for path in [folder, *folder.rglob("*")]:
-        try:
-            total += path.stat().st_size if path.is_file() else 0
-        except FileNotFoundError:
-            pass
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            try:
+                total += os.lstat(os.path.join(parent, name)).st_size
+            except FileNotFoundError:
+                pass
     return total
 
 
@@ -284,6 +291,7 @@ def last_use(path: Path) -> float:
         return 0.0
 
 
-def abandoned(folder: Path) -> bool:
-    """Whether nothing was created in a temporary folder for so long that its process must be gone."""
-    return time.time() - last_use(folder) > ABANDONED_SECONDS
+def leftover(path: Path) -> bool:
+    """Whether a process that was killed left this: no build takes an hour, and a removal takes no time at all."""
+    age = time.time() - last_use(path)
+    return path.name.startswith(TRASH) or (path.name.startswith(BUILDING) and age > ABANDONED_SECONDS)

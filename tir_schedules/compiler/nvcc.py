@@ -4,6 +4,7 @@ The flags are the same for a scheduled kernel and its hand-written twin, and non
 """
 from __future__ import annotations
 
+import errno
 import os
 import re
 import subprocess
@@ -13,20 +14,39 @@ from typing import Iterable
 
 from tir_schedules.compiler.cache import default_cache
 from tir_schedules.compiler.toolchain import Toolchain, check_arch, find_toolchain
-from tir_schedules.errors import CheckFailed, MissingTool, TirSchedulesError
+from tir_schedules.errors import CheckFailed, MissingTool
 from tir_schedules.kernel import Binary, Kernel, Resources
 
 FLAGS = ("-O3", "-lineinfo", "-std=c++17")
 PTX, CUBIN, REPORT = "kernel.ptx", "kernel.cubin", "ptxas.txt"
 MAX_THREADS = 1024
+SHARED_LIMIT_KIB = {
+    "sm_75": 64, "sm_80": 163, "sm_86": 99, "sm_87": 163, "sm_89": 99, "sm_90": 227, "sm_100": 227, "sm_120": 99
+}  # fmt: skip
+"""Most shared memory of one block, static and dynamic together (CUDA programming guide, table of compute capabilities)."""
+
 LINES_SHOWN = 10
 
 FOREIGN_FLAGS = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
 """Variables with which nvcc lets the environment change its flags, and so its results."""
 
+# nvcc puts a hash of the source's path into the names of static functions and of what anonymous namespaces hold: as text
+# in symbols, and in the line table as character codes, which a line break and `.b8` may split.
+HASH_MARKERS = ("_INTERNAL_", "_GLOBAL__N__")
+BETWEEN_CODES = r"(?:,|\s*\.b8 )"
+MARKERS_IN_CODES = "|".join(BETWEEN_CODES.join(str(ord(letter)) for letter in marker) for marker in HASH_MARKERS)
+HASH_IN_TEXT = re.compile(rf"({'|'.join(HASH_MARKERS)})[0-9a-f]{{8}}(?=_)")
+HASH_IN_CODES = re.compile(rf"({MARKERS_IN_CODES})((?:{BETWEEN_CODES}\d+){{8}})")
 FILE_DIRECTIVE = re.compile(r'^(\s*\.file\s+\d+\s+")([^"]+)"', re.M)
-PROPERTIES = re.compile(r"Function properties for (\S+)\n\s*(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
-USED = re.compile(r"Used (\d+) registers(.*)")
+PTX_COMPLAINT = re.compile(rf"ptxas {PTX}, line (\d+); (.*)")
+REPORTED = {
+    "registers": r"Used (\d+) registers",
+    "shared": r"(\d+) bytes smem",
+    "stack": r"(\d+) bytes stack frame",
+    "spill_stores": r"(\d+) bytes spill stores",
+    "spill_loads": r"(\d+) bytes spill loads",
+    "barriers": r"used (\d+) barriers",
+}
 ERROR_LINE = re.compile(r"\berror\b|\bfatal\b|undefined reference", re.I)
 
 
@@ -44,7 +64,7 @@ def compile_kernel(kernel: Kernel) -> Binary:
     ptx, cubin, report = default_cache().load(
         "kernel", key, lambda folder: build(kernel, toolchain, folder), read_build
     )
-    return Binary(kernel, ptx, cubin, parse_resources(report, kernel.entry))
+    return Binary(kernel, ptx, cubin, parse_resources(kernel, report))
 
 
 def compile_kernels(kernels: Iterable[Kernel], jobs: int | None = None) -> list[Binary]:
@@ -65,11 +85,18 @@ def build(kernel: Kernel, toolchain: Toolchain, folder: Path) -> None:
     (folder / source).write_text(kernel.source, encoding="utf-8")
     nvcc(kernel, toolchain, folder, *FLAGS, "-ptx", source, "-o", PTX)
     ptx = (folder / PTX).read_text(encoding="utf-8")
-    (folder / PTX).write_text(FILE_DIRECTIVE.sub(shorten_path, ptx), encoding="utf-8")
+    (folder / PTX).write_text(without_place(ptx), encoding="utf-8")
     report = nvcc(kernel, toolchain, folder, *FLAGS, "-Xptxas", "-v", "-cubin", PTX, "-o", CUBIN)
     (folder / REPORT).write_text(report, encoding="utf-8")
-    if not PROPERTIES.search(report) or kernel.entry not in report:
-        raise CheckFailed(f'{kernel.label}: the source has no extern "C" __global__ function named {kernel.entry}')
+    check_launch(kernel, parse_resources(kernel, report))
+
+
+def check_launch(kernel: Kernel, resources: Resources) -> None:
+    """CheckFailed when a block asks for more shared memory than the architecture can give it."""
+    limit = SHARED_LIMIT_KIB.get(kernel.arch.rstrip("af"))
+    asked = resources.shared + kernel.dynamic_shared
+    if limit and asked > limit << 10:
+        raise CheckFailed(f"{kernel.label}: {asked} bytes of shared memory per block; {kernel.arch} has {limit << 10}")
 
 
 def read_build(folder: Path) -> tuple[str, bytes, str]:
@@ -80,8 +107,15 @@ def read_build(folder: Path) -> tuple[str, bytes, str]:
     )
 
 
+def without_place(ptx: str) -> str:
+    """The same PTX for the same source, wherever on whatever machine it was compiled."""
+    ptx = FILE_DIRECTIVE.sub(shorten_path, ptx)
+    ptx = HASH_IN_TEXT.sub(rf"\g<1>{'0' * 8}", ptx)
+    return HASH_IN_CODES.sub(lambda match: match[1] + re.sub(r"(?<![b\d])\d+", str(ord("0")), match[2]), ptx)
+
+
 def shorten_path(directive: re.Match) -> str:
-    """A `.file` directive that says the same on every machine: the kernel's file, or a CUDA header below include/."""
+    """A `.file` directive with the kernel's file name, or with a CUDA header's path below include/."""
     opening, path = directive.groups()
     _, include, header = path.rpartition("/include/")
     return f'{opening}{header if include else Path(path).name}"'
@@ -96,12 +130,14 @@ def nvcc(kernel: Kernel, toolchain: Toolchain, folder: Path, *arguments: str) ->
     result = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, errors="replace")
     output = result.stdout + result.stderr
     if result.returncode:
-        raise failure(kernel, toolchain, output)
+        raise failure(kernel, toolchain, output, folder)
     return output
 
 
-def failure(kernel: Kernel, toolchain: Toolchain, output: str) -> TirSchedulesError:
+def failure(kernel: Kernel, toolchain: Toolchain, output: str, folder: Path) -> Exception:
     """nvcc's complaint as the error it is: something missing on this machine, or something wrong in the source."""
+    if "No space left on device" in output:
+        return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     if "Failed to preprocess host compiler properties" in output or "gcc: not found" in output:
         return MissingTool(
             "nvcc needs a C++ compiler and finds no gcc on PATH: install g++"
@@ -113,24 +149,30 @@ def failure(kernel: Kernel, toolchain: Toolchain, output: str) -> TirSchedulesEr
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     errors = [line for line in lines if ERROR_LINE.search(line)] or lines or ["nvcc says nothing"]
     more = [f"... and {len(errors) - LINES_SHOWN} more lines"] if len(errors) > LINES_SHOWN else []
-    shown = "".join(f"\n  {line}" for line in errors[:LINES_SHOWN] + more)
-    return CheckFailed(f"{kernel.label}: nvcc {toolchain.version} does not compile it for {kernel.arch}:{shown}")
+    shown = [in_source(line, kernel, folder) for line in errors[:LINES_SHOWN]] + more
+    what = f"nvcc {toolchain.version} does not compile it for {kernel.arch}"
+    return CheckFailed("\n  ".join([f"{kernel.label}: {what}:", *shown]))
 
 
-def parse_resources(report: str, entry: str) -> Resources:
-    """Resources of one kernel in the report of `ptxas -v`, which may tell of several functions."""
-    for section in re.split(r"(?=ptxas info\s*: Compiling entry function)", report):
-        if f"'{entry}'" not in section:
+def in_source(line: str, kernel: Kernel, folder: Path) -> str:
+    """A complaint of ptxas about a PTX line, with the CUDA line that the PTX line comes from."""
+    complaint = PTX_COMPLAINT.fullmatch(line)
+    if not complaint:
+        return line
+    ptx_line, message = int(complaint[1]), complaint[2]
+    ptx = (folder / PTX).read_text(encoding="utf-8")
+    source = file_name(kernel)
+    number = re.search(rf'^\s*\.file\s+(\d+)\s+"{source}"', ptx, re.M)[1]
+    before = "\n".join(ptx.splitlines()[:ptx_line])
+    source_lines = re.findall(rf"^\s*\.loc\s+{number}\s+(\d+)", before, re.M) or ["?"]
+    return f"{source}({source_lines[-1]}): {message} (ptxas, PTX line {ptx_line})"
+
+
+def parse_resources(kernel: Kernel, report: str) -> Resources:
+    """Resources of the kernel in the report of `ptxas -v`, which may tell of several functions."""
+    for section in report.split("Compiling entry function ")[1:]:
+        if not section.startswith(f"'{kernel.entry}'"):
             continue
-        registers, rest = USED.search(section).groups()
-        stack, stores, loads = next(
-            (map(int, numbers) for name, *numbers in PROPERTIES.findall(section) if name == entry), (0, 0, 0)
-        )
-
-        def count(pattern: str) -> int:
-            found = re.search(pattern, rest)
-            return int(found[1]) if found else 0
-
-        shared, barriers = count(r"(\d+) bytes smem"), count(r"used (\d+) barriers")
-        return Resources(int(registers), shared, stack, stores, loads, barriers)
-    raise CheckFailed(f"ptxas reports nothing of {entry}")
+        found = {name: re.search(pattern, section) for name, pattern in REPORTED.items()}
+        return Resources(**{name: int(match[1]) if match else 0 for name, match in found.items()})
+    raise CheckFailed(f'{kernel.label}: the source has no extern "C" __global__ function named {kernel.entry}')

@@ -1,7 +1,6 @@
 """Finds the CUDA compiler and its tools, and knows which architectures it compiles for."""
 from __future__ import annotations
 
-import difflib
 import importlib.util
 import os
 import re
@@ -10,6 +9,7 @@ import subprocess
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Iterator
 
 from tir_schedules.errors import BadInput, MissingTool
 
@@ -41,13 +41,19 @@ class Toolchain:
 
         MissingTool says which package has it.
         """
-        folders = [self.nvcc.parent, self.nvcc.resolve().parent, toolkit_folder(self.nvcc)]
-        beside = [folder / name for folder in folders if folder]
-        for path in [*beside, *packaged(name), *on_path(name)]:
+        for path in self.candidates(name):
             if is_program(path):
                 return path
         package = PACKAGES.get(name)
         raise MissingTool(f"{name} not found: " + (f'pip install "{package}==13.2.*"' if package else INSTALL))
+
+    def candidates(self, name: str) -> Iterator[Path]:
+        """Where the program may be, best first; it need not exist."""
+        yield self.nvcc.parent / name
+        yield self.nvcc.resolve().parent / name
+        yield toolkit_folder(self.nvcc) / name
+        yield from packaged(name)
+        yield from on_path(name)
 
 
 def find_toolchain() -> Toolchain:
@@ -88,9 +94,9 @@ def find_nvcc() -> tuple[Path, str]:
     raise MissingTool(f"nvcc not found: {INSTALL}, or set CUDA_HOME to a CUDA toolkit")
 
 
-def architectures(toolchain: Toolchain | None = None) -> tuple[str, ...]:
+def architectures() -> tuple[str, ...]:
     """Every architecture this nvcc compiles for, oldest first: "sm_80", "sm_90", "sm_90a", ..."""
-    return known_architectures((toolchain or find_toolchain()).nvcc)
+    return known_architectures(find_toolchain().nvcc)
 
 
 def check_arch(arch: str) -> None:
@@ -98,14 +104,23 @@ def check_arch(arch: str) -> None:
     known = architectures()
     if arch in known:
         return
-    if not re.fullmatch(r"sm_\d+[af]?", arch):
-        problem = f"{arch!r} is not an architecture"
-    else:
+    if re.fullmatch(r"sm_\d+[af]?", arch):
         problem = f"nvcc {find_toolchain().version} does not know {arch}"
-    digits = "".join(re.findall(r"\d", arch))
-    nearest = difflib.get_close_matches(f"sm_{digits}" if digits else arch, known, n=1)
-    hint = f"did you mean {nearest[0]}? " if nearest else ""
-    raise BadInput(f"{problem}: {hint}it knows {', '.join(known)}")
+    else:
+        problem = f"{arch!r} is not an architecture"
+    raise BadInput(f"{problem}: did you mean {nearest_arch(arch, known)}? Known are {', '.join(known)}")
+
+
+def nearest_arch(arch: str, known: tuple[str, ...]) -> str:
+    """The newest architecture that is not newer than the one asked for: its code runs there too."""
+    asked = number_of(arch)
+    older = [name for name in known if name[-1].isdigit() and number_of(name) <= asked]
+    return older[-1] if older else known[0]
+
+
+def number_of(arch: str) -> int:
+    """90 for "sm_90a", "9.0" or "compute_90"; 0 when there is no number."""
+    return int(re.sub(r"\D", "", arch) or 0)
 
 
 @lru_cache(maxsize=None)
@@ -114,7 +129,7 @@ def known_architectures(nvcc: Path) -> tuple[str, ...]:
     plain = re.findall(r"\bsm_\d+\b", ask(nvcc, "--list-gpu-code"))
     mentioned = re.findall(r"\bsm_\d+[af]\b", ask(nvcc, "--help"))
     names = {*plain, *(name for name in mentioned if name[:-1] in plain)}
-    return tuple(sorted(names, key=lambda name: (int(re.sub(r"\D", "", name)), name)))
+    return tuple(sorted(names, key=lambda name: (number_of(name), name)))
 
 
 @lru_cache(maxsize=None)
@@ -129,10 +144,10 @@ def version_of(program: Path) -> str:
 
 
 @lru_cache(maxsize=None)
-def toolkit_folder(nvcc: Path) -> Path | None:
-    """The folder of the real nvcc when `nvcc` is a script that calls another: nvcc says so in its dry run."""
+def toolkit_folder(nvcc: Path) -> Path:
+    """The folder of the real nvcc when `nvcc` is a script that calls another: a dry run tells."""
     match = re.search(r"_HERE_=(.+)", ask(nvcc, "--dryrun", "-ptx", "none.cu"))
-    return Path(match[1].strip()) if match else None
+    return Path(match[1].strip()) if match else nvcc.parent
 
 
 def ask(program: Path, *arguments: str) -> str:
