@@ -5,6 +5,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tir_schedules.compiler.twin import argument_name
 from tir_schedules.errors import CheckFailed
 from tir_schedules.kernel import Kernel
 from tir_schedules.rung import Launch, Rung
@@ -90,7 +91,7 @@ def emit(schedule: "Schedule", entry: str, arch: str, pass_config: dict[str, Any
         ((variable, function),) = kernel.functions.items()
         named = tvm.IRModule({variable: function.with_attr("global_symbol", entry)})
         source = codegen_build(named, device).inspect_source()
-    params = tuple(parameter.name.removesuffix("_ptr").removesuffix("_handle") for parameter in function.params)
+    params = tuple(argument_name(parameter.name) for parameter in function.params)
     return Emitted(source, params, launch_of(host))
 
 

@@ -19,10 +19,18 @@ def load_twin(rung: Rung, workload: Any, arch: str) -> Kernel:
     The file gives the article's constants as defaults (`#ifndef BM`), so it compiles alone as well. CheckFailed when the
     file is missing or has no kernel named `rung.entry`.
     """
+    return kernel_from_source(rung, read_twin(rung), "twin", workload, arch)
+
+
+def load_source(source: str, rung: Rung, workload: Any, arch: str) -> Kernel:
+    """CUDA text in place of a rung's own, launched as the rung launches. CheckFailed when it has no kernel `rung.entry`."""
+    return kernel_from_source(rung, source, "source", workload, arch)
+
+
+def kernel_from_source(rung: Rung, source: str, origin: str, workload: Any, arch: str) -> Kernel:
     rung.check_arch(arch)
-    source = read_twin(rung)
-    launch = rung.launch(workload, rung.config)
-    return Kernel(f"{rung.id} (twin)", source, rung.entry, parameters(source, rung), arch=arch, **vars(launch))
+    params = parameters(source, rung.entry, f"{rung.id} ({origin})")
+    return Kernel(f"{rung.id} ({origin})", source, rung.entry, params, arch=arch, **vars(rung.launch(workload, rung.config)))
 
 
 def read_twin(rung: Rung) -> str:
@@ -37,10 +45,15 @@ def read_twin(rung: Rung) -> str:
     return f"// configuration {rung.variant}\n{macros}\n{text}"
 
 
-def parameters(source: str, rung: Rung) -> tuple[str, ...]:
-    """Names of the kernel's parameters in order, read from its signature."""
-    code = COMMENT.sub("", source)
-    signature = re.search(rf"\b{rung.entry}\s*\(([^)]*)\)\s*\{{", code)
+def parameters(source: str, entry: str, label: str) -> tuple[str, ...]:
+    """Names of the kernel's parameters in order, read from the signature of its definition; TVM's "A_ptr" means "A"."""
+    signature = re.search(rf"\b{entry}\s*\(([^)]*)\)\s*\{{", COMMENT.sub("", source))
     if not signature:
-        raise CheckFailed(f"{rung.id}: its twin has no kernel {rung.entry}(...)")
-    return tuple(re.search(r"(\w+)\s*$", declaration).group(1) for declaration in signature.group(1).split(","))
+        raise CheckFailed(f'{label}: no kernel found; expected extern "C" __global__ void {entry}(...)')
+    names = (re.search(r"(\w+)\s*$", declaration).group(1) for declaration in signature.group(1).split(","))
+    return tuple(argument_name(name) for name in names)
+
+
+def argument_name(parameter: str) -> str:
+    """The workload's name of a parameter as TVM prints it."""
+    return parameter.removesuffix("_ptr").removesuffix("_handle")

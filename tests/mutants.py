@@ -1,0 +1,42 @@
+"""Small faults put into CUDA source on purpose: a barrier removed, a bound shifted by one, a guard dropped."""
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Iterator
+
+BARRIER = re.compile(r"__syncthreads\(\);")
+# A comparison in an if or for: what follows "<" is a number, a name, or a name with a bracketed offset.
+LESS = re.compile(r"(?<![<\w])\s<\s(?P<bound>\w+)")
+UNBOUNDED = "0x7fffffff"
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """Mutated source; `name` says what was done in which line (1-based) of the original, and what stood there."""
+
+    name: str
+    line: int
+    source: str
+
+
+def mutants(source: str) -> Iterator[Mutant]:
+    """Every single fault of the three kinds in the kernel's body."""
+    lines = source.split("\n")
+    for number, line in enumerate(lines):
+        if line.lstrip().startswith(("#", "//")) or "static_assert" in line or "constexpr" in line:
+            continue
+        for match in BARRIER.finditer(line):
+            yield replaced(lines, number, match.span(), "", "no barrier")
+        for match in LESS.finditer(line):
+            bound = match.group("bound")
+            yield replaced(lines, number, match.span(), f" <= {bound}", "bound + 1")
+            if not re.search(r"\bfor\b|\bwhile\b", line):
+                yield replaced(lines, number, match.span(), f" < {UNBOUNDED}", "no guard")
+
+
+def replaced(lines: list[str], number: int, span: tuple[int, int], text: str, what: str) -> Mutant:
+    line = lines[number]
+    mutated = line[: span[0]] + text + line[span[1] :]
+    source = "\n".join([*lines[:number], mutated, *lines[number + 1 :]])
+    return Mutant(f"{what}, line {number + 1}, column {span[0] + 1}: {line.strip()}", number + 1, source)

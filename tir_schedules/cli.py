@@ -1,0 +1,228 @@
+"""The command line: parsing and printing. Each verb calls one function of the package.
+
+Exit codes: 0 all good, 1 a check failed, 2 bad arguments or input, 3 something needed is missing.
+"""
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any, Sequence
+
+from tir_schedules import __version__
+from tir_schedules.errors import BadInput, TirSchedulesError
+from tir_schedules.rung import FAMILIES, Rung, find, ladder, nearest
+
+DEFAULT_ARCH = "sm_80"
+EMIT_SHAPE = (1024, 1024, 1024)
+# Every tile whole; ragged with rows that 16-byte accesses can take; ragged with rows that they cannot.
+RUN_SHAPES = ((256, 256, 256), (132, 100, 36), (129, 127, 65))
+FORMS = {"cuda": "cuda", "ptx": "text", "sass": "text", "tir": "python"}
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse with errors of one line."""
+
+    def error(self, message: str):
+        raise BadInput(f"{message}; see `{self.prog} --help`")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point of `tir-schedules`; returns the exit code."""
+    try:
+        options = parser().parse_args(arguments)
+        return options.verb(options)
+    except TirSchedulesError as error:
+        fail(str(error))
+        return error.exit_code
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        fail("interrupted")
+        return 130
+
+
+def script(rung: Rung) -> None:
+    """What a rung does when run as a script: print its CUDA. Takes the options of `tir-schedules emit`."""
+    raise SystemExit(main(["emit", rung.id, *sys.argv[1:]]))
+
+
+def fail(message: str) -> None:
+    print(f"tir-schedules: {message}", file=sys.stderr)
+
+
+def parser() -> Parser:
+    top = Parser("tir-schedules", description="GPU kernels as ladders of TensorIR schedules, each with a hand-written CUDA twin.")
+    top.add_argument("--version", action="version", version=f"tir-schedules {__version__}")
+    verbs = top.add_subparsers(metavar="VERB", required=True, parser_class=Parser)
+    rung_help = "a rung such as sgemm/warp_tiling, with :CONFIG for another of its configurations"
+
+    verb = verbs.add_parser("list", help="ladders and rungs, what each adds, its article")
+    verb.add_argument("family", nargs="?", help=f"one of {', '.join(FAMILIES)} (default: all)")
+    verb.add_argument("--json", action="store_true", help="print JSON")
+    verb.set_defaults(verb=list_rungs)
+
+    verb = verbs.add_parser("emit", help="print what a rung's schedule becomes: CUDA, PTX, SASS or TIR")
+    verb.add_argument("rung", help=rung_help)
+    forms = verb.add_mutually_exclusive_group()
+    for form in FORMS:
+        forms.add_argument(f"--{form}", dest="form", action="store_const", const=form, help=f"print {form.upper()}")
+    verb.add_argument("--twin", action="store_true", help="of the hand-written twin, not of the schedule")
+    add_shape(verb, f"(default {','.join(map(str, EMIT_SHAPE))})")
+    add_arch(verb)
+    verb.add_argument("-o", "--output", metavar="FILE", type=Path, help="write to FILE instead of standard output")
+    verb.set_defaults(verb=emit, form="cuda")
+
+    verb = verbs.add_parser("run", help="emit, compile, execute and verify rungs and their twins")
+    verb.add_argument("names", nargs="+", metavar="NAME", help=f"a ladder ({', '.join(FAMILIES)}) or {rung_help}")
+    add_shape(verb, f"(may be repeated; default {' '.join(','.join(map(str, s)) for s in RUN_SHAPES)})", action="append")
+    add_arch(verb)
+    verb.add_argument("--machine", choices=["cpu"], default="cpu", help="cpu executes the compiled PTX on this computer")
+    verb.add_argument("--configs", action="store_true", help="every configuration of the rungs, not only the default")
+    verb.add_argument("--source", metavar="FILE", type=Path, help="run this CUDA file, an edited `emit`, as the rung's kernel")
+    verb.add_argument("--json", action="store_true", help="print JSON")
+    verb.set_defaults(verb=run)
+
+    verb = verbs.add_parser("doctor", help="what is installed, what is missing, how to get it")
+    verb.add_argument("--clear-cache", action="store_true", help="remove everything compiled so far")
+    verb.add_argument("--json", action="store_true", help="print JSON")
+    verb.set_defaults(verb=doctor)
+    return top
+
+
+def add_shape(verb: Parser, default: str, **how: Any) -> None:
+    verb.add_argument("--mnk", metavar="M,N,K", type=parse_shape, help=f"matrix sizes: A is MxK, B is KxN {default}", **how)
+
+
+def add_arch(verb: Parser) -> None:
+    verb.add_argument("--arch", default=DEFAULT_ARCH, help=f"GPU architecture to compile for (default {DEFAULT_ARCH})")
+
+
+def parse_shape(text: str) -> tuple[int, int, int]:
+    """ "1024,512,256" as three integers; whether they are sizes is the workload's to say."""
+    try:
+        m, n, k = (int(part) for part in text.split(","))
+    except ValueError:
+        raise BadInput(f"--mnk takes three integers M,N,K such as 1024,512,256, not {text!r}") from None
+    return m, n, k
+
+
+def gemm(shape: tuple[int, int, int]):
+    from tir_schedules.workloads.gemm import Gemm
+
+    return Gemm(*shape)
+
+
+def list_rungs(options) -> int:
+    if options.family and options.family not in FAMILIES:
+        raise BadInput(f"there is no ladder {options.family!r}{nearest(options.family, FAMILIES)}; there is {', '.join(FAMILIES)}")
+    families = [options.family] if options.family else FAMILIES
+    if options.json:
+        print(json.dumps([describe(rung) for family in families for rung in ladder(family)], indent=2))
+        return 0
+    from tir_schedules.console import print_table
+
+    for family in families:
+        rows = [(r.id, r.summary, r.article, r.shapes, " ".join(r.configs)) for r in ladder(family)]
+        print_table(("rung", "what it adds", "article", "shapes", "configurations"), rows)
+    return 0
+
+
+def describe(rung: Rung) -> dict[str, Any]:
+    """A rung as JSON has it."""
+    configs = {"": rung.config, **rung.configs}
+    return {
+        "id": rung.id,
+        "summary": rung.summary,
+        "article": rung.article,
+        "shapes": rung.shapes,
+        "min_arch": f"sm_{rung.min_arch}",
+        "configs": {name: vars(config) for name, config in configs.items()},
+    }
+
+
+def emit(options) -> int:
+    from tir_schedules.emit import emit_text, write_text
+
+    rungs = find(options.rung)
+    if options.rung in FAMILIES:
+        raise BadInput(f"emit takes one rung, such as {rungs[0].id}, not the whole ladder {options.rung!r}")
+    text = emit_text(rungs[0], gemm(options.mnk or EMIT_SHAPE), options.arch, options.form, options.twin)
+    if options.output:
+        write_text(options.output, text)
+    else:
+        from tir_schedules.console import print_source
+
+        print_source(text, FORMS[options.form])
+    return 0
+
+
+def run(options) -> int:
+    from tir_schedules.emit import read_source
+    from tir_schedules.machines.cpu import CpuMachine
+    from tir_schedules.run import run as run_rungs
+
+    rungs = list({rung.id: rung for name in options.names for rung in find(name)}.values())
+    if options.configs:
+        rungs = [variant for rung in rungs for variant in rung.variants()]
+    if options.source and len(rungs) != 1:
+        raise BadInput(f"--source runs one file as one rung, but {len(rungs)} rungs are named")
+    source = read_source(options.source) if options.source else None
+    workloads = [gemm(shape) for shape in options.mnk or RUN_SHAPES]
+    verdicts = run_rungs(rungs, workloads, options.arch, CpuMachine(), source)
+    if options.json:
+        verdicts = list(verdicts)
+        print(json.dumps([verdict.as_json() for verdict in verdicts], indent=2))
+    else:
+        verdicts = print_verdicts(verdicts, len(rungs) * len(workloads))
+    return 0 if all(verdict.ok for verdict in verdicts) else 1
+
+
+def print_verdicts(verdicts, total: int) -> list:
+    """A table of what ran, a line for each fault, and a closing line."""
+    from tir_schedules.console import print_line, print_table, progress
+
+    seen = []
+    with progress(total, "verifying") as step:
+        for verdict in verdicts:
+            seen.append(verdict)
+            step(verdict.rung.id)
+    print_table(("rung", "shape", "schedule", "twin", "twins agree", "seconds"), [row(verdict) for verdict in seen])
+    for fault in (fault for verdict in seen for fault in verdict.faults):
+        print_line(fault)
+    wrong = sum(not verdict.ok for verdict in seen)
+    print_line(f"{len(seen) - wrong} of {len(seen)} verified" + (f", {wrong} wrong" if wrong else ""))
+    return seen
+
+
+def row(verdict) -> tuple[str, ...]:
+    """A verdict as the cells of a table."""
+
+    def cell(outcome) -> str:
+        return "-" if outcome is None else "right" if outcome.ok else "WRONG"
+
+    agree = {None: "-", True: "bit for bit", False: "within tolerance"}[verdict.identical]
+    kernels = (cell(verdict.schedule), cell(verdict.twin))
+    return (verdict.rung.id, str(verdict.workload), *kernels, agree if verdict.ok else "-", f"{verdict.seconds:.2f}")
+
+
+def doctor(options) -> int:
+    from tir_schedules.doctor import clear_cache, diagnose
+
+    if options.clear_cache:
+        clear_cache()
+    items = diagnose()
+    if options.json:
+        print(json.dumps([vars(item) for item in items], indent=2))
+    else:
+        from tir_schedules.console import print_table
+
+        print_table(("what", "status", "detail", "remedy"), [(i.name, i.status, i.detail, i.remedy) for i in items])
+    return 3 if any(item.status == "missing" for item in items) else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,72 @@
+"""What a rung becomes, as text: its scheduled TIR, its CUDA, or the PTX and SASS nvcc makes of either twin."""
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from tir_schedules.errors import BadInput
+from tir_schedules.rung import Rung
+
+
+def emit_text(rung: Rung, workload: Any, arch: str, form: str, twin: bool = False) -> str:
+    """form: "cuda", "ptx", "sass" or "tir". twin: of the hand-written kernel. BadInput for the TIR of a twin."""
+    if form == "tir":
+        return scheduled_tir(rung, workload, twin)
+    from tir_schedules.compiler.lower import lower
+    from tir_schedules.compiler.nvcc import compile_kernel, disassemble
+    from tir_schedules.compiler.toolchain import check_arch
+    from tir_schedules.compiler.twin import load_twin
+
+    check_arch(arch)
+    kernel = (load_twin if twin else lower)(rung, workload, arch)
+    if form == "cuda":
+        return kernel.source
+    binary = compile_kernel(kernel)
+    return binary.ptx if form == "ptx" else disassemble(binary)
+
+
+def scheduled_tir(rung: Rung, workload: Any, twin: bool) -> str:
+    """The PrimFunc after the rung's schedule, as TVMScript."""
+    if twin:
+        raise BadInput(f"the twin of {rung.id} is hand-written CUDA and has no TIR; leave out --twin or --tir")
+    from tir_schedules.compiler.lower import scheduled
+
+    return scheduled(rung, workload).mod.script()
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file whole or not at all. BadInput when the path cannot be written."""
+    temporary = None
+    try:
+        if path.is_dir():
+            raise IsADirectoryError("it is a folder, name a file in it")
+        if path.exists() and not path.is_file():  # /dev/stdout, a pipe
+            path.write_text(text, encoding="utf-8")
+            return
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with open(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        mode = path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~current_umask()
+        os.chmod(temporary, mode)
+        os.replace(temporary, path)
+    except OSError as error:
+        if temporary and os.path.exists(temporary):
+            os.unlink(temporary)
+        raise BadInput(f"cannot write {path}: {error.strerror or error}; name a file in a folder that exists") from None
+
+
+def current_umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def read_source(path: Path) -> str:
+    """Text of a CUDA file. BadInput when it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise BadInput(f"cannot read {path}: {reason}; name a CUDA source file") from None

@@ -1,0 +1,45 @@
+"""Where a result comes from: device, clocks, driver, versions, git revision."""
+from __future__ import annotations
+
+import platform
+import shutil
+import subprocess
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+PACKAGES = ("tir_schedules", "apache-tvm", "apache-tvm-ffi", "cuda-toolkit", "nvidia-cuda-nvcc", "numpy", "cupy-cuda13x")
+DEVICE_FIELDS = ("name", "driver_version", "clocks.sm", "clocks.max.sm", "clocks.mem", "power.limit", "memory.total")
+
+
+def output_of(command: list[str], folder: Path | None = None) -> str:
+    """What a command prints, or nothing when it is missing or fails."""
+    if not shutil.which(command[0]):
+        return ""
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def git_revision() -> str:
+    """Commit of the working tree this package is in, with "+changes" when files differ from it; empty outside git."""
+    folder = Path(__file__).parent
+    revision = output_of(["git", "rev-parse", "HEAD"], folder)
+    changed = revision and output_of(["git", "status", "--porcelain", "--untracked-files=no"], folder)
+    return revision + ("+changes" if changed else "")
+
+
+def software_versions() -> dict[str, str]:
+    """Versions of Python and of the packages a result depends on, those that are installed."""
+    versions = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return versions
+
+
+def device_provenance() -> dict[str, Any]:
+    """Name, driver, clocks (MHz), power limit (W) and memory (MiB) of the first GPU as nvidia-smi says; empty without one."""
+    line = output_of(["nvidia-smi", "-i", "0", f"--query-gpu={','.join(DEVICE_FIELDS)}", "--format=csv,noheader,nounits"])
+    return dict(zip(DEVICE_FIELDS, line.split(", "))) if line else {}

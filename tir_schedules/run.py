@@ -1,0 +1,145 @@
+"""Run rungs: emit or load the twins, compile, execute on a machine, and judge the outputs. What `tir-schedules run` does."""
+from __future__ import annotations
+
+import os
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Iterator, Sequence
+
+import numpy as np
+
+from tir_schedules.compiler.lower import lower
+from tir_schedules.compiler.nvcc import compile_kernel
+from tir_schedules.compiler.twin import load_source, load_twin
+from tir_schedules.errors import TirSchedulesError
+from tir_schedules.kernel import Kernel
+from tir_schedules.machines.execution import Execution, Finding
+from tir_schedules.rung import Rung
+from tir_schedules.verify import compare_with_truth, compare_with_twin
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One kernel on one workload. faults: one line each, empty when the kernel is right; findings: those the machine saw."""
+
+    kernel: str
+    faults: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    seconds: float = 0.0
+    outputs: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
+
+    @property
+    def ok(self) -> bool:
+        return not self.faults
+
+    def as_json(self) -> dict[str, Any]:
+        findings = [asdict(finding) for finding in self.findings]
+        return {"ok": self.ok, "seconds": self.seconds, "faults": self.faults, "findings": findings}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A rung on one workload: its schedule and its twin, and whether their outputs are the same bit for bit.
+
+    twin is None where only one kernel ran (`--source`); identical then too.
+    """
+
+    rung: Rung
+    workload: Any
+    schedule: Outcome
+    twin: Outcome | None
+    identical: bool | None
+
+    @property
+    def ok(self) -> bool:
+        return self.schedule.ok and (self.twin is None or self.twin.ok)
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """What is wrong with either kernel, one line each."""
+        return self.schedule.faults + (self.twin.faults if self.twin else ())
+
+    @property
+    def seconds(self) -> float:
+        """Time both kernels took to execute."""
+        return self.schedule.seconds + (self.twin.seconds if self.twin else 0)
+
+    def as_json(self) -> dict[str, Any]:
+        kernels = {"schedule": self.schedule, "twin": self.twin}
+        return {
+            "rung": self.rung.id,
+            "workload": asdict(self.workload),
+            "ok": self.ok,
+            "identical": self.identical,
+            "kernels": {name: outcome.as_json() for name, outcome in kernels.items() if outcome},
+        }
+
+
+def run(
+    rungs: Sequence[Rung], workloads: Sequence[Any], arch: str, machine: Any, source: str | None = None
+) -> Iterator[Verdict]:
+    """Verify every rung on every workload; verdicts come in order, as they are ready.
+
+    arch: "sm_80". source: CUDA text to run in place of what the schedule emits, without the twin.
+    A rung that cannot be emitted or compiled yields a verdict that says so; errors of use (BadInput, MissingTool) are raised.
+    """
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        pending = []
+        for rung in rungs:
+            for workload in workloads:
+                makers = [lower, load_twin] if source is None else [lambda *a: load_source(source, *a)]
+                outcomes = [start(pool, make, rung, workload, arch, machine) for make in makers]
+                pending.append((rung, workload, outcomes))
+        for rung, workload, outcomes in pending:
+            yield judge_pair(rung, workload, [outcome.result() for outcome in outcomes])
+
+
+def start(pool: ThreadPoolExecutor, make, rung: Rung, workload: Any, arch: str, machine: Any) -> "Future[Outcome]":
+    """Make the kernel here (TVM is not for several threads), compile and execute it in the pool."""
+    try:
+        kernel = make(rung, workload, arch)
+    except TirSchedulesError as error:
+        return pool.submit(failed, rung.id, error)
+    return pool.submit(outcome_of, kernel, workload, machine)
+
+
+def failed(name: str, error: TirSchedulesError) -> Outcome:
+    """The outcome of a kernel that could not be made. Errors of use concern the whole run and are raised."""
+    if error.exit_code != 1:
+        raise error
+    return Outcome(name, (str(error),))
+
+
+def outcome_of(kernel: Kernel, workload: Any, machine: Any) -> Outcome:
+    """Compile, execute with outputs poisoned beforehand, compare with the truth."""
+    arguments = workload.arguments()
+    try:
+        execution = machine.run(compile_kernel(kernel), arguments, workload.outputs)
+    except TirSchedulesError as error:
+        return failed(kernel.label, error)
+    outputs = {name: arguments[name] for name in workload.outputs}
+    faults = [str(finding) for finding in execution.findings]
+    mismatch = compare_with_truth(workload, arguments, outputs)
+    if mismatch:
+        faults.append(f"{kernel.label}: {mismatch}; {written_by(execution, mismatch, outputs)}")
+    return Outcome(kernel.label, tuple(faults), execution.findings, execution.seconds, outputs)
+
+
+def written_by(execution: Execution, mismatch, outputs) -> str:
+    """Which line stored the wrong element."""
+    location = execution.writer(mismatch.output, mismatch.flat_index(outputs[mismatch.output].shape))
+    return f"stored by {location}" if location else "nothing stored it"
+
+
+def judge_pair(rung: Rung, workload: Any, outcomes: list[Outcome]) -> Verdict:
+    """Compare the outputs of a schedule with those of its twin, when both ran."""
+    schedule, twin = outcomes[0], outcomes[1] if len(outcomes) > 1 else None
+    if twin is None or not (schedule.outputs and twin.outputs):
+        return Verdict(rung, workload, schedule, twin, None)
+    arguments = workload.arguments()
+    mismatch = compare_with_twin(workload, arguments, schedule.outputs, twin.outputs)
+    if mismatch:
+        schedule = replace(schedule, faults=(*schedule.faults, f"{schedule.kernel}: {mismatch}"))
+    identical = all(np.array_equal(schedule.outputs[name], twin.outputs[name]) for name in workload.outputs)
+    return Verdict(rung, workload, schedule, twin, identical)
+
