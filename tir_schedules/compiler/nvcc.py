@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Iterable
 
 from tir_schedules.compiler.cache import default_cache
-from tir_schedules.compiler.toolchain import Toolchain, check_arch, find_toolchain
+from tir_schedules.compiler.toolchain import INSTALL, Toolchain, check_arch, find_toolchain
 from tir_schedules.errors import CheckFailed, MissingTool
 from tir_schedules.kernel import Binary, Kernel, Resources
 
 FLAGS = ("-O3", "-lineinfo", "-std=c++17")
 PTX, CUBIN, REPORT = "kernel.ptx", "kernel.cubin", "ptxas.txt"
 MAX_THREADS = 1024
+REGISTERS_PER_BLOCK = 65536
 SHARED_LIMIT_KIB = {
     "sm_75": 64, "sm_80": 163, "sm_86": 99, "sm_87": 163, "sm_89": 99, "sm_90": 227, "sm_100": 227, "sm_120": 99
 }  # fmt: skip
@@ -61,10 +62,10 @@ def compile_kernel(kernel: Kernel) -> Binary:
         raise CheckFailed(f"{kernel.label}: {kernel.threads} threads per block; CUDA allows {MAX_THREADS}")
     toolchain = find_toolchain()
     key = "\0".join([kernel.source, file_name(kernel), kernel.entry, kernel.arch, *FLAGS, toolchain.version])
-    ptx, cubin, report = default_cache().load(
-        "kernel", key, lambda folder: build(kernel, toolchain, folder), read_build
-    )
-    return Binary(kernel, ptx, cubin, parse_resources(kernel, report))
+    ptx, cubin, report = default_cache().load("kernel", key, lambda folder: build(kernel, toolchain, folder), read_build)
+    resources = parse_resources(kernel, report)
+    check_launch(kernel, resources)
+    return Binary(kernel, ptx, cubin, resources)
 
 
 def compile_kernels(kernels: Iterable[Kernel], jobs: int | None = None) -> list[Binary]:
@@ -83,20 +84,27 @@ def build(kernel: Kernel, toolchain: Toolchain, folder: Path) -> None:
     check_arch(kernel.arch)
     source = file_name(kernel)
     (folder / source).write_text(kernel.source, encoding="utf-8")
+    os.utime(folder / source, (0, 0))  # ptxas writes this time into the cubin
     nvcc(kernel, toolchain, folder, *FLAGS, "-ptx", source, "-o", PTX)
     ptx = (folder / PTX).read_text(encoding="utf-8")
     (folder / PTX).write_text(without_place(ptx), encoding="utf-8")
     report = nvcc(kernel, toolchain, folder, *FLAGS, "-Xptxas", "-v", "-cubin", PTX, "-o", CUBIN)
     (folder / REPORT).write_text(report, encoding="utf-8")
-    check_launch(kernel, parse_resources(kernel, report))
 
 
 def check_launch(kernel: Kernel, resources: Resources) -> None:
-    """CheckFailed when a block asks for more shared memory than the architecture can give it."""
+    """CheckFailed when a block asks for more shared memory or registers than the architecture can give it."""
     limit = SHARED_LIMIT_KIB.get(kernel.arch.rstrip("af"))
-    asked = resources.shared + kernel.dynamic_shared
-    if limit and asked > limit << 10:
-        raise CheckFailed(f"{kernel.label}: {asked} bytes of shared memory per block; {kernel.arch} has {limit << 10}")
+    shared = resources.shared + kernel.dynamic_shared
+    if limit and shared > limit << 10:
+        raise CheckFailed(f"{kernel.label}: {shared} bytes of shared memory per block; {kernel.arch} has {limit << 10}")
+    warps = -(-kernel.threads // 32)
+    registers = warps * 32 * (-(-resources.registers // 8) * 8)  # given out to whole warps, 8 per thread at a time
+    if registers > REGISTERS_PER_BLOCK:
+        raise CheckFailed(
+            f"{kernel.label}: {resources.registers} registers x {kernel.threads} threads is more than the"
+            f" {REGISTERS_PER_BLOCK} of a block: use __launch_bounds__({kernel.threads}) or smaller tiles"
+        )
 
 
 def read_build(folder: Path) -> tuple[str, bytes, str]:
@@ -138,11 +146,13 @@ def failure(kernel: Kernel, toolchain: Toolchain, output: str, folder: Path) -> 
     """nvcc's complaint as the error it is: something missing on this machine, or something wrong in the source."""
     if "No space left on device" in output:
         return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    if "Failed to preprocess host compiler properties" in output or "gcc: not found" in output:
+    if "Failed to preprocess host compiler properties" in output or "cc1plus" in output:
         return MissingTool(
-            "nvcc needs a C++ compiler and finds no gcc on PATH: install g++"
+            "nvcc needs a C++ compiler and finds no working gcc on PATH: install g++"
             " (`apt install g++`, `dnf install gcc-c++`), or set NVCC_CCBIN to one"
         )
+    if "Unsupported .version" in output:
+        return MissingTool(f"the parts of nvcc {toolchain.version} come from different CUDA releases: {INSTALL}")
     unsupported = re.search(r"unsupported GNU version! (gcc versions .*? are not supported)", output)
     if unsupported:
         return MissingTool(f"nvcc {toolchain.version}: {unsupported[1]}; install an older g++ and set NVCC_CCBIN to it")
@@ -162,10 +172,10 @@ def in_source(line: str, kernel: Kernel, folder: Path) -> str:
     ptx_line, message = int(complaint[1]), complaint[2]
     ptx = (folder / PTX).read_text(encoding="utf-8")
     source = file_name(kernel)
-    number = re.search(rf'^\s*\.file\s+(\d+)\s+"{source}"', ptx, re.M)[1]
+    file = re.search(rf'^\s*\.file\s+(\d+)\s+"{source}"', ptx, re.M)
     before = "\n".join(ptx.splitlines()[:ptx_line])
-    source_lines = re.findall(rf"^\s*\.loc\s+{number}\s+(\d+)", before, re.M) or ["?"]
-    return f"{source}({source_lines[-1]}): {message} (ptxas, PTX line {ptx_line})"
+    source_lines = re.findall(rf"^\s*\.loc\s+{file[1]}\s+(\d+)", before, re.M) if file else []
+    return f"{source}({source_lines[-1]}): {message} (ptxas, PTX line {ptx_line})" if source_lines else line
 
 
 def parse_resources(kernel: Kernel, report: str) -> Resources:

@@ -15,6 +15,7 @@ from tir_schedules.errors import BadInput, MissingTool
 
 OLDEST = (12, 0)
 INSTALL = 'pip install "cuda-toolkit[nvcc,nvvm,crt,cudart,cccl]==13.0.*"'
+REPLACE = f"set TIR_SCHEDULES_NVCC to an nvcc that works, or {INSTALL}"
 PACKAGES = {"cuobjdump": "nvidia-cuda-cuobjdump", "nvdisasm": "nvidia-cuda-nvdisasm"}
 VERSION = re.compile(r"\bV(\d+\.\d+\.\d+)")
 
@@ -138,8 +139,8 @@ def version_of(program: Path) -> str:
     answer = ask(program, "--version")
     match = VERSION.search(answer)
     if not match:
-        last = answer.strip().splitlines()[-1:] or ["it says nothing"]
-        raise MissingTool(f"{program} does not tell its version ({last[0]}): it is no CUDA program, or it is damaged")
+        said = (answer.strip() or "nothing").splitlines()[-1]
+        raise MissingTool(f"{program} does not tell a CUDA version, it says {said!r}: {REPLACE}")
     return match[1]
 
 
@@ -156,7 +157,7 @@ def ask(program: Path, *arguments: str) -> str:
         result = subprocess.run([program, *arguments], capture_output=True, text=True, errors="replace", timeout=60)
     except (OSError, subprocess.TimeoutExpired) as error:
         reason = getattr(error, "strerror", None) or "no answer within 60 s"
-        raise MissingTool(f"{program} does not run ({reason}): install CUDA again, or {INSTALL}") from error
+        raise MissingTool(f"{program} does not run ({reason}): {REPLACE}") from error
     return result.stdout + result.stderr
 
 
