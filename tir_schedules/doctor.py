@@ -20,7 +20,7 @@ from tir_schedules.errors import TirSchedulesError
 
 OLDEST_PYTHON = (3, 10)
 PINNED = {"apache-tvm": "0.27.0.post1", "apache-tvm-ffi": "0.1.14.post1"}
-"""Versions the package asks for. Other releases of apache-tvm-ffi crash in every tensorize; TVM's API moves with each."""
+"""Versions the package asks for: TVM's API moves with each, and newer apache-tvm-ffi crash in every tensorize."""
 
 SAME_RELEASE = ("nvidia-cuda-nvcc", "nvidia-nvvm", "nvidia-cuda-crt")
 CUPY = ("cupy-cuda13x", "cupy-cuda12x", "cupy")

@@ -89,7 +89,8 @@ def build(folder):
 
 cache = Cache(Path(sys.argv[1]))
 for key in "abcd":
-    assert cache.load("kernel", key, build, lambda f: (f / "a").read_text() + (f / "b").read_text()) == "x" * 100000 + "y"
+    sizes = cache.load("kernel", key, build, lambda folder: [len((folder / name).read_text()) for name in "ab"])
+    assert sizes == [100000, 1]
     path = cache.entry("kernel", key, build)
     assert len((path / "a").read_text()) == 100000
 """
@@ -203,10 +204,11 @@ def test_clear_removes_ours_and_nothing_else(cache):
     cache.entry("kernel", "a", Builder())
     at_work = cache.path / ".building-now"
     at_work.mkdir()
-    (cache.path / "notes.txt").write_text("mine")
+    (cache.path / "notes").mkdir()
+    (cache.path / "notes" / "today").write_text("not the cache's")
     assert cache.size() > len(PAYLOAD)
     assert cache.clear() > len(PAYLOAD)
-    assert sorted(os.listdir(cache.path)) == [".building-now", "notes.txt"]
+    assert sorted(os.listdir(cache.path)) == [".building-now", "notes"]
     assert cache.size() == cache.clear() == 0
 
 
@@ -243,7 +245,7 @@ def test_an_entry_that_vanishes_while_it_is_read_is_built_again(cache):
     assert cache.load("kernel", "a", Builder(), read_too_late) == PAYLOAD
 
 
-@pytest.mark.parametrize("place", ["file", "file/below", "file/further/below"])
+@pytest.mark.parametrize("place", ["file", "file/below", "file/further/below", "/proc/nowhere/below"])
 def test_a_root_that_cannot_be_a_folder_is_one_line_with_a_remedy(tmp_path, place):
     (tmp_path / "file").write_text("")
     with pytest.raises(BadInput, match="cannot be used .*: set TIR_SCHEDULES_CACHE to a folder") as caught:

@@ -82,12 +82,13 @@ def test_an_old_nvcc_is_refused_and_a_better_one_named(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize(
     "script, said",
-    [("echo no such toolkit >&2; exit 1", "no such toolkit"), ("exit 0", "nothing"), ("exec /nowhere/nvcc", "/nowhere/nvcc")],
+    [("echo no toolkit >&2; exit 1", "no toolkit"), ("exit 0", "nothing"), ("exec /nowhere/nvcc", "/nowhere/nvcc")],
 )
 def test_an_nvcc_that_does_not_work(monkeypatch, tmp_path, script, said):
     monkeypatch.setenv("TIR_SCHEDULES_NVCC", str(program(tmp_path / "nvcc", "", script=script)))
-    with pytest.raises(MissingTool, match=f"{tmp_path / 'nvcc'} does not tell .*{said}.*: set TIR_SCHEDULES_NVCC") as caught:
+    with pytest.raises(MissingTool, match=f"{said}.*: set TIR_SCHEDULES_NVCC to an nvcc that works") as caught:
         find_toolchain()
+    assert str(caught.value).startswith(f"{tmp_path / 'nvcc'} does not tell a CUDA version")
     assert "\n" not in str(caught.value)
 
 
@@ -111,6 +112,17 @@ def test_tools_beside_nvcc_come_first_then_those_of_the_toolkit_behind_it_then_t
     assert found.tool("nvdisasm") == behind
     beside = program(tmp_path / "wrappers/nvdisasm", "12.4.1")
     assert found.tool("nvdisasm") == beside
+
+
+def test_tools_beside_a_link_to_nvcc_come_before_those_beside_nvcc(monkeypatch, tmp_path):
+    link = tmp_path / "links/nvcc"
+    link.parent.mkdir()
+    link.symlink_to(program(tmp_path / "toolkit/nvcc", "12.4.1"))
+    monkeypatch.setenv("TIR_SCHEDULES_NVCC", str(link))
+    beside_nvcc = program(tmp_path / "toolkit/nvdisasm", "12.4.1")
+    assert find_toolchain().tool("nvdisasm") == beside_nvcc
+    beside_link = program(tmp_path / "links/nvdisasm", "12.4.1")
+    assert find_toolchain().tool("nvdisasm") == beside_link
 
 
 def test_a_missing_tool_names_its_package(monkeypatch):
@@ -139,8 +151,9 @@ def test_architectures():
 
 @pytest.mark.parametrize(
     "arch, nearest",
-    [("sm_81", "sm_80"), ("80", "sm_80"), ("8.9", "sm_89"), ("compute_90", "sm_90"), ("SM_80", "sm_80"), ("sm_91a", "sm_90")]
-    + [("sm_3", "sm_75"), ("", "sm_75"), ("hopper", "sm_75"), ("sm_80 ", "sm_80"), ("sm_9000", "sm_121")],
+    [("sm_81", "sm_80"), ("sm_91a", "sm_90"), ("sm_3", "sm_75"), ("sm_9000", "sm_121")]
+    + [("80", "sm_80"), ("8.9", "sm_89"), ("compute_90", "sm_90"), ("SM_80", "sm_80"), ("sm_80 ", "sm_80")]
+    + [("", "sm_75"), ("hopper", "sm_75")],
 )
 def test_an_architecture_nvcc_does_not_know(arch, nearest):
     with pytest.raises(BadInput, match=f"did you mean {nearest}[?] Known are sm_75, ") as caught:

@@ -1,8 +1,8 @@
 """A folder of things that are slow to make: compiled kernels, disassembly, the CPU machine's shared libraries.
 
-An entry is a folder named after a hash of all that went into it, so it never goes out of date. It is built in a temporary
-folder and renamed into place in one step: a process killed at any moment leaves no half-made entry, two processes that
-make the same entry do not disturb each other, and there is no lock file to be left behind.
+An entry is a folder named after a hash of all that went into it, so it never goes out of date. It is built in a
+temporary folder and renamed into place in one step: a process killed at any moment leaves no half-made entry, two
+processes that make the same entry do not disturb each other, and there is no lock file to be left behind.
 """
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Cache:
         return freed
 
     def _place(self, kind: str, key: str) -> Path:
-        digest = hashlib.sha256(f"{FORMAT}\0{kind}\0{key}".encode()).hexdigest()[:32]
+        digest = hashlib.sha256(f"{FORMAT}\0{key}".encode()).hexdigest()[:32]
         return self.path / f"{kind}-{digest}"
 
     def _one_thread(self, path: Path) -> threading.Lock:

@@ -24,15 +24,15 @@ REGISTERS_PER_BLOCK = 65536
 SHARED_LIMIT_KIB = {
     "sm_75": 64, "sm_80": 163, "sm_86": 99, "sm_87": 163, "sm_89": 99, "sm_90": 227, "sm_100": 227, "sm_120": 99
 }  # fmt: skip
-"""Most shared memory of one block, static and dynamic together (CUDA programming guide, table of compute capabilities)."""
+"""Most shared memory of one block, static and dynamic together (CUDA programming guide, compute capabilities)."""
 
 LINES_SHOWN = 10
 
 FOREIGN_FLAGS = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
 """Variables with which nvcc lets the environment change its flags, and so its results."""
 
-# nvcc puts a hash of the source's path into the names of static functions and of what anonymous namespaces hold: as text
-# in symbols, and in the line table as character codes, which a line break and `.b8` may split.
+# nvcc puts a hash of the source's path into the names of static functions and of what anonymous namespaces hold: as
+# text in symbols, and in the line table as character codes, which a line break and `.b8` may split.
 HASH_MARKERS = ("_INTERNAL_", "_GLOBAL__N__")
 BETWEEN_CODES = r"(?:,|\s*\.b8 )"
 MARKERS_IN_CODES = "|".join(BETWEEN_CODES.join(str(ord(letter)) for letter in marker) for marker in HASH_MARKERS)
@@ -62,7 +62,8 @@ def compile_kernel(kernel: Kernel) -> Binary:
         raise CheckFailed(f"{kernel.label}: {kernel.threads} threads per block; CUDA allows {MAX_THREADS}")
     toolchain = find_toolchain()
     key = "\0".join([kernel.source, file_name(kernel), kernel.entry, kernel.arch, *FLAGS, toolchain.version])
-    ptx, cubin, report = default_cache().load("kernel", key, lambda folder: build(kernel, toolchain, folder), read_build)
+    cache = default_cache()
+    ptx, cubin, report = cache.load("kernel", key, lambda folder: build(kernel, toolchain, folder), read_build)
     resources = parse_resources(kernel, report)
     check_launch(kernel, resources)
     return Binary(kernel, ptx, cubin, resources)

@@ -79,14 +79,14 @@ def find_nvcc() -> tuple[Path, str]:
     chosen = os.environ.get("TIR_SCHEDULES_NVCC")
     if chosen:
         if not is_program(Path(chosen)):
-            raise BadInput(f"TIR_SCHEDULES_NVCC is {chosen!r}, which is no program: give the path of nvcc itself, or unset it")
+            raise BadInput(f"TIR_SCHEDULES_NVCC is {chosen!r}, which is no program: set it to nvcc itself, or unset it")
         return Path(chosen).absolute(), "TIR_SCHEDULES_NVCC"
     for variable in ("CUDA_HOME", "CUDA_PATH"):
         home = os.environ.get(variable)
         if home:
             path = Path(home, "bin", "nvcc").absolute()
             if not is_program(path):
-                raise BadInput(f"{variable} is {home!r}, which holds no bin/nvcc: set it to a CUDA toolkit, or unset it")
+                raise BadInput(f"{variable} is {home!r}, which has no bin/nvcc: set it to a CUDA toolkit, or unset it")
             return path, variable
     for path in on_path("nvcc"):
         return path, "PATH"
@@ -126,7 +126,7 @@ def number_of(arch: str) -> int:
 
 @lru_cache(maxsize=None)
 def known_architectures(nvcc: Path) -> tuple[str, ...]:
-    # --list-gpu-code leaves out the variants with a suffix (sm_90a); the help text has them, among examples of old ones.
+    # --list-gpu-code leaves out the variants with a suffix (sm_90a); the help text has them, among outdated examples.
     plain = re.findall(r"\bsm_\d+\b", ask(nvcc, "--list-gpu-code"))
     mentioned = re.findall(r"\bsm_\d+[af]\b", ask(nvcc, "--help"))
     names = {*plain, *(name for name in mentioned if name[:-1] in plain)}
