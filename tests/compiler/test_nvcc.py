@@ -146,6 +146,14 @@ def test_flags_of_the_environment_do_not_change_the_result(monkeypatch, tmp_path
     assert compile_kernel(divide) == plain
 
 
+def test_temporary_files_of_nvcc_stay_in_the_cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("TMPDIR", "/nowhere")
+    monkeypatch.setenv("TIR_SCHEDULES_CACHE", str(tmp_path))
+    assert compile_kernel(kernel()).cubin
+    files = {path.name for path in tmp_path.glob("*/*")}
+    assert files == {"sgemm_reverse_tir.cu", "kernel.ptx", "kernel.cubin", "ptxas.txt", "manifest.json"}
+
+
 def test_several_at_a_time_come_in_order():
     kernels = [kernel(REVERSE.replace("0.f", f"{number}.f")) for number in range(4)]
     binaries = compile_kernels(kernels, jobs=2)
