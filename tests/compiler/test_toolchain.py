@@ -92,6 +92,12 @@ def test_an_nvcc_that_does_not_work(monkeypatch, tmp_path, script, said):
     assert "\n" not in str(caught.value)
 
 
+def test_an_nvcc_that_tells_no_architectures(monkeypatch, tmp_path):
+    monkeypatch.setenv("TIR_SCHEDULES_NVCC", str(program(tmp_path / "nvcc", "13.0.1")))
+    with pytest.raises(MissingTool, match="nvcc does not tell its architectures, it says .*: set TIR_SCHEDULES_NVCC"):
+        check_arch("sm_80")
+
+
 def test_an_nvcc_that_cannot_be_started(monkeypatch, tmp_path):
     (tmp_path / "nvcc").write_bytes(b"\x7fELF damaged")
     (tmp_path / "nvcc").chmod(0o755)
@@ -159,3 +165,9 @@ def test_an_architecture_nvcc_does_not_know(arch, nearest):
     with pytest.raises(BadInput, match=f"did you mean {nearest}[?] Known are sm_75, ") as caught:
         check_arch(arch)
     assert "\n" not in str(caught.value) and arch in str(caught.value)
+
+
+def test_a_wrong_tmpdir_is_no_obstacle(monkeypatch):
+    monkeypatch.setenv("TMPDIR", "/nowhere")
+    toolchain.known_architectures.cache_clear()
+    assert "sm_80" in architectures()

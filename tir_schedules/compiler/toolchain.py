@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -127,7 +128,10 @@ def number_of(arch: str) -> int:
 @lru_cache(maxsize=None)
 def known_architectures(nvcc: Path) -> tuple[str, ...]:
     # --list-gpu-code leaves out the variants with a suffix (sm_90a); the help text has them, among outdated examples.
-    plain = re.findall(r"\bsm_\d+\b", ask(nvcc, "--list-gpu-code"))
+    listed = ask(nvcc, "--list-gpu-code")
+    plain = re.findall(r"\bsm_\d+\b", listed)
+    if not plain:
+        raise MissingTool(f"{nvcc} does not tell its architectures, it says {last_line(listed)!r}: {REPLACE}")
     mentioned = re.findall(r"\bsm_\d+[af]\b", ask(nvcc, "--help"))
     names = {*plain, *(name for name in mentioned if name[:-1] in plain)}
     return tuple(sorted(names, key=lambda name: (number_of(name), name)))
@@ -139,8 +143,7 @@ def version_of(program: Path) -> str:
     answer = ask(program, "--version")
     match = VERSION.search(answer)
     if not match:
-        said = (answer.strip() or "nothing").splitlines()[-1]
-        raise MissingTool(f"{program} does not tell a CUDA version, it says {said!r}: {REPLACE}")
+        raise MissingTool(f"{program} does not tell a CUDA version, it says {last_line(answer)!r}: {REPLACE}")
     return match[1]
 
 
@@ -153,12 +156,18 @@ def toolkit_folder(nvcc: Path) -> Path:
 
 def ask(program: Path, *arguments: str) -> str:
     """All that a program prints. MissingTool when it cannot be started."""
+    environment = {**os.environ, "TMPDIR": tempfile.gettempdir()}  # nvcc needs one that exists
+    command = [program, *arguments]
     try:
-        result = subprocess.run([program, *arguments], capture_output=True, text=True, errors="replace", timeout=60)
+        result = subprocess.run(command, env=environment, capture_output=True, text=True, errors="replace", timeout=60)
     except (OSError, subprocess.TimeoutExpired) as error:
         reason = getattr(error, "strerror", None) or "no answer within 60 s"
         raise MissingTool(f"{program} does not run ({reason}): {REPLACE}") from error
     return result.stdout + result.stderr
+
+
+def last_line(text: str) -> str:
+    return (text.strip() or "nothing").splitlines()[-1]
 
 
 def packaged(name: str) -> list[Path]:
