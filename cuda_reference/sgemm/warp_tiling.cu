@@ -1,0 +1,148 @@
+// SGEMM with a tile of C per warp, between the block tile and the thread tiles.
+//
+//   nvcc -arch=sm_80 -cubin warp_tiling.cu
+//   grid (ceil(N/BN), ceil(M/BM)), block (BM/WM * BN/WN * 32)
+//
+// A warp owns WM x WN of the block's BM x BN elements and works on them in WMITER x WNITER sub-tiles of WSUBM x WSUBN, in
+// which each lane has TM x TN. The fragments of a whole k, WMITER * TM of A and WNITER * TN of B, are in registers before the
+// products start, so all sub-tiles reuse them; and the lanes of a warp read neighbouring parts of the tiles.
+// Copies, transposed A and float4 accesses are those of vectorized.cu. (article 000, which names the sizes but prints no
+// values; those below are of the code it follows)
+
+#ifndef BM
+#define BM 64 // block tile of C: BM x BN
+#define BN 64
+#define BK 8  // extent of the tiles of A and B along K
+#define WM 32 // warp tile of C: WM x WN
+#define WN 32
+#define WMITER 1 // sub-tiles of a warp tile: WMITER x WNITER
+#define WNITER 2
+#define TM 4 // thread tile of C in each sub-tile: TM x TN
+#define TN 4
+#endif
+
+constexpr int WARPSIZE = 32;
+constexpr int WSUBM = WM / WMITER;
+constexpr int WSUBN = WN / WNITER;
+constexpr int THREADS = (BM / WM) * (BN / WN) * WARPSIZE;
+static_assert(BM % WM == 0 && BN % WN == 0, "warps must cover the block tile");
+static_assert((WSUBM / TM) * (WSUBN / TN) == WARPSIZE, "a warp's lanes must cover a sub-tile");
+static_assert(TM % 4 == 0 && TN % 4 == 0 && BK % 4 == 0 && BN % 4 == 0, "tiles must consist of float4s");
+static_assert(BM * BK / 4 % THREADS == 0 && BK * BN / 4 % THREADS == 0, "threads must share the copies evenly");
+
+// Elements (row, col) to (row, col + 3) of a row-major matrix, zeros where they lie beyond it. col is a multiple of 4.
+static __device__ float4 load4(const float *__restrict__ matrix, int row, int col, int rows, int cols)
+{
+    float4 value = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    if (row < rows) {
+        const float *source = matrix + row * cols + col;
+        if (cols % 4 == 0) {
+            if (col < cols)
+                value = *reinterpret_cast<const float4 *>(source);
+        } else {
+            if (col < cols) value.x = source[0];
+            if (col + 1 < cols) value.y = source[1];
+            if (col + 2 < cols) value.z = source[2];
+            if (col + 3 < cols) value.w = source[3];
+        }
+    }
+    return value;
+}
+
+// The counterpart of load4: writes those of the four elements that lie in the matrix.
+static __device__ void store4(float *__restrict__ matrix, int row, int col, int rows, int cols, float4 value)
+{
+    if (row < rows) {
+        float *target = matrix + row * cols + col;
+        if (cols % 4 == 0) {
+            if (col < cols)
+                *reinterpret_cast<float4 *>(target) = value;
+        } else {
+            if (col < cols) target[0] = value.x;
+            if (col + 1 < cols) target[1] = value.y;
+            if (col + 2 < cols) target[2] = value.z;
+            if (col + 3 < cols) target[3] = value.w;
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+sgemm_warp_tiling(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M, int N, int K)
+{
+    __shared__ __align__(16) float tile_a[BK][BM]; // transposed
+    __shared__ __align__(16) float tile_b[BK][BN];
+
+    const int block_row = blockIdx.y * BM;
+    const int block_col = blockIdx.x * BN;
+
+    // Where the warp's tile starts in the block's, and the lane's in each sub-tile.
+    const int warp_idx = threadIdx.x / WARPSIZE;
+    const int warp_row = warp_idx / (BN / WN) * WM;
+    const int warp_col = warp_idx % (BN / WN) * WN;
+    const int thread_idx_in_warp = threadIdx.x % WARPSIZE;
+    const int thread_row_in_warp = thread_idx_in_warp / (WSUBN / TN) * TM;
+    const int thread_col_in_warp = thread_idx_in_warp % (WSUBN / TN) * TN;
+
+    float thread_results[WMITER * TM][WNITER * TN] = {{0.0f}};
+    for (int k0 = 0; k0 < K; k0 += BK) {
+#pragma unroll
+        for (int i = 0; i < BM * BK / 4 / THREADS; ++i) {
+            const int row = (i * THREADS + threadIdx.x) / (BK / 4);
+            const int k = (i * THREADS + threadIdx.x) % (BK / 4) * 4;
+            const float4 tmp = load4(A, block_row + row, k0 + k, M, K);
+            tile_a[k][row] = tmp.x;
+            tile_a[k + 1][row] = tmp.y;
+            tile_a[k + 2][row] = tmp.z;
+            tile_a[k + 3][row] = tmp.w;
+        }
+#pragma unroll
+        for (int i = 0; i < BK * BN / 4 / THREADS; ++i) {
+            const int k = (i * THREADS + threadIdx.x) / (BN / 4);
+            const int col = (i * THREADS + threadIdx.x) % (BN / 4) * 4;
+            *reinterpret_cast<float4 *>(&tile_b[k][col]) = load4(B, k0 + k, block_col + col, K, N);
+        }
+        __syncthreads();
+
+#pragma unroll
+        for (int k = 0; k < BK; ++k) {
+            __align__(16) float reg_a[WMITER * TM], reg_b[WNITER * TN];
+#pragma unroll
+            for (int sub_row = 0; sub_row < WMITER; ++sub_row)
+#pragma unroll
+                for (int m = 0; m < TM; m += 4)
+                    *reinterpret_cast<float4 *>(&reg_a[sub_row * TM + m]) = *reinterpret_cast<const float4 *>(
+                        &tile_a[k][warp_row + sub_row * WSUBM + thread_row_in_warp + m]);
+#pragma unroll
+            for (int sub_col = 0; sub_col < WNITER; ++sub_col)
+#pragma unroll
+                for (int n = 0; n < TN; n += 4)
+                    *reinterpret_cast<float4 *>(&reg_b[sub_col * TN + n]) = *reinterpret_cast<const float4 *>(
+                        &tile_b[k][warp_col + sub_col * WSUBN + thread_col_in_warp + n]);
+#pragma unroll
+            for (int sub_row = 0; sub_row < WMITER; ++sub_row)
+#pragma unroll
+                for (int sub_col = 0; sub_col < WNITER; ++sub_col)
+#pragma unroll
+                    for (int m = 0; m < TM; ++m)
+#pragma unroll
+                        for (int n = 0; n < TN; ++n)
+                            thread_results[sub_row * TM + m][sub_col * TN + n] +=
+                                reg_a[sub_row * TM + m] * reg_b[sub_col * TN + n];
+        }
+        __syncthreads();
+    }
+
+#pragma unroll
+    for (int sub_row = 0; sub_row < WMITER; ++sub_row)
+#pragma unroll
+        for (int sub_col = 0; sub_col < WNITER; ++sub_col)
+#pragma unroll
+            for (int m = 0; m < TM; ++m)
+#pragma unroll
+                for (int n = 0; n < TN; n += 4) {
+                    const int row = block_row + warp_row + sub_row * WSUBM + thread_row_in_warp + m;
+                    const int col = block_col + warp_col + sub_col * WSUBN + thread_col_in_warp + n;
+                    const float *result = &thread_results[sub_row * TM + m][sub_col * TN + n];
+                    store4(C, row, col, M, N, make_float4(result[0], result[1], result[2], result[3]));
+                }
+}
