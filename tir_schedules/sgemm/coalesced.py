@@ -1,0 +1,42 @@
+"""Neighbouring threads in neighbouring columns.
+
+The schedule of `naive` with threadIdx.x and threadIdx.y exchanged. A warp now reads 32 neighbours of B and writes 32
+neighbours of C, four full sectors each, and one element of A for all: article 003, kernel 2.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tir_schedules.rung import Launch, Rung
+from tir_schedules.sgemm import naive
+from tir_schedules.workloads.gemm import Gemm
+
+COLUMNS_ON_X = ("blockIdx.x", "blockIdx.y", "threadIdx.y", "threadIdx.x")
+
+
+@dataclass(frozen=True)
+class Config(naive.Config):
+    pass
+
+
+launch = naive.launch
+
+
+def schedule(sch, gemm: Gemm, config: Config) -> None:
+    naive.one_element_per_thread(sch, config.ts, COLUMNS_ON_X)
+
+
+RUNG = Rung(
+    family="sgemm",
+    name="coalesced",
+    summary="neighbouring threads in neighbouring columns: a warp reads and writes whole sectors",
+    article="003, kernel 2",
+    config=Config(),
+    schedule=schedule,
+    launch=launch,
+)
+
+if __name__ == "__main__":
+    from tir_schedules.cli import script
+
+    script(RUNG)
