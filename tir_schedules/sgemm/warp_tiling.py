@@ -57,7 +57,6 @@ def schedule(sch, gemm: Gemm, config: Config) -> None:
     fragment_a = sch.reindex(block, ("read", 0))
     fragment_b = sch.reindex(block, ("read", 1))
     result = sch.reindex(block, ("write", 0))
-    sch.reverse_compute_inline(write_back)
     for fragment in (fragment_a, fragment_b):
         sch.set_scope(fragment, 0, "local")
     sch.set_scope(block, 0, "local")
@@ -77,6 +76,7 @@ def schedule(sch, gemm: Gemm, config: Config) -> None:
         vectorize_last(sch, fragment, 4)
     vectorized.share_vectors(sch, gemm, (tile_a, tile_b), k_tile, config.threads)
     sch.reverse_compute_at(result, thread, preserve_unit_loops=True)
+    sch.reverse_compute_inline(write_back)  # last: compute_at forgets the guard that this adds
     vectorize_last(sch, result, vector_width(gemm.n))
     for loop in (k_inner, *sub_i, *sub_j, inner_i, inner_j):
         sch.unroll(loop)
