@@ -35,7 +35,7 @@ def kernel_from_source(rung: Rung, source: str, origin: str, workload: Any, arch
 
 def read_twin(rung: Rung) -> str:
     """Text of the twin; a configuration other than the default is set by `#define` lines above the file's own text."""
-    path = resources.files("cuda_reference").joinpath(rung.family, f"{rung.name}.cu")
+    path = resources.files("cuda_reference") / rung.family / f"{rung.name}.cu"
     if not path.is_file():
         raise CheckFailed(f"{rung.id} has no twin: expected cuda_reference/{rung.family}/{rung.name}.cu")
     text = path.read_text(encoding="utf-8")

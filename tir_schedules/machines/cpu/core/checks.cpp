@@ -1,0 +1,122 @@
+// What is wrong with an access: bounds, alignment, races, reads of what nobody wrote. A fault is recorded, the lane's access
+// is dropped, and the launch goes on.
+#include "machine.h"
+
+Finding* Machine::report(Kind kind, s32 line, int lane) {
+  for (u32 k = 0; k < finding_count; ++k)
+    if (findings[k].kind == kind && findings[k].line == line) {
+      findings[k].count++;
+      return nullptr;
+    }
+  if (finding_count == finding_limit) return nullptr;
+  Finding& f = findings[finding_count++];
+  f = Finding{};
+  f.kind = kind, f.line = line, f.warp = warp, f.lane = lane, f.count = 1;
+  memcpy(f.block, block_index, sizeof f.block);
+  return &f;
+}
+
+void Machine::report_access(Kind kind, s32 line, int lane, Act act, Space space, u64 address, u32 bytes, s32 other,
+                            int other_thread) {
+  if (Finding* f = report(kind, line, lane)) {
+    f->act = act, f->space = space, f->address = address, f->bytes = bytes, f->other_line = other;
+    f->other_warp = other_thread < 0 ? -1 : other_thread / 32, f->other_lane = other_thread < 0 ? -1 : other_thread % 32;
+  }
+}
+
+bool whole_warp(Machine& M, const Warp& W, s32 line) {
+  if (W.active == NONE) return true;
+  if (Finding* f = M.report(DIVERGENT_ALIGNED, line, __builtin_ctz(~W.active))) f->detail = W.active;
+  return false;
+}
+
+u8* Machine::at_shared(u32 address, u32 bytes, s32 line, int lane, Act act) {
+  bool outside = bytes > shared_bytes || address > shared_bytes - bytes;
+  if (outside || address & (bytes - 1)) {
+    report_access(outside ? OUT_OF_BOUNDS : MISALIGNED, line, lane, act, SHARED, address, bytes);
+    return nullptr;
+  }
+  return shared + address;
+}
+
+// The output's elements remember their last writer.
+static void note_output(Machine& M, const Buffer& buffer, u64 address, u64 offset, u32 bytes, Act act, int lane, s32 line) {
+  const u64 self = M.thread(lane);
+  for (u64 e = offset >> buffer.element; e <= (offset + bytes - 1) >> buffer.element; ++e) {
+    OutputShadow& s = buffer.shadow[e];
+    if (act != WRITE && !s.line) M.report_access(UNINITIALIZED, line, lane, act, GLOBAL, address, bytes);
+    if (act == READ) continue;
+    if (s.line > 0 && s.thread != self && !(act == ATOMIC && s.atomic))
+      M.report_access(OVERLAPPING_WRITES, line, lane, act, GLOBAL, address, bytes, s.line, int(s.thread % M.threads));
+    s = {line, act == ATOMIC, self};
+  }
+}
+
+u8* Machine::at_global(u64 address, u32 bytes, s32 line, int lane, Act act) {
+  const u64 number = (address >> BUFFER_SHIFT) - 1, offset = address & ((1ull << BUFFER_SHIFT) - 1);
+  const bool outside = number >= buffer_count || bytes > buffers[number].bytes || offset > buffers[number].bytes - bytes;
+  if (outside || address & (bytes - 1)) {
+    report_access(outside ? OUT_OF_BOUNDS : MISALIGNED, line, lane, act, GLOBAL, address, bytes);
+    return nullptr;
+  }
+  const Buffer& buffer = buffers[number];
+  if (act != READ && buffer.constant) {
+    report_access(WRITE_TO_INPUT, line, lane, act, GLOBAL, address, bytes);
+    return nullptr;
+  }
+  if (buffer.shadow) note_output(*this, buffer, address, offset, bytes, act, lane, line);
+  return buffer.data + offset;
+}
+
+u8* Machine::at_generic(u64 address, u32 bytes, s32 line, int lane, Act act) {
+  if (address >= SHARED_WINDOW && address < SHARED_WINDOW + WINDOW_BYTES) {
+    u8* data = at_shared(u32(address - SHARED_WINDOW), bytes, line, lane, act);
+    if (data) touch(u32(address - SHARED_WINDOW), bytes, act, lane, line);
+    return data;
+  }
+  if (address < LOCAL_WINDOW || address >= LOCAL_WINDOW + WINDOW_BYTES) return at_global(address, bytes, line, lane, act);
+  const u64 offset = address - LOCAL_WINDOW;
+  const bool outside = offset + bytes > local_bytes;
+  if (outside || offset & (bytes - 1)) {
+    report_access(outside ? OUT_OF_BOUNDS : MISALIGNED, line, lane, act, LOCAL, offset, bytes);
+    return nullptr;
+  }
+  return local + (u64)(warp * 32 + lane) * local_bytes + offset;
+}
+
+// Two threads touch a granule, one of them writes, and no __syncthreads lies between: a race when they are in different
+// warps, reliance on lockstep when they are lanes of one warp with no __syncwarp between.
+void Machine::touch(u32 address, u32 bytes, Act act, int lane, s32 line) {
+  const u16 self = warp * 32 + lane;
+  const u32 sync = warps[warp].sync;
+  bool reported = false;
+  auto clash = [&](Kind kind, s32 other, int other_thread) {
+    if (!reported) report_access(kind, line, lane, act, SHARED, address, bytes, other, other_thread);
+    reported = true;
+  };
+  for (u32 g = address >> granule_shift, last = (address + bytes - 1) >> granule_shift; g <= last; ++g) {
+    SharedShadow& s = shadow[g];
+    if (__builtin_expect(s.in_flight, 0)) clash(IN_FLIGHT, s.write_line, -1);
+    if (s.write_epoch == epoch) {
+      if (s.write_thread != self && !(act == ATOMIC && s.write_atomic)) {
+        if (s.write_thread / 32 != warp) clash(RACE, s.write_line, s.write_thread);
+        else if (s.write_sync == sync) clash(LOCKSTEP, s.write_line, s.write_thread);
+      }
+    } else if (act != WRITE && s.write_epoch < first_epoch) {
+      clash(UNINITIALIZED, 0, -1);
+    }
+    const bool read_now = s.read_epoch == epoch;
+    if (act == READ) {
+      const u32 warps_before = read_now ? s.read_warps : 0;
+      s.read_by_many = read_now && s.read_thread / 32 == warp && s.read_sync == sync && (s.read_by_many || s.read_thread != self);
+      s.read_epoch = epoch, s.read_sync = sync, s.read_line = line, s.read_thread = self;
+      s.read_warps = warps_before | 1u << warp;
+      continue;
+    }
+    if (read_now) {
+      if (s.read_warps & ~(1u << warp)) clash(RACE, s.read_line, s.read_thread / 32 != warp ? s.read_thread : -1);
+      else if (s.read_sync == sync && (s.read_by_many || s.read_thread != self)) clash(LOCKSTEP, s.read_line, s.read_thread);
+    }
+    s.write_epoch = epoch, s.write_sync = sync, s.write_line = line, s.write_thread = self, s.write_atomic = act == ATOMIC;
+  }
+}

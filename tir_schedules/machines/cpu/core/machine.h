@@ -1,0 +1,121 @@
+// What the parts of the machine share: a launch, the block that is running, its warps, and what is recorded meanwhile.
+//
+// Every PTX instruction is one function over the 32 lanes of a warp. A register is an array of 32 values at a fixed offset
+// of the warp's register file; an instruction names its registers by those offsets.
+#pragma once
+#include <vector>
+#include "numeric.h"
+
+#define ALIGNED alignas(64)
+#define LANES(...) for (int l = 0; l < 32; ++l) { __VA_ARGS__; }
+#define ACTIVE(mask, ...) for (u32 m_ = (mask); m_; m_ &= m_ - 1) { const int l = __builtin_ctz(m_); __VA_ARGS__; }
+
+// A global address is (buffer + 1) << BUFFER_SHIFT plus a byte offset, so that no stray offset reaches another buffer.
+// Generic addresses of shared and local memory lie in windows below the first buffer.
+const int BUFFER_SHIFT = 40;
+const u64 SHARED_WINDOW = 1ull << 36, LOCAL_WINDOW = 1ull << 37, WINDOW_BYTES = 1ull << 32;
+const u32 NONE = ~0u;
+
+enum Kind : u32 {  // the order of FINDING_KINDS in findings.py
+  OUT_OF_BOUNDS, MISALIGNED, UNINITIALIZED, RACE, LOCKSTEP, OVERLAPPING_WRITES, WRITE_TO_INPUT, IN_FLIGHT,
+  DIVERGENT_ALIGNED, DIVERGENT_BARRIER, ENDLESS_LOOP
+};
+enum Space : u32 { SHARED, GLOBAL, LOCAL, GENERIC };
+enum Act : u32 { READ, WRITE, ATOMIC };
+enum Flag : u32 { COUNT = 1, REVERSE = 2 };
+
+// A fault met for the first time at this line, and how often it was met there.
+struct Finding {
+  u32 kind, act, space, bytes;
+  s32 line, other_line;    // PTX lines; other: the access it conflicts with, 0 if none
+  s32 warp, lane, other_warp, other_lane;
+  u32 block[3];
+  u32 detail;              // a lane mask, or a basic block
+  u64 address, count;
+};
+struct Counter { u64 requests, cost, ideal; };
+struct BlockCount { u64 warps, threads; };           // how often a basic block was entered: by warps, by their lanes
+struct Merge { s32 offset; u32 width; };             // the wider access that ptxas makes of this one; width 0: none
+
+struct OutputShadow { s32 line; u32 atomic; u64 thread; };   // last store to an element; line 0: none
+struct Buffer { u8* data; u64 bytes; OutputShadow* shadow; u32 element, constant; };
+// The last accesses to `1 << granule_shift` bytes of shared memory. Epochs count barriers, syncs count __syncwarp.
+struct SharedShadow {
+  u32 write_epoch, write_sync, read_epoch, read_sync, read_warps;
+  s32 write_line, read_line;
+  u16 write_thread, read_thread, in_flight;
+  u8 write_atomic, read_by_many;
+};
+struct AsyncCopy { u32 target, bytes, group, lane; s32 line; u8 data[16]; };
+
+struct Warp {
+  ALIGNED s32 mask[32];       // -1 for lanes that execute the current instruction
+  u32 pc[32];                 // basic block each lane is at
+  u32 active = 0, live = 0, waiting = 0, started = 0;
+  s32 barrier_line[32];
+  u32 groups[32];             // cp.async groups each lane has committed
+  u32 sync = 1;
+  u64 issued = 0;             // instructions, against the budget
+  std::vector<AsyncCopy> copies;
+};
+
+struct Machine {
+  const u8* params;
+  u32 grid[3], block[3], block_index[3];
+  const Buffer* buffers;
+  u32 buffer_count;
+  u8* shared;
+  u32 shared_bytes;
+  u8* local;
+  u32 local_bytes;
+  u32 flags, granule_shift;
+  u64 budget;
+  Counter* counters;
+  const Merge* merges;
+  BlockCount* block_counts;
+  Finding* findings;
+  u32 finding_limit, finding_count = 0;
+  int warp = 0;
+  u32 epoch = 1, first_epoch = 1, threads = 0;
+  u64 block_number = 0;
+  std::vector<SharedShadow> shadow;
+  Warp* warps = nullptr;
+
+  Finding* report(Kind kind, s32 line, int lane);
+  void report_access(Kind kind, s32 line, int lane, Act act, Space space, u64 address, u32 bytes, s32 other = 0,
+                     int other_thread = -1);
+  u64 thread(int lane) const { return block_number * threads + warp * 32 + lane; }
+  // The memory behind an address, or nullptr after a finding. bytes: a power of two.
+  u8* at_shared(u32 address, u32 bytes, s32 line, int lane, Act act);
+  u8* at_global(u64 address, u32 bytes, s32 line, int lane, Act act);
+  u8* at_generic(u64 address, u32 bytes, s32 line, int lane, Act act);
+  void touch(u32 address, u32 bytes, Act act, int lane, s32 line);
+};
+
+struct Instruction;
+typedef void (*Function)(Machine&, Warp&, u8* registers, const Instruction&);
+struct Instruction { Function run; const u32* operands; s64 offset; u32 guard, guard_negated; s32 line, counter; };
+enum Exit : u32 { BRANCH, BARRIER, LEAVE };
+struct BasicBlock { u32 first, count, cost, exit, guard, guard_negated, taken, otherwise; s32 line; };
+struct Program {
+  const Instruction* instructions;
+  const BasicBlock* blocks;
+  const u8* initial_registers;
+  u32 register_bytes, special[14];    // offsets of tid.xyz laneid warpid ctaid.xyz ntid.xyz nctaid.xyz
+};
+
+inline u32 ballot(const u32* predicate) {
+  u32 result = 0;
+  for (int l = 0; l < 32; ++l) result |= (u32)(predicate[l] != 0) << l;
+  return result;
+}
+// Every lane must execute: a finding otherwise, and false.
+bool whole_warp(Machine& machine, const Warp& warp, s32 line);
+
+void count_shared(Machine&, s32 counter, const u32* address, u32 mask, u32 width, bool store);
+void count_rows(Machine&, s32 counter, const u32* rows, int matrices);
+void count_global(Machine&, s32 counter, const u64* address, u32 mask, u32 width);
+void deliver(Machine&, Warp&, u32 pending_groups);   // cp.async data of all but the newest groups
+Function tensor_function(const char* name);
+Function memory_function(const char* name);
+Function warp_function(const char* name);

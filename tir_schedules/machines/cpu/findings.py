@@ -1,0 +1,136 @@
+"""What the engine recorded of a fault, told as a Finding: what was accessed, where it comes from in the CUDA source."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Sequence
+
+import numpy as np
+
+from tir_schedules.kernel import Binary
+from tir_schedules.machines.cpu.context import BUFFER_SHIFT
+from tir_schedules.machines.cpu.ptx import PtxKernel, PtxModule
+from tir_schedules.machines.execution import Finding, Location
+
+FINDING_KINDS = (
+    "out_of_bounds", "misaligned", "uninitialized", "race", "lockstep", "overlapping_writes", "write_to_input", "in_flight",
+    "divergent_aligned", "divergent_barrier", "endless_loop",
+)  # fmt: skip
+"""In the order of Kind in core/machine.h."""
+
+FINDING = np.dtype(
+    [
+        ("kind", "u4"), ("act", "u4"), ("space", "u4"), ("bytes", "u4"), ("line", "i4"), ("other_line", "i4"),
+        ("warp", "i4"), ("lane", "i4"), ("other_warp", "i4"), ("other_lane", "i4"), ("block", "u4", 3), ("detail", "u4"),
+        ("address", "u8"), ("count", "u8"),
+    ]
+)  # fmt: skip
+ACTS = ("reads", "writes", "updates")
+SPACES = ("shared memory", "global memory", "local memory", "memory")
+GLOBAL = 1
+
+
+@dataclass(frozen=True)
+class NamedBuffer:
+    """A buffer as messages name it. element: bytes of one element; elements: how many it has."""
+
+    name: str
+    element: int
+    elements: int
+
+
+class Sources:
+    """PTX line -> Location of a compiled kernel."""
+
+    def __init__(self, binary: Binary, module: PtxModule, kernel: PtxKernel):
+        self.files, self.text = module.files, binary.kernel.source.split("\n")
+        self.own = next(iter(module.files), 1)
+        self.lines = {instruction.line: instruction.source for instruction in kernel.instructions}
+
+    def __call__(self, ptx_line: int) -> Location:
+        file, line = self.lines.get(ptx_line, (0, 0))
+        inside = file == self.own and 0 < line <= len(self.text)
+        return Location(ptx_line, self.files.get(file, ""), line, self.text[line - 1].strip() if inside else "")
+
+
+def findings(records: np.ndarray, label: str, sources: Sources, buffers: Sequence[NamedBuffer]) -> tuple[Finding, ...]:
+    """Findings of the engine's records (dtype FINDING), most serious first."""
+    found = []
+    for record in records:
+        kind = FINDING_KINDS[record["kind"]]
+        message = MESSAGES[kind](Fault(record, sources, buffers))
+        location = sources(int(record["line"]))
+        block = tuple(int(index) for index in record["block"])
+        found.append(Finding(kind, message, label, location, block, int(record["warp"]), int(record["lane"]), int(record["count"])))
+    return tuple(sorted(found, key=lambda finding: FINDING_KINDS.index(finding.kind)))
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One record, with phrases for its parts."""
+
+    record: np.void
+    sources: Sources
+    buffers: Sequence[NamedBuffer]
+
+    @property
+    def act(self) -> str:
+        return ACTS[self.record["act"]]
+
+    @property
+    def where(self) -> str:
+        """What the address is: an element of a buffer, or a byte of shared memory."""
+        address, space = int(self.record["address"]), int(self.record["space"])
+        number, offset = (address >> BUFFER_SHIFT) - 1, address & ((1 << BUFFER_SHIFT) - 1)
+        if space != GLOBAL:
+            return f"{SPACES[space]} at byte {address}"
+        if offset >= 1 << (BUFFER_SHIFT - 1):  # before the start of the next buffer
+            number, offset = number + 1, offset - (1 << BUFFER_SHIFT)
+        if not 0 <= number < len(self.buffers):
+            return f"global memory at {address:#x}, where no buffer is"
+        buffer = self.buffers[number]
+        element, rest = divmod(offset, buffer.element)
+        return f"{buffer.name}[{element}]" + (f" and {rest} bytes" if rest else "")
+
+    @property
+    def limits(self) -> str:
+        address = int(self.record["address"])
+        if int(self.record["space"]) != GLOBAL:
+            return ""
+        number = (address >> BUFFER_SHIFT) - 1
+        number += address & ((1 << BUFFER_SHIFT) - 1) >= 1 << (BUFFER_SHIFT - 1)
+        if not 0 <= number < len(self.buffers):
+            return ""
+        return f"; {self.buffers[number].name} has {self.buffers[number].elements} elements"
+
+    @property
+    def bytes(self) -> str:
+        return f"{self.record['bytes']} bytes"
+
+    @property
+    def other(self) -> str:
+        """The other access of a conflict, where it is known."""
+        warp, lane, line = (int(self.record[name]) for name in ("other_warp", "other_lane", "other_line"))
+        who = f"warp {warp} lane {lane}" if warp >= 0 else "another warp"
+        return f"{who} at {self.sources(line)}" if line else who
+
+
+MESSAGES = {
+    "out_of_bounds": lambda f: f"{f.act} {f.bytes} of {f.where}, out of bounds{f.limits}",
+    "misaligned": lambda f: f"{f.act} {f.bytes} of {f.where}, which is not a multiple of {f.bytes}",
+    "uninitialized": lambda f: f"{f.act} {f.where}, which nothing has written",
+    "race": lambda f: f"{f.act} {f.where}, which is also accessed by {f.other}, with no __syncthreads between",
+    "lockstep": lambda f: f"{f.act} {f.where}, which is also accessed by {f.other}, with no __syncwarp between",
+    "overlapping_writes": lambda f: f"{f.act} {f.where}, which another thread has written, {f.other}",
+    "write_to_input": lambda f: f"{f.act} {f.where}, which is an input",
+    "in_flight": lambda f: f"{f.act} {f.where}, where a cp.async is still under way",
+    "divergent_aligned": lambda f: f"not every lane it concerns executes it (active lanes {int(f.record['detail']):#010x})",
+    "divergent_barrier": lambda f: divergent_barrier(f),
+    "endless_loop": lambda f: "the instruction budget of a warp is used up; the launch was stopped",
+}
+
+
+def divergent_barrier(fault: Fault) -> str:
+    line, warp, lane = (int(fault.record[name]) for name in ("other_line", "other_warp", "other_lane"))
+    if not line:
+        return f"warp {warp} lane {lane} has left the kernel and never reaches this barrier"
+    return f"warp {warp} lane {lane} waits at another barrier, {fault.sources(line)}"

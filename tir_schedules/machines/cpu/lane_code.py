@@ -1,0 +1,124 @@
+"""How one lane of an instruction becomes C++: reading and writing its operands, and the table of what is known.
+
+Every name, modifier and type must be known: what is not is refused, never ignored.
+"""
+from __future__ import annotations
+
+from typing import Callable
+
+from tir_schedules.machines.cpu.ptx import (
+    BITS, SINK, Immediate, Instruction, Negated, Operand, Pair, Register, UnsupportedInstruction, Vector,
+)  # fmt: skip
+
+STORAGE = {
+    "pred": "u32", "b8": "u8", "u8": "u8", "s8": "s8", "b16": "u16", "u16": "u16", "s16": "s16", "f16": "u16", "bf16": "u16",
+    "b32": "u32", "u32": "u32", "s32": "s32", "f32": "f32", "tf32": "f32", "f16x2": "u32", "bf16x2": "u32",
+    "b64": "u64", "u64": "u64", "s64": "s64", "f64": "f64",
+}  # fmt: skip
+"""C++ type that holds a register of a PTX type."""
+
+FLOATS = ("f32", "f64", "tf32")
+
+
+def is_float(type_: str) -> bool:
+    return type_ in FLOATS
+
+
+def unsigned(type_: str) -> str:
+    return f"u{BITS[type_]}"
+
+
+def raw(type_: str) -> str:
+    """The type without interpretation: b32 for f32."""
+    return type_ if type_ == "pred" else f"b{BITS[type_]}"
+
+
+class LaneCode:
+    """C++ of one lane of `instruction`, whose register operands o0, o1, ... are arrays indexed by the lane l.
+
+    Results are computed into locals first and stored under the mask afterwards.
+    """
+
+    def __init__(self, instruction: Instruction):
+        self.instruction = instruction
+        self.computed: list[str] = []
+        self.stored: list[str] = []
+
+    def text(self) -> str:
+        return "".join(self.computed + self.stored)
+
+    def operand(self, k: int) -> Operand:
+        return self.instruction.operands[k]
+
+    def read(self, k: int, type_: str | None = None) -> str:
+        """Operand k as a value of a type, by default that of the instruction."""
+        type_ = type_ or self.instruction.type
+        value = self.value(self.operand(k), type_)
+        return f"flush({value})" if type_ == "f32" and self.instruction.has("ftz") else value
+
+    def value(self, operand: Operand, type_: str) -> str:
+        to = STORAGE[type_]
+        if isinstance(operand, Negated):
+            return f"(u32)!{operand.register.name}[l]"
+        if not isinstance(operand, Register):
+            raise self.instruction.unsupported(f"operand {operand}")
+        name, source = f"{operand.name}[l]", STORAGE[operand.type]
+        if source == to or "pred" in (operand.type, type_):
+            return name
+        if (source in FLOATS) == (to in FLOATS):
+            return f"({to}){name}"
+        if BITS[type_] == operand.bits:
+            return f"bits<{to}>({name})"
+        return f"({to})bits<u{operand.bits}>({name})"
+
+    def write(self, expression: str, type_: str | None = None, to: Operand | None = None) -> None:
+        """Assign an expression of a type to the first operand, or to `to`."""
+        type_ = type_ or self.instruction.type
+        register = self.operand(0) if to is None else to
+        if register == SINK:
+            return
+        if not isinstance(register, Register):
+            raise self.instruction.unsupported(f"result {register}")
+        if type_ == "f32" and self.instruction.has("ftz"):
+            expression = f"flush({expression})"
+        target, source = STORAGE[register.type], STORAGE[type_]
+        if target != source and register.type != "pred":
+            if (target in FLOATS) != (source in FLOATS):
+                expression = f"bits<{target}>({expression})"
+            else:
+                extended = f"(s{register.bits})" if type_[0] == "s" else ""
+                expression = f"({target})({extended}({expression}))"
+        local = f"v{len(self.computed)}"
+        self.computed.append(f"const {target} {local} = {expression};\n")
+        self.stored.append(f"{register.name}[l] = mask[l] ? {local} : {register.name}[l];\n")
+
+
+Operation = Callable[[LaneCode], None]
+OPERATIONS: dict[str, tuple[frozenset[str], Operation]] = {}
+"""Name -> (modifiers it may have besides types, what it computes)."""
+
+
+def operation(names: str, modifiers: str = "") -> Callable[[Operation], Operation]:
+    def register(function: Operation) -> Operation:
+        for name in names.split():
+            OPERATIONS[name] = frozenset(modifiers.split()), function
+        return function
+
+    return register
+
+
+def lane_code(instruction: Instruction) -> str:
+    """C++ statements of one lane. UnsupportedInstruction for a name, modifier or type that is not known."""
+    known = OPERATIONS.get(instruction.name)
+    if known is None:
+        raise instruction.unsupported()
+    modifiers, function = known
+    for part in instruction.parts[1:]:
+        if part not in BITS and part not in modifiers:
+            raise instruction.unsupported(f"modifier .{part}")
+    code = LaneCode(instruction)
+    try:
+        function(code)
+    except KeyError as error:
+        raise instruction.unsupported(f"type or modifier {error}") from None
+    return code.text()

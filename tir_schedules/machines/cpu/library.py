@@ -1,0 +1,162 @@
+"""The machine's C++ core and lane functions: compiled once by the host's g++, kept in the cache, loaded with ctypes."""
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import shutil
+import subprocess
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from importlib import resources
+from pathlib import Path
+from typing import Iterable
+
+from tir_schedules.compiler.cache import default_cache
+from tir_schedules.errors import MissingTool
+from tir_schedules.machines.cpu.signatures import Signature, from_text, library_source
+
+FLAGS = (
+    "-std=c++17", "-O2", "-fPIC", "-march=native", "-ftree-vectorize", "-fvect-cost-model=unlimited",
+    "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fno-strict-aliasing", "-w",
+)  # fmt: skip
+"""No fast-math: a lane computes what IEEE arithmetic says, fused where PTX says fma and nowhere else."""
+
+LANE_PARTS = 2
+LIBRARY = "library.so"
+
+
+class Library:
+    """Functions by name (core) and by signature (lane functions), as addresses. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self.sources = read_core()
+        self.compiler = find_compiler()
+        self._lock = threading.Lock()
+        self._loaded: list[ctypes.CDLL] = []
+        self._lanes: dict[str, int] = {}
+        shipped = shipped_signatures()
+        parts = [shipped[k::LANE_PARTS] for k in range(LANE_PARTS)]
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            core = pool.submit(self._core)
+            for part, library in zip(parts, pool.map(self._lane_library, parts)):
+                self._add(part, library)
+        self.core = core.result()
+        self.core.function_named.restype = ctypes.c_void_p
+
+    def function(self, name: str) -> int:
+        """Address of a function of the core, such as "ld.shared"."""
+        address = self.core.function_named(name.encode())
+        if not address:
+            raise KeyError(name)
+        return address
+
+    def lane_functions(self, signatures: Iterable[Signature]) -> dict[str, int]:
+        """Address of each signature's function, by its text; those not known yet are compiled, about a second."""
+        wanted = {signature.text: signature for signature in signatures}
+        with self._lock:
+            missing = [signature for text, signature in sorted(wanted.items()) if text not in self._lanes]
+            if missing:
+                self._add(missing, self._lane_library(missing))
+            return {text: self._lanes[text] for text in wanted}
+
+    def _add(self, signatures: list[Signature], library: ctypes.CDLL) -> None:
+        self._loaded.append(library)
+        for signature in signatures:
+            function = getattr(library, signature.function_name)
+            self._lanes[signature.text] = ctypes.cast(function, ctypes.c_void_p).value or 0
+
+    def _core(self) -> ctypes.CDLL:
+        return self._compiled("core", [name for name in self.sources if name.endswith(".cpp")], {})
+
+    def _lane_library(self, signatures: list[Signature]) -> ctypes.CDLL:
+        return self._compiled("lanes", ["lanes.cpp"], {"lanes.cpp": library_source(signatures)})
+
+    def _compiled(self, kind: str, units: list[str], more: dict[str, str]) -> ctypes.CDLL:
+        """A shared library of the translation units, beside the core's headers."""
+        sources = {name: text for name, text in self.sources.items() if name.endswith(".h") or name in units} | more
+        key = "\0".join([self.compiler, compiler_version(self.compiler), processor(), *FLAGS, *map("\0".join, sources.items())])
+
+        def build(folder: Path) -> None:
+            for name, text in sources.items():
+                (folder / name).write_text(text, encoding="utf-8")
+            with ThreadPoolExecutor(os.cpu_count()) as pool:
+                list(pool.map(lambda unit: compile_unit(self.compiler, folder, unit), units))
+            gxx([self.compiler, "-shared", *(f"{unit}.o" for unit in units), "-o", LIBRARY], folder)
+            for path in folder.iterdir():
+                if path.name != LIBRARY:
+                    path.unlink()
+
+        return default_cache().load(f"machine{kind}", key, build, lambda folder: ctypes.CDLL(str(folder / LIBRARY)))
+
+
+def compile_unit(compiler: str, folder: Path, unit: str) -> None:
+    gxx([compiler, *FLAGS, "-c", unit, "-o", f"{unit}.o"], folder)
+
+
+def gxx(command: list[str], folder: Path) -> None:
+    environment = os.environ | {"TMPDIR": str(folder), "LC_ALL": "C"}
+    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace", env=environment)
+    if result.returncode:
+        lines = [line for line in result.stderr.splitlines() if "error" in line] or result.stderr.splitlines()
+        raise MissingTool(
+            f"{command[0]} cannot compile the CPU machine ({lines[0] if lines else 'it says nothing'}):"
+            " a g++ of version 9 or newer is needed; set CXX to one"
+        )
+
+
+def find_compiler() -> str:
+    """The C++ compiler: the environment variable CXX, then g++. MissingTool when there is none."""
+    wanted = os.environ.get("CXX") or "g++"
+    found = shutil.which(wanted)
+    if not found:
+        raise MissingTool(
+            f"the CPU machine needs a C++ compiler, and there is no {wanted!r}:"
+            " install g++ (`apt install g++`, `dnf install gcc-c++`), or set CXX to one"
+        )
+    return found
+
+
+@lru_cache(maxsize=None)
+def compiler_version(compiler: str) -> str:
+    """First line of --version; empty when it does not say."""
+    result = subprocess.run([compiler, "--version"], capture_output=True, text=True, errors="replace")
+    return result.stdout.partition("\n")[0]
+
+
+@lru_cache(maxsize=None)
+def processor() -> str:
+    """What -march=native depends on: a cache shared between machines must not mix them."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    flags = next((line for line in lines if line.startswith(("flags", "Features"))), platform.processor())
+    return f"{platform.machine()} {flags}"
+
+
+def read_core() -> dict[str, str]:
+    """The C++ sources that come with the package, by file name."""
+    folder = resources.files("tir_schedules.machines.cpu") / "core"
+    return {item.name: item.read_text(encoding="utf-8") for item in sorted(folder.iterdir(), key=lambda item: item.name)}
+
+
+def shipped_signatures() -> list[Signature]:
+    """Signatures compiled ahead of time, so that the ladders need no compiler run of their own."""
+    text = (resources.files("tir_schedules.machines.cpu") / "signatures.txt").read_text(encoding="utf-8")
+    return [from_text(line) for line in text.splitlines() if line and not line.startswith("#")]
+
+
+@lru_cache(maxsize=1)
+def library_for(environment: tuple[str, ...]) -> Library:
+    return Library()
+
+
+_building = threading.Lock()
+
+
+def the_library() -> Library:
+    """The library of this process; compiled again when the environment names another compiler or cache."""
+    with _building:
+        return library_for((os.environ.get("CXX", ""), str(default_cache().path)))

@@ -1,0 +1,197 @@
+"""The CPU machine: executes the PTX that nvcc made, checks every access, and counts what it costs.
+
+It runs blocks one after another and, in a block, warps from barrier to barrier, so that code which relies on more
+synchronisation than it asks for goes wrong visibly. Findings never stop a launch, except an endless loop.
+"""
+from __future__ import annotations
+
+import ctypes
+import time
+from functools import lru_cache
+from typing import Sequence
+
+import numpy as np
+
+from tir_schedules.errors import BadInput, CheckFailed
+from tir_schedules.kernel import Binary
+from tir_schedules.machines.cpu.context import BUFFER_SHIFT, NONE
+from tir_schedules.machines.cpu.counting import MERGE, counters_of
+from tir_schedules.machines.cpu.findings import FINDING, NamedBuffer, Sources, findings
+from tir_schedules.machines.cpu.library import Library, the_library
+from tir_schedules.machines.cpu.lowering import Program, ProgramHeader, lower
+from tir_schedules.machines.cpu.parser import parse
+from tir_schedules.machines.cpu.ptx import BITS, Parameter, UnsupportedInstruction
+from tir_schedules.machines.execution import Execution, Location
+
+WARP_BUDGET = 1 << 27
+"""Instructions a warp may execute before its loop counts as endless: some seconds of this machine."""
+
+FINDING_LIMIT = 256
+COUNT, REVERSE = 1, 2
+WARP_ORDERS = {"forward": 0, "reverse": REVERSE}
+
+BUFFER = np.dtype([("data", "u8"), ("bytes", "u8"), ("shadow", "u8"), ("element", "u4"), ("constant", "u4")])
+SHADOW = np.dtype([("line", "i4"), ("atomic", "u4"), ("thread", "u8")])
+
+
+class LaunchArguments(ctypes.Structure):
+    """LaunchArguments in core/engine.cpp."""
+
+    _fields_ = [
+        ("program", ctypes.POINTER(ProgramHeader)),
+        *((name, ctypes.c_void_p) for name in ("params", "buffers", "counters", "merges", "block_counts", "findings")),
+        ("budget", ctypes.c_uint64),
+        ("grid", ctypes.c_uint32 * 3),
+        ("block", ctypes.c_uint32 * 3),
+        *((name, ctypes.c_uint32) for name in ("buffer_count", "shared_bytes", "local_bytes", "flags")),
+        ("granule_shift", ctypes.c_uint32),
+        ("finding_limit", ctypes.c_uint32),
+    ]
+
+
+class CpuMachine:
+    """Runs Binaries on the CPU. Safe to use from several threads.
+
+    warp_order: "forward" or "reverse", the order in which the warps of a block take turns; a sound kernel does not care.
+    budget: instructions a warp may execute. Raises MissingTool when there is no C++ compiler to build the machine with.
+    """
+
+    name = "cpu"
+
+    def __init__(self, warp_order: str = "forward", budget: int = WARP_BUDGET):
+        if warp_order not in WARP_ORDERS:
+            raise BadInput(f"warp_order is {warp_order!r}; it can be {' or '.join(WARP_ORDERS)}")
+        self.warp_order, self.budget = warp_order, budget
+
+    def run(
+        self,
+        binary: Binary,
+        arguments: dict[str, np.ndarray | int | float],
+        outputs: Sequence[str],
+        *,
+        count: bool = False,
+    ) -> Execution:
+        """Launch the kernel once.
+
+        arguments: by name; arrays must be C-contiguous. outputs: names of the arrays the kernel may write, in place; all
+        their elements count as unwritten before. count: also count accesses and instructions, which takes about as long
+        again. Raises UnsupportedInstruction, before anything runs, for PTX that the machine does not know.
+        """
+        library = the_library()
+        try:
+            program = lowered(library, binary.ptx, binary.kernel.entry)
+        except UnsupportedInstruction as error:
+            raise UnsupportedInstruction(f"{binary.kernel.label}: {error}") from None
+        launch = Launch(program, binary, arguments, outputs)
+        started = time.perf_counter()
+        launch.start(library, self.budget, WARP_ORDERS[self.warp_order] | (COUNT if count else 0))
+        seconds = time.perf_counter() - started
+        counters = counters_of(program, launch.sources, launch.counters, launch.block_counts) if count else None
+        found = findings(launch.records, binary.kernel.label, launch.sources, launch.names)
+        return Execution(found, seconds, counters, launch.writer)
+
+
+@lru_cache(maxsize=128)
+def lowered(library: Library, ptx: str, entry: str) -> Program:
+    """Parse and lower a kernel; launches of one kernel with other arguments share the result."""
+    module = parse(ptx)
+    if entry not in module.kernels:
+        raise CheckFailed(f"the PTX has no entry {entry}")
+    return lower(library, module, module.kernels[entry])
+
+
+class Launch:
+    """Buffers, parameters and results of one launch."""
+
+    def __init__(self, program: Program, binary: Binary, arguments: dict, outputs: Sequence[str]):
+        self.program, self.binary = program, binary
+        self.sources = Sources(binary, program.module, program.kernel)
+        self.names: list[NamedBuffer] = []
+        self.shadows: dict[str, np.ndarray] = {}
+        self._kept: list[np.ndarray] = []  # what addresses point to
+        rows = [self._variable(variable) for variable in program.module.variables.values()]
+        addresses: dict[str, int] = {}
+        for name in binary.kernel.params:
+            value = arguments[name]
+            if isinstance(value, np.ndarray):
+                rows.append(self._array(name, value, name in outputs))
+                addresses[name] = len(rows) << BUFFER_SHIFT
+        self.buffers = np.array(rows or [(0, 0, 0, 0, 1)], BUFFER)
+        self.buffer_count = len(rows)
+        values = [addresses.get(name, arguments[name]) for name in binary.kernel.params]
+        self.params = pack(program.kernel.parameters, values, binary.kernel.label)
+        self.counters = np.zeros((max(1, len(program.counted)), 3), np.uint64)
+        self.block_counts = np.zeros((len(program.kernel.blocks), 2), np.uint64)
+        self.records = np.zeros(FINDING_LIMIT, FINDING)
+
+    def _variable(self, variable) -> tuple:
+        """A module variable; const ones may not be written."""
+        content = np.zeros(max(1, variable.size), np.uint8)
+        content[: len(variable.initial)] = np.frombuffer(variable.initial, np.uint8)
+        self._kept.append(content)
+        self.names.append(NamedBuffer(variable.name, 1, variable.size))
+        return (content.ctypes.data, variable.size, 0, 0, int(variable.space == "const"))
+
+    def _array(self, name: str, array: np.ndarray, output: bool) -> tuple:
+        if not array.flags.c_contiguous:
+            raise ValueError(f"{name} is not C-contiguous")
+        self.names.append(NamedBuffer(name, array.itemsize, array.size))
+        shadow = 0
+        if output:
+            self.shadows[name] = np.zeros(array.size + 1, SHADOW)
+            shadow = self.shadows[name].ctypes.data
+        self._kept.append(array)
+        return (array.ctypes.data, array.nbytes, shadow, array.itemsize.bit_length() - 1, int(not output))
+
+    def start(self, library: Library, budget: int, flags: int) -> None:
+        program, kernel = self.program, self.binary.kernel
+        merges = np.array([merge_row(counted) for counted in program.counted] or [(0, 0)], MERGE)
+        arguments = LaunchArguments(
+            program=ctypes.pointer(program.header),
+            params=ctypes.cast(self.params, ctypes.c_void_p).value,
+            buffers=self.buffers.ctypes.data,
+            counters=self.counters.ctypes.data,
+            merges=merges.ctypes.data,
+            block_counts=self.block_counts.ctypes.data,
+            findings=self.records.ctypes.data,
+            budget=budget,
+            grid=kernel.grid,
+            block=kernel.block,
+            buffer_count=self.buffer_count,
+            shared_bytes=program.kernel.shared_bytes + kernel.dynamic_shared,
+            local_bytes=program.kernel.local_bytes,
+            flags=flags,
+            granule_shift=program.granule_shift,
+            finding_limit=FINDING_LIMIT,
+        )
+        self.records = self.records[: library.core.launch(ctypes.byref(arguments))]
+
+    def writer(self, name: str, index: int) -> Location | None:
+        """Where the element was last stored."""
+        line = int(self.shadows[name][index]["line"])
+        return self.sources(line) if line else None
+
+
+def merge_row(counted) -> tuple[int, int]:
+    """Offset from the access to the merged one, and its width; NONE for one that another counts for."""
+    merged = counted.merged
+    if merged is None:
+        return 0, 0
+    operand = counted.instruction.operands[0 if counted.instruction.name == "st" else 1]
+    return merged.offset - operand.offset, merged.bytes if merged.leads else NONE
+
+
+def pack(parameters: Sequence[Parameter], values: Sequence[int | float], label: str) -> ctypes.Array:
+    """The kernel's parameter buffer."""
+    if len(parameters) != len(values):
+        raise CheckFailed(f"{label}: the kernel takes {len(parameters)} parameters, {len(values)} are named")
+    content = bytearray(max((p.offset + p.size for p in parameters), default=1))
+    for parameter, value in zip(parameters, values):
+        if parameter.type in ("f32", "f64"):
+            data = np.array([value], f"f{parameter.size}").tobytes()
+        elif parameter.size * 8 == BITS[parameter.type]:
+            data = (int(value) & ((1 << 8 * parameter.size) - 1)).to_bytes(parameter.size, "little")
+        else:
+            raise CheckFailed(f"{label}: parameter {parameter.name} is a struct, which is not supported")
+        content[parameter.offset : parameter.offset + parameter.size] = data
+    return (ctypes.c_uint8 * len(content)).from_buffer(content)

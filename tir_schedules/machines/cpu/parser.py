@@ -1,0 +1,399 @@
+"""PTX text, as nvcc writes it, to kernels of basic blocks.
+
+Covers entries, shared/global/const/local variables, line tables and the scopes that inline assembly opens. Device
+functions that were not inlined, calls and texture state are refused by name.
+"""
+from __future__ import annotations
+
+import re
+import struct
+from typing import Any, NamedTuple
+
+from tir_schedules.machines.cpu.flow import basic_blocks
+from tir_schedules.machines.cpu.ptx import (
+    BITS, Address, Immediate, Instruction, Negated, Operand, Pair, Parameter, PtxKernel, PtxModule, Register,
+    SpecialRegister, Symbol, UnsupportedInstruction, Variable, Vector,
+)  # fmt: skip
+
+TOKEN = re.compile(
+    r"""
+    (?P<number>0[fF][0-9a-fA-F]{8}(?![0-9a-fA-F])|0[dD][0-9a-fA-F]{16}|0[xX][0-9a-fA-F]+U?|\d+\.\d+(?:[eE][-+]?\d+)?|\d+U?)
+  | (?P<name>[%$_.A-Za-z][\w$.]*(?:::[\w$.]+)*)
+  | (?P<string>"[^"]*")
+  | (?P<mark>[{}\[\]();:,@!|+\-<>=])
+""",
+    re.X,
+)
+COMMENT = re.compile(r"/\*.*?\*/", re.S)
+VARIABLE_SPACES = (".global", ".const", ".shared")
+LINKING = (".visible", ".weak", ".extern", ".common")
+DYNAMIC_ALIGN = 16
+
+
+class Token(NamedTuple):
+    kind: str
+    text: str
+    line: int
+
+
+def parse(text: str) -> PtxModule:
+    """Parse a whole PTX file. UnsupportedInstruction for what the CPU machine has no notion of."""
+    return Parser(text).module()
+
+
+def tokens(text: str) -> list[Token]:
+    text = COMMENT.sub(lambda match: "\n" * match.group().count("\n"), text)
+    found = []
+    for number, line in enumerate(text.split("\n"), 1):
+        for match in TOKEN.finditer(line.split("//", 1)[0]):
+            found.append(Token(match.lastgroup or "", match.group(), number))
+    return found
+
+
+def rounded_up(value: int, align: int) -> int:
+    return -(-value // align) * align
+
+
+class Parser:
+    """Recursive descent over the tokens; `scopes` holds registers and labels by name, innermost last."""
+
+    def __init__(self, text: str):
+        self.tokens = tokens(text) + [Token("end", "", 0)]
+        self.position = 0
+        self.kernels: dict[str, PtxKernel] = {}
+        self.variables: dict[str, Variable] = {}
+        self.shared: dict[str, Variable] = {}
+        self.files: dict[int, str] = {}
+        self.target = ""
+
+    # tokens --------------------------------------------------------------------------------------------------------
+    @property
+    def text(self) -> str:
+        return self.tokens[self.position].text
+
+    @property
+    def line(self) -> int:
+        return self.tokens[self.position].line
+
+    def next(self) -> str:
+        self.position += 1
+        return self.tokens[self.position - 1].text
+
+    def accept(self, text: str) -> bool:
+        found = self.text == text
+        self.position += found
+        return found
+
+    def expect(self, text: str) -> None:
+        if not self.accept(text):
+            raise self.refuse(f"{self.text!r} where {text!r} should be")
+
+    def skip_past(self, text: str) -> None:
+        while self.tokens[self.position].kind != "end" and self.next() != text:
+            pass
+
+    def refuse(self, what: str) -> UnsupportedInstruction:
+        return UnsupportedInstruction(f"PTX line {self.line}: the CPU machine does not know {what}")
+
+    def integer(self) -> int:
+        sign = -1 if self.accept("-") else 1
+        return sign * int(self.next().rstrip("U"), 0)
+
+    # the module ----------------------------------------------------------------------------------------------------
+    def module(self) -> PtxModule:
+        extern = False
+        while self.tokens[self.position].kind != "end":
+            word = self.next()
+            if word == ".target":
+                self.target = self.next()
+                while self.accept(","):
+                    self.next()
+            elif word in (".version", ".address_size"):
+                self.next()
+            elif word == ".file":
+                self.file()
+            elif word == ".section":
+                self.skip_braces()
+            elif word == ".loc":
+                self.location()
+            elif word in LINKING:
+                extern = word == ".extern"
+                continue
+            elif word in VARIABLE_SPACES:
+                variable = self.variable(word[1:], extern)
+                (self.shared if word == ".shared" else self.variables)[variable.name] = variable
+            elif word == ".entry":
+                self.entry()
+            elif word == ".func":
+                self.function()
+            elif word == ".pragma":
+                self.skip_past(";")
+            elif word != ";":
+                self.position -= 1
+                raise self.refuse(f"{word!r} outside a function")
+            extern = False
+        return PtxModule(self.kernels, self.variables, self.files, self.target)
+
+    def file(self) -> None:
+        number = int(self.next())
+        self.files[number] = self.next().strip('"')
+        while self.accept(","):
+            self.next()
+
+    def skip_braces(self) -> None:
+        self.skip_past("{")
+        depth = 1
+        while depth:
+            word = self.next()
+            depth += (word == "{") - (word == "}")
+
+    def function(self) -> None:
+        """Skip a declaration or body; whoever calls it is refused."""
+        while self.text not in ("{", ";"):
+            self.next()
+        if self.text == "{":
+            self.skip_braces()
+
+    def variable(self, space: str, extern: bool = False) -> Variable:
+        align, length = 0, 1
+        while self.text.startswith(".") and self.text[1:] not in BITS:
+            word = self.next()
+            if word == ".align":
+                align = int(self.next())
+            elif word in (".v2", ".v4"):
+                length = int(word[2])
+        kind, name = self.next()[1:], self.next()
+        element = BITS[kind] // 8
+        size, unsized = element * length, False
+        while self.accept("["):
+            if self.text == "]":
+                unsized = True
+            else:
+                size *= int(self.next(), 0)
+            self.expect("]")
+        initial = b""
+        if self.accept("="):
+            values = self.initial_values()
+            initial = b"".join((value & ((1 << 8 * element) - 1)).to_bytes(element, "little") for value in values)
+        self.expect(";")
+        dynamic = extern or unsized
+        return Variable(name, space, align or element, 0 if dynamic else size, initial, dynamic)
+
+    def initial_values(self) -> list[int]:
+        if not self.accept("{"):
+            return [self.constant()]
+        values = []
+        while not self.accept("}"):
+            if not self.accept(","):
+                values.append(self.constant())
+        return values
+
+    def constant(self) -> int:
+        text = self.text
+        if text[:2].lower() in ("0f", "0d"):
+            return int(self.next()[2:], 16)
+        if self.tokens[self.position].kind == "name":
+            raise self.refuse(f"the address of {text} as an initial value")
+        return self.integer()
+
+    # a kernel ------------------------------------------------------------------------------------------------------
+    def entry(self) -> None:
+        name = self.next()
+        parameters = self.parameters()
+        while self.text != "{":
+            self.next()
+        self.next()
+        self.scopes: list[dict[str, Any]] = [{}]
+        self.scope_count, self.source = 0, (0, 0)
+        self.items: list[Instruction | str] = []
+        self.own: dict[str, Variable] = {}
+        self.body()
+        self.kernels[name] = self.finished(name, parameters)
+
+    def parameters(self) -> list[Parameter]:
+        found: list[Parameter] = []
+        offset = 0
+        if not self.accept("("):
+            return found
+        while not self.accept(")"):
+            if self.accept(","):
+                continue
+            self.expect(".param")
+            align, kind = 0, "b8"
+            while self.text.startswith("."):
+                word = self.next()
+                if word == ".ptr":  # `.ptr .global .align 4` tells of what is pointed to
+                    while self.text.startswith("."):
+                        if self.next() == ".align":
+                            self.next()
+                elif word == ".align":
+                    align = int(self.next())
+                else:
+                    kind = word[1:]
+            name, size = self.next(), BITS[kind] // 8
+            align = align or size
+            if self.accept("["):
+                size *= int(self.next(), 0)
+                self.expect("]")
+            offset = rounded_up(offset, align)
+            found.append(Parameter(name, kind, size, offset))
+            offset += size
+        return found
+
+    def location(self) -> None:
+        """`.loc file line column`, with the line that inlined it last: that is where the reader will look."""
+        self.source = (int(self.next()), int(self.next()))
+        self.next()
+        while self.accept(","):
+            word = self.next()
+            if word == "function_name":
+                self.next()
+                if self.accept("+"):
+                    self.next()
+            elif word == "inlined_at":
+                self.source = (int(self.next()), int(self.next()))
+                self.next()
+
+    def look_up(self, name: str) -> Any:
+        return next((scope[name] for scope in reversed(self.scopes) if name in scope), None)
+
+    def body(self) -> None:
+        while True:
+            kind, word, _ = self.tokens[self.position]
+            self.position += 1
+            if word == "}":
+                self.scopes.pop()
+                if not self.scopes:
+                    return
+            elif word == "{":
+                self.open_scope()
+            elif word == ".reg" or word.startswith(".reg."):
+                self.registers(word[5:] or self.next()[1:])
+            elif word in (".shared", ".local"):
+                variable = self.variable(word[1:])
+                self.own[variable.name] = variable
+            elif word == ".loc":
+                self.location()
+            elif word == ".pragma":
+                self.skip_past(";")
+            elif kind == "name" and not word.startswith(".") and self.accept(":"):
+                label = self.look_up(word)
+                self.items.append(label.name if isinstance(label, Symbol) else word)
+            elif word.startswith("."):
+                self.position -= 1
+                raise self.refuse(word)
+            elif word != ";":
+                self.position -= 1
+                self.instruction()
+
+    def open_scope(self) -> None:
+        """Names declared inside get the scope's number; its labels are known at once, for branches ahead."""
+        self.scope_count += 1
+        scope: dict[str, Any] = {"#": self.scope_count}
+        self.scopes.append(scope)
+        depth, k = 1, self.position
+        while depth:
+            token = self.tokens[k]
+            depth += (token.text == "{") - (token.text == "}")
+            if depth == 1 and token.kind == "name" and self.tokens[k + 1].text == ":" and token.text[0] not in ".%":
+                scope[token.text] = Symbol(f"{token.text}@{self.scope_count}")
+            k += 1
+
+    def registers(self, kind: str) -> None:
+        scope = self.scopes[-1]
+        suffix = f"@{scope['#']}" if "#" in scope else ""
+        while True:
+            name = self.next()
+            names = [name]
+            if self.accept("<"):
+                names = [f"{name}{number}" for number in range(int(self.next()))]
+                self.expect(">")
+            scope.update({name: Register(name + suffix, kind) for name in names})
+            if self.next() == ";":
+                return
+
+    def instruction(self) -> None:
+        line, guard = self.line, None
+        if self.accept("@"):
+            negated = self.accept("!")
+            guard = (self.look_up(self.next()), negated)
+        opcode = self.next()
+        operands = []
+        while not self.accept(";"):
+            if not self.accept(","):
+                operands.append(self.operand())
+        self.items.append(Instruction(opcode, tuple(operands), guard, line, self.source))
+
+    def operand(self) -> Operand:
+        first = self.atom()
+        return Pair(first, self.atom()) if self.accept("|") else first
+
+    def atom(self) -> Operand:
+        kind, word, _ = self.tokens[self.position]
+        if word == "(":
+            raise self.refuse("calls")
+        self.next()
+        if word == "{":
+            items = []
+            while not self.accept("}"):
+                if not self.accept(","):
+                    items.append(self.atom())
+            return Vector(tuple(items))
+        if word == "[":
+            return self.address()
+        if word == "!":
+            return Negated(self.look_up(self.next()))
+        if word == "-":
+            return Immediate(-int(self.next().rstrip("U"), 0))
+        if kind == "number":
+            return number(word)
+        known = self.look_up(word)
+        if known is not None:
+            return known
+        return SpecialRegister(word[1:]) if word.startswith("%") else Symbol(word)
+
+    def address(self) -> Address:
+        base, offset, sign = None, 0, 1
+        if self.tokens[self.position].kind == "name":
+            base = self.atom()
+        while not self.accept("]"):
+            if self.text in ("+", "-"):
+                sign = -1 if self.next() == "-" else 1
+            elif self.tokens[self.position].kind != "number":
+                raise self.refuse("tensor coordinates in an address")
+            else:
+                offset += sign * int(self.next().rstrip("U"), 0)
+        return Address(base, offset)
+
+    def finished(self, name: str, parameters: list[Parameter]) -> PtxKernel:
+        """Lay out shared memory (the module's variables, the kernel's own, then the dynamic array) and the stack."""
+        used = {symbol for item in self.items if isinstance(item, Instruction) for symbol in symbols_in(item)}
+        variables = {v.name: Variable(**vars(v)) for v in self.shared.values() if v.name in used} | self.own
+        sizes = {"shared": 0, "local": 0}
+        for variable in sorted(variables.values(), key=lambda v: v.extern):
+            align = max(variable.align, DYNAMIC_ALIGN) if variable.extern else variable.align
+            variable.offset = rounded_up(sizes[variable.space], align)
+            sizes[variable.space] = variable.offset + variable.size
+        blocks = basic_blocks(self.items)
+        return PtxKernel(name, parameters, variables, blocks, sizes["shared"], rounded_up(sizes["local"], 16))
+
+
+def number(text: str) -> Immediate:
+    prefix = text[:2].lower()
+    if prefix in ("0f", "0d"):
+        return Immediate(int(text[2:], 16), "f32" if prefix == "0f" else "f64")
+    if "." in text:
+        return Immediate(struct.unpack("<Q", struct.pack("<d", float(text)))[0], "f64")
+    return Immediate(int(text.rstrip("U"), 0))
+
+
+def symbols_in(instruction: Instruction) -> list[str]:
+    """Names of variables an instruction mentions."""
+
+    def flat(operands):
+        for operand in operands:
+            if isinstance(operand, Vector):
+                yield from flat(operand.items)
+            yield operand.base if isinstance(operand, Address) else operand
+
+    return [operand.name for operand in flat(instruction.operands) if isinstance(operand, Symbol)]
