@@ -15,7 +15,8 @@ def emit_text(rung: Rung, workload: Any, arch: str, form: str, twin: bool = Fals
     if form == "tir":
         return scheduled_tir(rung, workload, twin)
     from tir_schedules.compiler.lower import lower
-    from tir_schedules.compiler.nvcc import compile_kernel, disassemble
+    from tir_schedules.compiler.nvcc import compile_kernel
+    from tir_schedules.compiler.sass import disassemble
     from tir_schedules.compiler.toolchain import check_arch
     from tir_schedules.compiler.twin import load_twin
 

@@ -1,0 +1,191 @@
+"""The command line as users meet it: output, exit codes, one clear line for each kind of bad input."""
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tir_schedules import cli
+from tir_schedules.rung import every_rung, ladder
+
+RUNG_IDS = [rung.id for rung in every_rung()]
+
+
+@pytest.fixture
+def tool(capsys):
+    """Calls the command in this process; returns exit code, standard output, standard error."""
+
+    def call(*arguments):
+        code = cli.main(list(arguments))
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+def assert_one_line(stderr, *parts):
+    assert stderr.count("\n") == 1 and stderr.startswith("tir-schedules: ")
+    for part in parts:
+        assert part in stderr
+    assert "Traceback" not in stderr
+
+
+def test_list_names_every_rung_and_its_article(tool):
+    code, out, _ = tool("list")
+    assert code == 0
+    for rung in ladder("sgemm"):
+        line = next(line for line in out.splitlines() if line.startswith(rung.id + " "))
+        assert rung.summary in line and rung.article in line
+
+
+def test_list_json(tool):
+    code, out, _ = tool("list", "sgemm", "--json")
+    rungs = json.loads(out)
+    assert code == 0 and [rung["id"] for rung in rungs] == [rung.id for rung in ladder("sgemm")]
+    assert rungs[-1]["configs"][""]["wmiter"] >= 1
+
+
+@pytest.mark.parametrize(
+    "arguments, parts",
+    [
+        (["run", "sgem"], ["'sgem'", "did you mean 'sgemm'"]),
+        (["run", "sgemm/warptiling"], ["did you mean 'sgemm/warp_tiling'"]),
+        (["run", "naive"], ["did you mean 'sgemm/naive'"]),
+        (["run", "sgemm/warp_tiling:1x1"], ["there is no rung", "sgemm/warp_tiling:128x128"]),
+        (["emit", "sgemm"], ["one rung", "sgemm/naive"]),
+        (["list", "sgem"], ["did you mean 'sgemm'"]),
+        (["run", "sgemm", "--mnk", "1,2"], ["--mnk", "'1,2'", "1024,512,256"]),
+        (["run", "sgemm", "--mnk", "a,b,c"], ["--mnk", "'a,b,c'"]),
+        (["run", "sgemm", "--mnk", "0,4,4"], ["M is 0", "at least 1"]),
+        (["emit", "sgemm/naive", "--mnk=4,-4,4"], ["N is -4"]),
+        (["emit", "sgemm/naive", "--mnk", "65536,32768,4"], ["too large"]),
+        (["emit", "sgemm/naive", "--arch", "sm_1"], ["sm_1", "sm_80"]),
+        (["emit", "sgemm/naive", "--arch", "ampere"], ["ampere", "sm_80"]),
+        (["emit", "sgemm/naive", "--ptx", "--arch", "sm_81"], ["sm_81"]),
+        (["run", "sgemm/naive", "--arch", "sm_81"], ["sm_81"]),
+        (["emit", "sgemm/naive", "--tir", "--twin"], ["has no TIR"]),
+        (["emit", "sgemm/naive", "-o", "/no/such/folder/x.cu"], ["cannot write /no/such/folder/x.cu"]),
+        (["run", "sgemm/naive", "--source", "/no/such.cu"], ["cannot read /no/such.cu"]),
+        (["run", "sgemm", "--source", "x.cu"], ["--source", "7 rungs"]),
+        (["emit", "sgemm/naive", "--cuda", "--ptx"], ["--help"]),
+        (["frobnicate"], ["frobnicate"]),
+        ([], ["VERB"]),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) and value and value[0] in ("run", "emit", "list") else "",
+)
+def test_bad_input_is_one_line_and_exit_code_2(tool, arguments, parts):
+    code, out, err = tool(*arguments)
+    assert code == 2 and out == ""
+    assert_one_line(err, *parts)
+
+
+def test_a_file_is_written_whole_or_not_at_all(tool, tmp_path):
+    target = tmp_path / "naive.cu"
+    target.write_text("precious")
+    code, _, err = tool("emit", "sgemm/naive", "--arch", "sm_1", "-o", str(target))
+    assert code == 2 and target.read_text() == "precious"
+    code, out, _ = tool("emit", "sgemm/naive", "-o", str(target))
+    assert code == 0 and out == "" and "sgemm_naive" in target.read_text()
+    assert [path.name for path in tmp_path.iterdir()] == ["naive.cu"]
+
+
+def test_a_folder_is_not_a_file_to_write(tool, tmp_path):
+    code, _, err = tool("emit", "sgemm/naive", "-o", str(tmp_path))
+    assert code == 2
+    assert_one_line(err, "folder")
+
+
+@pytest.mark.parametrize("form, part", [("--cuda", "__global__"), ("--ptx", ".visible .entry"), ("--sass", "FFMA"), ("--tir", "T.sblock")])
+def test_emit_forms(tool, form, part):
+    code, out, _ = tool("emit", "sgemm/naive", "--mnk", "64,64,64", form)
+    assert code == 0 and part in out
+
+
+@pytest.mark.parametrize("form", ["--cuda", "--ptx", "--sass"])
+def test_emit_twin(tool, form):
+    code, out, _ = tool("emit", "sgemm/naive", "--twin", form)
+    assert code == 0 and "sgemm_naive" in out
+
+
+def test_run_reports_each_rung_and_shape(tool):
+    code, out, _ = tool("run", "sgemm/naive", "sgemm/coalesced", "--mnk", "5,6,7", "--mnk", "33,1,2")
+    assert code == 0
+    assert [line.split()[:2] for line in out.splitlines()[1:-1]] == [
+        ["sgemm/naive", "5x6x7"],
+        ["sgemm/naive", "33x1x2"],
+        ["sgemm/coalesced", "5x6x7"],
+        ["sgemm/coalesced", "33x1x2"],
+    ]
+    assert out.splitlines()[-1] == "4 of 4 verified"
+
+
+def test_run_json(tool):
+    code, out, _ = tool("run", "sgemm/naive", "--mnk", "5,6,7", "--json")
+    (verdict,) = json.loads(out)
+    assert code == 0 and verdict["ok"] and verdict["workload"] == {"m": 5, "n": 6, "k": 7}
+    assert set(verdict["kernels"]) == {"schedule", "twin"}
+
+
+@pytest.fixture
+def edited(tool, tmp_path):
+    """Writes a rung's emitted CUDA with one replacement, which must apply."""
+
+    def edit(rung, shape, old, new):
+        _, source, _ = tool("emit", rung, "--mnk", shape)
+        assert old in source
+        path = tmp_path / "edited.cu"
+        path.write_text(source.replace(old, new, 1))
+        return str(path)
+
+    return edit
+
+
+def test_run_source_accepts_what_emit_prints(tool, edited):
+    path = edited("sgemm/shared_tile", "64,64,64", "__global__", "__global__")
+    code, out, _ = tool("run", "sgemm/shared_tile", "--mnk", "64,64,64", "--source", path)
+    assert code == 0 and "1 of 1 verified" in out
+
+
+def test_run_source_names_the_line_of_a_missing_barrier(tool, edited):
+    path = edited("sgemm/shared_tile", "64,64,64", "__syncthreads();", "")
+    code, out, _ = tool("run", "sgemm/shared_tile", "--mnk", "64,64,64", "--source", path)
+    assert code == 1 and "race" in out and "sgemm_shared_tile_source.cu:" in out and "1 wrong" in out
+
+
+def test_run_source_that_does_not_compile_shows_nvcc_lines(tool, edited):
+    path = edited("sgemm/naive", "64,64,64", "threadIdx.x", "threadIdx.w")
+    code, out, _ = tool("run", "sgemm/naive", "--mnk", "64,64,64", "--source", path)
+    assert code == 1 and "error" in out and '"w"' in out
+
+
+def test_run_source_without_the_kernel(tool, tmp_path):
+    path = tmp_path / "empty.cu"
+    path.write_text("int nothing;")
+    code, out, _ = tool("run", "sgemm/naive", "--mnk", "4,4,4", "--source", str(path))
+    assert code == 1 and "sgemm_naive" in out and "no kernel found" in out
+
+
+def python(*arguments, **environment):
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, env=environment or None)
+
+
+@pytest.mark.parametrize("rung", ladder("sgemm"), ids=lambda rung: rung.id)
+def test_every_rung_is_a_script(rung):
+    done = python("-m", f"tir_schedules.{rung.family}.{rung.name}", "--mnk", "40,40,40")
+    assert done.returncode == 0 and f"{rung.entry}(" in done.stdout and done.stderr == ""
+
+
+def test_import_is_quick_and_pulls_in_neither_tvm_nor_numpy():
+    code = "import sys, tir_schedules; print([m for m in ('tvm', 'numpy', 'rich', 'torch') if m in sys.modules])"
+    assert python("-c", code).stdout.strip() == "[]"
+
+
+def test_help_and_list_need_no_tvm():
+    code = "import sys; from tir_schedules.cli import main; main(['list']); print('tvm' in sys.modules)"
+    assert python("-c", code).stdout.splitlines()[-1] == "False"
+
+
+def test_a_reader_that_stops_early_sees_no_error():
+    command = f"{sys.executable} -m tir_schedules.cli emit sgemm/naive --ptx | head -1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True)
+    assert done.stdout and done.stderr == ""
