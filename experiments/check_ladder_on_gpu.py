@@ -1,4 +1,4 @@
-"""Every rung and twin of a ladder on a GPU: right at several sizes, and the CPU machine's counters against Nsight Compute's.
+"""Every rung and twin on a GPU: right at several sizes, and the CPU machine's counters against Nsight Compute's.
 
 The computer that emits and compiles need not have the GPU, and the one with the GPU needs neither TVM nor nvcc:
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import hashlib
 import io
 import json
 import shutil
@@ -16,23 +17,26 @@ import subprocess
 import sys
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from counter_probes import Probe, probes
 
+from tir_schedules.kernel import Binary
 from tir_schedules.provenance import device_provenance, git_revision, software_versions
 from tir_schedules.verify import compare_with_truth
 from tir_schedules.workloads.gemm import Gemm
 
 SIZES = (256, 1000, 4096)
 COUNTED_SIZE = 256  # small enough to profile every kernel, large enough for several blocks and K tiles
-# Our class of access and its field -> Nsight Compute's metric.
+# Nsight Compute's metric -> our classes of access it covers, and which of their figures.
 METRICS = {
-    ("shared_load", "cost"): "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
-    ("shared_store", "cost"): "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum",
-    ("global_load", "cost"): "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
-    ("global_load", "requests"): "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
-    ("global_store", "cost"): "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
-    ("global_store", "requests"): "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum",
+    "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum": (("shared_load", "ldmatrix"), "cost"),
+    "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum": (("shared_store",), "cost"),
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": (("global_load", "global_cp_async"), "cost"),
+    "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum": (("global_load", "global_cp_async"), "requests"),
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum": (("global_store",), "cost"),
+    "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum": (("global_store",), "requests"),
 }
 
 
@@ -45,22 +49,36 @@ def pack(folder: Path, arch: str) -> None:
     from tir_schedules.rung import every_rung
 
     jobs = [(rung, size, make) for rung in every_rung() for size in SIZES for make in (lower, load_twin)]
-    binaries = compile_kernels([make(rung, Gemm(size, size, size), arch) for rung, size, make in jobs])
+    kernels = [make(rung, Gemm(size, size, size), arch) for rung, size, make in jobs]
+    patterns = probes(arch)
+    binaries = compile_kernels([*kernels, *(probe.kernel for probe in patterns)])
     folder.mkdir(parents=True, exist_ok=True)
-    entries = []
-    for number, ((rung, size, _), binary) in enumerate(zip(jobs, binaries)):
-        kernel = binary.kernel
-        (folder / f"{number}.cubin").write_bytes(binary.cubin)
-        entry = {key: getattr(kernel, key) for key in ("label", "entry", "params", "grid", "block", "dynamic_shared", "arch")}
-        entry |= {"cubin": f"{number}.cubin", "size": size, "resources": asdict(binary.resources)}
+    machine, entries = CpuMachine(), []
+    for (_, size, _), binary in zip(jobs, binaries):
+        entry = describe(binary, folder) | {"size": size}
         if size == COUNTED_SIZE:
             gemm = Gemm(size, size, size)
-            counters = CpuMachine().run(binary, gemm.arguments(), gemm.outputs, count=True).counters
-            entry["predicted"] = {name: asdict(access) for name, access in counters.accesses.items()}
+            entry["predicted"] = predicted(machine, binary, gemm.arguments(), gemm.outputs)
         entries.append(entry)
+    for probe, binary in zip(patterns, binaries[len(jobs) :]):
+        counts = predicted(machine, binary, probe.arguments(), ("Y",))
+        entries.append(describe(binary, folder) | {"probe": probe.name, "offsets": probe.offsets.tolist(), "predicted": counts})
     manifest = {"git_revision": git_revision(), "versions": software_versions(), "kernels": entries}
     (folder / "manifest.json").write_text(json.dumps(manifest, indent=1))
-    print(f"packed {len(entries)} kernels for {arch} into {folder}")
+    print(f"packed {len(entries)} launches for {arch} into {folder}")
+
+
+def describe(binary: Binary, folder: Path) -> dict[str, Any]:
+    """Save the cubin under a hash of its content; everything else a launch needs."""
+    kernel, name = binary.kernel, hashlib.sha256(binary.cubin).hexdigest()[:16] + ".cubin"
+    (folder / name).write_bytes(binary.cubin)
+    entry = {key: getattr(kernel, key) for key in ("label", "entry", "params", "grid", "block", "dynamic_shared", "arch")}
+    return entry | {"cubin": name, "resources": asdict(binary.resources)}
+
+
+def predicted(machine, binary: Binary, arguments, outputs) -> dict[str, dict[str, int]]:
+    counters = machine.run(binary, arguments, outputs, count=True).counters
+    return {name: asdict(access) for name, access in counters.accesses.items()}
 
 
 class Launcher:
@@ -79,9 +97,14 @@ class Launcher:
         host, device = self.inputs[size]
         return host, {**host, **device, "C": self.cupy.asarray(host["C"])}
 
+    def probe_arguments(self, offsets: list[int]):
+        arguments = Probe("", None, np.array(offsets)).arguments()
+        return {name: self.cupy.asarray(array) for name, array in arguments.items()}
+
     def __call__(self, entry, arguments) -> None:
         function = self.cupy.RawModule(path=str(self.folder / entry["cubin"])).get_function(entry["entry"])
-        values = [arguments[name] if name in ("A", "B", "C") else np.int32(arguments[name]) for name in entry["params"]]
+        arrays = (self.cupy.ndarray, np.ndarray)
+        values = [arguments[name] if isinstance(arguments[name], arrays) else np.int32(arguments[name]) for name in entry["params"]]
         function(tuple(entry["grid"]), tuple(entry["block"]), tuple(values), shared_mem=entry["dynamic_shared"])
         self.cupy.cuda.Device().synchronize()
 
@@ -94,7 +117,7 @@ def check(folder: Path, result: Path) -> int:
         gemm = Gemm(size, size, size)
         host, _ = launch.arguments(size)
         truth, tolerance = gemm.truth(host), gemm.tolerance(host)
-        for entry in (entry for entry in manifest["kernels"] if entry["size"] == size):
+        for entry in (entry for entry in manifest["kernels"] if entry.get("size") == size):
             _, arguments = launch.arguments(size)
             launch(entry, arguments)
             output = launch.cupy.asnumpy(arguments["C"])
@@ -107,8 +130,9 @@ def check(folder: Path, result: Path) -> int:
         entry["measured"] = metrics
     manifest["device"] = device_provenance()
     result.write_text(json.dumps(manifest, indent=1))
-    wrong = [entry["label"] for entry in manifest["kernels"] if not entry["right"]]
-    print(f"{len(manifest['kernels']) - len(wrong)} of {len(manifest['kernels'])} right", *wrong, sep="\n")
+    judged = [entry for entry in manifest["kernels"] if "right" in entry]
+    wrong = [f"{entry['label']} at {entry['size']}: {entry['mismatch']}" for entry in judged if not entry["right"]]
+    print(f"{len(judged) - len(wrong)} of {len(judged)} right", *wrong, sep="\n")
     print_differences(counted)
     return 1 if wrong else 0
 
@@ -125,12 +149,13 @@ def launch_counted(folder: Path) -> None:
     launch = Launcher(folder)
     for entry in json.loads((folder / "manifest.json").read_text())["kernels"]:
         if "predicted" in entry:
-            launch(entry, launch.arguments(entry["size"])[1])
+            size = entry.get("size")
+            launch(entry, launch.arguments(size)[1] if size else launch.probe_arguments(entry["offsets"]))
 
 
 def nsight_counters(folder: Path) -> list[dict[str, float]]:
     """Nsight Compute's metrics of each launch of `launch_counted`."""
-    ncu = ["ncu", "--clock-control", "none", "--csv", "--kernel-name", "regex:^sgemm_", "--metrics", ",".join(METRICS.values())]
+    ncu = ["ncu", "--clock-control", "none", "--csv", "--kernel-name", "regex:^(sgemm_|probe)", "--metrics", ",".join(METRICS)]
     done = subprocess.run([*ncu, sys.executable, __file__, "launch", str(folder)], capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"ncu failed: {done.stdout[-2000:]}{done.stderr[-2000:]}")
@@ -141,13 +166,23 @@ def nsight_counters(folder: Path) -> list[dict[str, float]]:
 
 
 def print_differences(entries) -> None:
+    """One line per launch whose counters differ, and how many agree."""
+    differing = 0
     for entry in (entry for entry in entries if "measured" in entry):
+        figures = {metric: prediction(entry, *METRICS[metric]) for metric in METRICS}
         differences = [
-            f"{access} {kind}: predicted {entry['predicted'].get(access, {}).get(kind, 0)}, measured {entry['measured'][metric]:.0f}"
-            for (access, kind), metric in METRICS.items()
-            if entry["predicted"].get(access, {}).get(kind, 0) != entry["measured"][metric]
+            f"{metric}: predicted {figure}, measured {entry['measured'][metric]:.0f}"
+            for metric, figure in figures.items()
+            if figure != entry["measured"][metric]
         ]
-        print(entry["label"], "counters equal" if not differences else "; ".join(differences))
+        differing += bool(differences)
+        if differences:
+            print(entry.get("probe", entry["label"]), *differences, sep="\n    ")
+    print(f"counters equal for {len(entries) - differing} of {len(entries)} launches")
+
+
+def prediction(entry, classes, figure: str) -> int:
+    return sum(entry["predicted"].get(name, {}).get(figure, 0) for name in classes)
 
 
 def main() -> int:
