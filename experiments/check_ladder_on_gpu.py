@@ -29,10 +29,16 @@ from tir_schedules.workloads.gemm import Gemm
 
 SIZES = (256, 1000, 4096)
 COUNTED_SIZE = 256  # small enough to profile every kernel, large enough for several blocks and K tiles
-# Nsight Compute's metric -> our classes of access it covers, and which of their figures.
+# Nsight Compute's metric -> our classes of access it covers, and which of their figures. The shared-memory metrics
+# of the L1 cache count what its data pipe really did, with the stalls of other traffic; those of the instrumented code
+# (smsp__sass) what the instructions asked for.
 METRICS = {
     "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum": (("shared_load", "ldmatrix"), "cost"),
     "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum": (("shared_store",), "cost"),
+    "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ld.sum": (("shared_load",), "cost"),
+    "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldsm.sum": (("ldmatrix",), "cost"),
+    "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_st.sum": (("shared_store",), "cost"),
+    "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldgsts.sum": (("shared_cp_async",), "cost"),
     "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": (("global_load", "global_cp_async"), "cost"),
     "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum": (("global_load", "global_cp_async"), "requests"),
     "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum": (("global_store",), "cost"),
@@ -62,7 +68,7 @@ def pack(folder: Path, arch: str) -> None:
         entries.append(entry)
     for probe, binary in zip(patterns, binaries[len(jobs) :]):
         counts = predicted(machine, binary, probe.arguments(), ("Y",))
-        entries.append(describe(binary, folder) | {"probe": probe.name, "offsets": probe.offsets.tolist(), "predicted": counts})
+        entries.append(describe(binary, folder) | {"probe": probe.name, "predicted": counts} | addresses(probe))
     manifest = {"git_revision": git_revision(), "versions": software_versions(), "kernels": entries}
     (folder / "manifest.json").write_text(json.dumps(manifest, indent=1))
     print(f"packed {len(entries)} launches for {arch} into {folder}")
@@ -74,6 +80,10 @@ def describe(binary: Binary, folder: Path) -> dict[str, Any]:
     (folder / name).write_bytes(binary.cubin)
     entry = {key: getattr(kernel, key) for key in ("label", "entry", "params", "grid", "block", "dynamic_shared", "arch")}
     return entry | {"cubin": name, "resources": asdict(binary.resources)}
+
+
+def addresses(probe: Probe) -> dict[str, list[int]]:
+    return {"offsets": probe.offsets.tolist(), "sources": probe.sources.tolist()}
 
 
 def predicted(machine, binary: Binary, arguments, outputs) -> dict[str, dict[str, int]]:
@@ -97,8 +107,8 @@ class Launcher:
         host, device = self.inputs[size]
         return host, {**host, **device, "C": self.cupy.asarray(host["C"])}
 
-    def probe_arguments(self, offsets: list[int]):
-        arguments = Probe("", None, np.array(offsets)).arguments()
+    def probe_arguments(self, entry):
+        arguments = Probe(entry["probe"], None, np.array(entry["offsets"]), np.array(entry["sources"])).arguments()
         return {name: self.cupy.asarray(array) for name, array in arguments.items()}
 
     def __call__(self, entry, arguments) -> None:
@@ -150,7 +160,7 @@ def launch_counted(folder: Path) -> None:
     for entry in json.loads((folder / "manifest.json").read_text())["kernels"]:
         if "predicted" in entry:
             size = entry.get("size")
-            launch(entry, launch.arguments(size)[1] if size else launch.probe_arguments(entry["offsets"]))
+            launch(entry, launch.arguments(size)[1] if size else launch.probe_arguments(entry))
 
 
 def nsight_counters(folder: Path) -> list[dict[str, float]]:

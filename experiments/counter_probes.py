@@ -18,12 +18,14 @@ WORD_TYPES = {4: "unsigned", 8: "uint2", 16: "uint4"}
 
 SOURCE = """\
 // One access to shared memory per lane, at the byte offset that `offsets` holds; lanes with a negative offset sit it out.
+// A second offset per lane says where cp.async copies from.
 __device__ unsigned address(const unsigned char* tile, int offset) {
     return (unsigned)__cvta_generic_to_shared(tile + offset);
 }
 extern "C" __global__ void probe(const int* __restrict__ offsets, const uint4* __restrict__ X, unsigned* __restrict__ Y) {
     __shared__ __align__(128) unsigned char tile[%(bytes)d];
     const int lane = threadIdx.x, offset = offsets[lane];
+    const char* source = reinterpret_cast<const char*>(X) + offsets[lane + 32];
 %(fill)s
     uint4 value = make_uint4(lane, lane, lane, lane);
 %(access)s
@@ -37,16 +39,17 @@ FILL = """\
 
 @dataclass(frozen=True)
 class Probe:
-    """One launch: a kernel and the byte offset of each lane's access, -1 for lanes that make none."""
+    """One launch: a kernel, the byte offset of each lane's access, -1 for lanes that make none, and of its source."""
 
     name: str
     kernel: Kernel
     offsets: np.ndarray
+    sources: np.ndarray
 
     def arguments(self) -> dict[str, np.ndarray]:
         return {
-            "offsets": self.offsets.astype(np.int32),
-            "X": np.arange(4 * 4096, dtype=np.uint32),
+            "offsets": np.concatenate([self.offsets, self.sources]).astype(np.int32),
+            "X": np.arange(SHARED_BYTES // 4, dtype=np.uint32),
             "Y": np.zeros(32, np.uint32),
         }
 
@@ -66,7 +69,7 @@ def accesses() -> dict[str, tuple[int, bool, str]]:
         store = f'asm volatile("st.shared{suffix}.u32 [%0], {inputs};" :: "r"(address(tile, offset)), {values});'
         copy = (
             f'asm volatile("cp.async.{"cg" if size == 16 else "ca"}.shared.global [%0], [%1], {size};" ::'
-            f' "r"(address(tile, offset)), "l"(reinterpret_cast<const char*>(X) + {size} * lane));'
+            f' "r"(address(tile, offset)), "l"(source));'
             ' asm volatile("cp.async.wait_all;");'
         )
         found[f"load_{size}"] = size, True, load
@@ -96,6 +99,14 @@ def patterns(size: int) -> Iterator[tuple[str, np.ndarray]]:
         yield f"random {seed}", np.random.default_rng(seed).integers(0, most, 32) * size
 
 
+def copies(size: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """Targets and sources of cp.async of `size` bytes, neither a function of the other."""
+    places = dict(patterns(size))
+    for target in ("stride 1", "stride 2", "lanes t and t^1 agree", "row of a padded tile", "random 0"):
+        for source in ("stride 2", "stride 4", "one address", "lanes t and t^1 agree", "reversed", "random 1"):
+            yield f"to {target}, from {source}", places[target], places[source]
+
+
 def guarded(statement: str, reads: bool) -> tuple[str, str]:
     return (FILL if reads else ""), f"    if (offset >= 0) {{ {statement} }}"
 
@@ -117,14 +128,17 @@ def matrix_accesses() -> Iterator[tuple[str, str, np.ndarray]]:
 def probes(arch: str) -> list[Probe]:
     found = []
 
-    def add(name: str, entry: str, fill: str, access: str, offsets: np.ndarray) -> None:
+    def add(name: str, entry: str, code: tuple[str, str], offsets: np.ndarray, sources: np.ndarray) -> None:
+        fill, access = code
         source = SOURCE % {"bytes": SHARED_BYTES, "fill": fill, "access": access}
         kernel = Kernel(f"probe {entry}", source, "probe", ("offsets", "X", "Y"), (1, 1, 1), (32, 1, 1), arch)
-        found.append(Probe(name, kernel, offsets))
+        found.append(Probe(name, kernel, offsets, sources))
 
     for entry, (size, reads, statement) in accesses().items():
         for name, offsets in patterns(size):
-            add(f"{entry}, {name}", entry, *guarded(statement, reads), offsets)
+            add(f"{entry}, {name}", entry, guarded(statement, reads), offsets, LANES * size)
+        for name, offsets, sources in copies(size) if entry.startswith("cp_async") else ():
+            add(f"{entry}, {name}", entry, guarded(statement, reads), offsets, sources)
     for name, statement, offsets in matrix_accesses():
-        add(name, name.split(",")[0], *guarded(statement, True), offsets)
+        add(name, name.split(",")[0], guarded(statement, True), offsets, LANES)
     return found

@@ -136,7 +136,8 @@ def copy_async(low: Lowering, i: Instruction) -> list[Step]:
     available = low.place(i.operands[3], "u32", i) if len(i.operands) > 3 else NONE
     shared, global_ = low.counter(i, "shared_cp_async"), low.counter(i, "global_cp_async")
     split = (source_offset & NONE, source_offset >> 32 & NONE)
-    return [Step("cp.async", (base, wide, source, size, available, global_, *split), i, offset, shared)]
+    bypass = int(i.has("cg"))
+    return [Step("cp.async", (base, wide, source, size, available, global_, *split, bypass), i, offset, shared)]
 
 
 def shuffle(low: Lowering, i: Instruction) -> list[Step]:

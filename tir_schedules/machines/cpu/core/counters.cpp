@@ -3,7 +3,7 @@
 // A shared wavefront serves one word per bank, to any number of lanes. A request is split into phases first: the whole warp
 // up to 4 bytes per lane, half warps for 8, quarter warps for 16. Loads may do with half as many phases: when every active
 // lane t asks for the address of lane t^1, or every one for that of t^2, two phases are one (the "pair" rule). Stores never
-// do (the "quarter" rule). Both as counted by Nsight Compute on an H200.
+// do (the "quarter" rule). All rules here are those that Nsight Compute's counters follow on an H200.
 #include <algorithm>
 #include "machine.h"
 
@@ -77,4 +77,54 @@ void count_global(Machine& M, s32 id, const u64* address, u32 mask, u32 width) {
   })
   if (!std::is_sorted(sectors, sectors + count)) std::sort(sectors, sectors + count);
   add(M.counters[id], std::unique(sectors, sectors + count) - sectors, (__builtin_popcount(mask) * width + 31) / 32);
+}
+
+// cp.async through the L1 cache (4 and 8 bytes, .ca): sectors of the source; a wavefront takes lanes, first fit, as long as
+// neither side has a bank conflict.
+static int passes_through_cache(const u32* target, const u64* source, u32 mask, u32 width) {
+  struct Pass { u32 source_banks, target_banks; } passes[32];
+  const u32 lanes = 128 / width, banks = (1u << width / 4) - 1;
+  int total = 0;
+  for (u32 first = 0; first < 32; first += lanes) {
+    int used = 0;
+    ACTIVE(mask, {
+      if ((u32)l / lanes != first / lanes) continue;
+      const u32 from = banks << (source[l] >> 2 & 31), to = banks << (target[l] >> 2 & 31);
+      int k = 0;
+      while (k < used && (passes[k].source_banks & from || passes[k].target_banks & to)) ++k;
+      if (k == used) passes[used++] = {0, 0};
+      passes[k].source_banks |= from, passes[k].target_banks |= to;
+    })
+    total += used;
+  }
+  return total;
+}
+// Keys seen so far; true when the key is new.
+static bool is_new(u64* keys, int& count, u64 key) {
+  for (int k = 0; k < count; ++k) if (keys[k] == key) return false;
+  keys[count++] = key;
+  return true;
+}
+// cp.async that passes the L1 cache by (16 bytes, .cg). Of lanes with one target, the last counts. Sectors are those of the
+// target, apart for each 128-byte line they come from; a wavefront is what goes from one line to one line with its
+// 16-byte chunks permuted by one XOR. The former is exact for all probes of an H200, the latter for 50 of 55.
+void count_copy(Machine& M, s32 shared_id, s32 global_id, const u32* target, const u64* source, u32 mask, u32 reads,
+                u32 width, bool bypass) {
+  if (!mask) return;
+  const u64 phases = (__builtin_popcount(mask) * width + 127) / 128;
+  if (!bypass) {
+    add(M.counters[shared_id], passes_through_cache(target, source, mask, width), phases);
+    return count_global(M, global_id, source, reads, width);
+  }
+  u64 sectors[32], moves[32];
+  int sector_count = 0, move_count = 0;
+  ACTIVE(mask, {
+    bool last = true;
+    for (int other = l + 1; other < 32; ++other) last &= !(mask >> other & 1 && target[other] == target[l]);
+    if (!last) continue;
+    if (reads >> l & 1) is_new(sectors, sector_count, (source[l] >> 7) << 16 | target[l] >> 5);
+    is_new(moves, move_count, (source[l] >> 7) << 24 | (u64)(target[l] >> 7) << 8 | ((target[l] ^ source[l]) & 0x70));
+  })
+  add(M.counters[shared_id], move_count, phases);
+  if (reads) add(M.counters[global_id], sector_count, (__builtin_popcount(reads) * width + 31) / 32);
 }

@@ -115,7 +115,9 @@ bool whole_warp(Machine& machine, const Warp& warp, s32 line);
 void count_shared(Machine&, s32 counter, const u32* address, u32 mask, u32 width, bool store);
 void count_rows(Machine&, s32 counter, const u32* rows, int matrices);
 void count_global(Machine&, s32 counter, const u64* address, u32 mask, u32 width);
-void deliver(Machine&, Warp&, u32 pending_groups);   // cp.async data of all but the newest groups
+// One cp.async. mask: lanes that copy; reads: those that read their source at all.
+void count_copy(Machine&, s32 shared_counter, s32 global_counter, const u32* target, const u64* source, u32 mask, u32 reads,
+                u32 width, bool bypass);
 Function tensor_function(const char* name);
 Function memory_function(const char* name);
 Function warp_function(const char* name);

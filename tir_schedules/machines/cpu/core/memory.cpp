@@ -165,7 +165,8 @@ static void atomic(Machine& M, Warp& W, u8* R, const Instruction& I) {
 
 // ---- cp.async: data is read at issue and reaches shared memory at the wait that covers its group -------------------
 const u32 UNCOMMITTED = NONE;
-// operands: target, target wide, source, bytes, source bytes or NONE, counter of the global side; offset: of the target
+// operands: target, whether it has 64 bits, source, bytes, source bytes or NONE, counter of the global side, low and high
+// half of the source's offset, whether it bypasses the L1 cache; I.offset is the target's
 static void copy_async(Machine& M, Warp& W, u8* R, const Instruction& I) {
   ALIGNED u32 target[32];
   ALIGNED u64 source[32];
@@ -188,10 +189,7 @@ static void copy_async(Machine& M, Warp& W, u8* R, const Instruction& I) {
     for (u32 g = target[l] >> M.granule_shift; g <= (target[l] + bytes - 1) >> M.granule_shift; ++g) M.shadow[g].in_flight++;
     W.copies.push_back(copy);
   })
-  if (M.flags & COUNT) {
-    count_shared(M, I.counter, target, W.active, bytes, true);
-    count_global(M, I.operands[5], source, reads, bytes);
-  }
+  if (M.flags & COUNT) count_copy(M, I.counter, I.operands[5], target, source, W.active, reads, bytes, I.operands[8]);
 }
 static void commit_group(Machine& M, Warp& W, u8*, const Instruction&) {
   for (AsyncCopy& copy : W.copies)
