@@ -50,6 +50,7 @@ KINDS = {
     "race": "two warps touch a shared word, one writes, and no __syncthreads lies between",
     "lockstep": "lanes of one warp exchange data through memory with no __syncwarp between",
     "overlapping_writes": "two threads store to the same word of an output without an atomic",
+    "write_to_input": "a store to an array that is not an output",
     "in_flight": "data of a cp.async touched before the wait that covers it",
     "divergent_aligned": "a warp-wide .aligned instruction met with inactive lanes",
     "divergent_barrier": "a __syncthreads that not every thread of the block reaches",

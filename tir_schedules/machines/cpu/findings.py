@@ -9,13 +9,10 @@ import numpy as np
 from tir_schedules.kernel import Binary
 from tir_schedules.machines.cpu.context import BUFFER_SHIFT
 from tir_schedules.machines.cpu.ptx import PtxKernel, PtxModule
-from tir_schedules.machines.execution import Finding, Location
+from tir_schedules.machines.execution import KINDS, Finding, Location
 
-FINDING_KINDS = (
-    "out_of_bounds", "misaligned", "uninitialized", "race", "lockstep", "overlapping_writes", "write_to_input", "in_flight",
-    "divergent_aligned", "divergent_barrier", "endless_loop",
-)  # fmt: skip
-"""In the order of Kind in core/machine.h."""
+FINDING_KINDS = tuple(KINDS)
+"""In the order of Kind in core/machine.h, and of how serious they are."""
 
 FINDING = np.dtype(
     [

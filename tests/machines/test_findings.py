@@ -1,0 +1,120 @@
+"""Every kind of finding: a kernel that has the fault is caught at its line, the same kernel without the fault is not."""
+import numpy as np
+import pytest
+
+from tir_schedules.compiler.nvcc import compile_kernel
+from tir_schedules.kernel import Kernel
+from tir_schedules.machines.cpu import CpuMachine
+from tir_schedules.machines.execution import KINDS
+
+THREADS = 64
+HEADER = 'extern "C" __global__ void k(const float* X, float* Y, int N) {\n  const int t = threadIdx.x;\n'
+
+# (kind, what, body, the part that is at fault, its repair). Two warps; X has 64 elements, Y has 64, N is 64.
+FAULTS = [
+    ("out_of_bounds", "load past the end", "Y[t] = X[t + 1];", "X[t + 1]", "X[(t + 1) % N]"),
+    ("out_of_bounds", "load before the start", "Y[t] = X[t - 1];", "X[t - 1]", "X[t ? t - 1 : 0]"),
+    ("out_of_bounds", "load far away", "Y[t] = X[t + 64 * N * N];", "X[t + 64 * N * N]", "X[t]"),
+    ("out_of_bounds", "store past the end", "Y[t + N / 64] = X[t];", "Y[t + N / 64]", "Y[t]"),
+    ("out_of_bounds", "shared memory", "__shared__ float s[64];\ns[t + N - 63] = X[t];\n__syncthreads();\nY[t] = s[t];",
+     "s[t + N - 63]", "s[t]"),
+    ("misaligned", "vector load", "const float4 v = reinterpret_cast<const float4*>(X + (t < 8))[t / 8];\nY[t] = v.x * v.y + v.z * v.w;",
+     "X + (t < 8)", "X"),
+    ("uninitialized", "shared memory nobody wrote", "__shared__ float s[64];\nif (t < 63) s[t] = X[t];\n__syncthreads();\nY[t] = s[t];",
+     "if (t < 63) ", ""),
+    ("uninitialized", "output nobody wrote", "Y[t] += X[t];", "Y[t] +=", "Y[t] ="),
+    ("race", "no barrier before reading", "__shared__ float s[64];\ns[t] = X[t];\n\nY[t] = s[63 - t];", "\n\n", "\n__syncthreads();\n"),
+    ("race", "no barrier before writing again",
+     "__shared__ float s[64];\ns[t] = X[t];\n__syncthreads();\nfloat a = s[63 - t];\n\ns[t] = 2 * a;\n__syncthreads();\nY[t] = s[t];",
+     "\n\n", "\n__syncthreads();\n"),
+    ("race", "two warps write one word", "__shared__ float s[64];\ns[t % 32] = X[t];\n__syncthreads();\nY[t] = s[t % 32];",
+     "s[t % 32] = X[t]", "if (t < 32) s[t] = X[t]"),
+    ("lockstep", "lanes of a warp exchange data",
+     "__shared__ volatile float s[64];\ns[t] = X[t];\n\nY[t] = s[t ^ 1];", "\n\n", "\n__syncwarp();\n"),
+    ("lockstep", "a lane overwrites what another reads",
+     "__shared__ volatile float s[64];\ns[t] = X[t];\n__syncwarp();\nfloat a = s[t ^ 1];\n\ns[t] = a;\nY[t] = s[t];",
+     "\n\n", "\n__syncwarp();\n"),
+    ("overlapping_writes", "two threads, one element", "Y[t] = 0;\n__syncthreads();\nY[t / 2] = X[t];", "Y[t / 2]", "Y[t]"),
+    ("write_to_input", "store to an input", "const_cast<float*>(X)[t] = 1;\nY[t] = X[t];", "const_cast<float*>(X)[t] = 1;", ";"),
+    ("in_flight", "cp.async before its wait",
+     "__shared__ float s[64];\nunsigned a = (unsigned)__cvta_generic_to_shared(s + t);\n"
+     'asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" :: "r"(a), "l"(X + t) : "memory");\n'
+     "\n\n__syncthreads();\nY[t] = s[t];\n" 'asm volatile("cp.async.wait_all;" ::: "memory");',
+     "\n\n", '\nasm volatile("cp.async.wait_all;" ::: "memory");\n'),
+    ("divergent_aligned", "ldmatrix in half a warp",
+     "__shared__ __align__(16) float s[64];\ns[t] = X[t];\n__syncthreads();\nunsigned r = 0;\nif (t % 32 < N / 4) "
+     'asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];" : "=r"(r)'
+     ' : "r"((unsigned)__cvta_generic_to_shared(s + t % 8 * 4)));\nY[t] = r;', "N / 4", "N"),
+    ("divergent_aligned", "a shuffle from a lane that is not there",
+     "float a = X[t];\nif (t % 32 < N / 4) a = __shfl_sync(0xffffffff, a, 20);\nY[t] = a;", "N / 4", "N"),
+    ("divergent_barrier", "half of the block leaves", "if (t >= N / 2) return;\n__syncthreads();\nY[t] = X[t];", "N / 2", "N"),
+    ("divergent_barrier", "two barriers in two branches",
+     'if (t < N / 2) asm volatile("bar.sync 0;"); else asm volatile("bar.sync 0; // other");\nY[t] = X[t];', "N / 2", "N"),
+    ("endless_loop", "a flag nobody sets", "volatile float* y = Y;\ny[t] = 1;\nwhile (y[t] > X[0] - 2) y[t] = 2;", "> X", "< X"),
+]  # fmt: skip
+IDS = [f"{kind}: {what}" for kind, what, *_ in FAULTS]
+
+
+def run(body, **options):
+    kernel = Kernel("test/kernel", HEADER + body + "\n}\n", "k", ("X", "Y", "N"), (1, 1, 1), (THREADS, 1, 1), "sm_80")
+    arguments = {"X": np.linspace(0, 1, 64, dtype=np.float32), "Y": np.full(64, np.nan, np.float32), "N": 64}
+    return CpuMachine(**options).run(compile_kernel(kernel), arguments, ("Y",)), kernel
+
+
+@pytest.mark.parametrize("order", ["forward", "reverse"])
+@pytest.mark.parametrize("kind, what, body, fault, repair", FAULTS, ids=IDS)
+def test_a_fault_is_found_and_its_absence_is_not(kind, what, body, fault, repair, order):
+    assert body.count(fault) == 1
+    execution, kernel = run(body, warp_order=order, budget=100_000)
+    finding = next((finding for finding in execution.findings if finding.kind == kind), None)
+    assert finding, execution.findings
+    assert finding.kernel == kernel.label and 0 <= finding.warp < 2 and 0 <= finding.lane < 32
+    assert finding.location.file == "test_kernel.cu" and finding.location.ptx_line > 0
+    assert finding.location.text and kernel.source.split("\n")[finding.location.line - 1].strip() == finding.location.text
+
+    execution, _ = run(body.replace(fault, repair), warp_order=order, budget=100_000)
+    assert execution.findings == ()
+
+
+def test_every_kind_has_its_faulty_kernel():
+    assert {fault[0] for fault in FAULTS} == KINDS.keys()
+
+
+def one(body, kind="out_of_bounds"):
+    (finding,) = (finding for finding in run(body)[0].findings if finding.kind == kind)
+    return finding
+
+
+def test_the_element_and_the_size_of_the_buffer_are_named():
+    finding = one("Y[t] = X[t + 3];")
+    assert "reads 4 bytes of X[64], out of bounds; X has 64 elements" in finding.message
+    assert (finding.warp, finding.lane, finding.count) == (1, 29, 3)
+    assert "X[-1]" in one("Y[t] = X[t - 1];").message
+
+
+def test_a_race_names_both_lines():
+    finding = one("__shared__ float s[64];\ns[t] = X[t];\nY[t] = s[63 - t];", "race")
+    lines = {finding.location.text} | {part for part in ("s[t] = X[t];", "Y[t] = s[63 - t];") if part in finding.message}
+    assert lines == {"s[t] = X[t];", "Y[t] = s[63 - t];"}
+
+
+def test_a_block_is_named():
+    source = HEADER + "const int i = blockIdx.y * 128 + blockIdx.x * 64 + t;\nY[i % N] = X[i < 200 ? i % N : i];\n}\n"
+    kernel = Kernel("test/kernel", source, "k", ("X", "Y", "N"), (2, 2, 1), (THREADS, 1, 1), "sm_80")
+    arguments = {"X": np.zeros(64, np.float32), "Y": np.zeros(64, np.float32), "N": 64}
+    findings = CpuMachine().run(compile_kernel(kernel), arguments, ("Y",)).findings
+    assert [finding.kind for finding in findings] == ["out_of_bounds", "overlapping_writes"]
+    assert findings[0].block == (1, 1, 0)
+
+
+def test_inputs_survive_a_store_to_them():
+    kernel = Kernel("k", HEADER + "const_cast<float*>(X)[t] = 7;\nY[t] = 1;\n}\n", "k", ("X", "Y", "N"), (1, 1, 1), (64, 1, 1), "sm_80")
+    arguments = {"X": np.zeros(64, np.float32), "Y": np.zeros(64, np.float32), "N": 64}
+    CpuMachine().run(compile_kernel(kernel), arguments, ("Y",))
+    assert not arguments["X"].any() and arguments["Y"].all()
+
+
+def test_who_wrote_an_element():
+    execution, kernel = run("if (t < 32) Y[t] = X[t];")
+    assert execution.writer("Y", 5).text == "if (t < 32) Y[t] = X[t];"
+    assert execution.writer("Y", 40) is None

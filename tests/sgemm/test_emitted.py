@@ -1,0 +1,67 @@
+"""Facts of the CUDA that each rung emits, and of its twin: launch, shared memory, barriers, vector accesses, registers' home.
+
+The recorded facts are in emitted.json; `pytest tests/sgemm/test_emitted.py --update-golden` rewrites them.
+"""
+import re
+from pathlib import Path
+
+import pytest
+
+from tir_schedules.compiler.lower import lower
+from tir_schedules.compiler.nvcc import compile_kernel
+from tir_schedules.compiler.twin import load_twin
+from tir_schedules.rung import every_rung
+from tir_schedules.workloads.gemm import Gemm
+
+RECORDED = Path(__file__).parent / "emitted.json"
+ARCH = "sm_80"
+RUNGS = [rung for rung in every_rung() if rung.family == "sgemm"]
+each_rung = pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.id)
+
+BARRIER = re.compile(r"^\s+bar\.sync|^\s+barrier\.sync", re.M)
+ACCESS = re.compile(r"^\s+(?:@\S+\s+)?((?:ld|st)\.(?:global|shared)\S*)", re.M)
+
+
+def facts(kernel):
+    """What a reader of the article would look for. Widths are bytes per thread of each access in the PTX."""
+    binary = compile_kernel(kernel)
+    accesses = {}
+    for access in ACCESS.findall(binary.ptx):
+        name = f"{'load' if access.startswith('ld') else 'store'} {'shared' if 'shared' in access else 'global'}"
+        width = 4 * (4 if ".v4" in access else 2 if ".v2" in access else 1)
+        accesses.setdefault(name, set()).add(width)
+    return {
+        "grid": kernel.grid,
+        "block": kernel.block,
+        "shared_bytes": binary.resources.shared + kernel.dynamic_shared,
+        "barriers": kernel.source.count("__syncthreads()"),
+        "barriers_in_ptx": len(BARRIER.findall(binary.ptx)),
+        "access_bytes": {name: sorted(widths) for name, widths in sorted(accesses.items())},
+        "spills": binary.resources.spill_stores + binary.resources.spill_loads,
+        "stack": binary.resources.stack,
+    }
+
+
+@each_rung
+@pytest.mark.parametrize("shape", [(256, 256, 256), (132, 100, 36), (129, 127, 65)], ids=str)
+def test_emitted_cuda_is_as_recorded(rung, shape, golden):
+    golden(RECORDED, f"{rung.id} {'x'.join(map(str, shape))}", facts(lower(rung, Gemm(*shape), ARCH)))
+
+
+@each_rung
+def test_twin_is_as_recorded(rung, golden):
+    golden(RECORDED, f"{rung.id} twin", facts(load_twin(rung, Gemm(256, 256, 256), ARCH)))
+
+
+@each_rung
+@pytest.mark.parametrize("make", [lower, load_twin], ids=["schedule", "twin"])
+def test_accumulators_stay_in_registers(rung, make):
+    resources = compile_kernel(make(rung, Gemm(256, 256, 256), ARCH)).resources
+    assert (resources.stack, resources.spill_stores, resources.spill_loads) == (0, 0, 0)
+
+
+@each_rung
+def test_schedule_and_twin_launch_the_same_block_with_the_same_shared_memory(rung):
+    tir, twin = (make(rung, Gemm(256, 256, 256), ARCH) for make in (lower, load_twin))
+    assert (tir.grid, tir.block) == (twin.grid, twin.block)
+    assert compile_kernel(tir).resources.shared == compile_kernel(twin).resources.shared
