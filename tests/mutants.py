@@ -7,7 +7,7 @@ from typing import Iterator
 
 BARRIER = re.compile(r"__syncthreads\(\);")
 # A comparison in an if or for: what follows "<" is a number, a name, or a name with a bracketed offset.
-LESS = re.compile(r"(?<![<\w])\s<\s(?P<bound>\w+)")
+LESS = re.compile(r"(?<=[\w)\]])\s<\s(?P<bound>\w+)")
 UNBOUNDED = "0x7fffffff"
 
 

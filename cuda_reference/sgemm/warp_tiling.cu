@@ -33,35 +33,35 @@ static_assert(BM * BK / 4 % THREADS == 0 && BK * BN / 4 % THREADS == 0, "threads
 // Elements (row, col) to (row, col + 3) of a row-major matrix, zeros where they lie beyond it. col is a multiple of 4.
 static __device__ float4 load4(const float *__restrict__ matrix, int row, int col, int rows, int cols)
 {
-    float4 value = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    float value[4] = {0.0f, 0.0f, 0.0f, 0.0f};
     if (row < rows) {
         const float *source = matrix + row * cols + col;
         if (cols % 4 == 0) {
             if (col < cols)
-                value = *reinterpret_cast<const float4 *>(source);
+                return *reinterpret_cast<const float4 *>(source);
         } else {
-            if (col < cols) value.x = source[0];
-            if (col + 1 < cols) value.y = source[1];
-            if (col + 2 < cols) value.z = source[2];
-            if (col + 3 < cols) value.w = source[3];
+#pragma unroll
+            for (int e = 0; e < 4; ++e)
+                if (col + e < cols)
+                    value[e] = source[e];
         }
     }
-    return value;
+    return make_float4(value[0], value[1], value[2], value[3]);
 }
 
 // The counterpart of load4: writes those of the four elements that lie in the matrix.
-static __device__ void store4(float *__restrict__ matrix, int row, int col, int rows, int cols, float4 value)
+static __device__ void store4(float *__restrict__ matrix, int row, int col, int rows, int cols, const float *value)
 {
     if (row < rows) {
         float *target = matrix + row * cols + col;
         if (cols % 4 == 0) {
             if (col < cols)
-                *reinterpret_cast<float4 *>(target) = value;
+                *reinterpret_cast<float4 *>(target) = make_float4(value[0], value[1], value[2], value[3]);
         } else {
-            if (col < cols) target[0] = value.x;
-            if (col + 1 < cols) target[1] = value.y;
-            if (col + 2 < cols) target[2] = value.z;
-            if (col + 3 < cols) target[3] = value.w;
+#pragma unroll
+            for (int e = 0; e < 4; ++e)
+                if (col + e < cols)
+                    target[e] = value[e];
         }
     }
 }
@@ -143,6 +143,6 @@ sgemm_warp_tiling(const float *__restrict__ A, const float *__restrict__ B, floa
                     const int row = block_row + warp_row + sub_row * WSUBM + thread_row_in_warp + m;
                     const int col = block_col + warp_col + sub_col * WSUBN + thread_col_in_warp + n;
                     const float *result = &thread_results[sub_row * TM + m][sub_col * TN + n];
-                    store4(C, row, col, M, N, make_float4(result[0], result[1], result[2], result[3]));
+                    store4(C, row, col, M, N, result);
                 }
 }

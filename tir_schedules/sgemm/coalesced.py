@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from tir_schedules.rung import Launch, Rung
 from tir_schedules.sgemm import naive
+from tir_schedules.sgemm.steps import HOIST_GUARDS
 from tir_schedules.workloads.gemm import Gemm
 
 COLUMNS_ON_X = ("blockIdx.x", "blockIdx.y", "threadIdx.y", "threadIdx.x")
@@ -34,6 +35,7 @@ RUNG = Rung(
     config=Config(),
     schedule=schedule,
     launch=launch,
+    pass_config=HOIST_GUARDS,
 )
 
 if __name__ == "__main__":

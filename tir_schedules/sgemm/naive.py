@@ -2,14 +2,15 @@
 
 The three loops of the algorithm, two of them spread over threads: rows of C over threadIdx.x, columns over threadIdx.y.
 In the emitted CUDA each thread runs the loop over K with two global reads per product. Neighbouring threads are in
-different rows, so that each read of A and each write of C touches 32 sectors: article 003, kernel 1.
+different rows, so that each read of A and each write of C touches 32 sectors: article 003, kernel 1. On a ragged shape a
+guard stands around the loop over K.
 """
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from tir_schedules.rung import Launch, Rung
-from tir_schedules.sgemm.steps import bind, launch_rows_by_columns
+from tir_schedules.sgemm.steps import HOIST_GUARDS, bind, launch_rows_by_columns
 from tir_schedules.workloads.gemm import Gemm
 
 ROWS_ON_X = ("blockIdx.x", "blockIdx.y", "threadIdx.x", "threadIdx.y")
@@ -51,6 +52,7 @@ RUNG = Rung(
     config=Config(),
     schedule=schedule,
     launch=launch,
+    pass_config=HOIST_GUARDS,
 )
 
 if __name__ == "__main__":

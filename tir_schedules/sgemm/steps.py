@@ -6,6 +6,9 @@ from typing import Any, Sequence
 from tir_schedules.rung import Launch
 from tir_schedules.workloads.gemm import Gemm
 
+HOIST_GUARDS = {"s_tir.HoistIfThenElse": {"support_block_scope_hoisting": True}}
+"""Pass option: a guard that does not depend on a loop moves out of it."""
+
 VECTOR = 4  # floats in 16 bytes, the widest access
 
 
