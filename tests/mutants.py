@@ -8,6 +8,9 @@ from typing import Iterator
 BARRIER = re.compile(r"__syncthreads\(\);")
 # A comparison in an if or for: what follows "<" is a number, a name, or a name with a bracketed offset.
 LESS = re.compile(r"(?<=[\w)\]])\s<\s(?P<bound>\w+)")
+LOOP = re.compile(r"\b(?:for|while)\b")
+# A guard around nothing but this does no harm when it goes.
+ZEROING = re.compile(r"_local_ptr\[\d+\] = 0x0p\+0f")
 UNBOUNDED = "0x7fffffff"
 
 
@@ -21,7 +24,11 @@ class Mutant:
 
 
 def mutants(source: str) -> Iterator[Mutant]:
-    """Every single fault of the three kinds in the kernel's body."""
+    """Every single fault of the kernel's body: barriers removed; bounds of guards one more, and none at all; of loops one less.
+
+    (A loop's bound one more is no such fault: mostly it adds a tile of zeros, or indexes a register array out of its
+    bounds, which is undefined, and which nvcc compiles to the same instructions.)
+    """
     lines = source.split("\n")
     for number, line in enumerate(lines):
         if line.lstrip().startswith(("#", "//")) or "static_assert" in line or "constexpr" in line:
@@ -30,8 +37,12 @@ def mutants(source: str) -> Iterator[Mutant]:
             yield replaced(lines, number, match.span(), "", "no barrier")
         for match in LESS.finditer(line):
             bound = match.group("bound")
-            yield replaced(lines, number, match.span(), f" <= {bound}", "bound + 1")
-            if not re.search(r"\bfor\b|\bwhile\b", line):
+            if LOOP.search(line):
+                if "_init" in line:  # zeroing fewer registers is as undefined as reading them
+                    continue
+                yield replaced(lines, number, match.span(), f" < {bound} - 1", "loop bound - 1")
+            elif not ZEROING.search(lines[number + 1]):
+                yield replaced(lines, number, match.span(), f" <= {bound}", "guard + 1")
                 yield replaced(lines, number, match.span(), f" < {UNBOUNDED}", "no guard")
 
 

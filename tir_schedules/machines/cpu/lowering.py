@@ -62,10 +62,13 @@ def lower(library: Library, module: PtxModule, kernel: PtxKernel) -> Program:
     for register in sorted(keep, key=lambda r: r.name):
         lowering.file.place(register, size_of(register.type))
     steps: list[Step] = []
+    guards: list[tuple[int, int]] = []
     blocks = np.zeros(len(kernel.blocks), BLOCK)
     for block in kernel.blocks:
         first = len(steps)
-        steps += lower_block(lowering, block.instructions, keep)
+        for step, guard in lower_block(lowering, block.instructions, keep):
+            steps.append(step)
+            guards.append(guard)
         blocks[block.index] = (first, len(steps) - first, len(block.all_instructions), *block_end(lowering, block))
     functions = library.lane_functions(step.function for step in steps if isinstance(step.function, Signature))
     instructions, operands = np.zeros(len(steps) + 1, INSTRUCTION), []
@@ -74,9 +77,8 @@ def lower(library: Library, module: PtxModule, kernel: PtxKernel) -> Program:
         starts.append(len(operands))
         operands += [operand & NONE for operand in step.operands]
     pool = np.array([*operands, 0], np.uint32)
-    for k, step in enumerate(steps):
+    for k, (step, guard) in enumerate(zip(steps, guards)):
         function = functions[step.function.text] if isinstance(step.function, Signature) else library.function(step.function)
-        guard = guard_of(lowering, step.instruction)
         where = pool.ctypes.data + 4 * starts[k]
         instructions[k] = (function, where, step.offset, *guard, step.instruction.line, step.counter)
     registers = lowering.file.initial()
@@ -86,14 +88,16 @@ def lower(library: Library, module: PtxModule, kernel: PtxKernel) -> Program:
     return Program(module, kernel, header, lowering.counted, shift, (instructions, blocks, registers, pool))
 
 
-def lower_block(low: Lowering, instructions: list[Instruction], keep: set[Register]) -> list[Step]:
-    """keep: registers that other blocks see. The others' places are used again after their last mention."""
-    steps: list[Step] = []
+def lower_block(low: Lowering, instructions: list[Instruction], keep: set[Register]) -> list[tuple[Step, tuple[int, int]]]:
+    """Steps with their guards. keep: registers that other blocks see; the others' places are used again after their last use."""
+    steps: list[tuple[Step, tuple[int, int]]] = []
     mentions = [set(instruction.results) | set(instruction.reads) for instruction in instructions]
     last = {register: k for k, registers in enumerate(mentions) for register in registers}
     for k, instruction in enumerate(instructions):
         if instruction.name not in WITHOUT_EFFECT:
-            steps += lower_warp_instruction(low, instruction) or [low.lane_step(instruction)]
+            guard = guard_of(low, instruction)
+            lowered = lower_warp_instruction(low, instruction) or [low.lane_step(instruction)]
+            steps += ((step, guard) for step in lowered)
         for register in mentions[k]:
             if register not in keep and last[register] == k:
                 low.file.release(register, size_of(register.type))
