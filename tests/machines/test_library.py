@@ -1,0 +1,108 @@
+"""How the machine is built: what is shipped, what is compiled when, and what is said when it cannot be."""
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from tir_schedules.cli import RUN_SHAPES
+from tir_schedules.compiler.lower import lower
+from tir_schedules.compiler.nvcc import compile_kernel
+from tir_schedules.compiler.twin import load_twin
+from tir_schedules.errors import BadInput, MissingTool
+from tir_schedules.machines.cpu import CpuMachine
+from tir_schedules.machines.cpu.library import shipped_signatures, the_library
+from tir_schedules.machines.cpu.lowering import lower as lower_ptx
+from tir_schedules.machines.cpu.parser import parse
+from tir_schedules.machines.cpu.signatures import from_text
+from tir_schedules.rung import every_rung, find
+from tir_schedules.workloads.gemm import Gemm
+
+SHIPPED = {signature.text for signature in shipped_signatures()}
+
+
+class Recorder:
+    """Stands for the library: notes which signatures a kernel needs, compiles none."""
+
+    def __init__(self):
+        self.needed = set()
+
+    def lane_functions(self, signatures):
+        texts = {signature.text for signature in signatures}
+        self.needed |= texts
+        return dict.fromkeys(texts, 1)
+
+    def function(self, name):
+        return 1
+
+
+@pytest.mark.parametrize("rung", every_rung(), ids=lambda rung: rung.id)
+def test_the_ladders_need_only_shipped_signatures(rung):
+    """Otherwise the first run of a rung would compile some more; the names to add to signatures.txt are in the message."""
+    recorder = Recorder()
+    for shape in RUN_SHAPES:
+        for make in (lower, load_twin):
+            module = parse(compile_kernel(make(rung, Gemm(*shape), "sm_80")).ptx)
+            lower_ptx(recorder, module, module.kernels[rung.entry])
+    assert recorder.needed <= SHIPPED, sorted(recorder.needed - SHIPPED)
+
+
+def test_shipped_signatures_are_sorted_and_known():
+    texts = [signature.text for signature in shipped_signatures()]
+    assert texts == sorted(set(texts))
+    assert all(from_text(text).source() for text in texts)
+
+
+def test_no_compiler(monkeypatch):
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    with pytest.raises(MissingTool, match="'no-such-compiler': install g\\+\\+"):
+        the_library()
+
+
+def test_a_compiler_that_fails(monkeypatch, tmp_path):
+    broken = tmp_path / "broken"
+    broken.write_text("#!/bin/sh\necho 'machine.h:1: error: cannot do it' >&2\nexit 1\n")
+    broken.chmod(0o755)
+    monkeypatch.setenv("CXX", str(broken))
+    monkeypatch.setenv("TIR_SCHEDULES_CACHE", str(tmp_path / "cache"))
+    with pytest.raises(MissingTool, match="cannot compile the CPU machine .*cannot do it"):
+        the_library()
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_threads_share_a_machine():
+    gemm = Gemm(64, 64, 64)
+    binaries = [compile_kernel(load_twin(rung, gemm, "sm_80")) for rung in every_rung()]
+    arguments = [gemm.arguments() for _ in binaries]
+    machine = CpuMachine()
+    with ThreadPoolExecutor(8) as pool:
+        executions = list(pool.map(lambda pair: machine.run(*pair, gemm.outputs), zip(binaries, arguments)))
+    assert all(execution.findings == () for execution in executions)
+    assert all(np.array_equal(arguments[0]["C"], other["C"]) for other in arguments[1:])
+
+
+def test_the_order_of_warps_changes_nothing():
+    gemm = Gemm(100, 70, 50)
+    for rung in every_rung():
+        binary, outputs = compile_kernel(load_twin(rung, gemm, "sm_80")), []
+        for order in ("forward", "reverse"):
+            arguments = gemm.arguments()
+            assert CpuMachine(warp_order=order).run(binary, arguments, gemm.outputs).findings == ()
+            outputs.append(arguments["C"])
+        assert np.array_equal(*outputs)
+    with pytest.raises(BadInput, match="'sideways'"):
+        CpuMachine(warp_order="sideways")
+
+
+def test_time_is_linear_in_the_work():
+    """From 64^3 to 256^3 the work grows 64 times; a machine that is worse than linear would need far more."""
+    rung, seconds = find("sgemm/shared_tile")[0], []
+    for size in (64, 256):
+        gemm = Gemm(size, size, size)
+        binary = compile_kernel(load_twin(rung, gemm, "sm_80"))
+        runs = [CpuMachine().run(binary, gemm.arguments(), gemm.outputs).seconds for _ in range(3)]
+        seconds.append(min(runs))
+    assert seconds[1] < 2 and seconds[1] < 160 * seconds[0]
+
+
+def test_the_library_is_built_once():
+    assert the_library() is the_library()
