@@ -1,0 +1,107 @@
+"""From schedules to kernels: what comes out, and which schedules are refused."""
+import re
+import subprocess
+from dataclasses import dataclass
+
+import pytest
+
+from tir_schedules.compiler.lower import lower
+from tir_schedules.compiler.toolchain import find_toolchain
+from tir_schedules.compiler.twin import load_source, load_twin
+from tir_schedules.errors import CheckFailed
+from tir_schedules.rung import Launch, Rung, every_rung, find
+from tir_schedules.workloads.gemm import Gemm
+
+GEMM = Gemm(64, 64, 64)
+
+
+@dataclass(frozen=True)
+class Config:
+    pass
+
+
+def rung(schedule, grid=(2, 1, 1), block=(16, 1, 1)):
+    return Rung("sgemm", "test", "", "", Config(), schedule, lambda gemm, config: Launch(grid, block))
+
+
+def rows_over_blocks(sch, gemm, config):
+    """32 rows per block, a thread for every second row, 64 columns each."""
+    i, j, k = sch.get_loops(sch.get_sblock("C"))
+    block, thread, rest = sch.split(i, [None, 16, 2])
+    sch.bind(block, "blockIdx.x")
+    sch.bind(thread, "threadIdx.x")
+
+
+def test_a_kernel_knows_its_launch_and_its_parameters():
+    kernel = lower(rung(rows_over_blocks), GEMM, "sm_80")
+    assert (kernel.grid, kernel.block, kernel.params, kernel.dynamic_shared) == ((2, 1, 1), (16, 1, 1), ("A", "B", "C"), 0)
+    assert kernel.entry == "sgemm_test" and kernel.label == "sgemm/test (tir)" and kernel.threads == 16
+
+
+@pytest.mark.parametrize("make", [lower, load_twin], ids=["schedule", "twin"])
+def test_parameters_come_in_the_order_of_the_source(make):
+    for each in every_rung():
+        kernel = make(each, GEMM, "sm_80")
+        (signature,) = re.findall(rf"{kernel.entry}\(([^)]*)\)\s*{{", kernel.source)
+        names = [parameter.split()[-1].lstrip("*").removesuffix("_ptr") for parameter in signature.split(",")]
+        assert tuple(names) == kernel.params and set("ABC") <= set(names)
+
+
+def strided_results(sch, gemm, config):
+    """A thread's results are 16 columns apart; the region TVM copies back spans those of the other threads."""
+    block = sch.get_sblock("C")
+    result = sch.cache_write(block, 0, "local")
+    i, j, k = sch.get_loops(block)
+    each, thread = sch.split(j, [None, 16])
+    sch.reorder(i, thread, each, k)
+    sch.bind(i, "blockIdx.x")
+    sch.bind(thread, "threadIdx.x")
+    sch.reverse_compute_at(result, thread)
+
+
+def test_a_schedule_whose_regions_are_not_exact_is_refused():
+    with pytest.raises(CheckFailed, match="sgemm/test: block 'C.*' lost (region_cover|stage_pipeline)"):
+        lower(rung(strided_results, grid=(64, 1, 1)), GEMM, "sm_80")
+
+
+def test_a_launch_that_is_not_the_declared_one_is_refused():
+    with pytest.raises(CheckFailed, match="launches .*the rung declares"):
+        lower(rung(rows_over_blocks, grid=(3, 1, 1)), GEMM, "sm_80")
+
+
+def test_a_schedule_that_does_not_end_in_a_kernel_is_refused():
+    with pytest.raises(CheckFailed, match="one CUDA kernel"):
+        lower(rung(lambda sch, gemm, config: None), GEMM, "sm_80")
+
+
+def test_what_tvm_refuses_is_said_in_one_line():
+    with pytest.raises(CheckFailed, match="TVM refuses the schedule for 64x64x64: ") as error:
+        lower(rung(lambda sch, gemm, config: sch.vectorize(sch.get_loops(sch.get_sblock("C"))[2])), GEMM, "sm_80")
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("make", [lower, load_twin], ids=["schedule", "twin"])
+@pytest.mark.parametrize("each", [rung for rung in every_rung() if not rung.variant], ids=lambda rung: rung.id)
+def test_the_source_compiles_with_nothing_but_the_arch(each, make, tmp_path):
+    (tmp_path / "kernel.cu").write_text(make(each, GEMM, "sm_80").source)
+    command = [str(find_toolchain().nvcc), "-arch=sm_80", "-cubin", "kernel.cu"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0 and (tmp_path / "kernel.cubin").exists(), done.stderr
+
+
+def test_a_configuration_of_a_twin_is_set_by_macros():
+    (variant,) = find("sgemm/vectorized:32x32")
+    source = load_twin(variant, GEMM, "sm_80").source
+    assert "#define BM 128" in source.split("// SGEMM")[0] and load_twin(variant, GEMM, "sm_80").block == (1024, 1, 1)
+
+
+def test_source_without_the_kernel_is_refused():
+    with pytest.raises(CheckFailed, match="no kernel found"):
+        load_source("__global__ void other(int N) {}", find("sgemm/naive")[0], GEMM, "sm_80")
+
+
+def test_an_arch_older_than_the_rung_needs_is_refused():
+    old = Rung("sgemm", "test", "", "", Config(), rows_over_blocks, lambda g, c: Launch((2, 1, 1), (16, 1, 1)), min_arch=80)
+    with pytest.raises(Exception, match="sm_80") as error:
+        lower(old, GEMM, "sm_75")
+    assert error.value.exit_code == 2
