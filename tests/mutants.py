@@ -9,6 +9,7 @@ BARRIER = re.compile(r"__syncthreads\(\);")
 # A comparison in an if or for: what follows "<" is a number, a name, or a name with a bracketed offset.
 LESS = re.compile(r"(?<=[\w)\]])\s<\s(?P<bound>\w+)")
 LOOP = re.compile(r"\b(?:for|while)\b")
+STEP = re.compile(r"\+= (\w+)\)")
 # A guard around nothing but this does no harm when it goes.
 ZEROING = re.compile(r"_local_ptr\[\d+\] = 0x0p\+0f")
 UNBOUNDED = "0x7fffffff"
@@ -24,7 +25,7 @@ class Mutant:
 
 
 def mutants(source: str) -> Iterator[Mutant]:
-    """Every single fault of the kernel's body: barriers removed; bounds of guards one more, and none at all; of loops one less.
+    """Every single fault of the kernel's body: barriers removed; guards with a bound one more, and with none; loops one turn less.
 
     (A loop's bound one more is no such fault: mostly it adds a tile of zeros, or indexes a register array out of its
     bounds, which is undefined, and which nvcc compiles to the same instructions.)
@@ -40,7 +41,8 @@ def mutants(source: str) -> Iterator[Mutant]:
             if LOOP.search(line):
                 if "_init" in line:  # zeroing fewer registers is as undefined as reading them
                     continue
-                yield replaced(lines, number, match.span(), f" < {bound} - 1", "loop bound - 1")
+                step = STEP.search(line)
+                yield replaced(lines, number, match.span(), f" < {bound} - {step.group(1) if step else 1}", "one turn less")
             elif not ZEROING.search(lines[number + 1]):
                 yield replaced(lines, number, match.span(), f" <= {bound}", "guard + 1")
                 yield replaced(lines, number, match.span(), f" < {UNBOUNDED}", "no guard")

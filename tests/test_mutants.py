@@ -9,7 +9,6 @@ from mutants import mutants
 
 from tir_schedules.cli import RUN_SHAPES
 from tir_schedules.compiler.lower import lower
-from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.twin import load_source, load_twin
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.rung import every_rung
@@ -20,7 +19,6 @@ ARCH = "sm_80"
 # The ragged shapes of `tir-schedules run`: whole tiles need no guards. Schedules are emitted for one shape, twins take any.
 WORKLOADS = [Gemm(*shape) for shape in RUN_SHAPES[1:]]
 MACHINE = CpuMachine(budget=1 << 20)
-NOT_CODE = re.compile(r"^\s*(?:\.loc|\.file|//).*$|^\s*\.section[\s\S]*", re.M)
 RUNGS = [rung for rung in every_rung() if rung.family == "sgemm"]
 
 
@@ -30,20 +28,12 @@ def cases(rung):
     yield load_twin(rung, WORKLOADS[0], ARCH).source, WORKLOADS
 
 
-def code(rung, source, workload):
-    """PTX without where it comes from."""
-    return NOT_CODE.sub("", compile_kernel(load_source(source, rung, workload, ARCH)).ptx)
-
-
-def check(rung, source, mutant, workloads):
-    """The mutant fails on one of the workloads, and a fault names a line; or nvcc made the same of it."""
+def check(rung, mutant, workloads):
+    """The mutant fails on one of the workloads, and a fault names a line."""
     faults = []
     for workload in workloads:
         faults += outcome_of(load_source(mutant.source, rung, workload, ARCH), workload, MACHINE).faults
-    if faults:
-        assert any(re.search(r"_source\.cu:\d+", fault) for fault in faults), faults
-    else:
-        assert code(rung, source, workloads[0]) == code(rung, mutant.source, workloads[0]), mutant.name
+    assert any(re.search(r"_source\.cu:\d+", fault) for fault in faults), (mutant.name, faults)
 
 
 @pytest.mark.parametrize("rung", [rung for rung in RUNGS if not rung.variant], ids=lambda rung: rung.id)
@@ -54,7 +44,7 @@ def test_a_fault_of_each_kind_is_found(rung):
             kinds.setdefault(mutant.name.split(",")[0], mutant)
         assert "guard + 1" in kinds and "no guard" in kinds
         for mutant in kinds.values():
-            check(rung, source, mutant, workloads)
+            check(rung, mutant, workloads)
 
 
 @pytest.mark.slow
@@ -62,4 +52,4 @@ def test_a_fault_of_each_kind_is_found(rung):
 def test_every_fault_is_found(rung):
     for source, workloads in cases(rung):
         for mutant in mutants(source):
-            check(rung, source, mutant, workloads)
+            check(rung, mutant, workloads)
