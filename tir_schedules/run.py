@@ -9,7 +9,7 @@ from typing import Any, Iterator, Sequence
 import numpy as np
 
 from tir_schedules.compiler.lower import lower
-from tir_schedules.compiler.nvcc import compile_kernel
+from tir_schedules.compiler.nvcc import compile_kernel, file_name
 from tir_schedules.compiler.twin import load_source, load_twin
 from tir_schedules.errors import TirSchedulesError
 from tir_schedules.kernel import Kernel
@@ -121,14 +121,20 @@ def outcome_of(kernel: Kernel, workload: Any, machine: Any) -> Outcome:
     faults = [str(finding) for finding in execution.findings]
     mismatch = compare_with_truth(workload, arguments, outputs)
     if mismatch:
-        faults.append(f"{kernel.label}: {mismatch}; {written_by(execution, mismatch, outputs)}")
+        faults.append(f"{kernel.label}: {mismatch}; {written_by(execution, mismatch, outputs, kernel)}")
     return Outcome(kernel.label, tuple(faults), execution.findings, execution.seconds, outputs)
 
 
-def written_by(execution: Execution, mismatch, outputs) -> str:
-    """Which line stored the wrong element."""
+def written_by(execution: Execution, mismatch, outputs, kernel: Kernel) -> str:
+    """Which line stored the wrong element; where nothing did, which line stores others, or which kernel should."""
     location = execution.writer(mismatch.output, mismatch.flat_index(outputs[mismatch.output].shape))
-    return f"stored by {location}" if location else "nothing stored it"
+    if location:
+        return f"stored by {location}"
+    others = execution.writers(mismatch.output)
+    if others:
+        return f"nothing stored it, others are stored by {others[0]}"
+    definition = kernel.source[: kernel.source.rindex(f"{kernel.entry}(")].count("\n") + 1
+    return f"the kernel at {file_name(kernel)}:{definition} stores nothing to {mismatch.output}"
 
 
 def judge_pair(rung: Rung, workload: Any, outcomes: list[Outcome]) -> Verdict:

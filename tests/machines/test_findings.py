@@ -117,3 +117,4 @@ def test_who_wrote_an_element():
     execution, kernel = run("if (t < 32) Y[t] = X[t];")
     assert execution.writer("Y", 5).text == "if (t < 32) Y[t] = X[t];"
     assert execution.writer("Y", 40) is None
+    assert [location.text for location in execution.writers("Y")] == ["if (t < 32) Y[t] = X[t];"]

@@ -88,7 +88,7 @@ class CpuMachine:
         seconds = time.perf_counter() - started
         counters = counters_of(program, launch.sources, launch.counters, launch.block_counts) if count else None
         found = findings(launch.records, binary.kernel.label, launch.sources, launch.names)
-        return Execution(found, seconds, counters, launch.writer)
+        return Execution(found, seconds, counters, launch.writer, launch.writers)
 
 
 @lru_cache(maxsize=128)
@@ -170,6 +170,10 @@ class Launch:
         """Where the element was last stored."""
         line = int(self.shadows[name][index]["line"])
         return self.sources(line) if line else None
+
+    def writers(self, name: str) -> tuple[Location, ...]:
+        """Every place that stored to the output."""
+        return tuple(self.sources(int(line)) for line in np.unique(self.shadows[name]["line"]) if line)
 
 
 def merge_row(counted) -> tuple[int, int]:
