@@ -54,7 +54,7 @@ def pack(folder: Path, arch: str) -> None:
     from tir_schedules.machines.cpu import CpuMachine
     from tir_schedules.rung import every_rung
 
-    jobs = [(rung, size, make) for rung in every_rung() for size in SIZES for make in (lower, load_twin)]
+    jobs = [(rung, size, make) for rung in every_rung("sgemm") for size in SIZES for make in (lower, load_twin)]
     kernels = [make(rung, Gemm(size, size, size), arch) for rung, size, make in jobs]
     patterns = probes(arch)
     binaries = compile_kernels([*kernels, *(probe.kernel for probe in patterns)])

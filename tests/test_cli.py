@@ -6,9 +6,7 @@ import sys
 import pytest
 
 from tir_schedules import cli
-from tir_schedules.rung import every_rung, ladder
-
-RUNG_IDS = [rung.id for rung in every_rung()]
+from tir_schedules.rung import FAMILIES, ladder
 
 
 @pytest.fixture
@@ -33,7 +31,7 @@ def assert_one_line(stderr, *parts):
 def test_list_names_every_rung_and_its_article(tool):
     code, out, _ = tool("list")
     assert code == 0
-    for rung in ladder("sgemm"):
+    for rung in (rung for family in FAMILIES for rung in ladder(family)):
         line = next(line for line in out.splitlines() if line.startswith(rung.id + " "))
         assert rung.summary in line and rung.article in line
 
@@ -65,6 +63,13 @@ def test_list_json(tool):
         (["run", "sgemm/naive", "--arch", "sm_81"], ["sm_81"]),
         (["emit", "sgemm/naive", "--tir", "--twin"], ["has no TIR"]),
         (["emit", "sgemm/naive", "-o", "/no/such/folder/x.cu"], ["cannot write /no/such/folder/x.cu"]),
+        (["run", "reduce", "--mnk", "1,2,3"], ["--mnk is for sgemm", "takes --n"]),
+        (["emit", "sgemm/naive", "--n", "5"], ["--n is for reduce", "takes --mnk"]),
+        (["run", "reduce", "--n", "many"], ["--n", "'many'", "2^20"]),
+        (["run", "reduce", "--n", "0"], ["N is 0", "at least 1"]),
+        (["emit", "reduce/shuffle", "--n", "2^31"], ["below 2**31"]),
+        (["run", "reduce", "--n", "9", "--dtype", "f16"], ["'f16'", "int32 or float32"]),
+        (["run", "sgemm", "--dtype", "int32"], ["--dtype is for reduce"]),
         (["run", "sgemm/naive", "--source", "/no/such.cu"], ["cannot read /no/such.cu"]),
         (["run", "sgemm", "--source", "x.cu"], ["--source", "7 rungs"]),
         (["emit", "sgemm/naive", "--cuda", "--ptx"], ["--help"]),
@@ -169,9 +174,10 @@ def python(*arguments, **environment):
     return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, env=environment or None)
 
 
-@pytest.mark.parametrize("rung", ladder("sgemm"), ids=lambda rung: rung.id)
+@pytest.mark.parametrize("rung", [rung for family in FAMILIES for rung in ladder(family)], ids=lambda rung: rung.id)
 def test_every_rung_is_a_script(rung):
-    done = python("-m", f"tir_schedules.{rung.family}.{rung.name}", "--mnk", "40,40,40")
+    size = ["--mnk", "40,40,40"] if rung.family == "sgemm" else ["--n", "2^12"]
+    done = python("-m", f"tir_schedules.{rung.family}.{rung.name}", *size)
     assert done.returncode == 0 and f"{rung.entry}(" in done.stdout and done.stderr == ""
 
 

@@ -19,7 +19,7 @@ ARCH = "sm_80"
 # The ragged shapes of `tir-schedules run`: whole tiles need no guards. Schedules are emitted for one shape, twins take any.
 WORKLOADS = [Gemm(*shape) for shape in RUN_SHAPES[1:]]
 MACHINE = CpuMachine(budget=1 << 20)
-RUNGS = [rung for rung in every_rung() if rung.family == "sgemm"]
+RUNGS = every_rung("sgemm")
 
 
 def cases(rung):
@@ -32,7 +32,7 @@ def check(rung, mutant, workloads):
     """The mutant fails on one of the workloads, and a fault names a line."""
     faults = []
     for workload in workloads:
-        faults += outcome_of(load_source(mutant.source, rung, workload, ARCH), workload, MACHINE).faults
+        faults += outcome_of([load_source(mutant.source, rung, workload, ARCH)], workload, MACHINE).faults
     assert any(re.search(r"_source\.cu:\d+", fault) for fault in faults), (mutant.name, faults)
 
 

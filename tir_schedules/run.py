@@ -4,6 +4,7 @@ from __future__ import annotations
 import os
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any, Iterator, Sequence
 
 import numpy as np
@@ -51,18 +52,22 @@ class Verdict:
     identical: bool | None
 
     @property
+    def outcomes(self) -> tuple[Outcome, ...]:
+        return (self.schedule, self.twin) if self.twin else (self.schedule,)
+
+    @property
     def ok(self) -> bool:
-        return self.schedule.ok and (self.twin is None or self.twin.ok)
+        return all(outcome.ok for outcome in self.outcomes)
 
     @property
     def faults(self) -> tuple[str, ...]:
         """What is wrong with either kernel, one line each."""
-        return self.schedule.faults + (self.twin.faults if self.twin else ())
+        return tuple(fault for outcome in self.outcomes for fault in outcome.faults)
 
     @property
     def seconds(self) -> float:
         """Time both kernels took to execute."""
-        return self.schedule.seconds + (self.twin.seconds if self.twin else 0)
+        return sum(outcome.seconds for outcome in self.outcomes)
 
     def as_json(self) -> dict[str, Any]:
         kernels = {"schedule": self.schedule, "twin": self.twin}
@@ -76,31 +81,42 @@ class Verdict:
 
 
 def run(
-    rungs: Sequence[Rung], workloads: Sequence[Any], arch: str, machine: Any, source: str | None = None
+    jobs: Sequence[tuple[Rung, Any]], arch: str, machine: Any, source: str | None = None
 ) -> Iterator[Verdict]:
-    """Verify every rung on every workload; verdicts come in order, as they are ready.
+    """Verify rungs on workloads, given in pairs; verdicts come in order, as they are ready.
 
     arch: "sm_80". source: CUDA text to run in place of what the schedule emits, without the twin.
     A rung that cannot be emitted or compiled yields a verdict that says so; errors of use (BadInput, MissingTool) are raised.
     """
+    makers = [lower, load_twin] if source is None else [partial(load_source, source)]
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         pending = []
-        for rung in rungs:
-            for workload in workloads:
-                makers = [lower, load_twin] if source is None else [lambda *a: load_source(source, *a)]
-                outcomes = [start(pool, make, rung, workload, arch, machine) for make in makers]
-                pending.append((rung, workload, outcomes))
+        for rung, workload in jobs:
+            pending.append((rung, workload, [start(pool, make, rung, workload, arch, machine) for make in makers]))
         for rung, workload, outcomes in pending:
             yield judge_pair(rung, workload, [outcome.result() for outcome in outcomes])
 
 
 def start(pool: ThreadPoolExecutor, make, rung: Rung, workload: Any, arch: str, machine: Any) -> "Future[Outcome]":
-    """Make the kernel here (TVM is not for several threads), compile and execute it in the pool."""
+    """Make the kernels here (TVM is not for several threads), compile and execute them in the pool."""
     try:
-        kernel = make(rung, workload, arch)
+        kernels = launches(make, rung, workload, arch)
     except TirSchedulesError as error:
         return pool.submit(failed, rung.id, error)
-    return pool.submit(outcome_of, kernel, workload, machine)
+    return pool.submit(outcome_of, kernels, workload, machine)
+
+
+def launches(make, rung: Rung, workload: Any, arch: str) -> list[Kernel]:
+    """The kernel of each launch the workload takes: one for a GEMM, for a reduction one after another until one number is left.
+
+    make: `lower`, `load_twin` or the like. A source given in place of a rung's own is for the first launch.
+    """
+    kernels = []
+    while workload is not None:
+        kernels.append(make(rung, workload, arch))
+        workload = workload.rest(kernels[-1].grid)
+        make = lower if isinstance(make, partial) else make
+    return kernels
 
 
 def failed(name: str, error: TirSchedulesError) -> Outcome:
@@ -110,19 +126,24 @@ def failed(name: str, error: TirSchedulesError) -> Outcome:
     return Outcome(name, (str(error),))
 
 
-def outcome_of(kernel: Kernel, workload: Any, machine: Any) -> Outcome:
-    """Compile, execute with outputs poisoned beforehand, compare with the truth."""
-    arguments = workload.arguments()
-    try:
-        execution = machine.run(compile_kernel(kernel), arguments, workload.outputs)
-    except TirSchedulesError as error:
-        return failed(kernel.label, error)
+def outcome_of(kernels: Sequence[Kernel], workload: Any, machine: Any) -> Outcome:
+    """Compile, execute one launch after another with outputs poisoned beforehand, compare with the truth."""
+    given = arguments = workload.arguments()
+    faults, findings, seconds = [], [], 0.0
+    for kernel in kernels:
+        arguments = workload.prepared(arguments, kernel.grid)
+        try:
+            execution = machine.run(compile_kernel(kernel), arguments, workload.outputs)
+        except TirSchedulesError as error:
+            return failed(kernel.label, error)
+        faults += map(str, execution.findings)
+        findings += execution.findings
+        seconds += execution.seconds
     outputs = {name: arguments[name] for name in workload.outputs}
-    faults = [str(finding) for finding in execution.findings]
-    mismatch = compare_with_truth(workload, arguments, outputs)
+    mismatch = compare_with_truth(workload, given, outputs)
     if mismatch:
         faults.append(f"{kernel.label}: {mismatch}; {written_by(execution, mismatch, outputs, kernel)}")
-    return Outcome(kernel.label, tuple(faults), execution.findings, execution.seconds, outputs)
+    return Outcome(kernel.label, tuple(faults), tuple(findings), seconds, outputs)
 
 
 def written_by(execution: Execution, mismatch, outputs, kernel: Kernel) -> str:

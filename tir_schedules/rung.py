@@ -10,7 +10,7 @@ from typing import Any, Callable, Iterable
 from tir_schedules.errors import BadInput
 from tir_schedules.kernel import Dim3
 
-FAMILIES = ("sgemm",)
+FAMILIES = ("sgemm", "reduce")
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,10 @@ class Rung:
     schedule(sch, workload, config): applies schedule primitives to a Schedule of the workload's PrimFunc.
     launch(workload, config): grid and block, the same for both twins.
     shapes: which shapes take the fast path and what happens to others. min_arch: the first sm it runs on.
-    pass_config: options for TVM's lowering.
+    pass_config: options for TVM's lowering. dtypes: of the workloads it is run with, where the family has a choice.
+    prim_func(workload, config, name): the algorithm, in place of the workload's own; `explicit` when it already says what each
+    thread does, because primitives cannot reach the form.
+    flawed: configurations shown for what is wrong with them: name -> kind of finding. They run only when asked for by name.
     """
 
     family: str
@@ -48,6 +51,10 @@ class Rung:
     shapes: str = "any"
     min_arch: int = 75
     pass_config: dict[str, Any] = field(default_factory=dict, repr=False)
+    dtypes: tuple[str, ...] = ()
+    prim_func: Callable[[Any, Any, str], Any] | None = field(default=None, repr=False)
+    explicit: bool = False
+    flawed: dict[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def id(self) -> str:
@@ -59,9 +66,10 @@ class Rung:
         """Name of the `__global__` function of both twins."""
         return f"{self.family}_{self.name}"
 
-    def variants(self) -> list["Rung"]:
-        """This rung in its default and in every further configuration."""
-        return [self, *(replace(self, config=config, variant=name) for name, config in self.configs.items())]
+    def variants(self, flawed: bool = False) -> list["Rung"]:
+        """This rung in its default and in every further configuration; in the flawed ones too if so asked."""
+        names = [name for name in self.configs if flawed or name not in self.flawed]
+        return [self, *(replace(self, config=self.configs[name], variant=name) for name in names)]
 
     def check_arch(self, arch: str) -> None:
         """BadInput when the rung cannot run on `arch` ("sm_80")."""
@@ -76,9 +84,9 @@ def ladder(family: str) -> list[Rung]:
     return [importlib.import_module(f"tir_schedules.{family}.{name}").RUNG for name in names]
 
 
-def every_rung() -> list[Rung]:
-    """All rungs of all families in all their configurations."""
-    return [variant for family in FAMILIES for rung in ladder(family) for variant in rung.variants()]
+def every_rung(*families: str) -> list[Rung]:
+    """All rungs of the families, by default of all, in all their configurations but the flawed ones."""
+    return [variant for family in families or FAMILIES for rung in ladder(family) for variant in rung.variants()]
 
 
 def find(name: str) -> list[Rung]:
@@ -88,7 +96,7 @@ def find(name: str) -> list[Rung]:
     """
     if name in FAMILIES:
         return ladder(name)
-    by_id = {rung.id: rung for rung in every_rung()}
+    by_id = {rung.id: rung for family in FAMILIES for base in ladder(family) for rung in base.variants(flawed=True)}
     if name in by_id:
         return [by_id[name]]
     raise BadInput(f"there is no rung {name!r}{nearest(name, [*FAMILIES, *by_id])}; `tir-schedules list` shows all")

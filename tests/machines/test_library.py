@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from tir_schedules.cli import RUN_SHAPES
+from tir_schedules.cli import RUN_LENGTHS, RUN_SHAPES
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.twin import load_twin
@@ -16,6 +16,7 @@ from tir_schedules.machines.cpu.parser import parse
 from tir_schedules.machines.cpu.signatures import from_text
 from tir_schedules.rung import every_rung, find
 from tir_schedules.workloads.gemm import Gemm
+from tir_schedules.workloads.reduction import Reduction
 
 SHIPPED = {signature.text for signature in shipped_signatures()}
 
@@ -39,9 +40,11 @@ class Recorder:
 def test_the_ladders_need_only_shipped_signatures(rung):
     """Otherwise the first run of a rung would compile some more; the names to add to signatures.txt are in the message."""
     recorder = Recorder()
-    for shape in RUN_SHAPES:
+    gemms = [Gemm(*shape) for shape in RUN_SHAPES]
+    reductions = [Reduction(n, dtype) for n in RUN_LENGTHS for dtype in rung.dtypes]
+    for workload in gemms if rung.family == "sgemm" else reductions:
         for make in (lower, load_twin):
-            module = parse(compile_kernel(make(rung, Gemm(*shape), "sm_80")).ptx)
+            module = parse(compile_kernel(make(rung, workload, "sm_80")).ptx)
             lower_ptx(recorder, module, module.kernels[rung.entry])
     assert recorder.needed <= SHIPPED, sorted(recorder.needed - SHIPPED)
 
@@ -71,7 +74,7 @@ def test_a_compiler_that_fails(monkeypatch, tmp_path):
 
 def test_threads_share_a_machine():
     gemm = Gemm(64, 64, 64)
-    binaries = [compile_kernel(load_twin(rung, gemm, "sm_80")) for rung in every_rung()]
+    binaries = [compile_kernel(load_twin(rung, gemm, "sm_80")) for rung in every_rung("sgemm")]
     arguments = [gemm.arguments() for _ in binaries]
     machine = CpuMachine()
     with ThreadPoolExecutor(8) as pool:
@@ -82,7 +85,7 @@ def test_threads_share_a_machine():
 
 def test_the_order_of_warps_changes_nothing():
     gemm = Gemm(100, 70, 50)
-    for rung in every_rung():
+    for rung in every_rung("sgemm"):
         binary, outputs = compile_kernel(load_twin(rung, gemm, "sm_80")), []
         for order in ("forward", "reverse"):
             arguments = gemm.arguments()

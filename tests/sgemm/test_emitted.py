@@ -15,7 +15,7 @@ from tir_schedules.workloads.gemm import Gemm
 
 RECORDED = Path(__file__).parent / "emitted.json"
 ARCH = "sm_80"
-RUNGS = [rung for rung in every_rung() if rung.family == "sgemm"]
+RUNGS = every_rung("sgemm")
 each_rung = pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.id)
 
 BARRIER = re.compile(r"^\s+bar\.sync|^\s+barrier\.sync", re.M)

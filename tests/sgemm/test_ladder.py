@@ -10,7 +10,7 @@ from tir_schedules.compiler.twin import load_twin
 from tir_schedules.workloads.gemm import Gemm
 
 ARCH = "sm_80"
-RUNGS = [rung for rung in every_rung() if rung.family == "sgemm"]
+RUNGS = every_rung("sgemm")
 # Whole tiles; one element; thin matrices; ragged with and without rows that 16-byte accesses can take; K of one tile and less.
 SHAPES = ["256,256,256", "1,1,1", "1,300,1", "300,1,5", "3,3,431", "35,79,19", "132,100,36", "129,127,65", "257,100,511", "64,64,4"]
 
@@ -30,7 +30,7 @@ def workload(text):
 @each_rung
 @pytest.mark.parametrize("shape", SHAPES)
 def test_schedule_and_twin_are_right_and_equal_bit_for_bit(rung, shape):
-    (verdict,) = run([rung], [workload(shape)], ARCH, CpuMachine())
+    (verdict,) = run([(rung, workload(shape))], ARCH, CpuMachine())
     assert verdict.faults == ()
     assert verdict.identical
 
@@ -40,7 +40,7 @@ def test_schedule_and_twin_are_right_and_equal_bit_for_bit(rung, shape):
 @given(m=extents, n=extents, k=extents)
 def test_twin_is_right_on_any_shape(rung, m, n, k):
     gemm = Gemm(m, n, k)
-    assert outcome_of(load_twin(rung, gemm, ARCH), gemm, CpuMachine()).faults == ()
+    assert outcome_of([load_twin(rung, gemm, ARCH)], gemm, CpuMachine()).faults == ()
 
 
 @pytest.mark.slow
@@ -48,5 +48,5 @@ def test_twin_is_right_on_any_shape(rung, m, n, k):
 @drawn(4)
 @given(m=extents, n=extents, k=extents)
 def test_schedule_is_right_on_any_shape(rung, m, n, k):
-    (verdict,) = run([rung], [Gemm(m, n, k)], ARCH, CpuMachine())
+    (verdict,) = run([(rung, Gemm(m, n, k))], ARCH, CpuMachine())
     assert verdict.faults == ()

@@ -36,14 +36,16 @@ def lower(rung: Rung, workload: Any, arch: str) -> Kernel:
 
 
 def scheduled(rung: Rung, workload: Any) -> "Schedule":
-    """The rung's schedule of the workload, checked by `check_regions`."""
+    """The rung's schedule of the workload, checked by `check_regions` unless threads were in the algorithm from the start."""
     tvm = import_tvm()
-    schedule = tvm.s_tir.Schedule(workload.prim_func(rung.entry))
+    algorithm = rung.prim_func(workload, rung.config, rung.entry) if rung.prim_func else workload.prim_func(rung.entry)
+    schedule = tvm.s_tir.Schedule(algorithm)
     try:
         rung.schedule(schedule, workload, rung.config)
     except RuntimeError as error:  # what all of TVM's errors are
         raise CheckFailed(f"{rung.id}: TVM refuses the schedule for {workload}: {first_line(error)}") from error
-    check_regions(schedule.mod, rung.id)
+    if not rung.explicit:
+        check_regions(schedule.mod, rung.id)
     return schedule
 
 

@@ -19,7 +19,7 @@ def load_twin(rung: Rung, workload: Any, arch: str) -> Kernel:
     The file gives the article's constants as defaults (`#ifndef BM`), so it compiles alone as well. CheckFailed when the
     file is missing or has no kernel named `rung.entry`.
     """
-    return kernel_from_source(rung, read_twin(rung), "twin", workload, arch)
+    return kernel_from_source(rung, read_twin(rung, workload), "twin", workload, arch)
 
 
 def load_source(source: str, rung: Rung, workload: Any, arch: str) -> Kernel:
@@ -33,16 +33,18 @@ def kernel_from_source(rung: Rung, source: str, origin: str, workload: Any, arch
     return Kernel(f"{rung.id} ({origin})", source, rung.entry, params, arch=arch, **vars(rung.launch(workload, rung.config)))
 
 
-def read_twin(rung: Rung) -> str:
-    """Text of the twin; a configuration other than the default is set by `#define` lines above the file's own text."""
+def read_twin(rung: Rung, workload: Any) -> str:
+    """Text of the twin; `#define` lines above the file's own text set a configuration or type other than the default."""
     path = resources.files("cuda_reference") / rung.family / f"{rung.name}.cu"
     if not path.is_file():
         raise CheckFailed(f"{rung.id} has no twin: expected cuda_reference/{rung.family}/{rung.name}.cu")
     text = path.read_text(encoding="utf-8")
-    if not rung.variant:
+    macros = {name.upper(): value for name, value in asdict(rung.config).items()} if rung.variant else {}
+    macros |= workload.macros
+    if not macros:
         return text
-    macros = "".join(f"#define {name.upper()} {value}\n" for name, value in asdict(rung.config).items())
-    return f"// configuration {rung.variant}\n{macros}\n{text}"
+    lines = "".join(f"#define {name} {value}\n" for name, value in macros.items())
+    return f"// configuration {rung.variant or 'default'}\n{lines}\n{text}"
 
 
 def parameters(source: str, entry: str, label: str) -> tuple[str, ...]:

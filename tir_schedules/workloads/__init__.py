@@ -1,0 +1,12 @@
+"""The algorithms, one per family: arguments, exact result, tolerance."""
+from __future__ import annotations
+
+import importlib
+
+CLASSES = {"sgemm": ("gemm", "Gemm"), "reduce": ("reduction", "Reduction")}
+
+
+def workload_class(family: str) -> type:
+    """The workload of a family, such as Gemm; imported when asked for."""
+    module, name = CLASSES[family]
+    return getattr(importlib.import_module(f"tir_schedules.workloads.{module}"), name)

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
 
 
-
 @dataclass(frozen=True)
 class Gemm:
     """C (m x n) = A (m x k) @ B (k x n), row-major float32, accumulated in float32.
@@ -26,6 +25,7 @@ class Gemm:
 
     inputs = ("A", "B")
     outputs = ("C",)
+    macros = {}
 
     def __post_init__(self):
         for name, extent in (("M", self.m), ("N", self.n), ("K", self.k)):
@@ -62,6 +62,13 @@ class Gemm:
             "N": self.n,
             "K": self.k,
         }
+
+    def prepared(self, arguments, grid) -> dict[str, np.ndarray | int]:
+        """Arguments of a launch: those of the workload."""
+        return arguments
+
+    def rest(self, grid) -> None:
+        """What is left to do after a launch: nothing."""
 
     def truth(self, arguments) -> dict[str, np.ndarray]:
         """The exact product as float64 sees it."""

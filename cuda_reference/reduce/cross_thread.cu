@@ -1,0 +1,53 @@
+// Sum of an array: a sum per thread first, then one fold over the threads.
+//
+//   nvcc -arch=sm_80 -cubin cross_thread.cu
+//   grid (ceil(N/(ITEMS BLOCK))), block (BLOCK): Y[b] is the sum of block b's share; launched again on Y until one sum is left
+//
+// Every thread adds ITEMS elements that lie a grid apart and keeps the sum in a register; what crosses threads happens once
+// per ITEMS elements. This is what TVM makes of `rfactor` and a reduction axis bound to threads.
+
+#ifndef BLOCK
+#define BLOCK 256 // threads per block, a power of two from 128 to 1024
+#endif
+#ifndef ITEMS
+#define ITEMS 8 // elements each thread adds by itself
+#endif
+#ifndef DTYPE
+#define DTYPE int
+#endif
+
+// Sum over the lanes of a warp, in lane 0.
+static __device__ DTYPE fold_warp(DTYPE value)
+{
+#pragma unroll
+    for (int s = 16; s > 0; s /= 2)
+        value += __shfl_down_sync(0xffffffffu, value, s);
+    return value;
+}
+
+// Sum over the threads of the block, in thread 0: a word of shared memory per warp between two folds.
+static __device__ DTYPE fold_block(DTYPE value)
+{
+    __shared__ DTYPE sums[BLOCK / 32];
+    const int t = threadIdx.x;
+    value = fold_warp(value);
+    if (t % 32 == 0)
+        sums[t / 32] = value;
+    __syncthreads();
+    return fold_warp(t < BLOCK / 32 ? sums[t] : DTYPE(0));
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK)
+reduce_cross_thread(const DTYPE *__restrict__ X, DTYPE *__restrict__ Y, int N)
+{
+    DTYPE total = 0;
+#pragma unroll
+    for (int item = 0; item < ITEMS; ++item) {
+        const int i = (item * gridDim.x + blockIdx.x) * BLOCK + threadIdx.x;
+        if (i < N)
+            total += X[i];
+    }
+    total = fold_block(total);
+    if (threadIdx.x == 0)
+        Y[blockIdx.x] = total;
+}

@@ -1,0 +1,34 @@
+// Sum of an array: a tree in shared memory.
+//
+//   nvcc -arch=sm_80 -cubin divergent.cu
+//   grid (ceil(N/BLOCK)), block (BLOCK): Y[b] is the sum of block b's elements; launched again on Y until one sum is left
+//
+// In step s every 2s-th thread adds its neighbour at distance s. The threads that work are spread over all warps: every warp
+// goes through every step with fewer and fewer lanes active. Elements beyond N count as zero, and no thread leaves before
+// a barrier. (article 002, baseline)
+
+#ifndef BLOCK
+#define BLOCK 256 // threads per block, a power of two from 128 to 1024
+#endif
+#ifndef DTYPE
+#define DTYPE int
+#endif
+
+extern "C" __global__ void __launch_bounds__(BLOCK)
+reduce_divergent(const DTYPE *__restrict__ X, DTYPE *__restrict__ Y, int N)
+{
+    __shared__ DTYPE tile[BLOCK];
+    const int t = threadIdx.x;
+    const int i = blockIdx.x * BLOCK + t;
+    tile[t] = i < N ? X[i] : DTYPE(0);
+    __syncthreads();
+
+#pragma unroll 1
+    for (int s = 1; s < BLOCK; s *= 2) {
+        if (t % (2 * s) == 0)
+            tile[t] += tile[t + s];
+        __syncthreads();
+    }
+    if (t == 0)
+        Y[blockIdx.x] = tile[0];
+}

@@ -1,0 +1,72 @@
+// Sum of an array at the speed of memory: 16-byte loads, several under way, a bounded grid.
+//
+//   nvcc -arch=sm_80 -cubin vectorized.cu
+//   grid (ceil(N/(4 UNROLL BLOCK), at most MOST_BLOCKS)), block (BLOCK): Y[b] is the sum of block b's share; launched again on Y until one sum is left
+//
+// Four sums per thread, loaded and added four at a time; UNROLL loads are independent of each other, so that many are under
+// way at once. The grid is no larger than MOST_BLOCKS and strides over the array. A length that is not a multiple of 4
+// leaves up to three elements, which block 0 adds.
+
+#ifndef BLOCK
+#define BLOCK 256 // threads per block, a power of two from 128 to 1024
+#endif
+#ifndef UNROLL
+#define UNROLL 4      // 16-byte loads under way per thread
+#define MOST_BLOCKS 1056 // the launch keeps to it
+#endif
+#ifndef DTYPE
+#define DTYPE int
+#endif
+
+// Sum over the lanes of a warp, in lane 0.
+static __device__ DTYPE fold_warp(DTYPE value)
+{
+#pragma unroll
+    for (int s = 16; s > 0; s /= 2)
+        value += __shfl_down_sync(0xffffffffu, value, s);
+    return value;
+}
+
+// Sum over the threads of the block, in thread 0: a word of shared memory per warp between two folds.
+static __device__ DTYPE fold_block(DTYPE value)
+{
+    __shared__ DTYPE sums[BLOCK / 32];
+    const int t = threadIdx.x;
+    value = fold_warp(value);
+    if (t % 32 == 0)
+        sums[t / 32] = value;
+    __syncthreads();
+    return fold_warp(t < BLOCK / 32 ? sums[t] : DTYPE(0));
+}
+
+struct __align__(16) Vector {
+    DTYPE x, y, z, w;
+};
+
+extern "C" __global__ void __launch_bounds__(BLOCK)
+reduce_vectorized(const DTYPE *__restrict__ X, DTYPE *__restrict__ Y, int N)
+{
+    const Vector *vectors = reinterpret_cast<const Vector *>(X);
+    const int count = N / 4;
+    const int stride = gridDim.x * BLOCK;
+    Vector sums = {0, 0, 0, 0};
+    for (int first = blockIdx.x * BLOCK + threadIdx.x; first < count; first += UNROLL * stride) {
+#pragma unroll
+        for (int u = 0; u < UNROLL; ++u) {
+            const int i = first + u * stride;
+            if (i < count) {
+                const Vector v = vectors[i];
+                sums.x += v.x;
+                sums.y += v.y;
+                sums.z += v.z;
+                sums.w += v.w;
+            }
+        }
+    }
+    DTYPE total = sums.x + sums.y + sums.z + sums.w;
+    if (blockIdx.x == 0 && threadIdx.x < N % 4)
+        total += X[count * 4 + threadIdx.x];
+    total = fold_block(total);
+    if (threadIdx.x == 0)
+        Y[blockIdx.x] = total;
+}

@@ -1,0 +1,147 @@
+"""Every rung of the Reduce ladder, schedule and twin, down to one number; and what its counters tell."""
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tir_schedules.compiler.lower import lower
+from tir_schedules.compiler.nvcc import compile_kernel
+from tir_schedules.compiler.twin import load_twin
+from tir_schedules.machines.cpu import CpuMachine
+from tir_schedules.rung import every_rung, find, ladder
+from tir_schedules.run import launches, outcome_of, run
+from tir_schedules.workloads.reduction import Reduction
+
+ARCH = "sm_80"
+RUNGS = every_rung("reduce")
+each_rung = pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.id)
+both = pytest.mark.parametrize("make", [lower, load_twin], ids=["schedule", "twin"])
+
+
+@each_rung
+@pytest.mark.parametrize("n", [1, 31, 255, 257, 70004, 1 << 18])
+def test_schedule_and_twin_are_right(rung, n):
+    for verdict in run([(rung, Reduction(n, dtype)) for dtype in rung.dtypes], ARCH, CpuMachine()):
+        assert verdict.faults == ()
+        assert verdict.identical or verdict.workload.dtype == "float32"
+
+
+@pytest.mark.slow
+@each_rung
+@pytest.mark.parametrize("n", [1111111, 1 << 20])
+def test_long_arrays(rung, n):
+    for verdict in run([(rung, Reduction(n, dtype)) for dtype in rung.dtypes], ARCH, CpuMachine()):
+        assert verdict.faults == ()
+
+
+@each_rung
+@settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(n=st.integers(1, 20000), dtype=st.sampled_from(["int32", "float32"]))
+def test_twin_is_right_at_any_length(rung, n, dtype):
+    workload = Reduction(n, dtype)
+    assert outcome_of(launches(load_twin, rung, workload, ARCH), workload, CpuMachine()).faults == ()
+
+
+@each_rung
+@both
+@pytest.mark.parametrize("block", [128, 512, 1024])
+def test_other_block_sizes(rung, make, block):
+    other = replace(rung, config=replace(rung.config, block=block), variant=str(block))
+    for n in (77, 10001):
+        workload = Reduction(n)
+        assert outcome_of(launches(make, other, workload, ARCH), workload, CpuMachine()).faults == ()
+
+
+def test_integers_wrap_around():
+    workload = Reduction(1000)
+    arguments = {"X": np.full(1000, 2**31 - 1, np.int32)}
+    assert workload.truth(arguments)["Y"][0] == np.int32(-1000)
+    arguments = workload.arguments()
+    assert workload.truth(arguments)["Y"][0] != arguments["X"].sum(dtype=np.int64)  # the usual inputs do wrap
+
+
+def test_floats_are_judged_by_the_length_of_the_sum():
+    for n in (1, 1000, 10**6):
+        workload = Reduction(n, "float32")
+        arguments = workload.arguments()
+        exact, allowed = workload.truth(arguments)["Y"], workload.tolerance(arguments)["Y"]
+        assert abs(arguments["X"].sum(dtype=np.float32) - exact) <= allowed
+        assert allowed < 4e-7 * n**1.5
+
+
+def test_launches_go_on_until_one_sum_is_left():
+    kernels = launches(lower, find("reduce/sequential")[0], Reduction(1 << 18), ARCH)
+    assert [kernel.grid[0] for kernel in kernels] == [1024, 4, 1]
+    assert len(launches(load_twin, find("reduce/vectorized")[0], Reduction(1 << 25), ARCH)) == 2
+
+
+@both
+def test_the_outdated_volatile_idiom_is_told_apart(make):
+    """It gives the right sum on a machine that runs warps in lockstep, and is reported nevertheless."""
+    (rung,) = find("reduce/unrolled_warp:volatile")
+    workload = Reduction(4096)
+    outcome = outcome_of(launches(make, rung, workload, ARCH), workload, CpuMachine())
+    assert {finding.kind for finding in outcome.findings} == {rung.flawed["volatile"]} == {"lockstep"}
+    assert rung.id not in {other.id for other in every_rung()}
+
+
+COUNTED = Reduction(1 << 16)
+
+
+def counters(name, make):
+    """Of the first launch."""
+    kernel = make(find(f"reduce/{name}")[0], COUNTED, ARCH)
+    arguments = COUNTED.prepared(COUNTED.arguments(), kernel.grid)
+    return CpuMachine().run(compile_kernel(kernel), arguments, ("Y",), count=True).counters
+
+
+@both
+def test_the_counters_tell_the_articles_story(make):
+    names = [rung.name for rung in ladder("reduce")]
+    seen = {name: counters(name, make) for name in names}
+    conflicts = {
+        name: sum(seen[name].accesses[kind].cost - seen[name].accesses[kind].ideal for kind in ("shared_load", "shared_store"))
+        for name in names
+    }
+    assert conflicts.pop("interleaved") > 20000 and set(conflicts.values()) == {0}
+    issued = [seen[name].warp_instructions for name in names]
+    story = names.index("unrolled") + 1
+    assert issued[:story] == sorted(issued[:story], reverse=True) and min(issued) == issued[-1]
+    barriers = [seen[name].mix["barrier"] for name in names]
+    assert barriers[names.index("first_add")] * 2 == barriers[names.index("sequential")]
+    assert barriers[names.index("shuffle")] < barriers[names.index("unrolled")]
+    assert barriers[names.index("vectorized")] < barriers[names.index("shuffle")]
+    sectors = {name: seen[name].accesses["global_load"] for name in names}
+    assert all(access.cost == COUNTED.n * 4 // 32 for access in sectors.values())
+    assert sectors["vectorized"].requests * 4 == sectors["cross_thread"].requests
+
+
+RECORDED = Path(__file__).parent / "emitted.json"
+
+
+@each_rung
+def test_emitted_cuda_is_as_recorded(rung, golden):
+    for n in (1 << 18, 70003):
+        kernel = lower(rung, Reduction(n), ARCH)
+        binary = compile_kernel(kernel)
+        facts = {
+            "grid": kernel.grid,
+            "block": kernel.block,
+            "shared_bytes": binary.resources.shared,
+            "barriers": kernel.source.count("__syncthreads()"),
+            "warp_barriers": kernel.source.count("tvm_builtin_cuda_warp_sync();"),
+            "shuffles": kernel.source.count("__shfl_down_sync("),
+            "kept_loops": kernel.source.count("#pragma unroll 1\n"),
+            "unrolled_loops": kernel.source.count("#pragma unroll\n"),
+            "16_byte_loads": "ld.global.nc.v4" in binary.ptx or "ld.global.v4" in binary.ptx,
+            "spills": binary.resources.spill_loads,
+        }
+        golden(RECORDED, f"{rung.id} {n}", facts)
+
+
+def test_recorded_facts_are_those_of_the_ladder():
+    assert {name.split(" ")[0] for name in json.loads(RECORDED.read_text())} == {rung.id for rung in RUNGS}

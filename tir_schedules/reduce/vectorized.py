@@ -1,0 +1,66 @@
+"""16-byte loads, several in flight per thread, and only as many blocks as the GPU holds at once.
+
+The schedule of `cross_thread` with four sums per thread that are loaded and added as one int4 or float4. A grid of bounded
+size strides over the array, so the second launch has few partial sums to add. The loop over turns is unrolled by
+`unroll`, to have that many loads under way: the kernel waits for memory and for nothing else. Beyond article 002.
+16-byte loads need a length that is a multiple of 4; another is summed in single elements.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tir_schedules.reduce import steps
+from tir_schedules.reduce.cross_thread import strided_sum, sum_per_thread
+from tir_schedules.reduce.steps import ceil_div
+from tir_schedules.rung import Launch, Rung
+
+VECTOR = 4
+
+
+@dataclass(frozen=True)
+class Config(steps.Config):
+    """unroll: loads of 16 bytes a thread has under way. most_blocks: the largest grid, 8 blocks for each of 132 SMs."""
+
+    unroll: int = 4
+    most_blocks: int = 1056
+
+
+def launch(reduction, config: Config) -> Launch:
+    blocks = ceil_div(reduction.n, config.block * VECTOR * config.unroll)
+    return Launch((min(blocks, config.most_blocks), 1, 1), (config.block, 1, 1))
+
+
+def width(reduction) -> int:
+    return VECTOR if reduction.n % VECTOR == 0 else 1
+
+
+def prim_func(reduction, config: Config, name: str):
+    return strided_sum(reduction, name, launch(reduction, config).grid[0], config.block * width(reduction))
+
+
+def schedule(sch, reduction, config: Config) -> None:
+    partial, turn, elements = sum_per_thread(sch, config.block, width(reduction))
+    turn, inner = sch.split(turn, [None, config.unroll])
+    sch.unroll(inner)
+    if width(reduction) > 1:
+        sch.vectorize(elements)
+    sch.decompose_reduction(partial, turn)
+
+
+RUNG = Rung(
+    family="reduce",
+    name="vectorized",
+    summary="16-byte loads, several under way, a grid of bounded size that strides over the array",
+    article="beyond 002",
+    config=Config(),
+    schedule=schedule,
+    launch=launch,
+    dtypes=("int32", "float32"),
+    prim_func=prim_func,
+    shapes="any; 16-byte loads when N is a multiple of 4",
+)
+
+if __name__ == "__main__":
+    from tir_schedules.cli import script
+
+    script(RUNG)

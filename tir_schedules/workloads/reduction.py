@@ -1,0 +1,86 @@
+"""Sum of an array, the algorithm every Reduce ladder schedules."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tir_schedules.errors import BadInput
+
+C_TYPES = {"int32": "int", "float32": "float"}
+POISON = {"int32": -0x21524111, "float32": np.nan}
+"""What an output holds before anybody writes it."""
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """Y[0] = X[0] + ... + X[n-1] of int32, which wraps around, or of float32.
+
+    A launch leaves one partial sum per block; they are summed by further launches of the same rung until one is left.
+    Raises BadInput for n below 1 or from 2**31 - 2**16 on (32-bit indices), and for another dtype.
+    """
+
+    n: int
+    dtype: str = "int32"
+
+    inputs = ("X",)
+    outputs = ("Y",)
+
+    def __post_init__(self):
+        if self.n < 1:
+            raise BadInput(f"N is {self.n}; it must be at least 1")
+        if self.n >= 2**31 - 2**16:
+            raise BadInput(f"N is {self.n}; it must be below 2**31 - 2**16 (32-bit indices)")
+        if self.dtype not in C_TYPES:
+            raise BadInput(f"dtype is {self.dtype!r}; it can be {' or '.join(C_TYPES)}")
+
+    def __str__(self) -> str:
+        return f"{self.n} {self.dtype}"
+
+    @property
+    def macros(self) -> dict[str, str]:
+        """What a twin must know of the workload when it is compiled."""
+        return {} if self.dtype == "int32" else {"DTYPE": C_TYPES[self.dtype]}
+
+    @property
+    def flops(self) -> int:
+        """Additions."""
+        return self.n - 1
+
+    @property
+    def bytes(self) -> int:
+        """Least global traffic in bytes: every element read once."""
+        return 4 * self.n
+
+    def arguments(self, seed: int = 0) -> dict[str, np.ndarray | int]:
+        """X and N of the first launch: integers over their whole range, or floats uniform in [-1, 1)."""
+        rng = np.random.default_rng(seed)
+        if self.dtype == "int32":
+            return {"X": rng.integers(-(2**31), 2**31, self.n, dtype=np.int32), "N": self.n}
+        return {"X": rng.uniform(-1, 1, self.n).astype(np.float32), "N": self.n}
+
+    def prepared(self, arguments, grid) -> dict[str, np.ndarray | int]:
+        """Arguments of the next launch, with `grid` blocks: it sums what the launch before left in Y, if there was one."""
+        source = arguments.get("Y", arguments["X"])
+        return {"X": source, "Y": np.full(grid[0], POISON[self.dtype], self.dtype), "N": source.size}
+
+    def rest(self, grid) -> "Reduction | None":
+        """What is left to do after a launch of `grid` blocks."""
+        return Reduction(grid[0], self.dtype) if grid[0] > 1 else None
+
+    def truth(self, arguments) -> dict[str, np.ndarray]:
+        """The exact sum: of integers modulo 2**32, of floats in float64."""
+        x = arguments["X"]
+        total = x.sum(dtype=np.int64).astype(np.int32) if self.dtype == "int32" else x.sum(dtype=np.float64)
+        return {"Y": np.array([total])}
+
+    def tolerance(self, arguments) -> dict[str, np.ndarray]:
+        """Zero for integers; for floats what rounding can explain in any order of summation.
+
+        The bound of n - 1 additions, g(n) * sum |X|, with g as in `Gemm.tolerance`.
+        """
+        if self.dtype == "int32":
+            return {"Y": np.array([0.0])}
+        unit = 2.0**-24
+        growth = min(self.n * unit / (1 - self.n * unit), 10 * self.n**0.5 * unit)
+        return {"Y": np.array([growth * np.abs(arguments["X"]).sum(dtype=np.float64)])}
