@@ -112,7 +112,8 @@ def test_comparisons_of_halves(kind, name):
 def test_equality_of_bits(kind):
     a, b = all_pairs(edges(kind), edges(kind))
     for name in ("eq", "ne"):
-        assert_equal(run(f"setp.{name}.{kind} p, {{a}}, {{b}};{AS_NUMBER}", "b32", (kind, a), (kind, b)), COMPARISONS[name](a, b))
+        got = run(f"setp.{name}.{kind} p, {{a}}, {{b}};{AS_NUMBER}", "b32", (kind, a), (kind, b))
+        assert_equal(got, COMPARISONS[name](a, b))
 
 
 @pytest.mark.parametrize("kind", ["b16", "u16", "s16", "b32", "u32", "s32", "f32", "b64", "u64", "s64", "f64"])

@@ -147,7 +147,7 @@ def test_directed_rounding(name, mode):
     expected = []
     for x, y in zip(a, b):
         total = sum(terms(Fraction(float(x)), Fraction(float(y))))
-        zeros = terms(x.astype("f8"), y.astype("f8"))  # zero has the sign of its terms; where they differ, -0 only rounding down
+        zeros = terms(x.astype("f8"), y.astype("f8"))  # where their signs differ, the sum is -0 only when rounding down
         negative = all(np.signbit(zeros)) if mode != "rm" else any(np.signbit(zeros))
         expected.append(directed(total, mode) if total else np.float32(-0.0 if negative else 0))
     got = run(f"{name}.{mode}.f32 {{d}}, {operands};", "f32", ("f32", a), ("f32", b))
@@ -201,7 +201,7 @@ def test_floats_to_integers_saturate(kind, to, mode):
     a = edges(kind)
     info, rounded = np.iinfo(NUMPY[to]), INTEGER_ROUNDING[mode](a.astype("f8"))
     nan = wrapped([1 << (BITS[to] - 1)], to)[0] if kind == "f64" or BITS[to] == 64 else 0
-    expected = [nan if np.isnan(x) else info.min if x <= info.min else info.max if x >= info.max else int(x) for x in rounded]
+    expected = [nan if np.isnan(x) else info.max if x >= info.max else int(max(x, info.min)) for x in rounded]
     assert_equal(run(f"cvt.{mode}.{to}.{kind} {{d}}, {{a}};", to, (kind, a)), np.array(expected, NUMPY[to]), (a,))
 
 

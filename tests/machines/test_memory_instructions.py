@@ -5,7 +5,8 @@ from ptx_kernels import NUMPY, launch, module
 from test_warp_instructions import LANES, PRELUDE, STORE, run
 
 PARAMETERS = {
-    "u8": 200, "u16": 60000, "s16": -5, "u32": 2**32 - 3, "s32": -7, "f32": 1.5, "u64": 2**64 - 9, "s64": -(2**40), "f64": -0.1,
+    "u8": 200, "u16": 60000, "s16": -5, "u32": 2**32 - 3, "s32": -7, "f32": 1.5, "u64": 2**64 - 9, "s64": -(2**40),
+    "f64": -0.1,
 }  # fmt: skip
 
 
@@ -17,7 +18,8 @@ def test_parameters_of_every_type(kind):
     bits = max(32, 8 * size)
     text = f""".version 8.0\n.target sm_80\n.address_size 64\n
     .visible .entry test(.param .u8 A, .param .{kind} B, .param .u8 C, .param .u64 Y)
-    {{ .reg .b64 y; .reg .b32 a, c; .reg .{wide if kind[0] == "f" else f"b{bits}"} b; ld.param.u64 y, [Y]; ld.param.{kind} b, [B];
+    {{ .reg .b64 y; .reg .b32 a, c; .reg .{wide if kind[0] == "f" else f"b{bits}"} b;
+    ld.param.u64 y, [Y]; ld.param.{kind} b, [B];
     ld.param.u8 a, [A]; ld.param.u8 c, [C]; shl.b32 a, a, 8; or.b32 a, a, c;
     st.global.{wide} [y], b; st.global.u32 [y+8], a; ret; }}"""
     y = np.zeros(16, np.uint8)
@@ -51,7 +53,8 @@ def test_local_memory_is_each_lanes_own():
 def test_loads_extend_to_64_bits(kind):
     size, wide = int(NUMPY[kind][1]), np.int64 if kind[0] == "s" else np.uint64
     x = np.random.default_rng(3).integers(0, 256, 32 * size, dtype=np.uint8).view(NUMPY[kind])
-    body = f"""mul.wide.u32 off, t, {size}; add.s64 x, x, off; ld.global.{kind} x, [x]; mov.b64 {{b, d}}, x; xor.b32 d, d, b;""" + STORE
+    body = f"""mul.wide.u32 off, t, {size}; add.s64 x, x, off; ld.global.{kind} x, [x];
+    mov.b64 {{b, d}}, x; xor.b32 d, d, b;""" + STORE
     words = x.astype(wide).view(np.uint32).reshape(-1, 2)
     assert (run(body, np.resize(x, 128 // size * 2), kind=NUMPY[kind]) == words[:, 0] ^ words[:, 1]).all()
 
@@ -71,8 +74,9 @@ def test_a_load_may_overwrite_its_own_address():
 OPERATIONS = {
     "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
 }  # fmt: skip
-ATOMICS = [(name, kind) for name in ("add", "min", "max") for kind in ("u32", "s32", "u64")] + [("min", "s64"), ("max", "s64")]
-ATOMICS += [(name, kind) for name in ("and", "or", "xor") for kind in ("b32", "b64")] + [("add", "f32"), ("add", "f64")]
+ATOMICS = [(name, kind) for name in ("add", "min", "max") for kind in ("u32", "s32", "u64")]
+ATOMICS += [("min", "s64"), ("max", "s64")] + [(name, kind) for name in ("and", "or", "xor") for kind in ("b32", "b64")]
+ATOMICS += [("add", "f32"), ("add", "f64")]
 
 
 @pytest.mark.parametrize("space", [".global", ".shared", ""], ids=["global", "shared", "generic"])
@@ -101,8 +105,9 @@ def test_atomics(name, kind, space):
 @pytest.mark.parametrize("kind", ["b32", "b64"])
 def test_exchange_and_compare_and_swap(kind):
     wide = "cvt.u64.u32 v, t; cvt.u64.u32 w, b;" if kind == "b64" else "mov.u32 v, t; mov.u32 w, b;"
-    body = f""".reg .{kind} v, w, o; add.u32 b, t, 1; {wide} setp.eq.u32 p, t, 0; @p st.shared.{kind} [tile], 0; bar.warp.sync -1;
-    atom.shared.cas.{kind} o, [tile], v, w; cvt.u32.u{kind[1:]} d, o; bar.warp.sync -1; atom.shared.exch.{kind} o, [tile], v;
+    body = f""".reg .{kind} v, w, o; add.u32 b, t, 1; {wide} setp.eq.u32 p, t, 0; @p st.shared.{kind} [tile], 0;
+    bar.warp.sync -1; atom.shared.cas.{kind} o, [tile], v, w; cvt.u32.u{kind[1:]} d, o; bar.warp.sync -1;
+    atom.shared.exch.{kind} o, [tile], v;
     cvt.u32.u{kind[1:]} c, o; mad.lo.u32 d, d, 100, c;"""
     got = run(body + STORE)  # every lane finds its own number and puts the next; then 32 goes to the first that exchanges
     assert (got == LANES * 100 + np.roll(LANES, 1) + np.where(LANES == 0, 1, 0)).all()
@@ -137,7 +142,8 @@ def test_cp_async_wait_group_leaves_the_last_groups_in_flight(pending, arrived):
 def test_nested_branches_and_a_loop_left_in_the_middle():
     """The Collatz steps of each lane, counted apart for even and odd numbers, at most 40."""
     body = """mov.u32 c, 0; add.u32 a, a, 1; LOOP: setp.le.u32 p, a, 1; @p bra DONE; and.b32 b, a, 1;
-    setp.eq.u32 q, b, 0; @q bra EVEN; mad.lo.u32 a, a, 3, 1; add.u32 c, c, 1000; bra NEXT; EVEN: shr.u32 a, a, 1; add.u32 c, c, 1; NEXT: setp.ge.u32 p, c, 15000;
+    setp.eq.u32 q, b, 0; @q bra EVEN; mad.lo.u32 a, a, 3, 1; add.u32 c, c, 1000; bra NEXT;
+    EVEN: shr.u32 a, a, 1; add.u32 c, c, 1; NEXT: setp.ge.u32 p, c, 15000;
     @!p bra LOOP; add.u32 c, c, 500000; DONE: mov.u32 d, c;"""
 
     def steps(n):
@@ -153,7 +159,8 @@ def test_nested_branches_and_a_loop_left_in_the_middle():
 
 def test_warp_instructions_of_some_lanes():
     """In a branch that only lanes 8 to 15 take, the others are not asked."""
-    body = """mov.u32 d, 0; and.b32 b, t, 24; setp.ne.u32 p, b, 8; @p bra END; setp.gt.u32 q, t, 11; vote.sync.ballot.b32 d, q, 65280;
+    body = """mov.u32 d, 0; and.b32 b, t, 24; setp.ne.u32 p, b, 8; @p bra END; setp.gt.u32 q, t, 11;
+    vote.sync.ballot.b32 d, q, 65280;
     redux.sync.add.u32 b, a, 65280; add.u32 d, d, b; shfl.sync.down.b32 b, a, 4, 6175, 65280; mad.lo.u32 d, b, 65536, d;
     vote.sync.all.pred q, q, 65280; @q add.u32 d, d, 1; elect.sync b|q, 65280; @q add.u32 d, d, 7; END:"""
     inside = (LANES >= 8) & (LANES < 16)

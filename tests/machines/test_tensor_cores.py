@@ -60,7 +60,8 @@ def test_mma(values, k, kind, accumulate):
     body = f".reg .b32 t, {', '.join(names)}, d<4>; .reg .b64 x, y, off; mov.u32 t, %tid.x; ld.param.u64 x, [X]; ld.param.u64 y, [Y];"
     body += f"mul.wide.u32 off, t, {4 * total}; add.s64 x, x, off; mul.wide.u32 off, t, {4 * count}; add.s64 y, y, off;"
     body += "".join(f"ld.global.u32 {name}, [x+{4 * n}];" for n, name in enumerate(names))
-    body += f"mma.sync.aligned.m16n8k{k}.row.col.{accumulate}.{kind}.{kind}.{accumulate} {fragments[3]}, {', '.join(fragments[:3])};"
+    operands = ", ".join([fragments[3], *fragments[:3]])
+    body += f"mma.sync.aligned.m16n8k{k}.row.col.{accumulate}.{kind}.{kind}.{accumulate} {operands};"
     body += "".join(f"st.global.u32 [y+{4 * n}], d{n};" for n in range(count))
     arguments = {"X": registers, "Y": np.zeros((32, count), np.uint32)}
     assert launch(module("test", ("X", "Y"), body), arguments, ("Y",), block=(32, 1, 1)).findings == ()

@@ -62,10 +62,18 @@ static inline u32 pack(u16 low, u16 high) { return low | (u32)high << 16; }
 // ---- minimum and maximum: a NaN loses against a number, and -0 is less than +0 ------------------------------------
 template <class T> static inline T least(T a, T b) { return a < b ? a : b; }
 template <class T> static inline T greatest(T a, T b) { return a > b ? a : b; }
-static inline f32 float_min(f32 a, f32 b) { return a == b ? bits<f32>(bits<u32>(a) | bits<u32>(b)) : a < b || b != b ? a : b; }
-static inline f32 float_max(f32 a, f32 b) { return a == b ? bits<f32>(bits<u32>(a) & bits<u32>(b)) : a > b || b != b ? a : b; }
-static inline f64 float_min(f64 a, f64 b) { return a == b ? bits<f64>(bits<u64>(a) | bits<u64>(b)) : a < b || b != b ? a : b; }
-static inline f64 float_max(f64 a, f64 b) { return a == b ? bits<f64>(bits<u64>(a) & bits<u64>(b)) : a > b || b != b ? a : b; }
+static inline f32 float_min(f32 a, f32 b) {
+  return a == b ? bits<f32>(bits<u32>(a) | bits<u32>(b)) : a < b || b != b ? a : b;
+}
+static inline f32 float_max(f32 a, f32 b) {
+  return a == b ? bits<f32>(bits<u32>(a) & bits<u32>(b)) : a > b || b != b ? a : b;
+}
+static inline f64 float_min(f64 a, f64 b) {
+  return a == b ? bits<f64>(bits<u64>(a) | bits<u64>(b)) : a < b || b != b ? a : b;
+}
+static inline f64 float_max(f64 a, f64 b) {
+  return a == b ? bits<f64>(bits<u64>(a) & bits<u64>(b)) : a > b || b != b ? a : b;
+}
 
 // ---- integers -----------------------------------------------------------------------------------------------------
 template <class T> static inline T divide(T a, T b) {  // what a GPU gives where C++ has no answer
