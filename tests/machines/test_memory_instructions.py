@@ -162,9 +162,9 @@ def test_warp_instructions_of_some_lanes():
     body = """mov.u32 d, 0; and.b32 b, t, 24; setp.ne.u32 p, b, 8; @p bra END; setp.gt.u32 q, t, 11;
     vote.sync.ballot.b32 d, q, 65280;
     redux.sync.add.u32 b, a, 65280; add.u32 d, d, b; shfl.sync.down.b32 b, a, 4, 6175, 65280; mad.lo.u32 d, b, 65536, d;
-    vote.sync.all.pred q, q, 65280; @q add.u32 d, d, 1; elect.sync b|q, 65280; @q add.u32 d, d, 7; END:"""
+    vote.sync.all.pred q, !p, 65280; @q add.u32 d, d, 1; elect.sync b|q, 65280; @q add.u32 d, d, 7; END:"""
     inside = (LANES >= 8) & (LANES < 16)
-    base = 0xF000 + LANES[inside].sum() + np.where(LANES + 4 < 16, LANES + 4, LANES) * 65536 + 7 * (LANES == 8)
+    base = 0xF000 + LANES[inside].sum() + np.where(LANES + 4 < 16, LANES + 4, LANES) * 65536 + 1 + 7 * (LANES == 8)
     assert (run(body + STORE) == np.where(inside, base, 0)).all()
 
 
