@@ -22,12 +22,17 @@ FLOAT_FORMS = {
     "add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}", "max": "float_max({0}, {1})", "min": "float_min({0}, {1})",
     "neg": "-{0}", "abs": "std::fabs({0})", "ex2": "std::exp2({0})", "tanh": "std::tanh({0})",
 }  # fmt: skip
+DIRECTED_FORMS = {
+    "add": "directed_sum({0}, {1}, {mode})", "sub": "directed_sum({0}, -{1}, {mode})",
+    "mul": "round_directed((f64){0} * {1}, {mode})",
+    "fma": "directed_sum((f64){0} * {1}, {2}, {mode})", "mad": "directed_sum((f64){0} * {1}, {2}, {mode})",
+}  # fmt: skip
 
 
 def half_form(name: str, *values: str) -> str:
     """float32 from which rounding to half is right, of float32 operands."""
     if name in ("fma", "mad"):
-        return "round_to_odd((f64){0} * {1} + {2})".format(*values)
+        return "round_to_odd(odd_sum((f64){0} * {1}, {2}))".format(*values)
     return FLOAT_FORMS[name].format(*values)
 
 
@@ -47,14 +52,17 @@ def half_arithmetic(code: LaneCode) -> None:
     code.write(f"pack({parts[0]}, {parts[1]})", "b32")
 
 
-def float_result(code: LaneCode, expression: str, exact: str) -> None:
-    """Write a float result, rounded as the instruction says. exact: the same expression over float64 operands."""
+def float_arithmetic(code: LaneCode) -> None:
+    """f32 and f64, rounded as the instruction says."""
     i = code.instruction
+    values = [code.read(k) for k in range(1, len(i.operands))]
+    form = "std::fma({0}, {1}, {2})" if i.name in ("fma", "mad") else FLOAT_FORMS[i.name]
     mode = rounding(i)
     if mode is not None:
         if i.type != "f32":
             raise i.unsupported("directed rounding of float64")
-        expression = f"round_directed({exact}, {mode})"
+        form = DIRECTED_FORMS[i.name]
+    expression = form.format(*values, mode=mode)
     code.write(f"float_min(float_max({expression}, 0.f), 1.f)" if i.has("sat") else expression)
 
 
@@ -65,12 +73,7 @@ def arithmetic(code: LaneCode) -> None:
         return half_arithmetic(code)
     if not is_float(i.type):
         return integer_arithmetic(code)
-    values = [code.read(k) for k in range(1, len(i.operands))]
-    if i.name in ("fma", "mad"):
-        exact = "(f64){0} * {1} + {2}".format(*values)
-        return float_result(code, "std::fma({0}, {1}, {2})".format(*values), exact)
-    form = FLOAT_FORMS[i.name]
-    float_result(code, form.format(*values), form.format(*(f"(f64){value}" for value in values)))
+    float_arithmetic(code)
 
 
 def integer_arithmetic(code: LaneCode) -> None:

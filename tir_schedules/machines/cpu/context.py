@@ -156,6 +156,8 @@ class Lowering:
 def constant(immediate: Immediate, kind: str) -> np.ndarray:
     """A number as one element of the numpy type that a register of `kind` holds."""
     size = size_of(kind)
+    if kind == "pred":
+        return np.array([immediate.value != 0], "u4")
     if kind in ("f32", "f64"):
         if immediate.kind == "int":
             return np.array([immediate.value], f"f{size}")

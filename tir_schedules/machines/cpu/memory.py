@@ -72,6 +72,8 @@ def load_parameter(low: Lowering, i: Instruction) -> list[Step]:
 
 
 def load_or_store(low: Lowering, i: Instruction) -> list[Step]:
+    if BITS[i.type] * i.vector_length > 128 or BITS[i.type] == 128:
+        raise i.unsupported("width")
     if i.space == "param":
         return load_parameter(low, i)
     only(i, SPACE_NAMES, CACHING, ORDERING, {"v2", "v4"})
@@ -121,11 +123,11 @@ def atomic(low: Lowering, i: Instruction) -> list[Step]:
 def copy_async(low: Lowering, i: Instruction) -> list[Step]:
     if i.parts[:2] != ("cp", "async"):
         raise i.unsupported()
-    if i.has("commit_group"):
+    if i.opcode == "cp.async.commit_group":
         return [Step("cp.async.commit_group", (), i)]
-    if i.has("wait_all"):
+    if i.opcode == "cp.async.wait_all":
         return [Step("cp.async.wait_group", (ALL,), i)]
-    if i.has("wait_group"):
+    if i.opcode == "cp.async.wait_group":
         return [Step("cp.async.wait_group", (i.operands[0].value,), i)]
     only(i, {"async", "ca", "cg", "shared", "shared::cta", "global", "L2::64B", "L2::128B", "L2::256B"})
     base, wide, offset = address(low, i.operands[0], i)
@@ -133,6 +135,8 @@ def copy_async(low: Lowering, i: Instruction) -> list[Step]:
     size = i.operands[2].value
     if size not in (4, 8, 16) or not source_wide:
         raise i.unsupported("size or address")
+    if isinstance(i.operands[-1], Register) and i.operands[-1].type == "pred":
+        raise i.unsupported("a predicate for ignoring the source")
     available = low.place(i.operands[3], "u32", i) if len(i.operands) > 3 else NONE
     shared, global_ = low.counter(i, "shared_cp_async"), low.counter(i, "global_cp_async")
     split = (source_offset & NONE, source_offset >> 32 & NONE)

@@ -90,6 +90,8 @@ def count_bits(code: LaneCode) -> None:
 @operation("setp", " ".join(COMPARISONS) + " equ neu ltu leu gtu geu num nan and or xor ftz")
 def compare(code: LaneCode) -> None:
     i = code.instruction
+    if i.type.endswith("x2") or i.has("ftz") and i.type != "f32":
+        raise i.unsupported()
     kind = i.type if is_float(i.type) or i.type[0] in "us" or i.type in HALVES else unsigned(i.type)
     a, b = code.read(1, kind), code.read(2, kind)
     if kind in HALVES:
@@ -149,7 +151,7 @@ def convert_address(code: LaneCode) -> None:
     code.write(f"{code.read(1, 'u64')} {symbol} {window}" if window else code.read(1, "u64"), "u64")
 
 
-@operation("cvt", "rn rm rp rz rni rzi rmi rpi ftz sat")
+@operation("cvt", "rn rna rm rp rz rni rzi rmi rpi ftz sat")
 def convert(code: LaneCode) -> None:
     i = code.instruction
     if len(i.types) != 2:
@@ -158,19 +160,22 @@ def convert(code: LaneCode) -> None:
     mode, integral = rounding(i), next((INTEGRAL[part] for part in i.parts if part in INTEGRAL), None)
     if mode is not None and to.removesuffix("x2") in HALVES:
         raise i.unsupported("directed rounding to half")
+    if i.has("rna") != (to == "tf32"):
+        raise i.unsupported("rounding")
     if to in ("f16x2", "bf16x2"):
         narrow = HALVES[to[:-2]][1]
         return code.write(f"pack({narrow}({code.read(2, 'f32')}), {narrow}({code.read(1, 'f32')}))", "b32")
     value = code.read(1, source)
+    nan = 1 << (BITS[to] - 1) if source == "f64" or BITS[to] == 64 else 0
     if source in HALVES:
         value, source = f"{HALVES[source][0]}({value})", "f32"
     if is_float(source) and to[0] in "us":
         value = f"std::{integral}((f64){value})" if integral else value
         low, high = (0, 2 ** BITS[to] - 1) if to[0] == "u" else (-(2 ** (BITS[to] - 1)), 2 ** (BITS[to] - 1) - 1)
-        return code.write(f"to_integer<{STORAGE[to]}>({value}, {float(low)!r}, {float(high)!r})", to)
+        return code.write(f"to_integer<{STORAGE[to]}>({value}, {float(low)!r}, {float(high)!r}, {nan}u)", to)
+    if not is_float(source) and (i.has("sat") or to == "bf16" and BITS[source] == 64):
+        raise i.unsupported("of an integer")
     if not is_float(source) and to[0] in "us":
-        if i.has("sat"):
-            raise i.unsupported("modifier .sat between integers")
         return code.write(f"({STORAGE[to]})({value})", to)
     if integral:
         value = f"std::{integral}({value})"
@@ -181,7 +186,7 @@ def convert(code: LaneCode) -> None:
     if i.has("sat"):
         value = f"float_min(float_max({value}, {STORAGE[source]}(0)), {STORAGE[source]}(1))"
     if to in HALVES:
-        value = f"{HALVES[to][1]}({f'round_to_odd({value})' if source == 'f64' else f'(f32)({value})'})"
+        value = f"{HALVES[to][1]}({f'round_to_odd({value})' if source != 'f32' else value})"
     elif to == "tf32":
         value = f"round_to_tf32({value})"
     else:

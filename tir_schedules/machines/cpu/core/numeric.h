@@ -54,16 +54,26 @@ static inline u16 float_to_bfloat(f32 f) {
   return f != f ? 0x7fff : (pattern + 0x7fff + ((pattern >> 16) & 1)) >> 16;
 }
 static inline f32 bfloat_to_float(u16 h) { return bits<f32>((u32)h << 16); }
-static inline f32 round_to_tf32(f32 f) { return bits<f32>((bits<u32>(f) + 0x1000u) & 0xffffe000u); }
+static inline f32 round_to_tf32(f32 f) {  // to nearest, ties away from zero
+  return bits<f32>(f != f ? 0x7fffe000u : (bits<u32>(f) + 0x1000u) & 0xffffe000u);
+}
 static inline u32 pack(u16 low, u16 high) { return low | (u32)high << 16; }
 
-// ---- minimum and maximum: a NaN loses against a number ------------------------------------------------------------
+// ---- minimum and maximum: a NaN loses against a number, and -0 is less than +0 ------------------------------------
 template <class T> static inline T least(T a, T b) { return a < b ? a : b; }
 template <class T> static inline T greatest(T a, T b) { return a > b ? a : b; }
-static inline f32 float_min(f32 a, f32 b) { return a < b || b != b ? a : b; }
-static inline f32 float_max(f32 a, f32 b) { return a > b || b != b ? a : b; }
-static inline f64 float_min(f64 a, f64 b) { return a < b || b != b ? a : b; }
-static inline f64 float_max(f64 a, f64 b) { return a > b || b != b ? a : b; }
+static inline f32 float_min(f32 a, f32 b) {
+  return a == b ? bits<f32>(bits<u32>(a) | bits<u32>(b)) : a < b || b != b ? a : b;
+}
+static inline f32 float_max(f32 a, f32 b) {
+  return a == b ? bits<f32>(bits<u32>(a) & bits<u32>(b)) : a > b || b != b ? a : b;
+}
+static inline f64 float_min(f64 a, f64 b) {
+  return a == b ? bits<f64>(bits<u64>(a) | bits<u64>(b)) : a < b || b != b ? a : b;
+}
+static inline f64 float_max(f64 a, f64 b) {
+  return a == b ? bits<f64>(bits<u64>(a) & bits<u64>(b)) : a > b || b != b ? a : b;
+}
 
 // ---- integers -----------------------------------------------------------------------------------------------------
 template <class T> static inline T divide(T a, T b) {  // what a GPU gives where C++ has no answer
@@ -71,12 +81,12 @@ template <class T> static inline T divide(T a, T b) {  // what a GPU gives where
   return T(-1) < T(0) && b == T(-1) ? T(0 - (u64)a) : T(a / b);
 }
 template <class T> static inline T remainder_of(T a, T b) {
-  if (b == 0) return a;
+  if (b == 0) return T(-1);
   return T(-1) < T(0) && b == T(-1) ? T(0) : T(a % b);
 }
-// Conversion of a rounded value to an integer type with limits lo and hi; saturates, NaN gives 0.
-template <class T> static inline T to_integer(f64 value, f64 lo, f64 hi) {
-  if (value != value) return T(0);
+// Conversion of a rounded value to an integer type with limits lo and hi; saturates, NaN gives `nan`.
+template <class T> static inline T to_integer(f64 value, f64 lo, f64 hi, u64 nan) {
+  if (value != value) return T(nan);
   if (value <= lo) return T(lo);
   if (value < hi) return T(value);
   return T(-1) < T(0) ? T(((u64)1 << (8 * sizeof(T) - 1)) - 1) : T(-1);
@@ -93,6 +103,16 @@ static inline f32 round_directed(f64 exact, int mode) {
 static inline f32 round_to_odd(f64 exact) {
   f32 truncated = round_directed(exact, 0);
   return (f64)truncated == exact || exact != exact ? truncated : bits<f32>(bits<u32>(truncated) | 1);
+}
+// a + b as the float64 from which rounding to float32 in any direction gives what rounding the sum itself would.
+static inline f64 odd_sum(f64 a, f64 b) {
+  const f64 sum = a + b, part = sum - a, error = (a - (sum - part)) + (b - part);
+  const u64 pattern = bits<u64>(sum);
+  if (!(error > 0 || error < 0) || pattern & 1) return sum;
+  return bits<f64>((error > 0) == (sum > 0) ? pattern + 1 : pattern - 1);
+}
+static inline f32 directed_sum(f64 a, f64 b, int mode) {  // down is up of the negated, which makes 1 - 1 a -0
+  return mode < 0 ? -round_directed(odd_sum(-a, -b), 1) : round_directed(odd_sum(a, b), mode);
 }
 static inline f32 flush(f32 x) { return fabsf(x) < 0x1p-126f ? copysignf(0.f, x) : x; }
 static inline u32 permute_bytes(u32 a, u32 b, u32 selector) {
