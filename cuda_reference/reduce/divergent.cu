@@ -3,7 +3,7 @@
 //   nvcc -arch=sm_80 -cubin divergent.cu
 //   grid (ceil(N/BLOCK)), block (BLOCK): Y[b] is the sum of block b's elements; launched again on Y until one sum is left
 //
-// In step s every 2s-th thread adds its neighbour at distance s. The threads that work are spread over all warps: every warp
+// In step k every 2^(k+1)th thread adds its neighbour at distance 2^k. The threads that work are spread over all warps: every warp
 // goes through every step with fewer and fewer lanes active. Elements beyond N count as zero, and no thread leaves before
 // a barrier. (article 002, baseline)
 
@@ -24,9 +24,9 @@ reduce_divergent(const DTYPE *__restrict__ X, DTYPE *__restrict__ Y, int N)
     __syncthreads();
 
 #pragma unroll 1
-    for (int s = 1; s < BLOCK; s *= 2) {
-        if (t % (2 * s) == 0)
-            tile[t] += tile[t + s];
+    for (int k = 0; (1 << k) < BLOCK; ++k) {
+        if (t % (2 << k) == 0)
+            tile[t] += tile[t + (1 << k)];
         __syncthreads();
     }
     if (t == 0)

@@ -1,8 +1,9 @@
-"""16-byte loads, several in flight per thread, and only as many blocks as the GPU holds at once.
+"""16-byte loads, several in flight per thread.
 
-The schedule of `cross_thread` with four sums per thread that are loaded and added as one int4 or float4. A grid of bounded
-size strides over the array, so the second launch has few partial sums to add. The loop over turns is unrolled by
-`unroll`, to have that many loads under way: the kernel waits for memory and for nothing else. Beyond article 002.
+The schedule of `cross_thread` with four sums per thread that are loaded and added as one int4 or float4. The blocks stride
+over the array together, and the loop over turns is unrolled by `unroll` to have that many loads under way: the kernel waits
+for memory and for nothing else. Beyond article 002. The configuration `resident` has no more blocks than the GPU holds
+at once, which then take many turns; on an H200 that is slower for very long arrays.
 16-byte loads need a length that is a multiple of 4; another is summed in single elements.
 """
 from __future__ import annotations
@@ -19,10 +20,10 @@ VECTOR = 4
 
 @dataclass(frozen=True)
 class Config(steps.Config):
-    """unroll: loads of 16 bytes a thread has under way. most_blocks: the largest grid, 8 blocks for each of 132 SMs."""
+    """unroll: loads of 16 bytes a thread has under way. most_blocks: the largest grid; what is left over are further turns."""
 
-    unroll: int = 4
-    most_blocks: int = 1056
+    unroll: int = 8
+    most_blocks: int = 1 << 17
 
 
 def launch(reduction, config: Config) -> Launch:
@@ -50,9 +51,10 @@ def schedule(sch, reduction, config: Config) -> None:
 RUNG = Rung(
     family="reduce",
     name="vectorized",
-    summary="16-byte loads, several under way, a grid of bounded size that strides over the array",
+    summary="16-byte loads, several under way, blocks that stride over the array together",
     article="beyond 002",
     config=Config(),
+    configs={"resident": Config(unroll=4, most_blocks=8 * 132)},
     schedule=schedule,
     launch=launch,
     dtypes=("int32", "float32"),
