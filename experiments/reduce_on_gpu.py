@@ -3,7 +3,8 @@
 The computer that emits and compiles need not have the GPU, and the one with the GPU needs neither TVM nor nvcc:
 
     python experiments/reduce_on_gpu.py pack FOLDER --arch sm_90       # here: cubins of every launch, CUB as a library
-    python experiments/reduce_on_gpu.py measure FOLDER RESULT.json     # there: needs CuPy; compute-sanitizer if there is one
+    python experiments/reduce_on_gpu.py measure FOLDER RESULT.json     # there: needs CuPy
+    python experiments/reduce_on_gpu.py sanitize FOLDER RESULT.json    # there: adds what compute-sanitizer says
 
 A time is that of a whole reduction, all its launches: CUDA events around a graph of REPEATS reductions over rotating
 buffers, which together are larger than twice the L2 cache. Rungs, twins and CUB take turns; the median of ROUNDS counts.
@@ -14,7 +15,6 @@ import argparse
 import ctypes
 import json
 import re
-import shutil
 import statistics
 import subprocess
 import sys
@@ -29,7 +29,7 @@ TIMED = {1 << 25: "", 1 << 30: r"shuffle|cross_thread|vectorized"}
 """Elements -> which rungs, by a pattern: the first ones would take all day."""
 
 CHECKED = (1, 31, 255, 257, 1111111, 1 << 20)
-SANITIZED = 300001
+SANITIZED = 20001
 SANITIZERS = ("memcheck", "racecheck", "synccheck", "initcheck")
 REPEATS, ROUNDS = 10, 15
 CUB = r"""
@@ -175,7 +175,6 @@ def measure(folder: Path, result: Path) -> int:
             print(f"{n:>11} {entry['label']:40} {entry['median_us']:10.2f} us {4 * n / entry['median_us'] / 1e3:8.1f} GB/s  {spread:.1%}")
         del buffers, jobs
         gpu.cupy.get_default_memory_pool().free_all_blocks()
-    manifest["sanitizers"] = sanitize(folder) if shutil.which("compute-sanitizer") else {}
     manifest["device"] = device_provenance()
     save(manifest, result)
     return 1 if wrong else 0
@@ -185,37 +184,36 @@ def launch(folder: Path, flawed: bool) -> None:
     """What compute-sanitizer watches: every reduction of SANITIZED elements once."""
     entries = json.loads((folder / "manifest.json").read_text())["kernels"]
     gpu = Gpu(folder)
-    for scratch in gpu.scratch:
-        scratch.fill(0)
-    x = gpu.cupy.arange(SANITIZED, dtype=gpu.cupy.int32)
+    x = gpu.cupy.asarray(np.arange(SANITIZED, dtype=np.int32))  # a copy, which initcheck sees; it does not watch other kernels
     for entry in entries:
         if entry["n"] == SANITIZED and entry["flawed"] == flawed:
             gpu.reduce(entry["launches"], x)
     gpu.cupy.cuda.Device().synchronize()
 
 
-def sanitize(folder: Path) -> dict[str, str]:
-    """The closing line of each tool, for the ladder and for the flawed configuration."""
-    summaries = {}
+def sanitize(folder: Path, result: Path) -> int:
+    """Add the closing line of each tool to the results, for the ladder and for the flawed configuration."""
+    manifest, summaries = json.loads(result.read_text()), {}
     for tool in SANITIZERS:
         for which in ("ladder", "flawed"):
             command = ["compute-sanitizer", "--tool", tool, "--kernel-regex", "kernel_substring=reduce_", sys.executable, __file__]
             done = subprocess.run([*command, "launch", str(folder), "--which", which], capture_output=True, text=True)
             lines = [line for line in done.stdout.splitlines() if "SUMMARY" in line] or [done.stdout[-500:] + done.stderr[-500:]]
             summaries[f"{tool}, {which}"] = lines[-1].strip("= ")
-            print(f"{tool}, {which}: {summaries[f'{tool}, {which}']}")
-    return summaries
+            print(f"{tool}, {which}: {summaries[f'{tool}, {which}']}", flush=True)
+    save(manifest | {"sanitizers": summaries}, result)
+    return 0 if all(" 0 errors" in text or "(0 errors" in text for name, text in summaries.items() if "ladder" in name) else 1
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     verbs = parser.add_subparsers(dest="verb", required=True)
-    for name in ("pack", "measure", "launch"):
+    for name in ("pack", "measure", "sanitize", "launch"):
         verb = verbs.add_parser(name)
         verb.add_argument("folder", type=Path)
         if name == "pack":
             verb.add_argument("--arch", default="sm_90")
-        if name == "measure":
+        if name in ("measure", "sanitize"):
             verb.add_argument("result", type=Path)
         if name == "launch":
             verb.add_argument("--which", choices=["ladder", "flawed"], default="ladder")
@@ -224,7 +222,7 @@ def main() -> int:
         return pack(options.folder, options.arch) or 0
     if options.verb == "launch":
         return launch(options.folder, options.which == "flawed") or 0
-    return measure(options.folder, options.result)
+    return {"measure": measure, "sanitize": sanitize}[options.verb](options.folder, options.result)
 
 
 if __name__ == "__main__":
