@@ -76,10 +76,15 @@ def pack(folder: Path, arch: str) -> None:
 
 def describe(binary: Binary, folder: Path) -> dict[str, Any]:
     """Save the cubin under a hash of its content; everything else a launch needs."""
-    kernel, name = binary.kernel, hashlib.sha256(binary.cubin).hexdigest()[:16] + ".cubin"
+    kernel, name = binary.kernel, cubin_name(binary)
     (folder / name).write_bytes(binary.cubin)
     entry = {key: getattr(kernel, key) for key in ("label", "entry", "params", "grid", "block", "dynamic_shared", "arch")}
     return entry | {"cubin": name, "resources": asdict(binary.resources)}
+
+
+def cubin_name(binary: Binary) -> str:
+    """File name of a cubin, by its content."""
+    return hashlib.sha256(binary.cubin).hexdigest()[:16] + ".cubin"
 
 
 def addresses(probe: Probe) -> dict[str, list[int]]:

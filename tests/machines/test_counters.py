@@ -15,7 +15,7 @@ from tir_schedules.workloads.gemm import Gemm
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 sys.path.insert(0, str(EXPERIMENTS))
 
-from check_ladder_on_gpu import METRICS, prediction  # noqa: E402
+from check_ladder_on_gpu import METRICS, cubin_name, prediction  # noqa: E402
 from counter_probes import probes  # noqa: E402
 
 ARCH = "sm_90"
@@ -64,10 +64,14 @@ LADDER = [label for label in MEASURED if label.startswith("sgemm/")]
 
 @pytest.mark.parametrize("label", LADDER)
 def test_the_ladder_costs_what_the_gpu_counted(label):
+    """Exactly, where nvcc makes the binary that was measured; another release or computer may merge a load otherwise."""
     identity, origin = label.removesuffix(")").split(" (")
     gemm = Gemm(256, 256, 256)
-    kernel = (lower if origin == "tir" else load_twin)(find(identity)[0], gemm, ARCH)
-    assert not differences(counted(compile_kernel(kernel), gemm.arguments(), gemm.outputs), MEASURED[label], skip=(NOISY,))
+    binary = compile_kernel((lower if origin == "tir" else load_twin)(find(identity)[0], gemm, ARCH))
+    recorded = next(entry for entry in RECORDED if entry["label"] == label and "measured" in entry)
+    same = recorded["cubin"] == cubin_name(binary)
+    found = differences(counted(binary, gemm.arguments(), gemm.outputs), MEASURED[label], skip=(NOISY,))
+    assert not {metric for metric, (predicted, measured) in found.items() if same or abs(predicted - measured) > 0.02 * measured}
 
 
 def test_counters_add_up_over_lines():
