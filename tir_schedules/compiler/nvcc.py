@@ -4,15 +4,13 @@ The flags are the same for a scheduled kernel and its hand-written twin, and non
 """
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
 import re
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Iterable, Iterator
+from typing import Iterable
 
 from tir_schedules.compiler.cache import default_cache
 from tir_schedules.compiler.toolchain import INSTALL, Toolchain, check_arch, find_toolchain
@@ -29,9 +27,6 @@ SHARED_LIMIT_KIB = {
 """Most shared memory of one block, static and dynamic together (CUDA programming guide, compute capabilities)."""
 
 LINES_SHOWN = 10
-
-ADDR_NO_RANDOMIZE, ASK = 0x0040000, 0xFFFFFFFF
-"""Of Linux's personality(2)."""
 
 FOREIGN_FLAGS = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
 """Variables with which nvcc lets the environment change its flags, and so its results."""
@@ -66,7 +61,7 @@ def compile_kernel(kernel: Kernel) -> Binary:
     if kernel.threads > MAX_THREADS:
         raise CheckFailed(f"{kernel.label}: {kernel.threads} threads per block; CUDA allows {MAX_THREADS}")
     toolchain = find_toolchain()
-    key = "\0".join([kernel.source, file_name(kernel), kernel.entry, kernel.arch, *FLAGS, toolchain.version, "fixed addresses"])
+    key = "\0".join([kernel.source, file_name(kernel), kernel.entry, kernel.arch, *FLAGS, toolchain.version])
     cache = default_cache()
     ptx, cubin, report = cache.load("kernel", key, lambda folder: build(kernel, toolchain, folder), read_build)
     resources = parse_resources(kernel, report)
@@ -141,31 +136,11 @@ def nvcc(kernel: Kernel, toolchain: Toolchain, folder: Path, *arguments: str) ->
     # nvcc and gcc keep their own temporary files in TMPDIR: in here they go when a killed build is cleaned up.
     environment |= {"TMPDIR": str(folder), "LC_ALL": "C"}
     command = [str(toolchain.nvcc), f"-arch={kernel.arch}", *arguments]
-    with fixed_addresses():
-        result = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, errors="replace")
+    result = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, errors="replace")
     output = result.stdout + result.stderr
     if result.returncode:
         raise failure(kernel, toolchain, output, folder)
     return output
-
-
-@contextmanager
-def fixed_addresses() -> Iterator[None]:
-    """Start programs from this thread without address randomisation, where the system allows it.
-
-    The order in which nvcc merges loads depends on addresses of its own data: now and then it makes other PTX of the same
-    source, with other counters.
-    """
-    personality = getattr(ctypes.CDLL(None), "personality", None)
-    before = personality(ASK) if personality else -1
-    if before == -1:
-        yield
-        return
-    personality(before | ADDR_NO_RANDOMIZE)
-    try:
-        yield
-    finally:
-        personality(before)
 
 
 def failure(kernel: Kernel, toolchain: Toolchain, output: str, folder: Path) -> Exception:
