@@ -1,7 +1,8 @@
 // Sum of an array: a sum per thread first, then one fold over the threads.
 //
 //   nvcc -arch=sm_80 -cubin cross_thread.cu
-//   grid (ceil(N/(ITEMS BLOCK))), block (BLOCK): Y[b] is the sum of block b's share; launched again on Y until one sum is left
+//   grid (ceil(N/(ITEMS BLOCK))), block (BLOCK)
+//   Y[b] is the sum of block b's share; launched again on Y until one sum is left
 //
 // Every thread adds ITEMS elements that lie a grid apart and keeps the sum in a register; what crosses threads happens once
 // per ITEMS elements. This is what TVM makes of `rfactor` and a reduction axis bound to threads.

@@ -1,7 +1,8 @@
 // Sum of an array: the first threads work, at a stride.
 //
 //   nvcc -arch=sm_80 -cubin interleaved.cu
-//   grid (ceil(N/BLOCK)), block (BLOCK): Y[b] is the sum of block b's elements; launched again on Y until one sum is left
+//   grid (ceil(N/BLOCK)), block (BLOCK)
+//   Y[b] is the sum of block b's elements; launched again on Y until one sum is left
 //
 // In step s thread t adds the pair that begins at element 2s * t. Whole warps fall idle instead of lanes, but neighbouring
 // threads are 2s words apart, and up to 32 of them ask one bank of shared memory. (article 002, interleaved addressing)

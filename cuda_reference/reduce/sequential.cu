@@ -1,7 +1,8 @@
 // Sum of an array: the tile is folded in half.
 //
 //   nvcc -arch=sm_80 -cubin sequential.cu
-//   grid (ceil(N/BLOCK)), block (BLOCK): Y[b] is the sum of block b's elements; launched again on Y until one sum is left
+//   grid (ceil(N/BLOCK)), block (BLOCK)
+//   Y[b] is the sum of block b's elements; launched again on Y until one sum is left
 //
 // In each step thread t adds element t + s, and s halves. Neighbouring threads touch neighbouring words, so no bank is asked
 // twice. (article 002, bank conflicts removed)

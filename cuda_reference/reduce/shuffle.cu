@@ -1,7 +1,8 @@
 // Sum of an array: lanes hand their sums to each other.
 //
 //   nvcc -arch=sm_80 -cubin shuffle.cu
-//   grid (ceil(N/(2 BLOCK))), block (BLOCK): Y[b] is the sum of block b's 2 BLOCK elements; launched again on Y until one sum is left
+//   grid (ceil(N/(2 BLOCK))), block (BLOCK)
+//   Y[b] is the sum of block b's 2 BLOCK elements; launched again on Y until one sum is left
 //
 // A warp shuffle moves a value from lane to lane without shared memory and without a barrier. Two levels: every warp folds
 // its 32 values, lane 0 leaves the sum in shared memory, and after the only barrier the sums of the warps are folded.

@@ -1,7 +1,8 @@
 // Sum of an array: the last 64 sums are one warp's work.
 //
 //   nvcc -arch=sm_80 -cubin unrolled_warp.cu
-//   grid (ceil(N/(2 BLOCK))), block (BLOCK): Y[b] is the sum of block b's 2 BLOCK elements; launched again on Y until one sum is left
+//   grid (ceil(N/(2 BLOCK))), block (BLOCK)
+//   Y[b] is the sum of block b's 2 BLOCK elements; launched again on Y until one sum is left
 //
 // The lanes of one warp need no barrier of the block among themselves, but they need __syncwarp, since Volta lets them run
 // apart. With VOLATILE 1 the kernel is the idiom of older tutorials: volatile memory and no synchronisation. It is kept to

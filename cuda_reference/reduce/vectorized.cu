@@ -1,7 +1,8 @@
 // Sum of an array at the speed of memory: 16-byte loads, several under way.
 //
 //   nvcc -arch=sm_80 -cubin vectorized.cu
-//   grid (ceil(N/(4 UNROLL BLOCK), at most MOST_BLOCKS)), block (BLOCK): Y[b] is the sum of block b's share; launched again on Y until one sum is left
+//   grid (ceil(N/(4 UNROLL BLOCK), at most MOST_BLOCKS)), block (BLOCK)
+//   Y[b] is the sum of block b's share; launched again on Y until one sum is left
 //
 // Four sums per thread, loaded and added four at a time; UNROLL loads are independent of each other, so that many are under
 // way at once. The blocks stride over the array together, once unless the grid is at its limit of MOST_BLOCKS. A length

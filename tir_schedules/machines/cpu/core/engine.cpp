@@ -83,7 +83,8 @@ static void check_barrier(Machine& M, int warps) {
       const bool left = !(M.warps[w].live >> l & 1);
       if (!left && M.warps[w].barrier_line[l] == line) continue;
       M.warp = w;
-      if (Finding* f = M.report(DIVERGENT_BARRIER, line, l)) f->other_line = left ? 0 : M.warps[w].barrier_line[l], f->other_warp = w, f->other_lane = l;
+      if (Finding* f = M.report(DIVERGENT_BARRIER, line, l))
+        f->other_line = left ? 0 : M.warps[w].barrier_line[l], f->other_warp = w, f->other_lane = l;
       return;
     }
   }
@@ -115,7 +116,7 @@ static bool run_block(Machine& M, const Program& program, u8* registers) {
   }
   for (int w = 0; w < warps; ++w)   // copies that nobody waited for still land, unseen
     for (const AsyncCopy& copy : state[w].copies)
-      for (u32 g = copy.target >> M.granule_shift; g <= (copy.target + copy.bytes - 1) >> M.granule_shift; ++g) M.shadow[g].in_flight = 0;
+      GRANULES(M, copy.target, copy.bytes, M.shadow[g].in_flight = 0)
   return true;
 }
 

@@ -9,6 +9,11 @@
 #define ALIGNED alignas(64)
 #define LANES(...) for (int l = 0; l < 32; ++l) { __VA_ARGS__; }
 #define ACTIVE(mask, ...) for (u32 m_ = (mask); m_; m_ &= m_ - 1) { const int l = __builtin_ctz(m_); __VA_ARGS__; }
+// For each granule g of shared memory that an access touches.
+#define GRANULES(M, address, bytes, ...)                                                                    \
+  for (u32 g = (address) >> (M).granule_shift, last_ = ((address) + (bytes) - 1) >> (M).granule_shift; g <= last_; ++g) { \
+    __VA_ARGS__;                                                                                            \
+  }
 
 // A global address is (buffer + 1) << BUFFER_SHIFT plus a byte offset, so that no stray offset reaches another buffer.
 // Generic addresses of shared and local memory lie in windows below the first buffer.

@@ -186,7 +186,7 @@ static void copy_async(Machine& M, Warp& W, u8* R, const Instruction& I) {
       if (data) memcpy(copy.data, data, valid); else memset(copy.data, 0xff, bytes);
     }
     M.touch(target[l], bytes, WRITE, l, I.line);
-    for (u32 g = target[l] >> M.granule_shift; g <= (target[l] + bytes - 1) >> M.granule_shift; ++g) M.shadow[g].in_flight++;
+    GRANULES(M, target[l], bytes, M.shadow[g].in_flight++)
     W.copies.push_back(copy);
   })
   if (M.flags & COUNT) count_copy(M, I.counter, I.operands[5], target, source, W.active, reads, bytes, I.operands[8]);
@@ -205,9 +205,8 @@ static void wait_group(Machine& M, Warp& W, u8* R, const Instruction& I) {
     const bool covered = all || (copy.group != UNCOMMITTED && copy.group + pending < W.groups[copy.lane]);
     if (!(W.active >> copy.lane & 1) || !covered) { W.copies[kept++] = copy; continue; }
     memcpy(M.shared + copy.target, copy.data, copy.bytes);
-    for (u32 g = copy.target >> M.granule_shift; g <= (copy.target + copy.bytes - 1) >> M.granule_shift; ++g) M.shadow[g].in_flight--;
     bool others = false;
-    for (u32 g = copy.target >> M.granule_shift; g <= (copy.target + copy.bytes - 1) >> M.granule_shift; ++g) others |= M.shadow[g].in_flight;
+    GRANULES(M, copy.target, copy.bytes, others |= --M.shadow[g].in_flight > 0)
     if (!others) M.touch(copy.target, copy.bytes, WRITE, copy.lane, copy.line);
   }
   W.copies.resize(kept);

@@ -74,7 +74,10 @@ static void multiply(int K, Types types, const u32* const* a, const u32* const* 
     for (int q = 0; q < 4; ++q) { row_of_8 addend; memcpy(&addend, C[i + q], 32); addend += sum[q]; memcpy(C[i + q], &addend, 32); }
   }
   if (types.half_result) {
-    for (int r = 0; r < 2; ++r) LANES(const f32* from = &C[l / 4 + 8 * r][l % 4 * 2]; d[r][l] = pack(float_to_half(from[0]), float_to_half(from[1])))
+    for (int r = 0; r < 2; ++r) LANES({
+      const f32* from = &C[l / 4 + 8 * r][l % 4 * 2];
+      d[r][l] = pack(float_to_half(from[0]), float_to_half(from[1]));
+    })
   } else {
     for (int e = 0; e < 4; ++e) LANES(d[e][l] = bits<u32>(C[l / 4 + 8 * (e >> 1)][l % 4 * 2 + (e & 1)]))
   }
@@ -114,7 +117,10 @@ static void count_tile(Machine& M, s32 counter, const Tile& t, bool store) {
   if (!(M.flags & COUNT) || counter < 0) return;
   if (t.space == SHARED && t.matrix != MATRIX_C) {
     u32 rows[32];
-    LANES(const int quadrant = l / 8; rows[l] = (u32)t.base + (((quadrant >> 1) * 8 + l % 8) * (u32)t.stride + (quadrant & 1) * 8) * 2)
+    LANES({
+      const int quadrant = l / 8, row = (quadrant >> 1) * 8 + l % 8, column = (quadrant & 1) * 8;
+      rows[l] = (u32)t.base + (row * (u32)t.stride + column) * 2;
+    })
     return count_rows(M, counter, rows, 4);
   }
   const int step = t.row_major == (t.matrix != MATRIX_B) ? 2 : 1;
