@@ -19,11 +19,11 @@
 #define DTYPE int
 #endif
 
-// Sum over the lanes of a warp, in lane 0.
-static __device__ DTYPE fold_warp(DTYPE value)
+// Sum over the first `lanes` lanes of a warp, a power of two, in lane 0.
+static __device__ DTYPE fold_warp(DTYPE value, int lanes)
 {
 #pragma unroll
-    for (int s = 16; s > 0; s /= 2)
+    for (int s = lanes / 2; s > 0; s /= 2)
         value += __shfl_down_sync(0xffffffffu, value, s);
     return value;
 }
@@ -33,11 +33,13 @@ static __device__ DTYPE fold_block(DTYPE value)
 {
     __shared__ DTYPE sums[BLOCK / 32];
     const int t = threadIdx.x;
-    value = fold_warp(value);
+    value = fold_warp(value, 32);
     if (t % 32 == 0)
         sums[t / 32] = value;
     __syncthreads();
-    return fold_warp(t < BLOCK / 32 ? sums[t] : DTYPE(0));
+    if (t < 32)
+        value = fold_warp(t < BLOCK / 32 ? sums[t] : DTYPE(0), BLOCK / 32);
+    return value;
 }
 
 struct __align__(16) Vector {

@@ -108,13 +108,14 @@ def test_the_counters_tell_the_articles_story(make):
         for name in names
     }
     assert conflicts.pop("interleaved") > 20000 and set(conflicts.values()) == {0}
+    # A shuffle costs every warp its instructions where the tree let most of them rest; what falls at that rung is barriers.
     issued = [seen[name].warp_instructions for name in names]
-    story = names.index("unrolled") + 1
-    assert issued[:story] == sorted(issued[:story], reverse=True) and min(issued) == issued[-1]
+    shuffle = names.index("shuffle")
+    assert issued[:shuffle] == sorted(issued[:shuffle], reverse=True) and issued[shuffle:] == sorted(issued[shuffle:], reverse=True)
     barriers = [seen[name].mix["barrier"] for name in names]
+    assert barriers == sorted(barriers, reverse=True)
     assert barriers[names.index("first_add")] * 2 == barriers[names.index("sequential")]
-    assert barriers[names.index("shuffle")] < barriers[names.index("unrolled")]
-    assert barriers[names.index("vectorized")] < barriers[names.index("shuffle")]
+    assert barriers[shuffle - 1] > 4 * barriers[shuffle] > 8 * barriers[-1]
     sectors = {name: seen[name].accesses["global_load"] for name in names}
     assert all(access.cost == COUNTED.n * 4 // 32 for access in sectors.values())
     assert sectors["vectorized"].requests * 4 == sectors["cross_thread"].requests
