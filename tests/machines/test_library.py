@@ -1,4 +1,5 @@
 """How the machine is built: what is shipped, what is compiled when, and what is said when it cannot be."""
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -96,14 +97,20 @@ def test_the_order_of_warps_changes_nothing():
         CpuMachine(warp_order="sideways")
 
 
+def cpu_seconds(run):
+    started = time.process_time()
+    run()
+    return time.process_time() - started
+
+
 def test_time_is_linear_in_the_work():
     """From 64^3 to 256^3 the work grows 64 times; a machine that is worse than linear would need far more."""
     rung, seconds = find("sgemm/shared_tile")[0], []
     for size in (64, 256):
         gemm = Gemm(size, size, size)
-        binary = compile_kernel(load_twin(rung, gemm, "sm_80"))
-        runs = [CpuMachine().run(binary, gemm.arguments(), gemm.outputs).seconds for _ in range(3)]
-        seconds.append(min(runs))
+        binary, arguments = compile_kernel(load_twin(rung, gemm, "sm_80")), gemm.arguments()
+        CpuMachine().run(binary, arguments, gemm.outputs)  # lowers the kernel
+        seconds.append(min(cpu_seconds(lambda: CpuMachine().run(binary, arguments, gemm.outputs)) for _ in range(3)))
     assert seconds[1] < 2 and seconds[1] < 160 * seconds[0]
 
 
