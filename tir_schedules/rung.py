@@ -22,6 +22,11 @@ class Launch:
     dynamic_shared: int = 0
 
 
+def ceil_div(extent: int, part: int) -> int:
+    """How many parts cover an extent."""
+    return -(-extent // part)
+
+
 @dataclass(frozen=True)
 class Rung:
     """One step of a ladder.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Callable
 
-from tir_schedules.rung import Launch
+from tir_schedules.rung import Launch, ceil_div
 from tir_schedules.workloads.reduction import Reduction
 
 WARP = 32
@@ -20,10 +20,6 @@ class Config:
     """block: threads per block, a power of two from 128 to 1024."""
 
     block: int = 256
-
-
-def ceil_div(extent: int, part: int) -> int:
-    return -(-extent // part)
 
 
 def one_each(reduction: Reduction, config: Config) -> Launch:

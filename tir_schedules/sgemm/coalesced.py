@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir_schedules.rung import Launch, Rung
+from tir_schedules.rung import Rung
 from tir_schedules.sgemm import naive
 from tir_schedules.sgemm.steps import HOIST_GUARDS
 from tir_schedules.workloads.gemm import Gemm

@@ -3,17 +3,13 @@ from __future__ import annotations
 
 from typing import Any, Sequence
 
-from tir_schedules.rung import Launch
+from tir_schedules.rung import Launch, ceil_div
 from tir_schedules.workloads.gemm import Gemm
 
 HOIST_GUARDS = {"s_tir.HoistIfThenElse": {"support_block_scope_hoisting": True}}
 """Pass option: a guard that does not depend on a loop moves out of it."""
 
 VECTOR = 4  # floats in 16 bytes, the widest access
-
-
-def ceil_div(extent: int, tile: int) -> int:
-    return -(-extent // tile)
 
 
 def launch_rows_by_columns(gemm: Gemm, rows: int, columns: int, threads: tuple[int, int]) -> Launch:

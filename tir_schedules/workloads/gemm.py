@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tir_schedules.errors import BadInput
+from tir_schedules.workloads.rounding import growth
 
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
@@ -77,15 +78,10 @@ class Gemm:
     def tolerance(self, arguments) -> dict[str, np.ndarray]:
         """Largest |error| of each element that float32 arithmetic can explain, in any order of summation.
 
-        The rounding bound of an inner product, g(k) * (|A| @ |B|) with u = 2**-24: g is the worst case k*u / (1 - k*u)
-        (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1), or, where that is smaller, 10*sqrt(k)*u,
-        which rounding exceeds with probability below 2*k*exp(-50) (Higham and Mary, A New Approach to Probabilistic
-        Rounding Error Analysis, 2019, theorem 3.1).
+        The rounding bound of an inner product, growth(k) * (|A| @ |B|).
         """
-        unit = 2.0**-24
-        growth = min(self.k * unit / (1 - self.k * unit), 10 * self.k**0.5 * unit)
         magnitude = np.abs(arguments["A"]).astype(np.float64) @ np.abs(arguments["B"]).astype(np.float64)
-        return {"C": growth * magnitude}
+        return {"C": growth(self.k) * magnitude}
 
     def prim_func(self, name: str) -> "PrimFunc":
         """The algorithm as a TensorIR PrimFunc with one block "C", entry point `name`."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tir_schedules.errors import BadInput
+from tir_schedules.workloads.rounding import growth
 
 C_TYPES = {"int32": "int", "float32": "float"}
 POISON = {"int32": -0x21524111, "float32": np.nan}
@@ -77,10 +78,8 @@ class Reduction:
     def tolerance(self, arguments) -> dict[str, np.ndarray]:
         """Zero for integers; for floats what rounding can explain in any order of summation.
 
-        The bound of n - 1 additions, g(n) * sum |X|, with g as in `Gemm.tolerance`.
+        The bound of n - 1 additions, growth(n) * sum |X|.
         """
         if self.dtype == "int32":
             return {"Y": np.array([0.0])}
-        unit = 2.0**-24
-        growth = min(self.n * unit / (1 - self.n * unit), 10 * self.n**0.5 * unit)
-        return {"Y": np.array([growth * np.abs(arguments["X"]).sum(dtype=np.float64)])}
+        return {"Y": np.array([growth(self.n) * np.abs(arguments["X"]).sum(dtype=np.float64)])}

@@ -6,9 +6,7 @@ from __future__ import annotations
 
 from typing import Callable
 
-from tir_schedules.machines.cpu.ptx import (
-    BITS, SINK, Immediate, Instruction, Negated, Operand, Pair, Register, UnsupportedInstruction, Vector,
-)  # fmt: skip
+from tir_schedules.machines.cpu.ptx import BITS, SINK, Instruction, Negated, Operand, Register
 
 STORAGE = {
     "pred": "u32", "b8": "u8", "u8": "u8", "s8": "s8", "b16": "u16", "u16": "u16", "s16": "s16", "f16": "u16", "bf16": "u16",

@@ -19,6 +19,7 @@ from tir_schedules.machines.cpu.counting import MERGE, counters_of
 from tir_schedules.machines.cpu.findings import FINDING, NamedBuffer, Sources, findings
 from tir_schedules.machines.cpu.library import Library, the_library
 from tir_schedules.machines.cpu.lowering import Program, ProgramHeader, lower
+from tir_schedules.machines.cpu.merging import address_of
 from tir_schedules.machines.cpu.parser import parse
 from tir_schedules.machines.cpu.ptx import BITS, Parameter, UnsupportedInstruction
 from tir_schedules.machines.execution import Execution, Location
@@ -181,8 +182,7 @@ def merge_row(counted) -> tuple[int, int]:
     merged = counted.merged
     if merged is None:
         return 0, 0
-    operand = counted.instruction.operands[0 if counted.instruction.name == "st" else 1]
-    return merged.offset - operand.offset, merged.bytes if merged.leads else NONE
+    return merged.offset - address_of(counted.instruction).offset, merged.bytes if merged.leads else NONE
 
 
 def pack(parameters: Sequence[Parameter], values: Sequence[int | float], label: str) -> ctypes.Array:

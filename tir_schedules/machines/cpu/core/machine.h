@@ -9,6 +9,11 @@
 #define ALIGNED alignas(64)
 #define LANES(...) for (int l = 0; l < 32; ++l) { __VA_ARGS__; }
 #define ACTIVE(mask, ...) for (u32 m_ = (mask); m_; m_ &= m_ - 1) { const int l = __builtin_ctz(m_); __VA_ARGS__; }
+// In an instruction's function: its kth operand, as bytes and as 32-bit registers.
+#define OPERAND(k) (R + I.operands[k])
+#define WORDS(k) ((u32*)OPERAND(k))
+// In a table of functions by name.
+#define NAMED(text, function) if (!strcmp(name, text)) return function;
 // For each granule g of shared memory that an access touches.
 #define GRANULES(M, address, bytes, ...)                                                                    \
   for (u32 g = (address) >> (M).granule_shift, last_ = ((address) + (bytes) - 1) >> (M).granule_shift; g <= last_; ++g) { \

@@ -1,8 +1,6 @@
 // Loads, stores, atomics and asynchronous copies.
 #include "machine.h"
 
-#define OPERAND(k) (R + I.operands[k])
-
 template <class T, int N, bool STORE> static void move(u8* const* memory, u32 mask, void* const* values) {
   for (int k = 0; k < N; ++k) {
     T* v = (T*)values[k];
@@ -213,7 +211,6 @@ static void wait_group(Machine& M, Warp& W, u8* R, const Instruction& I) {
 }
 
 Function memory_function(const char* name) {
-#define NAMED(text, function) if (!strcmp(name, text)) return function;
   NAMED("ld.shared", (access<SHARED, false>)) NAMED("st.shared", (access<SHARED, true>))
   NAMED("ld.global", (access<GLOBAL, false>)) NAMED("st.global", (access<GLOBAL, true>))
   NAMED("ld.generic", (access<GENERIC, false>)) NAMED("st.generic", (access<GENERIC, true>))

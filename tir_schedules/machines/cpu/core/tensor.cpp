@@ -2,9 +2,6 @@
 // hardware truncates in ways of its own, so results agree with it within a tolerance only.
 #include "machine.h"
 
-#define OPERAND(k) (R + I.operands[k])
-#define WORDS(k) ((u32*)OPERAND(k))
-
 // operands: address, wide, matrices, whether transposed, registers
 static void load_matrices(Machine& M, Warp& W, u8* R, const Instruction& I) {
   const int count = I.operands[2];
@@ -157,7 +154,6 @@ template <bool STORE> static void wmma_access(Machine& M, Warp& W, u8* R, const 
 }
 
 Function tensor_function(const char* name) {
-#define NAMED(text, function) if (!strcmp(name, text)) return function;
   NAMED("ldmatrix", load_matrices) NAMED("mma", mma) NAMED("wmma.load", wmma_access<false>) NAMED("wmma.store", wmma_access<true>)
   return nullptr;
 }

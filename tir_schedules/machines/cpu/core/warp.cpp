@@ -1,9 +1,6 @@
 // Instructions in which lanes of a warp look at each other: shuffles, votes, reductions, __syncwarp.
 #include "machine.h"
 
-#define OPERAND(k) (R + I.operands[k])
-#define WORDS(k) ((u32*)OPERAND(k))
-
 // The lanes a .sync instruction names must all execute it, and each lane must be among those it names.
 static void check_members(Machine& M, const Warp& W, s32 line, const u32* members) {
   ACTIVE(W.active, {
@@ -95,7 +92,6 @@ static void warp_barrier(Machine& M, Warp& W, u8* R, const Instruction& I) {
 }
 
 Function warp_function(const char* name) {
-#define NAMED(text, function) if (!strcmp(name, text)) return function;
   NAMED("shfl", shuffle) NAMED("vote", vote) NAMED("redux", reduce) NAMED("match", match) NAMED("elect", elect)
   NAMED("bar.warp", warp_barrier)
   return nullptr;
