@@ -1,10 +1,10 @@
 """From a rung's schedule to a `Kernel`: TVM lowers the scheduled PrimFunc and prints CUDA, we read back how to launch it."""
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tir_schedules.compiler.tvm import import_tvm
 from tir_schedules.compiler.twin import argument_name
 from tir_schedules.errors import CheckFailed
 from tir_schedules.kernel import Kernel
@@ -144,20 +144,6 @@ def target(arch: str):
     tvm = import_tvm()
     limits = {"max_threads_per_block": 1024, "thread_warp_size": 32, "max_shared_memory_per_block": 48 << 10}
     return tvm.target.Target({"kind": "cuda", "arch": arch, **limits}).with_host(tvm.target.Target("llvm"))
-
-
-def import_tvm():
-    """The tvm module with its s_tir part. TVM imports torch when it finds it, which takes seconds and serves nobody here."""
-    hide_torch = "torch" not in sys.modules
-    if hide_torch:
-        sys.modules["torch"] = None
-    try:
-        import tvm
-        import tvm.s_tir
-    finally:
-        if hide_torch:
-            del sys.modules["torch"]
-    return tvm
 
 
 def first_line(error: Exception) -> str:
