@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Sequence
 
 from tir_schedules.compiler.tvm import import_tvm
 from tir_schedules.compiler.twin import argument_name
@@ -28,7 +28,7 @@ def lower(rung: Rung, workload: Any, arch: str) -> Kernel:
     """
     rung.check_arch(arch)
     schedule = scheduled(rung, workload)
-    emitted = emit(schedule, rung.entry, arch, rung.pass_config)
+    emitted = emit(schedule, rung.entry, arch, rung.pass_config, rung.passes)
     declared = rung.launch(workload, rung.config)
     if emitted.launch != declared:
         raise CheckFailed(f"{rung.id}: for {workload} it launches {emitted.launch}, but the rung declares {declared}")
@@ -97,15 +97,20 @@ class Emitted:
     launch: Launch
 
 
-def emit(schedule: "Schedule", entry: str, arch: str, pass_config: dict[str, Any] | None = None) -> Emitted:
-    """Lower a schedule and print its CUDA source, with `entry` as the name of its one kernel."""
+def emit(schedule: "Schedule", entry: str, arch: str, pass_config: dict[str, Any] | None = None, passes: Sequence[str] = ()) -> Emitted:
+    """Lower a schedule and print its CUDA source, with `entry` as the name of its one kernel.
+
+    pass_config: options of TVM's passes. passes: those of ours that are wanted.
+    """
     tvm = import_tvm()
     from tvm.tirx.build import codegen_build, split_host_device_mods
 
+    from tir_schedules.passes.pipeline import pipeline
+
     with tvm.transform.PassContext(config={**PASS_CONFIG, **(pass_config or {})}):
         module = tvm.tirx.transform.BindTarget(target(arch))(schedule.mod)
-        pipeline, _, finalize_device = tvm.tirx.get_tir_pipeline("s_tir")
-        host, devices = split_host_device_mods(pipeline(module))
+        _, _, finalize_device = tvm.tirx.get_tir_pipeline("s_tir")
+        host, devices = split_host_device_mods(pipeline(passes)(module))
         kernels = [(device, finalize_device()(part)) for device, part in devices.items()]
         if len(kernels) != 1 or len(kernels[0][1].functions) != 1:
             raise CheckFailed(f"{entry}: the schedule must end in one CUDA kernel; bind its loops to blockIdx and threadIdx")

@@ -5,8 +5,9 @@ need more than the 48 KiB of static shared memory.
 """
 from __future__ import annotations
 
+import importlib
+import math
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any
 
 from tir_schedules.rung import Launch, ceil_div
@@ -61,6 +62,17 @@ def launch_columns_by_rows(gemm: HalfGemm, tile: Tile, shared: int) -> Launch:
     return Launch((ceil_div(gemm.n, tile.bn), ceil_div(gemm.m, tile.bm), 1), (WARP, tile.warps, 1), shared)
 
 
+def launch_stripes(gemm: HalfGemm, tile: Tile, stripe: int, shared: int) -> Launch:
+    """A block for each tile of C in stripes of columns: blockIdx.x along the columns of a stripe, blockIdx.z along the stripes."""
+    columns, width = ceil_div(gemm.n, tile.bn), stripe_width(gemm, tile, stripe)
+    return Launch((width, ceil_div(gemm.m, tile.bm), columns // width), (WARP, tile.warps, 1), shared)
+
+
+def stripe_width(gemm: HalfGemm, tile: Tile, stripe: int) -> int:
+    """Columns of blocks in a stripe, a divisor of `stripe` that divides their number, so that no stripe has blocks with nothing to do."""
+    return math.gcd(ceil_div(gemm.n, tile.bn), stripe)
+
+
 def shared_bytes(gemm: HalfGemm, tile: Tile, skew: int = 0, stages: int = 1, staged: bool = False, result_skew: int = 0) -> int:
     """Bytes of shared memory: a ring of `stages` tiles of A and B, whose place a `staged` C takes when they are used up.
 
@@ -77,14 +89,15 @@ def is_whole(gemm: HalfGemm, tile: Tile) -> bool:
     return gemm.m % tile.bm == 0 and gemm.n % tile.bn == 0 and gemm.k % tile.bk == 0
 
 
-def split_up(sch: Any, gemm: HalfGemm, tile: Tile, shared: bool = True, staged: bool = False) -> Parts:
+def split_up(sch: Any, gemm: HalfGemm, tile: Tile, shared: bool = True, staged: bool = False, stripe: int = 0) -> Parts:
     """Tiles of blocks, warps and fragments, bound to blockIdx and threadIdx.y, and the copies, not yet placed.
 
     Where the block tile does not divide the shape, pad_einsum makes the problem as large as whole tiles: the copies of A and
     B fill with zeros, which add nothing, and the copy of C leaves out what lies beyond. So all guards are in the copies; and
     C is then staged: written by warps to shared memory and copied from there by all threads together.
 
-    shared: whether A and B are copied to shared memory. staged: whether C is, even on whole tiles.
+    shared: whether A and B are copied to shared memory. staged: whether C is, even on whole tiles. stripe: most columns of blocks
+    in a stripe of the grid, which is then on blockIdx.z; 0 for a plain grid.
     """
     fragment = sch.get_sblock("C")
     sch.pad_einsum(fragment, [tile.bm, tile.bn, tile.bk])
@@ -106,6 +119,10 @@ def split_up(sch: Any, gemm: HalfGemm, tile: Tile, shared: bool = True, staged: 
     k_tile, k_step, inner_k = sch.split(k, [None, tile.bk // FRAGMENT, FRAGMENT])
     sch.reorder(block_i, block_j, warp_i, warp_j, k_tile, k_step, i, j, inner_i, inner_j, inner_k)
     product = sch.blockize(inner_i)
+    if stripe:
+        stripe_j, block_j = sch.split(block_j, [None, stripe_width(gemm, tile, stripe)])
+        sch.reorder(stripe_j, block_i, block_j)
+        sch.bind(stripe_j, "blockIdx.z")
     sch.bind(block_i, "blockIdx.y")
     sch.bind(block_j, "blockIdx.x")
     warp = sch.fuse(warp_i, warp_j)
@@ -120,13 +137,13 @@ def share_copies(sch: Any, gemm: HalfGemm, tile: Tile, parts: Parts) -> None:
         by_all_threads(sch, copy, tile, VECTOR if gemm.aligned else 1)
 
 
-def copy_result(sch: Any, gemm: HalfGemm, tile: Tile, parts: Parts, width: int = 1) -> None:
-    """All threads copy C from shared to global memory at the end of the block's work, `width` elements at a time where rows allow."""
+def copy_result(sch: Any, gemm: HalfGemm, tile: Tile, parts: Parts) -> None:
+    """All threads copy C from shared to global memory at the end of the block's work, 16 bytes at a time where rows allow."""
     row, column = sch.get_loops(parts.result)[-2:]  # as long as the tile, or as C where it is smaller
     rows, row = sch.split(row, [None, tile.bm])
     columns, column = sch.split(column, [None, tile.bn])
     sch.reorder(rows, columns, row, column)
-    by_all_threads(sch, parts.result, tile, width if gemm.aligned else 1)
+    by_all_threads(sch, parts.result, tile, 16 // ELEMENT[gemm.accumulate] if gemm.aligned else 1)
 
 
 def by_all_threads(sch: Any, copy: Any, tile: Tile, width: int) -> None:
@@ -139,8 +156,13 @@ def by_all_threads(sch: Any, copy: Any, tile: Tile, width: int) -> None:
         sch.vectorize(loop)
 
 
-def use_tensor_cores(sch: Any, gemm: HalfGemm, parts: Parts, cores: ModuleType, source: str = SHARED) -> None:
-    """Fragments in registers, read from memory of scope `source`; `cores`: the intrinsics that fill, load, multiply, store them."""
+def use_tensor_cores(sch: Any, gemm: HalfGemm, parts: Parts, cores: str, source: str = SHARED, skew: int = 0, permuted: bool = False) -> None:
+    """Fragments in registers, read from memory of scope `source`, and the intrinsics that fill, load, multiply and store them.
+
+    cores: the module of `tir_schedules.intrinsics` that has them, "wmma" or "mma". skew: elements that pad the rows of a staged C.
+    permuted: whether the tiles of A and B lie permuted in shared memory.
+    """
+    cores = importlib.import_module(f"tir_schedules.intrinsics.{cores}")
     transposed, wide = gemm.transposed, gemm.accumulate
     loads = []
     for operand, name in enumerate("ab"):
@@ -153,24 +175,44 @@ def use_tensor_cores(sch: Any, gemm: HalfGemm, parts: Parts, cores: ModuleType, 
     zero = sch.decompose_reduction(parts.product, parts.k_tile)
 
     for load, name in zip(loads, "ab"):
-        by_fragments(sch, load, cores.load(name, source, name == "b" and transposed))
-    by_fragments(sch, store, cores.store(wide, SHARED if parts.result else "global"))
+        block = by_fragments(sch, load, cores.load(name, source, name == "b" and transposed))
+        if permuted:
+            sch.annotate(block, "permuted_layout", 1)
+    store = by_fragments(sch, store, cores.store(wide, SHARED if parts.result else "global"))
+    if skew:
+        sch.storage_align(store, 0, axis=-2, factor=32, offset=skew)
     unroll(sch, sch.get_loops(zero)[-2:])
     sch.tensorize(sch.get_loops(sch.get_child_blocks(zero)[0])[-2], cores.fill(wide))
     unroll(sch, sch.get_loops(parts.product)[-2:])
     sch.tensorize(sch.get_loops(parts.fragment)[-3], cores.mma(wide, transposed))
 
 
-def by_fragments(sch: Any, copy: Any, intrinsic: str) -> None:
-    """A copy to or from fragments, one intrinsic per fragment."""
+def by_fragments(sch: Any, copy: Any, intrinsic: str) -> Any:
+    """A copy to or from fragments, one intrinsic per fragment. Returns the block that takes its place, around the intrinsic."""
+    name = sch.get(copy).name_hint
     row, column = sch.get_loops(copy)[-2:]
     row, inner_row = sch.split(row, [None, FRAGMENT])
     column, inner_column = sch.split(column, [None, FRAGMENT])
     sch.reorder(row, column, inner_row, inner_column)
     unroll(sch, (row, column))
     sch.tensorize(inner_row, intrinsic)
+    return sch.get_sblock(f"{name}_o")
 
 
 def unroll(sch: Any, loops: Any) -> None:
     for loop in loops:
         sch.unroll(loop)
+
+
+def pipeline(sch: Any, loop: Any, stage: list[int], order: list[int], asynchronous: list[int] | None = None) -> None:
+    """Software pipelining of the statements of a loop: the stage and the place of each, and which stages copy asynchronously."""
+    sch.annotate(loop, "software_pipeline_stage", stage)
+    sch.annotate(loop, "software_pipeline_order", order)
+    if asynchronous:
+        sch.annotate(loop, "software_pipeline_async_stages", asynchronous)
+
+
+def merge_copies(sch: Any, parts: Parts) -> None:
+    """The copies of A and B as one statement: TVM's pipelining would count a commit group for each, but emit one."""
+    position = len(sch.get_loops(parts.product)) - 3  # the first loop within the loop over tiles
+    sch.merge(*(sch.add_unit_loop(sch.get_loops(copy)[position]) for copy in parts.copies))

@@ -35,10 +35,8 @@ def schedule(sch, gemm: HalfGemm, config: Config) -> None:
     if not steps.is_whole(gemm, config):
         wmma_shared.schedule(sch, gemm, config)
         return
-    from tir_schedules.intrinsics import wmma
-
     parts = steps.split_up(sch, gemm, config, shared=False)
-    steps.use_tensor_cores(sch, gemm, parts, wmma, source="global")
+    steps.use_tensor_cores(sch, gemm, parts, "wmma", source="global")
 
 
 RUNG = Rung(

@@ -25,15 +25,16 @@ def launch(gemm: HalfGemm, config: Config) -> Launch:
     return steps.launch_columns_by_rows(gemm, config, steps.shared_bytes(gemm, config, config.skew))
 
 
-def schedule(sch, gemm: HalfGemm, config: Config) -> steps.Parts:
-    parts = wmma_shared.schedule(sch, gemm, config)
+def schedule(sch, gemm: HalfGemm, config: Config, **how) -> steps.Parts:
+    """how: see wmma_shared.schedule."""
+    parts = wmma_shared.schedule(sch, gemm, config, **how)
     pad(sch, parts, config.skew)
     return parts
 
 
 def pad(sch, parts: steps.Parts, skew: int) -> None:
     """Rows of both tiles `skew` halves longer than a multiple of 64 bytes."""
-    for copy in parts.copies:
+    for copy in parts.copies if skew else ():
         sch.storage_align(copy, 0, axis=-2, factor=32, offset=skew)
 
 

@@ -25,12 +25,11 @@ def launch(gemm: HalfGemm, config: Config) -> Launch:
     return steps.launch_columns_by_rows(gemm, config, steps.shared_bytes(gemm, config))
 
 
-def schedule(sch, gemm: HalfGemm, config: Config) -> steps.Parts:
-    from tir_schedules.intrinsics import wmma
-
-    parts = steps.split_up(sch, gemm, config)
+def schedule(sch, gemm: HalfGemm, config: Config, cores: str = "wmma", result_skew: int = 0, permuted: bool = False, **how) -> steps.Parts:
+    """cores, result_skew, permuted: see steps.use_tensor_cores. how: see steps.split_up."""
+    parts = steps.split_up(sch, gemm, config, **how)
     steps.share_copies(sch, gemm, config, parts)
-    steps.use_tensor_cores(sch, gemm, parts, wmma)
+    steps.use_tensor_cores(sch, gemm, parts, cores, skew=result_skew, permuted=permuted)
     if parts.result:
         steps.copy_result(sch, gemm, config, parts)
     sch.unroll(parts.k_step)
