@@ -139,7 +139,7 @@ def check(folder: Path, result: Path) -> int:
             mismatch = compare_with_truth(Known(gemm.outputs, truth, tolerance), host, {"C": output})
             error = np.abs(output - truth["C"]) / tolerance["C"]
             entry |= {"right": mismatch is None, "mismatch": mismatch and str(mismatch), "worst_share_of_tolerance": float(error.max())}
-    measured = nsight_counters(folder) if shutil.which("ncu") else []
+    measured = nsight_counters([sys.executable, __file__, "launch", str(folder)], "sgemm_|probe") if shutil.which("ncu") else []
     counted = [entry for entry in manifest["kernels"] if "predicted" in entry]
     for entry, metrics in zip(counted, measured):
         entry["measured"] = metrics
@@ -175,10 +175,10 @@ def launch_counted(folder: Path) -> None:
             launch(entry, launch.arguments(size)[1] if size else launch.probe_arguments(entry))
 
 
-def nsight_counters(folder: Path) -> list[dict[str, float]]:
-    """Nsight Compute's metrics of each launch of `launch_counted`."""
-    ncu = ["ncu", "--clock-control", "none", "--csv", "--kernel-name", "regex:^(sgemm_|probe)", "--metrics", ",".join(METRICS)]
-    done = subprocess.run([*ncu, sys.executable, __file__, "launch", str(folder)], capture_output=True, text=True)
+def nsight_counters(command: list[str], kernels: str) -> list[dict[str, float]]:
+    """Nsight Compute's metrics of each launch of a command, of kernels whose name begins with the pattern."""
+    ncu = ["ncu", "--clock-control", "none", "--csv", "--kernel-name", f"regex:^({kernels})", "--metrics", ",".join(METRICS)]
+    done = subprocess.run([*ncu, *command], capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"ncu failed: {done.stdout[-2000:]}{done.stderr[-2000:]}")
     launches: dict[str, dict[str, float]] = {}

@@ -1,4 +1,4 @@
-"""Small faults put into CUDA source on purpose: a barrier removed, a bound shifted by one, a guard dropped."""
+"""Small faults put into CUDA source on purpose: a barrier or a wait removed, a bound shifted by one, a guard dropped."""
 from __future__ import annotations
 
 import re
@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from typing import Iterator
 
 BARRIER = re.compile(r"__syncthreads\(\);")
+# Calls that commit asynchronous copies and wait for them, as TVM and the twins write them.
+WAIT = re.compile(r"^\s+(?:tvm_builtin_ptx_cp_async_wait_group\w*\(\)|wait_for_copies<[^>]*>\(\));")
+COMMIT = re.compile(r"^\s+(?:tvm_builtin_ptx_cp_async_commit_group\w*\(\)|commit_copies\(\));")
 # A comparison in an if or for: what follows "<" is a number, a name, or a name with a bracketed offset.
 LESS = re.compile(r"(?<=[\w)\]])\s<\s(?P<bound>\w+)")
 LOOP = re.compile(r"\b(?:for|while)\b")
@@ -46,6 +49,15 @@ def mutants(source: str) -> Iterator[Mutant]:
             elif not ZEROING.search(lines[number + 1]):
                 yield replaced(lines, number, match.span(), f" <= {bound}", "guard + 1")
                 yield replaced(lines, number, match.span(), f" < {UNBOUNDED}", "no guard")
+
+
+def asynchronous_mutants(source: str) -> Iterator[Mutant]:
+    """Every single fault of the order of copies and reads: a barrier, a wait or a commit removed."""
+    lines = source.split("\n")
+    for number, line in enumerate(lines):
+        for what, pattern in (("no barrier", BARRIER), ("no wait", WAIT), ("no commit", COMMIT)):
+            if match := pattern.search(line):
+                yield replaced(lines, number, match.span(), "", what)
 
 
 def replaced(lines: list[str], number: int, span: tuple[int, int], text: str, what: str) -> Mutant:

@@ -7,7 +7,7 @@ import re
 import pytest
 from mutants import mutants
 
-from tir_schedules.cli import RUN_SHAPES
+from tir_schedules.problems import RUN_SHAPES
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.twin import load_source, load_twin
 from tir_schedules.machines.cpu import CpuMachine
@@ -17,7 +17,7 @@ from tir_schedules.workloads.gemm import Gemm
 
 ARCH = "sm_80"
 # The ragged shapes of `tir-schedules run`: whole tiles need no guards. Schedules are emitted for one shape, twins take any.
-WORKLOADS = [Gemm(*shape) for shape in RUN_SHAPES[1:]]
+WORKLOADS = [Gemm(*shape) for shape in RUN_SHAPES["sgemm"][1:]]
 MACHINE = CpuMachine(budget=1 << 20)
 RUNGS = every_rung("sgemm")
 

@@ -13,17 +13,11 @@ from typing import Any, Sequence
 
 from tir_schedules import __version__
 from tir_schedules.errors import BadInput, TirSchedulesError
+from tir_schedules.problems import add_options, check_options, workload_of, workloads_of
 from tir_schedules.rung import FAMILIES, Rung, find, ladder, nearest
 
 DEFAULT_ARCH = "sm_80"
-EMIT_SHAPE = (1024, 1024, 1024)
-# Every tile whole; ragged with rows that 16-byte accesses can take; ragged with rows that they cannot.
-RUN_SHAPES = ((256, 256, 256), (132, 100, 36), (129, 127, 65))
-EMIT_LENGTH = 1 << 25
-# Whole blocks in every launch; ragged, and divisible by 4 or not.
-RUN_LENGTHS = (1 << 18, 70004, 4099)
 FAULTS_SHOWN = 8
-SIZE_OPTIONS = {"sgemm": "mnk", "reduce": "n"}
 FORMS = {"cuda": "cuda", "ptx": "text", "sass": "text", "tir": "python"}
 
 
@@ -76,15 +70,14 @@ def parser() -> Parser:
     for form in FORMS:
         forms.add_argument(f"--{form}", dest="form", action="store_const", const=form, help=f"print {form.upper()}")
     verb.add_argument("--twin", action="store_true", help="of the hand-written twin, not of the schedule")
-    add_sizes(verb, ",".join(map(str, EMIT_SHAPE)), str(EMIT_LENGTH))
+    add_options(verb, emit=True)
     add_arch(verb)
     verb.add_argument("-o", "--output", metavar="FILE", type=Path, help="write to FILE instead of standard output")
     verb.set_defaults(verb=emit, form="cuda")
 
     verb = verbs.add_parser("run", help="emit, compile, execute and verify rungs and their twins")
     verb.add_argument("names", nargs="+", metavar="NAME", help=f"a ladder ({', '.join(FAMILIES)}) or {rung_help}")
-    shapes = " ".join(",".join(map(str, shape)) for shape in RUN_SHAPES)
-    add_sizes(verb, shapes, " ".join(map(str, RUN_LENGTHS)), action="append")
+    add_options(verb, emit=False)
     add_arch(verb)
     verb.add_argument("--machine", choices=["cpu"], default="cpu", help="cpu executes the compiled PTX on this computer")
     verb.add_argument("--configs", action="store_true", help="every configuration of the rungs, not only the default")
@@ -99,61 +92,8 @@ def parser() -> Parser:
     return top
 
 
-def add_sizes(verb: Parser, shapes: str, lengths: str, **how: Any) -> None:
-    again = "may be repeated; " if how else ""
-    verb.add_argument(
-        "--mnk", metavar="M,N,K", type=parse_shape, help=f"sgemm: A is MxK, B is KxN ({again}default {shapes})", **how
-    )
-    verb.add_argument("--n", metavar="N", type=parse_length, help=f"reduce: elements ({again}default {lengths})", **how)
-    verb.add_argument("--dtype", help="reduce: int32 or float32 (default: what the rung is for)")
-
-
 def add_arch(verb: Parser) -> None:
     verb.add_argument("--arch", default=DEFAULT_ARCH, help=f"GPU architecture to compile for (default {DEFAULT_ARCH})")
-
-
-def parse_shape(text: str) -> tuple[int, int, int]:
-    """ "1024,512,256" as three integers; whether they are sizes is the workload's to say."""
-    try:
-        m, n, k = (int(part) for part in text.split(","))
-    except ValueError:
-        raise BadInput(f"--mnk takes three integers M,N,K such as 1024,512,256, not {text!r}") from None
-    return m, n, k
-
-
-def parse_length(text: str) -> int:
-    """ "1000000", or a power such as 2^20."""
-    base, _, exponent = text.partition("^")
-    try:
-        return int(base) ** int(exponent) if exponent else int(base)
-    except ValueError:
-        raise BadInput(f"--n takes a number of elements such as 1000000 or 2^20, not {text!r}") from None
-
-
-def workloads_of(rung: Rung, options, shapes: Sequence, lengths: Sequence) -> list[Any]:
-    """The workloads the options ask for, or those of default sizes. BadInput for an option of another family."""
-    from tir_schedules.workloads import workload_class
-
-    make = workload_class(rung.family)
-    if rung.family == "sgemm":
-        if options.dtype:
-            raise BadInput(f"--dtype is for reduce; {rung.id} is float32 only")
-        return [make(*shape) for shape in as_list(options.mnk) or shapes]
-    return [make(n, dtype) for n in as_list(options.n) or lengths for dtype in ([options.dtype] if options.dtype else rung.dtypes)]
-
-
-def as_list(value: Any) -> list:
-    """What an option holds, whether it may be repeated or not."""
-    return value if isinstance(value, list) else [] if value is None else [value]
-
-
-def check_sizes(rungs: Sequence[Rung], options) -> None:
-    """BadInput when a size is given that no rung takes."""
-    families = {rung.family for rung in rungs}
-    for family, option in SIZE_OPTIONS.items():
-        if getattr(options, option) is not None and family not in families:
-            others = " and ".join(f"--{SIZE_OPTIONS[name]}" for name in sorted(families))
-            raise BadInput(f"--{option} is for {family}; {rungs[0].id} takes {others}")
 
 
 def list_rungs(options) -> int:
@@ -191,8 +131,8 @@ def emit(options) -> int:
     rungs = find(options.rung)
     if options.rung in FAMILIES:
         raise BadInput(f"emit takes one rung, such as {rungs[0].id}, not the whole ladder {options.rung!r}")
-    check_sizes(rungs, options)
-    workload = workloads_of(rungs[0], options, [EMIT_SHAPE], [EMIT_LENGTH])[0]
+    check_options(rungs, options)
+    workload = workload_of(rungs[0], options)
     text = emit_text(rungs[0], workload, options.arch, options.form, options.twin)
     if options.output:
         write_text(options.output, text)
@@ -214,8 +154,8 @@ def run(options) -> int:
     if options.source and len(rungs) != 1:
         raise BadInput(f"--source runs one file as one rung, but {len(rungs)} rungs are named")
     source = read_source(options.source) if options.source else None
-    check_sizes(rungs, options)
-    jobs = [(rung, workload) for rung in rungs for workload in workloads_of(rung, options, RUN_SHAPES, RUN_LENGTHS)]
+    check_options(rungs, options)
+    jobs = [(rung, workload) for rung in rungs for workload in workloads_of(rung, options)]
     verdicts = run_rungs(jobs, options.arch, CpuMachine(), source)
     if options.json:
         verdicts = list(verdicts)

@@ -10,7 +10,7 @@ from typing import Any, Callable, Iterable
 from tir_schedules.errors import BadInput
 from tir_schedules.kernel import Dim3
 
-FAMILIES = ("sgemm", "reduce")
+FAMILIES = ("sgemm", "reduce", "hgemm")
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@
 // Fragments are double buffered in registers: ldmatrix fetches those of the next k step, be it in the next tile, while mma
 // multiplies those of this one.
 // The ragged tile along K comes first, where the prologue fills it up with zeros. Rows and columns beyond A and B are copies of
-// the last ones: they add only to elements of C that are not written. That leaves no test in the loop but for its end.
+// the last ones: they add only to elements of C that are not written. That leaves one test in the loop: is there a tile to copy.
 // The tiles are permuted as in mma_permuted.cu, the grid runs in stripes as in wmma_swizzled_grid.cu.
 
 #include <cuda_fp16.h>
@@ -33,7 +33,7 @@
 #define STRIPE 16 // most block columns that the grid walks together
 #endif
 #ifndef SPREAD
-#define SPREAD (BK / 16) // k steps over which the copies of a tile are spread
+#define SPREAD 1 // k steps over which the copies of a tile are spread
 #endif
 #ifndef MIN_BLOCKS
 #define MIN_BLOCKS 1 // per multiprocessor: bounds the registers
@@ -44,9 +44,9 @@ constexpr int STEPS = BK / 16; // k steps of a tile: an mma is 16 x 8 x 16
 constexpr int A_BYTES = BM * BK * 2;
 constexpr int STAGE_BYTES = A_BYTES + BN * BK * 2;
 constexpr int C_STRIDE = BN + 8; // of C in shared memory: 8 more, for no bank conflicts
-static_assert(BM % WM == 0 && BN % WN == 0 && WM % 16 == 0 && WN % 16 == 0, "warps must cover the block tile, mmas the warp tile");
-static_assert(BK == 32 || BK == 64, "permuted() must know the rows of the tiles");
-static_assert(NT || (BN % 64 == 0 && (WN & (WN - 1)) == 0), "permuted() must know the rows of the tiles");
+static_assert(BM % WM == 0 && BN % WN == 0 && WM % 16 == 0 && WN % 16 == 0, "warps must cover the block tile, mmas theirs");
+static_assert((BK == 32 || BK == 64) && (NT || BN % 64 == 0), "permuted() must know the rows of the tiles");
+static_assert(NT || (WN & (WN - 1)) == 0, "an XOR must lead from the warp's first column to the others");
 static_assert(STAGES >= 2 && SPREAD >= 1 && SPREAD <= STEPS, "a tile must be copied while others are read");
 
 #if ALIGNED
@@ -54,18 +54,12 @@ using Piece = int4; // in which C is written
 #else
 using Piece = ACC;
 #endif
-struct __align__(2 * sizeof(ACC)) Pair { ACC element[2]; };
 
 // Byte offset in a tile with rows of COLS halves: the 16-byte chunk c of row r lies at chunk c ^ (r % 8). Of rows of 32 halves
 // two fill the banks, so they are permuted alike.
 template <int COLS> static __device__ unsigned permuted(unsigned row, unsigned chunk)
 {
     return row * COLS * 2 + (chunk ^ (COLS == 32 ? row / 2 % 4 : row % 8)) * 16;
-}
-
-static __device__ void commit_group()
-{
-    asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
 template <int GROUPS> static __device__ void wait_group()
@@ -79,46 +73,37 @@ template <int ROWS, int COLS, bool K_DOWN> struct Copies {
     static constexpr int STEP = THREADS / (COLS / 8);
     static constexpr int COUNT = (ROWS + STEP - 1) / STEP;
     static constexpr int PERIOD = STEP % 8 == 0 ? 1 : STEP % 4 == 0 ? 2 : STEP % 2 == 0 ? 4 : 8; // steps until r % 8 is the same
+    static constexpr int UNROLL = ALIGNED ? COUNT : 1; // the guarded copies take too many registers
     static_assert(THREADS % (COLS / 8) == 0, "threads must start whole rows");
-    const half *source; // the next tile
-    const int row, col, present;
-    unsigned offset[COUNT], target[PERIOD];
-
-    __device__ Copies(const half *matrix, int start, int size, int width, unsigned thread)
-        : source(matrix), row(thread / (COLS / 8)), col(thread % (COLS / 8) * 8), present(K_DOWN ? size - start : COLS)
-    {
-#pragma unroll
-        for (int i = 0; i < COUNT; ++i)
-            if (K_DOWN)
-                offset[i] = (row + i * STEP) * width + (ALIGNED ? min(start + col, size - 8) : start + col);
-            else
-                offset[i] = min(start + row + i * STEP, size - 1) * width + col;
-#pragma unroll
-        for (int i = 0; i < PERIOD; ++i)
-            target[i] = permuted<COLS>(row + i * STEP, col / 8);
-    }
+    const half *source; // of the next tile along K, the other way at 0
+    const int start, size, width;
+    const unsigned thread;
 
     // Starts those copies of a tile with `extent` k (BK if WHOLE) that belong to `part` of `parts`; none unless `wanted`.
-    template <bool WHOLE> __device__ void copy(unsigned char *tile, int extent, bool wanted, int part, int parts)
+    template <bool WHOLE> __device__ void copy(unsigned char *tile, int extent, int wanted, int part, int parts)
     {
-#pragma unroll
+        const int row = thread / (COLS / 8), col = thread % (COLS / 8) * 8;
+#pragma unroll UNROLL
         for (int i = 0; i < COUNT; ++i) {
             if (i * parts / COUNT != part || (ROWS % STEP != 0 && row + i * STEP >= ROWS))
                 continue;
-            unsigned char *to = tile + target[i % PERIOD] + i / PERIOD * PERIOD * STEP * COLS * 2;
+            const int from = K_DOWN ? (row + i * STEP) * width + (ALIGNED ? min(start + col, size - 8) : start + col)
+                                    : min(start + row + i * STEP, size - 1) * width + col;
+            unsigned char *to = tile + permuted<COLS>(row + i % PERIOD * STEP, col / 8) + i / PERIOD * PERIOD * STEP * COLS * 2;
             const bool inside = WHOLE || (K_DOWN ? row + i * STEP : col) < extent;
 #if ALIGNED
+            const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(to));
             asm volatile("{ .reg .pred wanted; .reg .u64 from; setp.ne.b32 wanted, %3, 0; mad.wide.u32 from, %4, 2, %1;"
-                         " @wanted cp.async.cg.shared.global.L2::128B [%0], [from], 16, %2; }" ::"r"(
-                             static_cast<unsigned>(__cvta_generic_to_shared(to))),
-                         "l"(source), "r"(inside ? 16 : 0), "r"(static_cast<int>(wanted)), "r"(offset[i])
-                         : "memory");
+                         " @wanted cp.async.cg.shared.global.L2::128B [%0], [from], 16, %2; }" ::"r"(address),
+                         "l"(source), "r"(inside ? 16 : 0), "r"(wanted), "r"(from) : "memory");
 #else
-            const int here = !wanted || !inside ? 0 : K_DOWN ? present - col : WHOLE ? 8 : extent - col;
+            if (!wanted)
+                continue;
+            const int here = !inside ? 0 : K_DOWN ? size - start - col : WHOLE ? 8 : extent - col;
             __align__(16) half value[8];
 #pragma unroll
             for (int e = 0; e < 8; ++e)
-                value[e] = e < here ? source[offset[i] + e] : half(0.0f);
+                value[e] = e < here ? source[from + e] : half(0.0f);
             *reinterpret_cast<int4 *>(to) = *reinterpret_cast<int4 *>(value);
 #endif
         }
@@ -145,9 +130,19 @@ static __device__ void multiply(unsigned (&c)[sizeof(ACC)], const unsigned (&a)[
         asm volatile("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%0, %1}, {%2, %3, %4, %5}, {%6, %7}, {%0, %1};"
                      : "+r"(c[0]), "+r"(c[1]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
     else
-        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+                     " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
                      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
                      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+// Stores what a lane has of row l / 4 (h 0) or l / 4 + 8 (h 1) of c.
+static __device__ void store_pair(ACC *target, const unsigned (&c)[sizeof(ACC)], int h)
+{
+    if constexpr (sizeof(ACC) == 2)
+        *reinterpret_cast<unsigned *>(target) = c[h];
+    else
+        *reinterpret_cast<uint2 *>(target) = make_uint2(c[2 * h], c[2 * h + 1]);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
@@ -161,53 +156,55 @@ hgemm_mma_multistage(const half *__restrict__ A, const half *__restrict__ B, ACC
     const int block_row = (blockIdx.z % 2 ? gridDim.y - 1 - blockIdx.y : blockIdx.y) * BM;
     const int block_col = (blockIdx.z * gridDim.x + blockIdx.x) * BN;
 
-    Copies<BM, BK, false> a_copies(A, block_row, M, K, thread);
-    Copies<NT ? BN : BK, NT ? BK : BN, !NT> b_copies(B, block_col, N, NT ? K : N, thread);
+    Copies<BM, BK, false> a_copies = {A, block_row, M, K, thread};
+    Copies<NT ? BN : BK, NT ? BK : BN, !NT> b_copies = {B, block_col, N, NT ? K : N, thread};
 
-    // The lane's addresses for ldmatrix in k step 0. The matrices of a: rows 0 and 8 at k 0, then at k 8. Those of b, n x k: k 0
-    // and 8 at n 0, then at n 8; or k x n, to be transposed, in the same order.
+    // The lane's addresses for ldmatrix in k step 0, as in mma_permuted.cu. The next step is two chunks further: another XOR.
     const unsigned base = static_cast<unsigned>(__cvta_generic_to_shared(shared));
     const unsigned a_lane = permuted<BK>(warp_row + lane % 16, lane / 16);
     const unsigned b_lane = NT ? permuted<BK>(warp_col + lane % 8 + lane / 16 * 8, lane / 8 % 2)
                                : permuted<BN>(lane % 16, warp_col / 8 + lane / 16);
     unsigned a[2][WM / 16][4], b[2][WN / 16][4];
-    auto load_fragments = [&](unsigned stage, int step) { // a k step is 32 bytes; an XOR adds it to a permuted chunk
+    auto load_fragments = [&](unsigned stage, int step) {
 #pragma unroll
         for (int i = 0; i < WM / 16; ++i)
             load_matrices<false>(a[step % 2][i], base + stage + (a_lane ^ step * 32) + i * 16 * BK * 2);
 #pragma unroll
-        for (int j = 0; j < WN / 16; ++j)
-            if (NT)
-                load_matrices<false>(b[step % 2][j], base + stage + (b_lane ^ step * 32) + A_BYTES + j * 16 * BK * 2);
-            else
-                load_matrices<true>(b[step % 2][j], base + stage + (b_lane ^ j % 4 * 32) + A_BYTES + j / 4 * 128 + step * 16 * BN * 2);
+        for (int j = 0; j < WN / 16; ++j) {
+            const unsigned at = NT ? (b_lane ^ step * 32) + j * 16 * BK * 2
+                                   : (b_lane ^ j % 4 * 32) + j / 4 * 128 + step * 16 * BN * 2;
+            load_matrices<!NT>(b[step % 2][j], base + stage + A_BYTES + at);
+        }
     };
 
     const int tiles = (K + BK - 1) / BK;
+    const int ragged = K - (tiles - 1) * BK; // k of the first
 #pragma unroll
     for (int tile = 0; tile < STAGES; ++tile) {
-        const int extent = tile == 0 ? K - (tiles - 1) * BK : tile < tiles ? BK : 0;
-        a_copies.copy<false>(shared + tile * STAGE_BYTES, extent, true, 0, 1);
-        b_copies.copy<false>(shared + tile * STAGE_BYTES + A_BYTES, extent, true, 0, 1);
-        commit_group();
-        a_copies.source += extent;
-        b_copies.source += NT ? extent : extent * N;
+        const int extent = tile == 0 ? ragged : tile < tiles ? BK : 0;
+        const int advance = tile == 0 ? 0 : tile == 1 ? ragged : BK;
+        a_copies.source += advance;
+        b_copies.source += NT ? advance : advance * N;
+        a_copies.copy<false>(shared + tile * STAGE_BYTES, extent, 1, 0, 1);
+        b_copies.copy<false>(shared + tile * STAGE_BYTES + A_BYTES, extent, 1, 0, 1);
+        asm volatile("cp.async.commit_group;" ::: "memory");
     }
     wait_group<STAGES - 1>();
     __syncthreads();
     load_fragments(0, 0);
 
     unsigned sums[WM / 16][WN / 8][sizeof(ACC)] = {}; // zeros of either type
-    int stage = 0, free_stage = 0;                    // byte offsets of the tiles that are read and copied
-    bool copying = false;
+    int stage = 0, free_stage = 0, copying = 0;       // byte offsets of the tiles that are read and copied; whether one is
     for (int tile = 0; tile < tiles; ++tile) {
 #pragma unroll
         for (int step = 0; step < STEPS; ++step) {
             if (step == STEPS - 1) {
-                commit_group();
+                asm volatile("cp.async.commit_group;" ::: "memory");
                 wait_group<STAGES - 2>(); // the next tile is there
                 __syncthreads();          // for all warps; and all are done with this one
                 copying = tile + STAGES < tiles;
+                a_copies.source += BK;
+                b_copies.source += NT ? BK : BK * N;
                 free_stage = stage;
                 stage = stage == (STAGES - 1) * STAGE_BYTES ? 0 : stage + STAGE_BYTES;
             }
@@ -224,10 +221,6 @@ hgemm_mma_multistage(const half *__restrict__ A, const half *__restrict__ B, ACC
                     const int j = i % 2 ? WN / 8 - 1 - n : n; // back and forth, so that one operand stays
                     multiply(sums[i][j], a[step % 2][i], &b[step % 2][j / 2][j % 2 * 2]);
                 }
-            if (next == SPREAD - 1) {
-                a_copies.source += copying ? BK : 0;
-                b_copies.source += copying ? (NT ? BK : BK * N) : 0;
-            }
         }
     }
 
@@ -242,9 +235,7 @@ hgemm_mma_multistage(const half *__restrict__ A, const half *__restrict__ B, ACC
 #pragma unroll
             for (int h = 0; h < 2; ++h) {
                 const int row = warp_row + i * 16 + h * 8 + lane / 4;
-                Pair pair;
-                memcpy(&pair, &sums[i][j][h * sizeof(ACC) / 2], sizeof(pair));
-                *reinterpret_cast<Pair *>(tile + row * C_STRIDE + warp_col + j * 8 + lane % 4 * 2) = pair;
+                store_pair(tile + row * C_STRIDE + warp_col + j * 8 + lane % 4 * 2, sums[i][j], h);
             }
     __syncthreads();
     constexpr int PIECE = sizeof(Piece) / sizeof(ACC); // elements

@@ -2,25 +2,25 @@
 //
 //   nvcc -arch=sm_80 -cubin wmma_shared.cu
 //   grid (ceil(N/BN), ceil(M/BM)), block (32, BM/WM * BN/WN)
-//   dynamic shared memory: a tile of A and one of B; where the block tile does not divide the shape, also enough for one of C
+//   dynamic shared memory: a tile of A and one of B, or one of C where the block tile does not divide the shape
 //
 // For each tile along K all threads copy a tile of A and one of B to shared memory, 16 bytes at a time. Then every warp
-// multiplies its WM rows of A by its WN columns of B in 16x16x16 fragments: for every 16 of K it reads WM/16 fragments of A
-// and WN/16 of B and makes WM/16 * WN/16 products of them, so what it reads from shared memory it uses several times.
-// Copies fill with zeros what lies beyond K. Warps write their accumulators to C themselves if the block tile divides the
-// shape; if not, all threads copy those elements that C has from shared memory.
+// multiplies its WM rows of A by its WN columns of B: for each 16 of K it reads WM/16 fragments of A and WN/16 of B and
+// multiplies every one with every other, so it uses several times what it reads.
+// Copies put zeros where a tile lies beyond the matrix. If the block tile divides the shape, warps write their part of C
+// straight to global memory; if not, it goes through shared memory, from where all threads copy the elements that C has.
 
 #include <cuda_fp16.h>
 #include <mma.h>
 
 #ifndef NT
-#define NT 1 // B is stored 1: N x K, 0: K x N
+#define NT 1 // B is stored N x K (1) or K x N (0)
 #endif
 #ifndef ACC
 #define ACC half // type of the sums and of C: half or float
 #endif
 #ifndef ALIGNED
-#define ALIGNED 1 // 1: K and N are multiples of 8, so that rows start on 16 bytes; 0: copies go element by element
+#define ALIGNED 1 // whether K and N are multiples of 8, so that all rows start on 16 bytes
 #endif
 #ifndef BM
 #define BM 256 // block tile of C: BM x BN
@@ -34,12 +34,9 @@ using namespace nvcuda;
 
 constexpr int FRAGMENT = 16; // edge of the tiles that a warp multiplies at once
 constexpr int VECTOR = 8;    // halves in 16 bytes
-constexpr int WARPS = (BM / WM) * (BN / WN);
-constexpr int THREADS = WARPS * 32;
-constexpr int ROWS_B = NT ? BN : BK; // the tile of B as it is stored
-constexpr int COLS_B = NT ? BK : BN;
-constexpr int STRIDE_A = BK; // elements from row to row of the tiles in shared memory
-constexpr int STRIDE_B = COLS_B;
+constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
+constexpr int STRIDE_A = BK;           // elements from row to row of a tile in shared memory
+constexpr int STRIDE_B = NT ? BK : BN; // the tile of B is BN x BK or BK x BN, as B is stored
 static_assert(BM % WM == 0 && BN % WN == 0, "warps must cover the block tile");
 static_assert(WM % FRAGMENT == 0 && WN % FRAGMENT == 0 && BK % FRAGMENT == 0, "tiles must consist of fragments");
 
@@ -52,62 +49,35 @@ using FragmentA = wmma::fragment<wmma::matrix_a, FRAGMENT, FRAGMENT, FRAGMENT, h
 using FragmentB = wmma::fragment<wmma::matrix_b, FRAGMENT, FRAGMENT, FRAGMENT, half, LayoutB>;
 using FragmentC = wmma::fragment<wmma::accumulator, FRAGMENT, FRAGMENT, FRAGMENT, ACC>;
 
-// What a thread copies of each tile, while the tiles follow each other along K: 16 bytes of every STEP-th row.
-// K_IN_ROW: K runs along the rows of the matrix, not across them. Beyond the last row (or column) in the other direction
-// the last one is read again, for nothing that comes of it is kept; so only K needs a test in the loop.
-template <int ROWS, int COLS, int STRIDE, bool K_IN_ROW>
-struct TileCopy {
-    static constexpr int CHUNKS = COLS / VECTOR;  // of a row
-    static constexpr int STEP = THREADS / CHUNKS; // rows that all threads copy at once
-    static_assert(THREADS % CHUNKS == 0 && ROWS % STEP == 0, "threads must share the copies evenly");
-
-    const half *source[ROWS / STEP]; // in the next tile
-    int target;                      // offset in shared memory
-    int k;                           // of the first row, in the first tile
-    int advance;                     // elements from tile to tile
-
-    // The tiles start at (row, col) of a rows x cols matrix.
-    __device__ TileCopy(const half *matrix, int row, int col, int rows, int cols)
-    {
-        const int thread = threadIdx.y * 32 + threadIdx.x;
-        const int r = thread / CHUNKS;
-        const int c = thread % CHUNKS * VECTOR;
-#pragma unroll
-        for (int i = 0; i < ROWS / STEP; ++i)
-            source[i] = K_IN_ROW ? matrix + min(row + r + i * STEP, rows - 1) * cols + c
-                                 : matrix + (r + i * STEP) * cols + min(col + c, cols - VECTOR);
-        target = r * STRIDE + c;
-        k = K_IN_ROW ? c : r;
-        advance = K_IN_ROW ? BK : BK * cols;
-    }
-
-    // Copies the next tile, which starts at k0, with zeros from K on.
-    __device__ void operator()(half *tile, int k0, int K)
-    {
-        uint4 chunk[ROWS / STEP];
-#pragma unroll
-        for (int i = 0; i < ROWS / STEP; ++i) {
-            chunk[i] = make_uint4(0, 0, 0, 0);
-            if (k0 + k + (K_IN_ROW ? 0 : i * STEP) < K)
-                chunk[i] = __ldg(reinterpret_cast<const uint4 *>(source[i]));
-            source[i] += advance;
-        }
-#pragma unroll
-        for (int i = 0; i < ROWS / STEP; ++i)
-            *reinterpret_cast<uint4 *>(tile + target + i * STEP * STRIDE) = chunk[i];
-    }
-};
-
-// For matrices whose rows start anywhere: all threads copy the tile at (row, col), with zeros where it lies beyond the matrix.
-template <int ROWS, int COLS, int STRIDE>
-static __device__ void copy_elements(half *tile, const half *matrix, int row, int col, int rows, int cols)
+// Copies VECTOR elements to shared memory: the first `inside` of them from global memory, the others are zeros.
+static __device__ void copy_chunk(half *target, const half *__restrict__ source, int inside)
 {
-    for (int e = threadIdx.y * 32 + threadIdx.x; e < ROWS * COLS; e += THREADS) {
-        const int r = e / COLS;
-        const int c = e % COLS;
-        const bool inside = row + r < rows && col + c < cols;
-        tile[r * STRIDE + c] = inside ? matrix[(row + r) * cols + col + c] : __float2half(0.0f);
-    }
+#if ALIGNED // all of them or none
+    uint4 chunk = make_uint4(0, 0, 0, 0);
+    if (inside > 0)
+        chunk = *reinterpret_cast<const uint4 *>(source);
+    *reinterpret_cast<uint4 *>(target) = chunk;
+#else
+#pragma unroll
+    for (int e = 0; e < VECTOR; ++e)
+        target[e] = e < inside ? source[e] : __float2half(0.0f);
+#endif
+}
+
+// All threads copy the tile at (row, col) of a rows x cols matrix to shared memory, each one a chunk of every STEP-th row.
+template <int ROWS, int COLS, int STRIDE>
+static __device__ void copy_tile(half *tile, const half *__restrict__ matrix, int row, int col, int rows, int cols)
+{
+    constexpr int CHUNKS = COLS / VECTOR; // of a row
+    constexpr int STEP = THREADS / CHUNKS;
+    static_assert(THREADS % CHUNKS == 0, "threads must copy whole rows");
+    const int r = (threadIdx.y * 32 + threadIdx.x) / CHUNKS;
+    const int c = (threadIdx.y * 32 + threadIdx.x) % CHUNKS * VECTOR;
+    const int source = (row + r) * cols + c + col;
+#pragma unroll
+    for (int i = 0; i < ROWS; i += STEP)
+        if (ROWS % STEP == 0 || r + i < ROWS)
+            copy_chunk(tile + (r + i) * STRIDE + c, matrix + (source + i * cols), i < rows - row - r ? cols - col - c : 0);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
@@ -124,11 +94,6 @@ hgemm_wmma_shared(const half *__restrict__ A, const half *__restrict__ B, ACC *_
     const half *const warp_a = tile_a + warp_row * STRIDE_A;
     const half *const warp_b = tile_b + warp_col * (NT ? STRIDE_B : 1);
 
-#if ALIGNED
-    TileCopy<BM, BK, STRIDE_A, true> copy_a(A, block_row, 0, M, K);
-    TileCopy<ROWS_B, COLS_B, STRIDE_B, NT> copy_b(B, NT ? block_col : 0, NT ? 0 : block_col, NT ? N : K, NT ? K : N);
-#endif
-
     FragmentC sums[WM / FRAGMENT][WN / FRAGMENT];
 #pragma unroll
     for (int i = 0; i < WM / FRAGMENT; ++i)
@@ -138,15 +103,11 @@ hgemm_wmma_shared(const half *__restrict__ A, const half *__restrict__ B, ACC *_
 
     for (int k0 = 0; k0 < K; k0 += BK) {
         __syncthreads(); // no warp reads the previous tiles any more
-#if ALIGNED
-        copy_a(tile_a, k0, K);
-        copy_b(tile_b, k0, K);
+        copy_tile<BM, BK, STRIDE_A>(tile_a, A, block_row, k0, M, K);
+#if NT
+        copy_tile<BN, BK, STRIDE_B>(tile_b, B, block_col, k0, N, K);
 #else
-        copy_elements<BM, BK, STRIDE_A>(tile_a, A, block_row, k0, M, K);
-        if (NT)
-            copy_elements<BN, BK, STRIDE_B>(tile_b, B, block_col, k0, N, K);
-        else
-            copy_elements<BK, BN, STRIDE_B>(tile_b, B, k0, block_col, K, N);
+        copy_tile<BK, BN, STRIDE_B>(tile_b, B, k0, block_col, K, N);
 #endif
         __syncthreads();
 

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from tir_schedules.cli import RUN_LENGTHS, RUN_SHAPES
+from tir_schedules.problems import RUN_LENGTHS, RUN_SHAPES
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.twin import load_twin

@@ -2,7 +2,9 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import subprocess
+from collections import Counter
 from pathlib import Path
 
 from tir_schedules.compiler.cache import default_cache
@@ -12,6 +14,10 @@ from tir_schedules.kernel import Binary
 
 FLAGS = ("--print-code", "--print-line-info")
 CUBIN, SASS = "kernel.cubin", "kernel.sass"
+
+LABEL = re.compile(r"^\s*(\.L_x_\d+):")
+INSTRUCTION = re.compile(r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?(.*?)\s*;")
+BRANCH = re.compile(r"BRA.*?(\.L_x_\d+)")
 
 
 def disassemble(binary: Binary) -> str:
@@ -37,3 +43,34 @@ def disassemble(binary: Binary) -> str:
         (folder / CUBIN).unlink()
 
     return default_cache().load("sass", key, build, lambda folder: (folder / SASS).read_text(encoding="utf-8"))
+
+
+def instructions(sass: str) -> tuple[list[str], dict[str, int]]:
+    """The instructions of disassembled code without their predicates, and for each label the number of the one that follows it."""
+    code, labels = [], {}
+    for line in sass.splitlines():
+        if label := LABEL.match(line):
+            labels[label[1]] = len(code)
+        if instruction := INSTRUCTION.search(line):
+            code.append(instruction[1])
+    return code, labels
+
+
+def loop_with_most(sass: str, opcode: str) -> list[str]:
+    """The instructions of the loop, from the target of a backward branch to the branch, that has most of an opcode, such as "HMMA".
+
+    Empty where no loop has any.
+    """
+    code, labels = instructions(sass)
+    loops = []
+    for position, instruction in enumerate(code):
+        branch = BRANCH.match(instruction)
+        if branch and labels.get(branch[1], position + 1) <= position:
+            loops.append(code[labels[branch[1]] : position + 1])
+    most = max(loops, key=lambda loop: count_opcodes(loop)[opcode], default=[])
+    return most if count_opcodes(most)[opcode] else []
+
+
+def count_opcodes(code: list[str]) -> Counter[str]:
+    """How often each opcode stands in the code, without its modifiers: "HMMA.16816.F16" counts as "HMMA"."""
+    return Counter(instruction.split()[0].split(".")[0] for instruction in code)

@@ -1,4 +1,11 @@
-"""mma and ldmatrix."""
+"""The instructions below wmma: ldmatrix and mma.
+
+What wmma hides is written out. `ldmatrix.x4` reads a 16x16 fragment of A or B, each lane handing over the address of one row of 8
+elements; two `mma.m16n8k16` multiply two fragments. Now it is known which lane holds which elements, so that fragments can be read
+from any layout whose rows of 8 are whole: the next rung makes use of that. Everything else is as in `wmma_swizzled_grid`, and the
+machine code is almost the same, for wmma becomes the same instructions. Look for `ldmatrix` with .trans for a B that is stored as
+K x N, and for a sum fragment of plain numbers, which lanes write to shared memory in pairs.
+"""
 from __future__ import annotations
 
 from tir_schedules.hgemm import steps, wmma_swizzled_grid
@@ -9,19 +16,26 @@ Config = wmma_swizzled_grid.Config
 launch = wmma_swizzled_grid.launch
 
 
-def schedule(sch, gemm: HalfGemm, config: Config) -> steps.Parts:
-    return wmma_swizzled_grid.schedule(sch, gemm, config, cores="mma")
+def schedule(sch, gemm: HalfGemm, config: Config, **how) -> steps.Parts:
+    """how: see wmma_swizzled_grid.schedule."""
+    return wmma_swizzled_grid.schedule(sch, gemm, config, cores="mma", **how)
 
 
 RUNG = Rung(
     family="hgemm",
     name="mma_ldmatrix",
-    summary="mma",
-    article="001",
+    summary="ldmatrix and mma.m16n8k16 in place of wmma: known fragments",
+    article="004, what wmma is made of",
     config=Config(),
+    shapes=wmma_swizzled_grid.RUNG.shapes,
     schedule=schedule,
     launch=launch,
     min_arch=80,
     pass_config=wmma_swizzled_grid.RUNG.pass_config,
     passes=wmma_swizzled_grid.RUNG.passes,
 )
+
+if __name__ == "__main__":
+    from tir_schedules.cli import script
+
+    script(RUNG)

@@ -10,7 +10,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from tir_schedules.errors import BadInput
 from tir_schedules.rung import Launch, ceil_div
+from tir_schedules.workloads import ACCUMULATORS
 from tir_schedules.workloads.half_gemm import VECTOR, HalfGemm
 
 SHARED = "shared.dyn"
@@ -18,6 +20,7 @@ FRAGMENT = 16  # edge of the tiles that a warp multiplies at once
 WARP = 32
 HALF = 2  # bytes
 ELEMENT = {"float16": 2, "float32": 4}  # bytes
+MOST_SUMS = 128  # registers; the others are for fragments and addresses
 PASS_CONFIG = {"tirx.disable_storage_rewrite": True}
 """Options of TVM's lowering. Its storage rewriting would give C the place of A alone, not that of A and B."""
 
@@ -36,6 +39,11 @@ class Tile:
     def warps(self) -> int:
         """Warps of a block."""
         return (self.bm // self.wm) * (self.bn // self.wn)
+
+    @property
+    def accumulators(self) -> tuple[str, ...]:
+        """Formats of the sums for which a warp tile has room in the 255 registers of a thread."""
+        return tuple(name for name in ACCUMULATORS if self.wm * self.wn * ELEMENT[name] // (4 * WARP) <= MOST_SUMS)
 
 
 @dataclass(frozen=True)
@@ -59,11 +67,13 @@ class Parts:
 
 def launch_columns_by_rows(gemm: HalfGemm, tile: Tile, shared: int) -> Launch:
     """A block for each tile of C, blockIdx.x along the columns. shared: bytes of dynamic shared memory."""
+    check_registers(gemm, tile)
     return Launch((ceil_div(gemm.n, tile.bn), ceil_div(gemm.m, tile.bm), 1), (WARP, tile.warps, 1), shared)
 
 
 def launch_stripes(gemm: HalfGemm, tile: Tile, stripe: int, shared: int) -> Launch:
     """A block for each tile of C in stripes of columns: blockIdx.x along the columns of a stripe, blockIdx.z along the stripes."""
+    check_registers(gemm, tile)
     columns, width = ceil_div(gemm.n, tile.bn), stripe_width(gemm, tile, stripe)
     return Launch((width, ceil_div(gemm.m, tile.bm), columns // width), (WARP, tile.warps, 1), shared)
 
@@ -82,6 +92,13 @@ def shared_bytes(gemm: HalfGemm, tile: Tile, skew: int = 0, stages: int = 1, sta
     ring = stages * HALF * (tile.bm * (tile.bk + skew) + rows_of_b * (row_of_b + skew))
     result = tile.bm * (tile.bn + result_skew) * ELEMENT[gemm.accumulate]
     return max(ring, result) if staged or not is_whole(gemm, tile) else ring
+
+
+def check_registers(gemm: HalfGemm, tile: Tile) -> None:
+    """BadInput when a warp's sums do not fit into registers."""
+    if gemm.accumulate not in tile.accumulators:
+        fitting = " or ".join(tile.accumulators)
+        raise BadInput(f"warp tiles of {tile.wm}x{tile.wn} do not fit into registers as {gemm.accumulate}; use --accumulate {fitting}")
 
 
 def is_whole(gemm: HalfGemm, tile: Tile) -> bool:

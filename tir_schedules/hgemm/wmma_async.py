@@ -1,4 +1,11 @@
-"""Asynchronous copies."""
+"""Asynchronous copies.
+
+`cp.async` copies 16 bytes from global to shared memory without a register in between, and without the thread waiting for them:
+copies are committed in groups, and `wait_group N` waits until at most N groups are under way. So there are two tiles of A and of
+B in shared memory now, and while one is multiplied the next is copied. In TensorIR this is software pipelining: the copies are
+stage 0, asynchronous, and the products stage 1. Look for the copy of tile k + 1, `wait_group 1`, and two barriers per tile: before
+the copy all must be done with the tile whose place it takes, after the wait all must see what the others have copied.
+"""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -10,7 +17,7 @@ from tir_schedules.workloads.half_gemm import HalfGemm
 
 @dataclass(frozen=True)
 class Config(wmma_padded.Config):
-    """stages: tiles of A and B in shared memory at a time."""
+    """stages: tiles of A and of B in shared memory at a time."""
 
     stages: int = 2
 
@@ -21,17 +28,24 @@ def launch(gemm: HalfGemm, config: Config) -> Launch:
 
 def schedule(sch, gemm: HalfGemm, config: Config) -> None:
     parts = wmma_padded.schedule(sch, gemm, config)
-    steps.pipeline(sch, parts.k_tile, [0, 0, config.stages - 1], [0, 1, 2], asynchronous=[0])
+    copy_a, copy_b, products = 0, 0, config.stages - 1
+    steps.pipeline(sch, parts.k_tile, stage=[copy_a, copy_b, products], order=[0, 1, 2], asynchronous=[0])
 
 
 RUNG = Rung(
     family="hgemm",
     name="wmma_async",
-    summary="cp.async",
+    summary="cp.async: copies that take no registers, the next tile under way while one is multiplied",
     article="001",
     config=Config(),
+    shapes=f"{wmma_padded.RUNG.shapes}; copies of single elements are not asynchronous",
     schedule=schedule,
     launch=launch,
     min_arch=80,
     pass_config=steps.PASS_CONFIG | {"tirx.use_async_copy": True},
 )
+
+if __name__ == "__main__":
+    from tir_schedules.cli import script
+
+    script(RUNG)

@@ -1,15 +1,26 @@
-"""Three stages, one barrier per tile."""
+"""Three stages, one barrier per tile.
+
+With three tiles in shared memory a copy has the time of two products to arrive. And one barrier is enough: wait until the tile
+has arrived, barrier, products, then the copy of the tile two ahead, into the place of the tile before. The barrier says both that all
+parts of the tile are there and that nobody reads the place any more. Look for `wait_group 1` and a single barrier in the main loop.
+
+Three things make TVM do this. The copies of A and B become one statement, for its pipelining would count two groups of copies per
+tile but commit one. The products come first in the order. And the copies become cp.async before TVM places barriers: it takes the
+places of a ring for one buffer, and would put a barrier of its own before each copy.
+"""
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from tir_schedules.hgemm import steps, wmma_async, wmma_padded
-from tir_schedules.rung import Launch, Rung
+from tir_schedules.rung import Rung
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 
 @dataclass(frozen=True)
 class Config(wmma_async.Config):
+    """stages: tiles of A and of B in shared memory at a time, at least 3."""
+
     stages: int = 3
 
 
@@ -19,18 +30,25 @@ launch = wmma_async.launch
 def schedule(sch, gemm: HalfGemm, config: Config) -> None:
     parts = wmma_padded.schedule(sch, gemm, config)
     steps.merge_copies(sch, parts)
-    steps.pipeline(sch, parts.k_tile, [0, config.stages - 1], [1, 0], asynchronous=[0])
+    copies, products = 0, config.stages - 1
+    steps.pipeline(sch, parts.k_tile, stage=[copies, products], order=[1, 0], asynchronous=[0])
 
 
 RUNG = Rung(
     family="hgemm",
     name="wmma_pipelined",
-    summary="3 stages",
-    article="001",
+    summary="three stages of copies, one barrier per tile",
+    article="001, the ring of shared memory",
     config=Config(),
+    shapes=wmma_async.RUNG.shapes,
     schedule=schedule,
     launch=launch,
     min_arch=80,
     pass_config=wmma_async.RUNG.pass_config,
     passes=("copies_before_barriers",),
 )
+
+if __name__ == "__main__":
+    from tir_schedules.cli import script
+
+    script(RUNG)

@@ -12,8 +12,9 @@ from tvm import s_tir, tirx, transform
 from tir_schedules.passes.boustrophedon import boustrophedon
 from tir_schedules.passes.copies_after_products import copies_after_products
 from tir_schedules.passes.unroll_drain import unroll_drain
+from tir_schedules.passes.unroll_ring import unroll_ring
 
-NAMES = ("boustrophedon", "copies_after_products", "copies_before_barriers")
+NAMES = ("boustrophedon", "copies_after_products", "unroll_ring", "copies_before_barriers")
 """What a rung may ask for. "copies_before_barriers" is no pass of ours: TVM's InjectPTXAsyncCopy runs before ThreadSync.
 
 ThreadSync puts a barrier between accesses to the same buffer and takes the slots of a ring for one. Once the copies are
@@ -23,7 +24,13 @@ pipeline's statements puts that barrier between the last read of a slot and its 
 
 
 def pipeline(wanted: Sequence[str] = ()) -> transform.Pass:
-    """From a scheduled function with its target to host and device functions, ready for code generation."""
+    """From a scheduled function with its target to host and device functions, ready for code generation.
+
+    wanted: those of NAMES that are to run; ValueError for another.
+    """
+    for name in wanted:
+        if name not in NAMES:
+            raise ValueError(f"there is no pass {name!r}; there is {', '.join(NAMES)}")
     config = transform.PassContext.current().config
 
     def chosen(name: str, *passes):
@@ -65,6 +72,7 @@ def pipeline(wanted: Sequence[str] = ()) -> transform.Pass:
             *unless("tirx.disable_storage_rewrite", tirx.transform.StorageRewrite()),
             *([s_tir.transform.LowerAsyncDMA()] if asynchronous else []),
             s_tir.transform.HoistIfThenElse(),
+            *chosen("unroll_ring", unroll_ring),
             *([unroll_drain, s_tir.transform.ConvertSSA()] if asynchronous else []),
             tirx.transform.UnrollLoop(),
             s_tir.transform.RenormalizeSplitPattern(),

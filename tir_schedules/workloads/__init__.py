@@ -3,7 +3,11 @@ from __future__ import annotations
 
 import importlib
 
-CLASSES = {"sgemm": ("gemm", "Gemm"), "reduce": ("reduction", "Reduction")}
+CLASSES = {"sgemm": ("gemm", "Gemm"), "reduce": ("reduction", "Reduction"), "hgemm": ("half_gemm", "HalfGemm")}
+
+LAYOUTS = ("nt", "nn")
+ACCUMULATORS = ("float16", "float32")
+"""What half-precision products there are; the first of each is the default."""
 
 
 def workload_class(family: str) -> type:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tir_schedules.errors import BadInput
+from tir_schedules.workloads import ACCUMULATORS, LAYOUTS
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.rounding import TRUNCATION, worst_growth
 
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
 
-LAYOUTS = ("nt", "nn")
-ACCUMULATORS = {"float16": "half", "float32": "float"}
+C_TYPES = {"float16": "half", "float32": "float"}
 EXACT = 2048
 """Integers up to this are exact in float16, and so is every sum of some whose magnitudes add up to no more."""
 VECTOR = 8  # halves in 16 bytes, the widest access
@@ -54,7 +54,7 @@ class HalfGemm(Gemm):
     @property
     def macros(self) -> dict[str, str | int]:
         """What a twin must know of the workload when it is compiled, where it is not the default."""
-        macros = {"NT": int(self.transposed), "ACC": ACCUMULATORS[self.accumulate], "ALIGNED": int(self.aligned)}
+        macros = {"NT": int(self.transposed), "ACC": C_TYPES[self.accumulate], "ALIGNED": int(self.aligned)}
         defaults = {"NT": 1, "ACC": "half", "ALIGNED": 1}
         return {name: value for name, value in macros.items() if value != defaults[name]}
 

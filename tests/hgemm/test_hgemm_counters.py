@@ -1,0 +1,48 @@
+"""Article 004's story, told by the counters: who has bank conflicts, and where padding and permutation put them."""
+import pytest
+from kinds import ARCH, both
+
+from tir_schedules.compiler.nvcc import compile_kernel
+from tir_schedules.machines.cpu import CpuMachine
+from tir_schedules.rung import find
+from tir_schedules.workloads.half_gemm import HalfGemm
+
+
+def accesses(name, layout, make):
+    """Counters of each class of access, in one block of two tiles along K."""
+    (rung,) = find(name)
+    gemm = HalfGemm(rung.config.bm, rung.config.bn, 64, layout)
+    binary = compile_kernel(make(rung, gemm, ARCH))
+    return CpuMachine().run(binary, gemm.arguments(), gemm.outputs, count=True).counters.accesses
+
+
+def conflicts(access):
+    """Wavefronts per wavefront that the same data take without conflicts."""
+    return access.cost / access.ideal
+
+
+@both
+@pytest.mark.parametrize("layout, expected", [("nn", 6), ("nt", 4)])
+def test_unpadded_loads_conflict_and_stores_do_not(layout, expected, make):
+    """Rows of 64 bytes: 8 of them use a quarter of the banks. Rows of B as K x N have 512 bytes: all 8 in the same banks."""
+    counted = accesses("hgemm/wmma_shared:unpadded", layout, make)
+    assert conflicts(counted["ldmatrix"]) == expected
+    assert conflicts(counted["shared_store"]) == 1
+
+
+@both
+@pytest.mark.parametrize("layout, expected", [("nn", 4 / 3), ("nt", 2)])
+def test_padding_moves_the_conflicts_to_the_stores(layout, expected, make):
+    counted = accesses("hgemm/wmma_padded:padded", layout, make)
+    assert conflicts(counted["ldmatrix"]) == 1
+    assert conflicts(counted["shared_store"]) == pytest.approx(expected)
+
+
+@both
+@pytest.mark.parametrize("layout", ["nn", "nt"])
+def test_permutation_has_neither(layout, make):
+    """Its copies cost no more than unpadded ones; those of padded tiles take more wavefronts, and more sectors."""
+    permuted, padded = (accesses(name, layout, make) for name in ("hgemm/mma_permuted", "hgemm/mma_ldmatrix"))
+    assert conflicts(permuted["ldmatrix"]) == conflicts(padded["ldmatrix"]) == 1
+    assert permuted["global_cp_async"].cost == permuted["global_cp_async"].ideal < padded["global_cp_async"].cost
+    assert permuted["shared_cp_async"].cost < padded["shared_cp_async"].cost / 2

@@ -1,0 +1,63 @@
+"""Facts of the CUDA and SASS of each rung and twin: copies, fragments, products, barriers and waits, memory and registers.
+
+The recorded facts are in emitted.json; `pytest tests/hgemm/test_hgemm_emitted.py --update-golden` rewrites them.
+"""
+import re
+from pathlib import Path
+
+from kinds import ARCH, both, each_case, each_rung, other_kinds, workload
+
+from tir_schedules.compiler.lower import lower
+from tir_schedules.compiler.nvcc import compile_kernel
+from tir_schedules.compiler.sass import count_opcodes, disassemble, loop_with_most
+from tir_schedules.compiler.twin import load_twin
+
+RECORDED = Path(__file__).parent / "emitted.json"
+SHAPE = "512x512x1024"  # more tiles along K than any ring has places
+COPY = re.compile(r"cp\.async\.c[ag]\.shared\.global\S*\s+\[[^]]*\],\s*\[[^]]*\],\s*(\d+)")
+WAIT = re.compile(r"cp\.async\.wait_group\s+(\d+)")
+MAIN_LOOP = {"HMMA": "products", "LDSM": "fragment_loads", "LDGSTS": "asynchronous_copies", "BAR": "barriers", "LDGDEPBAR": "commits"}
+
+
+def facts(kernel):
+    """Of the main loop, the one with most HMMA: its instructions of each kind per 64 products, which a warp has for a tile 32 deep."""
+    binary = compile_kernel(kernel)
+    loop = count_opcodes(loop_with_most(disassemble(binary), "HMMA"))
+    resources = binary.resources
+    return {
+        "grid": kernel.grid,
+        "block": kernel.block,
+        "dynamic_shared": kernel.dynamic_shared,
+        "static_shared": resources.shared,
+        "bytes_per_copy": sorted({int(width) for width in COPY.findall(binary.ptx)}),
+        "wait_depths": sorted({int(depth) for depth in WAIT.findall(binary.ptx)}),
+        "main_loop": {name: loop[opcode] * 64 / loop["HMMA"] for opcode, name in MAIN_LOOP.items()},
+        "spills": resources.spill_stores + resources.spill_loads,
+        "stack": resources.stack,
+    }
+
+
+@each_rung
+@both
+def test_emitted_code_is_as_recorded(rung, make, golden):
+    for kind in other_kinds(rung):
+        kernel = make(rung, workload(SHAPE, kind), ARCH)
+        golden(RECORDED, f"{kernel.label} {' '.join(kind)}", facts(kernel))
+
+
+@each_case
+@both
+def test_sums_and_fragments_stay_in_registers(rung, kind, make):
+    resources = compile_kernel(make(rung, workload(SHAPE, kind), ARCH)).resources
+    assert (resources.stack, resources.spill_stores, resources.spill_loads) == (0, 0, 0)
+
+
+@each_rung
+def test_copies_are_asynchronous_on_ragged_tiles_too(rung):
+    """Where rows start on 16 bytes, what lies beyond the matrix is left out by predicated copies."""
+    if rung.min_arch < 80:
+        return
+    for make in (lower, load_twin):
+        ptx = compile_kernel(make(rung, workload("200x136x72", ("nt", "float16")), ARCH)).ptx
+        assert set(COPY.findall(ptx)) == {"16"}
+        assert not re.search(r"ld\.global\S*\.v4", ptx)

@@ -1,0 +1,81 @@
+"""Every rung of the HGEMM ladder, schedule and twin, in every configuration, layout and accumulation, on shapes chosen and drawn."""
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from kinds import ARCH, each_case, each_rung, other_kinds, workload
+
+from tir_schedules.compiler.twin import load_twin
+from tir_schedules.errors import BadInput
+from tir_schedules.machines.cpu import CpuMachine
+from tir_schedules.rung import find
+from tir_schedules.run import outcome_of, run
+from tir_schedules.workloads.half_gemm import HalfGemm
+
+# Ragged: rows that 16-byte copies can take and rows they cannot, fewer tiles along K than stages, less than one tile.
+RAGGED = ["200x136x72", "33x17x5", "1x1x1", "264x520x40", "129x127x65"]
+extents = st.integers(1, 300)
+
+
+def drawn(examples):
+    """Hypothesis settings: the same examples every time, as slow as they are."""
+    return settings(max_examples=examples, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+
+
+def check(rung, gemm):
+    (verdict,) = run([(rung, gemm)], ARCH, CpuMachine())
+    assert verdict.faults == ()
+    assert verdict.identical
+
+
+@each_case
+def test_whole_tiles_are_right_and_equal_bit_for_bit(rung, kind):
+    check(rung, workload("256x256x128", kind))
+
+
+@each_rung
+@pytest.mark.parametrize("shape", ["512x384x320", *RAGGED])
+def test_other_shapes_are_right_and_equal_bit_for_bit(rung, shape):
+    for kind in other_kinds(rung):
+        check(rung, workload(shape, kind))
+
+
+@pytest.mark.slow
+@each_case
+def test_every_shape_in_every_kind(rung, kind):
+    for shape in ["512x384x320", *RAGGED, "257x100x511", "1x300x1", "300x1x5", "520x264x1000"]:
+        check(rung, workload(shape, kind))
+
+
+@each_rung
+@drawn(12)
+@given(m=extents, n=extents, k=extents, last=st.booleans())
+def test_twin_is_right_on_any_shape(rung, m, n, k, last):
+    gemm = HalfGemm(m, n, k, *other_kinds(rung)[last])
+    assert outcome_of([load_twin(rung, gemm, ARCH)], gemm, CpuMachine()).faults == ()
+
+
+@pytest.mark.slow
+@each_rung
+@drawn(5)
+@given(m=extents, n=extents, k=extents, last=st.booleans())
+def test_schedule_is_right_on_any_shape(rung, m, n, k, last):
+    check(rung, HalfGemm(m, n, k, *other_kinds(rung)[last]))
+
+
+def test_a_warp_tile_too_large_for_registers_is_refused():
+    (rung,) = find("hgemm/mma_multistage:256x256")
+    with pytest.raises(BadInput, match="128x64 do not fit into registers as float32; use --accumulate float16"):
+        list(run([(rung, HalfGemm(256, 256, 128, "nt", "float32"))], ARCH, CpuMachine()))
+
+
+def test_float16_sums_are_told_from_float32_sums():
+    """The data for float32 would show a kernel that adds up in float16."""
+    gemm = HalfGemm(64, 64, 256, "nt", "float32")
+    arguments = gemm.arguments()
+    a, b = (arguments[name].astype(np.float32) for name in "AB")
+    sums = np.zeros((64, 64), np.float16)
+    for k in range(256):
+        sums += (a[:, k : k + 1] * b[:, k]).astype(np.float16)
+    error = np.abs(sums.astype(np.float64) - gemm.truth(arguments)["C"])
+    assert (error > gemm.tolerance(arguments)["C"]).mean() > 0.5

@@ -1,0 +1,181 @@
+"""Each pass of this project: what it does, and what goes wrong without it."""
+import re
+from dataclasses import replace
+
+import pytest
+
+from tir_schedules.compiler.lower import emit, import_tvm, lower, scheduled
+from tir_schedules.compiler.nvcc import compile_kernel
+from tir_schedules.compiler.twin import load_source
+from tir_schedules.machines.cpu import CpuMachine
+from tir_schedules.passes import RING, pipeline
+from tir_schedules.rung import every_rung, find, ladder
+from tir_schedules.run import outcome_of
+from tir_schedules.workloads.gemm import Gemm
+from tir_schedules.workloads.half_gemm import HalfGemm
+from tir_schedules.workloads.reduction import Reduction
+
+ARCH = "sm_80"
+GEMM = HalfGemm(256, 256, 256)
+
+
+def source(name, gemm=GEMM, without=()):
+    """The CUDA of a rung, lowered without some of the passes it asks for."""
+    (rung,) = find(name)
+    passes = [wanted for wanted in rung.passes if wanted not in without]
+    return emit(scheduled(rung, gemm), rung.entry, ARCH, rung.pass_config, passes).source
+
+
+def faults(name, text, gemm=GEMM):
+    """What the CPU machine says of CUDA in place of the rung's own."""
+    (rung,) = find(name)
+    return outcome_of([load_source(text, rung, gemm, ARCH)], gemm, CpuMachine()).faults
+
+
+def main_loop(text):
+    """The body of the first loop in which fragments are multiplied."""
+    loops = re.findall(r"\n  for \(.*?\n  }", text, re.S)
+    return next(loop for loop in loops if "mma_sync" in loop or "mma_m16n8k16" in loop)
+
+
+@pytest.mark.parametrize("rung", every_rung("sgemm", "reduce"), ids=lambda rung: rung.id)
+def test_with_none_of_ours_the_pipeline_is_that_of_tvm(rung, monkeypatch):
+    workload = Gemm(132, 100, 36) if rung.family == "sgemm" else Reduction(70004, rung.dtypes[0])
+    ours = lower(rung, workload, ARCH).source
+    monkeypatch.setattr(pipeline, "pipeline", lambda passes: import_tvm().tirx.get_tir_pipeline("s_tir")[0])
+    assert lower(rung, workload, ARCH).source == ours
+
+
+def test_every_pass_a_rung_asks_for_is_known():
+    assert {name for rung in every_rung() for name in rung.passes} == set(pipeline.NAMES)
+
+
+def test_an_unknown_pass_is_refused():
+    (rung,) = find("hgemm/wmma_pipelined")
+    with pytest.raises(ValueError, match="'no_such_pass'"):
+        lower(replace(rung, passes=("no_such_pass",)), GEMM, ARCH)
+
+
+class TestCopiesBeforeBarriers:
+    rung = "hgemm/wmma_pipelined"
+
+    def test_one_barrier_in_the_main_loop(self):
+        text = source(self.rung)
+        assert main_loop(text).count("__syncthreads()") == 1
+        assert not faults(self.rung, text)
+
+    def test_without_it_there_are_two(self):
+        assert main_loop(source(self.rung, without=["copies_before_barriers"])).count("__syncthreads()") == 2
+
+
+class TestCopiesAfterProducts:
+    rung = "hgemm/wmma_register_pipelined"
+
+    def test_products_copy_wait_fragments_last_products(self):
+        text = source(self.rung)
+        events = re.findall(r"load_matrix_sync|mma_sync|ptx_cp_async_legacy|wait_group_\d\(|__syncthreads", main_loop(text))
+        order = [event for event, before in zip(events, [None, *events]) if event != before]
+        copies = ["ptx_cp_async_legacy", "wait_group_1(", "__syncthreads"]
+        assert order[:7] == ["load_matrix_sync", "mma_sync", *copies, "load_matrix_sync", "mma_sync"]
+        assert not faults(self.rung, text)
+
+    def test_without_it_a_slot_is_refilled_while_it_is_read(self):
+        """One barrier is not enough for TVM's order: the copy follows the last reads of the slot with none in between."""
+        text = source(self.rung, without=["copies_after_products"])
+        assert any("race" in fault for fault in faults(self.rung, text))
+
+    def test_the_order_said_to_tvm_itself_reads_what_has_not_arrived(self):
+        (rung,) = find(self.rung)
+
+        def schedule(sch, gemm, config):
+            k_tile = rung.schedule(sch, gemm, config).k_tile
+            sch.annotate(k_tile, "software_pipeline_order", [1, 2, 3, 0, 4])
+
+        said = replace(rung, schedule=schedule)
+        text = emit(scheduled(said, GEMM), rung.entry, ARCH, rung.pass_config, ["copies_before_barriers"]).source
+        assert faults(self.rung, text)
+
+
+class TestUnrollDrain:
+    rung = "hgemm/wmma_pipelined"
+
+    def test_the_waits_of_the_last_tiles_are_ever_less_deep(self):
+        depths = [int(depth) for depth in re.findall(r"^\s+tvm_builtin\w+_wait_group_(\d)\(\)", source(self.rung), re.M)]
+        assert depths == [1, 1, 0]
+
+    @pytest.mark.parametrize("k", [32, 64, 96, 128], ids="K={}".format)
+    def test_as_few_tiles_as_stages_and_fewer(self, k):
+        for name in (self.rung, "hgemm/wmma_register_pipelined", "hgemm/mma_multistage"):
+            gemm = HalfGemm(256, 128, k)
+            assert not faults(name, source(name, gemm), gemm)
+
+    def test_without_it_there_is_no_cuda(self, monkeypatch):
+        monkeypatch.setattr(pipeline, "unroll_drain", import_tvm().tirx.transform.StmtSimplify())
+        with pytest.raises(ValueError, match="compile-time constants"):
+            source(self.rung)
+
+
+class TestUnrollRing:
+    rung = "hgemm/mma_multistage"
+
+    def test_places_in_the_ring_are_constants(self):
+        gemm = HalfGemm(256, 256, 1024)
+        text = source(self.rung, gemm)
+        assert "k_0_turn < 4" in text
+        assert "k_0_round" in text and not re.search(r"k_0_round\w* [%&]", text)
+        assert not faults(self.rung, text, gemm)
+
+    def test_without_it_they_are_worked_out_anew(self):
+        text = source(self.rung, HalfGemm(256, 256, 1024), without=["unroll_ring"])
+        assert re.search(r"k_0\w* (\+ \d\) )?& 3", text)
+
+    @pytest.mark.parametrize("tiles", [3, 4, 5, 7, 8, 9, 10, 12])
+    def test_turns_left_over(self, tiles):
+        gemm = HalfGemm(256, 128, 32 * tiles)
+        assert not faults(self.rung, source(self.rung, gemm), gemm)
+
+    def test_a_loop_without_the_annotation_stays(self):
+        (rung,) = find("hgemm/mma_permuted")
+        assert RING not in str(scheduled(rung, GEMM).mod)
+        with_pass = replace(rung, passes=("unroll_ring", *rung.passes))
+        assert lower(with_pass, GEMM, ARCH).source == lower(rung, GEMM, ARCH).source
+
+
+class TestBoustrophedon:
+    rung = "hgemm/wmma_swizzled_grid"
+    gemm = HalfGemm(768, 640, 32)  # 3 rows of blocks, 5 stripes of one column
+
+    def test_odd_stripes_are_walked_from_the_last_row(self):
+        text = source(self.rung, self.gemm)
+        assert re.search(r"blockIdx\.z\) [%&] \(?[12]\)?\)? == 1\) \? \(2 - \(\(int\)blockIdx\.y\)\)", text)
+        assert not faults(self.rung, text, self.gemm)
+
+    def test_without_it_rows_do_not_depend_on_the_stripe(self):
+        assert not re.search(r"blockIdx\.z\) [%&]", source(self.rung, self.gemm, without=["boustrophedon"]))
+
+    def test_a_grid_of_one_stripe_stays(self):
+        one = HalfGemm(512, 128, 32)
+        assert source(self.rung, one) == source(self.rung, one, without=["boustrophedon"])
+
+
+def test_passes_are_part_of_what_a_rung_is_compiled_to():
+    """The rungs that ask for passes differ from themselves without; none asks in vain."""
+    for rung in ladder("hgemm"):
+        for name in rung.passes:
+            gemm = HalfGemm(768, 640, 1024)
+            assert source(rung.id, gemm) != source(rung.id, gemm, without=[name]), (rung.id, name)
+
+
+def test_compiled_main_loop_of_multistage_adds_no_addresses():
+    """The point of unroll_ring: between two products little but loads and copies."""
+    from tir_schedules.compiler.sass import count_opcodes, disassemble, loop_with_most
+
+    gemm = HalfGemm(1024, 1024, 1024)
+    (rung,) = find("hgemm/mma_multistage")
+
+    def others(text):
+        binary = compile_kernel(load_source(text, rung, gemm, "sm_90"))
+        counts = count_opcodes(loop_with_most(disassemble(binary), "HMMA"))
+        return (sum(counts.values()) - counts["HMMA"] - counts["LDSM"] - counts["LDGSTS"]) / counts["HMMA"]
+
+    assert others(source(rung.id, gemm)) < 0.5 < others(source(rung.id, gemm, without=["unroll_ring"]))

@@ -1,0 +1,95 @@
+"""Which workloads a command is about: its options --mnk, --n, --dtype, --layout and --accumulate, or those of default."""
+from __future__ import annotations
+
+from itertools import product
+from typing import Any, Sequence
+
+from tir_schedules.errors import BadInput
+from tir_schedules.rung import Rung
+from tir_schedules.workloads import LAYOUTS, workload_class
+
+OPTIONS = {"sgemm": ("mnk",), "reduce": ("n", "dtype"), "hgemm": ("mnk", "layout", "accumulate")}
+"""Family -> the options that say what it is run on."""
+
+EMIT_SHAPE = (1024, 1024, 1024)
+EMIT_LENGTH = 1 << 25
+
+# Every tile whole; ragged with rows that 16-byte accesses can take; ragged with rows that they cannot.
+RUN_SHAPES = {"sgemm": ((256, 256, 256), (132, 100, 36), (129, 127, 65)), "hgemm": ((256, 256, 128), (200, 136, 72), (33, 17, 5))}
+# Whole blocks in every launch; ragged, and divisible by 4 or not.
+RUN_LENGTHS = (1 << 18, 70004, 4099)
+
+
+def add_options(verb: Any, emit: bool) -> None:
+    """The options, for the verb `emit`, which takes one size, or for one that takes several."""
+    how: dict[str, Any] = {} if emit else {"action": "append"}
+    again = "" if emit else "may be repeated; "
+    shape = ",".join(map(str, EMIT_SHAPE)) if emit else "whole and ragged tiles"
+    length = EMIT_LENGTH if emit else " ".join(map(str, RUN_LENGTHS))
+    kind = "" if emit else ", all of them"
+    verb.add_argument(
+        "--mnk", metavar="M,N,K", type=parse_shape, help=f"sgemm, hgemm: A is MxK, B is KxN ({again}default {shape})", **how
+    )
+    verb.add_argument("--layout", help=f"hgemm: nt, B is stored NxK, or nn, B is stored KxN (default nt{kind and ' and nn'})")
+    verb.add_argument(
+        "--accumulate", help=f"hgemm: sums and C in float16 or float32 (default float16{kind and ' and float32'})"
+    )
+    verb.add_argument("--n", metavar="N", type=parse_length, help=f"reduce: elements ({again}default {length})", **how)
+    verb.add_argument("--dtype", help="reduce: int32 or float32 (default: what the rung is for)")
+
+
+def parse_shape(text: str) -> tuple[int, int, int]:
+    """ "1024,512,256" as three integers; whether they are sizes is the workload's to say."""
+    try:
+        m, n, k = (int(part) for part in text.split(","))
+    except ValueError:
+        raise BadInput(f"--mnk takes three integers M,N,K such as 1024,512,256, not {text!r}") from None
+    return m, n, k
+
+
+def parse_length(text: str) -> int:
+    """ "1000000", or a power such as 2^20."""
+    base, _, exponent = text.partition("^")
+    try:
+        return int(base) ** int(exponent) if exponent else int(base)
+    except ValueError:
+        raise BadInput(f"--n takes a number of elements such as 1000000 or 2^20, not {text!r}") from None
+
+
+def check_options(rungs: Sequence[Rung], options: Any) -> None:
+    """BadInput when an option is given that no rung takes."""
+    families = sorted({rung.family for rung in rungs})
+    taken = [name for family in families for name in OPTIONS[family]]
+    for name in sorted({name for names in OPTIONS.values() for name in names}):
+        if getattr(options, name) is not None and name not in taken:
+            owners = " and ".join(family for family, names in OPTIONS.items() if name in names)
+            takes = " and ".join(f"--{other}" for other in taken)
+            raise BadInput(f"--{name} is for {owners}; {rungs[0].id} takes {takes}")
+
+
+def workload_of(rung: Rung, options: Any) -> Any:
+    """The one workload that `emit` is about."""
+    make = workload_class(rung.family)
+    if rung.family == "reduce":
+        return make(EMIT_LENGTH if options.n is None else options.n, options.dtype or rung.dtypes[0])
+    kind = (options.layout or LAYOUTS[0], options.accumulate or rung.config.accumulators[0]) if rung.family == "hgemm" else ()
+    return make(*(options.mnk or EMIT_SHAPE), *kind)
+
+
+def workloads_of(rung: Rung, options: Any) -> list[Any]:
+    """The workloads that `run` is about: those of the options, else of default sizes.
+
+    Of a half-precision product every layout and accumulation, but on ragged shapes of default one, to be quick.
+    """
+    make = workload_class(rung.family)
+    if rung.family == "reduce":
+        types = [options.dtype] if options.dtype else rung.dtypes
+        return [make(n, dtype) for n in options.n or RUN_LENGTHS for dtype in types]
+    if rung.family == "sgemm":
+        return [make(*shape) for shape in options.mnk or RUN_SHAPES["sgemm"]]
+    layouts = [options.layout] if options.layout else LAYOUTS
+    kinds = list(product(layouts, [options.accumulate] if options.accumulate else rung.config.accumulators))
+    if options.mnk:
+        return [make(*shape, *kind) for shape in options.mnk for kind in kinds]
+    whole, *ragged = RUN_SHAPES["hgemm"]
+    return [make(*whole, *kind) for kind in kinds] + [make(*shape, *kinds[0]) for shape in ragged]
