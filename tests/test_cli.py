@@ -70,6 +70,12 @@ def test_list_json(tool):
         (["emit", "reduce/shuffle", "--n", "2^31"], ["below 2**31"]),
         (["run", "reduce", "--n", "9", "--dtype", "f16"], ["'f16'", "int32 or float32"]),
         (["run", "sgemm", "--dtype", "int32"], ["--dtype is for reduce"]),
+        (["run", "sgemm", "--layout", "nn"], ["--layout is for hgemm", "takes --mnk"]),
+        (["run", "hgemm", "--n", "5"], ["--n is for reduce", "--mnk and --layout and --accumulate"]),
+        (["run", "hgemm", "--layout", "tn"], ["layout is 'tn'", "nt or nn"]),
+        (["emit", "hgemm/wmma_naive", "--accumulate", "bf16"], ["accumulate is 'bf16'", "float16 or float32"]),
+        (["run", "hgemm/mma_multistage:256x256", "--accumulate", "float32"], ["128x64", "float32; use --accumulate float16"]),
+        (["emit", "hgemm/wmma_async", "--arch", "sm_75"], ["needs sm_80 or later"]),
         (["run", "sgemm/naive", "--source", "/no/such.cu"], ["cannot read /no/such.cu"]),
         (["run", "sgemm", "--source", "x.cu"], ["--source", "7 rungs"]),
         (["emit", "sgemm/naive", "--cuda", "--ptx"], ["--help"]),
@@ -176,7 +182,7 @@ def python(*arguments, **environment):
 
 @pytest.mark.parametrize("rung", [rung for family in FAMILIES for rung in ladder(family)], ids=lambda rung: rung.id)
 def test_every_rung_is_a_script(rung):
-    size = ["--mnk", "40,40,40"] if rung.family == "sgemm" else ["--n", "2^12"]
+    size = ["--n", "2^12"] if rung.family == "reduce" else ["--mnk", "40,40,40"]
     done = python("-m", f"tir_schedules.{rung.family}.{rung.name}", *size)
     assert done.returncode == 0 and f"{rung.entry}(" in done.stdout and done.stderr == ""
 

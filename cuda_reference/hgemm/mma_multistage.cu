@@ -10,6 +10,8 @@
 // multiplies those of this one.
 // The ragged tile along K comes first, where the prologue fills it up with zeros. Rows and columns beyond A and B are copies of
 // the last ones: they add only to elements of C that are not written. That leaves one test in the loop: is there a tile to copy.
+// Tiles are 64 deep: 16 bytes of 8 neighbouring lanes are a whole line of global memory and a whole line of shared memory, where
+// tiles 32 deep fill each line of shared memory from two of global memory, which takes twice the wavefronts.
 // The tiles are permuted as in mma_permuted.cu, the grid runs in stripes as in wmma_swizzled_grid.cu.
 
 #include <cuda_fp16.h>
@@ -26,14 +28,11 @@
 #ifndef BM
 #define BM 256 // block tile of C: BM x BN
 #define BN 128
-#define BK 32 // extent of the tiles of A and B along K
+#define BK 64 // extent of the tiles of A and B along K
 #define WM 64 // warp tile of C: WM x WN
 #define WN 64
-#define STAGES 4  // tiles of A and of B in shared memory
+#define STAGES 3  // tiles of A and of B in shared memory
 #define STRIPE 16 // most block columns that the grid walks together
-#endif
-#ifndef SPREAD
-#define SPREAD 1 // k steps over which the copies of a tile are spread
 #endif
 #ifndef MIN_BLOCKS
 #define MIN_BLOCKS 1 // per multiprocessor: bounds the registers
@@ -47,7 +46,7 @@ constexpr int C_STRIDE = BN + 8; // of C in shared memory: 8 more, for no bank c
 static_assert(BM % WM == 0 && BN % WN == 0 && WM % 16 == 0 && WN % 16 == 0, "warps must cover the block tile, mmas theirs");
 static_assert((BK == 32 || BK == 64) && (NT || BN % 64 == 0), "permuted() must know the rows of the tiles");
 static_assert(NT || (WN & (WN - 1)) == 0, "an XOR must lead from the warp's first column to the others");
-static_assert(STAGES >= 2 && SPREAD >= 1 && SPREAD <= STEPS, "a tile must be copied while others are read");
+static_assert(STAGES >= 2, "a tile must be copied while others are read");
 
 #if ALIGNED
 using Piece = int4; // in which C is written
@@ -79,13 +78,13 @@ template <int ROWS, int COLS, bool K_DOWN> struct Copies {
     const int start, size, width;
     const unsigned thread;
 
-    // Starts those copies of a tile with `extent` k (BK if WHOLE) that belong to `part` of `parts`; none unless `wanted`.
-    template <bool WHOLE> __device__ void copy(unsigned char *tile, int extent, int wanted, int part, int parts)
+    // Starts the copies of a tile with `extent` k (BK if WHOLE), none unless `wanted`.
+    template <bool WHOLE> __device__ void copy(unsigned char *tile, int extent, int wanted)
     {
         const int row = thread / (COLS / 8), col = thread % (COLS / 8) * 8;
 #pragma unroll UNROLL
         for (int i = 0; i < COUNT; ++i) {
-            if (i * parts / COUNT != part || (ROWS % STEP != 0 && row + i * STEP >= ROWS))
+            if (ROWS % STEP != 0 && row + i * STEP >= ROWS)
                 continue;
             const int from = K_DOWN ? (row + i * STEP) * width + (ALIGNED ? min(start + col, size - 8) : start + col)
                                     : min(start + row + i * STEP, size - 1) * width + col;
@@ -185,8 +184,8 @@ hgemm_mma_multistage(const half *__restrict__ A, const half *__restrict__ B, ACC
         const int advance = tile == 0 ? 0 : tile == 1 ? ragged : BK;
         a_copies.source += advance;
         b_copies.source += NT ? advance : advance * N;
-        a_copies.copy<false>(shared + tile * STAGE_BYTES, extent, 1, 0, 1);
-        b_copies.copy<false>(shared + tile * STAGE_BYTES + A_BYTES, extent, 1, 0, 1);
+        a_copies.copy<false>(shared + tile * STAGE_BYTES, extent, 1);
+        b_copies.copy<false>(shared + tile * STAGE_BYTES + A_BYTES, extent, 1);
         asm volatile("cp.async.commit_group;" ::: "memory");
     }
     wait_group<STAGES - 1>();
@@ -210,9 +209,9 @@ hgemm_mma_multistage(const half *__restrict__ A, const half *__restrict__ B, ACC
             }
             const int next = (step + 1) % STEPS;
             load_fragments(stage, next);
-            if (next < SPREAD) {
-                a_copies.copy<true>(shared + free_stage, BK, copying, next, SPREAD);
-                b_copies.copy<true>(shared + free_stage + A_BYTES, BK, copying, next, SPREAD);
+            if (next == 0) {
+                a_copies.copy<true>(shared + free_stage, BK, copying);
+                b_copies.copy<true>(shared + free_stage + A_BYTES, BK, copying);
             }
 #pragma unroll
             for (int i = 0; i < WM / 16; ++i)

@@ -1,11 +1,11 @@
 """How the machine is built: what is shipped, what is compiled when, and what is said when it cannot be."""
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from tir_schedules.problems import RUN_LENGTHS, RUN_SHAPES
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.twin import load_twin
@@ -15,9 +15,8 @@ from tir_schedules.machines.cpu.library import shipped_signatures, the_library
 from tir_schedules.machines.cpu.lowering import lower as lower_ptx
 from tir_schedules.machines.cpu.parser import parse
 from tir_schedules.machines.cpu.signatures import from_text
+from tir_schedules.problems import OPTIONS, workloads_of
 from tir_schedules.rung import every_rung, find
-from tir_schedules.workloads.gemm import Gemm
-from tir_schedules.workloads.reduction import Reduction
 
 SHIPPED = {signature.text for signature in shipped_signatures()}
 
@@ -37,13 +36,14 @@ class Recorder:
         return 1
 
 
+NO_OPTIONS = SimpleNamespace(**{name: None for names in OPTIONS.values() for name in names})
+
+
 @pytest.mark.parametrize("rung", every_rung(), ids=lambda rung: rung.id)
 def test_the_ladders_need_only_shipped_signatures(rung):
     """Otherwise the first run of a rung would compile some more; the names to add to signatures.txt are in the message."""
     recorder = Recorder()
-    gemms = [Gemm(*shape) for shape in RUN_SHAPES]
-    reductions = [Reduction(n, dtype) for n in RUN_LENGTHS for dtype in rung.dtypes]
-    for workload in gemms if rung.family == "sgemm" else reductions:
+    for workload in workloads_of(rung, NO_OPTIONS):
         for make in (lower, load_twin):
             module = parse(compile_kernel(make(rung, workload, "sm_80")).ptx)
             lower_ptx(recorder, module, module.kernels[rung.entry])

@@ -106,6 +106,7 @@ def emit(schedule: "Schedule", entry: str, arch: str, pass_config: dict[str, Any
     from tvm.tirx.build import codegen_build, split_host_device_mods
 
     from tir_schedules.passes.pipeline import pipeline
+    from tir_schedules.passes.whole_lines import whole_lines
 
     with tvm.transform.PassContext(config={**PASS_CONFIG, **(pass_config or {})}):
         module = tvm.tirx.transform.BindTarget(target(arch))(schedule.mod)
@@ -118,6 +119,8 @@ def emit(schedule: "Schedule", entry: str, arch: str, pass_config: dict[str, Any
         ((variable, function),) = kernel.functions.items()
         named = tvm.IRModule({variable: function.with_attr("global_symbol", entry)})
         source = codegen_build(named, device).inspect_source()
+    if "whole_lines" in passes:
+        source = whole_lines(source)
     params = tuple(argument_name(parameter.name) for parameter in function.params)
     return Emitted(source, params, launch_of(host))
 

@@ -22,7 +22,8 @@ from tir_schedules.workloads.half_gemm import HalfGemm
 class Config(mma_permuted.Config):
     """stages: tiles of A and of B in shared memory at a time."""
 
-    stages: int = 4
+    bk: int = 64
+    stages: int = 3
 
 
 launch = mma_permuted.launch
@@ -39,7 +40,7 @@ RUNG = Rung(
     summary="four stages, the turns of the ring written out: addresses are constants",
     article="beyond 001 and 004",
     config=Config(),
-    configs={"256x256": Config(bn=256, wm=128)},
+    configs={"256x256": Config(bn=256, wm=128, bk=32, stages=4), "128x128": Config(bm=128, bk=32, stages=4)},
     shapes=mma_permuted.RUNG.shapes,
     schedule=schedule,
     launch=launch,

@@ -4,7 +4,8 @@
 copies are committed in groups, and `wait_group N` waits until at most N groups are under way. So there are two tiles of A and of
 B in shared memory now, and while one is multiplied the next is copied. In TensorIR this is software pipelining: the copies are
 stage 0, asynchronous, and the products stage 1. Look for the copy of tile k + 1, `wait_group 1`, and two barriers per tile: before
-the copy all must be done with the tile whose place it takes, after the wait all must see what the others have copied.
+the copy all must be done with the tile whose place it takes, after the wait all must see what the others have copied. The copies
+ask the L2 cache to fetch whole lines, see passes/whole_lines.py.
 """
 from __future__ import annotations
 
@@ -43,6 +44,7 @@ RUNG = Rung(
     launch=launch,
     min_arch=80,
     pass_config=steps.PASS_CONFIG | {"tirx.use_async_copy": True},
+    passes=("whole_lines",),
 )
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ RUNG = Rung(
     launch=launch,
     min_arch=80,
     pass_config=wmma_async.RUNG.pass_config,
-    passes=("copies_before_barriers",),
+    passes=("copies_before_barriers", *wmma_async.RUNG.passes),
 )
 
 if __name__ == "__main__":

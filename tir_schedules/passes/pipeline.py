@@ -14,8 +14,9 @@ from tir_schedules.passes.copies_after_products import copies_after_products
 from tir_schedules.passes.unroll_drain import unroll_drain
 from tir_schedules.passes.unroll_ring import unroll_ring
 
-NAMES = ("boustrophedon", "copies_after_products", "unroll_ring", "copies_before_barriers")
-"""What a rung may ask for. "copies_before_barriers" is no pass of ours: TVM's InjectPTXAsyncCopy runs before ThreadSync.
+NAMES = ("boustrophedon", "copies_after_products", "unroll_ring", "copies_before_barriers", "whole_lines")
+"""What a rung may ask for. "whole_lines" comes after code generation. "copies_before_barriers" is no pass of ours: TVM's
+InjectPTXAsyncCopy runs before ThreadSync.
 
 ThreadSync puts a barrier between accesses to the same buffer and takes the slots of a ring for one. Once the copies are
 cp.async calls it does not see them; what remains is the barrier after each wait. That is enough if the order of the
