@@ -6,6 +6,7 @@ import pytest
 
 from tir_schedules.compiler.lower import emit, import_tvm, lower, scheduled
 from tir_schedules.compiler.nvcc import compile_kernel
+from tir_schedules.compiler.sass import count_opcodes, disassemble, loop_with_most
 from tir_schedules.compiler.twin import load_source
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.passes import RING, pipeline
@@ -121,21 +122,21 @@ class TestUnrollRing:
     def test_places_in_the_ring_are_constants(self):
         gemm = HalfGemm(256, 256, 1024)
         text = source(self.rung, gemm)
-        assert "k_0_turn < 4" in text
+        assert "k_0_turn < 3" in text
         assert "k_0_round" in text and not re.search(r"k_0_round\w* [%&]", text)
         assert not faults(self.rung, text, gemm)
 
     def test_without_it_they_are_worked_out_anew(self):
         text = source(self.rung, HalfGemm(256, 256, 1024), without=["unroll_ring"])
-        assert re.search(r"k_0\w* (\+ \d\) )?& 3", text)
+        assert re.search(r"k_0\w* (\+ \d\) )?% 3", text)
 
     @pytest.mark.parametrize("tiles", [3, 4, 5, 7, 8, 9, 10, 12])
     def test_turns_left_over(self, tiles):
-        gemm = HalfGemm(256, 128, 32 * tiles)
+        gemm = HalfGemm(256, 128, 64 * tiles)
         assert not faults(self.rung, source(self.rung, gemm), gemm)
 
     def test_a_loop_without_the_annotation_stays(self):
-        (rung,) = find("hgemm/mma_permuted")
+        (rung,) = find("hgemm/wmma_pipelined")
         assert RING not in str(scheduled(rung, GEMM).mod)
         with_pass = replace(rung, passes=("unroll_ring", *rung.passes))
         assert lower(with_pass, GEMM, ARCH).source == lower(rung, GEMM, ARCH).source
@@ -166,16 +167,14 @@ def test_passes_are_part_of_what_a_rung_is_compiled_to():
             assert source(rung.id, gemm) != source(rung.id, gemm, without=[name]), (rung.id, name)
 
 
-def test_compiled_main_loop_of_multistage_adds_no_addresses():
-    """The point of unroll_ring: between two products little but loads and copies."""
-    from tir_schedules.compiler.sass import count_opcodes, disassemble, loop_with_most
-
+def test_between_products_there_is_little_but_loads_and_copies():
+    """The point of unroll_ring."""
     gemm = HalfGemm(1024, 1024, 1024)
-    (rung,) = find("hgemm/mma_multistage")
+    (rung,) = find("hgemm/mma_permuted")
 
     def others(text):
         binary = compile_kernel(load_source(text, rung, gemm, "sm_90"))
         counts = count_opcodes(loop_with_most(disassemble(binary), "HMMA"))
         return (sum(counts.values()) - counts["HMMA"] - counts["LDSM"] - counts["LDGSTS"]) / counts["HMMA"]
 
-    assert others(source(rung.id, gemm)) < 0.5 < others(source(rung.id, gemm, without=["unroll_ring"]))
+    assert others(source(rung.id, gemm)) < 0.6 < others(source(rung.id, gemm, without=["unroll_ring"]))

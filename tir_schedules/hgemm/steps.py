@@ -164,9 +164,10 @@ def copy_result(sch: Any, gemm: HalfGemm, tile: Tile, parts: Parts) -> None:
 
 
 def by_all_threads(sch: Any, copy: Any, tile: Tile, width: int) -> None:
-    """The two innermost loops of a copy over warps and lanes, each lane `width` neighbouring elements at a time."""
+    """The two innermost loops of a copy over warps and lanes: every warp a part of its own, its lanes neighbouring pieces of it,
+    each lane `width` neighbouring elements at a time."""
     vector = [width] if width > 1 else []
-    _, warp, lane, *vector = sch.split(sch.fuse(*sch.get_loops(copy)[-2:]), [None, tile.warps, WARP, *vector])
+    warp, _, lane, *vector = sch.split(sch.fuse(*sch.get_loops(copy)[-2:]), [tile.warps, None, WARP, *vector])
     sch.bind(warp, "threadIdx.y")
     sch.bind(lane, "threadIdx.x")
     for loop in vector:

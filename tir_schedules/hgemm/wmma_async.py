@@ -27,10 +27,11 @@ def launch(gemm: HalfGemm, config: Config) -> Launch:
     return steps.launch_columns_by_rows(gemm, config, steps.shared_bytes(gemm, config, config.skew, config.stages))
 
 
-def schedule(sch, gemm: HalfGemm, config: Config) -> None:
+def schedule(sch, gemm: HalfGemm, config: Config) -> steps.Parts:
     parts = wmma_padded.schedule(sch, gemm, config)
     copy_a, copy_b, products = 0, 0, config.stages - 1
     steps.pipeline(sch, parts.k_tile, stage=[copy_a, copy_b, products], order=[0, 1, 2], asynchronous=[0])
+    return parts
 
 
 RUNG = Rung(

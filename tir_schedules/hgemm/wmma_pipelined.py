@@ -27,11 +27,12 @@ class Config(wmma_async.Config):
 launch = wmma_async.launch
 
 
-def schedule(sch, gemm: HalfGemm, config: Config) -> None:
+def schedule(sch, gemm: HalfGemm, config: Config) -> steps.Parts:
     parts = wmma_padded.schedule(sch, gemm, config)
     steps.merge_copies(sch, parts)
     copies, products = 0, config.stages - 1
     steps.pipeline(sch, parts.k_tile, stage=[copies, products], order=[1, 0], asynchronous=[0])
+    return parts
 
 
 RUNG = Rung(

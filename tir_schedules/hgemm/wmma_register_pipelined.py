@@ -5,11 +5,15 @@ a tile while the last ones of the tile before are multiplied. Two loops are pipe
 tiles. The order of a turn is the article's: second fragments of the tile, first products, copy of the tile two ahead, wait,
 barrier, first fragments of the next tile, last products. Look for fragment arrays of 8, of which 0 to 3 and 4 to 7 take turns.
 
-InjectSoftwarePipeline offers no order that is both right and this one: see passes/copies_after_products.py.
+InjectSoftwarePipeline offers no order that is both right and this one: see passes/copies_after_products.py. And it finds a tile's
+place in the ring by a division, for every address anew. Here as many turns of the loop are written out as the ring has places, so
+that places are constants: look for `k_0_turn` in the loop over rounds, and see passes/unroll_ring.py. With sums in float32, which
+leave few registers for addresses, that is worth a tenth of the time.
 """
 from __future__ import annotations
 
 from tir_schedules.hgemm import steps, wmma_padded, wmma_pipelined
+from tir_schedules.passes import RING
 from tir_schedules.rung import Rung
 from tir_schedules.workloads.half_gemm import HalfGemm
 
@@ -26,6 +30,7 @@ def schedule(sch, gemm: HalfGemm, config: Config, **how) -> steps.Parts:
     copy_a, copy_b, loads, products, last = 0, 0, config.stages - 2, config.stages - 1, config.stages - 1
     stage = [copy_a, copy_b, loads, products, last]
     steps.pipeline(sch, parts.k_tile, stage, order=[0, 1, 3, 2, 4], asynchronous=[0])
+    sch.annotate(parts.k_tile, RING, config.stages)
     return parts
 
 
@@ -40,7 +45,7 @@ RUNG = Rung(
     launch=launch,
     min_arch=80,
     pass_config=wmma_pipelined.RUNG.pass_config,
-    passes=("copies_after_products", *wmma_pipelined.RUNG.passes),
+    passes=("copies_after_products", "unroll_ring", *wmma_pipelined.RUNG.passes),
 )
 
 if __name__ == "__main__":
