@@ -149,9 +149,9 @@ def split_up(sch: Any, gemm: HalfGemm, tile: Tile, shared: bool = True, staged: 
 
 def share_copies(sch: Any, gemm: HalfGemm, tile: Tile, parts: Parts) -> None:
     """All threads copy the tiles of A and B at the head of each turn of the loop over K, 16 bytes at a time where rows allow."""
-    for copy in parts.copies:
+    for copy, columns in zip(parts.copies, (tile.bk, tile.bk if gemm.transposed else tile.bn)):
         sch.compute_at(copy, parts.k_tile)
-        by_all_threads(sch, copy, tile, VECTOR if gemm.aligned else 1)
+        by_all_threads(sch, copy, tile, columns, VECTOR if gemm.aligned else 1)
 
 
 def copy_result(sch: Any, gemm: HalfGemm, tile: Tile, parts: Parts) -> None:
@@ -160,16 +160,19 @@ def copy_result(sch: Any, gemm: HalfGemm, tile: Tile, parts: Parts) -> None:
     rows, row = sch.split(row, [None, tile.bm])
     columns, column = sch.split(column, [None, tile.bn])
     sch.reorder(rows, columns, row, column)
-    by_all_threads(sch, parts.result, tile, 16 // ELEMENT[gemm.accumulate] if gemm.aligned else 1)
+    by_all_threads(sch, parts.result, tile, tile.bn, 16 // ELEMENT[gemm.accumulate] if gemm.aligned else 1)
 
 
-def by_all_threads(sch: Any, copy: Any, tile: Tile, width: int) -> None:
-    """The two innermost loops of a copy over warps and lanes: every warp a part of its own, its lanes neighbouring pieces of it,
-    each lane `width` neighbouring elements at a time."""
-    vector = [width] if width > 1 else []
-    warp, _, lane, *vector = sch.split(sch.fuse(*sch.get_loops(copy)[-2:]), [tile.warps, None, WARP, *vector])
+def by_all_threads(sch: Any, copy: Any, tile: Tile, columns: int, width: int) -> None:
+    """The two innermost loops of a copy, over rows and `columns`: every warp has rows of its own, its lanes neighbouring pieces of
+    `width` elements of one row or of several neighbouring ones."""
+    across = min(WARP, columns // width)  # lanes along a row
+    row, column = sch.get_loops(copy)[-2:]
+    warp, row, lane_row = sch.split(row, [tile.warps, None, WARP // across])
+    column, lane_column, *vector = sch.split(column, [None, across, *([width] if width > 1 else [])])
+    sch.reorder(warp, row, column, lane_row, lane_column, *vector)
     sch.bind(warp, "threadIdx.y")
-    sch.bind(lane, "threadIdx.x")
+    sch.bind(sch.fuse(lane_row, lane_column), "threadIdx.x")
     for loop in vector:
         sch.vectorize(loop)
 
