@@ -7,7 +7,8 @@ The computer that emits and compiles need not have the GPU, and the one with the
     python experiments/hgemm_on_gpu.py count FOLDER RESULT.json       # there: adds Nsight Compute's counters
 
 The truth is cuBLAS in float64. A time is that of one product: CUDA events around several launches over two sets of buffers,
-which together are larger than twice the L2 cache. Rungs, twins and cuBLAS take turns; the median of ROUNDS counts.
+which together are larger than twice the L2 cache. Rungs, twins and cuBLAS take turns, each after a pause: without it the GPU
+reaches its power limit and lowers its clock, by a fifth on an H200. The median of ROUNDS counts, and the clock is recorded.
 """
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from pathlib import Path
 import numpy as np
 from check_ladder_on_gpu import describe, nsight_counters, predicted, print_differences, save
 
-from tir_schedules.provenance import device_provenance, git_revision, output_of, software_versions
+from tir_schedules.provenance import device_provenance, git_revision, software_versions
 from tir_schedules.workloads import ACCUMULATORS, LAYOUTS
 from tir_schedules.workloads.half_gemm import HalfGemm
 
@@ -32,7 +33,7 @@ CHECKED = ((1000, 1000, 1000), (33, 17, 5), (4096, 4096, 4096), (8192, 8192, 819
 COUNTED = (512, 512, 256)
 KINDS = list(product(LAYOUTS, ACCUMULATORS))
 ROUNDS, SETTLE = 11, 3
-PAUSE = 0.03
+PAUSE = 0.03  # seconds
 SAMPLE_US = 2000  # a sample's least length; far more than it takes to launch what is in it
 
 
@@ -46,7 +47,8 @@ def pack(folder: Path, arch: str, pattern: str) -> None:
 
     rungs = [rung for rung in every_rung("hgemm") if re.search(pattern, rung.id)]
     gemms = [HalfGemm(*shape, *kind) for shape in (*CHECKED, COUNTED) for kind in KINDS]
-    jobs = [(rung, gemm, make) for gemm in gemms for rung in rungs for make in (lower, load_twin)]
+    cases = [(rung, gemm) for gemm in gemms for rung in rungs if gemm.accumulate in rung.config.accumulators]
+    jobs = [(rung, gemm, make) for rung, gemm in cases for make in (lower, load_twin)]
     binaries = compile_kernels(make(rung, gemm, arch) for rung, gemm, make in jobs)
     folder.mkdir(parents=True, exist_ok=True)
     machine, entries = CpuMachine(), []
@@ -188,8 +190,6 @@ def measure(folder: Path, result: Path) -> int:
         for entry in timed:
             spread = (max(entry["samples_us"]) - min(entry["samples_us"])) / entry["median_us"]
             print(f"  {entry['label']:45} {entry['tflops']:7.1f} TFLOPS {entry['median_us']:9.1f} us  {spread:.1%}  {min(entry['sm_mhz'])} MHz", flush=True)
-        clocks = output_of(["nvidia-smi", "-i", "0", "--query-gpu=clocks.sm,power.draw,temperature.gpu", "--format=csv,noheader"])
-        print(f"  afterwards: {clocks}", flush=True)
         save(manifest, result)
         gpu.cupy.get_default_memory_pool().free_all_blocks()
     return 1 if wrong else 0

@@ -38,7 +38,8 @@ class Rung:
     schedule(sch, workload, config): applies schedule primitives to a Schedule of the workload's PrimFunc.
     launch(workload, config): grid and block, the same for both twins.
     shapes: which shapes take the fast path and what happens to others. min_arch: the first sm it runs on.
-    pass_config: options for TVM's lowering; passes: those it takes from `tir_schedules.passes`. dtypes: of the workloads it is run with, where the family has a choice.
+    pass_config: options for TVM's lowering. passes: those of this project that it wants, see passes/pipeline.py.
+    dtypes: of the workloads it is run with, where the family has a choice.
     prim_func(workload, config, name): the algorithm, in place of the workload's own; `explicit` when it already says what each
     thread does, because primitives cannot reach the form.
     flawed: configurations shown for what is wrong with them: name -> kind of finding. They run only when asked for by name.
@@ -56,8 +57,8 @@ class Rung:
     shapes: str = "any"
     min_arch: int = 75
     pass_config: dict[str, Any] = field(default_factory=dict, repr=False)
-    dtypes: tuple[str, ...] = ()
     passes: tuple[str, ...] = field(default=(), repr=False)
+    dtypes: tuple[str, ...] = ()
     prim_func: Callable[[Any, Any, str], Any] | None = field(default=None, repr=False)
     explicit: bool = False
     flawed: dict[str, str] = field(default_factory=dict, repr=False)

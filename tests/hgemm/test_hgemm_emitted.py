@@ -16,11 +16,11 @@ RECORDED = Path(__file__).parent / "emitted.json"
 SHAPE = "512x512x1024"  # more tiles along K than any ring has places
 COPY = re.compile(r"cp\.async\.c[ag]\.shared\.global\S*\s+\[[^]]*\],\s*\[[^]]*\],\s*(\d+)")
 WAIT = re.compile(r"cp\.async\.wait_group\s+(\d+)")
-MAIN_LOOP = {"HMMA": "products", "LDSM": "fragment_loads", "LDGSTS": "asynchronous_copies", "BAR": "barriers", "LDGDEPBAR": "commits"}
+MAIN_LOOP = {"HMMA": "products", "LDSM": "fragment_loads", "LDGSTS": "copies", "BAR": "barriers", "LDGDEPBAR": "commits"}
 
 
 def facts(kernel):
-    """Of the main loop, the one with most HMMA: its instructions of each kind per 64 products, which a warp has for a tile 32 deep."""
+    """Of the main loop, the one with most HMMA: instructions of each kind per 64 products, as a 64x64 warp tile has in 32 of K."""
     binary = compile_kernel(kernel)
     loop = count_opcodes(loop_with_most(disassemble(binary), "HMMA"))
     resources = binary.resources

@@ -1,4 +1,4 @@
-"""Every rung of the HGEMM ladder, schedule and twin, in every configuration, layout and accumulation, on shapes chosen and drawn."""
+"""Every rung of the HGEMM ladder, schedule and twin, in every configuration and kind of product, on shapes chosen and drawn."""
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
