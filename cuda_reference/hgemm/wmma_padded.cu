@@ -65,21 +65,20 @@ static __device__ void copy_chunk(half *target, const half *__restrict__ source,
 #endif
 }
 
-// All threads copy the tile at (row, col) of a rows x cols matrix to shared memory, every warp rows of its own, each lane a chunk
-// of every STEP-th of them.
+// All threads copy the tile at (row, col) of a rows x cols matrix to shared memory, each one a chunk of every STEP-th row.
 template <int ROWS, int COLS, int STRIDE>
 static __device__ void copy_tile(half *tile, const half *__restrict__ matrix, int row, int col, int rows, int cols)
 {
     constexpr int CHUNKS = COLS / VECTOR; // of a row
-    constexpr int STEP = 32 / CHUNKS;
-    constexpr int OWN = ROWS / (THREADS / 32); // rows of a warp
-    static_assert(32 % CHUNKS == 0 && ROWS % (THREADS / 32 * STEP) == 0, "warps must copy whole rows, as many each");
-    const int r = threadIdx.y * OWN + threadIdx.x / CHUNKS;
-    const int c = threadIdx.x % CHUNKS * VECTOR;
+    constexpr int STEP = THREADS / CHUNKS;
+    static_assert(THREADS % CHUNKS == 0, "threads must copy whole rows");
+    const int r = (threadIdx.y * 32 + threadIdx.x) / CHUNKS;
+    const int c = (threadIdx.y * 32 + threadIdx.x) % CHUNKS * VECTOR;
     const int source = (row + r) * cols + c + col;
 #pragma unroll
-    for (int i = 0; i < OWN; i += STEP)
-        copy_chunk(tile + (r + i) * STRIDE + c, matrix + (source + i * cols), i < rows - row - r ? cols - col - c : 0);
+    for (int i = 0; i < ROWS; i += STEP)
+        if (ROWS % STEP == 0 || r + i < ROWS)
+            copy_chunk(tile + (r + i) * STRIDE + c, matrix + (source + i * cols), i < rows - row - r ? cols - col - c : 0);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)

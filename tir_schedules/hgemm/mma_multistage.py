@@ -34,7 +34,7 @@ RUNG = Rung(
     summary="tiles 64 deep: copies of whole lines, half as many barriers; configurations for larger and smaller GPUs",
     article="beyond 001 and 004",
     config=Config(),
-    configs={"256x256": Config(bn=256, wm=128, bk=32, stages=4), "128x128": Config(bm=128, bk=32, stages=4)},
+    configs={"256x256": Config(bn=256, wm=128, bk=32, stages=4), "128x128": Config(bm=128)},
     shapes=mma_permuted.RUNG.shapes,
     schedule=schedule,
     launch=launch,

@@ -235,5 +235,18 @@ def pipeline(sch: Any, loop: Any, stage: list[int], order: list[int], asynchrono
 
 def merge_copies(sch: Any, parts: Parts) -> None:
     """The copies of A and B as one statement: TVM's pipelining would count a commit group for each, but emit one."""
-    position = len(sch.get_loops(parts.product)) - 3  # the first loop within the loop over tiles
-    sch.merge(*(sch.add_unit_loop(sch.get_loops(copy)[position]) for copy in parts.copies))
+    sch.merge(*(sch.add_unit_loop(own_loops(sch, parts, copy)[0]) for copy in parts.copies))
+
+
+def keep_rolled(sch: Any, parts: Parts, copy: Any) -> None:
+    """Loops over what a thread copies are not unrolled: `#pragma unroll 1`."""
+    from tvm.tirx import ForKind
+
+    for loop in own_loops(sch, parts, copy):
+        if sch.get(loop).kind == ForKind.SERIAL:
+            sch.annotate(loop, "disable_unroll", True)
+
+
+def own_loops(sch: Any, parts: Parts, copy: Any) -> list[Any]:
+    """The loops of a copy within the loop over tiles."""
+    return sch.get_loops(copy)[len(sch.get_loops(parts.product)) - 3 :]
