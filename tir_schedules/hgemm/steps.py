@@ -243,7 +243,7 @@ def keep_rolled(sch: Any, parts: Parts, copy: Any) -> None:
     from tvm.tirx import ForKind
 
     for loop in own_loops(sch, parts, copy):
-        if sch.get(loop).kind == ForKind.SERIAL:
+        if sch.get(loop).kind == ForKind.SERIAL and sch.get(loop).extent > 1:
             sch.annotate(loop, "disable_unroll", True)
 
 

@@ -71,7 +71,6 @@ def pipeline(wanted: Sequence[str] = ()) -> transform.Pass:
             s_tir.transform.InjectVirtualThread(),
             s_tir.transform.InjectDoubleBuffer(),
             *unless("tirx.disable_storage_rewrite", tirx.transform.StorageRewrite()),
-            *([s_tir.transform.LowerAsyncDMA()] if asynchronous else []),
             s_tir.transform.HoistIfThenElse(),
             *chosen("unroll_ring", unroll_ring),
             *([unroll_drain, s_tir.transform.ConvertSSA()] if asynchronous else []),
