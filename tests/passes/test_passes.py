@@ -170,7 +170,7 @@ def test_passes_are_part_of_what_a_rung_is_compiled_to():
 def test_between_products_there_is_little_but_loads_and_copies():
     """The point of unroll_ring."""
     gemm = HalfGemm(1024, 1024, 1024)
-    (rung,) = find("hgemm/mma_permuted")
+    (rung,) = find("hgemm/mma_multistage")
 
     def others(text):
         binary = compile_kernel(load_source(text, rung, gemm, "sm_90"))

@@ -3,7 +3,7 @@
 A row of a tile is now 128 bytes: a line of global memory and all banks of shared memory. The 8 pieces that 8 lanes copy come from
 one line and go to one line, where rows of 64 bytes fill each line of shared memory from two of global memory, in twice the
 wavefronts. And there are half as many waits and barriers. Three stages of such tiles take 144 KiB, the most that an A100 has room for;
-a copy has the time of two tiles, as much as of four tiles of the rungs before.
+a copy has the time of two tiles, as much as of four tiles of the rungs before. The turns of the ring are written out again.
 
 Configuration "256x256": what limits 64x64 warp tiles is reading shared memory. A warp tile of 128x64 needs 3/4 of the reads per
 product, and has room in registers when the sums are float16. "128x128": less shared memory, for GPUs that have 99 KiB of it.
@@ -40,7 +40,7 @@ RUNG = Rung(
     launch=launch,
     min_arch=80,
     pass_config=mma_permuted.RUNG.pass_config,
-    passes=mma_permuted.RUNG.passes,
+    passes=("unroll_ring", *mma_permuted.RUNG.passes),
 )
 
 if __name__ == "__main__":
