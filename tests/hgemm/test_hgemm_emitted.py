@@ -13,7 +13,7 @@ from tir_schedules.compiler.sass import count_opcodes, disassemble, loop_with_mo
 from tir_schedules.compiler.twin import load_twin
 
 RECORDED = Path(__file__).parent / "emitted.json"
-SHAPE = "512x512x1024"  # more tiles along K than any ring has places
+SHAPE = "512x512x4096"  # so many tiles along K that no compiler unrolls the loop over them
 COPY = re.compile(r"cp\.async\.c[ag]\.shared\.global\S*\s+\[[^]]*\],\s*\[[^]]*\],\s*(\d+)")
 WAIT = re.compile(r"cp\.async\.wait_group\s+(\d+)")
 MAIN_LOOP = {"HMMA": "products", "LDSM": "fragment_loads", "LDGSTS": "copies", "BAR": "barriers", "LDGDEPBAR": "commits"}
