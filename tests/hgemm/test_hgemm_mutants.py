@@ -1,12 +1,12 @@
 """The machine cannot be fooled: a barrier, a wait or a commit removed from a kernel of the HGEMM ladder is found.
 
-One of each kind runs for every rung and twin; `-m slow` runs all of all configurations, and the guards' mutants.
+One of each kind runs for every rung and twin; `-m slow` runs all of all configurations.
 """
 import re
 
 import pytest
 from kinds import ARCH, both, each_rung, workload
-from mutants import asynchronous_mutants, mutants
+from mutants import asynchronous_mutants
 
 from tir_schedules.compiler.twin import load_source
 from tir_schedules.machines.cpu import CpuMachine
@@ -15,7 +15,6 @@ from tir_schedules.run import outcome_of
 
 MACHINE = CpuMachine(budget=1 << 22)
 WHOLE = workload("256x256x320", ("nt", "float16"))  # ten tiles along K, five where they are 64 deep
-RAGGED = workload("200x136x72", ("nn", "float16"))
 
 
 def check(rung, mutant, gemm):
@@ -42,11 +41,3 @@ def test_a_fault_of_each_kind_is_found(rung, make):
 def test_every_fault_of_order_is_found(rung, make):
     for mutant in asynchronous_mutants(make(rung, WHOLE, ARCH).source):
         check(rung, mutant, WHOLE)
-
-
-@pytest.mark.slow
-@each_rung
-@both
-def test_every_fault_of_a_guard_is_found(rung, make):
-    for mutant in mutants(make(rung, RAGGED, ARCH).source):
-        check(rung, mutant, RAGGED)

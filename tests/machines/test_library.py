@@ -17,6 +17,7 @@ from tir_schedules.machines.cpu.parser import parse
 from tir_schedules.machines.cpu.signatures import from_text
 from tir_schedules.problems import OPTIONS, workloads_of
 from tir_schedules.rung import every_rung, find
+from tir_schedules.workloads.gemm import Gemm
 
 SHIPPED = {signature.text for signature in shipped_signatures()}
 
