@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Iterator
 
 BARRIER = re.compile(r"__syncthreads\(\);")
-# Calls that commit asynchronous copies and wait for them, as TVM and the twins write them.
-WAIT = re.compile(r"^\s+(?:tvm_builtin_ptx_cp_async_wait_group\w*\(\)|wait_\w+<[^>]*>\(\));")
+# Calls that commit asynchronous copies and wait for them, as TVM and the twins write them. (When a twin's loop is over it waits for
+# all groups, which are empty or zeros that nobody reads: a precaution, not to be missed.)
+WAIT = re.compile(r"^\s+(?:tvm_builtin_ptx_cp_async_wait_group\w*\(\)|wait_\w+<(?!0>)[^>]*>\(\));")
 COMMIT = re.compile(r'^\s+(?:tvm_builtin_ptx_cp_async_commit_group\w*\(\)|commit_copies\(\)|asm volatile\("cp.async.commit_group;".*\));')
 # A comparison in an if or for: what follows "<" is a number, a name, or a name with a bracketed offset.
 LESS = re.compile(r"(?<=[\w)\]])\s<\s(?P<bound>\w+)")
