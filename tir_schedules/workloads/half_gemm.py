@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -116,6 +117,11 @@ class HalfGemm(Gemm):
 
     def prim_func(self, name: str) -> "PrimFunc":
         """The algorithm as a TensorIR PrimFunc with one block "C", entry point `name`."""
+        return self.parsed().with_attr("global_symbol", name)
+
+    @cache
+    def parsed(self) -> "PrimFunc":
+        """The same without a name; TVM takes its time to parse it."""
         from tvm.script import tirx as T
         from tvm.tirx import FloatImm
 
@@ -131,7 +137,7 @@ class HalfGemm(Gemm):
 
         @T.prim_func(s_tir=True)
         def gemm(A: T.Buffer((M, K), "float16"), B: T.Buffer(b_shape, "float16"), C: T.Buffer((M, N), wide)):
-            T.func_attr({"global_symbol": name, "tirx.noalias": True})
+            T.func_attr({"tirx.noalias": True})
             for i, j, k in T.grid(M, N, K):
                 with T.sblock("C"):
                     vi, vj, vk = T.axis.remap("SSR", [i, j, k])
