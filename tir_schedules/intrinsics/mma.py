@@ -13,9 +13,9 @@ import tvm_ffi
 from tvm.script import tirx as T
 from tvm.tirx import FloatImm
 
-from tir_schedules.intrinsics import intrinsic
+from tir_schedules.intrinsics import intrinsic, tiles
+from tir_schedules.intrinsics.tiles import TILE, index
 
-TILE = 16
 SHARE = 8  # elements of a tile that one lane holds
 C_SCOPE = "m16n8k8.matrixC"
 
@@ -32,12 +32,6 @@ def scope(operand: str, transposed: bool) -> str:
     if operand == "c":
         return C_SCOPE
     return "m16n8k8.matrixA" if operand == "a" or transposed else "m16n8k8.matrixB"
-
-
-def index(buffer, row_stride):
-    """Which tile of its buffer a tile is."""
-    offset = buffer.elem_offset
-    return offset // row_stride // TILE * (row_stride // TILE) + offset % row_stride // TILE
 
 
 def row_of_lane(operand: str, transposed: bool, lane, row_stride):
@@ -59,18 +53,6 @@ def load(operand: str, memory: str, transposed: bool):
     trans = operand == "b" and not transposed
 
     @T.prim_func(s_tir=True)
-    def description(source: T.handle, target: T.handle) -> None:
-        S = T.match_buffer(source, (TILE, TILE), "float16", align=64, offset_factor=TILE, scope=memory)
-        F = T.match_buffer(target, (TILE, TILE), "float16", align=64, offset_factor=TILE, scope=fragment)
-        with T.sblock("root"):
-            T.reads(S[0:TILE, 0:TILE])
-            T.writes(F[0:TILE, 0:TILE])
-            for i, j in T.grid(TILE, TILE):
-                with T.sblock("load"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    F[vi, vj] = S[vi, vj]
-
-    @T.prim_func(s_tir=True)
     def implementation(source: T.handle, target: T.handle) -> None:
         s0, s1, f0, f1 = T.int32(), T.int32(), T.int32(), T.int32()
         S = T.match_buffer(source, (TILE, TILE), "float16", align=64, offset_factor=TILE, scope=memory, strides=[s0, s1])
@@ -85,24 +67,13 @@ def load(operand: str, memory: str, transposed: bool):
                     T.ptx_legacy.ldmatrix(trans, 4, ".b16", F.data, share, S.access_ptr("r"), row, dtype="float16")
                 )
 
-    return description, implementation
+    return tiles.copy("float16", memory, fragment), implementation
 
 
 @intrinsic
 def fill(accumulate: str):
     """Set a tile of sums to zero."""
     zero = FloatImm(accumulate, 0.0)
-
-    @T.prim_func(s_tir=True)
-    def description(target: T.handle) -> None:
-        F = T.match_buffer(target, (TILE, TILE), accumulate, align=64, offset_factor=TILE, scope=C_SCOPE)
-        with T.sblock("root"):
-            T.reads()
-            T.writes(F[0:TILE, 0:TILE])
-            for i, j in T.grid(TILE, TILE):
-                with T.sblock("zero"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    F[vi, vj] = zero
 
     @T.prim_func(s_tir=True)
     def implementation(target: T.handle) -> None:
@@ -115,7 +86,7 @@ def fill(accumulate: str):
                     for pair in T.vectorized(2):
                         F[lower * 8 + lane // 4, right * 8 + lane % 4 * 2 + pair] = zero
 
-    return description, implementation
+    return tiles.zero(accumulate, C_SCOPE), implementation
 
 
 @intrinsic
@@ -123,26 +94,6 @@ def mma(accumulate: str, transposed: bool):
     """sums += a @ b, b of either layout: an mma for each half of n."""
     b_scope = scope("b", transposed)
     name = {"float16": "fp16", "float32": "fp32"}[accumulate]
-
-    def cast(value):
-        return T.Cast(accumulate, value) if accumulate != "float16" else value
-
-    def of_b(k, j):
-        return (j, k) if transposed else (k, j)
-
-    @T.prim_func(s_tir=True)
-    def description(a: T.handle, b: T.handle, c: T.handle) -> None:
-        A = T.match_buffer(a, (TILE, TILE), "float16", align=64, offset_factor=TILE, scope="m16n8k8.matrixA")
-        B = T.match_buffer(b, (TILE, TILE), "float16", align=64, offset_factor=TILE, scope=b_scope)
-        C = T.match_buffer(c, (TILE, TILE), accumulate, align=64, offset_factor=TILE, scope=C_SCOPE)
-        with T.sblock("root"):
-            T.reads(C[0:TILE, 0:TILE], A[0:TILE, 0:TILE], B[0:TILE, 0:TILE])
-            T.writes(C[0:TILE, 0:TILE])
-            for i, j, k in T.grid(TILE, TILE, TILE):
-                with T.sblock("mma"):
-                    vi, vj, vk = T.axis.remap("SSR", [i, j, k])
-                    row, column = T.meta_var(of_b(vk, vj))
-                    C[vi, vj] = C[vi, vj] + cast(A[vi, vk]) * cast(B[row, column])
 
     @T.prim_func(s_tir=True)
     def implementation(a: T.handle, b: T.handle, c: T.handle) -> None:
@@ -167,24 +118,12 @@ def mma(accumulate: str, transposed: bool):
                     )
                 )  # fmt: skip
 
-    return description, implementation
+    return tiles.product(accumulate, transposed, "m16n8k8.matrixA", b_scope, C_SCOPE), implementation
 
 
 @intrinsic
 def store(accumulate: str, memory: str):
     """Write a tile of sums to memory, row-major, two neighbouring elements at a time."""
-
-    @T.prim_func(s_tir=True)
-    def description(source: T.handle, target: T.handle) -> None:
-        F = T.match_buffer(source, (TILE, TILE), accumulate, align=64, offset_factor=TILE, scope=C_SCOPE)
-        D = T.match_buffer(target, (TILE, TILE), accumulate, align=64, offset_factor=TILE, scope=memory)
-        with T.sblock("root"):
-            T.reads(F[0:TILE, 0:TILE])
-            T.writes(D[0:TILE, 0:TILE])
-            for i, j in T.grid(TILE, TILE):
-                with T.sblock("store"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    D[vi, vj] = F[vi, vj]
 
     @T.prim_func(s_tir=True)
     def implementation(source: T.handle, target: T.handle) -> None:
@@ -200,4 +139,4 @@ def store(accumulate: str, memory: str):
                         row, column = T.meta_var((lower * 8 + lane // 4, right * 8 + lane % 4 * 2 + pair))
                         D[row, column] = F[row, column]
 
-    return description, implementation
+    return tiles.copy(accumulate, C_SCOPE, memory), implementation

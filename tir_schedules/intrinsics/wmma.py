@@ -6,17 +6,9 @@ fragments of a buffer tile by tile, row by row.
 from __future__ import annotations
 
 from tvm.script import tirx as T
-from tvm.tirx import FloatImm
 
-from tir_schedules.intrinsics import intrinsic
-
-TILE = 16
-
-
-def index(buffer, row_stride):
-    """Which fragment of its buffer a tile is."""
-    offset = buffer.elem_offset
-    return offset // row_stride // TILE * (row_stride // TILE) + offset % row_stride // TILE
+from tir_schedules.intrinsics import intrinsic, tiles
+from tir_schedules.intrinsics.tiles import TILE, index
 
 
 @intrinsic
@@ -24,18 +16,6 @@ def load(operand: str, scope: str, transposed: bool):
     """Read a tile of operand "a" or "b" from memory of `scope`; transposed: the tile of b is stored as n x k."""
     fragment = f"wmma.matrix_{operand}"
     layout = "col_major" if transposed else "row_major"
-
-    @T.prim_func(s_tir=True)
-    def description(source: T.handle, target: T.handle) -> None:
-        S = T.match_buffer(source, (TILE, TILE), "float16", align=64, offset_factor=TILE, scope=scope)
-        F = T.match_buffer(target, (TILE, TILE), "float16", align=64, offset_factor=TILE, scope=fragment)
-        with T.sblock("root"):
-            T.reads(S[0:TILE, 0:TILE])
-            T.writes(F[0:TILE, 0:TILE])
-            for i, j in T.grid(TILE, TILE):
-                with T.sblock("load"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    F[vi, vj] = S[vi, vj]
 
     @T.prim_func(s_tir=True)
     def implementation(source: T.handle, target: T.handle) -> None:
@@ -48,24 +28,12 @@ def load(operand: str, scope: str, transposed: bool):
             tile = T.meta_var(S.access_ptr("r", ptr_type="float16"))
             T.evaluate(T.tvm_load_matrix_sync(F.data, TILE, TILE, TILE, index(F, f0), tile, s0, layout, dtype="void"))
 
-    return description, implementation
+    return tiles.copy("float16", scope, fragment), implementation
 
 
 @intrinsic
 def fill(accumulate: str):
     """Set an accumulator to zero, by 32 lanes on threadIdx.x: a kernel that copies nothing binds it nowhere else."""
-    zero = FloatImm(accumulate, 0.0)
-
-    @T.prim_func(s_tir=True)
-    def description(target: T.handle) -> None:
-        F = T.match_buffer(target, (TILE, TILE), accumulate, align=64, offset_factor=TILE, scope="wmma.accumulator")
-        with T.sblock("root"):
-            T.reads()
-            T.writes(F[0:TILE, 0:TILE])
-            for i, j in T.grid(TILE, TILE):
-                with T.sblock("zero"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    F[vi, vj] = zero
 
     @T.prim_func(s_tir=True)
     def implementation(target: T.handle) -> None:
@@ -79,32 +47,12 @@ def fill(accumulate: str):
             for _lane in T.thread_binding(0, 32, "threadIdx.x"):
                 T.evaluate(T.tvm_fill_fragment(F.data, TILE, TILE, TILE, index(F, f0), T.float32(0), dtype="void"))
 
-    return description, implementation
+    return tiles.zero(accumulate, "wmma.accumulator"), implementation
 
 
 @intrinsic
 def mma(accumulate: str, transposed: bool):
     """accumulator += a @ b, b of either layout."""
-
-    def cast(value):
-        return T.Cast(accumulate, value) if accumulate != "float16" else value
-
-    def of_b(k, j):
-        return (j, k) if transposed else (k, j)
-
-    @T.prim_func(s_tir=True)
-    def description(a: T.handle, b: T.handle, c: T.handle) -> None:
-        A = T.match_buffer(a, (TILE, TILE), "float16", align=64, offset_factor=TILE, scope="wmma.matrix_a")
-        B = T.match_buffer(b, (TILE, TILE), "float16", align=64, offset_factor=TILE, scope="wmma.matrix_b")
-        C = T.match_buffer(c, (TILE, TILE), accumulate, align=64, offset_factor=TILE, scope="wmma.accumulator")
-        with T.sblock("root"):
-            T.reads(C[0:TILE, 0:TILE], A[0:TILE, 0:TILE], B[0:TILE, 0:TILE])
-            T.writes(C[0:TILE, 0:TILE])
-            for i, j, k in T.grid(TILE, TILE, TILE):
-                with T.sblock("mma"):
-                    vi, vj, vk = T.axis.remap("SSR", [i, j, k])
-                    row, column = T.meta_var(of_b(vk, vj))
-                    C[vi, vj] = C[vi, vj] + cast(A[vi, vk]) * cast(B[row, column])
 
     @T.prim_func(s_tir=True)
     def implementation(a: T.handle, b: T.handle, c: T.handle) -> None:
@@ -120,24 +68,12 @@ def mma(accumulate: str, transposed: bool):
             at_a, at_b, at_c = T.meta_var((index(A, a0), index(B, b0), index(C, c0)))
             T.evaluate(T.tvm_mma_sync(C.data, at_c, A.data, at_a, B.data, at_b, C.data, at_c, dtype="void"))
 
-    return description, implementation
+    return tiles.product(accumulate, transposed, "wmma.matrix_a", "wmma.matrix_b", "wmma.accumulator"), implementation
 
 
 @intrinsic
 def store(accumulate: str, scope: str):
     """Write an accumulator to memory of `scope`, row-major."""
-
-    @T.prim_func(s_tir=True)
-    def description(source: T.handle, target: T.handle) -> None:
-        F = T.match_buffer(source, (TILE, TILE), accumulate, align=64, offset_factor=TILE, scope="wmma.accumulator")
-        D = T.match_buffer(target, (TILE, TILE), accumulate, align=64, offset_factor=TILE, scope=scope)
-        with T.sblock("root"):
-            T.reads(F[0:TILE, 0:TILE])
-            T.writes(D[0:TILE, 0:TILE])
-            for i, j in T.grid(TILE, TILE):
-                with T.sblock("store"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    D[vi, vj] = F[vi, vj]
 
     @T.prim_func(s_tir=True)
     def implementation(source: T.handle, target: T.handle) -> None:
@@ -152,7 +88,7 @@ def store(accumulate: str, scope: str):
             tile = T.meta_var(D.access_ptr("w", ptr_type=accumulate))
             T.evaluate(T.tvm_store_matrix_sync(F.data, TILE, TILE, TILE, index(F, f0), tile, d0, "row_major", dtype="void"))
 
-    return description, implementation
+    return tiles.copy(accumulate, "wmma.accumulator", scope), implementation
 
 
 def scope(operand: str, transposed: bool) -> str:
