@@ -1,7 +1,8 @@
 """Every rung of the HGEMM ladder, schedule and twin, in every configuration and kind of product, on shapes chosen and drawn."""
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from drawing import drawn
+from hypothesis import given
 from hypothesis import strategies as st
 from kinds import ARCH, each_case, each_rung, other_kinds, workload
 
@@ -15,11 +16,6 @@ from tir_schedules.workloads.half_gemm import HalfGemm
 # Ragged: rows that 16-byte copies can take and rows they cannot, fewer tiles along K than stages, less than one tile.
 RAGGED = ["200x136x72", "33x17x5", "1x1x1", "264x520x40", "129x127x65"]
 extents = st.integers(1, 300)
-
-
-def drawn(examples):
-    """Hypothesis settings: the same examples every time, as slow as they are."""
-    return settings(max_examples=examples, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
 
 def check(rung, gemm):

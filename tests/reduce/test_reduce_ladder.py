@@ -5,7 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from drawing import drawn
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tir_schedules.compiler.lower import lower
@@ -39,7 +40,7 @@ def test_long_arrays(rung, n):
 
 
 @each_rung
-@settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@drawn(15)
 @given(n=st.integers(1, 20000), dtype=st.sampled_from(["int32", "float32"]))
 def test_twin_is_right_at_any_length(rung, n, dtype):
     workload = Reduction(n, dtype)

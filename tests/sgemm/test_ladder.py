@@ -1,6 +1,7 @@
 """Every rung of the SGEMM ladder, schedule and twin, in every configuration, on shapes chosen and drawn."""
 import pytest
-from hypothesis import HealthCheck, given, settings
+from drawing import drawn
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tir_schedules.machines.cpu import CpuMachine
@@ -16,11 +17,6 @@ SHAPES = ["256,256,256", "1,1,1", "1,300,1", "300,1,5", "3,3,431", "35,79,19", "
 
 each_rung = pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.id)
 extents = st.integers(1, 150)
-
-
-def drawn(examples):
-    """Hypothesis settings: the same examples every time, as slow as they are."""
-    return settings(max_examples=examples, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
 
 def workload(text):
