@@ -1,12 +1,33 @@
-"""Options of the tests."""
+"""Options of the tests, and what is skipped where there is no GPU."""
+from __future__ import annotations
+
 import json
 from pathlib import Path
 
 import pytest
 
+from tir_schedules.errors import MissingTool
+from tir_schedules.machines.gpu import GpuMachine
+
 
 def pytest_addoption(parser):
     parser.addoption("--update-golden", action="store_true", help="rewrite the recorded facts from what the code does now")
+
+
+def pytest_collection_modifyitems(items):
+    marked = [item for item in items if item.get_closest_marker("gpu")]
+    reason = why_no_gpu() if marked else None
+    for item in marked if reason else ():
+        item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def why_no_gpu() -> str | None:
+    """What tests marked `gpu` lack here, or None."""
+    try:
+        GpuMachine()
+    except MissingTool as error:
+        return str(error)
+    return None
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from tir_schedules import cli
+from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.rung import FAMILIES, ladder
 
 
@@ -79,6 +80,7 @@ def test_list_json(tool):
         (["run", "sgemm/naive", "--source", "/no/such.cu"], ["cannot read /no/such.cu"]),
         (["run", "sgemm", "--source", "x.cu"], ["--source", "7 rungs"]),
         (["emit", "sgemm/naive", "--cuda", "--ptx"], ["--help"]),
+        (["run", "sgemm", "--machine", "tpu"], ["'tpu'", "cpu", "gpu", "--help"]),
         (["frobnicate"], ["frobnicate"]),
         ([], ["VERB"]),
     ],
@@ -119,7 +121,7 @@ def test_emit_twin(tool, form):
 
 
 def test_run_reports_each_rung_and_shape(tool):
-    code, out, _ = tool("run", "sgemm/naive", "sgemm/coalesced", "--mnk", "5,6,7", "--mnk", "33,1,2")
+    code, out, _ = tool("run", "sgemm/naive", "sgemm/coalesced", "--mnk", "5,6,7", "--mnk", "33,1,2", "--machine", "cpu")
     assert code == 0
     assert [line.split()[:2] for line in out.splitlines()[1:-1]] == [
         ["sgemm/naive", "5x6x7"],
@@ -127,14 +129,49 @@ def test_run_reports_each_rung_and_shape(tool):
         ["sgemm/coalesced", "5x6x7"],
         ["sgemm/coalesced", "33x1x2"],
     ]
-    assert out.splitlines()[-1] == "4 of 4 verified"
+    assert out.splitlines()[-1] == "4 of 4 verified on the CPU machine"
 
 
 def test_run_json(tool):
-    code, out, _ = tool("run", "sgemm/naive", "--mnk", "5,6,7", "--json")
+    code, out, _ = tool("run", "sgemm/naive", "--mnk", "5,6,7", "--json", "--machine", "cpu")
     (verdict,) = json.loads(out)
     assert code == 0 and verdict["ok"] and verdict["workload"] == {"m": 5, "n": 6, "k": 7}
     assert set(verdict["kernels"]) == {"schedule", "twin"}
+    assert (verdict["machine"], verdict["arch"]) == ("cpu", "sm_80")
+
+
+class PretendedGpu(CpuMachine):
+    """The CPU machine under the name of a GPU."""
+
+    name, arch, device_name = "gpu", "sm_90", "NVIDIA H200"
+
+
+@pytest.fixture
+def pretended_gpu(monkeypatch):
+    monkeypatch.setattr(cli, "choose", lambda name: {"gpu": PretendedGpu, "auto": PretendedGpu, "cpu": CpuMachine}[name]())
+
+
+@pytest.mark.parametrize("machine", [[], ["--machine", "gpu"]])
+def test_run_on_a_gpu_says_so_and_compiles_for_it(tool, pretended_gpu, machine):
+    code, out, _ = tool("run", "sgemm/naive", "--mnk", "5,6,7", *machine)
+    assert code == 0
+    assert out.splitlines()[-1] == "1 of 1 verified on NVIDIA H200; races and bounds are checked by --machine cpu"
+    code, out, _ = tool("run", "sgemm/naive", "--mnk", "5,6,7", "--json", *machine)
+    (verdict,) = json.loads(out)
+    assert (code, verdict["machine"], verdict["arch"]) == (0, "gpu", "sm_90")
+
+
+def test_an_architecture_that_the_gpu_does_not_run_is_refused(tool, pretended_gpu):
+    code, out, err = tool("run", "sgemm/naive", "--mnk", "5,6,7", "--arch", "sm_80")
+    assert code == 2 and out == ""
+    assert_one_line(err, "NVIDIA H200 is sm_90", "sm_80", "--arch")
+
+
+def test_a_gpu_that_is_asked_for_and_missing_is_exit_code_3(tool, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    code, out, err = tool("run", "sgemm/naive", "--machine", "gpu")
+    assert code == 3 and out == ""
+    assert_one_line(err, "CuPy", "pip install")
 
 
 @pytest.fixture
@@ -159,7 +196,7 @@ def test_run_source_accepts_what_emit_prints(tool, edited):
 
 def test_run_source_names_the_line_of_a_missing_barrier(tool, edited):
     path = edited("sgemm/shared_tile", "64,64,64", "__syncthreads();", "")
-    code, out, _ = tool("run", "sgemm/shared_tile", "--mnk", "64,64,64", "--source", path)
+    code, out, _ = tool("run", "sgemm/shared_tile", "--mnk", "64,64,64", "--source", path, "--machine", "cpu")
     assert code == 1 and "race" in out and "sgemm_shared_tile_source.cu:" in out and "1 wrong" in out
 
 

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any, Sequence
 
 from tir_schedules import __version__
+from tir_schedules.bench.verb import add_verb as add_bench
 from tir_schedules.errors import BadInput, TirSchedulesError
+from tir_schedules.machines.choice import CPU_ARCH, MACHINES, arch_for, choose
 from tir_schedules.problems import add_options, check_options, workload_of, workloads_of
 from tir_schedules.rung import FAMILIES, Rung, find, ladder, nearest
 
-DEFAULT_ARCH = "sm_80"
 FAULTS_SHOWN = 8
 FORMS = {"cuda": "cuda", "ptx": "text", "sass": "text", "tir": "python"}
 
@@ -78,12 +79,15 @@ def parser() -> Parser:
     verb = verbs.add_parser("run", help="emit, compile, execute and verify rungs and their twins")
     verb.add_argument("names", nargs="+", metavar="NAME", help=f"a ladder ({', '.join(FAMILIES)}) or {rung_help}")
     add_options(verb, emit=False)
-    add_arch(verb)
-    verb.add_argument("--machine", choices=["cpu"], default="cpu", help="cpu executes the compiled PTX on this computer")
+    add_arch(verb, None, f"the GPU's own; {CPU_ARCH} on the CPU machine")
+    machine_help = "cpu executes the compiled PTX on this computer, gpu runs on a GPU; auto takes the GPU where CuPy shows one"
+    verb.add_argument("--machine", choices=MACHINES, default="auto", help=f"{machine_help} (default auto)")
     verb.add_argument("--configs", action="store_true", help="every configuration of the rungs, not only the default")
     verb.add_argument("--source", metavar="FILE", type=Path, help="run this CUDA file, an edited `emit`, as the rung's kernel")
     verb.add_argument("--json", action="store_true", help="print JSON")
     verb.set_defaults(verb=run)
+
+    add_bench(verbs, rung_help)
 
     verb = verbs.add_parser("doctor", help="what is installed, what is missing, how to get it")
     verb.add_argument("--clear-cache", action="store_true", help="remove everything compiled so far")
@@ -92,8 +96,9 @@ def parser() -> Parser:
     return top
 
 
-def add_arch(verb: Parser) -> None:
-    verb.add_argument("--arch", default=DEFAULT_ARCH, help=f"GPU architecture to compile for (default {DEFAULT_ARCH})")
+def add_arch(verb: Parser, default: str | None = CPU_ARCH, otherwise: str = "") -> None:
+    """--arch with a default, or with none and the words for what is then done."""
+    verb.add_argument("--arch", default=default, help=f"GPU architecture to compile for (default {default or otherwise})")
 
 
 def list_rungs(options) -> int:
@@ -145,7 +150,6 @@ def emit(options) -> int:
 
 def run(options) -> int:
     from tir_schedules.emit import read_source
-    from tir_schedules.machines.cpu import CpuMachine
     from tir_schedules.run import run as run_rungs
 
     rungs = list({rung.id: rung for name in options.names for rung in find(name)}.values())
@@ -156,16 +160,18 @@ def run(options) -> int:
     source = read_source(options.source) if options.source else None
     check_options(rungs, options)
     jobs = [(rung, workload) for rung in rungs for workload in workloads_of(rung, options)]
-    verdicts = run_rungs(jobs, options.arch, CpuMachine(), source)
+    machine = choose(options.machine)
+    arch = arch_for(machine, options.arch)
+    verdicts = run_rungs(jobs, arch, machine, source)
     if options.json:
         verdicts = list(verdicts)
-        print(json.dumps([verdict.as_json() for verdict in verdicts], indent=2))
+        print(json.dumps([verdict.as_json() | {"machine": machine.name, "arch": arch} for verdict in verdicts], indent=2))
     else:
-        verdicts = print_verdicts(verdicts, len(jobs))
+        verdicts = print_verdicts(verdicts, len(jobs), machine)
     return 0 if all(verdict.ok for verdict in verdicts) else 1
 
 
-def print_verdicts(verdicts, total: int) -> list:
+def print_verdicts(verdicts, total: int, machine) -> list:
     """A table of what ran, a line for each fault, and a closing line."""
     from tir_schedules.console import print_line, print_table, progress
 
@@ -181,7 +187,10 @@ def print_verdicts(verdicts, total: int) -> list:
         if len(outcome.faults) > FAULTS_SHOWN:
             print_line(f"{outcome.kernel}: and {len(outcome.faults) - FAULTS_SHOWN} more; --json has them all")
     wrong = sum(not verdict.ok for verdict in seen)
-    print_line(f"{len(seen) - wrong} of {len(seen)} verified" + (f", {wrong} wrong" if wrong else ""))
+    where = "the CPU machine"
+    if machine.name == "gpu":
+        where = f"{machine.device_name}; races and bounds are checked by --machine cpu"
+    print_line(f"{len(seen) - wrong} of {len(seen)} verified" + (f", {wrong} wrong," if wrong else "") + f" on {where}")
     return seen
 
 

@@ -50,8 +50,11 @@ def print_source(text: str, language: str) -> None:
 
 
 @contextmanager
-def progress(total: int, what: str) -> Iterator["callable"]:
-    """A bar on a terminal's standard error, nothing elsewhere; call the yielded function with a name for each step done."""
+def progress(total: int | None, what: str) -> Iterator["callable"]:
+    """A bar on a terminal's standard error, nothing elsewhere; call the yielded function with a name for each step done.
+
+    total: how many steps, None where that is not known.
+    """
     if not sys.stderr.isatty():
         yield lambda name: None
         return

@@ -77,6 +77,7 @@ def libraries() -> Iterator[Item]:
     yield Item("numpy", "ok", numpy) if numpy else Item("numpy", "missing", "not installed", "pip install numpy")
     yield optional_package("xgboost", XGBOOST, "for `tir-schedules tune`", "pip install xgboost-cpu")
     yield optional_package("cupy", CUPY, "for running on a GPU", "pip install cupy-cuda13x")
+    yield optional_package("pynvml", ("nvidia-ml-py",), "for clocks and power in benchmarks", "pip install nvidia-ml-py")
 
 
 def optional_package(name: str, packages: tuple[str, ...], purpose: str, install: str) -> Item:

@@ -38,17 +38,22 @@ def scheduled_tir(rung: Rung, workload: Any, twin: bool) -> str:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all. BadInput when the path cannot be written."""
+    """Write a text file whole or not at all. BadInput when the path cannot be written."""
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """The same for any file."""
     temporary = None
     try:
         if path.is_dir():
             raise IsADirectoryError("it is a folder, name a file in it")
         if path.exists() and not path.is_file():  # /dev/stdout, a pipe
-            path.write_text(text, encoding="utf-8")
+            path.write_bytes(content)
             return
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with open(handle, "w", encoding="utf-8") as file:
-            file.write(text)
+        with open(handle, "wb") as file:
+            file.write(content)
         mode = path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~current_umask()
         os.chmod(temporary, mode)
         os.replace(temporary, path)

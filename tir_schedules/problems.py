@@ -1,6 +1,7 @@
 """Which workloads a command is about: its options --mnk, --n, --dtype, --layout and --accumulate, or those of default."""
 from __future__ import annotations
 
+from argparse import Namespace
 from itertools import product
 from typing import Any, Sequence
 
@@ -20,22 +21,32 @@ RUN_SHAPES = {"sgemm": ((256, 256, 256), (132, 100, 36), (129, 127, 65)), "hgemm
 # Whole blocks in every launch; ragged, and divisible by 4 or not.
 RUN_LENGTHS = (1 << 18, 70004, 4099)
 
+# Extents of square matrices, and lengths: from what fits into caches to what does not.
+BENCH_SIZES = {
+    "sgemm": (256, 512, 1024, 2048, 4096, 8192),
+    "hgemm": (1024, 2048, 4096, 8192),
+    "reduce": (1 << 20, 1 << 25, 1 << 28),
+}
 
-def add_options(verb: Any, emit: bool) -> None:
-    """The options, for the verb `emit`, which takes one size, or for one that takes several."""
-    how: dict[str, Any] = {} if emit else {"action": "append"}
+
+def add_options(verb: Any, emit: bool, bench: bool = False) -> None:
+    """The options, for the verb `emit`, which takes one size, or for one that takes several; `bench` has --sizes as well."""
+    several: dict[str, Any] = {} if emit else {"action": "append"}
     again = "" if emit else "may be repeated; "
-    shape = ",".join(map(str, EMIT_SHAPE)) if emit else "whole and ragged tiles"
-    length = EMIT_LENGTH if emit else " ".join(map(str, RUN_LENGTHS))
+    shape = ",".join(map(str, EMIT_SHAPE)) if emit else "those of --sizes" if bench else "whole and ragged tiles"
+    length = EMIT_LENGTH if emit else "those of --sizes" if bench else " ".join(map(str, RUN_LENGTHS))
     kind = "" if emit else ", all of them"
+    if bench:
+        defaults = "; ".join(f"{family} {','.join(map(power, sizes))}" for family, sizes in BENCH_SIZES.items())
+        verb.add_argument("--sizes", metavar="S,...", type=parse_sizes, help=f"M = N = K = S, or N = S for reduce (default {defaults})")
     verb.add_argument(
-        "--mnk", metavar="M,N,K", type=parse_shape, help=f"sgemm, hgemm: A is MxK, B is KxN ({again}default {shape})", **how
+        "--mnk", metavar="M,N,K", type=parse_shape, help=f"sgemm, hgemm: A is MxK, B is KxN ({again}default {shape})", **several
     )
     verb.add_argument("--layout", help=f"hgemm: nt, B is stored NxK, or nn, B is stored KxN (default nt{kind and ' and nn'})")
     verb.add_argument(
         "--accumulate", help=f"hgemm: sums and C in float16 or float32 (default float16{kind and ' and float32'})"
     )
-    verb.add_argument("--n", metavar="N", type=parse_length, help=f"reduce: elements ({again}default {length})", **how)
+    verb.add_argument("--n", metavar="N", type=parse_length, help=f"reduce: elements ({again}default {length})", **several)
     verb.add_argument("--dtype", help="reduce: int32 or float32 (default: what the rung is for)")
 
 
@@ -50,11 +61,31 @@ def parse_shape(text: str) -> tuple[int, int, int]:
 
 def parse_length(text: str) -> int:
     """ "1000000", or a power such as 2^20."""
-    base, _, exponent = text.partition("^")
     try:
-        return int(base) ** int(exponent) if exponent else int(base)
+        return parse_power(text)
     except ValueError:
         raise BadInput(f"--n takes a number of elements such as 1000000 or 2^20, not {text!r}") from None
+
+
+def parse_sizes(text: str) -> tuple[int, ...]:
+    """ "256,512" or "2^20,2^25" as integers, each once."""
+    try:
+        return tuple(dict.fromkeys(parse_power(part) for part in text.split(",")))
+    except ValueError:
+        raise BadInput(f"--sizes takes sizes such as 256,512 or 2^20,2^25, not {text!r}") from None
+
+
+def parse_power(text: str) -> int:
+    """ "1000000" or "2^20"; ValueError for anything else, and for powers that no size can be."""
+    base, _, exponent = text.partition("^")
+    if exponent and not 0 <= int(exponent) <= 64:
+        raise ValueError(text)
+    return int(base) ** int(exponent) if exponent else int(base)
+
+
+def power(size: int) -> str:
+    """A size as people write it: 2^20 from a million on, where it is a power of two."""
+    return f"2^{size.bit_length() - 1}" if size >= 1 << 20 and size & (size - 1) == 0 else str(size)
 
 
 def check_options(rungs: Sequence[Rung], options: Any) -> None:
@@ -88,3 +119,10 @@ def workloads_of(rung: Rung, options: Any) -> list[Any]:
     layouts = [options.layout] if options.layout else LAYOUTS
     kinds = list(product(layouts, [options.accumulate] if options.accumulate else rung.config.accumulators))
     return [make(*shape, *kind) for shape in options.mnk or RUN_SHAPES["hgemm"] for kind in kinds]
+
+
+def timed_workloads_of(rung: Rung, options: Any) -> list[Any]:
+    """The workloads that `bench` is about: those of --mnk and --n, else of --sizes or of default sizes, of the kinds `run` takes."""
+    sizes = options.sizes or BENCH_SIZES[rung.family]
+    given = {"mnk": options.mnk or [(size, size, size) for size in sizes], "n": options.n or sizes}
+    return workloads_of(rung, Namespace(**{**vars(options), **given}))

@@ -152,6 +152,8 @@ def written_by(execution: Execution, mismatch, outputs, kernel: Kernel) -> str:
     if location:
         return f"stored by {location}"
     others = execution.writers(mismatch.output)
+    if others is None:
+        return "--machine cpu names the line that stores it"
     if others:
         return f"nothing stored it, others are stored by {others[0]}"
     definition = kernel.source[: kernel.source.rindex(f"{kernel.entry}(")].count("\n") + 1

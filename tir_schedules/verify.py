@@ -40,18 +40,19 @@ def compare(output: str, got: np.ndarray, expected: np.ndarray, allowed: np.ndar
     """None when |got - expected| <= allowed everywhere; else the worst element.
 
     NaN and infinity never pass, whatever is expected of them and allowed. allowed: array of got's shape, or a number.
+    Arrays may also be CuPy's, all of them: then only the worst element leaves the GPU.
     """
     if got.shape != expected.shape:
         raise ValueError(f"{output} has shape {got.shape}, expected {expected.shape}")
-    allowed = np.broadcast_to(np.asarray(allowed, np.float64), got.shape)
     with np.errstate(invalid="ignore", over="ignore"):
         error = np.abs(got.astype(np.float64) - expected.astype(np.float64))
         wrong = ~(np.isfinite(got) & np.isfinite(expected) & (error <= allowed))
         if not wrong.any():
             return None
-        excess = np.where(np.isfinite(error), error - allowed, np.inf)
-    worst = np.unravel_index(np.argmax(np.where(wrong, excess, -np.inf)), got.shape)
-    numbers = (float(array[worst]) for array in (got, expected, error, allowed))
+        excess = np.where(wrong, np.where(np.isfinite(error), error - allowed, np.inf), -np.inf)
+    worst = np.unravel_index(int(excess.argmax()), got.shape)
+    limit = allowed[worst] if np.ndim(allowed) else allowed
+    numbers = (float(number) for number in (got[worst], expected[worst], error[worst], limit))
     return Mismatch(output, tuple(map(int, worst)), *numbers, int(wrong.sum()), got.size, against)
 
 

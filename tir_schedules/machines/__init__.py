@@ -1,1 +1,1 @@
-"""Machines that execute compiled kernels: `cpu` runs the PTX on this computer; a GPU machine runs the cubin."""
+"""Machines that execute compiled kernels: `cpu` runs the PTX on this computer; `gpu` runs the cubin; `choice` picks one."""

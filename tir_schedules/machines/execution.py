@@ -103,12 +103,12 @@ class Execution:
     """One launch. findings: most serious first, empty for a sound kernel. seconds: wall time on this machine.
 
     counters: None unless counting was asked for. writer(name, index): Location of the instruction that last stored to flat
-    element `index` of output `name`, or None when nothing did; writers(name): of all instructions that stored to the output
-    (CPU machine only).
+    element `index` of output `name`, or None when nothing did; writers(name): of all instructions that stored to the output,
+    or None where the machine does not know (the GPU machine).
     """
 
     findings: tuple[Finding, ...]
     seconds: float
     counters: Counters | None = None
     writer: Callable[[str, int], Location | None] = field(default=lambda name, index: None, repr=False)
-    writers: Callable[[str], tuple[Location, ...]] = field(default=lambda name: (), repr=False)
+    writers: Callable[[str], tuple[Location, ...] | None] = field(default=lambda name: None, repr=False)

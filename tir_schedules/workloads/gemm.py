@@ -2,11 +2,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tir_schedules.errors import BadInput
+from tir_schedules.workloads.drawing import Draws
 from tir_schedules.workloads.rounding import growth
 
 if TYPE_CHECKING:
@@ -48,17 +49,16 @@ class Gemm:
         """Least global traffic in bytes: A and B read once, C written once."""
         return 4 * (self.m * self.k + self.k * self.n + self.m * self.n)
 
-    def arguments(self, seed: int = 0) -> dict[str, np.ndarray | int]:
-        """What a kernel may ask for, by name: A and B uniform in [-1, 1), C filled with NaN, and the sizes M, N, K."""
-        rng = np.random.default_rng(seed)
+    def arguments(self, seed: int = 0, xp: Any = np) -> dict[str, np.ndarray | int]:
+        """What a kernel may ask for, by name: A and B uniform in [-1, 1), C filled with NaN, and the sizes M, N, K.
 
-        def uniform(*shape):
-            return rng.uniform(-1, 1, shape).astype(np.float32)
-
+        xp: the array module that draws, numpy or cupy.
+        """
+        draws = Draws(seed, xp)
         return {
-            "A": uniform(self.m, self.k),
-            "B": uniform(self.k, self.n),
-            "C": np.full((self.m, self.n), np.nan, np.float32),
+            "A": draws.uniform((self.m, self.k), "float32"),
+            "B": draws.uniform((self.k, self.n), "float32"),
+            "C": xp.full((self.m, self.n), np.nan, np.float32),
             "M": self.m,
             "N": self.n,
             "K": self.k,

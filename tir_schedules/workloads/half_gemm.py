@@ -3,12 +3,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tir_schedules.errors import BadInput
 from tir_schedules.workloads import ACCUMULATORS, LAYOUTS
+from tir_schedules.workloads.drawing import Draws
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.rounding import TRUNCATION, worst_growth
 
@@ -65,33 +66,33 @@ class HalfGemm(Gemm):
         size = np.dtype(self.accumulate).itemsize
         return 2 * (self.m * self.k + self.k * self.n) + size * self.m * self.n
 
-    def arguments(self, seed: int = 0) -> dict[str, np.ndarray | int]:
+    def arguments(self, seed: int = 0, xp: Any = np) -> dict[str, np.ndarray | int]:
         """What a kernel may ask for, by name: A and B, C filled with NaN, and the sizes M, N, K.
 
         For float32 accumulation A and B are uniform in [-1, 1): what float16 accumulation would lose is far above the
         tolerance. For float16 accumulation they are integers so small that every partial sum is exact in any order.
+        xp: the array module that draws, numpy or cupy.
         """
-        rng = np.random.default_rng(seed)
+        draws = Draws(seed, xp)
         draw = self.real if self.accumulate == "float32" else self.integer
         return {
-            "A": draw(rng, (self.m, self.k)),
-            "B": draw(rng, (self.n, self.k) if self.transposed else (self.k, self.n)),
-            "C": np.full((self.m, self.n), np.nan, self.accumulate),
+            "A": draw(draws, (self.m, self.k)),
+            "B": draw(draws, (self.n, self.k) if self.transposed else (self.k, self.n)),
+            "C": xp.full((self.m, self.n), np.nan, self.accumulate),
             "M": self.m,
             "N": self.n,
             "K": self.k,
         }
 
-    def real(self, rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
-        return rng.uniform(-1, 1, shape).astype(np.float16)
+    def real(self, draws: Draws, shape: tuple[int, int]) -> np.ndarray:
+        return draws.uniform(shape, "float16")
 
-    def integer(self, rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
+    def integer(self, draws: Draws, shape: tuple[int, int]) -> np.ndarray:
         """Integers up to r with k * r * r <= EXACT; for a longer k -1, 0 and 1, so few ones that about EXACT / 2 products are not 0."""
         largest = int((EXACT / self.k) ** 0.5)
         if largest:
-            return rng.integers(-largest, largest, shape, endpoint=True).astype(np.float16)
-        ones = (EXACT / 2 / self.k) ** 0.5
-        return rng.choice(np.array([-1, 0, 1], np.float16), shape, p=[ones / 2, 1 - ones, ones / 2])
+            return draws.integers(largest, shape, "float16")
+        return draws.signs((EXACT / 2 / self.k) ** 0.5, shape, "float16")
 
     def product(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """The product in float64, whatever the layout of b."""

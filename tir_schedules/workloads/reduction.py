@@ -2,10 +2,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from tir_schedules.errors import BadInput
+from tir_schedules.workloads.drawing import Draws
 from tir_schedules.workloads.rounding import growth
 
 C_TYPES = {"int32": "int", "float32": "float"}
@@ -53,17 +55,18 @@ class Reduction:
         """Least global traffic in bytes: every element read once."""
         return 4 * self.n
 
-    def arguments(self, seed: int = 0) -> dict[str, np.ndarray | int]:
-        """X and N of the first launch: integers over their whole range, or floats uniform in [-1, 1)."""
-        rng = np.random.default_rng(seed)
-        if self.dtype == "int32":
-            return {"X": rng.integers(-(2**31), 2**31, self.n, dtype=np.int32), "N": self.n}
-        return {"X": rng.uniform(-1, 1, self.n).astype(np.float32), "N": self.n}
+    def arguments(self, seed: int = 0, xp: Any = np) -> dict[str, np.ndarray | int]:
+        """X and N of the first launch: integers over their whole range, or floats uniform in [-1, 1).
+
+        xp: the array module that draws, numpy or cupy.
+        """
+        draws = Draws(seed, xp)
+        return {"X": draws.int32(self.n) if self.dtype == "int32" else draws.uniform(self.n, "float32"), "N": self.n}
 
     def prepared(self, arguments, grid) -> dict[str, np.ndarray | int]:
         """Arguments of the next launch, with `grid` blocks: it sums what the launch before left in Y, if there was one."""
         source = arguments.get("Y", arguments["X"])
-        return {"X": source, "Y": np.full(grid[0], POISON[self.dtype], self.dtype), "N": source.size}
+        return {"X": source, "Y": np.full_like(source, POISON[self.dtype], shape=grid[0]), "N": source.size}
 
     def rest(self, grid) -> "Reduction | None":
         """What is left to do after a launch of `grid` blocks."""
@@ -72,14 +75,14 @@ class Reduction:
     def truth(self, arguments) -> dict[str, np.ndarray]:
         """The exact sum: of integers modulo 2**32, of floats in float64."""
         x = arguments["X"]
-        total = x.sum(dtype=np.int64).astype(np.int32) if self.dtype == "int32" else x.sum(dtype=np.float64)
-        return {"Y": np.array([total])}
+        if self.dtype == "int32":
+            return {"Y": x.sum(dtype=np.int64, keepdims=True).astype(np.int32)}
+        return {"Y": x.sum(dtype=np.float64, keepdims=True)}
 
     def tolerance(self, arguments) -> dict[str, np.ndarray]:
         """Zero for integers; for floats what rounding can explain in any order of summation.
 
         The bound of n - 1 additions, growth(n) * sum |X|.
         """
-        if self.dtype == "int32":
-            return {"Y": np.array([0.0])}
-        return {"Y": np.array([growth(self.n) * np.abs(arguments["X"]).sum(dtype=np.float64)])}
+        magnitude = np.abs(arguments["X"]).sum(dtype=np.float64, keepdims=True)
+        return {"Y": magnitude * (0.0 if self.dtype == "int32" else growth(self.n))}

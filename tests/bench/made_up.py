@@ -1,0 +1,60 @@
+"""Made-up measurements for tests of everything around them. No number here was measured on any GPU."""
+from types import SimpleNamespace
+
+from tir_schedules.bench.results import document
+from tir_schedules.bench.subjects import Subject
+from tir_schedules.rung import find
+from tir_schedules.problems import workloads_of
+from argparse import Namespace
+
+DEVICE = {"name": "Made-up GPU", "arch": "sm_90", "driver_version": "1.2.3", "clocks.max.sm": "1980", "power.limit": "700.00"}
+SOURCE = {
+    "command": "bench sgemm --sizes 1024",
+    "date": "2001-02-03T04:05:06Z",
+    "versions": {"python": "3.10.0", "apache-tvm": "0.27.0", "nvcc": "13.0.88"},
+    "git_revision": "0123456789abcdef0123456789abcdef01234567",
+}
+LIMITS = [
+    {"name": "copy bandwidth", "rate": 4000.0, "unit": "GB/s"},
+    {"name": "fp32 peak", "rate": 66.9, "unit": "TFLOPS", "sm_mhz": 1980},
+]
+
+
+def row_of(subject, microseconds, **others):
+    """A row as `measure` makes it, from a time."""
+    workload = subject.workload
+    gemm = hasattr(workload, "k")
+    rate = workload.flops / microseconds / 1e6 if gemm else workload.bytes / microseconds / 1e3
+    samples = [round(microseconds * factor, 3) for factor in (0.999, 1.0, 1.001)]
+    facts = {"samples_us": samples, "median_us": samples[1], "spread": 0.001, "rate": rate, "unit": "TFLOPS" if gemm else "GB/s"}
+    return {**subject.identity(), **facts, "sm_mhz": [1975, 1980], "throttled": [], "verified": True, **others}
+
+
+def invented_microseconds(subject, rung_number):
+    """Later rungs are faster, twins 1% slower, vendors 5% faster than the twelfth rung; small problems are inefficient."""
+    workload = subject.workload
+    work = workload.flops / 60e6 if hasattr(workload, "k") else workload.bytes / 4e6
+    number, penalty = (12, 0.95) if subject.form == "vendor" else (rung_number, 1.01 if subject.form == "twin" else 1.0)
+    return penalty * (2.0 + work * (1 + 3 / (1 + number)))
+
+
+def results(*names, sizes=(1024, 4096), change=lambda row: row, refuse=lambda subject: "", **options):
+    """A results document of rungs at sizes. change: applied to each row; refuse: a reason for those that are to be refused."""
+    given = Namespace(**{"mnk": [(size,) * 3 for size in sizes], "n": sizes, "layout": None, "accumulate": None, "dtype": None, **options})
+    rungs = [rung for name in names for rung in find(name)]
+    by_workload = {}
+    for number, rung in enumerate(rungs):
+        for workload in workloads_of(rung, given):
+            subjects = by_workload.setdefault(workload, [])
+            subjects += [(number, Subject(rung.family, rung.id, form, workload)) for form in ("schedule", "twin")]
+    rows, refused = [], []
+    for workload, numbered in by_workload.items():
+        family = numbered[0][1].family
+        numbered.append((12, Subject(family, "CUB" if family == "reduce" else "cuBLAS", "vendor", workload)))
+        for number, subject in numbered:
+            if refuse(subject):
+                refused.append(subject.refused(refuse(subject)))
+            else:
+                rows.append(change(row_of(subject, invented_microseconds(subject, number))))
+    measurement = SimpleNamespace(rows=rows, refused=refused, limits=LIMITS, device=DEVICE)
+    return document(SOURCE, measurement, {"sustained": False}, [])

@@ -1,0 +1,94 @@
+"""The GPU's clock, power and reasons to slow down while it is timed, read through NVML; nothing where there is no NVML."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Callable, Iterable
+
+REASONS = {
+    0x04: "power cap",
+    0x08: "hardware slowdown",
+    0x20: "software thermal",
+    0x40: "hardware thermal",
+    0x80: "hardware power brake",
+}
+"""NVML's bits of clocks event reasons that make a measurement doubtful; an idle GPU and chosen clocks do not."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One look at the GPU: clock of the multiprocessors, power, what holds the clock down. None is what NVML does not tell."""
+
+    sm_mhz: int | None
+    power_w: float | None
+    throttled: tuple[str, ...] | None
+
+
+class Monitor:
+    """Reads one GPU. nvml: the pynvml module. handle: NVML's of the GPU."""
+
+    def __init__(self, nvml: Any, handle: Any):
+        self.nvml, self.handle = nvml, handle
+
+    def read(self) -> Reading | None:
+        return Reading(
+            self.ask(lambda: self.nvml.nvmlDeviceGetClockInfo(self.handle, self.nvml.NVML_CLOCK_SM)),
+            self.ask(lambda: self.nvml.nvmlDeviceGetPowerUsage(self.handle) / 1000),
+            self.ask(lambda: names_of(self.reasons(self.handle))),
+        )
+
+    @property
+    def reasons(self) -> Callable[[Any], int]:
+        """NVML's question for the reasons, under its newer or its older name."""
+        newer = getattr(self.nvml, "nvmlDeviceGetCurrentClocksEventReasons", None)
+        return newer or self.nvml.nvmlDeviceGetCurrentClocksThrottleReasons
+
+    def ask(self, question: Callable[[], Any]) -> Any:
+        """The answer, or None where this GPU or driver has none."""
+        try:
+            return question()
+        except self.nvml.NVMLError:
+            return None
+
+
+class NoMonitor:
+    """In place of a Monitor where NVML is missing."""
+
+    def read(self) -> None:
+        return None
+
+
+def open_monitor(bus_id: str) -> Monitor | NoMonitor:
+    """A monitor of the GPU at a PCI bus address such as "0000:17:00.0", or of the first one where NVML does not know that address."""
+    try:
+        import pynvml
+    except ImportError:
+        return NoMonitor()
+    try:
+        pynvml.nvmlInit()
+        try:
+            return Monitor(pynvml, pynvml.nvmlDeviceGetHandleByPciBusId(bus_id))
+        except pynvml.NVMLError:
+            return Monitor(pynvml, pynvml.nvmlDeviceGetHandleByIndex(0))
+    except pynvml.NVMLError:
+        return NoMonitor()
+
+
+def names_of(bits: int) -> tuple[str, ...]:
+    """Names of the reasons that are set and matter."""
+    return tuple(name for bit, name in REASONS.items() if bits & bit)
+
+
+def summary(readings: Iterable[Reading | None]) -> dict[str, Any]:
+    """The part of a row of results that readings give: clock's range, greatest power, every reason met; what NVML never told is absent."""
+    readings = [reading for reading in readings if reading]
+    clocks = [reading.sm_mhz for reading in readings if reading.sm_mhz is not None]
+    powers = [reading.power_w for reading in readings if reading.power_w is not None]
+    reasons = [reading.throttled for reading in readings if reading.throttled is not None]
+    facts: dict[str, Any] = {}
+    if clocks:
+        facts["sm_mhz"] = [min(clocks), max(clocks)]
+    if powers:
+        facts["power_w"] = round(max(powers), 1)
+    if reasons:
+        facts["throttled"] = [name for name in REASONS.values() if any(name in met for met in reasons)]
+    return facts

@@ -1,0 +1,220 @@
+"""Times subjects on a GPU, all of a workload in turns, and only what computes the right thing before and after.
+
+A sample is a CUDA graph of several products over rotating buffers, between two events, while the same graph just before it keeps
+the GPU busy until all is enqueued. Each sample follows a pause: without it a GPU reaches its power limit and lowers its clock,
+by a fifth on an H200, and subjects would be compared at different clocks.
+"""
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from dataclasses import dataclass, field
+from itertools import cycle, islice
+from typing import Any, Callable, Sequence
+
+from tir_schedules.bench.clocks import open_monitor, summary
+from tir_schedules.bench.limits import copy_bandwidth, fp32_peak
+from tir_schedules.bench.products import Product, Reference, bind, timing_buffers
+from tir_schedules.bench.sampling import LONG_S, Policy, Trial, sample_in_turns, settle, spread
+from tir_schedules.bench.subjects import Subject
+from tir_schedules.bench.vendor import Vendors
+from tir_schedules.errors import TirSchedulesError
+
+__all__ = ["Measurement", "Policy", "measure"]
+
+BEFORE, AFTER = 0, 1
+"""Seeds of the inputs that subjects are verified with."""
+
+MOST_LAUNCHES = 4096
+SCALE = {"TFLOPS": 1e6, "GB/s": 1e3}
+"""Work per microsecond in one of the unit."""
+
+
+@dataclass
+class Measurement:
+    """rows: of subjects that were timed. refused: of those that do not verify or do not run. limits: of the GPU. device: its facts."""
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    refused: list[dict[str, Any]] = field(default_factory=list)
+    limits: list[dict[str, Any]] = field(default_factory=list)
+    device: dict[str, Any] = field(default_factory=dict)
+
+
+def measure(
+    machine: Any,
+    subjects: Sequence[Subject],
+    policy: Policy = Policy(),
+    progress: Callable[[str], None] = lambda what: None,
+    cub: bytes | None = None,
+    vendors: Any = None,
+    monitor: Any = None,
+) -> Measurement:
+    """Verify, time and verify again every subject; nothing is timed that does not verify.
+
+    machine: a GpuMachine. progress: called with a line for each step. cub: the library that vendor.build_cub made; without it, it is
+    built here when needed. vendors, monitor: in place of the libraries and of NVML.
+    """
+    bench = Bench(machine, policy, progress, vendors or Vendors(machine, cub), monitor or open_monitor(machine.bus_id))
+    found = Measurement(device=machine.describe())
+    progress("copy bandwidth")
+    with machine.explaining("copy bandwidth"):
+        found.limits.append(copy_bandwidth(machine, policy))
+    machine.free_memory()
+    for group in by_workload(subjects):
+        rows, refused = bench.measure_workload(group)
+        found.rows += rows
+        found.refused += refused
+    found.device |= bench.vendors.versions()
+    clocks = [clock for row in found.rows for clock in row.get("sm_mhz", ())]
+    peak = fp32_peak(found.device, max(clocks, default=None))
+    found.limits += [peak] if peak else []
+    return found
+
+
+def by_workload(subjects: Sequence[Subject]) -> list[list[Subject]]:
+    """Subjects of one workload together, workloads in the order they are first met."""
+    groups: dict[Any, list[Subject]] = {}
+    for subject in subjects:
+        groups.setdefault((subject.family, subject.workload), []).append(subject)
+    return list(groups.values())
+
+
+@dataclass
+class Bench:
+    """What measuring takes. monitor: reads clocks (see clocks.Monitor)."""
+
+    machine: Any
+    policy: Policy
+    progress: Callable[[str], None]
+    vendors: Any
+    monitor: Any
+
+    def measure_workload(self, subjects: Sequence[Subject]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """Rows and refused rows of subjects that share a workload."""
+        self.name = f"{subjects[0].family} {subjects[0].workload}"
+        self.refused: list[dict[str, Any]] = []
+        checked = self.verified(list(subjects), BEFORE, "verifying")
+        trials = self.timed(checked)
+        again = self.verified([trial.subject for trial in trials], AFTER, "verifying again")
+        rows = [row_of(trial) for trial in trials if trial.subject in again]
+        return rows, self.refused
+
+    def verified(self, subjects: list[Subject], seed: int, what: str) -> dict[Subject, float]:
+        """The subjects that compute the right thing, and the seconds each took."""
+        seconds = {}
+        self.machine.free_memory()
+        reference = self.attempt(subjects, lambda: Reference(self.machine, subjects[0].workload, seed)) if subjects else None
+        for subject in subjects if reference else ():
+            self.progress(f"{self.name}: {what} {subject.label}")
+            took = self.attempt([subject], lambda: reference.check(self.vendors, subject))
+            if took is not None:
+                seconds[subject] = took
+        return seconds
+
+    def timed(self, checked: dict[Subject, float]) -> list[Trial]:
+        """Trials of the subjects, with all their samples. They no longer hold memory of the GPU."""
+        subjects = list(checked)
+        self.machine.free_memory()
+        buffers = self.attempt(subjects, lambda: timing_buffers(self.machine, subjects[0].workload)) if subjects else None
+        trials = []
+        for subject in subjects if buffers else ():
+            trial = self.attempt([subject], lambda: self.prepared(subject, buffers, checked[subject]))
+            trials += [trial] if trial else []
+        self.progress(f"{self.name}: timing")
+        settle(trials, self.policy, self.sample)
+        sample_in_turns(trials, self.policy, self.sample)
+        for trial in trials:
+            trial.call = trial.kept = None
+        return [trial for trial in trials if not trial.failed]
+
+    def prepared(self, subject: Subject, buffers: list[dict[str, Any]], once: float) -> Trial:
+        """A trial of enough products to fill a sample. once: seconds of one, loading included."""
+        products = [bind(self.machine, self.vendors, subject, arguments) for arguments in buffers]
+        if once < 10 * LONG_S:
+            once = min(self.machine.seconds(product.enqueue) for product in products[:2])
+        if once >= LONG_S:
+            return Trial(subject, products[0].enqueue, once=once, kept=products)
+        graph, launches = None, 0
+        while graph is None or self.launches(once, len(products)) > 1.25 * launches:  # the first guess includes waiting
+            launches = self.launches(once, len(products))
+            graph = self.machine.capture(in_rotation(products, launches))
+            once = self.machine.seconds(graph, before=graph) / launches
+        return Trial(subject, graph, launches, once, kept=products)
+
+    def launches(self, once: float, sets: int) -> int:
+        """Products that fill a sample, or use every set of buffers where that is more and does not take long."""
+        filled = math.ceil(self.policy.sample_ms / 1000 / max(once, 1e-7))
+        return min(MOST_LAUNCHES, max(filled, sets if once * sets < LONG_S else 1))
+
+    def timed_once(self, trial: Trial) -> float:
+        """Seconds of one product."""
+        time.sleep(self.policy.pause)
+        before = None if trial.long else trial.call
+        seconds = self.machine.seconds(trial.call, before, lambda: trial.readings.append(self.monitor.read()))
+        trial.spent += self.policy.pause + seconds * (2 if before else 1)
+        return seconds / trial.launches
+
+    def sample(self, trial: Trial) -> None:
+        """Add a sample to a trial, or refuse its subject."""
+        seconds = self.attempt([trial.subject], lambda: self.timed_once(trial))
+        if seconds is None:
+            trial.failed = True
+        else:
+            trial.samples.append(seconds)
+
+    def attempt(self, subjects: Sequence[Subject], action: Callable[[], Any]) -> Any:
+        """What the action returns; None when it fails, for which the subjects are refused."""
+        name = subjects[0].label if len(subjects) == 1 else self.name
+        try:
+            with self.machine.explaining(name):
+                return action()
+        except TirSchedulesError as error:
+            self.refused += [subject.refused(without_prefix(str(error), name)) for subject in subjects]
+            return None
+
+
+def in_rotation(products: Sequence[Product], launches: int) -> Callable[[Any], None]:
+    """Enqueues `launches` products, one set of buffers after another."""
+
+    def enqueue(stream) -> None:
+        for product in islice(cycle(products), launches):
+            product.enqueue(stream)
+
+    return enqueue
+
+
+def without_prefix(text: str, name: str) -> str:
+    """A message without the name in front that its row has anyway."""
+    return text.removeprefix(f"{name}: ")
+
+
+def row_of(trial: Trial) -> dict[str, Any]:
+    """A trial as results have it."""
+    subject, workload = trial.subject, trial.subject.workload
+    samples = [round(seconds * 1e6, 3) for seconds in trial.samples]
+    median = statistics.median(samples)
+    work, unit = (workload.bytes, "GB/s") if subject.family == "reduce" else (workload.flops, "TFLOPS")
+    return {
+        **subject.identity(),
+        "samples_us": samples,
+        "median_us": round(median, 3),
+        "spread": round(spread(samples), 5),
+        "rate": float(f"{work / median / SCALE[unit]:.5g}"),
+        "unit": unit,
+        "launches_per_sample": trial.launches,
+        **summary(trial.readings),
+        **resources_of(subject),
+        "verified": True,
+    }
+
+
+def resources_of(subject: Subject) -> dict[str, Any]:
+    """Registers per thread and bytes of shared memory per block, the most of any launch; nothing for a library."""
+    if not subject.binaries:
+        return {}
+    return {
+        "registers": max(binary.resources.registers for binary in subject.binaries),
+        "shared_bytes": max(binary.resources.shared + binary.kernel.dynamic_shared for binary in subject.binaries),
+        "arch": subject.binaries[0].kernel.arch,
+    }

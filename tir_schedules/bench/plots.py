@@ -1,0 +1,120 @@
+"""Results drawn with matplotlib: the ladder at its largest size, and every rung over all sizes. One figure per family and kind."""
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+from tir_schedules.bench.results import device_name
+from tir_schedules.bench.tables import part
+from tir_schedules.bench.views import Group, figures, groups_of, short
+from tir_schedules.emit import write_bytes
+from tir_schedules.errors import BadInput, MissingTool
+
+SUFFIXES = (".png", ".svg", ".pdf")
+SCHEDULE, TWIN, VENDOR, LIMIT = "#0072B2", "#E69F00", "#000000", "#999999"
+LINES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8C6D1F", "#5B4B8A")
+"""Okabe and Ito's palette, which colour-blind people can tell apart, with two of their darker neighbours."""
+MARKERS = "osD^vPX*"
+LIMITS = {"sgemm": "fp32 peak", "reduce": "copy bandwidth"}
+"""Family -> the limit of the GPU that its rates may be held against."""
+
+
+def check_plot(path: Path) -> None:
+    """BadInput for a file name that no plot can have; MissingTool without matplotlib."""
+    if path.suffix.lower() not in SUFFIXES:
+        raise BadInput(f"--plot takes a file that ends in {', '.join(SUFFIXES)}, not {path.name!r}")
+    pyplot()
+
+
+def pyplot() -> Any:
+    """Matplotlib without a display, drawing the same file every time."""
+    try:
+        import matplotlib
+    except ModuleNotFoundError:
+        raise MissingTool("plots are drawn with matplotlib, which is not installed: pip install 'tir_schedules[plot]'") from None
+    matplotlib.use("Agg")
+    matplotlib.rcParams.update({"svg.hashsalt": "tir_schedules", "axes.spines.top": False, "axes.spines.right": False, "font.size": 9})
+    from matplotlib import pyplot
+
+    return pyplot
+
+
+def save_plots(results: dict[str, Any], path: Path) -> list[Path]:
+    """Draw every group; the first into `path`, of several each into a file with its name before the suffix. Returns the files."""
+    groups = [group for group in groups_of(results) if group.cells]
+    paths = []
+    for group in groups:
+        own = f"_{group.title.replace(' ', '_')}" if len(groups) > 1 else ""
+        paths.append(path.with_name(f"{path.stem}{own}{path.suffix}"))
+        write_bytes(paths[-1], drawn(group, results, path.suffix.lower()[1:]))
+    return paths
+
+
+def drawn(group: Group, results: dict[str, Any], form: str) -> bytes:
+    """A figure as the content of a file of that form ("png")."""
+    plt = pyplot()
+    figure, (left, right) = plt.subplots(1, 2, figsize=(13, 0.35 * max(len(group.names), 8) + 2.2), layout="constrained")
+    figure.suptitle(f"{group.title} on {device_name(results)}", fontsize=12)
+    draw_ladder(left, group, results["limits"])
+    draw_sizes(right, group)
+    buffer = io.BytesIO()
+    metadata = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[form]
+    figure.savefig(buffer, format=form, dpi=130, metadata=metadata)
+    plt.close(figure)
+    return buffer.getvalue()
+
+
+def draw_ladder(axes: Any, group: Group, limits: list[dict[str, Any]]) -> None:
+    """Bars of schedule and twin per rung at the largest size, first rung on top; lines for the vendor's library and the limit."""
+    size = group.sizes[-1]
+    for form, offset, color in (("schedule", -0.2, SCHEDULE), ("twin", 0.2, TWIN)):
+        rates = [group.rate(name, form, size) or 0 for name in group.names]
+        texts = [part(group, name, form, size) for name in group.names]
+        places = [index + offset for index in range(len(group.names))]
+        bars = axes.barh(places, rates, height=0.38, color=color, label=form)
+        axes.bar_label(bars, texts, padding=2, fontsize=7)
+    vendor = group.vendor_rate(size)
+    if vendor:
+        axes.axvline(vendor, color=VENDOR, linestyle="--", linewidth=1, label=f"{group.vendor} {figures(vendor)}")
+    for limit in limits:
+        if limit["name"] == LIMITS.get(group.family):
+            axes.axvline(limit["rate"], color=LIMIT, linestyle=":", linewidth=1.5, label=f"{limit['name']} {figures(limit['rate'])}")
+    axes.set_yticks(range(len(group.names)), [short(name) for name in group.names])
+    axes.invert_yaxis()
+    axes.set_xlabel(group.unit)
+    axes.set_title(f"the ladder at {size}")
+    axes.margins(x=0.1)
+    named = sorted(zip(*axes.get_legend_handles_labels()), key=lambda pair: pair[1] not in ("schedule", "twin"))
+    axes.legend(*zip(*named), loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=4, frameon=False)
+
+
+def draw_sizes(axes: Any, group: Group) -> None:
+    """Rate of every schedule over size, and the vendor's library as a dashed line."""
+    places = range(len(group.sizes))
+    for index, name in enumerate(group.names):
+        rates = [group.rate(name, "schedule", size) for size in group.sizes]
+        color, marker = LINES[index % len(LINES)], MARKERS[index % len(MARKERS)]
+        dashes = "-" if index < len(LINES) else "-."
+        axes.plot(places, nans(rates), dashes, color=color, marker=marker, markersize=4, linewidth=1.2, label=short(name))
+    if group.vendor:
+        axes.plot(places, nans([group.vendor_rate(size) for size in group.sizes]), "--", color=VENDOR, linewidth=1.2, label=group.vendor)
+    axes.set_yscale("log")
+    for axis_part in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
+        axis_part(rate_on_axis)
+    axes.set_xticks(places, group.sizes)
+    axes.set_xlabel("elements" if group.family == "reduce" else "M, N, K")
+    axes.set_ylabel(group.unit)
+    axes.set_title("schedules over size")
+    axes.grid(axis="y", which="both", linewidth=0.3)
+    axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=8)
+
+
+def rate_on_axis(rate: float, position: int | None) -> str:
+    """Labels of a logarithmic axis: 1, 2 and 5 of each power of ten."""
+    return f"{rate:g}" if f"{rate:.0e}"[0] in "125" else ""
+
+
+def nans(rates: list[float | None]) -> list[float]:
+    """Gaps in a line where there is no rate."""
+    return [float("nan") if rate is None else rate for rate in rates]

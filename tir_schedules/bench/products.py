@@ -1,0 +1,86 @@
+"""A subject bound to arrays on the GPU: ready to be enqueued, and to be judged by what it leaves in its outputs."""
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Callable
+
+import numpy as np
+
+from tir_schedules.bench.subjects import Subject
+from tir_schedules.errors import CheckFailed
+from tir_schedules.verify import compare
+from tir_schedules.workloads.drawing import Draws
+from tir_schedules.workloads.reduction import POISON
+
+CACHES = 2
+"""Buffers together are larger than the L2 cache this many times."""
+
+FEWEST_SETS, MOST_SETS = 2, 1024
+
+
+@dataclass(frozen=True)
+class Product:
+    """One product (or whole reduction).
+
+    enqueue(stream): all its launches. outputs: arrays on the GPU, by name. kept: what else must stay in memory.
+    """
+
+    enqueue: Callable[[Any], None]
+    outputs: dict[str, Any]
+    kept: Any = None
+
+
+def bind(machine: Any, vendors: Any, subject: Subject, arguments: dict[str, Any]) -> Product:
+    """A subject on arguments that are on the GPU. vendors: binds what is a library's (see vendor.Vendors)."""
+    if subject.form == "vendor":
+        return vendors.bind(subject, arguments)
+    launches = []
+    for binary in subject.binaries:
+        arguments = subject.workload.prepared(arguments, binary.kernel.grid)
+        machine.load(binary)
+        launches.append((binary, arguments))
+
+    def enqueue(stream) -> None:
+        for binary, given in launches:
+            machine.enqueue(binary, given, stream)
+
+    return Product(enqueue, {name: arguments[name] for name in subject.workload.outputs})
+
+
+class Reference:
+    """Inputs of a workload on the GPU with the exact result and its tolerance. seed: of the inputs."""
+
+    def __init__(self, machine: Any, workload: Any, seed: int):
+        self.machine, self.arguments = machine, workload.arguments(seed, machine.xp)
+        self.truth, self.allowed = workload.truth(self.arguments), workload.tolerance(self.arguments)
+
+    def check(self, vendors: Any, subject: Subject) -> float:
+        """Run a subject with outputs poisoned beforehand; returns seconds. CheckFailed names the worst element that is wrong."""
+        product = bind(self.machine, vendors, subject, self.arguments)
+        for output in product.outputs.values():
+            output.fill(POISON.get(str(output.dtype), np.nan))
+        seconds = self.machine.seconds(product.enqueue)
+        for name, output in product.outputs.items():
+            mismatch = compare(name, output, self.truth[name], self.allowed[name], "should be")
+            if mismatch:
+                raise CheckFailed(f"does not verify: {mismatch}")
+        return seconds
+
+
+def timing_buffers(machine: Any, workload: Any) -> list[dict[str, Any]]:
+    """Sets of arguments to take turns with: reals uniform in [-1, 1), whatever the workload verifies with, or integers.
+
+    Together they are CACHES times as large as the L2 cache, so that no set is still there when its turn comes again; very small
+    ones are not, of which there are MOST_SETS.
+    """
+    arguments = workload.arguments(0, machine.xp)
+    draws = Draws(1, machine.xp)
+    for name in workload.inputs:
+        if arguments[name].dtype.kind == "f":
+            arguments[name] = draws.uniform(arguments[name].shape, str(arguments[name].dtype))
+    arrays = [name for name, value in arguments.items() if not isinstance(value, int)]
+    size = sum(arguments[name].nbytes for name in arrays)
+    sets = min(MOST_SETS, max(FEWEST_SETS, math.ceil(CACHES * machine.l2_bytes / size)))
+    copies = [arguments | {name: arguments[name].copy() for name in arrays} for _ in range(sets - 1)]
+    return [arguments, *copies]

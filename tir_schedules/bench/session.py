@@ -1,0 +1,111 @@
+"""What `tir-schedules bench` does: compile or unpack, measure on this computer's GPU, and make a results document of it."""
+from __future__ import annotations
+
+import re
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Sequence
+
+from tir_schedules.bench.pack import load_pack, save_pack
+from tir_schedules.bench.results import about, document
+from tir_schedules.bench.subjects import subjects_of
+from tir_schedules.console import print_error, progress
+from tir_schedules.errors import BadInput, MissingTool
+from tir_schedules.machines.choice import arch_for
+from tir_schedules.problems import check_options, timed_workloads_of
+from tir_schedules.rung import Rung, find
+
+
+def gpu_machine() -> Any:
+    """This computer's GPU. MissingTool, in one line, when there is none or CuPy is missing."""
+    from tir_schedules.machines.choice import choose
+
+    try:
+        return choose("gpu")
+    except MissingTool as error:
+        cause = str(error).replace(", or use --machine cpu", "")
+        raise MissingTool(f"{cause}; without a GPU nothing can be timed, but --predict shows what can be known") from None
+
+
+def jobs_of(options: Any) -> list[tuple[Rung, Any]]:
+    """The rungs that are named, each once, with the workloads they are timed on. BadInput for names and options that do not fit."""
+    rungs = list({rung.id: rung for name in options.names for rung in find(name)}.values())
+    if options.configs:
+        rungs = list({variant.id: variant for rung in rungs for variant in rung.variants()}.values())
+    check_options(rungs, options)
+    return [(rung, workload) for rung in rungs for workload in timed_workloads_of(rung, options)]
+
+
+def runnable(jobs: Sequence[tuple[Rung, Any]], arch: str) -> list[tuple[Rung, Any]]:
+    """Those that run on an architecture; a line says which do not. BadInput when none does."""
+    unfit = {}
+    for rung, _ in jobs:
+        try:
+            rung.check_arch(arch)
+        except BadInput as error:
+            unfit[rung.id] = error
+    fit = [job for job in jobs if job[0].id not in unfit]
+    if not fit:
+        raise next(iter(unfit.values()))
+    if unfit:
+        print_error(f"left out, they need a later architecture than {arch}: {', '.join(unfit)}")
+    return fit
+
+
+def compiled(jobs: Sequence[tuple[Rung, Any]], arch: str):
+    """Subjects and refused rows, with a bar while nvcc works."""
+    jobs = runnable(jobs, arch)
+    with progress(len(jobs), "compiling") as step:
+        return subjects_of(jobs, arch, step)
+
+
+def pack(options: Any, command: str) -> tuple[str, list[dict[str, str]]]:
+    """Compile for another computer and write the pack; returns a line that says what is in it, and refused rows."""
+    if not options.arch:
+        raise BadInput("--pack compiles for another computer's GPU: name its architecture, such as --arch sm_90")
+    subjects, refused = compiled(jobs_of(options), options.arch)
+    cub = None
+    if any(subject.name == "CUB" for subject in subjects):
+        from tir_schedules.bench.vendor import build_cub
+
+        cub = build_cub(options.arch)
+    save_pack(subjects, {**about(command), "arch": options.arch, "refused": refused}, options.pack, cub)
+    kernels = len({binary.cubin for subject in subjects for binary in subject.binaries})
+    what = f"{len(subjects)} subjects, {kernels} kernels for {options.arch}"
+    advice = f"copy {options.pack} to where the GPU is and run `tir-schedules bench {options.pack.name}`"
+    return f"packed {what}: {advice}", refused
+
+
+def measured(options: Any, command: str) -> dict[str, Any]:
+    """Time what the options name, or what a pack holds, on this computer's GPU; returns a results document."""
+    packed = is_pack(options.names)
+    jobs = [] if packed else jobs_of(options)  # bad names and options show before anything slow starts
+    loaded = load_pack(Path(options.names[0])) if packed else None
+    machine = gpu_machine()
+    if options.compare_with:
+        from tir_schedules.bench.compare import check_same_device
+
+        check_same_device(options.compare_with, machine.device_name)
+    if loaded:
+        subjects, refused = loaded.subjects, loaded.about.pop("refused", [])
+    else:
+        subjects, refused = compiled(jobs, arch_for(machine, options.arch))
+    measurement, policy = timed(machine, subjects, options.sustained, loaded.cub if loaded else None)
+    return document(about(command), measurement, asdict(policy), refused, loaded.about if loaded else None)
+
+
+def timed(machine: Any, subjects: Sequence[Any], sustained: bool, cub: bytes | None) -> tuple[Any, Any]:
+    """Measure; returns the measurement and the policy it followed."""
+    from tir_schedules.bench.measure import Policy, measure
+
+    policy = Policy(sustained=sustained)
+    with progress(None, "timing") as step:
+        return measure(machine, subjects, policy, step, cub=cub), policy
+
+
+def is_pack(names: Sequence[str]) -> bool:
+    """Whether the names are one pack file. BadInput when a pack is named among other things."""
+    packs = [name for name in names if re.search(r"\.zip$", name, re.I)]
+    if packs and len(names) > 1:
+        raise BadInput(f"a pack is timed alone: name {packs[0]} without {', '.join(name for name in names if name != packs[0])}")
+    return bool(packs)

@@ -1,0 +1,134 @@
+"""Results as tables for a terminal or a pipe: a line per rung, a column per size, schedule and twin in one cell."""
+from __future__ import annotations
+
+from math import exp, log
+from typing import Any
+
+from rich.markup import escape
+
+from tir_schedules.bench.results import device_name
+from tir_schedules.bench.views import Group, Row, figures, groups_of, short, spans
+from tir_schedules.console import print_line, print_table
+
+THROTTLED = "*"
+
+
+def print_results(results: dict[str, Any]) -> None:
+    """A table per family and kind, a summary of each, and what must be known to read them."""
+    print_line(f"{device_name(results)}: {provenance_line(results)}")
+    for group in groups_of(results):
+        print_line()
+        print_table(escaped((f"{group.title}, {group.unit}", *group.sizes)), map(escaped, table(group)))
+        for line in summary(group):
+            print_line(line)
+    print_line()
+    for line in closing_lines(results):
+        print_line(line)
+
+
+def escaped(cells: tuple[str, ...]) -> tuple[str, ...]:
+    """Cells as text, whatever brackets they hold."""
+    return tuple(map(escape, cells))
+
+
+def provenance_line(results: dict[str, Any]) -> str:
+    """Driver, clocks met, CUDA, TVM, revision and date, those that are known."""
+    device, compiled = results["device"], results.get("packed", results)
+    versions = compiled.get("versions", {})
+    clocks = [clock for row in results["rows"] for clock in row.get("sm_mhz") or ()]
+    parts = {
+        "driver": device.get("driver_version"),
+        "SM clock": f"{min(clocks)} to {max(clocks)} MHz" if clocks else "",
+        "CUDA": versions.get("nvcc"),
+        "TVM": versions.get("apache-tvm"),
+        "revision": (compiled.get("git_revision") or "")[:12],
+        "": results.get("date", "")[:10],
+    }
+    return ", ".join(f"{name} {value}".strip() for name, value in parts.items() if value)
+
+
+def table(group: Group) -> list[tuple[str, ...]]:
+    """Lines of a table: a rung each, then the vendor's library, and how the best rung compares with it."""
+    lines = [(short(name), *(cell(group, name, size) for size in group.sizes)) for name in group.names]
+    if group.vendor:
+        lines.append((group.vendor, *(vendor_cell(group, size) for size in group.sizes)))
+        lines.append((f"best rung / {group.vendor}", *(share(group, size) for size in group.sizes)))
+    return lines
+
+
+def cell(group: Group, name: str, size: str) -> str:
+    """ "36.2 (1.01x)": the schedule's rate, and how many times that of its twin."""
+    schedule, twin = (part(group, name, form, size) for form in ("schedule", "twin"))
+    ratio = group.twin_ratio(name, size)
+    if ratio:
+        mark = THROTTLED if THROTTLED in schedule + twin else ""
+        return f"{schedule.rstrip(THROTTLED)}{mark} ({ratio:.2f}x)"
+    return f"{schedule} (twin {twin})" if twin else schedule
+
+
+def part(group: Group, name: str, form: str, size: str) -> str:
+    """A rate, marked when the GPU throttled; "refused"; or nothing when it was not asked for."""
+    row = group.cells.get((name, form, size))
+    if row:
+        return figures(row["rate"]) + (THROTTLED if row.get("throttled") else "")
+    return "refused" if (name, form, size) in group.refused else ""
+
+
+def vendor_cell(group: Group, size: str) -> str:
+    return part(group, group.vendor, "vendor", size)
+
+
+def share(group: Group, size: str) -> str:
+    """Rate of the fastest rung over the vendor's."""
+    best, vendor = group.best(size), group.vendor_rate(size)
+    return f"{best['rate'] / vendor:.2f}x" if best and vendor else ""
+
+
+def summary(group: Group) -> list[str]:
+    """Which rung is fastest at which size, and how the schedules compare with their twins."""
+    best = [(size, group.best(size)) for size in group.sizes]
+    named = [(size, f"{short(row['name'])} ({row['form']})") for size, row in best if row]
+    lines = ["fastest: " + "; ".join(f"{name} at {size}" for size, name in spans(named))] if named else []
+    ratios = {(name, size): group.twin_ratio(name, size) for name in group.names for size in group.sizes}
+    ratios = {key: ratio for key, ratio in ratios.items() if ratio}
+    if ratios:
+        mean = exp(sum(map(log, ratios.values())) / len(ratios))
+        (name, size), lowest = min(ratios.items(), key=lambda item: item[1])
+        lines.append(f"schedule / twin: {mean:.3f}x in the geometric mean, lowest {lowest:.3f}x ({short(name)} at {size})")
+    return lines
+
+
+def closing_lines(results: dict[str, Any]) -> list[str]:
+    """Limits of the GPU, how to read a cell, what the marks mean, and why something was refused."""
+    lines = []
+    if results["limits"]:
+        lines.append("limits of this GPU: " + "; ".join(map(limit, results["limits"])))
+    if any(row["form"] == "twin" for row in results["rows"]):
+        lines.append("a cell is the schedule's rate and, in brackets, how many times that of its hand-written twin")
+    throttled = [row for row in results["rows"] if row.get("throttled")]
+    if throttled:
+        reasons = ", ".join(sorted({reason for row in throttled for reason in row["throttled"]}))
+        lines.append(f"{THROTTLED} the GPU lowered its clock while this was timed: {reasons}{clocks(throttled)}")
+    return lines + list(map(refusal, results["refused"]))
+
+
+def refusal(row: Row) -> str:
+    """Why something was not timed, in one line."""
+    return f"refused: {label(row)} on {row['shape']}: {row['reason']}"
+
+
+def limit(row: Row) -> str:
+    """ "fp32 peak 66.9 TFLOPS at 1980 MHz"."""
+    clock = f" at {row['sm_mhz']} MHz" if isinstance(row.get("sm_mhz"), (int, float)) else ""
+    return f"{row['name']} {figures(row['rate'])} {row['unit']}{clock}"
+
+
+def clocks(rows: list[Row]) -> str:
+    """The lowest clock met in rows, where clocks are known."""
+    lowest = [row["sm_mhz"][0] for row in rows if row.get("sm_mhz")]
+    return f" (down to {min(lowest)} MHz)" if lowest else ""
+
+
+def label(row: Row) -> str:
+    """How messages name a row: "sgemm/naive (schedule)", "cuBLAS"."""
+    return row["name"] if row["form"] == "vendor" else f"{row['name']} ({row['form']})"

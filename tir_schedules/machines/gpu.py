@@ -1,0 +1,271 @@
+"""The GPU machine: launches cubins through CuPy, and times what is enqueued on its stream.
+
+It launches the very cubin of a Binary. What goes wrong there for a thread (races, reads of memory nobody wrote) it does not
+see; the CPU machine does.
+"""
+from __future__ import annotations
+
+import hashlib
+import re
+import threading
+from contextlib import contextmanager
+from typing import Any, Callable, Iterator, Sequence
+
+import numpy as np
+
+from tir_schedules.errors import BadInput, CheckFailed, MissingTool
+from tir_schedules.kernel import Binary, Kernel
+from tir_schedules.machines.execution import Execution
+
+INSTALL = "pip install 'tir_schedules[gpu]'"
+STATIC_SHARED_LIMIT = 48 << 10
+"""Bytes of shared memory a block may have without asking for more."""
+
+STICKY = ("illegaladdress", "misalignedaddress", "launchfail", "illegalinstruction", "hardwarestack", "invalidpc", "assert",
+          "invalidaddressspace", "launchtimeout", "uncorrectable")  # fmt: skip
+"""CUDA errors after which every further call of the process fails."""
+
+NO_CODE = ("nobinaryforgpu", "nokernelimage")
+Call = Callable[[Any], None]
+"""What enqueues work on the CUDA stream it is given."""
+
+
+class GpuMachine:
+    """Runs Binaries on the first GPU that CUDA shows. Safe to use from several threads, which take turns.
+
+    xp: the array module whose arrays `enqueue` takes. Raises MissingTool without CuPy or without a GPU.
+    """
+
+    name = "gpu"
+
+    def __init__(self) -> None:
+        self.cupy = self.xp = import_cupy()
+        self.device = self.cupy.cuda.Device(first_device(self.cupy))
+        self.lock, self.functions, self.broken = threading.RLock(), {}, ""
+        with self.explaining("the GPU"), self.device:
+            self.stream = self.cupy.cuda.Stream(non_blocking=True)
+
+    @property
+    def arch(self) -> str:
+        """The GPU's architecture, such as "sm_90"."""
+        return f"sm_{self.device.compute_capability}"
+
+    @property
+    def device_name(self) -> str:
+        """As the driver has it, such as "NVIDIA H200"."""
+        return self.cupy.cuda.runtime.getDeviceProperties(self.device.id)["name"].decode()
+
+    def attribute(self, name: str) -> int:
+        """One of CUDA's device attributes, such as "MultiProcessorCount"."""
+        return int(self.device.attributes[name])
+
+    @property
+    def l2_bytes(self) -> int:
+        return self.attribute("L2CacheSize")
+
+    @property
+    def free_bytes(self) -> int:
+        """Memory that may still be had."""
+        self.free_memory()
+        return int(self.device.mem_info[0])
+
+    def run(
+        self, binary: Binary, arguments: dict[str, np.ndarray | int | float], outputs: Sequence[str], *, count: bool = False
+    ) -> Execution:
+        """Launch the kernel once; `seconds` is the time it took on the GPU.
+
+        arguments: by name; arrays are numpy's. outputs: names of the arrays that get what the kernel left, in place.
+        CheckFailed with one line when CUDA refuses or ends the launch; BadInput for count, which only the CPU machine can.
+        """
+        kernel = binary.kernel
+        if count:
+            raise BadInput(f"{kernel.label}: accesses cannot be counted on a GPU; use --machine cpu")
+        with self.lock, self.explaining(kernel.label), self.device:
+            given = {name: argument(kernel, arguments, name) for name in kernel.params}
+            there = {name: self.cupy.asarray(value) if isinstance(value, np.ndarray) else value for name, value in given.items()}
+            seconds = self.seconds(lambda stream: self.enqueue(binary, there, stream))
+            for name in set(outputs) & set(there):
+                arguments[name][...] = there[name].get()
+        return Execution((), seconds)
+
+    def enqueue(self, binary: Binary, arguments: dict[str, Any], stream: Any) -> None:
+        """Launch on a stream, with arrays that are on the GPU; the one way any kernel of this project is launched."""
+        kernel = binary.kernel
+        self.load(binary)(kernel.grid, kernel.block, packed(kernel, arguments), shared_mem=kernel.dynamic_shared, stream=stream)
+
+    def load(self, binary: Binary) -> Any:
+        """The kernel's function on the GPU, loaded once per cubin."""
+        kernel = binary.kernel
+        key = hashlib.sha256(binary.cubin).hexdigest(), kernel.entry, kernel.dynamic_shared
+        if key not in self.functions:
+            shared, limit = binary.resources.shared + kernel.dynamic_shared, self.attribute("MaxSharedMemoryPerBlockOptin")
+            if shared > limit:
+                raise CheckFailed(f"{kernel.label}: {shared} bytes of shared memory per block; {self.device_name} has {limit}")
+            if not runs_on(kernel.arch, self.arch):
+                raise CheckFailed(f"{kernel.label}: compiled for {kernel.arch}, which {self.device_name} ({self.arch}) does not run")
+            module = self.cupy.cuda.function.Module()
+            module.load(binary.cubin)
+            function = module.get_function(kernel.entry)
+            if shared > STATIC_SHARED_LIMIT and kernel.dynamic_shared:
+                driver = self.cupy.cuda.driver
+                driver.funcSetAttribute(
+                    function.ptr, driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, kernel.dynamic_shared
+                )
+            self.functions[key] = function
+        return self.functions[key]
+
+    def seconds(self, call: Call, before: Call | None = None, during: Callable[[], None] | None = None) -> float:
+        """Time on the GPU of what `call` enqueues.
+
+        before: enqueues work that keeps the GPU busy while `call` is still being enqueued, so that the time holds no waiting
+        for this computer. during: called on this computer while the GPU works.
+        """
+        event = self.cupy.cuda.Event
+        self.synchronize()
+        start, stop = event(), event()
+        if before:
+            before(self.stream)
+        start.record(self.stream)
+        call(self.stream)
+        stop.record(self.stream)
+        if during:
+            during()
+        stop.synchronize()
+        return self.cupy.cuda.get_elapsed_time(start, stop) / 1000
+
+    def capture(self, call: Call) -> Call:
+        """A CUDA graph of what `call` enqueues: enqueued as a whole, it takes this computer hardly any time."""
+        stream = self.cupy.cuda.Stream(non_blocking=True)
+        self.synchronize()
+        stream.begin_capture()
+        try:
+            call(stream)
+        except BaseException:
+            abandon_capture(stream)
+            raise
+        graph = stream.end_capture()
+        graph.upload(self.stream)
+        return graph.launch
+
+    def address(self, array: Any) -> int:
+        """Where an array on the GPU begins."""
+        return int(array.data.ptr)
+
+    @property
+    def bus_id(self) -> str:
+        """PCI address, such as "0000:17:00.0", by which NVML knows this GPU too."""
+        return self.device.pci_bus_id
+
+    def copy(self, target: Any, source: Any, stream: Any) -> None:
+        """Enqueue a copy between arrays on the GPU."""
+        target.data.copy_from_device_async(source.data, source.nbytes, stream)
+
+    def synchronize(self) -> None:
+        """Wait for all work on the GPU."""
+        self.device.synchronize()
+
+    def free_memory(self) -> None:
+        """Give memory of dropped arrays back, so that others can have it."""
+        self.cupy.get_default_memory_pool().free_all_blocks()
+
+    def describe(self) -> dict[str, Any]:
+        """Facts of the GPU that results depend on."""
+        runtime = self.cupy.cuda.runtime
+        return {
+            "name": self.device_name,
+            "arch": self.arch,
+            "multiprocessors": self.attribute("MultiProcessorCount"),
+            "l2_bytes": self.l2_bytes,
+            "memory_bytes": int(self.device.mem_info[1]),
+            "cuda_driver": release(runtime.driverGetVersion()),
+            "cuda_runtime": release(runtime.runtimeGetVersion()),
+        }
+
+    @contextmanager
+    def explaining(self, label: str) -> Iterator[None]:
+        """Turn what CUDA and CuPy raise into CheckFailed with one line; label: what was going on, such as a kernel's label."""
+        if self.broken:
+            raise CheckFailed(f"{label}: not run; {self.broken} left the GPU unusable for this process")
+        try:
+            yield
+        except (RuntimeError, MemoryError) as error:  # what all of CUDA's errors are in CuPy
+            raise self.failure(label, error) from error
+
+    def failure(self, label: str, error: Exception) -> CheckFailed:
+        code, _, message = first_line(error).partition(": ")
+        short = re.sub(r"^cudaError|^CUDA_ERROR|_", "", code).lower()
+        if short.startswith(NO_CODE):
+            return CheckFailed(f"{label}: its code does not run on {self.device_name}; compile it for --arch {self.arch}")
+        if short.startswith(STICKY):
+            self.broken = f"{label} ({code})"
+            return CheckFailed(f"{label}: {message} ({code}); --machine cpu names the line; this process can use the GPU no more")
+        return CheckFailed(f"{label}: {first_line(error)}")
+
+
+def import_cupy() -> Any:
+    """The cupy module. MissingTool when it is not installed or does not load."""
+    try:
+        import cupy
+    except ModuleNotFoundError as error:
+        if error.name != "cupy":
+            raise MissingTool(f"CuPy does not load ({first_line(error)}): {INSTALL}") from error
+        raise MissingTool(f"a GPU is used through CuPy, which is not installed: {INSTALL}") from None
+    except Exception as error:
+        raise MissingTool(f"CuPy does not load ({first_line(error)}): {INSTALL}") from error
+    return cupy
+
+
+def first_device(cupy: Any) -> int:
+    """Number of the GPU to use. MissingTool when CUDA shows none."""
+    try:
+        count = cupy.cuda.runtime.getDeviceCount()
+    except RuntimeError as error:
+        raise MissingTool(f"CUDA shows no GPU ({first_line(error)}): install NVIDIA's driver, or use --machine cpu") from None
+    if not count:
+        raise MissingTool("CUDA shows no GPU: install NVIDIA's driver, or use --machine cpu")
+    return 0
+
+
+def argument(kernel: Kernel, arguments: dict[str, Any], name: str) -> Any:
+    """The argument for one of the kernel's parameters. CheckFailed when there is none of that name."""
+    if name not in arguments:
+        raise CheckFailed(f"{kernel.label}: the kernel asks for {name!r}; there is {', '.join(arguments)}")
+    return arguments[name]
+
+
+def packed(kernel: Kernel, arguments: dict[str, Any]) -> tuple[Any, ...]:
+    """Arguments in the order the kernel takes them: arrays as they are, whole numbers as int, others as float."""
+    scalars = {int: np.int32, float: np.float32}
+    values = (argument(kernel, arguments, name) for name in kernel.params)
+    return tuple(scalars[type(value)](value) if type(value) in scalars else value for value in values)
+
+
+def runs_on(arch: str, gpu: str) -> bool:
+    """Whether a GPU of architecture `gpu` ("sm_90") runs code compiled for `arch`.
+
+    It runs code of its own major version that is not for a newer minor one; code for "sm_90a" runs on sm_90 alone.
+    """
+    match = re.fullmatch(r"sm_(\d+)(\d)([af]?)", arch)
+    major, minor = int(gpu[3:-1]), int(gpu[-1])
+    if not match or int(match[1]) != major:
+        return False
+    return int(match[2]) == minor if match[3] == "a" else int(match[2]) <= minor
+
+
+def abandon_capture(stream: Any) -> None:
+    """End a capture that went wrong, whatever CUDA then says of it."""
+    try:
+        stream.end_capture()
+    except RuntimeError:
+        pass
+
+
+def release(version: int) -> str:
+    """13000 as "13.0"."""
+    return f"{version // 1000}.{version % 1000 // 10}"
+
+
+def first_line(error: BaseException) -> str:
+    """The first non-empty line of an error's text."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__
