@@ -36,6 +36,7 @@ class Rung:
     config: frozen dataclass of the constants, the article's as defaults; the twin gets each as a macro in capitals.
     configs: further settings by name; `variant` is the name of the one in use, empty for the default.
     schedule(sch, workload, config): applies schedule primitives to a Schedule of the workload's PrimFunc.
+    choose(workload): name of the configuration to take when none is named; without it, always `config`.
     launch(workload, config): grid and block, the same for both twins.
     shapes: which shapes take the fast path and what happens to others. min_arch: the first sm it runs on.
     pass_config: options for TVM's lowering. passes: those of this project that it wants, see passes/pipeline.py.
@@ -53,6 +54,7 @@ class Rung:
     schedule: Callable[[Any, Any, Any], None] = field(repr=False)
     launch: Callable[[Any, Any], Launch] = field(repr=False)
     configs: dict[str, Any] = field(default_factory=dict, repr=False)
+    choose: Callable[[Any], str] | None = field(default=None, repr=False)
     variant: str = ""
     shapes: str = "any"
     min_arch: int = 75
@@ -77,6 +79,13 @@ class Rung:
         """This rung in its default and in every further configuration; in the flawed ones too if so asked."""
         names = [name for name in self.configs if flawed or name not in self.flawed]
         return [self, *(replace(self, config=self.configs[name], variant=name) for name in names)]
+
+    def fitted(self, workload: Any) -> "Rung":
+        """The rung in the configuration it takes for a workload: the one in use, unless none is named and the shape chooses."""
+        if self.variant or self.choose is None:
+            return self
+        name = self.choose(workload)
+        return replace(self, config=self.configs[name], variant=name)
 
     def check_arch(self, arch: str) -> None:
         """BadInput when the rung cannot run on `arch` ("sm_80")."""

@@ -68,3 +68,4 @@ def test_schedule_and_twin_launch_the_same_block_with_the_same_shared_memory(run
     tir, twin = (make(rung, Gemm(256, 256, 256), ARCH) for make in (lower, load_twin))
     assert (tir.grid, tir.block) == (twin.grid, twin.block)
     assert compile_kernel(tir).resources.shared == compile_kernel(twin).resources.shared
+    assert tir.dynamic_shared == twin.dynamic_shared

@@ -26,6 +26,7 @@ def lower(rung: Rung, workload: Any, arch: str) -> Kernel:
     CheckFailed when the schedule is not sound (see `check_regions`), does not end in exactly one kernel, or launches
     differently from what the rung declares.
     """
+    rung = rung.fitted(workload)
     rung.check_arch(arch)
     schedule = scheduled(rung, workload)
     emitted = emit(schedule, rung.entry, arch, rung.pass_config, rung.passes)
@@ -37,7 +38,7 @@ def lower(rung: Rung, workload: Any, arch: str) -> Kernel:
 
 def scheduled(rung: Rung, workload: Any) -> "Schedule":
     """The rung's schedule of the workload, checked by `check_regions` unless threads were in the algorithm from the start."""
-    tvm = import_tvm()
+    rung, tvm = rung.fitted(workload), import_tvm()
     algorithm = rung.prim_func(workload, rung.config, rung.entry) if rung.prim_func else workload.prim_func(rung.entry)
     schedule = tvm.s_tir.Schedule(algorithm)
     try:

@@ -19,12 +19,13 @@ def load_twin(rung: Rung, workload: Any, arch: str) -> Kernel:
     The file gives the article's constants as defaults (`#ifndef BM`), so it compiles alone as well. CheckFailed when the
     file is missing or has no kernel named `rung.entry`.
     """
+    rung = rung.fitted(workload)
     return kernel_from_source(rung, read_twin(rung, workload), "twin", workload, arch)
 
 
 def load_source(source: str, rung: Rung, workload: Any, arch: str) -> Kernel:
     """CUDA text in place of a rung's own, launched as the rung launches. CheckFailed when it has no kernel `rung.entry`."""
-    return kernel_from_source(rung, source, "source", workload, arch)
+    return kernel_from_source(rung.fitted(workload), source, "source", workload, arch)
 
 
 def kernel_from_source(rung: Rung, source: str, origin: str, workload: Any, arch: str) -> Kernel:

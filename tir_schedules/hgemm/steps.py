@@ -225,14 +225,6 @@ def unroll(sch: Any, loops: Any) -> None:
         sch.unroll(loop)
 
 
-def pipeline(sch: Any, loop: Any, stage: list[int], order: list[int], asynchronous: list[int] | None = None) -> None:
-    """Software pipelining of the statements of a loop: the stage and the place of each, and which stages copy asynchronously."""
-    sch.annotate(loop, "software_pipeline_stage", stage)
-    sch.annotate(loop, "software_pipeline_order", order)
-    if asynchronous:
-        sch.annotate(loop, "software_pipeline_async_stages", asynchronous)
-
-
 def merge_copies(sch: Any, parts: Parts) -> None:
     """The copies of A and B as one statement: TVM's pipelining would count a commit group for each, but emit one."""
     sch.merge(*(sch.add_unit_loop(own_loops(sch, parts, copy)[0]) for copy in parts.copies))

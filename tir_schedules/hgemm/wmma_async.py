@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tir_schedules.hgemm import steps, wmma_padded
+from tir_schedules.pipelining import pipeline
 from tir_schedules.rung import Launch, Rung
 from tir_schedules.workloads.half_gemm import HalfGemm
 
@@ -34,7 +35,7 @@ def launch(gemm: HalfGemm, config: Config) -> Launch:
 def schedule(sch, gemm: HalfGemm, config: Config) -> steps.Parts:
     parts = wmma_padded.schedule(sch, gemm, config)
     copy_a, copy_b, products = 0, 0, config.stages - 1
-    steps.pipeline(sch, parts.k_tile, stage=[copy_a, copy_b, products], order=[0, 1, 2], asynchronous=[0])
+    pipeline(sch, parts.k_tile, stage=[copy_a, copy_b, products], order=[0, 1, 2], asynchronous=[0])
     if gemm.accumulate == "float16":
         steps.keep_rolled(sch, parts, parts.copies[0])
     return parts

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tir_schedules.hgemm import steps, wmma_async, wmma_padded
+from tir_schedules.pipelining import pipeline
 from tir_schedules.rung import Rung
 from tir_schedules.workloads.half_gemm import HalfGemm
 
@@ -31,7 +32,7 @@ def schedule(sch, gemm: HalfGemm, config: Config) -> steps.Parts:
     parts = wmma_padded.schedule(sch, gemm, config)
     steps.merge_copies(sch, parts)
     copies, products = 0, config.stages - 1
-    steps.pipeline(sch, parts.k_tile, stage=[copies, products], order=[1, 0], asynchronous=[0])
+    pipeline(sch, parts.k_tile, stage=[copies, products], order=[1, 0], asynchronous=[0])
     return parts
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from tir_schedules.hgemm import steps, wmma_padded, wmma_pipelined
 from tir_schedules.passes import RING
+from tir_schedules.pipelining import pipeline
 from tir_schedules.rung import Rung
 from tir_schedules.workloads.half_gemm import HalfGemm
 
@@ -25,11 +26,11 @@ def schedule(sch, gemm: HalfGemm, config: Config, **how) -> steps.Parts:
     """how: see wmma_padded.schedule."""
     parts = wmma_padded.schedule(sch, gemm, config, **how)
     load_a, load_b, products = 0, 0, 1
-    steps.pipeline(sch, parts.k_step, stage=[load_a, load_b, products], order=[0, 1, 2])
+    pipeline(sch, parts.k_step, stage=[load_a, load_b, products], order=[0, 1, 2])
     # In the loop over tiles this makes three statements of one: first loads, products of all k steps but the last, those of the last.
     copy_a, copy_b, loads, products, last = 0, 0, config.stages - 2, config.stages - 1, config.stages - 1
     stage = [copy_a, copy_b, loads, products, last]
-    steps.pipeline(sch, parts.k_tile, stage, order=[0, 1, 3, 2, 4], asynchronous=[0])
+    pipeline(sch, parts.k_tile, stage, order=[0, 1, 3, 2, 4], asynchronous=[0])
     sch.annotate(parts.k_tile, RING, config.stages)
     return parts
 

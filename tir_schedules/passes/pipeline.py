@@ -11,10 +11,11 @@ from tvm import s_tir, tirx, transform
 
 from tir_schedules.passes.boustrophedon import boustrophedon
 from tir_schedules.passes.copies_after_products import copies_after_products
+from tir_schedules.passes.one_barrier import one_barrier
 from tir_schedules.passes.unroll_drain import unroll_drain
 from tir_schedules.passes.unroll_ring import unroll_ring
 
-NAMES = ("boustrophedon", "copies_after_products", "unroll_ring", "copies_before_barriers", "whole_lines")
+NAMES = ("boustrophedon", "copies_after_products", "unroll_ring", "copies_before_barriers", "one_barrier", "whole_lines")
 """What a rung may ask for. "whole_lines" comes after code generation. "copies_before_barriers" is no pass of ours: TVM's
 InjectPTXAsyncCopy runs before ThreadSync.
 
@@ -85,6 +86,7 @@ def pipeline(wanted: Sequence[str] = ()) -> transform.Pass:
             *([s_tir.transform.InjectPTXAsyncCopy()] if asynchronous and early else []),
             s_tir.transform.ThreadSync("shared"),
             s_tir.transform.ThreadSync("shared.dyn"),
+            *chosen("one_barrier", one_barrier),
             s_tir.transform.ThreadSync("warp"),
             s_tir.transform.InferFragment(),
             s_tir.transform.LowerThreadAllreduce(),

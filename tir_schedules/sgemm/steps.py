@@ -17,15 +17,15 @@ def launch_rows_by_columns(gemm: Gemm, rows: int, columns: int, threads: tuple[i
     return Launch((ceil_div(gemm.m, rows), ceil_div(gemm.n, columns), 1), (*threads, 1))
 
 
-def launch_columns_by_rows(gemm: Gemm, rows: int, columns: int, threads: int) -> Launch:
-    """Blocks of rows x columns elements of C, blockIdx.x along the columns; threads in one dimension."""
-    return Launch((ceil_div(gemm.n, columns), ceil_div(gemm.m, rows), 1), (threads, 1, 1))
+def launch_columns_by_rows(gemm: Gemm, rows: int, columns: int, threads: int, dynamic_shared: int = 0) -> Launch:
+    """Blocks of rows x columns elements of C, blockIdx.x along the columns; threads in one dimension; bytes of dynamic shared memory."""
+    return Launch((ceil_div(gemm.n, columns), ceil_div(gemm.m, rows), 1), (threads, 1, 1), dynamic_shared)
 
 
-def stage(sch: Any, block: Any, tile: tuple[int, int, int]) -> tuple[Any, Any, Any]:
+def stage(sch: Any, block: Any, tile: tuple[int, int, int], scope: str = "shared") -> tuple[Any, Any, Any]:
     """Copy A and B to shared memory, and C from registers, in blocks of their own: returns the three blocks.
 
-    tile: block tile (M, N, K). Where it does not divide the shape, pad_einsum makes the problem as large as whole tiles:
+    tile: block tile (M, N, K). scope: "shared", or "shared.dyn" for dynamic shared memory. Where it does not divide the shape, pad_einsum makes the problem as large as whole tiles:
     the copies of A and B fill with zeros, which add nothing, the copy of C leaves out what lies beyond. So the guards are
     in the copies, and the multiplication has none.
     """
@@ -34,8 +34,8 @@ def stage(sch: Any, block: Any, tile: tuple[int, int, int]) -> tuple[Any, Any, A
     copies = []
     for index, name in enumerate(("A_pad", "B_pad")):
         if name in padded:
-            sch.set_scope(padded[name], 0, "shared")
-        copies.append(padded.get(name) or sch.cache_read(block, index, "shared"))
+            sch.set_scope(padded[name], 0, scope)
+        copies.append(padded.get(name) or sch.cache_read(block, index, scope))
     consumers = sch.get_consumers(block)
     if consumers:
         sch.set_scope(block, 0, "local")
