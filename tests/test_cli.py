@@ -78,7 +78,7 @@ def test_list_json(tool):
         (["run", "hgemm/mma_multistage:256x256", "--accumulate", "float32"], ["128x64", "float32; use --accumulate float16"]),
         (["emit", "hgemm/wmma_async", "--arch", "sm_75"], ["needs sm_80 or later"]),
         (["run", "sgemm/naive", "--source", "/no/such.cu"], ["cannot read /no/such.cu"]),
-        (["run", "sgemm", "--source", "x.cu"], ["--source", "7 rungs"]),
+        (["run", "sgemm", "--source", "x.cu"], ["--source", "10 rungs"]),
         (["emit", "sgemm/naive", "--cuda", "--ptx"], ["--help"]),
         (["run", "sgemm", "--machine", "tpu"], ["'tpu'", "cpu", "gpu", "--help"]),
         (["frobnicate"], ["frobnicate"]),

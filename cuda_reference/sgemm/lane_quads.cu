@@ -73,6 +73,9 @@ template <bool ALIGNED>
 static __device__ __forceinline__ void multiply(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C,
                                                 int M, int N, int K, float (&tile_a)[BK][BM], float (&tile_b)[BK][BN])
 {
+    const int block_row = blockIdx.y * BM;
+    const int block_col = blockIdx.x * BN;
+
     // Where the lane's elements start in the block tile.
     const int warp = threadIdx.x / WARPSIZE;
     const int lane = threadIdx.x % WARPSIZE;
@@ -85,8 +88,8 @@ static __device__ __forceinline__ void multiply(const float *__restrict__ A, con
     // What the thread copies: four elements each of rows A_STEP apart in A, B_STEP apart in B.
     const int a_row = threadIdx.x / (BK / 4), a_k = threadIdx.x % (BK / 4) * 4;
     const int b_k = threadIdx.x / (BN / 4), b_col = threadIdx.x % (BN / 4) * 4;
-    const int rows_left = M - (blockIdx.y * BM + a_row), cols_left = N - (blockIdx.x * BN + b_col);
-    int from_a = (blockIdx.y * BM + a_row) * K + a_k, from_b = b_k * N + blockIdx.x * BN + b_col;
+    const int rows_left = M - (block_row + a_row), cols_left = N - (block_col + b_col);
+    int from_a = (block_row + a_row) * K + a_k, from_b = b_k * N + block_col + b_col;
 
     for (int k_left = K; k_left > 0; k_left -= BK) {
         float4 copied_a[BM / A_STEP], copied_b[BK / B_STEP];
@@ -147,8 +150,8 @@ static __device__ __forceinline__ void multiply(const float *__restrict__ A, con
             for (int m = 0; m < TM; ++m)
 #pragma unroll
                 for (int n = 0; n < TN; n += 4)
-                    store4<ALIGNED>(C, blockIdx.y * BM + row + sub_row * WSUBM + m, blockIdx.x * BN + col + sub_col * WSUBN + n,
-                                    M, N, &thread_results[sub_row * TM + m][sub_col * TN + n]);
+                    store4<ALIGNED>(C, block_row + row + sub_row * WSUBM + m, block_col + col + sub_col * WSUBN + n, M, N,
+                                    &thread_results[sub_row * TM + m][sub_col * TN + n]);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2)

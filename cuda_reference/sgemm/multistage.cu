@@ -37,7 +37,6 @@ constexpr int LANES_N = WSUBN / TN; // along a row of a sub-tile
 constexpr int THREADS = (BM / WM) * (BN / WN) * WARPSIZE;
 constexpr int A_ROW = BM + SKEW; // floats of a row of the transposed tile of A
 constexpr int A_STEP = THREADS / BK; // rows of A that all threads copy at once
-constexpr int TURNS = ROWS_FIRST ? 1 : STAGES; // written out
 static_assert(BM % WM == 0 && BN % WN == 0, "warps must cover the block tile");
 static_assert((WSUBM / TM) * LANES_N == WARPSIZE, "a warp's lanes must cover a sub-tile");
 static_assert(WSUBM / TM % 2 == 0, "lanes must stand in pairs of rows");
@@ -96,6 +95,9 @@ template <int B_FLOATS>
 static __device__ __forceinline__ void multiply(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C,
                                                 int M, int N, int K, float *shared)
 {
+    const int block_row = blockIdx.y * BM;
+    const int block_col = blockIdx.x * BN;
+
     // Where the lane's elements start in the block tile.
     const int warp = threadIdx.x / WARPSIZE;
     const int lane = threadIdx.x % WARPSIZE;
@@ -114,8 +116,8 @@ static __device__ __forceinline__ void multiply(const float *__restrict__ A, con
     unsigned from_a[BM / A_STEP];
 #pragma unroll
     for (int i = 0; i < BM / A_STEP; ++i)
-        from_a[i] = min(blockIdx.y * BM + a_row + i * A_STEP, M - 1) * K + a_k;
-    const unsigned from_b = b_k * N + min(blockIdx.x * BN + b_col, N - B_FLOATS);
+        from_a[i] = min(block_row + a_row + i * A_STEP, M - 1) * K + a_k;
+    const unsigned from_b = b_k * N + min(block_col + b_col, N - B_FLOATS);
 
     int k_left = K; // from the next tile to be copied on
     auto copy_tile = [&](int place) {
@@ -176,10 +178,13 @@ static __device__ __forceinline__ void multiply(const float *__restrict__ A, con
     __syncthreads();
     read_fragments(0, 0);
 
-    int tiles = (K + BK - 1) / BK; // still to be multiplied
+    constexpr int TURNS = ROWS_FIRST || B_FLOATS == 1 ? 1 : STAGES; // of the ring, written out
+    int tiles = (K + BK - 1) / BK;                                  // still to be multiplied
     while (tiles > 0) {
 #pragma unroll TURNS
-        for (int place = 0; place < STAGES && tiles > 0; ++place, --tiles) {
+        for (int place = 0; place < STAGES; ++place) {
+            if (tiles-- == 0)
+                break;
             const int next = place == STAGES - 1 ? 0 : place + 1;
 #pragma unroll
             for (int k = 0; k < BK - 1; ++k) {
@@ -202,8 +207,7 @@ static __device__ __forceinline__ void multiply(const float *__restrict__ A, con
             for (int m = 0; m < TM; ++m)
 #pragma unroll
                 for (int n = 0; n < TN; n += 4)
-                    store4<B_FLOATS == 4>(C, blockIdx.y * BM + row + sub_row * WSUBM + m,
-                                          blockIdx.x * BN + col + sub_col * WSUBN + n, M, N,
+                    store4<B_FLOATS == 4>(C, block_row + row + sub_row * WSUBM + m, block_col + col + sub_col * WSUBN + n, M, N,
                                           &thread_results[sub_row * TM + m][sub_col * TN + n]);
 }
 

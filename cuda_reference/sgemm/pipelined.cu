@@ -3,12 +3,13 @@
 //   nvcc -arch=sm_80 -cubin pipelined.cu
 //   grid (ceil(N/BN), ceil(M/BM)), block (BM/WM * BN/WN * 32)
 //
-// A turn of the loop over tiles reads the next tile from global memory into registers, multiplies the present one, stores the
-// registers to the other place in shared memory and passes one barrier: before it all warps have read the last of the
-// present tile, behind it the next one is there. The reads have the whole multiplication to arrive.
+// A turn of the loop over tiles multiplies one tile, stores the next, which is in registers, to the other place in shared memory,
+// reads the one after it from global memory into these registers, and passes one barrier: before it all warps have read the
+// last of the present tile, behind it the next one is there. The reads have the whole next multiplication to arrive; before the
+// barrier they stay early, while from the head of the loop the compiler moves them down among the products, to save registers.
 // Fragments are read one k ahead: those of k + 1 before the products of k, the first of the next tile before the last products
-// of this one. The last turn reads a tile beyond K, zeros without a read of global memory, which nobody multiplies: that is
-// cheaper than a second copy of the products.
+// of this one. The last turns read tiles beyond K, zeros without a read of global memory, which nobody multiplies: that is
+// cheaper than a second copy of the products. Two turns are written out, one for each place: so addresses are constants.
 // Rows of the tile of A are SKEW longer than BM: the four elements of a float4 go to four rows, and with SKEW 4 the stores of a
 // warp meet no bank twice. Lanes stand in pairs of rows as in lane_quads.cu. The thread tile is 8 x 16, the largest that registers
 // hold, and its products go down one column after the other.
@@ -81,6 +82,9 @@ template <bool ALIGNED>
 static __device__ __forceinline__ void multiply(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C,
                                                 int M, int N, int K, float (&tile_a)[2][BK][BM + SKEW], float (&tile_b)[2][BK][BN])
 {
+    const int block_row = blockIdx.y * BM;
+    const int block_col = blockIdx.x * BN;
+
     // Where the lane's elements start in the block tile.
     const int warp = threadIdx.x / WARPSIZE;
     const int lane = threadIdx.x % WARPSIZE;
@@ -93,8 +97,8 @@ static __device__ __forceinline__ void multiply(const float *__restrict__ A, con
     // What the thread copies: four elements each of rows A_STEP apart in A, B_STEP apart in B.
     const int a_row = threadIdx.x / (BK / 4), a_k = threadIdx.x % (BK / 4) * 4;
     const int b_k = threadIdx.x / (BN / 4), b_col = threadIdx.x % (BN / 4) * 4;
-    const int rows_left = M - (blockIdx.y * BM + a_row), cols_left = N - (blockIdx.x * BN + b_col);
-    int from_a = (blockIdx.y * BM + a_row) * K + a_k, from_b = b_k * N + blockIdx.x * BN + b_col;
+    const int rows_left = M - (block_row + a_row), cols_left = N - (block_col + b_col);
+    int from_a = (block_row + a_row) * K + a_k, from_b = b_k * N + block_col + b_col;
     float4 copied_a[BM / A_STEP], copied_b[BK / B_STEP];
 
     auto read_tile = [&](int k_left) {
@@ -141,30 +145,36 @@ static __device__ __forceinline__ void multiply(const float *__restrict__ A, con
 #pragma unroll
             for (int n = 0; n < TN; ++n)
 #pragma unroll
-                for (int sub_row = 0; sub_row < WMITER; ++sub_row)
+                for (int m = 0; m < TM; ++m)
 #pragma unroll
-                    for (int m = 0; m < TM; ++m)
+                    for (int sub_row = 0; sub_row < WMITER; ++sub_row)
                         thread_results[sub_row * TM + m][sub_col * TN + n] +=
                             reg_a[k % 2][sub_row * TM + m] * reg_b[k % 2][sub_col * TN + n];
     };
 
     read_tile(K);
     store_tile(0);
+    read_tile(K - BK);
     __syncthreads();
     read_fragments(0, 0);
-    int place = 0;
-    for (int k_left = K; k_left > 0; k_left -= BK) {
-        read_tile(k_left - BK);
+    int k_left = K; // from the tile to be multiplied on
+    while (k_left > 0) {
 #pragma unroll
-        for (int k = 0; k < BK - 1; ++k) {
-            read_fragments(place, k + 1);
-            add_products(k);
+        for (int place = 0; place < 2; ++place) {
+            if (k_left <= 0)
+                break;
+            k_left -= BK;
+#pragma unroll
+            for (int k = 0; k < BK - 1; ++k) {
+                read_fragments(place, k + 1);
+                add_products(k);
+            }
+            store_tile(1 - place);
+            read_tile(k_left - BK);
+            __syncthreads();
+            read_fragments(1 - place, 0);
+            add_products(BK - 1);
         }
-        place ^= 1;
-        store_tile(place);
-        __syncthreads();
-        read_fragments(place, 0);
-        add_products(BK - 1);
     }
 
 #pragma unroll
@@ -175,8 +185,8 @@ static __device__ __forceinline__ void multiply(const float *__restrict__ A, con
             for (int m = 0; m < TM; ++m)
 #pragma unroll
                 for (int n = 0; n < TN; n += 4)
-                    store4<ALIGNED>(C, blockIdx.y * BM + row + sub_row * WSUBM + m, blockIdx.x * BN + col + sub_col * WSUBN + n,
-                                    M, N, &thread_results[sub_row * TM + m][sub_col * TN + n]);
+                    store4<ALIGNED>(C, block_row + row + sub_row * WSUBM + m, block_col + col + sub_col * WSUBN + n, M, N,
+                                    &thread_results[sub_row * TM + m][sub_col * TN + n]);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2)

@@ -31,8 +31,11 @@ def schedule(sch, gemm: Gemm, config: Config) -> None:
     one_element_per_thread(sch, config.ts, ROWS_ON_X)
 
 
-def one_element_per_thread(sch, ts: int, axes: tuple[str, ...]) -> None:
-    """Squares of ts x ts elements over blocks, elements over threads. axes: of block row, block column, row, column."""
+def one_element_per_thread(sch, ts: int, axes: tuple[str, ...]):
+    """Squares of ts x ts elements over blocks, elements over threads; returns the loop over k.
+
+    axes: of block row, block column, row, column.
+    """
     block = sch.get_sblock("C")
     result = sch.cache_write(block, 0, "local")
     i, j, k = sch.get_loops(block)
@@ -42,6 +45,7 @@ def one_element_per_thread(sch, ts: int, axes: tuple[str, ...]) -> None:
     bind(sch, (block_i, block_j, thread_i, thread_j), axes)
     sch.reverse_compute_at(result, thread_j, preserve_unit_loops=True)
     sch.decompose_reduction(block, k)
+    return k
 
 
 RUNG = Rung(
