@@ -16,7 +16,7 @@ from tir_schedules.workloads.half_gemm import HalfGemm
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 sys.path.insert(0, str(EXPERIMENTS))
 
-from check_ladder_on_gpu import METRICS, prediction  # noqa: E402
+from profilers import METRICS, prediction  # noqa: E402
 
 RECORDED = json.loads((EXPERIMENTS / "results" / "hgemm_ladder_h200.json").read_text())["kernels"]
 MEASURED = [entry for entry in RECORDED if "measured" in entry]

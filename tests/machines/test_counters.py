@@ -15,8 +15,9 @@ from tir_schedules.workloads.gemm import Gemm
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 sys.path.insert(0, str(EXPERIMENTS))
 
-from check_ladder_on_gpu import METRICS, cubin_name, prediction  # noqa: E402
+from counter_pack import cubin_name  # noqa: E402
 from counter_probes import probes  # noqa: E402
+from profilers import METRICS, prediction  # noqa: E402
 
 ARCH = "sm_90"
 RECORDED = json.loads((EXPERIMENTS / "results" / "sgemm_ladder_h200.json").read_text())["kernels"]

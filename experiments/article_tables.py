@@ -1,0 +1,131 @@
+"""An article's table beside what was measured here: for a terminal, and as Markdown."""
+from __future__ import annotations
+
+from typing import Any
+
+from article_figures import ARTICLES, Article, Step
+
+from tir_schedules.bench.results import device_name
+from tir_schedules.bench.subjects import VENDORS
+from tir_schedules.bench.tables import THROTTLED, closing_lines, limit, provenance_line, refusal
+from tir_schedules.bench.views import figures, short
+from tir_schedules.errors import BadInput
+from tir_schedules.problems import power
+
+NOTHING = "Not recorded yet."
+UNITS = {"us": ("median_us", 1), "GB/s": ("rate", 1), "TFLOPS": ("rate", 1), "GFLOPS": ("rate", 1000)}
+"""Unit -> the key of a row of results that has it, and what it is multiplied by."""
+
+Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
+"""Headings and lines."""
+
+
+def part_of(article: Article, results: dict[str, Any]) -> dict[str, Any]:
+    """The results with only those rows that belong to an article."""
+    shapes = {str(article.workload(size)) for size in article.sizes}
+    names = {step.rung for step in article.steps} | {VENDORS[article.family]}
+    parts = {
+        key: [row for row in results[key] if row["family"] == article.family and row["name"] in names and row["shape"] in shapes]
+        for key in ("rows", "refused")
+    }
+    return {**results, **parts}
+
+
+class Here:
+    """What was measured for an article at one size."""
+
+    def __init__(self, article: Article, size: int, results: dict[str, Any]):
+        self.article, shape = article, str(article.workload(size))
+        self.rows, self.refused = (
+            {(row["name"], row["form"]): row for row in results[key] if row["shape"] == shape} for key in ("rows", "refused")
+        )
+
+    def value(self, name: str, form: str, unit: str) -> float | None:
+        """In a unit; None where it was not measured."""
+        key, scale = UNITS[unit]
+        row = self.rows.get((name, form))
+        return row[key] * scale if row else None
+
+    def cell(self, name: str, form: str, unit: str) -> str:
+        """A value as text, marked when the GPU throttled; "refused", or "" where it was not asked for."""
+        value = self.value(name, form, unit)
+        if value is None:
+            return "refused" if (name, form) in self.refused else ""
+        return figures(value) + (THROTTLED if self.rows[name, form].get("throttled") else "")
+
+    def cells(self, name: str, form: str) -> tuple[str, ...]:
+        """The value in the article's unit, that of the twin, and the value in the further units the article has."""
+        twin = self.cell(name, "twin", self.article.unit)
+        return (self.cell(name, form, self.article.unit), twin, *(self.cell(name, form, unit) for unit in further_units(self.article)))
+
+
+def further_units(article: Article) -> list[str]:
+    return [heading for heading in article.also if heading in UNITS]
+
+
+def tables(article: Article, results: dict[str, Any]) -> list[Table]:
+    """A table per size: the article's figures and their gain over the step before, then the same of what was measured."""
+    return [(headings(article, size, device_name(results)), lines(article, number, results)) for number, size in enumerate(article.sizes)]
+
+
+def headings(article: Article, size: int, gpu: str) -> tuple[str, ...]:
+    there = (f"article, {article.unit}", *(f"article, {heading}" for heading in article.also), "gain")
+    here = (f"{gpu}, {article.unit}", "its twin", *(f"{gpu}, {unit}" for unit in further_units(article)), "gain")
+    return (f"step, {power(size)}", "rung", *there, *here)
+
+
+def lines(article: Article, number: int, results: dict[str, Any]) -> list[tuple[str, ...]]:
+    """A line per step, and one for the vendor's library. number: of the size."""
+    here, found = Here(article, article.sizes[number], results), []
+    for before, step in zip((None, *article.steps), article.steps):
+        published = gain(article.unit, *(one and printed(one, number) for one in (before, step)))
+        measured = gain(article.unit, *(one and here.value(one.rung, "schedule", article.unit) for one in (before, step)))
+        there = (step.figures[number] or "-", *step.also, published)
+        found.append((step.name, short(step.rung), *there, *here.cells(step.rung, "schedule"), measured))
+    vendor = VENDORS[article.family]
+    if (vendor, "vendor") in here.rows:
+        nothing = ("",) * (2 + len(article.also))
+        found.append(("NVIDIA's library", vendor, *nothing, *here.cells(vendor, "vendor"), ""))
+    return found
+
+
+def printed(step: Step, number: int) -> float | None:
+    """A figure of the article as a number."""
+    return float(step.figures[number]) if step.figures[number] else None
+
+
+def gain(unit: str, before: float | None, after: float | None) -> str:
+    """ "1.64x", of times or of rates; "-" where one of both is missing."""
+    if not (before and after):
+        return "-"
+    return f"{before / after if unit == 'us' else after / before:.2f}x"
+
+
+def notes_of(article: Article, results: dict[str, Any]) -> list[str]:
+    """What was measured there and here, and what must be known to read it."""
+    found = [f"Article: {article.about}.", f"Here: {device_name(results)}, {provenance_line(results)}."]
+    found += [f"Limits: {'; '.join(map(limit, results['limits']))}."] if results["limits"] else []
+    marks = [line for line in closing_lines(results) if line.startswith(THROTTLED)]
+    return found + list(article.notes) + marks + list(map(refusal, results["refused"]))
+
+
+def article_of(name: str) -> Article:
+    """The article of a name such as "002". BadInput when there is no table of it."""
+    if name not in ARTICLES:
+        raise BadInput(f"there is no table of an article {name!r}; there are {', '.join(ARTICLES)}")
+    return ARTICLES[name]
+
+
+def section(name: str, results: dict[str, Any] | None) -> str:
+    """An article's tables as Markdown, or a line that says that nothing is recorded."""
+    article = article_of(name)
+    part = part_of(article, results) if results else {"rows": []}
+    if not part["rows"]:
+        return NOTHING
+    notes = "\n".join(f"- {note}" for note in notes_of(article, part))
+    return "\n\n".join([*(markdown(*table) for table in tables(article, part)), notes]).replace(THROTTLED, f"\\{THROTTLED}")
+
+
+def markdown(heads: tuple[str, ...], found: list[tuple[str, ...]]) -> str:
+    rule = ("---", "---", *["--:"] * (len(heads) - 2))
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (heads, rule, *found))

@@ -1,0 +1,152 @@
+"""The articles' tables beside those of the GPU at hand.
+
+    python experiments/articles.py [002 003 000 001] [-o FILE.json]             # measure and print; needs a GPU, TVM and nvcc
+    python experiments/articles.py [002 ...] --pack FILE.zip --arch sm_90       # compile for another computer
+    python experiments/articles.py FILE.zip [-o FILE.json]                      # there: needs a GPU and CuPy
+    python experiments/articles.py [002 ...] --from FILE.json                   # print what was recorded
+    python experiments/articles.py --write | --check                            # experiments/README.md from recorded results
+
+Kernels are timed as `tir-schedules bench` times them; FILE.json is what `bench --output` writes.
+"""
+from __future__ import annotations
+
+import argparse
+import sys
+from argparse import Namespace
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Sequence
+
+from article_figures import ARTICLES, Article
+from article_tables import article_of, notes_of, part_of, section, tables
+from writing import check_folder, update
+
+from tir_schedules.bench import session
+from tir_schedules.bench.pack import save_pack
+from tir_schedules.bench.results import about, document, load_results, save_results
+from tir_schedules.bench.tables import escaped, refusal
+from tir_schedules.console import print_line, print_table
+from tir_schedules.errors import BadInput, TirSchedulesError
+from tir_schedules.machines.choice import arch_for
+from tir_schedules.rung import Rung, find
+
+FOLDER = Path(__file__).parent
+RECORDED = FOLDER / "results" / "articles_h200.json"
+
+
+def jobs_of(articles: Sequence[Article]) -> list[tuple[Rung, Any]]:
+    """Rungs and workloads of all steps and sizes, each pair once, those of a workload together."""
+    pairs = {}
+    for article in articles:
+        for workload in map(article.workload, article.sizes):
+            pairs |= {(step.rung, workload): None for step in article.steps}
+    return [(find(name)[0], workload) for name, workload in pairs]
+
+
+def pack(articles: Sequence[Article], arch: str | None, path: Path) -> int:
+    """Compile for another computer; 1 when something could not be compiled."""
+    if not arch:
+        raise BadInput("--pack compiles for another computer's GPU: name its architecture, such as --arch sm_90")
+    subjects, refused = session.compiled(jobs_of(articles), arch)
+    cub = None
+    if any(subject.name == "CUB" for subject in subjects):
+        from tir_schedules.bench.vendor import build_cub
+
+        cub = build_cub(arch)
+    save_pack(subjects, {**about(command_of(articles)), "arch": arch, "refused": refused}, path, cub)
+    advice = f"copy {path} to where the GPU is and run `python experiments/articles.py {path.name}`"
+    print_line(f"packed {len(subjects)} subjects for {arch}: {advice}")
+    for row in refused:
+        print_line(refusal(row))
+    return 1 if refused else 0
+
+
+def measured(articles: Sequence[Article], arch: str | None) -> dict[str, Any]:
+    """Compile and time on this computer's GPU; returns a results document."""
+    machine = session.gpu_machine()
+    subjects, refused = session.compiled(jobs_of(articles), arch_for(machine, arch))
+    measurement, policy = session.timed(machine, subjects, False, None)
+    return document(about(command_of(articles)), measurement, asdict(policy), refused)
+
+
+def measured_pack(path: str) -> dict[str, Any]:
+    """The same for a pack."""
+    return session.measured(Namespace(names=[path], compare_with=None, sustained=False), f"experiments/articles.py {Path(path).name}")
+
+
+def command_of(articles: Sequence[Article]) -> str:
+    return " ".join(["experiments/articles.py", *(article.name for article in articles)])
+
+
+def show(articles: Sequence[Article], results: dict[str, Any]) -> None:
+    """Print the tables of those articles of which something was measured."""
+    for article in articles:
+        part = part_of(article, results)
+        if part["rows"] or part["refused"]:
+            print_line(f"Article {article.name}")
+            for heads, lines in tables(article, part):
+                print_table(escaped(heads), map(escaped, lines))
+                print_line()
+            for note in notes_of(article, part):
+                print_line(note)
+            print_line()
+
+
+def parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    names = f"articles ({', '.join(ARTICLES)}; default: all), or a .zip that --pack wrote"
+    parser.add_argument("names", nargs="*", metavar="NAME", help=names)
+    parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write every sample and where it comes from as JSON")
+    parser.add_argument("--pack", metavar="FILE", type=Path, help="compile into a .zip for a computer without TVM and nvcc")
+    parser.add_argument("--arch", help="GPU architecture to compile for (default: that of this computer's GPU)")
+    parser.add_argument("--from", dest="recorded", metavar="FILE", type=Path, help="show an earlier --output instead of measuring")
+    parser.add_argument("--write", action="store_true", help=f"rewrite the README from --from (default {RECORDED.name})")
+    parser.add_argument("--check", action="store_true", help="exit code 1 when --write would change the README")
+    parser.add_argument("--readme", metavar="FILE", type=Path, default=FOLDER / "README.md", help="the README of --write and --check")
+    return parser
+
+
+def perform(options: Namespace) -> int:
+    """Do what the options ask for; returns the exit code."""
+    if options.write or options.check:
+        check_alone("--write" if options.write else "--check", options, ("names", "output", "pack", "arch"))
+        results = load_results(options.recorded or RECORDED) if options.recorded or RECORDED.exists() else None
+        return update(options.readme, "article", lambda name: section(name, results), options.check)
+    packed = session.is_pack(options.names)
+    articles = [article_of(name) for name in (() if packed else options.names)] or list(ARTICLES.values())
+    if packed:
+        check_alone("a pack to be timed", options, ("pack", "recorded", "arch"))
+    if options.pack:
+        check_alone("--pack", options, ("output", "recorded"))
+        check_folder(options.pack)
+        return pack(articles, options.arch, options.pack)
+    if options.output:
+        check_folder(options.output)
+    if options.recorded:
+        results = load_results(options.recorded)
+    else:
+        results = measured_pack(options.names[0]) if packed else measured(articles, options.arch)
+    if options.output:
+        save_results(results, options.output)
+    show(articles, results)
+    return 1 if results["refused"] else 0
+
+
+def check_alone(what: str, options: Namespace, others: Sequence[str]) -> None:
+    """BadInput for options that do not go with what is asked for."""
+    given = [name for name in others if getattr(options, name)]
+    if given:
+        option = {"names": "articles or packs", "recorded": "--from"}.get(given[0], f"--{given[0]}")
+        raise BadInput(f"{what} does not go with {option}: leave one out")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    try:
+        return perform(parser().parse_args(arguments))
+    except TirSchedulesError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

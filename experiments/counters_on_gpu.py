@@ -1,0 +1,179 @@
+"""Kernels on a GPU: Nsight Compute's counters beside those of the CPU machine, and what compute-sanitizer says.
+
+    python experiments/counters_on_gpu.py pack FILE.zip [NAME ...] --arch sm_90     # needs TVM and nvcc, no GPU
+    python experiments/counters_on_gpu.py count FILE.zip RESULT.json                # needs a GPU, CuPy and ncu
+    python experiments/counters_on_gpu.py sanitize FILE.zip RESULT.json             # needs a GPU, CuPy and compute-sanitizer
+
+NAME: ladders, rungs, or `probes`; all of them by default. Every kernel is run and verified before it is counted. `sanitize` adds
+what it finds to RESULT.json where that is there.
+"""
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from argparse import Namespace
+from pathlib import Path
+from typing import Any, Sequence
+
+from counter_pack import PROBES, Case, entries_of, execute, load_cases, mismatch_of, pack
+from profilers import SANITIZERS, differences, is_clean, nsight_counters, sanitizer_summary
+from writing import check_folder
+
+from tir_schedules.bench.results import about
+from tir_schedules.bench.tables import refusal
+from tir_schedules.emit import write_text
+from tir_schedules.errors import BadInput, CheckFailed, TirSchedulesError
+from tir_schedules.machines.choice import choose
+from tir_schedules.provenance import device_provenance
+from tir_schedules.rung import FAMILIES
+
+FLAWED = "flawed"
+SHOWN = 20
+"""Launches whose differences are printed; the result has all."""
+
+
+def packing(options: Namespace) -> int:
+    """Write a pack; 1 when something could not be compiled."""
+    check_folder(options.file)
+    count, refused = pack(options.names or [*FAMILIES, PROBES], options.arch, options.file)
+    print(f"packed {count} cases for {options.arch}: copy {options.file} to where the GPU is")
+    for row in refused:
+        print(refusal(row))
+    return 1 if refused else 0
+
+
+def count(options: Namespace) -> int:
+    """Run and verify everything, count what is to be counted, write the result; 1 when a kernel is wrong."""
+    cases, source = load_cases(options.file)
+    check_folder(options.result)
+    result = empty_result("count", options, source)
+    wrong, entries = verified(choose("gpu"), cases)
+    print(f"{len(cases) - len(wrong)} of {len(cases)} right", *wrong, sep="\n", flush=True)
+    result["kernels"] = [entry for one in entries for entry in one]
+    write_text(options.result, as_text(result))
+    counted = [entry for entry in result["kernels"] if "predicted" in entry]
+    command = [sys.executable, __file__, "launch", str(options.file), "--only", "counted"]
+    for entry, metrics in zip(counted, nsight_counters(command, [entry["entry"] for entry in counted])):
+        entry["measured"] = metrics
+    write_text(options.result, as_text(result))
+    print_differences(counted)
+    return 1 if wrong else 0
+
+
+def verified(machine: Any, cases: Sequence[Case]) -> tuple[list[str], list[list[dict[str, Any]]]]:
+    """What is wrong with which case, one line each, and the entries of every case, which say so too."""
+    wrong, entries = [], []
+    for case in cases:
+        try:
+            mismatch = mismatch_of(machine, case)
+        except CheckFailed as error:
+            mismatch = str(error)
+        wrong += [f"{case.label}: {mismatch}"] if mismatch else []
+        verdict = {} if case.family == "probe" else {"right": not mismatch, "mismatch": mismatch}
+        entries.append([entry | verdict for entry in entries_of(case)])
+    return wrong, entries
+
+
+def print_differences(entries: Sequence[dict[str, Any]]) -> None:
+    """How many launches were counted as predicted, and those that were not."""
+    differing = {number: found for number, entry in enumerate(entries) if (found := differences(entry))}
+    for number in list(differing)[:SHOWN]:
+        print(entries[number].get("probe", entries[number]["label"]))
+        for metric, (predicted, measured) in differing[number].items():
+            print(f"    {metric}: predicted {predicted}, measured {measured:.0f}")
+    if len(differing) > SHOWN:
+        print(f"    and {len(differing) - SHOWN} more, which the result has")
+    print(f"counters equal for {len(entries) - len(differing)} of {len(entries)} launches")
+
+
+def sanitize(options: Namespace) -> int:
+    """Add the closing line of each tool to the result, ladder by ladder; 1 when one finds something in what is not flawed."""
+    cases, source = load_cases(options.file)
+    result = read_result(options.result) or empty_result("sanitize", options, source)
+    check_folder(options.result)
+    result["sanitizers"], unclean = {}, 0
+    for family, only in dict.fromkeys((case.family, FLAWED if case.flawed else "sound") for case in cases if case.family != "probe"):
+        command = [sys.executable, __file__, "launch", str(options.file), "--only", only, "--family", family]
+        for name in SANITIZERS:
+            summary = sanitizer_summary(name, command, f"{family}_")
+            unclean += only != FLAWED and not is_clean(summary)
+            key = f"{name}, {family}" + (f", {FLAWED}" if only == FLAWED else "")
+            result["sanitizers"][key] = summary
+            print(f"{key}: {summary}", flush=True)
+            write_text(options.result, as_text(result))
+    return 1 if unclean else 0
+
+
+def launch(options: Namespace) -> int:
+    """What the tools watch: every case that is asked for, once, in order."""
+    launch_all(choose("gpu"), load_cases(options.file)[0], options.only, options.family)
+    return 0
+
+
+def launch_all(machine: Any, cases: Sequence[Case], only: str, family: str | None = None) -> None:
+    """Launch the cases that are counted, or the sound or flawed ones of a family."""
+    wanted = {
+        "counted": lambda case: case.predicted is not None,
+        "sound": lambda case: not case.flawed,
+        FLAWED: lambda case: case.flawed,
+    }[only]
+    for case in cases:
+        if wanted(case) and family in (None, case.family):
+            execute(machine, case.workload, case.binaries)
+
+
+def empty_result(verb: str, options: Namespace, source: dict[str, Any]) -> dict[str, Any]:
+    """Where a result comes from. source: what the pack says of where it was made."""
+    command = f"experiments/counters_on_gpu.py {verb} {options.file.name}"
+    return {**about(command), "packed": source, "device": device_provenance(), "kernels": []}
+
+
+def as_text(result: dict[str, Any]) -> str:
+    """JSON with a line for each kernel."""
+    facts = {name: value for name, value in result.items() if name != "kernels"}
+    kernels = ",\n".join(json.dumps(entry) for entry in result["kernels"])
+    return json.dumps(facts, indent=1)[:-2] + f',\n "kernels": [\n{kernels}\n]\n}}\n'
+
+
+def read_result(path: Path) -> dict[str, Any] | None:
+    """An earlier result, None when there is none. BadInput for a file that is something else."""
+    if not path.exists():
+        return None
+    try:
+        result = json.loads(path.read_text(encoding="utf-8"))
+        result["kernels"]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise BadInput(f"{path} is no result that `count` wrote: name another file") from None
+    return result
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    verbs = top.add_subparsers(required=True, metavar="VERB")
+    for verb, does in {"pack": packing, "count": count, "sanitize": sanitize, "launch": launch}.items():
+        one = verbs.add_parser(verb, help=(does.__doc__ or "").partition(";")[0].partition(".")[0])
+        one.set_defaults(does=does)
+        one.add_argument("file", type=Path, metavar="FILE.zip")
+        if does is packing:
+            one.add_argument("names", nargs="*", metavar="NAME", help=f"a ladder ({', '.join(FAMILIES)}), a rung, or {PROBES}")
+            one.add_argument("--arch", required=True, help="the GPU's architecture, such as sm_90")
+        elif does is launch:
+            one.add_argument("--only", choices=("counted", "sound", FLAWED), required=True)
+            one.add_argument("--family", choices=FAMILIES)
+        else:
+            one.add_argument("result", type=Path, metavar="RESULT.json")
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    try:
+        options = parser().parse_args(arguments)
+        return options.does(options)
+    except TirSchedulesError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

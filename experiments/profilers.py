@@ -1,0 +1,110 @@
+"""What NVIDIA's tools say of a command that launches kernels: Nsight Compute's counters, compute-sanitizer's findings."""
+from __future__ import annotations
+
+import csv
+import io
+import re
+import shutil
+import subprocess
+from typing import Any, Sequence
+
+from tir_schedules.errors import CheckFailed, MissingTool
+
+# Nsight Compute's metric -> our classes of access it covers, and which of their figures. The shared-memory metrics
+# of the L1 cache count what its data pipe really did, with the stalls of other traffic; those of the instrumented code
+# (smsp__sass) what the instructions asked for.
+METRICS = {
+    "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum": (("shared_load", "ldmatrix"), "cost"),
+    "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum": (("shared_store",), "cost"),
+    "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ld.sum": (("shared_load",), "cost"),
+    "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldsm.sum": (("ldmatrix",), "cost"),
+    "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_st.sum": (("shared_store",), "cost"),
+    "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldgsts.sum": (("shared_cp_async",), "cost"),
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": (("global_load", "global_cp_async"), "cost"),
+    "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum": (("global_load", "global_cp_async"), "requests"),
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum": (("global_store",), "cost"),
+    "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum": (("global_store",), "requests"),
+}
+SANITIZERS = ("memcheck", "racecheck", "synccheck", "initcheck")
+
+
+def prediction(entry: dict[str, Any], classes: Sequence[str], figure: str) -> int:
+    """A figure of the CPU machine's counters, summed over classes of access. entry: has them as "predicted"."""
+    return sum(entry["predicted"].get(name, {}).get(figure, 0) for name in classes)
+
+
+def differences(entry: dict[str, Any]) -> dict[str, tuple[int, float]]:
+    """Metric -> what was predicted and what was measured, where they are not equal."""
+    pairs = {metric: (prediction(entry, *METRICS[metric]), entry["measured"][metric]) for metric in METRICS}
+    return {metric: pair for metric, pair in pairs.items() if pair[0] != pair[1]}
+
+
+def nsight_counters(command: Sequence[str], entries: Sequence[str]) -> list[dict[str, float]]:
+    """METRICS of each launch of a command.
+
+    entries: names of the kernels it launches, in order; launches of others do not count. MissingTool without ncu; CheckFailed when it
+    fails, or counts other launches than expected.
+    """
+    pattern = f"regex:^({'|'.join(sorted(set(entries)))})$"
+    ncu = [tool("ncu"), "--clock-control", "none", "--csv", "--kernel-name", pattern, "--metrics", ",".join(METRICS)]
+    done = subprocess.run([*ncu, *command], capture_output=True, text=True)
+    if done.returncode:
+        raise CheckFailed(f"ncu failed: {last_line(done.stdout + done.stderr, 'error')}")
+    launches = parsed(done.stdout)
+    counted = [kernel for kernel, _ in launches]
+    if counted != list(entries):
+        raise CheckFailed(f"ncu counted {len(counted)} launches where {len(entries)} were expected: {first_difference(counted, entries)}")
+    return [metrics for _, metrics in launches]
+
+
+def parsed(text: str) -> list[tuple[str, dict[str, float]]]:
+    """Kernel and metrics of each launch, from what ncu prints around and in its table. CheckFailed for a metric it could not count."""
+    launches: dict[str, tuple[str, dict[str, float]]] = {}
+    start = text.find('"ID"')
+    for row in csv.DictReader(io.StringIO(text[start:])) if start >= 0 else ():
+        kernel, metrics = launches.setdefault(row["ID"], (row["Kernel Name"].partition("(")[0], {}))
+        try:
+            metrics[row["Metric Name"]] = float(row["Metric Value"].replace(",", ""))
+        except ValueError:
+            raise CheckFailed(f"ncu has no {row['Metric Name']} for {kernel}: this GPU or ncu is too old") from None
+    for kernel, metrics in launches.values():
+        missing = METRICS.keys() - metrics.keys()
+        if missing:
+            raise CheckFailed(f"ncu has no {min(missing)} for {kernel}: this GPU or ncu is too old")
+    return list(launches.values())
+
+
+def first_difference(counted: Sequence[str], expected: Sequence[str]) -> str:
+    """Where two sequences of kernels part."""
+    for number, (one, other) in enumerate(zip(counted, expected)):
+        if one != other:
+            return f"launch {number} is {one}, not {other}"
+    return f"they agree up to launch {min(len(counted), len(expected))}"
+
+
+def sanitizer_summary(name: str, command: Sequence[str], kernels: str) -> str:
+    """The closing line of one of compute-sanitizer's tools, about kernels whose name has the text in it. MissingTool without it."""
+    sanitizer = [tool("compute-sanitizer"), "--tool", name, "--kernel-regex", f"kernel_substring={kernels}"]
+    done = subprocess.run([*sanitizer, *command], capture_output=True, text=True)
+    lines = [line.strip("= ") for line in done.stdout.splitlines() if "SUMMARY" in line]
+    return lines[-1] if lines else f"no summary: {last_line(done.stdout + done.stderr, 'error')}"
+
+
+def is_clean(summary: str) -> bool:
+    """Whether a summary tells of no error, hazard or warning."""
+    counts = re.findall(r"(\d+) (?:errors?|hazards?|warnings?)\b", summary)
+    return "SUMMARY" in summary and bool(counts) and not any(map(int, counts))
+
+
+def tool(name: str) -> str:
+    """Path of one of the CUDA toolkit's tools. MissingTool when it is not on PATH."""
+    path = shutil.which(name)
+    if not path:
+        raise MissingTool(f"{name} is not on PATH: it comes with NVIDIA's CUDA toolkit")
+    return path
+
+
+def last_line(text: str, word: str) -> str:
+    """The last line that has a word in it, or else the last line of all."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return next((line for line in reversed(lines) if word in line.lower()), lines[-1] if lines else "it printed nothing")
