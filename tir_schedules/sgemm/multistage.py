@@ -87,7 +87,7 @@ CONFIGS = {
     "128x256_rows_first": Config(wmiter=4, wniter=2, stages=3, rows_first=1),
     "64x128": Config(bm=64, bn=128, bk=16, wm=32, wn=32, wmiter=1, wniter=2),
     "32x64": Config(bm=32, bn=64, bk=16, wm=32, wn=16, wmiter=1, wniter=1, stages=6, rows_first=1),
-    "32x32": Config(bm=32, bn=32, bk=16, wm=16, wn=16, wmiter=1, wniter=1, tm=2),
+    "32x32": Config(bm=32, bn=32, bk=16, wm=16, wn=16, wmiter=1, wniter=1, tm=2, stages=5),
 }
 ENOUGH = {"128x256": 3 * WAVE, "128x256_rows_first": WAVE, "64x128": WAVE, "32x64": WAVE, "32x32": 0}
 """Block tiles for which a configuration is taken."""
