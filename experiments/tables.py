@@ -1,6 +1,6 @@
 """The result tables of README.md, written from recorded benchmarks.
 
-    tir-schedules bench sgemm hgemm -o experiments/results/bench_h200.json    # on a GPU
+    tir-schedules bench sgemm -o experiments/results/bench_sgemm_h200.json    # on a GPU
     python experiments/tables.py                                              # rewrite README.md
     python experiments/tables.py --check                                      # exit code 1 when that would change it
 
@@ -59,9 +59,8 @@ def markdown(group: Group, recorded: dict[str, Any]) -> str:
 
 
 def recorded_in(folder: Path) -> list[dict[str, Any]]:
-    """Every results file of the folder; other JSON is left alone."""
-    paths = sorted(folder.glob("*.json"))
-    return [load_results(path) for path in paths if '"schema"' in path.read_text(encoding="utf-8")]
+    """Every bench_*.json of the folder; other JSON is left alone."""
+    return [load_results(path) for path in sorted(folder.glob("bench_*.json"))]
 
 
 def main(arguments: list[str] | None = None) -> int:

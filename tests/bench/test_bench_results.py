@@ -211,7 +211,7 @@ def rewrite(tmp_path):
     """Calls experiments/tables.py on a README of its own; returns exit code and what the README then is."""
     tables, folder = tables_script(), tmp_path / "results"
     folder.mkdir()
-    save_results(made_up.results("sgemm", "hgemm/mma_permuted", sizes=(512, *SIX[2:])), folder / "a.json")
+    save_results(made_up.results("sgemm", "hgemm/mma_permuted", sizes=(512, *SIX[2:])), folder / "bench_a.json")
     (folder / "other.json").write_text('{"kernels": []}')
 
     def call(readme, *arguments):

@@ -20,7 +20,9 @@ from counter_probes import probes  # noqa: E402
 from profilers import METRICS, prediction  # noqa: E402
 
 ARCH = "sm_90"
-RECORDED = json.loads((EXPERIMENTS / "results" / "sgemm_ladder_h200.json").read_text())["kernels"]
+# Single accesses and an early state of the ladder, and the ladder: what was measured last comes last.
+FILES = ("sgemm_ladder_h200.json", "sgemm_counters_h200.json")
+RECORDED = [entry for name in FILES for entry in json.loads((EXPERIMENTS / "results" / name).read_text())["kernels"]]
 MEASURED = {entry.get("probe") or entry["label"]: entry["measured"] for entry in RECORDED if "measured" in entry}
 PROBES = {probe.name: probe for probe in probes(ARCH)}
 # The data pipe's own counters also count stalls of other traffic; those of the instrumented code are exact.
@@ -69,9 +71,9 @@ def test_the_ladder_costs_what_the_gpu_counted(label):
     identity, origin = label.removesuffix(")").split(" (")
     gemm = Gemm(256, 256, 256)
     binary = compile_kernel((lower if origin == "tir" else load_twin)(find(identity)[0], gemm, ARCH))
-    recorded = next(entry for entry in RECORDED if entry["label"] == label and "measured" in entry)
+    recorded = next(entry for entry in reversed(RECORDED) if entry["label"] == label and "measured" in entry)
     same = recorded["cubin"] == cubin_name(binary)
-    found = differences(counted(binary, gemm.arguments(), gemm.outputs), MEASURED[label], skip=(NOISY,))
+    found = differences(counted(binary, gemm.arguments(), gemm.outputs), MEASURED[label], skip=(NOISY, COPY_WAVEFRONTS))
     assert not {metric for metric, (predicted, measured) in found.items() if same or abs(predicted - measured) > 0.02 * measured}
 
 
