@@ -65,6 +65,12 @@ def test_the_figures_of_000_are_microseconds_that_a_1080_ti_can_reach():
             assert 0.05 < SGEMM_1080TI.workload(size).flops / float(figure) / 1e6 < 11.3  # TFLOPS, its peak
 
 
+def test_the_first_two_steps_of_000_grow_faster_than_their_work_from_512_to_1024():
+    growth = [float(step.figures[2]) / float(step.figures[1]) for step in SGEMM_1080TI.steps]
+    assert [f"{ratio:.0f}" for ratio in growth[:2]] == ["39", "42"]  # what the note says
+    assert all(4.5 < ratio < 6.5 for ratio in growth[2:])
+
+
 def test_every_step_is_a_rung_with_a_figure_or_none_for_each_size():
     jobs = articles.jobs_of(list(ARTICLES.values()))
     assert len(jobs) == len({(rung.id, workload) for rung, workload in jobs}) == 6 + 6 + 4 * 6 + 2
