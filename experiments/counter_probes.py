@@ -1,6 +1,6 @@
 """Kernels of one warp that access memory at addresses read from an array: what one access costs, pattern by pattern.
 
-`probes()` gives them with their patterns; `check_ladder_on_gpu.py` packs them, and holds the CPU machine's counters
+`probes()` gives them with their patterns; `counter_pack.py` packs them, and `counters_on_gpu.py` holds the CPU machine's counters
 against those of Nsight Compute. Recorded results are what tests/machines/test_counters.py expects.
 """
 from __future__ import annotations

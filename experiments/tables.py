@@ -10,37 +10,31 @@ A table stands between `<!-- results: sgemm -->` and `<!-- end -->`; the name is
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from writing import update
+
 from tir_schedules.bench.results import device_name, load_results
 from tir_schedules.bench.tables import THROTTLED, closing_lines, limit, provenance_line, summary, table
 from tir_schedules.bench.views import Group, groups_of
-from tir_schedules.emit import write_text
 from tir_schedules.errors import BadInput, TirSchedulesError
 
 ROOT = Path(__file__).parents[1]
-MARKED = re.compile(r"(<!-- results: ([^>]*?) -->\n)(.*?)(<!-- end -->)", re.S)
 SHOWN = {"sgemm": ("1024", "2048", "4096", "8192"), "hgemm": ("1024", "2048", "4096", "8192")}
 """Family -> the sizes that its table shows; all, where the family or all of its sizes are missing here."""
 
 
-def rewritten(readme: str, results: list[dict[str, Any]]) -> str:
-    """The text with every marked part replaced by its table. BadInput where nothing was recorded for one."""
-    return MARKED.sub(lambda match: match[1] + "\n" + section(match[2], results) + "\n" + match[4], readme)
-
-
 def section(name: str, results: list[dict[str, Any]]) -> str:
-    """Tables of a family, or of one of its kinds, from the results measured last."""
+    """Tables of a family, or of one of its kinds, from the results measured last. BadInput where nothing was recorded."""
     found: dict[str, tuple[Group, dict[str, Any]]] = {}
     for recorded in sorted(results, key=lambda recorded: recorded.get("date", "")):
         found |= {group.title: (group, recorded) for group in groups_of(recorded) if name in (group.family, group.title)}
     if not found:
         raise BadInput(f"README.md asks for results of {name!r}, but none are recorded")
-    return "\n".join(markdown(*parts) for parts in found.values())
+    return "\n\n".join(markdown(*parts) for parts in found.values())
 
 
 def markdown(group: Group, recorded: dict[str, Any]) -> str:
@@ -55,7 +49,7 @@ def markdown(group: Group, recorded: dict[str, Any]) -> str:
     marks = any(THROTTLED in cell for cells in lines for cell in cells)
     notes += [line for line in closing_lines(recorded) if line.startswith(THROTTLED)] if marks else []
     notes = [f"- {note}".replace(THROTTLED, f"\\{THROTTLED}") for note in notes if note]
-    return "\n".join([*rows, "", *notes, ""])
+    return "\n".join([*rows, "", *notes])
 
 
 def recorded_in(folder: Path) -> list[dict[str, Any]]:
@@ -70,18 +64,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--results", type=Path, default=ROOT / "experiments" / "results")
     options = parser.parse_args(arguments)
     try:
-        before = options.readme.read_text(encoding="utf-8")
-        after = rewritten(before, recorded_in(options.results))
-        if options.check:
-            if before != after:
-                print(f"{options.readme} is not what {options.results} says: run python experiments/tables.py", file=sys.stderr)
-            return int(before != after)
-        if before != after:
-            write_text(options.readme, after)
+        results = recorded_in(options.results)
+        return update(options.readme, "results", lambda name: section(name, results), options.check)
     except TirSchedulesError as error:
         print(error, file=sys.stderr)
         return error.exit_code
-    return 0
 
 
 if __name__ == "__main__":

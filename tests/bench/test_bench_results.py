@@ -1,6 +1,6 @@
 """Results files, tables, comparisons and the tables of the README, on made-up measurements."""
-import importlib.util
 import json
+import sys
 from copy import deepcopy
 from pathlib import Path
 
@@ -13,7 +13,10 @@ from tir_schedules.bench.tables import print_results
 from tir_schedules.bench.views import figures, groups_of, spans
 from tir_schedules.errors import BadInput
 
-ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(Path(__file__).parents[2] / "experiments"))
+
+import tables as tables_script  # noqa: E402
+
 SIX = (256, 512, 1024, 2048, 4096, 8192)
 
 
@@ -199,17 +202,10 @@ def test_a_threshold_is_a_percentage():
             parse_threshold(text)
 
 
-def tables_script():
-    spec = importlib.util.spec_from_file_location("experiment_tables", ROOT / "experiments" / "tables.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture
 def rewrite(tmp_path):
     """Calls experiments/tables.py on a README of its own; returns exit code and what the README then is."""
-    tables, folder = tables_script(), tmp_path / "results"
+    folder = tmp_path / "results"
     folder.mkdir()
     save_results(made_up.results("sgemm", "hgemm/mma_permuted", sizes=(512, *SIX[2:])), folder / "bench_a.json")
     (folder / "other.json").write_text('{"kernels": []}')
@@ -217,7 +213,7 @@ def rewrite(tmp_path):
     def call(readme, *arguments):
         path = tmp_path / "README.md"
         path.write_text(readme)
-        code = tables.main([*arguments, "--readme", str(path), "--results", str(folder)])
+        code = tables_script.main([*arguments, "--readme", str(path), "--results", str(folder)])
         return code, path.read_text()
 
     return call
@@ -252,4 +248,4 @@ def test_a_marker_without_results_is_bad_input(rewrite, capsys):
 
 
 def test_the_readme_of_this_project_is_what_the_recorded_results_say():
-    assert tables_script().main(["--check"]) == 0
+    assert tables_script.main(["--check"]) == 0
