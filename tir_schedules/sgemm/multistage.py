@@ -12,7 +12,7 @@ longer. The turns of the ring written out save address arithmetic but are four t
 other on a multiprocessor, not in a single wave.
 
 A large tile is no use where there are fewer tiles than multiprocessors. So without a configuration named, the shape chooses: the
-largest tile of CONFIGS of which C has enough.
+largest tile of CONFIGS for which C is large enough.
 """
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from tir_schedules.passes import RING
 from tir_schedules.pipelining import pipeline
-from tir_schedules.rung import Launch, Rung, ceil_div
+from tir_schedules.rung import Launch, Rung
 from tir_schedules.sgemm import warp_tiles
 from tir_schedules.sgemm.steps import share_copy, vector_width
 from tir_schedules.sgemm.warp_tiles import WARP_SIZE
@@ -94,9 +94,8 @@ ENOUGH = {"128x256": 3 * WAVE, "128x256_rows_first": WAVE, "64x128": WAVE, "32x6
 
 
 def choose(gemm: Gemm) -> str:
-    """The first configuration of whose block tiles C has ENOUGH."""
-    tiles = {name: ceil_div(gemm.m, config.bm) * ceil_div(gemm.n, config.bn) for name, config in CONFIGS.items()}
-    return next(name for name, count in tiles.items() if count >= ENOUGH[name])
+    """The first configuration for which C is as large as ENOUGH block tiles."""
+    return next(name for name, config in CONFIGS.items() if gemm.m * gemm.n >= ENOUGH[name] * config.bm * config.bn)
 
 
 RUNG = Rung(
