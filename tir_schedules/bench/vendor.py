@@ -182,7 +182,8 @@ def build_cub(arch: str) -> bytes:
 
     def build(folder: Path) -> None:
         (folder / file_name(kernel)).write_text(source, encoding="utf-8")
-        nvcc(kernel, toolchain, folder, *CUB_FLAGS, file_name(kernel), "-o", CUB_LIBRARY)
+        libraries = Path(toolchain.nvcc).parents[1] / "lib"  # where PyPI's packages have them; nvcc itself looks into lib64
+        nvcc(kernel, toolchain, folder, *CUB_FLAGS, f"-L{libraries}", file_name(kernel), "-o", CUB_LIBRARY)
 
     key = "\0".join([source, arch, *CUB_FLAGS, toolchain.version])
     return default_cache().load("cub", key, build, lambda folder: (folder / CUB_LIBRARY).read_bytes())
