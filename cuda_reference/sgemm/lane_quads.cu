@@ -27,6 +27,8 @@ constexpr int LANES_N = WSUBN / TN; // along a row of a sub-tile
 constexpr int THREADS = (BM / WM) * (BN / WN) * WARPSIZE;
 constexpr int A_STEP = THREADS / (BK / 4); // rows that all threads copy at once, four elements each
 constexpr int B_STEP = THREADS / (BN / 4);
+constexpr int A_COPIES = BM / A_STEP; // float4s that a thread copies
+constexpr int B_COPIES = BK / B_STEP;
 static_assert(BM % WM == 0 && BN % WN == 0, "warps must cover the block tile");
 static_assert((WSUBM / TM) * LANES_N == WARPSIZE, "a warp's lanes must cover a sub-tile");
 static_assert(WSUBM / TM % 2 == 0, "lanes must stand in pairs of rows");
@@ -94,22 +96,22 @@ static __device__ __forceinline__ void multiply(const float *__restrict__ A, con
     for (int k_left = K; k_left > 0; k_left -= BK) {
         float4 copied_a[BM / A_STEP], copied_b[BK / B_STEP];
 #pragma unroll
-        for (int i = 0; i < BM / A_STEP; ++i)
+        for (int i = 0; i < A_COPIES; ++i)
             copied_a[i] = load4<ALIGNED>(A + from_a + i * A_STEP * K, i * A_STEP < rows_left ? k_left - a_k : 0, K);
 #pragma unroll
-        for (int i = 0; i < BK / B_STEP; ++i)
+        for (int i = 0; i < B_COPIES; ++i)
             copied_b[i] = load4<ALIGNED>(B + from_b + i * B_STEP * N, b_k + i * B_STEP < k_left ? cols_left : 0, N);
         from_a += BK;
         from_b += BK * N;
 #pragma unroll
-        for (int i = 0; i < BM / A_STEP; ++i) {
+        for (int i = 0; i < A_COPIES; ++i) {
             tile_a[a_k][a_row + i * A_STEP] = copied_a[i].x; // transposed
             tile_a[a_k + 1][a_row + i * A_STEP] = copied_a[i].y;
             tile_a[a_k + 2][a_row + i * A_STEP] = copied_a[i].z;
             tile_a[a_k + 3][a_row + i * A_STEP] = copied_a[i].w;
         }
 #pragma unroll
-        for (int i = 0; i < BK / B_STEP; ++i)
+        for (int i = 0; i < B_COPIES; ++i)
             *reinterpret_cast<float4 *>(&tile_b[b_k + i * B_STEP][b_col]) = copied_b[i];
         __syncthreads();
 
