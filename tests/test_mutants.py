@@ -55,7 +55,7 @@ def goes_round(rung):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rung", filter(goes_round, RUNGS), ids=lambda rung: rung.id)
+@pytest.mark.parametrize("rung", [rung for rung in RUNGS if goes_round(rung)], ids=lambda rung: rung.id)
 def test_every_fault_is_found(rung):
     for source, workloads in cases(rung):
         for mutant in (asynchronous_mutants if rung.passes else mutants)(source):
