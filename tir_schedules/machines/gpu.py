@@ -5,7 +5,6 @@ see; the CPU machine does.
 """
 from __future__ import annotations
 
-import hashlib
 import re
 import threading
 from contextlib import contextmanager
@@ -96,7 +95,7 @@ class GpuMachine:
     def load(self, binary: Binary) -> Any:
         """The kernel's function on the GPU, loaded once per cubin."""
         kernel = binary.kernel
-        key = hashlib.sha256(binary.cubin).hexdigest(), kernel.entry, kernel.dynamic_shared
+        key = binary.cubin, kernel.entry, kernel.dynamic_shared  # bytes keep their hash: this is called for every launch
         if key not in self.functions:
             shared, limit = binary.resources.shared + kernel.dynamic_shared, self.attribute("MaxSharedMemoryPerBlockOptin")
             if shared > limit:

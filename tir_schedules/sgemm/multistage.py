@@ -22,8 +22,8 @@ from tir_schedules.passes import RING
 from tir_schedules.pipelining import pipeline
 from tir_schedules.rung import Launch, Rung
 from tir_schedules.sgemm import warp_tiles
-from tir_schedules.sgemm.steps import share_copy, vector_width
-from tir_schedules.sgemm.warp_tiles import WARP_SIZE
+from tir_schedules.sgemm.steps import vector_width
+from tir_schedules.sgemm.vectorized import share_rows
 from tir_schedules.workloads.gemm import Gemm
 
 SHARED = "shared.dyn"
@@ -63,18 +63,12 @@ def schedule(sch, gemm: Gemm, config: Config) -> None:
     order = ORDERS["rows_first" if config.rows_first else "columns_first"]
     parts = warp_tiles.split_up(sch, config, SHARED, quads=True, order=order)
     copy_a, copy_b = parts.copies
-    sch.storage_align(copy_a, 0, axis=-2, factor=WARP_SIZE, offset=config.skew)
-    share_copy(sch, copy_a, parts.k_tile, [("threadIdx.x", config.threads)])
-    width = vector_width(gemm.n)
-    vector = share_copy(sch, copy_b, parts.k_tile, [("threadIdx.x", config.threads)], width)
-    if width > 1:
-        sch.vectorize(vector)
-    sch.annotate(parts.k_inner, "pragma_unroll", config.bk)
+    share_rows(sch, copy_a, parts.k_tile, config.threads, 1)
+    share_rows(sch, copy_b, parts.k_tile, config.threads, vector_width(gemm.n))
+    warp_tiles.pad_rows(sch, parts, config.skew)
     warp_tiles.finish(sch, gemm, parts)
 
-    read_a, read_b, products = 0, 0, 1
-    pipeline(sch, parts.k_inner, stage=[read_a, read_b, products], order=[0, 1, 2])
-    # In the loop over tiles this makes three statements of one: first fragments, products of all k but the last, those of the last.
+    warp_tiles.double_buffer_fragments(sch, parts, config)
     copy_a, copy_b, first, products, last = 0, 0, config.stages - 2, config.stages - 1, config.stages - 1
     stage = [copy_a, copy_b, first, products, last]
     pipeline(sch, parts.k_tile, stage, order=[0, 1, 3, 2, 4], asynchronous=[0])

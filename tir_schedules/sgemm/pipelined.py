@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from tir_schedules.pipelining import pipeline
 from tir_schedules.rung import Rung
 from tir_schedules.sgemm import lane_quads, vectorized
-from tir_schedules.sgemm.warp_tiles import WARP_SIZE, finish, launch, split_up
+from tir_schedules.sgemm.warp_tiles import double_buffer_fragments, finish, launch, pad_rows, split_up
 from tir_schedules.workloads.gemm import Gemm
 
 ORDER = ("sub_j", "inner_j", "inner_i", "sub_i")
@@ -39,16 +39,13 @@ class Config(lane_quads.Config):
 def schedule(sch, gemm: Gemm, config: Config) -> None:
     parts = split_up(sch, config, quads=True, order=ORDER)
     vectorized.share_vectors(sch, gemm, parts.copies, parts.k_tile, config.threads)
-    sch.storage_align(parts.copies[0], 0, axis=-2, factor=WARP_SIZE, offset=config.skew)
+    pad_rows(sch, parts, config.skew)
     for copy in parts.copies:
         sch.annotate(copy, "tirx.manifest_shared_memory_local_stage", True)
         sch.annotate(copy, "double_buffer_scope", 0)
-    sch.annotate(parts.k_inner, "pragma_unroll", config.bk)
     finish(sch, gemm, parts)
 
-    read_a, read_b, products = 0, 0, 1
-    pipeline(sch, parts.k_inner, stage=[read_a, read_b, products], order=[0, 1, 2])
-    # In the loop over tiles this makes three statements of one: first fragments, products of all k but the last, those of the last.
+    double_buffer_fragments(sch, parts, config)
     read_a, store_a, read_b, store_b, first, products, last = 0, 1, 0, 1, 1, 2, 2
     pipeline(sch, parts.k_tile, [read_a, store_a, read_b, store_b, first, products, last], order=[3, 1, 4, 2, 5, 0, 6])
 

@@ -64,10 +64,14 @@ def schedule(sch, gemm: Gemm, config: Config) -> None:
 def share_vectors(sch, gemm: Gemm, tiles, k_tile, threads: int) -> None:
     """The copies of A and B to shared memory, four elements at a time where the rows of the matrix are aligned."""
     for tile, row_length in zip(tiles, (gemm.k, gemm.n)):
-        width = vector_width(row_length)
-        vector = share_copy(sch, tile, k_tile, [("threadIdx.x", threads)], width)
-        if width > 1:
-            sch.vectorize(vector)
+        share_rows(sch, tile, k_tile, threads, vector_width(row_length))
+
+
+def share_rows(sch, tile, k_tile, threads: int, width: int) -> None:
+    """The copy of one matrix to shared memory, `width` neighbouring elements of a row at a time."""
+    vector = share_copy(sch, tile, k_tile, [("threadIdx.x", threads)], width)
+    if width > 1:
+        sch.vectorize(vector)
 
 
 RUNG = Rung(

@@ -4,6 +4,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Sequence
 
+from tir_schedules.pipelining import pipeline
 from tir_schedules.rung import Launch
 from tir_schedules.sgemm import vectorized
 from tir_schedules.sgemm.steps import bind, launch_columns_by_rows, stage, vector_width, vectorize_last
@@ -107,6 +108,21 @@ def levels(index, warp: int, iterations: int, element: int) -> tuple:
     sub_tile = warp // iterations
     sub = (index % warp // sub_tile,) if iterations > 1 else ()
     return (index // warp, *sub, index % sub_tile // element, index % element)
+
+
+def pad_rows(sch: Any, parts: Parts, skew: int) -> None:
+    """Rows of the transposed tile of A `skew` floats longer."""
+    sch.storage_align(parts.copies[0], 0, axis=-2, factor=WARP_SIZE, offset=skew)
+
+
+def double_buffer_fragments(sch: Any, parts: Parts, tile: Tile) -> None:
+    """Fragments of the next k are read while those of this one are multiplied.
+
+    In the loop over tiles this makes three statements of one: first fragments, products of all k but the last, those of the last.
+    """
+    sch.annotate(parts.k_inner, "pragma_unroll", tile.bk)
+    read_a, read_b, products = 0, 0, 1
+    pipeline(sch, parts.k_inner, stage=[read_a, read_b, products], order=[0, 1, 2])
 
 
 def finish(sch: Any, gemm: Gemm, parts: Parts) -> None:
