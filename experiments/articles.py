@@ -19,13 +19,13 @@ from typing import Any, Sequence
 
 from article_figures import ARTICLES, Article
 from article_tables import article_of, notes_of, part_of, section, tables
-from writing import check_folder, update
+from writing import update
 
 from tir_schedules.bench import session
-from tir_schedules.bench.pack import save_pack
 from tir_schedules.bench.results import about, document, load_results, save_results
 from tir_schedules.bench.tables import escaped, refusal
 from tir_schedules.console import print_line, print_table
+from tir_schedules.emit import check_folder
 from tir_schedules.errors import BadInput, TirSchedulesError
 from tir_schedules.machines.choice import arch_for
 from tir_schedules.rung import Rung, find
@@ -45,15 +45,8 @@ def jobs_of(articles: Sequence[Article]) -> list[tuple[Rung, Any]]:
 
 def pack(articles: Sequence[Article], arch: str | None, path: Path) -> int:
     """Compile for another computer; 1 when something could not be compiled."""
-    if not arch:
-        raise BadInput("--pack compiles for another computer's GPU: name its architecture, such as --arch sm_90")
-    subjects, refused = session.compiled(jobs_of(articles), arch)
-    cub = None
-    if any(subject.name == "CUB" for subject in subjects):
-        from tir_schedules.bench.vendor import build_cub
-
-        cub = build_cub(arch)
-    save_pack(subjects, {**about(command_of(articles)), "arch": arch, "refused": refused}, path, cub)
+    session.check_pack_arch(arch)
+    subjects, refused = session.pack_jobs(jobs_of(articles), arch, path, command_of(articles))
     advice = f"copy {path} to where the GPU is and run `python experiments/articles.py {path.name}`"
     print_line(f"packed {len(subjects)} subjects for {arch}: {advice}")
     for row in refused:

@@ -18,11 +18,10 @@ from typing import Any, Sequence
 
 from counter_pack import PROBES, Case, entries_of, execute, load_cases, mismatch_of, pack
 from profilers import SANITIZERS, differences, is_clean, nsight_counters, sanitizer_summary
-from writing import check_folder
 
 from tir_schedules.bench.results import about
 from tir_schedules.bench.tables import refusal
-from tir_schedules.emit import write_text
+from tir_schedules.emit import check_folder, write_text
 from tir_schedules.errors import BadInput, CheckFailed, TirSchedulesError
 from tir_schedules.machines.choice import choose
 from tir_schedules.provenance import device_provenance

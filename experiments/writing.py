@@ -1,4 +1,4 @@
-"""Writing files: parts of a text that a script generates, between `<!-- KIND: NAME -->` and `<!-- end -->`, and what can be written."""
+"""Writing files: parts of a text that a script generates, between `<!-- KIND: NAME -->` and `<!-- end -->`."""
 from __future__ import annotations
 
 import re
@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Callable
 
 from tir_schedules.emit import write_text
-from tir_schedules.errors import BadInput
 
 Section = Callable[[str], str]
 """The name in a marker -> the text that belongs after it."""
@@ -30,9 +29,3 @@ def update(path: Path, kind: str, section: Section, check: bool) -> int:
     if before != after:
         write_text(path, after)
     return 0
-
-
-def check_folder(path: Path) -> None:
-    """BadInput for a file that could not be written after everything slow."""
-    if path.is_dir() or not path.parent.is_dir():
-        raise BadInput(f"cannot write {path}: name a file in a folder that exists")

@@ -37,6 +37,12 @@ def scheduled_tir(rung: Rung, workload: Any, twin: bool) -> str:
     return scheduled(rung, workload).mod.script()
 
 
+def check_folder(path: Path) -> None:
+    """BadInput for a file that could not be written, before anything slow is done for it."""
+    if path.is_dir() or not path.parent.is_dir():
+        raise BadInput(f"cannot write {path}: name a file in a folder that exists")
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a text file whole or not at all. BadInput when the path cannot be written."""
     write_bytes(path, text.encode("utf-8"))

@@ -61,19 +61,30 @@ def compiled(jobs: Sequence[tuple[Rung, Any]], arch: str):
 
 def pack(options: Any, command: str) -> tuple[str, list[dict[str, str]]]:
     """Compile for another computer and write the pack; returns a line that says what is in it, and refused rows."""
-    if not options.arch:
-        raise BadInput("--pack compiles for another computer's GPU: name its architecture, such as --arch sm_90")
-    subjects, refused = compiled(jobs_of(options), options.arch)
-    cub = None
-    if any(subject.name == "CUB" for subject in subjects):
-        from tir_schedules.bench.vendor import build_cub
-
-        cub = build_cub(options.arch)
-    save_pack(subjects, {**about(command), "arch": options.arch, "refused": refused}, options.pack, cub)
+    check_pack_arch(options.arch)
+    subjects, refused = pack_jobs(jobs_of(options), options.arch, options.pack, command)
     kernels = len({binary.cubin for subject in subjects for binary in subject.binaries})
     what = f"{len(subjects)} subjects, {kernels} kernels for {options.arch}"
     advice = f"copy {options.pack} to where the GPU is and run `tir-schedules bench {options.pack.name}`"
     return f"packed {what}: {advice}", refused
+
+
+def check_pack_arch(arch: str | None) -> None:
+    """BadInput when a pack is asked for without the architecture it is for."""
+    if not arch:
+        raise BadInput("--pack compiles for another computer's GPU: name its architecture, such as --arch sm_90")
+
+
+def pack_jobs(jobs: Sequence[tuple[Rung, Any]], arch: str, path: Path, command: str) -> tuple[list[Any], list[dict[str, str]]]:
+    """Compile rungs on workloads and write the pack, with CUB's library where it is needed; returns subjects and refused rows."""
+    subjects, refused = compiled(jobs, arch)
+    cub = None
+    if any(subject.name == "CUB" for subject in subjects):
+        from tir_schedules.bench.vendor import build_cub
+
+        cub = build_cub(arch)
+    save_pack(subjects, {**about(command), "arch": arch, "refused": refused}, path, cub)
+    return subjects, refused
 
 
 def measured(options: Any, command: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from tir_schedules.emit import check_folder
 from tir_schedules.errors import BadInput
 from tir_schedules.problems import add_options
 from tir_schedules.rung import FAMILIES
@@ -87,8 +88,8 @@ def check_together(options: Any, mode: str) -> None:
     if options.threshold and not options.compare:
         raise BadInput("--threshold goes with --compare: name the results to compare with")
     for path in (options.output, options.plot, options.pack):
-        if path and (path.is_dir() or not path.parent.is_dir()):
-            raise BadInput(f"cannot write {path}: name a file in a folder that exists")
+        if path:
+            check_folder(path)
 
 
 def pack(options: Any) -> int:
