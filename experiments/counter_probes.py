@@ -91,6 +91,10 @@ def patterns(size: int) -> Iterator[tuple[str, np.ndarray]]:
     yield "8 columns", LANES % 8 * size
     yield "4 rows of 128 words", LANES // 8 * 512
     yield "row of a padded tile", LANES // 4 * 144 + LANES % 4 * size
+    yield "rows of four, a fifth apart", (LANES // 4 * 5 + LANES % 4) * size
+    yield "rows of four, 512 bytes apart", LANES // 4 * 512 + LANES % 4 * size
+    yield "rows of four, permuted by xor", (LANES ^ LANES // 8 % 4) * size
+    yield "shuffled", np.random.default_rng(3).permutation(32) * size
     yield "reversed", (31 - LANES) * size
     yield "even lanes", np.where(LANES % 2 == 0, LANES * size, -1)
     yield "lanes below 5, 128 bytes apart", np.where(LANES < 5, LANES * 128, -1)
@@ -102,9 +106,11 @@ def patterns(size: int) -> Iterator[tuple[str, np.ndarray]]:
 def copies(size: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """Targets and sources of cp.async of `size` bytes, neither a function of the other."""
     places = dict(patterns(size))
-    for target in ("stride 1", "stride 2", "lanes t and t^1 agree", "row of a padded tile", "random 0"):
-        for source in ("stride 2", "stride 4", "one address", "lanes t and t^1 agree", "reversed", "random 1"):
+    rows = "rows of four, 512 bytes apart"
+    for target in ("stride 1", "stride 2", "lanes t and t^1 agree", "row of a padded tile", "random 0", "rows of four, a fifth apart", "shuffled"):
+        for source in ("stride 2", "stride 4", "one address", "lanes t and t^1 agree", "reversed", "random 1", rows):
             yield f"to {target}, from {source}", places[target], places[source]
+    yield f"to permuted rows, from {rows}", places["rows of four, permuted by xor"], places[rows]
 
 
 def guarded(statement: str, reads: bool) -> tuple[str, str]:

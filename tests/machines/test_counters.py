@@ -8,6 +8,8 @@ import pytest
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.twin import load_twin
+from tir_schedules.insight.cases import cubin_name
+from tir_schedules.insight.nsight import METRICS, prediction
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.rung import find
 from tir_schedules.workloads.gemm import Gemm
@@ -15,9 +17,7 @@ from tir_schedules.workloads.gemm import Gemm
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 sys.path.insert(0, str(EXPERIMENTS))
 
-from counter_pack import cubin_name  # noqa: E402
 from counter_probes import probes  # noqa: E402
-from profilers import METRICS, prediction  # noqa: E402
 
 ARCH = "sm_90"
 # Single accesses and an early state of the ladder, and the ladder: what was measured last comes last.
@@ -49,7 +49,7 @@ def test_single_accesses_cost_what_the_gpu_counted(kind):
             assert not differences(predicted, MEASURED[name], skip=(COPY_WAVEFRONTS,)), name
 
 
-@pytest.mark.parametrize("size, least", [(4, 46), (8, 42), (16, 50)])
+@pytest.mark.parametrize("size, least", [(4, 50), (8, 46), (16, 55)])
 def test_wavefronts_of_cp_async_are_as_good_as_they_were(size, least):
     """At least so many of the 55 patterns exactly, and all of those where the source is contiguous up to 8 bytes."""
     exact, inexact = 0, []

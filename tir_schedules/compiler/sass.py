@@ -18,6 +18,7 @@ CUBIN, SASS = "kernel.cubin", "kernel.sass"
 LABEL = re.compile(r"^\s*(\.L_x_\d+):")
 INSTRUCTION = re.compile(r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?(.*?)\s*;")
 BRANCH = re.compile(r"BRA.*?(\.L_x_\d+)")
+COPY_UNDER_P0 = re.compile(r"@!?P0\s+LDGSTS|LDGSTS[^;\n]*,\s*!?P0\s*;")
 
 
 def disassemble(binary: Binary) -> str:
@@ -74,3 +75,8 @@ def loop_with_most(sass: str, opcode: str) -> list[str]:
 def count_opcodes(code: list[str]) -> Counter[str]:
     """How often each opcode stands in the code, without its modifiers: "HMMA.16816.F16" counts as "HMMA"."""
     return Counter(instruction.split()[0].split(".")[0] for instruction in code)
+
+
+def copies_under_p0(sass: str) -> int:
+    """How many cp.async instructions the predicate register P0 decides on: whether they execute, or whether they fill with zeros."""
+    return len(COPY_UNDER_P0.findall(sass))

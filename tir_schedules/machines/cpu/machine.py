@@ -22,7 +22,8 @@ from tir_schedules.machines.cpu.lowering import Program, ProgramHeader, lower
 from tir_schedules.machines.cpu.merging import address_of
 from tir_schedules.machines.cpu.parser import parse
 from tir_schedules.machines.cpu.ptx import BITS, Parameter, UnsupportedInstruction
-from tir_schedules.machines.execution import Execution, Location
+from tir_schedules.machines.cpu.watching import Watched
+from tir_schedules.machines.execution import Execution, Location, Watch
 
 WARP_BUDGET = 1 << 27
 """Instructions a warp may execute before its loop counts as endless: some seconds of this machine."""
@@ -40,7 +41,7 @@ class LaunchArguments(ctypes.Structure):
 
     _fields_ = [
         ("program", ctypes.POINTER(ProgramHeader)),
-        *((name, ctypes.c_void_p) for name in ("params", "buffers", "counters", "merges", "block_counts", "findings")),
+        *((name, ctypes.c_void_p) for name in ("params", "buffers", "counters", "merges", "block_counts", "findings", "watch")),
         ("budget", ctypes.c_uint64),
         ("grid", ctypes.c_uint32 * 3),
         ("block", ctypes.c_uint32 * 3),
@@ -71,25 +72,31 @@ class CpuMachine:
         outputs: Sequence[str],
         *,
         count: bool = False,
+        watch: Watch | None = None,
     ) -> Execution:
         """Launch the kernel once.
 
         arguments: by name; arrays must be C-contiguous. outputs: names of the arrays the kernel may write, in place; all
         their elements count as unwritten before. count: also count accesses and instructions, which takes about as long
-        again. Raises UnsupportedInstruction, before anything runs, for PTX that the machine does not know.
+        again. watch: run one block alone, and keep the requests of one of its warps; counts too. Raises UnsupportedInstruction,
+        before anything runs, for PTX that the machine does not know, and BadInput for a block or warp there is not.
         """
         library = the_library()
         try:
             program = lowered(library, binary.ptx, binary.kernel.entry)
         except UnsupportedInstruction as error:
             raise UnsupportedInstruction(f"{binary.kernel.label}: {error}") from None
+        watched = Watched(watch, binary.kernel) if watch else None
+        count = count or watched is not None
         launch = Launch(program, binary, arguments, outputs)
         started = time.perf_counter()
-        launch.start(library, self.budget, WARP_ORDERS[self.warp_order] | (COUNT if count else 0))
+        launch.start(library, self.budget, WARP_ORDERS[self.warp_order] | (COUNT if count else 0), watched)
         seconds = time.perf_counter() - started
         counters = counters_of(program, launch.sources, launch.counters, launch.block_counts) if count else None
         found = findings(launch.records, binary.kernel.label, launch.sources, launch.names)
-        return Execution(found, seconds, counters, launch.writer, launch.writers)
+        requests = watched.requests(program.counted, launch.sources) if watched else ()
+        met = watched.met if watched else 0
+        return Execution(found, seconds, counters, launch.writer, launch.writers, requests, met)
 
 
 @lru_cache(maxsize=128)
@@ -144,7 +151,7 @@ class Launch:
         self._kept.append(array)
         return (array.ctypes.data, array.nbytes, shadow, array.itemsize.bit_length() - 1, int(not output))
 
-    def start(self, library: Library, budget: int, flags: int) -> None:
+    def start(self, library: Library, budget: int, flags: int, watched: Watched | None = None) -> None:
         program, kernel = self.program, self.binary.kernel
         merges = np.array([merge_row(counted) for counted in program.counted] or [(0, 0)], MERGE)
         arguments = LaunchArguments(
@@ -155,6 +162,7 @@ class Launch:
             merges=merges.ctypes.data,
             block_counts=self.block_counts.ctypes.data,
             findings=self.records.ctypes.data,
+            watch=ctypes.addressof(watched.arguments) if watched else None,
             budget=budget,
             grid=kernel.grid,
             block=kernel.block,

@@ -1,5 +1,6 @@
 // Runs a launch: blocks one after another; in a block, warps from barrier to barrier; in a warp, the lanes at the lowest
 // basic block. Warps advance one at a time on purpose: what lockstep would hide, a missing __syncthreads, shows.
+// A launch that is watched runs one block alone.
 #include "machine.h"
 
 static void send(Warp& W, u32 mask, u32 target) { LANES(W.pc[l] = mask >> l & 1 ? target : W.pc[l]) }
@@ -135,6 +136,7 @@ struct LaunchArguments {
   const Merge* merges;
   BlockCount* block_counts;
   Finding* findings;
+  Watch* watch;
   u64 budget;
   u32 grid[3], block[3];
   u32 buffer_count, shared_bytes, local_bytes, flags, granule_shift, finding_limit;
@@ -145,7 +147,7 @@ extern "C" u32 launch(const LaunchArguments* a) {
   Machine M{};
   M.params = a->params, M.buffers = a->buffers, M.buffer_count = a->buffer_count, M.budget = a->budget;
   M.counters = a->counters, M.merges = a->merges, M.block_counts = a->block_counts;
-  M.findings = a->findings, M.finding_limit = a->finding_limit;
+  M.findings = a->findings, M.finding_limit = a->finding_limit, M.watch = a->watch;
   M.shared_bytes = a->shared_bytes, M.local_bytes = a->local_bytes, M.flags = a->flags, M.granule_shift = a->granule_shift;
   memcpy(M.grid, a->grid, sizeof M.grid), memcpy(M.block, a->block, sizeof M.block);
   M.threads = M.block[0] * M.block[1] * M.block[2];
@@ -156,12 +158,19 @@ extern "C" u32 launch(const LaunchArguments* a) {
   M.shared = (u8*)(((u64)shared.data() + 127) & ~127ull);
   M.local = (u8*)(((u64)local.data() + 63) & ~63ull);
   u8* first_register = (u8*)(((u64)registers.data() + 63) & ~63ull);
+  auto run = [&] {
+    memset(shared.data(), 0xff, shared.size());   // what nobody wrote reads as NaN
+    memset(local.data(), 0xff, local.size());
+    return run_block(M, *a->program, first_register);
+  };
+  if (M.watch) {
+    memcpy(M.block_index, M.watch->block, sizeof M.block_index);
+    run();
+    return M.finding_count;
+  }
   for (M.block_index[2] = 0; M.block_index[2] < M.grid[2]; ++M.block_index[2])
     for (M.block_index[1] = 0; M.block_index[1] < M.grid[1]; ++M.block_index[1])
-      for (M.block_index[0] = 0; M.block_index[0] < M.grid[0]; ++M.block_index[0], ++M.block_number) {
-        memset(shared.data(), 0xff, shared.size());   // what nobody wrote reads as NaN
-        memset(local.data(), 0xff, local.size());
-        if (!run_block(M, *a->program, first_register)) return M.finding_count;
-      }
+      for (M.block_index[0] = 0; M.block_index[0] < M.grid[0]; ++M.block_index[0], ++M.block_number)
+        if (!run()) return M.finding_count;
   return M.finding_count;
 }

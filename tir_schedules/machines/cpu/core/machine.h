@@ -43,9 +43,17 @@ struct Finding {
   u32 detail;              // a lane mask, or a basic block
   u64 address, count;
 };
-struct Counter { u64 requests, cost, ideal; };
+struct Counter {
+  u64 requests, cost, ideal;
+  void add(u64 more, u64 least) { requests++, cost += more, ideal += least; }
+};
 struct BlockCount { u64 warps, threads; };           // how often a basic block was entered: by warps, by their lanes
 struct Merge { s32 offset; u32 width; };             // the wider access that ptxas makes of this one; width 0: none
+// A warp's access to shared memory, as it is counted. value: the first bytes at each lane's address when it is done.
+struct Request { u32 counter, mask, width, cost, ideal, address[32], value[32]; };
+// The block that runs, it alone, and the warp whose requests are kept. met, held, valued: how many there were, how many of them
+// are kept, and of how many of these the values are known.
+struct Watch { Request* requests; u32 block[3], warp, limit, met, held, valued; };
 
 struct OutputShadow { s32 line; u32 atomic; u64 thread; };   // last store to an element; line 0: none
 struct Buffer { u8* data; u64 bytes; OutputShadow* shadow; u32 element, constant; };
@@ -82,6 +90,7 @@ struct Machine {
   u64 budget;
   Counter* counters;
   const Merge* merges;
+  Watch* watch;               // nullptr: none
   BlockCount* block_counts;
   Finding* findings;
   u32 finding_limit, finding_count = 0;
@@ -123,11 +132,16 @@ inline u32 ballot(const u32* predicate) {
 bool whole_warp(Machine& machine, const Warp& warp, s32 line);
 
 void count_shared(Machine&, s32 counter, const u32* address, u32 mask, u32 width, bool store);
+// Wavefronts of one access to shared memory; adds its phases to `phases`.
+int shared_wavefronts(const u32* address, u32 mask, u32 width, bool store, int& phases);
 void count_rows(Machine&, s32 counter, const u32* rows, int matrices);
 void count_global(Machine&, s32 counter, const u64* address, u32 mask, u32 width);
 // One cp.async. mask: lanes that copy; reads: those that read their source at all.
 void count_copy(Machine&, s32 shared_counter, s32 global_counter, const u32* target, const u64* source, u32 mask, u32 reads,
                 u32 width, bool bypass);
+void watch_request(Machine&, s32 counter, const u32* address, u32 mask, u32 width, u64 cost, u64 ideal);
+void watch_values(Machine&);
+void watch_copies(Machine&, s32 counter, const Counter& before, const std::vector<AsyncCopy>& copies, u64 first);
 Function tensor_function(const char* name);
 Function memory_function(const char* name);
 Function warp_function(const char* name);

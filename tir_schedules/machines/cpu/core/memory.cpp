@@ -57,6 +57,7 @@ static void shared_access(Machine& M, Warp& W, const Instruction& I, const u32* 
     M.touch(address[l], bytes, act, l, I.line);
   })
   finish<STORE>(memory, mask, asked, width, count, values);
+  if (M.watch) watch_values(M);
 }
 template <bool STORE>
 static void global_access(Machine& M, Warp& W, const Instruction& I, const u64* address, u32 width, u32 count, void* const* values) {
@@ -159,6 +160,7 @@ static void atomic(Machine& M, Warp& W, u8* R, const Instruction& I) {
       case 'u' << 8 | 8: update<u64>(place, result, value, other, operation, l); break;
     }
   })
+  if (M.watch) watch_values(M);
 }
 
 // ---- cp.async: data is read at issue and reaches shared memory at the wait that covers its group -------------------
@@ -173,6 +175,7 @@ static void copy_async(Machine& M, Warp& W, u8* R, const Instruction& I) {
   addresses(R, I, 2, 1, (s64)((u64)I.operands[7] << 32 | I.operands[6]), source);
   const u32* available = I.operands[4] == NONE ? nullptr : (const u32*)OPERAND(4);
   u32 reads = 0;
+  const u64 first = W.copies.size();
   ACTIVE(W.active, {
     const u32 valid = available ? least(available[l], bytes) : bytes;
     if (!M.at_shared(target[l], bytes, I.line, l, WRITE)) continue;
@@ -187,7 +190,9 @@ static void copy_async(Machine& M, Warp& W, u8* R, const Instruction& I) {
     GRANULES(M, target[l], bytes, M.shadow[g].in_flight++)
     W.copies.push_back(copy);
   })
+  const Counter before = M.counters[I.counter];
   if (M.flags & COUNT) count_copy(M, I.counter, I.operands[5], target, source, W.active, reads, bytes, I.operands[8]);
+  if (M.watch) watch_copies(M, I.counter, before, W.copies, first);
 }
 static void commit_group(Machine& M, Warp& W, u8*, const Instruction&) {
   for (AsyncCopy& copy : W.copies)

@@ -16,6 +16,7 @@ static void load_matrices(Machine& M, Warp& W, u8* R, const Instruction& I) {
     M.touch(address[row], 16, READ, row, I.line);
     memcpy(matrix[row / 8][row % 8], data, 16);
   }
+  if (M.watch) watch_values(M);
   for (int k = 0; k < count; ++k) {
     u32* to = WORDS(4 + k);
     if (I.operands[3]) LANES(to[l] = pack(matrix[k][l % 4 * 2][l / 4], matrix[k][l % 4 * 2 + 1][l / 4]))
@@ -109,7 +110,7 @@ static u64 element_address(const Tile& t, int e, int l) {
   place(t.matrix, e, l, row, column);
   return t.base + (t.row_major ? row * t.stride + column : column * t.stride + row) * t.element;
 }
-// As ptxas compiles it: a and b from shared memory are one ldmatrix.x4, everything else single or paired elements.
+// As ptxas compiles it: a and b from shared memory are one ldmatrix.x4, c and what global memory holds single or paired elements.
 static void count_tile(Machine& M, s32 counter, const Tile& t, bool store) {
   if (!(M.flags & COUNT) || counter < 0) return;
   if (t.space == SHARED && t.matrix != MATRIX_C) {
@@ -120,11 +121,15 @@ static void count_tile(Machine& M, s32 counter, const Tile& t, bool store) {
     })
     return count_rows(M, counter, rows, 4);
   }
-  const int step = t.row_major == (t.matrix != MATRIX_B) ? 2 : 1;
+  // Halves of a and b come in pairs along memory's rows, and movmatrix transposes them where need be.
+  const bool along_rows = t.matrix == MATRIX_C ? t.row_major : t.element == 2;
+  Tile seen = t;
+  if (along_rows && t.matrix != MATRIX_C) seen.matrix = MATRIX_A, seen.row_major = true;
+  const int step = along_rows ? 2 : 1;
   for (int e = 0; e < 8; e += step) {
     u64 address[32];
     u32 narrow[32];
-    LANES(address[l] = element_address(t, e, l); narrow[l] = (u32)address[l])
+    LANES(address[l] = element_address(seen, e, l); narrow[l] = (u32)address[l])
     if (t.space == SHARED) count_shared(M, counter, narrow, NONE, t.element * step, store);
     else if (t.space == GLOBAL) count_global(M, counter, address, NONE, t.element * step);
   }
@@ -151,6 +156,7 @@ template <bool STORE> static void wmma_access(Machine& M, Warp& W, u8* R, const 
     word = e & 1 ? (word & 0xffff) | (u32)half << 16 : half;
     if (doubled) WORDS(12 + e / 2)[l] = word;
   })
+  if (M.watch) watch_values(M);
 }
 
 Function tensor_function(const char* name) {
