@@ -16,15 +16,15 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any, Sequence
 
-from counter_pack import PROBES, Case, entries_of, execute, load_cases, mismatch_of, pack
-from profilers import SANITIZERS, differences, is_clean, nsight_counters, sanitizer_summary
+from counter_pack import PROBES, load_all, pack
 
-from tir_schedules.bench.results import about
 from tir_schedules.bench.tables import refusal
 from tir_schedules.emit import check_folder, write_text
-from tir_schedules.errors import BadInput, CheckFailed, TirSchedulesError
+from tir_schedules.errors import BadInput, TirSchedulesError
+from tir_schedules.insight.cases import launch_all, verified
+from tir_schedules.insight.nsight import SANITIZERS, differences, is_clean, sanitizer_summary
+from tir_schedules.insight.profiling import as_text, count_launches, document
 from tir_schedules.machines.choice import choose
-from tir_schedules.provenance import device_provenance
 from tir_schedules.rung import FAMILIES
 
 FLAWED = "flawed"
@@ -44,34 +44,16 @@ def packing(options: Namespace) -> int:
 
 def count(options: Namespace) -> int:
     """Run and verify everything, count what is to be counted, write the result; 1 when a kernel is wrong."""
-    cases, source = load_cases(options.file)
+    cases, source = load_all(options.file)
     check_folder(options.result)
-    result = empty_result("count", options, source)
     wrong, entries = verified(choose("gpu"), cases)
     print(f"{len(cases) - len(wrong)} of {len(cases)} right", *wrong, sep="\n", flush=True)
-    result["kernels"] = [entry for one in entries for entry in one]
+    result = document(command_of("count", options), source, entries)
     write_text(options.result, as_text(result))
-    counted = [entry for entry in result["kernels"] if "predicted" in entry]
-    command = [sys.executable, __file__, "launch", str(options.file), "--only", "counted"]
-    for entry, metrics in zip(counted, nsight_counters(command, [entry["entry"] for entry in counted])):
-        entry["measured"] = metrics
+    counted = count_launches(entries, [sys.executable, __file__, "launch", str(options.file), "--only", "counted"])
     write_text(options.result, as_text(result))
     print_differences(counted)
     return 1 if wrong else 0
-
-
-def verified(machine: Any, cases: Sequence[Case]) -> tuple[list[str], list[list[dict[str, Any]]]]:
-    """What is wrong with which case, one line each, and the entries of every case, which say so too."""
-    wrong, entries = [], []
-    for case in cases:
-        try:
-            mismatch = mismatch_of(machine, case)
-        except CheckFailed as error:
-            mismatch = str(error)
-        wrong += [f"{case.label}: {mismatch}"] if mismatch else []
-        verdict = {} if case.family == "probe" else {"right": not mismatch, "mismatch": mismatch}
-        entries.append([entry | verdict for entry in entries_of(case)])
-    return wrong, entries
 
 
 def print_differences(entries: Sequence[dict[str, Any]]) -> None:
@@ -88,8 +70,8 @@ def print_differences(entries: Sequence[dict[str, Any]]) -> None:
 
 def sanitize(options: Namespace) -> int:
     """Add the closing line of each tool to the result, ladder by ladder; 1 when one finds something in what is not flawed."""
-    cases, source = load_cases(options.file)
-    result = read_result(options.result) or empty_result("sanitize", options, source)
+    cases, source = load_all(options.file)
+    result = read_result(options.result) or document(command_of("sanitize", options), source)
     check_folder(options.result)
     result["sanitizers"], unclean = {}, 0
     for family, only in dict.fromkeys((case.family, FLAWED if case.flawed else "sound") for case in cases if case.family != "probe"):
@@ -106,33 +88,18 @@ def sanitize(options: Namespace) -> int:
 
 def launch(options: Namespace) -> int:
     """What the tools watch: every case that is asked for, once, in order."""
-    launch_all(choose("gpu"), load_cases(options.file)[0], options.only, options.family)
-    return 0
-
-
-def launch_all(machine: Any, cases: Sequence[Case], only: str, family: str | None = None) -> None:
-    """Launch the cases that are counted, or the sound or flawed ones of a family."""
     wanted = {
         "counted": lambda case: case.predicted is not None,
         "sound": lambda case: not case.flawed,
         FLAWED: lambda case: case.flawed,
-    }[only]
-    for case in cases:
-        if wanted(case) and family in (None, case.family):
-            execute(machine, case.workload, case.binaries)
+    }[options.only]
+    cases = load_all(options.file)[0]
+    launch_all(choose("gpu"), [case for case in cases if wanted(case) and options.family in (None, case.family)])
+    return 0
 
 
-def empty_result(verb: str, options: Namespace, source: dict[str, Any]) -> dict[str, Any]:
-    """Where a result comes from. source: what the pack says of where it was made."""
-    command = f"experiments/counters_on_gpu.py {verb} {options.file.name}"
-    return {**about(command), "packed": source, "device": device_provenance(), "kernels": []}
-
-
-def as_text(result: dict[str, Any]) -> str:
-    """JSON with a line for each kernel."""
-    facts = {name: value for name, value in result.items() if name != "kernels"}
-    kernels = ",\n".join(json.dumps(entry) for entry in result["kernels"])
-    return json.dumps(facts, indent=1)[:-2] + f',\n "kernels": [\n{kernels}\n]\n}}\n'
+def command_of(verb: str, options: Namespace) -> str:
+    return f"experiments/counters_on_gpu.py {verb} {options.file.name}"
 
 
 def read_result(path: Path) -> dict[str, Any] | None:

@@ -15,6 +15,12 @@ OPTIONS = {"sgemm": ("mnk",), "reduce": ("n", "dtype"), "hgemm": ("mnk", "layout
 EMIT_SHAPE = (1024, 1024, 1024)
 EMIT_LENGTH = 1 << 25
 
+Shapes = dict[str, tuple[int, int, int]]
+
+# Whole tiles, small enough for the CPU machine to count in seconds, large enough for several blocks.
+SMALL_SHAPES = {"sgemm": (256, 256, 256), "hgemm": (512, 512, 256)}
+SMALL_LENGTH = 1 << 16
+
 # Every tile whole; ragged with rows that 16-byte accesses can take; ragged with rows that they cannot. The HGEMM ladder, which is long
 # and runs in four kinds, has whole tiles alone.
 RUN_SHAPES = {"sgemm": ((256, 256, 256), (132, 100, 36), (129, 127, 65)), "hgemm": ((256, 256, 128),)}
@@ -29,13 +35,19 @@ BENCH_SIZES = {
 }
 
 
-def add_options(verb: Any, emit: bool, bench: bool = False) -> None:
-    """The options, for the verb `emit`, which takes one size, or for one that takes several; `bench` has --sizes as well."""
+def add_options(verb: Any, emit: bool, bench: bool = False, small: bool = False, shapes: Shapes = SMALL_SHAPES) -> None:
+    """The options, for a verb that takes one size, such as `emit`, or for one that takes several; `bench` has --sizes as well.
+
+    small: for a verb about `small_workload_of`, with the same shapes.
+    """
     several: dict[str, Any] = {} if emit else {"action": "append"}
     again = "" if emit else "may be repeated; "
     shape = ",".join(map(str, EMIT_SHAPE)) if emit else "those of --sizes" if bench else "whole and ragged tiles"
     length = EMIT_LENGTH if emit else "those of --sizes" if bench else " ".join(map(str, RUN_LENGTHS))
     kind = "" if emit else ", all of them"
+    if small:
+        shape = ", ".join(f"{family} {','.join(map(str, extents))}" for family, extents in shapes.items())
+        length = SMALL_LENGTH
     if bench:
         defaults = "; ".join(f"{family} {','.join(map(power, sizes))}" for family, sizes in BENCH_SIZES.items())
         verb.add_argument("--sizes", metavar="S,...", type=parse_sizes, help=f"M = N = K = S, or N = S for reduce (default {defaults})")
@@ -106,6 +118,12 @@ def workload_of(rung: Rung, options: Any) -> Any:
         return make(EMIT_LENGTH if options.n is None else options.n, options.dtype or rung.dtypes[0])
     kind = (options.layout or LAYOUTS[0], options.accumulate or rung.config.accumulators[0]) if rung.family == "hgemm" else ()
     return make(*(options.mnk or EMIT_SHAPE), *kind)
+
+
+def small_workload_of(rung: Rung, options: Any, shapes: Shapes = SMALL_SHAPES) -> Any:
+    """The one workload that verbs are about which count on the CPU machine. shapes: default sizes by family."""
+    given = {"mnk": options.mnk or shapes.get(rung.family), "n": SMALL_LENGTH if options.n is None else options.n}
+    return workload_of(rung, Namespace(**{**vars(options), **given}))
 
 
 def workloads_of(rung: Rung, options: Any) -> list[Any]:

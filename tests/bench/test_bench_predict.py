@@ -1,44 +1,7 @@
 """What is said of rungs without a GPU."""
 import json
 
-import pytest
-
 from tir_schedules import cli
-from tir_schedules.bench.predict import GPUS, bound, find_gpu
-from tir_schedules.errors import BadInput
-from tir_schedules.workloads.gemm import Gemm
-from tir_schedules.workloads.half_gemm import HalfGemm
-from tir_schedules.workloads.reduction import Reduction
-
-
-@pytest.mark.parametrize(
-    "workload, microseconds, limited",
-    [
-        (Gemm(4096, 4096, 4096), 2 * 4096**3 / 66.9e12 * 1e6, "arithmetic"),
-        (Gemm(4096, 4096, 1), 4 * (4096**2 + 8192) / 4800e9 * 1e6, "memory"),
-        (HalfGemm(4096, 4096, 4096), 2 * 4096**3 / 989e12 * 1e6, "arithmetic"),
-        (Reduction(1 << 25), 4 * 2**25 / 4800e9 * 1e6, "memory"),
-    ],
-)
-def test_a_bound_is_the_slower_of_arithmetic_and_memory(workload, microseconds, limited):
-    found = bound(GPUS["h200"], workload)
-    assert found["least_us"] == pytest.approx(microseconds) and found["limited_by"] == limited
-
-
-def test_a_bound_is_in_the_unit_of_the_family():
-    assert bound(GPUS["h200"], Gemm(4096, 4096, 4096))["rate"] == pytest.approx(66.9)
-    assert (lambda found: (found["rate"], found["unit"]))(bound(GPUS["t4"], Reduction(1 << 25))) == (pytest.approx(320), "GB/s")
-
-
-def test_fp32_sums_have_a_peak_of_their_own():
-    times = [bound(GPUS["rtx4090"], HalfGemm(4096, 4096, 4096, "nt", kind))["least_us"] for kind in ("float16", "float32")]
-    assert times[1] == pytest.approx(2 * times[0], rel=0.01)
-
-
-def test_a_gpu_is_found_however_it_is_spelled():
-    assert find_gpu("") is find_gpu("H200") is GPUS["h200"] and find_gpu("RTX 4090") is GPUS["rtx4090"]
-    with pytest.raises(BadInput, match="'h201'.*did you mean 'h200'"):
-        find_gpu("h201")
 
 
 def predicted(capsys, *arguments):

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tir_schedules.compiler import nvcc
-from tir_schedules.compiler.nvcc import compile_kernel, compile_kernels, file_name
+from tir_schedules.compiler.nvcc import check_launch, compile_kernel, compile_kernels, file_name
 from tir_schedules.compiler.sass import disassemble
 from tir_schedules.compiler.toolchain import Toolchain, find_toolchain
 from tir_schedules.errors import BadInput, CheckFailed, MissingTool
@@ -207,6 +207,13 @@ def test_too_much_dynamic_shared_memory_even_when_the_code_is_cached():
     (line,) = refused(kernel(dynamic_shared=(163 << 10) - 1023))
     assert "166913 bytes of shared memory per block; sm_80 has 166912" in line
     assert compile_kernel(kernel(dynamic_shared=200 << 10, arch="sm_90a"))
+
+
+def test_registers_are_given_to_four_warps_at_a_time():
+    """Nine warps of 5632 registers would fit into 65536, but two in each quarter are eight."""
+    with pytest.raises(CheckFailed, match="176 registers x 288 threads"):
+        check_launch(kernel(block=(288, 1, 1)), Resources(176, 0))
+    check_launch(kernel(block=(288, 1, 1)), Resources(168, 0))
 
 
 def test_more_registers_than_a_block_has():

@@ -1,33 +1,26 @@
 """Kernels packed for counting arrive whole, are launched and verified, and what NVIDIA's tools print is read; tools and GPU are made up."""
-import csv
-import io
 import json
-import os
 import sys
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from fake_tools import MadeUpGpu, installer, predicted_launches, table
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "experiments"))
 
 import counters_on_gpu  # noqa: E402
-from counter_pack import jobs_of, load_cases  # noqa: E402
+from counter_pack import jobs_of, load_all  # noqa: E402
 from counter_probes import probes  # noqa: E402
-from profilers import METRICS, SANITIZERS, is_clean, nsight_counters, prediction  # noqa: E402
 
 from tir_schedules.bench.pack import save_pack  # noqa: E402
 from tir_schedules.compiler.lower import lower  # noqa: E402
-from tir_schedules.compiler.nvcc import compile_kernel  # noqa: E402
 from tir_schedules.compiler.twin import load_twin  # noqa: E402
-from tir_schedules.errors import CheckFailed, MissingTool  # noqa: E402
-from tir_schedules.machines.cpu import CpuMachine  # noqa: E402
+from tir_schedules.insight.nsight import METRICS, SANITIZERS  # noqa: E402
 from tir_schedules.run import launches  # noqa: E402
 
 ARCH = "sm_90"
 NAMES = ("sgemm/naive", "reduce/shuffle", "reduce/unrolled_warp:volatile")
-HEAD = ("ID", "Process ID", "Kernel Name", "Metric Name", "Metric Unit", "Metric Value")
 
 
 @pytest.fixture(scope="module")
@@ -37,28 +30,11 @@ def packed(tmp_path_factory):
     return path
 
 
-class MadeUpGpu:
-    """Runs cubins whose PTX it knows on the CPU machine. spoil: entry of kernels whose outputs it makes wrong."""
-
-    def __init__(self, spoil=""):
-        jobs = [(make, rung, workload) for rung, workload in jobs_of(NAMES) for make in (lower, load_twin)]
-        kernels = [kernel for make, rung, workload in jobs for kernel in launches(make, rung, workload, ARCH)]
-        kernels += {probe.kernel.label: probe.kernel for probe in probes(ARCH)}.values()
-        self.ptx = {binary.cubin: binary.ptx for binary in map(compile_kernel, kernels)}
-        self.cpu, self.spoil, self.launched = CpuMachine(), spoil, []
-
-    def run(self, binary, arguments, outputs):
-        assert not binary.ptx, "a pack has none"
-        self.launched.append(binary.kernel.entry)
-        execution = self.cpu.run(replace(binary, ptx=self.ptx[binary.cubin]), arguments, outputs)
-        if binary.kernel.entry == self.spoil:
-            arguments[outputs[0]].flat[0] += 1
-        return execution
-
-
 @pytest.fixture(scope="module")
 def machine():
-    return MadeUpGpu()
+    jobs = [(make, rung, workload) for rung, workload in jobs_of(NAMES) for make in (lower, load_twin)]
+    kernels = [kernel for make, rung, workload in jobs for kernel in launches(make, rung, workload, ARCH)]
+    return MadeUpGpu([*kernels, *{probe.kernel.label: probe.kernel for probe in probes(ARCH)}.values()])
 
 
 @pytest.fixture
@@ -70,43 +46,15 @@ def gpu(machine, monkeypatch):
 
 @pytest.fixture
 def install(tmp_path, monkeypatch):
-    """install(tool, code): a tool on PATH that runs Python code. It writes its arguments to a line of the file it returns."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
-
-    def install(name, code):
-        log, tool = tmp_path / f"{name}.log", folder / name
-        logged = f"open({str(log)!r}, 'a').write(json.dumps(sys.argv[1:]) + chr(10))"
-        tool.write_text(f"#!{sys.executable}\nimport json, sys\n{logged}\n{code}\n")
-        tool.chmod(0o755)
-        return log
-
-    return install
-
-
-def table(counted, change=lambda number, name, value: value):
-    """What ncu prints of launches, given as (kernel, metrics)."""
-    text = io.StringIO()
-    text.write("==PROF== Connected to process 1\n13 of 13 right\n==PROF== Disconnected from process 1\n")
-    writer = csv.writer(text, quoting=csv.QUOTE_ALL)
-    writer.writerow(HEAD)
-    for number, (kernel, metrics) in enumerate(counted):
-        for name, value in metrics.items():
-            shown = change(number, name, f"{value:,}")
-            writer.writerows([(number, 1, kernel, name, "", shown)] if shown is not None else [])
-    return text.getvalue()
+    return installer(tmp_path, monkeypatch)
 
 
 def expected_of(path):
-    """Kernel and metrics of every launch that is counted, as the CPU machine predicted them."""
-    cases = [case for case in load_cases(path)[0] if case.predicted]
-    found = [(binary.kernel.entry, one) for case in cases for binary, one in zip(case.binaries, case.predicted)]
-    return [(entry, {name: prediction({"predicted": one}, *METRICS[name]) for name in METRICS}) for entry, one in found]
+    return predicted_launches(load_all(path)[0])
 
 
 def test_a_pack_has_cases_to_count_to_sanitize_and_flawed_ones(packed):
-    cases, source = load_cases(packed)
+    cases, source = load_all(packed)
     kinds = Counter((case.family, case.predicted is not None, case.flawed) for case in cases)
     assert kinds == {
         ("sgemm", True, False): 2, ("sgemm", False, False): 2 * 2,
@@ -144,7 +92,7 @@ def test_kernels_are_verified_counted_and_compared(packed, gpu, install, tmp_pat
     probe = next(entry for entry in counted if entry.get("probe") == "load_4, stride 2")
     assert probe["offsets"][:3] == [0, 8, 16] and probe["predicted"]["shared_load"]["cost"] == 2
     out = capsys.readouterr().out
-    everything = len(load_cases(packed)[0])
+    everything = len(load_all(packed)[0])
     assert f"{everything} of {everything} right" in out
     assert f"{third}: predicted {expected[2][1][third]}, measured 12345" in out
     assert f"counters equal for {len(expected) - 1} of {len(expected)} launches" in out
@@ -169,31 +117,6 @@ def test_ncu_is_asked_for_the_launches_that_the_script_then_makes(packed, gpu, i
     gpu.launched = []
     assert counters_on_gpu.main(command[2:]) == 0
     assert gpu.launched == [entry for entry, _ in expected_of(packed)]
-
-
-@pytest.mark.parametrize("change, message", [
-    (lambda number, name, value: "n/a" if number == 1 else value, "ncu has no"),
-    (lambda number, name, value: None if (number, name) == (1, next(iter(METRICS))) else value, "ncu has no"),
-    (lambda number, name, value: None if number == 1 else value, "1 launches where 2 were expected"),
-])  # fmt: skip
-def test_incomplete_counters_are_refused(install, change, message):
-    both = [("a", dict.fromkeys(METRICS, 1)), ("b", dict.fromkeys(METRICS, 2))]
-    install("ncu", f"print({table(both)!r})")
-    assert [metrics for _, metrics in both] == nsight_counters(["x"], ["a", "b"])
-    with pytest.raises(CheckFailed, match="launch 0 is a, not b"):
-        nsight_counters(["x"], ["b", "a"])
-    install("ncu", f"print({table(both, change)!r})")
-    with pytest.raises(CheckFailed, match=message):
-        nsight_counters(["x"], ["a", "b"])
-
-
-def test_a_tool_that_fails_or_is_missing_is_named(install, monkeypatch):
-    install("ncu", "print('==ERROR== ERR_NVGPUCTRPERM: no permission\\n==PROF== bye')\nsys.exit(1)")
-    with pytest.raises(CheckFailed, match="ncu failed: ==ERROR== ERR_NVGPUCTRPERM: no permission$"):
-        nsight_counters(["x"], ["a"])
-    monkeypatch.setenv("PATH", "")
-    with pytest.raises(MissingTool, match="ncu is not on PATH"):
-        nsight_counters(["x"], ["a"])
 
 
 SANITIZER = """
@@ -227,21 +150,6 @@ def test_sanitizers_look_at_each_ladder_and_apart_at_what_is_flawed(packed, gpu,
 def test_a_finding_in_what_is_sound_fails(packed, gpu, install, tmp_path):
     install("compute-sanitizer", SANITIZER.replace('"flawed" in sys.argv', '"sgemm" in sys.argv'))
     assert counters_on_gpu.main(["sanitize", str(packed), str(tmp_path / "r.json")]) == 1
-
-
-@pytest.mark.parametrize("summary, clean", [
-    ("ERROR SUMMARY: 0 errors", True),
-    ("ERROR SUMMARY: 10 errors", False),
-    ("ERROR SUMMARY: 1 error", False),
-    ("RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)", True),
-    ("RACECHECK SUMMARY: 20 hazards displayed (0 errors, 20 warnings)", False),
-    ("RACECHECK SUMMARY: 0 hazards displayed (1 error, 0 warnings)", False),
-    ("RACECHECK SUMMARY: 0 hazards displayed (0 errors, 3 warnings)", False),
-    ("no summary: 0 errors", False),
-    ("ERROR SUMMARY:", False),
-])  # fmt: skip
-def test_a_summary_is_clean_when_it_counts_nothing(summary, clean):
-    assert is_clean(summary) == clean
 
 
 def test_other_files_are_bad_input(packed, tmp_path, capsys):

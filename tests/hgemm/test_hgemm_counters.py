@@ -1,6 +1,5 @@
 """Article 004's story, told by the counters: who has bank conflicts, and where padding and permutation put them."""
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -9,16 +8,13 @@ from kinds import ARCH, both
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.twin import load_twin
+from tir_schedules.insight.nsight import METRICS, prediction
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.rung import find
 from tir_schedules.workloads.half_gemm import HalfGemm
 
-EXPERIMENTS = Path(__file__).parents[2] / "experiments"
-sys.path.insert(0, str(EXPERIMENTS))
-
-from profilers import METRICS, prediction  # noqa: E402
-
-RECORDED = json.loads((EXPERIMENTS / "results" / "hgemm_ladder_h200.json").read_text())["kernels"]
+RESULTS = Path(__file__).parents[2] / "experiments" / "results"
+RECORDED = json.loads((RESULTS / "hgemm_ladder_h200.json").read_text())["kernels"]
 MEASURED = [entry for entry in RECORDED if "measured" in entry]
 # The data pipe's own counters also count stalls of other traffic; wavefronts of cp.async are a model that misses some.
 INEXACT = ("l1tex__data_pipe_lsu_wavefronts", "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldgsts")

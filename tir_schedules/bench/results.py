@@ -22,7 +22,7 @@ REFUSED_KEYS = dict.fromkeys(("family", "name", "form", "shape", "reason"), str)
 LIMIT_KEYS = {"name": str, "rate": (int, float), "unit": str}
 SHAPE = re.compile(r"\d+(x\d+x\d+)?( [^\n]+)?")
 REMEDY = "name a JSON file that `bench --output` wrote"
-ONE_PER_LINE = ("limits", "rows", "refused")
+ONE_PER_LINE = ("limits", "rows", "refused", "points")
 
 
 def about(command: str) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Sequence
 
 from tir_schedules.compiler.tvm import import_tvm
 from tir_schedules.compiler.twin import argument_name
@@ -36,13 +36,16 @@ def lower(rung: Rung, workload: Any, arch: str) -> Kernel:
     return Kernel(f"{rung.id} (tir)", emitted.source, rung.entry, emitted.params, arch=arch, **vars(declared))
 
 
-def scheduled(rung: Rung, workload: Any) -> "Schedule":
-    """The rung's schedule of the workload, checked by `check_regions` unless threads were in the algorithm from the start."""
+def scheduled(rung: Rung, workload: Any, around: Callable[["Schedule"], Any] = lambda schedule: schedule) -> "Schedule":
+    """The rung's schedule of the workload, checked by `check_regions` unless threads were in the algorithm from the start.
+
+    around: makes of the Schedule what the rung calls its primitives on, such as a recorder of them.
+    """
     rung, tvm = rung.fitted(workload), import_tvm()
     algorithm = rung.prim_func(workload, rung.config, rung.entry) if rung.prim_func else workload.prim_func(rung.entry)
     schedule = tvm.s_tir.Schedule(algorithm)
     try:
-        rung.schedule(schedule, workload, rung.config)
+        rung.schedule(around(schedule), workload, rung.config)
     except RuntimeError as error:  # what all of TVM's errors are
         raise CheckFailed(f"{rung.id}: TVM refuses the schedule for {workload}: {first_line(error)}") from error
     if not rung.explicit:

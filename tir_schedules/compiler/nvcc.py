@@ -16,16 +16,10 @@ from tir_schedules.compiler.cache import default_cache
 from tir_schedules.compiler.toolchain import INSTALL, Toolchain, check_arch, find_toolchain
 from tir_schedules.errors import CheckFailed, MissingTool
 from tir_schedules.kernel import Binary, Kernel, Resources
+from tir_schedules.multiprocessor import MAX_THREADS, REGISTERS, WARP, known_multiprocessor, warps_by_registers
 
 FLAGS = ("-O3", "-lineinfo", "-std=c++17")
 PTX, CUBIN, REPORT = "kernel.ptx", "kernel.cubin", "ptxas.txt"
-MAX_THREADS = 1024
-REGISTERS_PER_BLOCK = 65536
-SHARED_LIMIT_KIB = {
-    "sm_75": 64, "sm_80": 163, "sm_86": 99, "sm_87": 163, "sm_89": 99, "sm_90": 227, "sm_100": 227, "sm_120": 99
-}  # fmt: skip
-"""Most shared memory of one block, static and dynamic together (CUDA programming guide, compute capabilities)."""
-
 LINES_SHOWN = 10
 
 FOREIGN_FLAGS = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
@@ -95,16 +89,14 @@ def build(kernel: Kernel, toolchain: Toolchain, folder: Path) -> None:
 
 def check_launch(kernel: Kernel, resources: Resources) -> None:
     """CheckFailed when a block asks for more shared memory or registers than the architecture can give it."""
-    limit = SHARED_LIMIT_KIB.get(kernel.arch.rstrip("af"))
+    limit = known_multiprocessor(kernel.arch)
     shared = resources.shared + kernel.dynamic_shared
-    if limit and shared > limit << 10:
-        raise CheckFailed(f"{kernel.label}: {shared} bytes of shared memory per block; {kernel.arch} has {limit << 10}")
-    warps = -(-kernel.threads // 32)
-    registers = warps * 32 * (-(-resources.registers // 8) * 8)  # given out to whole warps, 8 per thread at a time
-    if registers > REGISTERS_PER_BLOCK:
+    if limit and shared > limit.shared_limit:
+        raise CheckFailed(f"{kernel.label}: {shared} bytes of shared memory per block; {kernel.arch} has {limit.shared_limit}")
+    if resources.registers and kernel.threads > WARP * warps_by_registers(resources.registers):
         raise CheckFailed(
             f"{kernel.label}: {resources.registers} registers x {kernel.threads} threads is more than the"
-            f" {REGISTERS_PER_BLOCK} of a block: use __launch_bounds__({kernel.threads}) or smaller tiles"
+            f" {REGISTERS} of a block, given out to four warps at a time: use __launch_bounds__({kernel.threads}) or smaller tiles"
         )
 
 

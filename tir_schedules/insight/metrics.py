@@ -2,11 +2,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from math import prod
 from typing import Any, Sequence
 
+from tir_schedules.compiler.nvcc import file_name
 from tir_schedules.insight.occupancy import Occupancy, occupancy
 from tir_schedules.kernel import Binary
-from tir_schedules.machines.execution import Access, Counters, Finding
+from tir_schedules.machines.execution import Access, Counters, Execution, Finding
+from tir_schedules.multiprocessor import WARP
 
 SECTOR = 32  # bytes
 LOADS = ("shared_load", "ldmatrix")
@@ -15,6 +18,7 @@ COPIES = ("shared_cp_async",)
 SHARED = (*LOADS, *STORES, *COPIES, "shared_atomic")
 GLOBAL_LOADS = ("global_load", "global_cp_async")
 GLOBAL_STORES = ("global_store", "global_atomic")
+GLOBAL = (*GLOBAL_LOADS, *GLOBAL_STORES)
 """Classes of access of `Counters.accesses`: cost of shared ones in wavefronts, of global ones in sectors of 32 bytes."""
 
 
@@ -32,19 +36,32 @@ class Metrics:
         """Shared memory of a block, static and dynamic."""
         return shared_bytes(self.binary)
 
+    @property
+    def warps(self) -> int:
+        """Warps of the whole launch."""
+        kernel = self.binary.kernel
+        return prod(kernel.grid) * -(-kernel.threads // WARP)
+
     def access(self, *classes: str) -> Access:
         """All accesses of some classes, summed."""
         return total(self.counters.accesses, classes)
 
+    def text_of(self, file: str, line: int) -> str:
+        """A line of the kernel's source; empty for a line of another file, a header."""
+        kernel = self.binary.kernel
+        source = kernel.source.split("\n") if file == file_name(kernel) else []
+        return source[line - 1] if 0 < line <= len(source) else ""
+
     def as_json(self) -> dict[str, Any]:
         kernel = self.binary.kernel
+        lines = [asdict(line) | {"text": self.text_of(line.file, line.line)} for line in self.counters.lines]
         launch = {"grid": kernel.grid, "block": kernel.block, "dynamic_shared": kernel.dynamic_shared}
         return {
             "kernel": kernel.label,
             **launch,
             "resources": asdict(self.binary.resources) | {"shared_bytes": self.shared_bytes},
             "occupancy": self.occupancy.as_json(),
-            "counters": asdict(self.counters),
+            "counters": asdict(self.counters) | {"lines": lines},
             "findings": [str(finding) for finding in self.findings],
         }
 
@@ -71,11 +88,15 @@ def metrics_of(binaries: Sequence[Binary], workload: Any) -> list[Metrics]:
     """
     from tir_schedules.machines.cpu import CpuMachine
 
-    machine, arguments, found = CpuMachine(), workload.arguments(), []
+    held = [occupancy(one.kernel.arch, one.kernel.block, one.resources.registers, shared_bytes(one)) for one in binaries]
+    executions, _ = execute(CpuMachine(), workload, binaries, count=True)
+    return [Metrics(binary, resident, one.counters, one.findings) for binary, resident, one in zip(binaries, held, executions)]
+
+
+def execute(machine: Any, workload: Any, binaries: Sequence[Binary], **options: Any) -> tuple[list[Execution], dict[str, Any]]:
+    """Launch all kernels of a workload on a machine, each once; returns what it says of each, and the last launch's arguments."""
+    arguments, executions = workload.arguments(), []
     for binary in binaries:
-        kernel = binary.kernel
-        held = occupancy(kernel.arch, kernel.block, binary.resources.registers, shared_bytes(binary))
-        arguments = workload.prepared(arguments, kernel.grid)
-        execution = machine.run(binary, arguments, workload.outputs, count=True)
-        found.append(Metrics(binary, held, execution.counters, execution.findings))
-    return found
+        arguments = workload.prepared(arguments, binary.kernel.grid)
+        executions.append(machine.run(binary, arguments, workload.outputs, **options))
+    return executions, arguments

@@ -1,4 +1,4 @@
-"""What NVIDIA's tools say of a command that launches kernels: Nsight Compute's counters, compute-sanitizer's findings."""
+"""Nsight Compute's counters of the launches a command makes, beside those of the CPU machine; and NVIDIA's other tools."""
 from __future__ import annotations
 
 import csv
@@ -6,26 +6,109 @@ import io
 import re
 import shutil
 import subprocess
-from typing import Any, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Callable, Sequence
 
 from tir_schedules.errors import CheckFailed, MissingTool
 
 # Nsight Compute's metric -> our classes of access it covers, and which of their figures. The shared-memory metrics
 # of the L1 cache count what its data pipe really did, with the stalls of other traffic; those of the instrumented code
 # (smsp__sass) what the instructions asked for.
+DATA_PIPE, INSTRUMENTED = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op", "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op"
+SECTORS, REQUESTS = "l1tex__t_sectors_pipe_lsu_mem_global_op", "l1tex__t_requests_pipe_lsu_mem_global_op"
 METRICS = {
-    "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum": (("shared_load", "ldmatrix"), "cost"),
-    "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum": (("shared_store",), "cost"),
-    "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ld.sum": (("shared_load",), "cost"),
-    "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldsm.sum": (("ldmatrix",), "cost"),
-    "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_st.sum": (("shared_store",), "cost"),
-    "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldgsts.sum": (("shared_cp_async",), "cost"),
-    "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": (("global_load", "global_cp_async"), "cost"),
-    "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum": (("global_load", "global_cp_async"), "requests"),
-    "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum": (("global_store",), "cost"),
-    "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum": (("global_store",), "requests"),
+    f"{DATA_PIPE}_ld.sum": (("shared_load", "ldmatrix"), "cost"),
+    f"{DATA_PIPE}_st.sum": (("shared_store",), "cost"),
+    f"{INSTRUMENTED}_ld.sum": (("shared_load",), "cost"),
+    f"{INSTRUMENTED}_ldsm.sum": (("ldmatrix",), "cost"),
+    f"{INSTRUMENTED}_st.sum": (("shared_store",), "cost"),
+    f"{INSTRUMENTED}_ldgsts.sum": (("shared_cp_async",), "cost"),
+    f"{SECTORS}_ld.sum": (("global_load", "global_cp_async"), "cost"),
+    f"{REQUESTS}_ld.sum": (("global_load", "global_cp_async"), "requests"),
+    f"{SECTORS}_st.sum": (("global_store",), "cost"),
+    f"{REQUESTS}_st.sum": (("global_store",), "requests"),
 }
+NAMES = {
+    f"{INSTRUMENTED}_ld.sum": "shared loads, wavefronts",
+    f"{INSTRUMENTED}_ldsm.sum": "ldmatrix, wavefronts",
+    f"{INSTRUMENTED}_st.sum": "shared stores, wavefronts",
+    f"{INSTRUMENTED}_ldgsts.sum": "cp.async, wavefronts",
+    f"{SECTORS}_ld.sum": "global loads, sectors",
+    f"{REQUESTS}_ld.sum": "global loads, requests",
+    f"{SECTORS}_st.sum": "global stores, sectors",
+    f"{REQUESTS}_st.sum": "global stores, requests",
+    f"{DATA_PIPE}_ld.sum": "data pipe, shared loads",
+    f"{DATA_PIPE}_st.sum": "data pipe, shared stores",
+}
+"""What tables call them, in the order in which they show them."""
+
+NOISE = 0.01
+"""Share of a counter that may differ with no reason given."""
+
 SANITIZERS = ("memcheck", "racecheck", "synccheck", "initcheck")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A metric of one launch. reason: why it differs, where it does by more than NOISE and that is known."""
+
+    metric: str
+    predicted: int
+    measured: float
+    reason: str = ""
+
+    @property
+    def difference(self) -> float:
+        """Measured less predicted, as a share of what was measured."""
+        return (self.measured - self.predicted) / max(1.0, self.measured)
+
+    @property
+    def unexplained(self) -> bool:
+        return abs(self.difference) > NOISE and not self.reason
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why metrics are known to differ from the prediction. applies: to which metrics of which entries of a result."""
+
+    metrics: tuple[str, ...]
+    text: str
+    applies: Callable[[dict[str, Any], Comparison], bool] = lambda entry, compared: True
+
+
+def is_more(entry: dict[str, Any], compared: Comparison) -> bool:
+    return compared.measured > compared.predicted
+
+
+def is_under_p0(entry: dict[str, Any], compared: Comparison) -> bool:
+    return bool(entry.get("copies_under_p0"))
+
+
+REASONS = (
+    Reason(
+        (f"{DATA_PIPE}_ld.sum", f"{DATA_PIPE}_st.sum"),
+        "the data pipe's own counters also count its stalls for other traffic; those of the instrumented code count what was asked for",
+        is_more,
+    ),
+    Reason(
+        (f"{INSTRUMENTED}_ldgsts.sum",),
+        "Nsight Compute misjudges copies under the predicate register P0: those it switches off count all the same, those that it lets"
+        " read count as if they filled with zeros; the same copies under other registers are as predicted",
+        is_under_p0,
+    ),
+)
+"""All known exceptions: a difference of more than NOISE without one of these is a fault."""
+
+
+def comparisons(entry: dict[str, Any]) -> list[Comparison]:
+    """All metrics of a launch that was counted; entry: has "label", "predicted" and "measured"."""
+    return [comparison(metric, entry) for metric in NAMES]
+
+
+def comparison(metric: str, entry: dict[str, Any]) -> Comparison:
+    found = Comparison(metric, prediction(entry, *METRICS[metric]), entry["measured"][metric])
+    known = (reason.text for reason in REASONS if metric in reason.metrics and reason.applies(entry, found))
+    return replace(found, reason=next(known, "")) if found.unexplained else found
 
 
 def prediction(entry: dict[str, Any], classes: Sequence[str], figure: str) -> int:
@@ -100,7 +183,7 @@ def tool(name: str) -> str:
     """Path of one of the CUDA toolkit's tools. MissingTool when it is not on PATH."""
     path = shutil.which(name)
     if not path:
-        raise MissingTool(f"{name} is not on PATH: it comes with NVIDIA's CUDA toolkit")
+        raise MissingTool(f"{name} is not on PATH: it comes with NVIDIA's CUDA toolkit, in its bin folder")
     return path
 
 

@@ -1,0 +1,136 @@
+"""Counting launches on a GPU beside the CPU machine's predictions: results, as files have them, and as tables."""
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Iterator, Sequence
+
+from tir_schedules.bench.results import about
+from tir_schedules.errors import BadInput
+from tir_schedules.insight.nsight import METRICS, NAMES, NOISE, Comparison, comparisons, nsight_counters
+from tir_schedules.provenance import device_provenance
+
+REMEDY = "name a file that `tir-schedules profile -o` or experiments/counters_on_gpu.py wrote"
+
+
+def document(command: str, source: dict[str, Any], kernels: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
+    """A result. source: what the pack says of where it was made. kernels: an entry per launch."""
+    return {**about(command), "packed": source, "device": device_provenance(), "kernels": list(kernels)}
+
+
+def count_launches(entries: Sequence[dict[str, Any]], command: Sequence[str]) -> list[dict[str, Any]]:
+    """Add "measured" to the entries that have "predicted", whose launches the command makes in this order; returns those."""
+    counted = [entry for entry in entries if "predicted" in entry]
+    for entry, metrics in zip(counted, nsight_counters(command, [entry["entry"] for entry in counted])):
+        entry["measured"] = metrics
+    return counted
+
+
+def as_text(result: dict[str, Any]) -> str:
+    """JSON with a line for each kernel."""
+    facts = {name: value for name, value in result.items() if name != "kernels"}
+    kernels = ",\n".join(json.dumps(entry) for entry in result["kernels"])
+    return json.dumps(facts, indent=1)[:-2] + f',\n "kernels": [\n{kernels}\n]\n}}\n'
+
+
+def read_result(path: Path) -> dict[str, Any]:
+    """A recorded result with launches that were counted. BadInput, in one line, for a file that is none."""
+    try:
+        result = json.loads(path.read_text(encoding="utf-8"))
+        counted = counted_entries(result)
+        for entry in counted:
+            if not isinstance(entry["label"], str) or METRICS.keys() - entry["measured"].keys():
+                raise KeyError("label or measured")
+            comparisons(entry)
+    except OSError as error:
+        raise BadInput(f"cannot read {path}: {error.strerror or error}; {REMEDY}") from None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise BadInput(f"{path} has no counters of Nsight Compute; {REMEDY}") from None
+    if not counted:
+        raise BadInput(f"none of the launches in {path} was counted; {REMEDY}")
+    return result
+
+
+def counted_entries(result: dict[str, Any]) -> list[dict[str, Any]]:
+    return [entry for entry in result["kernels"] if "measured" in entry and "predicted" in entry]
+
+
+def with_comparisons(result: dict[str, Any]) -> dict[str, Any]:
+    """The result as --json prints it: every counted launch says how its counters compare."""
+    kernels = []
+    for entry in result["kernels"]:
+        compared = comparisons(entry) if "measured" in entry and "predicted" in entry else []
+        rows = [vars(one) | {"difference": one.difference, "unexplained": one.unexplained} for one in compared]
+        kernels.append(entry | ({"comparison": rows} if rows else {}))
+    return {**result, "kernels": kernels}
+
+
+def all_explained(result: dict[str, Any]) -> bool:
+    """Whether no counter differs for no known reason."""
+    return not any(one.unexplained for entry in counted_entries(result) for one in comparisons(entry))
+
+
+def print_result(result: dict[str, Any]) -> None:
+    """A table of counters per launch, what explains the differences, and a summary."""
+    from rich.markup import escape
+
+    from tir_schedules.console import print_line, print_table
+
+    compared = [(entry, comparisons(entry)) for entry in counted_entries(result)]
+    reasons = list(dict.fromkeys(one.reason for _, ones in compared for one in ones if one.reason))
+    print_line(provenance_line(result))
+    rows = [row for entry, ones in compared for row in entry_rows(entry, ones, reasons)]
+    print_table(("kernel", "counter", "predicted", "measured", "difference"), [tuple(map(escape, row)) for row in rows])
+    for number, reason in enumerate(reasons, 1):
+        print_line(f"({number}) {reason}")
+    print_line(summary([one for _, ones in compared for one in ones]))
+
+
+def entry_rows(entry: dict[str, Any], compared: Sequence[Comparison], reasons: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Rows of one launch: all counters that are not zero; of a single access only those that differ."""
+    name = title(entry)
+    for one in compared:
+        if one.predicted == one.measured and ("probe" in entry or not one.measured):
+            continue
+        yield (name, NAMES[one.metric], f"{one.predicted:,}", f"{one.measured:,.0f}", difference(one, reasons))
+        name = ""
+
+
+def title(entry: dict[str, Any]) -> str:
+    """ "sgemm/naive (tir) on 256,256,256", with the number of the launch where there are several."""
+    workload = entry.get("workload") or {}
+    shape = ",".join(map(str, workload.values()))
+    launch = f", launch {entry['launch'] + 1}" if "launch" in entry else ""
+    return entry.get("probe") or entry["label"] + (f" on {shape}" if shape else "") + launch
+
+
+def difference(one: Comparison, reasons: Sequence[str]) -> str:
+    if one.predicted == one.measured:
+        return "0"
+    mark = f" ({reasons.index(one.reason) + 1})" if one.reason else " UNEXPLAINED" if one.unexplained else ""
+    return f"{100 * one.difference:+.2f} %{mark}"
+
+
+def summary(compared: Sequence[Comparison]) -> str:
+    everything = [one for one in compared if one.predicted or one.measured]
+    equal = sum(one.predicted == one.measured for one in everything)
+    explained = sum(bool(one.reason) for one in everything)
+    unexplained = sum(one.unexplained for one in everything)
+    within = len(everything) - equal - explained - unexplained
+    return (
+        f"of {len(everything)} counters {equal} are exactly as predicted, {within} within {100 * NOISE:g} %,"
+        f" {explained} differ by more for a known reason, {unexplained} for none"
+    )
+
+
+def provenance_line(result: dict[str, Any]) -> str:
+    """GPU, driver, CUDA, revision and date, those that are known."""
+    device, compiled = result.get("device") or {}, result.get("packed") or result
+    parts = {
+        "": device.get("name", "unknown GPU"),
+        "driver ": device.get("driver_version"),
+        "CUDA ": (compiled.get("versions") or {}).get("nvcc") or (compiled.get("versions") or {}).get("nvidia-cuda-nvcc"),
+        "revision ": (compiled.get("git_revision") or "")[:12],
+        "measured ": (result.get("date") or "")[:10],
+    }
+    return ", ".join(f"{name}{value}" for name, value in parts.items() if value)
