@@ -1,0 +1,211 @@
+"""The tables of a sweep: for a terminal, and as Markdown."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Callable
+
+from article_tables import NOTHING, markdown
+from sweep_points import FORMS, Point, Series, Sweep, find_sweep
+from sweep_waves import MULTIPROCESSORS, Waves, waves
+
+from tir_schedules.bench.results import device_name
+from tir_schedules.bench.subjects import VENDORS
+from tir_schedules.bench.tables import THROTTLED, closing_lines, limit, provenance_line, refusal
+from tir_schedules.bench.views import figures, size_of
+
+MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Part:
+    """What is known of a point as schedule or as twin, on one workload. known: its row of "points"; timed: its row of "rows"; both empty
+    where there is none. multiprocessors: of the GPU, 0 where that is not known."""
+
+    point: Point
+    workload: Any
+    known: dict[str, Any]
+    timed: dict[str, Any]
+    multiprocessors: int
+
+    @property
+    def blocks(self) -> int:
+        """That a multiprocessor holds at once."""
+        return self.known["occupancy"]["blocks"]
+
+    @property
+    def waves(self) -> Waves | None:
+        together = self.blocks * self.multiprocessors
+        return waves(self.point.rung, self.workload, together) if together else None
+
+
+Column = tuple[str, Callable[[Part], str]]
+RESOURCES: tuple[Column, ...] = (
+    ("shared bytes", lambda part: f"{part.known['shared_bytes']:,}"),
+    ("blocks", lambda part: str(part.blocks)),
+    ("registers", lambda part: f"{part.known['registers']}{' (spills)' if part.known['spill_bytes'] else ''}"),
+)
+TIMES: tuple[Column, ...] = (
+    ("us", lambda part: figures(part.timed["median_us"]) + (THROTTLED if part.timed.get("throttled") else "") if part.timed else ""),
+    ("TFLOPS", lambda part: figures(part.timed["rate"]) if part.timed else ""),
+)
+
+
+def wavefronts(kind: str) -> Callable[[Part], str]:
+    return lambda part: f"{part.known[kind]['cost']:,}"
+
+
+def conflicts(kind: str) -> Callable[[Part], str]:
+    return lambda part: f"{part.known[kind]['cost'] - part.known[kind]['ideal']:,}"
+
+
+COLUMNS: dict[str, tuple[Column, ...]] = {
+    "padding": (
+        *RESOURCES,
+        ("read wavefronts", wavefronts("reads")), ("conflicts", conflicts("reads")),
+        ("write wavefronts", wavefronts("writes")), ("conflicts", conflicts("writes")),
+    ),
+    "stages": RESOURCES,
+    "swizzle": (
+        *RESOURCES[1:],
+        ("waves", lambda part: str(part.waves.count) if part.waves else "?"),
+        ("MiB read per wave", lambda part: figures(part.waves.mean_bytes / MIB) if part.waves else "?"),
+    ),
+}  # fmt: skip
+"""Sweep -> the columns of its tables before those of times."""
+NOTES = {
+    "padding": "wavefronts and conflicts: of shared memory, counted by the CPU machine for {counted}; a conflict is a wavefront beyond "
+    "those that would do; writes include cp.async, of which the count is a model",
+    "swizzle": "waves, MiB per wave: a model, not a measurement: {multiprocessors} multiprocessors hold their blocks at once, in the order "
+    "of their number; MiB: of the tiles of A and B that a wave touches, each once, in the mean",
+}  # fmt: skip
+HOW = "schedule / twin where they differ; blocks: that a multiprocessor holds at once"
+
+
+class Table:
+    """One series on one workload."""
+
+    def __init__(self, sweep: Sweep, series: Series, workload: Any, results: dict[str, Any]):
+        self.sweep, self.series, self.workload, self.results = sweep, series, workload, results
+        known = {(row["name"], row["form"], row["shape"]): row for row in results["points"]}
+        timed = {(row["name"], row["form"], row["shape"]): row for row in results["rows"]}
+        self.library = VENDORS[series.rung.partition("/")[0]]
+        self.of_library = timed.get((self.library, "vendor", str(workload)))
+        count = multiprocessors(results)
+        self.points = {
+            point: tuple(
+                Part(
+                    point, workload,
+                    known.get((point.rung.id, form, str(series.timed[0])), {}), timed.get((point.rung.id, form, str(workload)), {}), count,
+                )
+                for form in FORMS
+            )
+            for point in series.points()
+        }  # fmt: skip
+
+    @property
+    def is_empty(self) -> bool:
+        return not any(part.known for parts in self.points.values() for part in parts)
+
+    @property
+    def timed(self) -> bool:
+        return any(part.timed for parts in self.points.values() for part in parts)
+
+    @property
+    def title(self) -> str:
+        """Rung, kind and size."""
+        size = f" at {size_of({'shape': str(self.workload)})}" if self.timed or len(self.series.timed) > 1 else ""
+        return f"{self.series.title}{size}, {self.results['arch']}"
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return (*COLUMNS[self.sweep.name], *(TIMES if self.timed else ()))
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        return (self.sweep.head, *(head for head, _ in self.columns))
+
+    @property
+    def lines(self) -> list[tuple[str, ...]]:
+        """A line per point: what cannot be is said in its first cell, and why in `remarks`."""
+        found = []
+        for point, parts in self.points.items():
+            if any("registers" in part.known for part in parts):
+                found.append((point.label, *(cell(parts, text) for _, text in self.columns)))
+            else:
+                word = "cannot be" if any("cannot" in part.known for part in parts) else "refused"
+                found.append((point.label, word, *("" for _ in self.columns[1:])))
+        return found
+
+    @property
+    def remarks(self) -> list[str]:
+        """Which points cannot be and why, which take the least time, and how long the vendor's library takes."""
+        reasons: dict[str, list[str]] = {}
+        for point, parts in self.points.items():
+            given = [part.known.get("cannot", "") for part in parts]
+            for form, reason in zip(FORMS, given):
+                who = point.label if given[0] == given[1] else f"{point.label} ({form})"
+                if reason and who not in reasons.setdefault(reason, []):
+                    reasons[reason].append(who)
+        found = [f"cannot be: {', '.join(points)}: {reason}" for reason, points in reasons.items()]
+        if self.timed:
+            found.append("least time: " + ", ".join(filter(None, map(self.least_time, range(len(FORMS))))))
+        if self.of_library:
+            found.append(f"{self.library}: {figures(self.of_library['median_us'])} us, {figures(self.of_library['rate'])} TFLOPS")
+        return found
+
+    def least_time(self, form: int) -> str:
+        """ "8 (schedule)"; nothing where no point of the form was timed."""
+        timed = [(parts[form].timed["median_us"], point.label) for point, parts in self.points.items() if parts[form].timed]
+        return f"{min(timed)[1]} ({FORMS[form]})" if timed else ""
+
+
+def cell(parts: tuple[Part, ...], text: Callable[[Part], str]) -> str:
+    """The schedule's text and that of its twin, or one where they agree; "-" for a form that cannot be or was not timed."""
+    schedule, twin = (text(part) if "registers" in part.known else "" for part in parts)
+    return schedule if schedule == twin else f"{schedule or '-'} / {twin or '-'}"
+
+
+def multiprocessors(results: dict[str, Any]) -> int:
+    """Of the GPU that was measured, else of a GPU of the architecture; 0 where none is known."""
+    return results["device"].get("multiprocessors") or MULTIPROCESSORS.get(results["arch"].rstrip("af"), 0)
+
+
+def tables(sweep: Sweep, results: dict[str, Any]) -> list[Table]:
+    """Of those series that the results have; a table for each workload where what is known depends on it or was timed."""
+    found = []
+    for series in sweep.series:
+        workloads = series.timed if results["rows"] or not series.counted else series.timed[:1]
+        found += [Table(sweep, series, workload, results) for workload in workloads]
+    return [table for table in found if not table.is_empty]
+
+
+def notes_of(sweep: Sweep, shown: list[Table], results: dict[str, Any]) -> list[str]:
+    """How to read the tables of a sweep, and where they come from."""
+    counted = ", ".join(dict.fromkeys(str(table.series.counted) for table in shown))
+    facts = {"counted": counted, "multiprocessors": multiprocessors(results) or "an unknown number of"}
+    found = [f"{sweep.head}: {sweep.about}", HOW, *([NOTES[sweep.name].format(**facts)] if sweep.name in NOTES else [])]
+    shown_names = {(name, str(table.workload)) for table in shown for name in (table.library, *(point.rung.id for point in table.points))}
+    own = {key: [row for row in results[key] if (row["name"], row["shape"]) in shown_names] for key in ("rows", "refused")}
+    part = {**results, **own}
+    if part["rows"]:
+        found.append(f"{device_name(part)}, {provenance_line(part)}")
+        found += [f"limits: {'; '.join(map(limit, part['limits']))}"] if part["limits"] else []
+        found += [line for line in closing_lines(part) if line.startswith(THROTTLED)]
+    else:
+        found.append(f"nothing is timed: compiled for {results['arch']}, {provenance_line(part)}")
+    return found + list(map(refusal, part["refused"]))
+
+
+def section(name: str, results: dict[str, Any] | None) -> str:
+    """A sweep's tables as Markdown, or a line that says that nothing is recorded."""
+    sweep = find_sweep(name)
+    shown = tables(sweep, results) if results else []
+    if not shown:
+        return NOTHING
+    parts = [part for table in shown for part in (f"{table.title}:", markdown(table.heads, table.lines), bullets(table.remarks))]
+    parts.append(bullets(notes_of(sweep, shown, results)))
+    return "\n\n".join(filter(None, parts)).replace(THROTTLED, f"\\{THROTTLED}")
+
+
+def bullets(lines: list[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)

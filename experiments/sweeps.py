@@ -1,0 +1,130 @@
+"""Padding, stages and the swizzle of the grid, one value after another: conflicts, memory, occupancy; on a GPU the time, too.
+
+    python experiments/sweeps.py [padding stages swizzle] [-o FILE.json]        # times where there is a GPU; needs TVM and nvcc
+    python experiments/sweeps.py [padding ...] --pack FILE.zip --arch sm_90     # compile and count for another computer's GPU
+    python experiments/sweeps.py FILE.zip [-o FILE.json]                        # there: needs a GPU and CuPy
+    python experiments/sweeps.py [padding ...] --from FILE.json [--plot F.png]  # print, draw what was recorded
+    python experiments/sweeps.py --write | --check                              # experiments/README.md from recorded results
+
+Kernels are verified and timed as by `tir-schedules bench`, and FILE.json is what its --output writes, with a row for each point besides.
+"""
+from __future__ import annotations
+
+import argparse
+import sys
+from argparse import Namespace
+from pathlib import Path
+from typing import Any, Sequence
+
+from articles import check_alone
+from sweep_plots import save_plots
+from sweep_points import SWEEPS, Sweep, find_sweep
+from sweep_results import load_sweeps, pack, results_here, results_of_pack
+from sweep_tables import notes_of, section, tables
+from writing import update
+
+from tir_schedules.bench import session
+from tir_schedules.bench.plots import check_plot
+from tir_schedules.bench.results import as_text, save_results
+from tir_schedules.bench.tables import escaped, refusal
+from tir_schedules.console import print_line, print_table
+from tir_schedules.emit import check_folder
+from tir_schedules.errors import BadInput, TirSchedulesError
+from tir_schedules.machines.choice import choose
+
+FOLDER = Path(__file__).parent
+RECORDED = FOLDER / "results" / "sweeps_h200.json"
+
+
+def show(sweeps: Sequence[Sweep], results: dict[str, Any]) -> None:
+    """Print the tables of those sweeps that the results have."""
+    for sweep in sweeps:
+        shown = tables(sweep, results)
+        for table in shown:
+            print_table(escaped(table.heads), map(escaped, table.lines), table.title)
+            for remark in table.remarks:
+                print_line(remark)
+            print_line()
+        for note in (*notes_of(sweep, shown, results), "") if shown else ():
+            print_line(note)
+
+
+def parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"sweeps ({', '.join(SWEEPS)}; default: all), or a .zip that --pack wrote")
+    parser.add_argument("--arch", help="GPU architecture to compile for (default: that of this computer's GPU, else sm_80)")
+    parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write all points and samples and where they come from as JSON")
+    parser.add_argument("--json", action="store_true", help="print that JSON instead of tables")
+    parser.add_argument("--plot", metavar="FILE", type=Path, help="draw the sweeps: .png, .svg or .pdf")
+    parser.add_argument("--pack", metavar="FILE", type=Path, help="compile and count into a .zip for a computer without TVM and nvcc")
+    parser.add_argument("--from", dest="recorded", metavar="FILE", type=Path, help="show an earlier --output instead of measuring")
+    parser.add_argument("--write", action="store_true", help=f"rewrite the README from --from (default {RECORDED.name})")
+    parser.add_argument("--check", action="store_true", help="exit code 1 when --write would change the README")
+    parser.add_argument("--readme", metavar="FILE", type=Path, default=FOLDER / "README.md", help="the README of --write and --check")
+    return parser
+
+
+def perform(options: Namespace) -> int:
+    """Do what the options ask for; returns the exit code."""
+    if options.write or options.check:
+        return write(options)
+    packed = session.is_pack(options.names)
+    sweeps = list(dict.fromkeys(map(find_sweep, () if packed else options.names))) or list(SWEEPS.values())
+    if packed:
+        check_alone("a pack to be timed", options, ("pack", "recorded", "arch"))
+    if options.recorded:
+        check_alone("--from", options, ("pack", "arch"))
+    for path in filter(None, (options.output, options.plot, options.pack)):
+        check_folder(path)
+    if options.pack:
+        check_alone("--pack", options, ("output", "json", "plot"))
+        line, refused = pack(sweeps, options.arch, options.pack)
+        print_line(line)
+        for row in refused:
+            print_line(refusal(row))
+        return 1 if refused else 0
+    if options.plot:
+        check_plot(options.plot)
+    return hand_over(sweeps, results_for(sweeps, options, packed), options)
+
+
+def write(options: Namespace) -> int:
+    """The sections of the README."""
+    what = "--write" if options.write else "--check"
+    if options.names:
+        raise BadInput(f"{what} is about all sections of the README: leave out {' '.join(options.names)}")
+    check_alone(what, options, ("output", "json", "plot", "pack", "arch"))
+    results = load_sweeps(options.recorded or RECORDED) if options.recorded or RECORDED.exists() else None
+    return update(options.readme, "sweep", lambda name: section(name, results), options.check)
+
+
+def results_for(sweeps: Sequence[Sweep], options: Namespace, packed: bool) -> dict[str, Any]:
+    if options.recorded:
+        return load_sweeps(options.recorded)
+    return results_of_pack(Path(options.names[0])) if packed else results_here(sweeps, choose("auto"), options.arch)
+
+
+def hand_over(sweeps: Sequence[Sweep], results: dict[str, Any], options: Namespace) -> int:
+    """Write, print and draw results; returns the exit code."""
+    if options.output:
+        save_results(results, options.output)
+    if options.json:
+        print(as_text(results), end="")
+    else:
+        show(sweeps, results)
+    drawn = save_plots(sweeps, results, options.plot) if options.plot else []
+    if drawn and not options.json:
+        print_line("drawn: " + ", ".join(map(str, drawn)))
+    return 1 if results["refused"] else 0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    try:
+        return perform(parser().parse_args(arguments))
+    except TirSchedulesError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
