@@ -30,6 +30,29 @@ def why_no_gpu() -> str | None:
     return None
 
 
+@pytest.fixture(scope="session")
+def browser():
+    """A headless Chromium; see browser.py."""
+    from browser import open_browser
+
+    with open_browser() as opened:
+        yield opened
+
+
+@pytest.fixture
+def check_page(browser, tmp_path):
+    """check_page(page): nothing is wrong with a page, given as its HTML or its Path, on a phone and a desktop, light and dark."""
+    from browser import faults_of
+
+    def check(page: str | Path):
+        path = page if isinstance(page, Path) else tmp_path / "page.html"
+        if path is not page:
+            path.write_text(page, encoding="utf-8")
+        assert faults_of(browser, path) == []
+
+    return check
+
+
 @pytest.fixture
 def golden(request):
     """golden(path, key, facts): facts equal those recorded under the key of a JSON file; with --update-golden they are recorded."""
