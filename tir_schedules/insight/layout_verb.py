@@ -1,0 +1,112 @@
+"""The verb `layout`: which lane touches which bank of a buffer in shared memory, and in which wavefront."""
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tir_schedules.emit import check_folder, write_text
+from tir_schedules.errors import BadInput
+from tir_schedules.machines.choice import CPU_ARCH
+from tir_schedules.problems import add_options, check_options, small_workload_of
+from tir_schedules.rung import FAMILIES, find
+
+SUFFIXES = (".html", ".svg")
+
+
+def add_verb(verbs: Any, rung_help: str) -> None:
+    """Add the parser of `layout` to those of the other verbs."""
+    verb = verbs.add_parser("layout", help="pictures of shared memory: which lane touches which bank in which wavefront")
+    verb.add_argument("rung", help=rung_help)
+    verb.add_argument("buffer", nargs="?", help="A, B, C or X, whose data it holds, or the name of a static array (default: all)")
+    verb.add_argument("--twin", action="store_true", help="of the hand-written twin, not of the schedule")
+    add_options(verb, emit=True, small=True)
+    verb.add_argument("--arch", default=CPU_ARCH, help=f"GPU architecture to compile for (default {CPU_ARCH})")
+    verb.add_argument("--block", metavar="X,Y,Z", type=parse_block, default=(0, 0, 0), help="the block to look at (default 0,0,0)")
+    verb.add_argument("--warp", metavar="W", type=int, default=0, help="its warp to look at (default 0)")
+    verb.add_argument("-o", "--output", metavar="FILE", type=Path, help="write a page or a picture: .html or .svg")
+    verb.add_argument("--json", action="store_true", help="print JSON")
+    verb.set_defaults(verb=layout)
+
+
+def parse_block(text: str) -> tuple[int, int, int]:
+    try:
+        x, y, z = (int(part) for part in text.split(","))
+    except ValueError:
+        raise BadInput(f"--block takes three integers X,Y,Z such as 0,1,0, not {text!r}") from None
+    return x, y, z
+
+
+def layout(options: Any) -> int:
+    """Run the verb; returns the exit code."""
+    rungs = find(options.rung)
+    if options.rung in FAMILIES:
+        raise BadInput(f"layout takes one rung, such as {rungs[0].id}, not the whole ladder {options.rung!r}")
+    if options.output:
+        if options.output.suffix not in SUFFIXES:
+            raise BadInput(f"layout writes {' or '.join(SUFFIXES)}, not {options.output}")
+        check_folder(options.output)
+    check_options(rungs, options)
+    workload = small_workload_of(rungs[0], options)
+    from tir_schedules.compiler.lower import lower
+    from tir_schedules.compiler.nvcc import compile_kernel
+    from tir_schedules.compiler.toolchain import check_arch
+    from tir_schedules.compiler.twin import load_twin
+    from tir_schedules.insight.layout import patterns_of, watched
+
+    check_arch(options.arch)
+    binary = compile_kernel((load_twin if options.twin else lower)(rungs[0], workload, options.arch))
+    execution, inputs = watched(binary, workload, options.block, options.warp)
+    where = f"warp {options.warp} of block {','.join(map(str, options.block))}"
+    if not execution.requests:
+        raise BadInput(f"{binary.kernel.label}: {where} makes no request to shared memory; there is nothing to show")
+    patterns = patterns_of(binary, execution, inputs, workload.outputs, options.buffer)
+    title, subject = f"{binary.kernel.label}: {options.buffer or 'shared memory'}", f"{workload}, {where}"
+    notes = [] if execution.requests_met == len(execution.requests) else [f"only the first {len(execution.requests)} requests are counted"]
+    if options.output:
+        write_text(options.output, document(options.output.suffix, title, subject, patterns, notes, binary))
+    if options.json:
+        facts = {"kernel": binary.kernel.label, "workload": str(workload), "block": options.block, "warp": options.warp}
+        print(json.dumps(facts | {"notes": notes, "patterns": [pattern.as_json() for pattern in patterns]}))
+    elif not options.output:
+        print_patterns(f"{title}, {subject}", patterns, notes)
+    return 0
+
+
+def document(suffix: str, title: str, subject: str, patterns: Any, notes: list[str], binary: Any) -> str:
+    """The text of a page or of a picture."""
+    from tir_schedules.insight import pictures
+
+    if suffix == ".svg":
+        return pictures.document_svg(patterns, f"{title}, {subject}")
+    from tir_schedules.pages import render
+
+    kernel = binary.kernel
+    provenance = [f"{kernel.label} for {kernel.arch}, executed on the CPU machine; no GPU took part", *notes]
+    return render("layout.html.j2", title=title, subject=subject, patterns=patterns, pictures=pictures, provenance=provenance)
+
+
+def print_patterns(title: str, patterns: Any, notes: list[str]) -> None:
+    """A table of all patterns, then the pictures of each."""
+    from tir_schedules.console import console, print_line, print_table
+    from tir_schedules.insight.pictures import LEGEND, caption, place_of, request_text, tile_text
+
+    print_line(title)
+    rows = [
+        (p.name, p.action, str(p.requests), str(p.wavefronts), str(p.ideal), str(p.width), lines_of(p))
+        for p in patterns
+    ]
+    print_table(("buffer", "access", "requests", "wavefronts each", "(ideal)", "bytes per lane", "lines"), rows)
+    for pattern in patterns:
+        print_line()
+        print_line(place_of(pattern))
+        print_line(caption(pattern))
+        for picture in (request_text(pattern), tile_text(pattern)):
+            console().print(picture, end="", soft_wrap=True)
+    print_line()
+    for line in (*LEGEND, *notes):
+        print_line(line)
+
+
+def lines_of(pattern: Any) -> str:
+    return ",".join(str(location.line) for location in pattern.locations)
