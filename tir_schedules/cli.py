@@ -14,8 +14,13 @@ from typing import Any, Sequence
 from tir_schedules import __version__
 from tir_schedules.bench.verb import add_verb as add_bench
 from tir_schedules.errors import BadInput, TirSchedulesError
+from tir_schedules.insight.inspect_verb import add_verb as add_inspect
+from tir_schedules.insight.layout_verb import add_verb as add_layout
+from tir_schedules.insight.profile_verb import add_verb as add_profile
+from tir_schedules.insight.trace_verb import add_verb as add_trace
 from tir_schedules.machines.choice import CPU_ARCH, MACHINES, arch_for, choose
 from tir_schedules.problems import add_options, check_options, workload_of, workloads_of
+from tir_schedules.report.verb import add_verb as add_report
 from tir_schedules.rung import FAMILIES, Rung, find, ladder, nearest
 
 FAULTS_SHOWN = 8
@@ -88,6 +93,11 @@ def parser() -> Parser:
     verb.set_defaults(verb=run)
 
     add_bench(verbs, rung_help)
+    add_layout(verbs, rung_help)
+    add_inspect(verbs, rung_help)
+    add_profile(verbs, rung_help)
+    add_trace(verbs, rung_help)
+    add_report(verbs)
 
     verb = verbs.add_parser("doctor", help="what is installed, what is missing, how to get it")
     verb.add_argument("--clear-cache", action="store_true", help="remove everything compiled so far")

@@ -1,0 +1,1 @@
+"""One HTML page of what the project shows: recorded results, and what the CPU machine counts."""

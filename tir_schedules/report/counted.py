@@ -1,0 +1,82 @@
+"""What the CPU machine counts of the rungs of a report: every schedule and twin, compiled and executed at a small size."""
+from __future__ import annotations
+
+from argparse import Namespace
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from os import cpu_count
+from typing import Any, Iterable, Sequence
+
+from tir_schedules.bench.subjects import Subject, subjects_of
+from tir_schedules.bench.views import Group
+from tir_schedules.console import progress
+from tir_schedules.errors import BadInput, CheckFailed
+from tir_schedules.insight.metrics import Metrics, metrics_of
+from tir_schedules.machines.execution import Access
+from tir_schedules.problems import OPTIONS, small_workload_of
+from tir_schedules.rung import Rung, find
+
+Job = tuple[Rung, Any]
+
+
+@dataclass(frozen=True)
+class Counted:
+    """One kernel, schedule or twin, and the metrics of each launch its workload takes."""
+
+    subject: Subject
+    launches: tuple[Metrics, ...]
+
+    @property
+    def first(self) -> Metrics:
+        """The launch that does nearly all of the work: registers, shared memory and occupancy are its."""
+        return self.launches[0]
+
+    def access(self, *classes: str) -> Access:
+        """All accesses of some classes in all launches."""
+        return sum((launch.access(*classes) for launch in self.launches), Access())
+
+
+ByKernel = dict[tuple[str, str], Counted]
+"""(rung id, "schedule" or "twin") -> what was counted of it."""
+
+
+def jobs_of(group: Group, further: Iterable[str] = ()) -> list[Job]:
+    """The rungs of a group, and further ones by name, with a small workload of the group's kind. Rungs that are no more are left out."""
+    row = next(iter(group.cells.values()))
+    options = Namespace(**{name: None for names in OPTIONS.values() for name in names})
+    vars(options).update({name: value for name, value in row["workload"].items() if name not in ("m", "n", "k")})
+    rungs = [rung for name in dict.fromkeys((*group.names, *further)) for rung in known(name)]
+    return [(rung, small_workload_of(rung, options)) for rung in rungs]
+
+
+def known(name: str) -> list[Rung]:
+    """The rung of that name, or none: results may be older than the ladder."""
+    try:
+        return find(name)
+    except BadInput:
+        return []
+
+
+def count(jobs: Sequence[Job], arch: str) -> tuple[list[Counted], list[dict[str, str]]]:
+    """What was counted of schedules and twins, in the order of the jobs; and a refused row for each that could not be.
+
+    jobs: rungs with their workloads. arch: "sm_90", to compile for.
+    """
+    with progress(len(jobs), "compiling") as step:
+        subjects, refused = subjects_of(jobs, arch, step)
+    kernels = [subject for subject in subjects if subject.form != "vendor"]
+    counted = []
+    with progress(len(kernels), "executing") as step, ThreadPoolExecutor(cpu_count()) as pool:
+        for subject, future in [(kernel, pool.submit(metrics_of, kernel.binaries, kernel.workload)) for kernel in kernels]:
+            try:
+                counted.append(Counted(subject, tuple(future.result())))
+            except CheckFailed as error:
+                refused.append(subject.refused(str(error)))
+            step(subject.label)
+    return counted, refused
+
+
+def by_kernel(counted: Iterable[Counted], jobs: Sequence[Job]) -> ByKernel:
+    """Those of some jobs."""
+    wanted = {(rung.id, workload) for rung, workload in jobs}
+    return {(c.subject.name, c.subject.form): c for c in counted if (c.subject.name, c.subject.workload) in wanted}

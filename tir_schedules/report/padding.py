@@ -1,0 +1,161 @@
+"""The example of article 004: the same tile without padding, with padding, and permuted; what each costs, counted and measured."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tir_schedules.bench.views import Group, short
+from tir_schedules.insight.banks import FRAGMENTS, WORD, Tile, bank_of, bank_table, cost
+from tir_schedules.insight.layout import Pattern
+from tir_schedules.insight.layout import layouts as patterns_of
+from tir_schedules.insight.metrics import COPIES, LOADS, STORES, conflicts
+from tir_schedules.insight.pictures import caption, request_svg, tile_svg
+from tir_schedules.machines.execution import Access
+from tir_schedules.report.counted import ByKernel, Counted
+from tir_schedules.report.recorded import Recorded
+from tir_schedules.rung import find
+
+ARTICLE = ("hgemm/wmma_shared:unpadded", "hgemm/wmma_padded:padded")
+"""The article's tile, 128x256x32, without padding and with it."""
+
+LADDER = ("hgemm/wmma_shared", "hgemm/wmma_padded")
+"""The same step of the ladder with its own tile."""
+
+BETTER = ("hgemm/mma_ldmatrix", "hgemm/mma_permuted")
+"""One kernel with padding and with the permutation in its place."""
+
+NAMES = (*ARTICLE, *LADDER, *BETTER)
+BUFFER = "A"
+SWEPT = {ARTICLE[0]: "hgemm/wmma_padded:padded,skew=0", ARTICLE[1]: "hgemm/wmma_padded:padded,skew=8"}
+"""What experiments/sweeps.py calls the same kernels."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """One kernel of the example. rate: TFLOPS measured at the example's size, None where nobody has."""
+
+    kernel: Counted
+    rate: float | None
+
+    @property
+    def name(self) -> str:
+        return short(self.kernel.subject.name)
+
+    @property
+    def config(self) -> Any:
+        """Of the rung as it runs; what has no `skew` does not pad."""
+        return find(self.kernel.subject.name)[0].fitted(self.kernel.subject.workload).config
+
+    @property
+    def skew(self) -> int:
+        """Halves that pad each row of a tile."""
+        return getattr(self.config, "skew", 0)
+
+    @property
+    def row_bytes(self) -> int:
+        """Of the tile of A."""
+        return 2 * (self.config.bk + self.skew)
+
+    @property
+    def starts(self) -> int:
+        """In how many different banks 8 rows of the tile start."""
+        return len({bank_of(row * self.row_bytes // WORD) for row in range(8)})
+
+    @property
+    def loads(self) -> Access:
+        return self.kernel.access(*LOADS)
+
+    @property
+    def stores(self) -> Access:
+        return self.kernel.access(*STORES)
+
+    @property
+    def copies(self) -> Access:
+        return self.kernel.access(*COPIES)
+
+    @property
+    def wavefronts(self) -> int:
+        return self.loads.cost + self.stores.cost + self.copies.cost
+
+    @property
+    def lost(self) -> int:
+        """Wavefronts beyond the least."""
+        return conflicts(self.loads + self.stores + self.copies)
+
+    @property
+    def shared_bytes(self) -> int:
+        """Of a block."""
+        return self.kernel.first.shared_bytes
+
+    @property
+    def blocks(self) -> int:
+        """Per multiprocessor."""
+        return self.kernel.first.occupancy.blocks
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Requests of one warp to the tile.
+
+    wavefronts: that one is counted to take; by_banks: that its banks alone would; ideal: the least.
+    banks: which bank serves which lane in which wavefront. tile: where the lanes' words lie.
+    """
+
+    caption: str
+    wavefronts: int
+    by_banks: int
+    ideal: int
+    banks: str
+    tile: str
+
+
+@dataclass(frozen=True)
+class Example:
+    """The layouts by the names of their rungs, and the size that rates are of."""
+
+    layouts: dict[str, Layout]
+    size: str
+
+    def of(self, names: tuple[str, ...]) -> list[Layout]:
+        return [self.layouts[name] for name in names]
+
+
+def example_of(kernels: ByKernel, group: Group, recorded: Recorded) -> Example | None:
+    """The schedules of the example at the largest of the sizes where most of them were timed; None unless all were counted."""
+    if not all((name, "schedule") in kernels for name in NAMES):
+        return None
+    shapes = {size: row["shape"] for (_, _, size), row in group.cells.items()}
+    rates = {size: {name: measured(recorded, name, shapes[size]) for name in NAMES} for size in group.sizes}
+    size = max(group.sizes, key=lambda size: (sum(map(bool, rates[size].values())), group.sizes.index(size)))
+    return Example({name: Layout(kernels[name, "schedule"], rates[size][name]) for name in NAMES}, size)
+
+
+def measured(recorded: Recorded, name: str, shape: str) -> float | None:
+    rates = (recorded.rate(known, "schedule", shape) for known in (name, SWEPT.get(name)) if known)
+    return next(filter(None, rates), None)
+
+
+def bank_tables(example: Example | None) -> dict[str, list[tuple[tuple[int, ...], ...]]]:
+    """Way to lay out the article's tile -> article 004's table of a load of a fragment of A: threads, words and banks by fours."""
+    if not example:
+        return {}
+    bare, padded = example.of(ARTICLE)
+    row, fragment = bare.config.bk, FRAGMENTS["m16n8k8 A"]
+    tiles = {"no padding": Tile(row), f"padding of {padded.skew} halves": Tile(row, padded.skew), "permuted": Tile(row, permuted=True)}
+    return {name: bank_table(tile, fragment) for name, tile in tiles.items()}
+
+
+def pictures(example: Example | None) -> dict[str, list[Picture]]:
+    """Rung -> how a warp loads from its tile of A and stores to it: without padding, with it, and permuted."""
+    return {one.name: pictures_of(one.kernel) for one in example.of((*ARTICLE, *BETTER))} if example else {}
+
+
+def pictures_of(kernel: Counted) -> list[Picture]:
+    """The first load and the first store or copy."""
+    patterns = patterns_of(kernel.subject.binaries, kernel.subject.workload, BUFFER)
+    wanted = [next((pattern for pattern in patterns if pattern.kind in kinds), None) for kinds in (LOADS, (*STORES, *COPIES))]
+    return [picture_of(pattern) for pattern in wanted if pattern]
+
+
+def picture_of(one: Pattern) -> Picture:
+    return Picture(caption(one), one.wavefronts, cost(one.phases), one.ideal, request_svg(one), tile_svg(one))

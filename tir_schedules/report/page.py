@@ -1,0 +1,151 @@
+"""The page of a report: its parts gathered from recorded results and the CPU machine, and rendered."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tir_schedules import __version__
+from tir_schedules.bench import tables, views
+from tir_schedules.bench.results import about, device_name
+from tir_schedules.bench.views import Group
+from tir_schedules.insight import metrics
+from tir_schedules.insight.nsight import NAMES
+from tir_schedules.machines.choice import CPU_ARCH
+from tir_schedules.pages import render
+from tir_schedules.report import padding, plots, recorded, roofs
+from tir_schedules.report.agreement import SHOWN, agreement_of
+from tir_schedules.report.counted import ByKernel, Job, by_kernel, count, jobs_of, known
+from tir_schedules.report.recorded import Document, Recorded
+from tir_schedules.report.sweeps import series_of, times_svg
+
+COMMAND = "tir-schedules report"
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """One kind of one ladder. kernels: what the CPU machine counted, empty where it was not asked. refused: why something was not."""
+
+    group: Group
+    document: Document
+    jobs: list[Job]
+    kernels: ByKernel
+
+    @property
+    def id(self) -> str:
+        """For ids of the page."""
+        return self.group.title.replace(" ", "-")
+
+    @property
+    def workload(self) -> Any:
+        """What the CPU machine was given."""
+        return self.jobs[0][1]
+
+    @property
+    def origin(self) -> str:
+        return recorded.origin(self.document)
+
+    @property
+    def roofs(self) -> roofs.Roofs | None:
+        return roofs.roofs_of(self.group, self.document)
+
+
+def ladders_of(found: Recorded, quick: bool) -> tuple[list[Ladder], list[str]]:
+    """The ladders that were timed, with what the CPU machine counts of their rungs, unless it is to be quick; and what is wrong, one line
+    each: kernels that could not be made or executed, and what the machine objects to."""
+    groups = found.groups()
+    examples = [title for title, (group, _) in groups.items() if group.family == "hgemm"][:1]
+    jobs = {title: jobs_of(group, padding.NAMES if title in examples else ()) for title, (group, _) in groups.items()}
+    every = [job for of_group in jobs.values() for job in of_group]
+    counted, refused = ([], []) if quick else count(every, found.arch or CPU_ARCH)
+    ladders = [Ladder(*groups[title], jobs[title], by_kernel(counted, jobs[title])) for title in groups]
+    findings = [str(finding) for one in counted for launch in one.launches for finding in launch.findings]
+    return ladders, [*map(tables.refusal, refused), *findings]
+
+
+def page_of(found: Recorded, ladders: list[Ladder], faults: list[str], quick: bool) -> str:
+    """The whole page, of what `ladders_of` returned. quick: whether it was to be quick."""
+    halves = next((ladder for ladder in ladders if ladder.group.family == "hgemm"), None)
+    example = padding.example_of(halves.kernels, halves.group, found) if halves else None
+    return render(
+        "report.html.j2",
+        title="GPU kernels as ladders of schedules",
+        provenance=[*dict.fromkeys(ladder.origin for ladder in ladders), made_by(about(COMMAND))],
+        ladders=ladders,
+        faults=faults,
+        quick=quick,
+        arch=found.arch or CPU_ARCH,
+        example=example,
+        ladder_of_example=halves,
+        device=device_name(halves.document) if halves else "",
+        pictures=padding.pictures(example),
+        bank_tables=padding.bank_tables(example),
+        agreement=agreement_of(found.counters),
+        sweeps=series_of(found.sweeps),
+        sweeps_from=list(dict.fromkeys(map(recorded.origin, found.sweeps))),
+        **WRITING,
+    )
+
+
+def summary_of(name: str) -> str:
+    """What a rung adds to the one before it."""
+    return next((rung.summary for rung in known(name)), "")
+
+
+def per_request(access: Any) -> str:
+    """What one request costs, or a dash where there is none."""
+    return f"{access.cost / access.requests:.2f}" if access.requests else "–"
+
+
+def times(access: Any) -> str:
+    """Cost over the least cost, such as "1.33x"."""
+    return f"{access.cost / access.ideal:.2f}x" if access.ideal else "–"
+
+
+def span(numbers: tuple[int, ...]) -> str:
+    """ "0–3" of numbers that follow each other."""
+    return f"{numbers[0]}–{numbers[-1]}"
+
+
+def marks(document: Document) -> list[str]:
+    """Limits of the GPU, what the marks in cells mean, and what was refused."""
+    return [line for line in tables.closing_lines(document) if not line.startswith("a cell is")]
+
+
+def roofline(ladder: Ladder) -> str:
+    """The roofline of a ladder that has one, as an <svg>."""
+    rungs, best = roofs.rungs_at_largest(ladder.group, ladder.kernels), roofs.best_schedules(ladder.group)
+    return plots.roofline_svg(ladder.roofs, rungs, best, f"roofline-{ladder.id}")
+
+
+def made_by(here: dict[str, Any]) -> str:
+    """What made the page."""
+    versions = here["versions"]
+    parts = {"TVM": versions.get("apache-tvm"), "nvcc": versions.get("nvcc"), "revision": here["git_revision"][:12]}
+    known_parts = ", ".join(f"{name} {value}" for name, value in parts.items() if value)
+    return f"Made by {COMMAND}, tir_schedules {__version__}, {known_parts}, {here['date'][:10]}."
+
+
+WRITING = {
+    "cell": tables.cell,
+    "counter_names": NAMES,
+    "counters_shown": SHOWN,
+    "figures": views.figures,
+    "ladder_svg": plots.ladder_svg,
+    "marks": marks,
+    "metrics": metrics,
+    "number": "{:,}".format,
+    "padding": padding,
+    "per_request": per_request,
+    "roofline": roofline,
+    "share": tables.share,
+    "short": views.short,
+    "sizes_svg": plots.sizes_svg,
+    "span": span,
+    "summary": tables.summary,
+    "summary_of": summary_of,
+    "table": tables.table,
+    "times": times,
+    "times_svg": times_svg,
+    "zip": zip,
+}
+"""How templates write what they are given."""

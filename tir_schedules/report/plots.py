@@ -1,0 +1,85 @@
+"""The plots of a report: a ladder at its largest size, its rungs over all sizes, and the roofline of the GPU."""
+from __future__ import annotations
+
+from math import log10
+from typing import Any
+
+from tir_schedules.bench.plots import LINES, TWIN, VENDOR, draw_ladder, draw_sizes, rate_on_axis
+from tir_schedules.bench.views import Group
+from tir_schedules.report.drawing import figure_of
+from tir_schedules.report.roofs import Point, Roofs
+
+ROW = 31  # px per rung of a ladder
+NEAR = 0.3  # decades along the intensity, twice as near along the rate
+
+
+def ladder_svg(group: Group, document: dict[str, Any], name: str) -> str:
+    """Bars of schedule and twin per rung at the largest size."""
+    height = ROW * max(len(group.names), 4)
+
+    def draw(axes: Any) -> None:
+        draw_ladder(axes, group, document["limits"])
+        legend_below(axes, 40 / height)
+
+    return figure_of(height + 120, draw, name, f"rates of {group.title} at {group.sizes[-1]}")
+
+
+def sizes_svg(group: Group, name: str) -> str:
+    """Rate of every schedule over size."""
+    lines = (len(group.names) + 2) // 2
+
+    def draw(axes: Any) -> None:
+        draw_sizes(axes, group)
+        legend_below(axes, 0.17)
+
+    return figure_of(300 + 17 * lines, draw, name, f"rates of {group.title} over size")
+
+
+def legend_below(axes: Any, gap: float, columns: int = 2) -> None:
+    """What the axes' legend says, below them. gap: share of their height."""
+    axes.legend(loc="upper center", bbox_to_anchor=(0.4, -gap), ncols=columns, frameon=False, columnspacing=1, handlelength=1.6)
+
+
+def roofline_svg(roofs: Roofs, rungs: list[Point], best: list[Point], name: str) -> str:
+    """Arithmetic per byte and per second: rungs by the bytes their accesses ask for, the best schedule of each size by the least bytes."""
+
+    def draw(axes: Any) -> None:
+        points = [*rungs, *best]
+        low, high = min(point.intensity for point in points) / 4, max(point.intensity for point in points) * 4
+        line = [low, *([roofs.ridge] if low < roofs.ridge < high else []), high]
+        axes.plot(line, [roofs.limit(intensity) for intensity in line], color=VENDOR, linewidth=1.2, label="roof")
+        axes.plot([p.intensity for p in rungs], [p.rate for p in rungs], "o", color=LINES[0], markersize=5, label="rung" if rungs else None)
+        for at, numbers in clusters(rungs):
+            axes.annotate(written(numbers), (at.intensity, at.rate), xytext=(-6, 1), textcoords="offset points", ha="right")
+        axes.plot([p.intensity for p in best], [p.rate for p in best], "D", color=TWIN, markersize=5, label="best schedule of a size")
+        axes.set(xscale="log", yscale="log", xlabel="flops per byte", ylabel="TFLOPS", title="roofline")
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_formatter(rate_on_axis)
+            axis.set_minor_formatter("")
+        axes.grid(which="major", linewidth=0.3)
+        legend_below(axes, 0.17)
+
+    return figure_of(330, draw, name, "roofline")
+
+
+def clusters(points: list[Point]) -> list[tuple[Point, list[int]]]:
+    """Points so close to each other that they share a label: one of them, and the numbers of all, from 1."""
+    found: list[tuple[Point, list[int]]] = []
+    for number, point in enumerate(points, 1):
+        near = (numbers for at, numbers in found if max(decades(at.intensity, point.intensity), 2 * decades(at.rate, point.rate)) < NEAR)
+        numbers = next(near, None)
+        if numbers is None:
+            found.append((point, [number]))
+        else:
+            numbers.append(number)
+    return found
+
+
+def written(numbers: list[int]) -> str:
+    """ "3–9" of numbers that follow each other, "3,5" of others."""
+    first, last = numbers[0], numbers[-1]
+    return f"{first}–{last}" if len(numbers) > 2 and last - first == len(numbers) - 1 else ",".join(map(str, numbers))
+
+
+def decades(one: float, another: float) -> float:
+    return abs(log10(one / another))

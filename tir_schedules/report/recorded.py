@@ -1,0 +1,108 @@
+"""Recorded results of a report: found in a folder or named one by one, told apart by what they hold."""
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Sequence
+
+import tir_schedules
+from tir_schedules.bench.results import load_results
+from tir_schedules.bench.tables import provenance_line
+from tir_schedules.bench.views import Group, groups_of
+from tir_schedules.errors import BadInput
+from tir_schedules.rung import FAMILIES
+
+DEFAULT_FOLDER = Path(tir_schedules.__file__).parents[1] / "experiments" / "results"
+"""Where a checkout has them; an installed package has none."""
+
+REMEDY = "name a folder or files with --results, such as what `bench -o FILE` wrote"
+BENCHMARK, SWEEPS = "bench ", "sweeps.py"
+"""How the command begins, or what it names, that wrote a file."""
+
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """Files by what they hold, each kind in the order of their dates.
+
+    benchmarks: of `bench`. others: timed as by `bench`, of other scripts. sweeps: of experiments/sweeps.py. counters: kernels with what
+    Nsight Compute counted.
+    """
+
+    benchmarks: tuple[Document, ...]
+    others: tuple[Document, ...]
+    sweeps: tuple[Document, ...]
+    counters: tuple[Document, ...]
+
+    def groups(self) -> dict[str, tuple[Group, Document]]:
+        """Title ("hgemm nt float16") -> what was measured last of each kind of each ladder, in the order of the ladders."""
+        found = {group.title: (group, document) for document in self.benchmarks for group in groups_of(document) if group.cells}
+        return dict(sorted(found.items(), key=lambda item: FAMILIES.index(item[1][0].family)))
+
+    @property
+    def arch(self) -> str | None:
+        """Architecture of the GPU that was measured last, where it is known."""
+        known = [document["device"]["arch"] for document in self.benchmarks if document["device"].get("arch")]
+        return known[-1] if known else None
+
+    def rate(self, name: str, form: str, shape: str) -> float | None:
+        """Rate of a rung at a shape ("4096x4096x4096 nt float16") in any file, what was measured last."""
+        rows = [row for document in (*self.others, *self.sweeps, *self.benchmarks) for row in document["rows"]]
+        rates = [row["rate"] for row in rows if (row["name"], row["form"], row["shape"]) == (name, form, shape)]
+        return rates[-1] if rates else None
+
+
+def find_recorded(paths: Sequence[Path] | None) -> Recorded:
+    """The results in folders and files. BadInput, in one line, when there are none or a named file holds none."""
+    if not paths and not DEFAULT_FOLDER.is_dir():
+        raise BadInput(f"an installed package has no recorded results: {REMEDY}")
+    paths = paths or [DEFAULT_FOLDER]
+    documents = [document for path in paths for document in documents_at(path)]
+    documents.sort(key=lambda document: document.get("date", ""))
+    timed = [document for document in documents if "rows" in document]
+    recorded = Recorded(
+        benchmarks=tuple(document for document in timed if document["command"].startswith(BENCHMARK)),
+        others=tuple(document for document in timed if not document["command"].startswith(BENCHMARK) and not is_sweep(document)),
+        sweeps=tuple(document for document in timed if is_sweep(document)),
+        counters=tuple(document for document in documents if "kernels" in document),
+    )
+    if not recorded.groups():
+        raise BadInput(f"no times of a ladder in {', '.join(map(str, paths))}: {REMEDY}")
+    return recorded
+
+
+def is_sweep(document: Document) -> bool:
+    return SWEEPS in document["command"]
+
+
+def documents_at(path: Path) -> list[Document]:
+    """Results in a file, or in all JSON files of a folder; other JSON in a folder is left alone."""
+    if path.is_dir():
+        return [document for file in sorted(path.glob("*.json")) if (document := document_in(file))]
+    document = document_in(path)
+    if document is None:
+        raise BadInput(f"{path} holds no times and no counters: {REMEDY}")
+    return [document]
+
+
+def document_in(path: Path) -> Document | None:
+    """The content of a results file; None for other JSON. BadInput for what is none."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BadInput(f"cannot read {path}: {error.strerror or error}; {REMEDY}") from None
+    except ValueError as error:
+        raise BadInput(f"{path} is not JSON ({error}); {REMEDY}") from None
+    if isinstance(content, dict) and "schema" in content:
+        return load_results(path)
+    if isinstance(content, dict) and any("measured" in entry for entry in content.get("kernels", ())):
+        return content
+    return None
+
+
+def origin(document: Document) -> str:
+    """Device, driver, clocks, versions, revision and date of a file, in one line."""
+    rows = {"rows": document.get("rows", ())}
+    return f"{document['device'].get('name', 'no GPU')}, {provenance_line(document | rows)}"

@@ -1,0 +1,95 @@
+"""The roofline of a report: what the GPU can do at most, and where rungs stand under it."""
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Mapping
+
+from tir_schedules.bench.results import device_name
+from tir_schedules.bench.views import Group, Row
+from tir_schedules.insight.metrics import GLOBAL_LOADS, GLOBAL_STORES, SECTOR
+from tir_schedules.insight.roofline import GPUS, Gpu
+from tir_schedules.report.counted import Counted
+from tir_schedules.workloads import workload_class
+
+
+@dataclass(frozen=True)
+class Roofs:
+    """peak: TFLOPS, None where none is known for this arithmetic. bandwidth: GB/s. source: where both come from, in words."""
+
+    peak: float | None
+    bandwidth: float
+    source: str
+
+    @property
+    def ridge(self) -> float:
+        """Flops per byte from which on arithmetic is the bound."""
+        return self.peak * 1e3 / self.bandwidth if self.peak else float("inf")
+
+    def limit(self, intensity: float) -> float:
+        """TFLOPS at most at an intensity in flops per byte of device memory."""
+        return min(intensity * self.bandwidth / 1e3, self.peak or float("inf"))
+
+
+@dataclass(frozen=True)
+class Point:
+    """label: a rung or a size. intensity: flops per byte. rate: TFLOPS."""
+
+    label: str
+    intensity: float
+    rate: float
+
+
+def roofs_of(group: Group, document: dict[str, Any]) -> Roofs | None:
+    """Measured copy bandwidth, and the peak for the group's arithmetic; None where the copy was not measured."""
+    limits = {limit["name"]: limit for limit in document["limits"]}
+    copy = limits.get("copy bandwidth")
+    if not copy:
+        return None
+    sources = [f"copy bandwidth measured, {copy['rate']:.0f} {copy['unit']}"]
+    peak = None
+    if group.family == "sgemm" and "fp32 peak" in limits:
+        peak = limits["fp32 peak"]["rate"]
+        sources.append(f"fp32 peak from the clock seen, {peak:.1f} TFLOPS")
+    elif group.family == "hgemm" and (gpu := datasheet(device_name(document))):
+        peak = gpu.peak(workload_of(next(iter(group.cells.values()))))
+        sources.append(f"tensor cores' peak from the datasheet of the {gpu.name}, {peak:.0f} TFLOPS")
+    return Roofs(peak, copy["rate"], "; ".join(sources))
+
+
+def datasheet(device: str) -> Gpu | None:
+    """The figures of a GPU as its driver names it ("NVIDIA H200"), or None."""
+    words = re.findall(r"[a-z0-9]+", device.lower())
+    pairs = map("".join, zip(words, words[1:]))
+    return next((GPUS[word] for word in [*pairs, *words] if word in GPUS), None)
+
+
+def workload_of(row: Row) -> Any:
+    return workload_class(row["family"])(**row["workload"])
+
+
+def tflops(row: Row) -> float:
+    return workload_of(row).flops / row["median_us"] / 1e6
+
+
+def best_schedules(group: Group) -> list[Point]:
+    """The fastest schedule at each size, by the least bytes: every element moved once."""
+    points = []
+    for size in group.sizes:
+        rows = [row for (_, form, at), row in group.cells.items() if (form, at) == ("schedule", size)]
+        if rows:
+            row = min(rows, key=lambda row: row["median_us"])
+            workload = workload_of(row)
+            points.append(Point(size, workload.flops / workload.bytes, tflops(row)))
+    return points
+
+
+def rungs_at_largest(group: Group, counted: Mapping[tuple[str, str], Counted]) -> list[Point]:
+    """Schedules at the largest size, by the bytes that their accesses ask the L1 cache for where the CPU machine counted them."""
+    points = []
+    for name in group.names:
+        row, kernel = group.cells.get((name, "schedule", group.sizes[-1])), counted.get((name, "schedule"))
+        if row and kernel:
+            moved = SECTOR * kernel.access(*GLOBAL_LOADS, *GLOBAL_STORES).cost
+            points.append(Point(name, kernel.subject.workload.flops / moved, tflops(row)))
+    return points
