@@ -21,7 +21,7 @@ from tir_schedules.insight.trace_verb import add_verb as add_trace
 from tir_schedules.machines.choice import CPU_ARCH, MACHINES, arch_for, choose
 from tir_schedules.problems import add_options, check_options, workload_of, workloads_of
 from tir_schedules.report.verb import add_verb as add_report
-from tir_schedules.rung import FAMILIES, Rung, find, ladder, nearest
+from tir_schedules.rung import FAMILIES, Rung, find_each, find_one, ladder, nearest
 
 FAULTS_SHOWN = 8
 FORMS = {"cuda": "cuda", "ptx": "text", "sass": "text", "tir": "python"}
@@ -143,12 +143,10 @@ def describe(rung: Rung) -> dict[str, Any]:
 def emit(options) -> int:
     from tir_schedules.emit import emit_text, write_text
 
-    rungs = find(options.rung)
-    if options.rung in FAMILIES:
-        raise BadInput(f"emit takes one rung, such as {rungs[0].id}, not the whole ladder {options.rung!r}")
-    check_options(rungs, options)
-    workload = workload_of(rungs[0], options)
-    text = emit_text(rungs[0], workload, options.arch, options.form, options.twin)
+    rung = find_one(options.rung, "emit")
+    check_options([rung], options)
+    workload = workload_of(rung, options)
+    text = emit_text(rung, workload, options.arch, options.form, options.twin)
     if options.output:
         write_text(options.output, text)
     else:
@@ -162,9 +160,7 @@ def run(options) -> int:
     from tir_schedules.emit import read_source
     from tir_schedules.run import run as run_rungs
 
-    rungs = list({rung.id: rung for name in options.names for rung in find(name)}.values())
-    if options.configs:
-        rungs = [variant for rung in rungs for variant in rung.variants()]
+    rungs = find_each(options.names, options.configs)
     if options.source and len(rungs) != 1:
         raise BadInput(f"--source runs one file as one rung, but {len(rungs)} rungs are named")
     source = read_source(options.source) if options.source else None

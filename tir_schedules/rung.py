@@ -118,6 +118,20 @@ def find(name: str) -> list[Rung]:
     raise BadInput(f"there is no rung {name!r}{nearest(name, [*FAMILIES, *by_id])}; `tir-schedules list` shows all")
 
 
+def find_one(name: str, verb: str) -> Rung:
+    """The one rung `name` stands for. BadInput for a whole ladder, which the verb does not take."""
+    rungs = find(name)
+    if name in FAMILIES:
+        raise BadInput(f"{verb} takes one rung, such as {rungs[0].id}, not the whole ladder {name!r}")
+    return rungs[0]
+
+
+def find_each(names: Iterable[str], configs: bool = False) -> list[Rung]:
+    """All rungs that are named, each once. configs: in every configuration but the flawed ones."""
+    rungs = (variant for name in names for rung in find(name) for variant in (rung.variants() if configs else [rung]))
+    return list({rung.id: rung for rung in rungs}.values())
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """A hint such as ", did you mean 'sgemm/naive'?", or nothing when no known name is close."""
     known = list(known)

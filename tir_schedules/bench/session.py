@@ -10,28 +10,20 @@ from tir_schedules.bench.pack import load_pack, save_pack
 from tir_schedules.bench.results import about, document
 from tir_schedules.bench.subjects import subjects_of
 from tir_schedules.console import print_error, progress
-from tir_schedules.errors import BadInput, MissingTool
-from tir_schedules.machines.choice import arch_for
+from tir_schedules.errors import BadInput
+from tir_schedules.machines.choice import arch_for, the_gpu
 from tir_schedules.problems import check_options, timed_workloads_of
-from tir_schedules.rung import Rung, find
+from tir_schedules.rung import Rung, find_each
 
 
 def gpu_machine() -> Any:
     """This computer's GPU. MissingTool, in one line, when there is none or CuPy is missing."""
-    from tir_schedules.machines.choice import choose
-
-    try:
-        return choose("gpu")
-    except MissingTool as error:
-        cause = str(error).replace(", or use --machine cpu", "")
-        raise MissingTool(f"{cause}; without a GPU nothing can be timed, but --predict shows what can be known") from None
+    return the_gpu("without a GPU nothing can be timed, but --predict shows what can be known")
 
 
 def jobs_of(options: Any) -> list[tuple[Rung, Any]]:
     """The rungs that are named, each once, with the workloads they are timed on. BadInput for names and options that do not fit."""
-    rungs = list({rung.id: rung for name in options.names for rung in find(name)}.values())
-    if options.configs:
-        rungs = list({variant.id: variant for rung in rungs for variant in rung.variants()}.values())
+    rungs = find_each(options.names, options.configs)
     check_options(rungs, options)
     return [(rung, workload) for rung in rungs for workload in timed_workloads_of(rung, options)]
 

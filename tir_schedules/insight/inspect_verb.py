@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tir_schedules.errors import BadInput
 from tir_schedules.machines.choice import CPU_ARCH
 from tir_schedules.problems import add_options, check_options, small_workload_of
-from tir_schedules.rung import FAMILIES, find
+from tir_schedules.rung import FAMILIES, find_each
 
 if TYPE_CHECKING:
     from tir_schedules.insight.inspection import Inspection
@@ -44,7 +44,7 @@ def inspect_verb(options: Any) -> int:
     from tir_schedules.insight.inspection import inspect
     from tir_schedules.insight.roofline import gpu_for
 
-    rungs = list({rung.id: rung for name in options.names for rung in find(name)}.values())
+    rungs = find_each(options.names)
     if options.view and len(rungs) > 1:
         raise BadInput(f"--{options.view} shows one rung, but {len(rungs)} are named")
     check_options(rungs, options)

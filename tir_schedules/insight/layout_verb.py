@@ -9,7 +9,7 @@ from tir_schedules.emit import check_folder, write_text
 from tir_schedules.errors import BadInput
 from tir_schedules.machines.choice import CPU_ARCH
 from tir_schedules.problems import add_options, check_options, small_workload_of
-from tir_schedules.rung import FAMILIES, find
+from tir_schedules.rung import find_one
 
 SUFFIXES = (".html", ".svg")
 
@@ -39,15 +39,13 @@ def parse_block(text: str) -> tuple[int, int, int]:
 
 def layout(options: Any) -> int:
     """Run the verb; returns the exit code."""
-    rungs = find(options.rung)
-    if options.rung in FAMILIES:
-        raise BadInput(f"layout takes one rung, such as {rungs[0].id}, not the whole ladder {options.rung!r}")
+    rung = find_one(options.rung, "layout")
     if options.output:
         if options.output.suffix not in SUFFIXES:
             raise BadInput(f"layout writes {' or '.join(SUFFIXES)}, not {options.output}")
         check_folder(options.output)
-    check_options(rungs, options)
-    workload = small_workload_of(rungs[0], options)
+    check_options([rung], options)
+    workload = small_workload_of(rung, options)
     from tir_schedules.compiler.lower import lower
     from tir_schedules.compiler.nvcc import compile_kernel
     from tir_schedules.compiler.toolchain import check_arch
@@ -55,7 +53,7 @@ def layout(options: Any) -> int:
     from tir_schedules.insight.layout import patterns_of, watched
 
     check_arch(options.arch)
-    binary = compile_kernel((load_twin if options.twin else lower)(rungs[0], workload, options.arch))
+    binary = compile_kernel((load_twin if options.twin else lower)(rung, workload, options.arch))
     execution, inputs = watched(binary, workload, options.block, options.warp)
     where = f"warp {options.warp} of block {','.join(map(str, options.block))}"
     if not execution.requests:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, Sequence
 
 from tir_schedules.emit import check_folder, write_text
-from tir_schedules.errors import BadInput, MissingTool
+from tir_schedules.errors import BadInput
 from tir_schedules.problems import add_options, check_options, small_workload_of
-from tir_schedules.rung import FAMILIES, find
+from tir_schedules.rung import FAMILIES, find, find_each
 
 PROBLEM = ("mnk", "layout", "accumulate", "n", "dtype")
 TAKEN = {"count": (*PROBLEM, "arch", "output"), "pack": (*PROBLEM, "arch", "pack"), "unpack": ("output",), "recorded": ("recorded",)}
@@ -104,7 +104,7 @@ def packed(options: Any, arch: str, path: Path) -> tuple[int, list[dict[str, str
 
 def jobs_of(options: Any) -> list[tuple[Any, Any]]:
     """Rungs and workloads. BadInput for names and options that do not fit."""
-    rungs = list({rung.id: rung for name in options.names for rung in find(name)}.values())
+    rungs = find_each(options.names)
     check_options(rungs, options)
     return [(rung, small_workload_of(rung, options)) for rung in rungs]
 
@@ -139,14 +139,9 @@ def counted_here(options: Any, mode: str) -> tuple[dict[str, Any], list[str]]:
 
 def gpu_machine() -> Any:
     """This computer's GPU. MissingTool, in one line, when there is none or CuPy is missing."""
-    from tir_schedules.machines.choice import choose
+    from tir_schedules.machines.choice import the_gpu
 
-    try:
-        return choose("gpu")
-    except MissingTool as error:
-        cause = str(error).replace(", or use --machine cpu", "")
-        more = "without a GPU `inspect` shows what is predicted, and `profile --from FILE` what was counted elsewhere"
-        raise MissingTool(f"{cause}; {more}") from None
+    return the_gpu("without a GPU `inspect` shows what is predicted, and `profile --from FILE` what was counted elsewhere")
 
 
 def selected(options: Any) -> dict[str, Any]:

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterator
 
 from tir_schedules.emit import check_folder
-from tir_schedules.errors import BadInput
 from tir_schedules.machines.choice import CPU_ARCH
 from tir_schedules.problems import add_options, check_options, small_workload_of
-from tir_schedules.rung import FAMILIES, find
+from tir_schedules.rung import find_one
 
 if TYPE_CHECKING:
     from tir_schedules.insight.trace import State, Trace
@@ -37,14 +36,12 @@ def add_verb(verbs: Any, rung_help: str) -> None:
 
 def trace_verb(options: Any) -> int:
     """Run the verb; returns the exit code: 1 when the finished schedule is not right."""
-    rungs = find(options.rung)
-    if options.rung in FAMILIES:
-        raise BadInput(f"trace takes one rung, such as {rungs[0].id}, not the whole ladder {options.rung!r}")
-    check_options(rungs, options)
-    workload = small_workload_of(rungs[0], options, SHAPES)
+    rung = find_one(options.rung, "trace")
+    check_options([rung], options)
+    workload = small_workload_of(rung, options, SHAPES)
     if options.output:
         check_folder(options.output)
-    found = traced(rungs[0], workload, options.arch)
+    found = traced(rung, workload, options.arch)
     if options.output:
         write_page(found, options.output, quiet=options.json)
     if options.json:

@@ -31,6 +31,14 @@ def choose(name: str) -> Any:
     return CpuMachine()
 
 
+def the_gpu(otherwise: str) -> Any:
+    """This computer's GPU. MissingTool, in one line, when there is none or CuPy is missing. otherwise: what can be done without one."""
+    try:
+        return choose("gpu")
+    except MissingTool as error:
+        raise MissingTool(f"{str(error).replace(', or use --machine cpu', '')}; {otherwise}") from None
+
+
 def arch_for(machine: Any, asked: str | None) -> str:
     """The architecture to compile for: the one asked for, else the GPU's own or CPU_ARCH.
 
