@@ -34,6 +34,7 @@ whole block would take minutes."""
 LOCAL_BYTES = 64 << 20
 """Local memory of a block's threads with which a state is still executed."""
 
+
 @dataclass(frozen=True)
 class Measured:
     """A state's kernel, compiled and executed.
