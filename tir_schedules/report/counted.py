@@ -2,16 +2,14 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from os import cpu_count
 from typing import Any, Iterable, Sequence
 
-from tir_schedules.bench.subjects import Subject, subjects_of
+from tir_schedules.bench.subjects import Subject
 from tir_schedules.bench.views import Group
-from tir_schedules.console import progress
-from tir_schedules.errors import BadInput, CheckFailed
-from tir_schedules.insight.metrics import Metrics, metrics_of
+from tir_schedules.errors import BadInput
+from tir_schedules.insight.inspection import counted
+from tir_schedules.insight.metrics import Metrics
 from tir_schedules.machines.execution import Access
 from tir_schedules.problems import OPTIONS, small_workload_of
 from tir_schedules.rung import Rung, find
@@ -62,21 +60,11 @@ def count(jobs: Sequence[Job], arch: str) -> tuple[list[Counted], list[dict[str,
 
     jobs: rungs with their workloads. arch: "sm_90", to compile for.
     """
-    with progress(len(jobs), "compiling") as step:
-        subjects, refused = subjects_of(jobs, arch, step)
-    kernels = [subject for subject in subjects if subject.form != "vendor"]
-    counted = []
-    with progress(len(kernels), "executing") as step, ThreadPoolExecutor(cpu_count()) as pool:
-        for subject, future in [(kernel, pool.submit(metrics_of, kernel.binaries, kernel.workload)) for kernel in kernels]:
-            try:
-                counted.append(Counted(subject, tuple(future.result())))
-            except CheckFailed as error:
-                refused.append(subject.refused(str(error)))
-            step(subject.label)
-    return counted, refused
+    found, refused = counted(jobs, arch)
+    return [Counted(subject, tuple(launches)) for subject, launches in found], refused
 
 
-def by_kernel(counted: Iterable[Counted], jobs: Sequence[Job]) -> ByKernel:
+def by_kernel(kernels: Iterable[Counted], jobs: Sequence[Job]) -> ByKernel:
     """Those of some jobs."""
     wanted = {(rung.id, workload) for rung, workload in jobs}
-    return {(c.subject.name, c.subject.form): c for c in counted if (c.subject.name, c.subject.workload) in wanted}
+    return {(c.subject.name, c.subject.form): c for c in kernels if (c.subject.name, c.subject.workload) in wanted}
