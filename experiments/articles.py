@@ -11,7 +11,6 @@ Kernels are timed as `tir-schedules bench` times them; FILE.json is what `bench 
 from __future__ import annotations
 
 import argparse
-import sys
 from argparse import Namespace
 from dataclasses import asdict
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any, Sequence
 
 from article_figures import ARTICLES, Article
 from article_tables import article_of, notes_of, part_of, section, tables
+from scripts import add_recorded_options, check_alone, exit_code
 from writing import update
 
 from tir_schedules.bench import session
@@ -26,7 +26,6 @@ from tir_schedules.bench.results import about, document, load_results, save_resu
 from tir_schedules.bench.tables import escaped, refusal
 from tir_schedules.console import print_line, print_table
 from tir_schedules.emit import check_folder
-from tir_schedules.errors import BadInput, TirSchedulesError
 from tir_schedules.machines.choice import arch_for
 from tir_schedules.rung import Rung, find
 
@@ -92,10 +91,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write every sample and where it comes from as JSON")
     parser.add_argument("--pack", metavar="FILE", type=Path, help="compile into a .zip for a computer without TVM and nvcc")
     parser.add_argument("--arch", help="GPU architecture to compile for (default: that of this computer's GPU)")
-    parser.add_argument("--from", dest="recorded", metavar="FILE", type=Path, help="show an earlier --output instead of measuring")
-    parser.add_argument("--write", action="store_true", help=f"rewrite the README from --from (default {RECORDED.name})")
-    parser.add_argument("--check", action="store_true", help="exit code 1 when --write would change the README")
-    parser.add_argument("--readme", metavar="FILE", type=Path, default=FOLDER / "README.md", help="the README of --write and --check")
+    add_recorded_options(parser, RECORDED)
     return parser
 
 
@@ -125,20 +121,8 @@ def perform(options: Namespace) -> int:
     return 1 if results["refused"] else 0
 
 
-def check_alone(what: str, options: Namespace, others: Sequence[str]) -> None:
-    """BadInput for options that do not go with what is asked for."""
-    given = [name for name in others if getattr(options, name)]
-    if given:
-        option = {"names": "articles or packs", "recorded": "--from"}.get(given[0], f"--{given[0]}")
-        raise BadInput(f"{what} does not go with {option}: leave one out")
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
-    try:
-        return perform(parser().parse_args(arguments))
-    except TirSchedulesError as error:
-        print(error, file=sys.stderr)
-        return error.exit_code
+    return exit_code(perform, parser(), arguments)
 
 
 if __name__ == "__main__":

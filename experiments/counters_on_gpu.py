@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import Any, Sequence
 
 from counter_pack import PROBES, load_all, pack
+from scripts import exit_code
 
 from tir_schedules.bench.tables import refusal
 from tir_schedules.emit import check_folder, write_text
-from tir_schedules.errors import BadInput, TirSchedulesError
+from tir_schedules.errors import BadInput
 from tir_schedules.insight.cases import launch_all, verified
 from tir_schedules.insight.nsight import SANITIZERS, differences, is_clean, sanitizer_summary
 from tir_schedules.insight.profiling import as_text, count_launches, document
@@ -133,12 +134,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    try:
-        options = parser().parse_args(arguments)
-        return options.does(options)
-    except TirSchedulesError as error:
-        print(error, file=sys.stderr)
-        return error.exit_code
+    return exit_code(lambda options: options.does(options), parser(), arguments)
 
 
 if __name__ == "__main__":

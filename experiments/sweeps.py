@@ -11,12 +11,11 @@ Kernels are verified and timed as by `tir-schedules bench`, and FILE.json is wha
 from __future__ import annotations
 
 import argparse
-import sys
 from argparse import Namespace
 from pathlib import Path
 from typing import Any, Sequence
 
-from articles import check_alone
+from scripts import add_recorded_options, check_alone, exit_code
 from sweep_plots import save_plots
 from sweep_points import SWEEPS, Sweep, find_sweep
 from sweep_results import load_sweeps, pack, results_here, results_of_pack
@@ -29,7 +28,7 @@ from tir_schedules.bench.results import as_text, save_results
 from tir_schedules.bench.tables import escaped, refusal
 from tir_schedules.console import print_line, print_table
 from tir_schedules.emit import check_folder
-from tir_schedules.errors import BadInput, TirSchedulesError
+from tir_schedules.errors import BadInput
 from tir_schedules.machines.choice import choose
 
 FOLDER = Path(__file__).parent
@@ -57,10 +56,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--json", action="store_true", help="print that JSON instead of tables")
     parser.add_argument("--plot", metavar="FILE", type=Path, help="draw the sweeps: .png, .svg or .pdf")
     parser.add_argument("--pack", metavar="FILE", type=Path, help="compile and count into a .zip for a computer without TVM and nvcc")
-    parser.add_argument("--from", dest="recorded", metavar="FILE", type=Path, help="show an earlier --output instead of measuring")
-    parser.add_argument("--write", action="store_true", help=f"rewrite the README from --from (default {RECORDED.name})")
-    parser.add_argument("--check", action="store_true", help="exit code 1 when --write would change the README")
-    parser.add_argument("--readme", metavar="FILE", type=Path, default=FOLDER / "README.md", help="the README of --write and --check")
+    add_recorded_options(parser, RECORDED)
     return parser
 
 
@@ -119,11 +115,7 @@ def hand_over(sweeps: Sequence[Sweep], results: dict[str, Any], options: Namespa
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    try:
-        return perform(parser().parse_args(arguments))
-    except TirSchedulesError as error:
-        print(error, file=sys.stderr)
-        return error.exit_code
+    return exit_code(perform, parser(), arguments)
 
 
 if __name__ == "__main__":

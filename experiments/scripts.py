@@ -1,0 +1,36 @@
+"""What the scripts have in common on the command line."""
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import Callable, Sequence
+
+from tir_schedules.errors import BadInput, TirSchedulesError
+
+README = Path(__file__).parent / "README.md"
+
+
+def add_recorded_options(parser: ArgumentParser, recorded: Path) -> None:
+    """Options of a script that can show results again and write them into the README. recorded: those it takes when none are named."""
+    parser.add_argument("--from", dest="recorded", metavar="FILE", type=Path, help="show an earlier --output instead of measuring")
+    parser.add_argument("--write", action="store_true", help=f"rewrite the README from --from (default {recorded.name})")
+    parser.add_argument("--check", action="store_true", help="exit code 1 when --write would change the README")
+    parser.add_argument("--readme", metavar="FILE", type=Path, default=README, help="the README of --write and --check")
+
+
+def check_alone(what: str, options: Namespace, others: Sequence[str]) -> None:
+    """BadInput for options that do not go with what is asked for."""
+    given = [name for name in others if getattr(options, name)]
+    if given:
+        option = {"names": "articles or packs", "recorded": "--from"}.get(given[0], f"--{given[0]}")
+        raise BadInput(f"{what} does not go with {option}: leave one out")
+
+
+def exit_code(perform: Callable[[Namespace], int], parser: ArgumentParser, arguments: Sequence[str] | None) -> int:
+    """Of a script that performs what its options ask for; an error the user can mend is one line."""
+    try:
+        return perform(parser.parse_args(arguments))
+    except TirSchedulesError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
