@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tir_schedules import cli
 from tir_schedules.errors import MissingTool
 from tir_schedules.machines.gpu import GpuMachine
 
@@ -51,6 +52,18 @@ def check_page(browser, tmp_path):
         assert faults_of(browser, path) == []
 
     return check
+
+
+@pytest.fixture
+def tool(capsys):
+    """Calls the command in this process; returns exit code, standard output, standard error."""
+
+    def call(*arguments):
+        code = cli.main(list(arguments))
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
 
 
 @pytest.fixture

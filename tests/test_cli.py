@@ -10,18 +10,6 @@ from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.rung import FAMILIES, ladder
 
 
-@pytest.fixture
-def tool(capsys):
-    """Calls the command in this process; returns exit code, standard output, standard error."""
-
-    def call(*arguments):
-        code = cli.main(list(arguments))
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
-
-
 def assert_one_line(stderr, *parts):
     assert stderr.count("\n") == 1 and stderr.startswith("tir-schedules: ")
     for part in parts:

@@ -3,21 +3,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from article_004 import ARTICLE
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "experiments"))
 
 import bank_tables  # noqa: E402
-
-ARTICLE = """
-0~3 0~3 0~3
-4~7 20~23 20~23
-8~11 40~43 8~11
-12~15 60~63 28~31
-16~19 80~83 16~19
-20~23 100~103 4~7
-24~27 120~123 24~27
-28~31 140~143 12~15
-"""
 
 
 @pytest.fixture

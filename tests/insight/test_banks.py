@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from article_004 import ARTICLE
 
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
@@ -25,18 +26,6 @@ from counter_probes import probes  # noqa: E402
 
 PROBES = [probe for probe in probes("sm_80") if not probe.name.startswith("cp_async")]
 A8, A16, B8, B16 = (FRAGMENTS[name] for name in ("m16n8k8 A", "m16n8k16 A", "m16n8k8 B", "m16n8k16 B"))
-
-ARTICLE = """
-0~3 0~3 0~3
-4~7 20~23 20~23
-8~11 40~43 8~11
-12~15 60~63 28~31
-16~19 80~83 16~19
-20~23 100~103 4~7
-24~27 120~123 24~27
-28~31 140~143 12~15
-"""
-"""Article 004's table as printed: threads, total banks, inner banks; a row of 32 halves with 8 of padding."""
 
 
 def of_kernel(name, make, *shape):

@@ -3,19 +3,7 @@ import json
 
 import pytest
 
-from tir_schedules import cli
-
 TILE = ("layout", "sgemm/shared_tile", "A", "--twin", "--mnk", "64,64,64")
-
-
-@pytest.fixture
-def tool(capsys):
-    def call(*arguments):
-        code = cli.main(list(arguments))
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
 
 
 def test_text(tool):
