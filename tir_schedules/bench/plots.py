@@ -16,6 +16,8 @@ SCHEDULE, TWIN, VENDOR, LIMIT = "#0072B2", "#E69F00", "#000000", "#999999"
 LINES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8C6D1F", "#5B4B8A")
 """Okabe and Ito's palette, which colour-blind people can tell apart, with two of their darker neighbours."""
 MARKERS = "osD^vPX*"
+METADATA = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
+"""Form of a file -> what leaves out of it what differs from run to run."""
 LIMITS = {"sgemm": "fp32 peak", "reduce": "copy bandwidth"}
 """Family -> the limit of the GPU that its rates may be held against."""
 
@@ -59,8 +61,7 @@ def drawn(group: Group, results: dict[str, Any], form: str) -> bytes:
     draw_ladder(left, group, results["limits"])
     draw_sizes(right, group)
     buffer = io.BytesIO()
-    metadata = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[form]
-    figure.savefig(buffer, format=form, dpi=130, metadata=metadata)
+    figure.savefig(buffer, format=form, dpi=130, metadata=METADATA[form])
     plt.close(figure)
     return buffer.getvalue()
 
