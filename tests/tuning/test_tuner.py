@@ -1,0 +1,194 @@
+"""Searches driven by MetaSchedule, with a made-up cost in place of nvcc and of the machines; the slow test is a real one."""
+from __future__ import annotations
+
+import os
+import random
+import signal
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("xgboost")
+
+from tir_schedules.errors import BadInput, CheckFailed, MissingTool
+from tir_schedules.rung import find
+from tir_schedules.tuning.records import Database
+from tir_schedules.tuning.space import Constraint, Space, key
+from tir_schedules.tuning.tuner import BATCH, cost_model, rank_correlation, tune
+from tir_schedules.workloads.gemm import Gemm
+
+GEMM = Gemm(64, 64, 64)
+TILES = {"bm": (32, 64), "bk": (8, 16, 32), "stages": (3, 4, 5), "skew": (0, 4, 8), "rows_first": (0, 1)}
+SPACE = Space(
+    replace(find("sgemm/multistage:32x32")[0], configs={}), TILES, (Constraint("too deep", lambda config, *_: config.bk < 32 or config.stages < 5),)
+)
+
+
+class MadeUp:
+    """Seconds from the point alone. wrong: points whose kernel is found wrong. refused: points that the device refuses."""
+
+    kind, device, at_once = "measured", "NVIDIA H200", 1
+
+    def __init__(self, wrong=lambda config: False, refused=lambda config: False, interrupted_after=10**6):
+        self.wrong, self.refused, self.left = wrong, refused, interrupted_after
+
+    def built(self, kernels):
+        if self.wrong(kernels.rung.config):
+            raise CheckFailed("found\nwrong")
+        return Made(kernels)
+
+    def seconds(self, made):
+        config = made.emitted.rung.config
+        if self.refused(config):
+            raise CheckFailed("does not run")
+        self.left -= 1
+        if self.left < 0:
+            os.kill(os.getpid(), signal.SIGINT)
+        return (self.cost(config),)
+
+    @staticmethod
+    def cost(config):
+        return 1e-6 * (1 + abs(config.bk - 16) + abs(config.skew - 4) + config.stages + 20 * (config.bm == 64))
+
+
+class Made:
+    def __init__(self, emitted):
+        self.emitted = emitted
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory):
+    return Database(tmp_path_factory.mktemp("tuned") / "records.jsonl")
+
+
+@pytest.fixture(scope="module")
+def first(database):
+    """A search of 12 trials, and what it told while it went on."""
+    told = []
+    wrong, refused = (lambda config: config.rows_first and config.skew), (lambda config: not config.skew)
+    tuned = tune(SPACE, GEMM, "sm_90", 12, database, seed=1, on_trial=told.append, timer=MadeUp(wrong, refused))
+    return tuned, told
+
+
+def test_the_budget_is_kept_and_no_point_tried_twice_or_outside_the_space(first, database):
+    tuned, told = first
+    assert len(told) == len(tuned.records) == 12
+    assert len({key(record.point) for record in told}) == 12
+    assert [record.trial for record in told] == list(range(12))
+    assert not any(SPACE.refusal(record.point, GEMM, "sm_90") for record in told)
+    assert database.records() == told
+
+
+def test_the_hand_chosen_configuration_is_in_the_first_batch(first):
+    assert SPACE.point_of(SPACE.rung.config) in [record.point for record in first[1][:BATCH]]
+
+
+def test_what_is_found_wrong_or_refused_is_recorded_with_its_reason_and_has_no_time(first):
+    for record in first[1]:
+        wrong = record.point["rows_first"] and record.point["skew"]
+        refused = not record.point["skew"]
+        assert record.error == ("found wrong" if wrong else "does not run" if refused else "")
+        assert bool(record.seconds) == (not record.error)
+        assert len(record.source) == 64
+    assert {record.error for record in first[1]} == {"", "found wrong", "does not run"}
+
+
+def test_the_best_is_the_fastest_and_can_be_built_again(first):
+    tuned = first[0]
+    assert tuned.best.median == min(record.median for record in tuned.records)
+    from tir_schedules.compiler.lower import lower
+    from tir_schedules.tuning.records import source_hash
+
+    assert source_hash(lower(SPACE.rung_at(tuned.best.point), GEMM, "sm_90").source) == tuned.best.source
+
+
+def test_a_record_loads_into_metaschedules_own_database(first):
+    from tir_schedules.compiler.tvm import import_tvm
+    from tir_schedules.tuning.metaschedule import import_metaschedule, point_in
+
+    best = first[0].best
+    workload = import_metaschedule().database.Workload(import_tvm().IRModule({"main": GEMM.prim_func(SPACE.rung.entry)}))
+    loaded = import_metaschedule().database.TuningRecord.from_json(best.metaschedule, workload)
+    schedule = import_tvm().s_tir.Schedule(workload.mod)
+    loaded.trace.apply_to_schedule(schedule, remove_postproc=False)
+    assert point_in(schedule.mod) == best.point and [float(second) for second in loaded.run_secs] == list(best.seconds)
+
+
+def test_the_next_run_goes_on_and_its_model_knows_the_earlier_results(first, database):
+    told = []
+    tuned = tune(SPACE, GEMM, "sm_90", 24, database, seed=2, on_trial=told.append, timer=MadeUp())
+    assert [record.trial for record in told] == list(range(12, 24))
+    assert len({key(record.point) for record in tuned.records}) == 24
+    assert tuned.model_rank_correlation is not None
+    assert tuned.best.point["bm"] == 32 and tuned.best.median <= first[0].best.median
+    assert tune(SPACE, GEMM, "sm_90", 24, database, timer=MadeUp(lambda config: 1 / 0)).best == tuned.best
+
+
+def test_a_space_that_is_used_up_ends_the_search(tmp_path):
+    few = replace(SPACE, fields={"stages": (3, 4), "skew": (0, 4)})
+    assert len(tune(few, GEMM, "sm_90", 100, Database(tmp_path / "few.jsonl"), timer=MadeUp()).records) == 4
+
+
+def test_other_devices_shapes_and_architectures_are_other_tasks(tmp_path):
+    database, timer = Database(tmp_path / "all.jsonl"), MadeUp()
+    tune(SPACE, GEMM, "sm_90", 1, database, timer=timer)
+    tune(SPACE, Gemm(64, 64, 128), "sm_90", 1, database, timer=timer)
+    tune(SPACE, GEMM, "sm_80", 1, database, timer=timer)
+    assert len(database.records()) == 3
+
+
+def test_ctrl_c_is_raised_and_leaves_every_result_in_the_database(tmp_path):
+    database = Database(tmp_path / "interrupted.jsonl")
+    with pytest.raises(KeyboardInterrupt):
+        tune(SPACE, GEMM, "sm_90", 20, database, timer=MadeUp(interrupted_after=3))
+    assert len(database.records()) == 3
+
+
+def test_an_error_of_use_ends_the_search_and_is_no_trial(tmp_path):
+    def missing(config):
+        raise MissingTool("nvcc is gone")
+
+    database = Database(tmp_path / "missing.jsonl")
+    with pytest.raises(MissingTool, match="nvcc is gone"):
+        tune(SPACE, GEMM, "sm_90", 20, database, timer=MadeUp(missing))
+    assert database.records() == []
+
+
+@pytest.mark.parametrize("trials, seed, arch, message", [(0, 0, "sm_90", "--trials is 0"), (1, -1, "sm_90", "--seed is -1"), (1, 0, "sm_75", "sm_80 or later")])
+def test_bad_input_is_refused_in_one_line(tmp_path, trials, seed, arch, message):
+    with pytest.raises(BadInput, match=message):
+        tune(SPACE, GEMM, arch, trials, Database(tmp_path / "none.jsonl"), seed=seed, timer=MadeUp())
+
+
+def test_rank_correlation_is_of_what_has_both_score_and_time(first):
+    timed = [record for record in first[1] if record.seconds][:4]
+    fast = {key(record.point): -record.median for record in timed}
+    assert rank_correlation(fast, first[1]) == pytest.approx(1)
+    assert rank_correlation({name: -score for name, score in fast.items()}, first[1]) == pytest.approx(-1)
+    assert rank_correlation(dict(list(fast.items())[:2]), first[1]) is None
+
+
+def test_the_model_ranks_candidates_it_has_not_seen(tmp_path):
+    from tir_schedules.tuning.metaschedule import candidate, import_metaschedule, tune_context
+    from tir_schedules.tuning.trials import Trials
+
+    tried = Trials(SPACE, GEMM, "sm_90", Database(tmp_path / "none.jsonl"), MadeUp(), 1, print)
+    points = [SPACE.sample(rng, GEMM, "sm_90") for rng in map(random.Random, range(24))]
+    context, model = tune_context(SPACE, GEMM, "sm_90", None, 0), cost_model(tried)
+    candidates = [candidate(SPACE, point, GEMM) for point in points]
+    costs = [MadeUp.cost(SPACE.config(point)) for point in points]
+    result = import_metaschedule().runner.RunnerResult
+    model.update(context, candidates[:16], [result([cost], None) for cost in costs[:16]])
+    scores = model.predict(context, candidates[16:])
+    slowest_first = sorted(range(8), key=lambda number: -costs[16 + number])
+    assert np.corrcoef(np.argsort(slowest_first), np.argsort(np.argsort(scores)))[0, 1] > 0.5
+
+
+@pytest.mark.slow
+def test_a_real_search_without_a_gpu(tmp_path):
+    from tir_schedules.tuning.spaces import space_of
+
+    tuned = tune(space_of("sgemm/multistage"), Gemm(256, 256, 256), "sm_90", 24, Database(tmp_path / "real.jsonl"))
+    assert len(tuned.records) == 24 and tuned.best.kind == "predicted" and tuned.best.device == "CPU machine"
+    assert tuned.best.median < 20e-6

@@ -1,0 +1,87 @@
+"""What has been tried of a space on one workload; every result goes into the database as soon as it is known."""
+from __future__ import annotations
+
+import threading
+from dataclasses import asdict
+from datetime import datetime, timezone
+from typing import Any, Callable, Sequence
+
+from tir_schedules.errors import TirSchedulesError
+from tir_schedules.provenance import git_revision
+from tir_schedules.tuning.records import Database, Record, versions_now
+from tir_schedules.tuning.space import Point, Space, key
+
+
+class Trials:
+    """Results of one task: those that the database has of it, and those of this run. Safe to use from several threads.
+
+    timer: gives the seconds of a kernel, see running.py; records of another kind, device or architecture are of another task.
+    budget: records the task is to have in the end. on_trial: called with each new record.
+    failure: the error that ends the search; whoever drives it raises it.
+    """
+
+    def __init__(
+        self, space: Space, workload: Any, arch: str, database: Database, timer: Any, budget: int, on_trial: Callable[[Record], None]
+    ):
+        self.space, self.workload, self.arch, self.timer, self.budget = space, workload, arch, timer, budget
+        self.database, self.on_trial = database, on_trial
+        self.task = {
+            "rung": f"{space.rung.family}/{space.rung.name}",
+            "workload": asdict(workload),
+            "family": space.rung.family,
+            "arch": arch,
+            "device": timer.device,
+            "kind": timer.kind,
+        }
+        self.provenance = {"versions": versions_now(), "revision": git_revision()}
+        self.records = {key(record.point): record for record in database.records() if self.is_of_task(record)}
+        self.earlier = tuple(self.records.values())
+        self.failure: BaseException | None = None
+        self.lock = threading.Lock()
+
+    def is_of_task(self, record: Record) -> bool:
+        return all(getattr(record, name) == value for name, value in self.task.items())
+
+    @property
+    def left(self) -> int:
+        """How many more there may be; none once something failed."""
+        return 0 if self.failure else max(0, self.budget - len(self.records))
+
+    def best(self, count: int) -> list[Record]:
+        """The fastest so far, fastest first."""
+        timed = [record for record in self.records.values() if record.seconds]
+        return sorted(timed, key=lambda record: record.median)[:count]
+
+    def add(self, point: Point, seconds: Sequence[float] = (), error: str = "", source: str = "", metaschedule: Any = None) -> None:
+        """Record a result, or why there is none. source: sha256 of the CUDA emitted for the workload, where that got so far."""
+        with self.lock:
+            date = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+            record = Record(
+                **self.task, **self.provenance, point=point, seconds=tuple(seconds), error=error, source=source, date=date,
+                trial=len(self.records), metaschedule=metaschedule,
+            )  # fmt: skip
+            self.database.append(record)
+            self.records[key(point)] = record
+        self.on_trial(record)
+
+    def attempt(self, point: Point, action: Callable[[], Any], source: str = "") -> Any:
+        """What the action returns. None when it fails: when a kernel is found wrong that is recorded, any other error ends the search."""
+
+        def recorded() -> Any:
+            try:
+                return action()
+            except TirSchedulesError as error:
+                if error.exit_code != 1:
+                    raise
+                self.add(point, error=" ".join(str(error).split()), source=source)
+                return None
+
+        return self.guarded(recorded)
+
+    def guarded(self, action: Callable[[], Any]) -> Any:
+        """What the action returns; None when an error, Ctrl-C among them, ends the search, so that TVM's loop, which called, ends in order."""
+        try:
+            return None if self.failure else action()
+        except BaseException as error:
+            self.failure = self.failure or error
+            return None

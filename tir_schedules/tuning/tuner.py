@@ -1,0 +1,117 @@
+"""A search through a space, driven by MetaSchedule: its task scheduler, its XGBoost model, and our strategy, builder and runner."""
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Callable, Sequence
+
+from tir_schedules.errors import BadInput
+from tir_schedules.tuning.records import Database, Record, best
+from tir_schedules.tuning.space import Space, key
+
+if TYPE_CHECKING:
+    from tir_schedules.tuning.trials import Trials
+
+BATCH = 8
+"""Candidates that are chosen, built and timed together; after each batch the model learns."""
+
+FEWEST = 3
+"""Trials of which a rank correlation says anything."""
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """best: the fastest, None when all were refused. records: of the task, earlier ones too, in the order they were tried.
+
+    model_rank_correlation: Spearman's, between the model's ranking of candidates before they were built and their cost, 1 for the same
+    order; None when the model ranked fewer than FEWEST.
+    """
+
+    best: Record | None
+    records: tuple[Record, ...]
+    model_rank_correlation: float | None
+
+
+def tune(
+    space: Space,
+    workload: Any,
+    arch: str,
+    trials: int,
+    database: Database,
+    machine: Any = None,
+    seed: int = 0,
+    on_trial: Callable[[Record], None] = lambda record: None,
+    timer: Any = None,
+) -> Tuned:
+    """Search until the database has `trials` records of the task; those it has already teach the model, and are not tried again.
+
+    machine: a GPU machine that measures; without one costs are predictions. timer: in place of the machine's, see running.py.
+    on_trial: called with each new record, which is in the database by then. Ctrl-C leaves all of them there, and is raised.
+    BadInput for a space without a point for the workload, or an architecture nvcc or the rung does not take; MissingTool without
+    xgboost or nvcc.
+    """
+    from tir_schedules.compiler.toolchain import check_arch
+    from tir_schedules.tuning.metaschedule import import_metaschedule
+
+    if trials < 1:
+        raise BadInput(f"--trials is {trials}; it must be at least 1")
+    if seed < 0:
+        raise BadInput(f"--seed is {seed}; it must be at least 0")
+    check_arch(arch)
+    space.rung.check_arch(arch)
+    space.size(workload, arch)
+    import_metaschedule()
+    from tir_schedules.tuning.running import timer_for
+    from tir_schedules.tuning.trials import Trials
+
+    tried = Trials(space, workload, arch, database, timer or timer_for(machine), trials, on_trial)
+    scores = search(tried, seed) if tried.left else {}
+    if tried.failure:
+        raise tried.failure
+    records = tuple(tried.records.values())
+    return Tuned(best(records), records, rank_correlation(scores, records))
+
+
+def search(tried: "Trials", seed: int) -> dict[str, float]:
+    """Fill the budget. Returns what the model said of candidates before they were built, by key of their point."""
+    from tir_schedules.tuning.building import Builder
+    from tir_schedules.tuning.metaschedule import import_metaschedule, record_of, tune_context
+    from tir_schedules.tuning.running import Runner
+    from tir_schedules.tuning.strategy import Evolution
+
+    meta_schedule = import_metaschedule()
+    model = cost_model(tried)
+    strategy = Evolution(tried, model, seed)
+    context = tune_context(tried.space, tried.workload, tried.arch, strategy, seed)
+    builder = Builder(tried)
+    runner = Runner(tried, builder.built, lambda point, seconds: record_of(point, context, tuple(seconds)))
+    with tempfile.TemporaryDirectory() as folder:
+        meta_schedule.tune.tune_tasks(
+            tasks=[context], task_weights=[1.0], work_dir=str(Path(folder)), max_trials_global=tried.left, num_trials_per_iter=BATCH,
+            builder=builder, runner=runner, database="memory", cost_model=model, task_scheduler="round-robin",
+            measure_callbacks=[meta_schedule.measure_callback.UpdateCostModel()],
+        )  # fmt: skip
+    return strategy.scores
+
+
+def cost_model(tried: "Trials") -> Any:
+    """MetaSchedule's XGBModel with features of ours. Shallower trees that learn more slowly than by default rank unseen points better
+    after a dozen trials."""
+    from tir_schedules.tuning.metaschedule import import_metaschedule
+    from tir_schedules.tuning.strategy import Features
+
+    models = import_metaschedule().cost_model
+    trees = models.xgb_model.XGBConfig(max_depth=6, eta=0.1)
+    return models.XGBModel(extractor=Features(tried), config=trees, num_warmup_samples=1, verbose_eval=0, num_tuning_cores=1)
+
+
+def rank_correlation(scores: dict[str, float], records: Sequence[Record]) -> float | None:
+    """Spearman's, of scores (higher is faster) and the speed of those that have seconds."""
+    import numpy as np
+
+    both = [(scores[key(record.point)], -record.median) for record in records if record.seconds and key(record.point) in scores]
+    if len(both) < FEWEST:
+        return None
+    ranks = [np.unique(column, return_inverse=True)[1] for column in zip(*both)]
+    return float(np.corrcoef(ranks)[0, 1]) if all(rank.any() for rank in ranks) else None
