@@ -1,0 +1,30 @@
+"""A server whose requests take long, end its process or say who answers: what rpc_server runs in the tests of the client."""
+import os
+import sys
+import time
+from pathlib import Path
+
+from tir_schedules.tuning import answers, rpc_server
+
+
+def sleep(task, payload, machine):
+    start = time.monotonic()
+    time.sleep(task["seconds"])
+    return {"bytes": len(payload), "parent": os.getppid(), "during": (start, time.monotonic())}
+
+
+def die(task, payload, machine):
+    """End the process the first time; with `always` every time."""
+    mark = Path(task["mark"])
+    if task.get("always") or not mark.exists():
+        mark.touch()
+        os._exit(3)
+    return {"alive": True}
+
+
+def fail(task, payload, machine):
+    raise ValueError("two\nlines")
+
+
+answers.ANSWERS |= {"sleep": sleep, "die": die, "fail": fail}
+rpc_server.main(*sys.argv[1:])

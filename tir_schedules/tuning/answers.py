@@ -1,0 +1,80 @@
+"""What an RPC server answers: a request in JSON and a payload of bytes come, JSON goes back, and nothing else travels."""
+from __future__ import annotations
+
+import importlib
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from tir_schedules.errors import BadInput, TirSchedulesError
+from tir_schedules.kernel import Kernel
+
+
+def prepare() -> None:
+    """Import what sessions need, once for all of them. A GPU is left alone: CUDA does not survive the fork into a session."""
+    from tir_schedules.tuning.metaschedule import import_metaschedule
+
+    import_metaschedule()
+    importlib.import_module("tir_schedules.tuning.running")
+
+
+def answer(request: str, payload: bytes, machine: str) -> str:
+    """The answer to a request, {"error": one line} where there is none.
+
+    machine: "cpu" or "gpu", what this server has. Requests:
+    {"what": "about"} -> {"machine", "arch", "device"};
+    {"what": "time"}, payload a bench pack of one subject -> {"seconds": [...]}, for a GPU;
+    {"what": "predict", "rung", "point", "workload", "small"}, payload the kernels for both workloads in JSON -> {"seconds": [...]}.
+    """
+    from tir_schedules.machines.choice import choose
+
+    try:
+        task = json.loads(request)
+        if task.get("what") not in ANSWERS:
+            raise BadInput(f"a server answers {', '.join(ANSWERS)}, not {task.get('what')!r}")
+        return json.dumps(ANSWERS[task["what"]](task, payload, choose(machine)))
+    except TirSchedulesError as error:
+        return json.dumps({"error": str(error)})
+    except Exception as error:  # whatever it is, the client must hear of it
+        return json.dumps({"error": " ".join(f"{type(error).__name__}: {error}".split())})
+
+
+def about(task: dict[str, Any], payload: bytes, machine: Any) -> dict[str, Any]:
+    """What this server measures on."""
+    gpu = machine.name == "gpu"
+    return {"machine": machine.name, "arch": machine.arch if gpu else "", "device": machine.device_name if gpu else "CPU machine"}
+
+
+def time(task: dict[str, Any], payload: bytes, machine: Any) -> dict[str, Any]:
+    """Seconds of the one subject of a bench pack on this GPU."""
+    from tir_schedules.bench.pack import load_pack
+    from tir_schedules.tuning.running import timed
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "subject.zip"
+        path.write_bytes(payload)
+        (subject,) = load_pack(path).subjects
+    return {"seconds": timed(subject, machine)}
+
+
+def predict(task: dict[str, Any], payload: bytes, machine: Any) -> dict[str, Any]:
+    """Compile two kernels, verify the small one, predict seconds of the other."""
+    from tir_schedules.tuning.building import Emitted, built
+    from tir_schedules.tuning.prediction import predicted_seconds
+    from tir_schedules.tuning.spaces import space_of
+    from tir_schedules.workloads import workload_class
+
+    space = space_of(task["rung"])
+    make = workload_class(space.rung.family)
+    kernel, small_kernel = (kernel_of(fields) for fields in json.loads(payload))
+    found = built(Emitted(space.rung_at(task["point"]), make(**task["workload"]), kernel, make(**task["small"]), small_kernel))
+    return {"seconds": [predicted_seconds(found)]}
+
+
+def kernel_of(fields: dict[str, Any]) -> Kernel:
+    """A kernel whose fields have been through JSON."""
+    return Kernel(**{name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()})
+
+
+ANSWERS = {"about": about, "time": time, "predict": predict}
