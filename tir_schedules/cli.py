@@ -22,6 +22,10 @@ from tir_schedules.machines.choice import CPU_ARCH, MACHINES, arch_for, choose
 from tir_schedules.problems import add_options, check_options, workload_of, workloads_of
 from tir_schedules.report.verb import add_verb as add_report
 from tir_schedules.rung import FAMILIES, Rung, find_each, find_one, ladder, nearest
+from tir_schedules.tuning.serving import add_verb as add_serve
+from tir_schedules.tuning.tuned import add_option as add_tuned
+from tir_schedules.tuning.tuned import tuned_jobs
+from tir_schedules.tuning.verb import add_verb as add_tune
 
 FAULTS_SHOWN = 8
 FORMS = {"cuda": "cuda", "ptx": "text", "sass": "text", "tir": "python"}
@@ -88,6 +92,7 @@ def parser() -> Parser:
     machine_help = "cpu executes the compiled PTX on this computer, gpu runs on a GPU; auto takes the GPU where CuPy shows one"
     verb.add_argument("--machine", choices=MACHINES, default="auto", help=f"{machine_help} (default auto)")
     verb.add_argument("--configs", action="store_true", help="every configuration of the rungs, not only the default")
+    add_tuned(verb)
     verb.add_argument("--source", metavar="FILE", type=Path, help="run this CUDA file, an edited `emit`, as the rung's kernel")
     verb.add_argument("--json", action="store_true", help="print JSON")
     verb.set_defaults(verb=run)
@@ -98,6 +103,8 @@ def parser() -> Parser:
     add_profile(verbs, rung_help)
     add_trace(verbs, rung_help)
     add_report(verbs)
+    add_tune(verbs)
+    add_serve(verbs)
 
     verb = verbs.add_parser("doctor", help="what is installed, what is missing, how to get it")
     verb.add_argument("--clear-cache", action="store_true", help="remove everything compiled so far")
@@ -165,9 +172,14 @@ def run(options) -> int:
         raise BadInput(f"--source runs one file as one rung, but {len(rungs)} rungs are named")
     source = read_source(options.source) if options.source else None
     check_options(rungs, options)
-    jobs = [(rung, workload) for rung in rungs for workload in workloads_of(rung, options)]
+    if options.tuned is not None and (source or options.configs):
+        raise BadInput(f"--tuned chooses the configuration: leave out --{'source' if source else 'configs'}")
     machine = choose(options.machine)
     arch = arch_for(machine, options.arch)
+    if options.tuned is None:
+        jobs = [(rung, workload) for rung in rungs for workload in workloads_of(rung, options)]
+    else:
+        jobs = tuned_jobs(rungs, options, machine, arch, workloads_of)
     verdicts = run_rungs(jobs, arch, machine, source)
     if options.json:
         verdicts = list(verdicts)

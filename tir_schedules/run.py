@@ -16,6 +16,7 @@ from tir_schedules.errors import TirSchedulesError
 from tir_schedules.kernel import Kernel
 from tir_schedules.machines.execution import Execution, Finding
 from tir_schedules.rung import Rung
+from tir_schedules.tuning.space import VARIANT
 from tir_schedules.verify import compare_with_truth, compare_with_twin
 
 
@@ -42,7 +43,7 @@ class Outcome:
 class Verdict:
     """A rung on one workload: its schedule and its twin, and whether their outputs are the same bit for bit.
 
-    twin is None where only one kernel ran (`--source`); identical then too.
+    twin is None where only one kernel ran (`--source`, `--tuned`); identical then too.
     """
 
     rung: Rung
@@ -92,7 +93,8 @@ def run(
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         pending = []
         for rung, workload in jobs:
-            pending.append((rung, workload, [start(pool, make, rung, workload, arch, machine) for make in makers]))
+            own = makers[:1] if rung.variant == VARIANT else makers  # twins do not take every configuration that a search finds
+            pending.append((rung, workload, [start(pool, make, rung, workload, arch, machine) for make in own]))
         for rung, workload, outcomes in pending:
             yield judge_pair(rung, workload, [outcome.result() for outcome in outcomes])
 

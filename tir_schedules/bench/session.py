@@ -11,9 +11,10 @@ from tir_schedules.bench.results import about, document
 from tir_schedules.bench.subjects import subjects_of
 from tir_schedules.console import print_error, progress
 from tir_schedules.errors import BadInput
-from tir_schedules.machines.choice import arch_for, the_gpu
+from tir_schedules.machines.choice import arch_for, choose, the_gpu
 from tir_schedules.problems import check_options, timed_workloads_of
 from tir_schedules.rung import Rung, find_each
+from tir_schedules.tuning.tuned import tuned_jobs
 
 
 def gpu_machine() -> Any:
@@ -21,10 +22,16 @@ def gpu_machine() -> Any:
     return the_gpu("without a GPU nothing can be timed, but --predict shows what can be known")
 
 
-def jobs_of(options: Any) -> list[tuple[Rung, Any]]:
-    """The rungs that are named, each once, with the workloads they are timed on. BadInput for names and options that do not fit."""
+def jobs_of(options: Any, machine: Any = None) -> list[tuple[Rung, Any]]:
+    """The rungs that are named, each once, with the workloads they are timed on. BadInput for names and options that do not fit.
+
+    machine: with --tuned the GPU that records are to be of; without one, records for --arch count.
+    """
     rungs = find_each(options.names, options.configs)
     check_options(rungs, options)
+    if options.tuned is not None:
+        machine = machine or choose("cpu")
+        return tuned_jobs(rungs, options, machine, arch_for(machine, options.arch), timed_workloads_of, beside=True)
     return [(rung, workload) for rung in rungs for workload in timed_workloads_of(rung, options)]
 
 
@@ -82,9 +89,10 @@ def pack_jobs(jobs: Sequence[tuple[Rung, Any]], arch: str, path: Path, command: 
 def measured(options: Any, command: str) -> dict[str, Any]:
     """Time what the options name, or what a pack holds, on this computer's GPU; returns a results document."""
     packed = is_pack(options.names)
-    jobs = [] if packed else jobs_of(options)  # bad names and options show before anything slow starts
+    machine = gpu_machine() if not packed and options.tuned is not None else None
+    jobs = [] if packed else jobs_of(options, machine)  # bad names and options show before anything slow starts
     loaded = load_pack(Path(options.names[0])) if packed else None
-    machine = gpu_machine()
+    machine = machine or gpu_machine()
     if options.compare_with:
         from tir_schedules.bench.compare import check_same_device
 

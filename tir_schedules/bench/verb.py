@@ -9,12 +9,13 @@ from tir_schedules.emit import check_folder
 from tir_schedules.errors import BadInput
 from tir_schedules.problems import add_options
 from tir_schedules.rung import FAMILIES
+from tir_schedules.tuning.tuned import add_option as add_tuned
 
 PROBLEM = ("sizes", "mnk", "layout", "accumulate", "n", "dtype", "configs", "arch")
 SHOW = ("compare", "threshold", "plot", "json")
 TAKEN = {
-    "measure": (*PROBLEM, *SHOW, "output", "sustained"),
-    "pack": (*PROBLEM, "pack"),
+    "measure": (*PROBLEM, *SHOW, "tuned", "output", "sustained"),
+    "pack": (*PROBLEM, "tuned", "pack"),
     "predict": (*PROBLEM, "predict", "json"),
     "recorded": (*SHOW, "recorded"),
     "unpack": (*SHOW, "output", "sustained"),
@@ -35,6 +36,7 @@ def add_verb(verbs: Any, rung_help: str) -> None:
     add_options(verb, emit=False, bench=True)
     verb.add_argument("--arch", help="GPU architecture to compile for (default: that of this computer's GPU)")
     verb.add_argument("--configs", action="store_true", help="every configuration of the rungs, not only the default")
+    add_tuned(verb)
     verb.add_argument("--sustained", action="store_true", help="without pauses: clocks as they are under constant load")
     verb.add_argument("-o", "--output", metavar="FILE", type=Path, help="write every sample and where it comes from as JSON")
     verb.add_argument("--plot", metavar="FILE", type=Path, help="draw the results: .png, .svg or .pdf")
@@ -85,6 +87,8 @@ def check_together(options: Any, mode: str) -> None:
             raise BadInput(f"--{SPELLED.get(name, name)} does not go with {WHAT.get(mode, 'measuring')}: leave it out")
     if options.sizes and (options.mnk or options.n):
         raise BadInput(f"--sizes and --{'mnk' if options.mnk else 'n'} both say sizes: leave one out")
+    if options.tuned is not None and options.configs:
+        raise BadInput("--tuned chooses the configuration, and times it beside the one chosen by hand: leave out --configs")
     if options.threshold and not options.compare:
         raise BadInput("--threshold goes with --compare: name the results to compare with")
     for path in (options.output, options.plot, options.pack):
@@ -146,9 +150,9 @@ def show(options: Any, mode: str) -> int:
 def command_of(options: Any) -> str:
     """The command as it can be typed again, without what only says where results go."""
     words = ["bench", *options.names]
-    for name in (*PROBLEM, "sustained"):
+    for name in (*PROBLEM, "tuned", "sustained"):
         value = getattr(options, name)
-        if value is True:
+        if value is True or value == "":
             words.append(f"--{name}")
         elif name in ("mnk", "n"):
             words += [f"--{name} {item if name == 'n' else ','.join(map(str, item))}" for item in value or ()]

@@ -1,0 +1,151 @@
+"""The verb `tune`: what it asks of the search, what it keeps, shows and draws, and what it refuses. The search itself is made up."""
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from made_records import record
+from tir_schedules import cli
+from tir_schedules.tuning import metaschedule, searches, tuner, verb
+from tir_schedules.tuning.records import Database
+
+POINT = {"bm": 64, "bn": 64}
+CPU = ("--machine", "cpu", "--mnk", "256,256,64", "--arch", "sm_90")
+
+
+@pytest.fixture
+def tool(capsys, tmp_path):
+    """Runs `tune` with a file of records of its own; returns exit code, output and errors."""
+
+    def call(*arguments, records=tmp_path / "records.jsonl"):
+        code = cli.main(["tune", *map(str, arguments), "--records", str(records)])
+        return code, *capsys.readouterr()
+
+    return call
+
+
+@pytest.fixture
+def made_up(monkeypatch):
+    """A search that fills the budget with ever faster records, the second of them refused; `stop` is the trial at which Ctrl-C comes."""
+    fake = SimpleNamespace(calls=[], stop=None)
+
+    def tune(space, workload, arch, trials, database, machine=None, seed=0, on_trial=None, timer=None):
+        fake.calls.append((space.rung.id, str(workload), arch, trials, seed, timer))
+        done = len([each for each in database.records() if each.rung == space.rung.id and each.problem == workload])
+        for trial in range(done, trials):
+            if trial == fake.stop:
+                raise KeyboardInterrupt
+            found = predicted(trial, workload, space.rung.id)
+            database.append(found)
+            on_trial(found)
+        return SimpleNamespace(model_rank_correlation=0.75)
+
+    monkeypatch.setattr(tuner, "tune", tune)
+    monkeypatch.setattr(metaschedule, "import_metaschedule", lambda: None)
+    return fake
+
+
+def predicted(trial, workload, rung="sgemm/multistage"):
+    result = {"error": "too many registers", "seconds": ()} if trial == 1 else {"seconds": (1e-3 / (trial + 1),)}
+    made = {"rung": rung, "family": rung.split("/")[0], "point": POINT, "kind": "predicted", "device": "CPU machine", "arch": "sm_90"}
+    return record(trial, workload, **made, **result)
+
+
+def test_a_search_is_kept_printed_and_drawn(tool, made_up, tmp_path):
+    code, out, err = tool("sgemm/multistage", *CPU, "--trials", 4, "--seed", 7, "--plot", tmp_path / "search.svg")
+    assert (code, err) == (0, "")
+    assert made_up.calls == [("sgemm/multistage", "256x256x64", "sm_90", 4, 7, None)]
+    assert "sm_90, predicted" in out and "250 us" in out and "bm 64, bn 64" in out
+    assert "cost model's scores with what candidates turned out to cost: 0.75" in out and "no GPU was timed" in out
+    assert len(Database(tmp_path / "records.jsonl").records()) == 4
+    drawing = (tmp_path / "search.svg").read_text()
+    assert "<svg" in drawing and "search.svg" in out
+
+
+def test_a_ladder_is_its_best_rungs_and_json_has_each(tool, made_up):
+    code, out, _ = tool("sgemm", *CPU, "--trials", 3, "--json")
+    found = json.loads(out)
+    assert code == 0 and [entry["rung"] for entry in found] == ["sgemm/pipelined", "sgemm/multistage"]
+    facts = [(entry["trials"], entry["refused"], entry["best"]["trial"], entry["model_rank_correlation"]) for entry in found]
+    assert facts == [(3, 1, 2, 0.75)] * 2
+
+
+def test_a_search_goes_on_only_when_asked_to(tool, made_up):
+    assert tool("sgemm/multistage", *CPU, "--trials", 2)[0] == 0
+    code, out, err = tool("sgemm/multistage", *CPU, "--trials", 4)
+    assert (code, out) == (2, "") and "has 2 trials of sgemm/multistage on 256x256x64 already: --resume goes on" in err
+    assert len(made_up.calls) == 1
+    other = tool("sgemm/multistage", *CPU[:2], "--mnk", "128,128,64", "--arch", "sm_90", "--trials", 9)
+    assert other[0] == 0, "another shape is another search"
+    code, out, _ = tool("sgemm/multistage", *CPU, "--trials", 4, "--resume", "--json")
+    assert code == 0 and json.loads(out)[0]["trials"] == 4
+    code, out, err = tool("sgemm/multistage", *CPU, "--trials", 4, "--resume")
+    assert code == 2 and "has 4 trials of each search already: name more --trials" in err
+
+
+def test_ctrl_c_leaves_every_result_and_says_how_to_go_on(tool, made_up, tmp_path):
+    made_up.stop = 3
+    code, out, err = tool("sgemm/multistage", *CPU, "--trials", 9)
+    path = tmp_path / "records.jsonl"
+    assert (code, err) == (130, f"tir-schedules: interrupted after 3 trials, all of them in {path}; --resume goes on\n")
+    assert "333.3 us" in out
+
+
+def test_a_search_that_finds_nothing_right_is_a_failed_check(tool, monkeypatch, made_up):
+    monkeypatch.setattr(verb, "search_one", lambda space, workload, arch, options, database, *rest: database.append(predicted(1, workload)))
+    code, out, _ = tool("sgemm/multistage", *CPU)
+    assert code == 1 and "all refused, the last because too many registers" in out
+
+
+def test_show_has_every_search_of_a_file_or_those_asked_for(tool, tmp_path):
+    database = Database(tmp_path / "records.jsonl")
+    for trial in range(3):
+        database.append(predicted(trial, record().problem))
+        database.append(record(trial))
+    code, out, _ = tool("--show")
+    assert code == 0 and "sgemm/pipelined" in out and "NVIDIA H200" in out and "sm_90, predicted" in out
+    code, out, _ = tool("sgemm/pipelined", "--show", "--plot", tmp_path / "one.png")
+    assert code == 0 and "sgemm/multistage" not in out and (tmp_path / "one.png").read_bytes().startswith(b"\x89PNG")
+    code, out, _ = tool("--show", "--plot", tmp_path / "all.png")
+    assert sorted(path.name for path in tmp_path.glob("all*.png")) == [
+        "all_sgemm_multistage_256x256x64_sm_90_predicted.png", "all_sgemm_pipelined_256x256x64_sm_90_measured.png"
+    ]  # fmt: skip
+    assert tool("--show", "--mnk", "1,2,3")[0] == 2
+    code, _, err = tool("--show", records=tmp_path / "none.jsonl")
+    assert code == 2 and "there are no records in" in err
+
+
+def test_a_picture_has_the_best_so_far_and_marks_what_is_refused():
+    from tir_schedules.bench.plots import pyplot
+
+    figure, axes = pyplot().subplots()
+    searches.draw_trials(axes, searches.Search("sgemm/multistage", tuple(predicted(trial, record().problem) for trial in (0, 1, 5, 2))))
+    line = {line.get_label(): line for line in axes.lines}["best so far"]
+    assert list(line.get_ydata()) == pytest.approx([1000, 1000, 1000 / 6, 1000 / 6])
+    points = {points.get_label(): points for points in axes.collections}
+    assert len(points["predicted"].get_offsets()) == 3 and len(points["predicted"].get_facecolors()) == 0, "predicted points are hollow"
+    assert points["refused"].get_offsets()[:, 0].tolist() == [1]
+    pyplot().close(figure)
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ([], "tune takes sgemm, hgemm or a rung"),
+        (["reduce"], "there is nothing to tune in reduce; sgemm, hgemm, sgemm/pipelined"),
+        (["sgemm/naive"], "sgemm/naive cannot be tuned"),
+        (["sgemm/multistge"], "did you mean 'sgemm/multistage'?"),
+        (["sgemm", "--trials", "0"], "--trials is 0"),
+        (["sgemm", "--layout", "nn"], "--layout is for hgemm"),
+        (["sgemm", "--key", "k"], "--key goes with --tracker"),
+        (["sgemm", "--tracker", "here"], "--tracker takes HOST:PORT"),
+        (["sgemm", "--tracker", "a:1", "--machine", "cpu"], "--machine does not go with --tracker"),
+        (["--show", "--resume"], "--resume does not go with --show"),
+        (["sgemm", "--plot", "x.txt"], "--plot takes a file that ends in .png"),
+        (["sgemm", "--machine", "cpu", "--arch", "sm_1"], "sm_1"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_searched(tool, made_up, arguments, message):
+    code, out, err = tool(*arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1) and message in err
+    assert not made_up.calls

@@ -1,0 +1,153 @@
+"""--tuned of `run` and `bench`: which record is taken, what is said of it, and what is refused. Belief itself is in test_records.py."""
+import os
+from dataclasses import asdict
+from types import SimpleNamespace
+
+import pytest
+
+from made_records import record
+from tir_schedules import cli
+from tir_schedules.bench import session
+from tir_schedules.bench.sampling import Policy
+from tir_schedules.errors import BadInput, CheckFailed
+from tir_schedules.machines.choice import choose
+from tir_schedules.rung import find_one
+from tir_schedules.tuning import records, tuned
+from tir_schedules.tuning.spaces import space_of
+from tir_schedules.workloads.gemm import Gemm
+
+RUNG, SHAPE = "sgemm/pipelined", Gemm(128, 128, 32)
+H200 = SimpleNamespace(name="gpu", device_name="NVIDIA H200", arch="sm_90")
+
+
+def point(**changes):
+    space = space_of(RUNG)
+    return {**space.point_of(space.rung.config), **changes}
+
+
+@pytest.fixture
+def file(tmp_path, monkeypatch):
+    """keep(*records): a file of records, all of which are believed but those whose error is in `doubts`, by trial."""
+    monkeypatch.setattr(tuned, "own_records", lambda: tmp_path / "own.jsonl")
+    monkeypatch.setattr(records, "SHIPPED", tmp_path / "shipped")
+    doubts = {}
+
+    def believed(found, machine=None):
+        if found.trial in doubts:
+            raise CheckFailed(doubts[found.trial])
+        return SimpleNamespace(rung=space_of(found.rung).rung_at(found.point))
+
+    monkeypatch.setattr(records, "believed", believed)
+
+    def keep(*kept, path=tmp_path / "records.jsonl"):
+        path.parent.mkdir(exist_ok=True)
+        database = records.Database(path)
+        for each in kept:
+            database.append(each)
+        return path
+
+    keep.doubts = doubts
+    return keep
+
+
+def trial(number, micros, **changes):
+    return record(number, SHAPE, **{"point": point(), "seconds": (micros * 1e-6,), **changes})
+
+
+def jobs(path, machine, arch="sm_90", mnk=None, names=(RUNG,), **options):
+    given = SimpleNamespace(tuned=str(path), mnk=mnk, n=None, dtype=None, layout=None, accumulate=None, sizes=None, **options)
+    from tir_schedules.problems import workloads_of
+
+    return tuned.tuned_jobs([find_one(name, "run") for name in names], given, machine, arch, workloads_of)
+
+
+def test_the_best_of_this_device_is_taken_and_named(file, capsys):
+    path = file(trial(0, 9), trial(1, 5), trial(2, 1, device="NVIDIA H100"), record(3, SHAPE, seconds=(), error="wrong"))
+    ((rung, workload),) = jobs(path, H200)
+    assert (rung.id, workload) == (f"{RUNG}:tuned", SHAPE)
+    assert capsys.readouterr().err == f"tir-schedules: {RUNG} on 128x128x32: measured 5 us on NVIDIA H200, 2026-01-01, trial 1 of {path}\n"
+
+
+def test_on_the_cpu_machine_all_for_the_architecture_count_measured_ones_first(file, capsys):
+    guess = {"kind": "predicted", "device": "CPU machine"}
+    path = file(trial(0, 1, **guess), trial(1, 7), trial(2, 0.5, arch="sm_80", **guess))
+    jobs(path, choose("cpu"))
+    assert "measured 7 us on NVIDIA H200" in capsys.readouterr().err
+    jobs(path, choose("cpu"), "sm_80")
+    assert "predicted 0.5 us on CPU machine" in capsys.readouterr().err
+
+
+def test_a_record_that_is_not_believed_is_refused_with_its_reason(file, capsys):
+    path = file(trial(0, 9), trial(1, 5))
+    file.doubts[1] = "nvcc was 12.0, it is 13.0 here"
+    jobs(path, H200)
+    refusal, taken = capsys.readouterr().err.splitlines()
+    assert "not used: nvcc was 12.0" in refusal and "measured 9 us" in taken
+    file.doubts[0] = "wrong"
+    with pytest.raises(CheckFailed, match=f"no record of {RUNG} on 128x128x32 holds any more: tune again"):
+        jobs(path, H200)
+
+
+def test_no_record_is_a_line_that_says_how_to_tune(file):
+    path = file(trial(0, 9))
+    advice = f"`tir-schedules tune {RUNG} --mnk 64,64,64 --arch sm_90`"
+    with pytest.raises(BadInput, match=rf"no record of {RUNG} for NVIDIA H200 in .* on 64x64x64: {advice}"):
+        jobs(path, H200, mnk=[(64, 64, 64)])
+    with pytest.raises(BadInput, match="tune hgemm/mma_multistage --mnk 1024,1024,1024 --layout nt --accumulate float16 --arch"):
+        jobs(path, H200, names=["hgemm/mma_multistage"])
+    with pytest.raises(BadInput, match="there is no file nowhere.jsonl"):
+        jobs("nowhere.jsonl", H200)
+    with pytest.raises(BadInput, match="sgemm/naive cannot be tuned"):
+        jobs(path, H200, names=["sgemm/naive"])
+    with pytest.raises(BadInput, match="name sgemm/multistage, not sgemm/multistage:"):
+        jobs(path, H200, names=["sgemm/multistage:32x64"])
+
+
+def test_without_a_file_your_own_records_come_before_those_shipped(file, tmp_path, capsys):
+    file(trial(0, 3), path=tmp_path / "shipped" / "nvidia_h200.jsonl")
+    jobs("", H200)
+    assert "measured 3 us" in capsys.readouterr().err
+    file(trial(0, 8), path=tmp_path / "own.jsonl")
+    jobs("", H200)
+    assert "measured 8 us" in capsys.readouterr().err
+
+
+def test_a_tampered_file_is_refused_with_the_line(file):
+    path = file(trial(0, 9), trial(1, 5))
+    changed = path.read_text().replace('"trial":1', '"trial":2')
+    path.write_text(changed)
+    with pytest.raises(CheckFailed, match="records.jsonl, line 2"):
+        jobs(path, H200)
+
+
+def test_run_executes_the_tuned_schedule_alone_for_a_twin_may_not_take_its_configuration(file, capsys):
+    smallest = next(space_of(RUNG).points(SHAPE, "sm_90"))
+    path = file(trial(0, 9, point=smallest))
+    code = cli.main(["run", RUNG, "--tuned", str(path), "--machine", "cpu", "--arch", "sm_90"])
+    out = capsys.readouterr().out
+    assert code == 0 and f"{RUNG}:tuned" in out and "1 of 1 verified" in out
+
+
+def test_bench_times_the_tuned_rung_beside_the_one_chosen_by_hand(file, monkeypatch):
+    path = file(trial(0, 9))
+    seen = []
+    monkeypatch.setattr(session, "gpu_machine", lambda: H200)
+    monkeypatch.setattr(session, "compiled", lambda jobs, arch: seen.extend(jobs) or ([], []))
+    measurement = SimpleNamespace(rows=[], refused=[], limits=[], device={"name": "NVIDIA H200"})
+    monkeypatch.setattr(session, "timed", lambda *arguments: (measurement, Policy()))
+    assert cli.main(["bench", RUNG, "--tuned", str(path), "--json"]) == 0
+    assert [(rung.id, asdict(workload)) for rung, workload in seen] == [(RUNG, asdict(SHAPE)), (f"{RUNG}:tuned", asdict(SHAPE))]
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["run", RUNG, "--tuned", os.devnull, "--configs"], "--tuned chooses the configuration: leave out --configs"),
+        (["bench", RUNG, "--tuned", os.devnull, "--configs"], "leave out --configs"),
+        (["bench", RUNG, "--tuned", "x", "--predict"], "--tuned does not go with --predict"),
+        (["bench", "--tuned", "x", "--from", "y"], "--tuned does not go with --from"),
+    ],
+)
+def test_options_that_do_not_go_together(arguments, message, capsys):
+    assert cli.main(arguments) == 2
+    assert message in capsys.readouterr().err

@@ -1,0 +1,156 @@
+"""Searches: the records of one task in the order they were made, as tables, JSON and pictures."""
+from __future__ import annotations
+
+import io
+from dataclasses import asdict, dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, Iterable, Sequence
+
+from tir_schedules.bench.plots import LIMIT, METADATA, SCHEDULE, TWIN, VENDOR, pyplot, rate_on_axis
+from tir_schedules.emit import write_bytes
+from tir_schedules.rung import Rung
+from tir_schedules.tuning.records import MEASURED, PREDICTED, Record, best, device_of
+
+
+@dataclass(frozen=True)
+class Search:
+    """Records of one rung, workload, architecture, device and kind. rung: its id."""
+
+    rung: str
+    records: tuple[Record, ...]
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    @property
+    def best(self) -> Record | None:
+        return best(self.records)
+
+    @property
+    def refused(self) -> int:
+        """How many candidates were refused."""
+        return sum(bool(record.error) for record in self.records)
+
+    @property
+    def title(self) -> str:
+        first = self.records[0]
+        return f"{self.rung} on {first.problem}, {first.kind} for {first.device if first.kind == MEASURED else first.arch}"
+
+    @property
+    def stem(self) -> str:
+        """What tells its files from those of others."""
+        first = self.records[0]
+        return "_".join(f"{self.rung.replace('/', '_')} {first.problem} {first.arch} {first.kind}".split())
+
+
+def task_of(record: Record) -> tuple[Any, ...]:
+    """What records of one search have in common."""
+    return record.rung, tuple(sorted(record.workload.items())), record.arch, record.device, record.kind
+
+
+def searches_of(records: Iterable[Record]) -> list[Search]:
+    """Records by search, in the order searches are first met."""
+    groups: dict[tuple[Any, ...], list[Record]] = {}
+    for record in records:
+        groups.setdefault(task_of(record), []).append(record)
+    return [Search(key[0], tuple(group)) for key, group in groups.items()]
+
+
+def of_task(records: Iterable[Record], rung: Rung, workload: Any, arch: str, machine: Any) -> Search:
+    """The search of a rung on a workload on a machine; without records when there was none."""
+    kind = MEASURED if machine.name == "gpu" else PREDICTED
+    task = (rung.id, tuple(sorted(asdict(workload).items())), arch, device_of(machine), kind)
+    return Search(rung.id, tuple(record for record in records if task_of(record) == task))
+
+
+def as_json(search: Search, correlation: float | None) -> dict[str, Any]:
+    """A search without the records that are not its best. correlation: of its cost model, in the run that just ended."""
+    first, found = search.records[0], search.best
+    return {
+        "rung": search.rung,
+        "workload": first.workload,
+        "arch": first.arch,
+        "device": first.device,
+        "kind": first.kind,
+        "trials": len(search),
+        "refused": search.refused,
+        "best": asdict(found) if found else None,
+        "model_rank_correlation": correlation,
+    }
+
+
+def print_searches(searches: Sequence[Search], path: Path, correlations: dict[str, float | None], drawn: Sequence[Path]) -> None:
+    """A table of searches, the point each found, and what is to be known of the run."""
+    from tir_schedules.console import print_line, print_table
+
+    print_table(("rung", "shape", "for", "trials", "refused", "best", "rate", "of trial", "date"), [row(search) for search in searches])
+    for search in searches:
+        if search.best:
+            values = ", ".join(f"{name} {value}" for name, value in search.best.point.items())
+            print_line(f"{search.rung} on {search.best.problem}: {values}")
+        else:
+            print_line(f"{search.rung}: all refused, the last because {search.records[-1].error}")
+        correlation = correlations.get(search.rung)
+        if correlation is not None:
+            print_line(f"rank correlation of the cost model's scores with what candidates turned out to cost: {correlation:.2f}")
+    if any(search.records[0].kind == PREDICTED for search in searches):
+        print_line("predicted: a cost from what the CPU machine counts and from occupancy; no GPU was timed")
+    print_line(f"records: {path}" + (f"; drawn: {', '.join(map(str, drawn))}" if drawn else ""))
+
+
+def row(search: Search) -> tuple[str, ...]:
+    """A search as the cells of a table."""
+    first, found = search.records[0], search.best
+    place = first.device if first.kind == MEASURED else f"{first.arch}, predicted"
+    cells = ("-", "-", "-", search.records[-1].date[:10])
+    if found:
+        rate = found.problem.flops / found.median / 1e12
+        cells = (f"{found.median * 1e6:.4g} us", f"{rate:.4g} TFLOPS", str(found.trial), found.date[:10])
+    return (search.rung, str(first.problem), place, str(len(search)), str(search.refused), *cells)
+
+
+def save_plots(searches: Sequence[Search], path: Path) -> list[Path]:
+    """Draw every search; one into `path`, of several each into a file with its name before the suffix. Returns the files."""
+    paths = []
+    for search in searches:
+        paths.append(path.with_name(f"{path.stem}_{search.stem}{path.suffix}") if len(searches) > 1 else path)
+        write_bytes(paths[-1], drawn_as(search, path.suffix.lower()[1:]))
+    return paths
+
+
+def drawn_as(search: Search, form: str) -> bytes:
+    """A figure as the content of a file of that form ("png"): every trial and the best so far."""
+    plt = pyplot()
+    figure, axes = plt.subplots(figsize=(8, 4.2), layout="constrained")
+    draw_trials(axes, search)
+    axes.set_title(search.title)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=form, dpi=130, metadata=METADATA[form])
+    plt.close(figure)
+    return buffer.getvalue()
+
+
+def draw_trials(axes: Any, search: Search) -> None:
+    """Microseconds over trials: filled points are measured, hollow ones predicted, crosses on top refused; a line for the best so far."""
+    places = range(len(search))
+    micros = [record.median * 1e6 for record in search.records]
+    kind = search.records[0].kind
+    timed = [(place, micro) for place, micro, record in zip(places, micros, search.records) if not record.error]
+    if timed:
+        filled = SCHEDULE if kind == MEASURED else "none"
+        axes.scatter(*zip(*timed), s=22, facecolors=filled, edgecolors=SCHEDULE, label=kind)
+        so_far = list(accumulate(micros, min))
+        axes.step(places[timed[0][0] :], so_far[timed[0][0] :], where="post", color=TWIN, linewidth=1.5, label="best so far")
+        axes.axhline(so_far[-1], color=VENDOR, linewidth=0.6, linestyle=":", label=f"{so_far[-1]:.4g} us")
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(rate_on_axis)
+        axes.yaxis.set_minor_formatter(rate_on_axis)
+    refused = [place for place, record in zip(places, search.records) if record.error]
+    if refused:
+        heights = [1.02] * len(refused)
+        axes.scatter(refused, heights, marker="x", s=22, color=LIMIT, clip_on=False, transform=axes.get_xaxis_transform(), label="refused")
+    axes.set_xlabel("trial")
+    axes.set_ylabel("us")
+    axes.set_xlim(-0.5, len(search) - 0.5)
+    axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=4)

@@ -1,0 +1,189 @@
+"""The verb `tune`: its options, the searches it runs or shows, and what is printed of them."""
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from tir_schedules.emit import check_folder
+from tir_schedules.errors import BadInput
+from tir_schedules.machines.choice import CPU_ARCH, MACHINES, arch_for, choose
+from tir_schedules.problems import add_options, check_options, small_workload_of
+from tir_schedules.rung import FAMILIES, find
+from tir_schedules.tuning.serving import KEY
+from tir_schedules.tuning.tuned import own_records
+
+TRIALS = 64
+SHAPES = {"sgemm": (1024, 1024, 1024), "hgemm": (1024, 1024, 1024)}
+
+
+def add_verb(verbs: Any) -> None:
+    """Add the parser of `tune` to those of the other verbs."""
+    verb = verbs.add_parser("tune", help="search the configurations of a rung for the fastest on one shape and one GPU")
+    name_help = "sgemm or hgemm, its best rungs one after another, or one rung, such as sgemm/multistage"
+    verb.add_argument("name", nargs="?", metavar="NAME", help=name_help)
+    trials_help = f"configurations to try of each rung, with --resume earlier ones among them (default {TRIALS})"
+    verb.add_argument("--trials", metavar="N", type=int, default=TRIALS, help=trials_help)
+    add_options(verb, emit=True, small=True, shapes=SHAPES)
+    verb.add_argument("--arch", help=f"GPU architecture to compile for (default the GPU's own; {CPU_ARCH} without one)")
+    machine_help = "gpu measures, cpu predicts from what the CPU machine counts; auto takes the GPU where CuPy shows one"
+    verb.add_argument("--machine", choices=MACHINES, default="auto", help=f"{machine_help} (default auto)")
+    verb.add_argument("--seed", metavar="N", type=int, default=0, help="of the search (default 0)")
+    verb.add_argument("--records", metavar="FILE", type=Path, help="where every result is kept at once (default: a file of your own)")
+    verb.add_argument("--resume", action="store_true", help="go on with a search of which FILE has results")
+    verb.add_argument("--show", action="store_true", help="search nothing, show what FILE has")
+    verb.add_argument("--plot", metavar="FILE", type=Path, help="draw each search: .png, .svg or .pdf")
+    verb.add_argument("--tracker", metavar="HOST:PORT", help="measure on all servers that `tir-schedules serve` started there")
+    verb.add_argument("--key", help=f"with --tracker: that of the servers (default {KEY})")
+    verb.add_argument("--json", action="store_true", help="print JSON")
+    verb.set_defaults(verb=tune)
+
+
+def tune(options: Any) -> int:
+    """Run the verb; returns the exit code: 1 when a search finds nothing that is right, 130 after Ctrl-C."""
+    check_together(options)
+    options.records = options.records or own_records()
+    spaces = spaces_of(options)
+    return show(options, spaces) if options.show else search(options, spaces)
+
+
+def check_together(options: Any) -> None:
+    """BadInput for values that cannot be and options that do not go together; MissingTool for --plot without matplotlib."""
+    if not options.show and not options.name:
+        raise BadInput("tune takes sgemm, hgemm or a rung, such as `tir-schedules tune sgemm/multistage`; --show shows what is recorded")
+    if options.trials < 1 or options.seed < 0:
+        raise BadInput(f"--trials is {options.trials} and --seed {options.seed}; at least one trial, and a seed of at least 0")
+    if options.show and (options.resume or options.tracker):
+        raise BadInput(f"--{'resume' if options.resume else 'tracker'} does not go with --show, which searches nothing: leave one out")
+    if options.key and not options.tracker:
+        raise BadInput("--key goes with --tracker: name the tracker's HOST:PORT")
+    if options.tracker and options.machine != "auto":
+        raise BadInput("--machine does not go with --tracker: its servers have a GPU or the CPU machine, leave one out")
+    for path in (options.records, options.plot):
+        if path:
+            check_folder(path)
+    if options.plot:
+        from tir_schedules.bench.plots import check_plot
+
+        check_plot(options.plot)
+
+
+def spaces_of(options: Any) -> list[Any]:
+    """The spaces that NAME stands for, all without one. BadInput for a name that cannot be tuned."""
+    from tir_schedules.tuning.spaces import DEFAULTS, TUNABLE, space_of
+
+    if options.name in FAMILIES and options.name not in DEFAULTS:
+        raise BadInput(f"there is nothing to tune in {options.name}; {', '.join((*DEFAULTS, *TUNABLE))} can be tuned")
+    if options.name and options.name not in FAMILIES:
+        find(options.name)
+    names = DEFAULTS.get(options.name, (options.name,) if options.name else TUNABLE)
+    spaces = [space_of(name) for name in names]
+    check_options([space.rung for space in spaces], options)
+    return spaces
+
+
+def show(options: Any, spaces: list[Any]) -> int:
+    """Show the searches of a file, those of NAME and of the shape that is asked for."""
+    from tir_schedules.tuning.searches import searches_of
+    from tir_schedules.tuning.records import Database
+
+    if not options.records.exists():
+        advice = "`tir-schedules tune sgemm` makes some, --records names another file"
+        raise BadInput(f"there are no records in {options.records} yet: {advice}")
+    wanted = {space.rung.id: space.rung for space in spaces}
+    found = [search for search in searches_of(Database(options.records).records()) if search.rung in wanted and asked(search, options)]
+    if not found:
+        raise BadInput(f"{options.records} has no records of {options.name or 'any rung that can be tuned'} that fit the options")
+    return report(options, found, {})
+
+
+def asked(search: Any, options: Any) -> bool:
+    """Whether a search is of the shape, kind and architecture that the options name, if they name any."""
+    workload = search.records[0].workload
+    shape = options.mnk is None or options.mnk == tuple(workload[name] for name in "mnk")
+    kind = all(getattr(options, name) in (None, workload.get(name)) for name in ("layout", "accumulate"))
+    return shape and kind and options.arch in (None, search.records[0].arch)
+
+
+def search(options: Any, spaces: list[Any]) -> int:
+    """Search each space, and report what this command was about."""
+    from tir_schedules.compiler.toolchain import check_arch
+    from tir_schedules.console import print_error
+    from tir_schedules.tuning.metaschedule import import_metaschedule
+    from tir_schedules.tuning.records import Database
+    from tir_schedules.tuning.searches import of_task
+
+    import_metaschedule()
+    jobs = [(space, small_workload_of(space.rung, options, SHAPES)) for space in spaces]
+    machine = machine_of(options)
+    arch = arch_for(machine, options.arch)
+    check_arch(arch)
+    options.records.parent.mkdir(parents=True, exist_ok=True)
+    database = Database(options.records)
+    if database.repaired:
+        print_error(database.repaired)
+    earlier = [of_task(database.records(), space.rung, workload, arch, machine) for space, workload in jobs]
+    check_earlier(options, jobs, earlier)
+    correlations, interrupted = {}, False
+    try:
+        for (space, workload), before in zip(jobs, earlier):
+            correlations[space.rung.id] = search_one(space, workload, arch, options, database, machine, before)
+    except KeyboardInterrupt:
+        interrupted = True
+    after = [of_task(database.records(), space.rung, workload, arch, machine) for space, workload in jobs]
+    if interrupted:
+        count = sum(map(len, after)) - sum(map(len, earlier))
+        print_error(f"interrupted after {count} trials, all of them in {options.records}; --resume goes on")
+    code = report(options, list(filter(None, after)), correlations)
+    return 130 if interrupted else code
+
+
+def machine_of(options: Any) -> Any:
+    """What measures: this computer's GPU or CPU machine, or the servers of --tracker."""
+    if not options.tracker:
+        return choose(options.machine)
+    from tir_schedules.tuning.rpc import RpcRunner
+
+    return RpcRunner(options.tracker, options.key or KEY)
+
+
+def check_earlier(options: Any, jobs: list[Any], earlier: list[Any]) -> None:
+    """BadInput for a search of which there are results already, unless it is to go on; and where nothing is left to try."""
+    for (space, workload), search in zip(jobs, earlier):
+        if len(search) and not options.resume:
+            what = f"{options.records} has {len(search)} trials of {space.rung.id} on {workload} already"
+            raise BadInput(f"{what}: --resume goes on with them, --records FILE begins anew, --show shows them")
+    if all(len(search) >= options.trials for search in earlier):
+        fewest = min(map(len, earlier))
+        raise BadInput(f"{options.records} has {fewest} trials of each search already: name more --trials, or see them with --show")
+
+
+def search_one(space: Any, workload: Any, arch: str, options: Any, database: Any, machine: Any, earlier: Any) -> float | None:
+    """Run one search, with a bar that shows the best so far; returns the rank correlation of its cost model."""
+    from tir_schedules.console import progress
+    from tir_schedules.tuning.remote import timer_on
+    from tir_schedules.tuning.tuner import tune as run_search
+
+    best = [earlier.best.median if earlier.best else math.inf]
+    with progress(max(0, options.trials - len(earlier)), f"{space.rung.id} {workload}") as step:
+
+        def on_trial(record: Any) -> None:
+            best[0] = min(best[0], record.median)
+            step(f"best {best[0] * 1e6:.4g} us")
+
+        timer = timer_on(machine) if options.tracker else None
+        tuned = run_search(space, workload, arch, options.trials, database, machine, options.seed, on_trial, timer)
+    return tuned.model_rank_correlation
+
+
+def report(options: Any, searches: list[Any], correlations: dict[str, float | None]) -> int:
+    """Print and draw searches; returns the exit code."""
+    from tir_schedules.tuning.searches import as_json, print_searches, save_plots
+
+    drawn = save_plots(searches, options.plot) if options.plot else []
+    if options.json:
+        print(json.dumps([as_json(search, correlations.get(search.rung)) for search in searches], indent=1))
+    else:
+        print_searches(searches, options.records, correlations, drawn)
+    return 0 if all(search.best for search in searches) else 1
