@@ -6,12 +6,13 @@ from typing import Any, Callable
 
 from article_tables import NOTHING, markdown
 from sweep_points import FORMS, Point, Series, Sweep, find_sweep
-from sweep_waves import MULTIPROCESSORS, Waves, waves
+from sweep_waves import Waves, waves
 
 from tir_schedules.bench.results import device_name
 from tir_schedules.bench.subjects import VENDORS
 from tir_schedules.bench.tables import THROTTLED, closing_lines, limit, provenance_line, refusal
 from tir_schedules.bench.views import figures, size_of
+from tir_schedules.insight.roofline import GPU_OF, gpu_for
 
 MIB = 1 << 20
 
@@ -167,7 +168,8 @@ def cell(parts: tuple[Part, ...], text: Callable[[Part], str]) -> str:
 
 def multiprocessors(results: dict[str, Any]) -> int:
     """Of the GPU that was measured, else of a GPU of the architecture; 0 where none is known."""
-    return results["device"].get("multiprocessors") or MULTIPROCESSORS.get(results["arch"].rstrip("af"), 0)
+    known = results["arch"].rstrip("af") in GPU_OF
+    return results["device"].get("multiprocessors") or (gpu_for(results["arch"]).multiprocessors if known else 0)
 
 
 def tables(sweep: Sweep, results: dict[str, Any]) -> list[Table]:

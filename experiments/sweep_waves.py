@@ -11,9 +11,6 @@ from typing import Any, Iterator
 
 from tir_schedules.rung import Rung, ceil_div
 
-MULTIPROCESSORS = {"sm_75": 40, "sm_80": 108, "sm_86": 82, "sm_89": 128, "sm_90": 132, "sm_100": 148, "sm_120": 170}
-"""Architecture -> multiprocessors of a T4, A100, RTX 3090, RTX 4090, H200, B200, RTX 5090: where no GPU has been asked."""
-
 
 @dataclass(frozen=True)
 class Waves:

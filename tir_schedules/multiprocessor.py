@@ -16,13 +16,14 @@ QUARTERS = 4  # a multiprocessor has four parts with a quarter of the registers 
 @dataclass(frozen=True)
 class Multiprocessor:
     """What one architecture's multiprocessor holds. shared_kib: shared memory; reserved: bytes of it that each block costs besides its own;
-    shared_unit: bytes in which it is given out."""
+    shared_unit: bytes in which it is given out. lanes: products of float32 in a cycle."""
 
     warps: int
     blocks: int
     shared_kib: int
     reserved: int = 1024
     shared_unit: int = 128
+    lanes: int = 128
 
     @property
     def shared_limit(self) -> int:
@@ -31,8 +32,8 @@ class Multiprocessor:
 
 
 MULTIPROCESSORS = {
-    "sm_75": Multiprocessor(32, 16, 64, reserved=0, shared_unit=256),
-    "sm_80": Multiprocessor(64, 32, 164),
+    "sm_75": Multiprocessor(32, 16, 64, reserved=0, shared_unit=256, lanes=64),
+    "sm_80": Multiprocessor(64, 32, 164, lanes=64),
     "sm_86": Multiprocessor(48, 16, 100),
     "sm_87": Multiprocessor(48, 16, 164),
     "sm_89": Multiprocessor(48, 24, 100),

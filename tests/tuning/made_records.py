@@ -10,9 +10,9 @@ PROVENANCE = {"versions": {"apache-tvm": "1", "nvcc": "2"}, "revision": "abc", "
 
 
 def record(trial: int = 0, problem=Gemm(256, 256, 64), **changes) -> Record:
-    """A record of a measured candidate, with other fields where asked for."""
+    """A record of a measured candidate, each trial's of a point of its own, with other fields where asked for."""
     fields = {
-        "rung": "sgemm/pipelined", "point": {"bm": 128, "wm": 64}, "workload": asdict(problem), "family": "sgemm", "arch": "sm_90",
+        "rung": "sgemm/pipelined", "point": {"bm": 128, "wm": trial}, "workload": asdict(problem), "family": "sgemm", "arch": "sm_90",
         "device": "NVIDIA H200", "kind": "measured", "seconds": (0.5, 0.25, 1e-6), "error": "", "source": "f00", "trial": trial,
     }  # fmt: skip
     return Record(**{**fields, **PROVENANCE, **changes})

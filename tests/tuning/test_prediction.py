@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from tir_schedules.errors import BadInput
-from tir_schedules.insight.roofline import gpu_for
 from tir_schedules.rung import find
-from tir_schedules.tuning.prediction import LOOP_BYTES, Load, loop_bytes, predicted_seconds, units
+from tir_schedules.tuning.prediction import LOOP_BYTES, Load, clock, loop_bytes, predicted_seconds, stand_in
 from tir_schedules.workloads.gemm import Gemm
 
 RESULTS = Path(__file__).parents[2] / "experiments" / "results"
@@ -45,13 +44,13 @@ def test_the_longest_loop_is_counted_in_what_ptxas_keeps():
 
 
 def test_a_multiprocessor_of_the_h200():
-    assert units("sm_90a", gpu_for("sm_90a"))[:2] == (132, 128)
-    assert units("sm_90", gpu_for("sm_90"))[2] == pytest.approx(1.98e9, rel=1e-3)
+    assert stand_in("sm_90a").multiprocessors == 132
+    assert clock("sm_90", stand_in("sm_90")) == pytest.approx(1.98e9, rel=1e-3)
 
 
 def test_an_architecture_without_figures_is_refused_in_one_line():
     with pytest.raises(BadInput, match="no predictions for sm_87; there are for sm_75, "):
-        units("sm_87", gpu_for("sm_90"))
+        stand_in("sm_87")
 
 
 @pytest.mark.slow

@@ -97,6 +97,7 @@ REFUSED = [
     ("sgemm/multistage", {"stages": 2}, "stages must be 3"),
     ("sgemm/multistage", {"bk": 32, "rows_first": 1}, "does not fit into shared memory"),
     ("sgemm/multistage", {"bk": 16}, "instruction cache"),
+    ("sgemm/multistage", {"bm": 32, "wm": 16, "wn": 16, "wmiter": 1, "wniter": 1, "tm": 2}, "more threads than a tile of A has elements"),
     ("hgemm/mma_multistage", {"wm": 16}, "multiple of 32 both ways"),
     ("hgemm/mma_multistage", {"bk": 16}, "permutable"),
     ("hgemm/mma_multistage", {"bn": 192}, "powers of two"),

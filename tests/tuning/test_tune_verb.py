@@ -9,7 +9,6 @@ from tir_schedules import cli
 from tir_schedules.tuning import metaschedule, searches, tuner, verb
 from tir_schedules.tuning.records import Database
 
-POINT = {"bm": 64, "bn": 64}
 CPU = ("--machine", "cpu", "--mnk", "256,256,64", "--arch", "sm_90")
 
 
@@ -47,7 +46,7 @@ def made_up(monkeypatch):
 
 def predicted(trial, workload, rung="sgemm/multistage"):
     result = {"error": "too many registers", "seconds": ()} if trial == 1 else {"seconds": (1e-3 / (trial + 1),)}
-    made = {"rung": rung, "family": rung.split("/")[0], "point": POINT, "kind": "predicted", "device": "CPU machine", "arch": "sm_90"}
+    made = {"rung": rung, "family": rung.split("/")[0], "point": {"bm": 64, "bn": trial}, "kind": "predicted", "device": "CPU machine", "arch": "sm_90"}
     return record(trial, workload, **made, **result)
 
 
@@ -55,7 +54,7 @@ def test_a_search_is_kept_printed_and_drawn(tool, made_up, tmp_path):
     code, out, err = tool("sgemm/multistage", *CPU, "--trials", 4, "--seed", 7, "--plot", tmp_path / "search.svg")
     assert (code, err) == (0, "")
     assert made_up.calls == [("sgemm/multistage", "256x256x64", "sm_90", 4, 7, None)]
-    assert "sm_90, predicted" in out and "250 us" in out and "bm 64, bn 64" in out
+    assert "sm_90, predicted" in out and "250 us" in out and "bm 64, bn 3" in out
     assert "cost model's scores with what candidates turned out to cost: 0.75" in out and "no GPU was timed" in out
     assert len(Database(tmp_path / "records.jsonl").records()) == 4
     drawing = (tmp_path / "search.svg").read_text()

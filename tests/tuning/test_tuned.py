@@ -51,7 +51,7 @@ def file(tmp_path, monkeypatch):
 
 
 def trial(number, micros, **changes):
-    return record(number, SHAPE, **{"point": point(), "seconds": (micros * 1e-6,), **changes})
+    return record(number, SHAPE, **{"point": point(bk=8 * (1 + number)), "seconds": (micros * 1e-6,), **changes})
 
 
 def jobs(path, machine, arch="sm_90", mnk=None, names=(RUNG,), **options):

@@ -4,7 +4,8 @@ from __future__ import annotations
 import os
 import random
 import signal
-from dataclasses import replace
+import time
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -25,36 +26,44 @@ SPACE = Space(
 )
 
 
+def never(config):
+    return False
+
+
 class MadeUp:
-    """Seconds from the point alone. wrong: points whose kernel is found wrong. refused: points that the device refuses."""
+    """Seconds from the point alone; `compared` says half of them. wrong: points whose kernel is found wrong. refused: points that the
+    device refuses. broken: points that are found wrong only in the end."""
 
     kind, device, at_once = "measured", "NVIDIA H200", 1
 
-    def __init__(self, wrong=lambda config: False, refused=lambda config: False, interrupted_after=10**6):
-        self.wrong, self.refused, self.left = wrong, refused, interrupted_after
+    def __init__(self, wrong=never, refused=never, interrupted_after=10**6, broken=never):
+        self.wrong, self.refused, self.left, self.broken = wrong, refused, interrupted_after, broken
+        self.finals = []
 
-    def built(self, kernels):
-        if self.wrong(kernels.rung.config):
+    def check(self, arch):
+        if arch == "sm_87":
+            raise BadInput("nothing is known of sm_87")
+
+    def compared(self, candidates):
+        self.finals.append([SPACE.point_of(kernels.rung.config) for kernels in candidates])
+        configs = [kernels.rung.config for kernels in candidates]
+        return [CheckFailed("wrong\nafter all") if self.broken(config) else (self.cost(config) / 2,) * 3 for config in configs]
+
+    def seconds(self, kernels):
+        config = kernels.rung.config
+        if self.wrong(config):
             raise CheckFailed("found\nwrong")
-        return Made(kernels)
-
-    def seconds(self, made):
-        config = made.emitted.rung.config
         if self.refused(config):
             raise CheckFailed("does not run")
         self.left -= 1
         if self.left < 0:
             os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.3)
         return (self.cost(config),)
 
     @staticmethod
     def cost(config):
         return 1e-6 * (1 + abs(config.bk - 16) + abs(config.skew - 4) + config.stages + 20 * (config.bm == 64))
-
-
-class Made:
-    def __init__(self, emitted):
-        self.emitted = emitted
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +86,7 @@ def test_the_budget_is_kept_and_no_point_tried_twice_or_outside_the_space(first,
     assert len({key(record.point) for record in told}) == 12
     assert [record.trial for record in told] == list(range(12))
     assert not any(SPACE.refusal(record.point, GEMM, "sm_90") for record in told)
-    assert database.records() == told
+    assert database.records()[:12] == told
 
 
 def test_the_hand_chosen_configuration_is_in_the_first_batch(first):
@@ -97,6 +106,7 @@ def test_what_is_found_wrong_or_refused_is_recorded_with_its_reason_and_has_no_t
 def test_the_best_is_the_fastest_and_can_be_built_again(first):
     tuned = first[0]
     assert tuned.best.median == min(record.median for record in tuned.records)
+    assert len(tuned.best.seconds) == 3, "timed anew"
     from tir_schedules.compiler.lower import lower
     from tir_schedules.tuning.records import source_hash
 
@@ -125,6 +135,31 @@ def test_the_next_run_goes_on_and_its_model_knows_the_earlier_results(first, dat
     assert tune(SPACE, GEMM, "sm_90", 24, database, timer=MadeUp(lambda config: 1 / 0)).best == tuned.best
 
 
+def test_the_fastest_are_timed_side_by_side_in_the_end_until_the_fastest_was(tmp_path):
+    database, timer = Database(tmp_path / "finals.jsonl"), MadeUp(broken=lambda config: SPACE.point_of(config) == timer.finals[0][0])
+    tuned = tune(SPACE, GEMM, "sm_90", 20, database, seed=1, timer=timer)
+    own = SPACE.point_of(SPACE.rung.fitted(GEMM).config)
+    assert all(own in finals and len(finals) in (5, 6) for finals in timer.finals) and 1 <= len(timer.finals) <= 3
+    timed = {key(point) for finals in timer.finals for point in finals}
+    assert key(tuned.best.point) in timed and len(tuned.best.seconds) == 3
+    (wrong,) = [record for record in tuned.records if record.point == timer.finals[0][0]]
+    assert wrong.error == "wrong after all" and not wrong.seconds and wrong.metaschedule is None
+    assert len(tuned.records) == 20 and len(database.records()) == 20 + sum(map(len, timer.finals))
+
+
+def test_a_search_begins_with_what_was_best_for_other_shapes(tmp_path, monkeypatch):
+    from tir_schedules.tuning import trials
+
+    database, timer = Database(tmp_path / "shapes.jsonl"), MadeUp()
+    elsewhere = tune(SPACE, Gemm(64, 64, 128), "sm_90", 8, database, seed=3, timer=timer).best
+    shipped = replace(elsewhere, point=elsewhere.point | {"skew": 4, "bk": 16, "stages": 3}, workload=asdict(Gemm(64, 64, 256)), seconds=(1.0,))
+    monkeypatch.setattr(trials, "shipped_records", lambda device: [shipped] if device == timer.device else [])
+    told = []
+    tune(SPACE, GEMM, "sm_90", 8, database, seed=1, on_trial=told.append, timer=timer)
+    first = [record.point for record in told]
+    assert elsewhere.point in first and shipped.point in first
+
+
 def test_a_space_that_is_used_up_ends_the_search(tmp_path):
     few = replace(SPACE, fields={"stages": (3, 4), "skew": (0, 4)})
     assert len(tune(few, GEMM, "sm_90", 100, Database(tmp_path / "few.jsonl"), timer=MadeUp()).records) == 4
@@ -135,14 +170,15 @@ def test_other_devices_shapes_and_architectures_are_other_tasks(tmp_path):
     tune(SPACE, GEMM, "sm_90", 1, database, timer=timer)
     tune(SPACE, Gemm(64, 64, 128), "sm_90", 1, database, timer=timer)
     tune(SPACE, GEMM, "sm_80", 1, database, timer=timer)
-    assert len(database.records()) == 3
+    assert len({(record.arch, record.problem) for record in database.records()}) == 3
 
 
 def test_ctrl_c_is_raised_and_leaves_every_result_in_the_database(tmp_path):
     database = Database(tmp_path / "interrupted.jsonl")
     with pytest.raises(KeyboardInterrupt):
         tune(SPACE, GEMM, "sm_90", 20, database, timer=MadeUp(interrupted_after=3))
-    assert len(database.records()) == 3
+    assert len(database.records()) == 4, "the one that was under way, too"
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_an_error_of_use_ends_the_search_and_is_no_trial(tmp_path):
@@ -155,7 +191,7 @@ def test_an_error_of_use_ends_the_search_and_is_no_trial(tmp_path):
     assert database.records() == []
 
 
-@pytest.mark.parametrize("trials, seed, arch, message", [(0, 0, "sm_90", "--trials is 0"), (1, -1, "sm_90", "--seed is -1"), (1, 0, "sm_75", "sm_80 or later")])
+@pytest.mark.parametrize("trials, seed, arch, message", [(0, 0, "sm_90", "--trials is 0"), (1, -1, "sm_90", "--seed is -1"), (1, 0, "sm_75", "sm_80 or later"), (1, 0, "sm_87", "nothing is known of sm_87")])
 def test_bad_input_is_refused_in_one_line(tmp_path, trials, seed, arch, message):
     with pytest.raises(BadInput, match=message):
         tune(SPACE, GEMM, arch, trials, Database(tmp_path / "none.jsonl"), seed=seed, timer=MadeUp())

@@ -11,13 +11,15 @@ from tir_schedules.rung import nearest
 
 @dataclass(frozen=True)
 class Gpu:
-    """Figures of a datasheet. TFLOPS of fp32, and of dense fp16 products on tensor cores with fp16 and with fp32 sums; GB/s of memory."""
+    """Figures of a datasheet. TFLOPS of fp32, and of dense fp16 products on tensor cores with fp16 and with fp32 sums; GB/s of memory;
+    how many multiprocessors."""
 
     name: str
     fp32: float
     fp16: float
     mixed: float
     bandwidth: float
+    multiprocessors: int
 
     def peak(self, workload: Any) -> float:
         """TFLOPS for the arithmetic of a workload."""
@@ -26,16 +28,16 @@ class Gpu:
 
 
 GPUS = {
-    "b200": Gpu("B200 SXM", 75, 2250, 2250, 7700),
-    "h200": Gpu("H200 SXM", 66.9, 989, 989, 4800),
-    "h100": Gpu("H100 SXM", 66.9, 989, 989, 3350),
-    "a100": Gpu("A100 SXM 80 GB", 19.5, 312, 312, 2039),
-    "l40s": Gpu("L40S", 91.6, 362, 362, 864),
-    "l4": Gpu("L4", 30.3, 121, 121, 300),
-    "t4": Gpu("T4", 8.1, 65, 65, 320),
-    "rtx5090": Gpu("GeForce RTX 5090", 104.8, 419, 209.5, 1792),
-    "rtx4090": Gpu("GeForce RTX 4090", 82.6, 330.3, 165.2, 1008),
-    "rtx3090": Gpu("GeForce RTX 3090", 35.6, 142, 71, 936),
+    "b200": Gpu("B200 SXM", 75, 2250, 2250, 7700, 148),
+    "h200": Gpu("H200 SXM", 66.9, 989, 989, 4800, 132),
+    "h100": Gpu("H100 SXM", 66.9, 989, 989, 3350, 132),
+    "a100": Gpu("A100 SXM 80 GB", 19.5, 312, 312, 2039, 108),
+    "l40s": Gpu("L40S", 91.6, 362, 362, 864, 142),
+    "l4": Gpu("L4", 30.3, 121, 121, 300, 58),
+    "t4": Gpu("T4", 8.1, 65, 65, 320, 40),
+    "rtx5090": Gpu("GeForce RTX 5090", 104.8, 419, 209.5, 1792, 170),
+    "rtx4090": Gpu("GeForce RTX 4090", 82.6, 330.3, 165.2, 1008, 128),
+    "rtx3090": Gpu("GeForce RTX 3090", 35.6, 142, 71, 936, 82),
 }
 DEFAULT_GPU = "h200"
 GPU_OF = {

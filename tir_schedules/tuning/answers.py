@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tir_schedules.errors import BadInput, TirSchedulesError
+from tir_schedules.errors import BadInput, CheckFailed, TirSchedulesError
 from tir_schedules.kernel import Kernel
 
 
@@ -24,7 +24,8 @@ def answer(request: str, payload: bytes, machine: str) -> str:
 
     machine: "cpu" or "gpu", what this server has. Requests:
     {"what": "about"} -> {"machine", "arch", "device"};
-    {"what": "time"}, payload a bench pack of one subject -> {"seconds": [...]}, for a GPU;
+    {"what": "time", "together"}, payload a bench pack of subjects -> {"each": [{"seconds": [...]} or {"error"}]}, for a GPU; together:
+    whether they are to be compared, and so timed as thoroughly as the benchmark does;
     {"what": "predict", "rung", "point", "workload", "small"}, payload the kernels for both workloads in JSON -> {"seconds": [...]}.
     """
     from tir_schedules.machines.choice import choose
@@ -47,15 +48,17 @@ def about(task: dict[str, Any], payload: bytes, machine: Any) -> dict[str, Any]:
 
 
 def time(task: dict[str, Any], payload: bytes, machine: Any) -> dict[str, Any]:
-    """Seconds of the one subject of a bench pack on this GPU."""
+    """Seconds of each subject of a bench pack on this GPU."""
     from tir_schedules.bench.pack import load_pack
-    from tir_schedules.tuning.running import timed
+    from tir_schedules.bench.sampling import Policy
+    from tir_schedules.tuning.running import POLICY, timed_together
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "subject.zip"
         path.write_bytes(payload)
-        (subject,) = load_pack(path).subjects
-    return {"seconds": timed(subject, machine)}
+        subjects = load_pack(path).subjects
+    found = timed_together(subjects, machine, Policy() if task["together"] else POLICY)
+    return {"each": [{"error": str(each)} if isinstance(each, CheckFailed) else {"seconds": each} for each in found]}
 
 
 def predict(task: dict[str, Any], payload: bytes, machine: Any) -> dict[str, Any]:

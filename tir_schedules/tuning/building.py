@@ -1,13 +1,8 @@
-"""Builds candidates: lowered by the project's own passes, compiled by nvcc, verified on a small shape by the CPU machine."""
+"""Candidates are lowered by the project's own passes, compiled by nvcc, and verified on a small shape by the CPU machine."""
 from __future__ import annotations
 
-import os
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Sequence
-
-from tvm.ir.utils import derived_object
-from tvm.s_tir.meta_schedule.builder import BuilderResult, PyBuilder
+from typing import Any
 
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
@@ -17,11 +12,9 @@ from tir_schedules.insight.occupancy import occupancy
 from tir_schedules.kernel import Binary, Kernel
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.rung import Rung
-from tir_schedules.tuning.metaschedule import parsed_once, point_in
+from tir_schedules.tuning.metaschedule import parsed_once
 from tir_schedules.tuning.records import source_hash
 from tir_schedules.tuning.small import small
-from tir_schedules.tuning.space import Point, key
-from tir_schedules.tuning.trials import Trials
 from tir_schedules.verify import compare_with_truth
 
 
@@ -76,35 +69,3 @@ def verified(binary: Binary, workload: Any) -> Metrics:
     kernel = binary.kernel
     held = occupancy(kernel.arch, kernel.block, binary.resources.registers, shared_bytes(binary))
     return Metrics(binary, held, execution.counters)
-
-
-@derived_object
-class Builder(PyBuilder):
-    """MetaSchedule's builder. What it hands on as the path of an artifact is the key of a point in `built`."""
-
-    def __init__(self, trials: Trials):
-        super().__init__()
-        self.trials = trials
-        self.built: dict[str, Built] = {}
-
-    def build(self, build_inputs: Sequence[Any]) -> list[BuilderResult]:
-        """Results come in the order of the inputs; TVM lowers here, nvcc and the CPU machine work in other threads."""
-        points = [point_in(build_input.mod) for build_input in build_inputs]
-        with ThreadPoolExecutor(max_workers=max(os.cpu_count() or 1, self.trials.timer.at_once)) as pool:
-            pending = [self.start(pool, point) for point in points]
-            for point, future in zip(points, pending):
-                found = future and self.trials.guarded(future.result)
-                if found:
-                    self.built[key(point)] = found
-        return [self.result(key(point)) for point in points]
-
-    def start(self, pool: ThreadPoolExecutor, point: Point) -> Future | None:
-        """What will be built, or None when the schedule is refused."""
-        trials = self.trials
-        kernels = trials.attempt(point, lambda: emitted(trials.space.rung_at(point), trials.workload, trials.arch))
-        if kernels is None:
-            return None
-        return pool.submit(trials.attempt, point, lambda: trials.timer.built(kernels), kernels.source)
-
-    def result(self, name: str) -> BuilderResult:
-        return BuilderResult(name, None) if name in self.built else BuilderResult(None, "refused, see the record")

@@ -89,12 +89,15 @@ def point_in(module: "IRModule") -> Point:
     return json.loads(str(module["main"].body.block.annotations[POINT]))
 
 
-def record_of(point: Point, context: "TuneContext", seconds: tuple[float, ...]) -> Any:
-    """A result as MetaSchedule writes it into its own database, TuningRecord.as_json. Its trace is the annotation that names the point:
-    that of the schedule does not survive TVM's JSON, for want of index maps in transform_block_layout."""
+def stored(point: Point, context: "TuneContext") -> list[Any]:
+    """A result as MetaSchedule writes it into its own database, TuningRecord.as_json, with seconds still to come: see `with_seconds`.
+
+    Its trace is the annotation that names the point: that of the schedule does not survive TVM's JSON, for want of index maps in
+    transform_block_layout. Not for several threads.
+    """
     tvm, database = import_tvm(), import_metaschedule().database
     schedule = tvm.s_tir.Schedule(context.mod)
     schedule.annotate(schedule.get_sblock("root"), POINT, key(point))
     arguments = import_metaschedule().arg_info.ArgInfo.from_entry_func(context.mod)
-    record = database.TuningRecord(schedule.trace, database.Workload(context.mod), list(seconds), context.target, arguments)
+    record = database.TuningRecord(schedule.trace, database.Workload(context.mod), [1.0], context.target, arguments)
     return record.as_json()

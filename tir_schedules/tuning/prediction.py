@@ -30,17 +30,11 @@ from typing import TYPE_CHECKING
 from tir_schedules.errors import BadInput
 from tir_schedules.insight.metrics import GLOBAL_LOADS, GLOBAL_STORES, SECTOR, SHARED, shared_bytes
 from tir_schedules.insight.occupancy import occupancy
-from tir_schedules.insight.roofline import Gpu, gpu_for
-from tir_schedules.multiprocessor import QUARTERS, WARP
+from tir_schedules.insight.roofline import GPU_OF, Gpu, gpu_for
+from tir_schedules.multiprocessor import QUARTERS, WARP, find_multiprocessor
 
 if TYPE_CHECKING:
     from tir_schedules.tuning.building import Built
-
-UNITS = {
-    "sm_75": (40, 64), "sm_80": (108, 64), "sm_86": (82, 128), "sm_89": (128, 128), "sm_90": (132, 128), "sm_100": (148, 128),
-    "sm_120": (170, 128),
-}  # fmt: skip
-"""Architecture -> multiprocessors of the GPU that stands for it in roofline.GPU_OF, and products of float32 in a cycle of each."""
 
 WITHOUT_WGMMA = {"sm_90": 0.66}
 """Share of the tensor cores' rate that mma.sync reaches, where it is not all."""
@@ -86,33 +80,31 @@ class Load:
         return max(self.blocks * busy, math.ceil(self.blocks / self.resident) * waiting) + START
 
 
-def predicted_seconds(built: "Built", gpu: Gpu | None = None) -> float:
-    """The cost of a kernel on the workload it was built for. gpu: the one of its architecture where none is given.
+def stand_in(arch: str) -> Gpu:
+    """The GPU that predictions for an architecture are of. BadInput where there is none."""
+    if arch.rstrip("af") not in GPU_OF:
+        raise BadInput(f"there are no predictions for {arch}; there are for {', '.join(GPU_OF)}")
+    return gpu_for(arch)
 
-    BadInput for an architecture without figures.
-    """
+
+def predicted_seconds(built: "Built") -> float:
+    """The cost of a kernel on the workload it was built for. BadInput as from stand_in."""
     arch, workload = built.binary.kernel.arch, built.emitted.workload
-    gpu = gpu or gpu_for(arch)
-    _, _, clock = units(arch, gpu)
-    return max(load(built, gpu).cycles / clock, workload.bytes / (MEMORY * gpu.bandwidth * 1e9)) + LAUNCH
+    gpu = stand_in(arch)
+    return max(load(built, gpu).cycles / clock(arch, gpu), workload.bytes / (MEMORY * gpu.bandwidth * 1e9)) + LAUNCH
 
 
-def units(arch: str, gpu: Gpu) -> tuple[int, int, float]:
-    """Multiprocessors, products of float32 in a cycle of each, and cycles per second."""
-    known = UNITS.get(arch.rstrip("af"))
-    if not known:
-        raise BadInput(f"there are no predictions for {arch}; there are for {', '.join(UNITS)}")
-    multiprocessors, lanes = known
-    return multiprocessors, lanes, gpu.fp32 * 1e12 / (2 * multiprocessors * lanes)
+def clock(arch: str, gpu: Gpu) -> float:
+    """Cycles per second, those of the datasheet's rate of fp32."""
+    return gpu.fp32 * 1e12 / (2 * gpu.multiprocessors * find_multiprocessor(arch).lanes)
 
 
 def load(built: "Built", gpu: Gpu) -> Load:
     """From counters of the small launch, and from the binary for the whole workload."""
     kernels, binary = built.emitted, built.binary
     config, workload, kernel = kernels.rung.config, kernels.workload, binary.kernel
-    multiprocessors, _, _ = units(kernel.arch, gpu)
     held = occupancy(kernel.arch, kernel.block, binary.resources.registers, shared_bytes(binary))
-    blocks = math.ceil(prod(kernel.grid) / multiprocessors)
+    blocks = math.ceil(prod(kernel.grid) / gpu.multiprocessors)
     return Load(
         pipes(built, gpu),
         loop_bytes(binary.ptx),
@@ -129,15 +121,14 @@ def pipes(built: "Built", gpu: Gpu) -> dict[str, float]:
     """Cycles of one block on each pipe, in the mean over the blocks of the small launch."""
     counted, workload, small = built.counted, built.emitted.workload, built.emitted.small
     arch = built.binary.kernel.arch
-    multiprocessors, lanes, clock = units(arch, gpu)
     blocks, longer = prod(counted.binary.kernel.grid), workload.k / small.k
     mix, products = counted.counters.mix, small.m * small.n * small.k * longer / blocks
     on_tensor_cores = "mma" in mix
     shared, loads, stores = (counted.access(*kinds) for kinds in (SHARED, GLOBAL_LOADS, GLOBAL_STORES))
     multiplied = mix["mma" if on_tensor_cores else "fp32"] / WARP
     issued = multiplied + shared.requests + loads.requests
-    on_cores = 0 if on_tensor_cores else multiplied * WARP / lanes
-    rate = gpu.peak(workload) * 1e12 * WITHOUT_WGMMA.get(arch.rstrip("af"), 1) / (multiprocessors * clock)
+    on_cores = 0 if on_tensor_cores else multiplied * WARP / find_multiprocessor(arch).lanes
+    rate = gpu.peak(workload) * 1e12 * WITHOUT_WGMMA.get(arch.rstrip("af"), 1) / (gpu.multiprocessors * clock(arch, gpu))
     return {
         "issue": max(issued / QUARTERS, on_cores) * longer / blocks,
         "tensor": 2 * products / rate if on_tensor_cores else 0,

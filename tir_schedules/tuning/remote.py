@@ -3,16 +3,18 @@ from __future__ import annotations
 
 import json
 import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Sequence
 
 from tir_schedules.bench.pack import save_pack
+from tir_schedules.bench.subjects import Subject
 from tir_schedules.errors import CheckFailed
-from tir_schedules.tuning.building import Built, Emitted, built
+from tir_schedules.tuning.building import Emitted, built
+from tir_schedules.tuning.prediction import stand_in
 from tir_schedules.tuning.records import MEASURED, PREDICTED, device_of
 from tir_schedules.tuning.rpc import RpcRunner
-from tir_schedules.tuning.running import subject_of
+from tir_schedules.tuning.running import CORES, Timed, compiled, subject_of, sure
 from tir_schedules.tuning.spaces import space_of
 from tir_schedules.tuning.tuned import name_of
 
@@ -23,26 +25,30 @@ def timer_on(servers: RpcRunner) -> Any:
 
 
 class MeasuringThere:
-    """Builds here, measures on the servers' GPUs: a bench pack of one subject travels."""
+    """Builds here, measures on the servers' GPUs: a bench pack travels."""
 
-    kind, built = MEASURED, staticmethod(built)
+    kind = MEASURED
 
     def __init__(self, servers: RpcRunner):
-        self.servers, self.at_once, self.device = servers, servers.workers, device_of(servers)
+        self.servers, self.at_once, self.device = servers, max(CORES, servers.workers), device_of(servers)
 
-    def seconds(self, candidate: Built) -> tuple[float, ...]:
+    def check(self, arch: str) -> None:
+        """All that the compiler takes."""
+
+    def seconds(self, kernels: Emitted) -> tuple[float, ...]:
+        (found,) = self.timed([subject_of(kernels, built(kernels).binary)], together=False)
+        return sure(found)
+
+    def compared(self, candidates: Sequence[Emitted]) -> list[Timed]:
+        """By one of the servers."""
+        return self.timed(list(map(compiled, candidates)), together=True)
+
+    def timed(self, subjects: Sequence[Subject], together: bool) -> list[Timed]:
         with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "subject.zip"
-            save_pack([subject_of(candidate)], {}, path)
-            return asked(self.servers, {"what": "time"}, path.read_bytes())
-
-
-@dataclass(frozen=True)
-class BuiltThere:
-    """A candidate that a server compiled and found right, and the cost it predicts."""
-
-    emitted: Emitted
-    seconds: tuple[float, ...]
+            path = Path(folder) / "subjects.zip"
+            save_pack(subjects, {}, path)
+            answer = asked(self.servers, {"what": "time", "together": together}, path.read_bytes())
+        return [CheckFailed(each["error"]) if "error" in each else tuple(each["seconds"]) for each in answer["each"]]
 
 
 class PredictingThere:
@@ -53,20 +59,23 @@ class PredictingThere:
     def __init__(self, servers: RpcRunner):
         self.servers, self.at_once = servers, servers.workers
 
-    def built(self, kernels: Emitted) -> BuiltThere:
+    def check(self, arch: str) -> None:
+        stand_in(arch)
+
+    def seconds(self, kernels: Emitted) -> tuple[float, ...]:
         space = space_of(name_of(kernels.rung))
         rung = {"rung": space.rung.id, "point": space.point_of(kernels.rung.config)}
         request = {"what": "predict", **rung, "workload": asdict(kernels.workload), "small": asdict(kernels.small)}
         sources = json.dumps([asdict(kernels.kernel), asdict(kernels.small_kernel)]).encode()
-        return BuiltThere(kernels, asked(self.servers, request, sources))
+        return tuple(asked(self.servers, request, sources)["seconds"])
 
-    def seconds(self, candidate: BuiltThere) -> tuple[float, ...]:
-        return candidate.seconds
+    def compared(self, candidates: Sequence[Emitted]) -> None:
+        return None
 
 
-def asked(servers: RpcRunner, request: dict[str, Any], payload: bytes) -> tuple[float, ...]:
-    """Seconds from a server. CheckFailed when it refuses the candidate."""
+def asked(servers: RpcRunner, request: dict[str, Any], payload: bytes) -> dict[str, Any]:
+    """The answer of a server. CheckFailed when it refuses the candidate."""
     answer = servers.answer(request, payload)
     if "error" in answer:
         raise CheckFailed(answer["error"])
-    return tuple(answer["seconds"])
+    return answer

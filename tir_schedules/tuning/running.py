@@ -1,115 +1,113 @@
-"""What a candidate costs: seconds measured on a GPU by the benchmark's timer, or predicted from what the CPU machine counts."""
+"""What a candidate costs: seconds measured on a GPU by the benchmark's timer, or predicted from what the CPU machine counts.
+
+A timer has
+    kind, device    as records have them
+    at_once         how many candidates it takes at a time, from several threads
+    check(arch)     BadInput for an architecture it knows nothing about
+    seconds(...)    of an emitted candidate, once it is compiled and found right; CheckFailed when it is refused
+    compared(...)   of several, timed in turns in one run of the benchmark; a CheckFailed in the place of one that is refused.
+                    None from a timer for which that would tell nothing new.
+"""
 from __future__ import annotations
 
-import json
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Callable, Sequence
-
-from tvm.ir.utils import derived_object
-from tvm.s_tir.meta_schedule.runner import PyRunner, PyRunnerFuture, RunnerResult
+import os
+from dataclasses import replace
+from threading import Lock
+from typing import Any, Sequence
 
 from tir_schedules.bench.sampling import Policy
 from tir_schedules.bench.subjects import Subject
-from tir_schedules.errors import CheckFailed
-from tir_schedules.tuning.building import Built, built
-from tir_schedules.tuning.prediction import predicted_seconds
+from tir_schedules.compiler.nvcc import compile_kernel
+from tir_schedules.errors import CheckFailed, TirSchedulesError
+from tir_schedules.tuning.building import Emitted, built
+from tir_schedules.tuning.prediction import predicted_seconds, stand_in
 from tir_schedules.tuning.records import MEASURED, PREDICTED, device_of
-from tir_schedules.tuning.space import Point
-from tir_schedules.tuning.trials import Trials
 
 POLICY = Policy(settle_s=0.5, max_samples=9, precision=0.01, budget_s=1.0)
-"""Shorter than the benchmark's: a search compares candidates, and its winners are timed anew."""
+"""Shorter than the benchmark's: a search compares many candidates, and its fastest are timed anew."""
+
+CORES = os.cpu_count() or 1
+Timed = tuple[float, ...] | CheckFailed
+
+
+class GpuLost(TirSchedulesError):
+    """A kernel broke the GPU's context, so that nothing more can be said of any other in this process."""
 
 
 class Predicting:
-    """Without a GPU. A timer has a kind and a device, as records have them, and how many kernels it takes at a time; built(emitted) gives
-    what seconds(...) is asked of. CheckFailed from either when a kernel is refused."""
+    """Without a GPU."""
 
-    kind, device, at_once = PREDICTED, device_of(), 1
-    built = staticmethod(built)
+    kind, device, at_once = PREDICTED, device_of(), CORES
 
-    def seconds(self, candidate: Built) -> tuple[float, ...]:
-        return (predicted_seconds(candidate),)
+    def check(self, arch: str) -> None:
+        stand_in(arch)
+
+    def seconds(self, kernels: Emitted) -> tuple[float, ...]:
+        return (predicted_seconds(built(kernels)),)
+
+    def compared(self, candidates: Sequence[Emitted]) -> None:
+        return None
 
 
 class Measuring:
-    """On a GPU machine, one kernel at a time."""
+    """On a GPU machine, one kernel at a time, while others are compiled and verified."""
 
-    kind, at_once = MEASURED, 1
-    built = staticmethod(built)
+    kind, at_once = MEASURED, CORES
 
     def __init__(self, machine: Any):
-        self.machine, self.device = machine, device_of(machine)
+        self.machine, self.device, self.alone = machine, device_of(machine), Lock()
 
-    def seconds(self, candidate: Built) -> tuple[float, ...]:
+    def check(self, arch: str) -> None:
+        """All that the compiler takes."""
+
+    def seconds(self, kernels: Emitted) -> tuple[float, ...]:
         """Of the whole workload, on which it is verified again."""
-        return timed(subject_of(candidate), self.machine)
+        subject = subject_of(kernels, built(kernels).binary)
+        with self.alone:
+            if self.machine.broken:
+                raise GpuLost(f"this process can use the GPU no more after {self.machine.broken}: --resume goes on without that candidate")
+            return timed(subject, self.machine)
+
+    def compared(self, candidates: Sequence[Emitted]) -> list[Timed]:
+        return timed_together(list(map(compiled, candidates)), self.machine)
 
 
-def subject_of(candidate: Built) -> Subject:
+def subject_of(kernels: Emitted, binary: Any) -> Subject:
     """A candidate as the benchmark has it."""
-    rung = candidate.emitted.rung
-    return Subject(rung.family, rung.id, "schedule", candidate.emitted.workload, (candidate.binary,))
+    return Subject(kernels.rung.family, kernels.rung.id, "schedule", kernels.workload, (binary,))
+
+
+def compiled(kernels: Emitted) -> Subject:
+    return subject_of(kernels, compile_kernel(kernels.kernel))
 
 
 def timed(subject: Subject, machine: Any, policy: Policy = POLICY) -> tuple[float, ...]:
     """Samples in seconds of a subject on a GPU machine, which verifies it before and after. CheckFailed when it refuses it."""
+    (found,) = timed_together([subject], machine, policy)
+    return sure(found)
+
+
+def sure(found: Timed) -> tuple[float, ...]:
+    """Seconds, or the refusal raised."""
+    if isinstance(found, CheckFailed):
+        raise found
+    return found
+
+
+def timed_together(subjects: Sequence[Subject], machine: Any, policy: Policy = Policy()) -> list[Timed]:
+    """The same for several subjects of one workload, whose samples are taken in turns; a CheckFailed in the place of one it refuses."""
     from tir_schedules.bench.clocks import open_monitor
     from tir_schedules.bench.measure import Bench
     from tir_schedules.bench.vendor import Vendors
 
     bench = Bench(machine, policy, lambda what: None, Vendors(machine, None), open_monitor(machine.bus_id))
-    rows, refused = bench.measure_workload([subject])
-    if not rows:
-        raise CheckFailed(refused[0]["reason"])
-    return tuple(sample / 1e6 for sample in rows[0]["samples_us"])
+    names = [str(number) for number in range(len(subjects))]
+    rows, refused = bench.measure_workload([replace(subject, name=name) for name, subject in zip(names, subjects)])
+    found: dict[str, Timed] = {row["name"]: CheckFailed(row["reason"]) for row in refused}
+    found |= {row["name"]: tuple(sample / 1e6 for sample in row["samples_us"]) for row in rows}
+    return [found[name] for name in names]
 
 
 def timer_for(machine: Any) -> Any:
     """The timer of a machine: a GPU measures, without one there are predictions."""
     return Measuring(machine) if machine is not None and machine.name == "gpu" else Predicting()
-
-
-@derived_object
-class Done(PyRunnerFuture):
-    """A result that is there."""
-
-    def __init__(self, seconds: Sequence[float] | None):
-        super().__init__()
-        self.seconds = seconds
-
-    def done(self) -> bool:
-        return True
-
-    def result(self) -> RunnerResult:
-        return RunnerResult(list(self.seconds), None) if self.seconds else RunnerResult(None, "refused, see the record")
-
-
-@derived_object
-class Runner(PyRunner):
-    """MetaSchedule's runner: asks the timer of the trials, and records the answer at once.
-
-    built: key of a point -> what the timer made of it, which the builder fills. record: makes of a point and seconds what MetaSchedule would store.
-    """
-
-    def __init__(self, trials: Trials, built: dict[str, Built], record: Callable[[Point, Sequence[float]], Any]):
-        super().__init__()
-        self.trials, self.built, self.record = trials, built, record
-
-    def run(self, runner_inputs: Sequence[Any]) -> list[Done]:
-        """All are done when it returns."""
-        names = [str(runner_input.artifact_path) for runner_input in runner_inputs]
-        at_once = self.trials.timer.at_once
-        with ThreadPoolExecutor(at_once) as pool:
-            each = pool.map if at_once > 1 else map
-            found = self.trials.guarded(lambda: list(each(self.seconds, names)))
-        return [Done(seconds) for seconds in found or [None] * len(names)]
-
-    def seconds(self, name: str) -> Sequence[float] | None:
-        """Of a built point, which is then forgotten; None when it is refused."""
-        kernels, point = self.built.pop(name), json.loads(name)
-        source = kernels.emitted.source
-        found = self.trials.attempt(point, lambda: self.trials.timer.seconds(kernels), source)
-        if found:
-            self.trials.guarded(lambda: self.trials.add(point, found, source=source, metaschedule=self.record(point, found)))
-        return found

@@ -10,7 +10,7 @@ from typing import Any, Iterable, Sequence
 from tir_schedules.bench.plots import LIMIT, METADATA, SCHEDULE, TWIN, VENDOR, pyplot, rate_on_axis
 from tir_schedules.emit import write_bytes
 from tir_schedules.rung import Rung
-from tir_schedules.tuning.records import MEASURED, PREDICTED, Record, best, device_of
+from tir_schedules.tuning.records import MEASURED, PREDICTED, Record, best, device_of, latest
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def task_of(record: Record) -> tuple[Any, ...]:
 def searches_of(records: Iterable[Record]) -> list[Search]:
     """Records by search, in the order searches are first met."""
     groups: dict[tuple[Any, ...], list[Record]] = {}
-    for record in records:
+    for record in latest(records):
         groups.setdefault(task_of(record), []).append(record)
     return [Search(key[0], tuple(group)) for key, group in groups.items()]
 
@@ -61,7 +61,7 @@ def of_task(records: Iterable[Record], rung: Rung, workload: Any, arch: str, mac
     """The search of a rung on a workload on a machine; without records when there was none."""
     kind = MEASURED if machine.name == "gpu" else PREDICTED
     task = (rung.id, tuple(sorted(asdict(workload).items())), arch, device_of(machine), kind)
-    return Search(rung.id, tuple(record for record in records if task_of(record) == task))
+    return Search(rung.id, tuple(record for record in latest(records) if task_of(record) == task))
 
 
 def as_json(search: Search, correlation: float | None) -> dict[str, Any]:

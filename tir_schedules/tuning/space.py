@@ -55,6 +55,10 @@ class Space:
         """Where a configuration of the rung is."""
         return {name: getattr(config, name) for name in self.fields}
 
+    def by_hand(self) -> list[Point]:
+        """Where the rung's own configurations are, valid or not."""
+        return [self.point_of(variant.config) for variant in self.rung.variants()]
+
     def refusal(self, point: Point, workload: Any, arch: str) -> str:
         """Why a point is not valid: the first reason; empty when it is."""
         config = self.config(point)

@@ -94,6 +94,10 @@ def turns_fit(config: Any, gemm: Any, arch: str) -> bool:
     return sums(config) * config.bk * (1 if config.rows_first else config.stages) <= PRODUCTS_WRITTEN_OUT
 
 
+def lanes_copy(config: Any, gemm: Any, arch: str) -> bool:
+    return threads(config) <= config.bm * config.bk
+
+
 def ring_bytes(gemm: Any, config: Any) -> int:
     return multistage.launch(gemm, config).dynamic_shared
 
@@ -134,6 +138,7 @@ MULTISTAGE = Space(
         RING,
         QUADS,
         LANE_REGISTERS,
+        Constraint("a block has more threads than a tile of A has elements: TVM loses its region", lanes_copy, (*BLOCK_AND_WARP, "bk")),
         Constraint("the ring of tiles does not fit into shared memory", shared_fits(ring_bytes), ("bm", "bn", "bk", "skew", "stages")),
         Constraint("too many products are written out for the instruction cache", turns_fit, (*LANES, "bk", "stages", "rows_first")),
     ),

@@ -20,7 +20,7 @@ from tir_schedules.tuning.space import Point, key
 from tir_schedules.tuning.trials import Trials
 
 WARM_UP = 12
-"""Trials at random, after the hand-chosen configurations, before the model is asked."""
+"""Trials before the model is asked: the hand-chosen configurations, what was best for other shapes, and random points."""
 
 ELITES, CHILDREN, GENERATIONS = 12, 12, 3
 FRESH = 0.25
@@ -58,7 +58,7 @@ class Features(PyFeatureExtractor):
 
 @derived_object
 class Evolution(PySearchStrategy):
-    """First the hand-chosen configurations and random points, then what the cost model ranks highest of the descendants of the fastest.
+    """First the hand-chosen configurations, what was best for other shapes, and random points; then what the cost model ranks highest of the descendants of the fastest.
 
     model: MetaSchedule's XGBModel, which the task's scheduler teaches. scores: key of a point -> what the model said of it before it was
     built, the higher the faster.
@@ -125,18 +125,17 @@ class Evolution(PySearchStrategy):
     def chosen(self, count: int) -> list[Point]:
         """At most so many points that have not been tried, best first."""
         if self.model.booster is None or len(self.trials.records) < WARM_UP:
-            by_hand = [point for point in self.by_hand() if key(point) not in self.taken][:count]
-            return by_hand + self.fresh(count - len(by_hand), set(map(key, by_hand)))
+            known = [point for point in self.known_good() if key(point) not in self.taken][:count]
+            return known + self.fresh(count - len(known), set(map(key, known)))
         pool = self.descendants()
         ranked = sorted(pool, key=lambda name: -self.scores[name])[: count - math.ceil(FRESH * count)]
         fresh = self.scored(self.fresh(count - len(ranked), set(ranked)))
         return [pool[name] for name in ranked] + list(fresh.values())
 
-    def by_hand(self) -> list[Point]:
-        """The rung's own configurations that are valid for the workload."""
-        rung, space = self.trials.space.rung, self.trials.space
-        points = [space.point_of(variant.config) for variant in rung.variants()]
-        return list({key(point): point for point in points if not space.refusal(point, *self.task)}.values())
+    def known_good(self) -> list[Point]:
+        """The rung's own configurations and what was best for other shapes, where valid for this one."""
+        points = self.trials.space.by_hand() + self.trials.best_elsewhere()
+        return list({key(point): point for point in points if not self.trials.space.refusal(point, *self.task)}.values())
 
     def descendants(self) -> dict[str, Point]:
         """Points that have not been tried, by key, of some generations: the parents of the first are the fastest trials, those of the

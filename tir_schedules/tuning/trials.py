@@ -2,13 +2,14 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime, timezone
 from typing import Any, Callable, Sequence
 
-from tir_schedules.errors import TirSchedulesError
+from tir_schedules.errors import CheckFailed
 from tir_schedules.provenance import git_revision
-from tir_schedules.tuning.records import Database, Record, versions_now
+from tir_schedules.tuning.journal import canonical
+from tir_schedules.tuning.records import Database, Record, best, shipped_records, versions_now
 from tir_schedules.tuning.space import Point, Space, key
 
 
@@ -34,7 +35,9 @@ class Trials:
             "kind": timer.kind,
         }
         self.provenance = {"versions": versions_now(), "revision": git_revision()}
-        self.records = {key(record.point): record for record in database.records() if self.is_of_task(record)}
+        known = database.records()
+        self.records = {key(record.point): record for record in known if self.is_of_task(record)}
+        self.others = [*shipped_records(timer.device), *known]
         self.earlier = tuple(self.records.values())
         self.failure: BaseException | None = None
         self.lock = threading.Lock()
@@ -48,21 +51,39 @@ class Trials:
         return 0 if self.failure else max(0, self.budget - len(self.records))
 
     def best(self, count: int) -> list[Record]:
-        """The fastest so far, fastest first."""
+        """The fastest so far, fastest first; fewer where fewer were timed."""
         timed = [record for record in self.records.values() if record.seconds]
         return sorted(timed, key=lambda record: record.median)[:count]
 
+    def best_elsewhere(self) -> list[Point]:
+        """The fastest of each other shape that there are records of, own or shipped."""
+        same = {name: value for name, value in self.task.items() if name != "workload"}
+        shapes = {canonical(record.workload): record.workload for record in self.others}
+        found = (best(self.others, **same, workload=workload) for workload in shapes.values() if workload != self.task["workload"])
+        return [record.point for record in found if record]
+
     def add(self, point: Point, seconds: Sequence[float] = (), error: str = "", source: str = "", metaschedule: Any = None) -> None:
-        """Record a result, or why there is none. source: sha256 of the CUDA emitted for the workload, where that got so far."""
+        """Record a result, or why there is none. source: sha256 of the CUDA emitted for the workload, where that got so far.
+
+        metaschedule: see metaschedule.stored.
+        """
         with self.lock:
-            date = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
             record = Record(
-                **self.task, **self.provenance, point=point, seconds=tuple(seconds), error=error, source=source, date=date,
-                trial=len(self.records), metaschedule=metaschedule,
+                **self.task, **self.provenance, point=point, seconds=tuple(seconds), error=error, source=source, date=now(),
+                trial=len(self.records), metaschedule=with_seconds(metaschedule, seconds),
             )  # fmt: skip
             self.database.append(record)
             self.records[key(point)] = record
         self.on_trial(record)
+
+    def settle(self, record: Record, found: tuple[float, ...] | CheckFailed) -> None:
+        """Record another result of a candidate, which takes the place of the first."""
+        error = " ".join(str(found).split()) if isinstance(found, CheckFailed) else ""
+        seconds = () if error else found
+        metaschedule = with_seconds(record.metaschedule, seconds)
+        again = replace(record, **self.provenance, seconds=seconds, error=error, date=now(), metaschedule=metaschedule)
+        self.database.append(again)
+        self.records[key(record.point)] = again
 
     def attempt(self, point: Point, action: Callable[[], Any], source: str = "") -> Any:
         """What the action returns. None when it fails: when a kernel is found wrong that is recorded, any other error ends the search."""
@@ -70,18 +91,29 @@ class Trials:
         def recorded() -> Any:
             try:
                 return action()
-            except TirSchedulesError as error:
-                if error.exit_code != 1:
-                    raise
+            except CheckFailed as error:
                 self.add(point, error=" ".join(str(error).split()), source=source)
                 return None
 
         return self.guarded(recorded)
 
-    def guarded(self, action: Callable[[], Any]) -> Any:
-        """What the action returns; None when an error, Ctrl-C among them, ends the search, so that TVM's loop, which called, ends in order."""
+    def guarded(self, action: Callable[[], Any], even_then: bool = False) -> Any:
+        """What the action returns; None when an error ends the search, or has ended it: TVM's loop, which called, then ends in order.
+
+        even_then: do it also when the search has ended.
+        """
         try:
-            return None if self.failure else action()
+            return None if self.failure and not even_then else action()
         except BaseException as error:
             self.failure = self.failure or error
             return None
+
+
+def with_seconds(metaschedule: Any, seconds: Sequence[float]) -> Any:
+    """MetaSchedule's form of a result, [trace, seconds, target, arguments], with other seconds; None without any."""
+    return [metaschedule[0], list(seconds), *metaschedule[2:]] if metaschedule and seconds else None
+
+
+def now() -> str:
+    """UTC, as records have it."""
+    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -102,7 +102,7 @@ def advice(rung: Rung, workload: Any, arch: str) -> str:
 
 def open_tuned(file: str, machine: Any, arch: str, say: Callable[[str], None]) -> Lookup:
     """What --tuned FILE asks for; without one: your own records, then those that are shipped. BadInput for a file that is not there."""
-    from tir_schedules.tuning.records import SHIPPED, Database, device_of, shipped
+    from tir_schedules.tuning.records import SHIPPED, Database, device_of, latest, shipped
 
     gpu = machine.name == "gpu"
     if file:
@@ -113,7 +113,7 @@ def open_tuned(file: str, machine: Any, arch: str, say: Callable[[str], None]) -
         paths = [own_records(), *([shipped(device_of(machine))] if gpu else sorted(SHIPPED.glob("*.jsonl")))]
     sources = []
     for path in filter(Path.exists, paths):
-        fit = [r for r in Database(path).records() if (r.device == device_of(machine) if gpu else r.arch == arch)]
+        fit = [r for r in latest(Database(path).records()) if (r.device == device_of(machine) if gpu else r.arch == arch)]
         sources.append(Source(path, fit))
     return Lookup(sources, machine, arch, say)
 

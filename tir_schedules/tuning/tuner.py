@@ -1,11 +1,15 @@
 """A search through a space, driven by MetaSchedule: its task scheduler, its XGBoost model, and our strategy, builder and runner."""
 from __future__ import annotations
 
+import signal
 import tempfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Sequence
 
+from tir_schedules.console import print_error
 from tir_schedules.errors import BadInput
 from tir_schedules.tuning.records import Database, Record, best
 from tir_schedules.tuning.space import Space, key
@@ -14,7 +18,13 @@ if TYPE_CHECKING:
     from tir_schedules.tuning.trials import Trials
 
 BATCH = 8
-"""Candidates that are chosen, built and timed together; after each batch the model learns."""
+"""Fewest candidates that are chosen together; after each batch the model learns."""
+
+LESSONS = 4
+"""Batches of a search at least, however many candidates could be worked on at a time."""
+
+FINALISTS, ROUNDS = 5, 3
+"""The fastest so many are timed anew, at most so often: until the fastest is one that was."""
 
 FEWEST = 3
 """Trials of which a rank correlation says anything."""
@@ -60,39 +70,86 @@ def tune(
         raise BadInput(f"--seed is {seed}; it must be at least 0")
     check_arch(arch)
     space.rung.check_arch(arch)
-    space.size(workload, arch)
     import_metaschedule()
     from tir_schedules.tuning.running import timer_for
     from tir_schedules.tuning.trials import Trials
 
-    tried = Trials(space, workload, arch, database, timer or timer_for(machine), trials, on_trial)
-    scores = search(tried, seed) if tried.left else {}
-    if tried.failure:
-        raise tried.failure
+    timer = timer or timer_for(machine)
+    timer.check(arch)
+    space.size(workload, arch)
+    tried = Trials(space, workload, arch, database, timer, trials, on_trial)
+    scores = {}
+    if tried.left:
+        scores = search(tried, seed)
+        if tried.failure:
+            raise tried.failure
+        decide(tried)
     records = tuple(tried.records.values())
     return Tuned(best(records), records, rank_correlation(scores, records))
 
 
 def search(tried: "Trials", seed: int) -> dict[str, float]:
     """Fill the budget. Returns what the model said of candidates before they were built, by key of their point."""
-    from tir_schedules.tuning.building import Builder
-    from tir_schedules.tuning.metaschedule import import_metaschedule, record_of, tune_context
-    from tir_schedules.tuning.running import Runner
+    from tir_schedules.tuning.metaschedule import import_metaschedule, stored, tune_context
+    from tir_schedules.tuning.pipeline import Builder, Runner
     from tir_schedules.tuning.strategy import Evolution
 
     meta_schedule = import_metaschedule()
     model = cost_model(tried)
     strategy = Evolution(tried, model, seed)
     context = tune_context(tried.space, tried.workload, tried.arch, strategy, seed)
-    builder = Builder(tried)
-    runner = Runner(tried, builder.built, lambda point, seconds: record_of(point, context, tuple(seconds)))
-    with tempfile.TemporaryDirectory() as folder:
+    batch = max(BATCH, min(tried.timer.at_once, tried.left // LESSONS))
+    threads = ThreadPoolExecutor(tried.timer.at_once, initializer=leave_ctrl_c)
+    with tempfile.TemporaryDirectory() as folder, threads as pool, ending_on_ctrl_c(tried):
+        builder = Builder(tried, pool, lambda point: stored(point, context))
         meta_schedule.tune.tune_tasks(
-            tasks=[context], task_weights=[1.0], work_dir=str(Path(folder)), max_trials_global=tried.left, num_trials_per_iter=BATCH,
-            builder=builder, runner=runner, database="memory", cost_model=model, task_scheduler="round-robin",
+            tasks=[context], task_weights=[1.0], work_dir=folder, max_trials_global=tried.left, num_trials_per_iter=batch,
+            builder=builder, runner=Runner(tried, builder.pending), database="memory", cost_model=model, task_scheduler="round-robin",
             measure_callbacks=[meta_schedule.measure_callback.UpdateCostModel()],
         )  # fmt: skip
     return strategy.scores
+
+
+def leave_ctrl_c() -> None:
+    """Ctrl-C reaches neither this thread nor the compilers it starts, so that no candidate seems to be refused."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+
+
+@contextmanager
+def ending_on_ctrl_c(tried: "Trials") -> Iterator[None]:
+    """Ctrl-C ends the search in order, once what is under way is recorded."""
+
+    def interrupted(*_: Any) -> None:
+        tried.failure = tried.failure or KeyboardInterrupt()
+        print_error("interrupted: candidates under way are finished first")
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, interrupted)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def decide(tried: "Trials") -> None:
+    """Have the fastest timed side by side, the rung's own choice among them: the times of a search are each of another moment."""
+    from tir_schedules.tuning.building import emitted
+
+    space, timed = tried.space, set()
+    own = key(space.point_of(space.rung.fitted(tried.workload).config))
+    for _ in range(ROUNDS):
+        finalists = tried.best(FINALISTS)
+        if not finalists or key(finalists[0].point) in timed:
+            return
+        finalists += [record for record in tried.best(tried.budget)[FINALISTS:] if key(record.point) == own]
+        found = tried.timer.compared([emitted(space.rung_at(record.point), tried.workload, tried.arch) for record in finalists])
+        if found is None:
+            return
+        for record, result in zip(finalists, found):
+            tried.settle(record, result)
+        timed |= {key(record.point) for record in finalists}
 
 
 def cost_model(tried: "Trials") -> Any:
