@@ -1,21 +1,19 @@
 """Candidates are lowered by the project's own passes, compiled by nvcc, and verified on a small shape by the CPU machine."""
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
-from tir_schedules.errors import CheckFailed
-from tir_schedules.insight.metrics import Metrics, execute, shared_bytes
-from tir_schedules.insight.occupancy import occupancy
+from tir_schedules.insight.metrics import Metrics
 from tir_schedules.kernel import Binary, Kernel
-from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.rung import Rung
 from tir_schedules.tuning.metaschedule import parsed_once
 from tir_schedules.tuning.records import source_hash
 from tir_schedules.tuning.small import small
-from tir_schedules.verify import compare_with_truth
+from tir_schedules.tuning.verifying import verified_apart
 
 
 @dataclass(frozen=True)
@@ -53,19 +51,7 @@ def emitted(rung: Rung, workload: Any, arch: str) -> Emitted:
 def built(kernels: Emitted) -> Built:
     """Compile both kernels and verify the small one. CheckFailed when nvcc refuses either, or the CPU machine finds a fault or a wrong
     result."""
-    small_binary = compile_kernel(kernels.small_kernel)
-    counted = verified(small_binary, kernels.small)
-    return Built(kernels, compile_kernel(kernels.kernel), counted)
-
-
-def verified(binary: Binary, workload: Any) -> Metrics:
-    """What the CPU machine counts of a kernel. CheckFailed when it has findings or computes something else than the truth."""
-    (execution,), arguments = execute(CpuMachine(), workload, [binary], count=True)
-    if execution.findings:
-        raise CheckFailed(str(execution.findings[0]))
-    mismatch = compare_with_truth(workload, arguments, arguments)
-    if mismatch:
-        raise CheckFailed(f"{binary.kernel.label}: wrong on {workload}: {mismatch}")
-    kernel = binary.kernel
-    held = occupancy(kernel.arch, kernel.block, binary.resources.registers, shared_bytes(binary))
-    return Metrics(binary, held, execution.counters)
+    with ThreadPoolExecutor(1) as beside:
+        binary = beside.submit(compile_kernel, kernels.kernel)
+        counted = verified_apart(kernels.small_kernel, kernels.small)
+        return Built(kernels, binary.result(), counted)
