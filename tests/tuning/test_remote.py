@@ -1,5 +1,6 @@
 """Timers that use servers: what travels arrives whole, and what a server refuses is refused here. The servers answer in this process."""
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -8,11 +9,11 @@ from tir_schedules.bench.sampling import Policy
 from tir_schedules.errors import BadInput, CheckFailed
 from tir_schedules.machines.choice import choose
 from tir_schedules.tuning import answers, remote, running
-from tir_schedules.tuning.building import built, emitted
+from tir_schedules.tuning.building import built
 from tir_schedules.tuning.spaces import space_of
 from tir_schedules.workloads.gemm import Gemm
 
-SHAPE = Gemm(64, 64, 64)
+SHAPE, ARCH = Gemm(64, 64, 64), "sm_90"
 
 
 class Servers:
@@ -28,60 +29,72 @@ class Servers:
         return json.loads(answers.answer(json.dumps(request), payload, self.name))
 
 
-@pytest.fixture(scope="module")
-def kernels():
-    """A point of a space, emitted."""
-    space = space_of("sgemm/multistage")
-    return emitted(space.rung_at(next(space.points(SHAPE, "sm_90"))), SHAPE, "sm_90")
+SPACE = space_of("sgemm/multistage")
+RUNG = SPACE.rung_at(next(SPACE.points(SHAPE, ARCH)))
 
 
-def test_a_server_without_a_gpu_predicts_what_is_predicted_here(kernels):
+@pytest.fixture
+def timer_on():
+    """Timers that are closed in the end."""
+    made = []
+
+    def make(servers):
+        made.append(remote.timer_on(servers))
+        return made[-1]
+
+    yield make
+    for timer in made:
+        timer.close()
+
+
+def test_a_server_without_a_gpu_predicts_what_is_predicted_here(timer_on):
     servers = Servers("cpu", "CPU machine")
-    timer = remote.timer_on(servers)
+    timer, here = timer_on(servers), running.Predicting()
     assert (timer.kind, timer.device, timer.at_once) == ("predicted", "CPU machine", 2)
-    assert timer.seconds(kernels) == running.Predicting().seconds(kernels)
+    assert timer.cost(RUNG, SHAPE, ARCH) == here.cost(RUNG, SHAPE, ARCH)
+    here.close()
     assert servers.seen[0]["what"] == "predict"
-    assert timer.compared([kernels]) is None
+    assert timer.compared([RUNG], SHAPE, ARCH) is None
     with pytest.raises(BadInput, match="no predictions for sm_87"):
         timer.check("sm_87")
 
 
-def test_what_the_cpu_machine_objects_to_is_refused(kernels):
-    from dataclasses import replace
-
-    broken = replace(kernels.small_kernel, source=kernels.small_kernel.source.replace("__syncthreads();", ""))
-    with pytest.raises(CheckFailed, match="uninitialized: reads shared memory"):
-        remote.timer_on(Servers("cpu", "CPU machine")).seconds(replace(kernels, small_kernel=broken))
+def test_what_a_server_refuses_is_refused_here(timer_on):
+    lost = replace(RUNG, config=replace(RUNG.config, bm=32, bn=256, wm=16, wn=16, wmiter=1, wniter=1, tm=2, tn=4, bk=8))
+    with pytest.raises(CheckFailed, match="region_cover"):
+        timer_on(Servers("cpu", "CPU machine")).cost(lost, Gemm(512, 512, 512), ARCH)
 
 
-def test_a_gpu_server_is_sent_a_pack(kernels, monkeypatch):
-    gpu = SimpleNamespace(name="gpu", arch="sm_90", device_name="NVIDIA H200")
+def test_a_gpu_server_is_sent_a_pack(timer_on, monkeypatch):
+    gpu = SimpleNamespace(name="gpu", arch=ARCH, device_name="NVIDIA H200")
     seen = []
-    monkeypatch.setattr("tir_schedules.machines.choice.choose", lambda name: gpu if name == "gpu" else choose(name))
 
     def timed_together(subjects, machine, policy):
         seen.append((subjects, machine, policy))
         return [CheckFailed("C[0, 0] is nan"), (2e-6, 3e-6)][-len(subjects) :]
 
+    monkeypatch.setattr("tir_schedules.machines.choice.choose", lambda name: gpu if name == "gpu" else choose(name))
     monkeypatch.setattr(running, "timed_together", timed_together)
     servers = Servers("gpu", "NVIDIA H200")
-    timer = remote.timer_on(servers)
+    timer = timer_on(servers)
     assert (timer.kind, timer.device) == ("measured", "NVIDIA H200")
-    assert timer.seconds(kernels) == (2e-6, 3e-6)
-    refused, found = timer.compared([kernels, kernels])
+    cost = timer.cost(RUNG, SHAPE, ARCH)
+    assert cost.seconds == (2e-6, 3e-6)
+    refused, found = timer.compared([RUNG, RUNG], SHAPE, ARCH)
     assert isinstance(refused, CheckFailed) and str(refused) == "C[0, 0] is nan" and found == (2e-6, 3e-6)
     (((subject,), machine, quick), (both, _, thorough)) = seen
     assert (quick, thorough, len(both)) == (running.POLICY, Policy(), 2)
     assert machine is gpu and subject.workload == SHAPE and subject.name == "sgemm/multistage:tuned"
-    assert subject.binaries[0].cubin == built(kernels).binary.cubin and subject.binaries[0].kernel.grid == kernels.kernel.grid
-    assert servers.answer({"what": "about"}, b"") == {"machine": "gpu", "arch": "sm_90", "device": "NVIDIA H200"}
+    here = built(RUNG, SHAPE, ARCH)
+    assert cost.source == here.source
+    assert subject.binaries[0].cubin == here.binary.cubin and subject.binaries[0].kernel.grid == here.kernel.grid
+    assert servers.answer({"what": "about"}, b"") == {"machine": "gpu", "arch": ARCH, "device": "NVIDIA H200"}
 
 
-def test_what_a_gpu_refuses_is_refused_here(kernels, monkeypatch):
+def test_what_a_gpu_refuses_is_refused_here(timer_on, monkeypatch):
     monkeypatch.setattr("tir_schedules.machines.choice.choose", lambda name: SimpleNamespace(name=name))
     monkeypatch.setattr(running, "timed_together", lambda subjects, machine, policy: [CheckFailed("C[0, 0] is nan")])
-    timer = remote.timer_on(Servers("gpu", "NVIDIA H200"))
     with pytest.raises(CheckFailed, match=r"^C\[0, 0\] is nan$"):
-        timer.seconds(kernels)
+        timer_on(Servers("gpu", "NVIDIA H200")).cost(RUNG, SHAPE, ARCH)
     assert "is no pack" in json.loads(answers.answer('{"what": "time", "together": false}', b"junk", "gpu"))["error"]
     assert "JSONDecodeError" in json.loads(answers.answer("junk", b"", "gpu"))["error"]

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from tir_schedules.errors import BadInput, CheckFailed, TirSchedulesError
-from tir_schedules.kernel import Kernel
 
 
 def prepare() -> None:
@@ -26,7 +25,7 @@ def answer(request: str, payload: bytes, machine: str) -> str:
     {"what": "about"} -> {"machine", "arch", "device"};
     {"what": "time", "together"}, payload a bench pack of subjects -> {"each": [{"seconds": [...]} or {"error"}]}, for a GPU; together:
     whether they are to be compared, and so timed as thoroughly as the benchmark does;
-    {"what": "predict", "rung", "point", "workload", "small"}, payload the kernels for both workloads in JSON -> {"seconds": [...]}.
+    {"what": "predict", "rung", "point", "workload", "arch"} -> {"seconds": [...], "source"}.
     """
     from tir_schedules.machines.choice import choose
 
@@ -62,22 +61,15 @@ def time(task: dict[str, Any], payload: bytes, machine: Any) -> dict[str, Any]:
 
 
 def predict(task: dict[str, Any], payload: bytes, machine: Any) -> dict[str, Any]:
-    """Compile two kernels, verify the small one, predict seconds of the other."""
-    from tir_schedules.tuning.building import Emitted, built
+    """Build a candidate, verify it on a small workload, predict its seconds on the other."""
+    from tir_schedules.tuning.building import built
     from tir_schedules.tuning.prediction import predicted_seconds
     from tir_schedules.tuning.spaces import space_of
     from tir_schedules.workloads import workload_class
 
-    space = space_of(task["rung"])
-    make = workload_class(space.rung.family)
-    kernel, small_kernel = (kernel_of(fields) for fields in json.loads(payload))
-    found = built(Emitted(space.rung_at(task["point"]), make(**task["workload"]), kernel, make(**task["small"]), small_kernel))
-    return {"seconds": [predicted_seconds(found)]}
-
-
-def kernel_of(fields: dict[str, Any]) -> Kernel:
-    """A kernel whose fields have been through JSON."""
-    return Kernel(**{name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()})
+    rung = space_of(task["rung"]).rung_at(task["point"])
+    found = built(rung, workload_class(rung.family)(**task["workload"]), task["arch"], whole=False)
+    return {"seconds": [predicted_seconds(found)], "source": found.source}
 
 
 ANSWERS = {"about": about, "time": time, "predict": predict}

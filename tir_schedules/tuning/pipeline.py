@@ -8,7 +8,6 @@ from tvm.ir.utils import derived_object
 from tvm.s_tir.meta_schedule.builder import BuilderResult, PyBuilder
 from tvm.s_tir.meta_schedule.runner import PyRunner, PyRunnerFuture, RunnerResult
 
-from tir_schedules.tuning.building import Emitted, emitted
 from tir_schedules.tuning.metaschedule import point_in
 from tir_schedules.tuning.space import Point, key
 from tir_schedules.tuning.trials import Trials
@@ -19,7 +18,7 @@ REFUSED = "refused, see the record"
 
 @derived_object
 class Builder(PyBuilder):
-    """TVM lowers here, one candidate after another; the timer of the trials has each as soon as it is lowered, in threads of `pool`.
+    """Hands each candidate to the timer of the trials, in a thread of `pool`.
 
     What it hands on as the path of an artifact is the key of a point in `pending`. stored: makes of a point what MetaSchedule would
     store of its result.
@@ -32,23 +31,19 @@ class Builder(PyBuilder):
 
     def build(self, build_inputs: Sequence[Any]) -> list[BuilderResult]:
         """Results come in the order of the inputs."""
-        return [self.start(point_in(build_input.mod)) for build_input in build_inputs]
+        points = [point_in(build_input.mod) for build_input in build_inputs]
+        for point in points:
+            self.pending[key(point)] = self.pool.submit(self.seconds, point, self.stored(point))
+        return [BuilderResult(key(point), None) for point in points]
 
-    def start(self, point: Point) -> BuilderResult:
-        trials = self.trials
-        kernels = trials.attempt(point, lambda: emitted(trials.space.rung_at(point), trials.workload, trials.arch))
-        if kernels is None:
-            return BuilderResult(None, REFUSED)
-        self.pending[key(point)] = self.pool.submit(self.seconds, point, kernels, self.stored(point))
-        return BuilderResult(key(point), None)
-
-    def seconds(self, point: Point, kernels: Emitted, stored: Any) -> Seconds:
+    def seconds(self, point: Point, stored: Any) -> Seconds:
         """What the timer says, which is recorded at once; None when it refuses the candidate."""
-        trials, source = self.trials, kernels.source
-        found = trials.attempt(point, lambda: trials.timer.seconds(kernels), source)
-        if found:
-            trials.guarded(lambda: trials.add(point, found, source=source, metaschedule=stored), even_then=True)
-        return found
+        trials = self.trials
+        found = trials.attempt(point, lambda: trials.timer.cost(trials.space.rung_at(point), trials.workload, trials.arch))
+        if found is None:
+            return None
+        trials.guarded(lambda: trials.add(point, found.seconds, source=found.source, metaschedule=stored), even_then=True)
+        return found.seconds
 
 
 @derived_object

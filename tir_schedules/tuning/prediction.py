@@ -28,8 +28,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from tir_schedules.errors import BadInput
-from tir_schedules.insight.metrics import GLOBAL_LOADS, GLOBAL_STORES, SECTOR, SHARED, shared_bytes
-from tir_schedules.insight.occupancy import occupancy
+from tir_schedules.insight.metrics import GLOBAL_LOADS, GLOBAL_STORES, SECTOR, SHARED
 from tir_schedules.insight.roofline import GPU_OF, Gpu, gpu_for
 from tir_schedules.multiprocessor import QUARTERS, WARP, find_multiprocessor
 
@@ -89,7 +88,7 @@ def stand_in(arch: str) -> Gpu:
 
 def predicted_seconds(built: "Built") -> float:
     """The cost of a kernel on the workload it was built for. BadInput as from stand_in."""
-    arch, workload = built.binary.kernel.arch, built.emitted.workload
+    arch, workload = built.kernel.arch, built.workload
     gpu = stand_in(arch)
     return max(load(built, gpu).cycles / clock(arch, gpu), workload.bytes / (MEMORY * gpu.bandwidth * 1e9)) + LAUNCH
 
@@ -100,14 +99,12 @@ def clock(arch: str, gpu: Gpu) -> float:
 
 
 def load(built: "Built", gpu: Gpu) -> Load:
-    """From counters of the small launch, and from the binary for the whole workload."""
-    kernels, binary = built.emitted, built.binary
-    config, workload, kernel = kernels.rung.config, kernels.workload, binary.kernel
-    held = occupancy(kernel.arch, kernel.block, binary.resources.registers, shared_bytes(binary))
+    """From counters and the binary of the small launch, whose code is the same but for the extents, and the launch of the whole one."""
+    config, workload, kernel, held = built.rung.config, built.workload, built.kernel, built.counted.occupancy
     blocks = math.ceil(prod(kernel.grid) / gpu.multiprocessors)
     return Load(
         pipes(built, gpu),
-        loop_bytes(binary.ptx),
+        loop_bytes(built.counted.binary.ptx),
         blocks,
         min(blocks, max(1, held.blocks)),
         -(-kernel.threads // WARP),
@@ -119,8 +116,7 @@ def load(built: "Built", gpu: Gpu) -> Load:
 
 def pipes(built: "Built", gpu: Gpu) -> dict[str, float]:
     """Cycles of one block on each pipe, in the mean over the blocks of the small launch."""
-    counted, workload, small = built.counted, built.emitted.workload, built.emitted.small
-    arch = built.binary.kernel.arch
+    counted, workload, small, arch = built.counted, built.workload, built.small, built.kernel.arch
     blocks, longer = prod(counted.binary.kernel.grid), workload.k / small.k
     mix, products = counted.counters.mix, small.m * small.n * small.k * longer / blocks
     on_tensor_cores = "mma" in mix

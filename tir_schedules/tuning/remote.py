@@ -1,7 +1,6 @@
 """Timers, as running.py has them, whose work is done by the servers of a tracker. What travels is in answers.py."""
 from __future__ import annotations
 
-import json
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
@@ -10,13 +9,14 @@ from typing import Any, Sequence
 from tir_schedules.bench.pack import save_pack
 from tir_schedules.bench.subjects import Subject
 from tir_schedules.errors import CheckFailed
-from tir_schedules.tuning.building import Emitted, built
+from tir_schedules.rung import Rung
 from tir_schedules.tuning.prediction import stand_in
 from tir_schedules.tuning.records import MEASURED, PREDICTED, device_of
 from tir_schedules.tuning.rpc import RpcRunner
-from tir_schedules.tuning.running import CORES, Timed, compiled, subject_of, sure
+from tir_schedules.tuning.running import Cost, Timed, compiled, subject_of, sure
 from tir_schedules.tuning.spaces import space_of
 from tir_schedules.tuning.tuned import name_of
+from tir_schedules.tuning.workers import AT_ONCE, Workers
 
 
 def timer_on(servers: RpcRunner) -> Any:
@@ -30,18 +30,21 @@ class MeasuringThere:
     kind = MEASURED
 
     def __init__(self, servers: RpcRunner):
-        self.servers, self.at_once, self.device = servers, max(CORES, servers.workers), device_of(servers)
+        self.servers, self.at_once, self.device = servers, max(AT_ONCE, servers.workers), device_of(servers)
+        self.workers = Workers()
+        self.close = self.workers.close
 
     def check(self, arch: str) -> None:
         """All that the compiler takes."""
 
-    def seconds(self, kernels: Emitted) -> tuple[float, ...]:
-        (found,) = self.timed([subject_of(kernels, built(kernels).binary)], together=False)
-        return sure(found)
+    def cost(self, rung: Rung, workload: Any, arch: str) -> Cost:
+        built = self.workers.built(rung, workload, arch)
+        (found,) = self.timed([subject_of(rung, workload, built.binary)], together=False)
+        return Cost(sure(found), built.source)
 
-    def compared(self, candidates: Sequence[Emitted]) -> list[Timed]:
+    def compared(self, rungs: Sequence[Rung], workload: Any, arch: str) -> list[Timed]:
         """By one of the servers."""
-        return self.timed(list(map(compiled, candidates)), together=True)
+        return self.timed([compiled(rung, workload, arch) for rung in rungs], together=True)
 
     def timed(self, subjects: Sequence[Subject], together: bool) -> list[Timed]:
         with tempfile.TemporaryDirectory() as folder:
@@ -52,7 +55,7 @@ class MeasuringThere:
 
 
 class PredictingThere:
-    """Emits here; servers compile, verify on their CPU machine and predict: the CUDA of both kernels travels."""
+    """Servers emit, compile, verify on their CPU machine and predict: a point travels."""
 
     kind, device = PREDICTED, device_of()
 
@@ -62,15 +65,17 @@ class PredictingThere:
     def check(self, arch: str) -> None:
         stand_in(arch)
 
-    def seconds(self, kernels: Emitted) -> tuple[float, ...]:
-        space = space_of(name_of(kernels.rung))
-        rung = {"rung": space.rung.id, "point": space.point_of(kernels.rung.config)}
-        request = {"what": "predict", **rung, "workload": asdict(kernels.workload), "small": asdict(kernels.small)}
-        sources = json.dumps([asdict(kernels.kernel), asdict(kernels.small_kernel)]).encode()
-        return tuple(asked(self.servers, request, sources)["seconds"])
+    def cost(self, rung: Rung, workload: Any, arch: str) -> Cost:
+        name = name_of(rung)
+        point = space_of(name).point_of(rung.config)
+        answer = asked(self.servers, {"what": "predict", "rung": name, "point": point, "workload": asdict(workload), "arch": arch}, b"")
+        return Cost(tuple(answer["seconds"]), answer["source"])
 
-    def compared(self, candidates: Sequence[Emitted]) -> None:
+    def compared(self, rungs: Sequence[Rung], workload: Any, arch: str) -> None:
         return None
+
+    def close(self) -> None:
+        """The servers are not ours."""
 
 
 def asked(servers: RpcRunner, request: dict[str, Any], payload: bytes) -> dict[str, Any]:

@@ -4,30 +4,40 @@ A timer has
     kind, device    as records have them
     at_once         how many candidates it takes at a time, from several threads
     check(arch)     BadInput for an architecture it knows nothing about
-    seconds(...)    of an emitted candidate, once it is compiled and found right; CheckFailed when it is refused
+    cost(...)       of a rung, the candidate, once it is built and found right; CheckFailed when it is refused
     compared(...)   of several, timed in turns in one run of the benchmark; a CheckFailed in the place of one that is refused.
                     None from a timer for which that would tell nothing new.
+    close()         ends its processes
 """
 from __future__ import annotations
 
-import os
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any, Sequence
 
 from tir_schedules.bench.sampling import Policy
 from tir_schedules.bench.subjects import Subject
+from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.errors import CheckFailed, TirSchedulesError
-from tir_schedules.tuning.building import Emitted, built
+from tir_schedules.kernel import Binary
+from tir_schedules.rung import Rung
 from tir_schedules.tuning.prediction import predicted_seconds, stand_in
 from tir_schedules.tuning.records import MEASURED, PREDICTED, device_of
+from tir_schedules.tuning.workers import AT_ONCE, Workers
 
 POLICY = Policy(settle_s=0.5, max_samples=9, precision=0.01, budget_s=1.0)
 """Shorter than the benchmark's: a search compares many candidates, and its fastest are timed anew."""
 
-CORES = os.cpu_count() or 1
 Timed = tuple[float, ...] | CheckFailed
+
+
+@dataclass(frozen=True)
+class Cost:
+    """seconds: samples, or one prediction. source: hash of the CUDA they are of."""
+
+    seconds: tuple[float, ...]
+    source: str
 
 
 class GpuLost(TirSchedulesError):
@@ -37,48 +47,56 @@ class GpuLost(TirSchedulesError):
 class Predicting:
     """Without a GPU."""
 
-    kind, device, at_once = PREDICTED, device_of(), CORES
+    kind, device, at_once = PREDICTED, device_of(), AT_ONCE
+
+    def __init__(self) -> None:
+        self.workers = Workers()
+        self.close = self.workers.close
 
     def check(self, arch: str) -> None:
         stand_in(arch)
 
-    def seconds(self, kernels: Emitted) -> tuple[float, ...]:
-        return (predicted_seconds(built(kernels)),)
+    def cost(self, rung: Rung, workload: Any, arch: str) -> Cost:
+        found = self.workers.built(rung, workload, arch, whole=False)
+        return Cost((predicted_seconds(found),), found.source)
 
-    def compared(self, candidates: Sequence[Emitted]) -> None:
+    def compared(self, rungs: Sequence[Rung], workload: Any, arch: str) -> None:
         return None
 
 
 class Measuring:
-    """On a GPU machine, one kernel at a time, while others are compiled and verified."""
+    """On a GPU machine, one kernel at a time, while others are built."""
 
-    kind, at_once = MEASURED, CORES
+    kind, at_once = MEASURED, AT_ONCE
 
     def __init__(self, machine: Any):
         self.machine, self.device, self.alone = machine, device_of(machine), Lock()
+        self.workers = Workers()
+        self.close = self.workers.close
 
     def check(self, arch: str) -> None:
         """All that the compiler takes."""
 
-    def seconds(self, kernels: Emitted) -> tuple[float, ...]:
+    def cost(self, rung: Rung, workload: Any, arch: str) -> Cost:
         """Of the whole workload, on which it is verified again."""
-        subject = subject_of(kernels, built(kernels).binary)
+        found = self.workers.built(rung, workload, arch)
         with self.alone:
             if self.machine.broken:
                 raise GpuLost(f"this process can use the GPU no more after {self.machine.broken}: --resume goes on without that candidate")
-            return timed(subject, self.machine)
+            return Cost(timed(subject_of(rung, workload, found.binary), self.machine), found.source)
 
-    def compared(self, candidates: Sequence[Emitted]) -> list[Timed]:
-        return timed_together(list(map(compiled, candidates)), self.machine)
+    def compared(self, rungs: Sequence[Rung], workload: Any, arch: str) -> list[Timed]:
+        return timed_together([compiled(rung, workload, arch) for rung in rungs], self.machine)
 
 
-def subject_of(kernels: Emitted, binary: Any) -> Subject:
+def subject_of(rung: Rung, workload: Any, binary: Binary) -> Subject:
     """A candidate as the benchmark has it."""
-    return Subject(kernels.rung.family, kernels.rung.id, "schedule", kernels.workload, (binary,))
+    return Subject(rung.family, rung.id, "schedule", workload, (binary,))
 
 
-def compiled(kernels: Emitted) -> Subject:
-    return subject_of(kernels, compile_kernel(kernels.kernel))
+def compiled(rung: Rung, workload: Any, arch: str) -> Subject:
+    """The same of a rung that has been built before, so that nvcc's answer is in the cache."""
+    return subject_of(rung, workload, compile_kernel(lower(rung, workload, arch)))
 
 
 def timed(subject: Subject, machine: Any, policy: Policy = POLICY) -> tuple[float, ...]:

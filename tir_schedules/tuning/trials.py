@@ -63,7 +63,7 @@ class Trials:
         return [record.point for record in found if record]
 
     def add(self, point: Point, seconds: Sequence[float] = (), error: str = "", source: str = "", metaschedule: Any = None) -> None:
-        """Record a result, or why there is none. source: sha256 of the CUDA emitted for the workload, where that got so far.
+        """Record a result, or why there is none. source: sha256 of the CUDA emitted for the workload.
 
         metaschedule: see metaschedule.stored.
         """
@@ -85,14 +85,14 @@ class Trials:
         self.database.append(again)
         self.records[key(record.point)] = again
 
-    def attempt(self, point: Point, action: Callable[[], Any], source: str = "") -> Any:
+    def attempt(self, point: Point, action: Callable[[], Any]) -> Any:
         """What the action returns. None when it fails: when a kernel is found wrong that is recorded, any other error ends the search."""
 
         def recorded() -> Any:
             try:
                 return action()
             except CheckFailed as error:
-                self.add(point, error=" ".join(str(error).split()), source=source)
+                self.add(point, error=" ".join(str(error).split()))
                 return None
 
         return self.guarded(recorded)

@@ -80,7 +80,10 @@ def tune(
     tried = Trials(space, workload, arch, database, timer, trials, on_trial)
     scores = {}
     if tried.left:
-        scores = search(tried, seed)
+        try:
+            scores = search(tried, seed)
+        finally:
+            timer.close()
         if tried.failure:
             raise tried.failure
         decide(tried)
@@ -135,8 +138,6 @@ def ending_on_ctrl_c(tried: "Trials") -> Iterator[None]:
 
 def decide(tried: "Trials") -> None:
     """Have the fastest timed side by side, the rung's own choice among them: the times of a search are each of another moment."""
-    from tir_schedules.tuning.building import emitted
-
     space, timed = tried.space, set()
     own = key(space.point_of(space.rung.fitted(tried.workload).config))
     for _ in range(ROUNDS):
@@ -144,7 +145,7 @@ def decide(tried: "Trials") -> None:
         if not finalists or key(finalists[0].point) in timed:
             return
         finalists += [record for record in tried.best(tried.budget)[FINALISTS:] if key(record.point) == own]
-        found = tried.timer.compared([emitted(space.rung_at(record.point), tried.workload, tried.arch) for record in finalists])
+        found = tried.timer.compared([space.rung_at(record.point) for record in finalists], tried.workload, tried.arch)
         if found is None:
             return
         for record, result in zip(finalists, found):

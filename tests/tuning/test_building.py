@@ -1,0 +1,80 @@
+"""Candidates are built in processes of their own: the same as in this one, and whatever goes wrong there is one line here."""
+import os
+import signal
+import threading
+from dataclasses import replace
+
+import pytest
+
+from tir_schedules.compiler.lower import lower
+from tir_schedules.errors import BadInput, CheckFailed
+from tir_schedules.rung import find_one
+from tir_schedules.tuning import workers
+from tir_schedules.tuning.building import built, verified
+from tir_schedules.tuning.records import source_hash
+from tir_schedules.tuning.spaces import space_of
+from tir_schedules.workloads.gemm import Gemm
+
+SHAPE, ARCH = Gemm(64, 64, 64), "sm_80"
+
+
+@pytest.fixture(scope="module")
+def rung():
+    space = space_of("sgemm/multistage")
+    return space.rung_at(next(space.points(SHAPE, ARCH)))
+
+
+@pytest.fixture(scope="module")
+def pool():
+    made = workers.Workers()
+    yield made
+    made.close()
+
+
+def test_what_is_built_there_is_what_is_built_here(rung, pool):
+    here, there = built(rung, SHAPE, ARCH), pool.built(rung, SHAPE, ARCH)
+    assert there == here and there.binary.kernel.source == lower(rung, SHAPE, ARCH).source
+    assert there.source == source_hash(lower(rung, SHAPE, ARCH).source)
+    assert pool.built(rung, SHAPE, ARCH, whole=False) == replace(here, binary=None)
+    assert len(pool.all) == 1, "the same process has built all"
+
+
+def test_errors_keep_their_kind_and_those_nobody_can_cause_are_one_line(rung, pool):
+    with pytest.raises(BadInput, match="sm_80 or later"):
+        pool.built(rung, SHAPE, "sm_75")
+    with pytest.raises(CheckFailed, match="^it cannot be built: AttributeError: .*"):
+        pool.built(rung, "no workload", ARCH)
+    assert pool.built(rung, SHAPE, ARCH).kernel.arch == ARCH
+
+
+def test_a_process_that_dies_refuses_its_candidate_alone(rung):
+    pool = workers.Workers()
+    try:
+        process = pool.start()
+        os.kill(process.pid, signal.SIGKILL)
+        with pytest.raises(CheckFailed, match=r"ended without an answer \(exit code -9\)"):
+            pool.built(rung, SHAPE, ARCH)
+        assert pool.built(rung, SHAPE, ARCH).rung == rung
+    finally:
+        pool.close()
+    assert all(process.poll() is not None for process in pool.all) and not pool.all
+
+
+def test_each_thread_has_a_process_of_its_own():
+    pool, found = workers.Workers(), []
+    threads = [threading.Thread(target=lambda: found.append(pool.start().pid)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+        thread.join()
+    processes = list(pool.all)
+    pool.close()
+    assert len(set(found)) == 2 and all(process.poll() is not None for process in processes)
+
+
+def test_faults_and_wrong_results_are_refused():
+    kernel = lower(find_one("sgemm/lane_quads", "run"), SHAPE, ARCH)
+    assert verified(kernel, SHAPE).findings == ()
+    with pytest.raises(CheckFailed, match="__syncthreads|nothing has written"):
+        verified(replace(kernel, source=kernel.source.replace("__syncthreads();", "")), SHAPE)
+    with pytest.raises(CheckFailed, match="wrong on 64x64x64"):
+        verified(replace(kernel, source=kernel.source.replace("0x0p+0f", "0x1p+0f")), SHAPE)

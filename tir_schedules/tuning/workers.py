@@ -1,0 +1,89 @@
+"""Processes that build candidates, several at a time: TVM lowers in one thread only, and much of the CPU machine's work is Python.
+
+    python -m tir_schedules.tuning.workers
+
+reads pickled arguments of `built`, one after another, and writes what it returns, or the error that it raises.
+"""
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from typing import Any
+
+from tir_schedules.compiler.cache import default_root
+from tir_schedules.errors import CheckFailed, TirSchedulesError
+from tir_schedules.rung import Rung
+from tir_schedules.tuning.building import Built, built
+
+MOST = 16
+"""Workers on a computer with many cores: each holds a TVM in memory."""
+
+AT_ONCE = min(os.cpu_count() or 1, MOST)
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+
+class Workers:
+    """A process for each thread that asks. They end with `close`, or when this process ends, once they have built what they are at."""
+
+    def __init__(self) -> None:
+        self.own, self.all = threading.local(), []
+
+    def built(self, rung: Rung, workload: Any, arch: str, whole: bool = True) -> Built:
+        """As building.built. CheckFailed also when the process ends without an answer."""
+        process = getattr(self.own, "process", None) or self.start()
+        try:
+            pickle.dump((rung, workload, arch, whole), process.stdin)
+            process.stdin.flush()
+            found = pickle.load(process.stdout)
+        except (EOFError, BrokenPipeError):
+            self.own.process = None
+            raise CheckFailed(f"{rung.id}: the process that builds it ended without an answer (exit code {process.wait()})") from None
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def start(self) -> subprocess.Popen:
+        environment = {**os.environ, **ONE_THREAD, "TIR_SCHEDULES_CACHE": str(default_root())}
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+        self.own.process = subprocess.Popen([sys.executable, "-m", __name__], env=environment, **pipes)
+        self.all.append(self.own.process)
+        return self.own.process
+
+    def close(self) -> None:
+        """End all processes; threads that ask later have new ones."""
+        for process in self.all:
+            process.kill()
+            process.wait()
+            process.stdin.close()
+            process.stdout.close()
+        self.own, self.all = threading.local(), []
+
+
+def answer(request: tuple[Any, ...]) -> Any:
+    """What is built, or the error: CheckFailed for those that no user can cause."""
+    try:
+        return built(*request)
+    except TirSchedulesError as error:
+        return error
+    except Exception as error:
+        return CheckFailed(f"it cannot be built: {type(error).__name__}: {error}")
+
+
+def main() -> None:
+    requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what others print is no answer
+    while True:
+        try:
+            request = pickle.load(requests)
+        except EOFError:
+            return
+        pickle.dump(answer(request), answers)
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()
