@@ -1,0 +1,183 @@
+"""Kernels by dlight's rules and by MetaSchedule's own: what they are, what is counted, what is refused."""
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+sys.path[:0] = [str(Path(__file__).parents[2] / "experiments")]
+
+import tuners_rules  # noqa: E402
+from tuners_rules import DLIGHT, KINDS, METASCHEDULE, Search, TooSlow, dlight_kernel, kernel_of  # noqa: E402
+
+from tir_schedules.compiler.lower import lower  # noqa: E402
+from tir_schedules.compiler.nvcc import compile_kernel  # noqa: E402
+from tir_schedules.compiler.tvm import import_tvm  # noqa: E402
+from tir_schedules.errors import BadInput, CheckFailed  # noqa: E402
+from tir_schedules.kernel import Binary, Resources  # noqa: E402
+from tir_schedules.multiprocessor import MAX_THREADS  # noqa: E402
+from tir_schedules.rung import find_one  # noqa: E402
+from tir_schedules.tuning.building import verified  # noqa: E402
+from tir_schedules.workloads.gemm import Gemm  # noqa: E402
+from tir_schedules.workloads.half_gemm import HalfGemm  # noqa: E402
+
+ARCH = "sm_90"
+WHOLE, RAGGED, WHOLE_HALF = Gemm(128, 64, 32), Gemm(100, 72, 40), HalfGemm(256, 256, 128)
+
+
+def scheduled(threads):
+    """A module whose block has so many threads; of none, a loop that is not bound to any."""
+    tvm = import_tvm()
+    schedule = tvm.s_tir.Schedule(Gemm(2048, 64, 8).prim_func("main"))
+    rows, columns, _ = schedule.get_loops(schedule.get_sblock("C"))
+    if threads:
+        blocks, threads = schedule.split(rows, [None, threads])
+        schedule.bind(blocks, "blockIdx.x")
+        schedule.bind(threads, "threadIdx.x")
+    return schedule.mod
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """In place of nvcc, that refuses what the project refuses before it asks nvcc."""
+
+    def compiled(kernel):
+        return Binary(kernel, "", b"", Resources(32, 0)) if kernel.threads <= MAX_THREADS else compile_kernel(kernel)
+
+    monkeypatch.setattr(tuners_rules, "compile_kernel", compiled)
+
+
+@pytest.mark.parametrize("workload", [pytest.param(WHOLE, marks=pytest.mark.slow), RAGGED], ids=str)
+def test_dlight_schedules_products_of_whole_and_of_ragged_tiles(workload):
+    kernel, rule = dlight_kernel("sgemm", workload, ARCH)
+    assert rule == "Matmul" and kernel.params == ("A", "B", "C")
+    assert kernel.grid == (-(-workload.m // 32), -(-workload.n // 64), 1) and kernel.block == (8, 16, 1)
+    verified(compile_kernel(kernel), workload)
+
+
+def test_where_dlights_rule_does_not_take_a_product_its_fallback_does(monkeypatch):
+    from tvm.s_tir import dlight
+
+    monkeypatch.setattr(dlight.gpu.Matmul, "apply", lambda *arguments: None)
+    kernel, rule = dlight_kernel("sgemm", RAGGED, ARCH)
+    assert rule == "Fallback" and kernel.block == (1024, 1, 1)
+
+
+def test_a_rule_that_fails_is_one_line(monkeypatch):
+    from tvm.s_tir import dlight
+
+    def fail(*arguments):
+        raise ValueError("no\nsuch loop")
+
+    monkeypatch.setattr(dlight.gpu.Matmul, "apply", fail)
+    with pytest.raises(CheckFailed, match="^dlight: its rule Matmul fails: such loop$"):
+        dlight_kernel("sgemm", WHOLE, ARCH)
+    monkeypatch.setattr(dlight.gpu.Matmul, "apply", lambda *arguments: None)
+    monkeypatch.setattr(dlight.gpu.Fallback, "apply", lambda *arguments: None)
+    with pytest.raises(CheckFailed, match="none of its rules Matmul, Fallback takes 128x64x32"):
+        dlight_kernel("sgemm", WHOLE, ARCH)
+
+
+def test_kernels_are_what_tvm_itself_emits():
+    tvm = import_tvm()
+    schedule, gpu = tvm.s_tir.Schedule(scheduled(64)), tuners_rules.target(ARCH)
+    schedule.unroll(schedule.get_loops(schedule.get_sblock("C"))[-1])
+    with tvm.transform.PassContext(config={"tirx.disable_cse_tir": True}):
+        source = tvm.compile(schedule.mod, gpu).mod.imports[0].inspect_source()
+    assert kernel_of(DLIGHT, schedule, ARCH).source.replace("dlight(", "main_kernel(") == source and "#pragma unroll" not in source
+
+
+def searching(timer=lambda binary: (2e-6, 1e-6, 3e-6), **options):
+    return Search(ARCH, timer, 8, **options)
+
+
+def test_candidates_are_built_and_timed_and_the_fastest_is_kept(quick):
+    times = iter([(9e-6, 1e-6, 5e-6), (3e-6, 4e-6, 2e-6), (6e-6,)])
+    search = searching(lambda binary: next(times))
+    names = search.build([scheduled(threads) for threads in (32, 64, 128)])
+    assert names == [f"{METASCHEDULE} trial {number}" for number in (1, 2, 3)]
+    assert [search.time(name) for name in names] == [(9e-6, 1e-6, 5e-6), (3e-6, 4e-6, 2e-6), (6e-6,)]
+    seconds, binary = search.fastest
+    assert seconds == 3e-6 and binary.kernel.block == (64, 1, 1) and binary.kernel.label == names[1]
+    assert search.as_json() == {"trials": 3, "refused": []} and not search.built
+
+
+def test_what_cannot_be_built_or_is_wrong_is_counted_and_never_the_fastest(quick):
+    def timer(binary):
+        if binary.kernel.threads == 64:
+            raise CheckFailed(f"does not verify: C[0, 0] is nan,\nnot 1 in {binary.kernel.label}")
+        if binary.kernel.threads == 128:
+            raise CheckFailed("too many resources requested")
+        if binary.kernel.threads == 256:
+            raise TooSlow("a launch takes 7 s")
+        return (1e-6,)
+
+    search = searching(timer)
+    names = search.build([scheduled(threads) for threads in (0, 2048, 64, 128, 64, 256, 32)])
+    assert [name is None for name in names] == [True, True, False, False, False, False, False]
+    assert [search.time(name) for name in filter(None, names)] == [None, None, None, None, (1e-6,)]
+    assert search.fastest[1].kernel.threads == 32
+    told = search.as_json()
+    assert told["trials"] == 7 and [(each["kind"], each["count"]) for each in told["refused"]] == list(zip(KINDS, (1, 1, 1, 2, 1)))
+    reasons = [each["reason"] for each in told["refused"]]
+    assert "one CUDA kernel" in reasons[0] and "2048 threads per block" in reasons[1]
+    assert reasons[2] == "a launch takes 7 s" and reasons[4] == "too many resources requested"
+    assert reasons[3] == "does not verify: C[0, 0] is nan, not 1 in MetaSchedule trial 3"
+
+
+def test_nvcc_has_no_more_time_than_with_tvms_own_builder(monkeypatch):
+    monkeypatch.setattr(tuners_rules, "BUILD_S", 0.05)
+    monkeypatch.setattr(tuners_rules, "compile_kernel", lambda kernel: time.sleep(0.5))
+    search = searching()
+    assert search.build([scheduled(32)]) == [None]
+    assert search.refused == [("not compiled by nvcc", f"{METASCHEDULE} trial 1: nvcc takes longer than 0.05 s")]
+
+
+def test_a_batch_has_the_time_of_its_candidates_on_few_processors(monkeypatch):
+    monkeypatch.setattr(tuners_rules, "BUILD_S", 1.0)
+    monkeypatch.setattr(tuners_rules, "processors", lambda: 1)
+    monkeypatch.setattr(tuners_rules, "compile_kernel", lambda kernel: time.sleep(0.6))
+    assert None not in searching().build([scheduled(32), scheduled(64)])
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """A population that takes less time."""
+    monkeypatch.setattr(tuners_rules, "POPULATION", 32)
+
+
+@pytest.mark.slow
+def test_metaschedule_searches_by_its_own_rules(few):
+    """Every candidate is right on the CPU machine; the one with the most threads is taken for the fastest."""
+    seen, times, workload = [], [], Gemm(64, 32, 16)
+
+    def timer(binary):
+        verified(binary, workload)
+        times.append(1 / binary.kernel.threads)
+        return times[-1:]
+
+    search = Search(ARCH, timer, 20, lambda found: seen.append((found.tried, len(found.refused))))
+    tuners_rules.search("sgemm", workload, search)
+    assert seen == [(16, 0), (20, 0)] and len(times) == 20 and search.fastest[0] == min(times)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("error", [KeyboardInterrupt, BadInput("no such thing")], ids=str)
+def test_what_ends_a_search_is_raised_as_it_is(error, few):
+    def timer(binary):
+        raise error
+
+    with pytest.raises(error if isinstance(error, type) else type(error)):
+        tuners_rules.search("sgemm", Gemm(64, 32, 16), Search(ARCH, timer, 16))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", [(128, 128, 64), (200, 136, 88)], ids=str)
+def test_dlight_takes_tensor_cores_for_half_precision_and_leaves_our_own_kernels_as_they_are(shape):
+    workload = HalfGemm(*shape)
+    ours = find_one("hgemm/mma_multistage", "test")
+    before = lower(ours, WHOLE_HALF, ARCH).source
+    kernel, rule = dlight_kernel("hgemm", workload, ARCH)
+    assert rule == "MatmulTensorization" and "wmma::mma_sync" in kernel.source and kernel.dynamic_shared == 73728
+    verified(compile_kernel(kernel), workload)
+    assert lower(ours, WHOLE_HALF, ARCH).source == before
