@@ -17,11 +17,19 @@ pytest.importorskip("tornado")
 
 
 @pytest.fixture(scope="module")
-def tracker():
+def torch(tmp_path_factory):
+    """A folder with a package torch, which leaves a file there when it is imported."""
+    folder = tmp_path_factory.mktemp("torch")
+    (folder / "torch.py").write_text(f"open({str(folder / 'imported')!r}, 'w')\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def tracker(torch):
     """Address of a tracker with two servers of strange_server.py."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(serving, "MODULE", "strange_server")
-        patch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parent), *sys.path]))
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(torch), str(Path(__file__).parent), *sys.path]))
         with serving.serving([serving.Place("cpu")] * 2, key="strange") as (port, _):
             yield f"127.0.0.1:{port}"
 
@@ -40,6 +48,12 @@ def test_all_servers_work_at_once_and_answers_keep_their_order(tracker):
     assert len({answer["parent"] for answer in answers}) == 2
     (start, end), (other, _) = answers[0]["during"], answers[2]["during"]
     assert start < other < end, "the third runs while the first does"
+
+
+def test_servers_do_not_import_torch_which_would_take_the_gpu_from_their_sessions(tracker, torch):
+    """It asks CUDA for its devices; CUDA does not survive a fork after that."""
+    assert rpc.RpcRunner(tracker, "strange").workers == 2
+    assert not (torch / "imported").exists()
 
 
 def test_what_goes_wrong_in_a_session_is_one_line_and_the_server_lives(tracker, tmp_path):

@@ -6,6 +6,7 @@ import socket
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Iterator, Sequence
 
+from tir_schedules.compiler.tvm import import_tvm
 from tir_schedules.errors import BadInput, CheckFailed
 from tir_schedules.tuning.rpc_server import ANSWER
 
@@ -46,8 +47,7 @@ class RpcRunner:
 
     def tracker(self) -> Any:
         """A connection to the tracker. BadInput when nothing of the kind is there."""
-        from tvm import rpc
-
+        rpc = import_rpc()
         host, port = self.address
         try:
             socket.create_connection(self.address, timeout=10).close()  # TVM would try for a minute
@@ -84,6 +84,14 @@ class RpcRunner:
             raise CheckFailed(f"no server with key {self.key!r} answers ({reason}): is `serve` still running?") from None
         finally:
             tracker.close()
+
+
+def import_rpc() -> Any:
+    """The module tvm.rpc."""
+    import_tvm()
+    from tvm import rpc
+
+    return rpc
 
 
 def registered(tracker: Any, key: str) -> int:

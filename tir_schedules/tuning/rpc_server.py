@@ -14,6 +14,8 @@ import signal
 import socket
 import sys
 
+from tir_schedules.compiler.tvm import import_tvm
+
 ANSWER = "tir_schedules.answer"
 """Name of the one function of ours that a server has; see answers.answer."""
 
@@ -27,6 +29,7 @@ def end_with_parent() -> None:
 
 def serve_tracker(listening: socket.socket) -> None:
     """Be the tracker, which knows the servers and hands them out."""
+    import_tvm()
     from tvm.rpc import tracker
 
     tracker.logger.setLevel("ERROR")
@@ -36,6 +39,7 @@ def serve_tracker(listening: socket.socket) -> None:
 
 def serve(listening: socket.socket, port: int, key: str, machine: str, tracker: tuple[str, int]) -> None:
     """Be a server. TVM's own loop ends when a session's process dies; this one goes on."""
+    import_tvm()
     import tvm_ffi
     from tvm.rpc import server
 

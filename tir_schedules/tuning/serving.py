@@ -114,11 +114,9 @@ def serving(places: list[Place], host: str = LOOPBACK, port: int = 0, key: str =
 
 def await_servers(host: str, port: int, key: str, count: int) -> None:
     """Wait until the tracker knows so many servers. CheckFailed when it does not in time."""
-    from tvm import rpc
+    from tir_schedules.tuning.rpc import import_rpc, registered
 
-    from tir_schedules.tuning.rpc import registered
-
-    tracker, deadline = rpc.connect_tracker(host, port), time.monotonic() + START_SECONDS
+    tracker, deadline = import_rpc().connect_tracker(host, port), time.monotonic() + START_SECONDS
     while registered(tracker, key) < count:
         if time.monotonic() > deadline:
             raise CheckFailed(f"the servers do not reach the tracker at {host}:{port} within {START_SECONDS} s")
