@@ -5,7 +5,8 @@
     python experiments/tables.py --check                                      # exit code 1 when that would change it
 
 A table stands between `<!-- results: sgemm -->` and `<!-- end -->`; the name is that of a family, or of one of its kinds such as
-"hgemm nt float16". Where several files hold it, the one measured last counts.
+"hgemm nt float16". Where several files bench_*.json hold it, the one measured last counts. `<!-- tuned: sgemm -->` is the same for
+tuned_*.json, what `tir-schedules bench --tuned` wrote.
 """
 from __future__ import annotations
 
@@ -24,23 +25,25 @@ from tir_schedules.errors import BadInput, TirSchedulesError
 
 ROOT = Path(__file__).parents[1]
 SHOWN = {"sgemm": ("1024", "2048", "4096", "8192"), "hgemm": ("1024", "2048", "4096", "8192")}
-"""Family -> the sizes that its table shows; all, where the family or all of its sizes are missing here."""
+"""Family -> the sizes that its table of results shows; all, where the family or all of its sizes are missing here."""
+
+FILES = {"results": "bench_*.json", "tuned": "tuned_*.json"}
+"""What a marker begins with -> the files that its tables are of."""
 
 
-def section(name: str, results: list[dict[str, Any]]) -> str:
-    """Tables of a family, or of one of its kinds, from the results measured last. BadInput where nothing was recorded."""
+def section(name: str, results: list[dict[str, Any]], shown: dict[str, tuple[str, ...]] = SHOWN) -> str:
+    """Tables of a family, or of one of its kinds, from the results measured last. shown: as SHOWN. BadInput where nothing was recorded."""
     found: dict[str, tuple[Group, dict[str, Any]]] = {}
     for recorded in sorted(results, key=lambda recorded: recorded.get("date", "")):
         found |= {group.title: (group, recorded) for group in groups_of(recorded) if name in (group.family, group.title)}
     if not found:
         raise BadInput(f"README.md asks for results of {name!r}, but none are recorded")
-    return "\n\n".join(markdown(*parts) for parts in found.values())
+    return "\n\n".join(markdown(group, recorded, shown.get(group.family, ())) for group, recorded in found.values())
 
 
-def markdown(group: Group, recorded: dict[str, Any]) -> str:
+def markdown(group: Group, recorded: dict[str, Any], shown: tuple[str, ...]) -> str:
     """One table, what it summarizes to, and where it comes from."""
-    shown = tuple(size for size in SHOWN.get(group.family, ()) if size in group.sizes)
-    group = replace(group, sizes=shown or group.sizes)
+    group = replace(group, sizes=tuple(size for size in shown if size in group.sizes) or group.sizes)
     head = (f"{group.title}, {group.unit}", *group.sizes)
     lines = [head, ("---",) + ("--:",) * len(group.sizes), *table(group)]
     rows = [f"| {' | '.join(cells)} |".replace(THROTTLED, f"\\{THROTTLED}") for cells in lines]
@@ -52,9 +55,18 @@ def markdown(group: Group, recorded: dict[str, Any]) -> str:
     return "\n".join([*rows, "", *notes])
 
 
-def recorded_in(folder: Path) -> list[dict[str, Any]]:
-    """Every bench_*.json of the folder; other JSON is left alone."""
-    return [load_results(path) for path in sorted(folder.glob("bench_*.json"))]
+def recorded_in(folder: Path, files: str) -> list[dict[str, Any]]:
+    """Every file of the folder whose name is as `files` says; others are left alone."""
+    return [load_results(path) for path in sorted(folder.glob(files))]
+
+
+def update_all(readme: Path, folder: Path, check: bool) -> int:
+    """Rewrite all tables; returns the exit code."""
+    codes = []
+    for marker, files in FILES.items():
+        results, shown = recorded_in(folder, files), SHOWN if marker == "results" else {}
+        codes.append(update(readme, marker, lambda name: section(name, results, shown), check))
+    return max(codes)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -64,8 +76,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--results", type=Path, default=ROOT / "experiments" / "results")
     options = parser.parse_args(arguments)
     try:
-        results = recorded_in(options.results)
-        return update(options.readme, "results", lambda name: section(name, results), options.check)
+        return update_all(options.readme, options.results, options.check)
     except TirSchedulesError as error:
         print(error, file=sys.stderr)
         return error.exit_code

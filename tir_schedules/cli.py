@@ -179,7 +179,7 @@ def run(options) -> int:
     if options.tuned is None:
         jobs = [(rung, workload) for rung in rungs for workload in workloads_of(rung, options)]
     else:
-        jobs = tuned_jobs(rungs, options, machine, arch, workloads_of)
+        jobs = tuned_jobs(rungs, options, machine, arch, workloads_of, whole=machine.name == "gpu")
     verdicts = run_rungs(jobs, arch, machine, source)
     if options.json:
         verdicts = list(verdicts)

@@ -114,6 +114,17 @@ def test_show_has_every_search_of_a_file_or_those_asked_for(tool, tmp_path):
     assert code == 2 and "there are no records in" in err
 
 
+def test_the_best_of_each_search_can_be_exported(tool, tmp_path):
+    database = Database(tmp_path / "records.jsonl")
+    for trial in (0, 3, 2):
+        database.append(predicted(trial, record().problem))
+    database.append(record(0))
+    assert tool("--show", "--export", tmp_path / "best.jsonl")[0] == 0
+    assert Database(tmp_path / "best.jsonl").records() == [predicted(3, record().problem), record(0)]
+    code, _, err = tool("--show", "--export", tmp_path / "best.jsonl")
+    assert code == 2 and "best.jsonl exists: name a file that does not" in err
+
+
 def test_a_picture_has_the_best_so_far_and_marks_what_is_refused():
     from tir_schedules.bench.plots import pyplot
 
@@ -139,6 +150,7 @@ def test_a_picture_has_the_best_so_far_and_marks_what_is_refused():
         (["sgemm", "--key", "k"], "--key goes with --tracker"),
         (["sgemm", "--tracker", "here"], "--tracker takes HOST:PORT"),
         (["sgemm", "--tracker", "a:1", "--machine", "cpu"], "--machine does not go with --tracker"),
+        (["sgemm", "--export", "x.jsonl"], "--export goes with --show"),
         (["--show", "--resume"], "--resume does not go with --show"),
         (["sgemm", "--plot", "x.txt"], "--plot takes a file that ends in .png"),
         (["sgemm", "--machine", "cpu", "--arch", "sm_1"], "sm_1"),

@@ -122,10 +122,11 @@ def test_a_tampered_file_is_refused_with_the_line(file):
 
 def test_run_executes_the_tuned_schedule_alone_for_a_twin_may_not_take_its_configuration(file, capsys):
     smallest = next(space_of(RUNG).points(SHAPE, "sm_90"))
-    path = file(trial(0, 9, point=smallest))
+    path = file(trial(0, 9, point=smallest, workload=asdict(Gemm(8192, 8192, 8192))))
     code = cli.main(["run", RUNG, "--tuned", str(path), "--machine", "cpu", "--arch", "sm_90"])
     out = capsys.readouterr().out
     assert code == 0 and f"{RUNG}:tuned" in out and "1 of 1 verified" in out
+    assert "64x96x32" in out, "a small product that takes the same paths"
 
 
 def test_bench_times_the_tuned_rung_beside_the_one_chosen_by_hand(file, monkeypatch):

@@ -153,8 +153,10 @@ def test_a_search_begins_with_what_was_best_for_other_shapes(tmp_path, monkeypat
     elsewhere = tune(SPACE, Gemm(64, 64, 128), "sm_90", 8, database, seed=3, timer=timer).best
     shipped = replace(elsewhere, point=elsewhere.point | {"skew": 4, "bk": 16, "stages": 3}, workload=asdict(Gemm(64, 64, 256)), seconds=(1.0,))
     monkeypatch.setattr(trials, "shipped_records", lambda device: [shipped] if device == timer.device else [])
+    database.append(replace(elsewhere, point={"bm": 32}, workload=asdict(GEMM)))
     told = []
-    tune(SPACE, GEMM, "sm_90", 8, database, seed=1, on_trial=told.append, timer=timer)
+    tuned = tune(SPACE, GEMM, "sm_90", 8, database, seed=1, on_trial=told.append, timer=timer)
+    assert len(tuned.records) == len(told) == 8, "a point of an earlier space is none"
     first = [record.point for record in told]
     assert elsewhere.point in first and shipped.point in first
 

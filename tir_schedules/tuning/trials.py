@@ -35,12 +35,16 @@ class Trials:
             "kind": timer.kind,
         }
         self.provenance = {"versions": versions_now(), "revision": git_revision()}
-        known = database.records()
+        known = [record for record in database.records() if self.is_of_space(record)]
         self.records = {key(record.point): record for record in known if self.is_of_task(record)}
-        self.others = [*shipped_records(timer.device), *known]
+        self.others = [*filter(self.is_of_space, shipped_records(timer.device)), *known]
         self.earlier = tuple(self.records.values())
         self.failure: BaseException | None = None
         self.lock = threading.Lock()
+
+    def is_of_space(self, record: Record) -> bool:
+        """Whether its point is of this space, not of one that it was earlier."""
+        return record.rung == self.task["rung"] and record.point.keys() == self.space.fields.keys()
 
     def is_of_task(self, record: Record) -> bool:
         return all(getattr(record, name) == value for name, value in self.task.items())

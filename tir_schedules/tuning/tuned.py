@@ -119,14 +119,21 @@ def open_tuned(file: str, machine: Any, arch: str, say: Callable[[str], None]) -
 
 
 def tuned_jobs(
-    rungs: Sequence[Rung], options: Any, machine: Any, arch: str, workloads_of: Callable[[Rung, Any], list[Any]], beside: bool = False
+    rungs: Sequence[Rung],
+    options: Any,
+    machine: Any,
+    arch: str,
+    workloads_of: Callable[[Rung, Any], list[Any]],
+    beside: bool = False,
+    whole: bool = True,
 ) -> list[tuple[Rung, Any]]:
     """Tuned rungs and their workloads: those the options ask for, else all that there are records of.
 
-    workloads_of: as in problems. beside: each after the rung as it is without --tuned. BadInput for a rung that cannot be tuned or has
-    no record.
+    workloads_of: as in problems. beside: each after the rung as it is without --tuned. whole: otherwise small workloads that take the
+    same paths. BadInput for a rung that cannot be tuned or has no record.
     """
     from tir_schedules.console import print_error
+    from tir_schedules.tuning.small import small
     from tir_schedules.tuning.spaces import space_of
 
     for rung in rungs:
@@ -144,7 +151,8 @@ def tuned_jobs(
             raise BadInput(f"{lookup.none_of(rung)}: {advice(rung, first, arch)}")
         for workload in workloads:
             jobs += [(rung, workload)] if beside else []
-            jobs.append((lookup.rung(rung, workload), workload))
+            found = lookup.rung(rung, workload)
+            jobs.append((found, workload if whole else small(workload, found.config)))
     return jobs
 
 

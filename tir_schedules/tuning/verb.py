@@ -33,6 +33,7 @@ def add_verb(verbs: Any) -> None:
     verb.add_argument("--records", metavar="FILE", type=Path, help="where every result is kept at once (default: a file of your own)")
     verb.add_argument("--resume", action="store_true", help="go on with a search of which FILE has results")
     verb.add_argument("--show", action="store_true", help="search nothing, show what FILE has")
+    verb.add_argument("--export", metavar="FILE", type=Path, help="with --show: copy the best record of each search into a new file")
     verb.add_argument("--plot", metavar="FILE", type=Path, help="draw each search: .png, .svg or .pdf")
     verb.add_argument("--tracker", metavar="HOST:PORT", help="measure on all servers that `tir-schedules serve` started there")
     verb.add_argument("--key", help=f"with --tracker: that of the servers (default {KEY})")
@@ -60,7 +61,11 @@ def check_together(options: Any) -> None:
         raise BadInput("--key goes with --tracker: name the tracker's HOST:PORT")
     if options.tracker and options.machine != "auto":
         raise BadInput("--machine does not go with --tracker: its servers have a GPU or the CPU machine, leave one out")
-    for path in (options.records, options.plot):
+    if options.export and not options.show:
+        raise BadInput("--export goes with --show: it copies what FILE has")
+    if options.export and options.export.exists():
+        raise BadInput(f"{options.export} exists: name a file that does not")
+    for path in (options.records, options.plot, options.export):
         if path:
             check_folder(path)
     if options.plot:
@@ -95,6 +100,11 @@ def show(options: Any, spaces: list[Any]) -> int:
     found = [search for search in searches_of(Database(options.records).records()) if search.rung in wanted and asked(search, options)]
     if not found:
         raise BadInput(f"{options.records} has no records of {options.name or 'any rung that can be tuned'} that fit the options")
+    if options.export:
+        best = Database(options.export)
+        for search in found:
+            if search.best:
+                best.append(search.best)
     return report(options, found, {})
 
 
