@@ -11,6 +11,7 @@ import pickle
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from typing import Any
 
 from tir_schedules.compiler.cache import default_root
@@ -58,7 +59,8 @@ class Workers:
         for process in self.all:
             process.kill()
             process.wait()
-            process.stdin.close()
+            with suppress(BrokenPipeError):  # what a process that died has not read
+                process.stdin.close()
             process.stdout.close()
         self.own, self.all = threading.local(), []
 
