@@ -13,7 +13,7 @@ from made_records import add_many, record
 from tir_schedules.errors import BadInput, CheckFailed
 from tir_schedules.rung import find_one
 from tir_schedules.tuning import journal, records
-from tir_schedules.tuning.records import Database, Record, believed, best, shipped, shipped_records, source_hash, why_stale
+from tir_schedules.tuning.records import Database, Record, believed, best, latest, shipped, shipped_records, source_hash, why_stale
 from tir_schedules.tuning.small import small
 from tir_schedules.tuning.spaces import TUNABLE, space_of
 from tir_schedules.workloads.gemm import Gemm
@@ -205,20 +205,26 @@ def test_a_file_in_no_folder_is_refused_before_anything_is_tried(path):
         Database(path / "records.jsonl")
 
 
-def test_the_best_record_is_for_the_exact_shape_rung_and_device(path):
-    database, big = Database(path), Gemm(512, 256, 64)
-    for one in (
+def test_the_best_is_the_fastest_of_what_is_asked_for_and_measured_before_predicted():
+    big = Gemm(512, 256, 64)
+    found = [
         record(0, seconds=(3.0, 1.0, 1.1)), record(1, seconds=(1.2, 1.2, 1.2)), record(2, seconds=(), error="wrong"),
         record(3, big, seconds=(0.1,)), record(4, device="NVIDIA L4", seconds=(0.2,)), record(5, kind="predicted", seconds=(0.001,)),
-    ):  # fmt: skip
-        database.append(one)
-    assert database.best_for("sgemm/pipelined", Gemm(256, 256, 64), "NVIDIA H200").trial == 0
-    assert database.best_for("sgemm/pipelined", big, "NVIDIA H200").trial == 3
-    assert database.best_for("sgemm/pipelined", Gemm(512, 512, 64), "NVIDIA H200") is None
-    assert database.best_for("sgemm/multistage", big, "NVIDIA H200") is None
-    assert database.best_for("sgemm/pipelined", big, "NVIDIA L4") is None
+    ]  # fmt: skip
+    here = {"rung": "sgemm/pipelined", "device": "NVIDIA H200"}
+    assert best(found, **here, workload=asdict(Gemm(256, 256, 64))).trial == 0
+    assert best(found, **here, workload=asdict(big)).trial == 3
+    assert best(found, **here, workload=asdict(Gemm(512, 512, 64))) is None
+    assert best(found, rung="sgemm/multistage") is None
+    assert best(found, **here | {"device": "NVIDIA L4"}, workload=asdict(big)) is None
     assert best([record(error="wrong", seconds=())]) is None
     assert best([record(7, kind="predicted")]).trial == 7
+
+
+def test_a_later_record_of_a_point_takes_the_place_of_the_first():
+    again = record(0, seconds=(2.0,))
+    assert latest([record(0, seconds=(1.0,)), record(1, seconds=(1.5,)), again]) == [again, record(1, seconds=(1.5,))]
+    assert best([record(0, seconds=(1.0,)), record(1, seconds=(1.5,)), again]).trial == 1
 
 
 def test_shipped_records_are_those_of_the_gpu(path, monkeypatch):

@@ -127,10 +127,6 @@ class Database:
         self.repaired = self.repaired or repaired
         return [self._record(number, entry) for number, entry in enumerate(found, 1)]
 
-    def best_for(self, rung_id: str, workload: Any, device: str) -> Record | None:
-        """The best record of a rung on exactly this workload and device. Other shapes are no guide to this one: None without any."""
-        return best(self.records(), rung=rung_id, workload=asdict(workload), device=device)
-
     def _record(self, number: int, entry: dict[str, Any]) -> Record:
         try:
             names = {field.name for field in fields(Record)}
