@@ -15,11 +15,11 @@ OPTIONS = {"sgemm": ("mnk",), "reduce": ("n", "dtype"), "hgemm": ("mnk", "layout
 EMIT_SHAPE = (1024, 1024, 1024)
 EMIT_LENGTH = 1 << 25
 
-Shapes = dict[str, tuple[int, int, int]]
+Shapes = dict[str, tuple[int, ...]]
+"""Family -> M, N, K, or N alone."""
 
 # Whole tiles, small enough for the CPU machine to count in seconds, large enough for several blocks.
-SMALL_SHAPES = {"sgemm": (256, 256, 256), "hgemm": (512, 512, 256)}
-SMALL_LENGTH = 1 << 16
+SMALL_SHAPES = {"sgemm": (256, 256, 256), "hgemm": (512, 512, 256), "reduce": (1 << 16,)}
 
 # Every tile whole; ragged with rows that 16-byte accesses can take; ragged with rows that they cannot. The HGEMM ladder, which is long
 # and runs in four kinds, has whole tiles alone.
@@ -46,8 +46,8 @@ def add_options(verb: Any, emit: bool, bench: bool = False, small: bool = False,
     length = EMIT_LENGTH if emit else "those of --sizes" if bench else " ".join(map(str, RUN_LENGTHS))
     kind = "" if emit else ", all of them"
     if small:
-        shape = ", ".join(f"{family} {','.join(map(str, extents))}" for family, extents in shapes.items())
-        length = SMALL_LENGTH
+        products = {family: ",".join(map(str, extents)) for family, extents in shapes.items() if len(extents) == 3}
+        shape, (length,) = ", ".join(f"{family} {extents}" for family, extents in products.items()), shapes["reduce"]
     if bench:
         defaults = "; ".join(f"{family} {','.join(map(power, sizes))}" for family, sizes in BENCH_SIZES.items())
         verb.add_argument("--sizes", metavar="S,...", type=parse_sizes, help=f"M = N = K = S, or N = S for reduce (default {defaults})")
@@ -122,7 +122,8 @@ def workload_of(rung: Rung, options: Any) -> Any:
 
 def small_workload_of(rung: Rung, options: Any, shapes: Shapes = SMALL_SHAPES) -> Any:
     """The one workload that verbs are about which count on the CPU machine. shapes: default sizes by family."""
-    given = {"mnk": options.mnk or shapes.get(rung.family), "n": SMALL_LENGTH if options.n is None else options.n}
+    (length,) = shapes["reduce"]
+    given = {"mnk": options.mnk or shapes.get(rung.family), "n": length if options.n is None else options.n}
     return workload_of(rung, Namespace(**{**vars(options), **given}))
 
 

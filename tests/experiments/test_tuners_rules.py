@@ -52,7 +52,7 @@ def test_dlight_schedules_products_of_whole_and_of_ragged_tiles(workload):
     kernel, rule = dlight_kernel("sgemm", workload, ARCH)
     assert rule == "Matmul" and kernel.params == ("A", "B", "C")
     assert kernel.grid == (-(-workload.m // 32), -(-workload.n // 64), 1) and kernel.block == (8, 16, 1)
-    verified(kernel, workload)
+    verified([kernel], workload)
 
 
 def test_where_dlights_rule_does_not_take_a_product_its_fallback_does(monkeypatch):
@@ -152,7 +152,7 @@ def test_metaschedule_searches_by_its_own_rules(few):
     seen, times, workload = [], [], Gemm(64, 32, 16)
 
     def timer(binary):
-        verified(binary, workload)
+        verified([binary.kernel], workload)
         times.append(1 / binary.kernel.threads)
         return times[-1:]
 
@@ -179,5 +179,5 @@ def test_dlight_takes_tensor_cores_for_half_precision_and_leaves_our_own_kernels
     before = lower(ours, WHOLE_HALF, ARCH).source
     kernel, rule = dlight_kernel("hgemm", workload, ARCH)
     assert rule == "MatmulTensorization" and "wmma::mma_sync" in kernel.source and kernel.dynamic_shared == 73728
-    verified(kernel, workload)
+    verified([kernel], workload)
     assert lower(ours, WHOLE_HALF, ARCH).source == before

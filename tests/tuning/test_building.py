@@ -8,12 +8,14 @@ import pytest
 
 from tir_schedules.compiler.lower import lower
 from tir_schedules.errors import BadInput, CheckFailed
+from tir_schedules.run import launches
 from tir_schedules.rung import find_one
 from tir_schedules.tuning import workers
 from tir_schedules.tuning.building import built, verified
 from tir_schedules.tuning.records import source_hash
 from tir_schedules.tuning.spaces import space_of
 from tir_schedules.workloads.gemm import Gemm
+from tir_schedules.workloads.reduction import Reduction
 
 SHAPE, ARCH = Gemm(64, 64, 64), "sm_80"
 
@@ -33,9 +35,9 @@ def pool():
 
 def test_what_is_built_there_is_what_is_built_here(rung, pool):
     here, there = built(rung, SHAPE, ARCH), pool.built(rung, SHAPE, ARCH)
-    assert there == here and there.binary.kernel.source == lower(rung, SHAPE, ARCH).source
+    assert there == here and there.binaries[0].kernel.source == lower(rung, SHAPE, ARCH).source
     assert there.source == source_hash(lower(rung, SHAPE, ARCH).source)
-    assert pool.built(rung, SHAPE, ARCH, whole=False) == replace(here, binary=None)
+    assert pool.built(rung, SHAPE, ARCH, whole=False) == replace(here, binaries=())
     assert len(pool.all) == 1, "the same process has built all"
 
 
@@ -44,7 +46,7 @@ def test_errors_keep_their_kind_and_those_nobody_can_cause_are_one_line(rung, po
         pool.built(rung, SHAPE, "sm_75")
     with pytest.raises(CheckFailed, match="^it cannot be built: AttributeError: .*"):
         pool.built(rung, "no workload", ARCH)
-    assert pool.built(rung, SHAPE, ARCH).kernel.arch == ARCH
+    assert pool.built(rung, SHAPE, ARCH).kernels[0].arch == ARCH
 
 
 def test_a_process_that_dies_refuses_its_candidate_alone(rung):
@@ -73,8 +75,28 @@ def test_each_thread_has_a_process_of_its_own():
 
 def test_faults_and_wrong_results_are_refused():
     kernel = lower(find_one("sgemm/lane_quads", "run"), SHAPE, ARCH)
-    assert verified(kernel, SHAPE).findings == ()
+    assert [metrics.findings for metrics in verified([kernel], SHAPE)] == [()]
     with pytest.raises(CheckFailed, match="__syncthreads|nothing has written"):
-        verified(replace(kernel, source=kernel.source.replace("__syncthreads();", "")), SHAPE)
+        verified([replace(kernel, source=kernel.source.replace("__syncthreads();", ""))], SHAPE)
     with pytest.raises(CheckFailed, match="wrong on 64x64x64"):
-        verified(replace(kernel, source=kernel.source.replace("0x0p+0f", "0x1p+0f")), SHAPE)
+        verified([replace(kernel, source=kernel.source.replace("0x0p+0f", "0x1p+0f"))], SHAPE)
+
+
+def test_a_sum_is_built_and_verified_with_all_its_launches():
+    space, reduction = space_of("reduce/vectorized"), Reduction(1 << 22)
+    rung = space.rung_at(space.point_of(space.rung.config))
+    whole, quick = built(rung, reduction, ARCH), built(rung, reduction, ARCH, whole=False)
+    kernels = launches(lower, rung, reduction, ARCH)
+    assert whole.kernels == tuple(kernels) == tuple(binary.kernel for binary in whole.binaries) and quick.binaries == ()
+    assert [kernel.grid[0] for kernel in kernels] == [512, 1] and len(whole.counted) == 2
+    assert whole.source == quick.source == source_hash(*(kernel.source for kernel in kernels)) != source_hash(kernels[0].source)
+
+
+@pytest.mark.parametrize("launch", [0, 1], ids=["first", "further"])
+def test_a_launch_of_a_sum_that_is_wrong_is_refused(launch):
+    reduction = Reduction(1 << 14)
+    kernels = launches(lower, find_one("reduce/vectorized", "run"), reduction, ARCH)
+    assert len(verified(kernels, reduction)) == 2
+    kernels[launch] = replace(kernels[launch], source=kernels[launch].source.replace("in_thread_Y_ptr[0] = 0;", "in_thread_Y_ptr[0] = 1;"))
+    with pytest.raises(CheckFailed, match="wrong on 16384 int32"):
+        verified(kernels, reduction)

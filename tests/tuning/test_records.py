@@ -15,9 +15,10 @@ from tir_schedules.rung import find_one
 from tir_schedules.tuning import journal, records
 from tir_schedules.tuning.records import Database, Record, believed, best, latest, shipped, shipped_records, source_hash, why_stale
 from tir_schedules.tuning.small import small
-from tir_schedules.tuning.spaces import TUNABLE, space_of
+from tir_schedules.tuning.spaces import DEFAULTS, space_of
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
+from tir_schedules.workloads.reduction import Reduction
 
 
 @pytest.fixture
@@ -240,7 +241,7 @@ def test_records_that_are_shipped_hold_today():
     """The CUDA that each schedule emits is what was measured, by the same compilers."""
     found = shipped_records("NVIDIA H200")
     shapes = {rung: {r.problem for r in found if r.rung == rung} for rung in {r.rung for r in found}}
-    assert all(len(each) >= 5 for each in shapes.values()) and set(shapes) == set(TUNABLE)
+    assert all(len(each) >= 5 for each in shapes.values()) and set(shapes) == {*DEFAULTS["sgemm"], *DEFAULTS["hgemm"]}
     assert all(r.kind == "measured" and len(r.revision) == 40 and r.versions["nvcc"] and r.date for r in found)
     assert [why_stale(r, "NVIDIA H200") for r in found] == [""] * len(found)
 
@@ -363,6 +364,49 @@ def test_what_the_benchmark_refuses_is_refused(sound, monkeypatch):
         believed(sound, gpu)
 
 
+@pytest.fixture(scope="module")
+def sum_record() -> Record:
+    """Of reduce/vectorized as a search would make it now: two launches."""
+    from tir_schedules.compiler.lower import lower
+    from tir_schedules.run import launches
+
+    space, reduction = space_of("reduce/vectorized"), Reduction(1 << 16, "float32")
+    point = {"block": 128, "unroll": 2, "most_blocks": 131072}
+    source = source_hash(*(kernel.source for kernel in launches(lower, space.rung_at(point), reduction, "sm_90")))
+    made = {"rung": space.rung.id, "family": "reduce", "point": point, "source": source, "versions": records.versions_now()}
+    return record(0, reduction, **made)
+
+
+def test_a_sum_is_believed_with_all_its_launches(sum_record, monkeypatch):
+    from tir_schedules.tuning import running
+
+    assert believed(sum_record).outcome.ok and why_stale(sum_record) == ""
+    gpu = SimpleNamespace(name="gpu", device_name="NVIDIA H200")
+    timed = []
+    monkeypatch.setattr(running, "timed", lambda subject, *_: timed.append(subject) or sum_record.seconds)
+    assert believed(sum_record, gpu).seconds == sum_record.seconds
+    assert [binary.kernel.grid[0] for binary in timed[0].binaries] == [64, 1]
+
+
+@pytest.mark.parametrize("launch", [64, 1])
+def test_other_cuda_of_any_launch_makes_a_sum_stale(sum_record, monkeypatch, launch):
+    from tir_schedules.compiler import lower as lowering
+
+    lower = lowering.lower
+
+    def changed(rung, workload, arch):
+        kernel = lower(rung, workload, arch)
+        return replace(kernel, source=kernel.source + "//") if kernel.grid[0] == launch else kernel
+
+    monkeypatch.setattr(lowering, "lower", changed)
+    assert "emits other CUDA today" in why_stale(sum_record)
+
+
+def test_the_hash_of_one_launch_is_that_of_its_source():
+    assert source_hash("a") == "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb"
+    assert len({source_hash(*sources) for sources in (("a", "b"), ("ab",), ("b", "a"), ("a",))}) == 4
+
+
 @pytest.mark.gpu
 def test_a_record_is_timed_again_on_a_gpu(tmp_path):
     from tir_schedules.machines.gpu import GpuMachine
@@ -381,9 +425,8 @@ def test_a_record_is_timed_again_on_a_gpu(tmp_path):
     (Gemm(100, 90, 7), (100, 90, 7)),
 ])  # fmt: skip
 def test_a_small_workload_has_the_same_ragged_ends(workload, expected):
-    config = find_one("sgemm/pipelined", "tune").config
-    found = small(workload, config)
-    assert found == Gemm(*expected)
+    rung = find_one("sgemm/pipelined", "tune")
+    assert small(rung, workload) == (rung, Gemm(*expected))
 
 
 @pytest.mark.parametrize("columns, expected", [(64, 6), (48, 6), (63, 3), (16, 2), (4, 2), (20, 6), (1, 1)])
@@ -391,7 +434,8 @@ def test_a_small_product_keeps_its_kind_and_whether_there_are_stripes(columns, e
     """The stripes of mma_multistage are of 16 columns of blocks at most, as many as divide the number of all."""
     rung = find_one("hgemm/mma_multistage", "tune")
     whole = HalfGemm(8192, 128 * columns, 8192, "nn", "float32")
-    found = small(whole, rung.config)
+    reduced, found = small(rung, whole)
+    assert reduced == rung
     assert found == HalfGemm(512, 128 * expected, 64 * 5, "nn", "float32")
     several = [rung.launch(product, rung.config).grid[2] > 1 for product in (whole, found)]
     assert several[0] == several[1]

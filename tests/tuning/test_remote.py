@@ -12,6 +12,7 @@ from tir_schedules.tuning import answers, remote, running
 from tir_schedules.tuning.building import built
 from tir_schedules.tuning.spaces import space_of
 from tir_schedules.workloads.gemm import Gemm
+from tir_schedules.workloads.reduction import Reduction
 
 SHAPE, ARCH = Gemm(64, 64, 64), "sm_90"
 
@@ -87,8 +88,28 @@ def test_a_gpu_server_is_sent_a_pack(timer_on, monkeypatch):
     assert machine is gpu and subject.workload == SHAPE and subject.name == "sgemm/multistage:tuned"
     here = built(RUNG, SHAPE, ARCH)
     assert cost.source == here.source
-    assert subject.binaries[0].cubin == here.binary.cubin and subject.binaries[0].kernel.grid == here.kernel.grid
+    assert subject.binaries[0].cubin == here.binaries[0].cubin and subject.binaries[0].kernel.grid == here.kernels[0].grid
     assert servers.answer({"what": "about"}, b"") == {"machine": "gpu", "arch": ARCH, "device": "NVIDIA H200"}
+
+
+SUMS = space_of("reduce/vectorized")
+SUM, REDUCTION = SUMS.rung_at({"block": 128, "unroll": 2, "most_blocks": 131072}), Reduction(1 << 16)
+
+
+def test_a_sum_is_predicted_by_a_server_as_it_is_here(timer_on):
+    here = running.Predicting()
+    assert timer_on(Servers("cpu", "CPU machine")).cost(SUM, REDUCTION, ARCH) == here.cost(SUM, REDUCTION, ARCH)
+    here.close()
+
+
+def test_a_gpu_server_is_sent_all_launches_of_a_sum(timer_on, monkeypatch):
+    gpu, seen = SimpleNamespace(name="gpu", arch=ARCH, device_name="NVIDIA H200"), []
+    monkeypatch.setattr("tir_schedules.machines.choice.choose", lambda name: gpu)
+    monkeypatch.setattr(running, "timed_together", lambda subjects, *_: seen.extend(subjects) or [(2e-6,)] * len(subjects))
+    timer = timer_on(Servers("gpu", "NVIDIA H200"))
+    assert timer.cost(SUM, REDUCTION, ARCH).seconds == (2e-6,) and timer.compared([SUM], REDUCTION, ARCH) == [(2e-6,)]
+    assert [[binary.kernel.grid[0] for binary in subject.binaries] for subject in seen] == [[64, 1]] * 2
+    assert seen[0].workload == REDUCTION
 
 
 def test_what_a_gpu_refuses_is_refused_here(timer_on, monkeypatch):

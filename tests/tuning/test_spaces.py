@@ -9,21 +9,29 @@ from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.twin import load_twin
 from tir_schedules.errors import BadInput, CheckFailed
 from tir_schedules.machines.cpu import CpuMachine
-from tir_schedules.run import outcome_of
+from tir_schedules.run import launches, outcome_of
 from tir_schedules.rung import find_one
+from tir_schedules.tuning.small import small
 from tir_schedules.tuning.spaces import DEFAULTS, SPACES, TUNABLE, space_of
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
+from tir_schedules.workloads.reduction import Reduction
 
 ARCH = "sm_80"
-LARGE = {"sgemm": Gemm(4096, 4096, 4096), "hgemm": HalfGemm(4096, 4096, 4096)}
+LARGE = {"sgemm": Gemm(4096, 4096, 4096), "hgemm": HalfGemm(4096, 4096, 4096), "reduce": Reduction(1 << 28)}
 CONFIGS = [(space, rung) for space in SPACES.values() for rung in space.rung.variants()]
 
 each_space = pytest.mark.parametrize("space", SPACES.values(), ids=lambda space: space.rung.id)
 
 
 def shapes(space, point):
-    """Whole tiles, more of them along K than a ring has; ragged with rows that 16-byte accesses can take, and that they cannot."""
+    """Whole tiles, more of them along K than a ring has; ragged with rows that 16-byte accesses can take, and that they cannot.
+
+    Sums of as many elements as some blocks add in a turn, and of more or fewer.
+    """
+    if space.rung.family == "reduce":
+        turn = 4 * point["block"] * point["unroll"]
+        return [Reduction(4 * turn, "float32"), Reduction(3 * turn + 4), Reduction(turn - 1, "float32")]
     bm, bn, bk = (point[name] for name in ("bm", "bn", "bk"))
     turns = point.get("stages", 2) + 1
     if space.rung.family == "sgemm":
@@ -38,10 +46,12 @@ def check(space, point, workloads):
     """What the constraints promise."""
     rung = space.rung_at(point)
     for workload in workloads:
-        assert outcome_of([lower(rung, workload, ARCH)], workload, CpuMachine()).faults == (), f"{point} on {workload}"
+        assert outcome_of(launches(lower, rung, workload, ARCH), workload, CpuMachine()).faults == (), f"{point} on {workload}"
 
 
 def work(point):
+    if "unroll" in point:
+        return point["block"] * point["unroll"]
     return point["bm"] * point["bn"] * point["bk"] * point.get("stages", 2)
 
 
@@ -67,7 +77,7 @@ def test_many_points_are_right_and_so_are_their_twins_where_they_compile(space, 
     except CheckFailed as error:
         assert "static assertion failed" in str(error)
     else:
-        assert outcome_of([twin], workloads[0], CpuMachine()).faults == ()
+        assert outcome_of(launches(load_twin, space.rung_at(point), workloads[0], ARCH), workloads[0], CpuMachine()).faults == ()
 
 
 @each_space
@@ -105,6 +115,9 @@ REFUSED = [
     ("hgemm/mma_multistage", {"wm": 128, "wn": 128}, "sums of a warp tile"),
     ("hgemm/mma_multistage", {"bm": 256, "bn": 256, "wm": 64, "wn": 32}, "sums and fragments"),
     ("hgemm/mma_multistage", {"stages": 4}, "does not fit into shared memory"),
+    ("reduce/vectorized", {"most_blocks": 32768}, "the grid is not limited by most_blocks, of which 131072 stands for no limit"),
+    ("reduce/vectorized", {"most_blocks": 65536, "unroll": 4}, "not limited by most_blocks"),
+    ("reduce/vectorized", {"most_blocks": 1 << 20}, "most_blocks can be 128, "),
 ]
 
 
@@ -112,7 +125,7 @@ REFUSED = [
 def test_a_point_that_cannot_be_is_refused_with_its_reason(name, change, reason):
     space = space_of(name)
     point = space.point_of(space.rung.config) | change
-    workload = LARGE["sgemm"] if space.rung.family == "sgemm" else HalfGemm(4096, 4096, 4096, "nt", "float32")
+    workload = {**LARGE, "hgemm": HalfGemm(4096, 4096, 4096, "nt", "float32")}[space.rung.family]
     assert reason in space.refusal(point, workload, ARCH)
 
 
@@ -134,20 +147,55 @@ def test_constraints_read_the_fields_they_name_and_no_others(space):
 
 
 @each_space
-def test_some_hundred_to_some_ten_thousand_points_are_valid_and_each_field_varies(space):
+def test_hundreds_to_some_ten_thousand_points_are_valid_and_each_field_varies(space):
+    """A sum has three fields: its space is small enough to be tried out."""
     points = list(islice(space.points(LARGE[space.rung.family], ARCH), 100_000))
-    assert 500 < len(points) == space.size(LARGE[space.rung.family], ARCH) < 100_000
+    assert (200 if space.rung.family == "reduce" else 500) < len(points) == space.size(LARGE[space.rung.family], ARCH) < 100_000
     assert all(len({point[name] for point in points}) > 1 for name in space.fields)
     assert all(not space.refusal(point, LARGE[space.rung.family], ARCH) for point in points[::97])
 
 
 def test_rungs_without_a_space_are_bad_input():
     assert all(space_of(name).rung == find_one(name, "tune") for name in TUNABLE)
-    with pytest.raises(BadInput, match="sgemm/naive cannot be tuned; sgemm/pipelined, sgemm/multistage, hgemm/mma_multistage can"):
+    with pytest.raises(BadInput, match="sgemm/naive cannot be tuned; sgemm/pipelined, sgemm/multistage, hgemm/mma_multistage, reduce/vectorized can"):
         space_of("sgemm/naive")
 
 
 def test_each_family_tunes_its_own_rungs():
-    assert list(DEFAULTS) == ["sgemm", "hgemm"]
+    assert list(DEFAULTS) == ["sgemm", "reduce", "hgemm"] and DEFAULTS["reduce"] == ("reduce/vectorized",)
     assert all(space_of(name).rung.family == family for family, names in DEFAULTS.items() for name in names)
     assert sorted(name for names in DEFAULTS.values() for name in names) == sorted(TUNABLE)
+
+
+@pytest.mark.parametrize("n", [1, 4099, 1 << 20, 1 << 25, (1 << 25) + 4, 2**31 - 2**17])
+def test_no_two_points_of_a_sum_launch_the_same_kernels_and_every_kernel_has_its_point(n):
+    space, seen = space_of("reduce/vectorized"), {}
+    for block in space.fields["block"]:
+        for unroll in space.fields["unroll"]:
+            for most_blocks in space.fields["most_blocks"]:
+                point = {"block": block, "unroll": unroll, "most_blocks": most_blocks}
+                grid = space.rung.launch(Reduction(n), space.config(point)).grid[0]
+                seen.setdefault((block, unroll, grid), []).append(not space.refusal(point, Reduction(n), ARCH))
+    assert all(valid.count(True) == 1 for valid in seen.values())
+
+
+def paths(rung, reduction):
+    """What the first launch of a sum does, whether there is a next one, and how wide that one loads."""
+    config, grid, wide = rung.config, rung.launch(reduction, rung.config).grid[0], 4 if reduction.n % 4 == 0 else 1
+    chunk = config.block * wide
+    turns, last = -(-reduction.n // (grid * chunk)), (reduction.n - 1) % (grid * chunk) + 1
+    further = grid > 1 and (4 if grid % 4 == 0 else 1)
+    return wide, further, turns > config.unroll, (turns - 1) % config.unroll, -(-last // chunk) == grid, (last - 1) % chunk
+
+
+def test_a_small_sum_takes_the_paths_of_the_whole_one():
+    space, rng, looped = space_of("reduce/vectorized"), random.Random(4), 0
+    for _ in range(600):
+        n = rng.randrange(1, rng.choice([2**31 - 2**16, 1 << 24, 1 << 17]))
+        whole = Reduction(rng.choice([n, 4 * -(-n // 4), 1 << (n - 1).bit_length() if n <= 1 << 30 else n]) % (2**31 - 2**16), "float32")
+        rung = space.rung_at(space.sample(rng, whole, ARCH))
+        reduced, part = small(rung, whole)
+        assert paths(reduced, part) == paths(rung, whole), f"{rung.config} on {whole}"
+        assert part.n <= min(whole.n, 1 << 19) and part.dtype == "float32" and reduced.id == rung.id
+        looped += paths(rung, whole)[2]
+    assert looped > 60

@@ -8,6 +8,7 @@ from made_records import record
 from tir_schedules import cli
 from tir_schedules.tuning import metaschedule, searches, tuner, verb
 from tir_schedules.tuning.records import Database
+from tir_schedules.workloads.reduction import Reduction
 
 CPU = ("--machine", "cpu", "--mnk", "256,256,64", "--arch", "sm_90")
 
@@ -42,6 +43,32 @@ def made_up(monkeypatch):
     monkeypatch.setattr(tuner, "tune", tune)
     monkeypatch.setattr(metaschedule, "import_metaschedule", lambda: None)
     return fake
+
+
+def test_a_sum_has_its_own_shape_and_its_rate_in_bytes(tool, made_up):
+    code, out, err = tool("reduce", "--machine", "cpu", "--arch", "sm_90", "--trials", 2)
+    assert (code, err) == (0, "") and made_up.calls == [("reduce/vectorized", "33554432 int32", "sm_90", 2, 0, None)]
+    assert "1000 us" in out and "134.2 GB/s" in out and "TFLOPS" not in out
+    shape = ("--n", "2^22", "--dtype", "float32")
+    code, out, _ = tool("reduce/vectorized", *shape, "--machine", "cpu", "--arch", "sm_90", "--trials", 1, "--json")
+    assert code == 0 and json.loads(out)[0]["workload"] == {"n": 1 << 22, "dtype": "float32"}
+
+
+def test_show_tells_sums_from_products(tool, tmp_path):
+    database = Database(tmp_path / "records.jsonl")
+    for dtype in ("int32", "float32"):
+        database.append(predicted(0, Reduction(256, dtype), "reduce/vectorized"))
+    database.append(record())
+
+    def shown(*options):
+        code, out, _ = tool("--show", "--json", *options)
+        return code and [] or [(each["rung"], each["workload"].get("dtype")) for each in json.loads(out)]
+
+    sums = [("reduce/vectorized", "int32"), ("reduce/vectorized", "float32")]
+    assert shown() == [*sums, ("sgemm/pipelined", None)]
+    assert shown("--n", "256") == sums and shown("--n", "256", "--dtype", "float32") == sums[1:]
+    assert shown("--mnk", "256,256,64") == [("sgemm/pipelined", None)]
+    assert tool("--show", "--n", "257")[0] == 2
 
 
 def predicted(trial, workload, rung="sgemm/multistage"):
@@ -141,12 +168,15 @@ def test_a_picture_has_the_best_so_far_and_marks_what_is_refused():
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        ([], "tune takes sgemm, hgemm or a rung"),
-        (["reduce"], "there is nothing to tune in reduce; sgemm, hgemm, sgemm/pipelined"),
+        ([], "tune takes sgemm, reduce, hgemm or a rung"),
+        (["reduce/shuffle"], "reduce/shuffle cannot be tuned; "),
         (["sgemm/naive"], "sgemm/naive cannot be tuned"),
         (["sgemm/multistge"], "did you mean 'sgemm/multistage'?"),
         (["sgemm", "--trials", "0"], "--trials is 0"),
         (["sgemm", "--layout", "nn"], "--layout is for hgemm"),
+        (["reduce", "--mnk", "1,2,3"], "--mnk is for sgemm"),
+        (["reduce", "--n", "0"], "N is 0"),
+        (["reduce", "--dtype", "f16"], "dtype is 'f16'"),
         (["sgemm", "--key", "k"], "--key goes with --tracker"),
         (["sgemm", "--tracker", "here"], "--tracker takes HOST:PORT"),
         (["sgemm", "--tracker", "a:1", "--machine", "cpu"], "--machine does not go with --tracker"),

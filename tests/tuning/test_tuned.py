@@ -15,6 +15,7 @@ from tir_schedules.rung import find_one
 from tir_schedules.tuning import records, tuned
 from tir_schedules.tuning.spaces import space_of
 from tir_schedules.workloads.gemm import Gemm
+from tir_schedules.workloads.reduction import Reduction
 
 RUNG, SHAPE = "sgemm/pipelined", Gemm(128, 128, 32)
 H200 = SimpleNamespace(name="gpu", device_name="NVIDIA H200", arch="sm_90")
@@ -54,8 +55,9 @@ def trial(number, micros, **changes):
     return record(number, SHAPE, **{"point": point(bk=8 * (1 + number)), "seconds": (micros * 1e-6,), **changes})
 
 
-def jobs(path, machine, arch="sm_90", mnk=None, names=(RUNG,), **options):
-    given = SimpleNamespace(tuned=str(path), mnk=mnk, n=None, dtype=None, layout=None, accumulate=None, sizes=None, **options)
+def jobs(path, machine, arch="sm_90", names=(RUNG,), **options):
+    none = dict.fromkeys(("mnk", "n", "dtype", "layout", "accumulate", "sizes"))
+    given = SimpleNamespace(tuned=str(path), **{**none, **options})
     from tir_schedules.problems import workloads_of
 
     return tuned.tuned_jobs([find_one(name, "run") for name in names], given, machine, arch, workloads_of)
@@ -95,6 +97,10 @@ def test_no_record_is_a_line_that_says_how_to_tune(file):
         jobs(path, H200, mnk=[(64, 64, 64)])
     with pytest.raises(BadInput, match="tune hgemm/mma_multistage --mnk 1024,1024,1024 --layout nt --accumulate float16 --arch"):
         jobs(path, H200, names=["hgemm/mma_multistage"])
+    with pytest.raises(BadInput, match=r"tune reduce/vectorized --n 2\^25 --dtype int32 --arch sm_90`"):
+        jobs(path, H200, names=["reduce/vectorized"])
+    with pytest.raises(BadInput, match=r"tune reduce/vectorized --n 4099 --dtype float32 --arch sm_90`"):
+        jobs(path, H200, names=["reduce/vectorized"], n=[4099], dtype="float32")
     with pytest.raises(BadInput, match="there is no file nowhere.jsonl"):
         jobs("nowhere.jsonl", H200)
     with pytest.raises(BadInput, match="sgemm/naive cannot be tuned"):
@@ -127,6 +133,29 @@ def test_run_executes_the_tuned_schedule_alone_for_a_twin_may_not_take_its_confi
     out = capsys.readouterr().out
     assert code == 0 and f"{RUNG}:tuned" in out and "1 of 1 verified" in out
     assert "64x96x32" in out, "a small product that takes the same paths"
+
+
+def sum_of(n, dtype="int32", number=0, **changes):
+    made = {"rung": "reduce/vectorized", "family": "reduce", "point": {"block": 128, "unroll": 2, "most_blocks": 131072}}
+    return record(number, Reduction(n, dtype), **{**made, **changes})
+
+
+def test_sums_are_looked_up_by_length_and_kind_of_number(file):
+    path = file(sum_of(4099), sum_of(4099, "float32", 1), sum_of(1 << 20, number=2), trial(0, 9))
+    names = ["reduce/vectorized"]
+    assert [str(workload) for _, workload in jobs(path, H200, names=names)] == ["4099 int32", "4099 float32", "1048576 int32"]
+    assert [str(workload) for _, workload in jobs(path, H200, names=names, dtype="float32")] == ["4099 float32"]
+    assert [str(workload) for _, workload in jobs(path, H200, names=names, n=[4099])] == ["4099 int32", "4099 float32"]
+    both = jobs(path, H200, names=[RUNG, *names], n=[4099], dtype="int32")
+    assert [str(workload) for _, workload in both] == ["128x128x32", "4099 int32"], "--n says nothing of products"
+
+
+def test_run_executes_all_launches_of_a_tuned_sum(file, capsys):
+    path = file(sum_of(1 << 26, point={"block": 128, "unroll": 2, "most_blocks": 128}))
+    code = cli.main(["run", "reduce/vectorized", "--tuned", str(path), "--machine", "cpu", "--arch", "sm_90"])
+    out = capsys.readouterr().out
+    assert code == 0 and "reduce/vectorized:tuned" in out and "1 of 1 verified" in out
+    assert "8192 int32" in out, "two launches, and more turns than are unrolled"
 
 
 def test_bench_times_the_tuned_rung_beside_the_one_chosen_by_hand(file, monkeypatch):

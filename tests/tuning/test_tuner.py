@@ -19,6 +19,7 @@ from tir_schedules.tuning.running import Cost
 from tir_schedules.tuning.space import Constraint, Space, key
 from tir_schedules.tuning.tuner import BATCH, cost_model, rank_correlation, tune
 from tir_schedules.workloads.gemm import Gemm
+from tir_schedules.workloads.reduction import Reduction
 
 GEMM = Gemm(64, 64, 64)
 TILES = {"bm": (32, 64), "bk": (8, 16, 32), "stages": (3, 4, 5), "skew": (0, 4, 8), "rows_first": (0, 1)}
@@ -46,7 +47,7 @@ class MadeUp:
             raise BadInput("nothing is known of sm_87")
 
     def compared(self, rungs, workload, arch):
-        self.finals.append([SPACE.point_of(rung.config) for rung in rungs])
+        self.finals.append([SPACE.point_of(rung.config) for rung in rungs] if SPACE.rung.family == rungs[0].family else [])
         return [CheckFailed("wrong\nafter all") if self.broken(rung.config) else (self.made_up(rung.config) / 2,) * 3 for rung in rungs]
 
     def close(self):
@@ -122,6 +123,24 @@ def test_a_record_loads_into_metaschedules_own_database(first):
     schedule = import_tvm().s_tir.Schedule(workload.mod)
     loaded.trace.apply_to_schedule(schedule, remove_postproc=False)
     assert point_in(schedule.mod) == best.point and [float(second) for second in loaded.run_secs] == list(best.seconds)
+
+
+def test_a_rung_whose_algorithm_depends_on_its_point_is_searched(tmp_path):
+    """Each candidate and each result is of its own algorithm, whose arguments tell the grid."""
+    from tir_schedules.tuning.spaces import space_of
+
+    class MadeUpSums(MadeUp):
+        @staticmethod
+        def made_up(config):
+            return 1e-6 * (1 + abs(config.unroll - 4) + abs(config.block - 256) / 64 + config.most_blocks / 2**12)
+
+    space, reduction = space_of("reduce/vectorized"), Reduction(1 << 24, "float32")
+    tuned = tune(space, reduction, "sm_90", 20, Database(tmp_path / "sums.jsonl"), seed=1, timer=MadeUpSums())
+    assert len(tuned.records) == 20 and all(record.seconds for record in tuned.records)
+    assert tuned.model_rank_correlation > 0.3
+    for record in tuned.records:
+        grid = space.rung.launch(reduction, space.config(record.point)).grid[0]
+        assert record.metaschedule[3] == [["TENSOR", "float32", [1 << 24]], ["TENSOR", "float32", [grid]]]
 
 
 def test_the_next_run_goes_on_and_its_model_knows_the_earlier_results(first, database):

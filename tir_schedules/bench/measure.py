@@ -17,7 +17,7 @@ from tir_schedules.bench.clocks import open_monitor, summary
 from tir_schedules.bench.limits import copy_bandwidth, fp32_peak
 from tir_schedules.bench.products import Product, Reference, bind, timing_buffers
 from tir_schedules.bench.sampling import LONG_S, Policy, Trial, sample_in_turns, settle, spread
-from tir_schedules.bench.subjects import Subject
+from tir_schedules.bench.subjects import Subject, rate_of
 from tir_schedules.bench.vendor import Vendors
 from tir_schedules.errors import TirSchedulesError
 
@@ -27,8 +27,6 @@ BEFORE, AFTER = 0, 1
 """Seeds of the inputs that subjects are verified with."""
 
 MOST_LAUNCHES = 4096
-SCALE = {"TFLOPS": 1e6, "GB/s": 1e3}
-"""Work per microsecond in one of the unit."""
 
 
 @dataclass
@@ -194,13 +192,13 @@ def row_of(trial: Trial) -> dict[str, Any]:
     subject, workload = trial.subject, trial.subject.workload
     samples = [round(seconds * 1e6, 3) for seconds in trial.samples]
     median = statistics.median(samples)
-    work, unit = (workload.bytes, "GB/s") if subject.family == "reduce" else (workload.flops, "TFLOPS")
+    rate, unit = rate_of(subject.family, workload, median)
     return {
         **subject.identity(),
         "samples_us": samples,
         "median_us": round(median, 3),
         "spread": round(spread(samples), 5),
-        "rate": float(f"{work / median / SCALE[unit]:.5g}"),
+        "rate": float(f"{rate:.5g}"),
         "unit": unit,
         "launches_per_sample": trial.launches,
         **summary(trial.readings),

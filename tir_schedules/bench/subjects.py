@@ -46,6 +46,11 @@ class Subject:
         return names | {"shape": str(self.workload), "workload": asdict(self.workload)}
 
 
+def rate_of(family: str, workload: Any, micros: float) -> tuple[float, str]:
+    """The rate of a workload that takes so many microseconds, and its unit: "GB/s" of sums, "TFLOPS" of products."""
+    return (workload.bytes / micros / 1e3, "GB/s") if family == "reduce" else (workload.flops / micros / 1e6, "TFLOPS")
+
+
 def subjects_of(
     jobs: Sequence[tuple["Rung", Any]], arch: str, progress: Callable[[str], None] = lambda name: None
 ) -> tuple[list[Subject], list[dict[str, str]]]:

@@ -42,8 +42,7 @@ def scheduled(rung: Rung, workload: Any, around: Callable[["Schedule"], Any] = l
     around: makes of the Schedule what the rung calls its primitives on, such as a recorder of them.
     """
     rung, tvm = rung.fitted(workload), import_tvm()
-    algorithm = rung.prim_func(workload, rung.config, rung.entry) if rung.prim_func else workload.prim_func(rung.entry)
-    schedule = tvm.s_tir.Schedule(algorithm)
+    schedule = tvm.s_tir.Schedule(algorithm(rung, workload))
     try:
         rung.schedule(around(schedule), workload, rung.config)
     except RuntimeError as error:  # what all of TVM's errors are
@@ -51,6 +50,11 @@ def scheduled(rung: Rung, workload: Any, around: Callable[["Schedule"], Any] = l
     if not rung.explicit:
         check_regions(schedule.mod, rung.id)
     return schedule
+
+
+def algorithm(rung: Rung, workload: Any) -> "PrimFunc":
+    """What the rung schedules: its own form of the algorithm in its configuration, or that of the workload."""
+    return rung.prim_func(workload, rung.config, rung.entry) if rung.prim_func else workload.prim_func(rung.entry)
 
 
 def check_regions(module: "IRModule", name: str) -> None:

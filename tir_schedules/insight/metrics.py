@@ -88,9 +88,14 @@ def metrics_of(binaries: Sequence[Binary], workload: Any) -> list[Metrics]:
     """
     from tir_schedules.machines.cpu import CpuMachine
 
-    held = [occupancy(one.kernel.arch, one.kernel.block, one.resources.registers, shared_bytes(one)) for one in binaries]
+    held = [occupancy_of(binary) for binary in binaries]
     executions, _ = execute(CpuMachine(), workload, binaries, count=True)
     return [Metrics(binary, resident, one.counters, one.findings) for binary, resident, one in zip(binaries, held, executions)]
+
+
+def occupancy_of(binary: Binary) -> Occupancy:
+    """Of a compiled kernel. BadInput for an architecture whose occupancy is not known."""
+    return occupancy(binary.kernel.arch, binary.kernel.block, binary.resources.registers, shared_bytes(binary))
 
 
 def execute(machine: Any, workload: Any, binaries: Sequence[Binary], **options: Any) -> tuple[list[Execution], dict[str, Any]]:

@@ -6,6 +6,7 @@ from typing import Any, Sequence
 
 from tir_schedules.errors import BadInput
 from tir_schedules.insight.metrics import GLOBAL, SECTOR, Metrics
+from tir_schedules.multiprocessor import find_multiprocessor
 from tir_schedules.rung import nearest
 
 
@@ -62,6 +63,11 @@ def gpu_for(arch: str, name: str | None = None) -> Gpu:
     if not known:
         raise BadInput(f"there are no datasheet figures of a GPU of {arch}; name one with --gpu: {', '.join(GPUS)}")
     return find_gpu(known)
+
+
+def clock(gpu: Gpu, arch: str) -> float:
+    """Cycles per second, those of the datasheet's rate of fp32."""
+    return gpu.fp32 * 1e12 / (2 * gpu.multiprocessors * find_multiprocessor(arch).lanes)
 
 
 def bound(gpu: Gpu, workload: Any) -> dict[str, Any]:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Iterator
 
 from tir_schedules.emit import check_folder
 from tir_schedules.machines.choice import CPU_ARCH
-from tir_schedules.problems import add_options, check_options, small_workload_of
+from tir_schedules.problems import SMALL_SHAPES, add_options, check_options, small_workload_of
 from tir_schedules.rung import find_one
 
 if TYPE_CHECKING:
     from tir_schedules.insight.trace import State, Trace
 
-SHAPES = {"sgemm": (256, 128, 128), "hgemm": (256, 256, 128)}
+SHAPES = SMALL_SHAPES | {"sgemm": (256, 128, 128), "hgemm": (256, 256, 128)}
 """Whole tiles, and so small that the states of a half-finished schedule, which do the same work many times, are soon executed."""
 
 COLUMNS = ("step", "call", "registers", "shared bytes", "wavefronts (ideal)", "sectors", "instructions", "outputs")

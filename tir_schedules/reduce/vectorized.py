@@ -26,9 +26,16 @@ class Config(steps.Config):
     most_blocks: int = 1 << 17
 
 
+RESIDENT = Config(unroll=4, most_blocks=8 * 132)
+
+
+def blocks_needed(reduction, config: Config) -> int:
+    """The grid where nothing limits it: as many blocks as have work for one turn."""
+    return ceil_div(reduction.n, config.block * VECTOR * config.unroll)
+
+
 def launch(reduction, config: Config) -> Launch:
-    blocks = ceil_div(reduction.n, config.block * VECTOR * config.unroll)
-    return Launch((min(blocks, config.most_blocks), 1, 1), (config.block, 1, 1))
+    return Launch((min(blocks_needed(reduction, config), config.most_blocks), 1, 1), (config.block, 1, 1))
 
 
 def width(reduction) -> int:
@@ -54,7 +61,7 @@ RUNG = Rung(
     summary="16-byte loads, several under way, blocks that stride over the array together",
     article="beyond 002",
     config=Config(),
-    configs={"resident": Config(unroll=4, most_blocks=8 * 132)},
+    configs={"resident": RESIDENT},
     schedule=schedule,
     launch=launch,
     dtypes=("int32", "float32"),

@@ -2,15 +2,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Sequence
 
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.errors import CheckFailed
-from tir_schedules.insight.metrics import Metrics, execute, shared_bytes
-from tir_schedules.insight.occupancy import occupancy
+from tir_schedules.insight.metrics import Metrics, execute, occupancy_of
 from tir_schedules.kernel import Binary, Kernel
 from tir_schedules.machines.cpu import CpuMachine
+from tir_schedules.run import launches
 from tir_schedules.rung import Rung
 from tir_schedules.tuning.metaschedule import parsed_once
 from tir_schedules.tuning.records import source_hash
@@ -20,22 +20,23 @@ from tir_schedules.verify import compare_with_truth
 
 @dataclass(frozen=True)
 class Built:
-    """A rung's kernel for a workload, found right on a small one. binary: its compilation, None where that was not asked for.
+    """A rung's kernels for a workload, one for each launch, found right on a small one. binaries: their compilations, none where that
+    was not asked for.
 
-    counted: metrics of the launch on the small workload.
+    counted: metrics of each launch on the small workload.
     """
 
     rung: Rung
     workload: Any
-    kernel: Kernel
-    binary: Binary | None
+    kernels: tuple[Kernel, ...]
+    binaries: tuple[Binary, ...]
     small: Any
-    counted: Metrics
+    counted: tuple[Metrics, ...]
 
     @property
     def source(self) -> str:
         """Hash of the CUDA emitted for the workload."""
-        return source_hash(self.kernel.source)
+        return source_hash(*(kernel.source for kernel in self.kernels))
 
 
 def built(rung: Rung, workload: Any, arch: str, whole: bool = True) -> Built:
@@ -43,21 +44,21 @@ def built(rung: Rung, workload: Any, arch: str, whole: bool = True) -> Built:
 
     CheckFailed when the schedule is not sound, nvcc refuses it, or the CPU machine finds a fault or a wrong result.
     """
-    part, quick = small(workload, rung.config), parsed_once(rung)
-    kernel, small_kernel = lower(quick, workload, arch), lower(quick, part, arch)
-    counted = verified(small_kernel, part)
-    return Built(rung, workload, kernel, compile_kernel(kernel) if whole else None, part, counted)
+    reduced, part = small(rung, workload)
+    kernels, small_kernels = (launches(lower, parsed_once(one), size, arch) for one, size in ((rung, workload), (reduced, part)))
+    counted = verified(small_kernels, part)
+    return Built(rung, workload, tuple(kernels), tuple(map(compile_kernel, kernels)) if whole else (), part, counted)
 
 
-def verified(kernel: Kernel, workload: Any) -> Metrics:
-    """What the CPU machine counts of a kernel. CheckFailed when nvcc refuses it, when it has findings, or computes something else than
-    the truth."""
-    binary = compile_kernel(kernel)
-    (execution,), arguments = execute(CpuMachine(), workload, [binary], count=True)
-    if execution.findings:
-        raise CheckFailed(str(execution.findings[0]))
-    mismatch = compare_with_truth(workload, arguments, arguments)
+def verified(kernels: Sequence[Kernel], workload: Any) -> tuple[Metrics, ...]:
+    """What the CPU machine counts of each launch. CheckFailed when nvcc refuses a kernel, when one has findings, or the last one leaves
+    something else than the truth."""
+    binaries = [compile_kernel(kernel) for kernel in kernels]
+    executions, arguments = execute(CpuMachine(), workload, binaries, count=True)
+    for execution in executions:
+        if execution.findings:
+            raise CheckFailed(str(execution.findings[0]))
+    mismatch = compare_with_truth(workload, workload.arguments(), arguments)
     if mismatch:
-        raise CheckFailed(f"{kernel.label}: wrong on {workload}: {mismatch}")
-    held = occupancy(kernel.arch, kernel.block, binary.resources.registers, shared_bytes(binary))
-    return Metrics(binary, held, execution.counters)
+        raise CheckFailed(f"{kernels[-1].label}: wrong on {workload}: {mismatch}")
+    return tuple(Metrics(binary, occupancy_of(binary), execution.counters) for binary, execution in zip(binaries, executions))

@@ -11,7 +11,7 @@ from functools import lru_cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Iterator
 
-from tir_schedules.compiler.lower import scheduled, target
+from tir_schedules.compiler.lower import algorithm, scheduled, target
 from tir_schedules.compiler.tvm import import_tvm
 from tir_schedules.errors import MissingTool
 from tir_schedules.rung import Rung
@@ -57,7 +57,7 @@ def without_intrinsics() -> Iterator[None]:
 def tune_context(space: Space, workload: Any, arch: str, strategy: Any, seed: int) -> "TuneContext":
     """The task of finding the best point for a workload. seed: at least 0."""
     meta_schedule = import_metaschedule()
-    module = import_tvm().IRModule({"main": workload.prim_func(space.rung.entry)})
+    module = import_tvm().IRModule({"main": algorithm(space.rung, workload)})
     nothing = meta_schedule.space_generator.ScheduleFn(lambda schedule: None, sch_rules=[], postprocs=[], mutator_probs={})
     with without_intrinsics():
         return meta_schedule.TuneContext(
@@ -67,13 +67,16 @@ def tune_context(space: Space, workload: Any, arch: str, strategy: Any, seed: in
 
 
 @lru_cache(maxsize=64)
-def algorithm(workload: Any, entry: str) -> "PrimFunc":
+def parsed(workload: Any, entry: str) -> "PrimFunc":
     return workload.prim_func(entry)
 
 
 def parsed_once(rung: Rung) -> Rung:
-    """The rung with the same algorithm, kept for each workload: TVM takes longer to parse it than to schedule it."""
-    return replace(rung, prim_func=lambda workload, config, entry: algorithm(workload, entry))
+    """The rung with the same algorithm, kept for each workload: TVM takes longer to parse it than to schedule it.
+
+    One whose algorithm depends on its configuration stays as it is.
+    """
+    return rung if rung.prim_func else replace(rung, prim_func=lambda workload, config, entry: parsed(workload, entry))
 
 
 def candidate(space: Space, point: Point, workload: Any) -> "MeasureCandidate":
@@ -89,15 +92,18 @@ def point_in(module: "IRModule") -> Point:
     return json.loads(str(module["main"].body.block.annotations[POINT]))
 
 
-def stored(point: Point, context: "TuneContext") -> list[Any]:
+def stored(space: Space, point: Point, workload: Any, context: "TuneContext") -> list[Any]:
     """A result as MetaSchedule writes it into its own database, TuningRecord.as_json, with seconds still to come: see `with_seconds`.
 
-    Its trace is the annotation that names the point: that of the schedule does not survive TVM's JSON, for want of index maps in
+    It is of the algorithm at the point, which has arguments of its own where the rung's algorithm depends on its configuration. Its
+    trace is the annotation that names the point: that of the schedule does not survive TVM's JSON, for want of index maps in
     transform_block_layout. Not for several threads.
     """
     tvm, database = import_tvm(), import_metaschedule().database
-    schedule = tvm.s_tir.Schedule(context.mod)
+    rung = space.rung_at(point)
+    module = tvm.IRModule({"main": algorithm(rung, workload)}) if rung.prim_func else context.mod
+    schedule = tvm.s_tir.Schedule(module)
     schedule.annotate(schedule.get_sblock("root"), POINT, key(point))
-    arguments = import_metaschedule().arg_info.ArgInfo.from_entry_func(context.mod)
-    record = database.TuningRecord(schedule.trace, database.Workload(context.mod), [1.0], context.target, arguments)
+    arguments = import_metaschedule().arg_info.ArgInfo.from_entry_func(module)
+    record = database.TuningRecord(schedule.trace, database.Workload(module), [1.0], context.target, arguments)
     return record.as_json()

@@ -166,9 +166,9 @@ def shipped_records(device: str) -> list[Record]:
     return Database(path).records() if path.exists() else []
 
 
-def source_hash(source: str) -> str:
-    """SHA-256, in hex, of CUDA source."""
-    return hashlib.sha256(source.encode()).hexdigest()
+def source_hash(*sources: str) -> str:
+    """SHA-256, in hex, of CUDA source, that of each launch."""
+    return hashlib.sha256("\0".join(sources).encode()).hexdigest()
 
 
 def versions_now() -> dict[str, str]:
@@ -183,10 +183,10 @@ def device_of(machine: Any = None) -> str:
 
 @dataclass(frozen=True)
 class Rebuilt:
-    """The rung in the configuration of a record, and the kernel that its schedule emits today."""
+    """The rung in the configuration of a record, and the kernels that its schedule emits today, one for each launch."""
 
     rung: Rung
-    kernel: "Kernel"
+    kernels: tuple["Kernel", ...]
 
 
 def rebuilt(record: Record, device: str | None = None) -> Rebuilt:
@@ -196,6 +196,7 @@ def rebuilt(record: Record, device: str | None = None) -> Rebuilt:
     space does not have any more, or of a schedule that emits something else now.
     """
     from tir_schedules.compiler.lower import lower
+    from tir_schedules.run import launches
     from tir_schedules.tuning.spaces import space_of
 
     if record.error:
@@ -209,13 +210,13 @@ def rebuilt(record: Record, device: str | None = None) -> Rebuilt:
         if reason:
             raise stale(record, reason)
         rung = space.rung_at(record.point)
-        kernel = lower(rung, record.problem, record.arch)
+        kernels = tuple(launches(lower, rung, record.problem, record.arch))
     except BadInput as error:
         raise stale(record, error) from None
-    now = source_hash(kernel.source)
+    now = source_hash(*(kernel.source for kernel in kernels))
     if now != record.source:
         raise stale(record, f"its schedule emits other CUDA today (SHA-256 {now[:12]}, it had {record.source[:12] or 'none'})")
-    return Rebuilt(rung, kernel)
+    return Rebuilt(rung, kernels)
 
 
 def changed(record: Record, device: str | None) -> str:
@@ -269,8 +270,8 @@ def believed(record: Record, machine: Any = None) -> Belief:
 
     gpu = machine if machine is not None and machine.name == "gpu" else None
     again = rebuilt(record, device_of(gpu) if gpu else None)
-    workload = small(record.problem, again.rung.config)
-    outcome = outcome_of(launches(lower, again.rung, workload, record.arch), workload, CpuMachine())
+    reduced, workload = small(again.rung, record.problem)
+    outcome = outcome_of(launches(lower, reduced, workload, record.arch), workload, CpuMachine())
     if not outcome.ok:
         raise CheckFailed(f"{record} is wrong on {workload}: {outcome.faults[0]}")
     belief = Belief(record, again.rung, workload, outcome)
@@ -280,11 +281,10 @@ def believed(record: Record, machine: Any = None) -> Belief:
 def timed_again(record: Record, again: Rebuilt, machine: Any) -> tuple[float, ...]:
     """Samples in seconds, from the benchmark. CheckFailed when it refuses the kernel, or the time is not the recorded one."""
     from tir_schedules.bench.sampling import Policy
-    from tir_schedules.bench.subjects import Subject
     from tir_schedules.compiler.nvcc import compile_kernel
     from tir_schedules.tuning import running
 
-    subject = Subject(record.family, again.rung.id, "schedule", record.problem, (compile_kernel(again.kernel),))
+    subject = running.subject_of(again.rung, record.problem, [compile_kernel(kernel) for kernel in again.kernels])
     try:
         seconds = running.timed(subject, machine, Policy())
     except CheckFailed as error:

@@ -39,7 +39,7 @@ class MeasuringThere:
 
     def cost(self, rung: Rung, workload: Any, arch: str) -> Cost:
         built = self.workers.built(rung, workload, arch)
-        (found,) = self.timed([subject_of(rung, workload, built.binary)], together=False)
+        (found,) = self.timed([subject_of(rung, workload, built.binaries)], together=False)
         return Cost(sure(found), built.source)
 
     def compared(self, rungs: Sequence[Rung], workload: Any, arch: str) -> list[Timed]:

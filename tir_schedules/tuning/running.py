@@ -21,6 +21,7 @@ from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.errors import CheckFailed, TirSchedulesError
 from tir_schedules.kernel import Binary
+from tir_schedules.run import launches
 from tir_schedules.rung import Rung
 from tir_schedules.tuning.prediction import predicted_seconds, stand_in
 from tir_schedules.tuning.records import MEASURED, PREDICTED, device_of
@@ -83,20 +84,20 @@ class Measuring:
         with self.alone:
             if self.machine.broken:
                 raise GpuLost(f"this process can use the GPU no more after {self.machine.broken}: --resume goes on without that candidate")
-            return Cost(timed(subject_of(rung, workload, found.binary), self.machine), found.source)
+            return Cost(timed(subject_of(rung, workload, found.binaries), self.machine), found.source)
 
     def compared(self, rungs: Sequence[Rung], workload: Any, arch: str) -> list[Timed]:
         return timed_together([compiled(rung, workload, arch) for rung in rungs], self.machine)
 
 
-def subject_of(rung: Rung, workload: Any, binary: Binary) -> Subject:
+def subject_of(rung: Rung, workload: Any, binaries: Sequence[Binary]) -> Subject:
     """A candidate as the benchmark has it."""
-    return Subject(rung.family, rung.id, "schedule", workload, (binary,))
+    return Subject(rung.family, rung.id, "schedule", workload, tuple(binaries))
 
 
 def compiled(rung: Rung, workload: Any, arch: str) -> Subject:
     """The same of a rung that has been built before, so that nvcc's answer is in the cache."""
-    return subject_of(rung, workload, compile_kernel(lower(rung, workload, arch)))
+    return subject_of(rung, workload, [compile_kernel(kernel) for kernel in launches(lower, rung, workload, arch)])
 
 
 def timed(subject: Subject, machine: Any, policy: Policy = POLICY) -> tuple[float, ...]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Iterable, Sequence
 
 from tir_schedules.bench.plots import LIMIT, METADATA, SCHEDULE, TWIN, VENDOR, pyplot, rate_on_axis
+from tir_schedules.bench.subjects import rate_of
 from tir_schedules.emit import write_bytes
 from tir_schedules.rung import Rung
 from tir_schedules.tuning.records import MEASURED, PREDICTED, Record, best, device_of, latest
@@ -105,8 +106,9 @@ def row(search: Search) -> tuple[str, ...]:
     place = first.device if first.kind == MEASURED else f"{first.arch}, predicted"
     cells = ("-", "-", "-", search.records[-1].date[:10])
     if found:
-        rate = found.problem.flops / found.median / 1e12
-        cells = (f"{found.median * 1e6:.4g} us", f"{rate:.4g} TFLOPS", str(found.trial), found.date[:10])
+        micros = found.median * 1e6
+        rate, unit = rate_of(found.family, found.problem, micros)
+        cells = (f"{micros:.4g} us", f"{rate:.4g} {unit}", str(found.trial), found.date[:10])
     return (search.rung, str(first.problem), place, str(len(search)), str(search.refused), *cells)
 
 

@@ -13,7 +13,8 @@ from tir_schedules.errors import BadInput
 from tir_schedules.hgemm import mma_multistage, steps
 from tir_schedules.hgemm.wmma_staged_epilogue import shared_bytes
 from tir_schedules.multiprocessor import MAX_THREADS, REGISTERS, WARP, find_multiprocessor
-from tir_schedules.rung import ceil_div
+from tir_schedules.reduce import vectorized
+from tir_schedules.rung import FAMILIES, ceil_div
 from tir_schedules.sgemm import multistage, pipelined
 from tir_schedules.tuning.space import Constraint, Space
 from tir_schedules.workloads.half_gemm import VECTOR
@@ -192,10 +193,30 @@ MMA_MULTISTAGE = Space(
     ),
 )
 
-SPACES = {space.rung.id: space for space in (PIPELINED, MULTISTAGE, MMA_MULTISTAGE)}
+NO_LIMIT = vectorized.Config.most_blocks
+GRID = ("block", "unroll", "most_blocks")
+
+
+def one_of_a_kind(config: Any, reduction: Any, arch: str) -> bool:
+    """Whether the grid is limited, or by the value that stands for all which do not limit it: with these the kernels are the same."""
+    return config.most_blocks == NO_LIMIT or vectorized.blocks_needed(reduction, config) > config.most_blocks
+
+
+VECTORIZED = Space(
+    vectorized.RUNG,
+    {
+        "block": (128, 256, 512, 1024),
+        "unroll": (1, 2, 4, 8, 16),
+        "most_blocks": (128, 256, 512, 1024, vectorized.RESIDENT.most_blocks, *(1 << power for power in range(11, 17)), NO_LIMIT),
+    },
+    (Constraint(f"the grid is not limited by most_blocks, of which {NO_LIMIT} stands for no limit", one_of_a_kind, GRID),),
+)
+"""No constraint is about registers: however many loads are unrolled, ptxas keeps some eight under way, for which every block has room."""
+
+SPACES = {space.rung.id: space for space in (PIPELINED, MULTISTAGE, MMA_MULTISTAGE, VECTORIZED)}
 TUNABLE = tuple(SPACES)
 """Ids of the rungs that have a space."""
-DEFAULTS = {family: tuple(name for name in TUNABLE if SPACES[name].rung.family == family) for family in ("sgemm", "hgemm")}
+DEFAULTS = {family: tuple(name for name in TUNABLE if SPACES[name].rung.family == family) for family in FAMILIES}
 """Family -> the rungs that are tuned when the family is asked for."""
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Sequence
 
 from tir_schedules.errors import BadInput, CheckFailed
+from tir_schedules.problems import EMIT_LENGTH, OPTIONS, power
 from tir_schedules.rung import Rung
 
 if TYPE_CHECKING:
@@ -96,8 +97,10 @@ def origin(record: "Record", path: Path) -> str:
 
 def advice(rung: Rung, workload: Any, arch: str) -> str:
     """The command that makes a record."""
-    kind = f" --layout {workload.layout} --accumulate {workload.accumulate}" if rung.family == "hgemm" else ""
-    return f"`tir-schedules tune {name_of(rung)} --mnk {workload.m},{workload.n},{workload.k}{kind} --arch {arch}` makes them"
+    known = asdict(workload)
+    values = known | {"mnk": ",".join(str(known.get(name)) for name in "mnk"), "n": power(workload.n)}
+    shape = " ".join(f"--{name} {values[name]}" for name in OPTIONS[rung.family])
+    return f"`tir-schedules tune {name_of(rung)} {shape} --arch {arch}` makes them"
 
 
 def open_tuned(file: str, machine: Any, arch: str, say: Callable[[str], None]) -> Lookup:
@@ -141,21 +144,21 @@ def tuned_jobs(
             raise BadInput(f"--tuned chooses the configuration: name {name_of(rung)}, not {rung.id}")
         space_of(rung.id)
     lookup = open_tuned(options.tuned, machine, arch, print_error)
-    asked = bool(options.mnk or getattr(options, "sizes", None))
     jobs = []
     for rung in rungs:
+        asked = bool(getattr(options, OPTIONS[rung.family][0]) or getattr(options, "sizes", None))
         recorded = lookup.workloads(rung)
-        workloads = workloads_of(rung, options) if asked else [w for w in recorded if of_kind(w, options)]
+        workloads = workloads_of(rung, options) if asked else [w for w in recorded if of_kind(rung, w, options)]
         if not workloads:
-            (first, *_) = workloads_of(rung, Namespace(**{**vars(options), "mnk": [(1024, 1024, 1024)]}))
+            (first, *_) = workloads_of(rung, Namespace(**{**vars(options), "mnk": [(1024, 1024, 1024)], "n": [EMIT_LENGTH]}))
             raise BadInput(f"{lookup.none_of(rung)}: {advice(rung, first, arch)}")
         for workload in workloads:
             jobs += [(rung, workload)] if beside else []
             found = lookup.rung(rung, workload)
-            jobs.append((found, workload if whole else small(workload, found.config)))
+            jobs.append((found, workload) if whole else small(found, workload))
     return jobs
 
 
-def of_kind(workload: Any, options: Any) -> bool:
-    """Whether a half-precision product is of the layout and the sums that are asked for, if any are."""
-    return all(getattr(options, name) in (None, getattr(workload, name, None)) for name in ("layout", "accumulate"))
+def of_kind(rung: Rung, workload: Any, options: Any) -> bool:
+    """Whether a workload is what the options ask for that say more of the rung's family than a size, if any do."""
+    return all(getattr(options, name) in (None, getattr(workload, name)) for name in OPTIONS[rung.family][1:])

@@ -104,7 +104,7 @@ def search(tried: "Trials", seed: int) -> dict[str, float]:
     batch = max(BATCH, min(tried.timer.at_once, tried.left // LESSONS))
     threads = ThreadPoolExecutor(tried.timer.at_once, initializer=leave_ctrl_c)
     with tempfile.TemporaryDirectory() as folder, threads as pool, ending_on_ctrl_c(tried):
-        builder = Builder(tried, pool, lambda point: stored(point, context))
+        builder = Builder(tried, pool, lambda point: stored(tried.space, point, tried.workload, context))
         meta_schedule.tune.tune_tasks(
             tasks=[context], task_weights=[1.0], work_dir=folder, max_trials_global=tried.left, num_trials_per_iter=batch,
             builder=builder, runner=Runner(tried, builder.pending), database="memory", cost_model=model, task_scheduler="round-robin",

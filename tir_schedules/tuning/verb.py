@@ -9,19 +9,19 @@ from typing import Any
 from tir_schedules.emit import check_folder
 from tir_schedules.errors import BadInput
 from tir_schedules.machines.choice import CPU_ARCH, MACHINES, arch_for, choose
-from tir_schedules.problems import add_options, check_options, small_workload_of
+from tir_schedules.problems import OPTIONS, add_options, check_options, small_workload_of
 from tir_schedules.rung import FAMILIES, find
 from tir_schedules.tuning.serving import KEY
 from tir_schedules.tuning.tuned import own_records
 
 TRIALS = 64
-SHAPES = {"sgemm": (1024, 1024, 1024), "hgemm": (1024, 1024, 1024)}
+SHAPES = {"sgemm": (1024, 1024, 1024), "hgemm": (1024, 1024, 1024), "reduce": (1 << 25,)}
 
 
 def add_verb(verbs: Any) -> None:
     """Add the parser of `tune` to those of the other verbs."""
     verb = verbs.add_parser("tune", help="search the configurations of a rung for the fastest on one shape and one GPU")
-    name_help = "sgemm or hgemm, its best rungs one after another, or one rung, such as sgemm/multistage"
+    name_help = f"{' or '.join(FAMILIES)}, its best rungs one after another, or one rung, such as sgemm/multistage"
     verb.add_argument("name", nargs="?", metavar="NAME", help=name_help)
     trials_help = f"configurations to try of each rung, with --resume earlier ones among them (default {TRIALS})"
     verb.add_argument("--trials", metavar="N", type=int, default=TRIALS, help=trials_help)
@@ -52,7 +52,8 @@ def tune(options: Any) -> int:
 def check_together(options: Any) -> None:
     """BadInput for values that cannot be and options that do not go together; MissingTool for --plot without matplotlib."""
     if not options.show and not options.name:
-        raise BadInput("tune takes sgemm, hgemm or a rung, such as `tir-schedules tune sgemm/multistage`; --show shows what is recorded")
+        names = f"{', '.join(FAMILIES)} or a rung, such as `tir-schedules tune sgemm/multistage`"
+        raise BadInput(f"tune takes {names}; --show shows what is recorded")
     if options.trials < 1 or options.seed < 0:
         raise BadInput(f"--trials is {options.trials} and --seed {options.seed}; at least one trial, and a seed of at least 0")
     if options.show and (options.resume or options.tracker):
@@ -78,8 +79,6 @@ def spaces_of(options: Any) -> list[Any]:
     """The spaces that NAME stands for, all without one. BadInput for a name that cannot be tuned."""
     from tir_schedules.tuning.spaces import DEFAULTS, TUNABLE, space_of
 
-    if options.name in FAMILIES and options.name not in DEFAULTS:
-        raise BadInput(f"there is nothing to tune in {options.name}; {', '.join((*DEFAULTS, *TUNABLE))} can be tuned")
     if options.name and options.name not in FAMILIES:
         find(options.name)
     names = DEFAULTS.get(options.name, (options.name,) if options.name else TUNABLE)
@@ -110,10 +109,12 @@ def show(options: Any, spaces: list[Any]) -> int:
 
 def asked(search: Any, options: Any) -> bool:
     """Whether a search is of the shape, kind and architecture that the options name, if they name any."""
-    workload = search.records[0].workload
-    shape = options.mnk is None or options.mnk == tuple(workload[name] for name in "mnk")
-    kind = all(getattr(options, name) in (None, workload.get(name)) for name in ("layout", "accumulate"))
-    return shape and kind and options.arch in (None, search.records[0].arch)
+    first = search.records[0]
+    workload, taken = first.workload, OPTIONS[first.family]
+    known = {**workload, "mnk": tuple(workload.get(name) for name in "mnk")}
+    given = [name for names in OPTIONS.values() for name in names if getattr(options, name) is not None]
+    same = all(name in taken and getattr(options, name) == known[name] for name in given)
+    return same and options.arch in (None, first.arch)
 
 
 def search(options: Any, spaces: list[Any]) -> int:
