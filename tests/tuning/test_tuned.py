@@ -101,6 +101,8 @@ def test_no_record_is_a_line_that_says_how_to_tune(file):
         jobs(path, H200, names=["reduce/vectorized"])
     with pytest.raises(BadInput, match=r"tune reduce/vectorized --n 4099 --dtype float32 --arch sm_90`"):
         jobs(path, H200, names=["reduce/vectorized"], n=[4099], dtype="float32")
+    with pytest.raises(BadInput, match=r"for sm_80 in .*records.jsonl, only for NVIDIA H200 \(sm_90\): `tir-schedules tune"):
+        jobs(path, choose("cpu"), "sm_80")
     with pytest.raises(BadInput, match="there is no file nowhere.jsonl"):
         jobs("nowhere.jsonl", H200)
     with pytest.raises(BadInput, match="sgemm/naive cannot be tuned"):

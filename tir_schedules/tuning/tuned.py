@@ -30,10 +30,11 @@ def own_records() -> Path:
 
 @dataclass(frozen=True)
 class Source:
-    """A file of records, and those of them that are for a place."""
+    """A file of records: those of them that are for a place, and the others."""
 
     path: Path
     records: list["Record"]
+    others: list["Record"]
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,9 @@ class Lookup:
     def none_of(self, rung: Rung) -> str:
         place = self.machine.device_name if self.machine.name == "gpu" else self.arch
         files = " and ".join(str(source.path) for source in self.sources)
-        return f"no record of {name_of(rung)} for {place}" + (f" in {files}" if files else "")
+        others = {f"{r.device} ({r.arch})" for source in self.sources for r in source.others if r.rung == name_of(rung)}
+        there = f", only for {', '.join(sorted(others))}" if others else ""
+        return f"no record of {name_of(rung)} for {place}" + (f" in {files}" if files else "") + there
 
 
 def name_of(rung: Rung) -> str:
@@ -116,8 +119,10 @@ def open_tuned(file: str, machine: Any, arch: str, say: Callable[[str], None]) -
         paths = [own_records(), *([shipped(device_of(machine))] if gpu else sorted(SHIPPED.glob("*.jsonl")))]
     sources = []
     for path in filter(Path.exists, paths):
-        fit = [r for r in latest(Database(path).records()) if (r.device == device_of(machine) if gpu else r.arch == arch)]
-        sources.append(Source(path, fit))
+        parts: dict[bool, list["Record"]] = {True: [], False: []}
+        for record in latest(Database(path).records()):
+            parts[record.device == device_of(machine) if gpu else record.arch == arch].append(record)
+        sources.append(Source(path, parts[True], parts[False]))
     return Lookup(sources, machine, arch, say)
 
 
