@@ -88,7 +88,7 @@ def test_few_blocks_with_many_turns_are_slower_on_long_arrays_and_no_slower_on_s
     costs = {}
     for n in (1 << 20, 1 << 28):
         for rung in find("reduce/vectorized")[0].variants():
-            costs[n, rung.variant] = predicted_seconds(built(rung, Reduction(n), "sm_90", whole=False))
+            costs[n, rung.variant] = predicted_seconds(built(rung, Reduction(n), "sm_90"))
     assert costs[1 << 28, "resident"] > 1.01 * costs[1 << 28, ""] > 1.01 * 2**28 * 4 / 4.8e12
     assert costs[1 << 20, "resident"] == pytest.approx(costs[1 << 20, ""], rel=0.02)
     assert costs[1 << 20, ""] == pytest.approx(4.63e-6, rel=0.1) and costs[1 << 28, ""] == pytest.approx(234.8e-6, rel=0.02), "measured"
@@ -118,7 +118,7 @@ def test_the_order_is_that_of_the_h200(rung_id, size, field):
     for row in json.loads((RESULTS / "sweeps_h200.json").read_text())["rows"]:
         if row["name"].startswith(f"{rung_id},") and row["form"] == "schedule" and row["workload"]["m"] == size:
             changed = replace(rung, config=replace(rung.config, **{field: int(row["name"].partition("=")[2])}))
-            both.append((predicted_seconds(built(changed, Gemm(size, size, size), "sm_90", whole=False)) * 1e6, row["median_us"]))
+            both.append((predicted_seconds(built(changed, Gemm(size, size, size), "sm_90")) * 1e6, row["median_us"]))
     predicted, measured = (np.argsort(np.argsort(column)) for column in zip(*both))
     assert len(both) >= 4
     assert np.corrcoef(predicted, measured)[0, 1] >= 0.75, both

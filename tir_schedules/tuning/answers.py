@@ -68,7 +68,7 @@ def predict(task: dict[str, Any], payload: bytes, machine: Any) -> dict[str, Any
     from tir_schedules.workloads import workload_class
 
     rung = space_of(task["rung"]).rung_at(task["point"])
-    found = built(rung, workload_class(rung.family)(**task["workload"]), task["arch"], whole=False)
+    found = built(rung, workload_class(rung.family)(**task["workload"]), task["arch"])
     return {"seconds": [predicted_seconds(found)], "source": found.source}
 
 

@@ -20,18 +20,18 @@ from tir_schedules.verify import compare_with_truth
 
 @dataclass(frozen=True)
 class Built:
-    """A rung's kernels for a workload, one for each launch, found right on a small one. binaries: their compilations, none where that
-    was not asked for.
-
-    counted: metrics of each launch on the small workload.
-    """
+    """A rung compiled for a workload, a binary for each launch, and found right on a small one. counted: metrics of its launches."""
 
     rung: Rung
     workload: Any
-    kernels: tuple[Kernel, ...]
     binaries: tuple[Binary, ...]
     small: Any
     counted: tuple[Metrics, ...]
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """Of all launches for the workload."""
+        return tuple(binary.kernel for binary in self.binaries)
 
     @property
     def source(self) -> str:
@@ -39,15 +39,15 @@ class Built:
         return source_hash(*(kernel.source for kernel in self.kernels))
 
 
-def built(rung: Rung, workload: Any, arch: str, whole: bool = True) -> Built:
-    """whole: also compile for the workload itself. Not for several threads: TVM is not; see workers.py.
+def built(rung: Rung, workload: Any, arch: str) -> Built:
+    """Not for several threads: TVM is not; see workers.py.
 
     CheckFailed when the schedule is not sound, nvcc refuses it, or the CPU machine finds a fault or a wrong result.
     """
     reduced, part = small(rung, workload)
     kernels, small_kernels = (launches(lower, parsed_once(one), size, arch) for one, size in ((rung, workload), (reduced, part)))
     counted = verified(small_kernels, part)
-    return Built(rung, workload, tuple(kernels), tuple(map(compile_kernel, kernels)) if whole else (), part, counted)
+    return Built(rung, workload, tuple(map(compile_kernel, kernels)), part, counted)
 
 
 def verified(kernels: Sequence[Kernel], workload: Any) -> tuple[Metrics, ...]:

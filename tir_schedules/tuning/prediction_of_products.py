@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
-from tir_schedules.insight.metrics import GLOBAL_LOADS, GLOBAL_STORES, SECTOR, SHARED
+from tir_schedules.insight.metrics import GLOBAL_LOADS, GLOBAL_STORES, SECTOR, SHARED, occupancy_of
 from tir_schedules.insight.roofline import Gpu, clock
 from tir_schedules.multiprocessor import QUARTERS, WARP, find_multiprocessor
 
@@ -83,14 +83,15 @@ def seconds_of(built: "Built", gpu: Gpu, arch: str) -> float:
 
 
 def load(built: "Built", gpu: Gpu) -> Load:
-    """From counters and the binary of the small launch, whose code is the same but for the extents, and the launch of the whole one."""
-    config, workload, (kernel,), (counted,) = built.rung.config, built.workload, built.kernels, built.counted
+    """From counters of the small launch, and from the binary for the whole workload: in the small one loops may be written out."""
+    config, workload, (binary,), (counted,) = built.rung.config, built.workload, built.binaries, built.counted
+    kernel = binary.kernel
     blocks = math.ceil(prod(kernel.grid) / gpu.multiprocessors)
     return Load(
         pipes(built, gpu),
-        loop_bytes(counted.binary.ptx),
+        loop_bytes(binary.ptx),
         blocks,
-        min(blocks, max(1, counted.occupancy.blocks)),
+        min(blocks, max(1, occupancy_of(binary).blocks)),
         -(-kernel.threads // WARP),
         math.ceil(workload.k / config.bk),
         max(1, getattr(config, "stages", 2) - 1),

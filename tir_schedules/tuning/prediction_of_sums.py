@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from math import hypot, prod
 from typing import TYPE_CHECKING
 
+from tir_schedules.insight.metrics import occupancy_of
 from tir_schedules.insight.roofline import Gpu, clock
 from tir_schedules.multiprocessor import QUARTERS, WARP
 from tir_schedules.reduce.vectorized import width
@@ -78,12 +79,12 @@ def seconds_of(built: "Built", gpu: Gpu, arch: str) -> float:
 
 
 def passes(built: "Built") -> list[Pass]:
-    """The launches, each with the occupancy of the small one that stands for it: the first, or a further one."""
+    """The launches."""
     config, reduction, found = built.rung.config, built.workload, []
-    for kernel, counted in zip(built.kernels, [built.counted[0], *[built.counted[-1]] * len(built.kernels)]):
-        blocks = prod(kernel.grid)
+    for binary in built.binaries:
+        blocks = prod(binary.kernel.grid)
         turns = ceil_div(reduction.n, blocks * config.block * width(reduction))
         ahead = min(turns, max(config.unroll, UNROLLED), MOST_LOADS)
-        found.append(Pass(reduction.bytes, blocks, max(1, counted.occupancy.blocks), ceil_div(config.block, WARP), turns, ahead))
-        reduction = reduction.rest(kernel.grid)
+        found.append(Pass(reduction.bytes, blocks, max(1, occupancy_of(binary).blocks), ceil_div(config.block, WARP), turns, ahead))
+        reduction = reduction.rest(binary.kernel.grid)
     return found

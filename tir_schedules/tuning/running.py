@@ -58,7 +58,7 @@ class Predicting:
         stand_in(arch)
 
     def cost(self, rung: Rung, workload: Any, arch: str) -> Cost:
-        found = self.workers.built(rung, workload, arch, whole=False)
+        found = self.workers.built(rung, workload, arch)
         return Cost((predicted_seconds(found),), found.source)
 
     def compared(self, rungs: Sequence[Rung], workload: Any, arch: str) -> None:

@@ -32,11 +32,11 @@ class Workers:
     def __init__(self) -> None:
         self.own, self.all = threading.local(), []
 
-    def built(self, rung: Rung, workload: Any, arch: str, whole: bool = True) -> Built:
+    def built(self, rung: Rung, workload: Any, arch: str) -> Built:
         """As building.built. CheckFailed also when the process ends without an answer."""
         process = getattr(self.own, "process", None) or self.start()
         try:
-            pickle.dump((rung, workload, arch, whole), process.stdin)
+            pickle.dump((rung, workload, arch), process.stdin)
             process.stdin.flush()
             found = pickle.load(process.stdout)
         except (EOFError, BrokenPipeError):
