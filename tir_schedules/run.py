@@ -16,7 +16,6 @@ from tir_schedules.errors import TirSchedulesError
 from tir_schedules.kernel import Kernel
 from tir_schedules.machines.execution import Execution, Finding
 from tir_schedules.rung import Rung
-from tir_schedules.tuning.space import VARIANT
 from tir_schedules.verify import compare_with_truth, compare_with_twin
 
 
@@ -93,7 +92,7 @@ def run(
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         pending = []
         for rung, workload in jobs:
-            own = makers[:1] if rung.variant == VARIANT else makers  # twins do not take every configuration that a search finds
+            own = makers if rung.twinned else makers[:1]
             pending.append((rung, workload, [start(pool, make, rung, workload, arch, machine) for make in own]))
         for rung, workload, outcomes in pending:
             yield judge_pair(rung, workload, [outcome.result() for outcome in outcomes])

@@ -44,6 +44,7 @@ class Rung:
     prim_func(workload, config, name): the algorithm, in place of the workload's own; `explicit` when it already says what each
     thread does, because primitives cannot reach the form.
     flawed: configurations shown for what is wrong with them: name -> kind of finding. They run only when asked for by name.
+    twinned: whether the twin takes the configuration in use.
     """
 
     family: str
@@ -64,6 +65,7 @@ class Rung:
     prim_func: Callable[[Any, Any, str], Any] | None = field(default=None, repr=False)
     explicit: bool = False
     flawed: dict[str, str] = field(default_factory=dict, repr=False)
+    twinned: bool = True
 
     @property
     def id(self) -> str:

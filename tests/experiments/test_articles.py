@@ -160,14 +160,9 @@ def test_an_article_shows_nothing_of_the_others():
 
 
 @pytest.fixture
-def call(capsys):
-    """Calls the script; returns exit code, standard output, standard error."""
-
-    def call(*arguments):
-        code = articles.main(list(map(str, arguments)))
-        return code, *capsys.readouterr()
-
-    return call
+def call(calling):
+    """Calls the script."""
+    return calling(articles.main)
 
 
 @pytest.fixture

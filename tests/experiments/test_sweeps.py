@@ -152,14 +152,9 @@ def test_a_plot_has_what_is_predicted_and_what_was_measured():
 
 
 @pytest.fixture
-def call(capsys):
-    """Calls the script; returns exit code, standard output, standard error."""
-
-    def call(*arguments):
-        code = sweeps.main(list(map(str, arguments)))
-        return code, *capsys.readouterr()
-
-    return call
+def call(calling):
+    """Calls the script."""
+    return calling(sweeps.main)
 
 
 @pytest.fixture

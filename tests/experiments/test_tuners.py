@@ -121,14 +121,9 @@ def test_of_a_shape_measured_twice_the_last_counts_and_only_like_is_merged():
 
 
 @pytest.fixture
-def call(capsys):
-    """Calls the script; returns exit code, standard output, standard error."""
-
-    def call(*arguments):
-        code = tuners.main(list(map(str, arguments)))
-        return code, *capsys.readouterr()
-
-    return call
+def call(calling):
+    """Calls the script."""
+    return calling(tuners.main)
 
 
 def test_what_was_recorded_can_be_shown_merged_and_written(call, tmp_path):

@@ -63,7 +63,6 @@ def subjects_of(
     from tir_schedules.compiler.lower import lower
     from tir_schedules.compiler.toolchain import check_arch
     from tir_schedules.compiler.twin import load_twin
-    from tir_schedules.tuning.space import VARIANT
 
     check_arch(arch)
     for rung, _ in jobs:
@@ -73,8 +72,8 @@ def subjects_of(
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         for rung, workload in jobs:
             for form, make in forms.items():
-                if form == "twin" and rung.variant == VARIANT:
-                    continue  # a twin does not take every configuration that a search finds
+                if form == "twin" and not rung.twinned:
+                    continue
                 subject = Subject(rung.family, rung.id, form, workload)
                 pending[workload].append((subject, start(pool, make, rung, workload, arch)))
             progress(rung.id)

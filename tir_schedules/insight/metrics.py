@@ -86,11 +86,17 @@ def metrics_of(binaries: Sequence[Binary], workload: Any) -> list[Metrics]:
     The whole workload is executed: sizes of some hundred take a fraction of a second, thousands take minutes. BadInput for
     an architecture whose occupancy is not known; CheckFailed for PTX the machine does not know.
     """
+    return counted(binaries, workload)[0]
+
+
+def counted(binaries: Sequence[Binary], workload: Any) -> tuple[list[Metrics], dict[str, Any]]:
+    """The same, and the last launch's arguments."""
     from tir_schedules.machines.cpu import CpuMachine
 
     held = [occupancy_of(binary) for binary in binaries]
-    executions, _ = execute(CpuMachine(), workload, binaries, count=True)
-    return [Metrics(binary, resident, one.counters, one.findings) for binary, resident, one in zip(binaries, held, executions)]
+    executions, arguments = execute(CpuMachine(), workload, binaries, count=True)
+    found = zip(binaries, held, executions)
+    return [Metrics(binary, resident, one.counters, one.findings) for binary, resident, one in found], arguments
 
 
 def occupancy_of(binary: Binary) -> Occupancy:

@@ -42,8 +42,9 @@ def answer(request: str, payload: bytes, machine: str) -> str:
 
 def about(task: dict[str, Any], payload: bytes, machine: Any) -> dict[str, Any]:
     """What this server measures on."""
-    gpu = machine.name == "gpu"
-    return {"machine": machine.name, "arch": machine.arch if gpu else "", "device": machine.device_name if gpu else "CPU machine"}
+    from tir_schedules.tuning.records import device_of
+
+    return {"machine": machine.name, "arch": machine.arch if machine.name == "gpu" else "", "device": device_of(machine)}
 
 
 def time(task: dict[str, Any], payload: bytes, machine: Any) -> dict[str, Any]:

@@ -7,9 +7,8 @@ from typing import Any, Sequence
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.errors import CheckFailed
-from tir_schedules.insight.metrics import Metrics, execute, occupancy_of
+from tir_schedules.insight.metrics import Metrics, counted
 from tir_schedules.kernel import Binary, Kernel
-from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.run import launches
 from tir_schedules.rung import Rung
 from tir_schedules.tuning.metaschedule import parsed_once
@@ -46,19 +45,18 @@ def built(rung: Rung, workload: Any, arch: str) -> Built:
     """
     reduced, part = small(rung, workload)
     kernels, small_kernels = (launches(lower, parsed_once(one), size, arch) for one, size in ((rung, workload), (reduced, part)))
-    counted = verified(small_kernels, part)
-    return Built(rung, workload, tuple(map(compile_kernel, kernels)), part, counted)
+    seen = verified(small_kernels, part)
+    return Built(rung, workload, tuple(map(compile_kernel, kernels)), part, seen)
 
 
 def verified(kernels: Sequence[Kernel], workload: Any) -> tuple[Metrics, ...]:
     """What the CPU machine counts of each launch. CheckFailed when nvcc refuses a kernel, when one has findings, or the last one leaves
     something else than the truth."""
-    binaries = [compile_kernel(kernel) for kernel in kernels]
-    executions, arguments = execute(CpuMachine(), workload, binaries, count=True)
-    for execution in executions:
-        if execution.findings:
-            raise CheckFailed(str(execution.findings[0]))
+    found, arguments = counted([compile_kernel(kernel) for kernel in kernels], workload)
+    for metrics in found:
+        if metrics.findings:
+            raise CheckFailed(str(metrics.findings[0]))
     mismatch = compare_with_truth(workload, workload.arguments(), arguments)
     if mismatch:
         raise CheckFailed(f"{kernels[-1].label}: wrong on {workload}: {mismatch}")
-    return tuple(Metrics(binary, occupancy_of(binary), execution.counters) for binary, execution in zip(binaries, executions))
+    return tuple(found)

@@ -150,7 +150,8 @@ def best(records: Iterable[Record], **where: Any) -> Record | None:
 
     Times are not compared with predictions: as soon as one is measured, only what is measured counts.
     """
-    fit = [record for record in latest(records) if not record.error and all(getattr(record, name) == value for name, value in where.items())]
+    timed = (record for record in latest(records) if not record.error)
+    fit = [record for record in timed if all(getattr(record, name) == value for name, value in where.items())]
     measured = [record for record in fit if record.kind == MEASURED]
     return min(measured or fit, key=lambda record: record.median, default=None)
 

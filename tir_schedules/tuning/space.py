@@ -48,8 +48,8 @@ class Space:
         return replace(self.rung.config, **point)
 
     def rung_at(self, point: Point) -> Rung:
-        """The rung in the configuration of a point, as its variant "tuned"."""
-        return replace(self.rung, config=self.config(point), variant=VARIANT)
+        """The rung in the configuration of a point, as its variant "tuned", without its twin, which does not take every point."""
+        return replace(self.rung, config=self.config(point), variant=VARIANT, twinned=False)
 
     def point_of(self, config: Any) -> Point:
         """Where a configuration of the rung is."""

@@ -14,7 +14,7 @@ from tvm.s_tir.meta_schedule.feature_extractor import PerStoreFeature, PyFeature
 from tvm.s_tir.meta_schedule.runner import RunnerResult
 from tvm.s_tir.meta_schedule.search_strategy import PySearchStrategy
 
-from tir_schedules.errors import BadInput, CheckFailed
+from tir_schedules.errors import CheckFailed
 from tir_schedules.tuning.metaschedule import candidate, point_in
 from tir_schedules.tuning.space import Point, key
 from tir_schedules.tuning.trials import Trials
@@ -58,7 +58,8 @@ class Features(PyFeatureExtractor):
 
 @derived_object
 class Evolution(PySearchStrategy):
-    """First the hand-chosen configurations, what was best for other shapes, and random points; then what the cost model ranks highest of the descendants of the fastest.
+    """First the hand-chosen configurations, what was best for other shapes, and random points; then what the cost model ranks highest
+    of the descendants of the fastest.
 
     model: MetaSchedule's XGBModel, which the task's scheduler teaches. scores: key of a point -> what the model said of it before it was
     built, the higher the faster.
@@ -83,8 +84,8 @@ class Evolution(PySearchStrategy):
 
     def learn(self) -> None:
         found, results = [], []
-        for record in self.trials.earlier:
-            with suppress(CheckFailed, BadInput):  # the space has changed since
+        for record in self.trials.records.values():
+            with suppress(CheckFailed):  # the schedule has changed since
                 found.append(self.candidate_at(record.point))
                 results.append(RunnerResult(list(record.seconds) or None, record.error or None))
         if found:

@@ -38,7 +38,6 @@ class Trials:
         known = [record for record in database.records() if self.is_of_space(record)]
         self.records = {key(record.point): record for record in known if self.is_of_task(record)}
         self.others = [*filter(self.is_of_space, shipped_records(timer.device)), *known]
-        self.earlier = tuple(self.records.values())
         self.failure: BaseException | None = None
         self.lock = threading.Lock()
 
