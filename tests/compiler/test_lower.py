@@ -1,7 +1,11 @@
 """From schedules to kernels: what comes out, and which schedules are refused."""
+import importlib.util
+import os
 import re
 import subprocess
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -87,6 +91,37 @@ def test_the_source_compiles_with_nothing_but_the_arch(each, make, tmp_path):
     command = [str(find_toolchain().nvcc), "-arch=sm_80", "-cubin", "kernel.cu"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0 and (tmp_path / "kernel.cubin").exists(), done.stderr
+
+
+LOWER_BESIDE_CUDA = """
+import ctypes, sys
+for library in sys.argv[1:]:
+    ctypes.CDLL(library, mode=ctypes.RTLD_GLOBAL)
+from tir_schedules.compiler.lower import lower
+from tir_schedules.compiler.tvm import import_tvm
+from tir_schedules.rung import find
+from tir_schedules.workloads.gemm import Gemm
+assert "tvm_runtime_cuda" in import_tvm().base._LOADED_LIBS
+print(lower(find("sgemm/naive")[0], Gemm(64, 64, 64), "sm_80").source)
+"""
+
+
+def installed(package):
+    return Path(importlib.util.find_spec(package).submodule_search_locations[0])
+
+
+def test_tvm_compiles_nothing_where_its_cuda_runtime_is_at_hand(tmp_path):
+    """As on a computer with a GPU, but of the driver there is only what the runtime links to."""
+    runtime, cudart = installed("tvm") / "lib" / "libtvm_runtime_cuda.so", installed("nvidia.cu13") / "lib" / "libcudart.so.13"
+    functions = sorted(set(re.findall(rb"\0(cu[A-Z]\w+)(?=\0)", runtime.read_bytes())))
+    (tmp_path / "cuda.c").write_bytes(b"\n".join(b"int %s(void) { return 100; }" % name for name in functions))
+    driver = tmp_path / "libcuda.so.1"
+    subprocess.run(["gcc", "-shared", "-fPIC", f"-Wl,-soname,{driver.name}", "-o", driver, tmp_path / "cuda.c"], check=True)
+    bare = {**os.environ, "PATH": "", "CUDA_VISIBLE_DEVICES": ""}
+    command = [sys.executable, "-c", LOWER_BESIDE_CUDA, driver, cudart]
+    done = subprocess.run(command, env=bare, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "sgemm_naive" in done.stdout
 
 
 def test_a_configuration_of_a_twin_is_set_by_macros():

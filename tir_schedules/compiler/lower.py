@@ -1,8 +1,10 @@
 """From a rung's schedule to a `Kernel`: TVM lowers the scheduled PrimFunc and prints CUDA, we read back how to launch it."""
 from __future__ import annotations
 
+import os
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Callable, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Sequence
 
 from tir_schedules.compiler.tvm import import_tvm
 from tir_schedules.compiler.twin import argument_name
@@ -126,11 +128,27 @@ def emit(schedule: "Schedule", entry: str, arch: str, pass_config: dict[str, Any
         device, kernel = kernels[0]
         ((variable, function),) = kernel.functions.items()
         named = tvm.IRModule({variable: function.with_attr("global_symbol", entry)})
-        source = codegen_build(named, device).inspect_source()
+        with source_only():
+            source = codegen_build(named, device).inspect_source()
     if "whole_lines" in passes:
         source = whole_lines(source)
     params = tuple(argument_name(parameter.name) for parameter in function.params)
     return Emitted(source, params, launch_of(host))
+
+
+@contextmanager
+def source_only() -> Iterator[None]:
+    """TVM prints CUDA and leaves it at that. Where the CUDA runtime is at hand it would have NVRTC or nvcc compile what it prints, too,
+    with options of its own, and fail without cuda-bindings or a GPU."""
+    name = "TVM_COMPILE_FORCE_FALLBACK"
+    before = os.environ.get(name)
+    os.environ[name] = "1"
+    try:
+        yield
+    finally:
+        del os.environ[name]
+        if before is not None:
+            os.environ[name] = before
 
 
 def launch_of(host: "IRModule") -> Launch:
