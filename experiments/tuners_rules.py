@@ -18,7 +18,7 @@ from typing import Any, Callable, Iterator, Sequence
 from tir_schedules.compiler.lower import emit, first_line, target
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.tvm import import_tvm
-from tir_schedules.errors import CheckFailed, TirSchedulesError
+from tir_schedules.errors import CheckFailed, TirSchedulesError, one_line
 from tir_schedules.kernel import Binary, Kernel
 from tir_schedules.rung import ceil_div
 from tir_schedules.tuning.metaschedule import INTRINSICS, import_metaschedule, without_intrinsics
@@ -125,7 +125,7 @@ class Search:
             raise
 
     def refuse(self, kind: str, reason: Any) -> None:
-        self.refused.append((kind, " ".join(str(reason).split())))
+        self.refused.append((kind, one_line(reason)))
 
     def build(self, modules: Sequence[Any]) -> list[str | None]:
         """Names of candidates that were built, None for those that were not. TVM lowers here, nvcc works in other threads."""

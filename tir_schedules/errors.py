@@ -23,3 +23,8 @@ class MissingTool(TirSchedulesError):
     """Something needed is not installed; the message names it and how to get it."""
 
     exit_code = 3
+
+
+def one_line(text: object) -> str:
+    """An error or another text without its line breaks."""
+    return " ".join(str(text).split())

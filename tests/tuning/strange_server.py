@@ -10,7 +10,8 @@ from tir_schedules.tuning import answers, rpc_server
 def sleep(task, payload, machine):
     start = time.monotonic()
     time.sleep(task["seconds"])
-    return {"bytes": len(payload), "parent": os.getppid(), "during": (start, time.monotonic())}
+    who = {"process": os.getpid(), "parent": os.getppid()}
+    return {"bytes": len(payload), **who, "during": (start, time.monotonic()), "broken": task.get("broken", "")}
 
 
 def die(task, payload, machine):

@@ -25,6 +25,9 @@ class Servers:
     def __init__(self, name, device):
         self.name, self.device_name = name, device
 
+    def close(self):
+        pass
+
     def answer(self, request, payload):
         self.seen = (json.loads(json.dumps(request)), bytes(payload))
         return json.loads(answers.answer(json.dumps(request), payload, self.name))
@@ -67,7 +70,7 @@ def test_what_a_server_refuses_is_refused_here(timer_on):
 
 
 def test_a_gpu_server_is_sent_a_pack(timer_on, monkeypatch):
-    gpu = SimpleNamespace(name="gpu", arch=ARCH, device_name="NVIDIA H200")
+    gpu = SimpleNamespace(name="gpu", arch=ARCH, device_name="NVIDIA H200", broken="")
     seen = []
 
     def timed_together(subjects, machine, policy):
@@ -103,7 +106,7 @@ def test_a_sum_is_predicted_by_a_server_as_it_is_here(timer_on):
 
 
 def test_a_gpu_server_is_sent_all_launches_of_a_sum(timer_on, monkeypatch):
-    gpu, seen = SimpleNamespace(name="gpu", arch=ARCH, device_name="NVIDIA H200"), []
+    gpu, seen = SimpleNamespace(name="gpu", arch=ARCH, device_name="NVIDIA H200", broken=""), []
     monkeypatch.setattr("tir_schedules.machines.choice.choose", lambda name: gpu)
     monkeypatch.setattr(running, "timed_together", lambda subjects, *_: seen.extend(subjects) or [(2e-6,)] * len(subjects))
     timer = timer_on(Servers("gpu", "NVIDIA H200"))
@@ -113,7 +116,7 @@ def test_a_gpu_server_is_sent_all_launches_of_a_sum(timer_on, monkeypatch):
 
 
 def test_what_a_gpu_refuses_is_refused_here(timer_on, monkeypatch):
-    monkeypatch.setattr("tir_schedules.machines.choice.choose", lambda name: SimpleNamespace(name=name))
+    monkeypatch.setattr("tir_schedules.machines.choice.choose", lambda name: SimpleNamespace(name=name, broken=""))
     monkeypatch.setattr(running, "timed_together", lambda subjects, machine, policy: [CheckFailed("C[0, 0] is nan")])
     with pytest.raises(CheckFailed, match=r"^C\[0, 0\] is nan$"):
         timer_on(Servers("gpu", "NVIDIA H200")).cost(RUNG, SHAPE, ARCH)

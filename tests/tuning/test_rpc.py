@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -35,7 +36,12 @@ def tracker(torch):
 
 
 def ask(runner, *requests):
-    return list(runner.ask([(request, b"") for request in requests]))
+    return ask_with(runner, *[(request, b"") for request in requests])
+
+
+def ask_with(runner, *requests):
+    with ThreadPoolExecutor(len(requests)) as pool:
+        return list(pool.map(lambda request: runner.answer(*request), requests))
 
 
 def test_all_servers_work_at_once_and_answers_keep_their_order(tracker):
@@ -43,7 +49,7 @@ def test_all_servers_work_at_once_and_answers_keep_their_order(tracker):
     assert (runner.workers, runner.name, runner.device_name) == (2, "cpu", "CPU machine")
     lengths = (1.5, 0.1, 1, 0.2)
     requests = [({"what": "sleep", "seconds": seconds}, b"\0\xff" * 50_000 * index) for index, seconds in enumerate(lengths)]
-    answers = list(runner.ask(requests))
+    answers = ask_with(runner, *requests)
     assert [answer["bytes"] for answer in answers] == [0, 100_000, 200_000, 300_000]
     assert len({answer["parent"] for answer in answers}) == 2
     (start, end), (other, _) = answers[0]["during"], answers[2]["during"]
@@ -69,6 +75,33 @@ def test_what_goes_wrong_in_a_session_is_one_line_and_the_server_lives(tracker, 
     assert len({answer["parent"] for answer in after}) == 2, "both servers still answer"
 
 
+def test_a_session_serves_further_requests_until_it_is_old_or_something_went_wrong(tracker):
+    runner = rpc.RpcRunner(tracker, "strange", seconds=8)
+
+    def process(**more):
+        (answer,) = ask(runner, {"what": "sleep", "seconds": 0, **more})
+        return answer["process"]
+
+    first = process(broken="a kernel left the GPU unusable")
+    second = process()
+    assert second == process() != first
+    ask(runner, {"what": "fail"})
+    third = process()
+    assert third != second and third == process()
+    time.sleep(rpc.KEPT * runner.seconds)
+    assert process() != third
+
+
+def test_a_client_that_is_closed_holds_no_server(tracker):
+    both = ask(rpc.RpcRunner(tracker, "strange"), *[{"what": "sleep", "seconds": 0.5}] * 2)
+    runner = rpc.RpcRunner(tracker, "strange")
+    runner.close()
+    begin = time.monotonic()
+    again = ask(rpc.RpcRunner(tracker, "strange"), *[{"what": "sleep", "seconds": 0.5}] * 2)
+    assert {answer["parent"] for answer in again} == {answer["parent"] for answer in both}
+    assert time.monotonic() - begin < 5
+
+
 def test_addresses_that_lead_nowhere_are_one_clear_line(tracker):
     with pytest.raises(BadInput, match=r"HOST:PORT such as .*, not 'nowhere'"):
         rpc.RpcRunner("nowhere", "strange")
@@ -80,6 +113,7 @@ def test_addresses_that_lead_nowhere_are_one_clear_line(tracker):
 
 def test_a_tracker_without_servers_left_is_told_not_recorded(tracker, monkeypatch):
     runner = rpc.RpcRunner(tracker, "strange")
+    runner.close()
     runner.key, runner.seconds = "gone", 0.2
     with pytest.raises(CheckFailed, match="no server with key 'gone' answers"):
         ask(runner, {"what": "about"})

@@ -14,7 +14,7 @@ from typing import Any, Sequence
 
 from tir_schedules.bench.subjects import VENDORS, Subject
 from tir_schedules.emit import write_bytes
-from tir_schedules.errors import BadInput
+from tir_schedules.errors import BadInput, one_line
 from tir_schedules.kernel import Binary, Kernel, Resources
 from tir_schedules.workloads import workload_class
 
@@ -64,7 +64,7 @@ def load_pack(path: Path) -> Pack:
     except OSError as error:
         raise BadInput(f"cannot read {path}: {error.strerror or error}; name a pack that `bench --pack` wrote") from None
     except (zipfile.BadZipFile, zipfile.LargeZipFile, KeyError, TypeError, ValueError, AttributeError, NotImplementedError) as error:
-        raise BadInput(f"{path} is no pack that `bench --pack` wrote: {' '.join(str(error).split())}") from None
+        raise BadInput(f"{path} is no pack that `bench --pack` wrote: {one_line(error)}") from None
 
 
 def member(cubin: bytes) -> str:

@@ -6,7 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Callable, Sequence
 
-from tir_schedules.errors import CheckFailed
+from tir_schedules.errors import CheckFailed, one_line
 from tir_schedules.kernel import Binary, Kernel
 
 if TYPE_CHECKING:
@@ -37,8 +37,7 @@ class Subject:
 
     def refused(self, reason: str) -> dict[str, str]:
         """The row of results that says why it was not timed; one line."""
-        line = " ".join(reason.split())
-        return {"family": self.family, "name": self.name, "form": self.form, "shape": str(self.workload), "reason": line}
+        return {"family": self.family, "name": self.name, "form": self.form, "shape": str(self.workload), "reason": one_line(reason)}
 
     def identity(self) -> dict[str, Any]:
         """The part of a row of results that says what was timed."""

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tir_schedules.errors import BadInput, CheckFailed, TirSchedulesError
+from tir_schedules.errors import BadInput, CheckFailed, TirSchedulesError, one_line
 
 
 def prepare() -> None:
@@ -23,8 +23,9 @@ def answer(request: str, payload: bytes, machine: str) -> str:
 
     machine: "cpu" or "gpu", what this server has. Requests:
     {"what": "about"} -> {"machine", "arch", "device"};
-    {"what": "time", "together"}, payload a bench pack of subjects -> {"each": [{"seconds": [...]} or {"error"}]}, for a GPU; together:
-    whether they are to be compared, and so timed as thoroughly as the benchmark does;
+    {"what": "time", "together"}, payload a bench pack of subjects -> {"each": [{"seconds": [...]} or {"error"}], "broken"}, for a GPU;
+    together: whether they are to be compared, and so timed as thoroughly as the benchmark does; broken: what left the GPU unusable for
+    this session, empty when nothing did;
     {"what": "predict", "rung", "point", "workload", "arch"} -> {"seconds": [...], "source"}.
     """
     from tir_schedules.machines.choice import choose
@@ -37,7 +38,7 @@ def answer(request: str, payload: bytes, machine: str) -> str:
     except TirSchedulesError as error:
         return json.dumps({"error": str(error)})
     except Exception as error:  # whatever it is, the client must hear of it
-        return json.dumps({"error": " ".join(f"{type(error).__name__}: {error}".split())})
+        return json.dumps({"error": one_line(f"{type(error).__name__}: {error}")})
 
 
 def about(task: dict[str, Any], payload: bytes, machine: Any) -> dict[str, Any]:
@@ -58,7 +59,8 @@ def time(task: dict[str, Any], payload: bytes, machine: Any) -> dict[str, Any]:
         path.write_bytes(payload)
         subjects = load_pack(path).subjects
     found = timed_together(subjects, machine, Policy() if task["together"] else POLICY)
-    return {"each": [{"error": str(each)} if isinstance(each, CheckFailed) else {"seconds": each} for each in found]}
+    each = [{"error": str(one)} if isinstance(one, CheckFailed) else {"seconds": one} for one in found]
+    return {"each": each, "broken": machine.broken}
 
 
 def predict(task: dict[str, Any], payload: bytes, machine: Any) -> dict[str, Any]:

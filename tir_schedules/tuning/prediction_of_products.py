@@ -20,7 +20,6 @@ Left out: the order of blocks, so stripes of the grid, for what the L2 cache kee
 """
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass
 from math import prod
@@ -29,6 +28,7 @@ from typing import TYPE_CHECKING
 from tir_schedules.insight.metrics import GLOBAL_LOADS, GLOBAL_STORES, SECTOR, SHARED, occupancy_of
 from tir_schedules.insight.roofline import Gpu, clock
 from tir_schedules.multiprocessor import QUARTERS, WARP, find_multiprocessor
+from tir_schedules.rung import ceil_div
 
 if TYPE_CHECKING:
     from tir_schedules.tuning.building import Built
@@ -74,7 +74,7 @@ class Load:
         issue = self.pipes["issue"] * (1 + MISSING * max(0.0, self.loop / LOOP_BYTES - 1))
         busy = sum(cycles**power for cycles in (self.pipes | {"issue": issue}).values()) ** (1 / power)
         waiting = self.tiles * LATENCY / self.ahead + START
-        return max(self.blocks * busy, math.ceil(self.blocks / self.resident) * waiting) + START
+        return max(self.blocks * busy, ceil_div(self.blocks, self.resident) * waiting) + START
 
 
 def seconds_of(built: "Built", gpu: Gpu, arch: str) -> float:
@@ -86,14 +86,14 @@ def load(built: "Built", gpu: Gpu) -> Load:
     """From counters of the small launch, and from the binary for the whole workload: in the small one loops may be written out."""
     config, workload, (binary,), (counted,) = built.rung.config, built.workload, built.binaries, built.counted
     kernel = binary.kernel
-    blocks = math.ceil(prod(kernel.grid) / gpu.multiprocessors)
+    blocks = ceil_div(prod(kernel.grid), gpu.multiprocessors)
     return Load(
         pipes(built, gpu),
         loop_bytes(binary.ptx),
         blocks,
         min(blocks, max(1, occupancy_of(binary).blocks)),
-        -(-kernel.threads // WARP),
-        math.ceil(workload.k / config.bk),
+        ceil_div(kernel.threads, WARP),
+        ceil_div(workload.k, config.bk),
         max(1, getattr(config, "stages", 2) - 1),
         "global_cp_async" in counted.counters.accesses,
     )

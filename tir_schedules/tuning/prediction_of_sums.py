@@ -28,6 +28,7 @@ from tir_schedules.insight.roofline import Gpu, clock
 from tir_schedules.multiprocessor import QUARTERS, WARP
 from tir_schedules.reduce.vectorized import width
 from tir_schedules.rung import ceil_div
+from tir_schedules.tuning.prediction_of_products import L2_BYTES
 
 if TYPE_CHECKING:
     from tir_schedules.tuning.building import Built
@@ -36,7 +37,6 @@ MEMORY = 0.97  # share of the datasheet's bandwidth
 LATENCY = 800  # cycles
 START, END = 400, 400  # cycles of a block before its first load, and of its tree
 TREE, TURN = 60, 6  # warp instructions of a tree, and of a turn: a load, four additions, an index
-L2_BYTES = 40  # of a multiprocessor in a cycle
 UNROLLED, MOST_LOADS = 4, 8
 STRAGGLING = 1.03
 LAUNCH = 1.5e-6  # seconds

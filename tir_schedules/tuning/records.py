@@ -81,6 +81,11 @@ class Record:
         return f"trial {self.trial} of {self.rung} on {self.problem} ({values})"
 
     @property
+    def task(self) -> dict[str, Any]:
+        """What records of one search have in common, as task_of has it."""
+        return {name: getattr(self, name) for name in TASK}
+
+    @property
     def problem(self) -> Any:
         """The workload itself, such as a Gemm."""
         return problem_of(self.family, self.workload)
@@ -95,6 +100,14 @@ FIELD_KINDS = {
     **dict.fromkeys(("rung", "family", "arch", "device", "kind", "error", "source", "revision", "date"), str),
     **dict.fromkeys(("point", "workload", "versions"), dict), "seconds": (list, tuple), "trial": int,
 }  # fmt: skip
+
+
+TASK = ("rung", "workload", "family", "arch", "device", "kind")
+
+
+def task_of(rung: Rung, workload: Any, arch: str, device: str, kind: str) -> dict[str, Any]:
+    """What records of one search have in common."""
+    return dict(zip(TASK, (f"{rung.family}/{rung.name}", asdict(workload), rung.family, arch, device, kind)))
 
 
 def problem_of(family: str, workload: dict[str, Any]) -> Any:
@@ -141,7 +154,7 @@ def latest(records: Iterable[Record]) -> list[Record]:
     """Without those that a later one takes the place of: the fastest of a search are timed anew at its end."""
     found: dict[str, Record] = {}
     for record in records:
-        found[journal.canonical([record.rung, record.point, record.workload, record.arch, record.device, record.kind])] = record
+        found[journal.canonical([record.task, record.point])] = record
     return list(found.values())
 
 

@@ -10,10 +10,9 @@ from tir_schedules.bench.pack import save_pack
 from tir_schedules.bench.subjects import Subject
 from tir_schedules.errors import CheckFailed
 from tir_schedules.rung import Rung
-from tir_schedules.tuning.prediction import stand_in
-from tir_schedules.tuning.records import MEASURED, PREDICTED, device_of
+from tir_schedules.tuning.records import MEASURED, device_of
 from tir_schedules.tuning.rpc import RpcRunner
-from tir_schedules.tuning.running import Cost, Timed, compiled, subject_of, sure
+from tir_schedules.tuning.running import Cost, Predictions, Timed, compiled, subject_of, sure
 from tir_schedules.tuning.spaces import space_of
 from tir_schedules.tuning.tuned import name_of
 from tir_schedules.tuning.workers import AT_ONCE, Workers
@@ -32,7 +31,10 @@ class MeasuringThere:
     def __init__(self, servers: RpcRunner):
         self.servers, self.at_once, self.device = servers, max(AT_ONCE, servers.workers), device_of(servers)
         self.workers = Workers()
-        self.close = self.workers.close
+
+    def close(self) -> None:
+        self.workers.close()
+        self.servers.close()
 
     def check(self, arch: str) -> None:
         """All that the compiler takes."""
@@ -54,28 +56,17 @@ class MeasuringThere:
         return [CheckFailed(each["error"]) if "error" in each else tuple(each["seconds"]) for each in answer["each"]]
 
 
-class PredictingThere:
+class PredictingThere(Predictions):
     """Servers emit, compile, verify on their CPU machine and predict: a point travels."""
 
-    kind, device = PREDICTED, device_of()
-
     def __init__(self, servers: RpcRunner):
-        self.servers, self.at_once = servers, servers.workers
-
-    def check(self, arch: str) -> None:
-        stand_in(arch)
+        self.servers, self.at_once, self.close = servers, servers.workers, servers.close
 
     def cost(self, rung: Rung, workload: Any, arch: str) -> Cost:
         name = name_of(rung)
         point = space_of(name).point_of(rung.config)
         answer = asked(self.servers, {"what": "predict", "rung": name, "point": point, "workload": asdict(workload), "arch": arch}, b"")
         return Cost(tuple(answer["seconds"]), answer["source"])
-
-    def compared(self, rungs: Sequence[Rung], workload: Any, arch: str) -> None:
-        return None
-
-    def close(self) -> None:
-        """The servers are not ours."""
 
 
 def asked(servers: RpcRunner, request: dict[str, Any], payload: bytes) -> dict[str, Any]:

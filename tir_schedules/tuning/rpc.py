@@ -3,22 +3,49 @@ from __future__ import annotations
 
 import json
 import socket
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Iterator, Sequence
+import time
+from collections import deque
+from contextlib import suppress
+from dataclasses import dataclass, field
+from threading import Semaphore
+from typing import Any
 
 from tir_schedules.compiler.tvm import import_tvm
-from tir_schedules.errors import BadInput, CheckFailed
+from tir_schedules.errors import BadInput, CheckFailed, one_line
 from tir_schedules.tuning.rpc_server import ANSWER
 
 SECONDS = 120
-"""Most that one request may take; the server then kills it."""
+"""What one request may take; the server then kills it."""
+
+KEPT = 1 / 4
+"""How long a session is used for further requests, as a share of that: a new one has to open the GPU first, while other clients wait
+for the server of an old one."""
 
 ATTEMPTS = 2
 """How often a request is made whose server's process ends: a second time it is the request's own fault."""
 
+ENDED = "the server's process ended"
+
+
+@dataclass
+class Session:
+    """A server of our own until it is dropped. remote: TVM's RPCSession. seconds: what a request may take."""
+
+    remote: Any
+    seconds: float
+    since: float = field(default_factory=time.monotonic)
+
+    def answer(self, request: dict[str, Any], payload: bytes = b"") -> dict[str, Any] | None:
+        """{"error": one line} when it takes too long; None when the server's process ends."""
+        try:
+            return json.loads(self.remote.get_function(ANSWER)(json.dumps(request), payload))
+        except RuntimeError as error:
+            slow = "RPCSessionTimeoutError" in f"{type(error).__name__} {error}"
+            return {"error": f"not done after {self.seconds:g} s"} if slow else None
+
 
 class RpcRunner:
-    """The servers of a tracker.
+    """The servers of a tracker. Safe to use from several threads; `close` gives back those that are kept for further requests.
 
     name, arch, device_name: as a machine has them ("gpu", "sm_90", "NVIDIA H200"); arch is empty for the CPU machine. workers: how many
     servers there are. BadInput when there is no tracker at the address or no server with the key, CheckFailed when servers differ.
@@ -29,7 +56,8 @@ class RpcRunner:
         self.workers = self.servers()
         if not self.workers:
             raise BadInput(f"the tracker at {address} knows no server with key {key!r}: start some with `tir-schedules serve --key {key}`")
-        found = {json.dumps(about, sort_keys=True) for about in self.ask([({"what": "about"}, b"")] * self.workers)}
+        self.free, self.idle = Semaphore(self.workers), deque(self.session() for _ in range(self.workers))
+        found = {json.dumps(session.answer({"what": "about"}) or {"error": ENDED}, sort_keys=True) for session in self.idle}
         if len(found) > 1:
             raise CheckFailed(f"the servers at {address} differ, so their times cannot be compared: {'; '.join(sorted(found))}")
         about = json.loads(found.pop())
@@ -58,32 +86,40 @@ class RpcRunner:
             reason = getattr(error, "strerror", None) or error
             raise BadInput(f"there is no tracker at {host}:{port} ({reason}): start one with `tir-schedules serve`") from None
 
-    def ask(self, requests: Sequence[tuple[dict[str, Any], bytes]]) -> Iterator[dict[str, Any]]:
-        """Answers to requests and their payloads, in order, as they are ready; all servers work at once."""
-        with ThreadPoolExecutor(max_workers=self.workers) as pool:
-            yield from pool.map(lambda request: self.answer(*request), requests)
-
     def answer(self, request: dict[str, Any], payload: bytes) -> dict[str, Any]:
         """The answer of the next server that is free; {"error": one line} when the request takes too long or ends the server's process."""
-        for _ in range(ATTEMPTS):
-            session = self.session()
-            try:
-                return json.loads(session.get_function(ANSWER)(json.dumps(request), payload))
-            except RuntimeError as error:
-                if "RPCSessionTimeoutError" in f"{type(error).__name__} {error}":
-                    return {"error": f"not done after {self.seconds:g} s"}
-        return {"error": f"the server's process ended, {ATTEMPTS} times"}
+        with self.free:
+            for _ in range(ATTEMPTS):
+                session = self.young() or self.session()
+                answer = session.answer(request, payload)
+                if answer:
+                    if not (answer.get("error") or answer.get("broken")):
+                        self.idle.append(session)
+                    return answer
+            return {"error": f"{ENDED}, {ATTEMPTS} times"}
 
-    def session(self) -> Any:
-        """A server of our own until it is dropped. CheckFailed when there is none any more."""
+    def young(self) -> Session | None:
+        """A session that is kept; None when there is none. Older ones are dropped."""
+        with suppress(IndexError):
+            while True:
+                session = self.idle.pop()
+                if time.monotonic() - session.since < KEPT * self.seconds:
+                    return session
+        return None
+
+    def session(self) -> Session:
+        """The next server that no other client has. CheckFailed when there is none any more."""
         tracker = self.tracker()
         try:
-            return tracker.request(self.key, session_timeout=self.seconds, max_retry=1)
+            return Session(tracker.request(self.key, session_timeout=(1 + KEPT) * self.seconds, max_retry=1), self.seconds)
         except RuntimeError as error:
-            reason = " ".join(str(error).split())
-            raise CheckFailed(f"no server with key {self.key!r} answers ({reason}): is `serve` still running?") from None
+            raise CheckFailed(f"no server with key {self.key!r} answers ({one_line(error)}): is `serve` still running?") from None
         finally:
             tracker.close()
+
+    def close(self) -> None:
+        """Give back all servers; the next request asks for one again."""
+        self.idle.clear()
 
 
 def import_rpc() -> Any:

@@ -3,8 +3,8 @@
     python -m tir_schedules.tuning.rpc_server tracker SOCKET
     python -m tir_schedules.tuning.rpc_server server SOCKET PORT KEY MACHINE TRACKER_HOST TRACKER_PORT
 
-SOCKET is the number of a listening socket that is handed down. A server answers one request per session, each session in a process of
-its own: a kernel that hangs or breaks the GPU's context takes that process with it and nothing else.
+SOCKET is the number of a listening socket that is handed down. Each session has a process of its own: a kernel that hangs or breaks the GPU's
+context takes that process with it and nothing else.
 """
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from tir_schedules.compiler.tvm import import_tvm
 
 ANSWER = "tir_schedules.answer"
 """Name of the one function of ours that a server has; see answers.answer."""
-
 PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
 
 

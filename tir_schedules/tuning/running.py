@@ -45,24 +45,30 @@ class GpuLost(TirSchedulesError):
     """A kernel broke the GPU's context, so that nothing more can be said of any other in this process."""
 
 
-class Predicting:
+class Predictions:
+    """What timers without a GPU have in common."""
+
+    kind, device = PREDICTED, device_of()
+
+    def check(self, arch: str) -> None:
+        stand_in(arch)
+
+    def compared(self, rungs: Sequence[Rung], workload: Any, arch: str) -> None:
+        return None
+
+
+class Predicting(Predictions):
     """Without a GPU."""
 
-    kind, device, at_once = PREDICTED, device_of(), AT_ONCE
+    at_once = AT_ONCE
 
     def __init__(self) -> None:
         self.workers = Workers()
         self.close = self.workers.close
 
-    def check(self, arch: str) -> None:
-        stand_in(arch)
-
     def cost(self, rung: Rung, workload: Any, arch: str) -> Cost:
         found = self.workers.built(rung, workload, arch)
         return Cost((predicted_seconds(found),), found.source)
-
-    def compared(self, rungs: Sequence[Rung], workload: Any, arch: str) -> None:
-        return None
 
 
 class Measuring:

@@ -11,7 +11,8 @@ from tir_schedules.bench.plots import LIMIT, METADATA, SCHEDULE, TWIN, VENDOR, p
 from tir_schedules.bench.subjects import rate_of
 from tir_schedules.emit import write_bytes
 from tir_schedules.rung import Rung
-from tir_schedules.tuning.records import MEASURED, PREDICTED, Record, best, device_of, latest
+from tir_schedules.tuning.journal import canonical
+from tir_schedules.tuning.records import MEASURED, PREDICTED, Record, best, device_of, latest, task_of
 
 
 @dataclass(frozen=True)
@@ -45,24 +46,19 @@ class Search:
         return "_".join(f"{self.rung.replace('/', '_')} {first.problem} {first.arch} {first.kind}".split())
 
 
-def task_of(record: Record) -> tuple[Any, ...]:
-    """What records of one search have in common."""
-    return record.rung, tuple(sorted(record.workload.items())), record.arch, record.device, record.kind
-
-
 def searches_of(records: Iterable[Record]) -> list[Search]:
     """Records by search, in the order searches are first met."""
-    groups: dict[tuple[Any, ...], list[Record]] = {}
+    groups: dict[str, list[Record]] = {}
     for record in latest(records):
-        groups.setdefault(task_of(record), []).append(record)
-    return [Search(key[0], tuple(group)) for key, group in groups.items()]
+        groups.setdefault(canonical(record.task), []).append(record)
+    return [Search(group[0].rung, tuple(group)) for group in groups.values()]
 
 
 def of_task(records: Iterable[Record], rung: Rung, workload: Any, arch: str, machine: Any) -> Search:
     """The search of a rung on a workload on a machine; without records when there was none."""
     kind = MEASURED if machine.name == "gpu" else PREDICTED
-    task = (rung.id, tuple(sorted(asdict(workload).items())), arch, device_of(machine), kind)
-    return Search(rung.id, tuple(record for record in latest(records) if task_of(record) == task))
+    task = task_of(rung, workload, arch, device_of(machine), kind)
+    return Search(rung.id, tuple(record for record in latest(records) if record.task == task))
 
 
 def as_json(search: Search, correlation: float | None) -> dict[str, Any]:

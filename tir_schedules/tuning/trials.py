@@ -2,14 +2,14 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any, Callable, Sequence
 
-from tir_schedules.errors import CheckFailed
+from tir_schedules.errors import CheckFailed, one_line
 from tir_schedules.provenance import git_revision
 from tir_schedules.tuning.journal import canonical
-from tir_schedules.tuning.records import Database, Record, best, shipped_records, versions_now
+from tir_schedules.tuning.records import Database, Record, best, shipped_records, task_of, versions_now
 from tir_schedules.tuning.space import Point, Space, key
 
 
@@ -26,17 +26,10 @@ class Trials:
     ):
         self.space, self.workload, self.arch, self.timer, self.budget = space, workload, arch, timer, budget
         self.database, self.on_trial = database, on_trial
-        self.task = {
-            "rung": f"{space.rung.family}/{space.rung.name}",
-            "workload": asdict(workload),
-            "family": space.rung.family,
-            "arch": arch,
-            "device": timer.device,
-            "kind": timer.kind,
-        }
+        self.task = task_of(space.rung, workload, arch, timer.device, timer.kind)
         self.provenance = {"versions": versions_now(), "revision": git_revision()}
         known = [record for record in database.records() if self.is_of_space(record)]
-        self.records = {key(record.point): record for record in known if self.is_of_task(record)}
+        self.records = {key(record.point): record for record in known if record.task == self.task}
         self.others = [*filter(self.is_of_space, shipped_records(timer.device)), *known]
         self.failure: BaseException | None = None
         self.lock = threading.Lock()
@@ -44,9 +37,6 @@ class Trials:
     def is_of_space(self, record: Record) -> bool:
         """Whether its point is of this space, not of one that it was earlier."""
         return record.rung == self.task["rung"] and record.point.keys() == self.space.fields.keys()
-
-    def is_of_task(self, record: Record) -> bool:
-        return all(getattr(record, name) == value for name, value in self.task.items())
 
     @property
     def left(self) -> int:
@@ -81,7 +71,7 @@ class Trials:
 
     def settle(self, record: Record, found: tuple[float, ...] | CheckFailed) -> None:
         """Record another result of a candidate, which takes the place of the first."""
-        error = " ".join(str(found).split()) if isinstance(found, CheckFailed) else ""
+        error = one_line(found) if isinstance(found, CheckFailed) else ""
         seconds = () if error else found
         metaschedule = with_seconds(record.metaschedule, seconds)
         again = replace(record, **self.provenance, seconds=seconds, error=error, date=now(), metaschedule=metaschedule)
@@ -95,7 +85,7 @@ class Trials:
             try:
                 return action()
             except CheckFailed as error:
-                self.add(point, error=" ".join(str(error).split()))
+                self.add(point, error=one_line(error))
                 return None
 
         return self.guarded(recorded)

@@ -64,10 +64,7 @@ def tune(
     from tir_schedules.compiler.toolchain import check_arch
     from tir_schedules.tuning.metaschedule import import_metaschedule
 
-    if trials < 1:
-        raise BadInput(f"--trials is {trials}; it must be at least 1")
-    if seed < 0:
-        raise BadInput(f"--seed is {seed}; it must be at least 0")
+    check_numbers(trials, seed)
     check_arch(arch)
     space.rung.check_arch(arch)
     import_metaschedule()
@@ -82,13 +79,21 @@ def tune(
     if tried.left:
         try:
             scores = search(tried, seed)
+            if tried.failure:
+                raise tried.failure
+            decide(tried)
         finally:
             timer.close()
-        if tried.failure:
-            raise tried.failure
-        decide(tried)
     records = tuple(tried.records.values())
     return Tuned(best(records), records, rank_correlation(scores, records))
+
+
+def check_numbers(trials: int, seed: int) -> None:
+    """BadInput for those that no search can have."""
+    if trials < 1:
+        raise BadInput(f"--trials is {trials}; it must be at least 1")
+    if seed < 0:
+        raise BadInput(f"--seed is {seed}; it must be at least 0")
 
 
 def search(tried: "Trials", seed: int) -> dict[str, float]:

@@ -51,11 +51,12 @@ def tune(options: Any) -> int:
 
 def check_together(options: Any) -> None:
     """BadInput for values that cannot be and options that do not go together; MissingTool for --plot without matplotlib."""
+    from tir_schedules.tuning.tuner import check_numbers
+
     if not options.show and not options.name:
         names = f"{', '.join(FAMILIES)} or a rung, such as `tir-schedules tune sgemm/multistage`"
         raise BadInput(f"tune takes {names}; --show shows what is recorded")
-    if options.trials < 1 or options.seed < 0:
-        raise BadInput(f"--trials is {options.trials} and --seed {options.seed}; at least one trial, and a seed of at least 0")
+    check_numbers(options.trials, options.seed)
     if options.show and (options.resume or options.tracker):
         raise BadInput(f"--{'resume' if options.resume else 'tracker'} does not go with --show, which searches nothing: leave one out")
     if options.key and not options.tracker:
