@@ -1,6 +1,7 @@
 """The table of the tuners: a line per shape, for a terminal and as Markdown; and results files of several runs as one."""
 from __future__ import annotations
 
+import re
 from math import exp, log
 from pathlib import Path
 from types import NoneType
@@ -123,8 +124,13 @@ class Task:
         size, found, dlight = size_of({"shape": self.shape}), self.point(METASCHEDULE), self.point(DLIGHT)
         first = DLIGHT_RULES[self.family][0]
         notes = [f"{DLIGHT} on {size}: {first} does not take it, {dlight['rule']} does."] if dlight and dlight["rule"] != first else []
-        refused = [f"{each['count']} {each['kind']} ({each['reason']})" for each in found["refused"]] if found else []
-        return notes + ([f"{METASCHEDULE} on {size} was refused {', '.join(refused)}."] if refused else [])
+        refused = [f"{each['count']} {each['kind']} ({first_error(each['reason'])})" for each in found["refused"]] if found else []
+        return notes + ([f"Refused in the search of {METASCHEDULE} on {size}: {', '.join(refused)}."] if refused else [])
+
+
+def first_error(reason: str) -> str:
+    """Of what nvcc says, its first error."""
+    return re.split(r" \S+\.cu\(\d+\): error", reason.partition(".cu(")[2])[0].partition("error: ")[2] or reason
 
 
 def described(point: Row) -> str:

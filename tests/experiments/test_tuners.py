@@ -15,7 +15,7 @@ import made_up  # noqa: E402
 import tuners  # noqa: E402
 from fake_gpu import FakeMachine, subject as fake_subject  # noqa: E402
 from tuners_rules import DLIGHT, METASCHEDULE, TooSlow  # noqa: E402
-from tuners_tables import FAMILIES, HAND, NOTHING, TUNED, described, load_tuners, merged, section, table  # noqa: E402
+from tuners_tables import FAMILIES, HAND, NOTHING, TUNED, described, first_error, load_tuners, merged, section, table  # noqa: E402
 
 from tir_schedules.bench import session  # noqa: E402
 from tir_schedules.bench.measure import Policy  # noqa: E402
@@ -84,12 +84,18 @@ def test_without_a_record_there_is_no_ratio():
     assert line_of(section("sgemm", results), "| 1024")[3:6] == ["", "", ""] and "geometric" not in section("sgemm", results)
 
 
+def test_of_a_compilation_that_failed_the_first_error_is_said():
+    said = "a: nvcc 13.0.88 does not compile it for sm_90: a.cu(3): error: too many arguments a.cu(7): error: too many again"
+    assert first_error(said) == "too many arguments"
+    assert first_error("C[0, 0] is nan") == "C[0, 0] is nan"
+
+
 def test_what_was_refused_or_throttled_is_said():
     trouble = [{"kind": "wrong", "count": 2, "reason": "C[0, 0] is nan"}, {"kind": "not run", "count": 1, "reason": "too large"}]
     results = results_of(rates={METASCHEDULE: None}, refused=[METASCHEDULE], trouble=trouble, throttled=["power cap"])
     text = section("sgemm", results)
     assert line_of(text, "| 1024")[6:] == ["53.7\\*", "refused", "64, 3 refused", "134\\*"]
-    assert "- MetaSchedule on 1024 was refused 2 wrong (C[0, 0] is nan), 1 not run (too large)." in text
+    assert "- Refused in the search of MetaSchedule on 1024: 2 wrong (C[0, 0] is nan), 1 not run (too large)." in text
     assert "- refused: MetaSchedule (schedule) on 1024x1024x1024: does not verify" in text and "- \\* the GPU lowered" in text
 
 

@@ -15,7 +15,7 @@ from tir_schedules.tuning.rpc import RpcRunner
 from tir_schedules.tuning.running import Cost, Predictions, Timed, compiled, subject_of, sure
 from tir_schedules.tuning.spaces import space_of
 from tir_schedules.tuning.tuned import name_of
-from tir_schedules.tuning.workers import AT_ONCE, Workers
+from tir_schedules.tuning.workers import Workers, at_once
 
 
 def timer_on(servers: RpcRunner) -> Any:
@@ -29,7 +29,7 @@ class MeasuringThere:
     kind = MEASURED
 
     def __init__(self, servers: RpcRunner):
-        self.servers, self.at_once, self.device = servers, max(AT_ONCE, servers.workers), device_of(servers)
+        self.servers, self.at_once, self.device = servers, at_once(servers.workers), device_of(servers)
         self.workers = Workers()
 
     def close(self) -> None:

@@ -25,7 +25,7 @@ from tir_schedules.run import launches
 from tir_schedules.rung import Rung
 from tir_schedules.tuning.prediction import predicted_seconds, stand_in
 from tir_schedules.tuning.records import MEASURED, PREDICTED, device_of
-from tir_schedules.tuning.workers import AT_ONCE, Workers
+from tir_schedules.tuning.workers import Workers, at_once
 
 POLICY = Policy(settle_s=0.5, max_samples=9, precision=0.01, budget_s=1.0)
 """Shorter than the benchmark's: a search compares many candidates, and its fastest are timed anew."""
@@ -60,7 +60,7 @@ class Predictions:
 class Predicting(Predictions):
     """Without a GPU."""
 
-    at_once = AT_ONCE
+    at_once = at_once()
 
     def __init__(self) -> None:
         self.workers = Workers()
@@ -74,7 +74,7 @@ class Predicting(Predictions):
 class Measuring:
     """On a GPU machine, one kernel at a time, while others are built."""
 
-    kind, at_once = MEASURED, AT_ONCE
+    kind, at_once = MEASURED, at_once()
 
     def __init__(self, machine: Any):
         self.machine, self.device, self.alone = machine, device_of(machine), Lock()

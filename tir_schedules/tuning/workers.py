@@ -20,10 +20,13 @@ from tir_schedules.rung import Rung
 from tir_schedules.tuning.building import Built, built
 
 MOST = 16
-"""Workers on a computer with many cores: each holds a TVM in memory."""
-
-AT_ONCE = min(os.cpu_count() or 1, MOST)
+"""Workers for each GPU, on a computer with many cores: each holds a TVM in memory."""
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+
+def at_once(gpus: int = 1) -> int:
+    """How many candidates to build at a time, for so many GPUs that measure them."""
+    return max(gpus, min(os.cpu_count() or 1, MOST * gpus))
 
 
 class Workers:
