@@ -6,10 +6,10 @@ from types import SimpleNamespace
 import pytest
 
 from tir_schedules.bench.sampling import Policy
-from tir_schedules.errors import BadInput, CheckFailed
+from tir_schedules.errors import BadInput, CheckFailed, MissingTool
 from tir_schedules.machines.choice import choose
 from tir_schedules.tuning import answers, remote, running
-from tir_schedules.tuning.building import built
+from tir_schedules.tuning.building import Unbuilt, built
 from tir_schedules.tuning.spaces import space_of
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.reduction import Reduction
@@ -120,5 +120,15 @@ def test_what_a_gpu_refuses_is_refused_here(timer_on, monkeypatch):
     monkeypatch.setattr(running, "timed_together", lambda subjects, machine, policy: [CheckFailed("C[0, 0] is nan")])
     with pytest.raises(CheckFailed, match=r"^C\[0, 0\] is nan$"):
         timer_on(Servers("gpu", "NVIDIA H200")).cost(RUNG, SHAPE, ARCH)
+
+
+def test_what_a_server_cannot_do_says_nothing_of_the_candidate(timer_on, monkeypatch):
+    def missing(name):
+        raise MissingTool("nvcc is gone")
+
+    monkeypatch.setattr("tir_schedules.machines.choice.choose", missing)
+    with pytest.raises(Unbuilt, match="^nvcc is gone$"):
+        timer_on(Servers("cpu", "CPU machine")).cost(RUNG, SHAPE, ARCH)
+    monkeypatch.setattr("tir_schedules.machines.choice.choose", lambda name: SimpleNamespace(name=name))
     assert "is no pack" in json.loads(answers.answer('{"what": "time", "together": false}', b"junk", "gpu"))["error"]
     assert "JSONDecodeError" in json.loads(answers.answer("junk", b"", "gpu"))["error"]

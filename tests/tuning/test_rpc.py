@@ -66,7 +66,7 @@ def test_what_goes_wrong_in_a_session_is_one_line_and_the_server_lives(tracker, 
     runner = rpc.RpcRunner(tracker, "strange", seconds=3)
     once, always = {"what": "die", "mark": str(tmp_path / "once")}, {"what": "die", "mark": str(tmp_path / "always"), "always": True}
     failed, unknown, slow, revived, dead = ask(runner, {"what": "fail"}, {"what": "dance"}, {"what": "sleep", "seconds": 9}, once, always)
-    assert failed == {"error": "ValueError: two lines"}
+    assert failed == {"error": "ValueError: two lines", "fault": True}
     assert unknown["error"].startswith("a server answers about, ")
     assert slow == {"error": "not done after 3 s"}
     assert revived == {"alive": True}

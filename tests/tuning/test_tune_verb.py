@@ -1,5 +1,6 @@
 """The verb `tune`: what it asks of the search, what it keeps, shows and draws, and what it refuses. The search itself is made up."""
 import json
+import re
 from types import SimpleNamespace
 
 import pytest
@@ -38,7 +39,7 @@ def made_up(monkeypatch):
             found = predicted(trial, workload, space.rung.id)
             database.append(found)
             on_trial(found)
-        return SimpleNamespace(model_rank_correlation=0.75)
+        return SimpleNamespace(records=[None] * max(done, trials), model_rank_correlation=0.75)
 
     monkeypatch.setattr(tuner, "tune", tune)
     monkeypatch.setattr(metaschedule, "import_metaschedule", lambda: None)
@@ -83,6 +84,7 @@ def test_a_search_is_kept_printed_and_drawn(tool, made_up, tmp_path):
     assert made_up.calls == [("sgemm/multistage", "256x256x64", "sm_90", 4, 7, None)]
     assert "sm_90, predicted" in out and "250 us" in out and "bm 64, bn 3" in out
     assert "cost model's scores with what candidates turned out to cost: 0.75" in out and "no GPU was timed" in out
+    assert re.search(r"^4 trials in \d+ s: \S+ per minute$", out, re.M)
     assert len(Database(tmp_path / "records.jsonl").records()) == 4
     drawing = (tmp_path / "search.svg").read_text()
     assert "<svg" in drawing and "search.svg" in out
@@ -104,7 +106,8 @@ def test_a_search_goes_on_only_when_asked_to(tool, made_up):
     other = tool("sgemm/multistage", *CPU[:2], "--mnk", "128,128,64", "--arch", "sm_90", "--trials", 9)
     assert other[0] == 0, "another shape is another search"
     code, out, _ = tool("sgemm/multistage", *CPU, "--trials", 4, "--resume", "--json")
-    assert code == 0 and json.loads(out)[0]["trials"] == 4
+    (found,) = json.loads(out)
+    assert code == 0 and found["trials"] == 4 and found["run"]["trials"] == 2
     code, out, err = tool("sgemm/multistage", *CPU, "--trials", 4, "--resume")
     assert code == 2 and "has 4 trials of each search already: name more --trials" in err
 
@@ -150,6 +153,11 @@ def test_the_best_of_each_search_can_be_exported(tool, tmp_path):
     assert Database(tmp_path / "best.jsonl").records() == [predicted(3, record().problem), record(0)]
     code, _, err = tool("--show", "--export", tmp_path / "best.jsonl")
     assert code == 2 and "best.jsonl exists: name a file that does not" in err
+
+
+def test_the_pace_of_a_run_names_its_servers():
+    assert searches.Run(96, 48, 2, None).pace == "96 trials in 48 s, by 2 servers: 120 per minute"
+    assert searches.Run(1, 60, 1, None).pace == "1 trial in 60 s, by 1 server: 1 per minute"
 
 
 def test_a_picture_has_the_best_so_far_and_marks_what_is_refused():

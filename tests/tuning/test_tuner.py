@@ -14,6 +14,7 @@ pytest.importorskip("xgboost")
 
 from tir_schedules.errors import BadInput, CheckFailed, MissingTool
 from tir_schedules.rung import find
+from tir_schedules.tuning.building import Unbuilt
 from tir_schedules.tuning.records import Database
 from tir_schedules.tuning.running import Cost
 from tir_schedules.tuning.space import Constraint, Space, key
@@ -208,6 +209,30 @@ def test_an_error_of_use_ends_the_search_and_is_no_trial(tmp_path):
     database = Database(tmp_path / "missing.jsonl")
     with pytest.raises(MissingTool, match="nvcc is gone"):
         tune(SPACE, GEMM, "sm_90", 20, database, timer=MadeUp(missing))
+    assert database.records() == []
+
+
+def test_candidates_that_this_computer_cannot_build_are_no_trials_and_are_tried_again(tmp_path, capsys):
+    def unlucky(config):
+        if config.stages == 3:
+            raise Unbuilt("the process ended")
+
+    database = Database(tmp_path / "unlucky.jsonl")
+    tuned = tune(SPACE, GEMM, "sm_90", 12, database, timer=MadeUp(unlucky))
+    told, passed_over = capsys.readouterr().err, 12 - len(tuned.records)
+    assert passed_over and f"{passed_over} candidates were not built and not recorded" in told and told.endswith("the process ended\n")
+    assert all(record.point["stages"] != 3 and not record.error for record in database.records())
+    tuned = tune(SPACE, GEMM, "sm_90", 12, database, timer=MadeUp())
+    assert len(tuned.records) == 12 and sorted(record.trial for record in tuned.records) == list(range(12))
+
+
+def test_a_computer_that_can_build_nothing_ends_the_search_with_the_reason(tmp_path):
+    def broken(config):
+        raise Unbuilt("it cannot be built: ValueError: no\narchitecture")
+
+    database = Database(tmp_path / "broken.jsonl")
+    with pytest.raises(CheckFailed, match=r"^the first \d+ candidates cannot be built, so the search ends; the last: .* no architecture$"):
+        tune(SPACE, GEMM, "sm_90", 20, database, timer=MadeUp(broken))
     assert database.records() == []
 
 

@@ -19,7 +19,7 @@ def prepare() -> None:
 
 
 def answer(request: str, payload: bytes, machine: str) -> str:
-    """The answer to a request, {"error": one line} where there is none.
+    """The answer to a request, {"error": one line} for a candidate that is refused; with "fault": true where the error may be the server's.
 
     machine: "cpu" or "gpu", what this server has. Requests:
     {"what": "about"} -> {"machine", "arch", "device"};
@@ -35,10 +35,12 @@ def answer(request: str, payload: bytes, machine: str) -> str:
         if task.get("what") not in ANSWERS:
             raise BadInput(f"a server answers {', '.join(ANSWERS)}, not {task.get('what')!r}")
         return json.dumps(ANSWERS[task["what"]](task, payload, choose(machine)))
-    except TirSchedulesError as error:
+    except CheckFailed as error:
         return json.dumps({"error": str(error)})
+    except TirSchedulesError as error:
+        return json.dumps({"error": str(error), "fault": True})
     except Exception as error:  # whatever it is, the client must hear of it
-        return json.dumps({"error": one_line(f"{type(error).__name__}: {error}")})
+        return json.dumps({"error": one_line(f"{type(error).__name__}: {error}"), "fault": True})
 
 
 def about(task: dict[str, Any], payload: bytes, machine: Any) -> dict[str, Any]:

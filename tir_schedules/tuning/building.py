@@ -17,6 +17,10 @@ from tir_schedules.tuning.small import small
 from tir_schedules.verify import compare_with_truth
 
 
+class Unbuilt(CheckFailed):
+    """A candidate was not built for a reason that may be this computer's, and so says nothing of it."""
+
+
 @dataclass(frozen=True)
 class Built:
     """A rung compiled for a workload, a binary for each launch, and found right on a small one. counted: metrics of its launches."""

@@ -10,6 +10,7 @@ from tir_schedules.bench.pack import save_pack
 from tir_schedules.bench.subjects import Subject
 from tir_schedules.errors import CheckFailed
 from tir_schedules.rung import Rung
+from tir_schedules.tuning.building import Unbuilt
 from tir_schedules.tuning.records import MEASURED, device_of
 from tir_schedules.tuning.rpc import RpcRunner
 from tir_schedules.tuning.running import Cost, Predictions, Timed, compiled, subject_of, sure
@@ -70,8 +71,8 @@ class PredictingThere(Predictions):
 
 
 def asked(servers: RpcRunner, request: dict[str, Any], payload: bytes) -> dict[str, Any]:
-    """The answer of a server. CheckFailed when it refuses the candidate."""
+    """The answer of a server. CheckFailed when it refuses the candidate, Unbuilt when the fault may be its own."""
     answer = servers.answer(request, payload)
     if "error" in answer:
-        raise CheckFailed(answer["error"])
+        raise (Unbuilt if answer.get("fault") else CheckFailed)(answer["error"])
     return answer

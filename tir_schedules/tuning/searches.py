@@ -46,6 +46,25 @@ class Search:
         return "_".join(f"{self.rung.replace('/', '_')} {first.problem} {first.arch} {first.kind}".split())
 
 
+@dataclass(frozen=True)
+class Run:
+    """What a command did for one search. trials: new ones, in so many seconds. servers: that measured, none where this computer did.
+
+    correlation: see tuner.Tuned.
+    """
+
+    trials: int
+    seconds: float
+    servers: int
+    correlation: float | None
+
+    @property
+    def pace(self) -> str:
+        by = f", by {self.servers} server{'s' if self.servers > 1 else ''}" if self.servers else ""
+        what = f"{self.trials} trial{'s' if self.trials > 1 else ''}"
+        return f"{what} in {self.seconds:.0f} s{by}: {60 * self.trials / self.seconds:.3g} per minute"
+
+
 def searches_of(records: Iterable[Record]) -> list[Search]:
     """Records by search, in the order searches are first met."""
     groups: dict[str, list[Record]] = {}
@@ -61,8 +80,8 @@ def of_task(records: Iterable[Record], rung: Rung, workload: Any, arch: str, mac
     return Search(rung.id, tuple(record for record in latest(records) if record.task == task))
 
 
-def as_json(search: Search, correlation: float | None) -> dict[str, Any]:
-    """A search without the records that are not its best. correlation: of its cost model, in the run that just ended."""
+def as_json(search: Search, run: Run | None) -> dict[str, Any]:
+    """A search without the records that are not its best. run: that just ended; None when the search is only shown."""
     first, found = search.records[0], search.best
     return {
         "rung": search.rung,
@@ -73,12 +92,13 @@ def as_json(search: Search, correlation: float | None) -> dict[str, Any]:
         "trials": len(search),
         "refused": search.refused,
         "best": asdict(found) if found else None,
-        "model_rank_correlation": correlation,
+        "model_rank_correlation": run.correlation if run else None,
+        "run": {"trials": run.trials, "seconds": run.seconds, "servers": run.servers} if run else None,
     }
 
 
-def print_searches(searches: Sequence[Search], path: Path, correlations: dict[str, float | None], drawn: Sequence[Path]) -> None:
-    """A table of searches, the point each found, and what is to be known of the run."""
+def print_searches(searches: Sequence[Search], path: Path, runs: dict[str, Run], drawn: Sequence[Path]) -> None:
+    """A table of searches, the point each found, and what is to be known of runs, by rung."""
     from tir_schedules.console import print_line, print_table
 
     print_table(("rung", "shape", "for", "trials", "refused", "best", "rate", "of trial", "date"), [row(search) for search in searches])
@@ -88,9 +108,11 @@ def print_searches(searches: Sequence[Search], path: Path, correlations: dict[st
             print_line(f"{search.rung} on {search.best.problem}: {values}")
         else:
             print_line(f"{search.rung}: all refused, the last because {search.records[-1].error}")
-        correlation = correlations.get(search.rung)
-        if correlation is not None:
-            print_line(f"rank correlation of the cost model's scores with what candidates turned out to cost: {correlation:.2f}")
+        run = runs.get(search.rung)
+        if run:
+            print_line(run.pace)
+        if run and run.correlation is not None:
+            print_line(f"rank correlation of the cost model's scores with what candidates turned out to cost: {run.correlation:.2f}")
     if any(search.records[0].kind == PREDICTED for search in searches):
         print_line("predicted: a cost from what the CPU machine counts and from occupancy; no GPU was timed")
     print_line(f"records: {path}" + (f"; drawn: {', '.join(map(str, drawn))}" if drawn else ""))

@@ -8,9 +8,13 @@ from typing import Any, Callable, Sequence
 
 from tir_schedules.errors import CheckFailed, one_line
 from tir_schedules.provenance import git_revision
+from tir_schedules.tuning.building import Unbuilt
 from tir_schedules.tuning.journal import canonical
 from tir_schedules.tuning.records import Database, Record, best, shipped_records, task_of, versions_now
 from tir_schedules.tuning.space import Point, Space, key
+
+ENOUGH = 4
+"""Candidates at the start of a run that cannot be built: so many are not a fault of their own."""
 
 
 class Trials:
@@ -18,6 +22,7 @@ class Trials:
 
     timer: gives the seconds of a kernel, see running.py; records of another kind, device or architecture are of another task.
     budget: records the task is to have in the end. on_trial: called with each new record.
+    passed_over: by key of their point, why candidates were not built that may well be right; a later run tries them again.
     failure: the error that ends the search; whoever drives it raises it.
     """
 
@@ -31,6 +36,7 @@ class Trials:
         known = [record for record in database.records() if self.is_of_space(record)]
         self.records = {key(record.point): record for record in known if record.task == self.task}
         self.others = [*filter(self.is_of_space, shipped_records(timer.device)), *known]
+        self.earlier, self.passed_over = len(self.records), {}
         self.failure: BaseException | None = None
         self.lock = threading.Lock()
 
@@ -41,7 +47,7 @@ class Trials:
     @property
     def left(self) -> int:
         """How many more there may be; none once something failed."""
-        return 0 if self.failure else max(0, self.budget - len(self.records))
+        return 0 if self.failure else max(0, self.budget - len(self.records) - len(self.passed_over))
 
     def best(self, count: int) -> list[Record]:
         """The fastest so far, fastest first; fewer where fewer were timed."""
@@ -79,16 +85,26 @@ class Trials:
         self.records[key(record.point)] = again
 
     def attempt(self, point: Point, action: Callable[[], Any]) -> Any:
-        """What the action returns. None when it fails: when a kernel is found wrong that is recorded, any other error ends the search."""
+        """What the action returns. None when it fails: a kernel that is found wrong is recorded, one that is not built is passed over, any
+        other error ends the search."""
 
         def recorded() -> Any:
             try:
                 return action()
+            except Unbuilt as error:
+                self.pass_over(point, error)
+                return None
             except CheckFailed as error:
                 self.add(point, error=one_line(error))
                 return None
 
         return self.guarded(recorded)
+
+    def pass_over(self, point: Point, error: Unbuilt) -> None:
+        """CheckFailed, which ends the search, when of this run's first candidates none is built: then it is not theirs."""
+        self.passed_over[key(point)] = one_line(error)
+        if len(self.passed_over) >= ENOUGH and len(self.records) == self.earlier:
+            raise CheckFailed(f"the first {len(self.passed_over)} candidates cannot be built, so the search ends; the last: {one_line(error)}")
 
     def guarded(self, action: Callable[[], Any], even_then: bool = False) -> Any:
         """What the action returns; None when an error ends the search, or has ended it: TVM's loop, which called, then ends in order.

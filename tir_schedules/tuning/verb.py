@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from pathlib import Path
 from typing import Any
 
@@ -137,17 +138,17 @@ def search(options: Any, spaces: list[Any]) -> int:
         print_error(database.repaired)
     earlier = [of_task(database.records(), space.rung, workload, arch, machine) for space, workload in jobs]
     check_earlier(options, jobs, earlier)
-    correlations, interrupted = {}, False
+    runs, interrupted = {}, False
     try:
         for (space, workload), before in zip(jobs, earlier):
-            correlations[space.rung.id] = search_one(space, workload, arch, options, database, machine, before)
+            runs[space.rung.id] = search_one(space, workload, arch, options, database, machine, before)
     except KeyboardInterrupt:
         interrupted = True
     after = [of_task(database.records(), space.rung, workload, arch, machine) for space, workload in jobs]
     if interrupted:
         count = sum(map(len, after)) - sum(map(len, earlier))
         print_error(f"interrupted after {count} trials, all of them in {options.records}; --resume goes on")
-    code = report(options, list(filter(None, after)), correlations)
+    code = report(options, list(filter(None, after)), runs)
     return 130 if interrupted else code
 
 
@@ -171,13 +172,14 @@ def check_earlier(options: Any, jobs: list[Any], earlier: list[Any]) -> None:
         raise BadInput(f"{options.records} has {fewest} trials of each search already: name more --trials, or see them with --show")
 
 
-def search_one(space: Any, workload: Any, arch: str, options: Any, database: Any, machine: Any, earlier: Any) -> float | None:
-    """Run one search, with a bar that shows the best so far; returns the rank correlation of its cost model."""
+def search_one(space: Any, workload: Any, arch: str, options: Any, database: Any, machine: Any, earlier: Any) -> Any:
+    """Run one search, with a bar that shows the best so far; returns its searches.Run."""
     from tir_schedules.console import progress
     from tir_schedules.tuning.remote import timer_on
+    from tir_schedules.tuning.searches import Run
     from tir_schedules.tuning.tuner import tune as run_search
 
-    best = [earlier.best.median if earlier.best else math.inf]
+    best, start = [earlier.best.median if earlier.best else math.inf], time.monotonic()
     with progress(max(0, options.trials - len(earlier)), f"{space.rung.id} {workload}") as step:
 
         def on_trial(record: Any) -> None:
@@ -186,16 +188,17 @@ def search_one(space: Any, workload: Any, arch: str, options: Any, database: Any
 
         timer = timer_on(machine) if options.tracker else None
         tuned = run_search(space, workload, arch, options.trials, database, machine, options.seed, on_trial, timer)
-    return tuned.model_rank_correlation
+    servers = machine.workers if options.tracker else 0
+    return Run(len(tuned.records) - len(earlier), time.monotonic() - start, servers, tuned.model_rank_correlation)
 
 
-def report(options: Any, searches: list[Any], correlations: dict[str, float | None]) -> int:
-    """Print and draw searches; returns the exit code."""
+def report(options: Any, searches: list[Any], runs: dict[str, Any]) -> int:
+    """Print and draw searches, and the runs of them by rung; returns the exit code."""
     from tir_schedules.tuning.searches import as_json, print_searches, save_plots
 
     drawn = save_plots(searches, options.plot) if options.plot else []
     if options.json:
-        print(json.dumps([as_json(search, correlations.get(search.rung)) for search in searches], indent=1))
+        print(json.dumps([as_json(search, runs.get(search.rung)) for search in searches], indent=1))
     else:
-        print_searches(searches, options.records, correlations, drawn)
+        print_searches(searches, options.records, runs, drawn)
     return 0 if all(search.best for search in searches) else 1

@@ -15,9 +15,9 @@ from contextlib import suppress
 from typing import Any
 
 from tir_schedules.compiler.cache import default_root
-from tir_schedules.errors import CheckFailed, TirSchedulesError
+from tir_schedules.errors import TirSchedulesError
 from tir_schedules.rung import Rung
-from tir_schedules.tuning.building import Built, built
+from tir_schedules.tuning.building import Built, Unbuilt, built
 
 MOST = 16
 """Workers for each GPU, on a computer with many cores: each holds a TVM in memory."""
@@ -36,7 +36,7 @@ class Workers:
         self.own, self.all = threading.local(), []
 
     def built(self, rung: Rung, workload: Any, arch: str) -> Built:
-        """As building.built. CheckFailed also when the process ends without an answer."""
+        """As building.built. Unbuilt when the process ends without an answer, or with an error that nobody foresaw."""
         process = getattr(self.own, "process", None) or self.start()
         try:
             pickle.dump((rung, workload, arch), process.stdin)
@@ -44,7 +44,7 @@ class Workers:
             found = pickle.load(process.stdout)
         except (EOFError, BrokenPipeError):
             self.own.process = None
-            raise CheckFailed(f"{rung.id}: the process that builds it ended without an answer (exit code {process.wait()})") from None
+            raise Unbuilt(f"{rung.id}: the process that builds it ended without an answer (exit code {process.wait()})") from None
         if isinstance(found, Exception):
             raise found
         return found
@@ -69,13 +69,13 @@ class Workers:
 
 
 def answer(request: tuple[Any, ...]) -> Any:
-    """What is built, or the error: CheckFailed for those that no user can cause."""
+    """What is built, or the error: Unbuilt for those that nobody foresaw."""
     try:
         return built(*request)
     except TirSchedulesError as error:
         return error
     except Exception as error:
-        return CheckFailed(f"it cannot be built: {type(error).__name__}: {error}")
+        return Unbuilt(f"it cannot be built: {type(error).__name__}: {error}")
 
 
 def main() -> None:
