@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tir_schedules.cli import main
-from tir_schedules.errors import BadInput, CheckFailed, MissingTool
+from tir_schedules.errors import BadInput, MissingTool
 from tir_schedules.tuning import rpc, serving
 
 pytest.importorskip("tornado")
@@ -115,7 +115,7 @@ def test_a_tracker_without_servers_left_is_told_not_recorded(tracker, monkeypatc
     runner = rpc.RpcRunner(tracker, "strange")
     runner.close()
     runner.key, runner.seconds = "gone", 0.2
-    with pytest.raises(CheckFailed, match="no server with key 'gone' answers"):
+    with pytest.raises(rpc.ServersLost, match="no server with key 'gone' answers"):
         ask(runner, {"what": "about"})
 
 

@@ -11,7 +11,7 @@ from threading import Semaphore
 from typing import Any
 
 from tir_schedules.compiler.tvm import import_tvm
-from tir_schedules.errors import BadInput, CheckFailed, one_line
+from tir_schedules.errors import BadInput, CheckFailed, TirSchedulesError, one_line
 from tir_schedules.tuning.rpc_server import ANSWER
 
 SECONDS = 120
@@ -25,6 +25,10 @@ ATTEMPTS = 2
 """How often a request is made whose server's process ends: a second time it is the request's own fault."""
 
 ENDED = "the server's process ended"
+
+
+class ServersLost(TirSchedulesError):
+    """No server answers any more, so that nothing can be said of any candidate."""
 
 
 @dataclass
@@ -108,12 +112,12 @@ class RpcRunner:
         return None
 
     def session(self) -> Session:
-        """The next server that no other client has. CheckFailed when there is none any more."""
+        """The next server that no other client has. ServersLost when there is none any more."""
         tracker = self.tracker()
         try:
             return Session(tracker.request(self.key, session_timeout=(1 + KEPT) * self.seconds, max_retry=1), self.seconds)
         except RuntimeError as error:
-            raise CheckFailed(f"no server with key {self.key!r} answers ({one_line(error)}): is `serve` still running?") from None
+            raise ServersLost(f"no server with key {self.key!r} answers ({one_line(error)}): is `serve` still running?") from None
         finally:
             tracker.close()
 

@@ -3,8 +3,8 @@
     python -m tir_schedules.tuning.rpc_server tracker SOCKET
     python -m tir_schedules.tuning.rpc_server server SOCKET PORT KEY MACHINE TRACKER_HOST TRACKER_PORT
 
-SOCKET is the number of a listening socket that is handed down. Each session has a process of its own: a kernel that hangs or breaks the GPU's
-context takes that process with it and nothing else.
+SOCKET is the number of a listening socket that is handed down. Each session has a process of its own: a kernel that hangs or breaks the
+GPU's context takes that process with it and nothing else.
 """
 from __future__ import annotations
 

@@ -102,9 +102,9 @@ class Trials:
 
     def pass_over(self, point: Point, error: Unbuilt) -> None:
         """CheckFailed, which ends the search, when of this run's first candidates none is built: then it is not theirs."""
-        self.passed_over[key(point)] = one_line(error)
+        self.passed_over[key(point)] = reason = one_line(error)
         if len(self.passed_over) >= ENOUGH and len(self.records) == self.earlier:
-            raise CheckFailed(f"the first {len(self.passed_over)} candidates cannot be built, so the search ends; the last: {one_line(error)}")
+            raise CheckFailed(f"the first {len(self.passed_over)} candidates cannot be built, so the search ends; the last: {reason}")
 
     def guarded(self, action: Callable[[], Any], even_then: bool = False) -> Any:
         """What the action returns; None when an error ends the search, or has ended it: TVM's loop, which called, then ends in order.

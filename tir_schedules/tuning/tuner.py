@@ -85,8 +85,8 @@ def tune(
         finally:
             timer.close()
     if tried.passed_over:
-        last = list(tried.passed_over.values())[-1]
-        print_error(f"{len(tried.passed_over)} candidates were not built and not recorded, a later run may try them again; the last: {last}")
+        count, last = len(tried.passed_over), list(tried.passed_over.values())[-1]
+        print_error(f"{count} candidates were not built and not recorded, a later run may try them again; the last: {last}")
     records = tuple(tried.records.values())
     return Tuned(best(records), records, rank_correlation(scores, records))
 
