@@ -70,7 +70,12 @@ class Rung:
     @property
     def id(self) -> str:
         """How users name it: "sgemm/warp_tiling", or "sgemm/warp_tiling:128x128" for a further configuration."""
-        return f"{self.family}/{self.name}" + (f":{self.variant}" if self.variant else "")
+        return self.base_id + (f":{self.variant}" if self.variant else "")
+
+    @property
+    def base_id(self) -> str:
+        """Its id without a variant."""
+        return f"{self.family}/{self.name}"
 
     @property
     def entry(self) -> str:

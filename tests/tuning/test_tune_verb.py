@@ -39,7 +39,7 @@ def made_up(monkeypatch):
             found = predicted(trial, workload, space.rung.id)
             database.append(found)
             on_trial(found)
-        return SimpleNamespace(records=[None] * max(done, trials), model_rank_correlation=0.75)
+        return SimpleNamespace(model_rank_correlation=0.75)
 
     monkeypatch.setattr(tuner, "tune", tune)
     monkeypatch.setattr(metaschedule, "import_metaschedule", lambda: None)

@@ -107,7 +107,7 @@ TASK = ("rung", "workload", "family", "arch", "device", "kind")
 
 def task_of(rung: Rung, workload: Any, arch: str, device: str, kind: str) -> dict[str, Any]:
     """What records of one search have in common."""
-    return dict(zip(TASK, (f"{rung.family}/{rung.name}", asdict(workload), rung.family, arch, device, kind)))
+    return dict(zip(TASK, (rung.base_id, asdict(workload), rung.family, arch, device, kind)))
 
 
 def problem_of(family: str, workload: dict[str, Any]) -> Any:

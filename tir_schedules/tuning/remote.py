@@ -15,7 +15,6 @@ from tir_schedules.tuning.records import MEASURED, device_of
 from tir_schedules.tuning.rpc import RpcRunner
 from tir_schedules.tuning.running import Cost, Predictions, Timed, compiled, subject_of, sure
 from tir_schedules.tuning.spaces import space_of
-from tir_schedules.tuning.tuned import name_of
 from tir_schedules.tuning.workers import Workers, at_once
 
 
@@ -64,9 +63,9 @@ class PredictingThere(Predictions):
         self.servers, self.at_once, self.close = servers, servers.workers, servers.close
 
     def cost(self, rung: Rung, workload: Any, arch: str) -> Cost:
-        name = name_of(rung)
-        point = space_of(name).point_of(rung.config)
-        answer = asked(self.servers, {"what": "predict", "rung": name, "point": point, "workload": asdict(workload), "arch": arch}, b"")
+        point = space_of(rung.base_id).point_of(rung.config)
+        request = {"what": "predict", "rung": rung.base_id, "point": point, "workload": asdict(workload), "arch": arch}
+        answer = asked(self.servers, request, b"")
         return Cost(tuple(answer["seconds"]), answer["source"])
 
 

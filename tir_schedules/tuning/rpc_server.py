@@ -18,6 +18,7 @@ from tir_schedules.compiler.tvm import import_tvm
 
 ANSWER = "tir_schedules.answer"
 """Name of the one function of ours that a server has; see answers.answer."""
+
 PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
 
 

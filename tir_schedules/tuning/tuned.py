@@ -55,7 +55,7 @@ class Lookup:
 
     def of(self, source: Source, rung: Rung) -> Iterator["Record"]:
         """The records of a rung that were timed."""
-        return (record for record in source.records if record.rung == name_of(rung) and not record.error)
+        return (record for record in source.records if record.rung == rung.base_id and not record.error)
 
     def rung(self, rung: Rung, workload: Any) -> Rung:
         """The rung as the best record has it that is believed, and a line that says which; a line, too, for each that is refused.
@@ -74,23 +74,18 @@ class Lookup:
                     refused = error
                     self.say(f"not used: {error}")
                     continue
-                self.say(f"{name_of(rung)} on {workload}: {origin(record, source.path)}")
+                self.say(f"{rung.base_id} on {workload}: {origin(record, source.path)}")
                 return belief.rung
         if refused:
-            raise CheckFailed(f"no record of {name_of(rung)} on {workload} holds any more: tune again")
+            raise CheckFailed(f"no record of {rung.base_id} on {workload} holds any more: tune again")
         raise BadInput(f"{self.none_of(rung)} on {workload}: {advice(rung, workload, self.arch)}")
 
     def none_of(self, rung: Rung) -> str:
         place = self.machine.device_name if self.machine.name == "gpu" else self.arch
         files = " and ".join(str(source.path) for source in self.sources)
-        others = {f"{r.device} ({r.arch})" for source in self.sources for r in source.others if r.rung == name_of(rung)}
+        others = {f"{r.device} ({r.arch})" for source in self.sources for r in source.others if r.rung == rung.base_id}
         there = f", only for {', '.join(sorted(others))}" if others else ""
-        return f"no record of {name_of(rung)} for {place}" + (f" in {files}" if files else "") + there
-
-
-def name_of(rung: Rung) -> str:
-    """A rung's id without a variant."""
-    return f"{rung.family}/{rung.name}"
+        return f"no record of {rung.base_id} for {place}" + (f" in {files}" if files else "") + there
 
 
 def origin(record: "Record", path: Path) -> str:
@@ -103,7 +98,7 @@ def advice(rung: Rung, workload: Any, arch: str) -> str:
     known = asdict(workload)
     values = known | {"mnk": ",".join(str(known.get(name)) for name in "mnk"), "n": power(workload.n)}
     shape = " ".join(f"--{name} {values[name]}" for name in OPTIONS[rung.family])
-    return f"`tir-schedules tune {name_of(rung)} {shape} --arch {arch}` makes them"
+    return f"`tir-schedules tune {rung.base_id} {shape} --arch {arch}` makes them"
 
 
 def open_tuned(file: str, machine: Any, arch: str, say: Callable[[str], None]) -> Lookup:
@@ -146,7 +141,7 @@ def tuned_jobs(
 
     for rung in rungs:
         if rung.variant:
-            raise BadInput(f"--tuned chooses the configuration: name {name_of(rung)}, not {rung.id}")
+            raise BadInput(f"--tuned chooses the configuration: name {rung.base_id}, not {rung.id}")
         space_of(rung.id)
     lookup = open_tuned(options.tuned, machine, arch, print_error)
     jobs = []

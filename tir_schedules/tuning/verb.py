@@ -179,17 +179,18 @@ def search_one(space: Any, workload: Any, arch: str, options: Any, database: Any
     from tir_schedules.tuning.searches import Run
     from tir_schedules.tuning.tuner import tune as run_search
 
-    best, start = [earlier.best.median if earlier.best else math.inf], time.monotonic()
+    first, start = earlier.best.median if earlier.best else math.inf, time.monotonic()
+    medians: list[float] = []
     with progress(max(0, options.trials - len(earlier)), f"{space.rung.id} {workload}") as step:
 
         def on_trial(record: Any) -> None:
-            best[0] = min(best[0], record.median)
-            step(f"best {best[0] * 1e6:.4g} us")
+            medians.append(record.median)
+            step(f"best {min(first, *medians) * 1e6:.4g} us")
 
         timer = timer_on(machine) if options.tracker else None
         tuned = run_search(space, workload, arch, options.trials, database, machine, options.seed, on_trial, timer)
     servers = machine.workers if options.tracker else 0
-    return Run(len(tuned.records) - len(earlier), time.monotonic() - start, servers, tuned.model_rank_correlation)
+    return Run(len(medians), time.monotonic() - start, servers, tuned.model_rank_correlation)
 
 
 def report(options: Any, searches: list[Any], runs: dict[str, Any]) -> int:

@@ -21,6 +21,7 @@ from tir_schedules.tuning.building import Built, Unbuilt, built
 
 MOST = 16
 """Workers for each GPU, on a computer with many cores: each holds a TVM in memory."""
+
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
