@@ -126,6 +126,12 @@ def test_a_search_that_finds_nothing_right_is_a_failed_check(tool, monkeypatch, 
     assert code == 1 and "all refused, the last because too many registers" in out
 
 
+def test_a_search_of_which_nothing_could_be_built_is_no_success(tool, monkeypatch, made_up):
+    monkeypatch.setattr(verb, "search_one", lambda *_: searches.Run(0, 1.0, 0, None))
+    code, out, _ = tool("sgemm/multistage", *CPU, "--trials", 3)
+    assert code == 1 and "per minute" not in out
+
+
 def test_show_has_every_search_of_a_file_or_those_asked_for(tool, tmp_path):
     database = Database(tmp_path / "records.jsonl")
     for trial in range(3):

@@ -109,7 +109,7 @@ def print_searches(searches: Sequence[Search], path: Path, runs: dict[str, Run],
         else:
             print_line(f"{search.rung}: all refused, the last because {search.records[-1].error}")
         run = runs.get(search.rung)
-        if run:
+        if run and run.trials:
             print_line(run.pace)
         if run and run.correlation is not None:
             print_line(f"rank correlation of the cost model's scores with what candidates turned out to cost: {run.correlation:.2f}")

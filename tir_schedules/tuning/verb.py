@@ -148,7 +148,7 @@ def search(options: Any, spaces: list[Any]) -> int:
     if interrupted:
         count = sum(map(len, after)) - sum(map(len, earlier))
         print_error(f"interrupted after {count} trials, all of them in {options.records}; --resume goes on")
-    code = report(options, list(filter(None, after)), runs)
+    code = report(options, after, runs)
     return 130 if interrupted else code
 
 
@@ -194,12 +194,13 @@ def search_one(space: Any, workload: Any, arch: str, options: Any, database: Any
 
 
 def report(options: Any, searches: list[Any], runs: dict[str, Any]) -> int:
-    """Print and draw searches, and the runs of them by rung; returns the exit code."""
+    """Print and draw searches that have records, and the runs of them by rung; returns the exit code."""
     from tir_schedules.tuning.searches import as_json, print_searches, save_plots
 
+    code, searches = 0 if all(search.best for search in searches) else 1, list(filter(None, searches))
     drawn = save_plots(searches, options.plot) if options.plot else []
     if options.json:
         print(json.dumps([as_json(search, runs.get(search.rung)) for search in searches], indent=1))
     else:
         print_searches(searches, options.records, runs, drawn)
-    return 0 if all(search.best for search in searches) else 1
+    return code
