@@ -2,8 +2,11 @@
 import numpy as np
 import pytest
 
-from tir_schedules.verify import compare, compare_with_truth, compare_with_twin
+from tir_schedules.verify import Check, checks_of, compare
+from tir_schedules.workloads.drawing import EXACT, REALS
 from tir_schedules.workloads.gemm import Gemm
+from tir_schedules.workloads.half_gemm import HalfGemm
+from tir_schedules.workloads.reduction import Reduction
 
 EXPECTED = np.arange(12, dtype=np.float64).reshape(3, 4)
 
@@ -37,6 +40,11 @@ def test_not_finite_never_passes_even_when_expected(value):
     assert compare("C", both, both, np.inf, "should be").count == 4
 
 
+def test_what_is_not_finite_is_no_truth():
+    got = np.zeros((2, 2), np.float32)
+    assert compare("C", got, np.full((2, 2), np.inf), np.inf, "should be").count == 4
+
+
 def test_nan_tolerance_passes_nothing():
     assert judged(EXPECTED, allowed=np.nan).count == 12
 
@@ -56,47 +64,120 @@ def test_shapes_must_agree():
         judged(EXPECTED[:2])
 
 
-def exact(gemm):
-    arguments = gemm.arguments()
-    return arguments, {"C": gemm.truth(arguments)["C"].astype(np.float32)}
+def rounded(check):
+    """The truth as the output's format holds it."""
+    (name,) = check.truth
+    kind = check.inputs[name].dtype if name in check.inputs else check.workload.dtype
+    return {name: check.truth[name].astype(kind)}
 
 
 def test_truth_rounded_once_passes():
-    gemm = Gemm(33, 17, 65)
-    arguments, outputs = exact(gemm)
-    assert compare_with_truth(gemm, arguments, outputs) is None
+    for check in checks_of(Gemm(33, 17, 65)):
+        assert check.mismatch(rounded(check)) is None
 
 
 def test_unwritten_output_fails():
-    gemm = Gemm(4, 4, 4)
-    arguments = gemm.arguments()
-    assert compare_with_truth(gemm, arguments, {"C": arguments["C"]}).count == 16
+    for check in checks_of(Gemm(4, 4, 4)):
+        assert check.mismatch(check.arguments()).count == 16
 
 
-@pytest.mark.parametrize("k", [1, 7, 256, 4096])
-def test_one_product_dropped_from_k_fails(k):
-    gemm = Gemm(8, 8, k)
-    arguments, outputs = exact(gemm)
-    short = arguments["A"][:, :-1].astype(np.float64) @ arguments["B"][:-1].astype(np.float64)
-    assert compare_with_truth(gemm, arguments, {"C": short.astype(np.float32)}) is not None
+def test_outputs_of_one_kernel_are_not_those_of_the_next():
+    check = next(checks_of(Gemm(2, 2, 2)))
+    check.arguments()["C"][:] = 7
+    assert np.isnan(check.arguments()["C"]).all()
+
+
+# The longest in use: what `bench` times by default, and beyond.
+LONGEST = [
+    Gemm(8, 8, 8192),
+    Gemm(8, 8, 40000),
+    *(HalfGemm(8, 8, k, "nt", wide) for k in (8192, 65536) for wide in ("float16", "float32")),
+    Reduction(1 << 20),
+    Reduction(1 << 25, "float32"),
+]
+TERMS = {"first": 0, "last": -1}
+
+
+@pytest.mark.parametrize("which", TERMS)
+@pytest.mark.parametrize("workload", LONGEST, ids=str)
+def test_one_term_lost_or_doubled_shows_at_the_longest_sum(workload, which):
+    """Only one element of the output may show it, whichever that is."""
+    k, shown = TERMS[which], False
+    for check in checks_of(workload):
+        if check.kind != EXACT:
+            continue
+        (name,) = check.truth
+        if name == "Y":
+            term = check.inputs["X"][k : k + 1 or None].astype(np.int64)
+        else:
+            b = check.inputs["B"]
+            term = np.outer(check.inputs["A"][:, k], b[:, k] if workload.__class__ is HalfGemm else b[k]).astype(np.float64)
+        for faulty in (check.truth[name] - term, check.truth[name] + term):
+            found = check.mismatch({name: faulty.astype(rounded(check)[name].dtype)})
+            assert found is None or found.count == np.count_nonzero(term)
+            shown |= found is not None
+    assert shown
+
+
+@pytest.mark.parametrize("workload", LONGEST, ids=str)
+def test_a_kernel_that_stores_0_is_wrong_with_all_inputs(workload):
+    for check in checks_of(workload):
+        (name,) = check.truth
+        assert check.mismatch({name: np.zeros_like(rounded(check)[name])}) is not None
+
+
+def rounded_to(bits, array):
+    """float32 with fewer bits of significand."""
+    fraction, exponent = np.frexp(array)
+    return np.ldexp(np.rint(np.ldexp(fraction, bits)), exponent - bits).astype(np.float32)
+
+
+@pytest.mark.parametrize("k", [16, 1024, 65536])
+def test_operands_rounded_to_tf32_show_with_exact_inputs(k):
+    check = next(checks_of(Gemm(8, 8, k)))
+    a, b = (rounded_to(11, check.inputs[name]) for name in "AB")
+    assert check.mismatch({"C": (a.astype(np.float64) @ b).astype(np.float32)}) is not None
+
+
+@pytest.mark.parametrize("fault", [np.rint, np.abs, lambda x: x.astype(np.float16).astype(np.float32), lambda x: rounded_to(8, x)])
+def test_what_integers_would_hide_shows_with_reals(fault):
+    check = next(check for check in checks_of(Gemm(8, 8, 64)) if check.kind == REALS)
+    with np.errstate(over="ignore", invalid="ignore"):
+        a, b = (fault(check.inputs[name]) for name in "AB")
+        assert check.mismatch({"C": a @ b}) is not None
 
 
 @pytest.mark.parametrize("k", [1, 7, 256, 4096])
 def test_float32_sums_in_any_order_pass(k):
-    gemm = Gemm(8, 8, k)
-    arguments = gemm.arguments()
-    products = arguments["A"][:, :, None] * arguments["B"][None]
-    for order in (np.arange(k), np.arange(k)[::-1]):
-        total = np.zeros((8, 8), np.float32)
-        for i in order:
-            total += products[:, i]
-        assert compare_with_truth(gemm, arguments, {"C": total}) is None
+    for check in checks_of(Gemm(8, 8, k)):
+        products = check.inputs["A"][:, :, None] * check.inputs["B"][None]
+        for order in (np.arange(k), np.arange(k)[::-1], np.argsort(np.random.default_rng(0).random(k))):
+            total = np.zeros((8, 8), np.float32)
+            for i in order:
+                total += products[:, i]
+            assert check.mismatch({"C": total}) is None
+
+
+@pytest.mark.parametrize("n", [3, 1000, 1 << 20])
+def test_one_thread_that_sums_all_of_a_float32_array_passes(n):
+    for check in checks_of(Reduction(n, "float32")):
+        assert check.mismatch({"Y": np.cumsum(check.inputs["X"], dtype=np.float32)[-1:]}) is None
+
+
+@pytest.mark.parametrize("k", [1, 40, 300])
+def test_float16_sums_that_cut_off_pass(k):
+    for check in checks_of(HalfGemm(8, 8, k, "nn")):
+        a, b = (check.inputs[name].astype(np.float64) for name in "AB")
+        total = np.zeros((8, 8))
+        for i in range(k):
+            fraction, exponent = np.frexp(total + np.outer(a[:, i], b[i]))
+            total = np.ldexp(np.trunc(np.ldexp(fraction, 11)), exponent - 11)
+        assert check.mismatch({"C": total.astype(np.float16)}) is None
 
 
 def test_twins_may_differ_by_the_sum_of_their_tolerances_only():
-    gemm = Gemm(2, 2, 16)
-    arguments, outputs = exact(gemm)
-    limit = 2 * gemm.tolerance(arguments)["C"]
+    check = Check.of(Gemm(2, 2, 16), REALS, 0)
+    outputs, limit = rounded(check), 2 * check.allowed["C"]
     near, far = (outputs["C"].astype(np.float64) + factor * limit for factor in (0.9, 1.5))
-    assert compare_with_twin(gemm, arguments, outputs, {"C": near.astype(np.float32)}) is None
-    assert compare_with_twin(gemm, arguments, outputs, {"C": far.astype(np.float32)}) is not None
+    assert check.disagreement(outputs, {"C": near.astype(np.float32)}) is None
+    assert check.disagreement(outputs, {"C": far.astype(np.float32)}) is not None

@@ -4,7 +4,11 @@ import pytest
 
 from tir_schedules.errors import BadInput
 from tir_schedules.workloads.gemm import Gemm
-from tir_schedules.workloads.half_gemm import EXACT, HalfGemm
+from tir_schedules.verify import checks_of
+from tir_schedules.workloads.drawing import EXACT, REALS
+from tir_schedules.workloads.half_gemm import HalfGemm
+from tir_schedules.workloads.reduction import Reduction
+from tir_schedules.workloads.rounding import MANTISSA, SPREAD
 
 
 @pytest.mark.parametrize("shape", [(0, 1, 1), (1, -3, 1), (1, 1, 0)])
@@ -44,16 +48,50 @@ def test_kinds_of_half_products_that_do_not_exist_are_refused(kind):
         HalfGemm(1, 1, 1, *kind)
 
 
-@pytest.mark.parametrize("layout", ["nt", "nn"])
-@pytest.mark.parametrize("k", [1, 5, 128, 2048, 2049, 8192])
-def test_float16_sums_of_the_inputs_are_exact_in_any_order(layout, k):
-    """Integers, of which no sum can exceed what float16 holds exactly: so the tolerance is 0."""
-    gemm = HalfGemm(40, 50, k, layout, "float16")
-    arguments = gemm.arguments()
-    a, b = (np.abs(arguments[name]) for name in "AB")
-    assert gemm.product(a, b).max() <= EXACT and gemm.product(a, b).any()
-    assert np.array_equal(gemm.truth(arguments)["C"], np.rint(gemm.truth(arguments)["C"]))
-    assert not gemm.tolerance(arguments)["C"].any()
+SHORT = [Gemm(40, 50, k) for k in (1, 5, 64, 2048)]
+SHORT += [HalfGemm(40, 50, k, layout, wide) for k in (1, 5, 64, 2048) for layout in ("nt", "nn") for wide in ("float16", "float32")]
+LONG = [Gemm(4, 5, 1 << 16), HalfGemm(4, 5, 1 << 14), HalfGemm(4, 5, 1 << 16, "nn", "float32")]
+
+
+def partial_sums(workload, check):
+    """The largest magnitude of any partial sum from the first term on, and whether all terms are integers and none is 0."""
+    if isinstance(workload, Reduction):
+        terms = check.inputs["X"].astype(np.float64)
+    else:
+        a, b = (check.inputs[name].astype(np.float64) for name in "AB")
+        terms = a[:, None, :] * (b if getattr(workload, "transposed", False) else b.T)
+    return np.abs(np.cumsum(terms, -1)).max(), bool(np.all(terms) and np.array_equal(terms, np.rint(terms)))
+
+
+@pytest.mark.parametrize("workload", [*SHORT, *LONG, Reduction(1 << 20, "float32")], ids=str)
+def test_every_partial_sum_of_exact_inputs_is_exact_and_no_term_is_0(workload):
+    check = next(checks_of(workload))
+    largest, whole = partial_sums(workload, check)
+    bits = MANTISSA[getattr(workload, "accumulate", "float32")]
+    assert check.kind == EXACT and check.allowed == {workload.outputs[0]: 0.0} and whole and largest <= 2**bits
+
+
+@pytest.mark.parametrize("m", [1, 3, 40])
+def test_in_sums_too_long_for_float16_every_k_counts_with_one_of_the_inputs(m):
+    gemm = HalfGemm(m, 4, 1 << 16)
+    used = np.zeros(gemm.k, bool)
+    for check in checks_of(gemm):
+        used |= (check.kind == EXACT) & check.inputs["A"].any(axis=0)
+        assert np.abs(check.truth["C"]).max() <= 2048 or check.kind == REALS
+    assert used.all()
+
+
+@pytest.mark.parametrize("workload", [Gemm(30, 40, 512), *SHORT[-4:], Reduction(1 << 18, "float32")], ids=str)
+def test_sums_of_reals_are_far_from_0_and_no_partial_sum_is_larger_than_assumed(workload):
+    *_, check = checks_of(workload)
+    (name,) = workload.outputs
+    allowed = np.abs(check.allowed[name] / check.truth[name])
+    assert check.kind == REALS and np.median(allowed) < (0.2 if getattr(workload, "accumulate", "") == "float16" else 0.005)
+    if not isinstance(workload, Reduction):
+        a, b = (check.inputs[name].astype(np.float64) for name in "AB")
+        terms = a[:, None, :] * (b if getattr(workload, "transposed", False) else b.T)
+        assert (np.abs(np.cumsum(terms, -1)).max(-1) <= workload.largest_sum(a, b) * (1 + 1e-9)).all()
+        assert np.abs(a).max() / np.abs(a[a != 0]).min() > 100
 
 
 def test_layouts_hold_the_same_product():
@@ -76,3 +114,12 @@ def test_tolerance_of_real_numbers_grows_with_the_sum():
     magnitude = gemm.product(np.abs(arguments["A"]), np.abs(arguments["B"]))
     assert gemm.tolerance(arguments)["C"] == pytest.approx(101 * 2**-23 * magnitude, rel=1e-4)
     assert gemm.bytes == 2 * (200 + 200) + 4 * 4
+    long = Gemm(2, 2, 1 << 16)
+    norm = np.sqrt(sum(gemm_term**2 for gemm_term in terms_of(long)))
+    assert long.tolerance(long.arguments())["C"] == pytest.approx(10 * 2**8 * 2.0**-24 * SPREAD * norm, rel=1e-4)
+
+
+def terms_of(gemm):
+    arguments = gemm.arguments()
+    a, b = (arguments[name].astype(np.float64) for name in "AB")
+    return [np.outer(a[:, k], b[k]) for k in range(gemm.k)]

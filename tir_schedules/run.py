@@ -14,20 +14,23 @@ from tir_schedules.compiler.nvcc import compile_kernel, file_name
 from tir_schedules.compiler.twin import load_source, load_twin
 from tir_schedules.errors import TirSchedulesError
 from tir_schedules.kernel import Kernel
-from tir_schedules.machines.execution import Execution, Finding
+from tir_schedules.machines.execution import Execution, Finding, execute
 from tir_schedules.rung import Rung
-from tir_schedules.verify import compare_with_truth, compare_with_twin
+from tir_schedules.verify import shared_checks
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """One kernel on one workload. faults: one line each, empty when the kernel is right; findings: those the machine saw."""
+    """One kernel on one workload. faults: one line each, empty when the kernel is right; findings: those the machine saw.
+
+    seconds: of all executions. outputs: by name, of each of the workload's checks in order, as far as they ran.
+    """
 
     kernel: str
     faults: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
     seconds: float = 0.0
-    outputs: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
+    outputs: tuple[dict[str, np.ndarray], ...] = field(default=(), repr=False)
 
     @property
     def ok(self) -> bool:
@@ -128,23 +131,25 @@ def failed(name: str, error: TirSchedulesError) -> Outcome:
 
 
 def outcome_of(kernels: Sequence[Kernel], workload: Any, machine: Any) -> Outcome:
-    """Compile, execute one launch after another with outputs poisoned beforehand, compare with the truth."""
-    given = arguments = workload.arguments()
-    faults, findings, seconds = [], [], 0.0
-    for kernel in kernels:
-        arguments = workload.prepared(arguments, kernel.grid)
-        try:
-            execution = machine.run(compile_kernel(kernel), arguments, workload.outputs)
-        except TirSchedulesError as error:
-            return failed(kernel.label, error)
-        faults += map(str, execution.findings)
-        findings += execution.findings
-        seconds += execution.seconds
-    outputs = {name: arguments[name] for name in workload.outputs}
-    mismatch = compare_with_truth(workload, given, outputs)
-    if mismatch:
-        faults.append(f"{kernel.label}: {mismatch}; {written_by(execution, mismatch, outputs, kernel)}")
-    return Outcome(kernel.label, tuple(faults), tuple(findings), seconds, outputs)
+    """Compile, execute with the inputs of each check, one launch after another with outputs poisoned beforehand, compare with the truth.
+
+    A check that fails is the last; findings are those of the first check that has some.
+    """
+    kernel, wrong, findings, seconds, kept = kernels[-1], [], (), 0.0, []
+    try:
+        binaries = [compile_kernel(kernel) for kernel in kernels]
+        for check in shared_checks(workload):
+            executions, arguments = execute(machine, workload, binaries, check.arguments())
+            findings = findings or tuple(finding for execution in executions for finding in execution.findings)
+            seconds += sum(execution.seconds for execution in executions)
+            kept.append({name: arguments[name] for name in workload.outputs})
+            mismatch = check.mismatch(kept[-1])
+            if mismatch:
+                wrong.append(f"{kernel.label}: {mismatch}; {written_by(executions[-1], mismatch, kept[-1], kernel)}")
+                break
+    except TirSchedulesError as error:
+        return failed(kernel.label, error)
+    return Outcome(kernel.label, (*map(str, findings), *wrong), findings, seconds, tuple(kept))
 
 
 def written_by(execution: Execution, mismatch, outputs, kernel: Kernel) -> str:
@@ -166,10 +171,10 @@ def judge_pair(rung: Rung, workload: Any, outcomes: list[Outcome]) -> Verdict:
     schedule, twin = outcomes[0], outcomes[1] if len(outcomes) > 1 else None
     if twin is None or not (schedule.outputs and twin.outputs):
         return Verdict(rung, workload, schedule, twin, None)
-    arguments = workload.arguments()
-    mismatch = compare_with_twin(workload, arguments, schedule.outputs, twin.outputs)
+    pairs = list(zip(shared_checks(workload), schedule.outputs, twin.outputs))
+    mismatches = (check.disagreement(ours, others) for check, ours, others in pairs)
+    mismatch = next((found for found in mismatches if found), None)
     if mismatch:
         schedule = replace(schedule, faults=(*schedule.faults, f"{schedule.kernel}: {mismatch}"))
-    identical = all(np.array_equal(schedule.outputs[name], twin.outputs[name]) for name in workload.outputs)
+    identical = all(np.array_equal(ours[name], others[name]) for _, ours, others in pairs for name in workload.outputs)
     return Verdict(rung, workload, schedule, twin, identical)
-

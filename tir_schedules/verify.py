@@ -1,7 +1,13 @@
-"""Whether a kernel computed the right thing: every output element against the float64 truth, and against its twin."""
+"""Whether a kernel computed the right thing: every output element against the float64 truth, and against its twin.
+
+A kernel is verified with more than one set of inputs, see `workloads.drawing`.
+"""
 from __future__ import annotations
 
-from dataclasses import dataclass
+import threading
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any, Iterator
 
 import numpy as np
 
@@ -11,7 +17,8 @@ class Mismatch:
     """The worst element of an output that is not what it should be.
 
     index: its position. got, expected: the two values. error: |got - expected|, NaN when got is not a number.
-    allowed: the tolerance there. count, size: wrong elements and all elements.
+    allowed: the tolerance there. count, size: wrong elements and all elements. against: "should be", or what else is expected.
+    inputs: the kind of inputs, where there is more than one.
     """
 
     output: str
@@ -23,12 +30,14 @@ class Mismatch:
     count: int
     size: int
     against: str
+    inputs: str = ""
 
     def __str__(self) -> str:
+        kind = f" with {self.inputs} inputs" if self.inputs else ""
         where = f"{self.output}[{', '.join(map(str, self.index))}]"
         return (
             f"{where} is {self.got:.9g}, {self.against} {self.expected:.9g}: off by {self.error:.3g} where {self.allowed:.3g} is "
-            f"allowed; {self.count} of {self.size} elements wrong"
+            f"allowed; {self.count} of {self.size} elements wrong{kind}"
         )
 
     def flat_index(self, shape: tuple[int, ...]) -> int:
@@ -56,16 +65,63 @@ def compare(output: str, got: np.ndarray, expected: np.ndarray, allowed: np.ndar
     return Mismatch(output, tuple(map(int, worst)), *numbers, int(wrong.sum()), got.size, against)
 
 
-def compare_with_truth(workload, arguments, outputs) -> Mismatch | None:
-    """The first output that is not within the workload's tolerance of its truth. arguments: what the kernel was given."""
-    truth, allowed = workload.truth(arguments), workload.tolerance(arguments)
-    mismatches = (compare(name, outputs[name], truth[name], allowed[name], "should be") for name in workload.outputs)
+def first_mismatch(outputs, expected, allowed, against: str) -> Mismatch | None:
+    """The first of the expected arrays, by name, that an output of that name is too far from."""
+    mismatches = (compare(name, outputs[name], array, allowed[name], against) for name, array in expected.items())
     return next((m for m in mismatches if m), None)
 
 
-def compare_with_twin(workload, arguments, outputs, twin_outputs) -> Mismatch | None:
-    """The first output further from the twin's than two kernels within the tolerance can be."""
-    allowed = workload.tolerance(arguments)
-    pairs = ((name, outputs[name], twin_outputs[name], 2 * allowed[name]) for name in workload.outputs)
-    mismatches = (compare(name, got, twin, limit, "its twin has") for name, got, twin, limit in pairs)
-    return next((m for m in mismatches if m), None)
+@dataclass(frozen=True, eq=False)
+class Check:
+    """One set of inputs of a workload and what a kernel has to make of them.
+
+    kind: of the inputs. inputs: what a kernel is given. truth: by output, float64. allowed: the tolerance, as arrays or numbers.
+    """
+
+    workload: Any
+    kind: str
+    inputs: dict[str, Any] = field(repr=False)
+    truth: dict[str, Any] = field(repr=False)
+    allowed: dict[str, Any] = field(repr=False)
+
+    @classmethod
+    def of(cls, workload: Any, kind: str, seed: int, xp: Any = np) -> "Check":
+        """With inputs drawn from a seed by an array module, numpy or cupy."""
+        inputs = workload.arguments(seed, xp, kind)
+        return cls(workload, kind, inputs, workload.truth(inputs), workload.tolerance(inputs, kind))
+
+    def arguments(self) -> dict[str, Any]:
+        """The inputs with outputs of their own, poisoned."""
+        return self.inputs | {name: self.inputs[name].copy() for name in self.workload.outputs if name in self.inputs}
+
+    def mismatch(self, outputs) -> Mismatch | None:
+        """What of a kernel's outputs is not right."""
+        return self.named(first_mismatch(outputs, self.truth, self.allowed, "should be"))
+
+    def disagreement(self, outputs, others) -> Mismatch | None:
+        """What of a kernel's outputs is further from its twin's than two kernels within the tolerance can be."""
+        allowed = {name: 2 * limit for name, limit in self.allowed.items()}
+        return self.named(first_mismatch(outputs, others, allowed, "its twin has"))
+
+    def named(self, mismatch: Mismatch | None) -> Mismatch | None:
+        return mismatch and replace(mismatch, inputs=self.kind)
+
+
+def checks_of(workload: Any, seed: int = 0, xp: Any = np) -> Iterator[Check]:
+    """The checks that a kernel must pass, one at a time, for they may be large."""
+    for kind, number in workload.draws(seed):
+        yield Check.of(workload, kind, number, xp)
+
+
+_drawing = threading.Lock()
+
+
+def shared_checks(workload: Any) -> tuple[Check, ...]:
+    """The same in this computer's memory, made once for all kernels that are verified on a workload one after another."""
+    with _drawing:
+        return drawn_once(workload)
+
+
+@lru_cache(maxsize=2)
+def drawn_once(workload: Any) -> tuple[Check, ...]:
+    return tuple(checks_of(workload))

@@ -4,9 +4,10 @@ import pytest
 from fake_gpu import DeviceArray, FakeMachine, Module
 
 from tir_schedules.bench.products import MOST_SETS, timing_buffers
-from tir_schedules.verify import compare
+from tir_schedules.verify import Check, checks_of, compare
 from tir_schedules.workloads.gemm import Gemm
-from tir_schedules.workloads.half_gemm import EXACT, HalfGemm
+from tir_schedules.workloads.drawing import Draws
+from tir_schedules.workloads.half_gemm import HalfGemm
 from tir_schedules.workloads.reduction import Reduction
 
 HALVES = [HalfGemm(24, 16, k, layout, wide) for k in (8, 5000) for layout in ("nt", "nn") for wide in ("float16", "float32")]
@@ -16,38 +17,29 @@ XP = Module()
 
 @pytest.mark.parametrize("workload", WORKLOADS, ids=str)
 def test_the_exact_result_passes_and_a_wrong_element_is_named(workload):
-    arguments = workload.arguments(3, XP)
     (name,) = workload.outputs
-    truth, allowed = workload.truth(arguments)[name], workload.tolerance(arguments)[name]
-    given = workload.prepared(arguments, (1, 1, 1))[name]
-    assert isinstance(given, DeviceArray) and truth.shape == given.shape == allowed.shape
-    got = truth.astype(given.dtype)
-    assert compare(name, got, truth, allowed, "should be") is None
-    got.host.flat[-1] += np.asarray(1000 * (1 + np.abs(allowed.host.flat[-1]))).astype(got.dtype)
-    mismatch = compare(name, got, truth, allowed, "should be")
-    assert mismatch.count == 1 and mismatch.flat_index(got.shape) == got.size - 1
-    assert mismatch.expected == float(truth.host.flat[-1]) and mismatch.allowed == float(allowed.host.flat[-1])
+    for check in checks_of(workload, 3, XP):
+        truth, allowed = check.truth[name], np.broadcast_to(getattr(check.allowed[name], "host", check.allowed[name]), check.truth[name].host.shape)
+        given = workload.prepared(check.arguments(), (1, 1, 1))[name]
+        assert isinstance(given, DeviceArray) and truth.shape == given.shape
+        got = truth.astype(given.dtype)
+        assert check.mismatch({name: got}) is None
+        got.host.flat[-1] += np.asarray(1 + 3 * np.abs(allowed.flat[-1])).astype(got.dtype)
+        mismatch = check.mismatch({name: got})
+        assert mismatch.count == 1 and mismatch.flat_index(got.shape) == got.size - 1 and mismatch.inputs == check.kind
+        assert mismatch.expected == float(truth.host.flat[-1]) and mismatch.allowed == float(allowed.flat[-1])
 
 
 @pytest.mark.parametrize("workload", [*HALVES, Gemm(5, 6, 7)], ids=str)
 def test_an_output_nobody_wrote_never_passes(workload):
-    arguments = workload.arguments(0, XP)
-    assert compare("C", arguments["C"], workload.truth(arguments)["C"], np.inf, "should be").count == arguments["C"].size
+    check = Check.of(workload, "reals", 0, XP)
+    assert compare("C", check.inputs["C"], check.truth["C"], np.inf, "should be").count == check.inputs["C"].size
 
 
-@pytest.mark.parametrize("workload", [workload for workload in HALVES if workload.accumulate == "float16"], ids=str)
-def test_float16_sums_are_exact_with_inputs_drawn_on_the_gpu(workload):
-    arguments = workload.arguments(0, XP)
-    a, b = (np.abs(arguments[name].host) for name in "AB")
-    assert 0 < workload.product(a, b).max() <= EXACT
-    assert not workload.tolerance(arguments)["C"].host.any()
-
-
-def test_signs_drawn_on_the_gpu_are_as_many_as_asked_for():
-    drawn = HalfGemm(100, 8, 8192).arguments(0, XP)["A"].host
-    share = (EXACT / 2 / 8192) ** 0.5
-    assert set(np.unique(drawn)) == {-1, 0, 1}
-    assert np.mean(drawn == 1) == pytest.approx(share / 2, rel=0.05) and np.mean(drawn == -1) == pytest.approx(share / 2, rel=0.05)
+def test_signs_and_shares_drawn_on_the_gpu_are_as_many_as_asked_for():
+    draws = Draws(0, XP)
+    assert np.mean(draws.signs((100, 1000), 0.5).host) == pytest.approx(0.5, rel=0.05)
+    assert np.mean(draws.kept(0.1, (100, 1000)).host) == pytest.approx(0.1, rel=0.05)
 
 
 @pytest.mark.parametrize("workload", WORKLOADS, ids=str)

@@ -10,7 +10,7 @@ from tir_schedules.bench import vendor
 from tir_schedules.bench.subjects import Subject
 from tir_schedules.bench.vendor import Cub, Cublas, Vendors, build_cub, load_library
 from tir_schedules.errors import CheckFailed, MissingTool
-from tir_schedules.verify import compare_with_truth
+from tir_schedules.verify import shared_checks
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
 from tir_schedules.workloads.reduction import Reduction
@@ -73,11 +73,12 @@ GEMMS = [Gemm(3, 5, 7), *(HalfGemm(3, 5, 7, layout, wide) for layout in ("nt", "
 
 @pytest.mark.parametrize("gemm", GEMMS, ids=str)
 def test_cublas_is_asked_for_the_product_in_its_column_major_terms(gemm):
-    library, arguments = FakeCublas(), gemm.arguments()
-    product = Cublas(library, MACHINE).bind(gemm, arguments)
-    product.enqueue(STREAM)
-    assert compare_with_truth(gemm, arguments, product.outputs) is None
-    assert library.log[-1] == ("cublasGemmEx", (64 if arguments["C"].dtype == np.float16 else 68,))
+    library = FakeCublas()
+    for check in shared_checks(gemm):
+        product = Cublas(library, MACHINE).bind(gemm, check.arguments())
+        product.enqueue(STREAM)
+        assert check.mismatch(product.outputs) is None
+    assert library.log[-1] == ("cublasGemmEx", (64 if gemm.result == "float16" else 68,))
 
 
 def test_cublas_computes_in_full_fp32_on_the_stream_with_a_workspace_of_ours():
@@ -129,10 +130,10 @@ class FakeCub:
 @pytest.mark.parametrize("dtype", ["int32", "float32"])
 def test_cub_sums_on_the_stream_in_scratch_memory_that_stays(dtype):
     workload, library = Reduction(1001, dtype), FakeCub()
-    arguments = workload.arguments()
-    product = Cub(library, MACHINE).bind(workload, arguments)
+    check = shared_checks(workload)[0]
+    product = Cub(library, MACHINE).bind(workload, check.arguments())
     product.enqueue(STREAM)
-    assert compare_with_truth(workload, arguments, product.outputs) is None
+    assert check.mismatch(product.outputs) is None
     assert library.scratch == [product.kept[1].ctypes.data] and product.kept[1].nbytes == 12
 
 

@@ -15,16 +15,17 @@ from typing import Any, Callable, Sequence
 
 from tir_schedules.bench.clocks import open_monitor, summary
 from tir_schedules.bench.limits import copy_bandwidth, fp32_peak
-from tir_schedules.bench.products import Product, Reference, bind, timing_buffers
+from tir_schedules.bench.products import Product, bind, timing_buffers, verify
 from tir_schedules.bench.sampling import LONG_S, Policy, Trial, sample_in_turns, settle, spread
 from tir_schedules.bench.subjects import Subject, rate_of
 from tir_schedules.bench.vendor import Vendors
 from tir_schedules.errors import TirSchedulesError
+from tir_schedules.verify import Check
 
 __all__ = ["Measurement", "Policy", "measure"]
 
 BEFORE, AFTER = 0, 1
-"""Seeds of the inputs that subjects are verified with."""
+"""First seeds of the inputs that subjects are verified with."""
 
 MOST_LAUNCHES = 4096
 
@@ -99,15 +100,20 @@ class Bench:
         return rows, self.refused
 
     def verified(self, subjects: list[Subject], seed: int, what: str) -> dict[Subject, float]:
-        """The subjects that compute the right thing, and the seconds each took."""
-        seconds = {}
-        self.machine.free_memory()
-        reference = self.attempt(subjects, lambda: Reference(self.machine, subjects[0].workload, seed)) if subjects else None
-        for subject in subjects if reference else ():
-            self.progress(f"{self.name}: {what} {subject.label}")
-            took = self.attempt([subject], lambda: reference.check(self.vendors, subject))
-            if took is not None:
-                seconds[subject] = took
+        """The subjects that compute the right thing with the inputs of every check, and the seconds each took."""
+        seconds = dict.fromkeys(subjects, 0.0)
+        for kind, number in subjects[0].workload.draws(seed) if subjects else ():
+            self.machine.free_memory()
+            left = list(seconds)
+            check = self.attempt(left, lambda: Check.of(subjects[0].workload, kind, number, self.machine.xp)) if left else None
+            for subject in left:
+                self.progress(f"{self.name}: {what} {subject.label} with {kind} inputs")
+                took = check and self.attempt([subject], lambda: verify(self.machine, self.vendors, subject, check))
+                if took is None:
+                    del seconds[subject]
+                else:
+                    seconds[subject] = took
+            check = None
         return seconds
 
     def timed(self, checked: dict[Subject, float]) -> list[Trial]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tir_schedules.bench.subjects import Subject
 from tir_schedules.errors import CheckFailed
-from tir_schedules.verify import compare
+from tir_schedules.verify import Check
 from tir_schedules.workloads.drawing import Draws
 from tir_schedules.workloads.reduction import POISON
 
@@ -48,24 +48,19 @@ def bind(machine: Any, vendors: Any, subject: Subject, arguments: dict[str, Any]
     return Product(enqueue, {name: arguments[name] for name in subject.workload.outputs})
 
 
-class Reference:
-    """Inputs of a workload on the GPU with the exact result and its tolerance. seed: of the inputs."""
+def verify(machine: Any, vendors: Any, subject: Subject, check: Check) -> float:
+    """Run a subject with a check's inputs, which are on the GPU, and outputs poisoned beforehand; returns seconds.
 
-    def __init__(self, machine: Any, workload: Any, seed: int):
-        self.machine, self.arguments = machine, workload.arguments(seed, machine.xp)
-        self.truth, self.allowed = workload.truth(self.arguments), workload.tolerance(self.arguments)
-
-    def check(self, vendors: Any, subject: Subject) -> float:
-        """Run a subject with outputs poisoned beforehand; returns seconds. CheckFailed names the worst element that is wrong."""
-        product = bind(self.machine, vendors, subject, self.arguments)
-        for output in product.outputs.values():
-            output.fill(POISON.get(str(output.dtype), np.nan))
-        seconds = self.machine.seconds(product.enqueue)
-        for name, output in product.outputs.items():
-            mismatch = compare(name, output, self.truth[name], self.allowed[name], "should be")
-            if mismatch:
-                raise CheckFailed(f"does not verify: {mismatch}")
-        return seconds
+    CheckFailed names the worst element that is wrong.
+    """
+    product = bind(machine, vendors, subject, check.inputs)
+    for output in product.outputs.values():
+        output.fill(POISON.get(str(output.dtype), np.nan))
+    seconds = machine.seconds(product.enqueue)
+    mismatch = check.mismatch(product.outputs)
+    if mismatch:
+        raise CheckFailed(f"does not verify: {mismatch}")
+    return seconds
 
 
 def timing_buffers(machine: Any, workload: Any) -> list[dict[str, Any]]:

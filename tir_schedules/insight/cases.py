@@ -16,10 +16,10 @@ from tir_schedules.bench.pack import LAUNCH_FIELDS, Pack, load_pack, save_pack
 from tir_schedules.bench.subjects import Subject
 from tir_schedules.compiler.sass import copies_under_p0, disassemble
 from tir_schedules.errors import BadInput, CheckFailed, TirSchedulesError
-from tir_schedules.insight.metrics import Metrics, execute
+from tir_schedules.insight.metrics import Metrics
 from tir_schedules.kernel import Binary
 from tir_schedules.machines.choice import choose
-from tir_schedules.verify import compare_with_truth
+from tir_schedules.verify import checks_of
 
 
 @dataclass(frozen=True)
@@ -104,11 +104,14 @@ def verified(machine: Any, cases: Sequence[Case]) -> tuple[list[str], list[dict[
 
 def mismatch_of(machine: Any, case: Case) -> str | None:
     """What is wrong with the outputs of a case, or None."""
-    _, arguments = execute(machine, case.workload, case.binaries)
     if not case.known:
+        execute(machine, case.workload, case.binaries, case.workload.arguments())
         return None
-    mismatch = compare_with_truth(case.workload, case.workload.arguments(), {name: arguments[name] for name in case.workload.outputs})
-    return mismatch and str(mismatch)
+    for check in checks_of(case.workload):
+        mismatch = check.mismatch(execute(machine, case.workload, case.binaries, check.arguments())[1])
+        if mismatch:
+            return str(mismatch)
+    return None
 
 
 def entries_of(case: Case) -> list[dict[str, Any]]:
@@ -131,7 +134,7 @@ def cubin_name(binary: Binary) -> str:
 def launch_all(machine: Any, cases: Sequence[Case]) -> None:
     """Launch everything, each once."""
     for case in cases:
-        execute(machine, case.workload, case.binaries)
+        execute(machine, case.workload, case.binaries, case.workload.arguments())
 
 
 def main(path: str) -> int:

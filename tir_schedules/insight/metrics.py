@@ -8,7 +8,7 @@ from typing import Any, Sequence
 from tir_schedules.compiler.nvcc import file_name
 from tir_schedules.insight.occupancy import Occupancy, occupancy
 from tir_schedules.kernel import Binary
-from tir_schedules.machines.execution import Access, Counters, Execution, Finding
+from tir_schedules.machines.execution import Access, Counters, Finding, execute
 from tir_schedules.multiprocessor import WARP
 
 SECTOR = 32  # bytes
@@ -86,15 +86,15 @@ def metrics_of(binaries: Sequence[Binary], workload: Any) -> list[Metrics]:
     The whole workload is executed: sizes of some hundred take a fraction of a second, thousands take minutes. BadInput for
     an architecture whose occupancy is not known; CheckFailed for PTX the machine does not know.
     """
-    return counted(binaries, workload)[0]
+    return counted(binaries, workload, workload.arguments())[0]
 
 
-def counted(binaries: Sequence[Binary], workload: Any) -> tuple[list[Metrics], dict[str, Any]]:
-    """The same, and the last launch's arguments."""
+def counted(binaries: Sequence[Binary], workload: Any, given: dict[str, Any]) -> tuple[list[Metrics], dict[str, Any]]:
+    """The same with arguments given for the first launch, and the last launch's."""
     from tir_schedules.machines.cpu import CpuMachine
 
     held = [occupancy_of(binary) for binary in binaries]
-    executions, arguments = execute(CpuMachine(), workload, binaries, count=True)
+    executions, arguments = execute(CpuMachine(), workload, binaries, given, count=True)
     found = zip(binaries, held, executions)
     return [Metrics(binary, resident, one.counters, one.findings) for binary, resident, one in found], arguments
 
@@ -102,12 +102,3 @@ def counted(binaries: Sequence[Binary], workload: Any) -> tuple[list[Metrics], d
 def occupancy_of(binary: Binary) -> Occupancy:
     """Of a compiled kernel. BadInput for an architecture whose occupancy is not known."""
     return occupancy(binary.kernel.arch, binary.kernel.block, binary.resources.registers, shared_bytes(binary))
-
-
-def execute(machine: Any, workload: Any, binaries: Sequence[Binary], **options: Any) -> tuple[list[Execution], dict[str, Any]]:
-    """Launch all kernels of a workload on a machine, each once; returns what it says of each, and the last launch's arguments."""
-    arguments, executions = workload.arguments(), []
-    for binary in binaries:
-        arguments = workload.prepared(arguments, binary.kernel.grid)
-        executions.append(machine.run(binary, arguments, workload.outputs, **options))
-    return executions, arguments

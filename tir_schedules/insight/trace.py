@@ -22,7 +22,7 @@ from tir_schedules.kernel import Binary, Dim3, Kernel
 from tir_schedules.machines.execution import Finding
 from tir_schedules.run import launches
 from tir_schedules.rung import Rung
-from tir_schedules.verify import compare_with_truth
+from tir_schedules.verify import shared_checks
 
 if TYPE_CHECKING:
     from tvm import IRModule
@@ -181,7 +181,7 @@ def buffers_outside(module: "IRModule", kernel: Kernel) -> dict[str, np.ndarray]
 
 
 def measure(kernels: Sequence[Kernel], workload: Any, outside: dict[str, np.ndarray]) -> Measured:
-    """Compile and execute one launch after another, compare the last one's outputs with the truth; metrics are of the first."""
+    """Compile and execute one launch after another, compare the last one's outputs with what is exact; metrics are of the first."""
     from tir_schedules.machines.cpu import CpuMachine, UnsupportedInstruction
 
     binaries = [compile_kernel(kernel) for kernel in kernels]
@@ -189,8 +189,8 @@ def measure(kernels: Sequence[Kernel], workload: Any, outside: dict[str, np.ndar
     measured = Measured(binaries[0], outside=tuple(outside))
     if resources.stack * kernel.threads > LOCAL_BYTES:
         return replace(measured, unknown=f"not executed: each thread has {resources.stack:,} bytes of local memory")
-    machine, executions = CpuMachine(budget=WARP_BUDGET), []
-    given = arguments = workload.arguments()
+    machine, executions, check = CpuMachine(budget=WARP_BUDGET), [], shared_checks(workload)[0]
+    arguments = check.arguments()
     for binary in binaries:
         arguments = workload.prepared(arguments, binary.kernel.grid)
         try:
@@ -200,7 +200,7 @@ def measure(kernels: Sequence[Kernel], workload: Any, outside: dict[str, np.ndar
         if any(finding.kind == "endless_loop" for finding in executions[-1].findings):
             return replace(measured, unknown=f"not executed to its end: a warp takes more than {WARP_BUDGET:,} instructions")
     held = occupancy(kernel.arch, kernel.block, resources.registers, shared_bytes(binaries[0]))
-    mismatch = compare_with_truth(workload, given, {name: arguments[name] for name in workload.outputs}) if not outside else None
+    mismatch = None if outside else check.mismatch(arguments)
     findings = tuple(finding for finding in executions[0].findings if not of_outside(finding, outside))
     metrics = Metrics(binaries[0], held, executions[0].counters, findings)
     return replace(measured, metrics=metrics, wrong=str(mismatch or ""))

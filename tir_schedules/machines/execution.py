@@ -2,7 +2,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Callable
+from typing import Any, Callable, Sequence
+
+from tir_schedules.kernel import Binary
 
 Dim3 = tuple[int, int, int]
 
@@ -149,3 +151,17 @@ class Execution:
     writers: Callable[[str], tuple[Location, ...] | None] = field(default=lambda name: None, repr=False)
     requests: tuple[Request, ...] = field(default=(), repr=False)
     requests_met: int = 0
+
+
+def execute(
+    machine: Any, workload: Any, binaries: Sequence[Binary], given: dict[str, Any], **options: Any
+) -> tuple[list[Execution], dict[str, Any]]:
+    """Launch all kernels of a workload on a machine, each once; returns what it says of each, and the last launch's arguments.
+
+    given: arguments of the first launch, whose outputs are written. options: of the machine's `run`.
+    """
+    arguments, executions = given, []
+    for binary in binaries:
+        arguments = workload.prepared(arguments, binary.kernel.grid)
+        executions.append(machine.run(binary, arguments, workload.outputs, **options))
+    return executions, arguments

@@ -14,7 +14,7 @@ from tir_schedules.rung import Rung
 from tir_schedules.tuning.metaschedule import parsed_once
 from tir_schedules.tuning.records import source_hash
 from tir_schedules.tuning.small import small
-from tir_schedules.verify import compare_with_truth
+from tir_schedules.verify import shared_checks
 
 
 class Unbuilt(CheckFailed):
@@ -55,12 +55,14 @@ def built(rung: Rung, workload: Any, arch: str) -> Built:
 
 def verified(kernels: Sequence[Kernel], workload: Any) -> tuple[Metrics, ...]:
     """What the CPU machine counts of each launch. CheckFailed when nvcc refuses a kernel, when one has findings, or the last one leaves
-    something else than the truth."""
-    found, arguments = counted([compile_kernel(kernel) for kernel in kernels], workload)
-    for metrics in found:
-        if metrics.findings:
-            raise CheckFailed(str(metrics.findings[0]))
-    mismatch = compare_with_truth(workload, workload.arguments(), arguments)
-    if mismatch:
-        raise CheckFailed(f"{kernels[-1].label}: wrong on {workload}: {mismatch}")
+    something else than the truth of any check."""
+    binaries = [compile_kernel(kernel) for kernel in kernels]
+    for check in shared_checks(workload):
+        found, arguments = counted(binaries, workload, check.arguments())
+        for metrics in found:
+            if metrics.findings:
+                raise CheckFailed(str(metrics.findings[0]))
+        mismatch = check.mismatch(arguments)
+        if mismatch:
+            raise CheckFailed(f"{kernels[-1].label}: wrong on {workload}: {mismatch}")
     return tuple(found)

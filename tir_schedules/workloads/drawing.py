@@ -5,30 +5,44 @@ from typing import Any
 
 import numpy as np
 
+EXACT, REALS = "exact", "reals"
+"""Kinds of inputs to verify with. Integers whose partial sums are all exact, in any order: the tolerance is 0, and a term lost, doubled or
+swapped shows. Reals over a wide range: lost precision and lost range show."""
+
 
 class Draws:
-    """Arrays drawn one after another from a seed. xp: the array module, numpy or cupy, which draw different numbers."""
+    """Arrays drawn one after another from a seed. xp: the array module, numpy or cupy, which draw different numbers.
+
+    bias: how much likelier a number is to be positive than negative, from 0 (equally) to 1 (all are positive).
+    """
 
     def __init__(self, seed: int, xp: Any = np):
         self.xp, self.rng = xp, xp.random.default_rng(seed)
 
     def uniform(self, shape, dtype: str):
         """Reals in [-1, 1)."""
-        if self.xp is np:
-            return self.rng.uniform(-1, 1, shape).astype(dtype)
         return (2 * self.rng.random(shape, np.float32) - 1).astype(dtype)
 
-    def integers(self, largest: int, shape, dtype: str):
-        """Integers from -largest to largest."""
-        return self.rng.integers(-largest, largest, shape, endpoint=True).astype(dtype)
+    def integers(self, largest: int, shape, dtype: str, bias: float = 0.0):
+        """Integers from -largest to largest, none of them 0."""
+        return (self.rng.integers(1, largest, shape, endpoint=True).astype(np.float32) * self.signs(shape, bias)).astype(dtype)
+
+    def reals(self, octaves: float, shape, bias: float = 0.0):
+        """Reals of float32 with magnitudes from 2**-octaves to 2**octaves, each power of two as likely as another."""
+        return 2 ** (octaves * (2 * self.rng.random(shape, np.float32) - 1)) * self.signs(shape, bias)
+
+    def powers(self, largest: int, shape):
+        """Powers of two in float32, exponents from -largest to largest."""
+        return 2 ** self.rng.integers(-largest, largest, shape, endpoint=True).astype(np.float32)
 
     def int32(self, shape):
         """Integers over their whole range."""
         return self.rng.integers(-(2**31), 2**31, shape, dtype=np.int32)
 
-    def signs(self, share: float, shape, dtype: str):
-        """-1, 0 and 1, where `share` of them are not 0."""
-        if self.xp is np:
-            return self.rng.choice(np.array([-1, 0, 1], dtype), shape, p=[share / 2, 1 - share, share / 2])
-        drawn = self.rng.random(shape, np.float32)
-        return (drawn >= 1 - share / 2).astype(dtype) - (drawn < share / 2).astype(dtype)
+    def signs(self, shape, bias: float = 0.0):
+        """-1 and 1 in float32."""
+        return self.kept((1 + bias) / 2, shape) * 2 - 1
+
+    def kept(self, share: float, shape):
+        """0 and 1 in float32, where `share` of them are 1."""
+        return (self.rng.random(shape, np.float32) < share).astype(np.float32)

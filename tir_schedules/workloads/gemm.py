@@ -7,11 +7,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tir_schedules.errors import BadInput
-from tir_schedules.workloads.drawing import Draws
-from tir_schedules.workloads.rounding import growth
+from tir_schedules.workloads.drawing import EXACT, REALS, Draws
+from tir_schedules.workloads.rounding import SPREAD, bias, growth, largest_exact
 
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
+
+OCTAVES = 2
+"""Reals of a row of A, or of a column of B, differ by up to this many powers of two in either direction."""
+
+SCALES = 20
+"""Rows of A and columns of B differ by up to so many more."""
+
+TELLING = 4095
+"""Integers up to this have more bits than float16 and TF32 hold: rounding an operand to those shows."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +36,7 @@ class Gemm:
 
     inputs = ("A", "B")
     outputs = ("C",)
+    result = "float32"
     macros = {}
 
     def __post_init__(self):
@@ -49,20 +59,36 @@ class Gemm:
         """Least global traffic in bytes: A and B read once, C written once."""
         return 4 * (self.m * self.k + self.k * self.n + self.m * self.n)
 
-    def arguments(self, seed: int = 0, xp: Any = np) -> dict[str, np.ndarray | int]:
-        """What a kernel may ask for, by name: A and B uniform in [-1, 1), C filled with NaN, and the sizes M, N, K.
+    def draws(self, seed: int = 0) -> list[tuple[str, int]]:
+        """Kinds and seeds of the inputs that a kernel is verified with."""
+        return [(EXACT, seed), (REALS, seed)]
+
+    def arguments(self, seed: int = 0, xp: Any = np, kind: str = REALS) -> dict[str, np.ndarray | int]:
+        """What a kernel may ask for, by name: A and B of a kind of inputs, C filled with NaN, and the sizes M, N, K.
 
         xp: the array module that draws, numpy or cupy.
         """
         draws = Draws(seed, xp)
-        return {
-            "A": draws.uniform((self.m, self.k), "float32"),
-            "B": draws.uniform((self.k, self.n), "float32"),
-            "C": xp.full((self.m, self.n), np.nan, np.float32),
-            "M": self.m,
-            "N": self.n,
-            "K": self.k,
-        }
+        a, b = self.integers(draws, seed) if kind == EXACT else self.reals(draws)
+        return {"A": a, "B": b, "C": xp.full((self.m, self.n), np.nan, self.result), "M": self.m, "N": self.n, "K": self.k}
+
+    def integers(self, draws: Draws, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        """A and B, integers without 0; those of A are TELLING where there is room."""
+        largest = largest_exact(self.k, "float32")
+        of_a = min(largest, max(TELLING, int(largest**0.5)))
+        odds = bias(self.k) ** 0.5
+        return draws.integers(of_a, (self.m, self.k), "float32", odds), draws.integers(largest // of_a, (self.k, self.n), "float32", odds)
+
+    def reals(self, draws: Draws) -> tuple[np.ndarray, np.ndarray]:
+        """A and B over a wide range, so that each element of C is a sum of terms of about one magnitude, far from 0."""
+        return self.scaled(draws, SCALES, bias(self.k))
+
+    def scaled(self, draws: Draws, scales: int, product_bias: float) -> tuple[np.ndarray, np.ndarray]:
+        """Reals in float32. scales: largest exponent of a row of A and of a column of B. product_bias: of the signs of products."""
+        odds = product_bias**0.5
+        a = draws.reals(OCTAVES, (self.m, self.k), odds) * draws.powers(scales, (self.m, 1))
+        b = draws.reals(OCTAVES, (self.k, self.n), odds) * draws.powers(scales, (1, self.n))
+        return a, b
 
     def prepared(self, arguments, grid) -> dict[str, np.ndarray | int]:
         """Arguments of a launch: those of the workload."""
@@ -71,17 +97,28 @@ class Gemm:
     def rest(self, grid) -> None:
         """What is left to do after a launch: nothing."""
 
+    def product(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """The product in float64, of B as it is stored."""
+        return a.astype(np.float64) @ b.astype(np.float64)
+
     def truth(self, arguments) -> dict[str, np.ndarray]:
         """The exact product as float64 sees it."""
-        return {"C": arguments["A"].astype(np.float64) @ arguments["B"].astype(np.float64)}
+        return {"C": self.product(arguments["A"], arguments["B"])}
 
-    def tolerance(self, arguments) -> dict[str, np.ndarray]:
-        """Largest |error| of each element that float32 arithmetic can explain, in any order of summation.
+    def tolerance(self, arguments, kind: str = REALS) -> dict[str, np.ndarray | float]:
+        """Largest |error| of each element that arithmetic can explain, in any order of summation; 0 for exact inputs.
 
-        The rounding bound of an inner product, growth(k) * (|A| @ |B|).
+        arguments: with signs at random, as `arguments` draws them.
         """
-        magnitude = np.abs(arguments["A"]).astype(np.float64) @ np.abs(arguments["B"]).astype(np.float64)
-        return {"C": growth(self.k) * magnitude}
+        return {"C": 0.0 if kind == EXACT else self.rounding(*(arguments[name].astype(np.float64) for name in self.inputs))}
+
+    def rounding(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """What float32 sums of reals may be off by: the rounding bound of an inner product, with the largest partial sum in it."""
+        return growth(self.k) * self.largest_sum(a, b)
+
+    def largest_sum(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """What no partial sum exceeds: the sum of magnitudes, or SPREAD 2-norms of the terms where that is less."""
+        return np.minimum(self.product(np.abs(a), np.abs(b)), SPREAD * np.sqrt(self.product(a * a, b * b)))
 
     def prim_func(self, name: str) -> "PrimFunc":
         """The algorithm as a TensorIR PrimFunc with one block "C", entry point `name`."""

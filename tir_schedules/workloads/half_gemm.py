@@ -9,16 +9,18 @@ import numpy as np
 
 from tir_schedules.errors import BadInput
 from tir_schedules.workloads import ACCUMULATORS, LAYOUTS
-from tir_schedules.workloads.drawing import Draws
+from tir_schedules.workloads.drawing import EXACT, REALS, Draws
 from tir_schedules.workloads.gemm import Gemm
-from tir_schedules.workloads.rounding import TRUNCATION, worst_growth
+from tir_schedules.workloads.rounding import MANTISSA, SPREAD, TRUNCATION, bias, largest_exact, worst_growth
 
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
 
 C_TYPES = {"float16": "half", "float32": "float"}
-EXACT = 2048
-"""Integers up to this are exact in float16, and so is every sum of some whose magnitudes add up to no more."""
+SCALES = {"float16": 2, "float32": 5}
+"""Largest exponent of rows of A and columns of B by format of the sums: float16 has room for sums up to 65504."""
+MOST_TERMS = 64
+"""Products that are not 0 in a sum of reals in float16, for its tolerance is a share of 2**-10 of the sum for each."""
 VECTOR = 8  # halves in 16 bytes, the widest access
 
 
@@ -66,55 +68,57 @@ class HalfGemm(Gemm):
         size = np.dtype(self.accumulate).itemsize
         return 2 * (self.m * self.k + self.k * self.n) + size * self.m * self.n
 
-    def arguments(self, seed: int = 0, xp: Any = np) -> dict[str, np.ndarray | int]:
-        """What a kernel may ask for, by name: A and B, C filled with NaN, and the sizes M, N, K.
+    @property
+    def result(self) -> str:
+        """The format of C."""
+        return self.accumulate
 
-        For float32 accumulation A and B are uniform in [-1, 1): what float16 accumulation would lose is far above the
-        tolerance. For float16 accumulation they are integers so small that every partial sum is exact in any order.
-        xp: the array module that draws, numpy or cupy.
-        """
-        draws = Draws(seed, xp)
-        draw = self.real if self.accumulate == "float32" else self.integer
-        return {
-            "A": draw(draws, (self.m, self.k)),
-            "B": draw(draws, (self.n, self.k) if self.transposed else (self.k, self.n)),
-            "C": xp.full((self.m, self.n), np.nan, self.accumulate),
-            "M": self.m,
-            "N": self.n,
-            "K": self.k,
-        }
+    def draws(self, seed: int = 0) -> list[tuple[str, int]]:
+        """As Gemm. Where only some products can differ from 0, so many inputs that for each k one differs."""
+        return [*((EXACT, seed + turn) for turn in range(-(-self.classes // self.m))), (REALS, seed)]
 
-    def real(self, draws: Draws, shape: tuple[int, int]) -> np.ndarray:
-        return draws.uniform(shape, "float16")
+    @property
+    def classes(self) -> int:
+        """Of how many k one has a product that is not 0, in a row of A: 1 unless so many would add up to too much for float16."""
+        return -(-self.k // int((2 ** MANTISSA[self.accumulate] / SPREAD) ** 2))
 
-    def integer(self, draws: Draws, shape: tuple[int, int]) -> np.ndarray:
-        """Integers up to r with k * r * r <= EXACT; for a longer k -1, 0 and 1, so few ones that about EXACT / 2 products are not 0."""
-        largest = int((EXACT / self.k) ** 0.5)
-        if largest:
-            return draws.integers(largest, shape, "float16")
-        return draws.signs((EXACT / 2 / self.k) ** 0.5, shape, "float16")
+    def arguments(self, seed: int = 0, xp: Any = np, kind: str = REALS) -> dict[str, np.ndarray | int]:
+        """As Gemm, A and B in float16."""
+        found = super().arguments(seed, xp, kind)
+        b = xp.ascontiguousarray(found["B"].T) if self.transposed else found["B"]
+        return found | {"A": found["A"].astype("float16"), "B": b.astype("float16")}
+
+    def integers(self, draws: Draws, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        """A and B, integers without 0, or in every row of A one of `classes` of them."""
+        largest = min(int(largest_exact(self.k, self.accumulate) ** 0.5), 2 ** MANTISSA["float16"]) or 1
+        a, b = (draws.integers(largest, shape, "float32", bias(self.k) ** 0.5) for shape in ((self.m, self.k), (self.k, self.n)))
+        if self.classes > 1:
+            row, k = draws.xp.arange(self.m)[:, None], draws.xp.arange(self.k)
+            a = a * ((k + row + seed * self.m) % self.classes == 0)
+        return a, b
+
+    def reals(self, draws: Draws) -> tuple[np.ndarray, np.ndarray]:
+        """As Gemm. For float16 sums, MOST_TERMS products of each are not 0 in the mean, and terms are not larger than it can sum."""
+        terms = self.k if self.accumulate == "float32" else min(self.k, MOST_TERMS)
+        a, b = self.scaled(draws, SCALES[self.accumulate], bias(terms))
+        share = (terms / self.k) ** 0.5
+        return (a, b) if share == 1 else (a * draws.kept(share, a.shape), b * draws.kept(share, b.shape))
 
     def product(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """The product in float64, whatever the layout of b."""
         a, b = a.astype(np.float64), b.astype(np.float64)
         return a @ (b.T if self.transposed else b)
 
-    def truth(self, arguments) -> dict[str, np.ndarray]:
-        """The exact product as float64 sees it."""
-        return {"C": self.product(arguments["A"], arguments["B"])}
+    def rounding(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """What sums of reals in `accumulate` may be off by, even if every addition cuts off; adding 0 loses nothing.
 
-    def tolerance(self, arguments) -> dict[str, np.ndarray]:
-        """Largest |error| of each element that arithmetic in `accumulate` can explain, in any order and if sums are cut off.
-
-        0 where nothing is lost: A and B are integers and no sum can exceed EXACT. Else worst_growth(k) * (|A| @ |B|), for
-        products are exact in float32, and in float16 err no more than a sum.
+        Products are exact in float32, and in float16 err no more than a sum.
         """
-        a, b = (np.abs(arguments[name]) for name in self.inputs)
-        magnitude = self.product(a, b)
-        allowed = worst_growth(self.k + 1, TRUNCATION[self.accumulate]) * magnitude
-        if all(np.array_equal(array, np.rint(array)) for array in (a, b)):
-            allowed = np.where(magnitude <= EXACT, 0.0, allowed)
-        return {"C": allowed}
+        unit = TRUNCATION[self.accumulate]
+        if self.accumulate == "float32":
+            return worst_growth(self.k + 1, unit) * self.largest_sum(a, b)
+        terms = (self.product(a != 0, b != 0) + 1) * unit
+        return terms / (1 - terms) * self.largest_sum(a, b)
 
     def prim_func(self, name: str) -> "PrimFunc":
         """The algorithm as a TensorIR PrimFunc with one block "C", entry point `name`."""

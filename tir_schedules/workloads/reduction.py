@@ -7,8 +7,11 @@ from typing import Any
 import numpy as np
 
 from tir_schedules.errors import BadInput
-from tir_schedules.workloads.drawing import Draws
-from tir_schedules.workloads.rounding import growth
+from tir_schedules.workloads.drawing import EXACT, REALS, Draws
+from tir_schedules.workloads.rounding import SPREAD, bias, growth, largest_exact
+
+OCTAVES = 8
+"""Reals differ by up to so many powers of two in either direction."""
 
 C_TYPES = {"int32": "int", "float32": "float"}
 POISON = {"int32": -0x21524111, "float32": np.nan}
@@ -55,13 +58,23 @@ class Reduction:
         """Least global traffic in bytes: every element read once."""
         return 4 * self.n
 
-    def arguments(self, seed: int = 0, xp: Any = np) -> dict[str, np.ndarray | int]:
-        """X and N of the first launch: integers over their whole range, or floats uniform in [-1, 1).
+    def draws(self, seed: int = 0) -> list[tuple[str, int]]:
+        """Kinds and seeds of the inputs that a kernel is verified with: sums of int32 are always exact."""
+        return [(EXACT, seed)] if self.dtype == "int32" else [(EXACT, seed), (REALS, seed)]
+
+    def arguments(self, seed: int = 0, xp: Any = np, kind: str = REALS) -> dict[str, np.ndarray | int]:
+        """X and N of the first launch: int32 over its whole range; or float32 of a kind of inputs, whose sum is far from 0.
 
         xp: the array module that draws, numpy or cupy.
         """
-        draws = Draws(seed, xp)
-        return {"X": draws.int32(self.n) if self.dtype == "int32" else draws.uniform(self.n, "float32"), "N": self.n}
+        draws, odds = Draws(seed, xp), bias(self.n)
+        if self.dtype == "int32":
+            x = draws.int32(self.n)
+        elif kind == EXACT:
+            x = draws.integers(largest_exact(self.n, self.dtype), self.n, self.dtype, odds)
+        else:
+            x = draws.reals(OCTAVES, self.n, odds)
+        return {"X": x, "N": self.n}
 
     def prepared(self, arguments, grid) -> dict[str, np.ndarray | int]:
         """Arguments of the next launch, with `grid` blocks: it sums what the launch before left in Y, if there was one."""
@@ -79,10 +92,13 @@ class Reduction:
             return {"Y": x.sum(dtype=np.int64, keepdims=True).astype(np.int32)}
         return {"Y": x.sum(dtype=np.float64, keepdims=True)}
 
-    def tolerance(self, arguments) -> dict[str, np.ndarray]:
-        """Zero for integers; for floats what rounding can explain in any order of summation.
+    def tolerance(self, arguments, kind: str = REALS) -> dict[str, np.ndarray | float]:
+        """Zero for integers and exact inputs; for reals what rounding can explain in any order of summation.
 
-        The bound of n - 1 additions, growth(n) * sum |X|.
+        The bound of n - 1 additions, with the largest partial sum that terms with signs at random can have.
         """
-        magnitude = np.abs(arguments["X"]).sum(dtype=np.float64, keepdims=True)
-        return {"Y": magnitude * (0.0 if self.dtype == "int32" else growth(self.n))}
+        if kind == EXACT or self.dtype == "int32":
+            return {"Y": 0.0}
+        x = np.abs(arguments["X"]).astype(np.float64)
+        largest = np.minimum(x.sum(keepdims=True), SPREAD * np.sqrt((x * x).sum(keepdims=True)))
+        return {"Y": growth(self.n) * largest}

@@ -1,13 +1,45 @@
-"""How far floating-point sums may be from the exact ones."""
+"""How far floating-point sums may be from the exact ones, and how large terms may be for sums to be exact."""
+from __future__ import annotations
+
 UNIT = 2.0**-24
 """Unit roundoff of float32."""
 
 TRUNCATION = {"float32": 2.0**-23, "float16": 2.0**-10}
 """Largest relative error where sums are cut off, not rounded, to their format, as tensor cores may do."""
 
+MANTISSA = {"float32": 24, "float16": 11}
+"""Bits of a number's significand: integers up to 2**bits are exact."""
+
+MEAN = 6
+"""Sums of n terms with signs drawn at random are expected this many times their 2-norm away from 0."""
+
+SPREAD = MEAN + 10
+"""No partial sum of such terms exceeds this many times their 2-norm, but with a probability below 2*exp(-50).
+
+(Hoeffding, Probability Inequalities for Sums of Bounded Random Variables, 1963, theorem 2: a partial sum strays from its mean, at most
+MEAN 2-norms, by more than 10 with that probability. The order of summation must not depend on the data.)
+"""
+
+
+def bias(terms: int) -> float:
+    """How much likelier terms are to be positive, so that their sum is MEAN 2-norms away from 0 where all are of one magnitude.
+
+    Of few terms some are negative all the same.
+    """
+    return min(0.75, MEAN / terms**0.5)
+
+
+def largest_exact(terms: int, dtype: str) -> int:
+    """Largest magnitude of integers of which every partial sum is exact in `dtype`; 0 when there are too many of them.
+
+    Whatever their signs while terms * magnitude has no more bits than the significand, and else by SPREAD.
+    """
+    largest = 2 ** MANTISSA[dtype]
+    return max(largest // terms, int(largest / (SPREAD * terms**0.5)))
+
 
 def growth(terms: int) -> float:
-    """Largest relative error of a float32 sum of products, per sum of magnitudes, that rounding explains in any order of summation.
+    """Largest error of a float32 sum of products that rounding explains in any order of summation, per largest partial sum.
 
     The worst case (see `worst_growth`), or, where that is smaller, 10*sqrt(terms)*u, which rounding exceeds with probability
     below 2*terms*exp(-50) (Higham and Mary, A New Approach to Probabilistic Rounding Error Analysis, 2019, theorem 3.1).
