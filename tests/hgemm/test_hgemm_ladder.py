@@ -23,7 +23,7 @@ def check(rung, gemm):
     """Right, and equal bit for bit where both twins add in the same order: that of mma_multistage begins with the ragged tile."""
     (verdict,) = run([(rung, gemm)], ARCH, CpuMachine())
     assert verdict.faults == ()
-    assert verdict.identical or (rung.name, gemm.accumulate) == ("mma_multistage", "float32") and gemm.k % rung.config.bk
+    assert verdict.identical or rung.name == "mma_multistage" and gemm.k % rung.config.bk
 
 
 @each_case
@@ -72,6 +72,7 @@ def test_float16_sums_are_told_from_float32_sums():
     for check in checks_of(HalfGemm(64, 64, 256, "nn", "float32")):
         a, b = (check.inputs[name].astype(np.float32) for name in "AB")
         sums = np.zeros((64, 64), np.float16)
-        for k in range(256):
-            sums += (a[:, k : k + 1] * b[k]).astype(np.float16)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for k in range(256):
+                sums += (a[:, k : k + 1] * b[k]).astype(np.float16)
         assert check.mismatch({"C": sums.astype(np.float32)}).count > 64 * 64 / 2

@@ -71,7 +71,7 @@ def test_floats_are_judged_by_the_length_of_the_sum():
         arguments = workload.arguments()
         exact, allowed = workload.truth(arguments)["Y"], workload.tolerance(arguments)["Y"]
         assert abs(arguments["X"].sum(dtype=np.float32) - exact) <= allowed
-        assert allowed < 1e-7 * n * np.abs(arguments["X"]).max()
+        assert 0 < allowed <= 1e-5 * n * np.abs(arguments["X"]).max()
 
 
 def test_launches_go_on_until_one_sum_is_left():
