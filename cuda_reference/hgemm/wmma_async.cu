@@ -2,7 +2,7 @@
 //
 //   nvcc -arch=sm_80 -cubin wmma_async.cu
 //   grid (ceil(N/BN), ceil(M/BM)), block (32, BM/WM * BN/WN)
-//   dynamic shared memory: STAGES tiles of A and of B, or one of C if larger and the block tile does not divide the shape
+//   dynamic shared memory: STAGES tiles of A and of B, or one of C if larger and the block tile does not divide M and N
 //
 // As wmma_padded.cu, but there is room for STAGES tiles of A and B, and cp.async copies to it: the instruction only starts a
 // copy of 16 bytes from global to shared memory, without a register in between, and the thread goes on. A thread commits
@@ -163,7 +163,7 @@ hgemm_wmma_async(const half *__restrict__ A, const half *__restrict__ B, ACC *__
     }
 
     wait_for_copies<0>(); // those beyond K
-    if (M % BM == 0 && N % BN == 0 && K % BK == 0) {
+    if (M % BM == 0 && N % BN == 0) {
 #pragma unroll
         for (int i = 0; i < WM / FRAGMENT; ++i)
 #pragma unroll

@@ -2,13 +2,14 @@
 //
 //   nvcc -arch=sm_80 -cubin wmma_naive.cu
 //   grid (ceil(N/BN), ceil(M/BM)), block (32, BM/WM * BN/WN)
-//   dynamic shared memory: none, or where the block tile does not divide the shape the tiles of A and B, or of C if larger
+//   dynamic shared memory: none where tiles divide the shape, else those of A and B, or of C if larger and tiles do not divide it
 //
 // A fragment is a 16x16 tile of a matrix spread over the registers of a warp; only wmma knows which lane has which element.
 // For each 16 of K a warp reads a fragment of A and one of B and adds their product to its accumulator, a fragment of C.
 // Nothing is shared: every warp reads all of its 16 rows of A and 16 columns of B.
 // wmma reads and writes whole fragments with rows on 16 bytes. Where the matrices do not consist of such, the fragments come
-// from shared memory, where all threads put the block's tiles element by element and fill up with zeros, and C goes there.
+// from shared memory, where all threads put the block's tiles element by element and fill up with zeros; and a C beyond which
+// tiles reach goes there.
 
 #include <cuda_fp16.h>
 #include <mma.h>
@@ -77,17 +78,16 @@ hgemm_wmma_naive(const half *__restrict__ A, const half *__restrict__ B, ACC *__
     FragmentC sum;
     wmma::fill_fragment(sum, static_cast<ACC>(0.0f));
 
-    if (M % BM == 0 && N % BN == 0 && K % BK == 0) {
-        const int row = block_row + warp_row;
-        const int col = block_col + warp_col;
+    const int row = block_row + warp_row;
+    const int col = block_col + warp_col;
+    const bool divided = M % BM == 0 && N % BN == 0; // C, by block tiles
+
+    extern __shared__ __align__(128) unsigned char shared[];
+    if (divided && K % BK == 0) {
         multiply(sum, A + row * K, K, B + (NT ? col * K : col), NT ? K : N, K);
-        wmma::store_matrix_sync(C + row * N + col, sum, N, wmma::mem_row_major);
     } else {
-        extern __shared__ __align__(128) unsigned char shared[];
         half *const tile_a = reinterpret_cast<half *>(shared); // BM x BK
         half *const tile_b = tile_a + BM * BK;                 // BN x BK or BK x BN, as B is stored
-        ACC *const tile_c = reinterpret_cast<ACC *>(shared);   // BM x BN, in the place of the others
-
         for (int k0 = 0; k0 < K; k0 += BK) {
             copy_tile<BM, BK>(tile_a, A, block_row, k0, M, K);
 #if NT
@@ -99,13 +99,15 @@ hgemm_wmma_naive(const half *__restrict__ A, const half *__restrict__ B, ACC *__
             multiply(sum, tile_a + warp_row * BK, BK, tile_b + (NT ? warp_col * BK : warp_col), NT ? BK : BN, BK);
             __syncthreads();
         }
+    }
+    if (divided) {
+        wmma::store_matrix_sync(C + row * N + col, sum, N, wmma::mem_row_major);
+    } else {
+        ACC *const tile_c = reinterpret_cast<ACC *>(shared); // BM x BN, in the place of the others
         wmma::store_matrix_sync(tile_c + warp_row * BN + warp_col, sum, BN, wmma::mem_row_major);
         __syncthreads();
-        for (int e = threadIdx.y * 32 + threadIdx.x; e < BM * BN; e += THREADS) {
-            const int row = block_row + e / BN;
-            const int col = block_col + e % BN;
-            if (row < M && col < N)
-                C[row * N + col] = tile_c[e];
-        }
+        for (int e = threadIdx.y * 32 + threadIdx.x; e < BM * BN; e += THREADS)
+            if (block_row + e / BN < M && block_col + e % BN < N)
+                C[(block_row + e / BN) * N + block_col + e % BN] = tile_c[e];
     }
 }

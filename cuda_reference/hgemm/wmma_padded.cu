@@ -2,7 +2,7 @@
 //
 //   nvcc -arch=sm_80 -cubin wmma_padded.cu
 //   grid (ceil(N/BN), ceil(M/BM)), block (32, BM/WM * BN/WN)
-//   dynamic shared memory: a tile of A and one of B, or one of C where the block tile does not divide the shape
+//   dynamic shared memory: a tile of A and one of B, or one of C if larger and the block tile does not divide M and N
 //
 // As wmma_shared.cu, but rows are SKEW halves further apart. A warp reads a fragment in pieces of 16 bytes from 8 rows at a
 // time; where rows are 64 bytes long, as of the tile of A with BK 32, such 8 pieces lie in only 8 of the 32 banks and take 4
@@ -130,7 +130,7 @@ hgemm_wmma_padded(const half *__restrict__ A, const half *__restrict__ B, ACC *_
         }
     }
 
-    if (M % BM == 0 && N % BN == 0 && K % BK == 0) {
+    if (M % BM == 0 && N % BN == 0) {
 #pragma unroll
         for (int i = 0; i < WM / FRAGMENT; ++i)
 #pragma unroll

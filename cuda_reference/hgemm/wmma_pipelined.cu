@@ -2,7 +2,7 @@
 //
 //   nvcc -arch=sm_80 -cubin wmma_pipelined.cu
 //   grid (ceil(N/BN), ceil(M/BM)), block (32, BM/WM * BN/WN)
-//   dynamic shared memory: STAGES tiles of A and of B, or one of C if larger and the block tile does not divide the shape
+//   dynamic shared memory: STAGES tiles of A and of B, or one of C if larger and the block tile does not divide M and N
 //
 // As wmma_async.cu, but with 3 tiles of A and B in shared memory, which take turns as a ring. With three of them the one
 // that is refilled is not the one that a slower warp may still read, but the one before, and one barrier is enough:
@@ -161,7 +161,7 @@ hgemm_wmma_pipelined(const half *__restrict__ A, const half *__restrict__ B, ACC
     }
 
     wait_for_copies<0>(); // those beyond K
-    if (M % BM == 0 && N % BN == 0 && K % BK == 0) {
+    if (M % BM == 0 && N % BN == 0) {
 #pragma unroll
         for (int i = 0; i < WM / FRAGMENT; ++i)
 #pragma unroll

@@ -2,7 +2,7 @@
 //
 //   nvcc -arch=sm_80 -cubin wmma_register_pipelined.cu
 //   grid (ceil(N/BN), ceil(M/BM)), block (32, BM/WM * BN/WN)
-//   dynamic shared memory: STAGES tiles of A and of B, or one of C if larger and the block tile does not divide the shape
+//   dynamic shared memory: STAGES tiles of A and of B, or one of C if larger and the block tile does not divide M and N
 //
 // As wmma_pipelined.cu, but while a warp multiplies the fragments of one k step (16 of K), it reads those of the next one.
 // The last k step of a tile is multiplied behind the barrier, while the first fragments of the next tile are read, so that
@@ -176,7 +176,7 @@ hgemm_wmma_register_pipelined(const half *__restrict__ A, const half *__restrict
     }
 
     wait_for_copies<0>(); // those beyond K
-    if (M % BM == 0 && N % BN == 0 && K % BK == 0) {
+    if (M % BM == 0 && N % BN == 0) {
 #pragma unroll
         for (int i = 0; i < WM / FRAGMENT; ++i)
 #pragma unroll

@@ -2,12 +2,12 @@
 //
 //   nvcc -arch=sm_80 -cubin wmma_shared.cu
 //   grid (ceil(N/BN), ceil(M/BM)), block (32, BM/WM * BN/WN)
-//   dynamic shared memory: a tile of A and one of B, or one of C where the block tile does not divide the shape
+//   dynamic shared memory: a tile of A and one of B, or one of C if larger and the block tile does not divide M and N
 //
 // For each tile along K all threads copy a tile of A and one of B to shared memory, 16 bytes at a time. Then every warp
 // multiplies its WM rows of A by its WN columns of B: for each 16 of K it reads WM/16 fragments of A and WN/16 of B and
 // multiplies every one with every other, so it uses several times what it reads.
-// Copies put zeros where a tile lies beyond the matrix. If the block tile divides the shape, warps write their part of C
+// Copies put zeros where a tile lies beyond the matrix. If the block tile divides M and N, warps write their part of C
 // straight to global memory; if not, it goes through shared memory, from where all threads copy the elements that C has.
 
 #include <cuda_fp16.h>
@@ -129,7 +129,7 @@ hgemm_wmma_shared(const half *__restrict__ A, const half *__restrict__ B, ACC *_
         }
     }
 
-    if (M % BM == 0 && N % BN == 0 && K % BK == 0) {
+    if (M % BM == 0 && N % BN == 0) {
 #pragma unroll
         for (int i = 0; i < WM / FRAGMENT; ++i)
 #pragma unroll

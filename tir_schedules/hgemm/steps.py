@@ -84,14 +84,15 @@ def stripe_width(gemm: HalfGemm, tile: Tile, stripe: int) -> int:
 
 
 def shared_bytes(gemm: HalfGemm, tile: Tile, skew: int = 0, stages: int = 1, staged: bool = False, result_skew: int = 0) -> int:
-    """Bytes of shared memory: a ring of `stages` tiles of A and B, whose place a `staged` C takes when they are used up.
+    """Bytes of shared memory: a ring of `stages` tiles of A and B, whose place C takes when they are used up, if it is `staged` or
+    block tiles reach beyond it.
 
     skew, result_skew: elements that pad the rows of A and B, and of C.
     """
     rows_of_b, row_of_b = (tile.bn, tile.bk) if gemm.transposed else (tile.bk, tile.bn)
     ring = stages * HALF * (tile.bm * (tile.bk + skew) + rows_of_b * (row_of_b + skew))
     result = tile.bm * (tile.bn + result_skew) * ELEMENT[gemm.accumulate]
-    return max(ring, result) if staged or not is_whole(gemm, tile) else ring
+    return max(ring, result) if staged or reaches_beyond(gemm, tile) else ring
 
 
 def check_registers(gemm: HalfGemm, tile: Tile) -> None:
@@ -103,7 +104,12 @@ def check_registers(gemm: HalfGemm, tile: Tile) -> None:
 
 def is_whole(gemm: HalfGemm, tile: Tile) -> bool:
     """Whether block tiles divide the matrices, so that nothing needs a guard."""
-    return gemm.m % tile.bm == 0 and gemm.n % tile.bn == 0 and gemm.k % tile.bk == 0
+    return not reaches_beyond(gemm, tile) and gemm.k % tile.bk == 0
+
+
+def reaches_beyond(gemm: HalfGemm, tile: Tile) -> bool:
+    """Whether block tiles reach beyond C, which then goes through shared memory. A ragged K is none of C's business."""
+    return gemm.m % tile.bm != 0 or gemm.n % tile.bn != 0
 
 
 def split_up(sch: Any, gemm: HalfGemm, tile: Tile, shared: bool = True, staged: bool = False, stripe: int = 0) -> Parts:
@@ -111,9 +117,9 @@ def split_up(sch: Any, gemm: HalfGemm, tile: Tile, shared: bool = True, staged: 
 
     Where the block tile does not divide the shape, pad_einsum makes the problem as large as whole tiles: the copies of A and
     B fill with zeros, which add nothing, and the copy of C leaves out what lies beyond. So all guards are in the copies; and
-    C is then staged: written by warps to shared memory and copied from there by all threads together.
+    a C beyond which tiles reach is staged: written by warps to shared memory and copied from there by all threads together.
 
-    shared: whether A and B are copied to shared memory. staged: whether C is, even on whole tiles. stripe: most columns of blocks
+    shared: whether A and B are copied to shared memory. staged: whether C is in any case. stripe: most columns of blocks
     in a stripe of the grid, which is then on blockIdx.z; 0 for a plain grid.
     """
     fragment = sch.get_sblock("C")
@@ -125,10 +131,12 @@ def split_up(sch: Any, gemm: HalfGemm, tile: Tile, shared: bool = True, staged: 
             sch.set_scope(padded[name], 0, SHARED)
         if shared:
             copies.append(padded.get(name) or sch.cache_read(fragment, operand, SHARED))
-    consumers = sch.get_consumers(fragment)
-    if consumers:
+    result = None
+    if reaches_beyond(gemm, tile):
         sch.set_scope(fragment, 0, SHARED)
-    result = consumers[0] if consumers else sch.cache_write(fragment, 0, SHARED) if staged else None
+        (result,) = sch.get_consumers(fragment)
+    elif staged:
+        result = sch.cache_write(fragment, 0, SHARED)
 
     i, j, k = sch.get_loops(fragment)
     block_i, warp_i, i, inner_i = sch.split(i, [None, tile.bm // tile.wm, tile.wm // FRAGMENT, FRAGMENT])
