@@ -47,6 +47,7 @@ def schedule(sch, gemm: Gemm, config: Config) -> None:
     block_j, thread_j, inner_j = sch.split(j, [None, config.bn // config.tn, config.tn])
     k_tile, k_inner = sch.split(k, [None, config.bk])
     sch.reorder(block_i, block_j, thread_i, thread_j, k_tile, k_inner, inner_i, inner_j)
+    sch.reverse_compute_at(result, thread_j, preserve_unit_loops=True)  # before rows and columns of threads are one
     thread = sch.fuse(thread_i, thread_j)
     bind(sch, (block_i, block_j, thread), THREADS_ON_X)
 
@@ -54,7 +55,6 @@ def schedule(sch, gemm: Gemm, config: Config) -> None:
         sch.compute_at(fragment, k_inner)
         vectorize_last(sch, fragment, 4)
     share_vectors(sch, gemm, (tile_a, tile_b), k_tile, config.threads)
-    sch.reverse_compute_at(result, thread, preserve_unit_loops=True)
     vectorize_last(sch, result, vector_width(gemm.n))
     for loop in (k_inner, inner_i, inner_j):
         sch.unroll(loop)
