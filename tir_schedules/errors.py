@@ -19,6 +19,10 @@ class BadInput(TirSchedulesError):
     exit_code = 2
 
 
+class TooLarge(BadInput):
+    """A shape beyond what a grid or an index can count; other tiles may do."""
+
+
 class MissingTool(TirSchedulesError):
     """Something needed is not installed; the message names it and how to get it."""
 

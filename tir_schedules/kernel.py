@@ -6,7 +6,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tir_schedules.errors import TooLarge
+
 Dim3 = tuple[int, int, int]
+MOST_BLOCKS = (2**31 - 1, 65535, 65535)
+"""Of a grid along x, y and z (CUDA programming guide, compute capabilities)."""
 
 
 @dataclass(frozen=True)
@@ -19,6 +23,8 @@ class Kernel:
     params: names of the workload's arguments in the order the function takes them, such as ("A", "B", "C", "M", "N", "K").
     grid, block: launch dimensions (x, y, z). dynamic_shared: bytes of `extern __shared__` memory.
     arch: the architecture it is meant for, such as "sm_80".
+
+    TooLarge for a grid that CUDA does not launch.
     """
 
     label: str
@@ -30,11 +36,21 @@ class Kernel:
     arch: str
     dynamic_shared: int = 0
 
+    def __post_init__(self):
+        check_grid(self.label, self.grid)
+
     @property
     def threads(self) -> int:
         """Threads per block."""
         x, y, z = self.block
         return x * y * z
+
+
+def check_grid(label: str, grid: Dim3) -> None:
+    """TooLarge when CUDA has no such grid."""
+    for axis, blocks, most in zip("xyz", grid, MOST_BLOCKS):
+        if not 1 <= blocks <= most:
+            raise TooLarge(f"{label}: the grid has {blocks} blocks along {axis}; CUDA allows 1 to {most}: take a smaller shape")
 
 
 @dataclass(frozen=True)

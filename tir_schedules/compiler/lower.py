@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, Sequence
 
 from tir_schedules.compiler.tvm import import_tvm
 from tir_schedules.compiler.twin import argument_name
-from tir_schedules.errors import CheckFailed
-from tir_schedules.kernel import Kernel
+from tir_schedules.errors import CheckFailed, TooLarge
+from tir_schedules.kernel import Kernel, check_grid
 from tir_schedules.rung import Launch, Rung
 
 if TYPE_CHECKING:
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 # An unrolled loop is printed once, with `#pragma unroll`, not once per iteration.
 PASS_CONFIG = {"tirx.disable_cse_tir": True, "tirx.UnrollLoop": {"explicit_unroll": False}}
 
+TOO_LARGE = "exceeds range of int32"
+"""What TVM says of a number that it cannot count with."""
+
 
 def lower(rung: Rung, workload: Any, arch: str) -> Kernel:
     """The CUDA kernel that `rung` makes of `workload` for `arch` ("sm_80").
@@ -31,7 +34,8 @@ def lower(rung: Rung, workload: Any, arch: str) -> Kernel:
     rung = rung.fitted(workload)
     rung.check_arch(arch)
     schedule = scheduled(rung, workload)
-    emitted = emit(schedule, rung.entry, arch, rung.pass_config, rung.passes)
+    with refusals(rung, workload):
+        emitted = emit(schedule, rung.entry, arch, rung.pass_config, rung.passes)
     declared = rung.launch(workload, rung.config)
     if emitted.launch != declared:
         raise CheckFailed(f"{rung.id}: for {workload} it launches {emitted.launch}, but the rung declares {declared}")
@@ -41,17 +45,29 @@ def lower(rung: Rung, workload: Any, arch: str) -> Kernel:
 def scheduled(rung: Rung, workload: Any, around: Callable[["Schedule"], Any] = lambda schedule: schedule) -> "Schedule":
     """The rung's schedule of the workload, checked by `check_regions` unless threads were in the algorithm from the start.
 
+    TooLarge for a workload that other tiles might take, CheckFailed for a schedule that is not sound.
+
     around: makes of the Schedule what the rung calls its primitives on, such as a recorder of them.
     """
     rung, tvm = rung.fitted(workload), import_tvm()
-    schedule = tvm.s_tir.Schedule(algorithm(rung, workload))
-    try:
+    check_grid(f"{rung.id} for {workload}", rung.launch(workload, rung.config).grid)
+    with refusals(rung, workload):
+        schedule = tvm.s_tir.Schedule(algorithm(rung, workload))
         rung.schedule(around(schedule), workload, rung.config)
-    except RuntimeError as error:  # what all of TVM's errors are
-        raise CheckFailed(f"{rung.id}: TVM refuses the schedule for {workload}: {first_line(error)}") from error
-    if not rung.explicit:
-        check_regions(schedule.mod, rung.id)
+        if not rung.explicit:
+            check_regions(schedule.mod, rung.id)
     return schedule
+
+
+@contextmanager
+def refusals(rung: Rung, workload: Any) -> Iterator[None]:
+    """TVM's errors in one line. Most are RuntimeErrors; a number that an index of 32 bits does not hold is a ValueError."""
+    try:
+        yield
+    except (RuntimeError, ValueError) as error:
+        if TOO_LARGE in str(error):
+            raise TooLarge(f"{rung.id}: {workload} is too large: TVM's indices have 32 bits, tiles beyond its edges included") from error
+        raise CheckFailed(f"{rung.id}: TVM refuses the schedule for {workload}: {first_line(error)}") from error
 
 
 def algorithm(rung: Rung, workload: Any) -> "PrimFunc":

@@ -16,7 +16,7 @@ from tir_schedules.compiler.cache import default_cache
 from tir_schedules.compiler.toolchain import INSTALL, Toolchain, check_arch, find_toolchain
 from tir_schedules.errors import CheckFailed, MissingTool
 from tir_schedules.kernel import Binary, Kernel, Resources
-from tir_schedules.multiprocessor import MAX_THREADS, REGISTERS, WARP, known_multiprocessor, warps_by_registers
+from tir_schedules.multiprocessor import MAX_THREADS, MAX_THREADS_Z, REGISTERS, WARP, known_multiprocessor, warps_by_registers
 
 FLAGS = ("-O3", "-lineinfo", "-std=c++17")
 PTX, CUBIN, REPORT = "kernel.ptx", "kernel.cubin", "ptxas.txt"
@@ -54,6 +54,8 @@ def compile_kernel(kernel: Kernel) -> Binary:
     """
     if kernel.threads > MAX_THREADS:
         raise CheckFailed(f"{kernel.label}: {kernel.threads} threads per block; CUDA allows {MAX_THREADS}")
+    if kernel.block[2] > MAX_THREADS_Z:
+        raise CheckFailed(f"{kernel.label}: {kernel.block[2]} threads along z; CUDA allows {MAX_THREADS_Z}")
     toolchain = find_toolchain()
     key = "\0".join([kernel.source, file_name(kernel), kernel.entry, kernel.arch, *FLAGS, toolchain.version])
     cache = default_cache()

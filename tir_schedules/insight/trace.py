@@ -156,11 +156,11 @@ def kernel_of(module: "IRModule", rung: Rung, arch: str) -> Kernel | str:
     tvm = import_tvm()
     try:
         emitted = emit(tvm.s_tir.Schedule(module), rung.entry, arch, rung.pass_config, rung.passes)
+        return Kernel(f"{rung.id} (tir)", emitted.source, rung.entry, emitted.params, arch=arch, **vars(emitted.launch))
     except TirSchedulesError as error:
         return short_reason(str(error))
     except Exception as error:  # TVM turns its errors into Python's, of many classes
         return short_reason(first_line(error))
-    return Kernel(f"{rung.id} (tir)", emitted.source, rung.entry, emitted.params, arch=arch, **vars(emitted.launch))
 
 
 def rest_of(rung: Rung, workload: Any, arch: str, grid: Dim3) -> list[Kernel]:

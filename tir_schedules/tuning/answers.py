@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tir_schedules.errors import BadInput, CheckFailed, TirSchedulesError, one_line
+from tir_schedules.errors import BadInput, CheckFailed, TirSchedulesError, TooLarge, one_line
 
 
 def prepare() -> None:
@@ -35,7 +35,7 @@ def answer(request: str, payload: bytes, machine: str) -> str:
         if task.get("what") not in ANSWERS:
             raise BadInput(f"a server answers {', '.join(ANSWERS)}, not {task.get('what')!r}")
         return json.dumps(ANSWERS[task["what"]](task, payload, choose(machine)))
-    except CheckFailed as error:
+    except (CheckFailed, TooLarge) as error:
         return json.dumps({"error": str(error)})
     except TirSchedulesError as error:
         return json.dumps({"error": str(error), "fault": True})

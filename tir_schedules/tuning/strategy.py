@@ -14,7 +14,8 @@ from tvm.s_tir.meta_schedule.feature_extractor import PerStoreFeature, PyFeature
 from tvm.s_tir.meta_schedule.runner import RunnerResult
 from tvm.s_tir.meta_schedule.search_strategy import PySearchStrategy
 
-from tir_schedules.errors import CheckFailed
+from tir_schedules.compiler.lower import refusals
+from tir_schedules.errors import CheckFailed, TooLarge
 from tir_schedules.tuning.metaschedule import candidate, point_in
 from tir_schedules.tuning.space import Point, key
 from tir_schedules.tuning.trials import Trials
@@ -43,7 +44,8 @@ class Features(PyFeatureExtractor):
     def extract_from(self, context: Any, candidates: Sequence[Any]) -> list[Any]:
         names = [key(point_in(one.sch.mod)) for one in candidates]
         new = {name: one for name, one in zip(names, candidates) if name not in self.known}
-        extracted = self.stores.extract_from(context, list(new.values())) if new else []
+        with refusals(self.trials.space.rung, self.trials.workload):
+            extracted = self.stores.extract_from(context, list(new.values())) if new else []
         for (name, one), found in zip(new.items(), extracted):
             rows = found.numpy()
             facts = np.tile(np.array(self.facts(point_in(one.sch.mod)), np.float32), (len(rows), 1))
@@ -85,7 +87,7 @@ class Evolution(PySearchStrategy):
     def learn(self) -> None:
         found, results = [], []
         for record in self.trials.records.values():
-            with suppress(CheckFailed):  # the schedule has changed since
+            with suppress(CheckFailed, TooLarge):  # the schedule has changed since
                 found.append(self.candidate_at(record.point))
                 results.append(RunnerResult(list(record.seconds) or None, record.error or None))
         if found:
@@ -117,7 +119,7 @@ class Evolution(PySearchStrategy):
         raise NotImplementedError("one search has one strategy")
 
     def candidate_at(self, point: Point) -> Any:
-        """CheckFailed when the schedule is not sound."""
+        """CheckFailed when the schedule is not sound, TooLarge when the workload is for it."""
         name = key(point)
         if name not in self.candidates:
             self.candidates[name] = candidate(self.trials.space, point, self.trials.workload)

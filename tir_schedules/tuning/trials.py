@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any, Callable, Sequence
 
-from tir_schedules.errors import CheckFailed, one_line
+from tir_schedules.errors import CheckFailed, TooLarge, one_line
 from tir_schedules.provenance import git_revision
 from tir_schedules.tuning.building import Unbuilt
 from tir_schedules.tuning.journal import canonical
@@ -94,7 +94,7 @@ class Trials:
             except Unbuilt as error:
                 self.pass_over(point, error)
                 return None
-            except CheckFailed as error:
+            except (CheckFailed, TooLarge) as error:
                 self.add(point, error=one_line(error))
                 return None
 

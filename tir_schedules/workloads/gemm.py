@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tir_schedules.errors import BadInput
+from tir_schedules.workloads import MOST
 from tir_schedules.workloads.drawing import EXACT, REALS, Draws
 from tir_schedules.workloads.rounding import SPREAD, bias, growth, largest_exact
 
@@ -27,7 +28,7 @@ TELLING = 4095
 class Gemm:
     """C (m x n) = A (m x k) @ B (k x n), row-major float32, accumulated in float32.
 
-    Raises BadInput for an extent below 1, or matrices of 2**31 elements or more.
+    Raises BadInput for an extent below 1 or from MOST on, and matrices of 2**31 elements or more.
     """
 
     m: int
@@ -43,6 +44,8 @@ class Gemm:
         for name, extent in (("M", self.m), ("N", self.n), ("K", self.k)):
             if extent < 1:
                 raise BadInput(f"{name} is {extent}; M, N and K must each be at least 1")
+            if extent >= MOST:
+                raise BadInput(f"{name} is {extent}; M, N and K must each be below 2**31 - 2**16 (32-bit indices)")
         if max(self.m * self.k, self.k * self.n, self.m * self.n) >= 2**31:
             raise BadInput(f"{self} is too large: each matrix must have fewer than 2**31 elements (32-bit indices)")
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tir_schedules.errors import BadInput
+from tir_schedules.workloads import MOST
 from tir_schedules.workloads.drawing import EXACT, REALS, Draws
 from tir_schedules.workloads.rounding import SPREAD, bias, growth, largest_exact
 
@@ -23,7 +24,7 @@ class Reduction:
     """Y[0] = X[0] + ... + X[n-1] of int32, which wraps around, or of float32.
 
     A launch leaves one partial sum per block; they are summed by further launches of the same rung until one is left.
-    Raises BadInput for n below 1 or from 2**31 - 2**16 on (32-bit indices), and for another dtype.
+    Raises BadInput for n below 1 or from MOST on, and for another dtype.
     """
 
     n: int
@@ -35,7 +36,7 @@ class Reduction:
     def __post_init__(self):
         if self.n < 1:
             raise BadInput(f"N is {self.n}; it must be at least 1")
-        if self.n >= 2**31 - 2**16:
+        if self.n >= MOST:
             raise BadInput(f"N is {self.n}; it must be below 2**31 - 2**16 (32-bit indices)")
         if self.dtype not in C_TYPES:
             raise BadInput(f"dtype is {self.dtype!r}; it can be {' or '.join(C_TYPES)}")
