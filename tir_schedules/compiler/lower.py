@@ -133,6 +133,7 @@ def emit(schedule: "Schedule", entry: str, arch: str, pass_config: dict[str, Any
 
     from tir_schedules.passes.pipeline import pipeline
     from tir_schedules.passes.whole_lines import whole_lines
+    from tir_schedules.passes.wide_offsets import wide_offsets
 
     with tvm.transform.PassContext(config={**PASS_CONFIG, **(pass_config or {})}):
         module = tvm.tirx.transform.BindTarget(target(arch))(schedule.mod)
@@ -148,6 +149,7 @@ def emit(schedule: "Schedule", entry: str, arch: str, pass_config: dict[str, Any
             source = codegen_build(named, device).inspect_source()
     if "whole_lines" in passes:
         source = whole_lines(source)
+    source = wide_offsets(source, schedule.mod)
     params = tuple(argument_name(parameter.name) for parameter in function.params)
     return Emitted(source, params, launch_of(host))
 
