@@ -1,5 +1,6 @@
 """The command line as users meet it: output, exit codes, one clear line for each kind of bad input."""
 import json
+import re
 import subprocess
 import sys
 
@@ -186,6 +187,19 @@ def test_run_source_names_the_line_of_a_missing_barrier(tool, edited):
     path = edited("sgemm/shared_tile", "64,64,64", "__syncthreads();", "")
     code, out, _ = tool("run", "sgemm/shared_tile", "--mnk", "64,64,64", "--source", path, "--machine", "cpu")
     assert code == 1 and "race" in out and "sgemm_shared_tile_source.cu:" in out and "1 wrong" in out
+
+
+def test_run_source_includes_what_is_beside_it(tool, tmp_path):
+    """Also where the folder's name means something to a shell, and where the first lines compiled are those of the include."""
+    folder = tmp_path / 'my $(touch ran) "kernels'
+    folder.mkdir()
+    _, source, _ = tool("emit", "sgemm/naive", "--twin", "--mnk", "32,32,32")
+    (folder / "f.cu").write_text('#include "last.h"\n' + source.replace("C[m * N + n]", "C[m * N + n + LAST]"))
+    for last, expected in ((0, 0), (1, 1)):
+        (folder / "last.h").write_text(f"__global__ void other(float* a) {{ a[0] = 0; }}\n#define LAST {last}\n")
+        code, out, _ = tool("run", "sgemm/naive", "--mnk", "32,32,32", "--source", str(folder / "f.cu"), "--machine", "cpu")
+        assert code == expected
+    assert re.search(r"out_of_bounds: .* at sgemm_naive_source.cu:\d+ \(PTX line \d+\): C\[m", out) and not list(tmp_path.rglob("ran"))
 
 
 def test_run_source_that_does_not_compile_shows_nvcc_lines(tool, edited):

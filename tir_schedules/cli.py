@@ -93,7 +93,8 @@ def parser() -> Parser:
     verb.add_argument("--machine", choices=MACHINES, default="auto", help=f"{machine_help} (default auto)")
     verb.add_argument("--configs", action="store_true", help="every configuration of the rungs, not only the default")
     add_tuned(verb)
-    verb.add_argument("--source", metavar="FILE", type=Path, help="run this CUDA file, an edited `emit`, as the rung's kernel")
+    source = "run this CUDA file, an edited `emit`, as the rung's kernel; it may include what is beside it"
+    verb.add_argument("--source", metavar="FILE", type=Path, help=source)
     verb.add_argument("--json", action="store_true", help="print JSON")
     verb.set_defaults(verb=run)
 
@@ -180,7 +181,7 @@ def run(options) -> int:
         jobs = [(rung, workload) for rung in rungs for workload in workloads_of(rung, options)]
     else:
         jobs = tuned_jobs(rungs, options, machine, arch, workloads_of, whole=machine.name == "gpu")
-    verdicts = run_rungs(jobs, arch, machine, source)
+    verdicts = run_rungs(jobs, arch, machine, source, folder=str(options.source.absolute().parent) if options.source else "")
     if options.json:
         verdicts = list(verdicts)
         print(json.dumps([verdict.as_json() | {"machine": machine.name, "arch": arch} for verdict in verdicts], indent=2))

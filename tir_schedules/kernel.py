@@ -23,6 +23,7 @@ class Kernel:
     params: names of the workload's arguments in the order the function takes them, such as ("A", "B", "C", "M", "N", "K").
     grid, block: launch dimensions (x, y, z). dynamic_shared: bytes of `extern __shared__` memory.
     arch: the architecture it is meant for, such as "sm_80".
+    folder: where the files are that `source` includes by name, `#include "..."`; "" when there are none.
 
     TooLarge for a grid that CUDA does not launch.
     """
@@ -35,6 +36,7 @@ class Kernel:
     block: Dim3
     arch: str
     dynamic_shared: int = 0
+    folder: str = ""
 
     def __post_init__(self):
         check_grid(self.label, self.grid)

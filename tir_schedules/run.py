@@ -84,14 +84,15 @@ class Verdict:
 
 
 def run(
-    jobs: Sequence[tuple[Rung, Any]], arch: str, machine: Any, source: str | None = None
+    jobs: Sequence[tuple[Rung, Any]], arch: str, machine: Any, source: str | None = None, folder: str = ""
 ) -> Iterator[Verdict]:
     """Verify rungs on workloads, given in pairs; verdicts come in order, as they are ready.
 
-    arch: "sm_80". source: CUDA text to run in place of what the schedule emits, without the twin.
+    arch: "sm_80". source: CUDA text to run in place of what the schedule emits, without the twin. folder: where that finds what
+    it includes by name.
     A rung that cannot be emitted or compiled yields a verdict that says so; errors of use (BadInput, MissingTool) are raised.
     """
-    makers = [lower, load_twin] if source is None else [partial(load_source, source)]
+    makers = [lower, load_twin] if source is None else [partial(load_source, source, folder=folder)]
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         pending = []
         for rung, workload in jobs:

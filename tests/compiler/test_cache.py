@@ -61,6 +61,10 @@ def test_kind_and_key_tell_entries_apart(cache):
     assert len(names) == 4
 
 
+def test_a_key_may_hold_a_path_that_is_no_text(cache):
+    assert len({cache.entry("kernel", os.fsdecode(key), Builder()).name for key in (b"/\xff", b"/\xfe")}) == 2
+
+
 def test_threads_build_a_key_once_and_other_keys_at_the_same_time(cache):
     both_at_work = threading.Barrier(2, timeout=20)
     same, other = Builder(both_at_work.wait), Builder(both_at_work.wait)

@@ -171,7 +171,9 @@ def build_cub(arch: str) -> bytes:
     """
     try:
         from tir_schedules.compiler.cache import default_cache
+        from tir_schedules.compiler.inputs import identity
         from tir_schedules.compiler.nvcc import file_name, nvcc
+        from tir_schedules.compiler.places import plain_links
         from tir_schedules.compiler.toolchain import check_arch, find_toolchain
     except ModuleNotFoundError as error:
         raise MissingTool(f"CUB cannot be compiled, for {error.name} is not installed: pip install {error.name}") from error
@@ -183,9 +185,11 @@ def build_cub(arch: str) -> bytes:
     def build(folder: Path) -> None:
         (folder / file_name(kernel)).write_text(source, encoding="utf-8")
         libraries = Path(toolchain.nvcc).parents[1] / "lib"  # where PyPI's packages have them; nvcc itself looks into lib64
-        nvcc(kernel, toolchain, folder, *CUB_FLAGS, f"-L{libraries}", file_name(kernel), "-o", CUB_LIBRARY)
+        with plain_links(folder) as links:
+            plain = links.where_needed("libraries", libraries)
+            nvcc(kernel, toolchain, folder, *CUB_FLAGS, f"-L{plain}", file_name(kernel), "-o", CUB_LIBRARY)
 
-    key = "\0".join([source, arch, *CUB_FLAGS, toolchain.version])
+    key = "\0".join([source, arch, *CUB_FLAGS, identity(toolchain)])
     return default_cache().load("cub", key, build, lambda folder: (folder / CUB_LIBRARY).read_bytes())
 
 

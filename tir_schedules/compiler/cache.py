@@ -1,8 +1,9 @@
 """A folder of things that are slow to make: compiled kernels, disassembly, the CPU machine's shared libraries.
 
 An entry is a folder named after a hash of all that went into it, so it never goes out of date. It is built in a
-temporary folder and renamed into place in one step: a process killed at any moment leaves no half-made entry, two
-processes that make the same entry do not disturb each other, and there is no lock file to be left behind.
+temporary folder of a plain name (see places.py) and renamed into place in one step: a process killed at any moment
+leaves no half-made entry, two processes that make the same entry do not disturb each other, and there is no lock file to
+be left behind.
 """
 from __future__ import annotations
 
@@ -23,6 +24,7 @@ from typing import Callable, Iterator, TypeVar
 
 import platformdirs
 
+from tir_schedules.compiler.places import new_folder, scratch_folders, shown
 from tir_schedules.errors import BadInput, MissingTool, TirSchedulesError
 
 T = TypeVar("T")
@@ -83,8 +85,8 @@ class Cache:
             return self._build(path, build, read)
 
     def size(self) -> int:
-        """Bytes in all entries and in what killed processes left."""
-        return sum(folder_size(path) for path in self._ours())
+        """Bytes in all entries and in what is being built or was when its process was killed."""
+        return sum(folder_size(path) for path in (*self._ours(), *scratch_folders()))
 
     def clear(self) -> int:
         """Remove every entry and return the bytes freed. What other processes are building right now stays."""
@@ -94,10 +96,21 @@ class Cache:
                 freed += folder_size(path)
                 self._discard(path)
         self._used = None
-        return freed
+        return freed + sweep_scratch()
+
+    @contextmanager
+    def workplace(self) -> Iterator[Path]:
+        """An empty folder that a compiler may work in, gone afterwards: beside the entries, or elsewhere where their path is not plain."""
+        with self._explained():
+            self.path.mkdir(parents=True, exist_ok=True)
+            folder = new_folder(BUILDING, self.path)
+            try:
+                yield folder
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
 
     def _place(self, kind: str, key: str) -> Path:
-        digest = hashlib.sha256(f"{FORMAT}\0{key}".encode()).hexdigest()[:32]
+        digest = hashlib.sha256(f"{FORMAT}\0{key}".encode(errors="surrogateescape")).hexdigest()[:32]
         return self.path / f"{kind}-{digest}"
 
     def _one_thread(self, path: Path) -> threading.Lock:
@@ -115,19 +128,27 @@ class Cache:
         return True
 
     def _build(self, path: Path, build: Build, read: Callable[[Path], T | None] = lambda folder: None) -> T | None:
-        """Build the entry beside its place, read it, and put it in place."""
-        with self._explained():
-            self.path.mkdir(parents=True, exist_ok=True)
-            folder = Path(tempfile.mkdtemp(prefix=BUILDING, dir=self.path))
-            try:
-                build(folder)
+        """Build the entry, read it, and put it in place."""
+        with self.workplace() as work:
+            build(work)
+            with self._beside_entries(work) as folder:
                 added = write_manifest(folder)
                 value = read(folder)
                 self._publish(folder, path)
-            finally:
-                shutil.rmtree(folder, ignore_errors=True)
             self._make_room(added, keep=path)
         return value
+
+    @contextmanager
+    def _beside_entries(self, work: Path) -> Iterator[Path]:
+        """A finished folder from where a rename puts it in place: a copy of one that was made elsewhere."""
+        if work.parent == self.path:
+            yield work
+            return
+        folder = Path(tempfile.mkdtemp(prefix=BUILDING, dir=self.path))
+        try:
+            yield shutil.copytree(work, folder, dirs_exist_ok=True)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
     def _publish(self, folder: Path, path: Path) -> None:
         """Rename a finished folder into place, unless another process put a sound one there meanwhile."""
@@ -145,7 +166,7 @@ class Cache:
             if self._discard(path):
                 broken = fault
         if broken:
-            print(f"tir-schedules: cache entry {path} was broken ({broken}) and has been rebuilt", file=sys.stderr)
+            print(f"tir-schedules: cache entry {shown(path)} was broken ({broken}) and has been rebuilt", file=sys.stderr)
 
     def _make_room(self, added: int, keep: Path) -> None:
         """Keep the whole within the limit. Only the first build of a process, and one that reaches the limit, look."""
@@ -156,6 +177,7 @@ class Cache:
             for path in self._ours():
                 if leftover(path):
                     self._discard(path)
+            sweep_scratch()
             entries = [path for path in self._ours() if ENTRY.fullmatch(path.name)]
             entries = sorted((last_use(path), folder_size(path), path) for path in entries)
             used = sum(size for _, size, _ in entries)
@@ -203,14 +225,14 @@ class Cache:
     def _explain(self, error: OSError) -> TirSchedulesError | None:
         if error.errno in FULL:
             return MissingTool(
-                f"no space left for the cache in {self.path}: free some, run `tir-schedules doctor --clear-cache`,"
+                f"no space left for the cache in {shown(self.path)}: free some, run `tir-schedules doctor --clear-cache`,"
                 " or set TIR_SCHEDULES_CACHE to another folder"
             )
         place = Path(os.fsdecode(error.filename or ""))
         ours = self.path in (place, place.parent) or place in self.path.parents
         if ours and error.errno in UNUSABLE:
             return BadInput(
-                f"the cache folder {self.path} cannot be used ({os.strerror(error.errno)}):"
+                f"the cache folder {shown(self.path)} cannot be used ({os.strerror(error.errno)}):"
                 " set TIR_SCHEDULES_CACHE to a folder you can write to"
             )
         return None
@@ -227,9 +249,12 @@ def cache_at(root: Path, limit: int) -> Cache:
 
 
 def default_root() -> Path:
-    """TIR_SCHEDULES_CACHE, or this user's cache folder as the operating system has it."""
+    """TIR_SCHEDULES_CACHE, or this user's cache folder as the operating system has it. BadInput where a home it names is not known."""
     chosen = os.environ.get("TIR_SCHEDULES_CACHE")
-    return Path(chosen).expanduser().absolute() if chosen else Path(platformdirs.user_cache_dir("tir_schedules"))
+    try:
+        return Path(chosen).expanduser().absolute() if chosen else Path(platformdirs.user_cache_dir("tir_schedules"))
+    except RuntimeError as error:  # "~nobody", or no home at all
+        raise BadInput(f"TIR_SCHEDULES_CACHE is {chosen!r}: {error}; name a folder you can write to") from None
 
 
 def default_limit() -> int:
@@ -293,5 +318,17 @@ def last_use(path: Path) -> float:
 
 def leftover(path: Path) -> bool:
     """Whether a process that was killed left this: no build takes an hour, and a removal takes no time at all."""
-    age = time.time() - last_use(path)
-    return path.name.startswith(TRASH) or (path.name.startswith(BUILDING) and age > ABANDONED_SECONDS)
+    return path.name.startswith(TRASH) or (path.name.startswith(BUILDING) and is_abandoned(path))
+
+
+def is_abandoned(path: Path) -> bool:
+    return time.time() - last_use(path) > ABANDONED_SECONDS
+
+
+def sweep_scratch() -> int:
+    """Remove what killed processes left outside the cache; return the bytes freed."""
+    freed = 0
+    for path in filter(is_abandoned, scratch_folders()):
+        freed += folder_size(path)
+        shutil.rmtree(path, ignore_errors=True)
+    return freed

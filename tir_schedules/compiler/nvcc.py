@@ -5,6 +5,7 @@ The flags are the same for a scheduled kernel and its hand-written twin, and non
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import re
 import subprocess
@@ -13,17 +14,19 @@ from pathlib import Path
 from typing import Iterable
 
 from tir_schedules.compiler.cache import default_cache
-from tir_schedules.compiler.toolchain import INSTALL, Toolchain, check_arch, find_toolchain
+from tir_schedules.compiler.inputs import environment, host_compiler, identity, reads_files
+from tir_schedules.compiler.places import Links, is_plain, plain_links, shown
+from tir_schedules.compiler.toolchain import INSTALL, REPLACE, Toolchain, check_arch, find_toolchain, toolkit_folder
 from tir_schedules.errors import CheckFailed, MissingTool
 from tir_schedules.kernel import Binary, Kernel, Resources
 from tir_schedules.multiprocessor import MAX_THREADS, MAX_THREADS_Z, REGISTERS, WARP, known_multiprocessor, warps_by_registers
 
 FLAGS = ("-O3", "-lineinfo", "-std=c++17")
-PTX, CUBIN, REPORT = "kernel.ptx", "kernel.cubin", "ptxas.txt"
+PTX, CUBIN, REPORT, PREPROCESSED = "kernel.ptx", "kernel.cubin", "ptxas.txt", "kernel.ii"
 LINES_SHOWN = 10
 
-FOREIGN_FLAGS = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
-"""Variables with which nvcc lets the environment change its flags, and so its results."""
+BESIDE = "beside"
+"""The name by which nvcc knows the folder of the source's own headers."""
 
 # nvcc puts a hash of the source's path into the names of static functions and of what anonymous namespaces hold: as
 # text in symbols, and in the line table as character codes, which a line break and `.b8` may split.
@@ -32,7 +35,7 @@ BETWEEN_CODES = r"(?:,|\s*\.b8 )"
 MARKERS_IN_CODES = "|".join(BETWEEN_CODES.join(str(ord(letter)) for letter in marker) for marker in HASH_MARKERS)
 HASH_IN_TEXT = re.compile(rf"({'|'.join(HASH_MARKERS)})[0-9a-f]{{8}}(?=_)")
 HASH_IN_CODES = re.compile(rf"({MARKERS_IN_CODES})((?:{BETWEEN_CODES}\d+){{8}})")
-FILE_DIRECTIVE = re.compile(r'^(\s*\.file\s+\d+\s+")([^"]+)"', re.M)
+FILE_DIRECTIVE = re.compile(r'^(\s*\.file\s+\d+\s+")((?:[^"\\\n]|\\.)+)"', re.M)
 PTX_COMPLAINT = re.compile(rf"ptxas {PTX}, line (\d+); (.*)")
 REPORTED = {
     "registers": r"Used (\d+) registers",
@@ -49,17 +52,21 @@ def compile_kernel(kernel: Kernel) -> Binary:
     """Compile for the kernel's architecture; the result is kept in the cache.
 
     In the PTX, `.file` names the source after the kernel's label (sgemm_naive_tir.cu) and `.loc` counts lines of
-    `kernel.source`. CheckFailed shows nvcc's own lines when the source does not compile or the launch exceeds what the
-    architecture has; BadInput for an unknown architecture; MissingTool when there is no nvcc or no host compiler.
+    `kernel.source`. CheckFailed shows nvcc's own lines when the source does not compile or the launch exceeds what the architecture has; BadInput for an unknown architecture; MissingTool when there is no nvcc
+    or no host compiler.
     """
     if kernel.threads > MAX_THREADS:
         raise CheckFailed(f"{kernel.label}: {kernel.threads} threads per block; CUDA allows {MAX_THREADS}")
     if kernel.block[2] > MAX_THREADS_Z:
         raise CheckFailed(f"{kernel.label}: {kernel.block[2]} threads along z; CUDA allows {MAX_THREADS_Z}")
-    toolchain = find_toolchain()
-    key = "\0".join([kernel.source, file_name(kernel), kernel.entry, kernel.arch, *FLAGS, toolchain.version])
-    cache = default_cache()
-    ptx, cubin, report = cache.load("kernel", key, lambda folder: build(kernel, toolchain, folder), read_build)
+    toolchain, cache = find_toolchain(), default_cache()
+    key = "\0".join([kernel.source, file_name(kernel), kernel.entry, kernel.arch, *FLAGS, identity(toolchain)])
+    seen = None
+    if reads_files(kernel.source):
+        with cache.workplace() as folder:
+            seen = preprocess(kernel, toolchain, folder)
+        key += f"\0{seen}"
+    ptx, cubin, report = cache.load("kernel", key, lambda folder: build(kernel, toolchain, folder, seen), read_build)
     resources = parse_resources(kernel, report)
     check_launch(kernel, resources)
     return Binary(kernel, ptx, cubin, resources)
@@ -76,17 +83,34 @@ def file_name(kernel: Kernel) -> str:
     return re.sub(r"\W+", "_", kernel.label).strip("_") + ".cu"
 
 
-def build(kernel: Kernel, toolchain: Toolchain, folder: Path) -> None:
-    """Leave the PTX, the cubin and the report of ptxas in the folder."""
+def build(kernel: Kernel, toolchain: Toolchain, folder: Path, seen: str | None = None) -> None:
+    """Leave the PTX, the cubin and the report of ptxas in the folder. seen: what `preprocess` said of a source with files of the user's."""
     check_arch(kernel.arch)
-    source = file_name(kernel)
-    (folder / source).write_text(kernel.source, encoding="utf-8")
-    os.utime(folder / source, (0, 0))  # ptxas writes this time into the cubin
+    source = write_source(kernel, folder)
     nvcc(kernel, toolchain, folder, *FLAGS, "-ptx", source, "-o", PTX)
-    ptx = (folder / PTX).read_text(encoding="utf-8")
+    ptx = (folder / PTX).read_text(encoding="utf-8", errors="replace")
     (folder / PTX).write_text(without_place(ptx), encoding="utf-8")
     report = nvcc(kernel, toolchain, folder, *FLAGS, "-Xptxas", "-v", "-cubin", PTX, "-o", CUBIN)
     (folder / REPORT).write_text(report, encoding="utf-8")
+    if seen is not None and preprocess(kernel, toolchain, folder) != seen:
+        raise CheckFailed(f"{kernel.label}: a file that it includes changed while it was compiled: run it again")
+
+
+def write_source(kernel: Kernel, folder: Path) -> str:
+    """The source as a file in the folder; its name."""
+    name = file_name(kernel)
+    (folder / name).write_text(kernel.source, encoding="utf-8")
+    os.utime(folder / name, (0, 0))  # ptxas writes this time into the cubin
+    return name
+
+
+def preprocess(kernel: Kernel, toolchain: Toolchain, folder: Path) -> str:
+    """A hash of the source with all it includes, as nvcc's compiler proper sees it."""
+    check_arch(kernel.arch)
+    nvcc(kernel, toolchain, folder, *FLAGS, "-E", write_source(kernel, folder), "-o", PREPROCESSED)
+    text = (folder / PREPROCESSED).read_bytes()
+    (folder / PREPROCESSED).unlink()
+    return hashlib.sha256(text.replace(os.fsencode(folder), b"")).hexdigest()
 
 
 def check_launch(kernel: Kernel, resources: Resources) -> None:
@@ -118,23 +142,38 @@ def without_place(ptx: str) -> str:
 
 
 def shorten_path(directive: re.Match) -> str:
-    """A `.file` directive with the kernel's file name, or with a CUDA header's path below include/."""
+    """A `.file` directive with the kernel's file name, or with a CUDA header's path below include/, in letters that need no quoting."""
     opening, path = directive.groups()
     _, include, header = path.rpartition("/include/")
-    return f'{opening}{header if include else Path(path).name}"'
+    return opening + re.sub(r"[^\w./+ -]", "_", header if include else Path(path).name) + '"'
 
 
 def nvcc(kernel: Kernel, toolchain: Toolchain, folder: Path, *arguments: str) -> str:
-    """Run nvcc in the folder and return what it reports; raise its errors."""
-    environment = {name: value for name, value in os.environ.items() if name not in FOREIGN_FLAGS}
-    # nvcc and gcc keep their own temporary files in TMPDIR: in here they go when a killed build is cleaned up.
-    environment |= {"TMPDIR": str(folder), "LC_ALL": "C"}
-    command = [str(toolchain.nvcc), f"-arch={kernel.arch}", *arguments]
-    result = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, errors="replace")
-    output = result.stdout + result.stderr
-    if result.returncode:
-        raise failure(kernel, toolchain, output, folder)
-    return output
+    """Run nvcc in the folder, which has a plain name, and return what it reports; raise its errors."""
+    chosen = os.environ.get("NVCC_CCBIN") and host_compiler()
+    with plain_links(folder) as links:
+        # nvcc and gcc keep their own temporary files in TMPDIR: in here they go when a killed build is cleaned up.
+        variables = environment() | {"TMPDIR": str(folder)}
+        if chosen:
+            variables["NVCC_CCBIN"] = str(links.where_needed("host-compiler", chosen))
+        if kernel.folder and reads_files(kernel.source):
+            arguments = ("-Xcompiler", f"-iquote,{links.always(BESIDE, kernel.folder)}", *arguments)
+        command = [plain_nvcc(toolchain, links), f"-arch={kernel.arch}", *arguments]
+        result = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, errors="replace")
+        output = (result.stdout + result.stderr).replace(f"{BESIDE}/", "")
+        if result.returncode:
+            raise failure(kernel, toolchain, output, folder)
+        return output
+
+
+def plain_nvcc(toolchain: Toolchain, links: Links) -> str:
+    """A path of nvcc from which it derives plain paths of its own parts."""
+    folder = toolkit_folder(toolchain.nvcc)
+    if is_plain(folder) and (folder / "nvcc").is_file():
+        return str(toolchain.nvcc)
+    if toolchain.nvcc.parent != folder or not is_plain(folder.name):
+        raise MissingTool(f"nvcc at {shown(toolchain.nvcc)} is in a folder whose name a shell reads otherwise: {REPLACE}")
+    return str(links.where_needed("toolkit", folder.parent) / folder.name / toolchain.nvcc.name)
 
 
 def failure(kernel: Kernel, toolchain: Toolchain, output: str, folder: Path) -> Exception:

@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 from tir_schedules.compiler.cache import default_cache
+from tir_schedules.compiler.inputs import fingerprint
 from tir_schedules.compiler.toolchain import find_toolchain, version_of
 from tir_schedules.errors import MissingTool
 from tir_schedules.kernel import Binary
@@ -28,7 +29,7 @@ def disassemble(binary: Binary) -> str:
     is no nvdisasm, or it is older than the cubin.
     """
     nvdisasm = find_toolchain().tool("nvdisasm")
-    key = "\0".join([hashlib.sha256(binary.cubin).hexdigest(), *FLAGS, version_of(nvdisasm)])
+    key = "\0".join([hashlib.sha256(binary.cubin).hexdigest(), *FLAGS, version_of(nvdisasm), fingerprint(nvdisasm)])
 
     def build(folder: Path) -> None:
         (folder / CUBIN).write_bytes(binary.cubin)

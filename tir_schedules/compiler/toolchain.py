@@ -6,18 +6,24 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Iterator
 
+from tir_schedules.compiler.places import places
 from tir_schedules.errors import BadInput, MissingTool
 
 OLDEST = (12, 0)
 INSTALL = 'pip install "cuda-toolkit[nvcc,nvvm,crt,cudart,cccl]==13.0.*"'
 REPLACE = f"set TIR_SCHEDULES_NVCC to an nvcc that works, or {INSTALL}"
 PACKAGES = {"cuobjdump": "nvidia-cuda-cuobjdump", "nvdisasm": "nvidia-cuda-nvdisasm"}
+FOREIGN = (
+    "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "INCLUDES", "SYSTEM_INCLUDES", "LIBRARIES", "CUDAFE_FLAGS", "PTXAS_FLAGS",
+    "DEPENDENCIES_OUTPUT", "SUNPRO_DEPENDENCIES",
+)  # fmt: skip
+"""Variables with which the environment would change the flags of nvcc and gcc, and so their results or the files they write."""
+
 VERSION = re.compile(r"\bV(\d+\.\d+\.\d+)")
 
 
@@ -150,13 +156,14 @@ def version_of(program: Path) -> str:
 @lru_cache(maxsize=None)
 def toolkit_folder(nvcc: Path) -> Path:
     """The folder of the real nvcc when `nvcc` is a script that calls another: a dry run tells."""
-    match = re.search(r"_HERE_=(.+)", ask(nvcc, "--dryrun", "-ptx", "none.cu"))
+    match = re.search(r"_HERE_=(.+?)\s*(?:\n#\$ |\Z)", ask(nvcc, "--dryrun", "-ptx", "none.cu"), re.S)
     return Path(match[1].strip()) if match else nvcc.parent
 
 
 def ask(program: Path, *arguments: str) -> str:
     """All that a program prints. MissingTool when it cannot be started."""
-    environment = {**os.environ, "TMPDIR": tempfile.gettempdir()}  # nvcc needs one that exists
+    environment = {name: value for name, value in os.environ.items() if name not in FOREIGN}
+    environment |= {"TMPDIR": next(iter(places()), "/")}  # nvcc needs one that exists, and writes nothing here
     command = [program, *arguments]
     try:
         result = subprocess.run(command, env=environment, capture_output=True, text=True, errors="replace", timeout=60)

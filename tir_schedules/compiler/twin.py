@@ -4,6 +4,7 @@ from __future__ import annotations
 import re
 from dataclasses import asdict
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from tir_schedules.errors import CheckFailed
@@ -20,23 +21,27 @@ def load_twin(rung: Rung, workload: Any, arch: str) -> Kernel:
     file is missing or has no kernel named `rung.entry`.
     """
     rung = rung.fitted(workload)
-    return kernel_from_source(rung, read_twin(rung, workload), "twin", workload, arch)
+    return kernel_from_source(rung, read_twin(rung, workload), "twin", workload, arch, str(twin_file(rung).parent))
 
 
-def load_source(source: str, rung: Rung, workload: Any, arch: str) -> Kernel:
-    """CUDA text in place of a rung's own, launched as the rung launches. CheckFailed when it has no kernel `rung.entry`."""
-    return kernel_from_source(rung.fitted(workload), source, "source", workload, arch)
+def load_source(source: str, rung: Rung, workload: Any, arch: str, folder: str = "") -> Kernel:
+    """CUDA text in place of a rung's own, launched as the rung launches. CheckFailed when it has no kernel `rung.entry`.
+
+    folder: where it finds what it includes by name.
+    """
+    return kernel_from_source(rung.fitted(workload), source, "source", workload, arch, folder)
 
 
-def kernel_from_source(rung: Rung, source: str, origin: str, workload: Any, arch: str) -> Kernel:
+def kernel_from_source(rung: Rung, source: str, origin: str, workload: Any, arch: str, folder: str) -> Kernel:
     rung.check_arch(arch)
-    params = parameters(source, rung.entry, f"{rung.id} ({origin})")
-    return Kernel(f"{rung.id} ({origin})", source, rung.entry, params, arch=arch, **vars(rung.launch(workload, rung.config)))
+    label, launch = f"{rung.id} ({origin})", rung.launch(workload, rung.config)
+    params = parameters(source, rung.entry, label)
+    return Kernel(label, source, rung.entry, params, arch=arch, folder=folder, **vars(launch))
 
 
 def read_twin(rung: Rung, workload: Any) -> str:
     """Text of the twin; `#define` lines above the file's own text set a configuration or type other than the default."""
-    path = resources.files("cuda_reference") / rung.family / f"{rung.name}.cu"
+    path = twin_file(rung)
     if not path.is_file():
         raise CheckFailed(f"{rung.id} has no twin: expected cuda_reference/{rung.family}/{rung.name}.cu")
     text = path.read_text(encoding="utf-8")
@@ -46,6 +51,10 @@ def read_twin(rung: Rung, workload: Any) -> str:
         return text
     lines = "".join(f"#define {name} {value}\n" for name, value in macros.items())
     return f"// configuration {rung.variant or 'default'}\n{lines}\n{text}"
+
+
+def twin_file(rung: Rung) -> Path:
+    return Path(str(resources.files("cuda_reference"))) / rung.family / f"{rung.name}.cu"
 
 
 def parameters(source: str, entry: str, label: str) -> tuple[str, ...]:

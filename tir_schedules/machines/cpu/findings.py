@@ -6,6 +6,7 @@ from typing import Sequence
 
 import numpy as np
 
+from tir_schedules.compiler.nvcc import file_name
 from tir_schedules.kernel import Binary
 from tir_schedules.machines.cpu.context import BUFFER_SHIFT
 from tir_schedules.machines.cpu.ptx import PtxKernel, PtxModule
@@ -40,7 +41,8 @@ class Sources:
 
     def __init__(self, binary: Binary, module: PtxModule, kernel: PtxKernel):
         self.files, self.text = module.files, binary.kernel.source.split("\n")
-        self.own = next(iter(module.files), 1)
+        own = file_name(binary.kernel)
+        self.own = next((number for number, name in module.files.items() if name == own), next(iter(module.files), 1))
         self.lines = {instruction.line: instruction.source for instruction in kernel.instructions}
 
     def __call__(self, ptx_line: int) -> Location:

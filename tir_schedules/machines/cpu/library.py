@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Iterable
 
 from tir_schedules.compiler.cache import default_cache
+from tir_schedules.compiler.inputs import environment, fingerprint, heeded_variables
+from tir_schedules.compiler.places import is_plain, shown
 from tir_schedules.errors import MissingTool
 from tir_schedules.machines.cpu.signatures import Signature, from_text, library_source
 
@@ -76,7 +78,8 @@ class Library:
     def _compiled(self, kind: str, units: list[str], more: dict[str, str]) -> ctypes.CDLL:
         """A shared library of the translation units, beside the core's headers."""
         sources = {name: text for name, text in self.sources.items() if name.endswith(".h") or name in units} | more
-        key = "\0".join([self.compiler, compiler_version(self.compiler), processor(), *FLAGS, *map("\0".join, sources.items())])
+        compiler = [self.compiler, compiler_version(self.compiler), fingerprint(self.compiler), *heeded_variables()]
+        key = "\0".join([*compiler, processor(), *FLAGS, *map("\0".join, sources.items())])
 
         def build(folder: Path) -> None:
             for name, text in sources.items():
@@ -88,7 +91,15 @@ class Library:
                 if path.name != LIBRARY:
                     path.unlink()
 
-        return default_cache().load(f"machine{kind}", key, build, lambda folder: ctypes.CDLL(str(folder / LIBRARY)))
+        return default_cache().load(f"machine{kind}", key, build, lambda folder: load_library(folder / LIBRARY))
+
+
+def load_library(path: Path) -> ctypes.CDLL:
+    """A shared library; by way of a copy where the loader would not read its path as it is, such as "/home/$LIB"."""
+    if is_plain(path):
+        return ctypes.CDLL(str(path))
+    with default_cache().workplace() as folder:
+        return ctypes.CDLL(shutil.copy(path, folder))
 
 
 def compile_unit(compiler: str, folder: Path, unit: str) -> None:
@@ -96,8 +107,9 @@ def compile_unit(compiler: str, folder: Path, unit: str) -> None:
 
 
 def gxx(command: list[str], folder: Path) -> None:
-    environment = os.environ | {"TMPDIR": str(folder), "LC_ALL": "C"}
-    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace", env=environment)
+    result = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, errors="replace", env=environment() | {"TMPDIR": str(folder)}
+    )
     if result.returncode:
         lines = [line for line in result.stderr.splitlines() if "error" in line] or result.stderr.splitlines()
         raise MissingTool(
@@ -115,13 +127,16 @@ def find_compiler() -> str:
             f"the CPU machine needs a C++ compiler, and there is no {wanted!r}:"
             " install g++ (`apt install g++`, `dnf install gcc-c++`), or set CXX to one"
         )
-    return found
+    return os.path.abspath(found)
 
 
 @lru_cache(maxsize=None)
 def compiler_version(compiler: str) -> str:
-    """First line of --version; empty when it does not say."""
-    result = subprocess.run([compiler, "--version"], capture_output=True, text=True, errors="replace")
+    """First line of --version; empty when it does not say. MissingTool when it cannot be started."""
+    try:
+        result = subprocess.run([compiler, "--version"], capture_output=True, text=True, errors="replace")
+    except OSError as error:
+        raise MissingTool(f"{shown(compiler)} does not run ({error.strerror}): set CXX to a g++ of version 9 or newer") from None
     return result.stdout.partition("\n")[0]
 
 

@@ -1,0 +1,102 @@
+"""Folders with plain names: nvcc hands every path it meets to a shell, and `.file` lines quote it, so none of the user's may reach it."""
+from __future__ import annotations
+
+import os
+import re
+import stat
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Iterator
+
+from tir_schedules.errors import BadInput
+
+PLAIN = re.compile(r"(?!-)(?:[\w.+-]|/(?!-))*", re.A)
+PLACES = ("/tmp", "/var/tmp", "/dev/shm")
+SCRATCH = ".tir-schedules-"
+
+
+def is_plain(path: str | Path) -> bool:
+    """Whether a shell reads a path as itself, as it is written and with its links resolved: a working folder is known by that name."""
+    return all(PLAIN.fullmatch(text) for text in (str(path), os.path.realpath(path)))
+
+
+def shown(path: str | Path) -> str:
+    """A path as messages name it: quoted where it has line breaks or what is no text."""
+    return str(path) if str(path).isprintable() else ascii(str(path))
+
+
+def new_folder(prefix: str, root: Path) -> Path:
+    """A new empty folder with a plain name: under the root, or where that has no plain name or cannot be written in one of `places`.
+
+    BadInput when none of them can be written.
+    """
+    for place, start in [(root, prefix)] * is_plain(root) + [(place, own_prefix()) for place in places()]:
+        try:
+            return Path(tempfile.mkdtemp(prefix=start, dir=place))
+        except OSError:
+            continue
+    raise BadInput(
+        f"nothing can be compiled in {shown(root)}, which cannot be written or has a name that a shell reads otherwise, nor in"
+        f" {', '.join(PLACES)}: set TMPDIR or TIR_SCHEDULES_CACHE to a folder named in letters, digits and . _ + - alone"
+    )
+
+
+def places() -> list[str]:
+    """Folders for temporary files whose names are plain: TMPDIR, then what every Linux has."""
+    chosen = os.environ.get("TMPDIR", "")
+    return [place for place in (chosen, *PLACES) if os.path.isabs(place) and is_plain(place) and os.path.isdir(place)]
+
+
+def own_prefix() -> str:
+    return f"{SCRATCH}{os.getuid()}-"
+
+
+def scratch_folders() -> list[Path]:
+    """This user's own folders in `places`: of builds at work and of killed ones. A link is nobody's folder."""
+    paths = {Path(place, name) for place in places() for name in listed(place) if name.startswith(own_prefix())}
+    return sorted(path for path in paths if is_own_folder(path))
+
+
+def is_own_folder(path: Path) -> bool:
+    try:
+        found = path.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
+
+
+def listed(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
+@contextmanager
+def plain_links(folder: Path) -> Iterator["Links"]:
+    """Plain names in the folder for paths that may have none; they are gone afterwards."""
+    links = Links(folder)
+    try:
+        yield links
+    finally:
+        for name in links.names:
+            (folder / name).unlink(missing_ok=True)
+
+
+class Links:
+    """Symbolic links in a folder. names: those it made."""
+
+    def __init__(self, folder: Path):
+        self.folder, self.names = folder, []
+
+    def always(self, name: str, target: str | Path) -> str:
+        """`name`, in the folder, for the target."""
+        (self.folder / name).symlink_to(target)
+        self.names.append(name)
+        return name
+
+    def where_needed(self, name: str, target: Path) -> Path:
+        """The absolute path itself where it is plain, else that of a link."""
+        return target if is_plain(target) else self.folder / self.always(name, target)
+
