@@ -8,7 +8,8 @@ from tir_schedules.errors import BadInput
 
 WARP = 32
 MAX_THREADS = 1024  # of a block
-MAX_THREADS_Z = 64  # of a block along z
+MAX_BLOCK = (1024, 1024, 64)  # its extents
+MAX_CLUSTER = 8  # blocks that every GPU with clusters takes
 REGISTERS = 64 << 10  # of a multiprocessor, and the most a block may take
 REGISTER_UNIT = 256  # registers are given to a warp in such portions
 QUARTERS = 4  # a multiprocessor has four parts with a quarter of the registers and warps each

@@ -13,13 +13,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Iterable
 
+from tir_schedules.attributes import attributes_of, check_attributes, check_block
 from tir_schedules.compiler.cache import default_cache
 from tir_schedules.compiler.inputs import environment, host_compiler, identity, reads_files
 from tir_schedules.compiler.places import Links, is_plain, plain_links, shown
 from tir_schedules.compiler.toolchain import INSTALL, REPLACE, Toolchain, check_arch, find_toolchain, toolkit_folder
 from tir_schedules.errors import CheckFailed, MissingTool
 from tir_schedules.kernel import Binary, Kernel, Resources
-from tir_schedules.multiprocessor import MAX_THREADS, MAX_THREADS_Z, REGISTERS, WARP, known_multiprocessor, warps_by_registers
+from tir_schedules.multiprocessor import REGISTERS, WARP, known_multiprocessor, warps_by_registers
 
 FLAGS = ("-O3", "-lineinfo", "-std=c++17")
 PTX, CUBIN, REPORT, PREPROCESSED = "kernel.ptx", "kernel.cubin", "ptxas.txt", "kernel.ii"
@@ -52,13 +53,11 @@ def compile_kernel(kernel: Kernel) -> Binary:
     """Compile for the kernel's architecture; the result is kept in the cache.
 
     In the PTX, `.file` names the source after the kernel's label (sgemm_naive_tir.cu) and `.loc` counts lines of
-    `kernel.source`. CheckFailed shows nvcc's own lines when the source does not compile or the launch exceeds what the architecture has; BadInput for an unknown architecture; MissingTool when there is no nvcc
+    `kernel.source`. CheckFailed shows nvcc's own lines when the source does not compile, or says how the launch is not as the
+    kernel asks or exceeds what the architecture has; BadInput for an unknown architecture; MissingTool when there is no nvcc
     or no host compiler.
     """
-    if kernel.threads > MAX_THREADS:
-        raise CheckFailed(f"{kernel.label}: {kernel.threads} threads per block; CUDA allows {MAX_THREADS}")
-    if kernel.block[2] > MAX_THREADS_Z:
-        raise CheckFailed(f"{kernel.label}: {kernel.block[2]} threads along z; CUDA allows {MAX_THREADS_Z}")
+    check_block(kernel)
     toolchain, cache = find_toolchain(), default_cache()
     key = "\0".join([kernel.source, file_name(kernel), kernel.entry, kernel.arch, *FLAGS, identity(toolchain)])
     seen = None
@@ -68,6 +67,7 @@ def compile_kernel(kernel: Kernel) -> Binary:
         key += f"\0{seen}"
     ptx, cubin, report = cache.load("kernel", key, lambda folder: build(kernel, toolchain, folder, seen), read_build)
     resources = parse_resources(kernel, report)
+    check_attributes(kernel, attributes_of(ptx, kernel.entry))
     check_launch(kernel, resources)
     return Binary(kernel, ptx, cubin, resources)
 

@@ -12,6 +12,7 @@ from typing import Sequence
 
 import numpy as np
 
+from tir_schedules.attributes import Attributes, attributes_of, check_attributes, check_block, spelled, volume
 from tir_schedules.errors import BadInput, CheckFailed
 from tir_schedules.kernel import Binary
 from tir_schedules.machines.cpu.context import BUFFER_SHIFT, NONE
@@ -78,9 +79,11 @@ class CpuMachine:
 
         arguments: by name; arrays must be C-contiguous. outputs: names of the arrays the kernel may write, in place; all
         their elements count as unwritten before. count: also count accesses and instructions, which takes about as long
-        again. watch: run one block alone, and keep the requests of one of its warps; counts too. Raises UnsupportedInstruction,
-        before anything runs, for PTX that the machine does not know, and BadInput for a block or warp there is not.
+        again. watch: run one block alone, and keep the requests of one of its warps; counts too. Raises, before anything runs,
+        UnsupportedInstruction for PTX that the machine does not know, CheckFailed for a launch that CUDA would refuse, and BadInput
+        for a block or warp there is not.
         """
+        check_launch(binary)
         library = the_library()
         try:
             program = lowered(library, binary.ptx, binary.kernel.entry)
@@ -97,6 +100,25 @@ class CpuMachine:
         requests = watched.requests(program.counted, launch.sources) if watched else ()
         met = watched.met if watched else 0
         return Execution(found, seconds, counters, launch.writer, launch.writers, requests, met)
+
+
+def check_launch(binary: Binary) -> None:
+    """CheckFailed for a launch that CUDA would refuse, UnsupportedInstruction for one in clusters of several blocks."""
+    kernel, asked = binary.kernel, attributes(binary.ptx, binary.kernel.entry)
+    check_block(kernel)
+    check_attributes(kernel, asked)
+    if asked.unknown:
+        raise UnsupportedInstruction(f"{kernel.label}: the CPU machine does not know {asked.unknown[0]}, which {kernel.entry} declares")
+    if asked.cluster and volume(asked.cluster) > 1:
+        raise UnsupportedInstruction(
+            f"{kernel.label}: the CPU machine does not know clusters, and {kernel.entry} asks for __cluster_dims__"
+            f" {spelled(asked.cluster)} (.reqnctapercluster): leave them out, or use --machine gpu"
+        )
+
+
+@lru_cache(maxsize=128)
+def attributes(ptx: str, entry: str) -> Attributes:
+    return attributes_of(ptx, entry)
 
 
 @lru_cache(maxsize=128)
