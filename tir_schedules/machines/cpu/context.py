@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tir_schedules.machines.cpu.extents import Extents
 from tir_schedules.machines.cpu.lane_code import STORAGE
 from tir_schedules.machines.cpu.merging import Merged, merged_accesses
 from tir_schedules.machines.cpu.ptx import (
@@ -35,13 +36,17 @@ SIZES = {"u8": 1, "s8": 1, "u16": 2, "s16": 2, "u32": 4, "s32": 4, "f32": 4, "u6
 
 @dataclass(frozen=True)
 class Step:
-    """One engine instruction. function: a name of the core, or a signature; operands: register offsets and constants."""
+    """One engine instruction. function: a name of the core, or a signature; operands: register offsets and constants.
+
+    extent: number of the variable that its address stays in, see Extents; 0 for any.
+    """
 
     function: str | Signature
     operands: tuple[int, ...]
     instruction: Instruction
     offset: int = 0
     counter: int = -1
+    extent: int = 0
 
 
 @dataclass(frozen=True)
@@ -104,6 +109,7 @@ class Lowering:
         self.module, self.kernel = module, kernel
         self.file = RegisterFile()
         self.merged = merged_accesses(kernel)
+        self.extents = Extents(kernel)
         self.counted: list[Counted] = []
         self.temporaries: list[tuple[object, int]] = []
         self.narrowest_shared = 4

@@ -9,6 +9,7 @@ import numpy as np
 from tir_schedules.compiler.nvcc import file_name
 from tir_schedules.kernel import Binary
 from tir_schedules.machines.cpu.context import BUFFER_SHIFT
+from tir_schedules.machines.cpu.extents import Extent, Extents
 from tir_schedules.machines.cpu.ptx import PtxKernel, PtxModule
 from tir_schedules.machines.execution import KINDS, Finding, Location
 
@@ -19,7 +20,7 @@ FINDING = np.dtype(
     [
         ("kind", "u4"), ("act", "u4"), ("space", "u4"), ("bytes", "u4"), ("line", "i4"), ("other_line", "i4"),
         ("warp", "i4"), ("lane", "i4"), ("other_warp", "i4"), ("other_lane", "i4"), ("block", "u4", 3), ("detail", "u4"),
-        ("address", "u8"), ("count", "u8"),
+        ("extent", "u4"), ("extent_bytes", "u4"), ("address", "u8"), ("count", "u8"),
     ]
 )  # fmt: skip
 ACTS = ("reads", "writes", "updates")
@@ -51,12 +52,14 @@ class Sources:
         return Location(ptx_line, self.files.get(file, ""), line, self.text[line - 1].strip() if inside else "")
 
 
-def findings(records: np.ndarray, label: str, sources: Sources, buffers: Sequence[NamedBuffer]) -> tuple[Finding, ...]:
+def findings(
+    records: np.ndarray, label: str, sources: Sources, buffers: Sequence[NamedBuffer], extents: Extents
+) -> tuple[Finding, ...]:
     """Findings of the engine's records (dtype FINDING), most serious first."""
     found = []
     for record in records:
         kind = FINDING_KINDS[record["kind"]]
-        message = MESSAGES[kind](Fault(record, sources, buffers))
+        message = MESSAGES[kind](Fault(record, sources, buffers, extents))
         location = sources(int(record["line"]))
         block = tuple(int(index) for index in record["block"])
         found.append(Finding(kind, message, label, location, block, int(record["warp"]), int(record["lane"]), int(record["count"])))
@@ -70,6 +73,7 @@ class Fault:
     record: np.void
     sources: Sources
     buffers: Sequence[NamedBuffer]
+    extents: Extents
 
     @property
     def act(self) -> str:
@@ -77,11 +81,14 @@ class Fault:
 
     @property
     def where(self) -> str:
-        """What the address is: an element of a buffer, or a byte of shared memory."""
+        """What the address is: an element of a buffer, or a byte of a variable or of shared or local memory."""
         address, space = int(self.record["address"]), int(self.record["space"])
         number, offset = (address >> BUFFER_SHIFT) - 1, address & ((1 << BUFFER_SHIFT) - 1)
         if space != GLOBAL:
-            return f"{SPACES[space]} at byte {address}"
+            address -= (address >> 31 & 1) << 32
+            if self.extent is None:
+                return f"{SPACES[space]} at byte {address}"
+            return f"{self.variable} at byte {address - self.extent.low}"
         if offset >= 1 << (BUFFER_SHIFT - 1):  # before the start of the next buffer
             number, offset = number + 1, offset - (1 << BUFFER_SHIFT)
         if not 0 <= number < len(self.buffers):
@@ -91,10 +98,21 @@ class Fault:
         return f"{buffer.name}[{element}]" + (f" and {rest} bytes" if rest else "")
 
     @property
+    def extent(self) -> Extent | None:
+        """The variable that an access to shared or local memory goes to, or comes from where it misses it."""
+        number, space = int(self.record["extent"]), int(self.record["space"])
+        return self.extents.known[number] if number else self.extents.at(space, int(self.record["address"]))
+
+    @property
+    def variable(self) -> str:
+        space = SPACES[int(self.record["space"])]
+        return f"{self.extent.name} in {space}" if self.extent.name else f"an array in {space}"
+
+    @property
     def limits(self) -> str:
         address = int(self.record["address"])
         if int(self.record["space"]) != GLOBAL:
-            return ""
+            return f"; {self.extent.name or 'it'} has {self.record['extent_bytes']} bytes" if self.record["extent"] else ""
         number = (address >> BUFFER_SHIFT) - 1
         number += address & ((1 << BUFFER_SHIFT) - 1) >= 1 << (BUFFER_SHIFT - 1)
         if not 0 <= number < len(self.buffers):
@@ -115,7 +133,7 @@ class Fault:
 
 MESSAGES = {
     "out_of_bounds": lambda f: f"{f.act} {f.bytes} of {f.where}, out of bounds{f.limits}",
-    "misaligned": lambda f: f"{f.act} {f.bytes} of {f.where}, which is not a multiple of {f.bytes}",
+    "misaligned": lambda f: misaligned(f),
     "uninitialized": lambda f: f"{f.act} {f.where}, which nothing has written",
     "race": lambda f: f"{f.act} {f.where}, which is also accessed by {f.other}, with no __syncthreads between",
     "lockstep": lambda f: f"{f.act} {f.where}, which is also accessed by {f.other}, with no __syncwarp between",
@@ -126,6 +144,13 @@ MESSAGES = {
     "divergent_barrier": lambda f: divergent_barrier(f),
     "endless_loop": lambda f: "the instruction budget of a warp is used up; the launch was stopped",
 }
+
+
+def misaligned(fault: Fault) -> str:
+    stride = int(fault.record["detail"])
+    if stride:
+        return f"{fault.act} a tile at {fault.where} whose rows are {stride} bytes apart, which is not a multiple of 16 bytes"
+    return f"{fault.act} {fault.bytes} of {fault.where}, which is not a multiple of {fault.bytes}"
 
 
 def divergent_barrier(fault: Fault) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tir_schedules.machines.cpu.context import NONE, SPECIAL, Counted, Lowering, Step, size_of
+from tir_schedules.machines.cpu.extents import EXTENT, Extents
 from tir_schedules.machines.cpu.flow import is_block_barrier
 from tir_schedules.machines.cpu.library import Library
 from tir_schedules.machines.cpu.memory import lower_warp_instruction
@@ -17,7 +18,8 @@ BRANCH, BARRIER, LEAVE = range(3)
 WITHOUT_EFFECT = {"membar", "fence", "prefetch", "prefetchu", "nanosleep", "discard", "applypriority", "pmevent"}
 
 INSTRUCTION = np.dtype(
-    [("run", "u8"), ("operands", "u8"), ("offset", "i8"), ("guard", "u4"), ("negated", "u4"), ("line", "i4"), ("counter", "i4")]
+    [(name, "u8") for name in ("run", "operands", "extent")]
+    + [("offset", "i8"), ("guard", "u4"), ("negated", "u4"), ("line", "i4"), ("counter", "i4")]
 )
 BLOCK = np.dtype(
     [(name, "u4") for name in ("first", "count", "cost", "exit", "guard", "negated", "taken", "otherwise")] + [("line", "i4")]
@@ -47,6 +49,7 @@ class Program:
     kernel: PtxKernel
     header: ProgramHeader
     counted: list[Counted]
+    extents: Extents
     granule_shift: int
     arrays: tuple[np.ndarray, ...]
 
@@ -76,16 +79,17 @@ def lower(library: Library, module: PtxModule, kernel: PtxKernel) -> Program:
     for step in steps:
         starts.append(len(operands))
         operands += [operand & NONE for operand in step.operands]
-    pool = np.array([*operands, 0], np.uint32)
+    pool, extents = np.array([*operands, 0], np.uint32), lowering.extents.array()
     for k, (step, guard) in enumerate(zip(steps, guards)):
         function = functions[step.function.text] if isinstance(step.function, Signature) else library.function(step.function)
         where = pool.ctypes.data + 4 * starts[k]
-        instructions[k] = (function, where, step.offset, *guard, step.instruction.line, step.counter)
+        extent = extents.ctypes.data + EXTENT.itemsize * step.extent
+        instructions[k] = (function, where, extent, step.offset, *guard, step.instruction.line, step.counter)
     registers = lowering.file.initial()
     header = ProgramHeader(instructions.ctypes.data, blocks.ctypes.data, registers.ctypes.data, len(registers))
     header.special[:] = lowering.special
     shift = lowering.narrowest_shared.bit_length() - 1
-    return Program(module, kernel, header, lowering.counted, shift, (instructions, blocks, registers, pool))
+    return Program(module, kernel, header, lowering.counted, lowering.extents, shift, (instructions, blocks, registers, pool, extents))
 
 
 def lower_block(low: Lowering, instructions: list[Instruction], keep: set[Register]) -> list[tuple[Step, tuple[int, int]]]:

@@ -96,7 +96,7 @@ class CpuMachine:
         launch.start(library, self.budget, WARP_ORDERS[self.warp_order] | (COUNT if count else 0), watched)
         seconds = time.perf_counter() - started
         counters = counters_of(program, launch.sources, launch.counters, launch.block_counts) if count else None
-        found = findings(launch.records, binary.kernel.label, launch.sources, launch.names)
+        found = findings(launch.records, binary.kernel.label, launch.sources, launch.names, program.extents)
         requests = watched.requests(program.counted, launch.sources) if watched else ()
         met = watched.met if watched else 0
         return Execution(found, seconds, counters, launch.writer, launch.writers, requests, met)

@@ -5,12 +5,11 @@ from typing import Callable
 
 from tir_schedules.machines.cpu.lane_code import is_float
 from tir_schedules.machines.cpu.context import NONE, Lowering, Step
+from tir_schedules.machines.cpu.extents import SPACES
 from tir_schedules.machines.cpu.ptx import (
     BITS, SINK, Address, Immediate, Instruction, Negated, Operand, Pair, Register, Vector,
 )  # fmt: skip
 
-SHARED, GLOBAL, LOCAL, GENERIC = range(4)
-SPACES = {"shared": SHARED, "global": GLOBAL, "const": GLOBAL, "local": LOCAL, "generic": GENERIC}
 LOCAL_WINDOW = 1 << 37
 SCOPES = {"cta", "gpu", "sys", "cluster"}
 SPACE_NAMES = {"shared", "shared::cta", "global", "const", "local", "param"}
@@ -100,7 +99,8 @@ def load_or_store(low: Lowering, i: Instruction) -> list[Step]:
     counter = low.counter(i, f"{space}_{'store' if store else 'load'}") if space in ("shared", "global") else -1
     if space == "local":
         space, offset = "generic", offset + LOCAL_WINDOW
-    return [*before, Step(f"{i.name[:2]}.{space}", (base, wide, bits // 8, count, *places), i, offset, counter), *after]
+    extent = low.extents.of(where, i.space)
+    return [*before, Step(f"{i.name[:2]}.{space}", (base, wide, bits // 8, count, *places), i, offset, counter, extent), *after]
 
 
 def atomic(low: Lowering, i: Instruction) -> list[Step]:
@@ -117,7 +117,7 @@ def atomic(low: Lowering, i: Instruction) -> list[Step]:
     counter = low.counter(i, f"{i.space}_atomic") if i.space in ("shared", "global") else -1
     operation = ATOMICS.index(i.choice(ATOMICS))
     numbers = (base, wide, SPACES[i.space], operation, ord(letter), BITS[kind] // 8, result, value, other)
-    return [Step("atomic", numbers, i, offset, counter)]
+    return [Step("atomic", numbers, i, offset, counter, low.extents.of(operands[1], i.space))]
 
 
 def copy_async(low: Lowering, i: Instruction) -> list[Step]:
@@ -140,8 +140,8 @@ def copy_async(low: Lowering, i: Instruction) -> list[Step]:
     available = low.place(i.operands[3], "u32", i) if len(i.operands) > 3 else NONE
     shared, global_ = low.counter(i, "shared_cp_async"), low.counter(i, "global_cp_async")
     split = (source_offset & NONE, source_offset >> 32 & NONE)
-    bypass = int(i.has("cg"))
-    return [Step("cp.async", (base, wide, source, size, available, global_, *split, bypass), i, offset, shared)]
+    bypass, extent = int(i.has("cg")), low.extents.of(i.operands[0], "shared")
+    return [Step("cp.async", (base, wide, source, size, available, global_, *split, bypass), i, offset, shared, extent)]
 
 
 def shuffle(low: Lowering, i: Instruction) -> list[Step]:
@@ -198,7 +198,7 @@ def load_matrices(low: Lowering, i: Instruction) -> list[Step]:
     low.narrowest_shared = min(low.narrowest_shared, 2)
     registers = [low.place(register, "b32", i) for register in items(i.operands[0])]
     numbers = (base, wide, len(registers), int(i.has("trans")), *registers)
-    return [Step("ldmatrix", numbers, i, offset, low.counter(i, "ldmatrix"))]
+    return [Step("ldmatrix", numbers, i, offset, low.counter(i, "ldmatrix"), low.extents.of(i.operands[1], "shared"))]
 
 
 def matrix_multiply(low: Lowering, i: Instruction) -> list[Step]:
@@ -239,7 +239,7 @@ def wmma(low: Lowering, i: Instruction) -> list[Step]:
     kind = "ldmatrix" if load and matrix < 2 and i.space == "shared" else f"{i.space}_{'load' if load else 'store'}"
     counter = low.counter(i, kind) if i.space in ("shared", "global") else -1
     numbers = (base, wide, matrix, int(i.has("row")), SPACES[i.space], size, low.place(stride, "s32", i), len(registers), *places)
-    return [Step(f"wmma.{action}", numbers, i, offset, counter)]
+    return [Step(f"wmma.{action}", numbers, i, offset, counter, low.extents.of(where, i.space))]
 
 
 LOWERED: dict[str, Callable[[Lowering, Instruction], list[Step]]] = {

@@ -375,7 +375,7 @@ class Parser:
             variable.offset = rounded_up(sizes[variable.space], align)
             sizes[variable.space] = variable.offset + variable.size
         blocks = basic_blocks(self.items)
-        return PtxKernel(name, parameters, variables, blocks, sizes["shared"], rounded_up(sizes["local"], 16))
+        return PtxKernel(name, parameters, variables, blocks, sizes["shared"], sizes["local"])
 
 
 def number(text: str) -> Immediate:

@@ -16,12 +16,14 @@ Finding* Machine::report(Kind kind, s32 line, int lane) {
   return &f;
 }
 
-void Machine::report_access(Kind kind, s32 line, int lane, Act act, Space space, u64 address, u32 bytes, s32 other,
-                            int other_thread) {
-  if (Finding* f = report(kind, line, lane)) {
+Finding* Machine::report_access(Kind kind, s32 line, int lane, Act act, Space space, u64 address, u32 bytes, s32 other,
+                                int other_thread) {
+  Finding* f = report(kind, line, lane);
+  if (f) {
     f->act = act, f->space = space, f->address = address, f->bytes = bytes, f->other_line = other;
     f->other_warp = other_thread < 0 ? -1 : other_thread / 32, f->other_lane = other_thread < 0 ? -1 : other_thread % 32;
   }
+  return f;
 }
 
 bool whole_warp(Machine& M, const Warp& W, s32 line) {
@@ -30,13 +32,15 @@ bool whole_warp(Machine& M, const Warp& W, s32 line) {
   return false;
 }
 
-u8* Machine::at_shared(u32 address, u32 bytes, s32 line, int lane, Act act) {
-  bool outside = bytes > shared_bytes || address > shared_bytes - bytes;
-  if (outside || address & (bytes - 1)) {
-    report_access(outside ? OUT_OF_BOUNDS : MISALIGNED, line, lane, act, SHARED, address, bytes);
-    return nullptr;
-  }
-  return shared + address;
+// In shared memory or a lane's local memory; inside the variable that the address comes from, where it comes from one.
+u8* Machine::at_own(Space space, u8* memory, u32 memory_bytes, u64 address, u32 bytes, const Instruction& I, int lane, Act act) {
+  const bool known = I.extent->space == space;
+  const u64 low = known ? I.extent->low : 0, high = known ? least(I.extent->high, memory_bytes) : memory_bytes;
+  const bool outside = address < low || address + bytes > high;
+  if (!outside && !(address & (bytes - 1))) return memory + address;
+  if (Finding* f = report_access(outside ? OUT_OF_BOUNDS : MISALIGNED, I.line, lane, act, space, address, bytes))
+    if (known) f->extent = I.extent->number, f->extent_bytes = high - low;
+  return nullptr;
 }
 
 // The output's elements remember their last writer.
@@ -52,36 +56,30 @@ static void note_output(Machine& M, const Buffer& buffer, u64 address, u64 offse
   }
 }
 
-u8* Machine::at_global(u64 address, u32 bytes, s32 line, int lane, Act act) {
+u8* Machine::at_global(u64 address, u32 bytes, const Instruction& I, int lane, Act act) {
   const u64 number = (address >> BUFFER_SHIFT) - 1, offset = address & ((1ull << BUFFER_SHIFT) - 1);
   const bool outside = number >= buffer_count || bytes > buffers[number].bytes || offset > buffers[number].bytes - bytes;
   if (outside || address & (bytes - 1)) {
-    report_access(outside ? OUT_OF_BOUNDS : MISALIGNED, line, lane, act, GLOBAL, address, bytes);
+    report_access(outside ? OUT_OF_BOUNDS : MISALIGNED, I.line, lane, act, GLOBAL, address, bytes);
     return nullptr;
   }
   const Buffer& buffer = buffers[number];
   if (act != READ && buffer.constant) {
-    report_access(WRITE_TO_INPUT, line, lane, act, GLOBAL, address, bytes);
+    report_access(WRITE_TO_INPUT, I.line, lane, act, GLOBAL, address, bytes);
     return nullptr;
   }
-  if (buffer.shadow) note_output(*this, buffer, address, offset, bytes, act, lane, line);
+  if (buffer.shadow) note_output(*this, buffer, address, offset, bytes, act, lane, I.line);
   return buffer.data + offset;
 }
 
-u8* Machine::at_generic(u64 address, u32 bytes, s32 line, int lane, Act act) {
+u8* Machine::at_generic(u64 address, u32 bytes, const Instruction& I, int lane, Act act) {
   if (address >= SHARED_WINDOW && address < SHARED_WINDOW + WINDOW_BYTES) {
-    u8* data = at_shared(u32(address - SHARED_WINDOW), bytes, line, lane, act);
-    if (data) touch(u32(address - SHARED_WINDOW), bytes, act, lane, line);
+    u8* data = at_shared(u32(address - SHARED_WINDOW), bytes, I, lane, act);
+    if (data) touch(u32(address - SHARED_WINDOW), bytes, act, lane, I.line);
     return data;
   }
-  if (address < LOCAL_WINDOW || address >= LOCAL_WINDOW + WINDOW_BYTES) return at_global(address, bytes, line, lane, act);
-  const u64 offset = address - LOCAL_WINDOW;
-  const bool outside = offset + bytes > local_bytes;
-  if (outside || offset & (bytes - 1)) {
-    report_access(outside ? OUT_OF_BOUNDS : MISALIGNED, line, lane, act, LOCAL, offset, bytes);
-    return nullptr;
-  }
-  return local + (u64)(warp * 32 + lane) * local_bytes + offset;
+  if (address >= LOCAL_WINDOW && address < LOCAL_WINDOW + WINDOW_BYTES) return at_local(address - LOCAL_WINDOW, bytes, I, lane, act);
+  return at_global(address, bytes, I, lane, act);
 }
 
 // Two threads touch a granule, one of them writes, and no __syncthreads lies between: a race when they are in different

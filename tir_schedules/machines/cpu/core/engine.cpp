@@ -148,11 +148,11 @@ extern "C" u32 launch(const LaunchArguments* a) {
   M.params = a->params, M.buffers = a->buffers, M.buffer_count = a->buffer_count, M.budget = a->budget;
   M.counters = a->counters, M.merges = a->merges, M.block_counts = a->block_counts;
   M.findings = a->findings, M.finding_limit = a->finding_limit, M.watch = a->watch;
-  M.shared_bytes = a->shared_bytes, M.local_bytes = a->local_bytes, M.flags = a->flags, M.granule_shift = a->granule_shift;
+  M.shared_bytes = a->shared_bytes, M.local_bytes = a->local_bytes, M.local_stride = (a->local_bytes + 15) & ~15u, M.flags = a->flags, M.granule_shift = a->granule_shift;
   memcpy(M.grid, a->grid, sizeof M.grid), memcpy(M.block, a->block, sizeof M.block);
   M.threads = M.block[0] * M.block[1] * M.block[2];
   const u64 warps = (M.threads + 31) / 32;
-  std::vector<u8> shared(M.shared_bytes + 192), local(warps * 32 * M.local_bytes + 64);
+  std::vector<u8> shared(M.shared_bytes + 192), local(warps * 32 * M.local_stride + 64);
   std::vector<u8> registers(warps * a->program->register_bytes + 64);
   M.shadow.resize((M.shared_bytes >> M.granule_shift) + 1);
   M.shared = (u8*)(((u64)shared.data() + 127) & ~127ull);

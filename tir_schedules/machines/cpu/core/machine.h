@@ -40,7 +40,8 @@ struct Finding {
   s32 line, other_line;    // PTX lines; other: the access it conflicts with, 0 if none
   s32 warp, lane, other_warp, other_lane;
   u32 block[3];
-  u32 detail;              // a lane mask, or a basic block
+  u32 detail;              // a lane mask, or a stride in bytes
+  u32 extent, extent_bytes;  // of the variable the address comes from, 0 where that is not known, and its bytes
   u64 address, count;
 };
 struct Counter {
@@ -54,6 +55,9 @@ struct Request { u32 counter, mask, width, cost, ideal, address[32], value[32]; 
 // The block that runs, it alone, and the warp whose requests are kept. met, held, valued: how many there were, how many of them
 // are kept, and of how many of these the values are known.
 struct Watch { Request* requests; u32 block[3], warp, limit, met, held, valued; };
+
+// The bytes of one variable in its space: what an address that comes from it may reach. high: NONE up to the end of the space.
+struct Extent { u32 space, low, high, number; };
 
 struct OutputShadow { s32 line; u32 atomic; u64 thread; };   // last store to an element; line 0: none
 struct Buffer { u8* data; u64 bytes; OutputShadow* shadow; u32 element, constant; };
@@ -77,6 +81,7 @@ struct Warp {
   std::vector<AsyncCopy> copies;
 };
 
+struct Instruction;
 struct Machine {
   const u8* params;
   u32 grid[3], block[3], block_index[3];
@@ -85,7 +90,7 @@ struct Machine {
   u8* shared;
   u32 shared_bytes;
   u8* local;
-  u32 local_bytes;
+  u32 local_bytes, local_stride;   // of a lane; from lane to lane
   u32 flags, granule_shift;
   u64 budget;
   Counter* counters;
@@ -101,19 +106,24 @@ struct Machine {
   Warp* warps = nullptr;
 
   Finding* report(Kind kind, s32 line, int lane);
-  void report_access(Kind kind, s32 line, int lane, Act act, Space space, u64 address, u32 bytes, s32 other = 0,
-                     int other_thread = -1);
+  Finding* report_access(Kind kind, s32 line, int lane, Act act, Space space, u64 address, u32 bytes, s32 other = 0,
+                         int other_thread = -1);
   u64 thread(int lane) const { return block_number * threads + warp * 32 + lane; }
   // The memory behind an address, or nullptr after a finding. bytes: a power of two.
-  u8* at_shared(u32 address, u32 bytes, s32 line, int lane, Act act);
-  u8* at_global(u64 address, u32 bytes, s32 line, int lane, Act act);
-  u8* at_generic(u64 address, u32 bytes, s32 line, int lane, Act act);
+  u8* at_shared(u32 address, u32 bytes, const Instruction& I, int lane, Act act) {
+    return at_own(SHARED, shared, shared_bytes, address, bytes, I, lane, act);
+  }
+  u8* at_local(u64 address, u32 bytes, const Instruction& I, int lane, Act act) {
+    return at_own(LOCAL, local + (u64)(warp * 32 + lane) * local_stride, local_bytes, address, bytes, I, lane, act);
+  }
+  u8* at_own(Space space, u8* memory, u32 memory_bytes, u64 address, u32 bytes, const Instruction& I, int lane, Act act);
+  u8* at_global(u64 address, u32 bytes, const Instruction& I, int lane, Act act);
+  u8* at_generic(u64 address, u32 bytes, const Instruction& I, int lane, Act act);
   void touch(u32 address, u32 bytes, Act act, int lane, s32 line);
 };
 
-struct Instruction;
 typedef void (*Function)(Machine&, Warp&, u8* registers, const Instruction&);
-struct Instruction { Function run; const u32* operands; s64 offset; u32 guard, guard_negated; s32 line, counter; };
+struct Instruction { Function run; const u32* operands; const Extent* extent; s64 offset; u32 guard, guard_negated; s32 line, counter; };
 enum Exit : u32 { BRANCH, BARRIER, LEAVE };
 struct BasicBlock { u32 first, count, cost, exit, guard, guard_negated, taken, otherwise; s32 line; };
 struct Program {

@@ -41,11 +41,11 @@ static void shared_access(Machine& M, Warp& W, const Instruction& I, const u32* 
   const u32 bytes = width * count, asked = W.active;
   const Act act = STORE ? WRITE : READ;
   u8* memory[32];
-  u32 mask = asked, bad = bytes > M.shared_bytes;
-  const u32 limit = M.shared_bytes - bytes;
-  LANES(bad |= ((u32)(address[l] > limit) | (u32)((address[l] & (bytes - 1)) != 0)) & (asked >> l & 1))
+  const u32 low = I.extent->low, size = least(I.extent->high, M.shared_bytes) - low, limit = size - bytes;
+  u32 mask = asked, bad = bytes > size;
+  LANES(bad |= ((u32)(address[l] - low > limit) | (u32)((address[l] & (bytes - 1)) != 0)) & (asked >> l & 1))
   LANES(memory[l] = M.shared + address[l])
-  if (__builtin_expect(bad, 0)) ACTIVE(asked, if (!M.at_shared(address[l], bytes, I.line, l, act)) mask &= ~(1u << l))
+  if (__builtin_expect(bad, 0)) ACTIVE(asked, if (!M.at_shared(address[l], bytes, I, l, act)) mask &= ~(1u << l))
   if (M.flags & COUNT) count_shared(M, I.counter, address, mask, bytes, STORE);
   u32 previous = NONE;
   ACTIVE(mask, {
@@ -75,7 +75,7 @@ static void global_access(Machine& M, Warp& W, const Instruction& I, const u64* 
     LANES(bad |= ((u64)(address[l] - low > limit) | (u64)((address[l] & (bytes - 1)) != 0)) & (asked >> l & 1))
     LANES(memory[l] = buffer.data + (address[l] - low))
   }
-  if (bad) ACTIVE(asked, if (!(memory[l] = M.at_global(address[l], bytes, I.line, l, act))) mask &= ~(1u << l))
+  if (bad) ACTIVE(asked, if (!(memory[l] = M.at_global(address[l], bytes, I, l, act))) mask &= ~(1u << l))
   if (M.flags & COUNT) count_global(M, I.counter, address, mask, bytes);
   finish<STORE>(memory, mask, asked, width, count, values);
 }
@@ -84,7 +84,7 @@ static void generic_access(Machine& M, Warp& W, const Instruction& I, const u64*
   u8* memory[32];
   u32 mask = W.active;
   ACTIVE(W.active, {
-    memory[l] = M.at_generic(address[l], width * count, I.line, l, STORE ? WRITE : READ);
+    memory[l] = M.at_generic(address[l], width * count, I, l, STORE ? WRITE : READ);
     if (!memory[l]) mask &= ~(1u << l);
   })
   finish<STORE>(memory, mask, W.active, width, count, values);
@@ -149,7 +149,7 @@ static void atomic(Machine& M, Warp& W, u8* R, const Instruction& I) {
   const u8 *value = OPERAND(7), *other = I.operands[8] == NONE ? nullptr : OPERAND(8);
   const int operation = I.operands[3];
   ACTIVE(W.active, {
-    u8* place = M.at_generic(address[l] + (space == SHARED ? SHARED_WINDOW : 0), bytes, I.line, l, ATOMIC);
+    u8* place = M.at_generic(address[l] + (space == SHARED ? SHARED_WINDOW : 0), bytes, I, l, ATOMIC);
     if (!place) continue;
     switch (I.operands[4] << 8 | bytes) {
       case 'f' << 8 | 4: update<f32>(place, result, value, other, operation, l); break;
@@ -178,12 +178,14 @@ static void copy_async(Machine& M, Warp& W, u8* R, const Instruction& I) {
   const u64 first = W.copies.size();
   ACTIVE(W.active, {
     const u32 valid = available ? least(available[l], bytes) : bytes;
-    if (!M.at_shared(target[l], bytes, I.line, l, WRITE)) continue;
+    if (!M.at_shared(target[l], bytes, I, l, WRITE)) continue;
     AsyncCopy copy = {target[l], bytes, UNCOMMITTED, (u32)l, I.line, {0}};
     if (valid) {
       reads |= 1u << l;
-      const u8* data = M.at_global(source[l], valid == bytes ? bytes : 1, I.line, l, READ);
-      if (data && valid < bytes && !M.at_global(source[l] + valid - 1, 1, I.line, l, READ)) data = nullptr;
+      const bool aligned = valid == bytes || !(source[l] & (bytes - 1));   // of a part, too
+      if (!aligned) M.report_access(MISALIGNED, I.line, l, READ, GLOBAL, source[l], bytes);
+      const u8* data = aligned ? M.at_global(source[l], valid == bytes ? bytes : 1, I, l, READ) : nullptr;
+      if (data && valid < bytes && !M.at_global(source[l] + valid - 1, 1, I, l, READ)) data = nullptr;
       if (data) memcpy(copy.data, data, valid); else memset(copy.data, 0xff, bytes);
     }
     M.touch(target[l], bytes, WRITE, l, I.line);

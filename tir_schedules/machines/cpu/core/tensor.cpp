@@ -11,7 +11,7 @@ static void load_matrices(Machine& M, Warp& W, u8* R, const Instruction& I) {
   if (M.flags & COUNT) count_rows(M, I.counter, address, count);
   u16 matrix[4][8][8];
   for (int row = 0; row < 8 * count; ++row) {
-    const u8* data = M.at_shared(address[row], 16, I.line, row, READ);
+    const u8* data = M.at_shared(address[row], 16, I, row, READ);
     if (!data) { memset(matrix[row / 8][row % 8], 0xff, 16); continue; }
     M.touch(address[row], 16, READ, row, I.line);
     memcpy(matrix[row / 8][row % 8], data, 16);
@@ -134,16 +134,32 @@ static void count_tile(Machine& M, s32 counter, const Tile& t, bool store) {
     else if (t.space == GLOBAL) count_global(M, counter, address, NONE, t.element * step);
   }
 }
+// What CUDA asks of a tile: a pointer to a multiple of 32 bytes, rows that are a multiple of 16 bytes apart. Instructions that a
+// tile is made of need as much (ldmatrix 16 bytes, pairs of accumulators 8); what else works depends on the GPU.
+const u32 TILE_ALIGNMENT = 32, ROW_ALIGNMENT = 16;
+static bool tile_aligned(Machine& M, const Instruction& I, const Tile& t, Act act) {
+  const u32 stride = u32(t.stride * t.element);
+  if (t.base % TILE_ALIGNMENT == 0 && stride % ROW_ALIGNMENT == 0) return true;
+  const bool shared = t.space == GENERIC && t.base - SHARED_WINDOW < WINDOW_BYTES;
+  const Space space = shared || t.space == SHARED ? SHARED : GLOBAL;
+  if (Finding* f = M.report_access(MISALIGNED, I.line, 0, act, space, shared ? t.base - SHARED_WINDOW : t.base, TILE_ALIGNMENT))
+    f->detail = stride % ROW_ALIGNMENT ? stride : 0;
+  return false;
+}
 // operands: address, wide, matrix, row major, space, bytes per element, stride, registers, then the registers
 template <bool STORE> static void wmma_access(Machine& M, Warp& W, u8* R, const Instruction& I) {
   if (!whole_warp(M, W, I.line)) return;
   const u64 base = (I.operands[1] ? *(u64*)OPERAND(0) : *WORDS(0)) + I.offset;
   const Tile t = {I.operands[2], I.operands[4], I.operands[5], I.operands[3] != 0, base, *(s32*)OPERAND(6)};
+  if (!tile_aligned(M, I, t, STORE ? WRITE : READ)) {
+    for (u32 k = 0; !STORE && k < I.operands[7]; ++k) memset(OPERAND(8 + k), 0xff, 128);
+    return;
+  }
   count_tile(M, I.counter, t, STORE);
   const bool doubled = !STORE && t.element == 2 && I.operands[7] == 8;   // half a and b: elements 8 to 15 repeat 0 to 7
   LANES(for (int e = 0; e < 8; ++e) {
     const u64 address = element_address(t, e, l) + (t.space == SHARED ? SHARED_WINDOW : 0);
-    u8* data = M.at_generic(address, t.element, I.line, l, STORE ? WRITE : READ);
+    u8* data = M.at_generic(address, t.element, I, l, STORE ? WRITE : READ);
     if (t.element == 4) {
       u32& word = WORDS(8 + e)[l];
       if (!STORE) word = data ? *(u32*)data : NONE;

@@ -1,0 +1,133 @@
+"""Which variable an address comes from, so that an access past its end is seen even where a neighbour lies.
+
+A variable's address is a symbol, and what is computed from it and from numbers is an address in it. nvcc puts the local arrays
+of a kernel into one variable, the depot, and makes the start of each by `add.u64` of a constant to the depot's address; constant
+indices are added to the start, never folded into it. An array ends where the next one starts, at most some padding later. Arrays
+that are never alive at once may share a place, which is as long as the longest of them.
+
+Where an address may come from several variables, or has been through memory, only the bounds of the whole space are known.
+"""
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+
+import numpy as np
+
+from tir_schedules.machines.cpu.ptx import Address, Immediate, Instruction, PtxKernel, Register, Symbol, Variable
+
+SHARED, GLOBAL, LOCAL, GENERIC = range(4)
+SPACES = {"shared": SHARED, "global": GLOBAL, "const": GLOBAL, "local": LOCAL, "generic": GENERIC}
+TO_THE_END = 0xFFFFFFFF
+EXTENT = np.dtype([(name, "u4") for name in ("space", "low", "high", "number")])
+DEPOT = "__local_depot"
+
+
+@dataclass(frozen=True)
+class Extent:
+    """Bytes of a space from low up to high, which is TO_THE_END for dynamic shared memory. name: of the variable in the CUDA
+    source; empty for an array in the depot."""
+
+    space: int
+    low: int
+    high: int
+    name: str = ""
+
+
+ANYWHERE = Extent(GENERIC, 0, TO_THE_END)
+
+
+class Extents:
+    """The variables of a kernel in shared and local memory; `known` begins with ANYWHERE."""
+
+    def __init__(self, kernel: PtxKernel):
+        self.variables = {variable.name: extent_of(variable) for variable in kernel.variables.values()}
+        self.known = list(dict.fromkeys([ANYWHERE, *self.variables.values()]))
+        self._reached: dict[Register, frozenset[Extent]] = defaultdict(frozenset)
+        if self.variables:
+            self._follow(kernel, [instruction for instruction in kernel.instructions if computes_address(instruction)])
+
+    def of(self, address: Address, space: str) -> int:
+        """Number in `known` of the extent in which an access through the address has to stay; 0 when none is known."""
+        if isinstance(address.base, Symbol):
+            found = frozenset({self.variables.get(address.base.name, ANYWHERE)})
+        else:
+            found = self._reached[address.base] if address.base in self._reached else frozenset()
+        if len(found) != 1:
+            return 0
+        (extent,) = found
+        return self.known.index(extent) if SPACES[space] in (extent.space, GENERIC) else 0
+
+    def array(self) -> np.ndarray:
+        """dtype EXTENT, as core/machine.h has it."""
+        return np.array([(extent.space, extent.low, extent.high, k) for k, extent in enumerate(self.known)], EXTENT)
+
+    def at(self, space: int, address: int) -> Extent | None:
+        """The variable that lies at an address."""
+        return next((extent for extent in self.known[1:] if extent.space == space and extent.low <= address < extent.high), None)
+
+    def _follow(self, kernel: PtxKernel, instructions: list[Instruction]) -> None:
+        """Find what every register may be an address in: forward from each mention of a variable."""
+        users: dict[Register, list[int]] = defaultdict(list)
+        for k, instruction in enumerate(instructions):
+            for register in set(instruction.reads):
+                users[register].append(k)
+        seeds = {k: mentioned(self.variables, instruction) for k, instruction in enumerate(instructions)}
+        arrays = depot_arrays(kernel, instructions, users)
+        self.known += dict.fromkeys(arrays.values())
+        pending = [k for k in seeds if seeds[k] or k in arrays]
+        while pending:
+            k = pending.pop()
+            instruction = instructions[k]
+            found = frozenset({arrays[k]}) if k in arrays else seeds[k].union(*(self._reached[r] for r in instruction.reads))
+            for register in instruction.results:
+                if register.type != "pred" and not self._reached[register] >= found:
+                    self._reached[register] |= found
+                    pending += users[register]
+
+
+def extent_of(variable: Variable) -> Extent:
+    if variable.name.startswith(DEPOT):
+        return ANYWHERE
+    end = TO_THE_END if variable.extern else variable.offset + variable.size
+    return Extent(SPACES[variable.space], variable.offset, end, source_name(variable.name))
+
+
+def computes_address(instruction: Instruction) -> bool:
+    """Whether its results are computed from its operands alone: no memory, no tensor core."""
+    return instruction.name not in ("mma", "wmma") and not any(isinstance(operand, Address) for operand in instruction.operands)
+
+
+def mentioned(variables: dict[str, Extent], instruction: Instruction) -> frozenset[Extent]:
+    return frozenset(variables[o.name] for o in instruction.operands[1:] if isinstance(o, Symbol) and o.name in variables)
+
+
+def depot_arrays(kernel: PtxKernel, instructions: list[Instruction], users: dict[Register, list[int]]) -> dict[int, Extent]:
+    """Index of each instruction that makes the start of an array -> the array."""
+    depot = next((variable for name, variable in kernel.variables.items() if name.startswith(DEPOT)), None)
+    if depot is None:
+        return {}
+    frames = [i.results[0] for i in instructions if i.name == "mov" and i.operands[1] == Symbol(depot.name)]
+    frames += [instructions[k].results[0] for frame in frames for k in users[frame] if instructions[k].name == "cvta"]
+    starts = {
+        k: instructions[k].operands[2].value
+        for frame in frames
+        for k in users[frame]
+        if instructions[k].opcode == "add.u64" and isinstance(instructions[k].operands[2], Immediate)
+    }
+    ends = sorted({*starts.values(), depot.size})
+    return {
+        k: Extent(LOCAL, depot.offset + start, depot.offset + next(end for end in ends if end > start))
+        for k, start in starts.items()
+        if 0 <= start < depot.size
+    }
+
+
+def source_name(symbol: str) -> str:
+    """`As` of `_ZZ6kernelPKfE2As`, the name of a variable in a function; any other symbol as it is."""
+    for match in reversed(list(re.finditer(r"E(\d+)", symbol)) if symbol.startswith("_ZZ") else []):
+        name, rest = symbol[match.end() :][: int(match[1])], symbol[match.end() :][int(match[1]) :]
+        if len(name) == int(match[1]) and re.fullmatch(r"(_\d*_?|__\d+_)?", rest):
+            return name
+    return symbol
