@@ -24,6 +24,7 @@ class Kernel:
     grid, block: launch dimensions (x, y, z). dynamic_shared: bytes of `extern __shared__` memory.
     arch: the architecture it is meant for, such as "sm_80".
     folder: where the files are that `source` includes by name, `#include "..."`; "" when there are none.
+    file: what messages call the file that `source` was read from, such as "broken.cu"; empty when it comes from this project.
 
     TooLarge for a grid that CUDA does not launch.
     """
@@ -37,6 +38,7 @@ class Kernel:
     arch: str
     dynamic_shared: int = 0
     folder: str = ""
+    file: str = ""
 
     def __post_init__(self):
         check_grid(self.label, self.grid)

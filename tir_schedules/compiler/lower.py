@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Sequence
 
+from tir_schedules.compiler.signature import argument_name
 from tir_schedules.compiler.tvm import import_tvm
-from tir_schedules.compiler.twin import argument_name
 from tir_schedules.errors import CheckFailed, TooLarge
 from tir_schedules.kernel import Kernel, check_grid
 from tir_schedules.rung import Launch, Rung

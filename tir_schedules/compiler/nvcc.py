@@ -9,6 +9,7 @@ import hashlib
 import os
 import re
 import subprocess
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Iterable
@@ -17,6 +18,7 @@ from tir_schedules.attributes import attributes_of, check_attributes, check_bloc
 from tir_schedules.compiler.cache import default_cache
 from tir_schedules.compiler.inputs import environment, host_compiler, identity, reads_files
 from tir_schedules.compiler.places import Links, is_plain, plain_links, shown
+from tir_schedules.compiler.source_text import SourceText, as_shown, file_name
 from tir_schedules.compiler.toolchain import INSTALL, REPLACE, Toolchain, check_arch, find_toolchain, toolkit_folder
 from tir_schedules.errors import CheckFailed, MissingTool
 from tir_schedules.kernel import Binary, Kernel, Resources
@@ -37,6 +39,8 @@ MARKERS_IN_CODES = "|".join(BETWEEN_CODES.join(str(ord(letter)) for letter in ma
 HASH_IN_TEXT = re.compile(rf"({'|'.join(HASH_MARKERS)})[0-9a-f]{{8}}(?=_)")
 HASH_IN_CODES = re.compile(rf"({MARKERS_IN_CODES})((?:{BETWEEN_CODES}\d+){{8}})")
 FILE_DIRECTIVE = re.compile(r'^(\s*\.file\s+\d+\s+")((?:[^"\\\n]|\\.)+)"', re.M)
+FILE_DIRECTIVE_PARTS = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"', re.M)
+LOC_DIRECTIVE = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)", re.M)
 PTX_COMPLAINT = re.compile(rf"ptxas {PTX}, line (\d+); (.*)")
 REPORTED = {
     "registers": r"Used (\d+) registers",
@@ -78,11 +82,6 @@ def compile_kernels(kernels: Iterable[Kernel], jobs: int | None = None) -> list[
         return list(pool.map(compile_kernel, kernels))
 
 
-def file_name(kernel: Kernel) -> str:
-    """The kernel's label as the name of a source file: "sgemm/naive (tir)" gives sgemm_naive_tir.cu."""
-    return re.sub(r"\W+", "_", kernel.label).strip("_") + ".cu"
-
-
 def build(kernel: Kernel, toolchain: Toolchain, folder: Path, seen: str | None = None) -> None:
     """Leave the PTX, the cubin and the report of ptxas in the folder. seen: what `preprocess` said of a source with files of the user's."""
     check_arch(kernel.arch)
@@ -106,11 +105,23 @@ def write_source(kernel: Kernel, folder: Path) -> str:
 
 def preprocess(kernel: Kernel, toolchain: Toolchain, folder: Path) -> str:
     """A hash of the source with all it includes, as nvcc's compiler proper sees it."""
+    text = expanded(kernel, toolchain, folder)
+    return hashlib.sha256(text.replace(os.fsencode(folder), b"")).hexdigest()
+
+
+def expanded(kernel: Kernel, toolchain: Toolchain, folder: Path) -> bytes:
+    """The source as the preprocessor leaves it, with all it includes, made in the folder."""
     check_arch(kernel.arch)
     nvcc(kernel, toolchain, folder, *FLAGS, "-E", write_source(kernel, folder), "-o", PREPROCESSED)
     text = (folder / PREPROCESSED).read_bytes()
     (folder / PREPROCESSED).unlink()
-    return hashlib.sha256(text.replace(os.fsencode(folder), b"")).hexdigest()
+    return text
+
+
+def preprocessed(kernel: Kernel) -> str:
+    """The same as text."""
+    with default_cache().workplace() as folder:
+        return expanded(kernel, find_toolchain(), folder).decode("utf-8", "replace")
 
 
 def check_launch(kernel: Kernel, resources: Resources) -> None:
@@ -193,7 +204,7 @@ def failure(kernel: Kernel, toolchain: Toolchain, output: str, folder: Path) -> 
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     errors = [line for line in lines if ERROR_LINE.search(line)] or lines or ["nvcc says nothing"]
     more = [f"... and {len(errors) - LINES_SHOWN} more lines"] if len(errors) > LINES_SHOWN else []
-    shown = [in_source(line, kernel, folder) for line in errors[:LINES_SHOWN]] + more
+    shown = [as_shown(in_source(line, kernel, folder), kernel) for line in errors[:LINES_SHOWN]] + more
     what = f"nvcc {toolchain.version} does not compile it for {kernel.arch}"
     return CheckFailed("\n  ".join([f"{kernel.label}: {what}:", *shown]))
 
@@ -205,11 +216,12 @@ def in_source(line: str, kernel: Kernel, folder: Path) -> str:
         return line
     ptx_line, message = int(complaint[1]), complaint[2]
     ptx = (folder / PTX).read_text(encoding="utf-8")
-    source = file_name(kernel)
-    file = re.search(rf'^\s*\.file\s+(\d+)\s+"{source}"', ptx, re.M)
-    before = "\n".join(ptx.splitlines()[:ptx_line])
-    source_lines = re.findall(rf"^\s*\.loc\s+{file[1]}\s+(\d+)", before, re.M) if file else []
-    return f"{source}({source_lines[-1]}): {message} (ptxas, PTX line {ptx_line})" if source_lines else line
+    files, text = dict(FILE_DIRECTIVE_PARTS.findall(ptx)), SourceText(kernel)
+    for file, number in reversed(LOC_DIRECTIVE.findall("\n".join(ptx.splitlines()[:ptx_line]))):
+        name = files.get(file, "")
+        if name == file_name(kernel) or text.includes(text.shown(name)):
+            return f"{name}({number}): {message} (ptxas, PTX line {ptx_line})"
+    return line
 
 
 def parse_resources(kernel: Kernel, report: str) -> Resources:
@@ -219,4 +231,6 @@ def parse_resources(kernel: Kernel, report: str) -> Resources:
             continue
         found = {name: re.search(pattern, section) for name, pattern in REPORTED.items()}
         return Resources(**{name: int(match[1]) if match else 0 for name, match in found.items()})
-    raise CheckFailed(f'{kernel.label}: the source has no extern "C" __global__ function named {kernel.entry}')
+    names = re.findall(r"Compiling entry function '(.*?)'", report)
+    there = f"; what it has is {', '.join(names[:3])}" + (f" and {len(names) - 3} more" if len(names) > 3 else "") if names else ""
+    raise CheckFailed(f'{kernel.label}: the source has no extern "C" __global__ function named {kernel.entry}{there}')

@@ -1,17 +1,17 @@
 """From a hand-written .cu file under `cuda_reference` to a `Kernel`, launched like the schedule it mirrors."""
 from __future__ import annotations
 
-import re
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from tir_schedules.compiler.nvcc import preprocessed
+from tir_schedules.compiler.signature import argument_names, check_ptx, find_signature
 from tir_schedules.errors import CheckFailed
-from tir_schedules.kernel import Kernel
+from tir_schedules.kernel import Binary, Kernel
 from tir_schedules.rung import Rung
-
-COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 
 
 def load_twin(rung: Rung, workload: Any, arch: str) -> Kernel:
@@ -24,19 +24,38 @@ def load_twin(rung: Rung, workload: Any, arch: str) -> Kernel:
     return kernel_from_source(rung, read_twin(rung, workload), "twin", workload, arch, str(twin_file(rung).parent))
 
 
-def load_source(source: str, rung: Rung, workload: Any, arch: str, folder: str = "") -> Kernel:
-    """CUDA text in place of a rung's own, launched as the rung launches. CheckFailed when it has no kernel `rung.entry`.
+def load_source(source: str, rung: Rung, workload: Any, arch: str, file: str = "", folder: str = "") -> Kernel:
+    """CUDA text in place of a rung's own, launched as the rung launches.
 
-    folder: where it finds what it includes by name.
+    file: what messages call it. folder: where it finds what it includes by name. CheckFailed when it has no kernel `rung.entry`, or
+    one that takes what the workload does not give.
     """
-    return kernel_from_source(rung.fitted(workload), source, "source", workload, arch, folder)
+    return kernel_from_source(rung.fitted(workload), source, "source", workload, arch, folder, file)
 
 
-def kernel_from_source(rung: Rung, source: str, origin: str, workload: Any, arch: str, folder: str) -> Kernel:
+def kernel_from_source(rung: Rung, source: str, origin: str, workload: Any, arch: str, folder: str, file: str = "") -> Kernel:
     rung.check_arch(arch)
-    label, launch = f"{rung.id} ({origin})", rung.launch(workload, rung.config)
-    params = parameters(source, rung.entry, label)
-    return Kernel(label, source, rung.entry, params, arch=arch, folder=folder, **vars(launch))
+    launch, label = rung.launch(workload, rung.config), file or f"{rung.id} ({origin})"
+    kernel = Kernel(label, source, rung.entry, (), arch=arch, folder=folder, file=file, **vars(launch))
+    try:
+        signature = find_signature(source, rung.entry, partial(preprocessed, kernel) if origin == "source" else None)
+        return replace(kernel, params=argument_names(signature, rung.entry, workload.parameters, workload.outputs))
+    except CheckFailed as error:
+        raise named(kernel, error) from None
+
+
+def check_parameters(binary: Binary, workload: Any) -> None:
+    """CheckFailed when nvcc made other parameters of a source than its text showed."""
+    kernel = binary.kernel
+    try:
+        check_ptx(binary.ptx, kernel.entry, kernel.params, workload.parameters)
+    except CheckFailed as error:
+        raise named(kernel, error) from None
+
+
+def named(kernel: Kernel, error: CheckFailed) -> CheckFailed:
+    """The error with the kernel's label before it."""
+    return error if str(error).startswith(f"{kernel.label}: ") else CheckFailed(f"{kernel.label}: {error}")
 
 
 def read_twin(rung: Rung, workload: Any) -> str:
@@ -55,17 +74,3 @@ def read_twin(rung: Rung, workload: Any) -> str:
 
 def twin_file(rung: Rung) -> Path:
     return Path(str(resources.files("cuda_reference"))) / rung.family / f"{rung.name}.cu"
-
-
-def parameters(source: str, entry: str, label: str) -> tuple[str, ...]:
-    """Names of the kernel's parameters in order, read from the signature of its definition; TVM's "A_ptr" means "A"."""
-    signature = re.search(rf"\b{entry}\s*\(([^)]*)\)\s*\{{", COMMENT.sub("", source))
-    if not signature:
-        raise CheckFailed(f'{label}: no kernel found; expected extern "C" __global__ void {entry}(...)')
-    names = (re.search(r"(\w+)\s*$", declaration).group(1) for declaration in signature.group(1).split(","))
-    return tuple(argument_name(name) for name in names)
-
-
-def argument_name(parameter: str) -> str:
-    """The workload's name of a parameter as TVM prints it."""
-    return parameter.removesuffix("_ptr").removesuffix("_handle")

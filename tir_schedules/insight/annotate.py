@@ -4,7 +4,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Iterator
 
-from tir_schedules.compiler.nvcc import file_name
+from tir_schedules.compiler.source_text import shown_name
 from tir_schedules.insight.metrics import SHARED, Metrics
 from tir_schedules.insight.source import kernel_part
 from tir_schedules.machines.execution import Access, LineCounters
@@ -41,7 +41,7 @@ class Conflict:
 def annotated(launch: Metrics) -> list[AnnotatedLine]:
     """Every line of the kernel, then lines outside it that were executed: of functions it calls, of headers such as wmma's."""
     kernel, counters = launch.binary.kernel, launch.counters
-    own = file_name(kernel)
+    own = shown_name(kernel)
     first, part = kernel_part(kernel.source, kernel.entry)
     inside = range(first, first + part.count("\n") + 1)
     counted = {(line.file, line.line): line for line in counters.lines}

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from math import prod
 from typing import Any, Sequence
 
-from tir_schedules.compiler.nvcc import file_name
+from tir_schedules.compiler.source_text import shown_name
 from tir_schedules.insight.occupancy import Occupancy, occupancy
 from tir_schedules.kernel import Binary
 from tir_schedules.machines.execution import Access, Counters, Finding, execute
@@ -49,7 +49,7 @@ class Metrics:
     def text_of(self, file: str, line: int) -> str:
         """A line of the kernel's source; empty for a line of another file, a header."""
         kernel = self.binary.kernel
-        source = kernel.source.split("\n") if file == file_name(kernel) else []
+        source = kernel.source.split("\n") if file == shown_name(kernel) else []
         return source[line - 1] if 0 < line <= len(source) else ""
 
     def as_json(self) -> dict[str, Any]:

@@ -53,6 +53,11 @@ class Gemm:
         return f"{self.m}x{self.n}x{self.k}"
 
     @property
+    def parameters(self) -> dict[str, str]:
+        """What a kernel may take, and its C type."""
+        return {"A": "const float*", "B": "const float*", "C": "float*", "M": "int", "N": "int", "K": "int"}
+
+    @property
     def flops(self) -> int:
         """Floating-point operations: one multiplication and one addition per (m, n, k)."""
         return 2 * self.m * self.n * self.k

@@ -46,6 +46,11 @@ class HalfGemm(Gemm):
         return f"{super().__str__()} {self.layout} {self.accumulate}"
 
     @property
+    def parameters(self) -> dict[str, str]:
+        """What a kernel may take, and its C type."""
+        return super().parameters | {"A": "const half*", "B": "const half*", "C": f"{C_TYPES[self.accumulate]}*"}
+
+    @property
     def transposed(self) -> bool:
         """Whether B is stored as n x k."""
         return self.layout == "nt"

@@ -50,6 +50,11 @@ class Reduction:
         return {} if self.dtype == "int32" else {"DTYPE": C_TYPES[self.dtype]}
 
     @property
+    def parameters(self) -> dict[str, str]:
+        """What a kernel may take, and its C type."""
+        return {"X": f"const {C_TYPES[self.dtype]}*", "Y": f"{C_TYPES[self.dtype]}*", "N": "int"}
+
+    @property
     def flops(self) -> int:
         """Additions."""
         return self.n - 1

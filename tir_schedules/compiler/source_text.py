@@ -1,0 +1,95 @@
+"""Lines of a kernel's source as the compiler names them: in the kernel's own file, after `#line`, in headers beside it."""
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from pathlib import Path, PurePath
+
+from tir_schedules.kernel import Kernel
+
+LINE_DIRECTIVE = re.compile(r'\s*#\s*(?:line\s+)?(\d+)(?:\s+"([^"]*)")?')
+INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
+
+
+def file_name(kernel: Kernel) -> str:
+    """What nvcc calls the kernel's file: "sub/my kernel.cu" is my_kernel.cu, and the label "sgemm/naive (tir)" sgemm_naive_tir.cu."""
+    name = PurePath(kernel.file).stem if kernel.file else kernel.label
+    return (re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_")[:100] or "source") + ".cu"
+
+
+def shown_name(kernel: Kernel) -> str:
+    """What messages call the kernel's file."""
+    return kernel.file or file_name(kernel)
+
+
+def as_shown(line: str, kernel: Kernel) -> str:
+    """A line of the compiler's with the kernel's file named as messages name it."""
+    return re.sub(rf"(?<![\w./]){re.escape(file_name(kernel))}(?=[(:])", lambda match: shown_name(kernel), line)
+
+
+def numbered(source: str, own: str) -> list[tuple[str, int]]:
+    """(file, line) of each line of the text as the compiler counts; `own` is the file until `#line` names another."""
+    places, file, number = [], own, 1
+    for text in source.split("\n"):
+        places.append((file, number))
+        directive = LINE_DIRECTIVE.match(text)
+        if directive:
+            number, file = int(directive[1]), directive[2] if directive[2] is not None else file
+        else:
+            number += 1
+    return places
+
+
+class SourceText:
+    """What stands in the lines of a kernel that `.file` and `.loc` of its PTX name."""
+
+    def __init__(self, kernel: Kernel):
+        self.kernel, self.own = kernel, file_name(kernel)
+        self.folder = Path(kernel.file).parent if kernel.file else None
+        self.included = {PurePath(path).name: path for path in INCLUDE.findall(kernel.source)} if kernel.file else {}
+
+    def shown(self, file: str) -> str:
+        """A file of the PTX as messages name it."""
+        return shown_name(self.kernel) if file == self.own else file
+
+    def includes(self, file: str) -> bool:
+        """Whether a file, by its shown name, is a header of the user's, not one of CUDA's."""
+        return bool(self.folder) and file not in ("", shown_name(self.kernel)) and self._header(file) is not None
+
+    def line(self, file: str, number: int) -> str:
+        """The text of a line without its indent; empty when it is not known."""
+        if (file, number) in self._own_lines:
+            return self._own_lines[file, number]
+        header = self._header(file)
+        if header not in self._headers:
+            self._headers[header] = read_lines(header) if header else []
+        lines = self._headers[header]
+        return lines[number - 1].strip() if 0 < number <= len(lines) else ""
+
+    def _header(self, file: str) -> Path | None:
+        """Where a header lies, from its name or the end of its path."""
+        if self.folder is None or not file:
+            return None
+        paths = (self.folder / path for path in dict.fromkeys((self.included.get(PurePath(file).name, file), file)))
+        return next((path for path in paths if path.is_file()), None)
+
+    @cached_property
+    def _headers(self) -> dict[Path | None, list[str]]:
+        return {}
+
+    @cached_property
+    def _own_lines(self) -> dict[tuple[str, int], str]:
+        """Lines of the kernel's own text; the first of several that `#line` gives the same number."""
+        found: dict[tuple[str, int], str] = {}
+        texts = self.kernel.source.split("\n")
+        for (file, number), text in zip(numbered(self.kernel.source, shown_name(self.kernel)), texts):
+            found.setdefault((PurePath(file).name if file != shown_name(self.kernel) else file, number), text.strip())
+        return found
+
+
+def read_lines(path: Path) -> list[str]:
+    """Lines of a text file; none when it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").split("\n")
+    except OSError:
+        return []
