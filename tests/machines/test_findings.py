@@ -1,10 +1,13 @@
 """Every kind of finding: a kernel that has the fault is caught at its line, the same kernel without the fault is not."""
+from collections import Counter
+
 import numpy as np
 import pytest
 
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.kernel import Kernel
 from tir_schedules.machines.cpu import CpuMachine
+from tir_schedules.machines.cpu.machine import FINDING_LIMIT
 from tir_schedules.machines.execution import KINDS
 
 THREADS = 64
@@ -95,6 +98,24 @@ def test_a_race_names_both_lines():
     finding = one("__shared__ float s[64];\ns[t] = X[t];\nY[t] = s[63 - t];", "race")
     lines = {finding.location.text} | {part for part in ("s[t] = X[t];", "Y[t] = s[63 - t];") if part in finding.message}
     assert lines == {"s[t] = X[t];", "Y[t] = s[63 - t];"}
+
+
+def test_no_kind_of_finding_hides_another():
+    unwritten = "\n".join(f"a += s[{100 + line}];" for line in range(FINDING_LIMIT + 10))
+    execution, _ = run(f"__shared__ float s[1024];\nfloat a = 0;\n{unwritten}\ns[t] = a + X[t];\nY[t] = s[63 - t];")
+    kinds = Counter(finding.kind for finding in execution.findings)
+    assert kinds["uninitialized"] == FINDING_LIMIT and kinds["race"] and execution.findings[0].kind == "race"
+
+
+def test_findings_of_an_unrolled_loop_are_one():
+    body = "__shared__ float s[1024];\nfloat a = 0;\n#pragma unroll\nfor (int i = 0; i < 40; ++i) a += s[t + 9 * i];\nY[t] = a;"
+    assert [(finding.kind, finding.count) for finding in run(body)[0].findings] == [("uninitialized", 40 * THREADS)]
+
+
+def test_a_finding_in_brief_says_what_the_other_access_does():
+    finding = one("__shared__ float s[64];\ns[t] = X[t];\nY[t] = s[63 - t];", "race")
+    places = {"test_kernel.cu:4 writes", "test_kernel.cu:5 reads"}
+    assert any(place in finding.brief for place in places) and finding.other.place in finding.brief and finding.other_warp == 1 - finding.warp
 
 
 def test_a_block_is_named():

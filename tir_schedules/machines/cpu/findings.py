@@ -6,11 +6,11 @@ from typing import Sequence
 
 import numpy as np
 
-from tir_schedules.compiler.nvcc import file_name
+from tir_schedules.compiler.source_text import SourceText
 from tir_schedules.kernel import Binary
 from tir_schedules.machines.cpu.context import BUFFER_SHIFT
 from tir_schedules.machines.cpu.extents import Extent, Extents
-from tir_schedules.machines.cpu.ptx import PtxKernel, PtxModule
+from tir_schedules.machines.cpu.ptx import Instruction, PtxKernel, PtxModule
 from tir_schedules.machines.execution import KINDS, Finding, Location
 
 FINDING_KINDS = tuple(KINDS)
@@ -23,7 +23,9 @@ FINDING = np.dtype(
         ("extent", "u4"), ("extent_bytes", "u4"), ("address", "u8"), ("count", "u8"),
     ]
 )  # fmt: skip
+PLAIN = ("line", "other_line", "warp", "lane", "other_warp", "count")
 ACTS = ("reads", "writes", "updates")
+UPDATES, READS = ("atom", "red"), ("ld", "ldmatrix", "wmma")
 SPACES = ("shared memory", "global memory", "local memory", "memory")
 GLOBAL = 1
 
@@ -38,18 +40,35 @@ class NamedBuffer:
 
 
 class Sources:
-    """PTX line -> Location of a compiled kernel."""
+    """PTX line -> Location of a compiled kernel.
+
+    Inlined code is where it was inlined, but that of a header which the kernel's file includes is in the header. origins: array,
+    PTX line -> a number for its source line.
+    """
 
     def __init__(self, binary: Binary, module: PtxModule, kernel: PtxKernel):
-        self.files, self.text = module.files, binary.kernel.source.split("\n")
-        own = file_name(binary.kernel)
-        self.own = next((number for number, name in module.files.items() if name == own), next(iter(module.files), 1))
-        self.lines = {instruction.line: instruction.source for instruction in kernel.instructions}
+        self.text = SourceText(binary.kernel)
+        self.files = {number: self.text.shown(name) for number, name in module.files.items()}
+        self.headers = {number for number, name in self.files.items() if self.text.includes(name)}
+        self.lines = {instruction.line: self._source(instruction) for instruction in kernel.instructions}
+        self.opcodes = {instruction.line: instruction.parts for instruction in kernel.instructions}
+        numbers: dict[tuple[int, int], int] = {}
+        self.origins = np.zeros(max(self.lines, default=0) + 1, np.int32)
+        for ptx_line, place in self.lines.items():
+            self.origins[ptx_line] = numbers.setdefault(place, len(numbers) + 1) if place[1] else -ptx_line
+
+    def _source(self, instruction: Instruction) -> tuple[int, int]:
+        return instruction.within if instruction.within[0] in self.headers else instruction.source
 
     def __call__(self, ptx_line: int) -> Location:
         file, line = self.lines.get(ptx_line, (0, 0))
-        inside = file == self.own and 0 < line <= len(self.text)
-        return Location(ptx_line, self.files.get(file, ""), line, self.text[line - 1].strip() if inside else "")
+        name = self.files.get(file, "")
+        return Location(ptx_line, name, line, self.text.line(name, line))
+
+    def act(self, ptx_line: int) -> str:
+        """What the instruction does to memory."""
+        name, *parts = self.opcodes.get(ptx_line, ("", ""))
+        return "updates" if name in UPDATES else "reads" if name in READS and parts[0] != "store" else "writes"
 
 
 def findings(
@@ -58,22 +77,23 @@ def findings(
     """Findings of the engine's records (dtype FINDING), most serious first."""
     found = []
     for record in records:
-        kind = FINDING_KINDS[record["kind"]]
-        message = MESSAGES[kind](Fault(record, sources, buffers, extents))
-        location = sources(int(record["line"]))
-        block = tuple(int(index) for index in record["block"])
-        found.append(Finding(kind, message, label, location, block, int(record["warp"]), int(record["lane"]), int(record["count"])))
+        kind, block = FINDING_KINDS[record["kind"]], tuple(int(index) for index in record["block"])
+        line, other, warp, lane, other_warp, count = (int(record[name]) for name in PLAIN)
+        message, brief = (MESSAGES[kind](Fault(record, sources, buffers, extents, short)) for short in (False, True))
+        location, against = sources(line), sources(other) if other else None
+        found.append(Finding(kind, message, label, location, block, warp, lane, count, against, other_warp, brief))
     return tuple(sorted(found, key=lambda finding: FINDING_KINDS.index(finding.kind)))
 
 
 @dataclass(frozen=True)
 class Fault:
-    """One record, with phrases for its parts."""
+    """One record, with phrases for its parts. short: without addresses in shared memory, threads and source text."""
 
     record: np.void
     sources: Sources
     buffers: Sequence[NamedBuffer]
     extents: Extents
+    short: bool = False
 
     @property
     def act(self) -> str:
@@ -87,8 +107,8 @@ class Fault:
         if space != GLOBAL:
             address -= (address >> 31 & 1) << 32
             if self.extent is None:
-                return f"{SPACES[space]} at byte {address}"
-            return f"{self.variable} at byte {address - self.extent.low}"
+                return SPACES[space] + ("" if self.short else f" at byte {address}")
+            return self.variable + ("" if self.short else f" at byte {address - self.extent.low}")
         if offset >= 1 << (BUFFER_SHIFT - 1):  # before the start of the next buffer
             number, offset = number + 1, offset - (1 << BUFFER_SHIFT)
         if not 0 <= number < len(self.buffers):
@@ -127,17 +147,28 @@ class Fault:
     def other(self) -> str:
         """The other access of a conflict, where it is known."""
         warp, lane, line = (int(self.record[name]) for name in ("other_warp", "other_lane", "other_line"))
+        if self.short and self.sources(line).place == self.sources(int(self.record["line"])).place != "":
+            return "the same line"
+        if self.short:
+            return self.sources(line).place or (f"PTX line {line}" if line else "another warp")
         who = f"warp {warp} lane {lane}" if warp >= 0 else "another warp"
         return f"{who} at {self.sources(line)}" if line else who
+
+    @property
+    def clash(self) -> str:
+        """What a race or reliance on lockstep is between."""
+        if not self.short:
+            return f"{self.act} {self.where}, which is also accessed by {self.other}, with"
+        return f"{self.act} {self.where} that {self.other} {self.sources.act(int(self.record['other_line']))},"
 
 
 MESSAGES = {
     "out_of_bounds": lambda f: f"{f.act} {f.bytes} of {f.where}, out of bounds{f.limits}",
     "misaligned": lambda f: misaligned(f),
     "uninitialized": lambda f: f"{f.act} {f.where}, which nothing has written",
-    "race": lambda f: f"{f.act} {f.where}, which is also accessed by {f.other}, with no __syncthreads between",
-    "lockstep": lambda f: f"{f.act} {f.where}, which is also accessed by {f.other}, with no __syncwarp between",
-    "overlapping_writes": lambda f: f"{f.act} {f.where}, which another thread has written, {f.other}",
+    "race": lambda f: f"{f.clash} no __syncthreads between",
+    "lockstep": lambda f: f"{f.clash} no __syncwarp between",
+    "overlapping_writes": lambda f: f"{f.act} {f.where}, which another thread has written{' at' if f.short else ','} {f.other}",
     "write_to_input": lambda f: f"{f.act} {f.where}, which is an input",
     "in_flight": lambda f: f"{f.act} {f.where}, where a cp.async is still under way",
     "divergent_aligned": lambda f: f"not every lane it concerns executes it (active lanes {int(f.record['detail']):#010x})",
@@ -157,4 +188,5 @@ def divergent_barrier(fault: Fault) -> str:
     line, warp, lane = (int(fault.record[name]) for name in ("other_line", "other_warp", "other_lane"))
     if not line:
         return f"warp {warp} lane {lane} has left the kernel and never reaches this barrier"
-    return f"warp {warp} lane {lane} waits at another barrier, {fault.sources(line)}"
+    there = fault.sources(line)
+    return f"warp {warp} lane {lane} waits at another barrier, {there.place if fault.short and there.place else there}"

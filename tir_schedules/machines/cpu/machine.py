@@ -17,7 +17,7 @@ from tir_schedules.errors import BadInput, CheckFailed
 from tir_schedules.kernel import Binary
 from tir_schedules.machines.cpu.context import BUFFER_SHIFT, NONE
 from tir_schedules.machines.cpu.counting import MERGE, counters_of
-from tir_schedules.machines.cpu.findings import FINDING, NamedBuffer, Sources, findings
+from tir_schedules.machines.cpu.findings import FINDING, FINDING_KINDS, NamedBuffer, Sources, findings
 from tir_schedules.machines.cpu.library import Library, the_library
 from tir_schedules.machines.cpu.lowering import Program, ProgramHeader, lower
 from tir_schedules.machines.cpu.merging import address_of
@@ -30,6 +30,8 @@ WARP_BUDGET = 1 << 27
 """Instructions a warp may execute before its loop counts as endless: some seconds of this machine."""
 
 FINDING_LIMIT = 256
+"""Records kept of one kind of finding: pairs of source lines."""
+
 COUNT, REVERSE = 1, 2
 WARP_ORDERS = {"forward": 0, "reverse": REVERSE}
 
@@ -42,7 +44,7 @@ class LaunchArguments(ctypes.Structure):
 
     _fields_ = [
         ("program", ctypes.POINTER(ProgramHeader)),
-        *((name, ctypes.c_void_p) for name in ("params", "buffers", "counters", "merges", "block_counts", "findings", "watch")),
+        *((name, ctypes.c_void_p) for name in ("params", "buffers", "counters", "merges", "block_counts", "findings", "watch", "origins")),
         ("budget", ctypes.c_uint64),
         ("grid", ctypes.c_uint32 * 3),
         ("block", ctypes.c_uint32 * 3),
@@ -152,7 +154,7 @@ class Launch:
         self.params = pack(program.kernel.parameters, values, binary.kernel.label)
         self.counters = np.zeros((max(1, len(program.counted)), 3), np.uint64)
         self.block_counts = np.zeros((len(program.kernel.blocks), 2), np.uint64)
-        self.records = np.zeros(FINDING_LIMIT, FINDING)
+        self.records = np.zeros(FINDING_LIMIT * len(FINDING_KINDS), FINDING)
 
     def _variable(self, variable) -> tuple:
         """A module variable; const ones may not be written."""
@@ -185,6 +187,7 @@ class Launch:
             block_counts=self.block_counts.ctypes.data,
             findings=self.records.ctypes.data,
             watch=ctypes.addressof(watched.arguments) if watched else None,
+            origins=self.sources.origins.ctypes.data,
             budget=budget,
             grid=kernel.grid,
             block=kernel.block,

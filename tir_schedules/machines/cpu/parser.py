@@ -204,7 +204,7 @@ class Parser:
             self.next()
         self.next()
         self.scopes: list[dict[str, Any]] = [{}]
-        self.scope_count, self.source = 0, (0, 0)
+        self.scope_count, self.source, self.within = 0, (0, 0), (0, 0)
         self.items: list[Instruction | str] = []
         self.own: dict[str, Variable] = {}
         self.body()
@@ -242,7 +242,7 @@ class Parser:
 
     def location(self) -> None:
         """`.loc file line column`, with the line that inlined it last: that is where the reader will look."""
-        self.source = (int(self.next()), int(self.next()))
+        self.source = self.within = (int(self.next()), int(self.next()))
         self.next()
         while self.accept(","):
             word = self.next()
@@ -322,7 +322,7 @@ class Parser:
         while not self.accept(";"):
             if not self.accept(","):
                 operands.append(self.operand())
-        self.items.append(Instruction(opcode, tuple(operands), guard, line, self.source))
+        self.items.append(Instruction(opcode, tuple(operands), guard, line, self.source, self.within))
 
     def operand(self) -> Operand:
         first = self.atom()

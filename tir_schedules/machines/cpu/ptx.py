@@ -114,7 +114,8 @@ WITHOUT_RESULT = {
 class Instruction:
     """opcode: with its modifiers, "ld.global.v4.f32". guard: (predicate, whether it must be false) or None.
 
-    line: in the PTX text, from 1. source: (file number, line) of the CUDA source, or (0, 0).
+    line: in the PTX text, from 1. source: (file number, line) of the CUDA source, or (0, 0); of code that was inlined, where that
+    was. within: the line of the inlined function itself.
     """
 
     opcode: str
@@ -122,6 +123,7 @@ class Instruction:
     guard: tuple[Register, bool] | None = None
     line: int = 0
     source: tuple[int, int] = (0, 0)
+    within: tuple[int, int] = (0, 0)
 
     @cached_property
     def parts(self) -> tuple[str, ...]:

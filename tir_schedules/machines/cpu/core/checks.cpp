@@ -2,25 +2,31 @@
 // is dropped, and the launch goes on.
 #include "machine.h"
 
-Finding* Machine::report(Kind kind, s32 line, int lane) {
-  for (u32 k = 0; k < finding_count; ++k)
-    if (findings[k].kind == kind && findings[k].line == line) {
+// One record per kind, source line, other source line and buffer; no kind takes the records of another.
+Finding* Machine::report(Kind kind, s32 line, int lane, s32 other, u64 address) {
+  u32 of_kind = 0;
+  for (u32 k = 0; k < finding_count; ++k) {
+    if (findings[k].kind != kind) continue;
+    if (origins[findings[k].line] == origins[line] && origins[findings[k].other_line] == origins[other] &&
+        findings[k].address >> BUFFER_SHIFT == address >> BUFFER_SHIFT) {
       findings[k].count++;
       return nullptr;
     }
-  if (finding_count == finding_limit) return nullptr;
+    ++of_kind;
+  }
+  if (of_kind == finding_limit) return nullptr;
   Finding& f = findings[finding_count++];
   f = Finding{};
-  f.kind = kind, f.line = line, f.warp = warp, f.lane = lane, f.count = 1;
+  f.kind = kind, f.line = line, f.other_line = other, f.address = address, f.warp = warp, f.lane = lane, f.count = 1;
   memcpy(f.block, block_index, sizeof f.block);
   return &f;
 }
 
 Finding* Machine::report_access(Kind kind, s32 line, int lane, Act act, Space space, u64 address, u32 bytes, s32 other,
                                 int other_thread) {
-  Finding* f = report(kind, line, lane);
+  Finding* f = report(kind, line, lane, other, address);
   if (f) {
-    f->act = act, f->space = space, f->address = address, f->bytes = bytes, f->other_line = other;
+    f->act = act, f->space = space, f->bytes = bytes;
     f->other_warp = other_thread < 0 ? -1 : other_thread / 32, f->other_lane = other_thread < 0 ? -1 : other_thread % 32;
   }
   return f;

@@ -84,8 +84,7 @@ static void check_barrier(Machine& M, int warps) {
       const bool left = !(M.warps[w].live >> l & 1);
       if (!left && M.warps[w].barrier_line[l] == line) continue;
       M.warp = w;
-      if (Finding* f = M.report(DIVERGENT_BARRIER, line, l))
-        f->other_line = left ? 0 : M.warps[w].barrier_line[l], f->other_warp = w, f->other_lane = l;
+      if (Finding* f = M.report(DIVERGENT_BARRIER, line, l, left ? 0 : M.warps[w].barrier_line[l])) f->other_warp = w, f->other_lane = l;
       return;
     }
   }
@@ -137,6 +136,7 @@ struct LaunchArguments {
   BlockCount* block_counts;
   Finding* findings;
   Watch* watch;
+  const s32* origins;
   u64 budget;
   u32 grid[3], block[3];
   u32 buffer_count, shared_bytes, local_bytes, flags, granule_shift, finding_limit;
@@ -147,8 +147,9 @@ extern "C" u32 launch(const LaunchArguments* a) {
   Machine M{};
   M.params = a->params, M.buffers = a->buffers, M.buffer_count = a->buffer_count, M.budget = a->budget;
   M.counters = a->counters, M.merges = a->merges, M.block_counts = a->block_counts;
-  M.findings = a->findings, M.finding_limit = a->finding_limit, M.watch = a->watch;
-  M.shared_bytes = a->shared_bytes, M.local_bytes = a->local_bytes, M.local_stride = (a->local_bytes + 15) & ~15u, M.flags = a->flags, M.granule_shift = a->granule_shift;
+  M.findings = a->findings, M.finding_limit = a->finding_limit, M.watch = a->watch, M.origins = a->origins;
+  M.shared_bytes = a->shared_bytes, M.local_bytes = a->local_bytes, M.local_stride = (a->local_bytes + 15) & ~15u;
+  M.flags = a->flags, M.granule_shift = a->granule_shift;
   memcpy(M.grid, a->grid, sizeof M.grid), memcpy(M.block, a->block, sizeof M.block);
   M.threads = M.block[0] * M.block[1] * M.block[2];
   const u64 warps = (M.threads + 31) / 32;

@@ -27,14 +27,14 @@ const u64 SHARED_WINDOW = 1ull << 36, LOCAL_WINDOW = 1ull << 37, WINDOW_BYTES = 
 const u32 NONE = ~0u;
 
 enum Kind : u32 {  // the order of FINDING_KINDS in findings.py
-  OUT_OF_BOUNDS, MISALIGNED, UNINITIALIZED, RACE, LOCKSTEP, OVERLAPPING_WRITES, WRITE_TO_INPUT, IN_FLIGHT,
-  DIVERGENT_ALIGNED, DIVERGENT_BARRIER, ENDLESS_LOOP
+  RACE, IN_FLIGHT, LOCKSTEP, DIVERGENT_BARRIER, OUT_OF_BOUNDS, MISALIGNED, WRITE_TO_INPUT, OVERLAPPING_WRITES, UNINITIALIZED,
+  DIVERGENT_ALIGNED, ENDLESS_LOOP
 };
 enum Space : u32 { SHARED, GLOBAL, LOCAL, GENERIC };
 enum Act : u32 { READ, WRITE, ATOMIC };
 enum Flag : u32 { COUNT = 1, REVERSE = 2 };
 
-// A fault met for the first time at this line, and how often it was met there.
+// A fault met for the first time at these source lines, and how often it was met there.
 struct Finding {
   u32 kind, act, space, bytes;
   s32 line, other_line;    // PTX lines; other: the access it conflicts with, 0 if none
@@ -98,14 +98,15 @@ struct Machine {
   Watch* watch;               // nullptr: none
   BlockCount* block_counts;
   Finding* findings;
-  u32 finding_limit, finding_count = 0;
+  u32 finding_limit, finding_count = 0;   // limit: records of one kind
+  const s32* origins;         // PTX line -> number of the source line it comes from
   int warp = 0;
   u32 epoch = 1, first_epoch = 1, threads = 0;
   u64 block_number = 0;
   std::vector<SharedShadow> shadow;
   Warp* warps = nullptr;
 
-  Finding* report(Kind kind, s32 line, int lane);
+  Finding* report(Kind kind, s32 line, int lane, s32 other = 0, u64 address = 0);
   Finding* report_access(Kind kind, s32 line, int lane, Act act, Space space, u64 address, u32 bytes, s32 other = 0,
                          int other_thread = -1);
   u64 thread(int lane) const { return block_number * threads + warp * 32 + lane; }
