@@ -27,7 +27,6 @@ from tir_schedules.tuning.tuned import add_option as add_tuned
 from tir_schedules.tuning.tuned import tuned_jobs
 from tir_schedules.tuning.verb import add_verb as add_tune
 
-FAULTS_SHOWN = 8
 FORMS = {"cuda": "cuda", "ptx": "text", "sass": "text", "tir": "python"}
 
 
@@ -181,47 +180,44 @@ def run(options) -> int:
         jobs = [(rung, workload) for rung in rungs for workload in workloads_of(rung, options)]
     else:
         jobs = tuned_jobs(rungs, options, machine, arch, workloads_of, whole=machine.name == "gpu")
-    verdicts = run_rungs(jobs, arch, machine, source, folder=str(options.source.absolute().parent) if options.source else "")
+    folder = str(options.source.absolute().parent) if options.source else ""
+    verdicts = run_rungs(jobs, arch, machine, source, str(options.source or ""), folder)
     if options.json:
         verdicts = list(verdicts)
         print(json.dumps([verdict.as_json() | {"machine": machine.name, "arch": arch} for verdict in verdicts], indent=2))
     else:
-        verdicts = print_verdicts(verdicts, len(jobs), machine)
+        verdicts = print_verdicts(verdicts, len(jobs), machine, "source" if options.source else "schedule")
     return 0 if all(verdict.ok for verdict in verdicts) else 1
 
 
-def print_verdicts(verdicts, total: int, machine) -> list:
-    """A table of what ran, a line for each fault, and a closing line."""
-    from tir_schedules.console import print_line, print_table, progress
+def print_verdicts(verdicts, total: int, machine, form: str) -> list:
+    """A table of what ran, a paragraph for each kind of fault and place, and a closing line. form: what ran, beside the twin."""
+    from tir_schedules.console import print_line, print_paragraph, print_table, progress, width
+    from tir_schedules.faults import WIDTH, closing, paragraphs
 
     seen = []
     with progress(total, "verifying") as step:
         for verdict in verdicts:
             seen.append(verdict)
             step(verdict.rung.id)
-    print_table(("rung", "shape", "schedule", "twin", "twins agree", "seconds"), [row(verdict) for verdict in seen])
-    for outcome in (outcome for verdict in seen for outcome in verdict.outcomes):
-        for fault in outcome.faults[:FAULTS_SHOWN]:
-            print_line(fault)
-        if len(outcome.faults) > FAULTS_SHOWN:
-            print_line(f"{outcome.kernel}: and {len(outcome.faults) - FAULTS_SHOWN} more; --json has them all")
-    wrong = sum(not verdict.ok for verdict in seen)
+    print_table(("rung", "shape", form, "twin", "twins agree", "seconds"), [row(verdict) for verdict in seen])
+    for paragraph in paragraphs(seen, min(WIDTH, width())):
+        print_paragraph(paragraph)
     where = "the CPU machine"
     if machine.name == "gpu":
         where = f"{machine.device_name}; races and bounds are checked by --machine cpu"
-    print_line(f"{len(seen) - wrong} of {len(seen)} verified" + (f", {wrong} wrong," if wrong else "") + f" on {where}")
+    print_line(f"{closing(seen)} on {where}")
     return seen
 
 
 def row(verdict) -> tuple[str, ...]:
     """A verdict as the cells of a table."""
+    from tir_schedules.faults import CELLS, FAILED, WRONG
 
-    def cell(outcome) -> str:
-        return "-" if outcome is None else "right" if outcome.ok else "WRONG"
-
+    kernels = (CELLS[outcome.word] if outcome else "-" for outcome in (verdict.schedule, verdict.twin))
     agree = {None: "-", True: "bit for bit", False: "within tolerance"}[verdict.identical]
-    kernels = (cell(verdict.schedule), cell(verdict.twin))
-    return (verdict.rung.id, str(verdict.workload), *kernels, agree if verdict.ok else "-", f"{verdict.seconds:.2f}")
+    agree = "-" if verdict.word in (WRONG, FAILED) else "NO" if verdict.disagreement else agree
+    return (verdict.rung.id, str(verdict.workload), *kernels, agree, f"{verdict.seconds:.2f}")
 
 
 def doctor(options) -> int:

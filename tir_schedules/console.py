@@ -17,7 +17,7 @@ PIPE_WIDTH = 10_000  # a pipe has no edge to wrap at
 def console(stderr: bool = False) -> Console:
     """A console for standard output or error that never wraps or colours what goes into a pipe or file."""
     stream = sys.stderr if stderr else sys.stdout
-    return Console(file=stream, highlight=False, width=None if stream.isatty() else PIPE_WIDTH)
+    return Console(file=stream, highlight=False, emoji=False, width=None if stream.isatty() else PIPE_WIDTH)
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: str = "") -> None:
@@ -34,6 +34,20 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: st
 def print_line(text: str = "") -> None:
     """One line of plain text, whatever brackets it holds."""
     console().print(escape(text), soft_wrap=True)
+
+
+def print_paragraph(text: str) -> None:
+    """Lines of plain text; on a terminal broken between words, with an indent after the first, where they do not fit."""
+    from textwrap import wrap
+
+    for line in text.split("\n"):
+        broken = wrap(line, width(), subsequent_indent="  ", break_on_hyphens=False) if len(line) > width() else [line]
+        print_line("\n".join(broken))
+
+
+def width() -> int:
+    """Columns of standard output; of a pipe more than any text has."""
+    return console().width
 
 
 def print_error(message: str) -> None:

@@ -3,49 +3,67 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any, Iterator, Sequence
 
 import numpy as np
 
 from tir_schedules.compiler.lower import lower
-from tir_schedules.compiler.nvcc import compile_kernel, file_name
-from tir_schedules.compiler.twin import load_source, load_twin
+from tir_schedules.compiler.nvcc import compile_kernel
+from tir_schedules.compiler.signature import definitions
+from tir_schedules.compiler.source_text import numbered, shown_name
+from tir_schedules.compiler.twin import check_parameters, load_source, load_twin
 from tir_schedules.errors import TirSchedulesError
+from tir_schedules.faults import DISAGREE, FAILED, HAZARD, RIGHT, WRONG, WrongValue, disagreement
 from tir_schedules.kernel import Kernel
-from tir_schedules.machines.execution import Execution, Finding, execute
+from tir_schedules.machines.execution import Execution, Finding, Location, execute
 from tir_schedules.rung import Rung
-from tir_schedules.verify import shared_checks
+from tir_schedules.verify import Check, Mismatch, shared_checks
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """One kernel on one workload. faults: one line each, empty when the kernel is right; findings: those the machine saw.
+    """One kernel on one workload, each field of faults empty when it is right.
 
+    error: why it could not be compiled or launched. wrong: outputs that are not what they should be. findings: hazards that the
+    machine saw.
     seconds: of all executions. outputs: by name, of each of the workload's checks in order, as far as they ran.
     """
 
     kernel: str
-    faults: tuple[str, ...] = ()
+    error: str = ""
+    wrong: tuple[WrongValue, ...] = ()
     findings: tuple[Finding, ...] = ()
     seconds: float = 0.0
     outputs: tuple[dict[str, np.ndarray], ...] = field(default=(), repr=False)
 
     @property
+    def word(self) -> str:
+        """The verdict on it, one of faults.CELLS."""
+        return FAILED if self.error else WRONG if self.wrong else HAZARD if self.findings else RIGHT
+
+    @property
     def ok(self) -> bool:
-        return not self.faults
+        return self.word == RIGHT
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """Everything that is wrong with it, one text each."""
+        return (*([self.error] if self.error else []), *map(str, self.findings), *map(str, self.wrong))
 
     def as_json(self) -> dict[str, Any]:
         findings = [asdict(finding) for finding in self.findings]
-        return {"ok": self.ok, "seconds": self.seconds, "faults": self.faults, "findings": findings}
+        told = {"error": self.error or None, "wrong": list(map(str, self.wrong)), "findings": findings}
+        return {"kernel": self.kernel, "ok": self.ok, "verdict": self.word, "seconds": self.seconds, "faults": self.faults, **told}
 
 
 @dataclass(frozen=True)
 class Verdict:
     """A rung on one workload: its schedule and its twin, and whether their outputs are the same bit for bit.
 
-    twin is None where only one kernel ran (`--source`, `--tuned`); identical then too.
+    twin is None where only one kernel ran (`--source`, `--tuned`); identical then too. disagreement: how outputs differ that are both
+    right, when they differ by more than that explains.
     """
 
     rung: Rung
@@ -53,6 +71,7 @@ class Verdict:
     schedule: Outcome
     twin: Outcome | None
     identical: bool | None
+    disagreement: str = ""
 
     @property
     def outcomes(self) -> tuple[Outcome, ...]:
@@ -60,12 +79,19 @@ class Verdict:
 
     @property
     def ok(self) -> bool:
-        return all(outcome.ok for outcome in self.outcomes)
+        return self.word == RIGHT
+
+    @property
+    def word(self) -> str:
+        """The verdict on the rung: the worst on its kernels, or that they disagree."""
+        words = {outcome.word for outcome in self.outcomes} | ({DISAGREE} if self.disagreement else set())
+        return next(word for word in (WRONG, FAILED, DISAGREE, HAZARD, RIGHT) if word in words)
 
     @property
     def faults(self) -> tuple[str, ...]:
-        """What is wrong with either kernel, one line each."""
-        return tuple(fault for outcome in self.outcomes for fault in outcome.faults)
+        """What is wrong with either kernel or both, one text each."""
+        told = tuple(fault for outcome in self.outcomes for fault in outcome.faults)
+        return (*told, f"{self.rung.id}: {self.disagreement}") if self.disagreement else told
 
     @property
     def seconds(self) -> float:
@@ -78,36 +104,38 @@ class Verdict:
             "rung": self.rung.id,
             "workload": asdict(self.workload),
             "ok": self.ok,
+            "verdict": self.word,
             "identical": self.identical,
+            "disagreement": self.disagreement or None,
             "kernels": {name: outcome.as_json() for name, outcome in kernels.items() if outcome},
         }
 
 
 def run(
-    jobs: Sequence[tuple[Rung, Any]], arch: str, machine: Any, source: str | None = None, folder: str = ""
+    jobs: Sequence[tuple[Rung, Any]], arch: str, machine: Any, source: str | None = None, file: str = "", folder: str = ""
 ) -> Iterator[Verdict]:
     """Verify rungs on workloads, given in pairs; verdicts come in order, as they are ready.
 
-    arch: "sm_80". source: CUDA text to run in place of what the schedule emits, without the twin. folder: where that finds what
-    it includes by name.
+    arch: "sm_80". source: CUDA text to run in place of what the schedule emits, without the twin; file: what messages call it; folder:
+    where it finds what it includes by name.
     A rung that cannot be emitted or compiled yields a verdict that says so; errors of use (BadInput, MissingTool) are raised.
     """
-    makers = [lower, load_twin] if source is None else [partial(load_source, source, folder=folder)]
+    makers = [lower, load_twin] if source is None else [partial(load_source, source, file=file, folder=folder)]
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         pending = []
         for rung, workload in jobs:
             own = makers if rung.twinned else makers[:1]
-            pending.append((rung, workload, [start(pool, make, rung, workload, arch, machine) for make in own]))
+            pending.append((rung, workload, [start(pool, make, rung, workload, arch, machine, file) for make in own]))
         for rung, workload, outcomes in pending:
             yield judge_pair(rung, workload, [outcome.result() for outcome in outcomes])
 
 
-def start(pool: ThreadPoolExecutor, make, rung: Rung, workload: Any, arch: str, machine: Any) -> "Future[Outcome]":
+def start(pool: ThreadPoolExecutor, make, rung: Rung, workload: Any, arch: str, machine: Any, file: str = "") -> "Future[Outcome]":
     """Make the kernels here (TVM is not for several threads), compile and execute them in the pool."""
     try:
         kernels = launches(make, rung, workload, arch)
     except TirSchedulesError as error:
-        return pool.submit(failed, rung.id, error)
+        return pool.submit(failed, file or rung.id, error)
     return pool.submit(outcome_of, kernels, workload, machine)
 
 
@@ -128,7 +156,7 @@ def failed(name: str, error: TirSchedulesError) -> Outcome:
     """The outcome of a kernel that could not be made. Errors of use concern the whole run and are raised."""
     if error.exit_code != 1:
         raise error
-    return Outcome(name, (str(error),))
+    return Outcome(name, str(error))
 
 
 def outcome_of(kernels: Sequence[Kernel], workload: Any, machine: Any) -> Outcome:
@@ -136,46 +164,67 @@ def outcome_of(kernels: Sequence[Kernel], workload: Any, machine: Any) -> Outcom
 
     A check that fails is the last; findings are those of the first check that has some.
     """
-    kernel, wrong, findings, seconds, kept = kernels[-1], [], (), 0.0, []
+    label, wrong, findings, seconds, kept = kernels[0].label, (), (), 0.0, []
     try:
         binaries = [compile_kernel(kernel) for kernel in kernels]
+        for binary in binaries:
+            if binary.kernel.file:
+                check_parameters(binary, workload)
         for check in shared_checks(workload):
-            executions, arguments = execute(machine, workload, binaries, check.arguments())
-            findings = findings or tuple(finding for execution in executions for finding in execution.findings)
-            seconds += sum(execution.seconds for execution in executions)
-            kept.append({name: arguments[name] for name in workload.outputs})
+            done = execute(machine, workload, binaries, check.arguments())
+            findings = findings or tuple(finding for execution, _ in done for finding in execution.findings)
+            seconds += sum(execution.seconds for execution, _ in done)
+            kept.append({name: done[-1][1][name] for name in workload.outputs})
             mismatch = check.mismatch(kept[-1])
             if mismatch:
-                wrong.append(f"{kernel.label}: {mismatch}; {written_by(executions[-1], mismatch, kept[-1], kernel)}")
+                wrong = (blamed(kernels, done, check, mismatch),)
                 break
     except TirSchedulesError as error:
-        return failed(kernel.label, error)
-    return Outcome(kernel.label, (*map(str, findings), *wrong), findings, seconds, tuple(kept))
+        return failed(label, error)
+    return Outcome(label, "", wrong, findings, seconds, tuple(kept))
 
 
-def written_by(execution: Execution, mismatch, outputs, kernel: Kernel) -> str:
-    """Which line stored the wrong element; where nothing did, which line stores others, or which kernel should."""
-    location = execution.writer(mismatch.output, mismatch.flat_index(outputs[mismatch.output].shape))
+def blamed(kernels: Sequence[Kernel], done: Sequence[tuple[Execution, Any]], check: Check, mismatch: Mismatch) -> WrongValue:
+    """The wrong element, and which line of which launch stored it.
+
+    done: execution and arguments of each launch. Of several launches the first that lost something is to blame: what it left no
+    longer adds up.
+    """
+    output, shape = mismatch.output, done[-1][1][mismatch.output].shape
+    kernel, execution, index = kernels[-1], done[-1][0], mismatch.flat_index(shape)
+    for earlier, (one, arguments) in zip(kernels[:-1], done):
+        if check.mismatch(check.workload.truth({**arguments, "X": arguments[output]})):
+            unwritten = (place for place in range(arguments[output].size) if one.writer(output, place) is None)
+            kernel, execution, index = earlier, one, next(unwritten, 0)
+            break
+    return WrongValue(kernel.label, mismatch, *written_by(execution, output, index, kernel))
+
+
+def written_by(execution: Execution, output: str, index: int, kernel: Kernel) -> tuple[str, Location | None]:
+    """Which line stored an element; where nothing did, which line stores others, or which kernel should."""
+    location = execution.writer(output, index)
     if location:
-        return f"stored by {location}"
-    others = execution.writers(mismatch.output)
+        return "stored by", location
+    others = execution.writers(output)
     if others is None:
-        return "--machine cpu names the line that stores it"
+        return "--machine cpu names the line that stores it", None
     if others:
-        return f"nothing stored it, others are stored by {others[0]}"
-    definition = kernel.source[: kernel.source.rindex(f"{kernel.entry}(")].count("\n") + 1
-    return f"the kernel at {file_name(kernel)}:{definition} stores nothing to {mismatch.output}"
+        return "nothing stored it, others are stored by", others[0]
+    found = definitions(kernel.source, kernel.entry)
+    if not found:  # a macro defines it
+        return f"{shown_name(kernel)} stores nothing to {output}", None
+    row = kernel.source[: found[0].position].count("\n")
+    file, line = numbered(kernel.source, shown_name(kernel))[row]
+    return f"the kernel at {file}:{line} stores nothing to {output}", None
 
 
 def judge_pair(rung: Rung, workload: Any, outcomes: list[Outcome]) -> Verdict:
-    """Compare the outputs of a schedule with those of its twin, when both ran."""
+    """Compare the outputs of a schedule with those of its twin, when both ran. Where one is wrong that is all there is to say."""
     schedule, twin = outcomes[0], outcomes[1] if len(outcomes) > 1 else None
     if twin is None or not (schedule.outputs and twin.outputs):
         return Verdict(rung, workload, schedule, twin, None)
     pairs = list(zip(shared_checks(workload), schedule.outputs, twin.outputs))
-    mismatches = (check.disagreement(ours, others) for check, ours, others in pairs)
-    mismatch = next((found for found in mismatches if found), None)
-    if mismatch:
-        schedule = replace(schedule, faults=(*schedule.faults, f"{schedule.kernel}: {mismatch}"))
+    differences = (check.disagreement(ours, others) for check, ours, others in pairs)
+    differ = None if schedule.wrong or twin.wrong else next((found for found in differences if found), None)
     identical = all(np.array_equal(ours[name], others[name]) for _, ours, others in pairs for name in workload.outputs)
-    return Verdict(rung, workload, schedule, twin, identical)
+    return Verdict(rung, workload, schedule, twin, identical, disagreement(differ) if differ else "")

@@ -108,7 +108,8 @@ def mismatch_of(machine: Any, case: Case) -> str | None:
         execute(machine, case.workload, case.binaries, case.workload.arguments())
         return None
     for check in checks_of(case.workload):
-        mismatch = check.mismatch(execute(machine, case.workload, case.binaries, check.arguments())[1])
+        _, arguments = execute(machine, case.workload, case.binaries, check.arguments())[-1]
+        mismatch = check.mismatch(arguments)
         if mismatch:
             return str(mismatch)
     return None

@@ -94,9 +94,9 @@ def counted(binaries: Sequence[Binary], workload: Any, given: dict[str, Any]) ->
     from tir_schedules.machines.cpu import CpuMachine
 
     held = [occupancy_of(binary) for binary in binaries]
-    executions, arguments = execute(CpuMachine(), workload, binaries, given, count=True)
-    found = zip(binaries, held, executions)
-    return [Metrics(binary, resident, one.counters, one.findings) for binary, resident, one in found], arguments
+    done = execute(CpuMachine(), workload, binaries, given, count=True)
+    found = zip(binaries, held, done)
+    return [Metrics(binary, resident, one.counters, one.findings) for binary, resident, (one, _) in found], done[-1][1]
 
 
 def occupancy_of(binary: Binary) -> Occupancy:

@@ -165,13 +165,13 @@ class Execution:
 
 def execute(
     machine: Any, workload: Any, binaries: Sequence[Binary], given: dict[str, Any], **options: Any
-) -> tuple[list[Execution], dict[str, Any]]:
-    """Launch all kernels of a workload on a machine, each once; returns what it says of each, and the last launch's arguments.
+) -> list[tuple[Execution, dict[str, Any]]]:
+    """Launch all kernels of a workload on a machine, each once: what it says of each, and the arguments, outputs among them.
 
     given: arguments of the first launch, whose outputs are written. options: of the machine's `run`.
     """
-    arguments, executions = given, []
+    arguments, done = given, []
     for binary in binaries:
         arguments = workload.prepared(arguments, binary.kernel.grid)
-        executions.append(machine.run(binary, arguments, workload.outputs, **options))
-    return executions, arguments
+        done.append((machine.run(binary, arguments, workload.outputs, **options), arguments))
+    return done

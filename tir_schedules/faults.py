@@ -1,0 +1,193 @@
+"""What is wrong with kernels, in words: a word for the table, and paragraphs of at most two lines of a terminal."""
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any, Iterable, Iterator, Sequence
+
+from tir_schedules.machines.execution import KINDS, Finding, Location
+
+RIGHT, WRONG, HAZARD, FAILED, DISAGREE = "right", "wrong", "hazards", "failed", "twins disagree"
+CELLS = {RIGHT: "right", WRONG: "WRONG", HAZARD: "HAZARD", FAILED: "FAILED"}
+"""Verdicts on a kernel as a table has them. Values are right or wrong; a hazard is a finding with values that came out right; a kernel
+that could not be compiled or launched has failed."""
+
+SHOWN = 8
+WIDTH = 80
+LEAST_TEXT = 16  # characters of a source line that are worth showing
+NO_ACCESS = ("divergent_barrier", "divergent_aligned", "endless_loop")
+
+
+@dataclass(frozen=True)
+class WrongValue:
+    """An output that is not what it should be. mismatch: which element, by how much. location: what stored it, or others; blame:
+    the same in words."""
+
+    kernel: str
+    mismatch: Any
+    blame: str
+    location: Location | None = None
+
+    def __str__(self) -> str:
+        at = f" {self.location}" if self.location else ""
+        return f"{self.kernel}: {self.mismatch}; {self.blame}{at}"
+
+
+def disagreement(mismatch: Any) -> str:
+    """Two kernels that are each near enough to the truth, but not to each other."""
+    return (
+        f"the twins disagree: {element(mismatch)} is {number(mismatch.got)} in the schedule, {number(mismatch.expected)} in the twin,"
+        f" {mismatch.allowed:.3g} apart would do; {mismatch.count} of {mismatch.size}"
+    )
+
+
+def number(value: float) -> str:
+    """All digits of a whole number, nine of another."""
+    return f"{value:.0f}" if float(value).is_integer() and abs(value) < 2**53 else f"{value:.9g}"
+
+
+def element(mismatch: Any) -> str:
+    """The element a Mismatch is about, C[0, 5]."""
+    return f"{mismatch.output}[{', '.join(map(str, mismatch.index))}]"
+
+
+def closing(verdicts: Sequence[Any]) -> str:
+    """How many are right, wrong and so on: "9 of 11 verified, 1 wrong, 1 with hazards,"."""
+    words = Counter(verdict.word for verdict in verdicts)
+    phrases = {WRONG: "wrong", FAILED: "failed", DISAGREE: "whose twins disagree", HAZARD: "with hazards"}
+    others = "".join(f" {words[word]} {phrase}," for word, phrase in phrases.items() if words[word])
+    return f"{words[RIGHT]} of {len(verdicts)} verified" + (f",{others}" if others else "")
+
+
+def paragraphs(verdicts: Sequence[Any], width: int = WIDTH) -> Iterator[str]:
+    """What is wrong with any kernel, each of one kind and place once, races first; none longer than two lines of `width`.
+
+    What nvcc or the machine said of a kernel it did not run comes whole.
+    """
+    by_kernel: dict[str, list[tuple[str, Any]]] = {}
+    several = len({str(verdict.workload) for verdict in verdicts}) > 1
+    for verdict in verdicts:
+        for outcome in verdict.outcomes:
+            by_kernel.setdefault(outcome.kernel, []).append((str(verdict.workload) if several else "", outcome))
+    for kernel, outcomes in by_kernel.items():
+        errors = list(dict.fromkeys(outcome.error for _, outcome in outcomes if outcome.error))
+        yield from errors[:SHOWN]
+        groups = [*finding_groups(outcomes), *value_groups(outcomes)]
+        shown = chosen(groups)
+        yield from (group.paragraph(width) for group in shown)
+        left = len(groups) - len(shown) + max(0, len(errors) - SHOWN)
+        if left:
+            yield f"{kernel}: and {left} more like these at other lines; --json has them all"
+    for verdict in verdicts:
+        if verdict.disagreement:
+            yield fitted([f"{verdict.rung.id} on {verdict.workload}: {verdict.disagreement}"], "", width)
+
+
+@dataclass
+class Group:
+    """Faults of one kind at one pair of source lines, on any workloads. first: the first of them; on: its workload."""
+
+    kind: str
+    first: Any
+    on: str
+    count: int = 0
+
+    def paragraph(self, width: int) -> str:
+        return (finding_text if isinstance(self.first, Finding) else value_text)(self, width)
+
+
+def finding_groups(outcomes: Iterable[tuple[str, Any]]) -> list[Group]:
+    """Groups of findings, most serious first."""
+    groups: dict[tuple, Group] = {}
+    for on, outcome in outcomes:
+        for finding in outcome.findings:
+            key = (finding.kind, frozenset({line_of(finding.location), line_of(finding.other)}))
+            groups.setdefault(key, Group(finding.kind, finding, on)).count += finding.count
+    order = list(KINDS)
+    return sorted(groups.values(), key=lambda group: order.index(group.kind))
+
+
+def value_groups(outcomes: Iterable[tuple[str, Any]]) -> list[Group]:
+    """Groups of wrong values, by what stored them."""
+    groups: dict[tuple, Group] = {}
+    for on, outcome in outcomes:
+        for wrong in outcome.wrong:
+            groups.setdefault((wrong.blame, line_of(wrong.location)), Group(WRONG, wrong, on)).count += 1
+    return list(groups.values())
+
+
+def line_of(location: Location | None) -> tuple:
+    """The source line, where it is known."""
+    return () if location is None else (location.place, location.text) if location.place else (location.ptx_line,)
+
+
+def chosen(groups: list[Group]) -> list[Group]:
+    """As many as are shown, in their order: of every kind the first, then what there is room for."""
+    firsts = {group.kind: group for group in reversed(groups)}
+    wanted = [*(group for group in groups if firsts[group.kind] is group), *(group for group in groups if firsts[group.kind] is not group)]
+    kept = {id(group) for group in wanted[: max(SHOWN, len(firsts))]}
+    return [group for group in groups if id(group) in kept]
+
+
+def finding_text(group: Group, width: int) -> str:
+    """`race: broken.cu:31 reads shared memory that broken.cu:25 writes, no __syncthreads between (block 0,0,0 warps 1 and 0; and 31
+    more of the same): its text`."""
+    finding: Finding = group.first
+    place = finding.location.place or f"{finding.kernel}, PTX line {finding.location.ptx_line},"
+    other = finding.other.place if finding.other else ""
+    brief = finding.brief or finding.message
+    thread = f"warp {finding.warp} lane {finding.lane}"
+    if finding.kind == "race" and finding.other_warp >= 0:
+        thread = f"warps {finding.warp} and {finding.other_warp}"
+    where = f"{group.on}, " * bool(group.on) + f"block {','.join(map(str, finding.block))} {thread}"
+    full = f"({where}; and {group.count - 1} more of the same)" if group.count > 1 else f"({where})"
+    short = f"({group.count} times)" if group.count > 1 else ""
+    base = f"{PurePath(finding.location.file).name}:{finding.location.line}" if finding.location.place else place
+    near = f"line {finding.other.line}" if other and finding.other.file == finding.location.file else other
+    both = brief.replace(other, f"{PurePath(finding.other.file).name}:{finding.other.line}") if other else brief
+    one = brief.replace(other, near) if other else brief
+    forms = [(place, brief, full), (base, both, full), (base, one, full), (base, one, short)]
+    stop = ":" if finding.kind in NO_ACCESS else ""
+    return fitted([f"{group.kind}: {at}{stop} {what} {tail}".rstrip() for at, what, tail in forms], finding.location.text, width)
+
+
+def value_text(group: Group, width: int) -> str:
+    """`wrong value, stored by broken.cu:23: C[0, 5] is 1, should be 2 within 1e-06; 64 of 64 wrong`."""
+    wrong: WrongValue = group.first
+    m = wrong.mismatch
+    within = f" within {m.allowed:.3g}" if m.allowed else ""
+    what = f"{element(m)} is {number(m.got)}, should be {number(m.expected)}{within}; {m.count} of {m.size} wrong"
+    more = f" (and {group.count - 1} more of the same)" if group.count > 1 else ""
+    on = f" for {group.on}" if group.on else ""
+    location = wrong.location
+    if location is None or not location.place:
+        return fitted([f"wrong value: {wrong.kernel}{on}: {what}; {wrong.blame}{more}"], "", width)
+    base = f"{PurePath(location.file).name}:{location.line}"
+    return fitted([f"wrong value, {wrong.blame} {at}{on}: {what}{more}" for at in (location.place, base)], location.text, width)
+
+
+def fitted(forms: Sequence[str], text: str, width: int) -> str:
+    """The first form that takes no more than two lines, followed by as much of a source line as there is room for."""
+    form = next((form for form in forms if len(wrapped(form, width)) <= 2), None)
+    if form is None:
+        return shortened(forms[-1], width)
+    if len(wrapped(f"{form}: {text[:LEAST_TEXT]}", width)) > 2 or not text:
+        return form
+    return shortened(f"{form}: {text}", width)
+
+
+def shortened(text: str, width: int) -> str:
+    """The text, cut with an ellipsis where it would take more than two lines."""
+    if len(wrapped(text, width)) <= 2:
+        return text
+    end = min(len(text), 2 * width)
+    while end and len(wrapped(text[:end].rstrip() + "…", width)) > 2:
+        end -= 1
+    return text[:end].rstrip() + "…"
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Lines of a paragraph on a terminal so wide."""
+    return textwrap.wrap(text, width, subsequent_indent="  ", break_on_hyphens=False)
