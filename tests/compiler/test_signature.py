@@ -82,7 +82,10 @@ def test_types_are_those_of_the_workload():
 
 
 def test_the_definition_counts_not_a_declaration_a_comment_or_a_call():
-    source = f"// {HEAD}(int q) {{ }}\n{HEAD}(float *, int);\n{HEAD}(float *C, int N) {{ }}\nvoid host() {{ k(1); }}\n"
+    source = (
+        f'// {HEAD}(int q) {{ }}\nconst char *s = "{HEAD[-6:]}(int q) {{";\n{HEAD}(float *, int);\n'
+        f"{HEAD.replace('void', 'auto')}(float *C, int N)\n-> void {{ }}\nvoid host() {{ k(1); k<<<1, 1>>>(nullptr, 2); }}\n"
+    )
     assert argument_names(find_signature(source, "k"), "k", GEMM.parameters, ("C",)) == ("C", "N")
 
 

@@ -8,6 +8,7 @@ from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.kernel import Kernel
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.machines.cpu.machine import FINDING_LIMIT
+from tir_schedules.machines.cpu.ptx import UnsupportedInstruction
 from tir_schedules.machines.execution import KINDS
 
 THREADS = 64
@@ -116,6 +117,11 @@ def test_a_finding_in_brief_says_what_the_other_access_does():
     finding = one("__shared__ float s[64];\ns[t] = X[t];\nY[t] = s[63 - t];", "race")
     places = {"test_kernel.cu:4 writes", "test_kernel.cu:5 reads"}
     assert any(place in finding.brief for place in places) and finding.other.place in finding.brief and finding.other_warp == 1 - finding.warp
+
+
+def test_an_instruction_that_is_not_known_names_its_source_line():
+    with pytest.raises(UnsupportedInstruction, match=r"test/kernel: PTX line \d+ \(test_kernel\.cu:4\): .*smid"):
+        run('unsigned x;\nasm volatile("mov.u32 %0, %%smid;" : "=r"(x));\nY[t] = x;')
 
 
 def test_a_block_is_named():

@@ -18,7 +18,7 @@ from tir_schedules.attributes import attributes_of, check_attributes, check_bloc
 from tir_schedules.compiler.cache import default_cache
 from tir_schedules.compiler.inputs import environment, host_compiler, identity, reads_files
 from tir_schedules.compiler.places import Links, is_plain, plain_links, shown
-from tir_schedules.compiler.source_text import SourceText, as_shown, file_name
+from tir_schedules.compiler.source_text import as_shown, file_name, place_in_ptx
 from tir_schedules.compiler.toolchain import INSTALL, REPLACE, Toolchain, check_arch, find_toolchain, toolkit_folder
 from tir_schedules.errors import CheckFailed, MissingTool
 from tir_schedules.kernel import Binary, Kernel, Resources
@@ -39,8 +39,6 @@ MARKERS_IN_CODES = "|".join(BETWEEN_CODES.join(str(ord(letter)) for letter in ma
 HASH_IN_TEXT = re.compile(rf"({'|'.join(HASH_MARKERS)})[0-9a-f]{{8}}(?=_)")
 HASH_IN_CODES = re.compile(rf"({MARKERS_IN_CODES})((?:{BETWEEN_CODES}\d+){{8}})")
 FILE_DIRECTIVE = re.compile(r'^(\s*\.file\s+\d+\s+")((?:[^"\\\n]|\\.)+)"', re.M)
-FILE_DIRECTIVE_PARTS = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"', re.M)
-LOC_DIRECTIVE = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)", re.M)
 PTX_COMPLAINT = re.compile(rf"ptxas {PTX}, line (\d+); (.*)")
 REPORTED = {
     "registers": r"Used (\d+) registers",
@@ -215,13 +213,8 @@ def in_source(line: str, kernel: Kernel, folder: Path) -> str:
     if not complaint:
         return line
     ptx_line, message = int(complaint[1]), complaint[2]
-    ptx = (folder / PTX).read_text(encoding="utf-8")
-    files, text = dict(FILE_DIRECTIVE_PARTS.findall(ptx)), SourceText(kernel)
-    for file, number in reversed(LOC_DIRECTIVE.findall("\n".join(ptx.splitlines()[:ptx_line]))):
-        name = files.get(file, "")
-        if name == file_name(kernel) or text.includes(text.shown(name)):
-            return f"{name}({number}): {message} (ptxas, PTX line {ptx_line})"
-    return line
+    place = place_in_ptx((folder / PTX).read_text(encoding="utf-8"), ptx_line, kernel)
+    return f"{place[0]}({place[1]}): {message} (ptxas, PTX line {ptx_line})" if place else line
 
 
 def parse_resources(kernel: Kernel, report: str) -> Resources:

@@ -60,7 +60,7 @@ def definitions(source: str, entry: str) -> list[Signature]:
     text, found = blanked(source), []
     for match in re.finditer(rf"(?<![\w.>:]){re.escape(entry)}\s*\(", text):
         end = closing(text, match.end() - 1)
-        if end is None or not re.match(r"(?:\s|noexcept|__attribute__\s*\(\(.*?\)\)|__launch_bounds__\s*\([^)]*\))*\{", text[end + 1 :]):
+        if end is None or not re.match(r"(?:\s|->\s*void|__attribute__\s*\(\(.*?\)\)|__launch_bounds__\s*\([^)]*\))*\{", text[end + 1 :]):
             continue
         raw = text[match.end() : end]
         declared = [part for part in split(ATTRIBUTE.sub(" ", raw)) if part.strip()]

@@ -8,6 +8,8 @@ from pathlib import Path, PurePath
 from tir_schedules.kernel import Kernel
 
 LINE_DIRECTIVE = re.compile(r'\s*#\s*(?:line\s+)?(\d+)(?:\s+"([^"]*)")?')
+FILE_DIRECTIVE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"', re.M)
+LOC_DIRECTIVE = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)", re.M)
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
 
 
@@ -25,6 +27,16 @@ def shown_name(kernel: Kernel) -> str:
 def as_shown(line: str, kernel: Kernel) -> str:
     """A line of the compiler's with the kernel's file named as messages name it."""
     return re.sub(rf"(?<![\w./]){re.escape(file_name(kernel))}(?=[(:])", lambda match: shown_name(kernel), line)
+
+
+def place_in_ptx(ptx: str, ptx_line: int, kernel: Kernel) -> tuple[str, int] | None:
+    """File, as the PTX names it, and line of the kernel's own source or a header of the user's that a PTX line comes from."""
+    files, text = dict(FILE_DIRECTIVE.findall(ptx)), SourceText(kernel)
+    for file, number in reversed(LOC_DIRECTIVE.findall("\n".join(ptx.splitlines()[:ptx_line]))):
+        name = files.get(file, "")
+        if name == file_name(kernel) or text.includes(text.shown(name)):
+            return name, int(number)
+    return None
 
 
 def numbered(source: str, own: str) -> list[tuple[str, int]]:

@@ -6,6 +6,7 @@ synchronisation than it asks for goes wrong visibly. Findings never stop a launc
 from __future__ import annotations
 
 import ctypes
+import re
 import time
 from functools import lru_cache
 from typing import Sequence
@@ -13,6 +14,7 @@ from typing import Sequence
 import numpy as np
 
 from tir_schedules.attributes import Attributes, attributes_of, check_attributes, check_block, spelled, volume
+from tir_schedules.compiler.source_text import SourceText, place_in_ptx
 from tir_schedules.errors import BadInput, CheckFailed
 from tir_schedules.kernel import Binary
 from tir_schedules.machines.cpu.context import BUFFER_SHIFT, NONE
@@ -90,7 +92,7 @@ class CpuMachine:
         try:
             program = lowered(library, binary.ptx, binary.kernel.entry)
         except UnsupportedInstruction as error:
-            raise UnsupportedInstruction(f"{binary.kernel.label}: {error}") from None
+            raise UnsupportedInstruction(f"{binary.kernel.label}: {with_place(str(error), binary)}") from None
         watched = Watched(watch, binary.kernel) if watch else None
         count = count or watched is not None
         launch = Launch(program, binary, arguments, outputs)
@@ -130,6 +132,16 @@ def lowered(library: Library, ptx: str, entry: str) -> Program:
     if entry not in module.kernels:
         raise CheckFailed(f"the PTX has no entry {entry}")
     return lower(library, module, module.kernels[entry])
+
+
+def with_place(message: str, binary: Binary) -> str:
+    """A message that begins with a PTX line, with the source line that comes from."""
+    ptx_line = re.match(r"PTX line (\d+)(?=:)", message)
+    place = ptx_line and place_in_ptx(binary.ptx, int(ptx_line[1]), binary.kernel)
+    if not place:
+        return message
+    file = SourceText(binary.kernel).shown(place[0])
+    return f"{ptx_line[0]} ({file}:{place[1]}){message[ptx_line.end() :]}"
 
 
 class Launch:
