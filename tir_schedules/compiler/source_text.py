@@ -26,7 +26,7 @@ def shown_name(kernel: Kernel) -> str:
 
 def as_shown(line: str, kernel: Kernel) -> str:
     """A line of the compiler's with the kernel's file named as messages name it."""
-    return re.sub(rf"(?<![\w./]){re.escape(file_name(kernel))}(?=[(:])", lambda match: shown_name(kernel), line)
+    return re.sub(rf"(?<![\w./]){re.escape(file_name(kernel))}(?=[(:\"])", lambda match: shown_name(kernel), line)
 
 
 def place_in_ptx(ptx: str, ptx_line: int, kernel: Kernel) -> tuple[str, int] | None:
