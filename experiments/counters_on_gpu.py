@@ -10,7 +10,6 @@ what it finds to RESULT.json where that is there.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from argparse import Namespace
 from pathlib import Path
@@ -21,7 +20,7 @@ from scripts import exit_code
 
 from tir_schedules.bench.tables import refusal
 from tir_schedules.emit import check_folder, write_text
-from tir_schedules.errors import BadInput
+from tir_schedules.files import check, read_json
 from tir_schedules.insight.cases import launch_all, verified
 from tir_schedules.insight.nsight import SANITIZERS, differences, is_clean, sanitizer_summary
 from tir_schedules.insight.profiling import as_text, count_launches, document
@@ -107,11 +106,11 @@ def read_result(path: Path) -> dict[str, Any] | None:
     """An earlier result, None when there is none. BadInput for a file that is something else."""
     if not path.exists():
         return None
-    try:
-        result = json.loads(path.read_text(encoding="utf-8"))
-        result["kernels"]
-    except (OSError, ValueError, KeyError, TypeError):
-        raise BadInput(f"{path} is no result that `count` wrote: name another file") from None
+    from tir_schedules.schemas import Counters
+
+    remedy = "name another file"
+    result = read_json(path, remedy)
+    check(result, Counters, f"{path} is no result that `count` wrote", remedy)
     return result
 
 

@@ -15,15 +15,12 @@ from sweep_points import Sweep
 
 from tir_schedules.bench import session
 from tir_schedules.bench.pack import load_pack, save_pack
-from tir_schedules.bench.results import about, check, document, load_results
+from tir_schedules.bench.results import about, document, load_results
 from tir_schedules.errors import BadInput
 from tir_schedules.machines.choice import arch_for
 from tir_schedules.multiprocessor import find_multiprocessor
 
 SCRIPT = "experiments/sweeps.py"
-POINT_KEYS = dict.fromkeys(("family", "name", "form", "shape"), str)
-FACT_KEYS = {"registers": int, "spill_bytes": int, "shared_bytes": int, "occupancy": dict}
-ACCESS_KEYS = dict.fromkeys(("requests", "cost", "ideal"), int)
 
 
 def command_of(sweeps: Sequence[Sweep]) -> str:
@@ -66,14 +63,4 @@ def results_of_pack(path: Path) -> dict[str, Any]:
 
 def load_sweeps(path: Path) -> dict[str, Any]:
     """Read a document. BadInput, in one line, for a file that is none."""
-    results = load_results(path)
-    check(results, {"points": list, "arch": str}, path, "the file")
-    for number, row in enumerate(results["points"], 1):
-        check(row, POINT_KEYS, path, f"points {number}")
-        if "cannot" not in row:
-            check(row, FACT_KEYS, path, f"points {number}")
-            check(row["occupancy"], {"blocks": int}, path, f"points {number}")
-        for kind in ("reads", "writes"):
-            if kind in row:
-                check(row[kind], ACCESS_KEYS, path, f"points {number}")
-    return results
+    return load_results(path, "Sweeps")

@@ -4,13 +4,12 @@ from __future__ import annotations
 import re
 from math import exp, log
 from pathlib import Path
-from types import NoneType
 from typing import Any, Sequence
 
 from article_tables import NOTHING, markdown
 from tuners_rules import DLIGHT, DLIGHT_RULES, METASCHEDULE
 
-from tir_schedules.bench.results import check, device_name, load_results
+from tir_schedules.bench.results import device_name, load_results
 from tir_schedules.bench.subjects import VENDORS
 from tir_schedules.bench.tables import THROTTLED, closing_lines, limit, provenance_line, refusal
 from tir_schedules.bench.views import Row, figures, short, size_of
@@ -19,16 +18,6 @@ from tir_schedules.errors import BadInput
 FAMILIES = ("sgemm", "hgemm")
 HAND, TUNED = "hand-chosen", "tuned"
 ROLES = (HAND, TUNED, DLIGHT, METASCHEDULE)
-POINT_KEYS = dict.fromkeys(("family", "name", "shape", "role"), str)
-DETAIL_KEYS = {
-    HAND: {"config": dict},
-    TUNED: {"config": dict},
-    DLIGHT: {"rule": str},
-    METASCHEDULE: {"trials": int, "refused": list, "search_s": (int, float)},
-}
-"""Role of a point -> what is said of it besides."""
-
-REFUSED_KEYS = {"kind": str, "count": int, "reason": str}
 SAME = ("versions", "git_revision", "policy")
 PAIRS = {
     "bm": ("", ("bm", "bn", "bk")),
@@ -41,14 +30,7 @@ PAIRS = {
 
 def load_tuners(path: Path) -> dict[str, Any]:
     """Read what tuners.py wrote. BadInput, in one line, for another file."""
-    results = load_results(path)
-    check(results, {"points": list}, path, "the file")
-    for number, point in enumerate(results["points"], 1):
-        check(point, POINT_KEYS, path, f"points {number}")
-        check(point, DETAIL_KEYS.get(point["role"], {"role": NoneType}), path, f"points {number}")
-        for each in point.get("refused", ()):
-            check(each, REFUSED_KEYS, path, f"points {number}")
-    return results
+    return load_results(path, "Tuners")
 
 
 def merged(documents: Sequence[dict[str, Any]]) -> dict[str, Any]:

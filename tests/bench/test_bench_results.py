@@ -47,7 +47,7 @@ def test_where_results_come_from_is_in_the_file():
 
 
 def broken(change):
-    results = made_up.results("sgemm/naive", refuse=lambda subject: "wrong" if subject.form == "twin" else "")
+    results = deepcopy(made_up.results("sgemm/naive", refuse=lambda subject: "wrong" if subject.form == "twin" else ""))
     change(results)
     return as_text(results)
 
@@ -60,21 +60,43 @@ def broken(change):
         ("{}", "no schema"),
         (broken(lambda results: results.update(schema=2)), "schema 2"),
         (broken(lambda results: results.pop("rows")), "'rows'"),
-        (broken(lambda results: results.update(device=[])), "'device'"),
-        (broken(lambda results: results["rows"][1].pop("median_us")), "rows 2 has no proper 'median_us'"),
-        (broken(lambda results: results["rows"].append(3)), "'family'"),
+        (broken(lambda results: results.update(device=[])), "device: [] is no object"),
+        (broken(lambda results: results["rows"][1].pop("median_us")), "rows[1]: 'median_us' is missing"),
+        (broken(lambda results: results["rows"].append(3)), "rows[4]: 3 is no object"),
         (broken(lambda results: results["rows"][0].update(shape="large")), "'large'"),
         (broken(lambda results: results["rows"][0].update(family="fft")), "'fft'"),
         (broken(lambda results: results["rows"][0].update(samples_us=[])), "no samples"),
-        (broken(lambda results: results["rows"][0].update(median_us=0)), "positive"),
+        (broken(lambda results: results["rows"][0].update(median_us=0)), "rows[0].median_us: 0: input should be greater than 0.000001"),
+        (broken(lambda results: results["rows"][2]["workload"].update(m=1.5)), "rows[2].workload.m: 1.5 is not an integer"),
+        (broken(lambda results: results["rows"][2]["workload"].update(m=True)), "rows[2].workload.m: true is not an integer"),
+        (broken(lambda results: results["rows"][2]["workload"].update(m=2**31)), "rows[2].workload.m: 2147483648: input should be less than"),
+        (broken(lambda results: results["rows"][2]["workload"].pop("m")), "rows[2].workload: {'n': 4096, 'k': 4096} is no workload of sgemm"),
+        (broken(lambda results: results["rows"][2]["workload"].update(m=64)), "rows[2]: its shape is '4096x4096x4096' and its workload 64x4096x4096"),
+        (broken(lambda results: results["rows"][0].update(throttled="power")), "rows[0].throttled: 'power' is no list"),
+        (broken(lambda results: results["rows"][0]["sm_mhz"].append([])), "rows[0].sm_mhz"),
+        (broken(lambda results: results["versions"].update(nvcc=[])), "versions.nvcc: [] is no text"),
+        (broken(lambda results: results["device"].update(name="a\x1b[31m")), "device.name: 'a\\x1b[31m' has control characters"),
+        (broken(lambda results: results["refused"][0].update(shape="1x1x1 <b>")), "refused[0].shape: '1x1x1 <b>' is no shape of sgemm"),
+        (broken(lambda results: results["rows"][0].update(rate=float("inf"))), "rows[0].rate: no finite number"),
+        (broken(lambda results: results["rows"][0].update(rate=10**400)), "rows[0].rate: no finite number, or one with too many digits"),
+        (broken(lambda results: results.update(schema=True)), "schema true"),
+        (broken(lambda results: results.update(schema="\ud800")), "no text"),
+        ('{"schema": 1, "schema": 1}', "the key 'schema' stands twice"),
+        ("[" * 100_000, "nested deeper than 64"),
+        ('{"schema": ' + "[" * 100 + "]" * 100 + "}", "nested deeper than 64"),
+        ('{"schema": ' + "9" * 10_000 + "}", "no finite number"),
+        ("\ufeff{}", "BOM"),
+        ("", "is not JSON"),
+        ("\0", "is not JSON"),
         (broken(lambda results: results["refused"][0].pop("reason")), "'reason'"),
     ],
 )
 def test_what_is_no_results_file_is_bad_input_in_one_line(tmp_path, text, part):
-    (tmp_path / "a.json").write_text(text)
+    path = tmp_path / "a.json"
+    path.write_text(text, encoding="utf-8")
     with pytest.raises(BadInput) as error:
-        load_results(tmp_path / "a.json")
-    assert part in str(error.value) and "\n" not in str(error.value)
+        load_results(path)
+    assert part in str(error.value) and str(error.value).startswith(str(path)) and "\n" not in str(error.value)
 
 
 def test_a_cell_has_the_rate_of_the_schedule_and_its_ratio_to_the_twin(capsys):

@@ -2,25 +2,16 @@
 from __future__ import annotations
 
 import json
-import re
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 from tir_schedules.emit import write_text
 from tir_schedules.errors import BadInput, TirSchedulesError
+from tir_schedules.files import check, read_json, shown
 from tir_schedules.provenance import device_provenance, git_revision, software_versions
-from tir_schedules.rung import FAMILIES
 
 SCHEMA = 1
-KEYS = {"command": str, "device": dict, "versions": dict, "policy": dict, "limits": list, "rows": list, "refused": list}
-ROW_KEYS = {
-    "family": str, "name": str, "form": str, "shape": str, "workload": dict, "samples_us": list, "median_us": (int, float),
-    "spread": (int, float), "rate": (int, float), "unit": str,
-}  # fmt: skip
-REFUSED_KEYS = dict.fromkeys(("family", "name", "form", "shape", "reason"), str)
-LIMIT_KEYS = {"name": str, "rate": (int, float), "unit": str}
-SHAPE = re.compile(r"\d+(x\d+x\d+)?( [^\n]+)?")
 REMEDY = "name a JSON file that `bench --output` wrote"
 ONE_PER_LINE = ("limits", "rows", "refused", "points")
 
@@ -77,36 +68,21 @@ def save_results(results: dict[str, Any], path: Path) -> None:
     write_text(path, as_text(results))
 
 
-def load_results(path: Path) -> dict[str, Any]:
-    """Read a results file. BadInput, in one line, for a file that is none."""
-    try:
-        results = json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise BadInput(f"cannot read {path}: {error.strerror or error}; {REMEDY}") from None
-    except ValueError as error:
-        raise BadInput(f"{path} is not JSON ({error}); {REMEDY}") from None
+def load_results(path: Path, schema: str = "Results") -> dict[str, Any]:
+    """Read a results file. schema: which of schemas.py it is to fit. BadInput, in one line with the place, for a file that does not."""
+    return checked(read_json(path, REMEDY), path, schema)
+
+
+def checked(results: Any, path: Path, schema: str = "Results") -> dict[str, Any]:
+    """What was read of a file, if it is results; BadInput as `load_results` has it."""
+    from tir_schedules import schemas
+
     if not isinstance(results, dict) or "schema" not in results:
         raise BadInput(f"{path} has no schema and so is no results file; {REMEDY}")
-    if results["schema"] != SCHEMA:
-        raise BadInput(f"{path} has results of schema {results['schema']!r}; this version reads schema {SCHEMA}: measure again")
-    check(results, KEYS, path, "the file")
-    for key, keys in (("rows", ROW_KEYS), ("refused", REFUSED_KEYS), ("limits", LIMIT_KEYS)):
-        for number, row in enumerate(results[key], 1):
-            check(row, keys, path, f"{key} {number}")
-            if "family" in keys and row["family"] not in FAMILIES:
-                raise BadInput(f"{path} has results of {row['family']!r}; this version knows {', '.join(FAMILIES)}")
-            if "shape" in keys and not SHAPE.fullmatch(row["shape"]):
-                raise BadInput(f"{path} is no results file: {key} {number} has the shape {row['shape']!r}; {REMEDY}")
-            if "samples_us" in keys and not (row["samples_us"] and row["median_us"] > 0 and row["rate"] > 0):
-                raise BadInput(f"{path} is no results file: {key} {number} has no samples, or no positive time and rate; {REMEDY}")
+    if type(results["schema"]) is not int or results["schema"] != SCHEMA:
+        raise BadInput(f"{path} has results of schema {shown(results['schema'])}; this version reads schema {SCHEMA}: measure again")
+    check(results, getattr(schemas, schema), f"{path} is no results file", REMEDY)
     return results
-
-
-def check(part: Any, keys: dict[str, Any], path: Path, where: str) -> None:
-    """BadInput when a part of a results file lacks a key or has another type of value for it."""
-    for key, kind in keys.items():
-        if not isinstance(part, dict) or not isinstance(part.get(key), kind):
-            raise BadInput(f"{path} is no results file: {where} has no proper {key!r}; {REMEDY}")
 
 
 def device_name(results: dict[str, Any]) -> str:

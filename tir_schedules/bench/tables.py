@@ -33,7 +33,7 @@ def escaped(cells: tuple[str, ...]) -> tuple[str, ...]:
 
 def provenance_line(results: dict[str, Any]) -> str:
     """Driver, clocks met, CUDA, TVM, revision and date, those that are known."""
-    device, compiled = results["device"], results.get("packed", results)
+    device, compiled = results.get("device") or {}, results.get("packed") or results
     versions = compiled.get("versions", {})
     clocks = [clock for row in results["rows"] for clock in row.get("sm_mhz") or ()]
     parts = {
@@ -42,7 +42,7 @@ def provenance_line(results: dict[str, Any]) -> str:
         "CUDA": versions.get("nvcc"),
         "TVM": versions.get("apache-tvm"),
         "revision": (compiled.get("git_revision") or "")[:12],
-        "": results.get("date", "")[:10],
+        "": (results.get("date") or "")[:10],
     }
     return ", ".join(f"{name} {value}".strip() for name, value in parts.items() if value)
 

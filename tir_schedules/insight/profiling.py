@@ -7,7 +7,8 @@ from typing import Any, Iterator, Sequence
 
 from tir_schedules.bench.results import about
 from tir_schedules.errors import BadInput
-from tir_schedules.insight.nsight import METRICS, NAMES, NOISE, Comparison, comparisons, nsight_counters
+from tir_schedules.files import check, read_json
+from tir_schedules.insight.nsight import NAMES, NOISE, Comparison, comparisons, nsight_counters
 from tir_schedules.provenance import device_provenance
 
 REMEDY = "name a file that `tir-schedules profile -o` or experiments/counters_on_gpu.py wrote"
@@ -35,18 +36,11 @@ def as_text(result: dict[str, Any]) -> str:
 
 def read_result(path: Path) -> dict[str, Any]:
     """A recorded result with launches that were counted. BadInput, in one line, for a file that is none."""
-    try:
-        result = json.loads(path.read_text(encoding="utf-8"))
-        counted = counted_entries(result)
-        for entry in counted:
-            if not isinstance(entry["label"], str) or METRICS.keys() - entry["measured"].keys():
-                raise KeyError("label or measured")
-            comparisons(entry)
-    except OSError as error:
-        raise BadInput(f"cannot read {path}: {error.strerror or error}; {REMEDY}") from None
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise BadInput(f"{path} has no counters of Nsight Compute; {REMEDY}") from None
-    if not counted:
+    from tir_schedules.schemas import Counters
+
+    result = read_json(path, REMEDY)
+    check(result, Counters, f"{path} has no counters of Nsight Compute", REMEDY)
+    if not counted_entries(result):
         raise BadInput(f"none of the launches in {path} was counted; {REMEDY}")
     return result
 

@@ -1,16 +1,16 @@
 """Recorded results of a report: found in a folder or named one by one, told apart by what they hold."""
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Sequence
 
 import tir_schedules
-from tir_schedules.bench.results import load_results
+from tir_schedules.bench.results import checked
 from tir_schedules.bench.tables import provenance_line
 from tir_schedules.bench.views import Group, groups_of
 from tir_schedules.errors import BadInput
+from tir_schedules.files import check, read_json
 from tir_schedules.rung import FAMILIES
 
 DEFAULT_FOLDER = Path(tir_schedules.__file__).parents[1] / "experiments" / "results"
@@ -89,20 +89,21 @@ def documents_at(path: Path) -> list[Document]:
 
 def document_in(path: Path) -> Document | None:
     """The content of a results file; None for other JSON. BadInput for what is none."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise BadInput(f"cannot read {path}: {error.strerror or error}; {REMEDY}") from None
-    except ValueError as error:
-        raise BadInput(f"{path} is not JSON ({error}); {REMEDY}") from None
-    if isinstance(content, dict) and "schema" in content:
-        return load_results(path)
-    if isinstance(content, dict) and any("measured" in entry for entry in content.get("kernels", ())):
-        return content
-    return None
+    from tir_schedules.schemas import Counters
+
+    content = read_json(path, REMEDY)
+    if not isinstance(content, dict):
+        return None
+    if "schema" in content:
+        return checked(content, path, "ResultsAndPoints" if SWEEPS in str(content.get("command")) else "Results")
+    kernels = content.get("kernels")
+    if not isinstance(kernels, list) or not any("measured" in entry for entry in kernels if isinstance(entry, dict)):
+        return None
+    check(content, Counters, f"{path} has no counters of Nsight Compute", REMEDY)
+    return content
 
 
 def origin(document: Document) -> str:
     """Device, driver, clocks, versions, revision and date of a file, in one line."""
     rows = {"rows": document.get("rows", ())}
-    return f"{document['device'].get('name', 'no GPU')}, {provenance_line(document | rows)}"
+    return f"{(document.get('device') or {}).get('name', 'no GPU')}, {provenance_line(document | rows)}"

@@ -1,0 +1,50 @@
+"""Files that are none, or of another kind than their name says: one line each, nothing waited for, nothing read without end."""
+import gzip
+import os
+
+import pytest
+
+from tir_schedules import files
+from tir_schedules.errors import BadInput
+
+
+@pytest.mark.parametrize("make, reason", [
+    (lambda path: None, "No such file"),
+    (lambda path: path.mkdir(), "Is a directory"),
+    (os.mkfifo, "no regular file"),
+    (lambda path: path.symlink_to("/dev/zero"), "no regular file"),
+    (lambda path: path.symlink_to(path), "symbolic link"),
+    (lambda path: path.write_bytes(gzip.compress(b"{}")), "compressed by gzip"),
+    (lambda path: path.write_bytes(b'{"a": "\xff"}'), "can't decode byte 0xff in position 7"),
+    (lambda path: path.write_bytes(b'{"a":\n 1,,}'), "line 2 column 4"),
+    (lambda path: path.write_bytes(b"NaN"), "no finite number"),
+    (lambda path: path.write_bytes(b'{"a": [1, -Infinity]}'), "a[1]: no finite number"),
+    (lambda path: path.write_bytes(b'{"b c": ["x\\u0000"]}'), "['b c'][0]: 'x\\x00' is no text"),
+    (lambda path: path.touch() or os.truncate(path, files.LIMIT + 1), "more than 32 MiB"),
+])  # fmt: skip
+def test_what_cannot_be_read_is_one_line_that_names_the_file(tmp_path, make, reason):
+    path = tmp_path / "a.json"
+    make(path)
+    with pytest.raises(BadInput) as error:
+        files.read_json(path, "name another")
+    assert reason in str(error.value) and str(path) in str(error.value) and str(error.value).endswith("; name another")
+    assert "\n" not in str(error.value)
+
+
+def test_a_file_that_may_not_be_read_is_one_line(tmp_path, monkeypatch):
+    def refuse(*given):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(BadInput, match="Permission denied"):
+        files.read_bytes(tmp_path / "a.json", "")
+
+
+def test_a_name_with_nul_is_one_line():
+    with pytest.raises(BadInput, match="null byte"):
+        files.read_bytes("a\0b", "")
+
+
+def test_a_value_in_a_message_is_short_and_no_terminal_obeys_it():
+    assert files.shown("a\x1b[2J" + "b" * 1000) == r"'a\x1b[2J" + "b" * 48 + "..."
+    assert files.place(("rows", 3, "a.b", "m")) == "rows[3]['a.b'].m"

@@ -1,0 +1,173 @@
+"""Files from elsewhere: read whole up to a limit, and believed only as far as a schema says. All that is wrong is said in one line.
+
+A line names the file, the place in it ("rows[3].workload.m"), what stands there and what would be right.
+"""
+from __future__ import annotations
+
+import json
+import math
+import os
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Iterator
+
+from tir_schedules.errors import BadInput, one_line
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+LIMIT = 32 << 20
+"""Most bytes of a JSON file; the largest that this project ships has one million."""
+
+DEPTH = 64
+"""Most lists and objects inside each other."""
+
+DIGITS = 18
+"""Most digits of an integer."""
+
+SHOWN = 60  # characters of a value in a message
+
+
+def read_bytes(path: Path, remedy: str, limit: int = LIMIT) -> bytes:
+    """The content of a regular file. BadInput for what cannot be read, is a folder, a pipe or a device, or has more bytes than the limit."""
+    try:
+        # Without O_NONBLOCK opening a pipe waits for a writer.
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+                raise BadInput(f"cannot read {path}: it is no regular file; {remedy}")
+            content = file.read(limit + 1)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        raise BadInput(f"cannot read {path}: {getattr(error, 'strerror', None) or error}; {remedy}") from None
+    if len(content) > limit:
+        raise BadInput(f"{path} is too large: more than {limit >> 20} MiB; {remedy}")
+    return content
+
+
+def read_json(path: Path, remedy: str) -> Any:
+    """What a JSON file holds; BadInput as `parsed` and `read_bytes` have it."""
+    return parsed(read_bytes(path, remedy), path, remedy)
+
+
+def parsed(content: bytes, path: Path | str, remedy: str) -> Any:
+    """What a JSON text holds, plain data that JSON can say again.
+
+    BadInput for what is no JSON: also for NaN, numbers too large for a double, a key twice in one object, text that is no Unicode,
+    and what is nested deeper than DEPTH.
+    """
+    try:
+        return plain_json(content)
+    except ValueError as error:
+        raise BadInput(f"{path} is not JSON ({one_line(error)}); {remedy}") from None
+
+
+def plain_json(content: bytes) -> Any:
+    """As `parsed`; ValueError with the reason."""
+    if content[:2] == b"\x1f\x8b":
+        raise ValueError("it is compressed by gzip: unpack it")
+    try:
+        value = json.loads(content.decode("utf-8"), object_pairs_hook=without_twins, parse_int=bounded)
+    except RecursionError:
+        raise ValueError(f"it is nested deeper than {DEPTH}") from None
+    for where, fault in faults(value):
+        raise ValueError(f"{place(where)}: {fault}" if where else fault)
+    return value
+
+
+def without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON. ValueError for a key that it has twice."""
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"the key {shown(key)} stands twice in one object")
+        found[key] = value
+    return found
+
+
+def bounded(digits: str) -> float:
+    """An integer, or infinity for one with too many digits."""
+    return int(digits) if len(digits.lstrip("-")) <= DIGITS else math.inf
+
+
+def faults(value: Any) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Where something stands that no schema is asked about, and what: numbers that are none or infinite, broken text, too deep a nest."""
+    waiting: list[tuple[tuple[str | int, ...], Any]] = [((), value)]
+    while waiting:
+        where, one = waiting.pop()
+        if len(where) > DEPTH:
+            yield where[:3], f"it is nested deeper than {DEPTH}"
+        elif isinstance(one, float) and not math.isfinite(one):
+            yield where, "no finite number, or one with too many digits"
+        elif isinstance(one, str) and not is_text(one):
+            yield where, f"{shown(one)} is no text: it has half of a surrogate pair, or NUL"
+        elif isinstance(one, list):
+            waiting += [((*where, number), each) for number, each in reversed(list(enumerate(one)))]
+        elif isinstance(one, dict):
+            waiting += [((*where, key), each) for key, each in reversed(one.items())]
+            for key in one:
+                if not is_text(key):
+                    yield where, f"the key {shown(key)} is no text"
+
+
+def is_text(text: str) -> bool:
+    return "\0" not in text and (text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text))
+
+
+def check(value: Any, schema: type[BaseModel], what: str, remedy: str) -> None:
+    """BadInput with the first place at which a value is not what its schema says. what: "x.json is no results file"."""
+    fault = fault_of(value, schema)
+    if fault:
+        raise BadInput(f"{what}: {fault}; {remedy}")
+
+
+def fault_of(value: Any, schema: type[BaseModel]) -> str:
+    """The first place at which a value is not what its schema says, and why; empty where it is."""
+    from pydantic import ValidationError
+
+    try:
+        schema.model_validate(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        return said(first, first["loc"])
+    return ""
+
+
+def said(error: dict[str, Any], where: tuple[str | int, ...]) -> str:
+    """One of pydantic's errors in our words."""
+    kind, given = error["type"], shown(error["input"])
+    if kind in ("missing", "extra_forbidden"):
+        what = "is missing" if kind == "missing" else "is too much"
+        return f"{place(where[:-1]) or 'the file'}: {where[-1]!r} {what}"
+    if kind in WORDS:
+        return f"{place(where) or 'the file'}: {given} is {WORDS[kind]}"
+    if kind == "value_error":
+        return f"{place(where) or 'the file'}: {one_line(error['ctx']['error'])}"
+    return f"{place(where) or 'the file'}: {given}: {error['msg'][:1].lower()}{error['msg'][1:]}"
+
+
+WORDS = {
+    "bool_type": "neither true nor false",
+    "dict_type": "no object",
+    "float_type": "no number",
+    "int_from_float": "not an integer",
+    "int_type": "not an integer",
+    "list_type": "no list",
+    "model_attributes_type": "no object",
+    "model_type": "no object",
+    "string_type": "no text",
+}
+"""pydantic's kinds of errors -> what a value then is."""
+
+
+def place(where: tuple[str | int, ...]) -> str:
+    """A place in a file, such as "rows[3].workload.m"."""
+    parts = (f".{step}" if isinstance(step, str) and step.isidentifier() else f"[{shown(step)}]" for step in where)
+    return "".join(parts).removeprefix(".")
+
+
+def shown(value: Any) -> str:
+    """A value as a message has it: not long, and whatever it is, nothing that a terminal would obey."""
+    if isinstance(value, (dict, list)) and value:
+        return "an object" if isinstance(value, dict) else f"a list of {len(value)}"
+    text = repr(value) if not isinstance(value, bool) else str(value).lower()
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
