@@ -55,7 +55,7 @@ def results_here(sweeps: Sequence[Sweep], machine: Any, asked: str | None) -> di
 
 def results_of_pack(path: Path) -> dict[str, Any]:
     """Time what a pack holds on this computer's GPU."""
-    if "points" not in load_pack(path).about:
+    if not {"arch", "points"} <= load_pack(path).about.keys():
         raise BadInput(f"{path} is a pack of something else; name one that {SCRIPT} --pack wrote")
     results = session.measured(Namespace(names=[str(path)], compare_with=None, sustained=False), f"{SCRIPT} {path.name}")
     return results | {key: results["packed"].pop(key) for key in ("arch", "points")}

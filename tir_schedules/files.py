@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 LIMIT = 32 << 20
 """Most bytes of a JSON file; the largest that this project ships has one million."""
 
+PART = 1 << 20
+"""Bytes read at once."""
+
 DEPTH = 64
 """Most lists and objects inside each other."""
 
@@ -29,19 +32,21 @@ SHOWN = 60  # characters of a value in a message
 
 
 def read_bytes(path: Path, remedy: str, limit: int = LIMIT) -> bytes:
-    """The content of a regular file. BadInput for what cannot be read, is a folder, a pipe or a device, or has more bytes than the limit."""
+    """The content of a regular file. BadInput for what cannot be read, is a folder, a pipe or a device, or is too large."""
     try:
         # Without O_NONBLOCK opening a pipe waits for a writer.
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             mode = os.fstat(file.fileno()).st_mode
             if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
                 raise BadInput(f"cannot read {path}: it is no regular file; {remedy}")
-            content = file.read(limit + 1)
+            content = bytearray()
+            while len(content) <= limit and (part := file.read(PART)):
+                content += part
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         raise BadInput(f"cannot read {path}: {getattr(error, 'strerror', None) or error}; {remedy}") from None
     if len(content) > limit:
         raise BadInput(f"{path} is too large: more than {limit >> 20} MiB; {remedy}")
-    return content
+    return bytes(content)
 
 
 def read_json(path: Path, remedy: str) -> Any:

@@ -5,9 +5,11 @@ unless it is `Prose`.
 """
 from __future__ import annotations
 
+import base64
 import re
 from typing import Annotated, Any, Literal
 
+from tir_schedules.bench.subjects import VENDORS
 from tir_schedules.errors import BadInput, MissingTool
 from tir_schedules.rung import FAMILIES
 from tir_schedules.workloads import ACCUMULATORS, LAYOUTS, workload_class
@@ -24,9 +26,6 @@ CUBIN = re.compile(r"cubins/[0-9a-f]{64}\.cubin")
 EXTENT = r"[1-9]\d{0,9}"
 KINDS = {"sgemm": "", "hgemm": rf" ({'|'.join(LAYOUTS)}) ({'|'.join(ACCUMULATORS)})", "reduce": " (int32|float32)"}
 SHAPES = {family: re.compile((EXTENT if family == "reduce" else "x".join([EXTENT] * 3)) + kind) for family, kind in KINDS.items()}
-VENDORS = {"sgemm": "cuBLAS", "hgemm": "cuBLAS", "reduce": "CUB"}
-"""Family -> the library its kernels are timed beside."""
-
 LAST_GRID = (2**31 - 1, 65535, 65535)
 LAST_BLOCK = (1024, 1024, 64)
 MOST_THREADS = 1024
@@ -358,8 +357,29 @@ class Case(Exact):
     copies_under_p0: list[Count] = []
 
 
+def base64_of(text: str) -> str:
+    try:
+        base64.b64decode(text, validate=True)
+    except ValueError as error:
+        raise ValueError(f"it is not base64: {error}") from None
+    return text
+
+
+class Probe(Exact):
+    cubin: Annotated[str, AfterValidator(base64_of)]
+    resources: PackedResources
+
+
+class Probes(Exact):
+    """Single accesses of experiments/counter_probes.py: cubins by label, counters by name."""
+
+    binaries: dict[Name, Probe]
+    predicted: dict[Name, list[dict[Name, Access]]]
+
+
 class Cases(Open):
     cases: list[Case]
+    probes: Probes = None
 
 
 class PackedSource(Source):

@@ -3,8 +3,12 @@ from types import SimpleNamespace
 
 from tir_schedules.bench.results import document
 from tir_schedules.bench.subjects import Subject
+from tir_schedules.kernel import Binary, Kernel, Resources
 from tir_schedules.rung import find
 from tir_schedules.problems import workloads_of
+from tir_schedules.workloads.gemm import Gemm
+from tir_schedules.workloads.half_gemm import HalfGemm
+from tir_schedules.workloads.reduction import Reduction
 from argparse import Namespace
 
 DEVICE = {"name": "Made-up GPU", "arch": "sm_90", "driver_version": "1.2.3", "clocks.max.sm": "1980", "power.limit": "700.00"}
@@ -18,6 +22,24 @@ LIMITS = [
     {"name": "copy bandwidth", "rate": 4000.0, "unit": "GB/s"},
     {"name": "fp32 peak", "rate": 66.9, "unit": "TFLOPS", "sm_mhz": 1980},
 ]
+
+
+def packed_subjects():
+    """Subjects of all families, a sum of two launches and a vendor's library among them, with cubins that are none."""
+    resources = Resources(32, 1024)
+
+    def binary(entry, params, arch="sm_90"):
+        kernel = Kernel(f"{entry} (tir)", "", entry, params, (4, 2, 1), (32, 8, 1), arch, 2048)
+        return Binary(kernel, "", f"cubin of {entry}".encode() * 9, resources)
+
+    sums = tuple(binary(name, ("X", "Y", "N")) for name in ("first", "second"))
+    half = HalfGemm(64, 64, 64, "nn", "float32")
+    return [
+        Subject("sgemm", "sgemm/naive", "schedule", Gemm(64, 64, 64), (binary("naive", ("A", "B", "C")),)),
+        Subject("hgemm", "hgemm/wmma_naive", "twin", half, (binary("wmma", ("A", "B", "C")),)),
+        Subject("reduce", "reduce/shuffle", "schedule", Reduction(1024, "float32"), sums),
+        Subject("reduce", "CUB", "vendor", Reduction(1024, "float32")),
+    ]
 
 
 def row_of(subject, microseconds, **others):

@@ -1,6 +1,7 @@
 """What `tir-schedules bench` does: compile or unpack, measure on this computer's GPU, and make a results document of it."""
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import asdict
 from pathlib import Path
@@ -97,12 +98,20 @@ def measured(options: Any, command: str) -> dict[str, Any]:
         from tir_schedules.bench.compare import check_same_device
 
         check_same_device(options.compare_with, machine.device_name)
+    if loaded and loaded.cub:
+        print_error(trusting(options.names[0], loaded.cub))
     if loaded:
         subjects, refused = loaded.subjects, loaded.about.pop("refused", [])
     else:
         subjects, refused = compiled(jobs, arch_for(machine, options.arch))
     measurement, policy = timed(machine, subjects, options.sustained, loaded.cub if loaded else None)
     return document(about(command), measurement, asdict(policy), refused, loaded.about if loaded else None)
+
+
+def trusting(pack: str, library: bytes) -> str:
+    """What it means to time a pack that has CUB's library."""
+    digest = hashlib.sha256(library).hexdigest()[:12]
+    return f"CUB's library in {pack} (SHA-256 {digest}) runs on this computer's CPU, with all your rights: time only packs you trust"
 
 
 def timed(machine: Any, subjects: Sequence[Any], sustained: bool, cub: bytes | None) -> tuple[Any, Any]:

@@ -23,7 +23,7 @@ SPELLED = {"recorded": "from"}
 def add_verb(verbs: Any, rung_help: str) -> None:
     """Add the parser of `profile` to those of the other verbs."""
     verb = verbs.add_parser("profile", help="Nsight Compute's counters of rungs and twins on this computer's GPU beside the predicted ones")
-    names = f"a ladder ({', '.join(FAMILIES)}), {rung_help}, or a .zip that --pack wrote"
+    names = f"a ladder ({', '.join(FAMILIES)}), {rung_help}, or a .zip that --pack wrote, by you or someone you trust: it is code that runs"
     verb.add_argument("names", nargs="*", metavar="NAME", help=names)
     add_options(verb, emit=True, small=True)
     verb.add_argument("--arch", help="GPU architecture to compile for (default: that of this computer's GPU)")
