@@ -25,8 +25,8 @@ PART = 1 << 20
 DEPTH = 64
 """Most lists and objects inside each other."""
 
-DIGITS = 18
-"""Most digits of an integer."""
+DIGITS = 20
+"""Most digits of an integer: those of 64 bits."""
 
 SHOWN = 60  # characters of a value in a message
 

@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from tir_schedules.tuning import journal
 from tir_schedules.tuning.records import Database
 
 CHILD = """
@@ -57,15 +58,19 @@ def check_kills(path, kills: int, seed: int) -> int:
     for kill in range(kills):
         first = 10_000 * kill
         acknowledged += killed_after(path, first, "piecemeal" if kill % 2 == 0 else "whole", rng.uniform(0, 0.3))
-        ends_well = path.read_bytes().endswith(b"\n")
+        content = path.read_bytes()
+        ends_well = content.endswith(b"\n")
         database = Database(path)
-        assert bool(database.repaired) == (not ends_well)
-        assert Database(path).repaired == ""
+        assert bool(database.torn) == (not ends_well)
+        assert path.read_bytes() == content, "reading changed the file"
         torn += not ends_well
         trials = [record.trial for record in database.records()]
         assert len(trials) == len(set(trials))
         assert set(acknowledged) <= set(trials)
         assert len(trials) - len(acknowledged) <= kill + 1, "more than one record that a killed child had not acknowledged yet"
+    cut = journal.beside(path)
+    kept = cut.read_bytes().count(b"\n") if cut.exists() else 0
+    assert torn - kept in (0, 1), "what was left unfinished is beside, but for that of the last kill"
     return torn
 
 

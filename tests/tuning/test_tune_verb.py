@@ -7,7 +7,7 @@ import pytest
 
 from made_records import record
 from tir_schedules import cli
-from tir_schedules.tuning import metaschedule, searches, tuner, verb
+from tir_schedules.tuning import metaschedule, records, searches, tuner, verb
 from tir_schedules.tuning.records import Database
 from tir_schedules.workloads.reduction import Reduction
 
@@ -148,6 +148,70 @@ def test_show_has_every_search_of_a_file_or_those_asked_for(tool, tmp_path):
     assert tool("--show", "--mnk", "1,2,3")[0] == 2
     code, _, err = tool("--show", records=tmp_path / "none.jsonl")
     assert code == 2 and "there are no records in" in err
+
+
+def files_in(folder):
+    return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("change, code, said", [
+    (lambda content: content.replace(b"\n", b""), 2, "line 1: it has several records: the line ends (LF) between them are lost"),
+    (lambda content: content.replace(b"\n", b"\r"), 2, "line 1: it has several records"),
+    (lambda content: content[:-9], 0, "bytes that a killed writer left of a last line are left out"),
+    (lambda content: content[:-1], 0, "lacks its end"),
+    (lambda content: b"# README\n" + content, 2, "no file of tuning records"),
+    (lambda content: content.replace(b'"seconds":[0.5', b'"seconds":[0.4'), 2, "line 1: it does not fit its checksum"),
+])  # fmt: skip
+def test_show_never_writes(tool, tmp_path, change, code, said):
+    for trial in range(3):
+        Database(tmp_path / "records.jsonl").append(record(trial))
+    (tmp_path / "records.jsonl").write_bytes(change((tmp_path / "records.jsonl").read_bytes()))
+    before = files_in(tmp_path)
+    found, _, err = tool("--show")
+    assert found == code and said in err and err.count("\n") == 1
+    assert files_in(tmp_path) == before
+
+
+def test_a_search_does_not_mend_away_a_file_that_is_something_else(tool, made_up, tmp_path):
+    path = tmp_path / "README.md"
+    path.write_text("# notes\n\nwithout an end")
+    code, _, err = tool("sgemm/multistage", *CPU, "--trials", 2, records=path)
+    assert code == 2 and "no file of tuning records" in err and path.read_text() == "# notes\n\nwithout an end" and not made_up.calls
+
+
+def test_a_search_says_what_it_moves_out_of_the_way(tool, made_up, tmp_path):
+    path = tmp_path / "records.jsonl"
+    Database(path).append(record(0))
+    path.write_bytes(path.read_bytes() + b'{"checksum":"f')
+    code, _, err = tool("sgemm/multistage", *CPU, "--trials", 2)
+    assert code == 0 and f"are now in {path}.cut" in err and (tmp_path / "records.jsonl.cut").read_bytes() == b'{"checksum":"f\n'
+    assert len(Database(path).records()) == 3
+
+
+@pytest.fixture
+def own(monkeypatch, tmp_path):
+    """Own records, in the place where they are without --records, and shipped ones; returns the path of the own."""
+    monkeypatch.setattr(verb, "own_records", lambda: tmp_path / "own.jsonl")
+    monkeypatch.setattr(records, "SHIPPED", tmp_path / "shipped")
+    (tmp_path / "shipped").mkdir()
+    Database(tmp_path / "shipped" / "nvidia_l4.jsonl").append(record(7, device="NVIDIA L4"))
+    return tmp_path / "own.jsonl"
+
+
+def test_show_has_shipped_records_too_and_says_which_they_are(own, capsys):
+    def shown(*options):
+        code = cli.main(["tune", "--show", *options])
+        return code, capsys.readouterr().out
+
+    code, out = shown()
+    assert code == 0 and "NVIDIA L4, shipped" in out and "nvidia_l4.jsonl" in out and str(own) not in out
+    Database(own).append(record(0))
+    code, out = shown()
+    assert code == 0 and "NVIDIA L4, shipped" in out and "NVIDIA H200  " in out and f"records: {own}, " in out
+    found = json.loads(shown("--json")[1])
+    assert [(each["device"], each["shipped"]) for each in found] == [("NVIDIA H200", False), ("NVIDIA L4", True)]
+    assert "shipped" not in shown("--records", str(own))[1].partition("records:")[0], "a file that is named is shown alone"
+    assert cli.main(["tune", "--show", "--mnk", "1,2,3"]) == 2
 
 
 def test_the_best_of_each_search_can_be_exported(tool, tmp_path):

@@ -1,5 +1,6 @@
 """A file of JSON objects, one per line, that only ever grows: whatever moment a writer is killed at, no whole line is lost.
 
+Reading changes nothing. What a killed writer left of a last line is left out, and the next writer moves it into a file beside this one.
 Each line begins with the SHA-256 of the rest of its object. That shows accidents and careless edits; it is no signature, for anyone
 can compute it.
 """
@@ -15,11 +16,21 @@ from pathlib import Path
 from typing import Any, Iterator
 
 from tir_schedules.emit import check_folder
-from tir_schedules.errors import BadInput, CheckFailed
+from tir_schedules.errors import BadInput, CheckFailed, one_line
+from tir_schedules.files import plain_json
+
+LARGEST = 256 << 20
+"""Most bytes of a file; a record has one or two thousand."""
 
 CHECKSUM = "checksum"
 PREFIX = f'{{"{CHECKSUM}":"'.encode()
 REMEDY = "name a file that `tune` wrote"
+
+
+class Damaged(BadInput, CheckFailed):
+    """A line is not as it was written: the input is bad, and a checksum may be what shows it."""
+
+    exit_code = BadInput.exit_code
 
 
 def canonical(value: Any) -> str:
@@ -39,10 +50,12 @@ def line_of(entry: dict[str, Any]) -> bytes:
 
 def entry_of(line: bytes) -> dict[str, Any]:
     """The object of a line. ValueError, with the reason, for a line that `line_of` did not write."""
+    if PREFIX in line[1:]:
+        raise ValueError("it has several records: the line ends (LF) between them are lost")
     try:
-        entry = json.loads(line)
-    except ValueError:
-        raise ValueError("it is not JSON") from None
+        entry = plain_json(line)
+    except ValueError as error:
+        raise ValueError(f"it is not JSON ({one_line(error)})") from None
     if not isinstance(entry, dict) or CHECKSUM not in entry:
         raise ValueError("it has no checksum")
     if entry.pop(CHECKSUM) != checksum(entry):
@@ -57,15 +70,17 @@ def check_path(path: Path) -> None:
         raise BadInput(f"{path} is no regular file; {REMEDY}")
 
 
-def append(path: Path, entry: dict[str, Any]) -> None:
+def append(path: Path, entry: dict[str, Any]) -> str:
     """Add a line, which is on the disk when this returns. Other processes may append and read at the same time.
 
-    A last line that a killed writer left unfinished is mended first. BadInput, with nothing added, when the file cannot be written.
+    A last line that a killed writer left unfinished goes into the file `beside` first; returns a line of text that says so, else nothing.
+    BadInput, with nothing added, when a file cannot be written or is of another kind.
     """
     line = line_of(entry)
     check_path(path)
     with locked(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, fcntl.LOCK_EX) as file:
-        mend(path, file)
+        check_kind(path, os.pread(file, len(PREFIX), 0))
+        done = mend(path, file)
         size = os.fstat(file).st_size
         if os.write(file, line) != len(line):
             os.ftruncate(file, size)
@@ -73,76 +88,95 @@ def append(path: Path, entry: dict[str, Any]) -> None:
         os.fsync(file)
         if not size:
             sync_folder(path.parent)
+    return done
 
 
 def load(path: Path) -> tuple[list[dict[str, Any]], str]:
-    """All objects of a file, and what was mended in it: a line of text, empty when nothing was. No file holds no objects.
+    """All objects of a file, which stays as it is, and what its last line lacks: a line of text, empty when nothing. No file holds none.
 
-    BadInput for a path that cannot be read or a file of another kind; CheckFailed, with the line's number and what is wrong with it,
+    BadInput for a path that cannot be read or a file of another kind; Damaged, with the line's number and what is wrong with it,
     for a line that `append` did not write.
     """
     check_path(path)
     if not os.path.lexists(path):
         return [], ""
-    with locked(path, os.O_RDONLY, fcntl.LOCK_SH) as file:
-        content = whole(file)
-    if content and not begins_one(content):
-        raise BadInput(f"{path} is no file of tuning records; {REMEDY}")
+    with locked(path, os.O_RDONLY | os.O_NONBLOCK, fcntl.LOCK_SH) as file:
+        content = whole(path, file)
+    check_kind(path, content)
     right = mended(path, content)
     found = [entry_at(path, number, line) for number, line in enumerate(right.split(b"\n")[:-1], 1)]
-    if right == content:
-        return found, ""
-    excess = len(content) - len(right)
-    done = f"{excess} bytes that a killed writer left of a last line are cut off" if excess > 0 else "the last line lacked its end"
-    try:
-        with locked(path, os.O_RDWR | os.O_APPEND, fcntl.LOCK_EX) as file:
-            mend(path, file)
-    except BadInput as error:
-        done = f"{done}, though not in the file: {error}"
-    return found, f"{path}: {done}"
+    if len(right) < len(content):
+        excess = f"{len(content) - len(right)} bytes that a killed writer left of a last line"
+        return found, f"{path}: {excess} are left out; the next record moves them to {beside(path).name}"
+    return found, f"{path}: the last line lacks its end, which the next record adds" if len(right) > len(content) else ""
+
+
+def beside(path: Path) -> Path:
+    """Where goes what is cut off a file."""
+    return path.with_name(f"{path.name}.cut")
+
+
+def check_kind(path: Path, content: bytes) -> None:
+    """BadInput unless content begins as a journal does, or is empty."""
+    if content and not begins_one(content):
+        raise BadInput(f"{path} is no file of tuning records; {REMEDY}")
 
 
 def entry_at(path: Path, number: int, line: bytes) -> dict[str, Any]:
-    """The object of a line; CheckFailed with its number and the reason where there is none."""
+    """The object of a line; Damaged with its number and the reason where there is none."""
     try:
         return entry_of(line)
     except ValueError as error:
         raise bad_line(path, number, error) from None
 
 
-def bad_line(path: Path, number: int, reason: Any) -> CheckFailed:
-    return CheckFailed(f"{path}, line {number}: {reason}; restore the file, or remove the line")
+def bad_line(path: Path, number: int, reason: Any) -> Damaged:
+    return Damaged(f"{path}, line {number}: {reason}; restore the file, or remove the line")
 
 
 def mended(path: Path, content: bytes) -> bytes:
     """Content as it should be: a last line that lacks only its newline has it, the beginning of a line is gone.
 
-    CheckFailed for a last line that is neither.
+    Damaged for a last line that is neither: a whole object that was changed, or records whose line ends are lost.
     """
     start = content.rfind(b"\n") + 1
     last = content[start:]
     if not last:
         return content
-    if begins_one(last):
+    if begins_one(last) and PREFIX not in last[1:]:
         try:
-            entry_of(last)
+            plain_json(last)
         except ValueError:
             return content[:start]
     entry_at(path, content.count(b"\n") + 1, last)
     return content + b"\n"
 
 
-def mend(path: Path, file: int) -> None:
-    """Make the end of a file, locked for writing, what `mended` says. Nothing else is touched."""
+def mend(path: Path, file: int) -> str:
+    """Make the end of a file, locked for writing, what `mended` says; returns a line of text if anything is cut off and kept beside it."""
     size = os.fstat(file).st_size
     if not size or os.pread(file, 1, size - 1) == b"\n":
-        return
-    right = mended(path, whole(file))
+        return ""
+    content = whole(path, file)
+    right = mended(path, content)
     if len(right) > size:
         os.write(file, right[size:])
-    else:
-        os.ftruncate(file, len(right))
+        os.fsync(file)
+        return ""
+    keep(beside(path), content[len(right) :] + b"\n")
+    os.ftruncate(file, len(right))
     os.fsync(file)
+    return f"{path}: {size - len(right)} bytes that a killed writer left of a last line are now in {beside(path)}"
+
+
+def keep(path: Path, content: bytes) -> None:
+    """Add content to a file; it is on the disk when this returns. BadInput when it cannot be."""
+    check_path(path)
+    with locked(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, fcntl.LOCK_EX) as file:
+        if os.write(file, content) != len(content):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        os.fsync(file)
+        sync_folder(path.parent)
 
 
 def begins_one(content: bytes) -> bool:
@@ -151,9 +185,12 @@ def begins_one(content: bytes) -> bool:
     return PREFIX.startswith(head) and bool(head)
 
 
-def whole(file: int) -> bytes:
-    """All of an open file."""
-    return os.pread(file, os.fstat(file).st_size, 0)
+def whole(path: Path, file: int) -> bytes:
+    """All of an open file. BadInput when that is more than LARGEST."""
+    size = os.fstat(file).st_size
+    if size > LARGEST:
+        raise BadInput(f"{path} is too large: more than {LARGEST >> 20} MiB; {REMEDY}")
+    return os.pread(file, size, 0)
 
 
 @contextmanager
@@ -165,7 +202,7 @@ def locked(path: Path, flags: int, lock: int) -> Iterator[int]:
         fcntl.flock(file, lock)
         yield file
     except OSError as error:
-        verb = "read" if flags == os.O_RDONLY else "write"
+        verb = "write" if flags & os.O_RDWR else "read"
         raise BadInput(f"cannot {verb} {path}: {error.strerror or error}") from None
     finally:
         if file is not None:

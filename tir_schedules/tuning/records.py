@@ -11,10 +11,12 @@ import re
 import statistics
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Iterable
+from typing import TYPE_CHECKING, Any, Callable, Iterable
 
 from tir_schedules.bench.results import nvcc_version
+from tir_schedules.console import print_error
 from tir_schedules.errors import BadInput, CheckFailed
+from tir_schedules.files import fault_of
 from tir_schedules.provenance import software_versions
 from tir_schedules.rung import FAMILIES, Rung
 from tir_schedules.tuning import journal
@@ -121,31 +123,39 @@ def problem_of(family: str, workload: dict[str, Any]) -> Any:
 class Database:
     """The records in a file, one JSON object per line (see journal.py). Several processes may append to it at the same time.
 
-    Opening reads all of it. repaired: what a killed writer left at its end and was mended; empty when nothing was. A file that does
-    not exist is an empty database; the first record makes it. BadInput for a path that cannot be one, or a file of another kind;
-    CheckFailed, naming the line and why, for a line that is no record, or was changed.
+    Opening reads all of it and changes nothing. torn: what is said of a last line that a killed writer left unfinished; empty when none
+    is. A file that does not exist is an empty database; the first record makes it. say: told what `append` moved out of the way.
+    BadInput for a path that cannot be one, or a file of another kind; Damaged, naming the line and why, for a line that is no record, or
+    was changed.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path, self.repaired = Path(path), ""
+    def __init__(self, path: Path, say: Callable[[str], None] = print_error) -> None:
+        self.path, self.say, self.torn = Path(path), say, ""
         self.records()
 
     def append(self, record: Record) -> None:
         """Add a record; it is on the disk when this returns."""
-        journal.append(self.path, asdict(record))
+        done = journal.append(self.path, asdict(record))
+        if done:
+            self.say(done)
 
     def records(self) -> list[Record]:
         """All records that are in the file now, in the order they were added."""
-        found, repaired = journal.load(self.path)
-        self.repaired = self.repaired or repaired
+        found, self.torn = journal.load(self.path)
         return [self._record(number, entry) for number, entry in enumerate(found, 1)]
 
     def _record(self, number: int, entry: dict[str, Any]) -> Record:
+        from tir_schedules import schemas
+
         try:
             names = {field.name for field in fields(Record)}
             if entry.keys() != names:
                 raise ValueError(f"it is no record: {', '.join(sorted(entry.keys() ^ names))} is missing or too much")
-            return Record(**entry)
+            record = Record(**entry)
+            fault = fault_of(entry, schemas.Record)
+            if fault:
+                raise ValueError(fault)
+            return record
         except ValueError as error:
             raise journal.bad_line(self.path, number, error) from None
 

@@ -17,10 +17,11 @@ from tir_schedules.tuning.records import MEASURED, PREDICTED, Record, best, devi
 
 @dataclass(frozen=True)
 class Search:
-    """Records of one rung, workload, architecture, device and kind. rung: its id."""
+    """Records of one rung, workload, architecture, device and kind. rung: its id. shipped: whether they came with this package."""
 
     rung: str
     records: tuple[Record, ...]
+    shipped: bool = False
 
     def __len__(self) -> int:
         return len(self.records)
@@ -43,7 +44,8 @@ class Search:
     def stem(self) -> str:
         """What tells its files from those of others."""
         first = self.records[0]
-        return "_".join(f"{self.rung.replace('/', '_')} {first.problem} {first.arch} {first.kind}".split())
+        source = " shipped" if self.shipped else ""
+        return "_".join(f"{self.rung.replace('/', '_')} {first.problem} {first.arch} {first.kind}{source}".split())
 
 
 @dataclass(frozen=True)
@@ -65,12 +67,12 @@ class Run:
         return f"{what} in {self.seconds:.0f} s{by}: {60 * self.trials / self.seconds:.3g} per minute"
 
 
-def searches_of(records: Iterable[Record]) -> list[Search]:
-    """Records by search, in the order searches are first met."""
+def searches_of(records: Iterable[Record], shipped: bool = False) -> list[Search]:
+    """Records by search, in the order searches are first met. shipped: whether they came with this package."""
     groups: dict[str, list[Record]] = {}
     for record in latest(records):
         groups.setdefault(canonical(record.task), []).append(record)
-    return [Search(group[0].rung, tuple(group)) for group in groups.values()]
+    return [Search(group[0].rung, tuple(group), shipped) for group in groups.values()]
 
 
 def of_task(records: Iterable[Record], rung: Rung, workload: Any, arch: str, machine: Any) -> Search:
@@ -89,6 +91,7 @@ def as_json(search: Search, run: Run | None) -> dict[str, Any]:
         "arch": first.arch,
         "device": first.device,
         "kind": first.kind,
+        "shipped": search.shipped,
         "trials": len(search),
         "refused": search.refused,
         "best": asdict(found) if found else None,
@@ -97,11 +100,14 @@ def as_json(search: Search, run: Run | None) -> dict[str, Any]:
     }
 
 
-def print_searches(searches: Sequence[Search], path: Path, runs: dict[str, Run], drawn: Sequence[Path]) -> None:
-    """A table of searches, the point each found, and what is to be known of runs, by rung."""
+def print_searches(searches: Sequence[Search], paths: Sequence[Path], runs: dict[str, Run], drawn: Sequence[Path]) -> None:
+    """A table of searches, the point each found, and what is to be known of runs, by rung. paths: where the records are."""
+    from rich.markup import escape
+
     from tir_schedules.console import print_line, print_table
 
-    print_table(("rung", "shape", "for", "trials", "refused", "best", "rate", "of trial", "date"), [row(search) for search in searches])
+    heads = ("rung", "shape", "for", "trials", "refused", "best", "rate", "of trial", "date")
+    print_table(heads, [tuple(map(escape, row(search))) for search in searches])
     for search in searches:
         if search.best:
             values = ", ".join(f"{name} {value}" for name, value in search.best.point.items())
@@ -115,13 +121,13 @@ def print_searches(searches: Sequence[Search], path: Path, runs: dict[str, Run],
             print_line(f"rank correlation of the cost model's scores with what candidates turned out to cost: {run.correlation:.2f}")
     if any(search.records[0].kind == PREDICTED for search in searches):
         print_line("predicted: a cost from what the CPU machine counts and from occupancy; no GPU was timed")
-    print_line(f"records: {path}" + (f"; drawn: {', '.join(map(str, drawn))}" if drawn else ""))
+    print_line(f"records: {', '.join(map(str, paths))}" + (f"; drawn: {', '.join(map(str, drawn))}" if drawn else ""))
 
 
 def row(search: Search) -> tuple[str, ...]:
     """A search as the cells of a table."""
     first, found = search.records[0], search.best
-    place = first.device if first.kind == MEASURED else f"{first.arch}, predicted"
+    place = (first.device if first.kind == MEASURED else f"{first.arch}, predicted") + (", shipped" if search.shipped else "")
     cells = ("-", "-", "-", search.records[-1].date[:10])
     if found:
         micros = found.median * 1e6

@@ -115,7 +115,10 @@ def open_tuned(file: str, machine: Any, arch: str, say: Callable[[str], None]) -
     sources = []
     for path in filter(Path.exists, paths):
         parts: dict[bool, list["Record"]] = {True: [], False: []}
-        for record in latest(Database(path).records()):
+        database = Database(path)
+        if database.torn:
+            say(database.torn)
+        for record in latest(database.records()):
             parts[record.device == device_of(machine) if gpu else record.arch == arch].append(record)
         sources.append(Source(path, parts[True], parts[False]))
     return Lookup(sources, machine, arch, say)

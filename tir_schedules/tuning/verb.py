@@ -33,7 +33,7 @@ def add_verb(verbs: Any) -> None:
     verb.add_argument("--seed", metavar="N", type=int, default=0, help="of the search (default 0)")
     verb.add_argument("--records", metavar="FILE", type=Path, help="where every result is kept at once (default: a file of your own)")
     verb.add_argument("--resume", action="store_true", help="go on with a search of which FILE has results")
-    verb.add_argument("--show", action="store_true", help="search nothing, show what FILE has")
+    verb.add_argument("--show", action="store_true", help="search nothing, show what FILE has, or your records and those shipped")
     verb.add_argument("--export", metavar="FILE", type=Path, help="with --show: copy the best record of each search into a new file")
     verb.add_argument("--plot", metavar="FILE", type=Path, help="draw each search: .png, .svg or .pdf")
     verb.add_argument("--tracker", metavar="HOST:PORT", help="measure on all servers that `tir-schedules serve` started there")
@@ -45,9 +45,11 @@ def add_verb(verbs: Any) -> None:
 def tune(options: Any) -> int:
     """Run the verb; returns the exit code: 1 when a search finds nothing that is right, 130 after Ctrl-C."""
     check_together(options)
-    options.records = options.records or own_records()
     spaces = spaces_of(options)
-    return show(options, spaces) if options.show else search(options, spaces)
+    if options.show:
+        return show(options, spaces)
+    options.records = options.records or own_records()
+    return search(options, spaces)
 
 
 def check_together(options: Any) -> None:
@@ -71,6 +73,8 @@ def check_together(options: Any) -> None:
     for path in (options.records, options.plot, options.export):
         if path:
             check_folder(path)
+    if options.export and options.records and options.export.resolve() == options.records.resolve():
+        raise BadInput(f"--export and --records are the same file {options.export}: name another")
     if options.plot:
         from tir_schedules.bench.plots import check_plot
 
@@ -90,23 +94,32 @@ def spaces_of(options: Any) -> list[Any]:
 
 
 def show(options: Any, spaces: list[Any]) -> int:
-    """Show the searches of a file, those of NAME and of the shape that is asked for."""
+    """Show the searches of a file, or of your own and those shipped; those of NAME and of the shape that is asked for."""
+    from tir_schedules.console import print_error
+    from tir_schedules.tuning.records import SHIPPED, Database
     from tir_schedules.tuning.searches import searches_of
-    from tir_schedules.tuning.records import Database
 
-    if not options.records.exists():
+    if options.records and not options.records.exists():
         advice = "`tir-schedules tune sgemm` makes some, --records names another file"
         raise BadInput(f"there are no records in {options.records} yet: {advice}")
-    wanted = {space.rung.id: space.rung for space in spaces}
-    found = [search for search in searches_of(Database(options.records).records()) if search.rung in wanted and asked(search, options)]
+    shipped = [] if options.records else sorted(SHIPPED.glob("*.jsonl"))
+    paths = [path for path in (options.records or own_records(), *shipped) if path.exists()]
+    wanted, found = {space.rung.id for space in spaces}, []
+    for path in paths:
+        database = Database(path)
+        if database.torn:
+            print_error(database.torn)
+        searches = searches_of(database.records(), path in shipped)
+        found += [search for search in searches if search.rung in wanted and asked(search, options)]
     if not found:
-        raise BadInput(f"{options.records} has no records of {options.name or 'any rung that can be tuned'} that fit the options")
+        files = " and ".join(map(str, paths)) or f"{own_records()}, which is not there,"
+        raise BadInput(f"{files} has no records of {options.name or 'any rung that can be tuned'} that fit the options")
     if options.export:
         best = Database(options.export)
         for search in found:
             if search.best:
                 best.append(search.best)
-    return report(options, found, {})
+    return report(options, found, {}, paths)
 
 
 def asked(search: Any, options: Any) -> bool:
@@ -134,8 +147,8 @@ def search(options: Any, spaces: list[Any]) -> int:
     check_arch(arch)
     options.records.parent.mkdir(parents=True, exist_ok=True)
     database = Database(options.records)
-    if database.repaired:
-        print_error(database.repaired)
+    if database.torn:
+        print_error(database.torn)
     earlier = [of_task(database.records(), space.rung, workload, arch, machine) for space, workload in jobs]
     check_earlier(options, jobs, earlier)
     runs, interrupted = {}, False
@@ -193,8 +206,8 @@ def search_one(space: Any, workload: Any, arch: str, options: Any, database: Any
     return Run(len(medians), time.monotonic() - start, servers, tuned.model_rank_correlation)
 
 
-def report(options: Any, searches: list[Any], runs: dict[str, Any]) -> int:
-    """Print and draw searches that have records, and the runs of them by rung; returns the exit code."""
+def report(options: Any, searches: list[Any], runs: dict[str, Any], paths: list[Path] | None = None) -> int:
+    """Print and draw searches that have records, and the runs of them by rung; returns the exit code. paths: of records, if of several."""
     from tir_schedules.tuning.searches import as_json, print_searches, save_plots
 
     code, searches = 0 if all(search.best for search in searches) else 1, list(filter(None, searches))
@@ -202,5 +215,5 @@ def report(options: Any, searches: list[Any], runs: dict[str, Any]) -> int:
     if options.json:
         print(json.dumps([as_json(search, runs.get(search.rung)) for search in searches], indent=1))
     else:
-        print_searches(searches, options.records, runs, drawn)
+        print_searches(searches, paths or [options.records], runs, drawn)
     return code
