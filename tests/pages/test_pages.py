@@ -1,9 +1,14 @@
 """The frame of every page, and the browser checks themselves: each kind of fault is found."""
+import re
+from pathlib import Path
+
 import jinja2
 import pytest
 
-from browser import faults_of
+from browser import faults_of, opened
+from tir_schedules import pages
 from tir_schedules.pages import environment, render
+from tir_schedules.pages.markup import element
 
 BODY = """
 <h2 id="one">One</h2><p>Words, <a href="#one">a link</a>, <code>code</code>, <span class="quiet">asides</span>,
@@ -15,9 +20,13 @@ BODY = """
 """
 
 
-def page_of(content: str) -> str:
+POLICY = '<meta http-equiv="Content-Security-Policy"[^>]*>'
+"""Where a page says what may run and be loaded."""
+
+
+def page_of(content: str, script: str = "") -> str:
     head = '{% extends "base.html.j2" %}{% block nav %}<a href="#one">One</a>{% endblock %}'
-    source = head + "{% block content %}" + content + "{% endblock %}"
+    source = head + "{% block content %}" + content + "{% endblock %}{% block script %}" + script + "{% endblock %}"
     return environment().from_string(source).render(title="A <page>", provenance=["made up"])
 
 
@@ -25,6 +34,35 @@ def test_text_is_escaped_and_a_missing_value_is_an_error():
     assert "<h1>A &lt;page&gt;</h1>" in page_of(BODY)
     with pytest.raises(jinja2.UndefinedError):
         render("base.html.j2", title="no provenance")
+
+
+def test_an_element_escapes_its_texts_and_attributes():
+    hostile = """"'><b>&"""
+    made = element("text", hostile, element("b", 1), class_=hostile, text_anchor="end", y=None)
+    escaped = "&#34;&#39;&gt;&lt;b&gt;&amp;"
+    assert made == f'<text class="{escaped}" text-anchor="end">{escaped}<b>1</b></text>'
+    assert element("rect", x=3) == '<rect x="3"/>'
+
+
+def test_what_is_no_markup_is_escaped_wherever_a_template_puts_it():
+    sources = {path.name: path.read_text() for path in Path(pages.__file__).parent.glob("*.j2")}
+    kept = {(name, part) for name, text in sources.items() for part in re.findall(r"([^{ (]+)\|\s*safe", text)}
+    assert kept == {("base.html.j2", "css"), ("report.html.j2", '"_<wbr>"'), ("report_counters.html.j2", '"<br>"')}
+
+
+def test_the_script_of_a_page_runs_and_no_other(browser, tmp_path):
+    path = tmp_path / "page.html"
+    injected = "<script>document.title = 'injected'</script><b onclick='0'><img src=x onerror=\"document.title = 'injected'\">"
+    path.write_text(page_of(injected, "<script>document.body.dataset.own = 'ran'</script>"))
+    with opened(browser, path, {"width": 800, "height": 600}, "light") as (page, noticed):
+        page.wait_for_timeout(100)
+        assert page.title() == "A <page>" and page.evaluate("document.body.dataset.own") == "ran"
+        refused = [line for line in noticed if "Content Security Policy" in line]
+        assert len(refused) >= 2 and not [line for line in noticed if line.startswith("network: asks for http")]
+
+
+def test_a_page_without_a_script_runs_none():
+    assert "script-src &#39;none&#39;" in re.search(POLICY, page_of(BODY))[0]
 
 
 def test_the_frame_and_every_class_of_the_style_look_right(check_page):
@@ -50,6 +88,6 @@ BROKEN = {
 
 def test_the_browser_checks_find_each_kind_of_fault(browser, tmp_path):
     path = tmp_path / "page.html"
-    path.write_text(page_of(BODY + "".join(BROKEN.values())))
+    path.write_text(re.sub(POLICY, "", page_of(BODY + "".join(BROKEN.values()))))
     found = faults_of(browser, path)
     assert [fault for fault in BROKEN if not any(fault in line for line in found)] == [], found

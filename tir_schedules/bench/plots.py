@@ -37,6 +37,7 @@ def pyplot() -> Any:
         raise MissingTool("plots are drawn with matplotlib, which is not installed: pip install 'tir_schedules[plot]'") from None
     matplotlib.use("Agg")
     matplotlib.rcParams.update({"svg.hashsalt": "tir_schedules", "axes.spines.top": False, "axes.spines.right": False, "font.size": 9})
+    matplotlib.rcParams["text.parse_math"] = False  # a $ in a name is no formula
     from matplotlib import pyplot
 
     return pyplot

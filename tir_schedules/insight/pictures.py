@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import re
 import textwrap
-from html import escape
 from typing import TYPE_CHECKING, Iterator, Sequence
 
+from markupsafe import Markup
+
 from tir_schedules.insight.banks import BANKS, LINE, WORD, Wavefront, cost, words_of
+from tir_schedules.pages.markup import element
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -23,7 +25,7 @@ HUES = 4
 GAP = 6  # px between phases
 TEXT_STYLES = ("cyan", "green", "magenta", "yellow")
 CONFLICT_STYLE = "bold red"
-STYLE = """
+STYLE = Markup("""
 .banks { --p0: #cfe3f8; --p1: #d2ecd6; --p2: #e6dbf5; --p3: #f6e9bd; --hot: #f3aa92;
   --ink: #16191d; --rule: #c4cad1; --dim: #565d66; --paper: #fff; }
 @media (prefers-color-scheme: dark) {
@@ -38,7 +40,7 @@ STYLE = """
 .banks .hot { fill: var(--hot); }
 .banks rect { stroke: var(--rule); }
 .banks .paper { fill: var(--paper); stroke: none; }
-"""
+""")
 
 Run = tuple[int, int, tuple[int, ...]]
 """First bank, number of banks beside each other that serve the same lanes, and these lanes."""
@@ -80,10 +82,10 @@ LEGEND = (
 )
 
 # ---- SVG -----------------------------------------------------------------------------------------------------------------
-def request_svg(pattern: Pattern) -> str:
+def request_svg(pattern: Pattern, at: int | None = None) -> Markup:
     """Wavefront by wavefront, the banks that serve and the lanes they serve; lanes of one phase have one colour.
 
-    An <svg> of 848 px width, to be put into a box that scrolls.
+    An <svg> of 848 px width, to be put into a box that scrolls; or into another <svg>, at px below its top.
     """
     parts, y = [heading("lanes")], HEIGHT
     for number, phase in enumerate(pattern.phases):
@@ -95,10 +97,10 @@ def request_svg(pattern: Pattern) -> str:
             parts.append(frame(y))
             y += HEIGHT
         y += GAP
-    return svg(parts, y, f"{pattern.action} of {pattern.name}: wavefronts and banks")
+    return svg(parts, y, f"{pattern.action} of {pattern.name}: wavefronts and banks", at)
 
 
-def tile_svg(pattern: Pattern) -> str:
+def tile_svg(pattern: Pattern, at: int | None = None) -> Markup:
     """Shared memory in rows of 128 bytes, one word in each bank: where the words lie that the lanes ask for. As `request_svg`."""
     parts, y, before = [heading("byte")], HEIGHT, None
     for row, runs_in_row in tile_rows(pattern):
@@ -109,7 +111,7 @@ def tile_svg(pattern: Pattern) -> str:
         parts += [cell(first, count, name_of(lanes, count), colour, y) for first, count, lanes, colour in runs_in_row]
         parts.append(frame(y))
         y, before = y + HEIGHT, row
-    return svg(parts, y + 2, f"{pattern.action} of {pattern.name}: words of the lanes")
+    return svg(parts, y + 2, f"{pattern.action} of {pattern.name}: words of the lanes", at)
 
 
 def document_svg(patterns: Sequence[Pattern], title: str) -> str:
@@ -119,41 +121,44 @@ def document_svg(patterns: Sequence[Pattern], title: str) -> str:
         for line in (*textwrap.wrap(caption(pattern), COLUMNS), *textwrap.wrap(place_of(pattern), COLUMNS)):
             parts.append(text(line, 8, y, "start"))
             y += HEIGHT
-        for drawn in (request_svg(pattern), tile_svg(pattern)):
-            parts.append(drawn.replace("<svg ", f'<svg y="{y}" ', 1))
+        for draw in (request_svg, tile_svg):
+            drawn = draw(pattern, y)
+            parts.append(drawn)
             y += int(re.search(r'height="(\d+)"', drawn)[1]) + HEIGHT
         y += HEIGHT
-    return svg(['<rect class="paper" width="100%" height="100%"/>', *parts], y, title) + "\n"
+    return svg([element("rect", class_="paper", width="100%", height="100%"), *parts], y, title) + "\n"
 
 
-def svg(parts: Sequence[str], height: int, title: str) -> str:
+def svg(parts: Sequence[Markup], height: int, title: str, at: int | None = None) -> Markup:
     width = LABEL + BANKS * CELL + 8
-    return (
-        f'<svg class="banks" xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" role="img"'
-        f' style="max-width:none;min-width:{width}px"><title>{escape(title)}</title><style>{STYLE}</style>{"".join(parts)}</svg>'
-    )
+    box = {"width": width, "height": height, "viewBox": f"0 0 {width} {height}", "role": "img"}
+    style = f"max-width:none;min-width:{width}px"
+    inside = (element("title", title), element("style", STYLE), *parts)
+    return element("svg", *inside, y=at, class_="banks", xmlns="http://www.w3.org/2000/svg", **box, style=style)
 
 
-def heading(label: str) -> str:
+def heading(label: str) -> Markup:
     """The numbers of the banks, and of what stands before each row."""
-    numbers = (f'<text class="cell dim" x="{LABEL + bank * CELL + CELL / 2:g}" y="{HEIGHT - 6}">{bank}</text>' for bank in range(BANKS))
-    return text(label, LABEL - 8, 0, "end", "dim") + "".join(numbers)
+    numbers = (
+        element("text", bank, class_="cell dim", x=f"{LABEL + bank * CELL + CELL / 2:g}", y=HEIGHT - 6) for bank in range(BANKS)
+    )
+    return text(label, LABEL - 8, 0, "end", "dim") + Markup("").join(numbers)
 
 
-def text(content: str, x: float, y: int, anchor: str, style: str = "") -> str:
-    return f'<text class="{style}" x="{x:g}" y="{y + HEIGHT - 5}" text-anchor="{anchor}">{escape(content)}</text>'
+def text(content: str, x: float, y: int, anchor: str, style: str = "") -> Markup:
+    return element("text", content, class_=style, x=f"{x:g}", y=y + HEIGHT - 5, text_anchor=anchor)
 
 
-def cell(first: int, count: int, content: str, colour: str, y: int) -> str:
+def cell(first: int, count: int, content: str, colour: str, y: int) -> Markup:
     x, width = LABEL + first * CELL, count * CELL
-    label = f'<text class="cell" x="{x + width / 2:g}" y="{y + HEIGHT - 5}">{content}</text>'
-    return f'<rect class="{colour}" x="{x}" y="{y}" width="{width}" height="{HEIGHT}"/>{label}'
+    label = element("text", content, class_="cell", x=f"{x + width / 2:g}", y=y + HEIGHT - 5)
+    return element("rect", class_=colour, x=x, y=y, width=width, height=HEIGHT) + label
 
 
-def frame(y: int) -> str:
+def frame(y: int) -> Markup:
     """The grid of a row: a line around it, and a tick every four banks."""
     ticks = "".join(f"M{LABEL + bank * CELL} {y}v{HEIGHT}" for bank in range(4, BANKS, 4))
-    return f'<path class="rule" d="M{LABEL} {y}h{BANKS * CELL}v{HEIGHT}h-{BANKS * CELL}z{ticks}"/>'
+    return element("path", class_="rule", d=f"M{LABEL} {y}h{BANKS * CELL}v{HEIGHT}h-{BANKS * CELL}z{ticks}")
 
 
 def hue(number: int) -> str:

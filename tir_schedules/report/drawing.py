@@ -5,6 +5,8 @@ import io
 import re
 from typing import Any
 
+from markupsafe import Markup, escape
+
 from tir_schedules.bench.plots import LIMIT, LINES, VENDOR, pyplot
 
 WIDTH = 360
@@ -20,7 +22,7 @@ COLORS = {VENDOR: "currentColor", LIMIT: "var(--quiet)", GRID: "var(--line)"} | 
 STYLE = {"svg.fonttype": "none", "font.size": TEXT, "axes.titlesize": TEXT + 1, "axes.titlelocation": "left", "axes.linewidth": 0.6}
 
 
-def figure_of(height: int, draw: Any, name: str, label: str) -> str:
+def figure_of(height: int, draw: Any, name: str, label: str) -> Markup:
     """An <svg> that `draw(axes)` draws on one pair of axes.
 
     height: px. name: unique on the page, for its ids. label: what it shows, for who cannot see it. MissingTool without matplotlib.
@@ -37,13 +39,15 @@ def figure_of(height: int, draw: Any, name: str, label: str) -> str:
     return embedded(buffer.getvalue(), name, label)
 
 
-def embedded(svg: str, name: str, label: str) -> str:
-    """A file of matplotlib as an element of a page: ids of its own, the page's font and colours."""
+def embedded(svg: str, name: str, label: str) -> Markup:
+    """A file of matplotlib, which escapes its texts, as an element of a page: ids of its own, the page's font and colours."""
+    name, label = re.sub(r"[^\w-]", "-", name), escape(label)
     svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg[svg.index("<svg") :], flags=re.S)
-    svg = re.sub(r"<svg [^>]*?viewBox", f'<svg role="img" aria-label="{label}" fill="currentColor" viewBox', svg, count=1, flags=re.S)
+    start = Markup('<svg role="img" aria-label="{}" fill="currentColor" viewBox').format(label)
+    svg = re.sub(r"<svg [^>]*?viewBox", lambda _: start, svg, count=1, flags=re.S)
     svg = re.sub(r' version="1.1"|  xmlns\S*|\s*<!--.*?-->', "", svg, flags=re.S)
     svg = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{name}-", svg)
     svg = re.sub(r"font: (bold )?([\d.]+)px [^;\"]*", lambda font: f"font-size: {font[2]}px" + "; font-weight: bold" * bool(font[1]), svg)
     for color, name in COLORS.items():
         svg = re.sub(f"(fill|stroke): {color}", rf"\1: {name}", svg, flags=re.I)
-    return svg
+    return Markup(svg)
