@@ -1,6 +1,9 @@
 """Files that are none, or of another kind than their name says: one line each, nothing waited for, nothing read without end."""
 import gzip
 import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -48,3 +51,10 @@ def test_a_name_with_nul_is_one_line():
 def test_a_value_in_a_message_is_short_and_no_terminal_obeys_it():
     assert files.shown("a\x1b[2J" + "b" * 1000) == r"'a\x1b[2J" + "b" * 48 + "..."
     assert files.place(("rows", 3, "a.b", "m")) == "rows[3]['a.b'].m"
+
+
+def test_without_the_library_that_checks_files_one_line_says_how_to_get_it():
+    recorded = Path(__file__).parents[1] / "experiments" / "results" / "bench_sgemm_h200.json"
+    bare = "import sys; sys.modules['pydantic'] = None; from tir_schedules import cli; raise SystemExit(cli.main(sys.argv[1:]))"
+    done = subprocess.run([sys.executable, "-c", bare, "bench", "--from", str(recorded)], capture_output=True, text=True)
+    assert done.returncode == 3 and "pip install 'pydantic" in done.stderr and done.stderr.count("\n") == 1

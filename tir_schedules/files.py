@@ -29,6 +29,7 @@ DIGITS = 20
 """Most digits of an integer: those of 64 bits."""
 
 SHOWN = 60  # characters of a value in a message
+MESSAGE = 400  # characters of a text that is a message itself
 
 
 def read_bytes(path: Path, remedy: str, limit: int = LIMIT) -> bytes:
@@ -142,7 +143,7 @@ def said(error: dict[str, Any], where: tuple[str | int, ...]) -> str:
     kind, given = error["type"], shown(error["input"])
     if kind in ("missing", "extra_forbidden"):
         what = "is missing" if kind == "missing" else "is too much"
-        return f"{place(where[:-1]) or 'the file'}: {where[-1]!r} {what}"
+        return f"{place(where[:-1]) or 'the file'}: {shown(where[-1])} {what}"
     if kind in WORDS:
         return f"{place(where) or 'the file'}: {given} is {WORDS[kind]}"
     if kind == "value_error":
@@ -168,6 +169,12 @@ def place(where: tuple[str | int, ...]) -> str:
     """A place in a file, such as "rows[3].workload.m"."""
     parts = (f".{step}" if isinstance(step, str) and step.isidentifier() else f"[{shown(step)}]" for step in where)
     return "".join(parts).removeprefix(".")
+
+
+def printable(text: str) -> str:
+    """A text, not very long, in which a terminal finds no commands."""
+    text = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text[:MESSAGE])
+    return text if len(text) < MESSAGE else f"{text}..."
 
 
 def shown(value: Any) -> str:

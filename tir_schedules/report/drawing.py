@@ -5,7 +5,7 @@ import io
 import re
 from typing import Any
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from tir_schedules.bench.plots import LIMIT, LINES, VENDOR, pyplot
 
@@ -41,7 +41,7 @@ def figure_of(height: int, draw: Any, name: str, label: str) -> Markup:
 
 def embedded(svg: str, name: str, label: str) -> Markup:
     """A file of matplotlib, which escapes its texts, as an element of a page: ids of its own, the page's font and colours."""
-    name, label = re.sub(r"[^\w-]", "-", name), escape(label)
+    name = re.sub(r"[^\w-]", "-", name)
     svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg[svg.index("<svg") :], flags=re.S)
     start = Markup('<svg role="img" aria-label="{}" fill="currentColor" viewBox').format(label)
     svg = re.sub(r"<svg [^>]*?viewBox", lambda _: start, svg, count=1, flags=re.S)

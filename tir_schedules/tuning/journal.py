@@ -17,7 +17,7 @@ from typing import Any, Iterator
 
 from tir_schedules.emit import check_folder
 from tir_schedules.errors import BadInput, CheckFailed, one_line
-from tir_schedules.files import plain_json
+from tir_schedules.files import plain_json, printable
 
 LARGEST = 256 << 20
 """Most bytes of a file; a record has one or two thousand."""
@@ -131,7 +131,7 @@ def entry_at(path: Path, number: int, line: bytes) -> dict[str, Any]:
 
 
 def bad_line(path: Path, number: int, reason: Any) -> Damaged:
-    return Damaged(f"{path}, line {number}: {reason}; restore the file, or remove the line")
+    return Damaged(f"{path}, line {number}: {printable(str(reason))}; restore the file, or remove the line")
 
 
 def mended(path: Path, content: bytes) -> bytes:

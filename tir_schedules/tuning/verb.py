@@ -104,16 +104,17 @@ def show(options: Any, spaces: list[Any]) -> int:
         raise BadInput(f"there are no records in {options.records} yet: {advice}")
     shipped = [] if options.records else sorted(SHIPPED.glob("*.jsonl"))
     paths = [path for path in (options.records or own_records(), *shipped) if path.exists()]
-    wanted, found = {space.rung.id for space in spaces}, []
+    wanted, found, torn = {space.rung.id for space in spaces}, [], []
     for path in paths:
         database = Database(path)
-        if database.torn:
-            print_error(database.torn)
+        torn += filter(None, [database.torn])
         searches = searches_of(database.records(), path in shipped)
         found += [search for search in searches if search.rung in wanted and asked(search, options)]
     if not found:
         files = " and ".join(map(str, paths)) or f"{own_records()}, which is not there,"
         raise BadInput(f"{files} has no records of {options.name or 'any rung that can be tuned'} that fit the options")
+    for line in torn:
+        print_error(line)
     if options.export:
         best = Database(options.export)
         for search in found:
