@@ -125,11 +125,14 @@ def list_rungs(options) -> int:
     if options.json:
         print(json.dumps([describe(rung) for family in families for rung in ladder(family)], indent=2))
         return 0
-    from tir_schedules.console import print_table
+    from tir_schedules.console import print_left_out, print_table
 
+    columns, left_out = ("rung", "what it adds", "article", "shapes", "configurations"), []
+    prose = {"what it adds": 36, "article": 10, "shapes": 30, "configurations": 20}
     for family in families:
         rows = [(r.id, r.summary, r.article, r.shapes, " ".join(r.configs)) for r in ladder(family)]
-        print_table(("rung", "what it adds", "article", "shapes", "configurations"), rows)
+        left_out += print_table(columns, rows, prose=prose, spare=("configurations", "shapes", "article"))
+    print_left_out(left_out)
     return 0
 
 
@@ -234,9 +237,12 @@ def doctor(options) -> int:
     if options.json:
         print(json.dumps([vars(item) for item in items], indent=2))
     else:
+        from rich.markup import escape
+
         from tir_schedules.console import print_table
 
-        print_table(("what", "status", "detail", "remedy"), [(i.name, i.status, i.detail, i.remedy) for i in items])
+        rows = [tuple(map(escape, (i.name, i.status, i.detail, i.remedy))) for i in items]
+        print_table(("what", "status", "detail", "remedy"), rows, prose={"detail": 30, "remedy": 20})
     return 3 if any(item.status == "missing" for item in items) else 0
 
 

@@ -1,38 +1,192 @@
-"""Printing: rich tables and progress on a terminal, plain aligned text when piped."""
+"""Printing: tables, prose, code and progress, for the width of a terminal; into a pipe or file a line for each line."""
 from __future__ import annotations
 
+import os
+import re
 import sys
 from contextlib import contextmanager
-from typing import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Iterable, Iterator, Mapping, Sequence
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.syntax import Syntax
-from rich.table import Table
+from rich.text import Text
 
 PIPE_WIDTH = 10_000  # a pipe has no edge to wrap at
+USUAL_WIDTH = 80  # of a terminal that does not tell
+GAP = 2  # blanks between columns
+BLOCKS = 3  # most blocks that a table is cut into before its records are stood on end
+ROOM = 24  # columns that are enough for the text of a record stood on end, however narrow the terminal
 
 
 def console(stderr: bool = False) -> Console:
     """A console for standard output or error that never wraps or colours what goes into a pipe or file."""
     stream = sys.stderr if stderr else sys.stdout
-    return Console(file=stream, highlight=False, emoji=False, width=None if stream.isatty() else PIPE_WIDTH)
+    return Console(file=stream, highlight=False, emoji=False, width=columns_of(stream) or PIPE_WIDTH)
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: str = "") -> None:
-    """Rows of cells in rich's markup under a heading."""
-    out = console()
-    table = Table(title=title or None, title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*row)
-    out.print(table)
+def columns_of(stream) -> int | None:
+    """Columns of a terminal, by COLUMNS or as it tells itself; None for a pipe or file."""
+    if not stream.isatty():
+        return None
+    try:
+        return int(os.environ.get("COLUMNS", "0")) or os.get_terminal_size(stream.fileno()).columns or USUAL_WIDTH
+    except (ValueError, OSError):
+        return USUAL_WIDTH
 
 
+def terminal_width() -> int | None:
+    """Columns of standard output; None for a pipe or file."""
+    return columns_of(sys.stdout)
+
+
+# ---- tables ------------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Column:
+    """A column of a table. room: None where cells stand in one line; else they are wrapped between words, to no fewer columns than this."""
+
+    heading: Text
+    cells: Sequence[Text]
+    room: int | None
+
+    @property
+    def natural(self) -> int:
+        """Columns that it takes with nothing wrapped."""
+        return max(text.cell_len for text in (self.heading, *self.cells))
+
+    @property
+    def least(self) -> int:
+        """Columns that it takes at least: words are never broken, nor cells that are not prose."""
+        whole = [longest_word(self.heading), *(map(longest_word, self.cells) if self.room else (cell.cell_len for cell in self.cells))]
+        return max(*whole, min(self.natural, self.room or 0))
+
+
+def longest_word(text: Text) -> int:
+    return max(map(cell_len, text.plain.split()), default=0)
+
+
+def wrapped(text: Text, width: int) -> list[Text]:
+    """Lines of at most so many columns, but that no word is broken."""
+    cuts, start = [], 0
+    for word in re.finditer(r"\S+", text.plain):
+        if text.plain[start : word.start()].strip() and cell_len(text.plain[start : word.end()]) > width:
+            start = word.start()
+            cuts.append(start)
+    lines = list(text.divide(cuts))
+    for line in lines:
+        line.rstrip()
+    return lines
+
+
+def print_table(
+    columns: Sequence[str], rows: Iterable[Sequence[str]], title: str = "", prose: Mapping[str, int] = {}, spare: Sequence[str] = (),
+    keys: int = 1,
+) -> tuple[str, ...]:  # fmt: skip
+    """Rows of cells in rich's markup under headings. Numbers and names stay whole on a terminal of any width.
+
+    prose: columns that may be wrapped between words -> the columns of a terminal that they need. What is wider yet loses columns of
+    `spare`, the first of them first; returns those that are left out. Where that is not enough, a table without prose is cut into a few
+    blocks, each with the first `keys` columns, or each record stands on end, a line to a field.
+    """
+    out, rows = console(), [[Text.from_markup(cell) for cell in row] for row in rows]
+    every = [Column(Text(name, "bold"), [row[at] for row in rows], prose.get(name)) for at, name in enumerate(columns)]
+    blocks, left_out = arranged(every, out.width, spare, keys)
+    if title:
+        write(out, Text(title, "italic"))
+    if not blocks:
+        stand_on_end(out, every)
+    for number, block in enumerate(blocks):
+        write(out, *[Text()] * (number > 0), *table_lines(out, block))
+    return left_out
+
+
+def print_left_out(names: Iterable[str]) -> None:
+    """Say which columns a terminal had no room for, if any."""
+    if names := list(dict.fromkeys(names)):
+        print_line(f"left out for want of room: {', '.join(names)}; a wider terminal or --json shows {'it' if len(names) == 1 else 'them'}")
+
+
+def arranged(every: list[Column], width: int, spare: Sequence[str], keys: int) -> tuple[list[list[Column]], tuple[str, ...]]:
+    """The columns of each block of a table, none where records are to stand on end; and the names of columns that are left out."""
+    if widths(every, width):
+        return [every], ()
+    for count in range(1, len(spare) + 1):
+        kept = [column for column in every if column.heading.plain not in spare[:count]]
+        if widths(kept, width):
+            return [kept], tuple(spare[:count])
+    if any(column.room for column in every):
+        return [], ()
+    blocks = [every[:keys]]
+    for column in every[keys:]:
+        if not widths([*blocks[-1], column], width):
+            blocks.append(every[:keys])
+        blocks[-1] = [*blocks[-1], column]
+    fit = len(blocks) <= BLOCKS and all(widths(block, width) for block in blocks)
+    return (blocks if fit else []), ()
+
+
+def widths(columns: Sequence[Column], width: int) -> list[int] | None:
+    """Columns of a terminal for each column; None where they do not fit. What is left beyond the least goes to prose, then to headings."""
+    given = [column.least for column in columns]
+    left = width - sum(given) - GAP * (len(columns) - 1)
+    if left < 0:
+        return None
+    for prose in (True, False):
+        wanted = {at: one.natural - one.least for at, one in enumerate(columns) if bool(one.room) == prose}
+        share = min(1.0, left / max(1, sum(wanted.values())))
+        for at, more in wanted.items():
+            given[at] += int(more * share)
+        left -= sum(int(more * share) for more in wanted.values())
+    return given
+
+
+def table_lines(out: Console, columns: Sequence[Column]) -> Iterator[Text]:
+    """Headings, which end together, and rows."""
+    room = widths(columns, out.width)
+    headings, *rows = ([wrapped(one, wide) for one, wide in zip(row, room)]
+                       for row in zip(*([column.heading, *column.cells] for column in columns)))  # fmt: skip
+    deep = max(map(len, headings))
+    for row in [[[*[Text()] * (deep - len(lines)), *lines] for lines in headings], *rows]:
+        for cells in zip_longest(*row, fillvalue=Text()):
+            line = Text()
+            for cell, wide in zip(cells, room):
+                line.append_text(cell).append(" " * (wide - cell.cell_len + GAP))
+            line.rstrip()
+            yield line
+
+
+def stand_on_end(out: Console, columns: Sequence[Column]) -> None:
+    """Each record below the one before it, a line to a field that is not empty."""
+    names = max(column.heading.cell_len for column in columns) + GAP
+    for number, record in enumerate(zip(*(column.cells for column in columns))):
+        write(out, *[Text()] * (number > 0))
+        for column, cell in zip(columns, record):
+            for at, line in enumerate(wrapped(cell, max(ROOM, out.width - names)) if cell.plain else ()):
+                heading = column.heading.copy() if at == 0 else Text()
+                heading.append(" " * (names - heading.cell_len), "not bold")
+                write(out, heading.append_text(line))
+
+
+def write(out: Console, *lines: Text) -> None:
+    """Lines as they are: neither wrapped nor cut."""
+    for line in lines:
+        out.print(line, soft_wrap=True)
+
+
+# ---- text --------------------------------------------------------------------------------------------------------------
 def print_line(text: str = "") -> None:
-    """One line of plain text, whatever brackets it holds."""
+    """A line of plain text, whatever brackets it holds; wrapped between words on a terminal."""
+    out = console()
+    for line in text.split("\n"):
+        write(out, *wrapped(Text(line), out.width))
+
+
+def print_whole(text: str) -> None:
+    """Code, a command or a path, line by line: what a terminal wraps is copied from it as it is."""
     console().print(escape(text), soft_wrap=True)
 
 
@@ -56,9 +210,12 @@ def print_error(message: str) -> None:
 
 
 def print_source(text: str, language: str) -> None:
-    """Source text: coloured on a terminal, byte for byte otherwise."""
+    """Source text, whole: coloured on a terminal, byte for byte otherwise."""
     if sys.stdout.isatty():
-        console().print(Syntax(text, language, theme="ansi_dark", background_color="default"))
+        syntax = Syntax("", language, theme="ansi_dark", background_color="default", tab_size=8)
+        coloured = syntax.highlight(text)
+        coloured.rstrip()
+        console().print(coloured, soft_wrap=True)
     else:
         sys.stdout.write(text if text.endswith("\n") else text + "\n")
 
