@@ -128,10 +128,10 @@ def list_rungs(options) -> int:
     from tir_schedules.console import print_left_out, print_table
 
     columns, left_out = ("rung", "what it adds", "article", "shapes", "configurations"), []
-    prose = {"what it adds": 36, "article": 10, "shapes": 30, "configurations": 20}
+    prose = {"what it adds": 28, "article": 10, "shapes": 30, "configurations": 20}
     for family in families:
         rows = [(r.id, r.summary, r.article, r.shapes, " ".join(r.configs)) for r in ladder(family)]
-        left_out += print_table(columns, rows, prose=prose, spare=("configurations", "shapes", "article"))
+        left_out += print_table(columns, rows, prose=prose, spare=("configurations", "shapes", "article"), keys=0)
     print_left_out(left_out)
     return 0
 
@@ -200,7 +200,7 @@ def shown_path(path: Path | None) -> str:
 
 def print_verdicts(verdicts, total: int, machine, form: str) -> list:
     """A table of what ran, a paragraph for each kind of fault and place, and a closing line. form: what ran, beside the twin."""
-    from tir_schedules.console import print_line, print_paragraph, print_table, progress, width
+    from tir_schedules.console import print_left_out, print_line, print_paragraph, print_table, progress, terminal_width
     from tir_schedules.faults import WIDTH, closing, paragraphs
 
     seen = []
@@ -208,8 +208,9 @@ def print_verdicts(verdicts, total: int, machine, form: str) -> list:
         for verdict in verdicts:
             seen.append(verdict)
             step(verdict.rung.id)
-    print_table(("rung", "shape", form, "twin", "twins agree", "seconds"), [row(verdict) for verdict in seen])
-    for paragraph in paragraphs(seen, min(WIDTH, width())):
+    columns, prose = ("rung", "shape", form, "twin", "twins agree", "seconds"), {"shape": 12, "twins agree": 9}
+    print_left_out(print_table(columns, [row(verdict) for verdict in seen], prose=prose, spare=("seconds",), keys=0))
+    for paragraph in paragraphs(seen, min(WIDTH, terminal_width() or WIDTH)):
         print_paragraph(paragraph)
     where = "the CPU machine"
     if machine.name == "gpu":
@@ -242,7 +243,7 @@ def doctor(options) -> int:
         from tir_schedules.console import print_table
 
         rows = [tuple(map(escape, (i.name, i.status, i.detail, i.remedy))) for i in items]
-        print_table(("what", "status", "detail", "remedy"), rows, prose={"detail": 30, "remedy": 20})
+        print_table(("what", "status", "detail", "remedy"), rows, prose={"detail": 30, "remedy": 20}, keys=0)
     return 3 if any(item.status == "missing" for item in items) else 0
 
 

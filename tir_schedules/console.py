@@ -11,12 +11,11 @@ from typing import Iterable, Iterator, Mapping, Sequence
 
 from rich.cells import cell_len
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.syntax import Syntax
 from rich.text import Text
 
-PIPE_WIDTH = 10_000  # a pipe has no edge to wrap at
+PIPE_WIDTH = 1_000_000  # a pipe has no edge to wrap at
 USUAL_WIDTH = 80  # of a terminal that does not tell
 GAP = 2  # blanks between columns
 BLOCKS = 3  # most blocks that a table is cut into before its records are stood on end
@@ -70,16 +69,18 @@ def longest_word(text: Text) -> int:
 
 
 def wrapped(text: Text, width: int) -> list[Text]:
-    """Lines of at most so many columns, but that no word is broken."""
+    """Lines of at most so many columns, indented alike, but that no word is broken."""
+    indent = " " * (len(text.plain) - len(text.plain.lstrip()))
     cuts, start = [], 0
     for word in re.finditer(r"\S+", text.plain):
-        if text.plain[start : word.start()].strip() and cell_len(text.plain[start : word.end()]) > width:
+        room = width - len(indent) * bool(cuts)
+        if text.plain[start : word.start()].strip() and cell_len(text.plain[start : word.end()]) > room:
             start = word.start()
             cuts.append(start)
     lines = list(text.divide(cuts))
-    for line in lines:
+    for line in lines[:-1]:
         line.rstrip()
-    return lines
+    return [*lines[:1], *(Text(indent).append_text(line) for line in lines[1:])]
 
 
 def print_table(
@@ -89,8 +90,8 @@ def print_table(
     """Rows of cells in rich's markup under headings. Numbers and names stay whole on a terminal of any width.
 
     prose: columns that may be wrapped between words -> the columns of a terminal that they need. What is wider yet loses columns of
-    `spare`, the first of them first; returns those that are left out. Where that is not enough, a table without prose is cut into a few
-    blocks, each with the first `keys` columns, or each record stands on end, a line to a field.
+    `spare`, the first of them first; returns those that are left out. Where that is not enough, the table is cut into a few blocks,
+    each with the first `keys` columns, or each record stands on end, a line to a field; without `keys` always the latter.
     """
     out, rows = console(), [[Text.from_markup(cell) for cell in row] for row in rows]
     every = [Column(Text(name, "bold"), [row[at] for row in rows], prose.get(name)) for at, name in enumerate(columns)]
@@ -100,7 +101,7 @@ def print_table(
     if not blocks:
         stand_on_end(out, every)
     for number, block in enumerate(blocks):
-        write(out, *[Text()] * (number > 0), *table_lines(out, block))
+        write(out, *[Text()] * (number > 0), *table_lines(block, out.width, keys if number else 0))
     return left_out
 
 
@@ -118,7 +119,7 @@ def arranged(every: list[Column], width: int, spare: Sequence[str], keys: int) -
         kept = [column for column in every if column.heading.plain not in spare[:count]]
         if widths(kept, width):
             return [kept], tuple(spare[:count])
-    if any(column.room for column in every):
+    if not keys:
         return [], ()
     blocks = [every[:keys]]
     for column in every[keys:]:
@@ -144,11 +145,12 @@ def widths(columns: Sequence[Column], width: int) -> list[int] | None:
     return given
 
 
-def table_lines(out: Console, columns: Sequence[Column]) -> Iterator[Text]:
-    """Headings, which end together, and rows."""
-    room = widths(columns, out.width)
-    headings, *rows = ([wrapped(one, wide) for one, wide in zip(row, room)]
-                       for row in zip(*([column.heading, *column.cells] for column in columns)))  # fmt: skip
+def table_lines(columns: Sequence[Column], width: int, keys: int) -> Iterator[Text]:
+    """Headings, which end together, and rows, but those that have nothing besides their first `keys` cells."""
+    room = widths(columns, width)
+    filled = [row for row in zip(*(column.cells for column in columns)) if not keys or any(cell.plain for cell in row[keys:])]
+    every = [[column.heading for column in columns], *filled]
+    headings, *rows = ([wrapped(one, wide) for one, wide in zip(row, room)] for row in every)
     deep = max(map(len, headings))
     for row in [[[*[Text()] * (deep - len(lines)), *lines] for lines in headings], *rows]:
         for cells in zip_longest(*row, fillvalue=Text()):
@@ -162,13 +164,13 @@ def table_lines(out: Console, columns: Sequence[Column]) -> Iterator[Text]:
 def stand_on_end(out: Console, columns: Sequence[Column]) -> None:
     """Each record below the one before it, a line to a field that is not empty."""
     names = max(column.heading.cell_len for column in columns) + GAP
-    for number, record in enumerate(zip(*(column.cells for column in columns))):
-        write(out, *[Text()] * (number > 0))
+    for record in zip(*(column.cells for column in columns)):
         for column, cell in zip(columns, record):
             for at, line in enumerate(wrapped(cell, max(ROOM, out.width - names)) if cell.plain else ()):
                 heading = column.heading.copy() if at == 0 else Text()
                 heading.append(" " * (names - heading.cell_len), "not bold")
                 write(out, heading.append_text(line))
+        write(out, Text())
 
 
 def write(out: Console, *lines: Text) -> None:
@@ -187,7 +189,10 @@ def print_line(text: str = "") -> None:
 
 def print_whole(text: str) -> None:
     """Code, a command or a path, line by line: what a terminal wraps is copied from it as it is."""
-    console().print(escape(text), soft_wrap=True)
+    if sys.stdout.isatty():
+        write(console(), Text(text))
+    else:
+        sys.stdout.write(text + "\n")
 
 
 def print_paragraph(text: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 from tir_schedules import cli
 from tir_schedules.errors import CheckFailed
 from tir_schedules.insight import figures, inspection
-from tir_schedules.insight.inspect_views import heading, side_by_side
+from tir_schedules.insight.inspect_views import heading, print_aligned, side_by_side
 from tir_schedules.insight.listing import opcodes, ptx_lines, sass_lines
 from tir_schedules.machines.cpu.classify import BY_NAME
 from tir_schedules.rung import find
@@ -102,9 +102,16 @@ def halves(code):
     return "\n".join(line[:middle] for line in lines), "\n".join(line[middle:] for line in lines)
 
 
-def test_columns_share_the_width_of_a_terminal():
-    assert list(side_by_side([["schedule", "abcdefgh"], ["twin"]], 12)) == ["sched  twin", "abcde"]
-    assert list(side_by_side([["schedule", "abc"], ["twin", "d"]], None)) == ["schedule  twin", "abc       d"]
+def test_code_stands_side_by_side_or_whole_one_below_the_other(capsys, monkeypatch):
+    assert list(side_by_side([["schedule", "abc"], ["twin", "d"]])) == ["schedule  twin", "abc       d"]
+    rows = [("3.1 %", "12,288 (4,096)", "17", "C[row * N + column] = sum;"), ("", "", "18", "}")]
+    columns = ("instructions", "wavefronts (ideal)", "line", "twin")
+    print_aligned(columns, rows)
+    assert len(capsys.readouterr().out.splitlines()) == 3
+    monkeypatch.setattr("tir_schedules.insight.inspect_views.terminal_width", lambda: 60)
+    print_aligned(columns, rows)
+    code = ["    twin", "17  C[row * N + column] = sum;", "    ^ instructions 3.1 %, wavefronts (ideal) 12,288 (4,096)", "18  }"]
+    assert capsys.readouterr().out.splitlines() == code
 
 
 def test_several_rungs_are_one_table(capsys):

@@ -98,7 +98,8 @@ COLUMN = Pattern(
 
 def test_text_of_wavefronts():
     lines = request_text(COLUMN).plain.splitlines()
-    assert [line[:17].strip(" |") for line in lines] == ["lanes", "lanes 0-2", "wait 1", "lanes 16-17"]
+    assert [line[:17].strip(" |") for line in lines] == ["bank", "lanes 0-2", "wait 1", "lanes 16-17"]
+    assert lines[0][17:].split() == [str(bank) for bank in range(32)]
     assert [line[17:].split() for line in lines[1:]] == [
         ["0", "0", *"." * 14, "1", "1", *"." * 14],
         ["2", "2", *"." * 30],
@@ -109,8 +110,15 @@ def test_text_of_wavefronts():
 
 def test_text_of_the_tile():
     rows = {line[:17].strip(" |"): line[17:].split() for line in tile_text(COLUMN).plain.splitlines()}
-    assert list(rows) == ["byte", "4096", "4224", "...", "5120"]
-    assert rows["4224"] == ["2", "2", *"." * 30] and rows["5120"][16:18] == ["17", "17"]
+    assert list(rows) == ["bank", "byte 4096", "byte 4224", "...", "byte 5120"]
+    assert rows["byte 4224"] == ["2", "2", *"." * 30] and rows["byte 5120"][16:18] == ["17", "17"]
+
+
+@pytest.mark.parametrize("draw", [request_text, tile_text])
+def test_a_narrow_terminal_has_the_banks_in_several_pictures(draw):
+    whole, halves = draw(COLUMN).plain.splitlines(), [part.splitlines() for part in draw(COLUMN, 80).plain.split("\n\n")]
+    assert [left + right[17:] for left, right in zip(*halves)] == whole and len(halves) == 2
+    assert [max(map(len, draw(COLUMN, width).plain.splitlines())) for width in (113, 112, 60, 20)] == [113, 65, 41, 29]
 
 
 def test_svg_of_wavefronts_and_of_the_tile():
@@ -119,13 +127,14 @@ def test_svg_of_wavefronts_and_of_the_tile():
     assert cells == [("p0", 46), ("p0", 46), ("hot", 46), ("p1", 46), ("p1", 46)]
     assert [rect.get("class") for rect in tile.iter(f"{SVG}rect")] == ["p0", "p0", "p0", "p1", "p1"]
     labels = [text.text for text in drawn.iter(f"{SVG}text")]
+    assert labels[:33] == ["bank", *map(str, range(32))] == [text.text for text in tile.iter(f"{SVG}text")][:33]
     assert labels[33:] == ["lanes 0-2", "0", "1", "wait 1", "2", "lanes 16-17", "16", "17"]
 
 
 def test_lanes_that_share_a_word_share_a_cell():
     pattern = replace(COLUMN, lanes=tuple(range(32)), addresses=tuple(lane // 8 * 8 for lane in range(32)), ideal=1, wavefronts=1)
     assert pattern.phases[0].lanes == pattern.lanes  # pairs of lanes ask for one address: one phase
-    for draw, first in ((request_svg, "lanes 0-31"), (tile_svg, "0")):
+    for draw, first in ((request_svg, "lanes 0-31"), (tile_svg, "byte 0")):
         labels = [text.text for text in ElementTree.fromstring(draw(pattern)).iter(f"{SVG}text")]
         assert labels[33:] == [first, "0-7", "8-15", "16-23", "24-31"]
     assert request_text(pattern).plain.splitlines()[1].split("|")[1].startswith(" 0+ 0+ 8+ 8+16+16+24+24+  .")

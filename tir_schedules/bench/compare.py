@@ -75,7 +75,7 @@ def print_comparison(comparison: Comparison, threshold: float) -> None:
     """A table of what changed by more than the threshold, and a closing line."""
     notable = [change for change in comparison.changes if change.notable(threshold)]
     if notable:
-        print_table(("changed", "shape", "old us", "new us", "time", ""), [line(change, threshold) for change in notable])
+        print_table(("changed", "shape", "old us", "new us", "time", ""), [line(change, threshold) for change in notable], keys=2)
     unmatched = f"; {comparison.only_old} only in the old results, {comparison.only_new} only in the new"
     same = len(comparison.changes) - len(notable)
     regressions = len(comparison.regressions(threshold))

@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from typing import Any, Sequence
+from dataclasses import replace
+from typing import Any, Iterator, Sequence
 
 from tir_schedules.bench.subjects import Subject
 from tir_schedules.bench.tables import refusal
@@ -17,19 +18,35 @@ from tir_schedules.problems import small_workload_of
 from tir_schedules.rung import Rung
 
 COLUMNS = (
-    "rung", "shape", "registers", "shared bytes", "shared wavefronts", "(ideal)", "global sectors", "(packed)", "their bytes", "(least)",
+    "rung", "for", "counted on", "registers", "shared bytes", "shared wavefronts", "(ideal)", "global sectors", "(packed)", "their bytes", "(least)",
 )  # fmt: skip
 
 
 def predictions(jobs: Sequence[tuple[Rung, Any]], options: Any) -> dict[str, Any]:
-    """What `bench --predict` prints, as JSON: kernels with counters at a small size, and bounds of the asked workloads."""
+    """What `bench --predict` prints, as JSON: kernels with counters at a small size, and bounds of the asked workloads.
+
+    A kernel is in the configuration that its rung takes for the asked workloads, which are its "for"; a rung is counted for one kind.
+    """
     gpu, arch = find_gpu(options.predict), options.arch or CPU_ARCH
     bounds = [bound(gpu, workload) for workload in dict.fromkeys(workload for _, workload in jobs)]
     small = Namespace(**{**vars(options), "mnk": None, "n": None})
-    rungs = {rung.id: rung for rung, _ in jobs}
-    found, refused = counted([(rung, small_workload_of(rung, small)) for rung in rungs.values()], arch)
-    kernels = [counters(subject, launches) for subject, launches in found]
+    asked: dict[tuple[str, Any], tuple[Rung, dict[str, bool]]] = {}
+    for rung, workload in jobs:
+        size = small_workload_of(rung, small)
+        if str(workload).partition(" ")[2] == str(size).partition(" ")[2]:
+            fitted = rung.fitted(workload)
+            asked.setdefault((fitted.id, reduced(workload, size)), (fitted, {}))[1][str(workload)] = True
+    found, refused = counted([(rung, workload) for (_, workload), (rung, _) in asked.items()], arch)
+    kernels = [counters(subject, launches) | {"for": list(asked[subject.name, subject.workload][1])} for subject, launches in found]
     return {"timed": False, "gpu": vars(gpu), "arch": arch, "kernels": kernels, "bounds": bounds, "refused": refused}
+
+
+def reduced(workload: Any, small: Any) -> Any:
+    """A workload as it is where the CPU machine takes it; else small, but where tiles are cut off, they are cut off alike."""
+    most = {name: extent for name, extent in vars(small).items() if isinstance(extent, int)}
+    cut = {name: least + getattr(workload, name) % least if getattr(workload, name) > least else getattr(workload, name)
+           for name, least in most.items()}  # fmt: skip
+    return replace(workload, **cut)
 
 
 def counters(subject: Subject, launches: Sequence[Metrics]) -> dict[str, Any]:
@@ -55,7 +72,11 @@ def print_predictions(predicted: dict[str, Any]) -> None:
     gpu = predicted["gpu"]
     print_line("nothing is timed here: these are counters of the CPU machine and bounds from a datasheet")
     print_line()
-    print_table(COLUMNS, map(kernel_line, predicted["kernels"]))
+    print_table(COLUMNS, kernel_lines(predicted["kernels"]), prose={"for": 16, "counted on": 11})
+    print_line(
+        "a rung is in the configuration that it takes for the sizes it is for, and counted on a size that the CPU machine takes: what there"
+        " is per request and per flop hardly changes with the size"
+    )
     print_line(
         f"compiled for {predicted['arch']}; ideal: without bank conflicts; packed: every lane's own bytes side by side in sectors of"
         f" {SECTOR} bytes, fewer are needed where lanes share them; least: every element moved once"
@@ -70,13 +91,15 @@ def print_predictions(predicted: dict[str, Any]) -> None:
     )
 
 
-def kernel_line(row: dict[str, Any]) -> tuple[str, ...]:
-    """A kernel as the cells of a table."""
-    numbers = [row[name] for name in (
-        "registers", "shared_bytes", "shared_wavefronts", "shared_wavefronts_ideal", "global_sectors", "global_sectors_ideal",
-        "global_bytes", "least_bytes",
-    )]  # fmt: skip
-    return (f"{row['name']} ({row['form']})", row["shape"], *(f"{number:,}" for number in numbers))
+def kernel_lines(kernels: Sequence[dict[str, Any]]) -> Iterator[tuple[str, ...]]:
+    """Kernels as the cells of a table."""
+    for row in kernels:
+        numbers = [row[name] for name in (
+            "registers", "shared_bytes", "shared_wavefronts", "shared_wavefronts_ideal", "global_sectors", "global_sectors_ideal",
+            "global_bytes", "least_bytes",
+        )]  # fmt: skip
+        sizes = ", ".join(size_of({"shape": shape}) for shape in row["for"])
+        yield (f"{row['name']} ({row['form']})", sizes, row["shape"], *(f"{number:,}" for number in numbers))
 
 
 def bound_line(row: dict[str, Any]) -> tuple[str, ...]:

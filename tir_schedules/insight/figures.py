@@ -117,8 +117,8 @@ def roofline_rows(inspection: Inspection) -> list[Row]:
 
 
 SHORT_COLUMNS = (
-    "rung", "registers", "shared bytes", "warps", "wavefronts: loads", "stores", "cp.async",
-    "sectors / request: loads", "stores", "instructions / warp", "flops / byte",
+    "rung", "registers", "shared bytes", "warps", "wavefronts of loads", "of stores", "of cp.async",
+    "sectors / load", "sectors / store", "instructions / warp", "flops / byte",
 )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from functools import partial
 from itertools import zip_longest
 from typing import Any, Iterator, Sequence
 
-from tir_schedules.console import PIPE_WIDTH, console, print_line, print_table
+from tir_schedules.console import print_line, print_table, print_whole, terminal_width
 from tir_schedules.insight.annotate import AnnotatedLine, annotated, conflicting
 from tir_schedules.insight.figures import SHORT_COLUMNS, full_table, number, pair, percent, ratio, roofline_rows, short_rows
 from tir_schedules.insight.inspection import FORMS, Inspection
@@ -35,7 +35,7 @@ def heading(inspection: Inspection, default_size: bool) -> str:
 
 def print_full(inspection: Inspection) -> None:
     """Everything in one table, and where each kind of figure comes from."""
-    print_table(("", "schedule", "twin"), [*full_table(inspection), *roofline_rows(inspection)])
+    print_table(("", "schedule", "twin"), [*full_table(inspection), *roofline_rows(inspection)], prose={"": 24, "schedule": 16, "twin": 16})
     print_line()
     print_line("counted: by executing the PTX on the CPU machine, which counts as Nsight Compute does; ptxas may still merge and drop some")
     print_line("ideal: without bank conflicts; packed: every lane's own bytes side by side; fewer sectors do where lanes share them")
@@ -76,7 +76,7 @@ def print_lines(inspection: Inspection) -> None:
     for form, launches in inspection.kernels.items():
         columns = ("instructions", "wavefronts (ideal)", "conflicts", "sectors / request", "line", form)
         print_line()
-        print_aligned([columns, *((*counters_of(line), line.place, line.text) for line in annotated(launches[0]))])
+        print_aligned(columns, [(*counters_of(line), line.place, line.text) for line in annotated(launches[0])])
     print_line()
     print_line("instructions: share of thread instructions; wavefronts, conflicts: of shared memory; sectors: 32 bytes of global memory")
 
@@ -99,7 +99,7 @@ def print_conflicts(inspection: Inspection) -> None:
         ]
         print_line()
         if rows:
-            print_aligned([("line", "access", "requests", "wavefronts", "ideal", "per request", form), *rows])
+            print_aligned(("line", "access", "requests", "wavefronts", "ideal", "per request", form), rows)
         else:
             print_line(f"{form}: {no_conflicts(launches[0])}")
 
@@ -126,28 +126,37 @@ def print_code(inspection: Inspection, form: str) -> None:
     print_table(("instruction", *shown), [*rows, ("all", *(str(sum(counts[which].values())) for which in shown))])
     print_line("as often as they stand in the code, not as often as they are executed")
     print_line()
-    print_line("\n".join(side_by_side([[name, *code[name]] for name in shown], terminal_width())))
+    texts = [[name, *code[name]] for name in shown]
+    lines = list(side_by_side(texts))
+    print_whole("\n".join(lines if fits(lines) else (line for text in texts for line in (*text, ""))))
 
 
-def terminal_width() -> int | None:
-    """Columns of the terminal; None for a pipe."""
-    width = console().width
-    return None if width == PIPE_WIDTH else width
-
-
-def print_aligned(rows: Sequence[Sequence[str]]) -> None:
-    """Rows of cells whose last is long: cut to a terminal, whole in a pipe."""
+def fits(lines: Sequence[str]) -> bool:
+    """Whether a terminal has room for them; a pipe has for all."""
     width = terminal_width()
-    print_line("\n".join(line[:width] for line in side_by_side(list(zip(*rows)), None)))
+    return not width or max(map(len, lines), default=0) <= width
 
 
-def side_by_side(columns: Sequence[Sequence[str]], width: int | None) -> Iterator[str]:
-    """Lines of texts next to each other, cut to share the width equally where there is one."""
+def print_aligned(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Rows of cells, of which the last is code. Where a terminal has no room for that, the code stands whole with the others below it."""
+    lines = list(side_by_side(list(zip(columns, *rows))))
+    if fits(lines):
+        return print_whole("\n".join(lines))
+    at = columns.index("line")
+    indent = max(len(row[at]) for row in rows) + GAP
+    print_whole(" " * indent + columns[-1])
+    for row in rows:
+        print_whole(f"{row[at]:>{indent - GAP}}{' ' * GAP}{row[-1]}".rstrip())
+        facts = [f"{name} {cell}" for place, (name, cell) in enumerate(zip(columns[:-1], row)) if cell and place != at]
+        if facts:
+            print_line(f"{' ' * indent}^ {', '.join(facts)}")
+
+
+def side_by_side(columns: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Lines of texts next to each other."""
     room = [max(map(len, column), default=0) for column in columns]
-    if width:
-        room = [min(one, (width - GAP * (len(columns) - 1)) // len(columns)) for one in room]
     for cells in zip_longest(*columns, fillvalue=""):
-        yield (" " * GAP).join(cell[:one].ljust(one) for cell, one in zip(cells, room)).rstrip()
+        yield (" " * GAP).join(cell.ljust(one) for cell, one in zip(cells, room)).rstrip()
 
 
 PRINTERS = {

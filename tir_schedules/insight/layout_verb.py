@@ -86,7 +86,9 @@ def document(suffix: str, title: str, subject: str, patterns: Any, notes: list[s
 
 def print_patterns(title: str, patterns: Any, notes: list[str]) -> None:
     """A table of all patterns, then the pictures of each."""
-    from tir_schedules.console import console, print_line, print_table
+    from rich.markup import escape
+
+    from tir_schedules.console import console, print_line, print_table, print_whole, terminal_width
     from tir_schedules.insight.pictures import LEGEND, caption, place_of, request_text, tile_text
 
     print_line(title)
@@ -94,17 +96,19 @@ def print_patterns(title: str, patterns: Any, notes: list[str]) -> None:
         (p.name, p.action, str(p.requests), str(p.wavefronts), str(p.ideal), str(p.width), lines_of(p))
         for p in patterns
     ]
-    print_table(("buffer", "access", "requests", "wavefronts each", "(ideal)", "bytes per lane", "lines"), rows)
+    columns = ("buffer", "access", "requests", "wavefronts each", "(ideal)", "bytes per lane", "lines")
+    print_table(columns, [tuple(map(escape, row)) for row in rows], prose={"buffer": 6, "lines": 12}, keys=2)
     for pattern in patterns:
         print_line()
-        print_line(place_of(pattern))
+        print_whole(place_of(pattern))
         print_line(caption(pattern))
-        for picture in (request_text(pattern), tile_text(pattern)):
-            console().print(picture, end="", soft_wrap=True)
+        pictures = [request_text(pattern, terminal_width()), tile_text(pattern, terminal_width())]
+        for picture in pictures:
+            console().print(picture, end="\n" if "\n\n" in pictures[0].plain and picture is pictures[0] else "", soft_wrap=True)
     print_line()
     for line in (*LEGEND, *notes):
         print_line(line)
 
 
 def lines_of(pattern: Any) -> str:
-    return ",".join(str(location.line) for location in pattern.locations)
+    return ", ".join(str(location.line) for location in pattern.locations)

@@ -23,6 +23,8 @@ CELL, HEIGHT, LABEL = 23, 19, 104  # px: a bank, a row, and what stands before a
 COLUMNS = 116  # characters beside each other in a picture
 HUES = 4
 GAP = 6  # px between phases
+AXIS = "bank"  # what is numbered from left to right
+TEXT_LABEL = 17  # characters before the first bank
 TEXT_STYLES = ("cyan", "green", "magenta", "yellow")
 CONFLICT_STYLE = "bold red"
 STYLE = Markup("""
@@ -87,7 +89,7 @@ def request_svg(pattern: Pattern, at: int | None = None) -> Markup:
 
     An <svg> of 848 px width, to be put into a box that scrolls; or into another <svg>, at px below its top.
     """
-    parts, y = [heading("lanes")], HEIGHT
+    parts, y = [heading()], HEIGHT
     for number, phase in enumerate(pattern.phases):
         for turn, wavefront in enumerate(phase.wavefronts):
             label = f"wait {turn}" if turn else lane_names(phase.lanes)
@@ -102,12 +104,12 @@ def request_svg(pattern: Pattern, at: int | None = None) -> Markup:
 
 def tile_svg(pattern: Pattern, at: int | None = None) -> Markup:
     """Shared memory in rows of 128 bytes, one word in each bank: where the words lie that the lanes ask for. As `request_svg`."""
-    parts, y, before = [heading("byte")], HEIGHT, None
+    parts, y, before = [heading()], HEIGHT, None
     for row, runs_in_row in tile_rows(pattern):
         if before is not None and row > before + 1:
             parts.append(text("...", LABEL - 8, y, "end"))
             y += HEIGHT
-        parts.append(text(str(row * LINE), LABEL - 8, y, "end"))
+        parts.append(text(place_of_row(row), LABEL - 8, y, "end"))
         parts += [cell(first, count, name_of(lanes, count), colour, y) for first, count, lanes, colour in runs_in_row]
         parts.append(frame(y))
         y, before = y + HEIGHT, row
@@ -137,12 +139,12 @@ def svg(parts: Sequence[Markup], height: int, title: str, at: int | None = None)
     return element("svg", *inside, y=at, class_="banks", xmlns="http://www.w3.org/2000/svg", **box, style=style)
 
 
-def heading(label: str) -> Markup:
-    """The numbers of the banks, and of what stands before each row."""
+def heading() -> Markup:
+    """The numbers of the banks."""
     numbers = (
         element("text", bank, class_="cell dim", x=f"{LABEL + bank * CELL + CELL / 2:g}", y=HEIGHT - 6) for bank in range(BANKS)
     )
-    return text(label, LABEL - 8, 0, "end", "dim") + Markup("").join(numbers)
+    return text(AXIS, LABEL - 8, 0, "end", "dim") + Markup("").join(numbers)
 
 
 def text(content: str, x: float, y: int, anchor: str, style: str = "") -> Markup:
@@ -202,6 +204,11 @@ def joined(words: dict[int, tuple[list[int], str]]) -> Iterator[tuple[int, int, 
         yield first, count, tuple(lanes), colour
 
 
+def place_of_row(row: int) -> str:
+    """Where a row of 128 bytes begins."""
+    return f"byte {row * LINE}"
+
+
 def lane_names(lanes: Sequence[int]) -> str:
     """ "lanes 0-7", or the number of lanes where some between are missing."""
     if len(lanes) == 1:
@@ -219,41 +226,48 @@ def name_of(lanes: Sequence[int], room: int = 1) -> str:
 
 
 # ---- text ----------------------------------------------------------------------------------------------------------------
-def request_text(pattern: Pattern) -> Text:
-    """What `request_svg` shows, in lines of 113 characters: three for each bank."""
-    lines = text_heading("lanes")
+def request_text(pattern: Pattern, width: int | None = None) -> Text:
+    """What `request_svg` shows, in lines of 113 characters: three for each bank. width: of a terminal; a narrower one has the banks in
+    several pictures, one below the other."""
+    rows = []
     for number, phase in enumerate(pattern.phases):
         for turn, wavefront in enumerate(phase.wavefronts):
             style = CONFLICT_STYLE if turn else TEXT_STYLES[number % HUES]
             label = f"wait {turn}" if turn else lane_names(phase.lanes)
-            text_row(lines, label, {bank: (name_of(one.lanes), style) for bank, one in wavefront.items()})
-    return lines
+            rows.append((label, {bank: (name_of(one.lanes), style) for bank, one in wavefront.items()}))
+    return text_of(rows, width)
 
 
-def tile_text(pattern: Pattern) -> Text:
+def tile_text(pattern: Pattern, width: int | None = None) -> Text:
     """What `tile_svg` shows."""
-    lines, before = text_heading("byte"), None
+    rows, before = [], None
     for row, found in tile_rows(pattern):
         if before is not None and row > before + 1:
-            lines.append(f"{'...':>15}\n", "dim")
+            rows.append(("...", None))
         cells = {}
         for first, count, lanes, colour in found:
             cells |= dict.fromkeys(range(first, first + count), (name_of(lanes), TEXT_STYLES[int(colour[1:])]))
-        text_row(lines, str(row * LINE), cells)
+        rows.append((place_of_row(row), cells))
         before = row
-    return lines
+    return text_of(rows, width)
 
 
-def text_heading(label: str) -> Text:
+def text_of(rows: Sequence[tuple[str, dict[int, tuple[str, str]] | None]], width: int | None) -> Text:
+    """Rows below the numbers of the banks: before each a label, in each bank's place the lanes, with their style; None for what is left
+    out between two rows."""
     from rich.text import Text
 
-    return Text().append(f"{label:>15} |" + "".join(f"{bank:3}" for bank in range(BANKS)) + "\n", "dim")
-
-
-def text_row(lines: Text, label: str, cells: dict[int, tuple[str, str]]) -> None:
-    """A row: before it a label, in each bank's place the lanes, with their style."""
-    lines.append(f"{label:>15} |")
-    for bank in range(BANKS):
-        content, style = cells.get(bank, (".", "dim"))
-        lines.append(f"{content:>3}", style)
-    lines.append("\n")
+    count = next((count for count in (BANKS, BANKS // 2, BANKS // 4) if not width or TEXT_LABEL + 3 * count <= width), BANKS // 8)
+    lines = Text()
+    for first in range(0, BANKS, count):
+        banks = range(first, first + count)
+        lines.append("\n" * (first > 0) + f"{AXIS:>15} |" + "".join(f"{bank:3}" for bank in banks) + "\n", "dim")
+        for label, cells in rows:
+            if cells is None:
+                lines.append(f"{label:>15}\n", "dim")
+                continue
+            lines.append(f"{label:>15} |")
+            for content, style in (cells.get(bank, (".", "dim")) for bank in banks):
+                lines.append(f"{content:>3}", style)
+            lines.append("\n")
+    return lines

@@ -13,7 +13,9 @@ from tir_schedules.problems import add_options, check_options, small_workload_of
 from tir_schedules.rung import FAMILIES, find, find_each
 
 PROBLEM = ("mnk", "layout", "accumulate", "n", "dtype")
-TAKEN = {"count": (*PROBLEM, "arch", "output"), "pack": (*PROBLEM, "arch", "pack"), "unpack": ("output",), "recorded": ("recorded",)}
+TAKEN = {
+    "count": (*PROBLEM, "arch", "output", "all"), "pack": (*PROBLEM, "arch", "pack"), "unpack": ("output", "all"), "recorded": ("recorded", "all")
+}  # fmt: skip
 """What `profile` is asked to do -> the options that go with it, besides --json."""
 
 WHAT = {"count": "counting", "pack": "--pack", "unpack": "a pack, which has its sizes and architecture already", "recorded": "--from"}
@@ -30,6 +32,8 @@ def add_verb(verbs: Any, rung_help: str) -> None:
     verb.add_argument("-o", "--output", metavar="FILE", type=Path, help="write the counters and where they come from as JSON")
     verb.add_argument("--pack", metavar="FILE", type=Path, help="compile and predict, into a .zip for a computer without TVM and nvcc")
     verb.add_argument("--from", dest="recorded", metavar="FILE", type=Path, help="show an earlier --output, all or the NAMEs, with no GPU")
+    all_help = "every counter of every launch, as for a rung that is named; of ladders and packs a line per rung is shown without it"
+    verb.add_argument("--all", action="store_true", default=None, help=all_help)
     verb.add_argument("--json", action="store_true", help="print JSON")
     verb.set_defaults(verb=profile)
 
@@ -165,12 +169,13 @@ def wanted(names: list[str]) -> set[str]:
 def show(options: Any, result: dict[str, Any], faults: Sequence[str] = ()) -> int:
     """Print a result and what is wrong besides; returns the exit code."""
     from tir_schedules.console import print_error
-    from tir_schedules.insight.profiling import all_explained, print_result, with_comparisons
+    from tir_schedules.insight.profiling import all_explained, of_one_rung, print_result, with_comparisons
 
     if options.json:
         print(json.dumps(with_comparisons(result), indent=1))
     else:
-        print_result(result)
+        named = options.names and all("/" in name and not name.endswith(".zip") for name in options.names)
+        print_result(result, whole=bool(options.all or named) or of_one_rung(result))
     for fault in faults:
         print_error(fault)
     return 0 if all_explained(result) and not faults else 1

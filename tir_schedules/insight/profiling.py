@@ -64,20 +64,57 @@ def all_explained(result: dict[str, Any]) -> bool:
     return not any(one.unexplained for entry in counted_entries(result) for one in comparisons(entry))
 
 
-def print_result(result: dict[str, Any]) -> None:
-    """A table of counters per launch, what explains the differences, and a summary."""
+def print_result(result: dict[str, Any], whole: bool = True) -> None:
+    """What was counted beside what was predicted, what explains the differences, and a closing line.
+
+    whole: every counter of every launch; else a line for each rung, and the counters that differ for no known reason.
+    """
     from rich.markup import escape
 
-    from tir_schedules.console import print_line, print_table
+    from tir_schedules.console import print_left_out, print_line, print_table
 
     compared = [(entry, comparisons(entry)) for entry in counted_entries(result)]
     reasons = list(dict.fromkeys(one.reason for _, ones in compared for one in ones if one.reason))
     print_line(provenance_line(result))
-    rows = [row for entry, ones in compared for row in entry_rows(entry, ones, reasons)]
-    print_table(("kernel", "counter", "predicted", "measured", "difference"), [tuple(map(escape, row)) for row in rows])
+    if not whole:
+        print_left_out(print_table(SUMMARY, [tuple(map(escape, row)) for row in summary_rows(compared)], spare=("launches",)))
+    rows = [row for entry, ones in compared for row in entry_rows(entry, ones if whole else [one for one in ones if one.unexplained], reasons)]
+    if rows:
+        print_table(("kernel", "counter", "predicted", "measured", "difference"), [tuple(map(escape, row)) for row in rows], prose={"kernel": 20})
     for number, reason in enumerate(reasons, 1):
-        print_line(f"({number}) {reason}")
+        print_line(f"({number}) {reason}" if whole else f"{found_of(compared, reason)}: {reason}")
     print_line(summary([one for _, ones in compared for one in ones]))
+    if not whole:
+        print_line("known why: beyond 1 %, for a reason above; --all shows every counter, the name of a rung those of its launches")
+
+
+SUMMARY = ("rung", "launches", "counters", "equal", "within 1 %", "known why", "unknown")
+NAMED = 3  # rungs that have a difference of one kind
+
+
+def rung_of(entry: dict[str, Any]) -> str:
+    """The id of an entry's rung; probes, of single accesses, are one."""
+    return "single accesses" if "probe" in entry else entry["label"].split(" (")[0]
+
+
+def of_one_rung(result: dict[str, Any]) -> bool:
+    """Whether all launches that were counted are of one rung, or there are none."""
+    return len({rung_of(entry) for entry in counted_entries(result)}) < 2
+
+
+def summary_rows(compared: Sequence[tuple[dict[str, Any], Sequence[Comparison]]]) -> Iterator[tuple[str, ...]]:
+    """A line for each rung: launches, and how its counters compare."""
+    for name in dict.fromkeys(rung_of(entry) for entry, _ in compared):
+        own = [ones for entry, ones in compared if rung_of(entry) == name]
+        yield (name, *(f"{count:,}" if count else "-" for count in (len(own), *tally([one for ones in own for one in ones]))))
+
+
+def found_of(compared: Sequence[tuple[dict[str, Any], Sequence[Comparison]]], reason: str) -> str:
+    """What one reason explains: how many counters, of which rungs, and by how much they differ."""
+    found = [(rung_of(entry), abs(one.difference)) for entry, ones in compared for one in ones if one.reason == reason]
+    names = list(dict.fromkeys(name for name, _ in found))
+    others = f" and {len(names) - NAMED} others" if len(names) > NAMED else ""
+    return f"known why, {len(found)} of {', '.join(names[:NAMED])}{others}, by at most {100 * max(size for _, size in found):.3g} %"
 
 
 def entry_rows(entry: dict[str, Any], compared: Sequence[Comparison], reasons: Sequence[str]) -> Iterator[tuple[str, ...]]:
@@ -105,14 +142,19 @@ def difference(one: Comparison, reasons: Sequence[str]) -> str:
     return f"{100 * one.difference:+.2f} %{mark}"
 
 
-def summary(compared: Sequence[Comparison]) -> str:
+def tally(compared: Sequence[Comparison]) -> tuple[int, int, int, int, int]:
+    """How many counters are not zero, and of these: as predicted, within the noise, beyond it for a known reason, and for none."""
     everything = [one for one in compared if one.predicted or one.measured]
     equal = sum(one.predicted == one.measured for one in everything)
     explained = sum(bool(one.reason) for one in everything)
     unexplained = sum(one.unexplained for one in everything)
-    within = len(everything) - equal - explained - unexplained
+    return len(everything), equal, len(everything) - equal - explained - unexplained, explained, unexplained
+
+
+def summary(compared: Sequence[Comparison]) -> str:
+    counters, equal, within, explained, unexplained = tally(compared)
     return (
-        f"of {len(everything)} counters {equal} are exactly as predicted, {within} within {100 * NOISE:g} %,"
+        f"of {counters} counters {equal} are exactly as predicted, {within} within {100 * NOISE:g} %,"
         f" {explained} differ by more for a known reason, {unexplained} for none"
     )
 

@@ -80,7 +80,7 @@ def print_trace(trace: Trace, tir: bool, cuda: bool) -> None:
     from tir_schedules.console import print_error, print_line, print_table
 
     print_line(f"{trace.rung.id}, {trace.workload}, {trace.arch}: {len(trace.states) - 1} steps; executed on the CPU machine")
-    print_table(COLUMNS, [[escape(cell) for cell in row] for row in rows(trace)])
+    print_table(COLUMNS, [[escape(cell) for cell in row] for row in rows(trace)], prose={"call": 30, "outputs": 16})
     for gap in gaps(trace):
         print_line(gap)
     if trace.refusal:
@@ -116,11 +116,11 @@ def gaps(trace: Trace) -> Iterator[str]:
 
 def print_changes(trace: Trace, tir: bool, cuda: bool) -> None:
     """For each step the diffs of its TIR and of its CUDA."""
-    from tir_schedules.console import print_line, print_source
+    from tir_schedules.console import print_line, print_source, print_whole
     from tir_schedules.insight.diffs import unified
 
     for before, state in zip(trace.states, trace.states[1:]):
-        print_line(f"\nstep {state.number}: {state.step.call}")
+        print_whole(f"\nstep {state.number}: {state.step.call}")
         print_line(f"  {' > '.join(map(str, state.step.places))}: {state.step.what}")
         for wanted, name, old, new in ((tir, "TIR", before.tir, state.tir), (cuda, "CUDA", trace.cuda_before(state), state.cuda)):
             if wanted and new:

@@ -104,10 +104,11 @@ def print_searches(searches: Sequence[Search], paths: Sequence[Path], runs: dict
     """A table of searches, the point each found, and what is to be known of runs, by rung. paths: where the records are."""
     from rich.markup import escape
 
-    from tir_schedules.console import print_line, print_table
+    from tir_schedules.console import print_left_out, print_line, print_table
 
-    heads = ("rung", "shape", "for", "trials", "refused", "best", "rate", "of trial", "date")
-    print_table(heads, [tuple(map(escape, row(search))) for search in searches])
+    columns, spare = ("rung", "shape", "for", "trials", "refused", "best", "rate", "of trial", "date"), ("of trial", "date", "refused", "trials")
+    rows, prose = [tuple(map(escape, row(search))) for search in searches], {"shape": 12, "for": 6}
+    print_left_out(print_table(columns, rows, prose=prose, spare=spare, keys=0))
     for search in searches:
         if search.best:
             values = ", ".join(f"{name} {value}" for name, value in search.best.point.items())
