@@ -1,7 +1,14 @@
 """What is said of rungs without a GPU."""
 import json
+import re
 
 from tir_schedules import cli
+from tir_schedules.bench import predict
+from tir_schedules.bench.predict import reduced
+from tir_schedules.bench.subjects import Subject
+from tir_schedules.workloads.gemm import Gemm
+from tir_schedules.workloads.half_gemm import HalfGemm
+from tir_schedules.workloads.reduction import Reduction
 
 
 def predicted(capsys, *arguments):
@@ -29,4 +36,21 @@ def test_bank_conflicts_of_a_rung_show(capsys):
 def test_what_is_printed_says_that_nothing_was_timed(capsys):
     assert cli.main(["bench", "--predict", "sgemm/naive", "--sizes", "1024"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("nothing is timed here") and "H200 SXM, datasheet: 66.9 TFLOPS" in out and "32.10" in out
+    assert re.search(r"sgemm/naive \(twin\) +1024 +256x256x256 ", out) and out.startswith("nothing is timed here") and "H200 SXM, datasheet: 66.9 TFLOPS" in out and "32.10" in out
+
+
+def test_the_kernel_that_is_counted_is_the_one_of_the_size_asked_for(capsys, monkeypatch):
+    monkeypatch.setattr(predict, "counted", lambda jobs, arch: ([(Subject("", rung.id, rung.config, size), ()) for rung, size in jobs], []))
+    monkeypatch.setattr(predict, "counters", lambda subject, launches: {"name": subject.name, "bm": subject.form.bm, "shape": str(subject.workload)})
+    found = predicted(capsys, "sgemm/multistage", "--sizes", "256,1024,1056,1280", "--predict")
+    assert found["kernels"] == [
+        {"name": "sgemm/multistage:32x32", "bm": 32, "shape": "256x256x256", "for": ["256x256x256"]},
+        {"name": "sgemm/multistage:64x128", "bm": 64, "shape": "256x256x256", "for": ["1024x1024x1024", "1280x1280x1280"]},
+        {"name": "sgemm/multistage:64x128", "bm": 64, "shape": "288x288x288", "for": ["1056x1056x1056"]},  # the last tiles are as full
+    ]
+
+
+def test_small_problems_are_counted_as_they_are_and_larger_ones_are_cut_off_alike():
+    assert reduced(HalfGemm(100, 512, 2048, "nn", "float32"), HalfGemm(512, 512, 256)) == HalfGemm(100, 512, 256, "nn", "float32")
+    assert reduced(Gemm(1000, 3000, 776), Gemm(256, 256, 256)) == Gemm(488, 440, 264)
+    assert reduced(Reduction((1 << 28) + 3), Reduction(1 << 16)) == Reduction((1 << 16) + 3)

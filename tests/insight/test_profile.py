@@ -1,5 +1,6 @@
 """`profile` packs, verifies, counts and compares; GPU and Nsight Compute are made up."""
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -116,6 +117,7 @@ def test_what_is_missing_is_said_with_how_to_get_it(gpu, monkeypatch, capsys):
     (["x.zip", "--pack", "y.zip"], "--pack takes ladders and rungs"),
     (["x.zip"], "cannot read x.zip"),
     (["--from", "x.json", "--pack", "y.zip"], "do not go together"),
+    ([NAME, "--all", "--pack", "x.zip", "--arch", "sm_90"], "--all does not go with --pack"),
     (["--from", "x.json", "--n", "5"], "--n does not go with --from"),
     (["--from", "x.json"], "cannot read x.json"),
     (["--from", str(RESULTS / "bench_sgemm_h200.json")], "has no counters of Nsight Compute"),
@@ -133,6 +135,34 @@ def test_all_that_was_recorded_is_as_predicted_or_explained(capsys):
     assert cli.main(["profile", "--from", str(RESULTS / "counters_h200.json")]) == 0
     out = capsys.readouterr().out
     assert out.startswith("NVIDIA H200") and ", 0 for none\n" in out and "UNEXPLAINED" not in out
+
+
+def test_a_long_result_is_a_line_for_each_rung_unless_all_is_asked_for(capsys):
+    file = str(RESULTS / "counters_h200.json")
+    assert cli.main(["profile", "--from", file]) == 0
+    out = capsys.readouterr().out
+    rows = {line.split("  ")[0]: line.split()[-6:] for line in out[: out.index("known why, ")].splitlines()}
+    assert len(out) < 10_000 and rows["sgemm/naive"] == ["2", "8", "8", "-", "-", "-"]
+    table = [cells for name, cells in rows.items() if "/" in name or name == "single accesses"]
+    totals = [sum(int(cell.replace(",", "")) for cell in column if cell != "-") for column in zip(*table)]
+    closing = next(line for line in out.splitlines() if line.startswith("of "))
+    assert totals[1:] == [int(number) for number in re.findall(r"\b\d+\b(?! %)", closing)]
+    assert [line.partition(" of ")[0] for line in out.splitlines() if line.startswith("known why, ")] == [
+        f"known why, {count}" for count in (51, 22, 25)
+    ]  # fmt: skip
+    assert cli.main(["profile", "--from", file, "--all"]) == 0
+    assert closing in (whole := capsys.readouterr().out) and len(whole) > 200_000 and whole.count("sgemm/naive (tir) on 256,256,256") == 1
+    assert cli.main(["profile", "--from", file, "sgemm"]) == 0
+    assert len(capsys.readouterr().out) < 4_000
+
+
+def test_a_difference_for_no_known_reason_is_shown_in_a_summary_too(tmp_path, capsys):
+    one, another = entry(12), entry(12) | {"label": "hgemm/y (tir)", "predicted": {}, "measured": dict.fromkeys(METRICS, 0) | {STORES: 5}}
+    (tmp_path / "r.json").write_text(json.dumps({"kernels": [one, another]}))
+    assert cli.main(["profile", "--from", str(tmp_path / "r.json")]) == 1
+    out = capsys.readouterr().out
+    assert out.count("UNEXPLAINED") == 1 and "1 for none" in out
+    assert next(line for line in out.splitlines() if line.startswith("hgemm/y (tir)")).endswith("+100.00 % UNEXPLAINED")
 
 
 def test_a_rung_may_be_picked_from_what_was_recorded(capsys):

@@ -21,6 +21,7 @@ from tir_schedules.machines.execution import Finding, Location  # noqa: E402
 from tir_schedules.report import page, padding, recorded  # noqa: E402
 from tir_schedules.report.drawing import embedded  # noqa: E402
 from tir_schedules.report.counted import by_kernel, count, jobs_of  # noqa: E402
+from tir_schedules.rung import FAMILIES, find, ladder  # noqa: E402
 
 HALVES = {"layout": "nt", "accumulate": "float16"}
 SIZES = (1024, 4096)
@@ -204,6 +205,42 @@ def test_plots_are_in_the_page_s_colours_and_keep_their_text(folder):
     assert len(pictures) == 7
     for svg in pictures:
         assert not re.search("(fill|stroke): #", svg) and "<text" in svg and "var(--c1)" in svg
+
+
+def recording(path, date, *names, sizes=SIZES):
+    save_results(made_up.results(*names, sizes=sizes) | {"date": date}, path)
+
+
+@pytest.mark.parametrize("date, later, sizes, hidden", [
+    ("2003", ("sgemm/pipelined", "sgemm/multistage"), (*SIZES, 8192), False),
+    ("2003", ("sgemm/multistage", *(f"sgemm/multistage:{name}" for name in find("sgemm/multistage")[0].configs)), SIZES, False),
+    ("2003", ("sgemm",), SIZES[:1], False),
+    ("2003", ("sgemm",), SIZES, True),
+    ("2001", ("sgemm",), SIZES, False),
+])  # fmt: skip
+def test_a_later_recording_of_few_rungs_does_not_hide_the_ladder(tmp_path, date, later, sizes, hidden):
+    recording(tmp_path / "a.json", "2002", "sgemm")
+    recording(tmp_path / "b.json", date, *later, sizes=sizes)
+    found = recorded.find_recorded([tmp_path])
+    ((group, document),) = found.groups().values()
+    assert document["date"] == (date if hidden else "2002") and len(group.names) == 10
+    assert [further["date"] for _, further in found.recordings["sgemm"][1:]] == ["2002" if hidden else date]
+
+
+def test_what_is_not_shown_in_full_stands_below_the_ladder(tmp_path):
+    recording(tmp_path / "a.json", "2002-02-02", "sgemm")
+    recording(tmp_path / "b.json", "2003-03-03", "sgemm/pipelined", "sgemm/multistage")
+    _, shown = made(tmp_path, "--quick")
+    assert len(shown.rows_of("times that of its twin; another recording")) == 2 + 3  # heading, cuBLAS, share
+    ladder, _ = (rows for name, rows in shown.tables.items() if name.startswith("sgemm: TFLOPS"))
+    assert len(ladder) == 10 + 3 and "Also recorded: pipelined to multistage, 2003-03-03" in shown.text()
+
+
+def test_recorded_results_of_this_project_show_all_rungs_of_all_ladders():
+    groups = recorded.find_recorded([recorded.DEFAULT_FOLDER]).groups()
+    assert {group.family: set(group.names) for group, _ in groups.values()} == {
+        family: {rung.id for rung in ladder(family)} for family in FAMILIES
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ LINES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8C6
 MARKERS = "osD^vPX*"
 METADATA = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
 """Form of a file -> what leaves out of it what differs from run to run."""
+LONG = 8  # characters of a size that stands level beside others
 LIMITS = {"sgemm": "fp32 peak", "reduce": "copy bandwidth"}
 """Family -> the limit of the GPU that its rates may be held against."""
 
@@ -102,14 +103,20 @@ def draw_sizes(axes: Any, group: Group) -> None:
     if group.vendor:
         axes.plot(places, nans([group.vendor_rate(size) for size in group.sizes]), "--", color=VENDOR, linewidth=1.2, label=group.vendor)
     axes.set_yscale("log")
-    for axis_part in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
-        axis_part(rate_on_axis)
-    axes.set_xticks(places, group.sizes)
+    label_rates(axes.yaxis, *axes.get_ylim())
+    axes.set_xticks(places, group.sizes, rotation=20 if max(map(len, group.sizes)) > LONG else 0)
     axes.set_xlabel("elements" if group.family == "reduce" else "M, N, K")
     axes.set_ylabel(group.unit)
     axes.set_title("schedules over size")
     axes.grid(axis="y", which="both", linewidth=0.3)
     axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=8)
+
+
+def label_rates(axis: Any, least: float, most: float) -> None:
+    """Label a logarithmic axis that goes from `least` to `most`: as `rate_on_axis`, or every tick where it has less than a power of ten."""
+    written = rate_on_axis if most >= 10 * least else "{x:g}"
+    axis.set_major_formatter(written)
+    axis.set_minor_formatter(written)
 
 
 def rate_on_axis(rate: float, position: int | None) -> str:

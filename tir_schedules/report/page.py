@@ -23,12 +23,13 @@ COMMAND = "tir-schedules report"
 
 @dataclass(frozen=True)
 class Ladder:
-    """One kind of one ladder. kernels: what the CPU machine counted, empty where it was not asked. refused: why something was not."""
+    """One kind of one ladder. kernels: what the CPU machine counted, empty where it was not asked. others: further recordings of it."""
 
     group: Group
     document: Document
     jobs: list[Job]
     kernels: ByKernel
+    others: list[tuple[Group, Document]]
 
     @property
     def id(self) -> str:
@@ -57,7 +58,7 @@ def ladders_of(found: Recorded, quick: bool) -> tuple[list[Ladder], list[str]]:
     jobs = {title: jobs_of(group, padding.NAMES if title in examples else ()) for title, (group, _) in groups.items()}
     every = [job for of_group in jobs.values() for job in of_group]
     counted, refused = ([], []) if quick else count(every, found.arch or CPU_ARCH)
-    ladders = [Ladder(*groups[title], jobs[title], by_kernel(counted, jobs[title])) for title in groups]
+    ladders = [Ladder(*groups[title], jobs[title], by_kernel(counted, jobs[title]), found.recordings[title][1:]) for title in groups]
     findings = [str(finding) for one in counted for launch in one.launches for finding in launch.findings]
     return ladders, [*map(tables.refusal, refused), *findings]
 
@@ -134,6 +135,7 @@ WRITING = {
     "marks": marks,
     "metrics": metrics,
     "number": "{:,}".format,
+    "origin": recorded.origin,
     "padding": padding,
     "per_request": per_request,
     "roofline": roofline,

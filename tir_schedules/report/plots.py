@@ -4,12 +4,13 @@ from __future__ import annotations
 from math import log10
 from typing import Any
 
-from tir_schedules.bench.plots import LINES, TWIN, VENDOR, draw_ladder, draw_sizes, rate_on_axis
+from tir_schedules.bench.plots import LINES, TWIN, VENDOR, draw_ladder, draw_sizes, label_rates
 from tir_schedules.bench.views import Group
 from tir_schedules.report.drawing import figure_of
 from tir_schedules.report.roofs import Point, Roofs
 
 ROW = 31  # px per rung of a ladder
+CLOSE = 2.2  # decades of an axis that has labels between powers of ten
 NEAR = 0.3  # decades along the intensity, twice as near along the rate
 
 
@@ -53,9 +54,10 @@ def roofline_svg(roofs: Roofs, rungs: list[Point], best: list[Point], name: str)
             axes.annotate(written(numbers), (at.intensity, at.rate), xytext=(-6, 1), textcoords="offset points", ha="right")
         axes.plot([p.intensity for p in best], [p.rate for p in best], "D", color=TWIN, markersize=5, label="best schedule of a size")
         axes.set(xscale="log", yscale="log", xlabel="flops per byte", ylabel="TFLOPS", title="roofline")
-        for axis in (axes.xaxis, axes.yaxis):
-            axis.set_major_formatter(rate_on_axis)
-            axis.set_minor_formatter("")
+        for axis, (least, most) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
+            label_rates(axis, least, most)
+            if decades(least, most) > CLOSE:
+                axis.set_minor_formatter("")
         axes.grid(which="major", linewidth=0.3)
         legend_below(axes, 0.17)
 

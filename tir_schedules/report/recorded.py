@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Sequence
 
@@ -36,20 +37,37 @@ class Recorded:
     sweeps: tuple[Document, ...]
     counters: tuple[Document, ...]
 
+    @cached_property
+    def recordings(self) -> dict[str, list[tuple[Group, Document]]]:
+        """Title ("hgemm nt float16") -> all that was measured of that kind of that ladder, in the order of the ladders.
+
+        The recording with the most rungs comes first, of several that with the most sizes, then the latest: a search's few rungs timed
+        later do not take the place of the ladder.
+        """
+        found: dict[str, list[tuple[Group, Document]]] = {}
+        for document in reversed(self.benchmarks):
+            for group in groups_of(document):
+                if group.cells:
+                    found.setdefault(group.title, []).append((group, document))
+        ranked = {title: sorted(several, key=lambda one: extent_of(one[0]), reverse=True) for title, several in found.items()}
+        titles = {group.title: None for document in self.benchmarks for group in groups_of(document) if group.title in ranked}
+        return {title: ranked[title] for title in sorted(titles, key=lambda title: FAMILIES.index(ranked[title][0][0].family))}
+
     def groups(self) -> dict[str, tuple[Group, Document]]:
-        """Title ("hgemm nt float16") -> what was measured last of each kind of each ladder, in the order of the ladders."""
-        found = {group.title: (group, document) for document in self.benchmarks for group in groups_of(document) if group.cells}
-        return dict(sorted(found.items(), key=lambda item: FAMILIES.index(item[1][0].family)))
+        """The first recording of each title."""
+        return {title: several[0] for title, several in self.recordings.items()}
 
     @property
     def arch(self) -> str | None:
-        """Architecture of the GPU that was measured last, where it is known."""
-        known = [document["device"]["arch"] for document in self.benchmarks if document["device"].get("arch")]
+        """Architecture of the GPU that ladders were measured on last, where it is known."""
+        shown = sorted((document for _, document in self.groups().values()), key=date_of)
+        known = [document["device"]["arch"] for document in shown if document["device"].get("arch")]
         return known[-1] if known else None
 
     def rate(self, name: str, form: str, shape: str) -> float | None:
-        """Rate of a rung at a shape ("4096x4096x4096 nt float16") in any file, what was measured last."""
-        rows = [row for document in (*self.others, *self.sweeps, *self.benchmarks) for row in document["rows"]]
+        """Rate of a rung at a shape ("4096x4096x4096 nt float16"): that of the ladder, else of any file what was measured last."""
+        shown = [document for _, document in self.groups().values()]
+        rows = [row for document in (*self.others, *self.sweeps, *self.benchmarks, *shown) for row in document["rows"]]
         rates = [row["rate"] for row in rows if (row["name"], row["form"], row["shape"]) == (name, form, shape)]
         return rates[-1] if rates else None
 
@@ -60,7 +78,7 @@ def find_recorded(paths: Sequence[Path] | None) -> Recorded:
         raise BadInput(f"an installed package has no recorded results: {REMEDY}")
     paths = paths or [DEFAULT_FOLDER]
     documents = [document for path in paths for document in documents_at(path)]
-    documents.sort(key=lambda document: document.get("date", ""))
+    documents.sort(key=date_of)
     timed = [document for document in documents if "rows" in document]
     recorded = Recorded(
         benchmarks=tuple(document for document in timed if document["command"].startswith(BENCHMARK)),
@@ -71,6 +89,16 @@ def find_recorded(paths: Sequence[Path] | None) -> Recorded:
     if not recorded.groups():
         raise BadInput(f"no times of a ladder in {', '.join(map(str, paths))}: {REMEDY}")
     return recorded
+
+
+def date_of(document: Document) -> str:
+    return document.get("date", "")
+
+
+def extent_of(group: Group) -> tuple[int, int]:
+    """How many rungs and how many sizes were timed; configurations of a rung are one."""
+    timed = [(name, size) for name, form, size in group.cells if form != "vendor"]
+    return len({name.partition(":")[0] for name, _ in timed}), len({size for _, size in timed})
 
 
 def is_sweep(document: Document) -> bool:

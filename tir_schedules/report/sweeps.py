@@ -14,6 +14,11 @@ from tir_schedules.report.recorded import Document
 VARIED = re.compile(r"(?P<rung>.+?)[:,](?P<field>\w+)=(?P<value>\d+)$")
 """How a sweep names a point: "hgemm/wmma_padded:padded,skew=8"."""
 
+AXES = {
+    "skew": "skew, elements that pad a row", "stages": "stages, tiles in shared memory at a time", "stripe": "stripe, columns of blocks"
+}  # fmt: skip
+"""Field of a configuration -> what it counts."""
+
 Row = dict[str, Any]
 
 
@@ -68,7 +73,8 @@ def times_svg(series: list[Series], name: str) -> str:
             places, ratios = [values.index(value) for value in at], [one.times[value] / least for value in at]
             axes.plot(places, ratios, color=LINES[number % 8], marker=MARKERS[number % 8], markersize=4, linewidth=1.2, label=one.title)
         axes.set_xticks(range(len(values)), values)
-        axes.set(xlabel=series[0].field, ylabel="time / best of the line", title=f"time over {series[0].field}")
+        name_of_axis = AXES.get(series[0].field, series[0].field)
+        axes.set(xlabel=name_of_axis, ylabel="time / best of the line", title=f"time over {series[0].field}")
         axes.grid(axis="y", linewidth=0.3)
         legend_below(axes, 0.2, columns=1)
 

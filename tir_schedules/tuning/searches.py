@@ -7,7 +7,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, Iterable, Sequence
 
-from tir_schedules.bench.plots import LIMIT, METADATA, SCHEDULE, TWIN, VENDOR, pyplot, rate_on_axis
+from tir_schedules.bench.plots import LIMIT, METADATA, SCHEDULE, TWIN, VENDOR, label_rates, pyplot
 from tir_schedules.bench.subjects import rate_of
 from tir_schedules.emit import write_bytes
 from tir_schedules.rung import Rung
@@ -171,8 +171,7 @@ def draw_trials(axes: Any, search: Search) -> None:
         axes.step(places[timed[0][0] :], so_far[timed[0][0] :], where="post", color=TWIN, linewidth=1.5, label="best so far")
         axes.axhline(so_far[-1], color=VENDOR, linewidth=0.6, linestyle=":", label=f"{so_far[-1]:.4g} us")
         axes.set_yscale("log")
-        axes.yaxis.set_major_formatter(rate_on_axis)
-        axes.yaxis.set_minor_formatter(rate_on_axis)
+        label_rates(axes.yaxis, *axes.get_ylim())
     refused = [place for place, record in zip(places, search.records) if record.error]
     if refused:
         heights = [1.02] * len(refused)
