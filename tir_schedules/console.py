@@ -17,6 +17,7 @@ from rich.text import Text
 
 PIPE_WIDTH = 1_000_000  # a pipe has no edge to wrap at
 USUAL_WIDTH = 80  # of a terminal that does not tell
+HEIGHT = 25  # no view asks for it, but without it rich takes a dumb terminal for 80 columns
 GAP = 2  # blanks between columns
 BLOCKS = 3  # most blocks that a table is cut into before its records are stood on end
 ROOM = 24  # columns that are enough for the text of a record stood on end, however narrow the terminal
@@ -25,15 +26,18 @@ ROOM = 24  # columns that are enough for the text of a record stood on end, howe
 def console(stderr: bool = False) -> Console:
     """A console for standard output or error that never wraps or colours what goes into a pipe or file."""
     stream = sys.stderr if stderr else sys.stdout
-    return Console(file=stream, highlight=False, emoji=False, width=columns_of(stream) or PIPE_WIDTH)
+    return Console(file=stream, highlight=False, emoji=False, width=columns_of(stream) or PIPE_WIDTH, height=HEIGHT)
 
 
 def columns_of(stream) -> int | None:
     """Columns of a terminal, by COLUMNS or as it tells itself; None for a pipe or file."""
     if not stream.isatty():
         return None
+    told = os.environ.get("COLUMNS", "")
+    if told.isdecimal() and int(told):
+        return int(told)
     try:
-        return int(os.environ.get("COLUMNS", "0")) or os.get_terminal_size(stream.fileno()).columns or USUAL_WIDTH
+        return os.get_terminal_size(stream.fileno()).columns or USUAL_WIDTH
     except (ValueError, OSError):
         return USUAL_WIDTH
 
@@ -199,14 +203,10 @@ def print_paragraph(text: str) -> None:
     """Lines of plain text; on a terminal broken between words, with an indent after the first, where they do not fit."""
     from textwrap import wrap
 
+    width = terminal_width() or PIPE_WIDTH
     for line in text.split("\n"):
-        broken = wrap(line, width(), subsequent_indent="  ", break_on_hyphens=False) if len(line) > width() else [line]
-        print_line("\n".join(broken))
-
-
-def width() -> int:
-    """Columns of standard output; of a pipe more than any text has."""
-    return console().width
+        broken = wrap(line, width, subsequent_indent="  ", break_on_hyphens=False) if len(line) > width else [line]
+        print_whole("\n".join(broken))
 
 
 def print_error(message: str) -> None:

@@ -41,7 +41,7 @@ def add_verb(verbs: Any) -> None:
 
 def serve(options: Any) -> int:
     """Run the verb until SIGINT or SIGTERM; returns the exit code."""
-    from tir_schedules.console import print_error, print_line
+    from tir_schedules.console import print_error, print_line, print_whole
 
     places = places_of(options.servers)
     if options.host not in (LOOPBACK, "localhost"):
@@ -52,7 +52,7 @@ def serve(options: Any) -> int:
             each = "GPU" if places[0].machine == "gpu" else "CPU machine"
             print_line(f"{len(places)} server{'s' if len(places) > 1 else ''} ({each}) at {options.host}:{port}; Ctrl-C ends them")
             key = f" --key {options.key}" if options.key != KEY else ""
-            print_line(f"use: tir-schedules tune sgemm --tracker {options.host}:{port}{key}")
+            print_whole(f"use: tir-schedules tune sgemm --tracker {options.host}:{port}{key}")
             sys.stdout.flush()
             watch(processes)
     except KeyboardInterrupt:
