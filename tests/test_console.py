@@ -89,8 +89,12 @@ def test_a_wide_table_is_cut_into_blocks_that_each_name_their_rows(terminal):
 def test_records_stand_on_end_where_there_is_no_room_for_columns(terminal):
     lines = terminal(40, lambda: print_table(HEADS, NUMBERS)).splitlines()
     assert lines[:5] == [
-        "rung              sgemm/coalesced", "wavefronts        786,432", "sectors (packed)  12,345,678 (9,876,543)", "times ideal       1.41x", "",
-    ]  # fmt: skip
+        "rung              sgemm/coalesced",
+        "wavefronts        786,432",
+        "sectors (packed)  12,345,678 (9,876,543)",
+        "times ideal       1.41x",
+        "",
+    ]
 
 
 def test_columns_that_can_be_spared_are_named_when_they_are_left_out(terminal, capsys):

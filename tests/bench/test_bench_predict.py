@@ -36,12 +36,16 @@ def test_bank_conflicts_of_a_rung_show(capsys):
 def test_what_is_printed_says_that_nothing_was_timed(capsys):
     assert cli.main(["bench", "--predict", "sgemm/naive", "--sizes", "1024"]) == 0
     out = capsys.readouterr().out
-    assert re.search(r"sgemm/naive \(twin\) +1024 +256x256x256 ", out) and out.startswith("nothing is timed here") and "H200 SXM, datasheet: 66.9 TFLOPS" in out and "32.10" in out
+    assert re.search(r"sgemm/naive \(twin\) +1024 +256x256x256 ", out)
+    assert out.startswith("nothing is timed here") and "H200 SXM, datasheet: 66.9 TFLOPS" in out and "32.10" in out
 
 
 def test_the_kernel_that_is_counted_is_the_one_of_the_size_asked_for(capsys, monkeypatch):
-    monkeypatch.setattr(predict, "counted", lambda jobs, arch: ([(Subject("", rung.id, rung.config, size), ()) for rung, size in jobs], []))
-    monkeypatch.setattr(predict, "counters", lambda subject, launches: {"name": subject.name, "bm": subject.form.bm, "shape": str(subject.workload)})
+    def counted(jobs, arch):
+        return [(Subject("sgemm", rung.id, "schedule", size), rung.config.bm) for rung, size in jobs], []
+
+    monkeypatch.setattr(predict, "counted", counted)
+    monkeypatch.setattr(predict, "counters", lambda one, rows: {"name": one.name, "bm": rows, "shape": str(one.workload)})
     found = predicted(capsys, "sgemm/multistage", "--sizes", "256,1024,1056,1280", "--predict")
     assert found["kernels"] == [
         {"name": "sgemm/multistage:32x32", "bm": 32, "shape": "256x256x256", "for": ["256x256x256"]},

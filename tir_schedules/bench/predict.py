@@ -18,7 +18,8 @@ from tir_schedules.problems import small_workload_of
 from tir_schedules.rung import Rung
 
 COLUMNS = (
-    "rung", "for", "counted on", "registers", "shared bytes", "shared wavefronts", "(ideal)", "global sectors", "(packed)", "their bytes", "(least)",
+    "rung", "for", "counted on",
+    "registers", "shared bytes", "shared wavefronts", "(ideal)", "global sectors", "(packed)", "their bytes", "(least)",
 )  # fmt: skip
 
 
@@ -43,10 +44,8 @@ def predictions(jobs: Sequence[tuple[Rung, Any]], options: Any) -> dict[str, Any
 
 def reduced(workload: Any, small: Any) -> Any:
     """A workload as it is where the CPU machine takes it; else small, but where tiles are cut off, they are cut off alike."""
-    most = {name: extent for name, extent in vars(small).items() if isinstance(extent, int)}
-    cut = {name: least + getattr(workload, name) % least if getattr(workload, name) > least else getattr(workload, name)
-           for name, least in most.items()}  # fmt: skip
-    return replace(workload, **cut)
+    extents = {name: (getattr(workload, name), least) for name, least in vars(small).items() if isinstance(least, int)}
+    return replace(workload, **{name: one if one <= least else least + one % least for name, (one, least) in extents.items()})
 
 
 def counters(subject: Subject, launches: Sequence[Metrics]) -> dict[str, Any]:

@@ -102,9 +102,10 @@ def print_patterns(title: str, patterns: Any, notes: list[str]) -> None:
         print_line()
         print_whole(place_of(pattern))
         print_line(caption(pattern))
-        pictures = [request_text(pattern, terminal_width()), tile_text(pattern, terminal_width())]
-        for picture in pictures:
-            console().print(picture, end="\n" if "\n\n" in pictures[0].plain and picture is pictures[0] else "", soft_wrap=True)
+        requests, tile = (draw(pattern, terminal_width()) for draw in (request_text, tile_text))
+        between = "\n" if "\n\n" in requests.plain else ""  # pictures that are cut themselves
+        for picture, end in ((requests, between), (tile, "")):
+            console().print(picture, end=end, soft_wrap=True)
     print_line()
     for line in (*LEGEND, *notes):
         print_line(line)

@@ -14,8 +14,11 @@ from tir_schedules.rung import FAMILIES, find, find_each
 
 PROBLEM = ("mnk", "layout", "accumulate", "n", "dtype")
 TAKEN = {
-    "count": (*PROBLEM, "arch", "output", "all"), "pack": (*PROBLEM, "arch", "pack"), "unpack": ("output", "all"), "recorded": ("recorded", "all")
-}  # fmt: skip
+    "count": (*PROBLEM, "arch", "output", "all"),
+    "pack": (*PROBLEM, "arch", "pack"),
+    "unpack": ("output", "all"),
+    "recorded": ("recorded", "all"),
+}
 """What `profile` is asked to do -> the options that go with it, besides --json."""
 
 WHAT = {"count": "counting", "pack": "--pack", "unpack": "a pack, which has its sizes and architecture already", "recorded": "--from"}

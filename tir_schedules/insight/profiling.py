@@ -78,9 +78,10 @@ def print_result(result: dict[str, Any], whole: bool = True) -> None:
     print_line(provenance_line(result))
     if not whole:
         print_left_out(print_table(SUMMARY, [tuple(map(escape, row)) for row in summary_rows(compared)], spare=("launches",)))
-    rows = [row for entry, ones in compared for row in entry_rows(entry, ones if whole else [one for one in ones if one.unexplained], reasons)]
+    shown = [(entry, ones if whole else [one for one in ones if one.unexplained]) for entry, ones in compared]
+    rows = [tuple(map(escape, row)) for entry, ones in shown for row in entry_rows(entry, ones, reasons)]
     if rows:
-        print_table(("kernel", "counter", "predicted", "measured", "difference"), [tuple(map(escape, row)) for row in rows], prose={"kernel": 20})
+        print_table(("kernel", "counter", "predicted", "measured", "difference"), rows, prose={"kernel": 20})
     for number, reason in enumerate(reasons, 1):
         print_line(f"({number}) {reason}" if whole else f"{found_of(compared, reason)}: {reason}")
     print_line(summary([one for _, ones in compared for one in ones]))
