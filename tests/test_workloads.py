@@ -22,6 +22,16 @@ def test_matrices_beyond_32_bit_indices_are_refused():
         Gemm(1 << 16, 1 << 15, 1)
 
 
+@pytest.mark.parametrize("axis", range(3))
+def test_extents_whose_tiles_end_beyond_32_bit_indices_are_refused(axis):
+    shape = [1, 1, 1]
+    shape[axis] = 2**31 - 2**16
+    with pytest.raises(BadInput, match=f"{'MNK'[axis]} is 2147418112; .* below 2\\*\\*31 - 2\\*\\*16"):
+        Gemm(*shape)
+    shape[axis] -= 1
+    Gemm(*shape)
+
+
 def test_inputs_are_reproducible_and_the_output_is_poisoned():
     gemm = Gemm(3, 5, 7)
     first, again, other = gemm.arguments(), gemm.arguments(), gemm.arguments(seed=1)

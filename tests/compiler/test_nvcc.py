@@ -197,6 +197,10 @@ def test_too_many_threads():
     assert refused(kernel(block=(32, 32, 2))) == ["sgemm/reverse (tir): 2048 threads per block; CUDA allows 1024"]
 
 
+def test_too_many_threads_along_z():
+    assert refused(kernel(block=(1, 1, 65))) == ["sgemm/reverse (tir): 65 threads along z; CUDA allows 64"]
+
+
 def test_too_much_static_shared_memory():
     lines = refused(kernel(REVERSE.replace("tile[256]", "tile[25600]")))
     assert "uses too much shared data (0x19000 bytes, 0xc000 max)" in lines[1]

@@ -1,21 +1,31 @@
 """Every rung of the HGEMM ladder, schedule and twin, in every configuration and kind of product, on shapes chosen and drawn."""
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from drawing import drawn
 from hypothesis import given
 from hypothesis import strategies as st
-from kinds import ARCH, each_case, each_rung, other_kinds, workload
+from kinds import ARCH, CASES, each_case, each_rung, other_kinds, workload
 
-from tir_schedules.compiler.twin import load_twin
-from tir_schedules.errors import BadInput
-from tir_schedules.machines.cpu import CpuMachine
-from tir_schedules.rung import find
-from tir_schedules.run import outcome_of, run
-from tir_schedules.verify import checks_of
-from tir_schedules.workloads.half_gemm import HalfGemm
+sys.path.insert(0, str(Path(__file__).parents[2] / "experiments"))
 
-# Ragged: rows that 16-byte copies can take and rows they cannot, fewer tiles along K than stages, less than one tile.
-RAGGED = ["200x136x72", "33x17x5", "1x1x1", "264x520x40", "129x127x65"]
+import shape_cases  # noqa: E402
+
+from tir_schedules.compiler.lower import lower  # noqa: E402
+from tir_schedules.compiler.twin import load_twin  # noqa: E402
+from tir_schedules.errors import BadInput  # noqa: E402
+from tir_schedules.machines.cpu import CpuMachine  # noqa: E402
+from tir_schedules.rung import find  # noqa: E402
+from tir_schedules.run import outcome_of, run  # noqa: E402
+from tir_schedules.verify import checks_of  # noqa: E402
+from tir_schedules.workloads.half_gemm import HalfGemm  # noqa: E402
+
+# Ragged: along K alone; less than one tile; rows that 16-byte copies can take and rows they cannot, fewer tiles along K than stages.
+RAGGED = ["256x256x20", "1x1x1", "264x520x40", "129x127x65"]
+# All pairs of what two extents can be to a tile, spread over rungs and kinds: 7 and their number have no divisor in common.
+PAIRWISE = [(*CASES[7 * number % len(CASES)], combination) for number, combination in enumerate(shape_cases.PAIRWISE)]
 extents = st.integers(1, 300)
 
 
@@ -36,6 +46,20 @@ def test_whole_tiles_are_right_and_equal_bit_for_bit(rung, kind):
 def test_other_shapes_are_right_and_equal_bit_for_bit(rung, shape):
     for kind in other_kinds(rung):
         check(rung, workload(shape, kind))
+
+
+@pytest.mark.parametrize("rung, kind, combination", PAIRWISE, ids=lambda part: getattr(part, "id", None) or "-".join(part))
+def test_every_two_kinds_of_extents(rung, kind, combination):
+    check(rung, HalfGemm(*shape_cases.shape_of(rung, combination, kind), *kind))
+
+
+@each_rung
+def test_a_ragged_k_goes_with_whole_rows_and_columns(rung):
+    """What the launch counts for C in shared memory is what the schedule takes, and enough for the twin."""
+    for kind, k in zip(other_kinds(rung), (8, rung.config.bk + 1)):
+        gemm = HalfGemm(rung.config.bm, rung.config.bn, k, *kind)
+        assert lower(rung, gemm, ARCH).dynamic_shared == load_twin(rung, gemm, ARCH).dynamic_shared
+        assert outcome_of([load_twin(rung, gemm, ARCH)], gemm, CpuMachine()).faults == ()
 
 
 @pytest.mark.slow

@@ -213,3 +213,20 @@ def test_between_products_there_is_little_but_loads_and_copies():
         return (sum(counts.values()) - counts["HMMA"] - counts["LDSM"] - counts["LDGSTS"]) / counts["HMMA"]
 
     assert others(source(rung.id, gemm)) < 0.5 < others(source(rung.id, gemm, without=["unroll_ring"]))
+
+
+class TestWideOffsets:
+    """TVM counts an asynchronous copy's offset in bytes, as an int."""
+
+    @pytest.mark.parametrize(
+        "name, gemm, factor",
+        [
+            ("sgemm/multistage", Gemm(1 << 20, 8, 512), "4ll"),
+            ("sgemm/multistage", Gemm(1 << 20, 8, 511), "4"),
+            ("hgemm/wmma_async", HalfGemm(8, 1 << 20, 1024), "2ll"),
+            ("hgemm/mma_multistage", HalfGemm(1 << 20, 8, 1024), "2ll"),
+            ("hgemm/mma_multistage", HalfGemm(1 << 20, 8, 1016), "2"),
+        ],
+    )
+    def test_a_copy_from_2_gib_and_more(self, name, gemm, factor):
+        assert set(re.findall(r"\+ src_off \* (\w+);", source(name, gemm))) == {factor}

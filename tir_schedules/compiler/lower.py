@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 # An unrolled loop is printed once, with `#pragma unroll`, not once per iteration.
 PASS_CONFIG = {"tirx.disable_cse_tir": True, "tirx.UnrollLoop": {"explicit_unroll": False}}
 
-TOO_LARGE = "exceeds range of int32"
-"""What TVM says of a number that it cannot count with."""
+OF_TVM, TOO_LARGE = "Check failed", "exceeds range of int32"
+"""What TVM says in its errors, and of a number that it cannot count with."""
 
 
 def lower(rung: Rung, workload: Any, arch: str) -> Kernel:
@@ -65,6 +65,8 @@ def refusals(rung: Rung, workload: Any) -> Iterator[None]:
     try:
         yield
     except (RuntimeError, ValueError) as error:
+        if isinstance(error, ValueError) and OF_TVM not in str(error):
+            raise
         if TOO_LARGE in str(error):
             raise TooLarge(f"{rung.id}: {workload} is too large: TVM's indices have 32 bits, tiles beyond its edges included") from error
         raise CheckFailed(f"{rung.id}: TVM refuses the schedule for {workload}: {first_line(error)}") from error
