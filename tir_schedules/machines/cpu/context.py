@@ -71,6 +71,7 @@ class RegisterFile:
         self._places: dict[object, int] = {}
         self._free: dict[int, list[int]] = defaultdict(list)
         self._constants: dict[tuple, tuple[int, np.ndarray]] = {}
+        self._initial: list[tuple[int, np.ndarray]] = []
 
     def place(self, register: object, size: int) -> int:
         """Where a register of `size` bytes per lane is."""
@@ -90,9 +91,18 @@ class RegisterFile:
             self._constants[key] = (self._new(values.dtype.itemsize), values)
         return self._constants[key][0]
 
+    def holding(self, values: np.ndarray) -> int:
+        """A new place that holds `values` when a warp starts."""
+        self._initial.append((self._new(-(-values.nbytes // 32)), values))
+        return self._initial[-1][0]
+
+    def fill(self, register: object, size: int, byte: int) -> None:
+        """Let a register hold a byte everywhere when a warp starts; it must never be released."""
+        self._initial.append((self.place(register, size), np.full(32 * size, byte, np.uint8)))
+
     def initial(self) -> np.ndarray:
         content = np.zeros(self.bytes, np.uint8)
-        for place, values in self._constants.values():
+        for place, values in [*self._constants.values(), *self._initial]:
             content[place : place + values.nbytes] = values.view(np.uint8)
         return content
 

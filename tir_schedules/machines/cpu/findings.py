@@ -9,7 +9,7 @@ import numpy as np
 from tir_schedules.compiler.source_text import SourceText
 from tir_schedules.kernel import Binary
 from tir_schedules.machines.cpu.context import BUFFER_SHIFT
-from tir_schedules.machines.cpu.extents import Extent, Extents
+from tir_schedules.machines.cpu.extents import GENERIC, GLOBAL, SHARED, Extent, Extents
 from tir_schedules.machines.cpu.ptx import Instruction, PtxKernel, PtxModule
 from tir_schedules.machines.execution import KINDS, Finding, Location
 
@@ -27,7 +27,6 @@ PLAIN = ("line", "other_line", "warp", "lane", "other_warp", "count")
 ACTS = ("reads", "writes", "updates")
 UPDATES, READS = ("atom", "red"), ("ld", "ldmatrix", "wmma")
 SPACES = ("shared memory", "global memory", "local memory", "memory")
-GLOBAL = 1
 
 
 @dataclass(frozen=True)
@@ -165,7 +164,7 @@ class Fault:
 MESSAGES = {
     "out_of_bounds": lambda f: f"{f.act} {f.bytes} of {f.where}, out of bounds{f.limits}",
     "misaligned": lambda f: misaligned(f),
-    "uninitialized": lambda f: f"{f.act} {f.where}, which nothing has written",
+    "uninitialized": lambda f: uninitialized(f),
     "race": lambda f: f"{f.clash} no __syncthreads between",
     "lockstep": lambda f: f"{f.clash} no __syncwarp between",
     "overlapping_writes": lambda f: f"{f.act} {f.where}, which another thread has written{' at' if f.short else ','} {f.other}",
@@ -175,6 +174,17 @@ MESSAGES = {
     "divergent_barrier": lambda f: divergent_barrier(f),
     "endless_loop": lambda f: "the instruction budget of a warp is used up; the launch was stopped",
 }
+
+
+def uninitialized(fault: Fault) -> str:
+    line, space = int(fault.record["other_line"]), int(fault.record["space"])
+    if space == GENERIC:
+        return "uses a variable that nothing has written"
+    if space == SHARED and line:
+        return f"{fault.act} {fault.where}, where a value that nothing has written was stored by {fault.other}"
+    use, read = fault.sources(line), fault.sources(int(fault.record["line"]))
+    used = f"; used at {use}" if line and (use.file, use.line) != (read.file, read.line) else ""
+    return f"{fault.act} {fault.where}, which nothing has written{used}"
 
 
 def misaligned(fault: Fault) -> str:

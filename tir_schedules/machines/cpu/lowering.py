@@ -13,8 +13,11 @@ from tir_schedules.machines.cpu.library import Library
 from tir_schedules.machines.cpu.memory import lower_warp_instruction
 from tir_schedules.machines.cpu.ptx import BasicBlock, Immediate, Instruction, PtxKernel, PtxModule, Register
 from tir_schedules.machines.cpu.signatures import Signature
+from tir_schedules.machines.cpu.undefined import Undefined
 
 BRANCH, BARRIER, LEAVE = range(3)
+ALWAYS = NONE, 0
+"""No guard."""
 WITHOUT_EFFECT = {"membar", "fence", "prefetch", "prefetchu", "nanosleep", "discard", "applypriority", "pmevent"}
 
 INSTRUCTION = np.dtype(
@@ -64,12 +67,13 @@ def lower(library: Library, module: PtxModule, kernel: PtxKernel) -> Program:
             keep.add(block.end.guard[0])
     for register in sorted(keep, key=lambda r: r.name):
         lowering.file.place(register, size_of(register.type))
+    undefined = Undefined(lowering)
     steps: list[Step] = []
     guards: list[tuple[int, int]] = []
     blocks = np.zeros(len(kernel.blocks), BLOCK)
     for block in kernel.blocks:
         first = len(steps)
-        for step, guard in lower_block(lowering, block.instructions, keep):
+        for step, guard in lower_block(lowering, undefined, block, keep):
             steps.append(step)
             guards.append(guard)
         blocks[block.index] = (first, len(steps) - first, len(block.all_instructions), *block_end(lowering, block))
@@ -92,28 +96,31 @@ def lower(library: Library, module: PtxModule, kernel: PtxKernel) -> Program:
     return Program(module, kernel, header, lowering.counted, lowering.extents, shift, (instructions, blocks, registers, pool, extents))
 
 
-def lower_block(low: Lowering, instructions: list[Instruction], keep: set[Register]) -> list[tuple[Step, tuple[int, int]]]:
+def lower_block(
+    low: Lowering, undefined: Undefined, block: BasicBlock, keep: set[Register]
+) -> list[tuple[Step, tuple[int, int]]]:
     """Steps with their guards. keep: registers that other blocks see; the others' places are used again after their last use."""
     steps: list[tuple[Step, tuple[int, int]]] = []
-    mentions = [set(instruction.results) | set(instruction.reads) for instruction in instructions]
+    mentions = [set(instruction.results) | set(instruction.reads) for instruction in block.instructions]
     last = {register: k for k, registers in enumerate(mentions) for register in registers}
-    for k, instruction in enumerate(instructions):
+    for k, instruction in enumerate(block.instructions):
         if instruction.name not in WITHOUT_EFFECT:
             guard = guard_of(low, instruction)
             lowered = lower_warp_instruction(low, instruction) or [low.lane_step(instruction)]
-            steps += ((step, guard) for step in lowered)
+            steps += ((step, ALWAYS) for step in undefined.guards(instruction))
+            steps += ((step, guard) for step in [*undefined.before(instruction), *lowered, *undefined.after(instruction)])
         for register in mentions[k]:
             if register not in keep and last[register] == k:
                 low.file.release(register, size_of(register.type))
         for register, size in low.temporaries:
             low.file.release(register, size)
         low.temporaries.clear()
-    return steps
+    return steps + [(step, ALWAYS) for step in undefined.guards(block.end)]
 
 
 def guard_of(lowering: Lowering, instruction: Instruction) -> tuple[int, int]:
     if instruction.guard is None:
-        return NONE, 0
+        return ALWAYS
     register, negated = instruction.guard
     return lowering.place(register, "pred", instruction), int(negated)
 
@@ -131,7 +138,7 @@ def block_end(lowering: Lowering, block: BasicBlock) -> tuple[int, ...]:
         raise end.unsupported()
     else:
         kind = LEAVE
-    guard = guard_of(lowering, end) if end else (NONE, 0)
+    guard = guard_of(lowering, end) if end else ALWAYS
     following = (*block.successors, 0, 0)
     taken, otherwise = (0, following[0]) if kind == LEAVE else following[:2]
     return (kind, *guard, taken, otherwise, line)

@@ -167,7 +167,7 @@ class Instruction:
         reason = f" ({why})" if why else ""
         return UnsupportedInstruction(f"PTX line {self.line}: the CPU machine does not know {self.opcode}{reason}")
 
-    @property
+    @cached_property
     def results(self) -> tuple[Register, ...]:
         """Registers it writes."""
         stores = self.name in WITHOUT_RESULT or self.opcode.startswith("wmma.store")
@@ -175,7 +175,7 @@ class Instruction:
             return ()
         return tuple(registers_in(self.operands[0]))
 
-    @property
+    @cached_property
     def reads(self) -> tuple[Register, ...]:
         """Registers it reads; a guarded instruction also reads what it may leave unchanged."""
         sources = self.operands[1:] if self.results else self.operands

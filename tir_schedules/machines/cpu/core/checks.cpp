@@ -101,6 +101,10 @@ void Machine::touch(u32 address, u32 bytes, Act act, int lane, s32 line) {
   for (u32 g = address >> granule_shift, last = (address + bytes - 1) >> granule_shift; g <= last; ++g) {
     SharedShadow& s = shadow[g];
     if (__builtin_expect(s.in_flight, 0)) clash(IN_FLIGHT, s.write_line, -1);
+    if (__builtin_expect(s.undefined, 0) && s.write_epoch >= first_epoch) {
+      if (act != WRITE) clash(UNINITIALIZED, s.write_line, s.write_thread);
+      else s.undefined = false;
+    }
     if (s.write_epoch == epoch) {
       if (s.write_thread != self && !(act == ATOMIC && s.write_atomic)) {
         if (s.write_thread / 32 != warp) clash(RACE, s.write_line, s.write_thread);

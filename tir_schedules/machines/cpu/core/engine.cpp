@@ -124,6 +124,7 @@ extern "C" void* function_named(const char* name) {
   Function f = memory_function(name);
   if (!f) f = warp_function(name);
   if (!f) f = tensor_function(name);
+  if (!f) f = undefined_function(name);
   return (void*)f;
 }
 
@@ -153,15 +154,16 @@ extern "C" u32 launch(const LaunchArguments* a) {
   memcpy(M.grid, a->grid, sizeof M.grid), memcpy(M.block, a->block, sizeof M.block);
   M.threads = M.block[0] * M.block[1] * M.block[2];
   const u64 warps = (M.threads + 31) / 32;
-  std::vector<u8> shared(M.shared_bytes + 192), local(warps * 32 * M.local_stride + 64);
+  std::vector<u8> shared(M.shared_bytes + 192), local(warps * 32 * M.local_stride + 64), written(local.size());
   std::vector<u8> registers(warps * a->program->register_bytes + 64);
   M.shadow.resize((M.shared_bytes >> M.granule_shift) + 1);
   M.shared = (u8*)(((u64)shared.data() + 127) & ~127ull);
   M.local = (u8*)(((u64)local.data() + 63) & ~63ull);
+  M.local_written = written.data();
   u8* first_register = (u8*)(((u64)registers.data() + 63) & ~63ull);
   auto run = [&] {
     memset(shared.data(), 0xff, shared.size());   // what nobody wrote reads as NaN
-    memset(local.data(), 0xff, local.size());
+    memset(local.data(), 0xff, local.size()), memset(written.data(), 0, written.size());
     return run_block(M, *a->program, first_register);
   };
   if (M.watch) {

@@ -66,7 +66,7 @@ struct SharedShadow {
   u32 write_epoch, write_sync, read_epoch, read_sync, read_warps;
   s32 write_line, read_line;
   u16 write_thread, read_thread, in_flight;
-  u8 write_atomic, read_by_many;
+  u8 write_atomic : 1, undefined : 1, read_by_many;   // undefined: what was written is
 };
 struct AsyncCopy { u32 target, bytes, group, lane; s32 line; u8 data[16]; };
 
@@ -89,7 +89,7 @@ struct Machine {
   u32 buffer_count;
   u8* shared;
   u32 shared_bytes;
-  u8* local;
+  u8 *local, *local_written;       // of every byte, whether it was
   u32 local_bytes, local_stride;   // of a lane; from lane to lane
   u32 flags, granule_shift;
   u64 budget;
@@ -156,3 +156,4 @@ void watch_copies(Machine&, s32 counter, const Counter& before, const std::vecto
 Function tensor_function(const char* name);
 Function memory_function(const char* name);
 Function warp_function(const char* name);
+Function undefined_function(const char* name);
