@@ -103,3 +103,34 @@ def test_alignment(what, body, fault, repair, message):
     found = one("misaligned", body, threads=32, words=512)
     assert message in found, found
     assert findings(body.replace(fault, repair), threads=32, words=512) == ()
+
+# (kind, what, body, its part at fault, the repair)
+CONFLICTS = [
+    ("race", "an atomic after a plain store of another warp", "@p st.shared.u32 [b], a; red.shared.add.u32 [b], 1; bar.sync 0;",
+     "; red", "; bar.sync 0; red"),
+    ("lockstep", "an atomic after a plain store of another lane", "@p st.shared.u32 [b], a; red.shared.add.u32 [b], 1; bar.sync 0;",
+     "; red", "; bar.sync 0; red"),
+    ("race", "__syncwarp does not order warps", "@p st.shared.u32 [b], a; bar.warp.sync -1; red.shared.add.u32 [b], 1; bar.sync 0;",
+     "bar.warp.sync -1", "bar.sync 0"),
+    ("race", "a plain store after an atomic of another warp", "@p st.shared.u32 [b], a; bar.sync 0; @p red.shared.add.u32 [b], 1;"
+     "setp.eq.u32 q, t, 40; @q st.shared.u32 [b], a;", ";setp", "; bar.sync 0; setp"),
+    ("overlapping_writes", "an atomic after a plain store of another thread", "@p st.global.u32 [y+800], a; bar.sync 0;"
+     "setp.eq.u32 q, t, 1; @q red.global.add.u32 [y+800], 1;", "@q red", "@p red"),
+    ("uninitialized", "an atomic on an output that nothing has written", "@p red.global.add.u32 [y+800], 1;", "red.global.add", "st.global"),
+    ("race", "a copy lands when it is waited for, not when it is issued", "add.u32 s0, b, 252; shl.b32 s1, t, 2; sub.u32 s0, s0, s1;"
+     "add.u32 s1, s1, b; cp.async.ca.shared.global [s1], [x], 4; bar.sync 0; cp.async.wait_all; ld.shared.u32 d, [s0];",
+     "bar.sync 0; cp.async.wait_all;", "cp.async.wait_all; bar.sync 0;"),
+    ("out_of_bounds", "the end of a part of a cp.async", "@p cp.async.cg.shared.global [b], [x+368], 16, 15; cp.async.wait_all;", "15", "12"),
+    ("lockstep", "one lane stores what all lanes load", "@p st.shared.u32 [b], a; setp.lt.u32 q, t, 32; @q ld.shared.u32 d, [b];",
+     "; setp", "; bar.sync 0; setp"),
+    ("divergent_aligned", "a lane that is not in its own mask", "shfl.sync.idx.b32 d, a, 1, 31, -2;", "-2", "-1"),
+    ("divergent_aligned", "a lane that waits for others only", "bar.warp.sync 2147483647;", "2147483647", "-1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind, what, body, fault, repair", CONFLICTS, ids=[row[1] for row in CONFLICTS])
+def test_conflicts_of_single_instructions(kind, what, body, fault, repair):
+    assert body.count(fault) == 1
+    one(kind, body, words=95)
+    assert findings(body.replace(fault, repair), words=95) == ()
+

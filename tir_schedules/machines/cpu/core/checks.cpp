@@ -125,6 +125,9 @@ void Machine::touch(u32 address, u32 bytes, Act act, int lane, s32 line) {
       if (s.read_warps & ~(1u << warp)) clash(RACE, s.read_line, s.read_thread / 32 != warp ? s.read_thread : -1);
       else if (s.read_sync == sync && (s.read_by_many || s.read_thread != self)) clash(LOCKSTEP, s.read_line, s.read_thread);
     }
+    if (act == WRITE) s.plain_epoch = epoch, s.plain_line = line, s.plain_thread = self;
+    else if (s.plain_epoch == epoch && s.plain_thread / 32 != warp) clash(RACE, s.plain_line, s.plain_thread);
+    else if (s.write_epoch == epoch && !s.write_atomic && s.write_thread == self && s.write_sync == sync) continue;   // others clash
     s.write_epoch = epoch, s.write_sync = sync, s.write_line = line, s.write_thread = self, s.write_atomic = act == ATOMIC;
   }
 }

@@ -61,11 +61,12 @@ struct Extent { u32 space, low, high, number; };
 
 struct OutputShadow { s32 line; u32 atomic; u64 thread; };   // last store to an element; line 0: none
 struct Buffer { u8* data; u64 bytes; OutputShadow* shadow; u32 element, constant; };
-// The last accesses to `1 << granule_shift` bytes of shared memory. Epochs count barriers, syncs count __syncwarp.
+// The last accesses to `1 << granule_shift` bytes of shared memory. Epochs count barriers, syncs count __syncwarp. plain: the last
+// write that was no atomic.
 struct SharedShadow {
-  u32 write_epoch, write_sync, read_epoch, read_sync, read_warps;
-  s32 write_line, read_line;
-  u16 write_thread, read_thread, in_flight;
+  u32 write_epoch, write_sync, read_epoch, read_sync, read_warps, plain_epoch;
+  s32 write_line, read_line, plain_line;
+  u16 write_thread, read_thread, plain_thread, in_flight;
   u8 write_atomic : 1, undefined : 1, read_by_many;   // undefined: what was written is
 };
 struct AsyncCopy { u32 target, bytes, group, lane; s32 line; u8 data[16]; };
