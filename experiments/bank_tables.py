@@ -21,6 +21,7 @@ from tir_schedules.insight.banks import (
 )  # fmt: skip
 
 SHAPES = ("m16n8k8", "m16n8k16")
+from tir_schedules.numerals import integer_for
 PADS = (0, 8)
 ROW = 32
 """Halves: of article 004's tile of A, 128x32."""
@@ -38,9 +39,11 @@ def main(arguments: list[str] | None = None) -> int:
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Banks that fragments of mma touch in a tile of halves, and what loads and stores cost.")
-    parser.add_argument("--row", type=int, default=ROW, metavar="HALVES", help=f"halves in a row of the tile (default {ROW})")
+    row_help = f"halves in a row of the tile (default {ROW})"
+    parser.add_argument("--row", type=integer_for("--row", ROW), default=ROW, metavar="HALVES", help=row_help)
     pads = " and ".join(map(str, PADS))
-    parser.add_argument("--pad", type=int, action="append", metavar="HALVES", help=f"halves after each row, repeatable (default {pads})")
+    pad_help = f"halves after each row, repeatable (default {pads})"
+    parser.add_argument("--pad", type=integer_for("--pad", 8), action="append", metavar="HALVES", help=pad_help)
     return parser.parse_args(arguments)
 
 

@@ -6,7 +6,8 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Callable, Sequence
 
-from tir_schedules.errors import BadInput, TirSchedulesError
+from tir_schedules.endings import code_of, command
+from tir_schedules.errors import BadInput
 
 README = Path(__file__).parent / "README.md"
 
@@ -28,9 +29,8 @@ def check_alone(what: str, options: Namespace, others: Sequence[str]) -> None:
 
 
 def exit_code(perform: Callable[[Namespace], int], parser: ArgumentParser, arguments: Sequence[str] | None) -> int:
-    """Of a script that performs what its options ask for; an error the user can mend is one line."""
-    try:
-        return perform(parser.parse_args(arguments))
-    except TirSchedulesError as error:
-        print(error, file=sys.stderr)
-        return error.exit_code
+    """Of a script that performs what its options ask for; an error is one line, and signals end it. arguments: None for the process's own."""
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    parser.add_argument("--debug", action="store_true", help="show the traceback of a fault of the script itself")
+    end = command if arguments is None else code_of
+    return end(lambda: perform(parser.parse_args(words)), "--debug" in words, name="")

@@ -1,19 +1,24 @@
 """The command line: parsing and printing. Each verb calls one function of the package.
 
-Exit codes: 0 all good, 1 a check failed, 2 bad arguments or input, 3 something needed is missing.
+Exit codes: 0 all good, 1 a check failed, 2 bad arguments or input, 3 something needed is missing; see endings.py for the others.
 """
 from __future__ import annotations
 
+if __name__ == "__main__":  # `python -m tir_schedules.cli`
+    from tir_schedules.__main__ import main
+
+    raise SystemExit(main())
+
 import argparse
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any, Sequence
 
 from tir_schedules import __version__
 from tir_schedules.bench.verb import add_verb as add_bench
-from tir_schedules.errors import BadInput, TirSchedulesError
+from tir_schedules.endings import code_of, command
+from tir_schedules.errors import BadInput
 from tir_schedules.insight.inspect_verb import add_verb as add_inspect
 from tir_schedules.insight.layout_verb import add_verb as add_layout
 from tir_schedules.insight.profile_verb import add_verb as add_profile
@@ -38,28 +43,21 @@ class Parser(argparse.ArgumentParser):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Entry point of `tir-schedules`; returns the exit code."""
-    try:
-        options = parser().parse_args(arguments)
-        return options.verb(options)
-    except TirSchedulesError as error:
-        fail(str(error))
-        return error.exit_code
-    except BrokenPipeError:  # the reader, such as `head`, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except KeyboardInterrupt:
-        fail("interrupted")
-        return 130
+    """The exit code of a command. Without arguments it is the process's own, which signals end."""
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    return (command if arguments is None else code_of)(lambda: perform(words), "--debug" in words)
+
+
+def perform(arguments: Sequence[str]) -> int:
+    """Run a verb; returns the exit code."""
+    options = parser().parse_args(arguments)
+    return options.verb(options)
 
 
 def script(rung: Rung) -> None:
     """What a rung does when run as a script: print its CUDA. Takes the options of `tir-schedules emit`."""
-    raise SystemExit(main(["emit", rung.id, *sys.argv[1:]]))
-
-
-def fail(message: str) -> None:
-    print(f"tir-schedules: {message}", file=sys.stderr)
+    words = ["emit", rung.id, *sys.argv[1:]]
+    raise SystemExit(command(lambda: perform(words), "--debug" in words))
 
 
 def parser() -> Parser:
@@ -110,6 +108,8 @@ def parser() -> Parser:
     verb.add_argument("--clear-cache", action="store_true", help="remove everything compiled so far")
     verb.add_argument("--json", action="store_true", help="print JSON")
     verb.set_defaults(verb=doctor)
+    for each in (top, *verbs.choices.values()):
+        each.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help="show the traceback of a fault of tir-schedules itself")
     return top
 
 
@@ -245,7 +245,3 @@ def doctor(options) -> int:
         rows = [tuple(map(escape, (i.name, i.status, i.detail, i.remedy))) for i in items]
         print_table(("what", "status", "detail", "remedy"), rows, prose={"detail": 30, "remedy": 20}, keys=0)
     return 3 if any(item.status == "missing" for item in items) else 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -14,6 +14,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Callable, Iterator
 
+from tir_schedules import processes
 from tir_schedules.compiler.cache import default_cache
 from tir_schedules.compiler.places import shown
 from tir_schedules.compiler.toolchain import INSTALL, Toolchain, find_toolchain, version_of
@@ -190,7 +191,7 @@ def installed(package: str) -> str | None:
 def first_line(command: list[str]) -> str | None:
     """The first line a program prints, or None when it is absent, fails or is silent."""
     try:
-        result = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=20)
+        result = processes.run(command, timeout=20)
     except (OSError, subprocess.TimeoutExpired):
         return None
     lines = result.stdout.strip().splitlines()

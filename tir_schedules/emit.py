@@ -2,11 +2,11 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from tir_schedules.errors import BadInput
+from tir_schedules.processes import unfinished
 from tir_schedules.rung import Rung
 
 
@@ -57,15 +57,18 @@ def write_bytes(path: Path, content: bytes) -> None:
         if path.exists() and not path.is_file():  # /dev/stdout, a pipe
             path.write_bytes(content)
             return
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with open(handle, "wb") as file:
+        temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
+        with unfinished(temporary), open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(content)
-        mode = path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~current_umask()
-        os.chmod(temporary, mode)
-        os.replace(temporary, path)
-    except OSError as error:
-        if temporary and os.path.exists(temporary):
-            os.unlink(temporary)
+            file.flush()
+            mode = path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~current_umask()
+            os.chmod(temporary, mode)
+            os.replace(temporary, path)
+    except BaseException as error:
+        if temporary:
+            temporary.unlink(missing_ok=True)
+        if not isinstance(error, OSError):
+            raise
         raise BadInput(f"cannot write {path}: {error.strerror or error}; name a file in a folder that exists") from None
 
 

@@ -6,6 +6,7 @@ from itertools import product
 from typing import Any, Sequence
 
 from tir_schedules.errors import BadInput
+from tir_schedules.numerals import integer_or_power, integers, shown
 from tir_schedules.rung import Rung
 from tir_schedules.workloads import LAYOUTS, workload_class
 
@@ -65,34 +66,26 @@ def add_options(verb: Any, emit: bool, bench: bool = False, small: bool = False,
 def parse_shape(text: str) -> tuple[int, int, int]:
     """ "1024,512,256" as three integers; whether they are sizes is the workload's to say."""
     try:
-        m, n, k = (int(part) for part in text.split(","))
+        m, n, k = integers(text, 3)
     except ValueError:
-        raise BadInput(f"--mnk takes three integers M,N,K such as 1024,512,256, not {text!r}") from None
+        raise BadInput(f"--mnk takes three integers M,N,K such as 1024,512,256, not {shown(text)}") from None
     return m, n, k
 
 
 def parse_length(text: str) -> int:
     """ "1000000", or a power such as 2^20."""
     try:
-        return parse_power(text)
+        return integer_or_power(text)
     except ValueError:
-        raise BadInput(f"--n takes a number of elements such as 1000000 or 2^20, not {text!r}") from None
+        raise BadInput(f"--n takes a number of elements such as 1000000 or 2^20, not {shown(text)}") from None
 
 
 def parse_sizes(text: str) -> tuple[int, ...]:
     """ "256,512" or "2^20,2^25" as integers, each once."""
     try:
-        return tuple(dict.fromkeys(parse_power(part) for part in text.split(",")))
+        return tuple(dict.fromkeys(map(integer_or_power, text.split(","))))
     except ValueError:
-        raise BadInput(f"--sizes takes sizes such as 256,512 or 2^20,2^25, not {text!r}") from None
-
-
-def parse_power(text: str) -> int:
-    """ "1000000" or "2^20"; ValueError for anything else, and for powers that no size can be."""
-    base, _, exponent = text.partition("^")
-    if exponent and not 0 <= int(exponent) <= 64:
-        raise ValueError(text)
-    return int(base) ** int(exponent) if exponent else int(base)
+        raise BadInput(f"--sizes takes sizes such as 256,512 or 2^20,2^25, not {shown(text)}") from None
 
 
 def power(size: int) -> str:

@@ -3,10 +3,11 @@ from __future__ import annotations
 
 import platform
 import shutil
-import subprocess
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+
+from tir_schedules import processes
 
 PACKAGES = ("tir_schedules", "apache-tvm", "apache-tvm-ffi", "cuda-toolkit", "nvidia-cuda-nvcc", "numpy", "cupy-cuda13x")
 DEVICE_FIELDS = ("name", "driver_version", "clocks.sm", "clocks.max.sm", "clocks.mem", "power.limit", "memory.total")
@@ -16,7 +17,7 @@ def output_of(command: list[str], folder: Path | None = None) -> str:
     """What a command prints, or nothing when it is missing or fails."""
     if not shutil.which(command[0]):
         return ""
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    done = processes.run(command, cwd=folder)
     return done.stdout.strip() if done.returncode == 0 else ""
 
 

@@ -8,6 +8,7 @@ from tir_schedules.bench.results import device_name
 from tir_schedules.bench.tables import label
 from tir_schedules.console import print_line, print_table
 from tir_schedules.errors import BadInput
+from tir_schedules.numerals import percentage, shown
 
 THRESHOLD = 0.03
 
@@ -103,9 +104,6 @@ def as_json(comparison: Comparison, threshold: float) -> dict[str, Any]:
 def parse_threshold(text: str) -> float:
     """ "3%" as 0.03. BadInput for anything else."""
     try:
-        number = float(text.removesuffix("%"))
+        return percentage(text) / 100
     except ValueError:
-        number = -1
-    if not text.endswith("%") or not 0 <= number < float("inf"):
-        raise BadInput(f"--threshold takes a percentage such as 3%, not {text!r}")
-    return number / 100
+        raise BadInput(f"--threshold takes a percentage such as 3%, not {shown(text)}") from None

@@ -26,6 +26,7 @@ import platformdirs
 
 from tir_schedules.compiler.places import new_folder, scratch_folders, shown
 from tir_schedules.errors import BadInput, MissingTool, TirSchedulesError
+from tir_schedules.processes import unfinished
 
 T = TypeVar("T")
 Build = Callable[[Path], None]
@@ -104,10 +105,11 @@ class Cache:
         with self._explained():
             self.path.mkdir(parents=True, exist_ok=True)
             folder = new_folder(BUILDING, self.path)
-            try:
-                yield folder
-            finally:
-                shutil.rmtree(folder, ignore_errors=True)
+            with unfinished(folder):
+                try:
+                    yield folder
+                finally:
+                    shutil.rmtree(folder, ignore_errors=True)
 
     def _place(self, kind: str, key: str) -> Path:
         digest = hashlib.sha256(f"{FORMAT}\0{key}".encode(errors="surrogateescape")).hexdigest()[:32]
@@ -145,10 +147,11 @@ class Cache:
             yield work
             return
         folder = Path(tempfile.mkdtemp(prefix=BUILDING, dir=self.path))
-        try:
-            yield shutil.copytree(work, folder, dirs_exist_ok=True)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+        with unfinished(folder):
+            try:
+                yield shutil.copytree(work, folder, dirs_exist_ok=True)
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
 
     def _publish(self, folder: Path, path: Path) -> None:
         """Rename a finished folder into place, unless another process put a sound one there meanwhile."""
@@ -262,7 +265,7 @@ def default_limit() -> int:
     text = os.environ.get("TIR_SCHEDULES_CACHE_LIMIT")
     if not text:
         return DEFAULT_LIMIT
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:I?B)?", text.strip().upper())
+    match = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]+)?)\s*([KMGT]?)(?:I?B)?", text.strip().upper())
     if not match:
         raise BadInput(f"TIR_SCHEDULES_CACHE_LIMIT is {text!r}: expected a size such as 500M or 2G")
     return int(float(match[1]) * UNITS[match[2]])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, Sequence
 
 from tir_schedules.compiler.signature import argument_name
 from tir_schedules.compiler.tvm import import_tvm
-from tir_schedules.errors import CheckFailed, TooLarge
+from tir_schedules.errors import CheckFailed, TirSchedulesError, TooLarge
 from tir_schedules.kernel import Kernel, check_grid
 from tir_schedules.rung import Launch, Rung
 
@@ -61,10 +61,12 @@ def scheduled(rung: Rung, workload: Any, around: Callable[["Schedule"], Any] = l
 
 @contextmanager
 def refusals(rung: Rung, workload: Any) -> Iterator[None]:
-    """TVM's errors in one line. Most are RuntimeErrors; a number that an index of 32 bits does not hold is a ValueError."""
+    """TVM's errors, which it turns into Python's of many classes, in one line."""
     try:
         yield
-    except (RuntimeError, ValueError) as error:
+    except TirSchedulesError:
+        raise
+    except Exception as error:
         if isinstance(error, ValueError) and OF_TVM not in str(error):
             raise
         if TOO_LARGE in str(error):

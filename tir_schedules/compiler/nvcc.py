@@ -8,12 +8,11 @@ import errno
 import hashlib
 import os
 import re
-import subprocess
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Iterable
 
+from tir_schedules import processes
 from tir_schedules.attributes import attributes_of, check_attributes, check_block
 from tir_schedules.compiler.cache import default_cache
 from tir_schedules.compiler.inputs import environment, host_compiler, identity, reads_files
@@ -158,7 +157,10 @@ def shorten_path(directive: re.Match) -> str:
 
 
 def nvcc(kernel: Kernel, toolchain: Toolchain, folder: Path, *arguments: str) -> str:
-    """Run nvcc in the folder, which has a plain name, and return what it reports; raise its errors."""
+    """Run nvcc in the folder, which has a plain name, and return what it reports; raise its errors.
+
+    The last argument is the file that it is to write.
+    """
     chosen = os.environ.get("NVCC_CCBIN") and host_compiler()
     with plain_links(folder) as links:
         # nvcc and gcc keep their own temporary files in TMPDIR: in here they go when a killed build is cleaned up.
@@ -168,10 +170,15 @@ def nvcc(kernel: Kernel, toolchain: Toolchain, folder: Path, *arguments: str) ->
         if kernel.folder and reads_files(kernel.source):
             arguments = ("-Xcompiler", f"-iquote,{links.always(BESIDE, kernel.folder)}", *arguments)
         command = [plain_nvcc(toolchain, links), f"-arch={kernel.arch}", *arguments]
-        result = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, errors="replace")
+        try:
+            result = processes.run(command, cwd=folder, env=variables)
+        except OSError as error:
+            raise MissingTool(f"{shown(toolchain.nvcc)} does not run ({error.strerror}): {REPLACE}") from None
         output = (result.stdout + result.stderr).replace(f"{BESIDE}/", "")
         if result.returncode:
             raise failure(kernel, toolchain, output, folder)
+        if not (folder / arguments[-1]).is_file():
+            raise MissingTool(f"{shown(toolchain.nvcc)} reports no error, and does not write {arguments[-1]}: {REPLACE}")
         return output
 
 

@@ -3,10 +3,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-import subprocess
 from collections import Counter
 from pathlib import Path
 
+from tir_schedules import processes
 from tir_schedules.compiler.cache import default_cache
 from tir_schedules.compiler.inputs import fingerprint
 from tir_schedules.compiler.toolchain import find_toolchain, version_of
@@ -34,7 +34,7 @@ def disassemble(binary: Binary) -> str:
     def build(folder: Path) -> None:
         (folder / CUBIN).write_bytes(binary.cubin)
         command = [nvdisasm, *FLAGS, CUBIN]
-        result = subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace")
+        result = processes.run(command, cwd=folder)
         if result.returncode:
             reason = (result.stderr.strip() or "it says nothing").splitlines()[-1]
             raise MissingTool(

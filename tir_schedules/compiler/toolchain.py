@@ -11,8 +11,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Iterator
 
+from tir_schedules import processes
 from tir_schedules.compiler.places import places
 from tir_schedules.errors import BadInput, MissingTool
+from tir_schedules.numerals import shown
 
 OLDEST = (12, 0)
 INSTALL = 'pip install "cuda-toolkit[nvcc,nvvm,crt,cudart,cccl]==13.0.*"'
@@ -24,6 +26,7 @@ FOREIGN = (
 )  # fmt: skip
 """Variables with which the environment would change the flags of nvcc and gcc, and so their results or the files they write."""
 
+ANSWER_SECONDS = 60
 VERSION = re.compile(r"\bV(\d+\.\d+\.\d+)")
 
 
@@ -112,10 +115,10 @@ def check_arch(arch: str) -> None:
     known = architectures()
     if arch in known:
         return
-    if re.fullmatch(r"sm_\d+[af]?", arch):
+    if re.fullmatch(r"sm_[0-9]{1,4}[af]?", arch):
         problem = f"nvcc {find_toolchain().version} does not know {arch}"
     else:
-        problem = f"{arch!r} is not an architecture"
+        problem = f"{shown(arch)} is not an architecture"
     raise BadInput(f"{problem}: did you mean {nearest_arch(arch, known)}? Known are {', '.join(known)}")
 
 
@@ -128,7 +131,7 @@ def nearest_arch(arch: str, known: tuple[str, ...]) -> str:
 
 def number_of(arch: str) -> int:
     """90 for "sm_90a", "9.0" or "compute_90"; 0 when there is no number."""
-    return int(re.sub(r"\D", "", arch) or 0)
+    return int(re.sub("[^0-9]", "", arch)[:9] or 0)
 
 
 @lru_cache(maxsize=None)
@@ -166,9 +169,9 @@ def ask(program: Path, *arguments: str) -> str:
     environment |= {"TMPDIR": next(iter(places()), "/")}  # nvcc needs one that exists, and writes nothing here
     command = [program, *arguments]
     try:
-        result = subprocess.run(command, env=environment, capture_output=True, text=True, errors="replace", timeout=60)
+        result = processes.run(command, timeout=ANSWER_SECONDS, env=environment)
     except (OSError, subprocess.TimeoutExpired) as error:
-        reason = getattr(error, "strerror", None) or "no answer within 60 s"
+        reason = getattr(error, "strerror", None) or f"no answer within {ANSWER_SECONDS} s"
         raise MissingTool(f"{program} does not run ({reason}): {REPLACE}") from error
     return result.stdout + result.stderr
 

@@ -8,6 +8,7 @@ from typing import Any
 from tir_schedules.emit import check_folder, write_text
 from tir_schedules.errors import BadInput
 from tir_schedules.machines.choice import CPU_ARCH
+from tir_schedules.numerals import integer_for, integers, shown
 from tir_schedules.problems import add_options, check_options, small_workload_of
 from tir_schedules.rung import find_one
 
@@ -23,7 +24,7 @@ def add_verb(verbs: Any, rung_help: str) -> None:
     add_options(verb, emit=True, small=True)
     verb.add_argument("--arch", default=CPU_ARCH, help=f"GPU architecture to compile for (default {CPU_ARCH})")
     verb.add_argument("--block", metavar="X,Y,Z", type=parse_block, default=(0, 0, 0), help="the block to look at (default 0,0,0)")
-    verb.add_argument("--warp", metavar="W", type=int, default=0, help="its warp to look at (default 0)")
+    verb.add_argument("--warp", metavar="W", type=integer_for("--warp", 1), default=0, help="its warp to look at (default 0)")
     verb.add_argument("-o", "--output", metavar="FILE", type=Path, help="write a page or a picture: .html or .svg")
     verb.add_argument("--json", action="store_true", help="print JSON")
     verb.set_defaults(verb=layout)
@@ -31,9 +32,9 @@ def add_verb(verbs: Any, rung_help: str) -> None:
 
 def parse_block(text: str) -> tuple[int, int, int]:
     try:
-        x, y, z = (int(part) for part in text.split(","))
+        x, y, z = integers(text, 3)
     except ValueError:
-        raise BadInput(f"--block takes three integers X,Y,Z such as 0,1,0, not {text!r}") from None
+        raise BadInput(f"--block takes three integers X,Y,Z such as 0,1,0, not {shown(text)}") from None
     return x, y, z
 
 

@@ -5,10 +5,10 @@ import csv
 import io
 import re
 import shutil
-import subprocess
 from dataclasses import dataclass, replace
 from typing import Any, Callable, Sequence
 
+from tir_schedules import processes
 from tir_schedules.errors import CheckFailed, MissingTool
 
 # Nsight Compute's metric -> our classes of access it covers, and which of their figures. The shared-memory metrics
@@ -139,7 +139,7 @@ def nsight_counters(command: Sequence[str], entries: Sequence[str]) -> list[dict
     """
     pattern = f"regex:^({'|'.join(sorted(set(entries)))})$"
     ncu = [tool("ncu"), "--clock-control", "none", "--csv", "--kernel-name", pattern, "--metrics", ",".join(METRICS)]
-    done = subprocess.run([*ncu, *command], capture_output=True, text=True)
+    done = processes.run([*ncu, *command])
     if done.returncode:
         raise CheckFailed(f"ncu failed: {last_line(done.stdout + done.stderr, 'error')}")
     launches = parsed(done.stdout)
@@ -177,7 +177,7 @@ def first_difference(counted: Sequence[str], expected: Sequence[str]) -> str:
 def sanitizer_summary(name: str, command: Sequence[str], kernels: str) -> str:
     """The closing line of one of compute-sanitizer's tools, about kernels whose name has the text in it. MissingTool without it."""
     sanitizer = [tool("compute-sanitizer"), "--tool", name, "--kernel-regex", f"kernel_substring={kernels}"]
-    done = subprocess.run([*sanitizer, *command], capture_output=True, text=True)
+    done = processes.run([*sanitizer, *command])
     lines = [line.strip("= ") for line in done.stdout.splitlines() if "SUMMARY" in line]
     return lines[-1] if lines else f"no summary: {last_line(done.stdout + done.stderr, 'error')}"
 

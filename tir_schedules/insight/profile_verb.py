@@ -3,12 +3,12 @@ from __future__ import annotations
 
 import json
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any, Sequence
 
 from tir_schedules.emit import check_folder, write_text
 from tir_schedules.errors import BadInput
+from tir_schedules.processes import temporary_folder
 from tir_schedules.problems import add_options, check_options, small_workload_of
 from tir_schedules.rung import FAMILIES, find, find_each
 
@@ -130,8 +130,8 @@ def counted_here(options: Any, mode: str) -> tuple[dict[str, Any], list[str]]:
         jobs_of(options)  # bad names and options show before a GPU is looked for
     machine = gpu_machine()
     tool("ncu")
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(options.names[0]) if mode == "unpack" else Path(folder) / "counters.zip"
+    with temporary_folder() as folder:
+        path = Path(options.names[0]) if mode == "unpack" else folder / "counters.zip"
         if mode == "count":
             packed(options, arch_for(machine, options.arch), path)
         cases, source = load_cases(path)

@@ -3,11 +3,11 @@ from __future__ import annotations
 
 import importlib
 import json
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from tir_schedules.errors import BadInput, CheckFailed, TirSchedulesError, TooLarge, one_line
+from tir_schedules.processes import temporary_folder
 
 
 def prepare() -> None:
@@ -56,8 +56,8 @@ def time(task: dict[str, Any], payload: bytes, machine: Any) -> dict[str, Any]:
     from tir_schedules.bench.sampling import Policy
     from tir_schedules.tuning.running import POLICY, timed_together
 
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "subject.zip"
+    with temporary_folder() as folder:
+        path = folder / "subject.zip"
         path.write_bytes(payload)
         subjects = load_pack(path).subjects
     found = timed_together(subjects, machine, Policy() if task["together"] else POLICY)

@@ -1,7 +1,6 @@
 """Timers, as running.py has them, whose work is done by the servers of a tracker. What travels is in answers.py."""
 from __future__ import annotations
 
-import tempfile
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Sequence
@@ -9,6 +8,7 @@ from typing import Any, Sequence
 from tir_schedules.bench.pack import save_pack
 from tir_schedules.bench.subjects import Subject
 from tir_schedules.errors import CheckFailed
+from tir_schedules.processes import temporary_folder
 from tir_schedules.rung import Rung
 from tir_schedules.tuning.building import Unbuilt
 from tir_schedules.tuning.records import MEASURED, device_of
@@ -49,8 +49,8 @@ class MeasuringThere:
         return self.timed([compiled(rung, workload, arch) for rung in rungs], together=True)
 
     def timed(self, subjects: Sequence[Subject], together: bool) -> list[Timed]:
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "subjects.zip"
+        with temporary_folder() as folder:
+            path = folder / "subjects.zip"
             save_pack(subjects, {}, path)
             answer = asked(self.servers, {"what": "time", "together": together}, path.read_bytes())
         return [CheckFailed(each["error"]) if "error" in each else tuple(each["seconds"]) for each in answer["each"]]

@@ -12,14 +12,8 @@ from typing import Any
 
 from tir_schedules.compiler.tvm import import_tvm
 from tir_schedules.errors import BadInput, CheckFailed, TirSchedulesError, one_line
-from tir_schedules.tuning.rpc_server import ANSWER
-
-SECONDS = 120
-"""What one request may take; the server then kills it."""
-
-KEPT = 1 / 4
-"""How long a session is used for further requests, as a share of that: a new one has to open the GPU first, while other clients wait
-for the server of an old one."""
+from tir_schedules.numerals import integer, shown
+from tir_schedules.tuning.rpc_server import ANSWER, KEPT, SECONDS
 
 ATTEMPTS = 2
 """How often a request is made whose server's process ends: a second time it is the request's own fault."""
@@ -142,6 +136,10 @@ def registered(tracker: Any, key: str) -> int:
 def parse_address(text: str) -> tuple[str, int]:
     """ "127.0.0.1:9190" as host and port."""
     host, _, port = text.rpartition(":")
-    if not host or not port.isdigit() or not 0 < int(port) < 65536:
-        raise BadInput(f"--tracker takes HOST:PORT such as 127.0.0.1:9190, not {text!r}")
-    return host, int(port)
+    try:
+        number = integer(port)
+    except ValueError:
+        number = 0
+    if not host or not 0 < number < 65536:
+        raise BadInput(f"--tracker takes HOST:PORT such as 127.0.0.1:9190, not {shown(text)}")
+    return host, number

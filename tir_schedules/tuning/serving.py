@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -12,11 +11,14 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Iterator, NoReturn
 
+from tir_schedules import interrupts
 from tir_schedules.errors import BadInput, CheckFailed, MissingTool
+from tir_schedules.numerals import integer_for
 
 LOOPBACK, KEY = "127.0.0.1", "tir_schedules"
 ANYWHERE = ("0.0.0.0", "::", "")
 START_SECONDS = 60
+MOST = 256
 MODULE = "tir_schedules.tuning.rpc_server"
 
 
@@ -31,22 +33,21 @@ class Place:
 def add_verb(verbs: Any) -> None:
     """Add the parser of `serve` to those of the other verbs."""
     verb = verbs.add_parser("serve", help="measure for `tune --tracker`: a server for every GPU of this computer")
-    verb.add_argument("--servers", metavar="N", type=int, help="N servers that use the CPU machine, for a computer without a GPU")
+    verb.add_argument("--servers", metavar="N", type=integer_for("--servers", 2), help="N servers that use the CPU machine, for a computer without a GPU")
     danger = "whoever reaches its ports can run any code here"
     verb.add_argument("--host", default=LOOPBACK, help=f"address to listen on (default {LOOPBACK}: this computer only); {danger}")
-    verb.add_argument("--port", type=int, default=0, help="the tracker's port (default: a free one)")
+    verb.add_argument("--port", metavar="N", type=integer_for("--port", 9190), default=0, help="the tracker's port (default: a free one)")
     verb.add_argument("--key", default=KEY, help=f"what clients ask the tracker for (default {KEY})")
     verb.set_defaults(verb=serve)
 
 
 def serve(options: Any) -> int:
-    """Run the verb until SIGINT or SIGTERM; returns the exit code."""
+    """Run the verb until it is interrupted."""
     from tir_schedules.console import print_error, print_line, print_whole
 
     places = places_of(options.servers)
     if options.host not in (LOOPBACK, "localhost"):
         print_error(f"listening on {options.host}: TVM's RPC asks for no password, whoever reaches the ports can run any code here")
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
     try:
         with serving(places, options.host, options.port, options.key) as (port, processes):
             each = "GPU" if places[0].machine == "gpu" else "CPU machine"
@@ -55,10 +56,9 @@ def serve(options: Any) -> int:
             print_whole(f"use: tir-schedules tune sgemm --tracker {options.host}:{port}{key}")
             sys.stdout.flush()
             watch(processes)
-    except KeyboardInterrupt:
-        return 0
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    except KeyboardInterrupt:  # as it is meant to end
+        interrupts.told()
+        raise
 
 
 def watch(processes: list[subprocess.Popen]) -> NoReturn:
@@ -73,6 +73,8 @@ def places_of(servers: int | None) -> list[Place]:
     if servers is not None:
         if servers < 1:
             raise BadInput(f"--servers is {servers}; it takes at least 1")
+        if servers > MOST:
+            raise BadInput(f"--servers is {servers}; it takes at most {MOST}, each is a process of its own")
         return [Place("cpu")] * servers
     from tir_schedules.machines.gpu import first_device, import_cupy
 

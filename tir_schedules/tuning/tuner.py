@@ -1,16 +1,15 @@
 """A search through a space, driven by MetaSchedule: its task scheduler, its XGBoost model, and our strategy, builder and runner."""
 from __future__ import annotations
 
-import signal
-import tempfile
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Sequence
 
+from tir_schedules import interrupts
 from tir_schedules.console import print_error
 from tir_schedules.errors import BadInput
+from tir_schedules.processes import temporary_folder
 from tir_schedules.tuning.records import Database, Record, best
 from tir_schedules.tuning.space import Space, key
 
@@ -110,38 +109,28 @@ def search(tried: "Trials", seed: int) -> dict[str, float]:
     strategy = Evolution(tried, model, seed)
     context = tune_context(tried.space, tried.workload, tried.arch, strategy, seed)
     batch = max(BATCH, min(tried.timer.at_once, tried.left // LESSONS))
-    threads = ThreadPoolExecutor(tried.timer.at_once, initializer=leave_ctrl_c)
-    with tempfile.TemporaryDirectory() as folder, threads as pool, ending_on_ctrl_c(tried):
+    threads = ThreadPoolExecutor(tried.timer.at_once)
+    with temporary_folder() as folder, threads as pool, ending_on_ctrl_c(tried):
         builder = Builder(tried, pool, lambda point: stored(tried.space, point, tried.workload, context))
         meta_schedule.tune.tune_tasks(
-            tasks=[context], task_weights=[1.0], work_dir=folder, max_trials_global=tried.left, num_trials_per_iter=batch,
+            tasks=[context], task_weights=[1.0], work_dir=str(folder), max_trials_global=tried.left, num_trials_per_iter=batch,
             builder=builder, runner=Runner(tried, builder.pending), database="memory", cost_model=model, task_scheduler="round-robin",
             measure_callbacks=[meta_schedule.measure_callback.UpdateCostModel()],
         )  # fmt: skip
     return strategy.scores
 
 
-def leave_ctrl_c() -> None:
-    """Ctrl-C reaches neither this thread nor the compilers it starts, so that no candidate seems to be refused."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-
-
 @contextmanager
 def ending_on_ctrl_c(tried: "Trials") -> Iterator[None]:
-    """Ctrl-C ends the search in order, once what is under way is recorded."""
+    """Ctrl-C ends the search in order, once what is under way is recorded; a command does not wait for that."""
 
-    def interrupted(*_: Any) -> None:
+    def end() -> None:
         tried.failure = tried.failure or KeyboardInterrupt()
-        print_error("interrupted: candidates under way are finished first")
+        if not interrupts.stopping():
+            print_error("interrupted: candidates under way are finished first")
 
-    if threading.current_thread() is not threading.main_thread():
+    with interrupts.in_order(end):
         yield
-        return
-    before = signal.signal(signal.SIGINT, interrupted)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def decide(tried: "Trials") -> None:

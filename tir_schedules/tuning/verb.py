@@ -7,9 +7,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tir_schedules import interrupts
 from tir_schedules.emit import check_folder
 from tir_schedules.errors import BadInput
 from tir_schedules.machines.choice import CPU_ARCH, MACHINES, arch_for, choose
+from tir_schedules.numerals import integer_for
 from tir_schedules.problems import OPTIONS, add_options, check_options, small_workload_of
 from tir_schedules.rung import FAMILIES, find
 from tir_schedules.tuning.serving import KEY
@@ -25,12 +27,12 @@ def add_verb(verbs: Any) -> None:
     name_help = f"{' or '.join(FAMILIES)}, its best rungs one after another, or one rung, such as sgemm/multistage"
     verb.add_argument("name", nargs="?", metavar="NAME", help=name_help)
     trials_help = f"configurations to try of each rung, with --resume earlier ones among them (default {TRIALS})"
-    verb.add_argument("--trials", metavar="N", type=int, default=TRIALS, help=trials_help)
+    verb.add_argument("--trials", metavar="N", type=integer_for("--trials", TRIALS), default=TRIALS, help=trials_help)
     add_options(verb, emit=True, small=True, shapes=SHAPES)
     verb.add_argument("--arch", help=f"GPU architecture to compile for (default the GPU's own; {CPU_ARCH} without one)")
     machine_help = "gpu measures, cpu predicts from what the CPU machine counts; auto takes the GPU where CuPy shows one"
     verb.add_argument("--machine", choices=MACHINES, default="auto", help=f"{machine_help} (default auto)")
-    verb.add_argument("--seed", metavar="N", type=int, default=0, help="of the search (default 0)")
+    verb.add_argument("--seed", metavar="N", type=integer_for("--seed", 1), default=0, help="of the search (default 0)")
     verb.add_argument("--records", metavar="FILE", type=Path, help="where every result is kept at once (default: a file of your own)")
     verb.add_argument("--resume", action="store_true", help="go on with a search of which FILE has results")
     verb.add_argument("--show", action="store_true", help="search nothing, show what FILE has, or your records and those shipped")
@@ -43,7 +45,7 @@ def add_verb(verbs: Any) -> None:
 
 
 def tune(options: Any) -> int:
-    """Run the verb; returns the exit code: 1 when a search finds nothing that is right, 130 after Ctrl-C."""
+    """Run the verb; returns the exit code: 1 when a search finds nothing that is right, that of an interrupted command after Ctrl-C."""
     check_together(options)
     spaces = spaces_of(options)
     if options.show:
@@ -161,9 +163,10 @@ def search(options: Any, spaces: list[Any]) -> int:
     after = [of_task(database.records(), space.rung, workload, arch, machine) for space, workload in jobs]
     if interrupted:
         count = sum(map(len, after)) - sum(map(len, earlier))
+        interrupts.told()
         print_error(f"interrupted after {count} trials, all of them in {options.records}; --resume goes on")
     code = report(options, after, runs)
-    return 130 if interrupted else code
+    return interrupts.exit_code() if interrupted else code
 
 
 def machine_of(options: Any) -> Any:

@@ -11,9 +11,9 @@ import pickle
 import subprocess
 import sys
 import threading
-from contextlib import suppress
 from typing import Any
 
+from tir_schedules import interrupts, processes
 from tir_schedules.compiler.cache import default_root
 from tir_schedules.errors import TirSchedulesError
 from tir_schedules.rung import Rung
@@ -43,7 +43,8 @@ class Workers:
             pickle.dump((rung, workload, arch), process.stdin)
             process.stdin.flush()
             found = pickle.load(process.stdout)
-        except (EOFError, BrokenPipeError):
+        except (EOFError, BrokenPipeError, ValueError, pickle.UnpicklingError):  # also half an answer, and pipes that `close` has closed
+            interrupts.check()
             self.own.process = None
             raise Unbuilt(f"{rung.id}: the process that builds it ended without an answer (exit code {process.wait()})") from None
         if isinstance(found, Exception):
@@ -54,18 +55,14 @@ class Workers:
         environment = {**os.environ, **ONE_THREAD, "TIR_SCHEDULES_CACHE": str(default_root())}
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-        self.own.process = subprocess.Popen([sys.executable, "-m", __name__], env=environment, **pipes)
+        self.own.process = processes.begin([sys.executable, "-m", __name__], env=environment, **pipes)
         self.all.append(self.own.process)
         return self.own.process
 
     def close(self) -> None:
         """End all processes; threads that ask later have new ones."""
         for process in self.all:
-            process.kill()
-            process.wait()
-            with suppress(BrokenPipeError):  # what a process that died has not read
-                process.stdin.close()
-            process.stdout.close()
+            processes.end(process)
         self.own, self.all = threading.local(), []
 
 

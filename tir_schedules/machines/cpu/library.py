@@ -13,6 +13,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Iterable
 
+from tir_schedules import processes
 from tir_schedules.compiler.cache import default_cache
 from tir_schedules.compiler.inputs import environment, fingerprint, heeded_variables
 from tir_schedules.compiler.places import is_plain, shown
@@ -26,6 +27,7 @@ FLAGS = (
 """No fast-math: a lane computes what IEEE arithmetic says, fused where PTX says fma and nowhere else."""
 
 LANE_PARTS = 2
+ANSWER_SECONDS, COMPILE_SECONDS = 30, 900
 LIBRARY = "library.so"
 
 
@@ -107,15 +109,21 @@ def compile_unit(compiler: str, folder: Path, unit: str) -> None:
 
 
 def gxx(command: list[str], folder: Path) -> None:
-    result = subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, errors="replace", env=environment() | {"TMPDIR": str(folder)}
-    )
+    try:
+        result = processes.run(command, timeout=COMPILE_SECONDS, cwd=folder, env=environment() | {"TMPDIR": str(folder)})
+    except subprocess.TimeoutExpired:
+        raise unfit(command[0], f"it is not done after {COMPILE_SECONDS} s") from None
+    except OSError as error:
+        raise unfit(command[0], error.strerror or "it does not start") from None
     if result.returncode:
         lines = [line for line in result.stderr.splitlines() if "error" in line] or result.stderr.splitlines()
-        raise MissingTool(
-            f"{command[0]} cannot compile the CPU machine ({lines[0] if lines else 'it says nothing'}):"
-            " a g++ of version 9 or newer is needed; set CXX to one"
-        )
+        raise unfit(command[0], lines[0].strip() if lines else f"it says nothing, exit code {result.returncode}")
+    if not (folder / command[command.index("-o") + 1]).is_file():
+        raise unfit(command[0], "it reports no error, and writes nothing")
+
+
+def unfit(compiler: str, reason: str) -> MissingTool:
+    return MissingTool(f"{compiler} cannot compile the CPU machine ({reason}): a g++ of version 9 or newer is needed; set CXX to one")
 
 
 def find_compiler() -> str:
@@ -134,10 +142,9 @@ def find_compiler() -> str:
 def compiler_version(compiler: str) -> str:
     """First line of --version; empty when it does not say. MissingTool when it cannot be started."""
     try:
-        result = subprocess.run([compiler, "--version"], capture_output=True, text=True, errors="replace")
-    except OSError as error:
-        raise MissingTool(f"{shown(compiler)} does not run ({error.strerror}): set CXX to a g++ of version 9 or newer") from None
-    return result.stdout.partition("\n")[0]
+        return processes.run([compiler, "--version"], timeout=ANSWER_SECONDS).stdout.partition("\n")[0]
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise unfit(compiler, getattr(error, "strerror", None) or f"no answer within {ANSWER_SECONDS} s") from None
 
 
 @lru_cache(maxsize=None)

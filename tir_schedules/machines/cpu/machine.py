@@ -13,6 +13,7 @@ from typing import Sequence
 
 import numpy as np
 
+from tir_schedules import interrupts
 from tir_schedules.attributes import Attributes, attributes_of, check_attributes, check_block, spelled, volume
 from tir_schedules.compiler.source_text import SourceText, place_in_ptx
 from tir_schedules.errors import BadInput, CheckFailed
@@ -34,6 +35,9 @@ WARP_BUDGET = 1 << 27
 FINDING_LIMIT = 256
 """Records kept of one kind of finding: pairs of source lines."""
 
+STOP = ctypes.c_uint32(0)
+"""Every launch ends where it is once this is not 0."""
+
 COUNT, REVERSE = 1, 2
 WARP_ORDERS = {"forward": 0, "reverse": REVERSE}
 
@@ -41,12 +45,19 @@ BUFFER = np.dtype([("data", "u8"), ("bytes", "u8"), ("shadow", "u8"), ("element"
 SHADOW = np.dtype([("line", "i4"), ("atomic", "u4"), ("thread", "u8")])
 
 
+def stop_launches() -> None:
+    STOP.value = 1
+
+
+interrupts.at_stop(stop_launches)
+
+
 class LaunchArguments(ctypes.Structure):
     """LaunchArguments in core/engine.cpp."""
 
     _fields_ = [
         ("program", ctypes.POINTER(ProgramHeader)),
-        *((name, ctypes.c_void_p) for name in ("params", "buffers", "counters", "merges", "block_counts", "findings", "watch", "origins")),
+        *((name, ctypes.c_void_p) for name in ("params", "buffers", "counters", "merges", "block_counts", "findings", "watch", "origins", "stop")),
         ("budget", ctypes.c_uint64),
         ("grid", ctypes.c_uint32 * 3),
         ("block", ctypes.c_uint32 * 3),
@@ -87,6 +98,7 @@ class CpuMachine:
         UnsupportedInstruction for PTX that the machine does not know, CheckFailed for a launch that CUDA would refuse, and BadInput
         for a block or warp there is not.
         """
+        interrupts.check()
         check_launch(binary)
         library = the_library()
         try:
@@ -200,6 +212,7 @@ class Launch:
             findings=self.records.ctypes.data,
             watch=ctypes.addressof(watched.arguments) if watched else None,
             origins=self.sources.origins.ctypes.data,
+            stop=ctypes.addressof(STOP),
             budget=budget,
             grid=kernel.grid,
             block=kernel.block,
@@ -211,6 +224,7 @@ class Launch:
             finding_limit=FINDING_LIMIT,
         )
         self.records = self.records[: library.core.launch(ctypes.byref(arguments))]
+        interrupts.check()
 
     def writer(self, name: str, index: int) -> Location | None:
         """Where the element was last stored."""

@@ -28,7 +28,7 @@ static void set_special_registers(const Machine& M, u8* R, const u32* special) {
   })
 }
 
-// Run a warp until all its lanes wait or have left. False when the budget is used up.
+// Run a warp until all its lanes wait or have left. False when the budget is used up, or the launch is to stop.
 static bool advance(Machine& M, Warp& W, u8* R, const Program& program) {
   if (!W.started) set_special_registers(M, R, program.special), W.started = 1;
   u32 pc;
@@ -44,6 +44,7 @@ static bool advance(Machine& M, Warp& W, u8* R, const Program& program) {
         M.report(ENDLESS_LOOP, block.line, __builtin_ctz(lanes));
         return false;
       }
+      if (__builtin_expect(*M.stop, 0)) return false;
       for (const Instruction *I = program.instructions + block.first, *end = I + block.count; I != end; ++I) {
         if (__builtin_expect(I->guard == NONE, 1)) { I->run(M, W, R, *I); continue; }
         const u32 holds = ballot((const u32*)(R + I->guard));
@@ -138,6 +139,7 @@ struct LaunchArguments {
   Finding* findings;
   Watch* watch;
   const s32* origins;
+  const volatile u32* stop;
   u64 budget;
   u32 grid[3], block[3];
   u32 buffer_count, shared_bytes, local_bytes, flags, granule_shift, finding_limit;
@@ -148,7 +150,7 @@ extern "C" u32 launch(const LaunchArguments* a) {
   Machine M{};
   M.params = a->params, M.buffers = a->buffers, M.buffer_count = a->buffer_count, M.budget = a->budget;
   M.counters = a->counters, M.merges = a->merges, M.block_counts = a->block_counts;
-  M.findings = a->findings, M.finding_limit = a->finding_limit, M.watch = a->watch, M.origins = a->origins;
+  M.findings = a->findings, M.finding_limit = a->finding_limit, M.watch = a->watch, M.origins = a->origins, M.stop = a->stop;
   M.shared_bytes = a->shared_bytes, M.local_bytes = a->local_bytes, M.local_stride = (a->local_bytes + 15) & ~15u;
   M.flags = a->flags, M.granule_shift = a->granule_shift;
   memcpy(M.grid, a->grid, sizeof M.grid), memcpy(M.block, a->block, sizeof M.block);

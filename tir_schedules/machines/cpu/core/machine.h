@@ -94,6 +94,7 @@ struct Machine {
   u32 local_bytes, local_stride;   // of a lane; from lane to lane
   u32 flags, granule_shift;
   u64 budget;
+  const volatile u32* stop;   // not 0: the launch is to end
   Counter* counters;
   const Merge* merges;
   Watch* watch;               // nullptr: none

@@ -1,0 +1,202 @@
+"""How commands end: by signals and closed pipes, in time and with all that they started; and in one line, whatever goes wrong."""
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from killing import SIGNALS, Victim, commands, faults_of, slow_nvcc, wait_for
+
+from tir_schedules import cli, endings, interrupts
+from tir_schedules.errors import CheckFailed, MissingTool
+
+EXECUTING = """
+import os, sys
+from tir_schedules.machines.cpu.machine import Launch
+start = Launch.start
+def told(self, *arguments):
+    os.write(1, b"executing\\n")
+    start(self, *arguments)
+Launch.start = told
+from tir_schedules.__main__ import main
+raise SystemExit(main())
+"""
+STUCK = """
+import os, sys
+from tir_schedules.endings import command
+def perform():
+    os.write(1, b"begun\\n")
+    while True:
+        try:
+            import time; time.sleep(60)
+        except KeyboardInterrupt:  # as one that is raised in a callback of C++ may be lost
+            pass
+sys.exit(command(perform))
+"""
+TWIN = ["emit", "sgemm/naive", "--twin", "--ptx"]  # needs nvcc, and no TVM
+
+
+def test_ctrl_c_ends_a_launch_of_the_cpu_machine():
+    victim = Victim("run", "sgemm/naive", "--mnk", "1024,1024,1024", "--machine", "cpu", code=EXECUTING)
+    assert victim.process.stdout.readline() == b"executing\n"
+    ended = victim.end(signal.SIGINT)
+    assert (ended.code, ended.err) == (130, "tir-schedules: interrupted\n")
+    assert ended.seconds < 2 and ended.gone
+
+
+@pytest.mark.parametrize(
+    "how, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGKILL, -9), (None, 141)]
+)
+def test_compilers_and_what_they_started_end_with_the_command(how, code, tmp_path):
+    nvcc, started = slow_nvcc(tmp_path)
+    cache = tmp_path / "cache"
+    victim = Victim(*TWIN, TIR_SCHEDULES_NVCC=str(nvcc), TIR_SCHEDULES_CACHE=str(cache))
+    wait_for(started.exists)
+    assert len(victim.marked()) >= 3
+    ended = victim.end(how)
+    assert ended.code == code and ended.seconds < 2
+    assert ended.gone and ended.gone < 3, "a compiler went on"
+    assert ended.err == ("tir-schedules: interrupted\n" if how in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) else "")
+    assert list(cache.iterdir()) == []
+
+
+def test_a_second_ctrl_c_changes_nothing(tmp_path):
+    nvcc, started = slow_nvcc(tmp_path)
+    victim = Victim(*TWIN, TIR_SCHEDULES_NVCC=str(nvcc), TIR_SCHEDULES_CACHE=str(tmp_path / "cache"))
+    wait_for(started.exists)
+    for _ in range(5):
+        victim.process.send_signal(signal.SIGINT)
+        time.sleep(0.002)
+    ended = victim.end(signal.SIGINT)
+    assert (ended.code, ended.err) == (130, "tir-schedules: interrupted\n")
+
+
+def test_a_main_thread_that_does_not_unwind_is_not_waited_for():
+    victim = Victim(code=STUCK)
+    victim.process.stdout.readline()
+    ended = victim.end(signal.SIGTERM)
+    assert (ended.code, ended.err) == (143, "tir-schedules: interrupted\n") and ended.seconds < 2
+
+
+def test_an_ignored_signal_stays_ignored(tmp_path):
+    nvcc, started = slow_nvcc(tmp_path)
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+    try:
+        victim = Victim(*TWIN, TIR_SCHEDULES_NVCC=str(nvcc), TIR_SCHEDULES_CACHE=str(tmp_path / "cache"))
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    wait_for(started.exists)
+    victim.process.send_signal(signal.SIGHUP)
+    time.sleep(0.3)
+    assert victim.process.poll() is None
+    assert victim.end(signal.SIGTERM).code == 143
+
+
+@pytest.fixture(scope="module")
+def own_cache(tmp_path_factory):
+    """A cache in which nobody else builds."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("signal_name", SIGNALS)
+@pytest.mark.parametrize("verb", commands(Path()))
+def test_killed_at_twenty_moments(verb, signal_name, tmp_path, own_cache, monkeypatch):
+    monkeypatch.setenv("TIR_SCHEDULES_CACHE", str(own_cache))
+    for moment in range(20):
+        folder = tmp_path / str(moment)
+        folder.mkdir()
+        faults, ended = faults_of(verb, SIGNALS[signal_name], 0.1 + 0.4 * moment, folder)
+        assert not faults and ended.seconds < 2
+
+
+def tool(*arguments, redirect="", **environment):
+    """The command in a shell, with its output redirected."""
+    command = f'exec "$0" -m tir_schedules "$@" {redirect}'
+    everything = {**os.environ, **environment}
+    return subprocess.run(["sh", "-c", command, sys.executable, *arguments], capture_output=True, text=True, env=everything)
+
+
+@pytest.mark.parametrize(
+    "redirect, reason", [(">/dev/full", "No space left on device"), (">&-", "Bad file descriptor"), (">&- <&-", "Bad file descriptor")]
+)
+@pytest.mark.parametrize("arguments", [["list"], ["list", "--json"], ["--help"]], ids=" ".join)
+def test_output_that_cannot_be_written_is_one_line(arguments, redirect, reason):
+    done = tool(*arguments, redirect=redirect)
+    assert (done.returncode, done.stderr) == (2, f"tir-schedules: cannot write standard output ({reason}): send it to a place that takes it\n")
+
+
+@pytest.mark.parametrize("redirect", ["2>&-", "2>/dev/full"])
+def test_what_nobody_can_be_told_does_not_go_into_the_output(redirect):
+    done = tool("list", "sgem", redirect=redirect)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", "")
+    assert "sgemm/naive" in tool("list", "sgemm", redirect=redirect).stdout
+
+
+def test_an_output_of_another_encoding_takes_every_character():
+    rendered = "from tir_schedules.endings import command; from tir_schedules.console import print_line; command(lambda: print_line('a – b'))"
+    done = subprocess.run([sys.executable, "-c", rendered], capture_output=True, env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert (done.stdout, done.stderr) == (b"a \\u2013 b\n", b"")
+
+
+def test_a_reader_that_has_gone_is_exit_code_141():
+    done = subprocess.run(["bash", "-c", '"$0" -m tir_schedules list | true; echo ${PIPESTATUS[0]}', sys.executable], capture_output=True, text=True)
+    assert done.stdout in ("141\n", "0\n") and done.stderr == ""
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run([sys.executable, "-m", "tir_schedules", "list"], stdout=writing, stderr=subprocess.PIPE, text=True)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def broken(error):
+    def verb(*_):
+        raise error
+
+    return verb
+
+
+@pytest.mark.parametrize(
+    "error, code, part",
+    [
+        (ValueError("two\nlines"), 70, "a fault of tir-schedules itself (ValueError: two lines): run it again with --debug"),
+        (RecursionError("maximum recursion depth exceeded"), 70, "RecursionError"),
+        (KeyError("x" * 5000), 70, "(...xxx"),
+        (MemoryError("Unable to allocate 9 TiB"), 3, "not enough memory (Unable to allocate 9 TiB): choose a smaller size"),
+        (OSError(28, "No space left on device", "/tmp/x"), 70, "no space left on device for /tmp/x"),
+        (MissingTool("no nvcc"), 3, "no nvcc"),
+        (CheckFailed("wrong"), 1, "wrong"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
+)
+def test_whatever_goes_wrong_is_one_line(tool_in_process, error, code, part):
+    found, out, err = tool_in_process(error)
+    assert (found, out) == (code, "") and err.startswith("tir-schedules: ") and err.count("\n") == 1
+    assert part in err and len(err) < 600
+
+
+@pytest.mark.parametrize("arguments", [["--debug", "list"], ["list", "--debug"]])
+def test_debug_shows_the_traceback_of_a_fault(tool_in_process, arguments):
+    code, _, err = tool_in_process(ValueError("why"), *arguments)
+    assert code == 70 and "Traceback (most recent call last)" in err and "in verb" in err
+    assert err.splitlines()[-1].startswith("tir-schedules: a fault of tir-schedules itself (ValueError: why): report")
+
+
+@pytest.fixture
+def tool_in_process(monkeypatch, capsys):
+    """Calls `list` as if it raised an error."""
+
+    def call(error, *arguments):
+        monkeypatch.setattr(cli, "list_rungs", broken(error))
+        code = cli.main(list(arguments) or ["list"])
+        return code, *capsys.readouterr()
+
+    return call
+
+
+def test_a_command_called_from_python_leaves_its_signals_alone():
+    before = signal.getsignal(signal.SIGTERM)
+    assert endings.code_of(lambda: 0) == 0
+    assert signal.getsignal(signal.SIGTERM) is before and not interrupts.State.guarded

@@ -1,0 +1,141 @@
+"""Programs that this process starts, and files it has not finished: none of them is there any more when it has ended, however it ended.
+
+A program is the head of a process group of its own. So Ctrl-C on a terminal does not reach it, which would look as if it had refused its
+input, and what it started goes with it. keeper.py does that for a process that is killed.
+"""
+from __future__ import annotations
+
+import atexit
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Iterator, Sequence
+
+from tir_schedules import interrupts, keeper
+
+_lock = threading.RLock()
+_kept: set[str] = set()
+_keeper: subprocess.Popen | None = None
+
+
+def run(command: Sequence[Any], timeout: float | None = None, **options: Any) -> subprocess.CompletedProcess:
+    """As subprocess.run with captured text. OSError and subprocess.TimeoutExpired as there; interrupts.Interrupted when this process is
+    to end, whatever the program said."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "errors": "replace"}
+    process = begin(command, **pipes, **options)
+    try:
+        out, err = process.communicate(timeout=timeout)
+        interrupts.check()
+        return subprocess.CompletedProcess(command, process.returncode, out, err)
+    finally:
+        end(process)
+
+
+def begin(command: Sequence[Any], **options: Any) -> subprocess.Popen:
+    """As subprocess.Popen, with nothing to read unless `stdin` says so; to be ended by `end`."""
+    interrupts.check()
+    process = subprocess.Popen(command, start_new_session=True, **{"stdin": subprocess.DEVNULL, **options})
+    keep("group", process.pid)
+    if interrupts.stopping():  # since the check above
+        end(process)
+    return process
+
+
+def end(process: subprocess.Popen) -> None:
+    """Kill a program that still runs, with all that it started, and wait for it."""
+    if process.poll() is None:
+        keeper.end_group(str(process.pid))
+        process.wait()
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        if pipe:
+            with suppress(OSError):  # what a program that died has not read
+                pipe.close()
+    keep("group", process.pid, False)
+
+
+@contextmanager
+def unfinished(path: Path) -> Iterator[None]:
+    """A file or folder that is to be removed if this process ends meanwhile; who uses it removes or renames it."""
+    name = os.fsencode(path).hex()
+    keep("path", name)
+    try:
+        yield
+    finally:
+        keep("path", name, False)
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A folder for temporary files."""
+    with tempfile.TemporaryDirectory(prefix="tir_schedules-") as path, unfinished(Path(path)):
+        yield Path(path)
+
+
+def keep(what: str, name: object, more: bool = True) -> None:
+    """Add something to what the keeper takes away, or strike it off."""
+    with _lock:
+        (_kept.add if more else _kept.discard)(f"{what} {name}")
+        tell(f"{'+' if more else '-'}{what} {name}\n")
+
+
+def tell(line: str) -> None:
+    """Hand a line to the keeper, who is started with all lines if there is none yet, or none any more."""
+    global _keeper
+    if _keeper:
+        with suppress(OSError):
+            os.write(_keeper.stdin.fileno(), line.encode())
+            return
+    _keeper = subprocess.Popen(
+        [sys.executable, "-I", "-S", keeper.__file__], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        bufsize=0, cwd="/", start_new_session=True,
+    )  # fmt: skip
+    with suppress(OSError):
+        os.write(_keeper.stdin.fileno(), "".join(f"+{each}\n" for each in sorted(_kept)).encode())
+
+
+def end_programs() -> None:
+    """Kill what runs. Without the lock, which a thread may hold that never goes on; so do the following."""
+    for name in kept("group"):
+        keeper.end_group(name)
+
+
+def end_all() -> None:
+    """Kill what runs, and remove what is unfinished."""
+    end_programs()
+    for name in kept("path"):
+        keeper.remove(name)
+
+
+def kept(what: str) -> list[str]:
+    """Names of all of a sort."""
+    return [each.removeprefix(f"{what} ") for each in _kept.copy() if each.startswith(f"{what} ")]
+
+
+def forget() -> None:
+    """In a process that was forked: what the other one started is not its own."""
+    global _keeper, _lock
+    if _keeper:
+        with suppress(OSError):
+            os.close(_keeper.stdin.fileno())
+        _keeper.returncode = 0  # no child of this process
+    _keeper, _lock = None, threading.RLock()
+    _kept.clear()
+
+
+def dismiss() -> None:
+    """The keeper has nothing to do any more."""
+    if _keeper:
+        with suppress(OSError):
+            _keeper.stdin.close()
+        with suppress(subprocess.TimeoutExpired):
+            _keeper.wait(1)
+
+
+interrupts.at_stop(end_programs)
+interrupts.at_end(end_all)
+atexit.register(dismiss)
+os.register_at_fork(after_in_child=forget)
