@@ -1,6 +1,5 @@
 """Packs that somebody else made: what is wrong with one is said in one line with its place, before anything of it runs or fills memory."""
 import hashlib
-import io
 import json
 import tracemalloc
 import warnings

@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 from ptx_kernels import launch, module
-from test_warp_instructions import LANES, PRELUDE, STORE
+from test_warp_instructions import PRELUDE, STORE
 
 MORE = """.shared .align 16 .b8 odd[24]; .shared .align 16 .b8 last[64]; .reg .b64 w, never; .reg .b32 none; .reg .pred r, unset;
 mov.u32 b, tile; mov.u32 c, last; mov.u32 d, 0; setp.eq.u32 p, t, 0;

@@ -19,6 +19,7 @@ from tir_schedules.errors import BadInput, CheckFailed, TirSchedulesError
 from tir_schedules.insight.metrics import Metrics
 from tir_schedules.kernel import Binary
 from tir_schedules.machines.choice import choose
+from tir_schedules.machines.execution import execute
 from tir_schedules.verify import checks_of
 
 

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import importlib
 import json
-from pathlib import Path
 from typing import Any
 
 from tir_schedules.errors import BadInput, CheckFailed, TirSchedulesError, TooLarge, one_line

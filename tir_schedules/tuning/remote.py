@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any, Sequence
 
 from tir_schedules.bench.pack import save_pack

@@ -16,7 +16,7 @@ from typing import Iterable
 from tir_schedules import processes
 from tir_schedules.compiler.cache import default_cache
 from tir_schedules.compiler.inputs import environment, fingerprint, heeded_variables
-from tir_schedules.compiler.places import is_plain, shown
+from tir_schedules.compiler.places import is_plain
 from tir_schedules.errors import MissingTool
 from tir_schedules.machines.cpu.signatures import Signature, from_text, library_source
 
