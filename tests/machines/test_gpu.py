@@ -238,7 +238,7 @@ def test_a_wrong_result_points_to_the_machine_that_names_the_line(on):
     made = Kernel("test/nothing (twin)", source, "nothing", ("C",), (1, 1, 1), (1, 1, 1), "sm_90")
     machine.enqueue = lambda *_: None
     (fault,) = outcome_of([made], workload, machine).faults
-    assert fault.endswith("16 of 16 elements wrong; --machine cpu names the line that stores it")
+    assert fault.endswith("16 of 16 elements wrong with exact inputs; --machine cpu names the line that stores it")
 
 
 WORKLOADS = {"sgemm": (Gemm(256, 256, 256), Gemm(129, 127, 65)), "reduce": (Reduction(70004),), "hgemm": (HalfGemm(256, 256, 128),)}
