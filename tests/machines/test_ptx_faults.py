@@ -67,10 +67,11 @@ def test_an_access_stays_in_the_variable_its_address_comes_from(what, body, faul
     assert findings(body.replace(fault, repair), dynamic=16) == ()
 
 
-def test_what_may_come_from_several_variables_has_the_bounds_of_the_space():
-    assert findings("selp.b32 s0, b, c, p; st.shared.u32 [s0], a; bar.sync 0;", threads=1) == ()
-    assert findings("selp.b32 s0, b, c, p; st.shared.u32 [s0+4096], a;", threads=1) == ()
-    assert "shared memory at byte 4192" in one("out_of_bounds", "selp.b32 s0, b, c, p; st.shared.u32 [s0+4192], a;", threads=1)
+def test_what_may_come_from_several_variables_reaches_from_the_first_to_the_last():
+    body = "mov.u32 s0, odd; selp.b32 s0, b, s0, p; st.shared.u32 [s0+OFFSET], a;"
+    assert findings(body.replace("OFFSET", "4096"), threads=1) == ()
+    message = one("out_of_bounds", body.replace("OFFSET", "4120"), threads=1)
+    assert "tile or odd in shared memory at byte 4120, out of bounds; tile or odd has 4120 bytes" in message
 
 
 def test_an_address_that_went_through_memory_reaches_every_variable():

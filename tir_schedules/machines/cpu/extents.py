@@ -5,7 +5,8 @@ of a kernel into one variable, the depot, and makes the start of each by `add.u6
 indices are added to the start, never folded into it. An array ends where the next one starts, at most some padding later. Arrays
 that are never alive at once may share a place, which is as long as the longest of them.
 
-Where an address may come from several variables, or has been through memory, only the bounds of the whole space are known.
+Where an address may come from several variables, it has to stay between the start of the first and the end of the last. Of one
+that has been through memory, only the bounds of the whole space are known.
 """
 from __future__ import annotations
 
@@ -54,10 +55,14 @@ class Extents:
             found = frozenset({self.variables.get(address.base.name, ANYWHERE)})
         else:
             found = self._reached[address.base] if address.base in self._reached else frozenset()
-        if len(found) != 1:
+        if not found or ANYWHERE in found or len({extent.space for extent in found}) > 1:
             return 0
-        (extent,) = found
-        return self.known.index(extent) if SPACES[space] in (extent.space, GENERIC) else 0
+        extent = hull(found)
+        if SPACES[space] not in (extent.space, GENERIC):
+            return 0
+        if extent not in self.known:
+            self.known.append(extent)
+        return self.known.index(extent)
 
     def array(self) -> np.ndarray:
         """dtype EXTENT, as core/machine.h has it."""
@@ -85,6 +90,15 @@ class Extents:
                 if register.type != "pred" and not self._reached[register] >= found:
                     self._reached[register] |= found
                     pending += users[register]
+
+
+def hull(extents: frozenset[Extent]) -> Extent:
+    """From the first of some variables of one space to the last."""
+    first, *others = sorted(extents, key=lambda extent: extent.low)
+    if not others:
+        return first
+    name = " or ".join(dict.fromkeys(extent.name or "an array" for extent in (first, *others)))
+    return Extent(first.space, first.low, max(extent.high for extent in extents), name)
 
 
 def extent_of(variable: Variable) -> Extent:
