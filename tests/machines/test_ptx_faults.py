@@ -35,7 +35,8 @@ OVERRUNS = [
      "t, 40", "t, 32", "last in shared memory at byte 68"),
     ("a vector across the end", "@p st.shared.v4.u32 [odd+16], {a, a, a, a};", "v4.u32 [odd+16], {a, a, a, a}", "v2.u32 [odd+16], {a, a}",
      "odd in shared memory at byte 16"),
-    ("generic address", "cvt.u64.u32 w, b; cvta.shared.u64 w, w; @p st.u32 [w+4100], a;", "4100", "4000", "tile in shared memory at byte 4100"),
+    ("generic address", "cvt.u64.u32 w, b; cvta.shared.u64 w, w; @p st.u32 [w+4100], a;", "4100", "4000",
+     "tile in shared memory at byte 4100"),
     ("loop", "mov.u32 s0, b; mov.u32 s1, 0; L: @p st.shared.u32 [s0], a; add.u32 s0, s0, 256; add.u32 s1, s1, 1; setp.lt.u32 q, s1, 17;"
      "@q bra L;", "17", "16", "tile in shared memory at byte 4096"),
     ("atomic", "@p st.shared.u32 [odd+20], a; @p st.shared.u32 [last], a; @p red.shared.add.u32 [odd+32], 1;", "+32", "+20",
@@ -45,17 +46,18 @@ OVERRUNS = [
      "dynamic in shared memory at byte -16"),
     ("past the end of dynamic shared memory", "mov.u32 s0, dynamic; @p st.shared.u32 [s0+16], a;", "+16", "+12",
      "dynamic in shared memory at byte 16"),
-    ("ldmatrix", FILL + "mad.lo.u32 s0, t, 16, b; setp.lt.u32 q, t, 32; @!q bra END; ldmatrix.sync.aligned.m8n8.x1.shared.b16 {d}, [s0+4000]; END:",
-     "4000", "3968", "tile in shared memory at byte 4096"),
+    ("ldmatrix", FILL + "mad.lo.u32 s0, t, 16, b; setp.lt.u32 q, t, 32; @!q bra END;"
+     "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {d}, [s0+4000]; END:", "4000", "3968", "tile in shared memory at byte 4096"),
     ("wmma", FILL + "wmma.load.c.sync.aligned.row.m16n16k16.shared.f32 " + EIGHT + ", [tile+3104], 16;", "3104", "3072",
      "tile in shared memory at byte 4096"),
-    ("local variable", ".local .align 8 .b8 one[8]; .local .align 8 .b8 two[8]; st.local.u64 [two], x; st.local.u32 [one+8], a;", "+8", "+4",
-     "one in local memory at byte 8"),
-    ("array in the depot", ".local .align 8 .b8 __local_depot0[32]; .reg .b64 %SP, %SPL; mov.u64 %SPL, __local_depot0; cvta.local.u64 %SP, %SPL;"
+    ("local variable", ".local .align 8 .b8 one[8]; .local .align 8 .b8 two[8]; st.local.u64 [two], x; st.local.u32 [one+8], a;", "+8",
+     "+4", "one in local memory at byte 8"),
+    ("array in the depot",
+     ".local .align 8 .b8 __local_depot0[32]; .reg .b64 %SP, %SPL; mov.u64 %SPL, __local_depot0; cvta.local.u64 %SP, %SPL;"
      "add.u64 w, %SPL, 0; add.u64 never, %SP, 16; st.u32 [never], a; st.local.u32 [w+16], a;", "[w+16]", "[w+12]",
      "an array in local memory at byte 16"),
-    ("stack", ".local .align 4 .b8 __local_depot0[20]; .reg .b64 %SPL; mov.u64 %SPL, __local_depot0; st.local.u32 [%SPL+20], a;", "+20", "+16",
-     "local memory at byte 20"),
+    ("stack", ".local .align 4 .b8 __local_depot0[20]; .reg .b64 %SPL; mov.u64 %SPL, __local_depot0; st.local.u32 [%SPL+20], a;", "+20",
+     "+16", "local memory at byte 20"),
 ]  # fmt: skip
 
 
@@ -80,8 +82,8 @@ def test_an_address_that_went_through_memory_reaches_every_variable():
 
 
 ALIGNMENT = [
-    ("wmma: pointer into shared memory", FILL + "wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 " + EIGHT + ", [b+16], 24;", "+16", "+32",
-     "reads 32 bytes of tile in shared memory at byte 16, which is not a multiple of 32 bytes"),
+    ("wmma: pointer into shared memory", FILL + "wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 " + EIGHT + ", [b+16], 24;", "+16",
+     "+32", "reads 32 bytes of tile in shared memory at byte 16, which is not a multiple of 32 bytes"),
     ("wmma: rows of halves", FILL + "wmma.load.b.sync.aligned.col.m16n16k16.shared.f16 " + EIGHT + ", [b], 20;", "20", "24",
      "reads a tile at tile in shared memory at byte 0 whose rows are 40 bytes apart, which is not a multiple of 16 bytes"),
     ("wmma: pointer into global memory", "wmma.load.c.sync.aligned.row.m16n16k16.global.f32 " + EIGHT + ", [x+4], 4;", "+4", "+32", "X[1]"),
@@ -94,7 +96,8 @@ ALIGNMENT = [
      "reads 16 bytes of tile in shared memory at byte 8"),
     ("ldmatrix: rows", FILL + "mad.lo.u32 s0, t, 40, b; ldmatrix.sync.aligned.m8n8.x4.shared.b16 {s0, s1, s2, s3}, [s0];", "40", "48",
      "tile in shared memory at byte 40"),
-    ("the source of a part of a cp.async", "@p cp.async.cg.shared.global [b], [x+8], 16, 4; cp.async.wait_all;", "x+8", "x+16", "16 bytes of X[2]"),
+    ("the source of a part of a cp.async", "@p cp.async.cg.shared.global [b], [x+8], 16, 4; cp.async.wait_all;", "x+8", "x+16",
+     "16 bytes of X[2]"),
 ]  # fmt: skip
 
 
@@ -117,11 +120,13 @@ CONFLICTS = [
      "setp.eq.u32 q, t, 40; @q st.shared.u32 [b], a;", ";setp", "; bar.sync 0; setp"),
     ("overlapping_writes", "an atomic after a plain store of another thread", "@p st.global.u32 [y+800], a; bar.sync 0;"
      "setp.eq.u32 q, t, 1; @q red.global.add.u32 [y+800], 1;", "@q red", "@p red"),
-    ("uninitialized", "an atomic on an output that nothing has written", "@p red.global.add.u32 [y+800], 1;", "red.global.add", "st.global"),
+    ("uninitialized", "an atomic on an output that nothing has written", "@p red.global.add.u32 [y+800], 1;", "red.global.add",
+     "st.global"),
     ("race", "a copy lands when it is waited for, not when it is issued", "add.u32 s0, b, 252; shl.b32 s1, t, 2; sub.u32 s0, s0, s1;"
      "add.u32 s1, s1, b; cp.async.ca.shared.global [s1], [x], 4; bar.sync 0; cp.async.wait_all; ld.shared.u32 d, [s0];",
      "bar.sync 0; cp.async.wait_all;", "cp.async.wait_all; bar.sync 0;"),
-    ("out_of_bounds", "the end of a part of a cp.async", "@p cp.async.cg.shared.global [b], [x+368], 16, 15; cp.async.wait_all;", "15", "12"),
+    ("out_of_bounds", "the end of a part of a cp.async", "@p cp.async.cg.shared.global [b], [x+368], 16, 15; cp.async.wait_all;", "15",
+     "12"),
     ("lockstep", "one lane stores what all lanes load", "@p st.shared.u32 [b], a; setp.lt.u32 q, t, 32; @q ld.shared.u32 d, [b];",
      "; setp", "; bar.sync 0; setp"),
     ("divergent_aligned", "a lane that is not in its own mask", "shfl.sync.idx.b32 d, a, 1, 31, -2;", "-2", "-1"),

@@ -79,10 +79,11 @@ static void load(Machine& M, Warp& W, u8* R, const Instruction& I) {
       bool any = false;
       for (u32 byte = 0; byte < width; ++byte) any |= flags[k * width + byte];
       if (any) continue;
-      const Extent& e = *I.extent;
-      const bool known = e.space == LOCAL;
-      if (!found[k].lanes)
-        found[k] = {0, I.line, address - LOCAL_WINDOW + k * width, width, known ? e.number : 0, known ? least(e.high, M.local_bytes) - e.low : 0};
+      if (!found[k].lanes) {
+        found[k] = {0, I.line, address - LOCAL_WINDOW + k * width, width, 0, 0};
+        const Extent& e = *I.extent;
+        if (e.space == LOCAL) found[k].extent = e.number, found[k].extent_bytes = least(e.high, M.local_bytes) - e.low;
+      }
       found[k].lanes |= 1u << l;
     }
   })
