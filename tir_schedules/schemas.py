@@ -169,8 +169,10 @@ class Row(Task, Named):
 
 
 class Limit(Open):
+    """A rate of nothing: what was measured was too short for the clock."""
+
     name: Name
-    rate: Rate
+    rate: Annotated[float, Field(ge=0, lt=1e9, allow_inf_nan=False)]
     unit: Name
     sm_mhz: Count | None = None
 

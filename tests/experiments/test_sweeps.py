@@ -220,7 +220,7 @@ def test_files_and_packs_of_something_else_are_bad_input(call, tmp_path, monkeyp
         results["points"][1] |= change
         save_results(results, tmp_path / "r.json")
         code, _, err = call("--from", tmp_path / "r.json")
-        assert code == 2 and "points 2" in err and err.count("\n") == 1
+        assert code == 2 and "points[1]" in err and err.count("\n") == 1
     save_pack([], {}, tmp_path / "other.zip")
     code, _, err = call(tmp_path / "other.zip")
     assert code == 2 and "a pack of something else" in err

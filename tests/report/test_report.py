@@ -139,6 +139,15 @@ def test_without_the_cpu_machine_the_page_says_what_is_left_out(results, monkeyp
     assert all(said in shown.text() for said in ("made without the CPU machine", "No sweeps among the", "No counters of Nsight Compute"))
 
 
+@pytest.mark.parametrize("at", [0, 1])
+def test_a_limit_of_nothing_is_no_roof(tmp_path, at):
+    document = made_up.results("sgemm/naive", sizes=SIZES)
+    limits = [limit | {"rate": 0.0} if number == at else limit for number, limit in enumerate(document["limits"])]
+    save_results(document | {"limits": limits}, tmp_path / "a.json")
+    assert made(tmp_path, "--quick")[0] == 0
+    assert ("Roof:" in (tmp_path / FILE).read_text()) == bool(at)
+
+
 def test_counters_in_the_page_are_those_counted(shown):
     table = shown.rows_of("hgemm nt float16: schedule above, twin below; counted for 512x512x256 nt float16, compiled for sm_90")
     # registers, shared bytes, blocks, warps held, loads, stores, cp.async, lost, sectors per request

@@ -41,10 +41,10 @@ class Point:
 
 
 def roofs_of(group: Group, document: dict[str, Any]) -> Roofs | None:
-    """Measured copy bandwidth, and the peak for the group's arithmetic; None where the copy was not measured."""
+    """Measured copy bandwidth, and the peak for the group's arithmetic; None where no bandwidth was measured."""
     limits = {limit["name"]: limit for limit in document["limits"]}
     copy = limits.get("copy bandwidth")
-    if not copy:
+    if not copy or not copy["rate"]:
         return None
     sources = [f"copy bandwidth measured, {copy['rate']:.0f} {copy['unit']}"]
     peak = None
