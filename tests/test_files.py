@@ -1,13 +1,15 @@
 """Files that are none, or of another kind than their name says: one line each, nothing waited for, nothing read without end."""
 import gzip
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
-from tir_schedules import files
+from tir_schedules import files, schemas
 from tir_schedules.errors import BadInput
 
 
@@ -23,7 +25,7 @@ from tir_schedules.errors import BadInput
     (lambda path: path.write_bytes(b"NaN"), "no finite number"),
     (lambda path: path.write_bytes(b'{"a": [1, -Infinity]}'), "a[1]: no finite number"),
     (lambda path: path.write_bytes(b'{"b c": ["x\\u0000"]}'), "['b c'][0]: 'x\\x00' is no text"),
-    (lambda path: path.touch() or os.truncate(path, files.LIMIT + 1), "more than 32 MiB"),
+    (lambda path: path.touch() or os.truncate(path, files.LIMIT + 1), "more than 16 MiB"),
 ])  # fmt: skip
 def test_what_cannot_be_read_is_one_line_that_names_the_file(tmp_path, make, reason):
     path = tmp_path / "a.json"
@@ -41,6 +43,16 @@ def test_a_file_that_may_not_be_read_is_one_line(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(BadInput, match="Permission denied"):
         files.read_bytes(tmp_path / "a.json", "")
+
+
+def test_a_million_of_wrong_items_are_one_error_and_an_object_has_not_a_million_keys():
+    """A file of 16 MB holds millions of them, and a pack of 4 MB thousands of such files."""
+    with pytest.raises(ValidationError) as error:
+        schemas.Results.model_validate({"rows": [{}] * 100_000, "refused": [7] * 100_000})
+    assert error.value.error_count() < 50
+    many = json.dumps({"a": {str(number): 0 for number in range(files.KEYS + 1)}})
+    with pytest.raises(ValueError, match="a: an object with more than 10000 keys"):
+        files.plain_json(many.encode())
 
 
 def test_a_name_with_nul_is_one_line():

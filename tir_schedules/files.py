@@ -16,14 +16,14 @@ from tir_schedules.errors import BadInput, one_line
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-LIMIT = 32 << 20
-"""Most bytes of a JSON file; the largest that this project ships has one million."""
+LIMIT = 16 << 20
+"""Most bytes of JSON; the largest file that this project ships has one million."""
 
 PART = 1 << 20
 """Bytes read at once."""
 
-DEPTH = 64
-"""Most lists and objects inside each other."""
+DEPTH, KEYS = 64, 10_000
+"""Most lists and objects inside each other, and most keys of an object."""
 
 DIGITS = 20
 """Most digits of an integer: those of 64 bits."""
@@ -69,14 +69,18 @@ def parsed(content: bytes, path: Path | str, remedy: str) -> Any:
 
 def plain_json(content: bytes) -> Any:
     """As `parsed`; ValueError with the reason."""
+    if len(content) > LIMIT:
+        raise ValueError(f"it has more than {LIMIT >> 20} MiB")
     if content[:2] == b"\x1f\x8b":
         raise ValueError("it is compressed by gzip: unpack it")
     try:
         value = json.loads(content.decode("utf-8"), object_pairs_hook=without_twins, parse_int=bounded)
     except RecursionError:
         raise ValueError(f"it is nested deeper than {DEPTH}") from None
-    for where, fault in faults(value):
-        raise ValueError(f"{place(where)}: {fault}" if where else fault)
+    where = faulty(value)
+    if where:
+        *steps, fault = where
+        raise ValueError(f"{place(tuple(steps))}: {fault}" if steps else fault)
     return value
 
 
@@ -95,24 +99,42 @@ def bounded(digits: str) -> float:
     return int(digits) if len(digits.lstrip("-")) <= DIGITS else math.inf
 
 
-def faults(value: Any) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """Where something stands that no schema is asked about, and what: numbers that are none or infinite, broken text, too deep a nest."""
-    waiting: list[tuple[tuple[str | int, ...], Any]] = [((), value)]
+def faulty(value: Any) -> list[Any]:
+    """The place of what no schema is asked about (a number that is none, broken text, too deep a nest), and last what it is; or nothing."""
+    fault = fault_at(value)
+    if fault:
+        return [fault]
+    steps: list[Any] = []
+    waiting = [steps_into(value)]
     while waiting:
-        where, one = waiting.pop()
-        if len(where) > DEPTH:
-            yield where[:3], f"it is nested deeper than {DEPTH}"
-        elif isinstance(one, float) and not math.isfinite(one):
-            yield where, "no finite number, or one with too many digits"
-        elif isinstance(one, str) and not is_text(one):
-            yield where, f"{shown(one)} is no text: it has half of a surrogate pair, or NUL"
-        elif isinstance(one, list):
-            waiting += [((*where, number), each) for number, each in reversed(list(enumerate(one)))]
-        elif isinstance(one, dict):
-            waiting += [((*where, key), each) for key, each in reversed(one.items())]
-            for key in one:
-                if not is_text(key):
-                    yield where, f"the key {shown(key)} is no text"
+        for step, each in waiting[-1]:
+            fault = fault_at(each) if len(waiting) <= DEPTH else f"it is nested deeper than {DEPTH}"
+            if fault:
+                return [*steps[: len(waiting) - 1], step, fault] if len(waiting) <= DEPTH else [*steps[:3], fault]
+            if isinstance(each, (dict, list)):
+                steps[len(waiting) - 1 :] = [step]
+                waiting.append(steps_into(each))
+                break
+        else:
+            waiting.pop()
+    return []
+
+
+def steps_into(value: Any) -> Iterator[tuple[str | int, Any]]:
+    return iter(value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ())
+
+
+def fault_at(value: Any) -> str:
+    """What is wrong with a value, whatever it holds."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "no finite number, or one with too many digits"
+    if isinstance(value, str) and not is_text(value):
+        return f"{shown(value)} is no text: it has half of a surrogate pair, or NUL"
+    if isinstance(value, dict) and len(value) > KEYS:
+        return f"an object with more than {KEYS} keys"
+    if isinstance(value, dict) and not all(map(is_text, value)):
+        return f"the key {shown(next(key for key in value if not is_text(key)))} is no text"
+    return ""
 
 
 def is_text(text: str) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from tir_schedules.bench.subjects import VENDORS
 from tir_schedules.errors import BadInput, MissingTool
@@ -17,7 +17,7 @@ from tir_schedules.workloads import ACCUMULATORS, LAYOUTS, workload_class
 try:
     from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 except ImportError as error:
-    raise MissingTool(f"files are checked by pydantic, which does not load ({error}): pip install 'pydantic>=2.7'") from None
+    raise MissingTool(f"files are checked by pydantic, which does not load ({error}): pip install 'pydantic>=2.8'") from None
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 ARCH = re.compile(r"sm_\d{2,3}[af]?")
@@ -58,6 +58,10 @@ def scalar(value: Any) -> Any:
 
 Prose = Annotated[str, Field(max_length=1 << 20)]
 Text = Annotated[str, Field(max_length=1 << 16), AfterValidator(without_control)]
+Item = TypeVar("Item")
+Many = Annotated[list[Item], Field(fail_fast=True)]
+"""A list of which the first wrong item is enough: of millions each would fill memory with its errors."""
+
 Name = Annotated[Text, Field(min_length=1, max_length=400)]
 Arch = Annotated[str, matching(ARCH, "sm_90")]
 Extent = Annotated[int, Field(ge=1, lt=2**31)]
@@ -145,13 +149,13 @@ class Refused(Named):
 class Row(Task, Named):
     """What was timed."""
 
-    samples_us: Annotated[list[Micros], Field(min_length=1)]
+    samples_us: Annotated[list[Micros], Field(min_length=1, fail_fast=True)]
     median_us: Micros
     spread: Share
     rate: Rate
     unit: Literal["GB/s", "TFLOPS"]
-    sm_mhz: Annotated[list[Count], Field(max_length=2)] | None = None
-    throttled: list[Text] = []
+    sm_mhz: Annotated[list[Count], Field(max_length=2, fail_fast=True)] | None = None
+    throttled: Many[Text] = []
 
     @field_validator("samples_us", mode="before")
     @classmethod
@@ -201,9 +205,9 @@ class Results(Source):
     packed: Source = None
     device: Device
     policy: dict[Name, Scalar]
-    limits: list[Limit]
-    rows: list[Row]
-    refused: list[Refused]
+    limits: Many[Limit]
+    rows: Many[Row]
+    refused: Many[Refused]
 
 
 class Access(Open):
@@ -248,14 +252,14 @@ class Point(Swept):
 class ResultsAndPoints(Results):
     """What a report reads of a sweep."""
 
-    points: list[Swept] = []
+    points: Many[Swept] = []
 
 
 class Sweeps(Results):
     """What experiments/sweeps.py writes."""
 
     arch: Arch
-    points: list[Point]
+    points: Many[Point]
 
 
 class Launch(Open):
@@ -286,7 +290,7 @@ class Counters(Source):
     packed: Source | None = None
     device: Device | None = None
     sanitizers: dict[Name, Text] = {}
-    kernels: list[Launch]
+    kernels: Many[Launch]
 
 
 def within(extents: list[int], last: tuple[int, ...]) -> list[int]:
@@ -296,7 +300,7 @@ def within(extents: list[int], last: tuple[int, ...]) -> list[int]:
     return extents
 
 
-Three = Annotated[list[Annotated[int, Field(ge=1, lt=2**31)]], Field(min_length=3, max_length=3)]
+Three = Annotated[list[Annotated[int, Field(ge=1, lt=2**31)]], Field(min_length=3, max_length=3, fail_fast=True)]
 
 
 class PackedKernel(Exact):
@@ -304,7 +308,7 @@ class PackedKernel(Exact):
 
     label: Name
     entry: Annotated[str, Field(max_length=1000), matching(ENTRY, "the name of a function")]
-    params: list[Name]
+    params: Many[Name]
     grid: Annotated[Three, AfterValidator(lambda grid: within(grid, LAST_GRID))]
     block: Annotated[Three, AfterValidator(lambda block: within(block, LAST_BLOCK))]
     arch: Arch
@@ -339,7 +343,7 @@ class PackedSubject(Task):
 
     name: Name
     form: Form
-    launches: list[PackedLaunch]
+    launches: Many[PackedLaunch]
 
     @model_validator(mode="after")
     def of_its_form(self) -> "PackedSubject":
@@ -355,8 +359,8 @@ class Case(Exact):
     """What a pack says of a subject whose accesses are to be counted. Lists have an entry per launch."""
 
     flawed: bool
-    predicted: list[dict[Name, Access]] | None
-    copies_under_p0: list[Count] = []
+    predicted: Many[dict[Name, Access]] | None
+    copies_under_p0: Many[Count] = []
 
 
 def base64_of(text: str) -> str:
@@ -376,19 +380,19 @@ class Probes(Exact):
     """Single accesses of experiments/counter_probes.py: cubins by label, counters by name."""
 
     binaries: dict[Name, Probe]
-    predicted: dict[Name, list[dict[Name, Access]]]
+    predicted: dict[Name, Many[dict[Name, Access]]]
 
 
 class Cases(Open):
-    cases: list[Case]
+    cases: Many[Case]
     probes: Probes = None
 
 
 class PackedSource(Source):
     """refused: what could not be compiled. points: of sweeps. counters: of what a profiler is to count."""
 
-    refused: list[Refused] = []
-    points: list[Point] = []
+    refused: Many[Refused] = []
+    points: Many[Point] = []
     counters: Cases = None
 
 
@@ -403,7 +407,7 @@ class Manifest(Open):
 
     about: PackedSource
     cub: Library = None
-    subjects: list[PackedSubject]
+    subjects: Many[PackedSubject]
 
     @model_validator(mode="after")
     def a_case_for_each(self) -> "Manifest":
@@ -427,7 +431,7 @@ class Record(Task, Exact):
     arch: Arch
     device: Name
     kind: Literal["measured", "predicted"]
-    seconds: list[Seconds]
+    seconds: Many[Seconds]
     error: Prose
     source: Text
     versions: Versions
@@ -453,7 +457,7 @@ class Contestant(Open):
     config: dict[Name, Scalar] = None
     rule: Text = None
     trials: Count = None
-    refused: list[Tried] = None
+    refused: Many[Tried] = None
     search_s: Share = None
 
     @model_validator(mode="after")
@@ -468,4 +472,4 @@ class Contestant(Open):
 class Tuners(Results):
     """What experiments/tuners.py writes."""
 
-    points: list[Contestant]
+    points: Many[Contestant]
