@@ -18,6 +18,14 @@ def record(trial: int = 0, problem=Gemm(256, 256, 64), **changes) -> Record:
     return Record(**{**fields, **PROVENANCE, **changes})
 
 
+def filled(path, count=3) -> list[Record]:
+    """Append so many records to a file."""
+    made = [record(trial) for trial in range(count)]
+    for one in made:
+        Database(path).append(one)
+    return made
+
+
 def add_many(path, first: int, together) -> None:
     """Append 50 records as soon as all who share the barrier are ready to."""
     database = Database(path)
