@@ -24,6 +24,7 @@ LARGEST = 256 << 20
 
 CHECKSUM = "checksum"
 PREFIX = f'{{"{CHECKSUM}":"'.encode()
+JOINED = "it has several records: the line ends (LF) between them are lost"
 REMEDY = "name a file that `tune` wrote"
 
 
@@ -51,7 +52,7 @@ def line_of(entry: dict[str, Any]) -> bytes:
 def entry_of(line: bytes) -> dict[str, Any]:
     """The object of a line. ValueError, with the reason, for a line that `line_of` did not write."""
     if PREFIX in line[1:]:
-        raise ValueError("it has several records: the line ends (LF) between them are lost")
+        raise ValueError(JOINED)
     try:
         entry = plain_json(line)
     except ValueError as error:
@@ -131,7 +132,8 @@ def entry_at(path: Path, number: int, line: bytes) -> dict[str, Any]:
 
 
 def bad_line(path: Path, number: int, reason: Any) -> Damaged:
-    return Damaged(f"{path}, line {number}: {printable(str(reason))}; restore the file, or remove the line")
+    remedy = f"put one before each {PREFIX.decode()}" if str(reason) == JOINED else "restore the file, or remove the line"
+    return Damaged(f"{path}, line {number}: {printable(str(reason))}; {remedy}")
 
 
 def mended(path: Path, content: bytes) -> bytes:
