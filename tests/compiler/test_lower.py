@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tir_schedules.compiler import twin
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.toolchain import find_toolchain
 from tir_schedules.compiler.twin import load_source, load_twin
@@ -128,6 +129,15 @@ def test_a_configuration_of_a_twin_is_set_by_macros():
     (variant,) = find("sgemm/vectorized:32x32")
     source = load_twin(variant, GEMM, "sm_80").source
     assert "#define BM 128" in source.split("// SGEMM")[0] and load_twin(variant, GEMM, "sm_80").block == (1024, 1, 1)
+
+
+def test_a_twin_may_include_what_is_beside_it(monkeypatch, tmp_path):
+    (naive,) = find("sgemm/naive")
+    assert load_twin(naive, GEMM, "sm_80").folder == ""
+    text = twin.read_twin(naive, GEMM)
+    monkeypatch.setattr(twin, "twin_file", lambda rung: tmp_path / "naive.cu")
+    (tmp_path / "naive.cu").write_text(f'#include "common.cuh"\n{text}')
+    assert load_twin(naive, GEMM, "sm_80").folder == str(tmp_path)
 
 
 def test_source_without_the_kernel_is_refused():

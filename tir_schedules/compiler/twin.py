@@ -21,7 +21,9 @@ def load_twin(rung: Rung, workload: Any, arch: str) -> Kernel:
     file is missing or has no kernel named `rung.entry`.
     """
     rung = rung.fitted(workload)
-    return kernel_from_source(rung, read_twin(rung, workload), "twin", workload, arch, str(twin_file(rung).parent))
+    source = read_twin(rung, workload)
+    folder = str(twin_file(rung).parent) if '#include "' in source else ""
+    return kernel_from_source(rung, source, "twin", workload, arch, folder)
 
 
 def load_source(source: str, rung: Rung, workload: Any, arch: str, file: str = "", folder: str = "") -> Kernel:
