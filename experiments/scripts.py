@@ -29,7 +29,10 @@ def check_alone(what: str, options: Namespace, others: Sequence[str]) -> None:
 
 
 def exit_code(perform: Callable[[Namespace], int], parser: ArgumentParser, arguments: Sequence[str] | None) -> int:
-    """Of a script that performs what its options ask for; an error is one line, and signals end it. arguments: None for the process's own."""
+    """Of a script that performs what its options ask for; an error is one line, and signals end it.
+
+    arguments: None for the process's own.
+    """
     words = sys.argv[1:] if arguments is None else list(arguments)
     parser.add_argument("--debug", action="store_true", help="show the traceback of a fault of the script itself")
     end = command if arguments is None else code_of

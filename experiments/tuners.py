@@ -233,7 +233,8 @@ def parser() -> argparse.ArgumentParser:
     shapes = ", ".join(",".join(map(str, shape)) for shape in SHAPES)
     parser.add_argument("names", nargs="*", metavar="FAMILY", help=f"{' or '.join(FAMILIES)} (default: both)")
     parser.add_argument("--mnk", metavar="M,N,K", type=parse_shape, action="append", help=f"may be repeated; default {shapes}")
-    parser.add_argument("--trials", metavar="N", type=integer_for("--trials", TRIALS), default=TRIALS, help=f"of MetaSchedule by its own rules (default {TRIALS})")
+    trials_help = f"of MetaSchedule by its own rules (default {TRIALS})"
+    parser.add_argument("--trials", metavar="N", type=integer_for("--trials", TRIALS), default=TRIALS, help=trials_help)
     parser.add_argument("--records", metavar="FILE", default="", help="tuned records (default: your own, else those shipped for the GPU)")
     parser.add_argument("--arch", help="GPU architecture to compile for (default: that of this computer's GPU, else sm_80)")
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write every sample and where it comes from as JSON")

@@ -121,9 +121,10 @@ def faults_of(verb: str, how: int | None, moment: float, folder: Path) -> tuple[
         time.sleep(0.01)
     over = victim.process.poll() is not None
     ended = victim.end(how)
-    faults = [] if over else [f"exit code {ended.code}"] * (ended.code not in expected_codes(how))
+    early = "tir_schedules" not in ended.err and "KeyboardInterrupt" in ended.err  # Python itself was still starting
+    faults = [] if over or early else [f"exit code {ended.code}"] * (ended.code not in expected_codes(how))
     faults += ["processes are left"] * (ended.gone is None)
-    faults += [f"stderr: {ended.err!r}"] * ("Traceback" in ended.err or "Fatal" in ended.err or ended.err.count("\n") > 1)
+    faults += [f"stderr: {ended.err!r}"] * (not early and ("Traceback" in ended.err or ended.err.count("\n") > 1))
     files = {path.name for path in folder.iterdir()} - {"trace.html", "report.html", "records.jsonl"}
     faults += [f"files are left: {sorted(files)}"] * bool(files)
     faults += [f"left in the cache: {path.name}" for path in cache.glob(f"{BUILDING}*")]

@@ -35,6 +35,10 @@ def test_list_json(tool):
     assert rungs[-1]["configs"][""]["wmiter"] >= 1
 
 
+NO_INTEGERS = ("1e3", "1_000", "+5", " 5", "0x10", "1.5", "nan", "", "٣", "２")
+NO_NUMBERS = (*NO_INTEGERS, "2^", "^3", "2^-1", "2^99", "2^20^2", "２^２０", "5\n")
+
+
 @pytest.mark.parametrize(
     "arguments, parts",
     [
@@ -59,6 +63,21 @@ def test_list_json(tool):
         (["emit", "sgemm/naive", "--n", "5"], ["--n is for reduce", "takes --mnk"]),
         (["run", "reduce", "--n", "many"], ["--n", "'many'", "2^20"]),
         (["run", "reduce", "--n", "0"], ["N is 0", "at least 1"]),
+        *((["run", "reduce", "--n", text], ["--n takes a number of elements", repr(text)]) for text in NO_NUMBERS),
+        *((["run", "sgemm", "--mnk", f"4,{text},4"], ["--mnk takes three integers", repr(text)[1:-1]]) for text in NO_INTEGERS),
+        (["run", "sgemm", "--mnk", "1,2,3,4"], ["--mnk", "'1,2,3,4'"]),
+        (["bench", "sgemm", "--sizes", "2^,4"], ["--sizes", "'2^,4'"]),
+        (["run", "reduce", "--n", "9" * 5000], ["--n", f"'{'9' * 40}...'"]),
+        (["tune", "sgemm", "--trials", "1e3"], ["--trials takes a whole number such as 64, not '1e3'"]),
+        (["tune", "sgemm", "--seed", "٣"], ["--seed takes a whole number such as 1, not '٣'"]),
+        (["tune", "sgemm", "--tracker", "localhost:²"], ["--tracker takes HOST:PORT"]),
+        (["serve", "--servers", "2^3"], ["--servers takes a whole number such as 2, not '2^3'"]),
+        (["serve", "--servers", "1000"], ["--servers is 1000; it takes at most 256"]),
+        (["serve", "--port", "+80"], ["--port takes a whole number such as 9190, not '+80'"]),
+        (["layout", "sgemm/shared_tile", "--warp", " 1"], ["--warp takes a whole number such as 1, not ' 1'"]),
+        (["layout", "sgemm/shared_tile", "--block", "0,0,٠"], ["--block takes three integers"]),
+        (["bench", "--from", "x", "--compare", "y", "--threshold", "nan%"], ["--threshold takes a percentage", "'nan%'"]),
+        (["emit", "sgemm/naive", "--ptx", "--arch", f"sm_{'9' * 5000}"], ["is not an architecture: did you mean"]),
         (["emit", "reduce/shuffle", "--n", "2^31"], ["below 2**31"]),
         (["run", "reduce", "--n", "9", "--dtype", "f16"], ["'f16'", "int32 or float32"]),
         (["run", "sgemm", "--dtype", "int32"], ["--dtype is for reduce"]),

@@ -108,8 +108,9 @@ def parser() -> Parser:
     verb.add_argument("--clear-cache", action="store_true", help="remove everything compiled so far")
     verb.add_argument("--json", action="store_true", help="print JSON")
     verb.set_defaults(verb=doctor)
+    debug_help = "show the traceback of a fault of tir-schedules itself"
     for each in (top, *verbs.choices.values()):
-        each.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help="show the traceback of a fault of tir-schedules itself")
+        each.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=debug_help)
     return top
 
 

@@ -41,25 +41,30 @@ def code_of(perform: Callable[[], int], debug: bool = False, name: str = NAME) -
 def performed(perform: Callable[[], int], debug: bool, name: str) -> int:
     try:
         return perform()
-    except OutputLost:
-        raise
-    except TirSchedulesError as error:
-        say(name, str(error))
-        return error.exit_code
+    except Exception as error:
+        if interrupts.stopping():  # what an interrupted library makes of it
+            return interrupts.exit_code()
+        return told(error, debug, name)
     except KeyboardInterrupt:
         if not interrupts.State.guarded:
             say(name, "interrupted")
         return interrupts.exit_code()
-    except MemoryError as error:
+
+
+def told(error: Exception, debug: bool, name: str) -> int:
+    """The exit code of an error, of which the user has been told."""
+    if isinstance(error, (OutputLost, BrokenPipeError)):
+        raise error
+    if isinstance(error, TirSchedulesError):
+        say(name, str(error))
+        return error.exit_code
+    if isinstance(error, MemoryError):
         say(name, f"there is not enough memory ({one_line(error) or 'it is used up'}): choose a smaller size")
         return 3
-    except BrokenPipeError:
-        raise
-    except Exception as error:
-        if debug:
-            traceback.print_exc()
-        say(name, unforeseen(error, debug))
-        return FAULT
+    if debug:
+        traceback.print_exception(error)
+    say(name, unforeseen(error, debug))
+    return FAULT
 
 
 def unforeseen(error: Exception, debug: bool) -> str:

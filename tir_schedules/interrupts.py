@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, Callable, Iterator, NoReturn
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-GRACE = 1.0
+GRACE = 0.7
 
 
 class Interrupted(KeyboardInterrupt):

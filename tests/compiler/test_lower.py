@@ -150,3 +150,13 @@ def test_an_arch_older_than_the_rung_needs_is_refused():
     with pytest.raises(Exception, match="sm_80") as error:
         lower(old, GEMM, "sm_75")
     assert error.value.exit_code == 2
+
+
+def test_what_tvm_does_not_lower_is_one_line():
+    def strangely_unrolled(sch, gemm, config):
+        rows_over_blocks(sch, gemm, config)
+        block, *_ = sch.get_loops(sch.get_sblock("C"))
+        sch.annotate(block, "pragma_unroll_explicit", "no number")
+
+    with pytest.raises(CheckFailed, match="^sgemm/test: TVM does not lower the schedule for 64x64x64: [^\n]*$"):
+        lower(rung(strangely_unrolled), GEMM, "sm_80")

@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 
 import pytest
+from killing import slow_nvcc
 
 from tir_schedules.compiler import nvcc
 from tir_schedules.compiler.nvcc import check_launch, compile_kernel, compile_kernels, file_name
@@ -122,9 +123,19 @@ def line_table_names(ptx: str) -> str:
     return "".join(map(chr, map(int, codes[1:])))
 
 
+def test_an_nvcc_that_writes_nothing(monkeypatch, tmp_path):
+    nvcc_path, _ = slow_nvcc(tmp_path)
+    nvcc_path.write_text(nvcc_path.read_text().replace("sleep 60", "exit 0"))
+    monkeypatch.setenv("TIR_SCHEDULES_NVCC", str(nvcc_path))
+    monkeypatch.setenv("TIR_SCHEDULES_CACHE", str(tmp_path / "cache"))
+    with pytest.raises(MissingTool, match="nvcc reports no error, and does not write kernel.ptx: set TIR_SCHEDULES_NVCC to an nvcc"):
+        compile_kernel(kernel())
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
 def test_a_warm_cache_needs_no_compiler_run(monkeypatch):
     cold = compile_kernel(kernel())
-    monkeypatch.setattr(nvcc.subprocess, "run", lambda *_, **__: pytest.fail("compiled again"))
+    monkeypatch.setattr(nvcc.processes, "run", lambda *_, **__: pytest.fail("compiled again"))
     assert compile_kernel(kernel()) == cold
 
 
@@ -281,7 +292,7 @@ def test_sass_names_source_lines_and_is_cached(monkeypatch):
     binary = compile_kernel(kernel())
     sass = disassemble(binary)
     assert re.search(r'//## File "sgemm_reverse_tir.cu", line 5\n.*BAR\.SYNC', sass)
-    monkeypatch.setattr(nvcc.subprocess, "run", lambda *_, **__: pytest.fail("disassembled again"))
+    monkeypatch.setattr(nvcc.processes, "run", lambda *_, **__: pytest.fail("disassembled again"))
     assert disassemble(binary) == sass
 
 

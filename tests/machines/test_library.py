@@ -74,6 +74,25 @@ def test_a_compiler_that_fails(monkeypatch, tmp_path):
     assert list((tmp_path / "cache").iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    "text, reason",
+    [
+        ("#!/bin/sh\n", "it reports no error, and writes nothing"),
+        ("#!/bin/sh\nexit 3\n", "it says nothing, exit code 3"),
+        ("no program", "Exec format error"),
+        ('#!/bin/sh\nfor last; do :; done\n[ $# = 1 ] || echo junk > "$last"\n', "what it wrote does not load: .*"),
+    ],
+)
+def test_a_compiler_that_is_none(monkeypatch, tmp_path, text, reason):
+    (tmp_path / "odd").write_text(text)
+    (tmp_path / "odd").chmod(0o755)
+    monkeypatch.setenv("CXX", str(tmp_path / "odd"))
+    monkeypatch.setenv("TIR_SCHEDULES_CACHE", str(tmp_path / "cache"))
+    with pytest.raises(MissingTool, match=rf"odd cannot compile the CPU machine \({reason}\): a g\+\+ of version 9 or newer"):
+        the_library()
+    assert not (tmp_path / "cache").exists() or list((tmp_path / "cache").iterdir()) == []
+
+
 def test_threads_share_a_machine():
     gemm = Gemm(64, 64, 64)
     binaries = [compile_kernel(load_twin(rung, gemm, "sm_80")) for rung in every_rung("sgemm")]

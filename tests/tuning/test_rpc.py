@@ -2,6 +2,8 @@
 import os
 import re
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import time
@@ -13,6 +15,7 @@ import pytest
 from tir_schedules.cli import main
 from tir_schedules.errors import BadInput, MissingTool
 from tir_schedules.tuning import rpc, serving
+from tir_schedules.tuning.handshake import MAGIC, TRACKER_MAGIC
 
 pytest.importorskip("tornado")
 
@@ -73,6 +76,26 @@ def test_what_goes_wrong_in_a_session_is_one_line_and_the_server_lives(tracker, 
     assert dead == {"error": "the server's process ended, 2 times"}
     after = ask(runner, *[{"what": "sleep", "seconds": 0.5}] * 4)
     assert len({answer["parent"] for answer in after}) == 2, "both servers still answer"
+
+
+def test_silence_and_garbage_keep_nobody_from_the_servers(tracker):
+    """Before a client comes, and while its sessions last; to the servers and to the tracker."""
+    address = rpc.parse_address(tracker)
+    summary = rpc.import_rpc().connect_tracker(*address).summary()
+    ports = [address[1], *(info["addr"][1] for info in summary["server_info"])]
+    magics = (struct.pack("<i", magic) for magic in (MAGIC, TRACKER_MAGIC))
+    said = [b"", b"\x71", b"GET / HTTP/1.0\r\n\r\n", bytes(9), *(magic + b"\xff\xff\xff\x7f" for magic in magics)]
+    said += [struct.pack("<ii", magic, 5) + b"\xff" * 5 for magic in (MAGIC, TRACKER_MAGIC)]
+    strangers = []
+    for port in ports:
+        for text in said:
+            strangers.append(socket.create_connection((address[0], port), timeout=5))
+            strangers[-1].sendall(text)
+    begin = time.monotonic()
+    answers = ask(rpc.RpcRunner(tracker, "strange"), *[{"what": "sleep", "seconds": 0.5}] * 2)
+    assert len({answer["parent"] for answer in answers}) == 2 and time.monotonic() - begin < 20
+    for stranger in strangers:
+        stranger.close()
 
 
 def test_a_session_serves_further_requests_until_it_is_old_or_something_went_wrong(tracker):

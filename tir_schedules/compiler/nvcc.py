@@ -8,6 +8,7 @@ import errno
 import hashlib
 import os
 import re
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Iterable
@@ -26,6 +27,7 @@ from tir_schedules.multiprocessor import REGISTERS, WARP, known_multiprocessor, 
 FLAGS = ("-O3", "-lineinfo", "-std=c++17")
 PTX, CUBIN, REPORT, PREPROCESSED = "kernel.ptx", "kernel.cubin", "ptxas.txt", "kernel.ii"
 LINES_SHOWN = 10
+COMPILE_SECONDS = 1800
 
 BESIDE = "beside"
 """The name by which nvcc knows the folder of the source's own headers."""
@@ -47,6 +49,7 @@ REPORTED = {
     "spill_loads": r"(\d+) bytes spill loads",
     "barriers": r"used (\d+) barriers",
 }
+NO_HOST_COMPILER = ("Failed to preprocess host compiler properties", "cc1plus", "Host compiler targets unsupported OS")
 ERROR_LINE = re.compile(r"\berror\b|\bfatal\b|undefined reference", re.I)
 
 
@@ -171,7 +174,9 @@ def nvcc(kernel: Kernel, toolchain: Toolchain, folder: Path, *arguments: str) ->
             arguments = ("-Xcompiler", f"-iquote,{links.always(BESIDE, kernel.folder)}", *arguments)
         command = [plain_nvcc(toolchain, links), f"-arch={kernel.arch}", *arguments]
         try:
-            result = processes.run(command, cwd=folder, env=variables)
+            result = processes.run(command, timeout=COMPILE_SECONDS, cwd=folder, env=variables)
+        except subprocess.TimeoutExpired:
+            raise CheckFailed(f"{kernel.label}: nvcc {toolchain.version} is not done after {COMPILE_SECONDS // 60} minutes") from None
         except OSError as error:
             raise MissingTool(f"{shown(toolchain.nvcc)} does not run ({error.strerror}): {REPLACE}") from None
         output = (result.stdout + result.stderr).replace(f"{BESIDE}/", "")
@@ -196,7 +201,7 @@ def failure(kernel: Kernel, toolchain: Toolchain, output: str, folder: Path) -> 
     """nvcc's complaint as the error it is: something missing on this machine, or something wrong in the source."""
     if "No space left on device" in output:
         return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    if "Failed to preprocess host compiler properties" in output or "cc1plus" in output:
+    if any(sign in output for sign in NO_HOST_COMPILER):
         return MissingTool(
             "nvcc needs a C++ compiler and finds no working gcc on PATH: install g++"
             " (`apt install g++`, `dnf install gcc-c++`), or set NVCC_CCBIN to one"

@@ -8,8 +8,8 @@ from typing import Any, Sequence
 
 from tir_schedules.emit import check_folder, write_text
 from tir_schedules.errors import BadInput
-from tir_schedules.processes import temporary_folder
 from tir_schedules.problems import add_options, check_options, small_workload_of
+from tir_schedules.processes import temporary_folder
 from tir_schedules.rung import FAMILIES, find, find_each
 
 PROBLEM = ("mnk", "layout", "accumulate", "n", "dtype")

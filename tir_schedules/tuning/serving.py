@@ -33,7 +33,8 @@ class Place:
 def add_verb(verbs: Any) -> None:
     """Add the parser of `serve` to those of the other verbs."""
     verb = verbs.add_parser("serve", help="measure for `tune --tracker`: a server for every GPU of this computer")
-    verb.add_argument("--servers", metavar="N", type=integer_for("--servers", 2), help="N servers that use the CPU machine, for a computer without a GPU")
+    servers_help = "N servers that use the CPU machine, for a computer without a GPU"
+    verb.add_argument("--servers", metavar="N", type=integer_for("--servers", 2), help=servers_help)
     danger = "whoever reaches its ports can run any code here"
     verb.add_argument("--host", default=LOOPBACK, help=f"address to listen on (default {LOOPBACK}: this computer only); {danger}")
     verb.add_argument("--port", metavar="N", type=integer_for("--port", 9190), default=0, help="the tracker's port (default: a free one)")

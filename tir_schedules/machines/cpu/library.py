@@ -17,7 +17,7 @@ from tir_schedules import processes
 from tir_schedules.compiler.cache import default_cache
 from tir_schedules.compiler.inputs import environment, fingerprint, heeded_variables
 from tir_schedules.compiler.places import is_plain
-from tir_schedules.errors import MissingTool
+from tir_schedules.errors import MissingTool, one_line
 from tir_schedules.machines.cpu.signatures import Signature, from_text, library_source
 
 FLAGS = (
@@ -93,7 +93,15 @@ class Library:
                 if path.name != LIBRARY:
                     path.unlink()
 
-        return default_cache().load(f"machine{kind}", key, build, lambda folder: load_library(folder / LIBRARY))
+        def loaded(folder: Path) -> ctypes.CDLL:
+            try:
+                return load_library(folder / LIBRARY)
+            except OSError as error:
+                if not (folder / LIBRARY).exists():  # another process cleared the cache
+                    raise FileNotFoundError(folder / LIBRARY) from None
+                raise unfit(self.compiler, f"what it wrote does not load: {one_line(error)}") from None
+
+        return default_cache().load(f"machine{kind}", key, build, loaded)
 
 
 def load_library(path: Path) -> ctypes.CDLL:
