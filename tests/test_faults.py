@@ -91,7 +91,7 @@ def test_hazards_wrong_values_and_failures_are_counted_apart():
 
 
 def outcome(value, wrong=()):
-    return Outcome("k", wrong=wrong, outputs={"C": np.full((2, 2), value, np.float32)})
+    return Outcome("k", wrong=wrong, outputs=({"C": np.full((2, 2), value, np.float32)},))
 
 
 def test_a_disagreement_of_two_right_kernels_is_a_line_of_its_own():

@@ -98,7 +98,7 @@ def print_table(
     each with the first `keys` columns, or each record stands on end, a line to a field; without `keys` always the latter.
     """
     out, rows = console(), [[Text.from_markup(cell) for cell in row] for row in rows]
-    every = [Column(Text(name, "bold"), [row[at] for row in rows], prose.get(name)) for at, name in enumerate(columns)]
+    every = [Column(Text.from_markup(name, style="bold"), [row[at] for row in rows], prose.get(name)) for at, name in enumerate(columns)]
     blocks, left_out = arranged(every, out.width, spare, keys)
     if title:
         write(out, Text(title, "italic"))

@@ -102,8 +102,8 @@ def test_what_is_no_results_file_is_bad_input_in_one_line(tmp_path, text, part):
 def test_a_cell_has_the_rate_of_the_schedule_and_its_ratio_to_the_twin(capsys):
     results = changed(made_up.results("sgemm/naive", sizes=(1024,)), schedule={"rate": 36.2}, twin={"rate": 18.1}, vendor={"rate": 72.4})
     lines = printed(capsys, results).splitlines()
-    assert "naive               36.2 (2.00x)" in lines and "cuBLAS              72.4        " in lines
-    assert "best rung / cuBLAS  0.50x       " in lines
+    assert "naive               36.2 (2.00x)" in lines and "cuBLAS              72.4" in lines
+    assert "best rung / cuBLAS  0.50x" in lines
     assert "fastest: naive (schedule) at 1024" in lines
     assert "schedule / twin: 2.000x in the geometric mean, lowest 2.000x (naive at 1024)" in lines
 
@@ -151,7 +151,7 @@ def test_brackets_in_messages_are_not_markup(capsys):
     results = changed(made_up.results("sgemm/naive"), schedule={"name": "sgemm/[/a]", "shape": "64x64x64 [/b]"})
     results["refused"] = [{**results["rows"][0], "reason": "C[/0] [red]"}]
     out = printed(capsys, results)
-    assert "\n[/a] " in out and "\nsgemm [/b], TFLOPS" in out and "C[/0] [red]" in out
+    assert "\n[/a]" in out and "\nsgemm [/b], TFLOPS" in out and "C[/0] [red]" in out
 
 
 @pytest.mark.parametrize("rate, text", [(0.1234, "0.123"), (3.14159, "3.14"), (36.25, "36.2"), (679.4, "679"), (4012.3, "4012")])

@@ -93,7 +93,7 @@ def test_macros_are_expanded_where_they_matter():
     expanded = f"{HEAD}(float *C, int M) {{ }}"
     for source in (
         f"#define ARGS float *C, int M\n{HEAD}(ARGS) {{ }}",
-        f"#define NAME k\n__global__ void NAME(float *C, int M) {{ }}",
+        "#define NAME k\n__global__ void NAME(float *C, int M) {{ }}",
         f"#if 0\n{HEAD}(float *C, int X) {{ }}\n#else\n{expanded}\n#endif",
         f"{HEAD}(float *C,\n#ifdef X\nint X,\n#endif\nint M) {{ }}",
     ):

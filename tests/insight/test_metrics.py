@@ -56,8 +56,8 @@ def test_json_names_lines_and_leaves_out_those_of_other_files():
 
 
 def test_a_launch_gets_what_the_one_before_left():
-    executions, arguments = execute(CpuMachine(), Copying(), [binary(1), binary(1)])
-    assert len(executions) == 2 and executions[0].counters is None and (arguments["Y"] == np.arange(48) + 2).all()
+    done = execute(CpuMachine(), Copying(), [binary(1), binary(1)], Copying().arguments())
+    assert len(done) == 2 and done[0][0].counters is None and (done[1][1]["Y"] == np.arange(48) + 2).all()
 
 
 def test_an_architecture_without_rules_is_refused_before_anything_runs():
