@@ -32,7 +32,7 @@ def test_the_exact_result_passes_and_a_wrong_element_is_named(workload):
 
 @pytest.mark.parametrize("workload", [*HALVES, Gemm(5, 6, 7)], ids=str)
 def test_an_output_nobody_wrote_never_passes(workload):
-    check = Check.of(workload, "reals", 0, XP)
+    check = Check.of(workload, "real", 0, XP)
     assert compare("C", check.inputs["C"], check.truth["C"], np.inf, "should be").count == check.inputs["C"].size
 
 

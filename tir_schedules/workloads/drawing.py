@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-EXACT, REALS = "exact", "reals"
+EXACT, REALS = "exact", "real"
 """Kinds of inputs to verify with. Integers whose partial sums are all exact, in any order: the tolerance is 0, and a term lost, doubled or
 swapped shows. Reals over a wide range: lost precision and lost range show."""
 

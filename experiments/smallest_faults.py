@@ -1,0 +1,128 @@
+"""The smallest faults a kernel can have, put into twins on purpose: is each of them seen?
+
+    python experiments/smallest_faults.py                        # on the CPU machine; needs nvcc
+    python experiments/smallest_faults.py --machine gpu          # longer sums, too
+    python experiments/smallest_faults.py -o FILE.json
+
+One term of the longest sums in use is lost or counted twice; others are hidden by integers, or by the tolerance of a long sum. Kernels
+are judged as `tir-schedules run` judges them. Exit code 1 when a fault is not seen, or when the twin without it is not right.
+"""
+from __future__ import annotations
+
+import argparse
+from argparse import Namespace
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Sequence
+
+from scripts import exit_code
+
+from tir_schedules.bench.results import about, as_text
+from tir_schedules.compiler.twin import load_source, read_twin
+from tir_schedules.console import print_line, print_table, progress
+from tir_schedules.emit import check_folder, write_text
+from tir_schedules.machines.choice import MACHINES, arch_for, choose
+from tir_schedules.run import Outcome, outcome_of
+from tir_schedules.rung import Rung, find_one
+from tir_schedules.workloads.gemm import Gemm
+from tir_schedules.workloads.half_gemm import HalfGemm
+from tir_schedules.workloads.reduction import Reduction
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A twin in which `old` is `new`. inputs: the kind that shows it."""
+
+    rung: str
+    workload: Any
+    what: str
+    old: str
+    new: str
+    inputs: str = "exact"
+
+    def __str__(self) -> str:
+        return f"{self.rung} {self.workload}: {self.what}"
+
+
+TILE = "copy_tile<BM, BK>(tile_a, A, block_row, k0, M, K);"
+SHORT_TILE = TILE.replace("M, K)", "M, K - 1)")
+WHOLE = "NT ? col * K : col), NT ? K : N, K);"
+PRODUCT = "acc += A[m * K + k] * B[k * N + n];"
+STORE, TOTAL = "Y[blockIdx.x] = total;", "DTYPE total = sums.x"
+FIRST_LOST = f"if (blockIdx.x + threadIdx.x == 0) sums.x -= X[0];\n    {TOTAL}"
+LAST_LOST = FIRST_LOST.replace("X[0]", "X[N - 1]")
+LONG = Reduction(1 << 22, "float32")
+
+FAULTS = [
+    Fault("sgemm/naive", Gemm(8, 8, 40000), "the last term lost", "k < K;", "k < K - 1;"),
+    Fault("sgemm/naive", Gemm(8, 8, 40000), "one element lacks its last term", PRODUCT, f"if (m + n < 14 || k < K - 1) {PRODUCT}"),
+    Fault("sgemm/naive", Gemm(1, 1, 65536), "the first term twice", "float acc = 0.0f;", "float acc = A[m * K] * B[n];"),
+    Fault("sgemm/naive", Gemm(8, 8, 300), "terms of A rounded to integers", "A[m * K + k] *", "rintf(A[m * K + k]) *", "real"),
+    Fault("hgemm/wmma_naive", HalfGemm(64, 64, 16384, "nt", "float32"), "the last 16 of K lost", WHOLE, WHOLE.replace("N, K)", "N, K - 16)")),
+    Fault("hgemm/wmma_naive", HalfGemm(20, 5, 16383, "nn", "float32"), "the last term lost", TILE, SHORT_TILE),
+    Fault("hgemm/wmma_naive", HalfGemm(3, 5, 65535), "the last term lost", TILE, SHORT_TILE),
+    Fault("reduce/vectorized", LONG, "stores 0", STORE, "Y[blockIdx.x] = 0;"),
+    Fault("reduce/vectorized", LONG, "the first term lost", TOTAL, FIRST_LOST),
+    Fault("reduce/vectorized", LONG, "sums kept in 16 bits", STORE, "Y[blockIdx.x] = __uint_as_float(__float_as_uint(total) & 0xffff0000);"),
+    Fault("reduce/vectorized", Reduction(1 << 20), "the last term lost", TOTAL, LAST_LOST),
+]
+
+LONGER = [
+    Fault("sgemm/naive", Gemm(1024, 1024, 65536), "the last term lost", "k < K;", "k < K - 1;"),
+    Fault("hgemm/wmma_naive", HalfGemm(1024, 1024, 65536, "nt", "float32"), "the last 16 of K lost", WHOLE, WHOLE.replace("N, K)", "N, K - 16)")),
+    Fault("hgemm/wmma_naive", HalfGemm(1000, 1000, 65535), "the last term lost", TILE, SHORT_TILE),
+    Fault("reduce/vectorized", Reduction(1 << 28, "float32"), "stores 0", STORE, "Y[blockIdx.x] = 0;"),
+    Fault("reduce/vectorized", Reduction(1 << 28, "float32"), "the first term lost", TOTAL, FIRST_LOST),
+    Fault("reduce/vectorized", Reduction(1 << 28), "the last term lost", TOTAL, LAST_LOST),
+]
+"""What takes a GPU."""
+
+
+def outcome(rung: Rung, workload: Any, source: str, arch: str, machine: Any) -> Outcome:
+    """What becomes of a twin's source; launches after the first are the twin's own."""
+    kernels, left = [load_source(source, rung, workload, arch)], workload
+    while (left := left.rest(kernels[-1].grid)) is not None:
+        kernels.append(load_source(read_twin(rung, left), rung, left, arch))
+    return outcome_of(kernels, workload, machine)
+
+
+def outcomes(fault: Fault, arch: str, machine: Any) -> tuple[Outcome, Outcome]:
+    """Of the twin with the fault, and of the twin."""
+    rung = find_one(fault.rung, "smallest_faults.py")
+    source = read_twin(rung, fault.workload)
+    assert source.count(fault.old) == 1, fault
+    return tuple(outcome(rung, fault.workload, text, arch, machine) for text in (source.replace(fault.old, fault.new), source))
+
+
+def shown(options: Namespace) -> int:
+    if options.output:
+        check_folder(options.output)
+    machine = choose(options.machine)
+    arch, faults = arch_for(machine, None), FAULTS + LONGER * (machine.name == "gpu")
+    rows = []
+    with progress(len(faults), "judging") as step:
+        for fault in faults:
+            faulty, twin = outcomes(fault, arch, machine)
+            seen = faulty.wrong[0].mismatch.inputs if faulty.wrong else ""
+            rows.append((fault.rung, str(fault.workload), fault.what, f"seen with {seen} inputs" if seen else "NOT SEEN", twin.word))
+            step(fault.rung)
+    columns = ("twin", "shape", "fault", "verdict", "without it")
+    print_table(columns, rows, prose={"fault": 16, "verdict": 12})
+    if options.output:
+        where = {"machine": machine.name, "arch": arch} | ({"device": machine.describe()} if machine.name == "gpu" else {})
+        found = {**about(f"smallest_faults.py --machine {machine.name}"), **where, "faults": [dict(zip(columns, row)) for row in rows]}
+        write_text(options.output, as_text(found))
+    good = sum(verdict != "NOT SEEN" and twin == "right" for *_, verdict, twin in rows)
+    print_line(f"{good} of {len(rows)} faults seen, and none where there is none")
+    return 0 if good == len(rows) else 1
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--machine", choices=MACHINES, default="cpu", help="cpu (default) or gpu")
+    parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write the table as JSON")
+    return exit_code(shown, parser, arguments)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
