@@ -122,7 +122,8 @@ def faults_of(verb: str, how: int | None, moment: float, folder: Path) -> tuple[
     over = victim.process.poll() is not None
     ended = victim.end(how)
     early = "tir_schedules" not in ended.err and "KeyboardInterrupt" in ended.err  # Python itself was still starting
-    faults = [] if over or early else [f"exit code {ended.code}"] * (ended.code not in expected_codes(how))
+    done = ended.code == 0 and (folder / f"{verb}.html").exists()  # it wrote its page right before
+    faults = [] if over or early or done else [f"exit code {ended.code}"] * (ended.code not in expected_codes(how))
     faults += ["processes are left"] * (ended.gone is None)
     faults += [f"stderr: {ended.err!r}"] * (not early and ("Traceback" in ended.err or ended.err.count("\n") > 1))
     files = {path.name for path in folder.iterdir()} - {"trace.html", "report.html", "records.jsonl"}
@@ -131,7 +132,7 @@ def faults_of(verb: str, how: int | None, moment: float, folder: Path) -> tuple[
     for page in ("trace.html", "report.html"):
         if (folder / page).exists() and "</html>" not in (folder / page).read_text():
             faults.append(f"{page} is half written")
-    if (folder / "records.jsonl").exists() and Database(folder / "records.jsonl").repaired and how != signal.SIGKILL:
+    if (folder / "records.jsonl").exists() and Database(folder / "records.jsonl").torn and how != signal.SIGKILL:
         faults.append("a record is half written")
     return faults, ended
 

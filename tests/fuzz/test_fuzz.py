@@ -10,8 +10,8 @@ def test_some_damaged_files(tmp_path, name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", KINDS)
-def test_thousands_of_damaged_files(tmp_path, name):
-    check(name, 200 if name == "reports" else 2000, 2, tmp_path)
+def test_hundreds_of_damaged_files(tmp_path, name):
+    check(name, 30 if name == "reports" else 300, 2, tmp_path)
 
 
 def check(name, count, seed, folder):

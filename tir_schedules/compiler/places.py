@@ -3,13 +3,15 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import stat
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Iterator
 
 from tir_schedules.errors import BadInput
+from tir_schedules.processes import unfinished
 
 PLAIN = re.compile(r"(?!-)(?:[\w.+-]|/(?!-))*", re.A)
 PLACES = ("/tmp", "/var/tmp", "/dev/shm")
@@ -46,6 +48,24 @@ def places() -> list[str]:
     """Folders for temporary files whose names are plain: TMPDIR, then what every Linux has."""
     chosen = os.environ.get("TMPDIR", "")
     return [place for place in (chosen, *PLACES) if os.path.isabs(place) and is_plain(place) and os.path.isdir(place)]
+
+
+@contextmanager
+def scratch() -> Iterator[str]:
+    """A folder for what programs write in passing, gone afterwards even when they are killed; "/" where there is room for none."""
+    made = None
+    for place in places():
+        with suppress(OSError):
+            made = Path(tempfile.mkdtemp(prefix=own_prefix(), dir=place))
+            break
+    if made is None:
+        yield "/"
+        return
+    with unfinished(made):
+        try:
+            yield str(made)
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
 
 
 def own_prefix() -> str:

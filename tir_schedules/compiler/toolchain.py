@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Iterator
 
 from tir_schedules import processes
-from tir_schedules.compiler.places import places
+from tir_schedules.compiler.places import scratch
 from tir_schedules.errors import BadInput, MissingTool
 from tir_schedules.numerals import shown
 
@@ -166,10 +166,10 @@ def toolkit_folder(nvcc: Path) -> Path:
 def ask(program: Path, *arguments: str) -> str:
     """All that a program prints. MissingTool when it cannot be started."""
     environment = {name: value for name, value in os.environ.items() if name not in FOREIGN}
-    environment |= {"TMPDIR": next(iter(places()), "/")}  # nvcc needs one that exists, and writes nothing here
     command = [program, *arguments]
     try:
-        result = processes.run(command, timeout=ANSWER_SECONDS, env=environment)
+        with scratch() as folder:
+            result = processes.run(command, timeout=ANSWER_SECONDS, env={**environment, "TMPDIR": folder})
     except (OSError, subprocess.TimeoutExpired) as error:
         reason = getattr(error, "strerror", None) or f"no answer within {ANSWER_SECONDS} s"
         raise MissingTool(f"{program} does not run ({reason}): {REPLACE}") from error
