@@ -110,7 +110,7 @@ class Results:
     """
 
     def __init__(self, command: str, arch: str, jobs: int):
-        self.head = {"schema": SCHEMA, "shapes": True, **about(command), "arch": arch, "jobs": jobs}
+        self.head = {"shapes": SCHEMA, **about(command), "arch": arch, "jobs": jobs}
         self.rows: dict[tuple[str, str, str], Counter] = {}
         self.done: dict[str, None] = {}
         self.not_right: list[dict[str, str]] = []
@@ -124,10 +124,10 @@ class Results:
 
     def merge(self, other: dict[str, Any]) -> None:
         """Add what another file has. BadInput when both have a case."""
-        both = self.done.keys() & set(other["done"])
+        both = self.done.keys() & set(other.get("done", ()))
         if both:
             raise BadInput(f"{len(both)} cases are in more than one file, among them {min(both)}")
-        self.done |= dict.fromkeys(other["done"])
+        self.done |= dict.fromkeys(other.get("done", ()))
         for row in other["rows"]:
             self.rows.setdefault((row["rung"], row["kind"], row["form"]), Counter()).update({mark: row[mark] for mark in COUNTED})
         self.not_right += other["not_right"]
@@ -151,7 +151,7 @@ def load(path: Path) -> dict[str, Any]:
     """A file that this script wrote. BadInput for any other."""
     try:
         recorded = json.loads(path.read_text(encoding="utf-8"))
-        if recorded["shapes"] and recorded["schema"] == SCHEMA:
+        if recorded["shapes"] == SCHEMA:
             return recorded
     except OSError as error:
         raise BadInput(f"cannot read {path}: {error.strerror}; name a file that --output wrote") from None
@@ -200,7 +200,7 @@ def show(results: Results) -> None:
         print_line(f"{one['is']}: {one['case']} {one['form']}: {one['reason']}")
     seconds = sum(row["seconds"] for row in results.rows.values()) / len(FORMS)
     counts = ", ".join(f"{results.count(mark)} {mark}" for mark in (RIGHT, REFUSED, WRONG))
-    print_line(f"{len(results.done)} cases, {counts} kernels, {seconds:.0f} seconds of processes")
+    print_line(f"{sum(map(results.count, (RIGHT, REFUSED, WRONG))) // len(FORMS)} cases, {counts} kernels, {seconds:.0f} seconds of processes")
 
 
 def parser() -> argparse.ArgumentParser:
