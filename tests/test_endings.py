@@ -42,6 +42,26 @@ def perform():
         raise
 sys.exit(command(perform))
 """
+STARTING = """
+import os, signal, subprocess, sys, threading, time
+from tir_schedules import processes
+from tir_schedules.endings import command
+class Signalled(subprocess.Popen):
+    def __init__(self, command, **options):
+        super().__init__(command, **options)
+        if command[0] == "sleep":
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(0.1)
+def start():
+    processes.run(["sleep", "60"])
+def perform():
+    if sys.argv[1] == "main":
+        start()
+    threading.Thread(target=start, daemon=True).start()
+    time.sleep(60)
+subprocess.Popen = Signalled
+sys.exit(command(perform))
+"""
 TWIN = ["emit", "sgemm/naive", "--twin", "--ptx"]  # needs nvcc, and no TVM
 
 
@@ -79,6 +99,14 @@ def test_compilers_and_what_they_started_end_with_the_command(how, code, tmp_pat
     assert ended.gone and ended.gone < 3, "a compiler went on"
     assert ended.err == ("tir-schedules: interrupted\n" if how in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) else "")
     assert list(cache.iterdir()) == []
+
+
+@pytest.mark.parametrize("thread", ["main", "another"])
+def test_a_program_that_is_being_started_ends_too(thread):
+    victim = Victim(thread, code=STARTING)
+    victim.process.wait(60)
+    ended = victim.end(signal.SIGTERM)
+    assert ended.gone and (ended.code, ended.err) == (143, "tir-schedules: interrupted\n")
 
 
 @pytest.mark.parametrize("seconds, rest", [(0.2, "tidied\n"), (60, "")])

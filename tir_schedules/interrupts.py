@@ -27,12 +27,12 @@ class Interrupted(KeyboardInterrupt):
 class State:
     """cause: number of the signal that ends the process, SIGPIPE for a reader that has gone; None as long as there is none.
 
-    guarded: whether this module has the signals. raised: whether the main thread has been told. told: whether the user has. over:
-    whether the command has returned. waking: what the watching thread reads the other end of.
+    guarded: whether this module has the signals. raised: whether the main thread has been told. held: whether it is told later. told:
+    whether the user has. over: whether the command has returned. waking: what the watching thread reads the other end of.
     """
 
     cause: int | None = None
-    guarded = raised = told = over = False
+    guarded = raised = held = told = over = False
     waking: int | None = None
     at_stop: list[Callable[[], None]] = []
     at_end: list[Callable[[], None]] = []
@@ -89,7 +89,21 @@ def arrived(number: int, frame: Any) -> None:
     stop(number)
     if State.over:
         leave()
-    unwind()
+    if not State.held:
+        unwind()
+
+
+@contextmanager
+def held() -> Iterator[None]:
+    """Meanwhile a signal raises nothing in the main thread; who holds it asks `stopping` afterwards."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    State.held = True
+    try:
+        yield
+    finally:
+        State.held = False
 
 
 def unwind() -> None:

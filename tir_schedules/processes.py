@@ -17,6 +17,9 @@ from typing import Any, Iterator, Sequence
 
 from tir_schedules import interrupts, keeper
 
+STARTING = 0.5
+"""Most seconds that the end of the process waits for a program that is being started."""
+
 _lock = threading.RLock()
 _kept: set[str] = set()
 _keeper: subprocess.Popen | None = None
@@ -38,10 +41,12 @@ def run(command: Sequence[Any], timeout: float | None = None, **options: Any) ->
 def begin(command: Sequence[Any], **options: Any) -> subprocess.Popen:
     """As subprocess.Popen, with nothing to read unless `stdin` says so; to be ended by `end`."""
     interrupts.check()
-    process = subprocess.Popen(command, start_new_session=True, **{"stdin": subprocess.DEVNULL, **options})
-    keep("group", process.pid)
+    with interrupts.held(), _lock:  # a program that runs is on the list: who ends all waits for it
+        process = subprocess.Popen(command, start_new_session=True, **{"stdin": subprocess.DEVNULL, **options})
+        keep("group", process.pid)
     if interrupts.stopping():  # since the check above
         end(process)
+        interrupts.unwind()
     return process
 
 
@@ -98,13 +103,14 @@ def tell(line: str) -> None:
 
 
 def end_programs() -> None:
-    """Kill what runs. Without the lock, which a thread may hold that never goes on; so do the following."""
+    """Kill what runs. Without the lock, which a thread may hold that never goes on."""
     for name in kept("group"):
         keeper.end_group(name)
 
 
 def end_all() -> None:
-    """Kill what runs, and remove what is unfinished."""
+    """Kill what runs, also what is just being started, and remove what is unfinished."""
+    _lock.acquire(timeout=STARTING)  # and never released, so that nothing starts any more
     end_programs()
     for name in kept("path"):
         keeper.remove(name)
