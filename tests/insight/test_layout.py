@@ -8,7 +8,7 @@ from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.twin import load_twin
 from tir_schedules.errors import BadInput
-from tir_schedules.insight.layout import Pattern, layouts, source_name, watched
+from tir_schedules.insight.layout import Pattern, array_name, layouts, watched
 from tir_schedules.insight.pictures import caption, document_svg, place_of, request_svg, request_text, tile_svg, tile_text
 from tir_schedules.machines.execution import Location
 from tir_schedules.rung import find
@@ -83,9 +83,9 @@ def test_an_unknown_buffer():
 
 
 def test_names_of_static_arrays():
-    assert source_name("_ZZ16sgemm_vectorizedE12A_shared_ptr") == "A_shared"
-    assert source_name("_ZZ18reduce_interleavedE4tile") == "tile"
-    assert source_name("buf_dyn_shmem_ptr") == "buf_dyn_shmem"
+    assert array_name("_ZZ16sgemm_vectorizedE12A_shared_ptr") == "A_shared"
+    assert array_name("_ZZ18reduce_interleavedE4tile") == "tile"
+    assert array_name("buf_dyn_shmem_ptr") == "buf_dyn_shmem"
 
 
 # ---- pictures ------------------------------------------------------------------------------------------------------------

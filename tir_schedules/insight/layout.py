@@ -5,7 +5,6 @@ memory keep, whatever array they lie in and however it is laid out.
 """
 from __future__ import annotations
 
-import re
 from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,11 +14,12 @@ import numpy as np
 
 from tir_schedules.errors import BadInput
 from tir_schedules.insight import banks
-from tir_schedules.kernel import Binary
+from tir_schedules.kernel import Binary, Dim3
 from tir_schedules.machines.cpu import CpuMachine
+from tir_schedules.machines.cpu.extents import source_name
 from tir_schedules.machines.cpu.machine import lowered
 from tir_schedules.machines.cpu.library import the_library
-from tir_schedules.machines.execution import Dim3, Execution, Location, Request, Watch
+from tir_schedules.machines.execution import Execution, Location, Request, Watch
 from tir_schedules.rung import nearest
 
 MARKS = (3, 5)
@@ -179,14 +179,12 @@ def arrays_of(binary: Binary) -> dict[str, range]:
     """The static arrays in shared memory by their names in the CUDA source -> the bytes they take."""
     variables = lowered(the_library(), binary.ptx, binary.kernel.entry).kernel.variables.values()
     shared = [variable for variable in variables if variable.space == "shared" and variable.size]
-    return {source_name(variable.name): range(variable.offset, variable.offset + variable.size) for variable in shared}
+    return {array_name(variable.name): range(variable.offset, variable.offset + variable.size) for variable in shared}
 
 
-def source_name(symbol: str) -> str:
+def array_name(symbol: str) -> str:
     """ "_ZZ16sgemm_vectorizedE12A_shared_ptr" -> "A_shared": without the function, and without what TVM adds to a name."""
-    mangled = re.fullmatch(r"_ZZ\d+\w+?E(\d+)(\w+)", symbol)
-    name = mangled[2][: int(mangled[1])] if mangled else symbol
-    return name.removesuffix("_ptr")
+    return source_name(symbol).removesuffix("_ptr")
 
 
 # ---- where data come from ----------------------------------------------------------------------------------------------

@@ -4,9 +4,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Callable, Sequence
 
-from tir_schedules.kernel import Binary
-
-Dim3 = tuple[int, int, int]
+from tir_schedules.kernel import Binary, Dim3
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from tir_schedules.machines.cpu.ptx import (
     BITS, Address, Immediate, Instruction, Negated, Operand, Pair, Parameter, PtxKernel, PtxModule, Register,
     SpecialRegister, Symbol, UnsupportedInstruction, Variable, Vector,
 )  # fmt: skip
+from tir_schedules.multiprocessor import rounded_up
 
 TOKEN = re.compile(
     r"""
@@ -48,10 +49,6 @@ def tokens(text: str) -> list[Token]:
         for match in TOKEN.finditer(line.split("//", 1)[0]):
             found.append(Token(match.lastgroup or "", match.group(), number))
     return found
-
-
-def rounded_up(value: int, align: int) -> int:
-    return -(-value // align) * align
 
 
 class Parser:
