@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from tir_schedules import files, schemas
-from tir_schedules.errors import BadInput
+from tir_schedules import cli, files, schemas
+from tir_schedules.errors import BadInput, shown
 
 
 @pytest.mark.parametrize("make, reason", [
@@ -61,8 +61,14 @@ def test_a_name_with_nul_is_one_line():
 
 
 def test_a_value_in_a_message_is_short_and_no_terminal_obeys_it():
-    assert files.shown("a\x1b[2J" + "b" * 1000) == r"'a\x1b[2J" + "b" * 48 + "..."
+    assert shown("a\x1b[2J" + "b" * 1000) == r"'a\x1b[2J" + "b" * 48 + "..."
     assert files.place(("rows", 3, "a.b", "m")) == "rows[3]['a.b'].m"
+
+
+@pytest.mark.parametrize("arguments", [["bench", "--from"], ["run", "sgemm/naive", "--source"]], ids=" ".join)
+def test_no_terminal_obeys_the_name_of_a_file(arguments, capsys):
+    assert cli.main([*arguments, "of\x1b[2J"]) == 2
+    assert r"cannot read of\x1b[2J: No such file" in capsys.readouterr().err
 
 
 def test_without_the_library_that_checks_files_one_line_says_how_to_get_it():

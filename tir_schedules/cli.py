@@ -18,7 +18,7 @@ from typing import Any, Sequence
 from tir_schedules import __version__
 from tir_schedules.bench.verb import add_verb as add_bench
 from tir_schedules.endings import code_of, command
-from tir_schedules.errors import BadInput
+from tir_schedules.errors import BadInput, printable
 from tir_schedules.insight.inspect_verb import add_verb as add_inspect
 from tir_schedules.insight.layout_verb import add_verb as add_layout
 from tir_schedules.insight.profile_verb import add_verb as add_profile
@@ -185,18 +185,13 @@ def run(options) -> int:
     else:
         jobs = tuned_jobs(rungs, options, machine, arch, workloads_of, whole=machine.name == "gpu")
     folder = str(options.source.absolute().parent) if options.source else ""
-    verdicts = run_rungs(jobs, arch, machine, source, shown_path(options.source), folder)
+    verdicts = run_rungs(jobs, arch, machine, source, printable(options.source or ""), folder)
     if options.json:
         verdicts = list(verdicts)
         print(json.dumps([verdict.as_json() | {"machine": machine.name, "arch": arch} for verdict in verdicts], indent=2))
     else:
         verdicts = print_verdicts(verdicts, len(jobs), machine, "source" if options.source else "schedule")
     return 0 if all(verdict.ok for verdict in verdicts) else 1
-
-
-def shown_path(path: Path | None) -> str:
-    """A path as messages can print it, whatever bytes it has; empty for none."""
-    return str(path or "").encode("utf-8", "backslashreplace").decode()
 
 
 def print_verdicts(verdicts, total: int, machine, form: str) -> list:

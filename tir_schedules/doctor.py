@@ -16,9 +16,8 @@ from typing import Callable, Iterator
 
 from tir_schedules import processes
 from tir_schedules.compiler.cache import default_cache
-from tir_schedules.compiler.places import shown
 from tir_schedules.compiler.toolchain import INSTALL, Toolchain, find_toolchain, version_of
-from tir_schedules.errors import TirSchedulesError
+from tir_schedules.errors import TirSchedulesError, printable
 
 OLDEST_PYTHON = (3, 10)
 PINNED = {"apache-tvm": "0.27.0.post1", "apache-tvm-ffi": "0.1.14.post1"}
@@ -168,10 +167,10 @@ def cache() -> Iterator[Item]:
         return
     nearest = next(path for path in (found.path, *found.path.parents) if path.exists())
     if nearest.is_dir() and os.access(nearest, os.W_OK):
-        yield Item("cache", "ok", f"{mebibytes} in {shown(found.path)}")
+        yield Item("cache", "ok", f"{mebibytes} in {printable(found.path)}")
     else:
         remedy = "set TIR_SCHEDULES_CACHE to a folder you can write to"
-        yield Item("cache", "missing", f"{shown(found.path)} cannot be written", remedy)
+        yield Item("cache", "missing", f"{printable(found.path)} cannot be written", remedy)
 
 
 def missing(name: str, error: TirSchedulesError) -> Item:

@@ -10,7 +10,7 @@ import traceback
 from typing import Any, Callable
 
 from tir_schedules import interrupts
-from tir_schedules.errors import TirSchedulesError, one_line
+from tir_schedules.errors import TirSchedulesError, one_line, printable
 
 NAME = "tir-schedules"
 FAULT = 70
@@ -78,6 +78,7 @@ def unforeseen(error: Exception, debug: bool) -> str:
 
 
 def say(name: str, message: str) -> None:
+    message = printable(message, besides="\n\t")
     print(f"{name}: {message}" if name else message, file=sys.stderr)
 
 

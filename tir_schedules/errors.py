@@ -1,4 +1,8 @@
-"""The errors a user can cause or meet. Each is one line that says what was wrong and what would be right."""
+"""The errors a user can cause or meet, and what their messages are made of. Each is one line that says what was wrong and what would be
+right."""
+from typing import Any
+
+SHOWN = 60  # characters of a value in a message
 
 
 class TirSchedulesError(Exception):
@@ -32,3 +36,16 @@ class MissingTool(TirSchedulesError):
 def one_line(text: object) -> str:
     """An error or another text without its line breaks."""
     return " ".join(str(text).split())
+
+
+def printable(text: object, besides: str = "") -> str:
+    """A path or another text in which a terminal finds no commands: what does not print is escaped, but for the letters `besides`."""
+    return "".join(letter if letter.isprintable() or letter in besides else ascii(letter)[1:-1] for letter in str(text))
+
+
+def shown(value: Any) -> str:
+    """A value as a message has it: not long, and whatever it is, nothing that a terminal would obey."""
+    if isinstance(value, (dict, list)) and value:
+        return "an object" if isinstance(value, dict) else f"a list of {len(value)}"
+    text = repr(value) if not isinstance(value, bool) else str(value).lower()
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."

@@ -11,7 +11,7 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterator
 
-from tir_schedules.errors import BadInput, one_line
+from tir_schedules.errors import BadInput, one_line, shown
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -28,8 +28,6 @@ DEPTH, KEYS = 64, 10_000
 DIGITS = 20
 """Most digits of an integer: those of 64 bits."""
 
-SHOWN = 60  # characters of a value in a message
-MESSAGE = 400  # characters of a text that is a message itself
 
 
 def read_bytes(path: Path, remedy: str, limit: int = LIMIT) -> bytes:
@@ -191,17 +189,3 @@ def place(where: tuple[str | int, ...]) -> str:
     """A place in a file, such as "rows[3].workload.m"."""
     parts = (f".{step}" if isinstance(step, str) and step.isidentifier() else f"[{shown(step)}]" for step in where)
     return "".join(parts).removeprefix(".")
-
-
-def printable(text: str) -> str:
-    """A text, not very long, in which a terminal finds no commands."""
-    text = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text[:MESSAGE])
-    return text if len(text) < MESSAGE else f"{text}..."
-
-
-def shown(value: Any) -> str:
-    """A value as a message has it: not long, and whatever it is, nothing that a terminal would obey."""
-    if isinstance(value, (dict, list)) and value:
-        return "an object" if isinstance(value, dict) else f"a list of {len(value)}"
-    text = repr(value) if not isinstance(value, bool) else str(value).lower()
-    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."

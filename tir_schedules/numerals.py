@@ -4,15 +4,13 @@ from __future__ import annotations
 import re
 from typing import Callable
 
-from tir_schedules.errors import BadInput
+from tir_schedules.errors import BadInput, shown
 
 INTEGER = re.compile(r"-?[0-9]{1,18}")
 POWER = re.compile(r"([0-9]{1,18})\^([0-9]{1,2})")
 PERCENT = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)%")
 LARGEST = 1 << 64
 """Sizes up to this are numbers; which of them can be had is the workload's to say."""
-
-SHOWN = 40
 
 
 def integer(text: str) -> int:
@@ -59,8 +57,3 @@ def integer_for(option: str, example: int) -> Callable[[str], int]:
             raise BadInput(f"{option} takes a whole number such as {example}, not {shown(text)}") from None
 
     return parse
-
-
-def shown(text: str) -> str:
-    """What somebody typed, in quotes, and not longer than a line can be."""
-    return repr(text if len(text) <= SHOWN else f"{text[:SHOWN]}...")

@@ -5,8 +5,8 @@ from argparse import Namespace
 from itertools import product
 from typing import Any, Sequence
 
-from tir_schedules.errors import BadInput
-from tir_schedules.numerals import integer_or_power, integers, shown
+from tir_schedules.errors import BadInput, shown
+from tir_schedules.numerals import integer_or_power, integers
 from tir_schedules.rung import Rung
 from tir_schedules.workloads import LAYOUTS, workload_class
 

@@ -7,8 +7,8 @@ from typing import Any
 from tir_schedules.bench.results import device_name
 from tir_schedules.bench.tables import label
 from tir_schedules.console import print_line, print_table
-from tir_schedules.errors import BadInput
-from tir_schedules.numerals import percentage, shown
+from tir_schedules.errors import BadInput, shown
+from tir_schedules.numerals import percentage
 
 THRESHOLD = 0.03
 

@@ -19,8 +19,8 @@ from typing import Any, Sequence
 
 from tir_schedules.bench.subjects import Subject
 from tir_schedules.emit import write_bytes
-from tir_schedules.errors import BadInput, one_line
-from tir_schedules.files import LIMIT, fault_of, plain_json, read_bytes, shown
+from tir_schedules.errors import BadInput, one_line, shown
+from tir_schedules.files import LIMIT, fault_of, plain_json, read_bytes
 from tir_schedules.kernel import Binary, Kernel, Resources
 from tir_schedules.workloads import workload_class
 

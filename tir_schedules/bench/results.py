@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from tir_schedules.emit import write_text
-from tir_schedules.errors import BadInput, TirSchedulesError
-from tir_schedules.files import check, read_json, shown
+from tir_schedules.errors import BadInput, TirSchedulesError, shown
+from tir_schedules.files import check, read_json
 from tir_schedules.provenance import device_provenance, git_revision, software_versions
 
 SCHEMA = 1

@@ -24,8 +24,8 @@ from typing import Callable, Iterator, TypeVar
 
 import platformdirs
 
-from tir_schedules.compiler.places import new_folder, scratch_folders, shown
-from tir_schedules.errors import BadInput, MissingTool, TirSchedulesError
+from tir_schedules.compiler.places import new_folder, scratch_folders
+from tir_schedules.errors import BadInput, MissingTool, TirSchedulesError, printable
 from tir_schedules.processes import unfinished
 
 T = TypeVar("T")
@@ -169,7 +169,7 @@ class Cache:
             if self._discard(path):
                 broken = fault
         if broken:
-            print(f"tir-schedules: cache entry {shown(path)} was broken ({broken}) and has been rebuilt", file=sys.stderr)
+            print(f"tir-schedules: cache entry {printable(path)} was broken ({broken}) and has been rebuilt", file=sys.stderr)
 
     def _make_room(self, added: int, keep: Path) -> None:
         """Keep the whole within the limit. Only the first build of a process, and one that reaches the limit, look."""
@@ -228,14 +228,14 @@ class Cache:
     def _explain(self, error: OSError) -> TirSchedulesError | None:
         if error.errno in FULL:
             return MissingTool(
-                f"no space left for the cache in {shown(self.path)}: free some, run `tir-schedules doctor --clear-cache`,"
+                f"no space left for the cache in {printable(self.path)}: free some, run `tir-schedules doctor --clear-cache`,"
                 " or set TIR_SCHEDULES_CACHE to another folder"
             )
         place = Path(os.fsdecode(error.filename or ""))
         ours = self.path in (place, place.parent) or place in self.path.parents
         if ours and error.errno in UNUSABLE:
             return BadInput(
-                f"the cache folder {shown(self.path)} cannot be used ({os.strerror(error.errno)}):"
+                f"the cache folder {printable(self.path)} cannot be used ({os.strerror(error.errno)}):"
                 " set TIR_SCHEDULES_CACHE to a folder you can write to"
             )
         return None

@@ -17,10 +17,10 @@ from tir_schedules import processes
 from tir_schedules.attributes import attributes_of, check_attributes, check_block
 from tir_schedules.compiler.cache import default_cache
 from tir_schedules.compiler.inputs import environment, host_compiler, identity, reads_files
-from tir_schedules.compiler.places import Links, is_plain, plain_links, shown
+from tir_schedules.compiler.places import Links, is_plain, plain_links
 from tir_schedules.compiler.source_text import as_shown, file_name, place_in_ptx
 from tir_schedules.compiler.toolchain import INSTALL, REPLACE, Toolchain, check_arch, find_toolchain, toolkit_folder
-from tir_schedules.errors import CheckFailed, MissingTool
+from tir_schedules.errors import CheckFailed, MissingTool, printable
 from tir_schedules.kernel import Binary, Kernel, Resources
 from tir_schedules.multiprocessor import REGISTERS, WARP, known_multiprocessor, warps_by_registers
 
@@ -178,12 +178,12 @@ def nvcc(kernel: Kernel, toolchain: Toolchain, folder: Path, *arguments: str) ->
         except subprocess.TimeoutExpired:
             raise CheckFailed(f"{kernel.label}: nvcc {toolchain.version} is not done after {COMPILE_SECONDS // 60} minutes") from None
         except OSError as error:
-            raise MissingTool(f"{shown(toolchain.nvcc)} does not run ({error.strerror}): {REPLACE}") from None
+            raise MissingTool(f"{printable(toolchain.nvcc)} does not run ({error.strerror}): {REPLACE}") from None
         output = (result.stdout + result.stderr).replace(f"{BESIDE}/", "")
         if result.returncode:
             raise failure(kernel, toolchain, output, folder)
         if not (folder / arguments[-1]).is_file():
-            raise MissingTool(f"{shown(toolchain.nvcc)} reports no error, and does not write {arguments[-1]}: {REPLACE}")
+            raise MissingTool(f"{printable(toolchain.nvcc)} reports no error, and does not write {arguments[-1]}: {REPLACE}")
         return output
 
 
@@ -193,7 +193,7 @@ def plain_nvcc(toolchain: Toolchain, links: Links) -> str:
     if is_plain(folder) and (folder / "nvcc").is_file():
         return str(toolchain.nvcc)
     if toolchain.nvcc.parent != folder or not is_plain(folder.name):
-        raise MissingTool(f"nvcc at {shown(toolchain.nvcc)} is in a folder whose name a shell reads otherwise: {REPLACE}")
+        raise MissingTool(f"nvcc at {printable(toolchain.nvcc)} is in a folder whose name a shell reads otherwise: {REPLACE}")
     return str(links.where_needed("toolkit", folder.parent) / folder.name / toolchain.nvcc.name)
 
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Iterator
 
-from tir_schedules.errors import BadInput
+from tir_schedules.errors import BadInput, printable
 from tir_schedules.processes import unfinished
 
 PLAIN = re.compile(r"(?!-)(?:[\w.+-]|/(?!-))*", re.A)
@@ -21,11 +21,6 @@ SCRATCH = ".tir-schedules-"
 def is_plain(path: str | Path) -> bool:
     """Whether a shell reads a path as itself, as it is written and with its links resolved: a working folder is known by that name."""
     return all(PLAIN.fullmatch(text) for text in (str(path), os.path.realpath(path)))
-
-
-def shown(path: str | Path) -> str:
-    """A path as messages name it: quoted where it has line breaks or what is no text."""
-    return str(path) if str(path).isprintable() else ascii(str(path))
 
 
 def new_folder(prefix: str, root: Path) -> Path:
@@ -39,7 +34,7 @@ def new_folder(prefix: str, root: Path) -> Path:
         except OSError:
             continue
     raise BadInput(
-        f"nothing can be compiled in {shown(root)}, which cannot be written or has a name that a shell reads otherwise, nor in"
+        f"nothing can be compiled in {printable(root)}, which cannot be written or has a name that a shell reads otherwise, nor in"
         f" {', '.join(PLACES)}: set TMPDIR or TIR_SCHEDULES_CACHE to a folder named in letters, digits and . _ + - alone"
     )
 

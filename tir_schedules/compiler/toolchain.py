@@ -13,8 +13,7 @@ from typing import Iterator
 
 from tir_schedules import processes
 from tir_schedules.compiler.places import scratch
-from tir_schedules.errors import BadInput, MissingTool
-from tir_schedules.numerals import shown
+from tir_schedules.errors import BadInput, MissingTool, shown
 
 OLDEST = (12, 0)
 INSTALL = 'pip install "cuda-toolkit[nvcc,nvvm,crt,cudart,cccl]==13.0.*"'

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from tir_schedules.emit import check_folder, write_text
-from tir_schedules.errors import BadInput
+from tir_schedules.errors import BadInput, shown
 from tir_schedules.machines.choice import CPU_ARCH
-from tir_schedules.numerals import integer_for, integers, shown
+from tir_schedules.numerals import integer_for, integers
 from tir_schedules.problems import add_options, check_options, small_workload_of
 from tir_schedules.rung import find_one
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Iterator
 
 from tir_schedules.emit import check_folder
-from tir_schedules.errors import BadInput, CheckFailed, one_line
-from tir_schedules.files import plain_json, printable
+from tir_schedules.errors import BadInput, CheckFailed, one_line, printable
+from tir_schedules.files import plain_json
 
 LARGEST = 256 << 20
 """Most bytes of a file; a record has one or two thousand."""
@@ -25,6 +25,7 @@ LARGEST = 256 << 20
 CHECKSUM = "checksum"
 PREFIX = f'{{"{CHECKSUM}":"'.encode()
 JOINED = "it has several records: the line ends (LF) between them are lost"
+MESSAGE = 400  # characters of what is wrong with a line
 REMEDY = "name a file that `tune` wrote"
 
 
@@ -133,7 +134,8 @@ def entry_at(path: Path, number: int, line: bytes) -> dict[str, Any]:
 
 def bad_line(path: Path, number: int, reason: Any) -> Damaged:
     remedy = f"put one before each {PREFIX.decode()}" if str(reason) == JOINED else "restore the file, or remove the line"
-    return Damaged(f"{path}, line {number}: {printable(str(reason))}; {remedy}")
+    text = str(reason)
+    return Damaged(f"{path}, line {number}: {printable(text[:MESSAGE])}{'...' * (len(text) > MESSAGE)}; {remedy}")
 
 
 def mended(path: Path, content: bytes) -> bytes:

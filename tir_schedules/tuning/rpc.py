@@ -11,8 +11,8 @@ from threading import Semaphore
 from typing import Any
 
 from tir_schedules.compiler.tvm import import_tvm
-from tir_schedules.errors import BadInput, CheckFailed, TirSchedulesError, one_line
-from tir_schedules.numerals import integer, shown
+from tir_schedules.errors import BadInput, CheckFailed, TirSchedulesError, one_line, shown
+from tir_schedules.numerals import integer
 from tir_schedules.tuning.rpc_server import ANSWER, KEPT, SECONDS
 
 ATTEMPTS = 2
