@@ -173,7 +173,8 @@ def check_ptx(ptx: str, entry: str, names: tuple[str, ...], takes: Mapping[str, 
 
 def functions(source: str) -> list[str]:
     """Names of the `__global__` functions in a source, as far as its text shows them."""
-    pattern = r"__global__\b(?:\s|[\w:*&<>,]|(?:__launch_bounds__|__maxnreg__)\s*\((?:[^()]|\([^()]*\))*\))*?\b(?!__launch|__maxnreg)(\w+)\s*\("
+    attribute = r"(?:__launch_bounds__|__maxnreg__)\s*\((?:[^()]|\([^()]*\))*\)"
+    pattern = rf"__global__\b(?:\s|[\w:*&<>,]|{attribute})*?\b(?!__launch|__maxnreg)(\w+)\s*\("
     return list(dict.fromkeys(match[1] for match in re.finditer(pattern, blanked(source))))
 
 
@@ -192,7 +193,8 @@ def find_signature(source: str, entry: str, expand: Callable[[], str] | None = N
         return found[0]
     names = functions(source)
     if entry in names:
-        raise CheckFailed(f'no kernel found; {entry} is there, but not as extern "C" __global__ void {entry}(...) {{...}}: is a bracket missing?')
+        wanted = f'extern "C" __global__ void {entry}(...) {{...}}'
+        raise CheckFailed(f"no kernel found; {entry} is there, but not as {wanted}: is a bracket missing?")
     there = f"; it has {', '.join(names)}" if names else "; it has no __global__ function"
     raise CheckFailed(f'no kernel found; expected extern "C" __global__ void {entry}(...){there}')
 

@@ -185,7 +185,9 @@ def by_all_threads(sch: Any, copy: Any, tile: Tile, columns: int, width: int) ->
         sch.vectorize(loop)
 
 
-def use_tensor_cores(sch: Any, gemm: HalfGemm, parts: Parts, cores: str, source: str = SHARED, skew: int = 0, permuted: bool = False) -> None:
+def use_tensor_cores(
+    sch: Any, gemm: HalfGemm, parts: Parts, cores: str, source: str = SHARED, skew: int = 0, permuted: bool = False
+) -> None:
     """Fragments in registers, read from memory of scope `source`, and the intrinsics that fill, load, multiply and store them.
 
     cores: the module of `tir_schedules.intrinsics` that has them, "wmma" or "mma". skew: elements that pad the rows of a staged C.

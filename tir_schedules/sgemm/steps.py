@@ -25,9 +25,9 @@ def launch_columns_by_rows(gemm: Gemm, rows: int, columns: int, threads: int, dy
 def stage(sch: Any, block: Any, tile: tuple[int, int, int], scope: str = "shared") -> tuple[Any, Any, Any]:
     """Copy A and B to shared memory, and C from registers, in blocks of their own: returns the three blocks.
 
-    tile: block tile (M, N, K). scope: "shared", or "shared.dyn" for dynamic shared memory. Where it does not divide the shape, pad_einsum makes the problem as large as whole tiles:
-    the copies of A and B fill with zeros, which add nothing, the copy of C leaves out what lies beyond. So the guards are
-    in the copies, and the multiplication has none.
+    tile: block tile (M, N, K). scope: "shared", or "shared.dyn" for dynamic shared memory. Where it does not divide the shape,
+    pad_einsum makes the problem as large as whole tiles: the copies of A and B fill with zeros, which add nothing, the copy of C
+    leaves out what lies beyond. So the guards are in the copies, and the multiplication has none.
     """
     sch.pad_einsum(block, list(tile))
     padded = {sch.get(producer).name_hint: producer for producer in sch.get_producers(block)}

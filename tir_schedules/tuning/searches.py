@@ -107,7 +107,8 @@ def print_searches(searches: Sequence[Search], paths: Sequence[Path], runs: dict
     from tir_schedules.console import print_left_out, print_line, print_table
 
     columns = ("rung", "shape", "for", "trials", "refused", "best", "rate", "of trial", "date")
-    rows, prose, spare = [tuple(map(escape, row(one))) for one in searches], {"shape": 12, "for": 6}, ("of trial", "date", "refused", "trials")
+    rows, prose = [tuple(map(escape, row(one))) for one in searches], {"shape": 12, "for": 6}
+    spare = ("of trial", "date", "refused", "trials")
     print_left_out(print_table(columns, rows, prose=prose, spare=spare, keys=0))
     for search in searches:
         if search.best:

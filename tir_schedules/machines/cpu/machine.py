@@ -57,7 +57,8 @@ class LaunchArguments(ctypes.Structure):
 
     _fields_ = [
         ("program", ctypes.POINTER(ProgramHeader)),
-        *((name, ctypes.c_void_p) for name in ("params", "buffers", "counters", "merges", "block_counts", "findings", "watch", "origins", "stop")),
+        *((name, ctypes.c_void_p) for name in ("params", "buffers", "counters", "merges", "block_counts")),
+        *((name, ctypes.c_void_p) for name in ("findings", "watch", "origins", "stop")),
         ("budget", ctypes.c_uint64),
         ("grid", ctypes.c_uint32 * 3),
         ("block", ctypes.c_uint32 * 3),
