@@ -1,4 +1,5 @@
 """The diagnosis of this machine, and of machines on which something is missing."""
+import re
 import subprocess
 import sys
 from importlib import metadata
@@ -52,6 +53,16 @@ def test_pins_are_those_of_the_package():
     dependencies = Path(__file__).parents[1].joinpath("pyproject.toml").read_text()
     for package, version in doctor.PINNED.items():
         assert f'"{package}=={version}"' in dependencies
+    own = re.search(r"^dependencies = \[(.*?)^\]", dependencies, re.S | re.M)[1]
+    libraries = [name for name in re.findall(r'^ *"([\w-]+)', own, re.M) if not name.startswith(("cuda-", "nvidia-"))]
+    assert sorted(libraries) == sorted([*doctor.PINNED, *doctor.NEEDED])
+
+
+def test_a_cache_without_the_library_that_finds_it(monkeypatch):
+    monkeypatch.delenv("TIR_SCHEDULES_CACHE")
+    monkeypatch.setitem(sys.modules, "platformdirs", None)
+    item = diagnosis()["cache"]
+    assert (item.status, item.remedy) == ("missing", "pip install platformdirs")
 
 
 def test_a_tvm_ffi_that_crashes_is_named(monkeypatch):

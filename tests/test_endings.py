@@ -207,6 +207,8 @@ def broken(error):
         (MemoryError("Unable to allocate 9 TiB"), 3, "not enough memory (Unable to allocate 9 TiB): choose a smaller size"),
         (OSError(28, "No space left on device", "/tmp/x"), 70, "no space left on device for /tmp/x"),
         (MissingTool("no nvcc"), 3, "no nvcc"),
+        (ModuleNotFoundError("No module named 'tvm'", name="tvm"), 3, "tvm is missing or broken (No module named 'tvm'): `tir-schedules doctor"),
+        (ImportError("cannot import name 'a'", name="tir_schedules.errors"), 70, "a fault of tir-schedules itself (ImportError"),
         (CheckFailed("wrong"), 1, "wrong"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",

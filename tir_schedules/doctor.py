@@ -23,6 +23,9 @@ OLDEST_PYTHON = (3, 10)
 PINNED = {"apache-tvm": "0.27.0.post1", "apache-tvm-ffi": "0.1.14.post1"}
 """Versions the package asks for: TVM's API moves with each, and newer apache-tvm-ffi crash in every tensorize."""
 
+NEEDED = ("numpy", "jinja2", "platformdirs", "pydantic", "markupsafe", "rich")
+"""The package's other libraries, any version that it asks for."""
+
 SAME_RELEASE = ("nvidia-cuda-nvcc", "nvidia-nvvm", "nvidia-cuda-crt")
 CUPY = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
 XGBOOST = ("xgboost-cpu", "xgboost")
@@ -74,8 +77,9 @@ def tvm() -> Iterator[Item]:
 
 
 def libraries() -> Iterator[Item]:
-    numpy = installed("numpy")
-    yield Item("numpy", "ok", numpy) if numpy else Item("numpy", "missing", "not installed", "pip install numpy")
+    for package in NEEDED:
+        version = installed(package)
+        yield Item(package, "ok", version) if version else Item(package, "missing", "not installed", f"pip install {package}")
     yield optional_package("xgboost", XGBOOST, "for `tir-schedules tune`", "pip install xgboost-cpu")
     yield optional_package("tornado", ("tornado",), "for `tir-schedules serve`", "pip install tornado")
     yield optional_package("cupy", CUPY, "for running on a GPU", "pip install cupy-cuda13x")

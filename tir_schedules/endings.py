@@ -63,6 +63,9 @@ def told(error: Exception, debug: bool, name: str) -> int:
         return 3
     if debug:
         traceback.print_exception(error)
+    if isinstance(error, ImportError) and (module := (error.name or "").partition(".")[0]) not in ("", __package__):
+        say(name, f"the Python module {module} is missing or broken ({one_line(error)}): `tir-schedules doctor` says what to install")
+        return 3
     say(name, unforeseen(error, debug))
     return FAULT
 

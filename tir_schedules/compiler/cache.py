@@ -22,8 +22,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Callable, Iterator, TypeVar
 
-import platformdirs
-
 from tir_schedules.compiler.places import new_folder, scratch_folders
 from tir_schedules.errors import BadInput, MissingTool, TirSchedulesError, printable
 from tir_schedules.processes import unfinished
@@ -252,10 +250,19 @@ def cache_at(root: Path, limit: int) -> Cache:
 
 
 def default_root() -> Path:
-    """TIR_SCHEDULES_CACHE, or this user's cache folder as the operating system has it. BadInput where a home it names is not known."""
+    """TIR_SCHEDULES_CACHE, or this user's cache folder as the operating system has it.
+
+    BadInput where a home it names is not known, MissingTool without the library that knows the operating system.
+    """
     chosen = os.environ.get("TIR_SCHEDULES_CACHE")
     try:
-        return Path(chosen).expanduser().absolute() if chosen else Path(platformdirs.user_cache_dir("tir_schedules"))
+        if chosen:
+            return Path(chosen).expanduser().absolute()
+        import platformdirs
+
+        return Path(platformdirs.user_cache_dir("tir_schedules"))
+    except ImportError:
+        raise MissingTool("platformdirs, which knows the folder of the cache, is missing: pip install platformdirs") from None
     except RuntimeError as error:  # "~nobody", or no home at all
         raise BadInput(f"TIR_SCHEDULES_CACHE is {chosen!r}: {error}; name a folder you can write to") from None
 
