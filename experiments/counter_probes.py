@@ -14,7 +14,6 @@ from tir_schedules.kernel import Kernel
 
 SHARED_BYTES = 16384
 LANES = np.arange(32)
-WORD_TYPES = {4: "unsigned", 8: "uint2", 16: "uint4"}
 
 SOURCE = """\
 // One access to shared memory per lane, at the byte offset that `offsets` holds; lanes with a negative offset sit it out.

@@ -17,7 +17,6 @@ from tir_schedules.errors import BadInput
 
 FAMILIES = ("sgemm", "hgemm")
 HAND, TUNED = "hand-chosen", "tuned"
-ROLES = (HAND, TUNED, DLIGHT, METASCHEDULE)
 SAME = ("versions", "git_revision", "policy")
 PAIRS = {
     "bm": ("", ("bm", "bn", "bk")),

@@ -90,7 +90,8 @@ def test_nobody_waits_for_those_who_say_nothing():
     door.close()
 
 
-def test_a_greeting_in_pieces_is_one(door):
+def test_a_greeting_in_pieces_is_one():
+    door = open_door(client_greeting, 60)
     with connected(door) as connection:
         for piece in (GREETING[:3], GREETING[3:7], GREETING[7:20], GREETING[20:]):
             connection.sendall(piece)
@@ -99,6 +100,7 @@ def test_a_greeting_in_pieces_is_one(door):
         assert taken.getblocking() and taken.recv(100) == GREETING
         taken.sendall(b"welcome")
         assert connection.recv(100) == b"welcome"
+    door.close()
 
 
 def test_who_has_gone_meanwhile_is_a_stranger(door):

@@ -4,7 +4,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal, TypeVar
 
-from tir_schedules.errors import BadInput, MissingTool
+from tir_schedules.errors import BadInput, MissingTool, shown
 from tir_schedules.rung import FAMILIES
 from tir_schedules.workloads import ACCUMULATORS, LAYOUTS, workload_class
 
@@ -22,7 +22,7 @@ SHAPES = {family: re.compile((EXTENT if family == "reduce" else "x".join([EXTENT
 
 def without_control(text: str) -> str:
     if CONTROL.search(text):
-        raise ValueError(f"{text[:40]!r} has control characters")
+        raise ValueError(f"{shown(text)} has control characters")
     return text
 
 
@@ -31,7 +31,7 @@ def matching(pattern: re.Pattern, example: str) -> AfterValidator:
 
     def check(text: str) -> str:
         if not pattern.fullmatch(text):
-            raise ValueError(f"{text[:80]!r} is not such as {example}")
+            raise ValueError(f"{shown(text)} is not such as {example}")
         return text
 
     return AfterValidator(check)
@@ -125,7 +125,7 @@ class Named(Open):
         family = info.data.get("family")
         if family and not SHAPES[family].fullmatch(shape):
             examples = {"sgemm": "64x64x64", "hgemm": "64x64x64 nt float16", "reduce": "1024 int32"}
-            raise ValueError(f"{shape[:80]!r} is no shape of {family}, such as {examples[family]!r}")
+            raise ValueError(f"{shown(shape)} is no shape of {family}, such as {examples[family]!r}")
         return shape
 
 
