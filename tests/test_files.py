@@ -10,6 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from tir_schedules import cli, files, schemas
+from tir_schedules.emit import read_source
 from tir_schedules.errors import BadInput, shown
 
 
@@ -69,6 +70,25 @@ def test_a_value_in_a_message_is_short_and_no_terminal_obeys_it():
 def test_no_terminal_obeys_the_name_of_a_file(arguments, capsys):
     assert cli.main([*arguments, "of\x1b[2J"]) == 2
     assert r"cannot read of\x1b[2J: No such file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("make, reason", [
+    (lambda path: path.symlink_to("/dev/zero"), "no regular file"),  # which never ends
+    (os.mkfifo, "no regular file"),
+    (lambda path: path.touch() or os.truncate(path, files.LIMIT + 1), "more than 16 MiB"),
+    (lambda path: path.write_bytes(b"// \xff"), "not UTF-8 text"),
+])  # fmt: skip
+def test_a_source_is_read_as_carefully(tmp_path, make, reason):
+    make(tmp_path / "a.cu")
+    script = "import resource; resource.setrlimit(resource.RLIMIT_AS, (1 << 32, 1 << 32)); from tir_schedules.__main__ import main; main()"
+    command = [sys.executable, "-c", script, "run", "sgemm/naive", "--source", str(tmp_path / "a.cu")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert reason in done.stderr and done.stderr.endswith("name a CUDA source file\n") and done.stderr.count("\n") == 1
+
+
+def test_a_source_may_end_its_lines_in_another_way(tmp_path):
+    (tmp_path / "a.cu").write_bytes("a\r\nb é\rc\n".encode())
+    assert read_source(tmp_path / "a.cu") == "a\nb é\nc\n"
 
 
 def test_without_the_library_that_checks_files_one_line_says_how_to_get_it():

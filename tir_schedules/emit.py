@@ -80,8 +80,10 @@ def current_umask() -> int:
 
 def read_source(path: Path) -> str:
     """Text of a CUDA file. BadInput when it cannot be read."""
+    from tir_schedules.files import read_bytes
+
+    remedy = "name a CUDA source file"
     try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise BadInput(f"cannot read {path}: {reason}; name a CUDA source file") from None
+        return read_bytes(path, remedy).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError:
+        raise BadInput(f"cannot read {path}: it is not UTF-8 text; {remedy}") from None
