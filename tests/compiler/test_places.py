@@ -124,6 +124,16 @@ def test_a_home_that_is_not_known(monkeypatch):
         default_cache()
 
 
+def test_a_relative_cache_in_a_folder_that_is_gone(monkeypatch, tmp_path):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    monkeypatch.setenv("TIR_SCHEDULES_CACHE", "cache")
+    with pytest.raises(BadInput, match="TIR_SCHEDULES_CACHE is 'cache': .*No such file or directory; name a folder"):
+        default_cache()
+
+
 def test_the_machines_library_loads_from_a_path_that_the_loader_would_change(tmp_path):
     folder = tmp_path / "$LIB"
     folder.mkdir()

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Callable, Iterator, TypeVar
 
 from tir_schedules.compiler.places import new_folder, scratch_folders
-from tir_schedules.errors import BadInput, MissingTool, TirSchedulesError, printable
+from tir_schedules.errors import BadInput, MissingTool, TirSchedulesError, one_line, printable
 from tir_schedules.processes import unfinished
 
 T = TypeVar("T")
@@ -263,8 +263,8 @@ def default_root() -> Path:
         return Path(platformdirs.user_cache_dir("tir_schedules"))
     except ImportError:
         raise MissingTool("platformdirs, which knows the folder of the cache, is missing: pip install platformdirs") from None
-    except RuntimeError as error:  # "~nobody", or no home at all
-        raise BadInput(f"TIR_SCHEDULES_CACHE is {chosen!r}: {error}; name a folder you can write to") from None
+    except (RuntimeError, OSError) as error:  # "~nobody", or no home at all; a relative name where the working directory is gone
+        raise BadInput(f"TIR_SCHEDULES_CACHE is {chosen!r}: {one_line(error)}; name a folder you can write to") from None
 
 
 def default_limit() -> int:
