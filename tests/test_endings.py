@@ -12,7 +12,8 @@ from killing import SIGNALS, Victim, commands, faults_of, slow_nvcc, wait_for
 from tir_schedules import cli, endings, interrupts
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.twin import load_twin
-from tir_schedules.errors import CheckFailed, MissingTool
+from tir_schedules.console import print_error, print_line
+from tir_schedules.errors import BadInput, CheckFailed, MissingTool
 from tir_schedules.machines.cpu import machine
 from tir_schedules.rung import find_one
 from tir_schedules.workloads.gemm import Gemm
@@ -224,6 +225,19 @@ def test_debug_shows_the_traceback_of_a_fault(tool_in_process, arguments):
     code, _, err = tool_in_process(ValueError("why"), *arguments)
     assert code == 70 and "Traceback (most recent call last)" in err and "in verb" in err
     assert err.splitlines()[-1].startswith("tir-schedules: a fault of tir-schedules itself (ValueError: why): report")
+
+
+def test_no_terminal_obeys_a_name_in_an_error_and_no_name_breaks_its_line(tool_in_process):
+    error = BadInput("cannot read a\x1b[31m\x9b\nb\u202e.json: é")
+    assert tool_in_process(error) == (2, "", r"tir-schedules: cannot read a\x1b[31m\x9b\nb\u202e.json: é" + "\n")
+    said = CheckFailed("what nvcc says:\n  a\x1b[31m\tb")
+    assert tool_in_process(said) == (1, "", "tir-schedules: what nvcc says:\n  a\\x1b[31m\tb\n")
+
+
+def test_no_terminal_obeys_a_name_in_other_lines(capsys):
+    print_error("records: \x1b[31m\n.json")
+    print_line("records: \x1b[31m[red]")
+    assert capsys.readouterr() == ("records: \\x1b[31m[red]\n", "tir-schedules: records: \\x1b[31m\\n.json\n")
 
 
 @pytest.fixture

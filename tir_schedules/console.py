@@ -15,6 +15,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.syntax import Syntax
 from rich.text import Text
 
+from tir_schedules.errors import printable
+
 PIPE_WIDTH = 1_000_000  # a pipe has no edge to wrap at
 USUAL_WIDTH = 80  # of a terminal that does not tell
 HEIGHT = 25  # no view asks for it, but without it rich takes a dumb terminal for 80 columns
@@ -188,7 +190,7 @@ def print_line(text: str = "") -> None:
     """A line of plain text, whatever brackets it holds; wrapped between words on a terminal."""
     out = console()
     for line in text.split("\n"):
-        write(out, *wrapped(Text(line), out.width))
+        write(out, *wrapped(Text(printable(line, "\t")), out.width))
 
 
 def print_whole(text: str) -> None:
@@ -211,7 +213,7 @@ def print_paragraph(text: str) -> None:
 
 def print_error(message: str) -> None:
     """One line on standard error."""
-    print(f"tir-schedules: {message}", file=sys.stderr)
+    print(printable(f"tir-schedules: {message}"), file=sys.stderr)
 
 
 def print_source(text: str, language: str) -> None:

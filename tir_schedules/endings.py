@@ -10,7 +10,7 @@ import traceback
 from typing import Any, Callable
 
 from tir_schedules import interrupts
-from tir_schedules.errors import TirSchedulesError, one_line, printable
+from tir_schedules.errors import CheckFailed, TirSchedulesError, one_line, printable
 
 NAME = "tir-schedules"
 FAULT = 70
@@ -56,7 +56,8 @@ def told(error: Exception, debug: bool, name: str) -> int:
     if isinstance(error, (OutputLost, BrokenPipeError)):
         raise error
     if isinstance(error, TirSchedulesError):
-        say(name, str(error))
+        # Of an error only what a compiler says has lines; others hold names of files and words of the user, with whatever is in them.
+        say(name, printable(str(error), "\n\t" if isinstance(error, CheckFailed) else ""))
         return error.exit_code
     if isinstance(error, MemoryError):
         say(name, f"there is not enough memory ({one_line(error) or 'it is used up'}): choose a smaller size")
