@@ -47,10 +47,10 @@ def serve(options: Any) -> int:
     from tir_schedules.console import print_error, print_line, print_whole
 
     places = places_of(options.servers)
-    if options.host not in (LOOPBACK, "localhost"):
-        print_error(f"listening on {options.host}: TVM's RPC asks for no password, whoever reaches the ports can run any code here")
     try:
         with serving(places, options.host, options.port, options.key) as (port, processes):
+            if options.host not in (LOOPBACK, "localhost"):
+                print_error(f"listening on {options.host}: TVM's RPC asks for no password, whoever reaches the ports can run any code here")
             each = "GPU" if places[0].machine == "gpu" else "CPU machine"
             print_line(f"{len(places)} server{'s' if len(places) > 1 else ''} ({each}) at {options.host}:{port}; Ctrl-C ends them")
             key = f" --key {options.key}" if options.key != KEY else ""
