@@ -52,20 +52,44 @@ STORE, TOTAL = "Y[blockIdx.x] = total;", "DTYPE total = sums.x"
 FIRST_LOST = f"if (blockIdx.x + threadIdx.x == 0) sums.x -= X[0];\n    {TOTAL}"
 LAST_LOST = FIRST_LOST.replace("X[0]", "X[N - 1]")
 LONG = Reduction(1 << 22, "float32")
+SUM = "C[m * N + n] = acc;"
+HALF = "? matrix[r * cols + c] :"
+
+
+def rounded(value: str, bits: int) -> str:
+    """CUDA for a float rounded to so many bits fewer: 13 to TF32, 16 to bfloat16."""
+    return f"__uint_as_float((__float_as_uint({value}) + {1 << bits - 1}u) & {2**32 - 2**bits}u)"
+
+
+def bfloat16_if(condition: str) -> str:
+    return f"? {condition} ? __float2half({rounded('__half2float(matrix[r * cols + c])', 16)}) : matrix[r * cols + c] :"
+
 
 FAULTS = [
     Fault("sgemm/naive", Gemm(8, 8, 40000), "the last term lost", "k < K;", "k < K - 1;"),
     Fault("sgemm/naive", Gemm(8, 8, 40000), "one element lacks its last term", PRODUCT, f"if (m + n < 14 || k < K - 1) {PRODUCT}"),
     Fault("sgemm/naive", Gemm(1, 1, 65536), "the first term twice", "float acc = 0.0f;", "float acc = A[m * K] * B[n];"),
     Fault("sgemm/naive", Gemm(8, 8, 300), "terms of A rounded to integers", "A[m * K + k] *", "rintf(A[m * K + k]) *", "real"),
+    Fault("sgemm/naive", Gemm(8, 8, 40000), "terms of A rounded to TF32", "A[m * K + k] *", rounded("A[m * K + k]", 13) + " *"),
+    Fault("sgemm/naive", Gemm(8, 8, 40000), "terms of B rounded to TF32", "* B[k * N + n]", "* " + rounded("B[k * N + n]", 13)),
+    Fault("sgemm/naive", Gemm(3, 5, 37), "right where it is positive", SUM, SUM.replace("acc;", "fmaxf(acc, 0.0f);")),
+    Fault("sgemm/naive", Gemm(1, 1, 1), "right where it is positive", SUM, SUM.replace("acc;", "fabsf(acc);")),
+    Fault("sgemm/naive", Gemm(1, 1, 1), "right where it is negative", SUM, SUM.replace("acc;", "-fabsf(acc);"), "real"),
+    Fault("hgemm/wmma_naive", HalfGemm(3, 5, 16383, "nn", "float32"), "A rounded to bfloat16", HALF, bfloat16_if("ROWS == BM")),
+    Fault("hgemm/wmma_naive", HalfGemm(3, 5, 16383, "nn", "float32"), "B rounded to bfloat16", HALF, bfloat16_if("ROWS != BM")),
+    Fault("hgemm/wmma_naive", HalfGemm(3, 5, 300), "A rounded to bfloat16", HALF, bfloat16_if("ROWS == BM")),
+    Fault("hgemm/wmma_naive", HalfGemm(3, 5, 300), "B rounded to bfloat16", HALF, bfloat16_if("ROWS != BM")),
     Fault("hgemm/wmma_naive", HalfGemm(64, 64, 16384, "nt", "float32"), "the last 16 of K lost", WHOLE, WHOLE.replace("N, K)", "N, K - 16)")),
     Fault("hgemm/wmma_naive", HalfGemm(20, 5, 16383, "nn", "float32"), "the last term lost", TILE, SHORT_TILE),
     Fault("hgemm/wmma_naive", HalfGemm(3, 5, 65535), "the last term lost", TILE, SHORT_TILE),
     Fault("reduce/vectorized", LONG, "stores 0", STORE, "Y[blockIdx.x] = 0;"),
     Fault("reduce/vectorized", LONG, "the first term lost", TOTAL, FIRST_LOST),
     Fault("reduce/vectorized", LONG, "sums kept in 16 bits", STORE, "Y[blockIdx.x] = __uint_as_float(__float_as_uint(total) & 0xffff0000);"),
+    Fault("reduce/vectorized", LONG, "terms rounded to TF32", "sums.x += v.x;", f"sums.x += {rounded('v.x', 13)};"),
+    Fault("reduce/sequential", Reduction(2, "float32"), "right where it is positive", "Y[blockIdx.x] = tile[0];",
+          "Y[blockIdx.x] = fabsf(tile[0]);", "real"),
     Fault("reduce/vectorized", Reduction(1 << 20), "the last term lost", TOTAL, LAST_LOST),
-]
+]  # fmt: skip
 
 LONGER = [
     Fault("sgemm/naive", Gemm(1024, 1024, 65536), "the last term lost", "k < K;", "k < K - 1;"),

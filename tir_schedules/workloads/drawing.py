@@ -27,6 +27,10 @@ class Draws:
         """Integers from -largest to largest, none of them 0."""
         return (self.rng.integers(1, largest, shape, endpoint=True).astype(np.float32) * self.signs(shape, bias)).astype(dtype)
 
+    def telling(self, largest: int, shape):
+        """Odd integers in float32 from two thirds of `largest`, which is odd, up to it."""
+        return largest - 2 * self.rng.integers(0, largest // 6, shape, endpoint=True).astype(np.float32)
+
     def reals(self, octaves: float, shape, bias: float = 0.0):
         """Reals of float32 with magnitudes from 2**-octaves to 2**octaves, each power of two as likely as another."""
         return 2 ** (octaves * (2 * self.rng.random(shape, np.float32) - 1)) * self.signs(shape, bias)

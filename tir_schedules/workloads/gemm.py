@@ -24,6 +24,11 @@ TELLING = 4095
 """Integers up to this have more bits than float16 and TF32 hold: rounding an operand to those shows."""
 
 
+def alternating(xp: Any, extent: int):
+    """1, -1, 1 and so on in float32. Signs of rows and columns: so elements of a product have either sign, though terms agree in theirs."""
+    return (1 - 2 * (xp.arange(extent) % 2)).astype("float32")
+
+
 @dataclass(frozen=True)
 class Gemm:
     """C (m x n) = A (m x k) @ B (k x n), row-major float32, accumulated in float32.
@@ -78,14 +83,27 @@ class Gemm:
         """
         draws = Draws(seed, xp)
         a, b = self.integers(draws, seed) if kind == EXACT else self.reals(draws)
+        a *= alternating(xp, self.m)[:, None] * (-1 if kind == EXACT else 1)
+        b *= alternating(xp, self.n)
         return {"A": a, "B": b, "C": xp.full((self.m, self.n), np.nan, self.result), "M": self.m, "N": self.n, "K": self.k}
 
     def integers(self, draws: Draws, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """A and B, integers without 0; those of A are TELLING where there is room."""
+        """A and B, integers without 0, TELLING where there is room: for one k those of A, for the next those of B."""
         largest = largest_exact(self.k, "float32")
-        of_a = min(largest, max(TELLING, int(largest**0.5)))
+        one = min(largest, max(TELLING, int(largest**0.5)))
+        return self.taking_turns(draws, one, largest // one)
+
+    def taking_turns(self, draws: Draws, one: int, other: int) -> tuple[np.ndarray, np.ndarray]:
+        """Integers without 0: for even k up to `one` in A and `other` in B, for odd k the other way round."""
         odds = bias(self.k) ** 0.5
-        return draws.integers(of_a, (self.m, self.k), "float32", odds), draws.integers(largest // of_a, (self.k, self.n), "float32", odds)
+
+        def drawn(even, odd, shape, odd_shape, turns):
+            found = draws.integers(even, shape, "float32", odds)
+            found[turns] = draws.integers(odd, odd_shape, "float32", odds)
+            return found
+
+        a = drawn(one, other, (self.m, self.k), (self.m, self.k // 2), (slice(None), slice(1, None, 2)))
+        return a, drawn(other, one, (self.k, self.n), (self.k // 2, self.n), slice(1, None, 2))
 
     def reals(self, draws: Draws) -> tuple[np.ndarray, np.ndarray]:
         """A and B over a wide range, so that each element of C is a sum of terms of about one magnitude, far from 0."""

@@ -21,6 +21,8 @@ SCALES = {"float16": 2, "float32": 5}
 """Largest exponent of rows of A and columns of B by format of the sums: float16 has room for sums up to 65504."""
 MOST_TERMS = 64
 """Products that are not 0 in a sum of reals in float16, for its tolerance is a share of 2**-10 of the sum for each."""
+TELLING = 383
+"""Integers up to this, odd ones above two thirds of it, have more bits than bfloat16 holds: rounding an operand to that shows."""
 VECTOR = 8  # halves in 16 bytes, the widest access
 
 
@@ -94,9 +96,17 @@ class HalfGemm(Gemm):
         return found | {"A": found["A"].astype("float16"), "B": b.astype("float16")}
 
     def integers(self, draws: Draws, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """A and B, integers without 0, or in every row of A one of `classes` of them."""
-        largest = min(int(largest_exact(self.k, self.accumulate) ** 0.5), 2 ** MANTISSA["float16"]) or 1
-        a, b = (draws.integers(largest, shape, "float32", bias(self.k) ** 0.5) for shape in ((self.m, self.k), (self.k, self.n)))
+        """A and B, integers without 0 and TELLING where there is room, or in every row of A one of `classes` of them."""
+        largest, beside = (largest_exact(self.k, self.accumulate, others) for others in (0, 2 * TELLING))
+        tells = self.accumulate == "float16" and self.k > 1 and beside > 0
+        largest = beside if tells else largest
+        one = max(int(largest**0.5), TELLING if largest >= TELLING else 1)
+        one, other = (min(most, 2 ** MANTISSA["float16"]) for most in (one, largest // one or 1))
+        a, b = self.taking_turns(draws, one, other)
+        if tells:  # by one k in A, by another in B: float16 has no room for more
+            k, xp = self.k // 2, draws.xp
+            a[:, k], b[k] = xp.sign(a[:, k]) * draws.telling(TELLING, self.m), xp.sign(b[k])
+            b[k - 1], a[:, k - 1] = xp.sign(b[k - 1]) * draws.telling(TELLING, self.n), xp.sign(a[:, k - 1])
         if self.classes > 1:
             row, k = draws.xp.arange(self.m)[:, None], draws.xp.arange(self.k)
             a = a * ((k + row + seed * self.m) % self.classes == 0)

@@ -14,6 +14,10 @@ from tir_schedules.workloads.rounding import SPREAD, bias, growth, largest_exact
 OCTAVES = 8
 """Reals differ by up to so many powers of two in either direction."""
 
+TELLING = 4095
+"""Integers up to this have more bits than float16 and TF32 hold: rounding terms to those shows."""
+RARE = 4099  # a prime: rare terms are any thread's
+
 C_TYPES = {"int32": "int", "float32": "float"}
 POISON = {"int32": -0x21524111, "float32": np.nan}
 """What an output holds before anybody writes it."""
@@ -71,16 +75,29 @@ class Reduction:
     def arguments(self, seed: int = 0, xp: Any = np, kind: str = REALS) -> dict[str, np.ndarray | int]:
         """X and N of the first launch: int32 over its whole range; or float32 of a kind of inputs, whose sum is far from 0.
 
+        Sums of exact inputs are positive, those of reals negative.
+
         xp: the array module that draws, numpy or cupy.
         """
         draws, odds = Draws(seed, xp), bias(self.n)
         if self.dtype == "int32":
             x = draws.int32(self.n)
         elif kind == EXACT:
-            x = draws.integers(largest_exact(self.n, self.dtype), self.n, self.dtype, odds)
+            x = self.integers(draws, odds)
         else:
             x = draws.reals(OCTAVES, self.n, odds)
+        if self.dtype != "int32" and (x.sum(dtype=np.float64) < 0) == (kind == EXACT):
+            x = -x
         return {"X": x, "N": self.n}
+
+    def integers(self, draws: Draws, odds: float) -> Any:
+        """X of integers without 0, all TELLING where there is room, else one in RARE of them as large as squares that leave half for others."""
+        largest = largest_exact(self.n, self.dtype)
+        if largest >= TELLING:
+            return draws.integers(largest, self.n, self.dtype, odds)
+        x, rare = draws.integers(int(largest / 2**0.5), self.n, self.dtype, odds), -(-self.n // RARE)
+        x[::RARE] = draws.integers(int(largest * (self.n / rare / 2) ** 0.5), rare, self.dtype, odds)
+        return x
 
     def prepared(self, arguments, grid) -> dict[str, np.ndarray | int]:
         """Arguments of the next launch, with `grid` blocks: it sums what the launch before left in Y, if there was one."""

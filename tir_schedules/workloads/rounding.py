@@ -29,12 +29,14 @@ def bias(terms: int) -> float:
     return min(0.75, MEAN / terms**0.5)
 
 
-def largest_exact(terms: int, dtype: str) -> int:
+def largest_exact(terms: int, dtype: str, others: int = 0) -> int:
     """Largest magnitude of integers of which every partial sum is exact in `dtype`; 0 when there are too many of them.
+
+    others: the magnitude of further terms, all together.
 
     Whatever their signs while terms * magnitude has no more bits than the significand, and else by SPREAD.
     """
-    largest = 2 ** MANTISSA[dtype]
+    largest = 2 ** MANTISSA[dtype] - others
     return max(largest // terms, int(largest / (SPREAD * terms**0.5)))
 
 
