@@ -129,6 +129,10 @@ CONFLICTS = [
      "12"),
     ("lockstep", "one lane stores what all lanes load", "@p st.shared.u32 [b], a; setp.lt.u32 q, t, 32; @q ld.shared.u32 d, [b];",
      "; setp", "; bar.sync 0; setp"),
+    ("lockstep", "__syncwarp of each lane with itself", "shl.b32 s0, t, 2; add.u32 s0, s0, b; shl.b32 s1, 1, t; xor.b32 s2, s0, 4;"
+     "st.shared.u32 [s0], a; bar.warp.sync s1; ld.shared.u32 d, [s2];", "sync s1", "sync -1"),
+    ("lockstep", "__syncwarp without the lane that stores", "setp.lt.u32 q, t, 16; setp.eq.u32 p, t, 20; @p st.shared.u32 [b], a;"
+     "@q bar.warp.sync 65535; @q ld.shared.u32 d, [b];", "@q bar.warp.sync 65535", "bar.warp.sync -1"),
     ("divergent_aligned", "a lane that is not in its own mask", "shfl.sync.idx.b32 d, a, 1, 31, -2;", "-2", "-1"),
     ("divergent_aligned", "a lane that waits for others only", "bar.warp.sync 2147483647;", "2147483647", "-1"),
 ]  # fmt: skip

@@ -83,6 +83,22 @@ def test_match_and_elect():
     assert (run("elect.sync b|p, -1; selp.u32 d, 1, 0, p; add.u32 d, d, b;" + STORE) == (LANES == 0)).all()
 
 
+def test_groups_of_lanes_with_masks_of_their_own():
+    groups = "shr.u32 b, t, 3; shl.b32 b, b, 3; shl.b32 c, 255, b; "
+    first = LANES // 8 * 8
+    assert (run(groups + "redux.sync.add.u32 d, a, c;" + STORE) == first * 8 + 28).all()
+    assert (run(groups + "redux.sync.min.s32 d, a, c;" + STORE) == first).all()
+    assert (run(groups + "match.any.sync.b32 d, 5, c;" + STORE) == 255 << first).all()
+    odd = groups + "and.b32 s0, t, 1; setp.eq.u32 p, s0, 1; setp.lt.and.u32 q, t, 16, p; "
+    assert (run(odd + "vote.sync.ballot.b32 d, q, c;" + STORE) == np.where(LANES < 16, 0xAA << first, 0)).all()
+    assert (run(odd + "vote.sync.any.pred p, q, c; selp.u32 d, 1, 0, p;" + STORE) == (LANES < 16)).all()
+
+
+def test_a_shuffle_from_a_lane_that_takes_no_part_harms_who_uses_the_value():
+    body = "setp.lt.u32 p, t, 8; mov.u32 d, a; @p shfl.sync.down.b32 d, a, 4, 31, 255;" + STORE
+    assert (run(body) == np.where(LANES < 4, LANES + 4, np.where(LANES < 8, 0xFFFFFFFF, LANES))).all()
+
+
 ATOMICS = {
     "add.u32": np.sum, "min.u32": np.min, "max.u32": np.max, "and.b32": np.bitwise_and.reduce, "or.b32": np.bitwise_or.reduce,
     "xor.b32": np.bitwise_xor.reduce, "min.s32": lambda v: v.astype("u4").view("i4").min(), "max.s32": lambda v: v.astype("u4").view("i4").max(),

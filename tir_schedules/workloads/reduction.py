@@ -91,7 +91,7 @@ class Reduction:
         return {"X": x, "N": self.n}
 
     def integers(self, draws: Draws, odds: float) -> Any:
-        """X of integers without 0, all TELLING where there is room, else one in RARE of them as large as squares that leave half for others."""
+        """X of integers without 0, up to TELLING at least where there is room; else one in RARE, whose squares add up to as much as others'."""
         largest = largest_exact(self.n, self.dtype)
         if largest >= TELLING:
             return draws.integers(largest, self.n, self.dtype, odds)

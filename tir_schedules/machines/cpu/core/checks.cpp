@@ -92,8 +92,11 @@ u8* Machine::at_generic(u64 address, u32 bytes, const Instruction& I, int lane, 
 // warps, reliance on lockstep when they are lanes of one warp with no __syncwarp between.
 void Machine::touch(u32 address, u32 bytes, Act act, int lane, s32 line) {
   const u16 self = warp * 32 + lane;
-  const u32 sync = warps[warp].sync;
+  const Warp& W = warps[warp];
+  const u32 sync = W.sync;
   bool reported = false;
+  // Of an earlier access by a lane of this warp: whether it or this lane has been in no __syncwarp since. Who has left needs none.
+  auto unordered = [&](u32 at, u16 other) { return at >= W.synced[lane] || (W.live >> other % 32 & 1 && at >= W.synced[other % 32]); };
   auto clash = [&](Kind kind, s32 other, int other_thread) {
     if (!reported) report_access(kind, line, lane, act, SHARED, address, bytes, other, other_thread);
     reported = true;
@@ -108,7 +111,7 @@ void Machine::touch(u32 address, u32 bytes, Act act, int lane, s32 line) {
     if (s.write_epoch == epoch) {
       if (s.write_thread != self && !(act == ATOMIC && s.write_atomic)) {
         if (s.write_thread / 32 != warp) clash(RACE, s.write_line, s.write_thread);
-        else if (s.write_sync == sync) clash(LOCKSTEP, s.write_line, s.write_thread);
+        else if (unordered(s.write_sync, s.write_thread)) clash(LOCKSTEP, s.write_line, s.write_thread);
       }
     } else if (act != WRITE && s.write_epoch < first_epoch) {
       clash(UNINITIALIZED, 0, -1);
@@ -123,7 +126,8 @@ void Machine::touch(u32 address, u32 bytes, Act act, int lane, s32 line) {
     }
     if (read_now) {
       if (s.read_warps & ~(1u << warp)) clash(RACE, s.read_line, s.read_thread / 32 != warp ? s.read_thread : -1);
-      else if (s.read_sync == sync && (s.read_by_many || s.read_thread != self)) clash(LOCKSTEP, s.read_line, s.read_thread);
+      else if (s.read_thread != self ? unordered(s.read_sync, s.read_thread) : s.read_by_many && unordered(s.read_sync, self))
+        clash(LOCKSTEP, s.read_line, s.read_thread);
     }
     if (act == WRITE) s.plain_epoch = epoch, s.plain_line = line, s.plain_thread = self;
     else if (s.plain_epoch == epoch && s.plain_thread / 32 != warp) clash(RACE, s.plain_line, s.plain_thread);

@@ -77,7 +77,7 @@ struct Warp {
   u32 active = 0, live = 0, waiting = 0, started = 0;
   s32 barrier_line[32];
   u32 groups[32];             // cp.async groups each lane has committed
-  u32 sync = 1;
+  u32 sync = 1, synced[32] = {};   // __syncwarps so far; the count after the last that a lane took part in
   u64 issued = 0;             // instructions, against the budget
   std::vector<AsyncCopy> copies;
 };

@@ -1,4 +1,5 @@
-// Instructions in which lanes of a warp look at each other: shuffles, votes, reductions, __syncwarp.
+// Instructions in which lanes of a warp look at each other: shuffles, votes, reductions, __syncwarp. A lane looks at those that its
+// mask names: groups of lanes, each with a mask of its own, may execute one instruction together.
 #include "machine.h"
 
 // The lanes a .sync instruction names must all execute it, and each lane must be among those it names.
@@ -29,9 +30,7 @@ static void shuffle(Machine& M, Warp& W, u8* R, const Instruction& I) {
     valid[l] = I.operands[0] == UP ? from >= bound : from <= bound;
     if (!valid[l]) from = l;
     values[l] = source[from];
-    if (W.active >> from & 1) continue;   // else the value is that of a lane that does not take part
-    values[l] = NONE;
-    if (Finding* f = M.report(DIVERGENT_ALIGNED, I.line, l)) f->detail = W.active;
+    if (!(W.active & WORDS(6)[l] & 1u << from)) values[l] = NONE;   // of a lane that takes no part: undefined, which may go unused
   })
   ACTIVE(W.active, WORDS(4)[l] = values[l]; if (I.operands[5] != NONE) WORDS(5)[l] = valid[l])
 }
@@ -39,37 +38,46 @@ enum VoteMode { BALLOT, ANY, ALL, UNIFORM, ACTIVE_MASK };
 // operands: mode, whether the predicate is negated, predicate, result, members or NONE
 static void vote(Machine& M, Warp& W, u8* R, const Instruction& I) {
   if (I.operands[4] != NONE) check_members(M, W, I.line, WORDS(4));
-  u32 yes = I.operands[0] == ACTIVE_MASK ? NONE : ballot(WORDS(2)), result = 0;
-  if (I.operands[1]) yes = ~yes;
-  yes &= W.active;
-  switch (I.operands[0]) {
-    case ANY: result = yes != 0; break;
-    case ALL: result = yes == W.active; break;
-    case UNIFORM: result = yes == W.active || !yes; break;
-    default: result = yes;
-  }
-  ACTIVE(W.active, WORDS(3)[l] = result)
+  u32 all = I.operands[0] == ACTIVE_MASK ? NONE : ballot(WORDS(2));
+  if (I.operands[1]) all = ~all;
+  u32 results[32];
+  ACTIVE(W.active, {
+    const u32 group = I.operands[4] == NONE ? W.active : W.active & WORDS(4)[l], yes = all & group;
+    switch (I.operands[0]) {
+      case ANY: results[l] = yes != 0; break;
+      case ALL: results[l] = yes == group; break;
+      case UNIFORM: results[l] = yes == group || !yes; break;
+      default: results[l] = yes;
+    }
+  })
+  ACTIVE(W.active, WORDS(3)[l] = results[l])
 }
 enum Reduction { R_ADD, R_MIN, R_MAX, R_AND, R_OR, R_XOR };
 // operands: operation, whether signed, source, result, members
 static void reduce(Machine& M, Warp& W, u8* R, const Instruction& I) {
   check_members(M, W, I.line, WORDS(4));
   const bool is_signed = I.operands[1];
-  u32 result = 0;
-  bool first = true;
+  const u32 *source = WORDS(2), *members = WORDS(4);
+  u32 results[32], groups[32];
   ACTIVE(W.active, {
-    const u32 x = WORDS(2)[l];
-    if (first) { result = x, first = false; continue; }
-    switch (I.operands[0]) {
-      case R_ADD: result += x; break;
-      case R_MIN: result = is_signed ? (u32)least<s32>(result, x) : least<u32>(result, x); break;
-      case R_MAX: result = is_signed ? (u32)greatest<s32>(result, x) : greatest<u32>(result, x); break;
-      case R_AND: result &= x; break;
-      case R_OR: result |= x; break;
-      case R_XOR: result ^= x; break;
-    }
+    groups[l] = W.active & members[l];
+    const int first = groups[l] ? __builtin_ctz(groups[l]) : l;
+    if (first < l && groups[first] == groups[l]) { results[l] = results[first]; continue; }
+    u32 result = source[first];
+    ACTIVE(groups[l] & ~(1u << first), {
+      const u32 x = source[l];
+      switch (I.operands[0]) {
+        case R_ADD: result += x; break;
+        case R_MIN: result = is_signed ? (u32)least<s32>(result, x) : least<u32>(result, x); break;
+        case R_MAX: result = is_signed ? (u32)greatest<s32>(result, x) : greatest<u32>(result, x); break;
+        case R_AND: result &= x; break;
+        case R_OR: result |= x; break;
+        case R_XOR: result ^= x; break;
+      }
+    })
+    results[l] = result;
   })
-  ACTIVE(W.active, WORDS(3)[l] = result)
+  ACTIVE(W.active, WORDS(3)[l] = results[l])
 }
 // match.any; operands: bytes, source, result, members
 static void match(Machine& M, Warp& W, u8* R, const Instruction& I) {
@@ -77,7 +85,7 @@ static void match(Machine& M, Warp& W, u8* R, const Instruction& I) {
   u32 same[32] = {0};
   const u64* wide = (const u64*)OPERAND(1);
   ACTIVE(W.active, for (int k = 0; k < 32; ++k)
-    if (W.active >> k & 1) same[l] |= (u32)(I.operands[0] == 8 ? wide[l] == wide[k] : WORDS(1)[l] == WORDS(1)[k]) << k)
+    if (W.active & WORDS(3)[l] & 1u << k) same[l] |= (u32)(I.operands[0] == 8 ? wide[l] == wide[k] : WORDS(1)[l] == WORDS(1)[k]) << k)
   ACTIVE(W.active, WORDS(2)[l] = same[l])
 }
 // operands: predicate, elected lane or NONE
@@ -88,7 +96,11 @@ static void elect(Machine&, Warp& W, u8* R, const Instruction& I) {
 // operands: members
 static void warp_barrier(Machine& M, Warp& W, u8* R, const Instruction& I) {
   check_members(M, W, I.line, WORDS(0));
+  u32 together = 0;   // a lane that waits for itself alone is ordered with nobody
+  ACTIVE(W.active, if (WORDS(0)[l] & W.live & ~(1u << l)) together |= 1u << l)
+  if (!together) return;
   W.sync++;
+  ACTIVE(together, W.synced[l] = W.sync)
 }
 
 Function warp_function(const char* name) {
