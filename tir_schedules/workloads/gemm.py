@@ -83,8 +83,8 @@ class Gemm:
         """
         draws = Draws(seed, xp)
         a, b = self.integers(draws, seed) if kind == EXACT else self.reals(draws)
-        a *= alternating(xp, self.m)[:, None] * (-1 if kind == EXACT else 1)
-        b *= alternating(xp, self.n)
+        a = a * (alternating(xp, self.m)[:, None] * (-1 if kind == EXACT else 1))
+        b = b * alternating(xp, self.n)
         return {"A": a, "B": b, "C": xp.full((self.m, self.n), np.nan, self.result), "M": self.m, "N": self.n, "K": self.k}
 
     def integers(self, draws: Draws, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -95,15 +95,11 @@ class Gemm:
 
     def taking_turns(self, draws: Draws, one: int, other: int) -> tuple[np.ndarray, np.ndarray]:
         """Integers without 0: for even k up to `one` in A and `other` in B, for odd k the other way round."""
-        odds = bias(self.k) ** 0.5
-
-        def drawn(even, odd, shape, odd_shape, turns):
-            found = draws.integers(even, shape, "float32", odds)
-            found[turns] = draws.integers(odd, odd_shape, "float32", odds)
-            return found
-
-        a = drawn(one, other, (self.m, self.k), (self.m, self.k // 2), (slice(None), slice(1, None, 2)))
-        return a, drawn(other, one, (self.k, self.n), (self.k // 2, self.n), slice(1, None, 2))
+        even, odds = draws.xp.arange(self.k) % 2 == 0, bias(self.k) ** 0.5
+        a, others = (draws.integers(largest, (self.m, self.k), "float32", odds) for largest in (one, other))
+        a = draws.xp.where(even, a, others)
+        b, others = (draws.integers(largest, (self.k, self.n), "float32", odds) for largest in (other, one))
+        return a, draws.xp.where(even[:, None], b, others)
 
     def reals(self, draws: Draws) -> tuple[np.ndarray, np.ndarray]:
         """A and B over a wide range, so that each element of C is a sum of terms of about one magnitude, far from 0."""

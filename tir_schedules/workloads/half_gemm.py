@@ -104,9 +104,10 @@ class HalfGemm(Gemm):
         one, other = (min(most, 2 ** MANTISSA["float16"]) for most in (one, largest // one or 1))
         a, b = self.taking_turns(draws, one, other)
         if tells:  # by one k in A, by another in B: float16 has no room for more
-            k, xp = self.k // 2, draws.xp
-            a[:, k], b[k] = xp.sign(a[:, k]) * draws.telling(TELLING, self.m), xp.sign(b[k])
-            b[k - 1], a[:, k - 1] = xp.sign(b[k - 1]) * draws.telling(TELLING, self.n), xp.sign(a[:, k - 1])
+            xp, k = draws.xp, draws.xp.arange(self.k) - self.k // 2
+            a = xp.where(k == 0, xp.sign(a) * draws.telling(TELLING, (self.m, 1)), xp.where(k == -1, xp.sign(a), a))
+            k = k[:, None]
+            b = xp.where(k == -1, xp.sign(b) * draws.telling(TELLING, (1, self.n)), xp.where(k == 0, xp.sign(b), b))
         if self.classes > 1:
             row, k = draws.xp.arange(self.m)[:, None], draws.xp.arange(self.k)
             a = a * ((k + row + seed * self.m) % self.classes == 0)

@@ -91,13 +91,13 @@ class Reduction:
         return {"X": x, "N": self.n}
 
     def integers(self, draws: Draws, odds: float) -> Any:
-        """X of integers without 0, up to TELLING at least where there is room; else one in RARE, whose squares add up to as much as others'."""
+        """X of integers without 0, up to TELLING at least where there is room; else one in RARE is larger, so that squares double."""
         largest = largest_exact(self.n, self.dtype)
         if largest >= TELLING:
             return draws.integers(largest, self.n, self.dtype, odds)
-        x, rare = draws.integers(int(largest / 2**0.5), self.n, self.dtype, odds), -(-self.n // RARE)
-        x[::RARE] = draws.integers(int(largest * (self.n / rare / 2) ** 0.5), rare, self.dtype, odds)
-        return x
+        most = (int(largest / 2**0.5), int(largest * (RARE / 2) ** 0.5))
+        x, rare = (draws.integers(one, self.n, self.dtype, odds) for one in most)
+        return draws.xp.where(draws.xp.arange(self.n) % RARE == 0, rare, x)
 
     def prepared(self, arguments, grid) -> dict[str, np.ndarray | int]:
         """Arguments of the next launch, with `grid` blocks: it sums what the launch before left in Y, if there was one."""
