@@ -84,8 +84,8 @@ class Cache:
             return self._build(path, build, read)
 
     def size(self) -> int:
-        """Bytes in all entries and in what is being built or was when its process was killed."""
-        return sum(folder_size(path) for path in (*self._ours(), *scratch_folders()))
+        """Bytes in all entries, in what is being built here, and in what killed processes left elsewhere."""
+        return sum(folder_size(path) for path in (*self._ours(), *filter(is_abandoned, scratch_folders())))
 
     def clear(self) -> int:
         """Remove every entry and return the bytes freed. What other processes are building right now stays."""
