@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,12 @@ import pytest
 from tir_schedules import cli
 from tir_schedules.errors import MissingTool
 from tir_schedules.machines.gpu import GpuMachine
+
+
+# A shell has what it starts in the background ignore Ctrl-C, and nohup SIGHUP. What the tests start must not inherit that.
+for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, handler)
 
 
 def pytest_addoption(parser):
