@@ -32,11 +32,15 @@ class Mismatch:
     against: str
     inputs: str = ""
 
+    @property
+    def element(self) -> str:
+        """The element, such as C[0, 5]."""
+        return f"{self.output}[{', '.join(map(str, self.index))}]"
+
     def __str__(self) -> str:
         kind = f" with {self.inputs} inputs" if self.inputs else ""
-        where = f"{self.output}[{', '.join(map(str, self.index))}]"
         return (
-            f"{where} is {self.got:.9g}, {self.against} {self.expected:.9g}: off by {self.error:.3g} where {self.allowed:.3g} is "
+            f"{self.element} is {self.got:.9g}, {self.against} {self.expected:.9g}: off by {self.error:.3g} where {self.allowed:.3g} is "
             f"allowed; {self.count} of {self.size} elements wrong{kind}"
         )
 
@@ -117,11 +121,19 @@ _drawing = threading.Lock()
 
 
 def shared_checks(workload: Any) -> tuple[Check, ...]:
-    """The same in this computer's memory, made once for all kernels that are verified on a workload one after another."""
+    """The same in this computer's memory, made once for all kernels that are verified on a workload.
+
+    A ladder goes through the same few workloads again with each rung; of large ones there is memory for few.
+    """
     with _drawing:
-        return drawn_once(workload)
+        return (small_ones if workload.bytes <= SMALL else large_ones)(workload)
 
 
-@lru_cache(maxsize=2)
-def drawn_once(workload: Any) -> tuple[Check, ...]:
+def drawn(workload: Any) -> tuple[Check, ...]:
     return tuple(checks_of(workload))
+
+
+SMALL = 4 << 20
+"""Bytes of a workload of which several are kept; its checks take about ten times as many."""
+
+small_ones, large_ones = lru_cache(maxsize=8)(drawn), lru_cache(maxsize=2)(drawn)
