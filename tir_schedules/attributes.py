@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from math import prod
 
 from tir_schedules.errors import CheckFailed
 from tir_schedules.kernel import Dim3, Kernel
@@ -80,8 +81,8 @@ def check_attributes(kernel: Kernel, attributes: Attributes) -> None:
             f"{launched}; its __block_size__ (.reqntid) is {spelled(asked.exactly)}, and blocks must be just that: launch those,"
             f" or declare __block_size__(({spelled(block)}))"
         )
-    if asked.most and kernel.threads > volume(asked.most):
-        most = volume(asked.most)
+    if asked.most and kernel.threads > prod(asked.most):
+        most = prod(asked.most)
         raise CheckFailed(
             f"{launched}, {kernel.threads} threads; its __launch_bounds__({most}) (.maxntid) allows {most}: launch no more,"
             f" or declare __launch_bounds__({kernel.threads})"
@@ -98,18 +99,13 @@ def check_clusters(kernel: Kernel, asked: Attributes) -> None:
     if not asked.cluster:
         return
     cluster = f"{kernel.label}: the __cluster_dims__ (.reqnctapercluster) of {kernel.entry} are {spelled(asked.cluster)}"
-    if volume(asked.cluster) > MAX_CLUSTER:
-        raise CheckFailed(f"{cluster}, {volume(asked.cluster)} blocks; CUDA launches clusters of at most {MAX_CLUSTER}")
+    if prod(asked.cluster) > MAX_CLUSTER:
+        raise CheckFailed(f"{cluster}, {prod(asked.cluster)} blocks; CUDA launches clusters of at most {MAX_CLUSTER}")
     if not asked.in_clusters and any(extent % size for extent, size in zip(kernel.grid, asked.cluster)):
         raise CheckFailed(
             f"{cluster}, and it is launched with a grid of {spelled(kernel.grid)}: each extent of the grid must be a multiple of"
             " the cluster's"
         )
-
-
-def volume(extent: Dim3) -> int:
-    x, y, z = extent
-    return x * y * z
 
 
 def spelled(extent: Dim3) -> str:

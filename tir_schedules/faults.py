@@ -38,7 +38,7 @@ class WrongValue:
 def disagreement(mismatch: Any) -> str:
     """Two kernels that are each near enough to the truth, but not to each other."""
     return (
-        f"the twins disagree: {element(mismatch)} is {number(mismatch.got)} in the schedule, {number(mismatch.expected)} in the twin,"
+        f"the twins disagree: {mismatch.element} is {number(mismatch.got)} in the schedule, {number(mismatch.expected)} in the twin,"
         f" {mismatch.allowed:.3g} apart would do; {mismatch.count} of {mismatch.size}"
     )
 
@@ -46,11 +46,6 @@ def disagreement(mismatch: Any) -> str:
 def number(value: float) -> str:
     """All digits of a whole number, nine of another."""
     return f"{value:.0f}" if float(value).is_integer() and abs(value) < 2**53 else f"{value:.9g}"
-
-
-def element(mismatch: Any) -> str:
-    """The element a Mismatch is about, C[0, 5]."""
-    return f"{mismatch.output}[{', '.join(map(str, mismatch.index))}]"
 
 
 def closing(verdicts: Sequence[Any]) -> str:
@@ -158,7 +153,7 @@ def value_text(group: Group, width: int) -> str:
     wrong: WrongValue = group.first
     m = wrong.mismatch
     within = f" within {m.allowed:.3g}" if m.allowed else ""
-    what = f"{element(m)} is {number(m.got)}, should be {number(m.expected)}{within}; {m.count} of {m.size} wrong"
+    what = f"{m.element} is {number(m.got)}, should be {number(m.expected)}{within}; {m.count} of {m.size} wrong"
     more = f" (and {group.count - 1} more of the same)" if group.count > 1 else ""
     on = f" for {group.on}" if group.on else ""
     location = wrong.location

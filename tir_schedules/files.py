@@ -29,7 +29,6 @@ DIGITS = 20
 """Most digits of an integer: those of 64 bits."""
 
 
-
 def read_bytes(path: Path, remedy: str, limit: int = LIMIT) -> bytes:
     """The content of a regular file. BadInput for what cannot be read, is a folder, a pipe or a device, or is too large."""
     try:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -74,10 +75,20 @@ def unfinished(path: Path) -> Iterator[None]:
 
 
 @contextmanager
+def passing(folder: Path) -> Iterator[Path]:
+    """A folder that is gone afterwards, however this process ends."""
+    with unfinished(folder):
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
 def temporary_folder() -> Iterator[Path]:
     """A folder for temporary files."""
-    with tempfile.TemporaryDirectory(prefix="tir_schedules-") as path, unfinished(Path(path)):
-        yield Path(path)
+    with passing(Path(tempfile.mkdtemp(prefix="tir_schedules-"))) as folder:
+        yield folder
 
 
 def keep(what: str, name: object, more: bool = True) -> None:

@@ -24,7 +24,7 @@ from typing import Callable, Iterator, TypeVar
 
 from tir_schedules.compiler.places import new_folder, scratch_folders
 from tir_schedules.errors import BadInput, MissingTool, TirSchedulesError, one_line, printable
-from tir_schedules.processes import unfinished
+from tir_schedules.processes import passing
 
 T = TypeVar("T")
 Build = Callable[[Path], None]
@@ -102,12 +102,8 @@ class Cache:
         """An empty folder that a compiler may work in, gone afterwards: beside the entries, or elsewhere where their path is not plain."""
         with self._explained():
             self.path.mkdir(parents=True, exist_ok=True)
-            folder = new_folder(BUILDING, self.path)
-            with unfinished(folder):
-                try:
-                    yield folder
-                finally:
-                    shutil.rmtree(folder, ignore_errors=True)
+            with passing(new_folder(BUILDING, self.path)) as folder:
+                yield folder
 
     def _place(self, kind: str, key: str) -> Path:
         digest = hashlib.sha256(f"{FORMAT}\0{key}".encode(errors="surrogateescape")).hexdigest()[:32]
@@ -144,12 +140,8 @@ class Cache:
         if work.parent == self.path:
             yield work
             return
-        folder = Path(tempfile.mkdtemp(prefix=BUILDING, dir=self.path))
-        with unfinished(folder):
-            try:
-                yield shutil.copytree(work, folder, dirs_exist_ok=True)
-            finally:
-                shutil.rmtree(folder, ignore_errors=True)
+        with passing(Path(tempfile.mkdtemp(prefix=BUILDING, dir=self.path))) as folder:
+            yield shutil.copytree(work, folder, dirs_exist_ok=True)
 
     def _publish(self, folder: Path, path: Path) -> None:
         """Rename a finished folder into place, unless another process put a sound one there meanwhile."""

@@ -3,21 +3,21 @@ from __future__ import annotations
 
 import base64
 import re
+from math import prod
 from typing import Annotated
 
 from pydantic import AfterValidator, ConfigDict, Field, field_validator, model_validator
 
 from tir_schedules.bench.subjects import VENDORS
+from tir_schedules.kernel import MOST_BLOCKS
+from tir_schedules.multiprocessor import MAX_BLOCK, MAX_THREADS, known_multiprocessor
 from tir_schedules.schemas.kinds import Arch, Bytes, Count, Exact, Form, Many, Name, Open, Source, Task, matching
 from tir_schedules.schemas.results import Access, Point, Refused
 
 ENTRY = re.compile(r"[A-Za-z_$][\w$]*", re.A)
 CUBIN = re.compile(r"cubins/[0-9a-f]{64}\.cubin")
-LAST_GRID = (2**31 - 1, 65535, 65535)
-LAST_BLOCK = (1024, 1024, 64)
-MOST_THREADS = 1024
-MOST_SHARED = 227 << 10
-"""CUDA's limits of a launch: x, y and z of the grid and of a block, threads of a block, and its bytes of shared memory (sm_90)."""
+MOST_SHARED = known_multiprocessor("sm_90").shared_limit
+"""Bytes of shared memory of a block, on the architecture that has most of it."""
 
 
 def within(extents: list[int], last: tuple[int, ...]) -> list[int]:
@@ -36,17 +36,16 @@ class PackedKernel(Exact):
     label: Name
     entry: Annotated[str, Field(max_length=1000), matching(ENTRY, "the name of a function")]
     params: Many[Name]
-    grid: Annotated[Three, AfterValidator(lambda grid: within(grid, LAST_GRID))]
-    block: Annotated[Three, AfterValidator(lambda block: within(block, LAST_BLOCK))]
+    grid: Annotated[Three, AfterValidator(lambda grid: within(grid, MOST_BLOCKS))]
+    block: Annotated[Three, AfterValidator(lambda block: within(block, MAX_BLOCK))]
     arch: Arch
     dynamic_shared: Annotated[int, Field(ge=0, le=MOST_SHARED)]
 
     @field_validator("block")
     @classmethod
     def of_a_block(cls, block: list[int]) -> list[int]:
-        x, y, z = block
-        if x * y * z > MOST_THREADS:
-            raise ValueError(f"{x * y * z} threads; CUDA takes at most {MOST_THREADS} in a block")
+        if prod(block) > MAX_THREADS:
+            raise ValueError(f"{prod(block)} threads; CUDA takes at most {MAX_THREADS} in a block")
         return block
 
 

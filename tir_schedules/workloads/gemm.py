@@ -121,7 +121,7 @@ class Gemm:
 
     def product(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """The product in float64, of B as it is stored."""
-        return a.astype(np.float64) @ b.astype(np.float64)
+        return a.astype(np.float64, copy=False) @ b.astype(np.float64, copy=False)
 
     def truth(self, arguments) -> dict[str, np.ndarray]:
         """The exact product as float64 sees it."""

@@ -122,8 +122,7 @@ class HalfGemm(Gemm):
 
     def product(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """The product in float64, whatever the layout of b."""
-        a, b = a.astype(np.float64), b.astype(np.float64)
-        return a @ (b.T if self.transposed else b)
+        return super().product(a, b.T if self.transposed else b)
 
     def rounding(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """What sums of reals in `accumulate` may be off by, even if every addition cuts off; adding 0 loses nothing.

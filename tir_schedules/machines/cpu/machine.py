@@ -9,12 +9,13 @@ import ctypes
 import re
 import time
 from functools import lru_cache
+from math import prod
 from typing import Sequence
 
 import numpy as np
 
 from tir_schedules import interrupts
-from tir_schedules.attributes import Attributes, attributes_of, check_attributes, check_block, spelled, volume
+from tir_schedules.attributes import Attributes, attributes_of, check_attributes, check_block, spelled
 from tir_schedules.compiler.source_text import SourceText, place_in_ptx
 from tir_schedules.errors import BadInput, CheckFailed
 from tir_schedules.kernel import Binary
@@ -126,7 +127,7 @@ def check_launch(binary: Binary) -> None:
     check_attributes(kernel, asked)
     if asked.unknown:
         raise UnsupportedInstruction(f"{kernel.label}: the CPU machine does not know {asked.unknown[0]}, which {kernel.entry} declares")
-    if asked.cluster and volume(asked.cluster) > 1:
+    if asked.cluster and prod(asked.cluster) > 1:
         raise UnsupportedInstruction(
             f"{kernel.label}: the CPU machine does not know clusters, and {kernel.entry} asks for __cluster_dims__"
             f" {spelled(asked.cluster)} (.reqnctapercluster): leave them out, or use --machine gpu"
