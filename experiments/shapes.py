@@ -12,7 +12,6 @@ each type and on lengths of its own. What a shape is to a rung's tiles is said i
 from __future__ import annotations
 
 import argparse
-import json
 import multiprocessing
 import os
 import random
@@ -30,6 +29,7 @@ from tir_schedules.bench.results import about, as_text, save_results
 from tir_schedules.console import print_line, print_table, progress
 from tir_schedules.emit import check_folder
 from tir_schedules.errors import BadInput, MissingTool, TirSchedulesError, one_line
+from tir_schedules.files import plain_json, read_bytes
 from tir_schedules.machines.choice import CPU_ARCH
 from tir_schedules.rung import FAMILIES, find
 from tir_schedules.tuning.workers import ONE_THREAD
@@ -150,11 +150,9 @@ COUNTED = (RIGHT, REFUSED, WRONG, "seconds")
 def load(path: Path) -> dict[str, Any]:
     """A file that this script wrote. BadInput for any other."""
     try:
-        recorded = json.loads(path.read_text(encoding="utf-8"))
+        recorded = plain_json(read_bytes(path, "name a file that --output wrote"))
         if recorded["shapes"] == SCHEMA:
             return recorded
-    except OSError as error:
-        raise BadInput(f"cannot read {path}: {error.strerror}; name a file that --output wrote") from None
     except (ValueError, KeyError, TypeError):
         pass
     raise BadInput(f"{path} is no result of this script: name a file that --output wrote")

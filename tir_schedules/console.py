@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.syntax import Syntax
 from rich.text import Text
 
-from tir_schedules.errors import printable
+from tir_schedules.errors import folded, printable
 
 PIPE_WIDTH = 1_000_000  # a pipe has no edge to wrap at
 USUAL_WIDTH = 80  # of a terminal that does not tell
@@ -203,11 +203,9 @@ def print_whole(text: str) -> None:
 
 def print_paragraph(text: str) -> None:
     """Lines of plain text; on a terminal broken between words, with an indent after the first, where they do not fit."""
-    from textwrap import wrap
-
     width = terminal_width() or PIPE_WIDTH
     for line in text.split("\n"):
-        broken = wrap(line, width, subsequent_indent="  ", break_on_hyphens=False) if len(line) > width else [line]
+        broken = folded(line, width) if len(line) > width else [line]
         print_whole("\n".join(broken))
 
 

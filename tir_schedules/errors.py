@@ -1,5 +1,6 @@
 """The errors a user can cause or meet, and what their messages are made of. Each is one line that says what was wrong and what would be
 right."""
+from textwrap import wrap
 from typing import Any
 
 SHOWN = 60  # characters of a value in a message
@@ -41,6 +42,11 @@ def one_line(text: object) -> str:
 def printable(text: object, besides: str = "") -> str:
     """A path or another text in which a terminal finds no commands: what does not print is escaped, but for the letters `besides`."""
     return "".join(letter if letter.isprintable() or letter in besides else ascii(letter)[1:-1] for letter in str(text))
+
+
+def folded(text: str, width: int) -> list[str]:
+    """Lines of a paragraph on a terminal so wide, all but the first with an indent."""
+    return wrap(text, width, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def shown(value: Any) -> str:

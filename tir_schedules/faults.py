@@ -1,12 +1,12 @@
 """What is wrong with kernels, in words: a word for the table, and paragraphs of at most two lines of a terminal."""
 from __future__ import annotations
 
-import textwrap
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any, Iterable, Iterator, Sequence
 
+from tir_schedules.errors import folded
 from tir_schedules.machines.execution import KINDS, Finding, Location
 
 RIGHT, WRONG, HAZARD, FAILED, DISAGREE = "right", "wrong", "hazards", "failed", "twins disagree"
@@ -165,24 +165,19 @@ def value_text(group: Group, width: int) -> str:
 
 def fitted(forms: Sequence[str], text: str, width: int) -> str:
     """The first form that takes no more than two lines, followed by as much of a source line as there is room for."""
-    form = next((form for form in forms if len(wrapped(form, width)) <= 2), None)
+    form = next((form for form in forms if len(folded(form, width)) <= 2), None)
     if form is None:
         return shortened(forms[-1], width)
-    if len(wrapped(f"{form}: {text[:LEAST_TEXT]}", width)) > 2 or not text:
+    if len(folded(f"{form}: {text[:LEAST_TEXT]}", width)) > 2 or not text:
         return form
     return shortened(f"{form}: {text}", width)
 
 
 def shortened(text: str, width: int) -> str:
     """The text, cut with an ellipsis where it would take more than two lines."""
-    if len(wrapped(text, width)) <= 2:
+    if len(folded(text, width)) <= 2:
         return text
     end = min(len(text), 2 * width)
-    while end and len(wrapped(text[:end].rstrip() + "…", width)) > 2:
+    while end and len(folded(text[:end].rstrip() + "…", width)) > 2:
         end -= 1
     return text[:end].rstrip() + "…"
-
-
-def wrapped(text: str, width: int) -> list[str]:
-    """Lines of a paragraph on a terminal so wide."""
-    return textwrap.wrap(text, width, subsequent_indent="  ", break_on_hyphens=False)
