@@ -1,8 +1,9 @@
 """What the articles measured, and the rung that each of their steps is here.
 
-Figures are as the articles print them. Their tables reached us as text whose columns had run together; where the digits could be
-split in more than one way, or do not agree with each other, a note says so.
+Figures are as the articles print them. Their tables reached us as text whose columns had run together; where
+the digits could be split in more than one way, or do not agree with each other, a note says so.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -15,8 +16,8 @@ from tir_schedules.workloads import workload_class
 class Step:
     """One row of an article's table.
 
-    name: the step, in our words. rung: its id here. figures: as printed, one per size; "" where the article has none. also: what
-    else is printed in the row, one per heading in Article.also.
+    name: the step, in our words. rung: its id here. figures: as printed, one per size; "" where the article
+    has none. also: what else is printed in the row, one per heading in Article.also.
     """
 
     name: str
@@ -29,8 +30,9 @@ class Step:
 class Article:
     """An article's table.
 
-    about: what it measured, on which GPU. unit: of the figures: "us" of a product or reduction, "GFLOPS" or "TFLOPS". sizes: extent of
-    square matrices, or number of elements. also: headings of further columns. notes: what must be known to read the figures.
+    about: what it measured, on which GPU. unit: of the figures: "us" of a product or reduction, "GFLOPS" or
+    "TFLOPS". sizes: extent of square matrices, or number of elements. also: headings of further columns.
+    notes: what must be known to read the figures.
     """
 
     name: str
@@ -64,9 +66,14 @@ REDUCE = Article(
     ),
     ("GB/s", "speed-up"),
     (
-        "The article does not say how many elements it sums. Time x bandwidth is 133 to 144 MB, and 2^25 elements are 134 MB; no number "
-        "of elements makes all rows agree.",
-        "The article's speed-ups are ratios of times, but for 2.29, which is the ratio of bandwidths: that of times is 2.11.",
+        (
+            "The article does not say how many elements it sums. Time x bandwidth is 133 to 144 MB, and 2^25"
+            " elements are 134 MB; no number of elements makes all rows agree."
+        ),
+        (
+            "The article's speed-ups are ratios of times, but for 2.29, which is the ratio of bandwidths:"
+            " that of times is 2.11."
+        ),
     ),
 )
 
@@ -84,11 +91,17 @@ SGEMM_T4 = Article(
         Step("kernel 4, 2D block tiling", "sgemm/thread_tile_2d", ("",)),
         Step("kernel 5, vectorized", "sgemm/vectorized:32x32", ("",)),
     ),
-    notes=("The article's matrix size is lost from its text, as are the figures after kernel 3; 4096 is our choice.",),
+    notes=(
+        (
+            "The article's matrix size is lost from its text, as are the figures after kernel 3; 4096 is our"
+            " choice."
+        ),
+    ),
 )
 
-# thread_tile_1d's first two figures stand as "35.215174.731", which is 35.215 and 174.731, or 35.2151 and 74.731. The second reading would
-# make 1D tiling faster than 2D tiling at 512, and faster than vectorized accesses.
+# thread_tile_1d's first two figures stand as "35.215174.731", which is 35.215 and 174.731, or 35.2151 and
+# 74.731. The second reading would make 1D tiling faster than 2D tiling at 512, and faster than vectorized
+# accesses.
 SGEMM_1080TI = Article(
     "000",
     "SGEMM, GTX 1080 Ti",
@@ -104,10 +117,18 @@ SGEMM_1080TI = Article(
         Step("warp tiling", "sgemm/warp_tiling", ("25.071", "65.810", "361.433", "2651.449")),
     ),
     notes=(
-        "The article calls its figures nanoseconds; read so, its GPU would do a thousand times what it can: they are microseconds.",
-        "Naive and shared memory take 39 and 42 times as long at 1024 as at 512, for 8 times the work, and the others 5 to 6 times; the "
-        "article does not say why.",
-        "The 1D thread tile's first two figures may also be read as 35.2151 and 74.731: the article's columns have run together.",
+        (
+            "The article calls its figures nanoseconds; read so, its GPU would do a thousand times what it"
+            " can: they are microseconds."
+        ),
+        (
+            "Naive and shared memory take 39 and 42 times as long at 1024 as at 512, for 8 times the work,"
+            " and the others 5 to 6 times; the article does not say why."
+        ),
+        (
+            "The 1D thread tile's first two figures may also be read as 35.2151 and 74.731: the article's"
+            " columns have run together."
+        ),
     ),
 )
 

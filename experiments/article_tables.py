@@ -1,16 +1,17 @@
 """An article's table beside what was measured here: for a terminal, and as Markdown."""
+
 from __future__ import annotations
 
 from typing import Any
 
 from article_figures import ARTICLES, Article, Step
 
-from tir_schedules.bench.results import device_name
-from tir_schedules.bench.subjects import VENDORS
 from tir_schedules.bench.tables import THROTTLED, closing_lines, limit, provenance_line, refusal
 from tir_schedules.bench.views import figures, short
+from tir_schedules.cli.problems import power
 from tir_schedules.errors import BadInput
-from tir_schedules.problems import power
+from tir_schedules.subjects.results import device_name
+from tir_schedules.subjects.subject import VENDORS
 
 NOTHING = "Not recorded yet."
 UNITS = {"us": ("median_us", 1), "GB/s": ("rate", 1), "TFLOPS": ("rate", 1), "GFLOPS": ("rate", 1000)}
@@ -25,7 +26,11 @@ def part_of(article: Article, results: dict[str, Any]) -> dict[str, Any]:
     shapes = {str(article.workload(size)) for size in article.sizes}
     names = {step.rung for step in article.steps} | {VENDORS[article.family]}
     parts = {
-        key: [row for row in results[key] if row["family"] == article.family and row["name"] in names and row["shape"] in shapes]
+        key: [
+            row
+            for row in results[key]
+            if row["family"] == article.family and row["name"] in names and row["shape"] in shapes
+        ]
         for key in ("rows", "refused")
     }
     return {**results, **parts}
@@ -37,7 +42,8 @@ class Here:
     def __init__(self, article: Article, size: int, results: dict[str, Any]):
         self.article, shape = article, str(article.workload(size))
         self.rows, self.refused = (
-            {(row["name"], row["form"]): row for row in results[key] if row["shape"] == shape} for key in ("rows", "refused")
+            {(row["name"], row["form"]): row for row in results[key] if row["shape"] == shape}
+            for key in ("rows", "refused")
         )
 
     def value(self, name: str, form: str, unit: str) -> float | None:
@@ -54,9 +60,14 @@ class Here:
         return figures(value) + (THROTTLED if self.rows[name, form].get("throttled") else "")
 
     def cells(self, name: str, form: str) -> tuple[str, ...]:
-        """The value in the article's unit, that of the twin, and the value in the further units the article has."""
+        """The value in the article's unit, that of the twin, and the value in the further units the article
+        has."""
         twin = self.cell(name, "twin", self.article.unit)
-        return (self.cell(name, form, self.article.unit), twin, *(self.cell(name, form, unit) for unit in further_units(self.article)))
+        return (
+            self.cell(name, form, self.article.unit),
+            twin,
+            *(self.cell(name, form, unit) for unit in further_units(self.article)),
+        )
 
 
 def further_units(article: Article) -> list[str]:
@@ -64,13 +75,22 @@ def further_units(article: Article) -> list[str]:
 
 
 def tables(article: Article, results: dict[str, Any]) -> list[Table]:
-    """A table per size: the article's figures and their gain over the step before, then the same of what was measured."""
-    return [(headings(article, size, device_name(results)), lines(article, number, results)) for number, size in enumerate(article.sizes)]
+    """A table per size: the article's figures and their gain over the step before, then the same of what was
+    measured."""
+    return [
+        (headings(article, size, device_name(results)), lines(article, number, results))
+        for number, size in enumerate(article.sizes)
+    ]
 
 
 def headings(article: Article, size: int, gpu: str) -> tuple[str, ...]:
     there = (f"article, {article.unit}", *(f"article, {heading}" for heading in article.also), "gain")
-    here = (f"{gpu}, {article.unit}", "its twin", *(f"{gpu}, {unit}" for unit in further_units(article)), "gain")
+    here = (
+        f"{gpu}, {article.unit}",
+        "its twin",
+        *(f"{gpu}, {unit}" for unit in further_units(article)),
+        "gain",
+    )
     return (f"step, {power(size)}", "rung", *there, *here)
 
 
@@ -79,7 +99,9 @@ def lines(article: Article, number: int, results: dict[str, Any]) -> list[tuple[
     here, found = Here(article, article.sizes[number], results), []
     for before, step in zip((None, *article.steps), article.steps):
         published = gain(article.unit, *(one and printed(one, number) for one in (before, step)))
-        measured = gain(article.unit, *(one and here.value(one.rung, "schedule", article.unit) for one in (before, step)))
+        measured = gain(
+            article.unit, *(one and here.value(one.rung, "schedule", article.unit) for one in (before, step))
+        )
         there = (step.figures[number] or "-", *step.also, published)
         found.append((step.name, short(step.rung), *there, *here.cells(step.rung, "schedule"), measured))
     vendor = VENDORS[article.family]
@@ -123,7 +145,9 @@ def section(name: str, results: dict[str, Any] | None) -> str:
     if not part["rows"]:
         return NOTHING
     notes = "\n".join(f"- {note}" for note in notes_of(article, part))
-    return "\n\n".join([*(markdown(*table) for table in tables(article, part)), notes]).replace(THROTTLED, f"\\{THROTTLED}")
+    return "\n\n".join([*(markdown(*table) for table in tables(article, part)), notes]).replace(
+        THROTTLED, f"\\{THROTTLED}"
+    )
 
 
 def markdown(heads: tuple[str, ...], found: list[tuple[str, ...]]) -> str:

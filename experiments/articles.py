@@ -1,13 +1,15 @@
 """The articles' tables beside those of the GPU at hand.
 
-    python experiments/articles.py [002 003 000 001] [-o FILE.json]             # measure and print; needs a GPU, TVM and nvcc
-    python experiments/articles.py [002 ...] --pack FILE.zip --arch sm_90       # compile for another computer
-    python experiments/articles.py FILE.zip [-o FILE.json]                      # there: needs a GPU and CuPy
-    python experiments/articles.py [002 ...] --from FILE.json                   # print what was recorded
-    python experiments/articles.py --write | --check                            # experiments/README.md from recorded results
+    python experiments/articles.py [002 003 000 001] [-o FILE.json]             # measure and print; needs a
+    GPU, TVM and nvcc python experiments/articles.py [002 ...] --pack FILE.zip --arch sm_90       # compile
+    for another computer python experiments/articles.py FILE.zip [-o FILE.json]                      # there:
+    needs a GPU and CuPy python experiments/articles.py [002 ...] --from FILE.json                   # print
+    what was recorded python experiments/articles.py --write | --check                            #
+    experiments/README.md from recorded results
 
 Kernels are timed as `tir-schedules bench` times them; FILE.json is what `bench --output` writes.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -22,12 +24,13 @@ from scripts import add_recorded_options, check_alone, exit_code
 from writing import update
 
 from tir_schedules.bench import session
-from tir_schedules.bench.results import about, document, load_results, save_results
 from tir_schedules.bench.tables import escaped, refusal
 from tir_schedules.console import print_line, print_table
-from tir_schedules.emit import check_folder
+from tir_schedules.files import check_folder
+from tir_schedules.ladders.registry import find
 from tir_schedules.machines.choice import arch_for
-from tir_schedules.rung import Rung, find
+from tir_schedules.model.rung import Rung
+from tir_schedules.subjects.results import about, document, load_results, save_results
 
 FOLDER = Path(__file__).parent
 RECORDED = FOLDER / "results" / "articles_h200.json"
@@ -63,7 +66,10 @@ def measured(articles: Sequence[Article], arch: str | None) -> dict[str, Any]:
 
 def measured_pack(path: str) -> dict[str, Any]:
     """The same for a pack."""
-    return session.measured(Namespace(names=[path], compare_with=None, sustained=False), f"experiments/articles.py {Path(path).name}")
+    return session.measured(
+        Namespace(names=[path], compare_with=None, sustained=False),
+        f"experiments/articles.py {Path(path).name}",
+    )
 
 
 def command_of(articles: Sequence[Article]) -> str:
@@ -88,9 +94,15 @@ def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     names = f"articles ({', '.join(ARTICLES)}; default: all), or a .zip that --pack wrote"
     parser.add_argument("names", nargs="*", metavar="NAME", help=names)
-    parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write every sample and where it comes from as JSON")
-    parser.add_argument("--pack", metavar="FILE", type=Path, help="compile into a .zip for a computer without TVM and nvcc")
-    parser.add_argument("--arch", help="GPU architecture to compile for (default: that of this computer's GPU)")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", type=Path, help="write every sample and where it comes from as JSON"
+    )
+    parser.add_argument(
+        "--pack", metavar="FILE", type=Path, help="compile into a .zip for a computer without TVM and nvcc"
+    )
+    parser.add_argument(
+        "--arch", help="GPU architecture to compile for (default: that of this computer's GPU)"
+    )
     add_recorded_options(parser, RECORDED)
     return parser
 
@@ -99,7 +111,9 @@ def perform(options: Namespace) -> int:
     """Do what the options ask for; returns the exit code."""
     if options.write or options.check:
         check_alone("--write" if options.write else "--check", options, ("names", "output", "pack", "arch"))
-        results = load_results(options.recorded or RECORDED) if options.recorded or RECORDED.exists() else None
+        results = (
+            load_results(options.recorded or RECORDED) if options.recorded or RECORDED.exists() else None
+        )
         return update(options.readme, "article", lambda name: section(name, results), options.check)
     packed = session.is_pack(options.names)
     articles = [article_of(name) for name in (() if packed else options.names)] or list(ARTICLES.values())

@@ -1,11 +1,14 @@
-"""Article 004 in numbers: which thread of a fragment touches which bank, without padding, with it, and with rows permuted by xor.
+"""Article 004 in numbers: which thread of a fragment touches which bank, without padding, with it, and with
+rows permuted by xor.
 
     python experiments/bank_tables.py                      # a tile of 32 halves per row, padding 0 and 8
     python experiments/bank_tables.py --row 64 --pad 0 --pad 4 --pad 8 --pad 16
 
-Nothing is executed: the tables follow from the PTX ISA's fragments of mma.m16n8k8 and m16n8k16. tests/insight/test_banks.py holds them
-against what the kernels of the ladder do on the CPU machine; `tir-schedules layout hgemm/wmma_padded A` draws these.
+Nothing is executed: the tables follow from the PTX ISA's fragments of mma.m16n8k8 and m16n8k16.
+tests/insight/test_banks.py holds them against what the kernels of the ladder do on the CPU machine;
+`tir-schedules layout hgemm/wmma_padded A` draws these.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -15,13 +18,26 @@ from rich.markup import escape
 
 from tir_schedules.console import print_error, print_line, print_table
 from tir_schedules.errors import BadInput, TirSchedulesError
-from tir_schedules.insight.banks import (
-    BANKS, FRAGMENTS, LINE, PIECE, PIECE_HALVES, WORD, Fragment, Tile, bank_table, cost, load_phases, matrix_phases, picture,
+from tir_schedules.insight.banks.banks import (  # fmt: skip
+    BANKS,
+    FRAGMENTS,
+    LINE,
+    PIECE,
+    PIECE_HALVES,
+    WORD,
+    Fragment,
+    Tile,
+    bank_table,
+    cost,
+    load_phases,
+    matrix_phases,
+    picture,
     store_phases,
-)  # fmt: skip
+)
 
 SHAPES = ("m16n8k8", "m16n8k16")
 from tir_schedules.numerals import integer_for
+
 PADS = (0, 8)
 ROW = 32
 """Halves: of article 004's tile of A, 128x32."""
@@ -38,22 +54,29 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Banks that fragments of mma touch in a tile of halves, and what loads and stores cost.")
+    parser = argparse.ArgumentParser(
+        description="Banks that fragments of mma touch in a tile of halves, and what loads and stores cost."
+    )
     row_help = f"halves in a row of the tile (default {ROW})"
     parser.add_argument("--row", type=integer_for("--row", ROW), default=ROW, metavar="HALVES", help=row_help)
     pads = " and ".join(map(str, PADS))
     pad_help = f"halves after each row, repeatable (default {pads})"
-    parser.add_argument("--pad", type=integer_for("--pad", 8), action="append", metavar="HALVES", help=pad_help)
+    parser.add_argument(
+        "--pad", type=integer_for("--pad", 8), action="append", metavar="HALVES", help=pad_help
+    )
     return parser.parse_args(arguments)
 
 
 def tiles(row: int, pads: list[int] | tuple[int, ...]) -> list[Tile]:
-    """The tiles to compare: padded ones, then the permuted one. BadInput for rows and paddings that kernels cannot have."""
+    """The tiles to compare: padded ones, then the permuted one. BadInput for rows and paddings that kernels
+    cannot have."""
     if row not in (16, 32) and (row < 64 or row % 64):
         raise BadInput(f"--row is {row}; it can be 16, 32 or a multiple of 64 halves")
     for pad in pads:
         if pad < 0 or pad % 2:
-            raise BadInput(f"--pad is {pad}; it must be an even number of halves, or 4-byte loads are misaligned")
+            raise BadInput(
+                f"--pad is {pad}; it must be an even number of halves, or 4-byte loads are misaligned"
+            )
     return [Tile(row, pad) for pad in pads] + ([Tile(row, permuted=True)] if row > 16 else [])
 
 
@@ -70,8 +93,12 @@ def print_tables(compared: list[Tile]) -> None:
 
 
 def print_picture(tile: Tile) -> None:
-    """Rows of 128 bytes of the tile; the pieces of the first 8x8 matrix, which are read at once, are in brackets."""
-    print_line(f"Rows of {tile.row} halves, {name_of(tile)}: {tile.pitch} bytes from row to row, {tile.pitch / WORD:g} banks")
+    """Rows of 128 bytes of the tile; the pieces of the first 8x8 matrix, which are read at once, are in
+    brackets."""
+    print_line(
+        f"Rows of {tile.row} halves, {name_of(tile)}: {tile.pitch} bytes from row to row,"
+        f" {tile.pitch / WORD:g} banks"
+    )
     if tile.pitch % PIECE:
         print_line(f"16-byte pieces do not fall on banks 0, 4, ...: a row is no multiple of {PIECE} bytes")
         print_line()
@@ -81,7 +108,9 @@ def print_picture(tile: Tile) -> None:
     banks = [f"{bank}~{bank + 3}" for bank in range(0, BANKS, PIECE // WORD)]
     print_table(banks, [list(map(escape, line)) for line in cells])
     padding = "; - is padding" if tile.pad else ""
-    print_line(f"row.piece of 16 bytes; in brackets what ldmatrix reads at once: pieces 0 of rows 0 to 7{padding}")
+    print_line(
+        f"row.piece of 16 bytes; in brackets what ldmatrix reads at once: pieces 0 of rows 0 to 7{padding}"
+    )
     print_line()
 
 
@@ -90,7 +119,9 @@ def print_threads(tile: Tile, fragment: Fragment) -> None:
     tables = [bank_table(tile, fragment, register) for register in range(len(fragment.corners))]
     rows = [[*map(ends, row[0]), *(ends(other[2]) for other in row[1:])] for row in zip(*tables)]
     print_line(f"{fragment.name}, {name_of(tile)}: the banks of what a thread's registers hold")
-    print_table(("thread idx", "total bank", "inner bank", *(f"register {k}" for k in range(1, len(tables)))), rows)
+    print_table(
+        ("thread idx", "total bank", "inner bank", *(f"register {k}" for k in range(1, len(tables)))), rows
+    )
     print_line()
 
 
@@ -104,8 +135,16 @@ def print_costs(compared: list[Tile]) -> None:
     rows = []
     for fragment in FRAGMENTS.values():
         ideal = str(len(fragment.corners))
-        rows.append([f"{fragment.name} by 32-bit loads", *(summed(tile, fragment) for tile in compared), ideal])
-        rows.append([f"{fragment.name} by ldmatrix", *(cell(tile, matrix_phases, fragment) for tile in compared), ideal])
+        rows.append(
+            [f"{fragment.name} by 32-bit loads", *(summed(tile, fragment) for tile in compared), ideal]
+        )
+        rows.append(
+            [
+                f"{fragment.name} by ldmatrix",
+                *(cell(tile, matrix_phases, fragment) for tile in compared),
+                ideal,
+            ]
+        )
     rows.append(["16-byte store of the tile", *(cell(tile, store_phases) for tile in compared), "4"])
     print_table(("wavefronts", *map(name_of, compared), "ideal"), rows)
     if any(tile.pitch % PIECE for tile in compared):

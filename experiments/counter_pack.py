@@ -1,4 +1,6 @@
-"""A pack of kernels whose accesses are counted on a GPU, with what the CPU machine counts; and how they are launched."""
+"""A pack of kernels whose accesses are counted on a GPU, with what the CPU machine counts; and how they are
+launched."""
+
 from __future__ import annotations
 
 import base64
@@ -11,14 +13,15 @@ import numpy as np
 from counter_probes import Probe, probes
 
 from tir_schedules.bench import session
-from tir_schedules.bench.pack import load_pack
-from tir_schedules.bench.results import about
 from tir_schedules.console import progress
 from tir_schedules.errors import BadInput
-from tir_schedules.insight.cases import Case, cases_of, packed_case, predictions, save_cases
-from tir_schedules.insight.metrics import metrics_of
-from tir_schedules.kernel import Binary, Resources
-from tir_schedules.rung import FAMILIES, Rung, find
+from tir_schedules.insight.metrics.metrics import metrics_of
+from tir_schedules.insight.profile.cases import Case, cases_of, packed_case, predictions, save_cases
+from tir_schedules.ladders.registry import FAMILIES, find
+from tir_schedules.model.kernel import Binary, Resources
+from tir_schedules.model.rung import Rung
+from tir_schedules.subjects.packs import load_pack
+from tir_schedules.subjects.results import about
 from tir_schedules.workloads import ACCUMULATORS, LAYOUTS
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
@@ -37,12 +40,14 @@ RAGGED = {
     "reduce": [Reduction(20001)],
     "hgemm": [HalfGemm(136, 152, 72, "nn", "float32"), HalfGemm(129, 127, 65, "nt", "float16")],
 }
-"""Shapes that no tile divides, with rows that 16-byte accesses can take and that they cannot: for compute-sanitizer alone."""
+"""Shapes that no tile divides, with rows that 16-byte accesses can take and that they cannot: for
+compute-sanitizer alone."""
 
 
 @dataclass(frozen=True)
 class ProbeInputs:
-    """A probe in place of a workload: one launch, with arguments as they are, and nobody knows what is right."""
+    """A probe in place of a workload: one launch, with arguments as they are, and nobody knows what is
+    right."""
 
     probe: Probe
 
@@ -63,7 +68,11 @@ def jobs_of(names: Sequence[str]) -> list[tuple[Rung, Any]]:
     """Rungs and workloads; a ladder is all its configurations, the flawed ones too, which are not counted."""
     rungs = []
     for name in (name for name in names if name != PROBES):
-        rungs += [variant for rung in find(name) for variant in (rung.variants(flawed=True) if name in FAMILIES else [rung])]
+        rungs += [
+            variant
+            for rung in find(name)
+            for variant in (rung.variants(flawed=True) if name in FAMILIES else [rung])
+        ]
     jobs = []
     for rung in {rung.id: rung for rung in rungs}.values():
         workloads = [*([] if is_flawed(rung) else COUNTED[rung.family]), *RAGGED[rung.family]]
@@ -76,7 +85,8 @@ def takes(rung: Rung, workload: Any) -> bool:
 
 
 def pack(names: Sequence[str], arch: str, path: Path) -> tuple[int, list[dict[str, str]]]:
-    """Compile rungs, twins and probes, predict their counters, write the pack; returns how many cases, and refused rows."""
+    """Compile rungs, twins and probes, predict their counters, write the pack; returns how many cases, and
+    refused rows."""
     jobs = jobs_of(names)
     flawed = {rung.id for rung, _ in jobs if is_flawed(rung)}
     subjects, refused = session.compiled(jobs, arch) if jobs else ([], [])
@@ -106,18 +116,25 @@ def packed_probes(arch: str) -> dict[str, Any]:
             for label, binary in binaries.items()
         },
         "predicted": {
-            probe.name: predictions(metrics_of([binaries[probe.kernel.label]], ProbeInputs(probe))) for probe in patterns
+            probe.name: predictions(metrics_of([binaries[probe.kernel.label]], ProbeInputs(probe)))
+            for probe in patterns
         },
     }
 
 
 def load_all(path: Path) -> tuple[list[Case], dict[str, Any]]:
-    """Cases of a pack, probes included, and what it says of where it was made. BadInput for a file that is none."""
+    """Cases of a pack, probes included, and what it says of where it was made. BadInput for a file that is
+    none."""
     cases, source = cases_of(load_pack(path), path)
     try:
-        return cases + probe_cases(source.pop("counters").get(PROBES) or {"binaries": {}}, source["arch"]), source
+        return (
+            cases + probe_cases(source.pop("counters").get(PROBES) or {"binaries": {}}, source["arch"]),
+            source,
+        )
     except KeyError as missing:
-        raise BadInput(f"{path} was packed with other probes than there are now ({missing}): pack it again") from None
+        raise BadInput(
+            f"{path} was packed with other probes than there are now ({missing}): pack it again"
+        ) from None
 
 
 def probe_cases(packed: dict[str, Any], arch: str) -> list[Case]:
@@ -125,7 +142,11 @@ def probe_cases(packed: dict[str, Any], arch: str) -> list[Case]:
     binaries, cases = packed["binaries"], []
     for probe in probes(arch) if binaries else ():
         binary = binaries[probe.kernel.label]
-        launched = Binary(probe.kernel, "", base64.b64decode(binary["cubin"]), Resources(**binary["resources"]))
+        launched = Binary(
+            probe.kernel, "", base64.b64decode(binary["cubin"]), Resources(**binary["resources"])
+        )
         facts = {"probe": probe.name, "offsets": probe.offsets.tolist(), "sources": probe.sources.tolist()}
-        cases.append(Case("probe", ProbeInputs(probe), (launched,), packed["predicted"][probe.name], False, facts))
+        cases.append(
+            Case("probe", ProbeInputs(probe), (launched,), packed["predicted"][probe.name], False, facts)
+        )
     return cases

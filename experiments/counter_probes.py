@@ -1,8 +1,11 @@
-"""Kernels of one warp that access memory at addresses read from an array: what one access costs, pattern by pattern.
+"""Kernels of one warp that access memory at addresses read from an array: what one access costs, pattern by
+pattern.
 
-`probes()` gives them with their patterns; `counter_pack.py` packs them, and `counters_on_gpu.py` holds the CPU machine's counters
-against those of Nsight Compute. Recorded results are what tests/machines/test_counters.py expects.
+`probes()` gives them with their patterns; `counter_pack.py` packs them, and `counters_on_gpu.py` holds the
+CPU machine's counters against those of Nsight Compute. Recorded results are what
+tests/machines/test_counters.py expects.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -10,7 +13,7 @@ from typing import Iterator
 
 import numpy as np
 
-from tir_schedules.kernel import Kernel
+from tir_schedules.model.kernel import Kernel
 
 SHARED_BYTES = 16384
 LANES = np.arange(32)
@@ -38,7 +41,8 @@ FILL = """\
 
 @dataclass(frozen=True)
 class Probe:
-    """One launch: a kernel, the byte offset of each lane's access, -1 for lanes that make none, and of its source."""
+    """One launch: a kernel, the byte offset of each lane's access, -1 for lanes that make none, and of its
+    source."""
 
     name: str
     kernel: Kernel
@@ -64,11 +68,16 @@ def accesses() -> dict[str, tuple[int, bool, str]]:
         inputs = registers
         for k in reversed(range(count)):
             inputs = inputs.replace(f"%{k}", f"%{k + 1}")
-        load = f'asm volatile("ld.shared{suffix}.u32 {registers}, [%{count}];" : {results} : "r"(address(tile, offset)));'
-        store = f'asm volatile("st.shared{suffix}.u32 [%0], {inputs};" :: "r"(address(tile, offset)), {values});'
+        load = (
+            f'asm volatile("ld.shared{suffix}.u32 {registers}, [%{count}];" : {results} : "r"(address(tile,'
+            " offset)));"
+        )
+        store = (
+            f'asm volatile("st.shared{suffix}.u32 [%0], {inputs};" :: "r"(address(tile, offset)), {values});'
+        )
         copy = (
             f'asm volatile("cp.async.{"cg" if size == 16 else "ca"}.shared.global [%0], [%1], {size};" ::'
-            f' "r"(address(tile, offset)), "l"(source));'
+            ' "r"(address(tile, offset)), "l"(source));'
             ' asm volatile("cp.async.wait_all;");'
         )
         found[f"load_{size}"] = size, True, load
@@ -106,8 +115,24 @@ def copies(size: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """Targets and sources of cp.async of `size` bytes, neither a function of the other."""
     places = dict(patterns(size))
     rows = "rows of four, 512 bytes apart"
-    for target in ("stride 1", "stride 2", "lanes t and t^1 agree", "row of a padded tile", "random 0", "rows of four, a fifth apart", "shuffled"):
-        for source in ("stride 2", "stride 4", "one address", "lanes t and t^1 agree", "reversed", "random 1", rows):
+    for target in (
+        "stride 1",
+        "stride 2",
+        "lanes t and t^1 agree",
+        "row of a padded tile",
+        "random 0",
+        "rows of four, a fifth apart",
+        "shuffled",
+    ):
+        for source in (
+            "stride 2",
+            "stride 4",
+            "one address",
+            "lanes t and t^1 agree",
+            "reversed",
+            "random 1",
+            rows,
+        ):
             yield f"to {target}, from {source}", places[target], places[source]
     yield f"to permuted rows, from {rows}", places["rows of four, permuted by xor"], places[rows]
 

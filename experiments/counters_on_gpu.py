@@ -1,12 +1,15 @@
-"""Kernels on a GPU: Nsight Compute's counters beside those of the CPU machine, and what compute-sanitizer says.
+"""Kernels on a GPU: Nsight Compute's counters beside those of the CPU machine, and what compute-sanitizer
+says.
 
-    python experiments/counters_on_gpu.py pack FILE.zip [NAME ...] --arch sm_90     # needs TVM and nvcc, no GPU
-    python experiments/counters_on_gpu.py count FILE.zip RESULT.json                # needs a GPU, CuPy and ncu
-    python experiments/counters_on_gpu.py sanitize FILE.zip RESULT.json             # needs a GPU, CuPy and compute-sanitizer
+    python experiments/counters_on_gpu.py pack FILE.zip [NAME ...] --arch sm_90     # needs TVM and nvcc, no
+    GPU python experiments/counters_on_gpu.py count FILE.zip RESULT.json                # needs a GPU, CuPy
+    and ncu python experiments/counters_on_gpu.py sanitize FILE.zip RESULT.json             # needs a GPU,
+    CuPy and compute-sanitizer
 
-NAME: ladders, rungs, or `probes`; all of them by default. Every kernel is run and verified before it is counted. `sanitize` adds
-what it finds to RESULT.json where that is there.
+NAME: ladders, rungs, or `probes`; all of them by default. Every kernel is run and verified before it is
+counted. `sanitize` adds what it finds to RESULT.json where that is there.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -19,13 +22,12 @@ from counter_pack import PROBES, load_all, pack
 from scripts import exit_code
 
 from tir_schedules.bench.tables import refusal
-from tir_schedules.emit import check_folder, write_text
-from tir_schedules.files import check, read_json
-from tir_schedules.insight.cases import launch_all, verified
-from tir_schedules.insight.nsight import SANITIZERS, differences, is_clean, sanitizer_summary
-from tir_schedules.insight.profiling import as_text, count_launches, document
+from tir_schedules.files import check, check_folder, read_json, write_text
+from tir_schedules.insight.profile.cases import launch_all, verified
+from tir_schedules.insight.profile.nsight import SANITIZERS, differences, is_clean, sanitizer_summary
+from tir_schedules.insight.profile.profiling import as_text, count_launches, document
+from tir_schedules.ladders.registry import FAMILIES
 from tir_schedules.machines.choice import choose
-from tir_schedules.rung import FAMILIES
 
 FLAWED = "flawed"
 SHOWN = 20
@@ -50,7 +52,9 @@ def count(options: Namespace) -> int:
     print(f"{len(cases) - len(wrong)} of {len(cases)} right", *wrong, sep="\n", flush=True)
     result = document(command_of("count", options), source, entries)
     write_text(options.result, as_text(result))
-    counted = count_launches(entries, [sys.executable, __file__, "launch", str(options.file), "--only", "counted"])
+    counted = count_launches(
+        entries, [sys.executable, __file__, "launch", str(options.file), "--only", "counted"]
+    )
     write_text(options.result, as_text(result))
     print_differences(counted)
     return 1 if wrong else 0
@@ -69,12 +73,15 @@ def print_differences(entries: Sequence[dict[str, Any]]) -> None:
 
 
 def sanitize(options: Namespace) -> int:
-    """Add the closing line of each tool to the result, ladder by ladder; 1 when one finds something in what is not flawed."""
+    """Add the closing line of each tool to the result, ladder by ladder; 1 when one finds something in what
+    is not flawed."""
     cases, source = load_all(options.file)
     result = read_result(options.result) or document(command_of("sanitize", options), source)
     check_folder(options.result)
     result["sanitizers"], unclean = {}, 0
-    for family, only in dict.fromkeys((case.family, FLAWED if case.flawed else "sound") for case in cases if case.family != "probe"):
+    for family, only in dict.fromkeys(
+        (case.family, FLAWED if case.flawed else "sound") for case in cases if case.family != "probe"
+    ):
         command = [sys.executable, __file__, "launch", str(options.file), "--only", only, "--family", family]
         for name in SANITIZERS:
             summary = sanitizer_summary(name, command, f"{family}_")
@@ -94,7 +101,9 @@ def launch(options: Namespace) -> int:
         FLAWED: lambda case: case.flawed,
     }[options.only]
     cases = load_all(options.file)[0]
-    launch_all(choose("gpu"), [case for case in cases if wanted(case) and options.family in (None, case.family)])
+    launch_all(
+        choose("gpu"), [case for case in cases if wanted(case) and options.family in (None, case.family)]
+    )
     return 0
 
 
@@ -106,7 +115,7 @@ def read_result(path: Path) -> dict[str, Any] | None:
     """An earlier result, None when there is none. BadInput for a file that is something else."""
     if not path.exists():
         return None
-    from tir_schedules.schemas import Counters
+    from tir_schedules.subjects.schemas import Counters
 
     remedy = "name another file"
     result = read_json(path, remedy)
@@ -122,7 +131,12 @@ def parser() -> argparse.ArgumentParser:
         one.set_defaults(does=does)
         one.add_argument("file", type=Path, metavar="FILE.zip")
         if does is packing:
-            one.add_argument("names", nargs="*", metavar="NAME", help=f"a ladder ({', '.join(FAMILIES)}), a rung, or {PROBES}")
+            one.add_argument(
+                "names",
+                nargs="*",
+                metavar="NAME",
+                help=f"a ladder ({', '.join(FAMILIES)}), a rung, or {PROBES}",
+            )
             one.add_argument("--arch", required=True, help="the GPU's architecture, such as sm_90")
         elif does is launch:
             one.add_argument("--only", choices=("counted", "sound", FLAWED), required=True)

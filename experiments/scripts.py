@@ -1,4 +1,5 @@
 """What the scripts have in common on the command line."""
+
 from __future__ import annotations
 
 import sys
@@ -6,18 +7,31 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Callable, Sequence
 
-from tir_schedules.endings import code_of, command
+from tir_schedules.cli.endings import code_of, command
 from tir_schedules.errors import BadInput
 
 README = Path(__file__).parent / "README.md"
 
 
 def add_recorded_options(parser: ArgumentParser, recorded: Path) -> None:
-    """Options of a script that can show results again and write them into the README. recorded: those it takes when none are named."""
-    parser.add_argument("--from", dest="recorded", metavar="FILE", type=Path, help="show an earlier --output instead of measuring")
-    parser.add_argument("--write", action="store_true", help=f"rewrite the README from --from (default {recorded.name})")
-    parser.add_argument("--check", action="store_true", help="exit code 1 when --write would change the README")
-    parser.add_argument("--readme", metavar="FILE", type=Path, default=README, help="the README of --write and --check")
+    """Options of a script that can show results again and write them into the README. recorded: those it
+    takes when none are named."""
+    parser.add_argument(
+        "--from",
+        dest="recorded",
+        metavar="FILE",
+        type=Path,
+        help="show an earlier --output instead of measuring",
+    )
+    parser.add_argument(
+        "--write", action="store_true", help=f"rewrite the README from --from (default {recorded.name})"
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="exit code 1 when --write would change the README"
+    )
+    parser.add_argument(
+        "--readme", metavar="FILE", type=Path, default=README, help="the README of --write and --check"
+    )
 
 
 def check_alone(what: str, options: Namespace, others: Sequence[str]) -> None:
@@ -28,12 +42,16 @@ def check_alone(what: str, options: Namespace, others: Sequence[str]) -> None:
         raise BadInput(f"{what} does not go with {option}: leave one out")
 
 
-def exit_code(perform: Callable[[Namespace], int], parser: ArgumentParser, arguments: Sequence[str] | None) -> int:
+def exit_code(
+    perform: Callable[[Namespace], int], parser: ArgumentParser, arguments: Sequence[str] | None
+) -> int:
     """Of a script that performs what its options ask for; an error is one line, and signals end it.
 
     arguments: None for the process's own.
     """
     words = sys.argv[1:] if arguments is None else list(arguments)
-    parser.add_argument("--debug", action="store_true", help="show the traceback of a fault of the script itself")
+    parser.add_argument(
+        "--debug", action="store_true", help="show the traceback of a fault of the script itself"
+    )
     end = command if arguments is None else code_of
     return end(lambda: perform(parser.parse_args(words)), "--debug" in words, name="")

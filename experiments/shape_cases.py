@@ -1,9 +1,11 @@
-"""Shapes to be tried: every combination of what M, N and K can each be to a rung's tiles, small enough for the CPU machine.
+"""Shapes to be tried: every combination of what M, N and K can each be to a rung's tiles, small enough for
+the CPU machine.
 
-An extent is whole, some tiles; ragged, more than a tile but none of whole tiles; smaller than a tile; 1; or odd, which 16-byte accesses
-cannot take. Of each there are several sizes, among them those of the tiles within a tile, of warps and threads; a case has one of them,
-by a hash of its name, and another in another turn.
+An extent is whole, some tiles; ragged, more than a tile but none of whole tiles; smaller than a tile; 1; or
+odd, which 16-byte accesses cannot take. Of each there are several sizes, among them those of the tiles within
+a tile, of warps and threads; a case has one of them, by a hash of its name, and another in another turn.
 """
+
 from __future__ import annotations
 
 import zlib
@@ -12,7 +14,8 @@ from itertools import product
 from typing import Any, Iterable
 
 from tir_schedules.errors import BadInput
-from tir_schedules.rung import Rung, find_each
+from tir_schedules.ladders.registry import find_each
+from tir_schedules.model.rung import Rung
 from tir_schedules.workloads import LAYOUTS, workload_class
 from tir_schedules.workloads.gemm import Gemm
 
@@ -43,7 +46,8 @@ class Case:
 
 
 def cases(names: Iterable[str], combinations: Iterable[tuple[str, ...]], turn: int = 0) -> list[Case]:
-    """Those of the rungs that are named, in every configuration but the flawed ones and for every kind of workload."""
+    """Those of the rungs that are named, in every configuration but the flawed ones and for every kind of
+    workload."""
     combinations = tuple(combinations)
     return [case for rung in find_each(names, configs=True) for case in cases_of(rung, combinations, turn)]
 
@@ -60,7 +64,9 @@ def cases_of(rung: Rung, combinations: Iterable[tuple[str, ...]], turn: int = 0)
     return found
 
 
-def shape_of(rung: Rung, combination: tuple[str, ...], kind: tuple[str, ...] = (), turn: int = 0) -> tuple[int, ...]:
+def shape_of(
+    rung: Rung, combination: tuple[str, ...], kind: tuple[str, ...] = (), turn: int = 0
+) -> tuple[int, ...]:
     """M, N and K."""
     shape = []
     for axis, what in zip("mnk", combination):
@@ -78,7 +84,9 @@ def sizes_along(axis: str, rung: Rung) -> dict[str, list[int]]:
     inner = {8, tile // 2, tile - unit, *(getattr(config, field, 0) for field in INNER[axis])}
     return {
         "whole": [tile, several],
-        "ragged": [size for size in (tile + unit, tile + tile // 2, several - unit) if size > tile and size % tile],
+        "ragged": [
+            size for size in (tile + unit, tile + tile // 2, several - unit) if size > tile and size % tile
+        ],
         "smaller": sorted(size for size in inner if 1 < size < tile and size % unit == 0) or [tile // 2],
         "one": [1],
         "odd": [size for size in (3, unit // 2, tile - 1, tile + 1, several - 3) if size > 1 and size % unit],
@@ -86,13 +94,15 @@ def sizes_along(axis: str, rung: Rung) -> dict[str, list[int]]:
 
 
 def tile_along(axis: str, config: Any) -> int:
-    """The block tile; rungs before thread_tile_2d have square ones of ts, of which thread_tile_1d takes ls along N."""
+    """The block tile; rungs before thread_tile_2d have square ones of ts, of which thread_tile_1d takes ls
+    along N."""
     square = getattr(config, "ts", 0) * (getattr(config, "ls", 1) if axis == "n" else 1)
     return getattr(config, f"b{axis}", square)
 
 
 def lengths_of(rung: Rung) -> dict[str, list[int]]:
-    """Kind -> lengths of an array, for a rung of the Reduce ladder; of odd ones 16-byte accesses cannot take the last elements."""
+    """Kind -> lengths of an array, for a rung of the Reduce ladder; of odd ones 16-byte accesses cannot take
+    the last elements."""
     make, block = workload_class("reduce"), rung.config.block
     chunk = (1 << 20) // rung.launch(make(1 << 20), rung.config).grid[0]
     return {
@@ -110,7 +120,10 @@ def parse_combinations(text: str) -> tuple[tuple[str, ...], ...]:
         return ALL if text == "all" else PAIRWISE
     found = tuple(dict.fromkeys(tuple(part.split("-")) for part in text.split(",")))
     if not set(found) <= set(ALL):
-        raise BadInput(f"--combinations takes all, pairwise, or some of {', '.join(KINDS)} for M-N-K such as whole-whole-odd, not {text!r}")
+        raise BadInput(
+            f"--combinations takes all, pairwise, or some of {', '.join(KINDS)} for M-N-K such as"
+            f" whole-whole-odd, not {text!r}"
+        )
     return found
 
 

@@ -1,14 +1,18 @@
-"""Every rung on every combination of shapes, schedule and twin, on the CPU machine: right, refused in one line, or wrong.
+"""Every rung on every combination of shapes, schedule and twin, on the CPU machine: right, refused in one
+line, or wrong.
 
-    python experiments/shapes.py [NAME ...] [-o FILE.json]                       # all 125 combinations of M, N and K; needs TVM and nvcc
-    python experiments/shapes.py hgemm --combinations pairwise --jobs 8          # 25 of them
-    python experiments/shapes.py --shard 1/4 -o part1.json                       # a quarter of the cases, on one of four computers
-    python experiments/shapes.py -o FILE.json --resume                           # go on with what was interrupted
-    python experiments/shapes.py --from part1.json part2.json                    # show what was recorded
+    python experiments/shapes.py [NAME ...] [-o FILE.json]                       # all 125 combinations of M,
+    N and K; needs TVM and nvcc python experiments/shapes.py hgemm --combinations pairwise --jobs 8          #
+    25 of them python experiments/shapes.py --shard 1/4 -o part1.json                       # a quarter of the
+    cases, on one of four computers python experiments/shapes.py -o FILE.json --resume
+    # go on with what was interrupted python experiments/shapes.py --from part1.json part2.json
+    # show what was recorded
 
-NAME: ladders or rungs, by default all; each in every configuration but the flawed ones. hgemm in each layout and accumulation, reduce in
-each type and on lengths of its own. What a shape is to a rung's tiles is said in shape_cases.py.
+NAME: ladders or rungs, by default all; each in every configuration but the flawed ones. hgemm in each layout
+and accumulation, reduce in each type and on lengths of its own. What a shape is to a rung's tiles is said in
+shape_cases.py.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -25,14 +29,13 @@ from typing import Any, Iterator, Sequence
 from scripts import exit_code
 from shape_cases import Case, cases, parse_combinations, parse_shard
 
-from tir_schedules.bench.results import about, as_text, save_results
 from tir_schedules.console import print_line, print_table, progress
-from tir_schedules.emit import check_folder
 from tir_schedules.errors import BadInput, MissingTool, TirSchedulesError, one_line
-from tir_schedules.files import plain_json, read_bytes
+from tir_schedules.files import check_folder, plain_json, read_bytes
+from tir_schedules.ladders.registry import FAMILIES, find
 from tir_schedules.machines.choice import CPU_ARCH
-from tir_schedules.rung import FAMILIES, find
-from tir_schedules.tuning.workers import ONE_THREAD
+from tir_schedules.subjects.results import about, as_text, save_results
+from tir_schedules.tuning.measure.workers import ONE_THREAD
 
 FORMS = ("schedule", "twin")
 RIGHT, REFUSED, WRONG = "right", "refused", "wrong"
@@ -44,7 +47,8 @@ Found = list[tuple[str, str]]
 
 
 def verified(case: Case, arch: str) -> tuple[Found, float]:
-    """What becomes of both twins, and the seconds it took. MissingTool is raised, whatever else happens is a result."""
+    """What becomes of both twins, and the seconds it took. MissingTool is raised, whatever else happens is a
+    result."""
     from tir_schedules.compiler.lower import lower
     from tir_schedules.compiler.twin import load_twin
     from tir_schedules.machines.cpu import CpuMachine
@@ -54,7 +58,9 @@ def verified(case: Case, arch: str) -> tuple[Found, float]:
     outcomes, found = [], []
     for make in (lower, load_twin):
         try:
-            outcomes.append(outcome_of(launches(make, rung, case.workload, arch), case.workload, CpuMachine()))
+            outcomes.append(
+                outcome_of(launches(make, rung, case.workload, arch), case.workload, CpuMachine())
+            )
             found.append((WRONG, one_line(outcomes[-1].faults[0])) if outcomes[-1].faults else (RIGHT, ""))
         except MissingTool:
             raise
@@ -69,7 +75,8 @@ def verified(case: Case, arch: str) -> tuple[Found, float]:
 
 
 def all_verified(wanted: Sequence[Case], arch: str, jobs: int) -> Iterator[tuple[Case, Found, float]]:
-    """Results as they are ready, from `jobs` processes. A case that ends its process is wrong, and no other is lost with it."""
+    """Results as they are ready, from `jobs` processes. A case that ends its process is wrong, and no other
+    is lost with it."""
     os.environ.update(ONE_THREAD)
     left = list(wanted)
     while left:
@@ -105,7 +112,8 @@ def processes(count: int) -> ProcessPoolExecutor:
 class Results:
     """What was found so far, as a file has it.
 
-    rows: of each rung, kind of workload and form how many cases are right, refused and wrong, and the seconds of both forms together;
+    rows: of each rung, kind of workload and form how many cases are right, refused and wrong, and the seconds
+    of both forms together;
     done: the cases, by name; not_right: of those refused or wrong why.
     """
 
@@ -129,7 +137,9 @@ class Results:
             raise BadInput(f"{len(both)} cases are in more than one file, among them {min(both)}")
         self.done |= dict.fromkeys(other.get("done", ()))
         for row in other["rows"]:
-            self.rows.setdefault((row["rung"], row["kind"], row["form"]), Counter()).update({mark: row[mark] for mark in COUNTED})
+            self.rows.setdefault((row["rung"], row["kind"], row["form"]), Counter()).update(
+                {mark: row[mark] for mark in COUNTED}
+            )
         self.not_right += other["not_right"]
 
     def count(self, mark: str) -> int:
@@ -141,7 +151,13 @@ class Results:
             {"rung": rung, "kind": kind, "form": form} | {mark: round(row[mark], 1) for mark in COUNTED}
             for (rung, kind, form), row in sorted(self.rows.items())
         ]
-        return {**self.head, "counts": counts, "rows": rows, "not_right": self.not_right, "done": sorted(self.done)}
+        return {
+            **self.head,
+            "counts": counts,
+            "rows": rows,
+            "not_right": self.not_right,
+            "done": sorted(self.done),
+        }
 
 
 COUNTED = (RIGHT, REFUSED, WRONG, "seconds")
@@ -168,7 +184,9 @@ def measure(options: Namespace) -> Results:
     if options.resume and options.output.exists():
         earlier = load(options.output)
         if earlier["git_revision"] != results.head["git_revision"] or earlier["arch"] != options.arch:
-            raise BadInput(f"{options.output} is of another revision or architecture: leave out --resume to begin anew")
+            raise BadInput(
+                f"{options.output} is of another revision or architecture: leave out --resume to begin anew"
+            )
         results.merge(earlier)
     wanted = [case for case in wanted if str(case) not in results.done]
     saved = time.monotonic()
@@ -198,23 +216,49 @@ def show(results: Results) -> None:
         print_line(f"{one['is']}: {one['case']} {one['form']}: {one['reason']}")
     seconds = sum(row["seconds"] for row in results.rows.values()) / len(FORMS)
     counts = ", ".join(f"{results.count(mark)} {mark}" for mark in (RIGHT, REFUSED, WRONG))
-    print_line(f"{sum(map(results.count, (RIGHT, REFUSED, WRONG))) // len(FORMS)} cases, {counts} kernels, {seconds:.0f} seconds of processes")
+    print_line(
+        f"{sum(map(results.count, (RIGHT, REFUSED, WRONG))) // len(FORMS)} cases, {counts} kernels,"
+        f" {seconds:.0f} seconds of processes"
+    )
 
 
 def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"ladders ({', '.join(FAMILIES)}) or rungs (default: all)")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"ladders ({', '.join(FAMILIES)}) or rungs (default: all)"
+    )
     parser.add_argument(
         "--combinations", metavar="WHICH", type=parse_combinations, default="all",
         help="all (default), pairwise, or some such as whole-whole-odd,one-ragged-smaller for M-N-K; for products",
     )  # fmt: skip
-    parser.add_argument("--turn", metavar="N", type=int, default=0, help="other sizes of the same kinds (default 0)")
-    parser.add_argument("--jobs", metavar="N", type=int, default=os.cpu_count(), help="processes (default: one for each processor)")
-    parser.add_argument("--shard", metavar="I/N", type=parse_shard, default="1/1", help="only the I-th of N parts")
-    parser.add_argument("--arch", default=CPU_ARCH, help=f"GPU architecture to compile for (default {CPU_ARCH})")
+    parser.add_argument(
+        "--turn", metavar="N", type=int, default=0, help="other sizes of the same kinds (default 0)"
+    )
+    parser.add_argument(
+        "--jobs",
+        metavar="N",
+        type=int,
+        default=os.cpu_count(),
+        help="processes (default: one for each processor)",
+    )
+    parser.add_argument(
+        "--shard", metavar="I/N", type=parse_shard, default="1/1", help="only the I-th of N parts"
+    )
+    parser.add_argument(
+        "--arch", default=CPU_ARCH, help=f"GPU architecture to compile for (default {CPU_ARCH})"
+    )
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write what was found as JSON")
-    parser.add_argument("--resume", action="store_true", help="go on with the cases that --output does not have yet")
-    parser.add_argument("--from", dest="recorded", metavar="FILE", type=Path, nargs="+", help="show what was recorded, in several shards")
+    parser.add_argument(
+        "--resume", action="store_true", help="go on with the cases that --output does not have yet"
+    )
+    parser.add_argument(
+        "--from",
+        dest="recorded",
+        metavar="FILE",
+        type=Path,
+        nargs="+",
+        help="show what was recorded, in several shards",
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     return parser
 

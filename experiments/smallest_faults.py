@@ -4,9 +4,11 @@
     python experiments/smallest_faults.py --machine gpu          # longer sums, too
     python experiments/smallest_faults.py -o FILE.json
 
-One term of the longest sums in use is lost or counted twice; others are hidden by integers, or by the tolerance of a long sum. Kernels
-are judged as `tir-schedules run` judges them. Exit code 1 when a fault is not seen, or when the twin without it is not right.
+One term of the longest sums in use is lost or counted twice; others are hidden by integers, or by the
+tolerance of a long sum. Kernels are judged as `tir-schedules run` judges them. Exit code 1 when a fault is
+not seen, or when the twin without it is not right.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -17,13 +19,14 @@ from typing import Any, Sequence
 
 from scripts import exit_code
 
-from tir_schedules.bench.results import about, as_text
 from tir_schedules.compiler.twin import load_source, read_twin
 from tir_schedules.console import print_line, print_table, progress
-from tir_schedules.emit import check_folder, write_text
+from tir_schedules.files import check_folder, write_text
+from tir_schedules.ladders.registry import find_one
 from tir_schedules.machines.choice import MACHINES, arch_for, choose
+from tir_schedules.model.rung import Rung
 from tir_schedules.run import Outcome, outcome_of
-from tir_schedules.rung import Rung, find_one
+from tir_schedules.subjects.results import about, as_text
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
 from tir_schedules.workloads.reduction import Reduction
@@ -62,38 +65,62 @@ def rounded(value: str, bits: int) -> str:
 
 
 def bfloat16_if(condition: str) -> str:
-    return f"? {condition} ? __float2half({rounded('__half2float(matrix[r * cols + c])', 16)}) : matrix[r * cols + c] :"
+    return (
+        f"? {condition} ? __float2half({rounded('__half2float(matrix[r * cols + c])', 16)}) : matrix[r * cols"
+        " + c] :"
+    )
 
 
 FAULTS = [
     Fault("sgemm/naive", Gemm(8, 8, 40000), "the last term lost", "k < K;", "k < K - 1;"),
-    Fault("sgemm/naive", Gemm(8, 8, 40000), "one element lacks its last term", PRODUCT, f"if (m + n < 14 || k < K - 1) {PRODUCT}"),
-    Fault("sgemm/naive", Gemm(1, 1, 65536), "the first term twice", "float acc = 0.0f;", "float acc = A[m * K] * B[n];"),
-    Fault("sgemm/naive", Gemm(8, 8, 300), "terms of A rounded to integers", "A[m * K + k] *", "rintf(A[m * K + k]) *", "real"),
-    Fault("sgemm/naive", Gemm(8, 8, 40000), "terms of A rounded to TF32", "A[m * K + k] *", rounded("A[m * K + k]", 13) + " *"),
-    Fault("sgemm/naive", Gemm(8, 8, 40000), "terms of B rounded to TF32", "* B[k * N + n]", "* " + rounded("B[k * N + n]", 13)),
-    Fault("sgemm/naive", Gemm(3, 5, 37), "right where it is positive", SUM, SUM.replace("acc;", "fmaxf(acc, 0.0f);")),
-    Fault("sgemm/naive", Gemm(1, 1, 1), "right where it is positive", SUM, SUM.replace("acc;", "fabsf(acc);")),
-    Fault("sgemm/naive", Gemm(1, 1, 1), "right where it is negative", SUM, SUM.replace("acc;", "-fabsf(acc);"), "real"),
-    Fault("hgemm/wmma_naive", HalfGemm(3, 5, 16383, "nn", "float32"), "A rounded to bfloat16", HALF, bfloat16_if("ROWS == BM")),
-    Fault("hgemm/wmma_naive", HalfGemm(3, 5, 16383, "nn", "float32"), "B rounded to bfloat16", HALF, bfloat16_if("ROWS != BM")),
+    Fault("sgemm/naive", Gemm(8, 8, 40000), "one element lacks its last term", PRODUCT,
+        f"if (m + n < 14 || k < K - 1) {PRODUCT}"),
+    Fault("sgemm/naive", Gemm(1, 1, 65536), "the first term twice", "float acc = 0.0f;",
+        "float acc = A[m * K] * B[n];"),
+    Fault("sgemm/naive", Gemm(8, 8, 300), "terms of A rounded to integers", "A[m * K + k] *",
+        "rintf(A[m * K + k]) *", "real"),
+    Fault("sgemm/naive", Gemm(8, 8, 40000), "terms of A rounded to TF32", "A[m * K + k] *",
+        rounded("A[m * K + k]", 13) + " *"),
+    Fault("sgemm/naive", Gemm(8, 8, 40000), "terms of B rounded to TF32", "* B[k * N + n]",
+        "* " + rounded("B[k * N + n]", 13)),
+    Fault("sgemm/naive", Gemm(3, 5, 37), "right where it is positive", SUM, SUM.replace("acc;",
+        "fmaxf(acc, 0.0f);")),
+    Fault("sgemm/naive", Gemm(1, 1, 1), "right where it is positive", SUM, SUM.replace("acc;",
+        "fabsf(acc);")),
+    Fault("sgemm/naive", Gemm(1, 1, 1), "right where it is negative", SUM, SUM.replace("acc;",
+        "-fabsf(acc);"), "real"),
+    Fault("hgemm/wmma_naive", HalfGemm(3, 5, 16383, "nn", "float32"), "A rounded to bfloat16", HALF,
+        bfloat16_if("ROWS == BM")),
+    Fault("hgemm/wmma_naive", HalfGemm(3, 5, 16383, "nn", "float32"), "B rounded to bfloat16", HALF,
+        bfloat16_if("ROWS != BM")),
     Fault("hgemm/wmma_naive", HalfGemm(3, 5, 300), "A rounded to bfloat16", HALF, bfloat16_if("ROWS == BM")),
     Fault("hgemm/wmma_naive", HalfGemm(3, 5, 300), "B rounded to bfloat16", HALF, bfloat16_if("ROWS != BM")),
-    Fault("hgemm/wmma_naive", HalfGemm(64, 64, 16384, "nt", "float32"), "the last 16 of K lost", WHOLE, WHOLE.replace("N, K)", "N, K - 16)")),
-    Fault("hgemm/wmma_naive", HalfGemm(20, 5, 16383, "nn", "float32"), "the last term lost", TILE, SHORT_TILE),
+    Fault("hgemm/wmma_naive", HalfGemm(64, 64, 16384, "nt", "float32"), "the last 16 of K lost", WHOLE,
+        WHOLE.replace("N, K)", "N, K - 16)")),
+    Fault("hgemm/wmma_naive", HalfGemm(20, 5, 16383, "nn", "float32"), "the last term lost", TILE,
+        SHORT_TILE),
     Fault("hgemm/wmma_naive", HalfGemm(3, 5, 65535), "the last term lost", TILE, SHORT_TILE),
     Fault("reduce/vectorized", LONG, "stores 0", STORE, "Y[blockIdx.x] = 0;"),
     Fault("reduce/vectorized", LONG, "the first term lost", TOTAL, FIRST_LOST),
-    Fault("reduce/vectorized", LONG, "sums kept in 16 bits", STORE, "Y[blockIdx.x] = __uint_as_float(__float_as_uint(total) & 0xffff0000);"),
-    Fault("reduce/vectorized", LONG, "terms rounded to TF32", "sums.x += v.x;", f"sums.x += {rounded('v.x', 13)};"),
-    Fault("reduce/sequential", Reduction(2, "float32"), "right where it is positive", "Y[blockIdx.x] = tile[0];",
+    Fault("reduce/vectorized", LONG, "sums kept in 16 bits", STORE,
+        "Y[blockIdx.x] = __uint_as_float(__float_as_uint(total) & 0xffff0000);"),
+    Fault("reduce/vectorized", LONG, "terms rounded to TF32", "sums.x += v.x;",
+        f"sums.x += {rounded('v.x', 13)};"),
+    Fault("reduce/sequential", Reduction(2, "float32"), "right where it is positive",
+        "Y[blockIdx.x] = tile[0];",
           "Y[blockIdx.x] = fabsf(tile[0]);", "real"),
     Fault("reduce/vectorized", Reduction(1 << 20), "the last term lost", TOTAL, LAST_LOST),
 ]  # fmt: skip
 
 LONGER = [
     Fault("sgemm/naive", Gemm(1024, 1024, 65536), "the last term lost", "k < K;", "k < K - 1;"),
-    Fault("hgemm/wmma_naive", HalfGemm(1024, 1024, 65536, "nt", "float32"), "the last 16 of K lost", WHOLE, WHOLE.replace("N, K)", "N, K - 16)")),
+    Fault(
+        "hgemm/wmma_naive",
+        HalfGemm(1024, 1024, 65536, "nt", "float32"),
+        "the last 16 of K lost",
+        WHOLE,
+        WHOLE.replace("N, K)", "N, K - 16)"),
+    ),
     Fault("hgemm/wmma_naive", HalfGemm(1000, 1000, 65535), "the last term lost", TILE, SHORT_TILE),
     Fault("reduce/vectorized", Reduction(1 << 28, "float32"), "stores 0", STORE, "Y[blockIdx.x] = 0;"),
     Fault("reduce/vectorized", Reduction(1 << 28, "float32"), "the first term lost", TOTAL, FIRST_LOST),
@@ -115,7 +142,10 @@ def outcomes(fault: Fault, arch: str, machine: Any) -> tuple[Outcome, Outcome]:
     rung = find_one(fault.rung, "smallest_faults.py")
     source = read_twin(rung, fault.workload)
     assert source.count(fault.old) == 1, fault
-    return tuple(outcome(rung, fault.workload, text, arch, machine) for text in (source.replace(fault.old, fault.new), source))
+    return tuple(
+        outcome(rung, fault.workload, text, arch, machine)
+        for text in (source.replace(fault.old, fault.new), source)
+    )
 
 
 def shown(options: Namespace) -> int:
@@ -128,13 +158,27 @@ def shown(options: Namespace) -> int:
         for fault in faults:
             faulty, twin = outcomes(fault, arch, machine)
             seen = faulty.wrong[0].mismatch.inputs if faulty.wrong else ""
-            rows.append((fault.rung, str(fault.workload), fault.what, f"seen with {seen} inputs" if seen else "NOT SEEN", twin.word))
+            rows.append(
+                (
+                    fault.rung,
+                    str(fault.workload),
+                    fault.what,
+                    f"seen with {seen} inputs" if seen else "NOT SEEN",
+                    twin.word,
+                )
+            )
             step(fault.rung)
     columns = ("twin", "shape", "fault", "verdict", "without it")
     print_table(columns, rows, prose={"fault": 16, "verdict": 12})
     if options.output:
-        where = {"machine": machine.name, "arch": arch} | ({"device": machine.describe()} if machine.name == "gpu" else {})
-        found = {**about(f"smallest_faults.py --machine {machine.name}"), **where, "faults": [dict(zip(columns, row)) for row in rows]}
+        where = {"machine": machine.name, "arch": arch} | (
+            {"device": machine.describe()} if machine.name == "gpu" else {}
+        )
+        found = {
+            **about(f"smallest_faults.py --machine {machine.name}"),
+            **where,
+            "faults": [dict(zip(columns, row)) for row in rows],
+        }
         write_text(options.output, as_text(found))
     good = sum(verdict != "NOT SEEN" and twin == "right" for *_, verdict, twin in rows)
     print_line(f"{good} of {len(rows)} faults seen, and none where there is none")

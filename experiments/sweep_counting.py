@@ -1,4 +1,6 @@
-"""The points of a sweep compiled, and their accesses to shared memory counted on the CPU machine. Needs TVM and nvcc, no GPU."""
+"""The points of a sweep compiled, and their accesses to shared memory counted on the CPU machine. Needs TVM
+and nvcc, no GPU."""
+
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
@@ -9,11 +11,11 @@ from typing import Any, Sequence
 from sweep_points import FORMS, Point, Series, Sweep
 
 from tir_schedules.bench import session
-from tir_schedules.bench.subjects import Subject
 from tir_schedules.console import progress
 from tir_schedules.errors import CheckFailed
-from tir_schedules.insight.metrics import COPIES, LOADS, STORES, metrics_of, shared_bytes
-from tir_schedules.insight.occupancy import occupancy
+from tir_schedules.insight.metrics.metrics import COPIES, LOADS, STORES, metrics_of, shared_bytes
+from tir_schedules.insight.metrics.occupancy import occupancy
+from tir_schedules.subjects.subject import Subject
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,8 @@ class Part:
 
 @dataclass(frozen=True)
 class Prepared:
-    """points: a row for each part, with what is known of it or why it cannot be. subjects: to be timed. refused: rows of what failed."""
+    """points: a row for each part, with what is known of it or why it cannot be. subjects: to be timed.
+    refused: rows of what failed."""
 
     points: list[dict[str, Any]]
     subjects: list[Subject]
@@ -44,20 +47,38 @@ class Prepared:
 
 
 def prepared(sweeps: Sequence[Sweep], arch: str, timed: bool) -> Prepared:
-    """Compile and count every part that can be. timed: compile for all workloads that a GPU times it on, not only for the first.
+    """Compile and count every part that can be. timed: compile for all workloads that a GPU times it on, not
+    only for the first.
 
-    A part that does not compile, or that the CPU machine objects to, is refused as a whole, so that no GPU runs it.
+    A part that does not compile, or that the CPU machine objects to, is refused as a whole, so that no GPU
+    runs it.
     """
-    parts = [Part(series, point, form) for sweep in sweeps for series in sweep.series for point in series.points() for form in FORMS]
+    parts = [
+        Part(series, point, form)
+        for sweep in sweeps
+        for series in sweep.series
+        for point in series.points()
+        for form in FORMS
+    ]
     points = {part: impossible(part, arch) for part in parts}
     possible = {part: part.series.workloads(timed) for part in parts if not points[part]}
-    jobs = {(part.point.rung.id, workload): part.point.rung for part, workloads in possible.items() for workload in workloads}
-    subjects, failed = session.compiled([(rung, workload) for (_, workload), rung in jobs.items()], arch) if jobs else ([], [])
+    jobs = {
+        (part.point.rung.id, workload): part.point.rung
+        for part, workloads in possible.items()
+        for workload in workloads
+    }
+    subjects, failed = (
+        session.compiled([(rung, workload) for (_, workload), rung in jobs.items()], arch)
+        if jobs
+        else ([], [])
+    )
     found = {identity(subject): subject for subject in subjects}
     reasons = {(row["name"], row["form"], row["shape"]): row["reason"] for row in failed}
     refused, kept = [], set()
     with progress(len(possible), "counting") as step, ThreadPoolExecutor(cpu_count()) as pool:
-        for part, future in {part: pool.submit(known, part, timed, found, reasons) for part in possible}.items():
+        for part, future in {
+            part: pool.submit(known, part, timed, found, reasons) for part in possible
+        }.items():
             try:
                 points[part] = future.result()
             except CheckFailed as error:
@@ -66,7 +87,11 @@ def prepared(sweeps: Sequence[Sweep], arch: str, timed: bool) -> Prepared:
                 kept |= {identity(part.subject(workload)) for workload in part.series.timed}
             step(part.shown.label)
     workloads = {workload for part in possible for workload in part.series.timed}
-    to_time = [one for one in subjects if identity(one) in kept or (one.form == "vendor" and one.workload in workloads)]
+    to_time = [
+        one
+        for one in subjects
+        if identity(one) in kept or (one.form == "vendor" and one.workload in workloads)
+    ]
     return Prepared([row for row in points.values() if row], to_time if timed else [], refused)
 
 
@@ -82,8 +107,8 @@ def impossible(part: Part, arch: str) -> dict[str, Any]:
 
 
 def known(part: Part, timed: bool, found: dict[tuple, Subject], reasons: dict[tuple, str]) -> dict[str, Any]:
-    """The row of a part: resources, occupancy, and reads and writes of shared memory where they are counted. CheckFailed where it
-    is not among the compiled ones or the CPU machine finds a fault."""
+    """The row of a part: resources, occupancy, and reads and writes of shared memory where they are counted.
+    CheckFailed where it is not among the compiled ones or the CPU machine finds a fault."""
     keys = [identity(part.subject(workload)) for workload in part.series.workloads(timed)]
     for key in keys:
         if key not in found:
@@ -91,7 +116,12 @@ def known(part: Part, timed: bool, found: dict[tuple, Subject], reasons: dict[tu
     (binary,) = found[identity(part.shown)].binaries
     registers, shared = binary.resources.registers, shared_bytes(binary)
     held = occupancy(binary.kernel.arch, binary.kernel.block, registers, shared)
-    facts = {"registers": registers, "spill_bytes": binary.resources.spill_stores, "shared_bytes": shared, "occupancy": held.as_json()}
+    facts = {
+        "registers": registers,
+        "spill_bytes": binary.resources.spill_stores,
+        "shared_bytes": shared,
+        "occupancy": held.as_json(),
+    }
     counted = part.series.counted
     if counted:
         facts |= {"counted": str(counted), **accesses(found[keys[0]], counted)}
@@ -99,7 +129,8 @@ def known(part: Part, timed: bool, found: dict[tuple, Subject], reasons: dict[tu
 
 
 def accesses(subject: Subject, workload: Any) -> dict[str, Any]:
-    """Reads and writes of shared memory, in warp-level requests and wavefronts. CheckFailed with the first finding."""
+    """Reads and writes of shared memory, in warp-level requests and wavefronts. CheckFailed with the first
+    finding."""
     (metrics,) = metrics_of(subject.binaries, workload)
     if metrics.findings:
         raise CheckFailed(str(metrics.findings[0]))

@@ -1,4 +1,6 @@
-"""Sweeps drawn: a row of panels for each table, what is predicted on the left and, where it was timed, the rate on the right."""
+"""Sweeps drawn: a row of panels for each table, what is predicted on the left and, where it was timed, the
+rate on the right."""
+
 from __future__ import annotations
 
 import io
@@ -9,11 +11,12 @@ from sweep_points import FORMS, Sweep
 from sweep_tables import MIB, Part, Table, tables
 
 from tir_schedules.bench.plots import SCHEDULE, TWIN, pyplot
-from tir_schedules.bench.results import device_name
-from tir_schedules.emit import write_bytes
+from tir_schedules.files import write_bytes
+from tir_schedules.subjects.results import device_name
 
 Quantity = tuple[str, Callable[[Part], tuple[float, ...]]]
-"""What an axis is called, and the parts of a bar, the second one paler; none where a point has no such quantity."""
+"""What an axis is called, and the parts of a bar, the second one paler; none where a point has no such
+quantity."""
 
 
 def conflicts(part: Part) -> tuple[float, ...]:
@@ -23,13 +26,17 @@ def conflicts(part: Part) -> tuple[float, ...]:
 PREDICTED: dict[str, Quantity] = {
     "padding": ("conflicts of reads,\nof writes (pale)", conflicts),
     "stages": ("KiB of shared memory", lambda part: (part.known["shared_bytes"] / 1024,)),
-    "swizzle": ("MiB read per wave (model)", lambda part: (part.waves.mean_bytes / MIB,) if part.waves else ()),
+    "swizzle": (
+        "MiB read per wave (model)",
+        lambda part: (part.waves.mean_bytes / MIB,) if part.waves else (),
+    ),
 }
 MEASURED: Quantity = ("TFLOPS", lambda part: (part.timed["rate"],) if part.timed else ())
 
 
 def save_plots(sweeps: Sequence[Sweep], results: dict[str, Any], path: Path) -> list[Path]:
-    """A figure for each sweep that the results have; of several, each goes to a file with its name before the suffix. Returns the files."""
+    """A figure for each sweep that the results have; of several, each goes to a file with its name before the
+    suffix. Returns the files."""
     shown = {sweep: found for sweep in sweeps if (found := tables(sweep, results))}
     paths = []
     for sweep, found in shown.items():
@@ -44,7 +51,9 @@ def drawn(sweep: Sweep, shown: Sequence[Table], results: dict[str, Any], form: s
     plt = pyplot()
     quantities = [PREDICTED[sweep.name], *([MEASURED] if results["rows"] else [])]
     size = (5.5 * len(quantities), 2.3 * len(shown) + 0.8)
-    figure, rows = plt.subplots(len(shown), len(quantities), figsize=size, layout="constrained", squeeze=False)
+    figure, rows = plt.subplots(
+        len(shown), len(quantities), figsize=size, layout="constrained", squeeze=False
+    )
     where = device_name(results) if results["rows"] else f"nothing timed, {results['arch']}"
     figure.suptitle(f"{sweep.name}: {where}", fontsize=12)
     for table, row in zip(shown, rows):
@@ -65,8 +74,12 @@ def draw(axes: Any, table: Table, quantity: Quantity) -> None:
         axes.bar(0, 0, color=color, label=form)  # for the legend alone
         for place, parts in enumerate(table.points.values()):
             bottom = 0.0
-            for number, height in enumerate(parts_of_bar(parts[index]) if "registers" in parts[index].known else ()):
-                axes.bar(place + 0.4 * index - 0.2, height, 0.38, bottom, color=color, alpha=0.4 if number else 1)
+            for number, height in enumerate(
+                parts_of_bar(parts[index]) if "registers" in parts[index].known else ()
+            ):
+                axes.bar(
+                    place + 0.4 * index - 0.2, height, 0.38, bottom, color=color, alpha=0.4 if number else 1
+                )
                 bottom += height
     for place, parts in enumerate(table.points.values()):
         if all("cannot" in part.known for part in parts):

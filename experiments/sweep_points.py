@@ -1,12 +1,15 @@
-"""What is swept: rungs of which one field of the configuration takes one value after another, and which values cannot be."""
+"""What is swept: rungs of which one field of the configuration takes one value after another, and which
+values cannot be."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tir_schedules.errors import BadInput
-from tir_schedules.multiprocessor import find_multiprocessor
-from tir_schedules.rung import Rung, find, nearest
+from tir_schedules.errors import BadInput, nearest
+from tir_schedules.ladders.registry import find
+from tir_schedules.model.gpus import find_multiprocessor
+from tir_schedules.model.rung import Rung
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
 
@@ -17,7 +20,8 @@ ELEMENT = {"sgemm": 4, "hgemm": 2}
 
 @dataclass(frozen=True)
 class Point:
-    """One kernel of a series. label: what its line is called. value: of the field that is varied, None for a kernel to compare with."""
+    """One kernel of a series. label: what its line is called. value: of the field that is varied, None for a
+    kernel to compare with."""
 
     label: str
     rung: Rung = field(hash=False)
@@ -28,9 +32,11 @@ class Point:
 class Series:
     """One rung along one field of its configuration.
 
-    rung: its id. field, values: of its Config. timed: the workloads a GPU times it on, of one kind. counted: the one that the CPU machine
-    counts accesses of, small; None where they do not depend on the field. beside: a line to compare with: what it is, a rung's id.
-    aligned: where the field lengthens rows, the bytes their length must be a multiple of, for schedule and twin.
+    rung: its id. field, values: of its Config. timed: the workloads a GPU times it on, of one kind. counted:
+    the one that the CPU machine counts accesses of, small; None where they do not depend on the field.
+    beside: a line to compare with: what it is, a rung's id.
+    aligned: where the field lengthens rows, the bytes their length must be a multiple of, for schedule and
+    twin.
     least: the least value of a schedule, and why.
     """
 
@@ -68,11 +74,21 @@ class Series:
             return ""
         multiple = self.aligned[FORMS.index(form)]
         if point.value * ELEMENT[point.rung.family] % multiple:
-            return f"rows that much longer do not all start on a multiple of {multiple} bytes, as accesses of {multiple} bytes need"
+            return (
+                f"rows that much longer do not all start on a multiple of {multiple} bytes, as accesses of"
+                f" {multiple} bytes need"
+            )
         if self.least and form == "schedule" and point.value < self.least[0]:
             return self.least[1]
-        shared, limit = point.rung.launch(self.timed[0], point.rung.config).dynamic_shared, find_multiprocessor(arch).shared_limit
-        return f"a block would take {kib(shared)} of shared memory; {arch} has {kib(limit)} for one" if shared > limit else ""
+        shared, limit = (
+            point.rung.launch(self.timed[0], point.rung.config).dynamic_shared,
+            find_multiprocessor(arch).shared_limit,
+        )
+        return (
+            f"a block would take {kib(shared)} of shared memory; {arch} has {kib(limit)} for one"
+            if shared > limit
+            else ""
+        )
 
 
 def varied(rung: Rung, field: str, value: int) -> Rung:
@@ -88,7 +104,8 @@ def kib(size: int) -> str:
 
 @dataclass(frozen=True)
 class Sweep:
-    """name: of the sweep. about: what varies, one line. head: of the column that has it. series: what it is tried on."""
+    """name: of the sweep. about: what varies, one line. head: of the column that has it. series: what it is
+    tried on."""
 
     name: str
     about: str
@@ -98,7 +115,10 @@ class Sweep:
 
 PADS_HALF, PADS_FLOAT = (0, 2, 4, 8, 16, 24), (0, 2, 4, 8, 16)
 STAGES, STRIPES = (2, 3, 4, 5, 6), (1, 2, 4, 8, 16, 32)
-RING_OF_3 = "a turn of the schedule multiplies first and copies then, which takes 3 tiles; of 2 TVM makes no sound ring"
+RING_OF_3 = (
+    "a turn of the schedule multiplies first and copies then, which takes 3 tiles; of 2 TVM makes no sound"
+    " ring"
+)
 SMALL, SMALL_FLOAT = (256, 256, 256), (256, 256, 128)
 """Extents that the CPU machine counts: several blocks, and more tiles along K than a ring has."""
 
@@ -109,32 +129,57 @@ def square(size: int, layout: str) -> HalfGemm:
 
 def half_padding(rung: str, layout: str, **others: Any) -> Series:
     """Rows of both tiles; wmma, ldmatrix and the copies take 16 bytes at a time."""
-    return Series(rung, "skew", PADS_HALF, (square(4096, layout),), HalfGemm(*SMALL, layout), aligned=(16, 16), **others)
+    return Series(
+        rung, "skew", PADS_HALF, (square(4096, layout),), HalfGemm(*SMALL, layout), aligned=(16, 16), **others
+    )
 
 
 PERMUTED = ("permuted, no padding", "hgemm/mma_permuted")
 PADDING = Sweep(
     "padding",
-    "elements that lengthen each row of a tile in shared memory: of both tiles of an HGEMM, of the transposed tile of A of an SGEMM",
+    "elements that lengthen each row of a tile in shared memory: of both tiles of an HGEMM, of the transposed"
+    " tile of A of an SGEMM",
     "padding",
     (
         *(half_padding("hgemm/wmma_padded:padded", layout) for layout in ("nt", "nn")),
         *(half_padding("hgemm/wmma_padded", layout) for layout in ("nt", "nn")),
         *(half_padding("hgemm/mma_ldmatrix", layout, beside=PERMUTED) for layout in ("nt", "nn")),
-        Series("sgemm/pipelined", "skew", PADS_FLOAT, (Gemm(4096, 4096, 4096),), Gemm(*SMALL_FLOAT), aligned=(16, 16)),
-        Series("sgemm/multistage:32x32", "skew", PADS_FLOAT, (Gemm(1024, 1024, 1024),), Gemm(*SMALL_FLOAT), aligned=(8, 16)),
+        Series(
+            "sgemm/pipelined",
+            "skew",
+            PADS_FLOAT,
+            (Gemm(4096, 4096, 4096),),
+            Gemm(*SMALL_FLOAT),
+            aligned=(16, 16),
+        ),
+        Series(
+            "sgemm/multistage:32x32",
+            "skew",
+            PADS_FLOAT,
+            (Gemm(1024, 1024, 1024),),
+            Gemm(*SMALL_FLOAT),
+            aligned=(8, 16),
+        ),
     ),
 )
 RING = Sweep(
     "stages",
-    "tiles of A and of B that are in shared memory at a time: the one that is multiplied and those on their way",
+    "tiles of A and of B that are in shared memory at a time: the one that is multiplied and those on"
+    " their way",
     "stages",
     (
         *(
             Series(rung, "stages", STAGES, (square(4096, "nt"),), HalfGemm(*SMALL), least=(3, RING_OF_3))
             for rung in ("hgemm/wmma_pipelined", "hgemm/mma_permuted", "hgemm/mma_multistage")
         ),
-        Series("sgemm/multistage:128x256", "stages", STAGES, (Gemm(4096, 4096, 4096),), Gemm(*SMALL_FLOAT), least=(3, RING_OF_3)),
+        Series(
+            "sgemm/multistage:128x256",
+            "stages",
+            STAGES,
+            (Gemm(4096, 4096, 4096),),
+            Gemm(*SMALL_FLOAT),
+            least=(3, RING_OF_3),
+        ),
     ),
 )
 SWIZZLE = Sweep(

@@ -1,8 +1,10 @@
-"""Results of sweeps as one document: what `bench --output` writes, and in it what is known of each point without a GPU.
+"""Results of sweeps as one document: what `bench --output` writes, and in it what is known of each point
+without a GPU.
 
-"arch": what was compiled for. "points": a row for each point and form: registers, bytes of spills and of shared memory, occupancy,
-accesses to shared memory at a small size ("counted"), or why the point "cannot" be.
+"arch": what was compiled for. "points": a row for each point and form: registers, bytes of spills and of
+shared memory, occupancy, accesses to shared memory at a small size ("counted"), or why the point "cannot" be.
 """
+
 from __future__ import annotations
 
 from argparse import Namespace
@@ -14,11 +16,11 @@ from typing import Any, Sequence
 from sweep_points import Sweep
 
 from tir_schedules.bench import session
-from tir_schedules.bench.pack import load_pack, save_pack
-from tir_schedules.bench.results import about, document, load_results
 from tir_schedules.errors import BadInput
 from tir_schedules.machines.choice import arch_for
-from tir_schedules.multiprocessor import find_multiprocessor
+from tir_schedules.model.gpus import find_multiprocessor
+from tir_schedules.subjects.packs import load_pack, save_pack
+from tir_schedules.subjects.results import about, document, load_results
 
 SCRIPT = "experiments/sweeps.py"
 
@@ -28,19 +30,25 @@ def command_of(sweeps: Sequence[Sweep]) -> str:
 
 
 def pack(sweeps: Sequence[Sweep], arch: str | None, path: Path) -> tuple[str, list[dict[str, str]]]:
-    """Compile and count for another computer's GPU; returns a line that says what is packed, and refused rows."""
+    """Compile and count for another computer's GPU; returns a line that says what is packed, and refused
+    rows."""
     from sweep_counting import prepared
 
     session.check_pack_arch(arch)
     find_multiprocessor(arch)
     made = prepared(sweeps, arch, timed=True)
-    save_pack(made.subjects, {**about(command_of(sweeps)), "arch": arch, "refused": made.refused, "points": made.points}, path)
+    save_pack(
+        made.subjects,
+        {**about(command_of(sweeps)), "arch": arch, "refused": made.refused, "points": made.points},
+        path,
+    )
     advice = f"copy {path} to where the GPU is and run `python {SCRIPT} {path.name}`"
     return f"packed {len(made.subjects)} subjects for {arch}: {advice}", made.refused
 
 
 def results_here(sweeps: Sequence[Sweep], machine: Any, asked: str | None) -> dict[str, Any]:
-    """The document of this computer: timed where the machine is a GPU. asked: the architecture to compile for, if any."""
+    """The document of this computer: timed where the machine is a GPU. asked: the architecture to compile
+    for, if any."""
     from sweep_counting import prepared
 
     gpu, arch = machine.name == "gpu", arch_for(machine, asked)
@@ -50,14 +58,19 @@ def results_here(sweeps: Sequence[Sweep], machine: Any, asked: str | None) -> di
     if gpu:
         measurement, followed = session.timed(machine, made.subjects, False, None)
         policy = asdict(followed)
-    return document(about(command_of(sweeps)), measurement, policy, made.refused) | {"arch": arch, "points": made.points}
+    return document(about(command_of(sweeps)), measurement, policy, made.refused) | {
+        "arch": arch,
+        "points": made.points,
+    }
 
 
 def results_of_pack(path: Path) -> dict[str, Any]:
     """Time what a pack holds on this computer's GPU."""
     if not {"arch", "points"} <= load_pack(path).about.keys():
         raise BadInput(f"{path} is a pack of something else; name one that {SCRIPT} --pack wrote")
-    results = session.measured(Namespace(names=[str(path)], compare_with=None, sustained=False), f"{SCRIPT} {path.name}")
+    results = session.measured(
+        Namespace(names=[str(path)], compare_with=None, sustained=False), f"{SCRIPT} {path.name}"
+    )
     return results | {key: results["packed"].pop(key) for key in ("arch", "points")}
 
 

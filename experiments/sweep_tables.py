@@ -1,4 +1,5 @@
 """The tables of a sweep: for a terminal, and as Markdown."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -8,19 +9,20 @@ from article_tables import NOTHING, markdown
 from sweep_points import FORMS, Point, Series, Sweep, find_sweep
 from sweep_waves import Waves, waves
 
-from tir_schedules.bench.results import device_name
-from tir_schedules.bench.subjects import VENDORS
 from tir_schedules.bench.tables import THROTTLED, closing_lines, limit, provenance_line, refusal
 from tir_schedules.bench.views import figures, size_of
-from tir_schedules.insight.roofline import GPU_OF, gpu_for
+from tir_schedules.insight.metrics.roofline import GPU_OF, gpu_for
+from tir_schedules.subjects.results import device_name
+from tir_schedules.subjects.subject import VENDORS
 
 MIB = 1 << 20
 
 
 @dataclass(frozen=True)
 class Part:
-    """What is known of a point as schedule or as twin, on one workload. known: its row of "points"; timed: its row of "rows"; both empty
-    where there is none. multiprocessors: of the GPU, 0 where that is not known."""
+    """What is known of a point as schedule or as twin, on one workload. known: its row of "points"; timed:
+    its row of "rows"; both empty where there is none. multiprocessors: of the GPU, 0 where that is not
+    known."""
 
     point: Point
     workload: Any
@@ -43,10 +45,20 @@ Column = tuple[str, Callable[[Part], str]]
 RESOURCES: tuple[Column, ...] = (
     ("shared bytes", lambda part: f"{part.known['shared_bytes']:,}"),
     ("blocks", lambda part: str(part.blocks)),
-    ("registers", lambda part: f"{part.known['registers']}{' (spills)' if part.known['spill_bytes'] else ''}"),
+    (
+        "registers",
+        lambda part: f"{part.known['registers']}{' (spills)' if part.known['spill_bytes'] else ''}",
+    ),
 )
 TIMES: tuple[Column, ...] = (
-    ("us", lambda part: figures(part.timed["median_us"]) + (THROTTLED if part.timed.get("throttled") else "") if part.timed else ""),
+    (
+        "us",
+        lambda part: (
+            figures(part.timed["median_us"]) + (THROTTLED if part.timed.get("throttled") else "")
+            if part.timed
+            else ""
+        ),
+    ),
     ("TFLOPS", lambda part: figures(part.timed["rate"]) if part.timed else ""),
 )
 
@@ -96,7 +108,8 @@ class Table:
             point: tuple(
                 Part(
                     point, workload,
-                    known.get((point.rung.id, form, str(series.timed[0])), {}), timed.get((point.rung.id, form, str(workload)), {}), count,
+                    known.get((point.rung.id, form, str(series.timed[0])), {}), timed.get((point.rung.id,
+                        form, str(workload)), {}), count,
                 )
                 for form in FORMS
             )
@@ -114,7 +127,11 @@ class Table:
     @property
     def title(self) -> str:
         """Rung, kind and size."""
-        size = f" at {size_of({'shape': str(self.workload)})}" if self.timed or len(self.series.timed) > 1 else ""
+        size = (
+            f" at {size_of({'shape': str(self.workload)})}"
+            if self.timed or len(self.series.timed) > 1
+            else ""
+        )
         return f"{self.series.title}{size}, {self.results['arch']}"
 
     @property
@@ -139,7 +156,8 @@ class Table:
 
     @property
     def remarks(self) -> list[str]:
-        """Which points cannot be and why, which take the least time, and how long the vendor's library takes."""
+        """Which points cannot be and why, which take the least time, and how long the vendor's library
+        takes."""
         reasons: dict[str, list[str]] = {}
         for point, parts in self.points.items():
             given = [part.known.get("cannot", "") for part in parts]
@@ -151,17 +169,25 @@ class Table:
         if self.timed:
             found.append("least time: " + ", ".join(filter(None, map(self.least_time, range(len(FORMS))))))
         if self.of_library:
-            found.append(f"{self.library}: {figures(self.of_library['median_us'])} us, {figures(self.of_library['rate'])} TFLOPS")
+            found.append(
+                f"{self.library}: {figures(self.of_library['median_us'])} us,"
+                f" {figures(self.of_library['rate'])} TFLOPS"
+            )
         return found
 
     def least_time(self, form: int) -> str:
         """ "8 (schedule)"; nothing where no point of the form was timed."""
-        timed = [(parts[form].timed["median_us"], point.label) for point, parts in self.points.items() if parts[form].timed]
+        timed = [
+            (parts[form].timed["median_us"], point.label)
+            for point, parts in self.points.items()
+            if parts[form].timed
+        ]
         return f"{min(timed)[1]} ({FORMS[form]})" if timed else ""
 
 
 def cell(parts: tuple[Part, ...], text: Callable[[Part], str]) -> str:
-    """The schedule's text and that of its twin, or one where they agree; "-" for a form that cannot be or was not timed."""
+    """The schedule's text and that of its twin, or one where they agree; "-" for a form that cannot be or was
+    not timed."""
     schedule, twin = (text(part) if "registers" in part.known else "" for part in parts)
     return schedule if schedule == twin else f"{schedule or '-'} / {twin or '-'}"
 
@@ -169,11 +195,14 @@ def cell(parts: tuple[Part, ...], text: Callable[[Part], str]) -> str:
 def multiprocessors(results: dict[str, Any]) -> int:
     """Of the GPU that was measured, else of a GPU of the architecture; 0 where none is known."""
     known = results["arch"].rstrip("af") in GPU_OF
-    return results["device"].get("multiprocessors") or (gpu_for(results["arch"]).multiprocessors if known else 0)
+    return results["device"].get("multiprocessors") or (
+        gpu_for(results["arch"]).multiprocessors if known else 0
+    )
 
 
 def tables(sweep: Sweep, results: dict[str, Any]) -> list[Table]:
-    """Of those series that the results have; a table for each workload where what is known depends on it or was timed."""
+    """Of those series that the results have; a table for each workload where what is known depends on it or
+    was timed."""
     found = []
     for series in sweep.series:
         workloads = series.timed if results["rows"] or not series.counted else series.timed[:1]
@@ -185,9 +214,20 @@ def notes_of(sweep: Sweep, shown: list[Table], results: dict[str, Any]) -> list[
     """How to read the tables of a sweep, and where they come from."""
     counted = ", ".join(dict.fromkeys(str(table.series.counted) for table in shown))
     facts = {"counted": counted, "multiprocessors": multiprocessors(results) or "an unknown number of"}
-    found = [f"{sweep.head}: {sweep.about}", HOW, *([NOTES[sweep.name].format(**facts)] if sweep.name in NOTES else [])]
-    shown_names = {(name, str(table.workload)) for table in shown for name in (table.library, *(point.rung.id for point in table.points))}
-    own = {key: [row for row in results[key] if (row["name"], row["shape"]) in shown_names] for key in ("rows", "refused")}
+    found = [
+        f"{sweep.head}: {sweep.about}",
+        HOW,
+        *([NOTES[sweep.name].format(**facts)] if sweep.name in NOTES else []),
+    ]
+    shown_names = {
+        (name, str(table.workload))
+        for table in shown
+        for name in (table.library, *(point.rung.id for point in table.points))
+    }
+    own = {
+        key: [row for row in results[key] if (row["name"], row["shape"]) in shown_names]
+        for key in ("rows", "refused")
+    }
     part = {**results, **own}
     if part["rows"]:
         found.append(f"{device_name(part)}, {provenance_line(part)}")
@@ -204,7 +244,11 @@ def section(name: str, results: dict[str, Any] | None) -> str:
     shown = tables(sweep, results) if results else []
     if not shown:
         return NOTHING
-    parts = [part for table in shown for part in (f"{table.title}:", markdown(table.heads, table.lines), bullets(table.remarks))]
+    parts = [
+        part
+        for table in shown
+        for part in (f"{table.title}:", markdown(table.heads, table.lines), bullets(table.remarks))
+    ]
     parts.append(bullets(notes_of(sweep, shown, results)))
     return "\n\n".join(filter(None, parts)).replace(THROTTLED, f"\\{THROTTLED}")
 

@@ -1,20 +1,25 @@
-"""A model of what blocks that run together read: which tiles of A and B the blocks of one wave touch, by the order in which they start.
+"""A model of what blocks that run together read: which tiles of A and B the blocks of one wave touch, by the
+order in which they start.
 
-A wave is as many blocks as all multiprocessors hold at once. The model starts blocks in the order of their number, x fastest, and lets
-the blocks of a wave end together; a GPU starts the next block as soon as one ends. What a wave touches it reads from device memory
-at most once, if the L2 cache holds it; nothing is said of what stays there from one wave to the next.
+A wave is as many blocks as all multiprocessors hold at once. The model starts blocks in the order of their
+number, x fastest, and lets the blocks of a wave end together; a GPU starts the next block as soon as one
+ends. What a wave touches it reads from device memory at most once, if the L2 cache holds it; nothing is said
+of what stays there from one wave to the next.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, Iterator
 
-from tir_schedules.rung import Rung, ceil_div
+from tir_schedules.model.launch import ceil_div
+from tir_schedules.model.rung import Rung
 
 
 @dataclass(frozen=True)
 class Waves:
-    """count: waves of a grid. mean_bytes: of A and B that a wave touches, each byte once, in the mean over waves."""
+    """count: waves of a grid. mean_bytes: of A and B that a wave touches, each byte once, in the mean over
+    waves."""
 
     count: int
     mean_bytes: float
@@ -25,13 +30,16 @@ def waves(rung: Rung, gemm: Any, together: int) -> Waves:
     tile, grid = rung.config, rung.launch(gemm, rung.config).grid
     tiles = list(tiles_in_order(grid))
     parts = [tiles[first : first + together] for first in range(0, len(tiles), together)]
-    row, column = (2 * extent * gemm.k for extent in (tile.bm, tile.bn))  # bytes of A for a row of blocks, of B for a column
+    row, column = (
+        2 * extent * gemm.k for extent in (tile.bm, tile.bn)
+    )  # bytes of A for a row of blocks, of B for a column
     touched = [row * len({i for i, _ in part}) + column * len({j for _, j in part}) for part in parts]
     return Waves(ceil_div(len(tiles), together), sum(touched) / len(touched))
 
 
 def tiles_in_order(grid: tuple[int, int, int]) -> Iterator[tuple[int, int]]:
-    """Row and column of each block's tile of C, in the order of their number; stripes on z, every second one upwards."""
+    """Row and column of each block's tile of C, in the order of their number; stripes on z, every second one
+    upwards."""
     width, rows, stripes = grid
     for stripe in range(stripes):
         for y in range(rows):

@@ -1,13 +1,17 @@
-"""Padding, stages and the swizzle of the grid, one value after another: conflicts, memory, occupancy; on a GPU the time, too.
+"""Padding, stages and the swizzle of the grid, one value after another: conflicts, memory, occupancy; on a
+GPU the time, too.
 
-    python experiments/sweeps.py [padding stages swizzle] [-o FILE.json]        # times where there is a GPU; needs TVM and nvcc
-    python experiments/sweeps.py [padding ...] --pack FILE.zip --arch sm_90     # compile and count for another computer's GPU
-    python experiments/sweeps.py FILE.zip [-o FILE.json]                        # there: needs a GPU and CuPy
-    python experiments/sweeps.py [padding ...] --from FILE.json [--plot F.png]  # print, draw what was recorded
-    python experiments/sweeps.py --write | --check                              # experiments/README.md from recorded results
+    python experiments/sweeps.py [padding stages swizzle] [-o FILE.json]        # times where there is a GPU;
+    needs TVM and nvcc python experiments/sweeps.py [padding ...] --pack FILE.zip --arch sm_90     # compile
+    and count for another computer's GPU python experiments/sweeps.py FILE.zip [-o FILE.json]
+    # there: needs a GPU and CuPy python experiments/sweeps.py [padding ...] --from FILE.json [--plot F.png]
+    # print, draw what was recorded python experiments/sweeps.py --write | --check
+    # experiments/README.md from recorded results
 
-Kernels are verified and timed as by `tir-schedules bench`, and FILE.json is what its --output writes, with a row for each point besides.
+Kernels are verified and timed as by `tir-schedules bench`, and FILE.json is what its --output writes, with a
+row for each point besides.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -24,12 +28,12 @@ from writing import update
 
 from tir_schedules.bench import session
 from tir_schedules.bench.plots import check_plot
-from tir_schedules.bench.results import as_text, save_results
 from tir_schedules.bench.tables import escaped, refusal
 from tir_schedules.console import print_line, print_table
-from tir_schedules.emit import check_folder
 from tir_schedules.errors import BadInput
+from tir_schedules.files import check_folder
 from tir_schedules.machines.choice import choose
+from tir_schedules.subjects.results import as_text, save_results
 
 FOLDER = Path(__file__).parent
 RECORDED = FOLDER / "results" / "sweeps_h200.json"
@@ -50,12 +54,30 @@ def show(sweeps: Sequence[Sweep], results: dict[str, Any]) -> None:
 
 def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"sweeps ({', '.join(SWEEPS)}; default: all), or a .zip that --pack wrote")
-    parser.add_argument("--arch", help="GPU architecture to compile for (default: that of this computer's GPU, else sm_80)")
-    parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write all points and samples and where they come from as JSON")
+    parser.add_argument(
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help=f"sweeps ({', '.join(SWEEPS)}; default: all), or a .zip that --pack wrote",
+    )
+    parser.add_argument(
+        "--arch", help="GPU architecture to compile for (default: that of this computer's GPU, else sm_80)"
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        type=Path,
+        help="write all points and samples and where they come from as JSON",
+    )
     parser.add_argument("--json", action="store_true", help="print that JSON instead of tables")
     parser.add_argument("--plot", metavar="FILE", type=Path, help="draw the sweeps: .png, .svg or .pdf")
-    parser.add_argument("--pack", metavar="FILE", type=Path, help="compile and count into a .zip for a computer without TVM and nvcc")
+    parser.add_argument(
+        "--pack",
+        metavar="FILE",
+        type=Path,
+        help="compile and count into a .zip for a computer without TVM and nvcc",
+    )
     add_recorded_options(parser, RECORDED)
     return parser
 
@@ -97,7 +119,11 @@ def write(options: Namespace) -> int:
 def results_for(sweeps: Sequence[Sweep], options: Namespace, packed: bool) -> dict[str, Any]:
     if options.recorded:
         return load_sweeps(options.recorded)
-    return results_of_pack(Path(options.names[0])) if packed else results_here(sweeps, choose("auto"), options.arch)
+    return (
+        results_of_pack(Path(options.names[0]))
+        if packed
+        else results_here(sweeps, choose("auto"), options.arch)
+    )
 
 
 def hand_over(sweeps: Sequence[Sweep], results: dict[str, Any], options: Namespace) -> int:

@@ -2,12 +2,14 @@
 
     tir-schedules bench sgemm -o experiments/results/bench_sgemm_h200.json    # on a GPU
     python experiments/tables.py                                              # rewrite README.md
-    python experiments/tables.py --check                                      # exit code 1 when that would change it
+    python experiments/tables.py --check                                      # exit code 1 when that would
+    change it
 
-A table stands between `<!-- results: sgemm -->` and `<!-- end -->`; the name is that of a family, or of one of its kinds such as
-"hgemm nt float16". Where several files bench_*.json hold it, the one measured last counts. `<!-- tuned: sgemm -->` is the same for
-tuned_*.json, what `tir-schedules bench --tuned` wrote.
+A table stands between `<!-- results: sgemm -->` and `<!-- end -->`; the name is that of a family, or of one
+of its kinds such as "hgemm nt float16". Where several files bench_*.json hold it, the one measured last
+counts. `<!-- tuned: sgemm -->` is the same for tuned_*.json, what `tir-schedules bench --tuned` wrote.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -18,27 +20,35 @@ from typing import Any
 
 from writing import update
 
-from tir_schedules.bench.results import device_name, load_results
 from tir_schedules.bench.tables import THROTTLED, closing_lines, limit, provenance_line, summary, table
 from tir_schedules.bench.views import Group, groups_of
 from tir_schedules.errors import BadInput, TirSchedulesError
+from tir_schedules.subjects.results import device_name, load_results
 
 ROOT = Path(__file__).parents[1]
 SHOWN = {"sgemm": ("1024", "2048", "4096", "8192"), "hgemm": ("1024", "2048", "4096", "8192")}
-"""Family -> the sizes that its table of results shows; all, where the family or all of its sizes are missing here."""
+"""Family -> the sizes that its table of results shows; all, where the family or all of its sizes are missing
+here."""
 
 FILES = {"results": "bench_*.json", "tuned": "tuned_*.json"}
 """What a marker begins with -> the files that its tables are of."""
 
 
 def section(name: str, results: list[dict[str, Any]], shown: dict[str, tuple[str, ...]] = SHOWN) -> str:
-    """Tables of a family, or of one of its kinds, from the results measured last. shown: as SHOWN. BadInput where nothing was recorded."""
+    """Tables of a family, or of one of its kinds, from the results measured last. shown: as SHOWN. BadInput
+    where nothing was recorded."""
     found: dict[str, tuple[Group, dict[str, Any]]] = {}
     for recorded in sorted(results, key=lambda recorded: recorded.get("date", "")):
-        found |= {group.title: (group, recorded) for group in groups_of(recorded) if name in (group.family, group.title)}
+        found |= {
+            group.title: (group, recorded)
+            for group in groups_of(recorded)
+            if name in (group.family, group.title)
+        }
     if not found:
         raise BadInput(f"README.md asks for results of {name!r}, but none are recorded")
-    return "\n\n".join(markdown(group, recorded, shown.get(group.family, ())) for group, recorded in found.values())
+    return "\n\n".join(
+        markdown(group, recorded, shown.get(group.family, ())) for group, recorded in found.values()
+    )
 
 
 def markdown(group: Group, recorded: dict[str, Any], shown: tuple[str, ...]) -> str:
@@ -48,7 +58,11 @@ def markdown(group: Group, recorded: dict[str, Any], shown: tuple[str, ...]) -> 
     lines = [head, ("---",) + ("--:",) * len(group.sizes), *table(group)]
     rows = [f"| {' | '.join(cells)} |".replace(THROTTLED, f"\\{THROTTLED}") for cells in lines]
     limits = "; ".join(map(limit, recorded["limits"]))
-    notes = [f"{device_name(recorded)}, {provenance_line(recorded)}.", f"Limits: {limits}." if limits else "", *summary(group)]
+    notes = [
+        f"{device_name(recorded)}, {provenance_line(recorded)}.",
+        f"Limits: {limits}." if limits else "",
+        *summary(group),
+    ]
     marks = any(THROTTLED in cell for cells in lines for cell in cells)
     notes += [line for line in closing_lines(recorded) if line.startswith(THROTTLED)] if marks else []
     notes = [f"- {note}".replace(THROTTLED, f"\\{THROTTLED}") for note in notes if note]
@@ -71,7 +85,11 @@ def update_all(readme: Path, folder: Path, check: bool) -> int:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="change nothing; exit code 1 when the README is not what the results say")
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="change nothing; exit code 1 when the README is not what the results say",
+    )
     parser.add_argument("--readme", type=Path, default=ROOT / "README.md")
     parser.add_argument("--results", type=Path, default=ROOT / "experiments" / "results")
     options = parser.parse_args(arguments)

@@ -1,14 +1,17 @@
 """The tuned records beside rungs as chosen by hand, dlight, MetaSchedule's own CUDA rules, and cuBLAS.
 
-    python experiments/tuners.py [sgemm hgemm] [--mnk M,N,K ...] [-o FILE.json]   # search, measure and print; needs a GPU
-    python experiments/tuners.py [sgemm hgemm] [--mnk M,N,K ...] --emit FOLDER    # no GPU: write the CUDA of dlight's kernels
-    python experiments/tuners.py --merge FILE.json FILE.json ... [-o FILE.json]   # several runs as one, such as of several GPUs
-    python experiments/tuners.py --from FILE.json                                 # print what was recorded
-    python experiments/tuners.py --write | --check                                # experiments/README.md from recorded results
+    python experiments/tuners.py [sgemm hgemm] [--mnk M,N,K ...] [-o FILE.json]   # search, measure and print;
+    needs a GPU python experiments/tuners.py [sgemm hgemm] [--mnk M,N,K ...] --emit FOLDER    # no GPU: write
+    the CUDA of dlight's kernels python experiments/tuners.py --merge FILE.json FILE.json ... [-o FILE.json]
+    # several runs as one, such as of several GPUs python experiments/tuners.py --from FILE.json
+    # print what was recorded python experiments/tuners.py --write | --check                                #
+    experiments/README.md from recorded results
 
-Measuring needs TVM, nvcc and xgboost, too. All kernels of a shape are verified and timed in one run, as `tir-schedules bench` does it;
-FILE.json, written after each shape, is what its --output writes, with a row besides for each kernel that says how it was made.
+Measuring needs TVM, nvcc and xgboost, too. All kernels of a shape are verified and timed in one run, as
+`tir-schedules bench` does it; FILE.json, written after each shape, is what its --output writes, with a row
+besides for each kernel that says how it was made.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -26,23 +29,24 @@ from writing import update
 
 from tir_schedules.bench import session
 from tir_schedules.bench.products import bind
-from tir_schedules.bench.results import about, document, save_results
-from tir_schedules.bench.subjects import VENDORS, Subject
 from tir_schedules.bench.tables import escaped
 from tir_schedules.bench.views import figures
+from tir_schedules.cli.problems import parse_shape
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.toolchain import check_arch
 from tir_schedules.console import print_line, print_table
-from tir_schedules.emit import check_folder, write_text
 from tir_schedules.errors import BadInput, CheckFailed
-from tir_schedules.kernel import Binary
+from tir_schedules.files import check_folder, write_text
+from tir_schedules.ladders.registry import find_one
 from tir_schedules.machines.choice import arch_for, choose, the_gpu
+from tir_schedules.model.kernel import Binary
+from tir_schedules.model.rung import Rung
 from tir_schedules.numerals import integer_for
-from tir_schedules.problems import parse_shape
-from tir_schedules.rung import Rung, find_one
-from tir_schedules.tuning.spaces import DEFAULTS
-from tir_schedules.tuning.tuned import Lookup, open_tuned
+from tir_schedules.subjects.results import about, document, save_results
+from tir_schedules.subjects.subject import VENDORS, Subject
+from tir_schedules.tuning.records.tuned import Lookup, open_tuned
+from tir_schedules.tuning.space.spaces import DEFAULTS
 from tir_schedules.workloads import workload_class
 
 FOLDER = Path(__file__).parent
@@ -80,7 +84,9 @@ class Contest:
             self.note(role, name, how)
 
     def note(self, role: str, name: str, how: dict[str, Any]) -> None:
-        self.points.append({"family": self.family, "name": name, "shape": str(self.workload), "role": role, **how})
+        self.points.append(
+            {"family": self.family, "name": name, "shape": str(self.workload), "role": role, **how}
+        )
 
 
 def say(line: str) -> None:
@@ -93,7 +99,9 @@ def workloads_of(families: Sequence[str], shapes: Sequence[tuple[int, int, int]]
     return [(family, workload_class(family)(*shape)) for family in families for shape in shapes]
 
 
-def compared(family: str, workload: Any, arch: str, machine: Any, lookup: Lookup, trials: int, command: str) -> dict[str, Any]:
+def compared(
+    family: str, workload: Any, arch: str, machine: Any, lookup: Lookup, trials: int, command: str
+) -> dict[str, Any]:
     """Make, verify and time all kernels of a workload; returns a results document."""
     contest = Contest(family, workload)
     for rung in map(base_rung, DEFAULTS[family]):
@@ -134,11 +142,21 @@ def searched(contest: Contest, arch: str, machine: Any, trials: int) -> None:
         return timed(replace(subject, binaries=(binary,)), machine, arguments)
 
     def progress(found: Search) -> None:
-        best = f"best {figures(contest.workload.flops / found.fastest[0] / 1e12)} TFLOPS, " if found.fastest else ""
+        best = (
+            f"best {figures(contest.workload.flops / found.fastest[0] / 1e12)} TFLOPS, "
+            if found.fastest
+            else ""
+        )
         took = f"{time.monotonic() - started:.0f} s"
-        say(f"{contest.family} {contest.workload}: {METASCHEDULE}: {found.tried} of {trials}, {best}{len(found.refused)} refused, {took}")
+        say(
+            f"{contest.family} {contest.workload}: {METASCHEDULE}: {found.tried} of {trials},"
+            f" {best}{len(found.refused)} refused, {took}"
+        )
         if machine.broken:
-            raise CheckFailed(f"{machine.broken} left the GPU unusable for this process: measure the other shapes in a new one")
+            raise CheckFailed(
+                f"{machine.broken} left the GPU unusable for this process: measure the other shapes in a"
+                " new one"
+            )
 
     found = Search(arch, timer, trials, progress)
     try:
@@ -156,11 +174,12 @@ def searched(contest: Contest, arch: str, machine: Any, trials: int) -> None:
 
 
 def timed(subject: Subject, machine: Any, arguments: dict[str, Any]) -> Sequence[float]:
-    """Samples in seconds of a subject that is verified before and after. arguments: on the GPU, for a first look.
+    """Samples in seconds of a subject that is verified before and after. arguments: on the GPU, for a first
+    look.
 
     TooSlow, or CheckFailed as from `running.timed`.
     """
-    from tir_schedules.tuning import running
+    from tir_schedules.tuning.measure import running
 
     with machine.explaining(subject.label):
         once = machine.seconds(bind(machine, None, subject, arguments).enqueue)
@@ -171,14 +190,20 @@ def timed(subject: Subject, machine: Any, arguments: dict[str, Any]) -> Sequence
 
 def measured(options: Namespace, tasks: Sequence[tuple[str, Any]]) -> int:
     """Compare the kernels of one workload after another; what was measured is kept whatever happens later."""
-    from tir_schedules.tuning.metaschedule import import_metaschedule
+    from tir_schedules.tuning.search.metaschedule import import_metaschedule
 
     machine = the_gpu("without a GPU nothing can be timed, but --emit writes dlight's kernels")
     arch = arch_for(machine, options.arch)
     check_arch(arch)
     import_metaschedule()
     lookup = open_tuned(options.records, machine, arch, say)
-    command = " ".join(["experiments/tuners.py", *families_of(options), *(f"--mnk {m},{n},{k}" for m, n, k in options.mnk or ())])
+    command = " ".join(
+        [
+            "experiments/tuners.py",
+            *families_of(options),
+            *(f"--mnk {m},{n},{k}" for m, n, k in options.mnk or ()),
+        ]
+    )
     documents: list[dict[str, Any]] = []
     try:
         for family, workload in tasks:
@@ -205,7 +230,10 @@ def emitted(folder: Path, tasks: Sequence[tuple[str, Any]], arch: str) -> int:
         path = folder / f"{DLIGHT}_{family}_{str(workload).replace(' ', '_')}.cu"
         write_text(path, kernel.source)
         blocks, threads = ("x".join(map(str, extents)) for extents in (kernel.grid, kernel.block))
-        print_line(f"{path}: rule {rule}, {blocks} blocks of {threads} threads, {kernel.dynamic_shared} bytes of dynamic shared memory")
+        print_line(
+            f"{path}: rule {rule}, {blocks} blocks of {threads} threads, {kernel.dynamic_shared} bytes of"
+            " dynamic shared memory"
+        )
     return code
 
 
@@ -232,14 +260,34 @@ def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     shapes = ", ".join(",".join(map(str, shape)) for shape in SHAPES)
     parser.add_argument("names", nargs="*", metavar="FAMILY", help=f"{' or '.join(FAMILIES)} (default: both)")
-    parser.add_argument("--mnk", metavar="M,N,K", type=parse_shape, action="append", help=f"may be repeated; default {shapes}")
+    parser.add_argument(
+        "--mnk", metavar="M,N,K", type=parse_shape, action="append", help=f"may be repeated; default {shapes}"
+    )
     trials_help = f"of MetaSchedule by its own rules (default {TRIALS})"
-    parser.add_argument("--trials", metavar="N", type=integer_for("--trials", TRIALS), default=TRIALS, help=trials_help)
-    parser.add_argument("--records", metavar="FILE", default="", help="tuned records (default: your own, else those shipped for the GPU)")
-    parser.add_argument("--arch", help="GPU architecture to compile for (default: that of this computer's GPU, else sm_80)")
-    parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write every sample and where it comes from as JSON")
-    parser.add_argument("--emit", metavar="FOLDER", type=Path, help="write the CUDA of dlight's kernels there instead; needs no GPU")
-    parser.add_argument("--merge", metavar="FILE", type=Path, nargs="+", help="show several earlier --outputs as one")
+    parser.add_argument(
+        "--trials", metavar="N", type=integer_for("--trials", TRIALS), default=TRIALS, help=trials_help
+    )
+    parser.add_argument(
+        "--records",
+        metavar="FILE",
+        default="",
+        help="tuned records (default: your own, else those shipped for the GPU)",
+    )
+    parser.add_argument(
+        "--arch", help="GPU architecture to compile for (default: that of this computer's GPU, else sm_80)"
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", type=Path, help="write every sample and where it comes from as JSON"
+    )
+    parser.add_argument(
+        "--emit",
+        metavar="FOLDER",
+        type=Path,
+        help="write the CUDA of dlight's kernels there instead; needs no GPU",
+    )
+    parser.add_argument(
+        "--merge", metavar="FILE", type=Path, nargs="+", help="show several earlier --outputs as one"
+    )
     add_recorded_options(parser, RECORDED)
     return parser
 
@@ -278,7 +326,12 @@ def check_options(what: str, options: Namespace) -> None:
     if what != "emit" and options.names:
         raise BadInput(f"{option} shows all that was recorded: leave out {' '.join(options.names)}")
     sections = ("output", "emit", "merge")
-    others = {"write": sections, "check": sections, "emit": ("output", "merge", "recorded"), "merge": ("recorded",)}
+    others = {
+        "write": sections,
+        "check": sections,
+        "emit": ("output", "merge", "recorded"),
+        "merge": ("recorded",),
+    }
     check_alone(option, options, (*measuring, "records", *others.get(what, ())))
 
 

@@ -1,4 +1,6 @@
-"""MetaSchedule's builder and runner for a search by its own rules: what they are asked for, `tuners_rules.Search` does."""
+"""MetaSchedule's builder and runner for a search by its own rules: what they are asked for,
+`tuners_rules.Search` does."""
+
 from __future__ import annotations
 
 from typing import Any, Sequence
@@ -8,7 +10,7 @@ from tvm.ir.utils import derived_object
 from tvm.s_tir.meta_schedule.builder import BuilderResult, PyBuilder
 from tvm.s_tir.meta_schedule.runner import PyRunner
 
-from tir_schedules.tuning.pipeline import Done
+from tir_schedules.tuning.search.pipeline import Done
 
 
 @derived_object

@@ -1,8 +1,10 @@
-"""What TVM makes of a product by rules of its own: dlight's default schedule, and the fastest that MetaSchedule finds with its CUDA rules.
+"""What TVM makes of a product by rules of its own: dlight's default schedule, and the fastest that
+MetaSchedule finds with its CUDA rules.
 
-Both are lowered by TVM's own passes with TVM's own options, but for common subexpressions, which it would make parameters of the kernel,
-and compiled as all kernels of this project are.
+Both are lowered by TVM's own passes with TVM's own options, but for common subexpressions, which it would
+make parameters of the kernel, and compiled as all kernels of this project are.
 """
+
 from __future__ import annotations
 
 import importlib
@@ -17,11 +19,11 @@ from typing import Any, Callable, Iterator, Sequence
 
 from tir_schedules.compiler.lower import emit, first_line, target
 from tir_schedules.compiler.nvcc import compile_kernel
-from tir_schedules.compiler.tvm import import_tvm
 from tir_schedules.errors import CheckFailed, TirSchedulesError, one_line
-from tir_schedules.kernel import Binary, Kernel
-from tir_schedules.rung import ceil_div
-from tir_schedules.tuning.metaschedule import INTRINSICS, import_metaschedule, without_intrinsics
+from tir_schedules.model.kernel import Binary, Kernel
+from tir_schedules.model.launch import ceil_div
+from tir_schedules.tir.tvm import import_tvm
+from tir_schedules.tuning.search.metaschedule import INTRINSICS, import_metaschedule, without_intrinsics
 
 DLIGHT, METASCHEDULE = "dlight", "MetaSchedule"
 SHARED_NAME = "tirx.index_map_m16n8k8.matrixC"
@@ -33,7 +35,8 @@ RULES = {"sgemm": "cuda", "hgemm": "cuda-tensorcore"}
 """Family -> TVM's name of its schedule rules, postprocessors and mutators."""
 
 TRIALS, BATCH = 64, 16
-"""Candidates of a search; those that are chosen, built and timed together. The cost model is asked from the second batch on."""
+"""Candidates of a search; those that are chosen, built and timed together. The cost model is asked from the
+second batch on."""
 
 POPULATION = 512
 """Of TVM's evolutionary search, as by default."""
@@ -41,7 +44,13 @@ POPULATION = 512
 BUILD_S = 30
 """Seconds that nvcc has for a candidate, as in TVM's own builder."""
 
-NOT_LOWERED, NOT_COMPILED, TOO_SLOW, WRONG, NOT_RUN = "not lowered by TVM", "not compiled by nvcc", "too slow", "wrong", "not run"
+NOT_LOWERED, NOT_COMPILED, TOO_SLOW, WRONG, NOT_RUN = (
+    "not lowered by TVM",
+    "not compiled by nvcc",
+    "too slow",
+    "wrong",
+    "not run",
+)
 KINDS = (NOT_LOWERED, NOT_COMPILED, TOO_SLOW, WRONG, NOT_RUN)
 """Why a candidate is refused."""
 
@@ -68,7 +77,8 @@ def kernel_of(label: str, schedule: Any, arch: str) -> Kernel:
 
 
 def import_intrinsics() -> None:
-    """TVM's own tensor intrinsics, half a minute. They register a function that ours register too, which does the same, and only once."""
+    """TVM's own tensor intrinsics, half a minute. They register a function that ours register too, which does
+    the same, and only once."""
     import tvm_ffi
 
     if INTRINSICS not in sys.modules:
@@ -78,7 +88,8 @@ def import_intrinsics() -> None:
 
 
 def dlight_kernel(family: str, workload: Any, arch: str) -> tuple[Kernel, str]:
-    """The kernel of dlight's default schedule, and the name of the rule that made it. CheckFailed when no rule does."""
+    """The kernel of dlight's default schedule, and the name of the rule that made it. CheckFailed when no
+    rule does."""
     import_tvm()
     rules = importlib.import_module("tvm.s_tir.dlight.gpu")
     if family == "hgemm":
@@ -100,9 +111,11 @@ def dlight_kernel(family: str, workload: Any, arch: str) -> tuple[Kernel, str]:
 class Search:
     """Candidates of one search.
 
-    arch: "sm_90". timer: samples in seconds of a binary; TooSlow, or CheckFailed when it is wrong or does not run. budget: of candidates.
-    progress: called after each batch. fastest: of those that were timed, with its median. refused: kind (see KINDS) and reason of each
-    of the others. failure: what ended the search early, which TVM's loop turns into an error of its own.
+    arch: "sm_90". timer: samples in seconds of a binary; TooSlow, or CheckFailed when it is wrong or does not
+    run. budget: of candidates.
+    progress: called after each batch. fastest: of those that were timed, with its median. refused: kind (see
+    KINDS) and reason of each of the others. failure: what ended the search early, which TVM's loop turns into
+    an error of its own.
     """
 
     arch: str
@@ -128,7 +141,8 @@ class Search:
         self.refused.append((kind, one_line(reason)))
 
     def build(self, modules: Sequence[Any]) -> list[str | None]:
-        """Names of candidates that were built, None for those that were not. TVM lowers here, nvcc works in other threads."""
+        """Names of candidates that were built, None for those that were not. TVM lowers here, nvcc works in
+        other threads."""
         pool = ThreadPoolExecutor(max_workers=processors())
         pending = [self.start(pool, module) for module in modules]
         wait([future for _, future in filter(None, pending)], BUILD_S * ceil_div(len(modules), processors()))
@@ -139,7 +153,9 @@ class Search:
     def start(self, pool: ThreadPoolExecutor, module: Any) -> tuple[Kernel, Future] | None:
         self.tried += 1
         try:
-            kernel = kernel_of(f"{METASCHEDULE} trial {self.tried}", import_tvm().s_tir.Schedule(module), self.arch)
+            kernel = kernel_of(
+                f"{METASCHEDULE} trial {self.tried}", import_tvm().s_tir.Schedule(module), self.arch
+            )
         except CheckFailed as error:
             self.refuse(NOT_LOWERED, error)
             return None
@@ -161,7 +177,13 @@ class Search:
         try:
             seconds = self.timer(binary)
         except CheckFailed as error:
-            kind = TOO_SLOW if isinstance(error, TooSlow) else WRONG if "does not verify" in str(error) else NOT_RUN
+            kind = (
+                TOO_SLOW
+                if isinstance(error, TooSlow)
+                else WRONG
+                if "does not verify" in str(error)
+                else NOT_RUN
+            )
             self.refuse(kind, error)
             return None
         median = sorted(seconds)[len(seconds) // 2]
@@ -172,12 +194,15 @@ class Search:
     def as_json(self) -> dict[str, Any]:
         """How many were tried and refused; of each kind one reason."""
         counts, reasons = Counter(kind for kind, _ in self.refused), dict(reversed(self.refused))
-        refused = [{"kind": kind, "count": counts[kind], "reason": reasons[kind]} for kind in KINDS if counts[kind]]
+        refused = [
+            {"kind": kind, "count": counts[kind], "reason": reasons[kind]} for kind in KINDS if counts[kind]
+        ]
         return {"trials": self.tried, "refused": refused}
 
 
 def search(family: str, workload: Any, found: Search) -> None:
-    """Let MetaSchedule fill the budget of a Search: its own rules, evolutionary search and XGBModel. MissingTool without xgboost."""
+    """Let MetaSchedule fill the budget of a Search: its own rules, evolutionary search and XGBModel.
+    MissingTool without xgboost."""
     from tuners_callbacks import Builder, Runner
 
     meta_schedule, rules, cores = import_metaschedule(), RULES[family], processors()
@@ -187,17 +212,22 @@ def search(family: str, workload: Any, found: Search) -> None:
     with without_intrinsics():
         context = meta_schedule.TuneContext(
             module, target=target(found.arch), task_name=str(workload), rand_state=1, num_threads=cores,
-            space_generator=meta_schedule.space_generator.PostOrderApply(sch_rules=rules, postprocs=rules, mutator_probs=rules),
+            space_generator=meta_schedule.space_generator.PostOrderApply(sch_rules=rules, postprocs=rules,
+            mutator_probs=rules),
             search_strategy=meta_schedule.search_strategy.EvolutionarySearch(population_size=POPULATION),
         )  # fmt: skip
     callbacks = meta_schedule.measure_callback
     try:
         with tempfile.TemporaryDirectory() as folder:
             meta_schedule.tune.tune_tasks(
-                tasks=[context], task_weights=[1.0], work_dir=folder, max_trials_global=found.budget, num_trials_per_iter=BATCH,
+                tasks=[context], task_weights=[1.0], work_dir=folder, max_trials_global=found.budget,
+                    num_trials_per_iter=BATCH,
                 builder=Builder(found), runner=Runner(found), database="memory", task_scheduler="round-robin",
-                cost_model=meta_schedule.cost_model.XGBModel(num_warmup_samples=BATCH, num_tuning_cores=cores, verbose_eval=0),
+                cost_model=meta_schedule.cost_model.XGBModel(num_warmup_samples=BATCH, num_tuning_cores=cores,
+                verbose_eval=0),
                 measure_callbacks=[callbacks.AddToDatabase(), callbacks.UpdateCostModel()],
             )  # fmt: skip
     except Exception as error:
-        raise found.failure or CheckFailed(f"{METASCHEDULE} fails on {workload}: {first_line(error)}") from error
+        raise found.failure or CheckFailed(
+            f"{METASCHEDULE} fails on {workload}: {first_line(error)}"
+        ) from error

@@ -1,4 +1,6 @@
-"""The table of the tuners: a line per shape, for a terminal and as Markdown; and results files of several runs as one."""
+"""The table of the tuners: a line per shape, for a terminal and as Markdown; and results files of several
+runs as one."""
+
 from __future__ import annotations
 
 import re
@@ -9,11 +11,11 @@ from typing import Any, Sequence
 from article_tables import NOTHING, markdown
 from tuners_rules import DLIGHT, DLIGHT_RULES, METASCHEDULE
 
-from tir_schedules.bench.results import device_name, load_results
-from tir_schedules.bench.subjects import VENDORS
 from tir_schedules.bench.tables import THROTTLED, closing_lines, limit, provenance_line, refusal
 from tir_schedules.bench.views import Row, figures, short, size_of
 from tir_schedules.errors import BadInput
+from tir_schedules.subjects.results import device_name, load_results
+from tir_schedules.subjects.subject import VENDORS
 
 FAMILIES = ("sgemm", "hgemm")
 HAND, TUNED = "hand-chosen", "tuned"
@@ -33,19 +35,34 @@ def load_tuners(path: Path) -> dict[str, Any]:
 
 
 def merged(documents: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Documents as one; of a shape that several have the last one's rows alone. BadInput where device, versions or policy differ."""
+    """Documents as one; of a shape that several have the last one's rows alone. BadInput where device,
+    versions or policy differ."""
     first = documents[0]
     for other in documents[1:]:
-        unequal = [key for key in SAME if other.get(key) != first.get(key)] + ["device"] * (device_name(other) != device_name(first))
+        unequal = [key for key in SAME if other.get(key) != first.get(key)] + ["device"] * (
+            device_name(other) != device_name(first)
+        )
         if unequal:
-            raise BadInput(f"results that differ in {', '.join(unequal)} do not belong into one table: measure again")
-    parts: dict[str, list] = {"limits": list({row["name"]: row for document in documents for row in document["limits"]}.values())}
-    owner = {task_of(row): number for number, document in enumerate(documents) for row in (*document["rows"], *document["refused"])}
+            raise BadInput(
+                f"results that differ in {', '.join(unequal)} do not belong into one table: measure again"
+            )
+    parts: dict[str, list] = {
+        "limits": list({row["name"]: row for document in documents for row in document["limits"]}.values())
+    }
+    owner = {
+        task_of(row): number
+        for number, document in enumerate(documents)
+        for row in (*document["rows"], *document["refused"])
+    }
     for key in ("rows", "refused", "points"):
         rows = [(number, row) for number, document in enumerate(documents) for row in document[key]]
         parts[key] = [row for number, row in rows if owner.get(task_of(row), number) == number]
     commands = dict.fromkeys(document["command"] for document in documents)
-    return first | {"command": "; ".join(commands), "date": max(document.get("date", "") for document in documents)} | parts
+    return (
+        first
+        | {"command": "; ".join(commands), "date": max(document.get("date", "") for document in documents)}
+        | parts
+    )
 
 
 def task_of(row: Row) -> tuple[str, str]:
@@ -57,7 +74,10 @@ class Task:
 
     def __init__(self, family: str, shape: str, results: dict[str, Any]):
         self.family, self.shape = family, shape
-        own = {key: [row for row in results[key] if task_of(row) == (family, shape)] for key in ("rows", "refused", "points")}
+        own = {
+            key: [row for row in results[key] if task_of(row) == (family, shape)]
+            for key in ("rows", "refused", "points")
+        }
         self.rows = {row["name"]: row for row in own["rows"]}
         self.refused, self.points = own["refused"], own["points"]
 
@@ -104,14 +124,26 @@ class Task:
         """What dlight took, where that is not its first rule, and what was refused in the search."""
         size, found, dlight = size_of({"shape": self.shape}), self.point(METASCHEDULE), self.point(DLIGHT)
         first = DLIGHT_RULES[self.family][0]
-        notes = [f"{DLIGHT} on {size}: {first} does not take it, {dlight['rule']} does."] if dlight and dlight["rule"] != first else []
-        refused = [f"{each['count']} {each['kind']} ({first_error(each['reason'])})" for each in found["refused"]] if found else []
-        return notes + ([f"Refused in the search of {METASCHEDULE} on {size}: {', '.join(refused)}."] if refused else [])
+        notes = (
+            [f"{DLIGHT} on {size}: {first} does not take it, {dlight['rule']} does."]
+            if dlight and dlight["rule"] != first
+            else []
+        )
+        refused = (
+            [f"{each['count']} {each['kind']} ({first_error(each['reason'])})" for each in found["refused"]]
+            if found
+            else []
+        )
+        return notes + (
+            [f"Refused in the search of {METASCHEDULE} on {size}: {', '.join(refused)}."] if refused else []
+        )
 
 
 def first_error(reason: str) -> str:
     """Of what nvcc says, its first error."""
-    return re.split(r" \S+\.cu\(\d+\): error", reason.partition(".cu(")[2])[0].partition("error: ")[2] or reason
+    return (
+        re.split(r" \S+\.cu\(\d+\): error", reason.partition(".cu(")[2])[0].partition("error: ")[2] or reason
+    )
 
 
 def described(point: Row) -> str:
@@ -129,7 +161,9 @@ def described(point: Row) -> str:
 
 def tasks_of(family: str, results: dict[str, Any]) -> list[Task]:
     """Shapes of a family in the order they were measured."""
-    shapes = dict.fromkeys(row["shape"] for row in (*results["rows"], *results["refused"]) if row["family"] == family)
+    shapes = dict.fromkeys(
+        row["shape"] for row in (*results["rows"], *results["refused"]) if row["family"] == family
+    )
     return [Task(family, shape, results) for shape in shapes]
 
 
@@ -137,14 +171,26 @@ def table(family: str, results: dict[str, Any]) -> tuple[tuple[str, ...], list[t
     """Headings and a line per shape."""
     kinds = dict.fromkeys(task.shape.partition(" ")[2] for task in tasks_of(family, results))
     title = " ".join(filter(None, (family, *kinds)))
-    heads = (f"{title}, TFLOPS", "hand-chosen", "its rate", "tuned", "its rate", "tuned / hand-chosen", DLIGHT, METASCHEDULE, "its trials")
+    heads = (
+        f"{title}, TFLOPS",
+        "hand-chosen",
+        "its rate",
+        "tuned",
+        "its rate",
+        "tuned / hand-chosen",
+        DLIGHT,
+        METASCHEDULE,
+        "its trials",
+    )
     return (*heads, VENDORS[family]), [task.line() for task in tasks_of(family, results)]
 
 
 def notes_of(family: str, results: dict[str, Any]) -> list[str]:
     """What must be known to read the table."""
     tasks = tasks_of(family, results)
-    own = results | {key: [row for row in results[key] if row["family"] == family] for key in ("rows", "refused")}
+    own = results | {
+        key: [row for row in results[key] if row["family"] == family] for key in ("rows", "refused")
+    }
     found = [f"{device_name(results)}, {provenance_line(own)}."]
     found += [f"Limits: {'; '.join(map(limit, results['limits']))}."] if results["limits"] else []
     ratios = [task.ratio for task in tasks if task.ratio]
@@ -152,7 +198,9 @@ def notes_of(family: str, results: dict[str, Any]) -> list[str]:
         mean = exp(sum(map(log, ratios)) / len(ratios))
         found.append(f"Tuned / hand-chosen: {mean:.3f}x in the geometric mean, lowest {min(ratios):.3f}x.")
     searches = [found["search_s"] for found in (task.point(METASCHEDULE) for task in tasks) if found]
-    found += [f"A search of {METASCHEDULE} took {min(searches):.0f} to {max(searches):.0f} s."] if searches else []
+    found += (
+        [f"A search of {METASCHEDULE} took {min(searches):.0f} to {max(searches):.0f} s."] if searches else []
+    )
     found += [note for task in tasks for note in task.notes()]
     marks = [line for line in closing_lines(own) if line.startswith(THROTTLED)]
     return found + marks + list(map(refusal, own["refused"]))

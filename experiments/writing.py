@@ -1,4 +1,6 @@
-"""Writing files: parts of a text that a script generates, between `<!-- KIND: NAME -->` and `<!-- end -->`."""
+"""Writing files: parts of a text that a script generates, between `<!-- KIND: NAME -->` and `<!-- end
+-->`."""
+
 from __future__ import annotations
 
 import re
@@ -6,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Callable
 
-from tir_schedules.emit import write_text
+from tir_schedules.files import write_text
 
 Section = Callable[[str], str]
 """The name in a marker -> the text that belongs after it."""

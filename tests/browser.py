@@ -1,4 +1,6 @@
-"""A page as a reader's browser shows it: opened by a headless Chromium on a phone and on a desktop, light and dark, and looked over."""
+"""A page as a reader's browser shows it: opened by a headless Chromium on a phone and on a desktop, light and
+dark, and looked over."""
+
 from __future__ import annotations
 
 import os
@@ -20,7 +22,9 @@ CHECKS = Path(__file__).with_name("browser_checks.js")
 @contextmanager
 def open_browser() -> Iterator[Any]:
     """Playwright's Browser; skips the test where playwright or a Chromium is missing."""
-    api = pytest.importorskip("playwright.sync_api", reason="pages are looked at with playwright: pip install -e '.[browser]'")
+    api = pytest.importorskip(
+        "playwright.sync_api", reason="pages are looked at with playwright: pip install -e '.[browser]'"
+    )
     executable = next(filter(None, map(shutil.which, BROWSERS)), None)
     if not executable:
         pytest.skip(f"pages are looked at with Chromium: none of {', '.join(BROWSERS)} is on PATH")
@@ -33,7 +37,11 @@ def open_browser() -> Iterator[Any]:
 
 def faults_of(browser: Any, path: Path) -> list[str]:
     """What is wrong with a page, one line each, with the screen and scheme it was first seen in."""
-    checks = CHECKS.read_text().replace("LEAST_SIZE", str(LEAST_SIZE)).replace("LEAST_CONTRAST", str(LEAST_CONTRAST))
+    checks = (
+        CHECKS.read_text()
+        .replace("LEAST_SIZE", str(LEAST_SIZE))
+        .replace("LEAST_CONTRAST", str(LEAST_CONTRAST))
+    )
     found: dict[str, str] = {}
     for screen, (width, height) in SCREENS.items():
         for scheme in SCHEMES:
@@ -44,8 +52,11 @@ def faults_of(browser: Any, path: Path) -> list[str]:
 
 
 @contextmanager
-def opened(browser: Any, path: Path, viewport: dict[str, int], scheme: str) -> Iterator[tuple[Any, list[str]]]:
-    """The page with no network, and a list that fills with what it asked the network for and with its errors."""
+def opened(
+    browser: Any, path: Path, viewport: dict[str, int], scheme: str
+) -> Iterator[tuple[Any, list[str]]]:
+    """The page with no network, and a list that fills with what it asked the network for and with its
+    errors."""
     context = browser.new_context(viewport=viewport, color_scheme=scheme, offline=True)
     page, noticed, address = context.new_page(), [], path.resolve().as_uri()
 

@@ -1,4 +1,5 @@
 """Options of the tests, and what is skipped where there is no GPU."""
+
 from __future__ import annotations
 
 import json
@@ -7,19 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from tir_schedules import cli
+from tir_schedules.cli import main as cli
 from tir_schedules.errors import MissingTool
 from tir_schedules.machines.gpu import GpuMachine
 
-
-# A shell has what it starts in the background ignore Ctrl-C, and nohup SIGHUP. What the tests start must not inherit that.
+# A shell has what it starts in the background ignore Ctrl-C, and nohup SIGHUP. What the tests start must not
+# inherit that.
 for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, handler)
 
 
 def pytest_addoption(parser):
-    parser.addoption("--update-golden", action="store_true", help="rewrite the recorded facts from what the code does now")
+    parser.addoption(
+        "--update-golden", action="store_true", help="rewrite the recorded facts from what the code does now"
+    )
 
 
 def pytest_collection_modifyitems(items):
@@ -49,7 +52,8 @@ def browser():
 
 @pytest.fixture
 def check_page(browser, tmp_path):
-    """check_page(page): nothing is wrong with a page, given as its HTML or its Path, on a phone and a desktop, light and dark."""
+    """check_page(page): nothing is wrong with a page, given as its HTML or its Path, on a phone and a
+    desktop, light and dark."""
     from browser import faults_of
 
     def check(page: str | Path):
@@ -75,7 +79,8 @@ def tool(capsys):
 
 @pytest.fixture
 def golden(request):
-    """golden(path, key, facts): facts equal those recorded under the key of a JSON file; with --update-golden they are recorded."""
+    """golden(path, key, facts): facts equal those recorded under the key of a JSON file; with --update-golden
+    they are recorded."""
 
     def check(path: Path, key: str, facts):
         facts = json.loads(json.dumps(facts))
@@ -83,6 +88,8 @@ def golden(request):
         if request.config.getoption("--update-golden"):
             path.write_text(json.dumps(dict(sorted((recorded | {key: facts}).items())), indent=1) + "\n")
         else:
-            assert facts == recorded.get(key), "run pytest --update-golden (without -n) if the change is wanted"
+            assert facts == recorded.get(key), (
+                "run pytest --update-golden (without -n) if the change is wanted"
+            )
 
     return check

@@ -1,4 +1,5 @@
 """Made-up tools of NVIDIA's on PATH, what Nsight Compute would print, and a GPU that is the CPU machine."""
+
 import csv
 import io
 import os
@@ -7,14 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from tir_schedules.compiler.nvcc import compile_kernel
-from tir_schedules.insight.nsight import METRICS, prediction
+from tir_schedules.insight.profile.nsight import METRICS, prediction
 from tir_schedules.machines.cpu import CpuMachine
 
 HEAD = ("ID", "Process ID", "Kernel Name", "Metric Name", "Metric Unit", "Metric Value")
 
 
 class MadeUpGpu:
-    """Runs cubins on the CPU machine, those of kernels that it is given. spoil: entry of kernels whose outputs it makes wrong."""
+    """Runs cubins on the CPU machine, those of kernels that it is given. spoil: entry of kernels whose
+    outputs it makes wrong."""
 
     name, arch, device_name = "gpu", "sm_90", "NVIDIA H200"
 
@@ -32,7 +34,8 @@ class MadeUpGpu:
 
 
 def installer(folder, monkeypatch):
-    """install(tool, code): a tool on PATH that runs Python code. It writes its arguments to a line of the file it returns."""
+    """install(tool, code): a tool on PATH that runs Python code. It writes its arguments to a line of the
+    file it returns."""
     path = folder / "bin"
     path.mkdir()
     monkeypatch.setenv("PATH", str(path), prepend=os.pathsep)
@@ -62,8 +65,16 @@ def table(counted, change=lambda number, name, value: value):
 
 def predicted_launches(cases):
     """Kernel and metrics of every launch that is counted, as the CPU machine predicted them."""
-    found = [(binary.kernel.entry, one) for case in cases if case.predicted for binary, one in zip(case.binaries, case.predicted)]
-    return [(entry, {name: prediction({"predicted": one}, *METRICS[name]) for name in METRICS}) for entry, one in found]
+    found = [
+        (binary.kernel.entry, one)
+        for case in cases
+        if case.predicted
+        for binary, one in zip(case.binaries, case.predicted)
+    ]
+    return [
+        (entry, {name: prediction({"predicted": one}, *METRICS[name]) for name in METRICS})
+        for entry, one in found
+    ]
 
 
 NCU = f"""
@@ -75,4 +86,5 @@ counted = predicted_launches(load_cases(Path(sys.argv[-1]))[0])
 %s
 print(table(counted))
 """
-"""A made-up ncu: it counts what a pack predicts, which is the last of its arguments, changed by one statement about `counted`."""
+"""A made-up ncu: it counts what a pack predicts, which is the last of its arguments, changed by one statement
+about `counted`."""

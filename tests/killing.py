@@ -4,6 +4,7 @@
 
 ends the verbs at so many random moments (default 20) by each signal, and prints a table.
 """
+
 import os
 import random
 import signal
@@ -30,7 +31,8 @@ esac
 
 @dataclass
 class Ended:
-    """seconds: from the signal to the end of the process; gone: until nothing that it started was left, None when something stayed."""
+    """seconds: from the signal to the end of the process; gone: until nothing that it started was left, None
+    when something stayed."""
 
     code: int
     seconds: float
@@ -46,8 +48,16 @@ class Victim:
         self.mark = uuid.uuid4().hex
         path = os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
         everything = {**os.environ, "PYTHONPATH": path, MARK: self.mark, **environment}
-        command = [sys.executable, "-X", "faulthandler", *(["-c", code] if code else ["-m", "tir_schedules"]), *arguments]
-        self.process = subprocess.Popen(command, env=everything, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+        command = [
+            sys.executable,
+            "-X",
+            "faulthandler",
+            *(["-c", code] if code else ["-m", "tir_schedules"]),
+            *arguments,
+        ]
+        self.process = subprocess.Popen(
+            command, env=everything, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL
+        )
 
     def marked(self) -> list[int]:
         """All processes that the command has started, and itself."""
@@ -101,7 +111,16 @@ def commands(folder: Path) -> dict[str, list[str]]:
     return {
         "run": ["run", "sgemm", "--mnk", "512,512,512", "--machine", "cpu"],
         "trace": ["trace", "sgemm/warp_tiling", "-o", str(folder / "trace.html")],
-        "tune": ["tune", "sgemm/multistage", "--mnk", "512,512,512", "--machine", "cpu", "--records", str(folder / "records.jsonl")],
+        "tune": [
+            "tune",
+            "sgemm/multistage",
+            "--mnk",
+            "512,512,512",
+            "--machine",
+            "cpu",
+            "--records",
+            str(folder / "records.jsonl"),
+        ],
         "report": ["report", "-o", str(folder / "report.html")],
     }
 
@@ -112,7 +131,7 @@ SIGNALS = {"SIGINT": signal.SIGINT, "SIGTERM": signal.SIGTERM, "SIGKILL": signal
 def faults_of(verb: str, how: int | None, moment: float, folder: Path) -> tuple[list[str], Ended]:
     """What is wrong with the end of a verb, so many seconds after its start."""
     from tir_schedules.compiler.cache import BUILDING
-    from tir_schedules.tuning.records import Database
+    from tir_schedules.tuning.records.records import Database
 
     cache = Path(os.environ.get("TIR_SCHEDULES_CACHE") or tempfile.gettempdir())
     victim = Victim(*commands(folder)[verb], TMPDIR=str(folder))
@@ -121,18 +140,28 @@ def faults_of(verb: str, how: int | None, moment: float, folder: Path) -> tuple[
         time.sleep(0.01)
     over = victim.process.poll() is not None
     ended = victim.end(how)
-    early = "tir_schedules" not in ended.err and "KeyboardInterrupt" in ended.err  # Python itself was still starting
+    early = (
+        "tir_schedules" not in ended.err and "KeyboardInterrupt" in ended.err
+    )  # Python itself was still starting
     done = ended.code == 0 and (folder / f"{verb}.html").exists()  # it wrote its page right before
-    faults = [] if over or early or done else [f"exit code {ended.code}"] * (ended.code not in expected_codes(how))
+    faults = (
+        [] if over or early or done else [f"exit code {ended.code}"] * (ended.code not in expected_codes(how))
+    )
     faults += ["processes are left"] * (ended.gone is None)
-    faults += [f"stderr: {ended.err!r}"] * (not early and ("Traceback" in ended.err or ended.err.count("\n") > 1))
+    faults += [f"stderr: {ended.err!r}"] * (
+        not early and ("Traceback" in ended.err or ended.err.count("\n") > 1)
+    )
     files = {path.name for path in folder.iterdir()} - {"trace.html", "report.html", "records.jsonl"}
     faults += [f"files are left: {sorted(files)}"] * bool(files)
     faults += [f"left in the cache: {path.name}" for path in cache.glob(f"{BUILDING}*")]
     for page in ("trace.html", "report.html"):
         if (folder / page).exists() and "</html>" not in (folder / page).read_text():
             faults.append(f"{page} is half written")
-    if (folder / "records.jsonl").exists() and Database(folder / "records.jsonl").torn and how != signal.SIGKILL:
+    if (
+        (folder / "records.jsonl").exists()
+        and Database(folder / "records.jsonl").torn
+        and how != signal.SIGKILL
+    ):
         faults.append("a record is half written")
     return faults, ended
 
@@ -155,8 +184,15 @@ def main(moments: int = 20, verbs: tuple[str, ...] = ("run", "trace", "tune", "r
                 faults += found
                 seconds.append(ended.seconds)
                 gone.append(ended.gone or PATIENCE)
-            print(f"| {verb} | {name} | {moments} | {max(seconds):.2f} | {max(gone):.2f} | {'; '.join(faults)} |", flush=True)
+            print(
+                f"| {verb} | {name} | {moments} | {max(seconds):.2f} | {max(gone):.2f} |"
+                f" {'; '.join(faults)} |",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 20, tuple(sys.argv[2:]) or ("run", "trace", "tune", "report"))
+    main(
+        int(sys.argv[1]) if len(sys.argv) > 1 else 20,
+        tuple(sys.argv[2:]) or ("run", "trace", "tune", "report"),
+    )

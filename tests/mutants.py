@@ -1,4 +1,6 @@
-"""Small faults put into CUDA source on purpose: a barrier or a wait removed, a bound shifted by one, a guard dropped."""
+"""Small faults put into CUDA source on purpose: a barrier or a wait removed, a bound shifted by one, a guard
+dropped."""
+
 from __future__ import annotations
 
 import re
@@ -6,16 +8,21 @@ from dataclasses import dataclass
 from typing import Iterator
 
 BARRIER = re.compile(r"__syncthreads\(\);")
-# Calls that commit asynchronous copies and wait for them, as TVM and the twins write them. (When a twin's loop is over it waits for
-# all groups, which are empty or zeros that nobody reads: a precaution, not to be missed.)
+# Calls that commit asynchronous copies and wait for them, as TVM and the twins write them. (When a twin's
+# loop is over it waits for all groups, which are empty or zeros that nobody reads: a precaution, not to be
+# missed.)
 WAIT = re.compile(r"^\s+(?:tvm_builtin_ptx_cp_async_wait_group\w*\(\)|wait_\w+<(?!0>)[^>]*>\(\));")
-COMMIT = re.compile(r'^\s+(?:tvm_builtin_ptx_cp_async_commit_group\w*\(\)|commit_copies\(\)|asm volatile\("cp.async.commit_group;".*\));')
+COMMIT = re.compile(
+    r"^\s+(?:tvm_builtin_ptx_cp_async_commit_group\w*\(\)|commit_copies\(\)|asm"
+    r' volatile\("cp.async.commit_group;".*\));'
+)
 # A comparison in an if or for: what follows "<" is a number, a name, or a name with a bracketed offset.
 LESS = re.compile(r"(?<=[\w)\]])\s<\s(?P<bound>\w+)")
 LOOP = re.compile(r"\b(?:for|while)\b")
 STEP = re.compile(r"\+= (\w+)\)")
 # A guard around nothing but this does no harm when it goes.
-# Before its loop a pipeline copies the first tiles, as many as there are: one more is zeros that nobody reads.
+# Before its loop a pipeline copies the first tiles, as many as there are: one more is zeros that nobody
+# reads.
 FIRST_TILES = re.compile(r"^\s+if \(ax\d+_0 < \d+\) \{")
 ZEROING = re.compile(r"_local_ptr\[\d+\] = 0x0p\+0f")
 UNBOUNDED = "0x7fffffff"
@@ -23,7 +30,8 @@ UNBOUNDED = "0x7fffffff"
 
 @dataclass(frozen=True)
 class Mutant:
-    """Mutated source; `name` says what was done in which line (1-based) of the original, and what stood there."""
+    """Mutated source; `name` says what was done in which line (1-based) of the original, and what stood
+    there."""
 
     name: str
     line: int
@@ -31,10 +39,11 @@ class Mutant:
 
 
 def mutants(source: str) -> Iterator[Mutant]:
-    """Every single fault of the kernel's body: barriers removed; guards with a bound one more, and with none; loops one turn less.
+    """Every single fault of the kernel's body: barriers removed; guards with a bound one more, and with none;
+    loops one turn less.
 
-    (A loop's bound one more is no such fault: mostly it adds a tile of zeros, or indexes a register array out of its
-    bounds, which is undefined, and which nvcc compiles to the same instructions.)
+    (A loop's bound one more is no such fault: mostly it adds a tile of zeros, or indexes a register array out
+    of its bounds, which is undefined, and which nvcc compiles to the same instructions.)
     """
     lines = source.split("\n")
     for number, line in enumerate(lines):
@@ -48,7 +57,13 @@ def mutants(source: str) -> Iterator[Mutant]:
                 if "_init" in line:  # zeroing fewer registers is as undefined as reading them
                     continue
                 step = STEP.search(line)
-                yield replaced(lines, number, match.span(), f" < {bound} - {step.group(1) if step else 1}", "one turn less")
+                yield replaced(
+                    lines,
+                    number,
+                    match.span(),
+                    f" < {bound} - {step.group(1) if step else 1}",
+                    "one turn less",
+                )
             elif not ZEROING.search(lines[number + 1]) and not FIRST_TILES.search(line):
                 yield replaced(lines, number, match.span(), f" <= {bound}", "guard + 1")
                 yield replaced(lines, number, match.span(), f" < {UNBOUNDED}", "no guard")

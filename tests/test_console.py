@@ -1,4 +1,5 @@
 """What a terminal shows: code whole, numbers and names whole at any width, and a word on what is left out."""
+
 import fcntl
 import io
 import os
@@ -11,7 +12,7 @@ import threading
 
 import pytest
 
-from tir_schedules import cli
+from tir_schedules.cli import main as cli
 from tir_schedules.console import print_left_out, print_line, print_source, print_table, print_whole
 
 CODE = """__global__ void f(float *__restrict__ a_long_name, const float *__restrict__ another_long_name) {  // [bold] :x: 80 columns
@@ -19,7 +20,10 @@ CODE = """__global__ void f(float *__restrict__ a_long_name, const float *__rest
 \tasm("mbarrier.init.shared.b64 [%0], 1;");
 }
 """
-NUMBERS = [("sgemm/coalesced", "786,432", "12,345,678 (9,876,543)", "1.41x"), ("hgemm/wmma_register_pipelined", "-", "0", "")]
+NUMBERS = [
+    ("sgemm/coalesced", "786,432", "12,345,678 (9,876,543)", "1.41x"),
+    ("hgemm/wmma_register_pipelined", "-", "0", ""),
+]
 HEADS = ("rung", "wavefronts", "sectors (packed)", "times ideal")
 
 
@@ -36,7 +40,10 @@ def terminal(monkeypatch):
         written = bytearray()
         reader = threading.Thread(target=read_all, args=(master, written))
         reader.start()
-        with monkeypatch.context() as patch, io.TextIOWrapper(io.FileIO(slave, "w"), encoding="utf-8", write_through=True) as stream:
+        with (
+            monkeypatch.context() as patch,
+            io.TextIOWrapper(io.FileIO(slave, "w"), encoding="utf-8", write_through=True) as stream,
+        ):
             patch.setattr(sys, "stdout", stream)
             call()
         reader.join()
@@ -58,7 +65,9 @@ def read_all(descriptor, written):
 @pytest.mark.parametrize("language", ["cuda", "text", "diff"])
 def test_code_is_printed_whole(terminal, language):
     assert terminal(80, lambda: print_source(CODE, language)).expandtabs() == CODE.expandtabs()
-    assert terminal(80, lambda: print_source(CODE.rstrip(), language), "dumb").expandtabs() == CODE.expandtabs()
+    assert (
+        terminal(80, lambda: print_source(CODE.rstrip(), language), "dumb").expandtabs() == CODE.expandtabs()
+    )
 
 
 def test_what_is_printed_whole_keeps_brackets_and_blanks(terminal, capsys):
@@ -75,7 +84,9 @@ def test_numbers_and_names_are_whole_at_any_width(terminal, columns, term):
         words = cell.split() if columns < 30 else [cell]
         assert all(re.search(rf"(^|\s){re.escape(word)}(\s|$)", out, re.M) for word in words), (columns, cell)
     longest = max(len(row[0]) for row in NUMBERS)
-    assert "\x1b" not in out and max(map(len, out.splitlines())) <= max(columns or 80, len("sectors (packed)  ") + longest)
+    assert "\x1b" not in out and max(map(len, out.splitlines())) <= max(
+        columns or 80, len("sectors (packed)  ") + longest
+    )
 
 
 def test_a_wide_table_is_cut_into_blocks_that_each_name_their_rows(terminal):
@@ -102,16 +113,28 @@ def test_columns_that_can_be_spared_are_named_when_they_are_left_out(terminal, c
         print_left_out(print_table(HEADS, NUMBERS, spare=("times ideal", "wavefronts")))
 
     out = terminal(68, show)
-    assert "times ideal" not in out.splitlines()[0] and "wavefronts" in out.splitlines()[0] and "1.41x" not in out
-    assert out.split("hgemm/")[1].split()[3:] == "left out for want of room: times ideal; a wider terminal or --json shows it".split()
+    assert (
+        "times ideal" not in out.splitlines()[0]
+        and "wavefronts" in out.splitlines()[0]
+        and "1.41x" not in out
+    )
+    assert (
+        out.split("hgemm/")[1].split()[3:]
+        == "left out for want of room: times ideal; a wider terminal or --json shows it".split()
+    )
     show()
     assert "left out" not in capsys.readouterr().out
 
 
 def test_prose_is_wrapped_between_words(terminal):
     words = "the next tile comes through registers while one is multiplied, /a/path/that/is/not/broken/at/all"
-    out = terminal(50, lambda: print_table(("rung", "what"), [("sgemm/pipelined", words)], prose={"what": 20}))
-    assert " ".join(out.split()) == f"rung what sgemm/pipelined {words}" and max(map(len, out.splitlines())) <= 50
+    out = terminal(
+        50, lambda: print_table(("rung", "what"), [("sgemm/pipelined", words)], prose={"what": 20})
+    )
+    assert (
+        " ".join(out.split()) == f"rung what sgemm/pipelined {words}"
+        and max(map(len, out.splitlines())) <= 50
+    )
     assert all(word in terminal(20, lambda: print_line(words)).split() for word in words.split())
     assert max(map(len, terminal(40, lambda: print_line(words)).splitlines())) <= 40
 
@@ -125,7 +148,9 @@ def test_a_pipe_has_a_line_for_each_row(capsys):
 @pytest.mark.parametrize("columns", [160, 120, 80, 60])
 def test_the_list_of_rungs_fits_a_terminal(terminal, columns):
     out = terminal(columns, lambda: cli.main(["list", "hgemm"]))
-    assert max(map(len, out.splitlines())) <= columns and out == "\n".join(line.rstrip() for line in out.split("\n"))
+    assert max(map(len, out.splitlines())) <= columns and out == "\n".join(
+        line.rstrip() for line in out.split("\n")
+    )
     assert re.search(r"^(rung +)?hgemm/wmma_register_pipelined(\s|$)", out, re.M)
     assert ("left out for want of room: configurations" in out) == (columns < 160)
 

@@ -1,4 +1,5 @@
 """The diagnosis of this machine, and of machines on which something is missing."""
+
 import re
 import subprocess
 import sys
@@ -39,7 +40,9 @@ def versions(monkeypatch, **changed: str | None) -> None:
 
 def test_this_machine_has_what_is_needed():
     items = diagnosis()
-    assert [(name, items[name].status, items[name].remedy) for name in NEEDED] == [(name, "ok", "") for name in NEEDED]
+    assert [(name, items[name].status, items[name].remedy) for name in NEEDED] == [
+        (name, "ok", "") for name in NEEDED
+    ]
     assert {item.status for item in items.values()} <= {"ok", "optional"}
     assert all("\n" not in item.detail + item.remedy and item.detail for item in items.values())
 
@@ -54,7 +57,9 @@ def test_pins_are_those_of_the_package():
     for package, version in doctor.PINNED.items():
         assert f'"{package}=={version}"' in dependencies
     own = re.search(r"^dependencies = \[(.*?)^\]", dependencies, re.S | re.M)[1]
-    libraries = [name for name in re.findall(r'^ *"([\w-]+)', own, re.M) if not name.startswith(("cuda-", "nvidia-"))]
+    libraries = [
+        name for name in re.findall(r'^ *"([\w-]+)', own, re.M) if not name.startswith(("cuda-", "nvidia-"))
+    ]
     assert sorted(libraries) == sorted([*doctor.PINNED, *doctor.NEEDED])
 
 
@@ -132,7 +137,10 @@ def test_no_host_compiler(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize(
     "answer, status, detail",
-    [("echo NVIDIA H200, 580.65.06", "ok", "NVIDIA H200, driver 580.65.06"), ("echo it has failed; exit 9", "optional", "none seen")],
+    [
+        ("echo NVIDIA H200, 580.65.06", "ok", "NVIDIA H200, driver 580.65.06"),
+        ("echo it has failed; exit 9", "optional", "none seen"),
+    ],
 )
 def test_gpu(monkeypatch, tmp_path, answer, status, detail):
     (tmp_path / "nvidia-smi").write_text(f"#!/bin/sh\n{answer}\n")

@@ -1,4 +1,6 @@
-"""How commands end: by signals and closed pipes, in time and with all that they started; and in one line, whatever goes wrong."""
+"""How commands end: by signals and closed pipes, in time and with all that they started; and in one line,
+whatever goes wrong."""
+
 import os
 import signal
 import subprocess
@@ -9,13 +11,15 @@ from pathlib import Path
 import pytest
 from killing import SIGNALS, Victim, commands, faults_of, slow_nvcc, wait_for
 
-from tir_schedules import cli, endings, interrupts
+from tir_schedules import interrupts
+from tir_schedules.cli import endings
+from tir_schedules.cli import main as cli
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.twin import load_twin
 from tir_schedules.console import print_error, print_line
 from tir_schedules.errors import BadInput, CheckFailed, MissingTool
+from tir_schedules.ladders.registry import find_one
 from tir_schedules.machines.cpu import machine
-from tir_schedules.rung import find_one
 from tir_schedules.workloads.gemm import Gemm
 
 EXECUTING = """
@@ -87,7 +91,8 @@ def test_a_launch_of_the_cpu_machine_can_be_stopped():
 
 
 @pytest.mark.parametrize(
-    "how, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGKILL, -9), (None, 141)]
+    "how, code",
+    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGKILL, -9), (None, 141)],
 )
 def test_compilers_and_what_they_started_end_with_the_command(how, code, tmp_path):
     nvcc, started = slow_nvcc(tmp_path)
@@ -98,7 +103,9 @@ def test_compilers_and_what_they_started_end_with_the_command(how, code, tmp_pat
     ended = victim.end(how)
     assert ended.code == code and ended.seconds < 2
     assert ended.gone and ended.gone < 3, "a compiler went on"
-    assert ended.err == ("tir-schedules: interrupted\n" if how in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) else "")
+    assert ended.err == (
+        "tir-schedules: interrupted\n" if how in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) else ""
+    )
     assert list(cache.iterdir()) == []
 
 
@@ -118,7 +125,11 @@ def test_the_main_thread_has_a_moment_to_unwind_which_a_second_ctrl_c_does_not_t
     victim.process.send_signal(signal.SIGINT)
     assert victim.process.stdout.readline() == b"unwinding\n"
     ended = victim.end(signal.SIGINT)
-    assert (ended.code, ended.out, ended.err) == (130, rest, "tir-schedules: interrupted\n") and ended.seconds < 2
+    assert (ended.code, ended.out, ended.err) == (
+        130,
+        rest,
+        "tir-schedules: interrupted\n",
+    ) and ended.seconds < 2
 
 
 def test_an_ignored_signal_stays_ignored(tmp_path):
@@ -158,11 +169,18 @@ def tool(*arguments, redirect="", **environment):
     """The command in a shell, with its output redirected."""
     command = f'exec "$0" -m tir_schedules "$@" {redirect}'
     everything = {**os.environ, **environment}
-    return subprocess.run(["sh", "-c", command, sys.executable, *arguments], capture_output=True, text=True, env=everything)
+    return subprocess.run(
+        ["sh", "-c", command, sys.executable, *arguments], capture_output=True, text=True, env=everything
+    )
 
 
 @pytest.mark.parametrize(
-    "redirect, reason", [(">/dev/full", "No space left on device"), (">&-", "Bad file descriptor"), (">&- <&-", "Bad file descriptor")]
+    "redirect, reason",
+    [
+        (">/dev/full", "No space left on device"),
+        (">&-", "Bad file descriptor"),
+        (">&- <&-", "Bad file descriptor"),
+    ],
 )
 @pytest.mark.parametrize("arguments", [["list"], ["list", "--json"], ["--help"]], ids=" ".join)
 def test_output_that_cannot_be_written_is_one_line(arguments, redirect, reason):
@@ -179,15 +197,22 @@ def test_what_nobody_can_be_told_does_not_go_into_the_output(redirect):
 
 
 def test_an_output_of_another_encoding_takes_every_character():
-    code = "from tir_schedules.endings import command; from tir_schedules.console import print_line; command(lambda: print_line('a – b'))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    code = (
+        "from tir_schedules.cli.endings import command; from tir_schedules.console import print_line;"
+        " command(lambda: print_line('a – b'))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, env={**os.environ, "PYTHONIOENCODING": "ascii"}
+    )
     assert (done.stdout, done.stderr) == (b"a \\u2013 b\n", b"")
 
 
 def test_a_reader_that_has_gone_is_exit_code_141():
     reading, writing = os.pipe()
     os.close(reading)
-    done = subprocess.run([sys.executable, "-m", "tir_schedules", "list"], stdout=writing, stderr=subprocess.PIPE, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "tir_schedules", "list"], stdout=writing, stderr=subprocess.PIPE, text=True
+    )
     os.close(writing)
     assert (done.returncode, done.stderr) == (141, "")
 
@@ -202,14 +227,30 @@ def broken(error):
 @pytest.mark.parametrize(
     "error, code, part",
     [
-        (ValueError("two\nlines"), 70, "a fault of tir-schedules itself (ValueError: two lines): run it again with --debug"),
+        (
+            ValueError("two\nlines"),
+            70,
+            "a fault of tir-schedules itself (ValueError: two lines): run it again with --debug",
+        ),
         (RecursionError("maximum recursion depth exceeded"), 70, "RecursionError"),
         (KeyError("x" * 5000), 70, "(...xxx"),
-        (MemoryError("Unable to allocate 9 TiB"), 3, "not enough memory (Unable to allocate 9 TiB): choose a smaller size"),
+        (
+            MemoryError("Unable to allocate 9 TiB"),
+            3,
+            "not enough memory (Unable to allocate 9 TiB): choose a smaller size",
+        ),
         (OSError(28, "No space left on device", "/tmp/x"), 70, "no space left on device for /tmp/x"),
         (MissingTool("no nvcc"), 3, "no nvcc"),
-        (ModuleNotFoundError("No module named 'tvm'", name="tvm"), 3, "tvm is missing or broken (No module named 'tvm'): `tir-schedules doctor"),
-        (ImportError("cannot import name 'a'", name="tir_schedules.errors"), 70, "a fault of tir-schedules itself (ImportError"),
+        (
+            ModuleNotFoundError("No module named 'tvm'", name="tvm"),
+            3,
+            "tvm is missing or broken (No module named 'tvm'): `tir-schedules doctor",
+        ),
+        (
+            ImportError("cannot import name 'a'", name="tir_schedules.errors"),
+            70,
+            "a fault of tir-schedules itself (ImportError",
+        ),
         (CheckFailed("wrong"), 1, "wrong"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
@@ -224,12 +265,18 @@ def test_whatever_goes_wrong_is_one_line(tool_in_process, error, code, part):
 def test_debug_shows_the_traceback_of_a_fault(tool_in_process, arguments):
     code, _, err = tool_in_process(ValueError("why"), *arguments)
     assert code == 70 and "Traceback (most recent call last)" in err and "in verb" in err
-    assert err.splitlines()[-1].startswith("tir-schedules: a fault of tir-schedules itself (ValueError: why): report")
+    assert err.splitlines()[-1].startswith(
+        "tir-schedules: a fault of tir-schedules itself (ValueError: why): report"
+    )
 
 
 def test_no_terminal_obeys_a_name_in_an_error_and_no_name_breaks_its_line(tool_in_process):
     error = BadInput("cannot read a\x1b[31m\x9b\nb\u202e.json: é")
-    assert tool_in_process(error) == (2, "", r"tir-schedules: cannot read a\x1b[31m\x9b\nb\u202e.json: é" + "\n")
+    assert tool_in_process(error) == (
+        2,
+        "",
+        r"tir-schedules: cannot read a\x1b[31m\x9b\nb\u202e.json: é" + "\n",
+    )
     said = CheckFailed("what nvcc says:\n  a\x1b[31m\tb")
     assert tool_in_process(said) == (1, "", "tir-schedules: what nvcc says:\n  a\\x1b[31m\tb\n")
 

@@ -1,4 +1,6 @@
-"""Files that are none, or of another kind than their name says: one line each, nothing waited for, nothing read without end."""
+"""Files that are none, or of another kind than their name says: one line each, nothing waited for, nothing
+read without end."""
+
 import gzip
 import json
 import os
@@ -9,9 +11,11 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from tir_schedules import cli, files, schemas
+from tir_schedules import files
+from tir_schedules.cli import main as cli
 from tir_schedules.emit import read_source
 from tir_schedules.errors import BadInput, shown
+from tir_schedules.subjects import schemas
 
 
 @pytest.mark.parametrize("make, reason", [
@@ -33,7 +37,11 @@ def test_what_cannot_be_read_is_one_line_that_names_the_file(tmp_path, make, rea
     make(path)
     with pytest.raises(BadInput) as error:
         files.read_json(path, "name another")
-    assert reason in str(error.value) and str(path) in str(error.value) and str(error.value).endswith("; name another")
+    assert (
+        reason in str(error.value)
+        and str(path) in str(error.value)
+        and str(error.value).endswith("; name another")
+    )
     assert "\n" not in str(error.value)
 
 
@@ -80,10 +88,17 @@ def test_no_terminal_obeys_the_name_of_a_file(arguments, capsys):
 ])  # fmt: skip
 def test_a_source_is_read_as_carefully(tmp_path, make, reason):
     make(tmp_path / "a.cu")
-    script = "import resource; resource.setrlimit(resource.RLIMIT_AS, (1 << 32, 1 << 32)); from tir_schedules.__main__ import main; main()"
+    script = (
+        "import resource; resource.setrlimit(resource.RLIMIT_AS, (1 << 32, 1 << 32)); from"
+        " tir_schedules.__main__ import main; main()"
+    )
     command = [sys.executable, "-c", script, "run", "sgemm/naive", "--source", str(tmp_path / "a.cu")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert reason in done.stderr and done.stderr.endswith("name a CUDA source file\n") and done.stderr.count("\n") == 1
+    assert (
+        reason in done.stderr
+        and done.stderr.endswith("name a CUDA source file\n")
+        and done.stderr.count("\n") == 1
+    )
 
 
 def test_a_source_may_end_its_lines_in_another_way(tmp_path):
@@ -93,6 +108,11 @@ def test_a_source_may_end_its_lines_in_another_way(tmp_path):
 
 def test_without_the_library_that_checks_files_one_line_says_how_to_get_it():
     recorded = Path(__file__).parents[1] / "experiments" / "results" / "bench_sgemm_h200.json"
-    bare = "import sys; sys.modules['pydantic'] = None; from tir_schedules import cli; raise SystemExit(cli.main(sys.argv[1:]))"
-    done = subprocess.run([sys.executable, "-c", bare, "bench", "--from", str(recorded)], capture_output=True, text=True)
+    bare = (
+        "import sys; sys.modules['pydantic'] = None; from tir_schedules import cli; raise"
+        " SystemExit(cli.main(sys.argv[1:]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", bare, "bench", "--from", str(recorded)], capture_output=True, text=True
+    )
     assert done.returncode == 3 and "pip install 'pydantic" in done.stderr and done.stderr.count("\n") == 1

@@ -1,23 +1,26 @@
-"""The machine cannot be fooled: barriers removed, bounds shifted by one and guards dropped make a kernel fail, at a line.
+"""The machine cannot be fooled: barriers removed, bounds shifted by one and guards dropped make a kernel
+fail, at a line.
 
-One mutant of each kind runs for every rung and twin; `-m slow` runs all mutants of all configurations, of pipelined kernels those of
-barriers, waits and commits.
+One mutant of each kind runs for every rung and twin; `-m slow` runs all mutants of all configurations, of
+pipelined kernels those of barriers, waits and commits.
 """
+
 import re
 
 import pytest
 from mutants import asynchronous_mutants, mutants
 
-from tir_schedules.problems import RUN_SHAPES
+from tir_schedules.cli.problems import RUN_SHAPES
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.twin import load_source, load_twin
+from tir_schedules.ladders.registry import every_rung
 from tir_schedules.machines.cpu import CpuMachine
-from tir_schedules.rung import every_rung
 from tir_schedules.run import outcome_of
 from tir_schedules.workloads.gemm import Gemm
 
 ARCH = "sm_80"
-# The ragged shapes of `tir-schedules run`: whole tiles need no guards. Schedules are emitted for one shape, twins take any.
+# The ragged shapes of `tir-schedules run`: whole tiles need no guards. Schedules are emitted for one shape,
+# twins take any.
 WORKLOADS = [Gemm(*shape) for shape in RUN_SHAPES["sgemm"][1:]]
 MACHINE = CpuMachine(budget=1 << 20)
 RUNGS = every_rung("sgemm")
@@ -49,7 +52,8 @@ def test_a_fault_of_each_kind_is_found(rung):
 
 
 def goes_round(rung):
-    """Whether a ring of tiles, if there is one, is shorter than K: where all tiles are copied at once, a later wait is for nothing."""
+    """Whether a ring of tiles, if there is one, is shorter than K: where all tiles are copied at once, a
+    later wait is for nothing."""
     config = rung.fitted(WORKLOADS[0]).config
     return getattr(config, "stages", 0) * getattr(config, "bk", 0) < min(workload.k for workload in WORKLOADS)
 

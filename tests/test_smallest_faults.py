@@ -1,4 +1,6 @@
-"""The smallest fault a kernel can have, one term of its longest sum lost or counted twice, is seen; so is one that integers hide."""
+"""The smallest fault a kernel can have, one term of its longest sum lost or counted twice, is seen; so is one
+that integers hide."""
+
 import sys
 from pathlib import Path
 

@@ -1,8 +1,9 @@
 """The judge itself: what passes, what never passes, and which element is named."""
+
 import numpy as np
 import pytest
 
-from tir_schedules.verify import Check, checks_of, compare
+from tir_schedules.model.verify import Check, checks_of, compare
 from tir_schedules.workloads.drawing import EXACT, REALS
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
@@ -111,7 +112,9 @@ def test_one_term_lost_or_doubled_shows_at_the_longest_sum(workload, which):
             term = check.inputs["X"][k : k + 1 or None].astype(np.int64)
         else:
             b = check.inputs["B"]
-            term = np.outer(check.inputs["A"][:, k], b[:, k] if workload.__class__ is HalfGemm else b[k]).astype(np.float64)
+            term = np.outer(
+                check.inputs["A"][:, k], b[:, k] if workload.__class__ is HalfGemm else b[k]
+            ).astype(np.float64)
         for faulty in (check.truth[name] - term, check.truth[name] + term):
             found = check.mismatch({name: faulty.astype(rounded(check)[name].dtype)})
             assert found is None or found.count == np.count_nonzero(term)
@@ -139,7 +142,9 @@ def test_operands_rounded_to_tf32_show_with_exact_inputs(k):
     assert check.mismatch({"C": (a.astype(np.float64) @ b).astype(np.float32)}) is not None
 
 
-@pytest.mark.parametrize("fault", [np.rint, np.abs, lambda x: x.astype(np.float16).astype(np.float32), lambda x: rounded_to(8, x)])
+@pytest.mark.parametrize(
+    "fault", [np.rint, np.abs, lambda x: x.astype(np.float16).astype(np.float32), lambda x: rounded_to(8, x)]
+)
 def test_what_integers_would_hide_shows_with_reals(fault):
     check = next(check for check in checks_of(Gemm(8, 8, 64)) if check.kind == REALS)
     with np.errstate(over="ignore", invalid="ignore"):

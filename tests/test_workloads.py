@@ -1,11 +1,12 @@
 """The algorithm: sizes, inputs, truth, work."""
+
 import numpy as np
 import pytest
 
 from tir_schedules.errors import BadInput
-from tir_schedules.workloads.gemm import Gemm
-from tir_schedules.verify import checks_of
+from tir_schedules.model.verify import checks_of
 from tir_schedules.workloads.drawing import EXACT, REALS
+from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
 from tir_schedules.workloads.reduction import Reduction
 from tir_schedules.workloads.rounding import MANTISSA, SPREAD
@@ -59,12 +60,18 @@ def test_kinds_of_half_products_that_do_not_exist_are_refused(kind):
 
 
 SHORT = [Gemm(40, 50, k) for k in (1, 5, 64, 2048)]
-SHORT += [HalfGemm(40, 50, k, layout, wide) for k in (1, 5, 64, 2048) for layout in ("nt", "nn") for wide in ("float16", "float32")]
+SHORT += [
+    HalfGemm(40, 50, k, layout, wide)
+    for k in (1, 5, 64, 2048)
+    for layout in ("nt", "nn")
+    for wide in ("float16", "float32")
+]
 LONG = [Gemm(4, 5, 1 << 16), HalfGemm(4, 5, 1 << 14), HalfGemm(4, 5, 1 << 16, "nn", "float32")]
 
 
 def partial_sums(workload, check):
-    """The largest magnitude of any partial sum from the first term on, and whether all terms are integers and none is 0."""
+    """The largest magnitude of any partial sum from the first term on, and whether all terms are integers and
+    none is 0."""
     if isinstance(workload, Reduction):
         terms = check.inputs["X"].astype(np.float64)
     else:
@@ -78,7 +85,9 @@ def test_every_partial_sum_of_exact_inputs_is_exact_and_no_term_is_0(workload):
     check = next(checks_of(workload))
     largest, whole = partial_sums(workload, check)
     bits = MANTISSA[getattr(workload, "accumulate", "float32")]
-    assert check.kind == EXACT and check.allowed == {workload.outputs[0]: 0.0} and whole and largest <= 2**bits
+    assert (
+        check.kind == EXACT and check.allowed == {workload.outputs[0]: 0.0} and whole and largest <= 2**bits
+    )
 
 
 @pytest.mark.parametrize("m", [1, 3, 40])
@@ -96,7 +105,9 @@ def test_sums_of_reals_are_far_from_0_and_no_partial_sum_is_larger_than_assumed(
     *_, check = checks_of(workload)
     (name,) = workload.outputs
     allowed = np.abs(check.allowed[name] / check.truth[name])
-    assert check.kind == REALS and np.median(allowed) < (0.2 if getattr(workload, "accumulate", "") == "float16" else 0.005)
+    assert check.kind == REALS and np.median(allowed) < (
+        0.2 if getattr(workload, "accumulate", "") == "float16" else 0.005
+    )
     if not isinstance(workload, Reduction):
         a, b = (check.inputs[name].astype(np.float64) for name in "AB")
         terms = a[:, None, :] * (b if getattr(workload, "transposed", False) else b.T)
@@ -126,7 +137,9 @@ def test_tolerance_of_real_numbers_grows_with_the_sum():
     assert gemm.bytes == 2 * (200 + 200) + 4 * 4
     long = Gemm(2, 2, 1 << 16)
     norm = np.sqrt(sum(gemm_term**2 for gemm_term in terms_of(long)))
-    assert long.tolerance(long.arguments())["C"] == pytest.approx(10 * 2**8 * 2.0**-24 * SPREAD * norm, rel=1e-4)
+    assert long.tolerance(long.arguments())["C"] == pytest.approx(
+        10 * 2**8 * 2.0**-24 * SPREAD * norm, rel=1e-4
+    )
 
 
 def terms_of(gemm):

@@ -1,4 +1,6 @@
-"""The command `tir-schedules`, also `python -m tir_schedules`: signals are heeded before anything slow is imported."""
+"""The command `tir-schedules`, also `python -m tir_schedules`: signals are heeded before anything slow is
+imported."""
+
 from __future__ import annotations
 
 import _signal  # the built-in half of `signal`, which takes longer to import than a signal takes to come
@@ -8,14 +10,14 @@ if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
 
 import sys
 
-from tir_schedules.endings import command
+from tir_schedules.cli.endings import command
 
 
 def main() -> int:
     """Run the command with the process's arguments; returns the exit code."""
 
     def perform() -> int:
-        from tir_schedules.cli import perform
+        from tir_schedules.cli.main import perform
 
         return perform(sys.argv[1:])
 

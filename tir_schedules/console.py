@@ -1,4 +1,6 @@
-"""Printing: tables, prose, code and progress, for the width of a terminal; into a pipe or file a line for each line."""
+"""Printing: tables, prose, code and progress, for the width of a terminal; into a pipe or file a line for
+each line."""
+
 from __future__ import annotations
 
 import os
@@ -28,7 +30,9 @@ ROOM = 24  # columns that are enough for the text of a record stood on end, howe
 def console(stderr: bool = False) -> Console:
     """A console for standard output or error that never wraps or colours what goes into a pipe or file."""
     stream = sys.stderr if stderr else sys.stdout
-    return Console(file=stream, highlight=False, emoji=False, width=columns_of(stream) or PIPE_WIDTH, height=HEIGHT)
+    return Console(
+        file=stream, highlight=False, emoji=False, width=columns_of(stream) or PIPE_WIDTH, height=HEIGHT
+    )
 
 
 def columns_of(stream) -> int | None:
@@ -49,10 +53,12 @@ def terminal_width() -> int | None:
     return columns_of(sys.stdout)
 
 
-# ---- tables ------------------------------------------------------------------------------------------------------------
+# ---- tables
+# ------------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Column:
-    """A column of a table. room: None where cells stand in one line; else they are wrapped between words, to no fewer columns than this."""
+    """A column of a table. room: None where cells stand in one line; else they are wrapped between words, to
+    no fewer columns than this."""
 
     heading: Text
     cells: Sequence[Text]
@@ -66,7 +72,10 @@ class Column:
     @property
     def least(self) -> int:
         """Columns that it takes at least: words are never broken, nor cells that are not prose."""
-        whole = [longest_word(self.heading), *(map(longest_word, self.cells) if self.room else (cell.cell_len for cell in self.cells))]
+        whole = [
+            longest_word(self.heading),
+            *(map(longest_word, self.cells) if self.room else (cell.cell_len for cell in self.cells)),
+        ]
         return max(*whole, min(self.natural, self.room or 0))
 
 
@@ -95,12 +104,16 @@ def print_table(
 ) -> tuple[str, ...]:  # fmt: skip
     """Rows of cells in rich's markup under headings. Numbers and names stay whole on a terminal of any width.
 
-    prose: columns that may be wrapped between words -> the columns of a terminal that they need. What is wider yet loses columns of
-    `spare`, the first of them first; returns those that are left out. Where that is not enough, the table is cut into a few blocks,
-    each with the first `keys` columns, or each record stands on end, a line to a field; without `keys` always the latter.
+    prose: columns that may be wrapped between words -> the columns of a terminal that they need. What is
+    wider yet loses columns of `spare`, the first of them first; returns those that are left out. Where that
+    is not enough, the table is cut into a few blocks, each with the first `keys` columns, or each record
+    stands on end, a line to a field; without `keys` always the latter.
     """
     out, rows = console(), [[Text.from_markup(cell) for cell in row] for row in rows]
-    every = [Column(Text.from_markup(name, style="bold"), [row[at] for row in rows], prose.get(name)) for at, name in enumerate(columns)]
+    every = [
+        Column(Text.from_markup(name, style="bold"), [row[at] for row in rows], prose.get(name))
+        for at, name in enumerate(columns)
+    ]
     blocks, left_out = arranged(every, out.width, spare, keys)
     if title:
         write(out, Text(title, "italic"))
@@ -114,11 +127,17 @@ def print_table(
 def print_left_out(names: Iterable[str]) -> None:
     """Say which columns a terminal had no room for, if any."""
     if names := list(dict.fromkeys(names)):
-        print_line(f"left out for want of room: {', '.join(names)}; a wider terminal or --json shows {'it' if len(names) == 1 else 'them'}")
+        print_line(
+            f"left out for want of room: {', '.join(names)}; a wider terminal or --json shows"
+            f" {'it' if len(names) == 1 else 'them'}"
+        )
 
 
-def arranged(every: list[Column], width: int, spare: Sequence[str], keys: int) -> tuple[list[list[Column]], tuple[str, ...]]:
-    """The columns of each block of a table, none where records are to stand on end; and the names of columns that are left out."""
+def arranged(
+    every: list[Column], width: int, spare: Sequence[str], keys: int
+) -> tuple[list[list[Column]], tuple[str, ...]]:
+    """The columns of each block of a table, none where records are to stand on end; and the names of columns
+    that are left out."""
     if widths(every, width):
         return [every], ()
     for count in range(1, len(spare) + 1):
@@ -137,7 +156,8 @@ def arranged(every: list[Column], width: int, spare: Sequence[str], keys: int) -
 
 
 def widths(columns: Sequence[Column], width: int) -> list[int] | None:
-    """Columns of a terminal for each column; None where they do not fit. What is left beyond the least goes to prose, then to headings."""
+    """Columns of a terminal for each column; None where they do not fit. What is left beyond the least goes
+    to prose, then to headings."""
     given = [column.least for column in columns]
     left = width - sum(given) - GAP * (len(columns) - 1)
     if left < 0:
@@ -152,9 +172,14 @@ def widths(columns: Sequence[Column], width: int) -> list[int] | None:
 
 
 def table_lines(columns: Sequence[Column], width: int, keys: int) -> Iterator[Text]:
-    """Headings, which end together, and rows, but those that have nothing besides their first `keys` cells."""
+    """Headings, which end together, and rows, but those that have nothing besides their first `keys`
+    cells."""
     room = widths(columns, width)
-    filled = [row for row in zip(*(column.cells for column in columns)) if not keys or any(cell.plain for cell in row[keys:])]
+    filled = [
+        row
+        for row in zip(*(column.cells for column in columns))
+        if not keys or any(cell.plain for cell in row[keys:])
+    ]
     every = [[column.heading for column in columns], *filled]
     headings, *rows = ([wrapped(one, wide) for one, wide in zip(row, room)] for row in every)
     deep = max(map(len, headings))
@@ -185,7 +210,7 @@ def write(out: Console, *lines: Text) -> None:
         out.print(line, soft_wrap=True)
 
 
-# ---- text --------------------------------------------------------------------------------------------------------------
+# ---- text ---
 def print_line(text: str = "") -> None:
     """A line of plain text, whatever brackets it holds; wrapped between words on a terminal."""
     out = console()
@@ -202,7 +227,8 @@ def print_whole(text: str) -> None:
 
 
 def print_paragraph(text: str) -> None:
-    """Lines of plain text; on a terminal broken between words, with an indent after the first, where they do not fit."""
+    """Lines of plain text; on a terminal broken between words, with an indent after the first, where they do
+    not fit."""
     width = terminal_width() or PIPE_WIDTH
     for line in text.split("\n"):
         broken = folded(line, width) if len(line) > width else [line]
@@ -227,7 +253,8 @@ def print_source(text: str, language: str) -> None:
 
 @contextmanager
 def progress(total: int | None, what: str) -> Iterator["callable"]:
-    """A bar on a terminal's standard error, nothing elsewhere; call the yielded function with a name for each step done.
+    """A bar on a terminal's standard error, nothing elsewhere; call the yielded function with a name for each
+    step done.
 
     total: how many steps, None where that is not known.
     """

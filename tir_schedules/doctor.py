@@ -1,7 +1,10 @@
-"""What `tir-schedules doctor` tells: what is installed, where it was found, what is missing and how to get it.
+"""What `tir-schedules doctor` tells: what is installed, where it was found, what is missing and how to get
+it.
 
-Nothing heavy is imported: versions of Python packages come from their metadata, those of programs from the programs.
+Nothing heavy is imported: versions of Python packages come from their metadata, those of programs from the
+programs.
 """
+
 from __future__ import annotations
 
 import os
@@ -21,7 +24,8 @@ from tir_schedules.errors import TirSchedulesError, printable
 
 OLDEST_PYTHON = (3, 10)
 PINNED = {"apache-tvm": "0.27.0.post1", "apache-tvm-ffi": "0.1.14.post1"}
-"""Versions the package asks for: TVM's API moves with each, and newer apache-tvm-ffi crash in every tensorize."""
+"""Versions the package asks for: TVM's API moves with each, and newer apache-tvm-ffi crash in every
+tensorize."""
 
 NEEDED = ("numpy", "jinja2", "platformdirs", "pydantic", "markupsafe", "rich")
 """The package's other libraries, any version that it asks for."""
@@ -35,7 +39,8 @@ XGBOOST = ("xgboost-cpu", "xgboost")
 class Item:
     """One line of the diagnosis.
 
-    status: "ok"; "missing" when something needed is absent or unusable; "optional" when something not needed is absent.
+    status: "ok"; "missing" when something needed is absent or unusable; "optional" when something not needed
+    is absent.
     detail: version and place, or what is wrong. remedy: what to do, "" when there is nothing to do.
     """
 
@@ -46,7 +51,8 @@ class Item:
 
 
 def diagnose() -> list[Item]:
-    """Look at everything this project uses, needed things first. Takes well under a second and changes nothing."""
+    """Look at everything this project uses, needed things first. Takes well under a second and changes
+    nothing."""
     looks: list[Callable[[], Iterator[Item]]] = [python, tvm, libraries, compiler, host_compiler, gpu, cache]
     return [item for look in looks for item in look()]
 
@@ -71,7 +77,12 @@ def tvm() -> Iterator[Item]:
         if version is None:
             yield Item(package, "missing", "not installed", install)
         elif version != pinned:
-            yield Item(package, "missing", f"{version}, which is known to fail or untested; {pinned} is right", install)
+            yield Item(
+                package,
+                "missing",
+                f"{version}, which is known to fail or untested; {pinned} is right",
+                install,
+            )
         else:
             yield Item(package, "ok", version)
 
@@ -79,11 +90,17 @@ def tvm() -> Iterator[Item]:
 def libraries() -> Iterator[Item]:
     for package in NEEDED:
         version = installed(package)
-        yield Item(package, "ok", version) if version else Item(package, "missing", "not installed", f"pip install {package}")
+        yield (
+            Item(package, "ok", version)
+            if version
+            else Item(package, "missing", "not installed", f"pip install {package}")
+        )
     yield optional_package("xgboost", XGBOOST, "for `tir-schedules tune`", "pip install xgboost-cpu")
     yield optional_package("tornado", ("tornado",), "for `tir-schedules serve`", "pip install tornado")
     yield optional_package("cupy", CUPY, "for running on a GPU", "pip install cupy-cuda13x")
-    yield optional_package("pynvml", ("nvidia-ml-py",), "for clocks and power in benchmarks", "pip install nvidia-ml-py")
+    yield optional_package(
+        "pynvml", ("nvidia-ml-py",), "for clocks and power in benchmarks", "pip install nvidia-ml-py"
+    )
 
 
 def optional_package(name: str, packages: tuple[str, ...], purpose: str, install: str) -> Item:
@@ -108,13 +125,16 @@ def compiler() -> Iterator[Item]:
 
 
 def nvcc(toolchain: Toolchain) -> Item:
-    """nvcc, and whether its parts are of one release when they come from PyPI: pip mixes them unless told not to."""
+    """nvcc, and whether its parts are of one release when they come from PyPI: pip mixes them unless told not
+    to."""
     detail = f"{toolchain.version} at {toolchain.nvcc} (from {toolchain.origin})"
     if toolchain.origin == "PyPI packages":
         releases = {package: (installed(package) or "absent").split(".")[:2] for package in SAME_RELEASE}
         if len(set(map(tuple, releases.values()))) > 1:
             parts = ", ".join(f"{package} {installed(package) or 'absent'}" for package in SAME_RELEASE)
-            return Item("nvcc", "missing", f"{detail}, but its parts are of different releases: {parts}", INSTALL)
+            return Item(
+                "nvcc", "missing", f"{detail}, but its parts are of different releases: {parts}", INSTALL
+            )
     return Item("nvcc", "ok", detail)
 
 
@@ -157,7 +177,12 @@ def gpu() -> Iterator[Item]:
         name, _, driver = names.partition(", ")
         yield Item("GPU", "ok", f"{name}, driver {driver}")
     elif any(Path("/proc/driver/nvidia/gpus").glob("*")):
-        yield Item("GPU", "optional", "there is one, but nvidia-smi does not answer", "install the NVIDIA driver again")
+        yield Item(
+            "GPU",
+            "optional",
+            "there is one, but nvidia-smi does not answer",
+            "install the NVIDIA driver again",
+        )
     else:
         yield Item("GPU", "optional", "none seen; kernels run on the CPU machine")
 

@@ -1,7 +1,9 @@
-"""The errors a user can cause or meet, and what their messages are made of. Each is one line that says what was wrong and what would be
-right."""
+"""The errors a user can cause or meet, and what their messages are made of. Each is one line that says what
+was wrong and what would be right."""
+
+import difflib
 from textwrap import wrap
-from typing import Any
+from typing import Any, Iterable
 
 SHOWN = 60  # characters of a value in a message
 
@@ -40,8 +42,11 @@ def one_line(text: object) -> str:
 
 
 def printable(text: object, besides: str = "") -> str:
-    """A path or another text in which a terminal finds no commands: what does not print is escaped, but for the letters `besides`."""
-    return "".join(letter if letter.isprintable() or letter in besides else ascii(letter)[1:-1] for letter in str(text))
+    """A path or another text in which a terminal finds no commands: what does not print is escaped, but for
+    the letters `besides`."""
+    return "".join(
+        letter if letter.isprintable() or letter in besides else ascii(letter)[1:-1] for letter in str(text)
+    )
 
 
 def folded(text: str, width: int) -> list[str]:
@@ -55,3 +60,12 @@ def shown(value: Any) -> str:
         return "an object" if isinstance(value, dict) else f"a list of {len(value)}"
     text = repr(value) if not isinstance(value, bool) else str(value).lower()
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A hint such as ", did you mean 'sgemm/naive'?", or nothing when no known name is close."""
+    known = list(known)
+    close = difflib.get_close_matches(name, known, n=1)
+    if not close:  # a rung named without its family
+        close = [k for k in known if k.split("/")[-1] == name][:1]
+    return f", did you mean {close[0]!r}?" if close else ""

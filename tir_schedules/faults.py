@@ -1,4 +1,6 @@
-"""What is wrong with kernels, in words: a word for the table, and paragraphs of at most two lines of a terminal."""
+"""What is wrong with kernels, in words: a word for the table, and paragraphs of at most two lines of a
+terminal."""
+
 from __future__ import annotations
 
 from collections import Counter
@@ -7,12 +9,12 @@ from pathlib import PurePath
 from typing import Any, Iterable, Iterator, Sequence
 
 from tir_schedules.errors import folded
-from tir_schedules.machines.execution import KINDS, Finding, Location
+from tir_schedules.model.findings import KINDS, Finding, Location
 
 RIGHT, WRONG, HAZARD, FAILED, DISAGREE = "right", "wrong", "hazards", "failed", "twins disagree"
 CELLS = {RIGHT: "right", WRONG: "WRONG", HAZARD: "HAZARD", FAILED: "FAILED"}
-"""Verdicts on a kernel as a table has them. Values are right or wrong; a hazard is a finding with values that came out right; a kernel
-that could not be compiled or launched has failed."""
+"""Verdicts on a kernel as a table has them. Values are right or wrong; a hazard is a finding with values that
+came out right; a kernel that could not be compiled or launched has failed."""
 
 SHOWN = 8
 WIDTH = 80
@@ -22,8 +24,8 @@ NO_ACCESS = ("divergent_barrier", "divergent_aligned", "endless_loop")
 
 @dataclass(frozen=True)
 class WrongValue:
-    """An output that is not what it should be. mismatch: which element, by how much. location: what stored it, or others; blame:
-    the same in words."""
+    """An output that is not what it should be. mismatch: which element, by how much. location: what stored
+    it, or others; blame: the same in words."""
 
     kernel: str
     mismatch: Any
@@ -38,8 +40,9 @@ class WrongValue:
 def disagreement(mismatch: Any) -> str:
     """Two kernels that are each near enough to the truth, but not to each other."""
     return (
-        f"the twins disagree: {mismatch.element} is {number(mismatch.got)} in the schedule, {number(mismatch.expected)} in the twin,"
-        f" {mismatch.allowed:.3g} apart would do; {mismatch.count} of {mismatch.size}"
+        f"the twins disagree: {mismatch.element} is {number(mismatch.got)} in the schedule,"
+        f" {number(mismatch.expected)} in the twin, {mismatch.allowed:.3g} apart would do; {mismatch.count}"
+        f" of {mismatch.size}"
     )
 
 
@@ -57,7 +60,8 @@ def closing(verdicts: Sequence[Any]) -> str:
 
 
 def paragraphs(verdicts: Sequence[Any], width: int = WIDTH) -> Iterator[str]:
-    """What is wrong with any kernel, each of one kind and place once, races first; none longer than two lines of `width`.
+    """What is wrong with any kernel, each of one kind and place once, races first; none longer than two lines
+    of `width`.
 
     What nvcc or the machine said of a kernel it did not run comes whole.
     """
@@ -65,7 +69,9 @@ def paragraphs(verdicts: Sequence[Any], width: int = WIDTH) -> Iterator[str]:
     several = len({str(verdict.workload) for verdict in verdicts}) > 1
     for verdict in verdicts:
         for outcome in verdict.outcomes:
-            by_kernel.setdefault(outcome.kernel, []).append((str(verdict.workload) if several else "", outcome))
+            by_kernel.setdefault(outcome.kernel, []).append(
+                (str(verdict.workload) if several else "", outcome)
+            )
     for kernel, outcomes in by_kernel.items():
         errors = list(dict.fromkeys(outcome.error for _, outcome in outcomes if outcome.error))
         yield from errors[:SHOWN]
@@ -82,7 +88,8 @@ def paragraphs(verdicts: Sequence[Any], width: int = WIDTH) -> Iterator[str]:
 
 @dataclass
 class Group:
-    """Faults of one kind at one pair of source lines, on any workloads. first: the first of them; on: its workload."""
+    """Faults of one kind at one pair of source lines, on any workloads. first: the first of them; on: its
+    workload."""
 
     kind: str
     first: Any
@@ -115,20 +122,29 @@ def value_groups(outcomes: Iterable[tuple[str, Any]]) -> list[Group]:
 
 def line_of(location: Location | None) -> tuple:
     """The source line, where it is known."""
-    return () if location is None else (location.place, location.text) if location.place else (location.ptx_line,)
+    return (
+        ()
+        if location is None
+        else (location.place, location.text)
+        if location.place
+        else (location.ptx_line,)
+    )
 
 
 def chosen(groups: list[Group]) -> list[Group]:
     """As many as are shown, in their order: of every kind the first, then what there is room for."""
     firsts = {group.kind: group for group in reversed(groups)}
-    wanted = [*(group for group in groups if firsts[group.kind] is group), *(group for group in groups if firsts[group.kind] is not group)]
+    wanted = [
+        *(group for group in groups if firsts[group.kind] is group),
+        *(group for group in groups if firsts[group.kind] is not group),
+    ]
     kept = {id(group) for group in wanted[: max(SHOWN, len(firsts))]}
     return [group for group in groups if id(group) in kept]
 
 
 def finding_text(group: Group, width: int) -> str:
-    """`race: broken.cu:31 reads shared memory that broken.cu:25 writes, no __syncthreads between (block 0,0,0 warps 1 and 0; and 31
-    more of the same): its text`."""
+    """`race: broken.cu:31 reads shared memory that broken.cu:25 writes, no __syncthreads between (block 0,0,0
+    warps 1 and 0; and 31 more of the same): its text`."""
     finding: Finding = group.first
     place = finding.location.place or f"{finding.kernel}, PTX line {finding.location.ptx_line},"
     other = finding.other.place if finding.other else ""
@@ -139,13 +155,21 @@ def finding_text(group: Group, width: int) -> str:
     where = f"{group.on}, " * bool(group.on) + f"block {','.join(map(str, finding.block))} {thread}"
     full = f"({where}; and {group.count - 1} more of the same)" if group.count > 1 else f"({where})"
     short = f"({group.count} times)" if group.count > 1 else ""
-    base = f"{PurePath(finding.location.file).name}:{finding.location.line}" if finding.location.place else place
+    base = (
+        f"{PurePath(finding.location.file).name}:{finding.location.line}" if finding.location.place else place
+    )
     near = f"line {finding.other.line}" if other and finding.other.file == finding.location.file else other
-    both = brief.replace(other, f"{PurePath(finding.other.file).name}:{finding.other.line}") if other else brief
+    both = (
+        brief.replace(other, f"{PurePath(finding.other.file).name}:{finding.other.line}") if other else brief
+    )
     one = brief.replace(other, near) if other else brief
     forms = [(place, brief, full), (base, both, full), (base, one, full), (base, one, short)]
     stop = ":" if finding.kind in NO_ACCESS else ""
-    return fitted([f"{group.kind}: {at}{stop} {what} {tail}".rstrip() for at, what, tail in forms], finding.location.text, width)
+    return fitted(
+        [f"{group.kind}: {at}{stop} {what} {tail}".rstrip() for at, what, tail in forms],
+        finding.location.text,
+        width,
+    )
 
 
 def value_text(group: Group, width: int) -> str:
@@ -153,18 +177,25 @@ def value_text(group: Group, width: int) -> str:
     wrong: WrongValue = group.first
     m = wrong.mismatch
     within = f" within {m.allowed:.3g}" if m.allowed else ""
-    what = f"{m.element} is {number(m.got)}, should be {number(m.expected)}{within}; {m.count} of {m.size} wrong"
+    what = (
+        f"{m.element} is {number(m.got)}, should be {number(m.expected)}{within}; {m.count} of {m.size} wrong"
+    )
     more = f" (and {group.count - 1} more of the same)" if group.count > 1 else ""
     on = f" for {group.on}" if group.on else ""
     location = wrong.location
     if location is None or not location.place:
         return fitted([f"wrong value: {wrong.kernel}{on}: {what}; {wrong.blame}{more}"], "", width)
     base = f"{PurePath(location.file).name}:{location.line}"
-    return fitted([f"wrong value, {wrong.blame} {at}{on}: {what}{more}" for at in (location.place, base)], location.text, width)
+    return fitted(
+        [f"wrong value, {wrong.blame} {at}{on}: {what}{more}" for at in (location.place, base)],
+        location.text,
+        width,
+    )
 
 
 def fitted(forms: Sequence[str], text: str, width: int) -> str:
-    """The first form that takes no more than two lines, followed by as much of a source line as there is room for."""
+    """The first form that takes no more than two lines, followed by as much of a source line as there is room
+    for."""
     form = next((form for form in forms if len(folded(form, width)) <= 2), None)
     if form is None:
         return shortened(forms[-1], width)

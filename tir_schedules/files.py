@@ -1,7 +1,9 @@
-"""Files from elsewhere: read whole up to a limit, and believed only as far as a schema says. All that is wrong is said in one line.
+"""Files: those from elsewhere are read whole up to a limit and believed only as far as a schema says; ours
+are written whole.
 
 A line names the file, the place in it ("rows[3].workload.m"), what stands there and what would be right.
 """
+
 from __future__ import annotations
 
 import json
@@ -12,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterator
 
 from tir_schedules.errors import BadInput, one_line, shown
+from tir_schedules.processes import unfinished
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -30,7 +33,8 @@ DIGITS = 20
 
 
 def read_bytes(path: Path, remedy: str, limit: int = LIMIT) -> bytes:
-    """The content of a regular file. BadInput for what cannot be read, is a folder, a pipe or a device, or is too large."""
+    """The content of a regular file. BadInput for what cannot be read, is a folder, a pipe or a device, or is
+    too large."""
     try:
         # Without O_NONBLOCK opening a pipe waits for a writer.
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
@@ -55,8 +59,8 @@ def read_json(path: Path, remedy: str) -> Any:
 def parsed(content: bytes, path: Path | str, remedy: str) -> Any:
     """What a JSON text holds, plain data that JSON can say again.
 
-    BadInput for what is no JSON: also for NaN, numbers too large for a double, a key twice in one object, text that is no Unicode,
-    and what is nested deeper than DEPTH.
+    BadInput for what is no JSON: also for NaN, numbers too large for a double, a key twice in one object,
+    text that is no Unicode, and what is nested deeper than DEPTH.
     """
     try:
         return plain_json(content)
@@ -97,7 +101,8 @@ def bounded(digits: str) -> float:
 
 
 def faulty(value: Any) -> list[Any]:
-    """The place of what no schema is asked about (a number that is none, broken text, too deep a nest), and last what it is; or nothing."""
+    """The place of what no schema is asked about (a number that is none, broken text, too deep a nest), and
+    last what it is; or nothing."""
     fault = fault_at(value)
     if fault:
         return [fault]
@@ -107,7 +112,11 @@ def faulty(value: Any) -> list[Any]:
         for step, each in waiting[-1]:
             fault = fault_at(each) if len(waiting) <= DEPTH else f"it is nested deeper than {DEPTH}"
             if fault:
-                return [*steps[: len(waiting) - 1], step, fault] if len(waiting) <= DEPTH else [*steps[:3], fault]
+                return (
+                    [*steps[: len(waiting) - 1], step, fault]
+                    if len(waiting) <= DEPTH
+                    else [*steps[:3], fault]
+                )
             if isinstance(each, (dict, list)):
                 steps[len(waiting) - 1 :] = [step]
                 waiting.append(steps_into(each))
@@ -118,7 +127,9 @@ def faulty(value: Any) -> list[Any]:
 
 
 def steps_into(value: Any) -> Iterator[tuple[str | int, Any]]:
-    return iter(value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ())
+    return iter(
+        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    )
 
 
 def fault_at(value: Any) -> str:
@@ -139,7 +150,8 @@ def is_text(text: str) -> bool:
 
 
 def check(value: Any, schema: type[BaseModel], what: str, remedy: str) -> None:
-    """BadInput with the first place at which a value is not what its schema says. what: "x.json is no results file"."""
+    """BadInput with the first place at which a value is not what its schema says. what: "x.json is no results
+    file"."""
     fault = fault_of(value, schema)
     if fault:
         raise BadInput(f"{what}: {fault}; {remedy}")
@@ -186,5 +198,53 @@ WORDS = {
 
 def place(where: tuple[str | int, ...]) -> str:
     """A place in a file, such as "rows[3].workload.m"."""
-    parts = (f".{step}" if isinstance(step, str) and step.isidentifier() else f"[{shown(step)}]" for step in where)
+    parts = (
+        f".{step}" if isinstance(step, str) and step.isidentifier() else f"[{shown(step)}]" for step in where
+    )
     return "".join(parts).removeprefix(".")
+
+
+def check_folder(path: Path) -> None:
+    """BadInput for a file that could not be written, before anything slow is done for it."""
+    if path.is_dir() or not path.parent.is_dir():
+        raise BadInput(f"cannot write {path}: name a file in a folder that exists")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file whole or not at all. BadInput when the path cannot be written."""
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """The same for any file."""
+    temporary = None
+    try:
+        if path.is_dir():
+            raise IsADirectoryError("it is a folder, name a file in it")
+        if path.exists() and not path.is_file():  # /dev/stdout, a pipe
+            path.write_bytes(content)
+            return
+        temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
+        with (
+            unfinished(temporary),
+            open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file,
+        ):
+            file.write(content)
+            file.flush()
+            mode = path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~current_umask()
+            os.chmod(temporary, mode)
+            os.replace(temporary, path)
+    except BaseException as error:
+        if temporary:
+            temporary.unlink(missing_ok=True)
+        if not isinstance(error, OSError):
+            raise
+        raise BadInput(
+            f"cannot write {path}: {error.strerror or error}; name a file in a folder that exists"
+        ) from None
+
+
+def current_umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,9 +1,10 @@
 """How a command is ended from outside: Ctrl-C, SIGTERM, SIGHUP, and a reader of its output that has gone.
 
-Python runs a signal's handler in the main thread alone, and only between two of its instructions. So a thread of its own hears of the
-signal at once, and ends what the command has under way: programs, and launches of the CPU machine. The main thread has GRACE seconds to
-unwind; then the process ends, wherever that thread is.
+Python runs a signal's handler in the main thread alone, and only between two of its instructions. So a thread
+of its own hears of the signal at once, and ends what the command has under way: programs, and launches of the
+CPU machine. The main thread has GRACE seconds to unwind; then the process ends, wherever that thread is.
 """
+
 from __future__ import annotations
 
 import os
@@ -25,10 +26,12 @@ class Interrupted(KeyboardInterrupt):
 
 
 class State:
-    """cause: number of the signal that ends the process, SIGPIPE for a reader that has gone; None as long as there is none.
+    """cause: number of the signal that ends the process, SIGPIPE for a reader that has gone; None as long as
+    there is none.
 
-    guarded: whether this module has the signals. raised: whether the main thread has been told. held: whether it is told later. told:
-    whether the user has. over: whether the command has returned. waking: what the watching thread reads the other end of.
+    guarded: whether this module has the signals. raised: whether the main thread has been told. held: whether
+    it is told later. told: whether the user has. over: whether the command has returned. waking: what the
+    watching thread reads the other end of.
     """
 
     cause: int | None = None
@@ -50,7 +53,8 @@ def check() -> None:
 
 
 def at_stop(action: Callable[[], None]) -> None:
-    """Have something called, in any thread, as soon as the process is to end. What begins later asks `check`."""
+    """Have something called, in any thread, as soon as the process is to end. What begins later asks
+    `check`."""
     State.at_stop.append(action)
 
 
@@ -65,7 +69,8 @@ def told() -> None:
 
 
 def exit_code() -> int:
-    """What a shell would say of a process that the signal ended: 130 after Ctrl-C, 143 after SIGTERM, 141 after its reader has gone."""
+    """What a shell would say of a process that the signal ended: 130 after Ctrl-C, 143 after SIGTERM, 141
+    after its reader has gone."""
     return 128 + (State.cause or signal.SIGINT)
 
 
@@ -179,7 +184,8 @@ def silence() -> None:
 
 @contextmanager
 def in_order(end: Callable[[], None]) -> Iterator[None]:
-    """Meanwhile a signal calls `end`, which has the work end by itself, and raises nothing: for code that is called from C++."""
+    """Meanwhile a signal calls `end`, which has the work end by itself, and raises nothing: for code that is
+    called from C++."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -189,7 +195,11 @@ def in_order(end: Callable[[], None]) -> Iterator[None]:
             stop(number)
         end()
 
-    numbers = [number for number in (ENDING if State.guarded else ENDING[:1]) if signal.getsignal(number) is not signal.SIG_IGN]
+    numbers = [
+        number
+        for number in (ENDING if State.guarded else ENDING[:1])
+        if signal.getsignal(number) is not signal.SIG_IGN
+    ]
     before = {number: signal.signal(number, ending) for number in numbers}
     try:
         yield

@@ -1,8 +1,11 @@
-"""The process that tidies up after another that was killed: `processes.py` starts it as a script, it needs nothing but Python.
+"""The process that tidies up after another that was killed: `processes.py` starts it as a script, it needs
+nothing but Python.
 
-Each line of standard input adds something, or takes it away: "+group 123", a process group to be killed, or "+path 2f746d70", a file or
-folder to be removed, its name in hex. The end of the input is the end of the other process: what is left on the list goes.
+Each line of standard input adds something, or takes it away: "+group 123", a process group to be killed, or
+"+path 2f746d70", a file or folder to be removed, its name in hex. The end of the input is the end of the
+other process: what is left on the list goes.
 """
+
 import os
 import shutil
 import signal

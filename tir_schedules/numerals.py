@@ -1,4 +1,6 @@
-"""Numbers on the command line: the digits 0 to 9, and nothing that Python would take besides them (1_000, +5, spaces, other scripts)."""
+"""Numbers on the command line: the digits 0 to 9, and nothing that Python would take besides them (1_000, +5,
+spaces, other scripts)."""
+
 from __future__ import annotations
 
 import re

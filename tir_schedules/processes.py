@@ -1,8 +1,11 @@
-"""Programs that this process starts, and files it has not finished: none of them is there any more when it has ended, however it ended.
+"""Programs that this process starts, and files it has not finished: none of them is there any more when it
+has ended, however it ended.
 
-A program is the head of a process group of its own. So Ctrl-C on a terminal does not reach it, which would look as if it had refused its
-input, and what it started goes with it. keeper.py does that for a process that is killed.
+A program is the head of a process group of its own. So Ctrl-C on a terminal does not reach it, which would
+look as if it had refused its input, and what it started goes with it. keeper.py does that for a process that
+is killed.
 """
+
 from __future__ import annotations
 
 import atexit
@@ -27,8 +30,8 @@ _keeper: subprocess.Popen | None = None
 
 
 def run(command: Sequence[Any], timeout: float | None = None, **options: Any) -> subprocess.CompletedProcess:
-    """As subprocess.run with captured text. OSError and subprocess.TimeoutExpired as there; interrupts.Interrupted when this process is
-    to end, whatever the program said."""
+    """As subprocess.run with captured text. OSError and subprocess.TimeoutExpired as there;
+    interrupts.Interrupted when this process is to end, whatever the program said."""
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "errors": "replace"}
     process = begin(command, **pipes, **options)
     try:
@@ -43,7 +46,9 @@ def begin(command: Sequence[Any], **options: Any) -> subprocess.Popen:
     """As subprocess.Popen, with nothing to read unless `stdin` says so; to be ended by `end`."""
     interrupts.check()
     with interrupts.held(), _lock:  # a program that runs is on the list: who ends all waits for it
-        process = subprocess.Popen(command, start_new_session=True, **{"stdin": subprocess.DEVNULL, **options})
+        process = subprocess.Popen(
+            command, start_new_session=True, **{"stdin": subprocess.DEVNULL, **options}
+        )
         keep("group", process.pid)
     if interrupts.stopping():  # since the check above
         end(process)
@@ -65,7 +70,8 @@ def end(process: subprocess.Popen) -> None:
 
 @contextmanager
 def unfinished(path: Path) -> Iterator[None]:
-    """A file or folder that is to be removed if this process ends meanwhile; who uses it removes or renames it."""
+    """A file or folder that is to be removed if this process ends meanwhile; who uses it removes or renames
+    it."""
     name = os.fsencode(path).hex()
     keep("path", name)
     try:
@@ -106,7 +112,8 @@ def tell(line: str) -> None:
             os.write(_keeper.stdin.fileno(), line.encode())
             return
     _keeper = subprocess.Popen(
-        [sys.executable, "-I", "-S", keeper.__file__], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        [sys.executable, "-I", "-S", keeper.__file__], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
         bufsize=0, cwd="/", start_new_session=True,
     )  # fmt: skip
     with suppress(OSError):

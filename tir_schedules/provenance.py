@@ -1,4 +1,5 @@
 """Where a result comes from: device, clocks, driver, versions, git revision."""
+
 from __future__ import annotations
 
 import platform
@@ -9,8 +10,24 @@ from typing import Any
 
 from tir_schedules import processes
 
-PACKAGES = ("tir_schedules", "apache-tvm", "apache-tvm-ffi", "cuda-toolkit", "nvidia-cuda-nvcc", "numpy", "cupy-cuda13x")
-DEVICE_FIELDS = ("name", "driver_version", "clocks.sm", "clocks.max.sm", "clocks.mem", "power.limit", "memory.total")
+PACKAGES = (
+    "tir_schedules",
+    "apache-tvm",
+    "apache-tvm-ffi",
+    "cuda-toolkit",
+    "nvidia-cuda-nvcc",
+    "numpy",
+    "cupy-cuda13x",
+)
+DEVICE_FIELDS = (
+    "name",
+    "driver_version",
+    "clocks.sm",
+    "clocks.max.sm",
+    "clocks.mem",
+    "power.limit",
+    "memory.total",
+)
 
 
 def output_of(command: list[str], folder: Path | None = None) -> str:
@@ -22,7 +39,8 @@ def output_of(command: list[str], folder: Path | None = None) -> str:
 
 
 def git_revision() -> str:
-    """Commit of the working tree this package is in, with "+changes" when files differ from it; empty outside git."""
+    """Commit of the working tree this package is in, with "+changes" when files differ from it; empty outside
+    git."""
     folder = Path(__file__).parent
     revision = output_of(["git", "rev-parse", "HEAD"], folder)
     changed = revision and output_of(["git", "status", "--porcelain", "--untracked-files=no"], folder)
@@ -41,6 +59,9 @@ def software_versions() -> dict[str, str]:
 
 
 def device_provenance() -> dict[str, Any]:
-    """Name, driver, clocks (MHz), power limit (W) and memory (MiB) of the first GPU as nvidia-smi says; empty without one."""
-    line = output_of(["nvidia-smi", "-i", "0", f"--query-gpu={','.join(DEVICE_FIELDS)}", "--format=csv,noheader,nounits"])
+    """Name, driver, clocks (MHz), power limit (W) and memory (MiB) of the first GPU as nvidia-smi says; empty
+    without one."""
+    line = output_of(
+        ["nvidia-smi", "-i", "0", f"--query-gpu={','.join(DEVICE_FIELDS)}", "--format=csv,noheader,nounits"]
+    )
     return dict(zip(DEVICE_FIELDS, line.split(", "))) if line else {}

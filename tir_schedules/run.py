@@ -1,4 +1,6 @@
-"""Run rungs: emit or load the twins, compile, execute on a machine, and judge the outputs. What `tir-schedules run` does."""
+"""Run rungs: emit or load the twins, compile, execute on a machine, and judge the outputs. What
+`tir-schedules run` does."""
+
 from __future__ import annotations
 
 import os
@@ -16,19 +18,22 @@ from tir_schedules.compiler.source_text import numbered, shown_name
 from tir_schedules.compiler.twin import check_parameters, load_source, load_twin
 from tir_schedules.errors import TirSchedulesError
 from tir_schedules.faults import DISAGREE, FAILED, HAZARD, RIGHT, WRONG, WrongValue, disagreement
-from tir_schedules.kernel import Kernel
-from tir_schedules.machines.execution import Execution, Finding, Location, execute
-from tir_schedules.rung import Rung
-from tir_schedules.verify import Check, Mismatch, shared_checks
+from tir_schedules.machines.execution import execute
+from tir_schedules.model.execution import Execution
+from tir_schedules.model.findings import Finding, Location
+from tir_schedules.model.kernel import Kernel
+from tir_schedules.model.rung import Rung
+from tir_schedules.model.verify import Check, Mismatch, shared_checks
 
 
 @dataclass(frozen=True)
 class Outcome:
     """One kernel on one workload, each field of faults empty when it is right.
 
-    error: why it could not be compiled or launched. wrong: outputs that are not what they should be. findings: hazards that the
-    machine saw.
-    seconds: of all executions. outputs: by name, of each of the workload's checks in order, as far as they ran.
+    error: why it could not be compiled or launched. wrong: outputs that are not what they should be.
+    findings: hazards that the machine saw.
+    seconds: of all executions. outputs: by name, of each of the workload's checks in order, as far as they
+    ran.
     """
 
     kernel: str
@@ -55,15 +60,22 @@ class Outcome:
     def as_json(self) -> dict[str, Any]:
         findings = [asdict(finding) for finding in self.findings]
         told = {"error": self.error or None, "wrong": list(map(str, self.wrong)), "findings": findings}
-        return {"kernel": self.kernel, "ok": self.ok, "verdict": self.word, "seconds": self.seconds, "faults": self.faults, **told}
+        return {
+            "kernel": self.kernel,
+            "ok": self.ok,
+            "verdict": self.word,
+            "seconds": self.seconds,
+            "faults": self.faults,
+            **told,
+        }
 
 
 @dataclass(frozen=True)
 class Verdict:
     """A rung on one workload: its schedule and its twin, and whether their outputs are the same bit for bit.
 
-    twin is None where only one kernel ran (`--source`, `--tuned`); identical then too. disagreement: how outputs differ that are both
-    right, when they differ by more than that explains.
+    twin is None where only one kernel ran (`--source`, `--tuned`); identical then too. disagreement: how
+    outputs differ that are both right, when they differ by more than that explains.
     """
 
     rung: Rung
@@ -112,25 +124,37 @@ class Verdict:
 
 
 def run(
-    jobs: Sequence[tuple[Rung, Any]], arch: str, machine: Any, source: str | None = None, file: str = "", folder: str = ""
+    jobs: Sequence[tuple[Rung, Any]],
+    arch: str,
+    machine: Any,
+    source: str | None = None,
+    file: str = "",
+    folder: str = "",
 ) -> Iterator[Verdict]:
     """Verify rungs on workloads, given in pairs; verdicts come in order, as they are ready.
 
-    arch: "sm_80". source: CUDA text to run in place of what the schedule emits, without the twin; file: what messages call it; folder:
-    where it finds what it includes by name.
-    A rung that cannot be emitted or compiled yields a verdict that says so; errors of use (BadInput, MissingTool) are raised.
+    arch: "sm_80". source: CUDA text to run in place of what the schedule emits, without the twin; file: what
+    messages call it; folder: where it finds what it includes by name.
+    A rung that cannot be emitted or compiled yields a verdict that says so; errors of use (BadInput,
+    MissingTool) are raised.
     """
-    makers = [lower, load_twin] if source is None else [partial(load_source, source, file=file, folder=folder)]
+    makers = (
+        [lower, load_twin] if source is None else [partial(load_source, source, file=file, folder=folder)]
+    )
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         pending = []
         for rung, workload in jobs:
             own = makers if rung.twinned else makers[:1]
-            pending.append((rung, workload, [start(pool, make, rung, workload, arch, machine, file) for make in own]))
+            pending.append(
+                (rung, workload, [start(pool, make, rung, workload, arch, machine, file) for make in own])
+            )
         for rung, workload, outcomes in pending:
             yield judge_pair(rung, workload, [outcome.result() for outcome in outcomes])
 
 
-def start(pool: ThreadPoolExecutor, make, rung: Rung, workload: Any, arch: str, machine: Any, file: str = "") -> "Future[Outcome]":
+def start(
+    pool: ThreadPoolExecutor, make, rung: Rung, workload: Any, arch: str, machine: Any, file: str = ""
+) -> "Future[Outcome]":
     """Make the kernels here (TVM is not for several threads), compile and execute them in the pool."""
     try:
         kernels = launches(make, rung, workload, arch)
@@ -140,7 +164,8 @@ def start(pool: ThreadPoolExecutor, make, rung: Rung, workload: Any, arch: str, 
 
 
 def launches(make, rung: Rung, workload: Any, arch: str) -> list[Kernel]:
-    """The kernel of each launch the workload takes: one for a GEMM, for a reduction one after another until one number is left.
+    """The kernel of each launch the workload takes: one for a GEMM, for a reduction one after another until
+    one number is left.
 
     make: `lower`, `load_twin` or the like. A source given in place of a rung's own is for the first launch.
     """
@@ -160,7 +185,8 @@ def failed(name: str, error: TirSchedulesError) -> Outcome:
 
 
 def outcome_of(kernels: Sequence[Kernel], workload: Any, machine: Any) -> Outcome:
-    """Compile, execute with the inputs of each check, one launch after another with outputs poisoned beforehand, compare with the truth.
+    """Compile, execute with the inputs of each check, one launch after another with outputs poisoned
+    beforehand, compare with the truth.
 
     A check that fails is the last; findings are those of the first check that has some.
     """
@@ -184,17 +210,21 @@ def outcome_of(kernels: Sequence[Kernel], workload: Any, machine: Any) -> Outcom
     return Outcome(label, "", wrong, findings, seconds, tuple(kept))
 
 
-def blamed(kernels: Sequence[Kernel], done: Sequence[tuple[Execution, Any]], check: Check, mismatch: Mismatch) -> WrongValue:
+def blamed(
+    kernels: Sequence[Kernel], done: Sequence[tuple[Execution, Any]], check: Check, mismatch: Mismatch
+) -> WrongValue:
     """The wrong element, and which line of which launch stored it.
 
-    done: execution and arguments of each launch. Of several launches the first that lost something is to blame: what it left no
-    longer adds up.
+    done: execution and arguments of each launch. Of several launches the first that lost something is to
+    blame: what it left no longer adds up.
     """
     output, shape = mismatch.output, done[-1][1][mismatch.output].shape
     kernel, execution, index = kernels[-1], done[-1][0], mismatch.flat_index(shape)
     for earlier, (one, arguments) in zip(kernels[:-1], done):
         if check.mismatch(check.workload.truth({**arguments, "X": arguments[output]})):
-            unwritten = (place for place in range(arguments[output].size) if one.writer(output, place) is None)
+            unwritten = (
+                place for place in range(arguments[output].size) if one.writer(output, place) is None
+            )
             kernel, execution, index = earlier, one, next(unwritten, 0)
             break
     return WrongValue(kernel.label, mismatch, *written_by(execution, output, index, kernel))
@@ -219,12 +249,15 @@ def written_by(execution: Execution, output: str, index: int, kernel: Kernel) ->
 
 
 def judge_pair(rung: Rung, workload: Any, outcomes: list[Outcome]) -> Verdict:
-    """Compare the outputs of a schedule with those of its twin, when both ran. Where one is wrong that is all there is to say."""
+    """Compare the outputs of a schedule with those of its twin, when both ran. Where one is wrong that is all
+    there is to say."""
     schedule, twin = outcomes[0], outcomes[1] if len(outcomes) > 1 else None
     if twin is None or not (schedule.outputs and twin.outputs):
         return Verdict(rung, workload, schedule, twin, None)
     pairs = list(zip(shared_checks(workload), schedule.outputs, twin.outputs))
     differences = (check.disagreement(ours, others) for check, ours, others in pairs)
     differ = None if schedule.wrong or twin.wrong else next((found for found in differences if found), None)
-    identical = all(np.array_equal(ours[name], others[name]) for _, ours, others in pairs for name in workload.outputs)
+    identical = all(
+        np.array_equal(ours[name], others[name]) for _, ours, others in pairs for name in workload.outputs
+    )
     return Verdict(rung, workload, schedule, twin, identical, disagreement(differ) if differ else "")

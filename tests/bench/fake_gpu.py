@@ -1,4 +1,6 @@
-"""A GPU that is none: arrays that behave like CuPy's, and a machine whose kernels are Python functions and whose time is scripted."""
+"""A GPU that is none: arrays that behave like CuPy's, and a machine whose kernels are Python functions and
+whose time is scripted."""
+
 from contextlib import contextmanager
 from types import SimpleNamespace
 
@@ -6,14 +8,15 @@ import numpy as np
 
 from tir_schedules.bench.clocks import Reading
 from tir_schedules.bench.products import Product
-from tir_schedules.bench.subjects import Subject
 from tir_schedules.errors import CheckFailed
-from tir_schedules.kernel import Binary, Kernel, Resources
 from tir_schedules.machines.gpu import first_line
+from tir_schedules.model.kernel import Binary, Kernel, Resources
+from tir_schedules.subjects.subject import Subject
 
 
 class DeviceArray(np.lib.mixins.NDArrayOperatorsMixin):
-    """An array that, like CuPy's, numpy's functions take, and that refuses to meet an array of numpy's or to become one."""
+    """An array that, like CuPy's, numpy's functions take, and that refuses to meet an array of numpy's or to
+    become one."""
 
     def __init__(self, host):
         self.host = np.asarray(host)
@@ -78,12 +81,17 @@ def drawn(function):
 
 def subject(name, workload, form="schedule", family="sgemm"):
     """A subject whose kernel is the function of that name in FakeMachine.kernels."""
-    kernel = Kernel(f"{name} ({form})", "", name, ("A", "B", "C"), (1, 1, 1), (32, 1, 1), "sm_90", dynamic_shared=100)
-    return Subject(family, name, form, workload, (Binary(kernel, "", name.encode(), Resources(registers=40, shared=28)),))
+    kernel = Kernel(
+        f"{name} ({form})", "", name, ("A", "B", "C"), (1, 1, 1), (32, 1, 1), "sm_90", dynamic_shared=100
+    )
+    return Subject(
+        family, name, form, workload, (Binary(kernel, "", name.encode(), Resources(registers=40, shared=28)),)
+    )
 
 
 class FakeMachine:
-    """kernels: entry -> function of the arguments. durations: entry -> seconds of a launch, or function of the launch's number.
+    """kernels: entry -> function of the arguments. durations: entry -> seconds of a launch, or function of
+    the launch's number.
 
     calls: what was done, in order: ("launch", entry) outside timing, ("sample", entry, launches).
     """
@@ -122,7 +130,13 @@ class FakeMachine:
         self.execute(second)
         if during:
             during()
-            self.timed.append((second[0][0], len(second), [id(arguments["C"]) for _, arguments in second if "C" in arguments]))
+            self.timed.append(
+                (
+                    second[0][0],
+                    len(second),
+                    [id(arguments["C"]) for _, arguments in second if "C" in arguments],
+                )
+            )
         return self.now - started
 
     def capture(self, call):

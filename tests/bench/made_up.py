@@ -1,17 +1,24 @@
 """Made-up measurements for tests of everything around them. No number here was measured on any GPU."""
+
+from argparse import Namespace
 from types import SimpleNamespace
 
-from tir_schedules.bench.results import document
-from tir_schedules.bench.subjects import Subject
-from tir_schedules.kernel import Binary, Kernel, Resources
-from tir_schedules.rung import find
-from tir_schedules.problems import workloads_of
+from tir_schedules.cli.problems import workloads_of
+from tir_schedules.ladders.registry import find
+from tir_schedules.model.kernel import Binary, Kernel, Resources
+from tir_schedules.subjects.results import document
+from tir_schedules.subjects.subject import Subject
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
 from tir_schedules.workloads.reduction import Reduction
-from argparse import Namespace
 
-DEVICE = {"name": "Made-up GPU", "arch": "sm_90", "driver_version": "1.2.3", "clocks.max.sm": "1980", "power.limit": "700.00"}
+DEVICE = {
+    "name": "Made-up GPU",
+    "arch": "sm_90",
+    "driver_version": "1.2.3",
+    "clocks.max.sm": "1980",
+    "power.limit": "700.00",
+}
 SOURCE = {
     "command": "bench sgemm --sizes 1024",
     "date": "2001-02-03T04:05:06Z",
@@ -25,7 +32,8 @@ LIMITS = [
 
 
 def packed_subjects():
-    """Subjects of all families, a sum of two launches and a vendor's library among them, with cubins that are none."""
+    """Subjects of all families, a sum of two launches and a vendor's library among them, with cubins that are
+    none."""
     resources = Resources(32, 1024)
 
     def binary(entry, params, arch="sm_90"):
@@ -48,27 +56,55 @@ def row_of(subject, microseconds, **others):
     gemm = hasattr(workload, "k")
     rate = workload.flops / microseconds / 1e6 if gemm else workload.bytes / microseconds / 1e3
     samples = [round(microseconds * factor, 3) for factor in (0.999, 1.0, 1.001)]
-    facts = {"samples_us": samples, "median_us": samples[1], "spread": 0.001, "rate": rate, "unit": "TFLOPS" if gemm else "GB/s"}
-    return {**subject.identity(), **facts, "sm_mhz": [1975, 1980], "throttled": [], "verified": True, **others}
+    facts = {
+        "samples_us": samples,
+        "median_us": samples[1],
+        "spread": 0.001,
+        "rate": rate,
+        "unit": "TFLOPS" if gemm else "GB/s",
+    }
+    return {
+        **subject.identity(),
+        **facts,
+        "sm_mhz": [1975, 1980],
+        "throttled": [],
+        "verified": True,
+        **others,
+    }
 
 
 def invented_microseconds(subject, rung_number):
-    """Later rungs are faster, twins 1% slower, vendors 5% faster than the twelfth rung; small problems are inefficient."""
+    """Later rungs are faster, twins 1% slower, vendors 5% faster than the twelfth rung; small problems are
+    inefficient."""
     workload = subject.workload
     work = workload.flops / 60e6 if hasattr(workload, "k") else workload.bytes / 4e6
-    number, penalty = (12, 0.95) if subject.form == "vendor" else (rung_number, 1.01 if subject.form == "twin" else 1.0)
+    number, penalty = (
+        (12, 0.95) if subject.form == "vendor" else (rung_number, 1.01 if subject.form == "twin" else 1.0)
+    )
     return penalty * (2.0 + work * (1 + 3 / (1 + number)))
 
 
 def results(*names, sizes=(1024, 4096), change=lambda row: row, refuse=lambda subject: "", **options):
-    """A results document of rungs at sizes. change: applied to each row; refuse: a reason for those that are to be refused."""
-    given = Namespace(**{"mnk": [(size,) * 3 for size in sizes], "n": sizes, "layout": None, "accumulate": None, "dtype": None, **options})
+    """A results document of rungs at sizes. change: applied to each row; refuse: a reason for those that are
+    to be refused."""
+    given = Namespace(
+        **{
+            "mnk": [(size,) * 3 for size in sizes],
+            "n": sizes,
+            "layout": None,
+            "accumulate": None,
+            "dtype": None,
+            **options,
+        }
+    )
     rungs = [rung for name in names for rung in find(name)]
     by_workload = {}
     for number, rung in enumerate(rungs):
         for workload in workloads_of(rung, given):
             subjects = by_workload.setdefault(workload, [])
-            subjects += [(number, Subject(rung.family, rung.id, form, workload)) for form in ("schedule", "twin")]
+            subjects += [
+                (number, Subject(rung.family, rung.id, form, workload)) for form in ("schedule", "twin")
+            ]
     rows, refused = [], []
     for workload, numbered in by_workload.items():
         family = numbered[0][1].family

@@ -1,4 +1,6 @@
-"""Plots of made-up results: a figure per kind, the same file every time, one clear line for what cannot be drawn."""
+"""Plots of made-up results: a figure per kind, the same file every time, one clear line for what cannot be
+drawn."""
+
 import sys
 
 import made_up
@@ -7,7 +9,7 @@ import pytest
 from tir_schedules.bench import plots
 from tir_schedules.bench.views import groups_of
 from tir_schedules.errors import BadInput, MissingTool
-from tir_schedules.rung import ladder
+from tir_schedules.ladders.registry import ladder
 
 
 def texts(axes):
@@ -39,18 +41,26 @@ def axes_of(results, draw, *arguments):
 
 
 def test_the_ladder_has_a_bar_per_kernel_and_lines_for_the_library_and_the_limit():
-    results = made_up.results("sgemm", refuse=lambda subject: "wrong" if subject.label == "sgemm/naive (twin)" else "")
+    results = made_up.results(
+        "sgemm", refuse=lambda subject: "wrong" if subject.label == "sgemm/naive (twin)" else ""
+    )
     axes = axes_of(results, plots.draw_ladder, results["limits"])
     last = {row["form"]: row["rate"] for row in results["rows"] if row["shape"] == "4096x4096x4096"}
     rungs = len(ladder("sgemm"))
     assert len(axes.patches) == 2 * rungs and axes.patches[rungs - 1].get_width() == last["schedule"]
     assert texts(axes).count("refused") == 1
     legend = [text.get_text() for text in axes.get_legend().get_texts()]
-    assert legend[:2] == ["schedule", "twin"] and legend[2].startswith("cuBLAS") and legend[3] == "fp32 peak 66.9"
+    assert (
+        legend[:2] == ["schedule", "twin"]
+        and legend[2].startswith("cuBLAS")
+        and legend[3] == "fp32 peak 66.9"
+    )
 
 
 def test_sizes_have_a_line_per_rung_with_a_gap_where_it_was_refused():
-    results = made_up.results("sgemm", refuse=lambda s: "wrong" if (s.name, s.workload.m) == ("sgemm/naive", 1024) else "")
+    results = made_up.results(
+        "sgemm", refuse=lambda s: "wrong" if (s.name, s.workload.m) == ("sgemm/naive", 1024) else ""
+    )
     axes = axes_of(results, plots.draw_sizes)
     assert len(axes.lines) == len(ladder("sgemm")) + 1
     first, second = axes.lines[0].get_ydata()

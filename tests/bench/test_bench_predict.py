@@ -1,11 +1,12 @@
 """What is said of rungs without a GPU."""
+
 import json
 import re
 
-from tir_schedules import cli
-from tir_schedules.bench import predict
-from tir_schedules.bench.predict import reduced
-from tir_schedules.bench.subjects import Subject
+from tir_schedules.cli import main as cli
+from tir_schedules.insight.metrics import predict
+from tir_schedules.insight.metrics.predict import reduced
+from tir_schedules.subjects.subject import Subject
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
 from tir_schedules.workloads.reduction import Reduction
@@ -18,11 +19,18 @@ def predicted(capsys, *arguments):
 
 def test_counters_are_of_both_kernels_at_a_size_the_cpu_machine_takes(capsys):
     found = predicted(capsys, "sgemm/naive", "--sizes", "4096", "--predict")
-    assert [(row["form"], row["shape"]) for row in found["kernels"]] == [("schedule", "256x256x256"), ("twin", "256x256x256")]
+    assert [(row["form"], row["shape"]) for row in found["kernels"]] == [
+        ("schedule", "256x256x256"),
+        ("twin", "256x256x256"),
+    ]
     for row in found["kernels"]:
-        # Each warp reads 32 rows of A, a sector each, and one element of B, for every k; and stores 32 rows of C.
+        # Each warp reads 32 rows of A, a sector each, and one element of B, for every k; and stores 32 rows
+        # of C.
         warps = 256 * 256 // 32
-        assert row["global_sectors"] == warps * (256 * 33 + 32) and row["global_bytes"] == 32 * row["global_sectors"]
+        assert (
+            row["global_sectors"] == warps * (256 * 33 + 32)
+            and row["global_bytes"] == 32 * row["global_sectors"]
+        )
         assert row["shared_bytes"] == row["shared_wavefronts"] == 0 and row["registers"] > 0
     assert [row["shape"] for row in found["bounds"]] == ["4096x4096x4096"] and found["timed"] is False
 
@@ -37,7 +45,11 @@ def test_what_is_printed_says_that_nothing_was_timed(capsys):
     assert cli.main(["bench", "--predict", "sgemm/naive", "--sizes", "1024"]) == 0
     out = capsys.readouterr().out
     assert re.search(r"sgemm/naive \(twin\) +1024 +256x256x256 ", out)
-    assert out.startswith("nothing is timed here") and "H200 SXM, datasheet: 66.9 TFLOPS" in out and "32.10" in out
+    assert (
+        out.startswith("nothing is timed here")
+        and "H200 SXM, datasheet: 66.9 TFLOPS" in out
+        and "32.10" in out
+    )
 
 
 def test_the_kernel_that_is_counted_is_the_one_of_the_size_asked_for(capsys, monkeypatch):
@@ -45,16 +57,30 @@ def test_the_kernel_that_is_counted_is_the_one_of_the_size_asked_for(capsys, mon
         return [(Subject("sgemm", rung.id, "schedule", size), rung.config.bm) for rung, size in jobs], []
 
     monkeypatch.setattr(predict, "counted", counted)
-    monkeypatch.setattr(predict, "counters", lambda one, rows: {"name": one.name, "bm": rows, "shape": str(one.workload)})
+    monkeypatch.setattr(
+        predict, "counters", lambda one, rows: {"name": one.name, "bm": rows, "shape": str(one.workload)}
+    )
     found = predicted(capsys, "sgemm/multistage", "--sizes", "256,1024,1056,1280", "--predict")
     assert found["kernels"] == [
         {"name": "sgemm/multistage:32x32", "bm": 32, "shape": "256x256x256", "for": ["256x256x256"]},
-        {"name": "sgemm/multistage:64x128", "bm": 64, "shape": "256x256x256", "for": ["1024x1024x1024", "1280x1280x1280"]},
-        {"name": "sgemm/multistage:64x128", "bm": 64, "shape": "288x288x288", "for": ["1056x1056x1056"]},  # the last tiles are as full
+        {
+            "name": "sgemm/multistage:64x128",
+            "bm": 64,
+            "shape": "256x256x256",
+            "for": ["1024x1024x1024", "1280x1280x1280"],
+        },
+        {
+            "name": "sgemm/multistage:64x128",
+            "bm": 64,
+            "shape": "288x288x288",
+            "for": ["1056x1056x1056"],
+        },  # the last tiles are as full
     ]
 
 
 def test_small_problems_are_counted_as_they_are_and_larger_ones_are_cut_off_alike():
-    assert reduced(HalfGemm(100, 512, 2048, "nn", "float32"), HalfGemm(512, 512, 256)) == HalfGemm(100, 512, 256, "nn", "float32")
+    assert reduced(HalfGemm(100, 512, 2048, "nn", "float32"), HalfGemm(512, 512, 256)) == HalfGemm(
+        100, 512, 256, "nn", "float32"
+    )
     assert reduced(Gemm(1000, 3000, 776), Gemm(256, 256, 256)) == Gemm(488, 440, 264)
     assert reduced(Reduction((1 << 28) + 3), Reduction(1 << 16)) == Reduction((1 << 16) + 3)

@@ -1,4 +1,5 @@
 """Results files, tables, comparisons and the tables of the README, on made-up measurements."""
+
 import json
 import sys
 from copy import deepcopy
@@ -8,10 +9,10 @@ import made_up
 import pytest
 
 from tir_schedules.bench.compare import compare, parse_threshold, print_comparison
-from tir_schedules.bench.results import as_text, load_results, save_results
 from tir_schedules.bench.tables import print_results
 from tir_schedules.bench.views import figures, groups_of, spans
 from tir_schedules.errors import BadInput
+from tir_schedules.subjects.results import as_text, load_results, save_results
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "experiments"))
 
@@ -21,7 +22,8 @@ SIX = (256, 512, 1024, 2048, 4096, 8192)
 
 
 def changed(results, **changes):
-    """The same results with rows changed: keys are forms, values dictionaries for the last row of that form."""
+    """The same results with rows changed: keys are forms, values dictionaries for the last row of that
+    form."""
     results = deepcopy(results)
     for form, fields in changes.items():
         [row for row in results["rows"] if row["form"] == form][-1].update(fields)
@@ -43,11 +45,22 @@ def test_a_results_file_has_a_line_per_row_and_reads_back(tmp_path):
 
 def test_where_results_come_from_is_in_the_file():
     results = made_up.results("sgemm/naive")
-    assert {"schema", "command", "date", "versions", "git_revision", "device", "policy", "limits"} <= results.keys()
+    assert {
+        "schema",
+        "command",
+        "date",
+        "versions",
+        "git_revision",
+        "device",
+        "policy",
+        "limits",
+    } <= results.keys()
 
 
 def broken(change):
-    results = deepcopy(made_up.results("sgemm/naive", refuse=lambda subject: "wrong" if subject.form == "twin" else ""))
+    results = deepcopy(
+        made_up.results("sgemm/naive", refuse=lambda subject: "wrong" if subject.form == "twin" else "")
+    )
     change(results)
     return as_text(results)
 
@@ -66,19 +79,52 @@ def broken(change):
         (broken(lambda results: results["rows"][0].update(shape="large")), "'large'"),
         (broken(lambda results: results["rows"][0].update(family="fft")), "'fft'"),
         (broken(lambda results: results["rows"][0].update(samples_us=[])), "no samples"),
-        (broken(lambda results: results["rows"][0].update(median_us=0)), "rows[0].median_us: 0: input should be greater than 0.000001"),
-        (broken(lambda results: results["rows"][2]["workload"].update(m=1.5)), "rows[2].workload.m: 1.5 is not an integer"),
-        (broken(lambda results: results["rows"][2]["workload"].update(m=True)), "rows[2].workload.m: true is not an integer"),
-        (broken(lambda results: results["rows"][2]["workload"].update(m=2**31)), "rows[2].workload.m: 2147483648: input should be less than"),
-        (broken(lambda results: results["rows"][2]["workload"].pop("m")), "rows[2].workload: {'n': 4096, 'k': 4096} is no workload of sgemm"),
-        (broken(lambda results: results["rows"][2]["workload"].update(m=64)), "rows[2]: its shape is '4096x4096x4096' and its workload 64x4096x4096"),
-        (broken(lambda results: results["rows"][0].update(throttled="power")), "rows[0].throttled: 'power' is no list"),
+        (
+            broken(lambda results: results["rows"][0].update(median_us=0)),
+            "rows[0].median_us: 0: input should be greater than 0.000001",
+        ),
+        (
+            broken(lambda results: results["rows"][2]["workload"].update(m=1.5)),
+            "rows[2].workload.m: 1.5 is not an integer",
+        ),
+        (
+            broken(lambda results: results["rows"][2]["workload"].update(m=True)),
+            "rows[2].workload.m: true is not an integer",
+        ),
+        (
+            broken(lambda results: results["rows"][2]["workload"].update(m=2**31)),
+            "rows[2].workload.m: 2147483648: input should be less than",
+        ),
+        (
+            broken(lambda results: results["rows"][2]["workload"].pop("m")),
+            "rows[2].workload: {'n': 4096, 'k': 4096} is no workload of sgemm",
+        ),
+        (
+            broken(lambda results: results["rows"][2]["workload"].update(m=64)),
+            "rows[2]: its shape is '4096x4096x4096' and its workload 64x4096x4096",
+        ),
+        (
+            broken(lambda results: results["rows"][0].update(throttled="power")),
+            "rows[0].throttled: 'power' is no list",
+        ),
         (broken(lambda results: results["rows"][0]["sm_mhz"].append([])), "rows[0].sm_mhz"),
         (broken(lambda results: results["versions"].update(nvcc=[])), "versions.nvcc: [] is no text"),
-        (broken(lambda results: results["device"].update(name="a\x1b[31m")), "device.name: 'a\\x1b[31m' has control characters"),
-        (broken(lambda results: results["refused"][0].update(shape="1x1x1 <b>")), "refused[0].shape: '1x1x1 <b>' is no shape of sgemm"),
-        (broken(lambda results: results["rows"][0].update(rate=float("inf"))), "rows[0].rate: no finite number"),
-        (broken(lambda results: results["rows"][0].update(rate=10**400)), "rows[0].rate: no finite number, or one with too many digits"),
+        (
+            broken(lambda results: results["device"].update(name="a\x1b[31m")),
+            "device.name: 'a\\x1b[31m' has control characters",
+        ),
+        (
+            broken(lambda results: results["refused"][0].update(shape="1x1x1 <b>")),
+            "refused[0].shape: '1x1x1 <b>' is no shape of sgemm",
+        ),
+        (
+            broken(lambda results: results["rows"][0].update(rate=float("inf"))),
+            "rows[0].rate: no finite number",
+        ),
+        (
+            broken(lambda results: results["rows"][0].update(rate=10**400)),
+            "rows[0].rate: no finite number, or one with too many digits",
+        ),
         (broken(lambda results: results.update(schema=True)), "schema true"),
         (broken(lambda results: results.update(schema="\ud800")), "no text"),
         ('{"schema": 1, "schema": 1}', "the key 'schema' stands twice"),
@@ -96,11 +142,18 @@ def test_what_is_no_results_file_is_bad_input_in_one_line(tmp_path, text, part):
     path.write_text(text, encoding="utf-8")
     with pytest.raises(BadInput) as error:
         load_results(path)
-    assert part in str(error.value) and str(error.value).startswith(str(path)) and "\n" not in str(error.value)
+    assert (
+        part in str(error.value) and str(error.value).startswith(str(path)) and "\n" not in str(error.value)
+    )
 
 
 def test_a_cell_has_the_rate_of_the_schedule_and_its_ratio_to_the_twin(capsys):
-    results = changed(made_up.results("sgemm/naive", sizes=(1024,)), schedule={"rate": 36.2}, twin={"rate": 18.1}, vendor={"rate": 72.4})
+    results = changed(
+        made_up.results("sgemm/naive", sizes=(1024,)),
+        schedule={"rate": 36.2},
+        twin={"rate": 18.1},
+        vendor={"rate": 72.4},
+    )
     lines = printed(capsys, results).splitlines()
     assert "naive               36.2 (2.00x)" in lines and "cuBLAS              72.4" in lines
     assert "best rung / cuBLAS  0.50x" in lines
@@ -110,7 +163,9 @@ def test_a_cell_has_the_rate_of_the_schedule_and_its_ratio_to_the_twin(capsys):
 
 @pytest.mark.parametrize("name", ["sgemm", "hgemm"])
 def test_six_sizes_fit_140_columns(capsys, name):
-    out = printed(capsys, made_up.results(name, sizes=SIX, change=lambda row: {**row, "throttled": ["power cap"]}))
+    out = printed(
+        capsys, made_up.results(name, sizes=SIX, change=lambda row: {**row, "throttled": ["power cap"]})
+    )
     tables = [line for line in out.splitlines() if "x)" in line and "schedule / twin" not in line]
     assert tables and max(map(len, tables)) <= 140
     heads = [line.split() for line in out.splitlines() if "TFLOPS  " in line]
@@ -119,42 +174,64 @@ def test_six_sizes_fit_140_columns(capsys, name):
 
 def test_kinds_have_tables_of_their_own(capsys):
     out = printed(capsys, made_up.results("hgemm/mma_permuted", "reduce/shuffle", n=(1 << 20, 1000)))
-    for title in ("hgemm nt float16, TFLOPS", "hgemm nn float32, TFLOPS", "reduce int32, GB/s", "reduce float32, GB/s"):
+    for title in (
+        "hgemm nt float16, TFLOPS",
+        "hgemm nn float32, TFLOPS",
+        "reduce int32, GB/s",
+        "reduce float32, GB/s",
+    ):
         assert f"\n{title}" in out
-    assert next(line for line in out.splitlines() if line.startswith("reduce int32")).split()[-2:] == ["1000", "2^20"]
+    assert next(line for line in out.splitlines() if line.startswith("reduce int32")).split()[-2:] == [
+        "1000",
+        "2^20",
+    ]
 
 
 def test_a_throttled_cell_is_marked_and_the_mark_explained(capsys):
     results = made_up.results("sgemm/naive", sizes=(1024,))
     assert "*" not in printed(capsys, results)
     out = printed(capsys, changed(results, twin={"throttled": ["power cap"], "sm_mhz": [1500, 1980]}))
-    assert "* (1.01x)" in out and "\n* the GPU lowered its clock while this was timed: power cap (down to 1500 MHz)" in out
+    assert (
+        "* (1.01x)" in out
+        and "\n* the GPU lowered its clock while this was timed: power cap (down to 1500 MHz)" in out
+    )
 
 
 def test_what_was_refused_is_in_its_cell_and_explained(capsys):
     reasons = {"sgemm/naive (schedule)": "C[0] is nan"}
-    out = printed(capsys, made_up.results("sgemm", sizes=(64,), refuse=lambda subject: reasons.get(subject.label, "")))
+    out = printed(
+        capsys, made_up.results("sgemm", sizes=(64,), refuse=lambda subject: reasons.get(subject.label, ""))
+    )
     assert "naive               refused (twin " in out
     assert "\nrefused: sgemm/naive (schedule) on 64x64x64: C[0] is nan\n" in out
 
 
 def test_a_rung_keeps_its_place_where_it_was_refused(capsys):
-    out = printed(capsys, made_up.results("sgemm", refuse=lambda subject: "wrong" if subject.name == "sgemm/naive" else ""))
+    out = printed(
+        capsys,
+        made_up.results("sgemm", refuse=lambda subject: "wrong" if subject.name == "sgemm/naive" else ""),
+    )
     assert out.splitlines()[3].startswith("naive ") and out.splitlines()[4].startswith("coalesced ")
 
 
 def test_results_of_which_all_was_refused_still_print(capsys):
-    assert "refused: cuBLAS on" in printed(capsys, made_up.results("sgemm/naive", refuse=lambda subject: "no memory"))
+    assert "refused: cuBLAS on" in printed(
+        capsys, made_up.results("sgemm/naive", refuse=lambda subject: "no memory")
+    )
 
 
 def test_brackets_in_messages_are_not_markup(capsys):
-    results = changed(made_up.results("sgemm/naive"), schedule={"name": "sgemm/[/a]", "shape": "64x64x64 [/b]"})
+    results = changed(
+        made_up.results("sgemm/naive"), schedule={"name": "sgemm/[/a]", "shape": "64x64x64 [/b]"}
+    )
     results["refused"] = [{**results["rows"][0], "reason": "C[/0] [red]"}]
     out = printed(capsys, results)
     assert "\n[/a]" in out and "\nsgemm [/b], TFLOPS" in out and "C[/0] [red]" in out
 
 
-@pytest.mark.parametrize("rate, text", [(0.1234, "0.123"), (3.14159, "3.14"), (36.25, "36.2"), (679.4, "679"), (4012.3, "4012")])
+@pytest.mark.parametrize(
+    "rate, text", [(0.1234, "0.123"), (3.14159, "3.14"), (36.25, "36.2"), (679.4, "679"), (4012.3, "4012")]
+)
 def test_rates_have_three_digits_and_no_exponent(rate, text):
     assert figures(rate) == text
 
@@ -202,13 +279,20 @@ def test_rows_without_a_partner_are_counted(capsys):
     comparison = compare(OLD, new)
     assert (len(comparison.changes), comparison.only_old, comparison.only_new) == (3, 2, 4)
     print_comparison(comparison, 10.0)
-    assert "3 compared: 3 within 1000%, 0 regressions; 2 only in the old results, 4 only in the new" in capsys.readouterr().out
+    assert (
+        "3 compared: 3 within 1000%, 0 regressions; 2 only in the old results, 4 only in the new"
+        in capsys.readouterr().out
+    )
 
 
 def test_a_change_is_shown_with_both_times(capsys):
     print_comparison(compare(OLD, slower("schedule", 1.25)), 0.03)
     out = capsys.readouterr().out
-    assert "sgemm/vectorized (schedule)  1024x1024x1024" in out and "+25.0%  REGRESSION" in out and "4 within 3%, 1 regressions" in out
+    assert (
+        "sgemm/vectorized (schedule)  1024x1024x1024" in out
+        and "+25.0%  REGRESSION" in out
+        and "4 within 3%, 1 regressions" in out
+    )
 
 
 def test_results_of_another_gpu_are_not_compared():
@@ -229,7 +313,9 @@ def rewrite(tmp_path):
     """Calls experiments/tables.py on a README of its own; returns exit code and what the README then is."""
     folder = tmp_path / "results"
     folder.mkdir()
-    save_results(made_up.results("sgemm", "hgemm/mma_permuted", sizes=(512, *SIX[2:])), folder / "bench_a.json")
+    save_results(
+        made_up.results("sgemm", "hgemm/mma_permuted", sizes=(512, *SIX[2:])), folder / "bench_a.json"
+    )
     (folder / "other.json").write_text('{"kernels": []}')
 
     def call(readme, *arguments):
@@ -246,10 +332,21 @@ MARKERS = "before\n<!-- results: {} -->\nold\n<!-- end -->\nafter\n"
 
 def test_the_readme_gets_its_table_between_the_markers(rewrite):
     code, readme = rewrite(MARKERS.format("sgemm"))
-    assert code == 0 and readme.startswith("before\n<!-- results: sgemm -->\n") and readme.endswith("<!-- end -->\nafter\n")
+    assert (
+        code == 0
+        and readme.startswith("before\n<!-- results: sgemm -->\n")
+        and readme.endswith("<!-- end -->\nafter\n")
+    )
     assert "old" not in readme and "| sgemm, TFLOPS | 1024 | 2048 | 4096 | 8192 |" in readme
     assert "| vectorized | " in readme and "| cuBLAS | " in readme and "hgemm" not in readme
-    for fact in ("Made-up GPU", "driver 1.2.3", "SM clock 1975 to 1980 MHz", "CUDA 13.0.88", "TVM 0.27.0", "revision 0123456789ab"):
+    for fact in (
+        "Made-up GPU",
+        "driver 1.2.3",
+        "SM clock 1975 to 1980 MHz",
+        "CUDA 13.0.88",
+        "TVM 0.27.0",
+        "revision 0123456789ab",
+    ):
         assert f"{fact}, " in readme
 
 

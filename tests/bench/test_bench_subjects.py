@@ -1,4 +1,6 @@
-"""What a benchmark times is compiled once per workload, with the vendor's library beside it, and travels in a pack."""
+"""What a benchmark times is compiled once per workload, with the vendor's library beside it, and travels in a
+pack."""
+
 import io
 import json
 import zipfile
@@ -6,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from tir_schedules.bench.pack import load_pack, save_pack
-from tir_schedules.bench.subjects import Subject, subjects_of
 from tir_schedules.errors import BadInput
-from tir_schedules.rung import find
+from tir_schedules.ladders.registry import find
+from tir_schedules.subjects.packs import load_pack, save_pack
+from tir_schedules.subjects.subject import Subject, subjects_of
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
 from tir_schedules.workloads.reduction import Reduction
@@ -22,7 +24,12 @@ def jobs(*pairs):
 @pytest.fixture(scope="module")
 def subjects():
     first, second = Gemm(64, 64, 64), Gemm(64, 64, 32)
-    pairs = [("sgemm/naive", first), ("sgemm/naive", second), ("sgemm/coalesced", first), ("reduce/shuffle", Reduction(1 << 20))]
+    pairs = [
+        ("sgemm/naive", first),
+        ("sgemm/naive", second),
+        ("sgemm/coalesced", first),
+        ("reduce/shuffle", Reduction(1 << 20)),
+    ]
     return subjects_of(jobs(*pairs), "sm_80")[0]
 
 
@@ -54,13 +61,17 @@ def test_subjects_can_be_keys(subjects):
 
 def test_each_rung_is_reported_as_it_goes_to_the_compiler():
     names = []
-    subjects_of(jobs(("sgemm/naive", Gemm(64, 64, 64)), ("sgemm/coalesced", Gemm(64, 64, 64))), "sm_80", names.append)
+    subjects_of(
+        jobs(("sgemm/naive", Gemm(64, 64, 64)), ("sgemm/coalesced", Gemm(64, 64, 64))), "sm_80", names.append
+    )
     assert names == ["sgemm/naive", "sgemm/coalesced"]
 
 
 def test_a_kernel_that_cannot_be_made_is_refused_in_one_line_and_the_others_remain():
     workload = HalfGemm(256, 256, 128)
-    subjects, refused = subjects_of(jobs(("hgemm/mma_multistage", workload), ("hgemm/mma_multistage:128x128", workload)), "sm_86")
+    subjects, refused = subjects_of(
+        jobs(("hgemm/mma_multistage", workload), ("hgemm/mma_multistage:128x128", workload)), "sm_86"
+    )
     assert {subject.name for subject in subjects} == {"hgemm/mma_multistage:128x128", "cuBLAS"}
     assert [(row["name"], row["form"], row["shape"]) for row in refused] == [
         ("hgemm/mma_multistage", form, "256x256x128 nt float16") for form in ("schedule", "twin")
@@ -78,7 +89,9 @@ def test_an_unknown_architecture_is_bad_input_before_anything_is_compiled():
 
 
 def without_texts(subject):
-    binaries = (replace(binary, ptx="", kernel=replace(binary.kernel, source="")) for binary in subject.binaries)
+    binaries = (
+        replace(binary, ptx="", kernel=replace(binary.kernel, source="")) for binary in subject.binaries
+    )
     return replace(subject, binaries=tuple(binaries))
 
 

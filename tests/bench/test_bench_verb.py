@@ -1,4 +1,5 @@
 """The verb `bench` as users meet it; the GPU is made up, everything else is real."""
+
 import inspect
 import json
 import subprocess
@@ -9,11 +10,11 @@ from unittest.mock import create_autospec
 import made_up
 import pytest
 
-from tir_schedules import cli
 from tir_schedules.bench import measure, session
 from tir_schedules.bench.measure import Policy
-from tir_schedules.bench.results import load_results, save_results
+from tir_schedules.cli import main as cli
 from tir_schedules.errors import MissingTool
+from tir_schedules.subjects.results import load_results, save_results
 
 SMALL = ("--sizes", "64")
 
@@ -32,14 +33,24 @@ def tool(capsys):
 
 @pytest.fixture
 def gpu(monkeypatch):
-    """A made-up GPU in place of this computer's; `seen` are the subjects it was given, `refuse` the labels it refuses."""
-    fake = SimpleNamespace(name="gpu", arch="sm_80", device_name=made_up.DEVICE["name"], seen=[], refuse=(), factor=1.0)
+    """A made-up GPU in place of this computer's; `seen` are the subjects it was given, `refuse` the labels it
+    refuses."""
+    fake = SimpleNamespace(
+        name="gpu", arch="sm_80", device_name=made_up.DEVICE["name"], seen=[], refuse=(), factor=1.0
+    )
 
     def timed(machine, subjects, sustained, cub):
         fake.seen, fake.cub, fake.policy = list(subjects), cub, Policy(sustained=sustained)
-        rows = [made_up.row_of(subject, 10.0 * fake.factor) for subject in subjects if subject.label not in fake.refuse]
+        rows = [
+            made_up.row_of(subject, 10.0 * fake.factor)
+            for subject in subjects
+            if subject.label not in fake.refuse
+        ]
         refused = [subject.refused("C[0, 0] is nan") for subject in subjects if subject.label in fake.refuse]
-        return SimpleNamespace(rows=rows, refused=refused, limits=made_up.LIMITS, device=made_up.DEVICE), fake.policy
+        return (
+            SimpleNamespace(rows=rows, refused=refused, limits=made_up.LIMITS, device=made_up.DEVICE),
+            fake.policy,
+        )
 
     monkeypatch.setattr(session, "gpu_machine", lambda: fake)
     monkeypatch.setattr(session, "timed", timed)
@@ -62,7 +73,9 @@ def test_without_a_gpu_one_line_says_so_before_anything_is_compiled(tool, no_com
 
 
 def test_a_bench_compiles_for_the_gpu_and_writes_prints_and_draws(tool, gpu, tmp_path):
-    code, out, err = tool("sgemm/naive", "reduce/shuffle", *SMALL, "-o", tmp_path / "a.json", "--plot", tmp_path / "a.svg")
+    code, out, err = tool(
+        "sgemm/naive", "reduce/shuffle", *SMALL, "-o", tmp_path / "a.json", "--plot", tmp_path / "a.svg"
+    )
     assert (code, err) == (0, "")
     assert {binary.kernel.arch for subject in gpu.seen for binary in subject.binaries} == {"sm_80"}
     labels = ["sgemm/naive (schedule)", "sgemm/naive (twin)", "cuBLAS"]
@@ -80,7 +93,10 @@ def test_sizes_may_be_given_in_each_way(tool, gpu):
     tool("sgemm/naive", "reduce/divergent", "--mnk", "8,9,10", "--mnk", "16,16,16", "--n", "2^10")
     assert [str(s.workload) for s in gpu.seen if s.form == "vendor"] == ["8x9x10", "16x16x16", "1024 int32"]
     tool("hgemm/mma_permuted", "--sizes", "64,2^7", "--layout", "nn", "--accumulate", "float32")
-    assert [str(s.workload) for s in gpu.seen if s.form == "vendor"] == ["64x64x64 nn float32", "128x128x128 nn float32"]
+    assert [str(s.workload) for s in gpu.seen if s.form == "vendor"] == [
+        "64x64x64 nn float32",
+        "128x128x128 nn float32",
+    ]
 
 
 def test_what_is_refused_costs_exit_code_1_and_is_kept(tool, gpu, tmp_path):
@@ -104,7 +120,11 @@ def test_a_slower_run_than_the_recorded_one_is_exit_code_1(tool, gpu, tmp_path):
     code, out, _ = tool(*compare, "--threshold", "1%")
     assert code == 1 and "3 compared: 0 within 1%, 2 regressions" in out
     code, out, _ = tool(*compare, "--threshold", "1%", "--json")
-    assert code == 1 and [change["regression"] for change in json.loads(out)["comparison"]["changes"]] == [True, True, False]
+    assert code == 1 and [change["regression"] for change in json.loads(out)["comparison"]["changes"]] == [
+        True,
+        True,
+        False,
+    ]
 
 
 def test_a_file_of_another_gpu_is_refused_before_anything_is_compiled(tool, gpu, no_compiler, tmp_path):
@@ -118,8 +138,15 @@ def test_recorded_results_print_draw_and_compare_without_a_gpu(tool, no_compiler
     rows = len(results["rows"])
     for name in ("old.json", "new.json"):
         save_results(results, tmp_path / name)
-    code, out, _ = tool("--from", tmp_path / "new.json", "--compare", tmp_path / "old.json", "--plot", tmp_path / "a.png")
-    assert code == 0 and "sgemm, TFLOPS" in out and f"{rows} compared: {rows} within 3%" in out and (tmp_path / "a.png").exists()
+    code, out, _ = tool(
+        "--from", tmp_path / "new.json", "--compare", tmp_path / "old.json", "--plot", tmp_path / "a.png"
+    )
+    assert (
+        code == 0
+        and "sgemm, TFLOPS" in out
+        and f"{rows} compared: {rows} within 3%" in out
+        and (tmp_path / "a.png").exists()
+    )
 
 
 def test_rungs_the_gpu_is_too_old_for_are_left_out_with_a_line(tool, gpu):
@@ -146,13 +173,28 @@ def test_a_pack_made_without_a_gpu_is_timed_without_a_compiler(tool, gpu, monkey
     code, out, _ = tool(pack, "--sustained", "-o", tmp_path / "a.json")
     assert code == 0 and "sgemm, TFLOPS" in out and gpu.policy.sustained and gpu.cub.startswith(b"\x7fELF")
     packed = load_results(tmp_path / "a.json")["packed"]
-    assert packed["command"] == "bench sgemm/naive reduce/shuffle --sizes 64 --arch sm_80" and packed["versions"]["nvcc"]
+    assert (
+        packed["command"] == "bench sgemm/naive reduce/shuffle --sizes 64 --arch sm_80"
+        and packed["versions"]["nvcc"]
+    )
 
 
 def test_what_cannot_be_compiled_is_left_out_of_a_pack_and_refused_where_it_is_timed(tool, gpu, tmp_path):
     pack = tmp_path / "a.zip"
     names = ("hgemm/mma_multistage", "hgemm/mma_permuted")
-    code, out, _ = tool(*names, "--mnk", "64,64,64", "--layout", "nt", "--accumulate", "float16", "--pack", pack, "--arch", "sm_86")
+    code, out, _ = tool(
+        *names,
+        "--mnk",
+        "64,64,64",
+        "--layout",
+        "nt",
+        "--accumulate",
+        "float16",
+        "--pack",
+        pack,
+        "--arch",
+        "sm_86",
+    )
     assert code == 1 and "packed 3 subjects" in out and out.count("refused: hgemm/mma_multistage (") == 2
     code, out, _ = tool(pack, "-o", tmp_path / "a.json")
     assert code == 1 and out.count("refused: hgemm/mma_multistage (") == 2
@@ -165,8 +207,15 @@ def test_measuring_is_asked_for_as_it_wants_to_be(monkeypatch):
     monkeypatch.setattr(measure, "measure", asked)
     measurement, policy = session.timed("machine", ["subject"], True, b"cub")
     assert measurement is asked.return_value and policy == Policy(sustained=True)
-    arguments = inspect.signature(measure.measure).bind(*asked.call_args.args, **asked.call_args.kwargs).arguments
-    assert (arguments["machine"], arguments["subjects"], arguments["policy"], arguments["cub"]) == ("machine", ["subject"], policy, b"cub")
+    arguments = (
+        inspect.signature(measure.measure).bind(*asked.call_args.args, **asked.call_args.kwargs).arguments
+    )
+    assert (arguments["machine"], arguments["subjects"], arguments["policy"], arguments["cub"]) == (
+        "machine",
+        ["subject"],
+        policy,
+        b"cub",
+    )
 
 
 BARE = """

@@ -1,4 +1,5 @@
 """Measuring, on a fake GPU: what is timed and what is refused, how samples are taken, what a row says."""
+
 import json
 import subprocess
 import sys
@@ -8,7 +9,7 @@ import pytest
 from fake_gpu import FakeMachine, FakeVendors, multiply, multiply_wrongly, reading, subject
 
 from tir_schedules.bench.measure import Policy, measure
-from tir_schedules.bench.subjects import Subject
+from tir_schedules.subjects.subject import Subject
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
 
@@ -22,12 +23,24 @@ def measured(machine, *subjects, policy=QUICK):
 
 
 def test_a_row_says_what_was_timed_and_how_fast_it_is():
-    machine = FakeMachine({"right": multiply}, {"right": 1e-5}, [reading(1500), reading(1980, 410.04), reading(1400)])
+    machine = FakeMachine(
+        {"right": multiply}, {"right": 1e-5}, [reading(1500), reading(1980, 410.04), reading(1400)]
+    )
     (row,) = measured(machine, subject("right", GEMM)).rows
-    assert row["median_us"] == 10.0 and row["rate"] == pytest.approx(GEMM.flops / 10.0 / 1e6) and row["unit"] == "TFLOPS"
+    assert (
+        row["median_us"] == 10.0
+        and row["rate"] == pytest.approx(GEMM.flops / 10.0 / 1e6)
+        and row["unit"] == "TFLOPS"
+    )
     assert row["samples_us"] == [10.0] * 5 and row["spread"] == 0 and row["launches_per_sample"] in (200, 201)
     assert (row["registers"], row["shared_bytes"], row["arch"]) == (40, 128, "sm_90")
-    assert (row["family"], row["name"], row["form"], row["shape"], row["workload"]) == ("sgemm", "right", "schedule", "8x8x8", vars(GEMM))
+    assert (row["family"], row["name"], row["form"], row["shape"], row["workload"]) == (
+        "sgemm",
+        "right",
+        "schedule",
+        "8x8x8",
+        vars(GEMM),
+    )
     assert row["verified"] is True and json.loads(json.dumps(row)) == row
 
 
@@ -68,12 +81,18 @@ def test_what_goes_wrong_while_it_is_timed_loses_its_row():
         runs.append(1)
         (multiply if len(runs) < 100 else multiply_wrongly)(arguments)
 
-    found = measured(FakeMachine({"tires": tires, "right": multiply}), subject("tires", GEMM), subject("right", GEMM))
+    found = measured(
+        FakeMachine({"tires": tires, "right": multiply}), subject("tires", GEMM), subject("right", GEMM)
+    )
     assert [row["name"] for row in found.rows] == ["right"]
-    assert [row["name"] for row in found.refused] == ["tires"] and "does not verify" in found.refused[0]["reason"]
+    assert [row["name"] for row in found.refused] == ["tires"] and "does not verify" in found.refused[0][
+        "reason"
+    ]
 
 
-@pytest.mark.parametrize("last", [1, 2, 20, 60, 120], ids=["first launch", "first time", "graph", "settling", "timing"])
+@pytest.mark.parametrize(
+    "last", [1, 2, 20, 60, 120], ids=["first launch", "first time", "graph", "settling", "timing"]
+)
 def test_an_error_while_timing_refuses_that_subject_alone(last):
     runs = []
 
@@ -83,9 +102,13 @@ def test_an_error_while_timing_refuses_that_subject_alone(last):
         if len(runs) > last:
             raise RuntimeError("cudaErrorIllegalAddress: an illegal memory access was encountered\nmore")
 
-    found = measured(FakeMachine({"breaks": breaks, "right": multiply}), subject("breaks", GEMM), subject("right", GEMM))
+    found = measured(
+        FakeMachine({"breaks": breaks, "right": multiply}), subject("breaks", GEMM), subject("right", GEMM)
+    )
     assert [row["name"] for row in found.rows] == ["right"]
-    assert [row["reason"] for row in found.refused] == ["cudaErrorIllegalAddress: an illegal memory access was encountered"]
+    assert [row["reason"] for row in found.refused] == [
+        "cudaErrorIllegalAddress: an illegal memory access was encountered"
+    ]
 
 
 def test_a_gpu_that_is_lost_ends_in_refused_rows():
@@ -96,7 +119,9 @@ def test_a_gpu_that_is_lost_ends_in_refused_rows():
         raise RuntimeError("cudaErrorIllegalAddress: an illegal memory access was encountered")
 
     machine.kernels["breaks"] = breaks
-    found = measured(machine, subject("right", GEMM), subject("breaks", GEMM), subject("right", Gemm(4, 4, 4)))
+    found = measured(
+        machine, subject("right", GEMM), subject("breaks", GEMM), subject("right", Gemm(4, 4, 4))
+    )
     assert found.rows == [] and len(found.refused) == 3
     assert "breaks (cudaErrorIllegalAddress) left the GPU unusable" in found.refused[-1]["reason"]
 
@@ -110,7 +135,12 @@ def test_too_little_memory_refuses_the_workload_and_goes_on(monkeypatch):
         return original(gemm, *draw)
 
     monkeypatch.setattr(Gemm, "arguments", arguments)
-    found = measured(FakeMachine({"right": multiply}), subject("right", big), subject("right", big, "twin"), subject("right", GEMM))
+    found = measured(
+        FakeMachine({"right": multiply}),
+        subject("right", big),
+        subject("right", big, "twin"),
+        subject("right", GEMM),
+    )
     assert [row["shape"] for row in found.rows] == ["8x8x8"]
     assert [(row["form"], row["reason"]) for row in found.refused] == [
         ("schedule", "Out of memory allocating 1,024 bytes"),
@@ -123,14 +153,20 @@ def test_a_library_is_verified_and_timed_like_a_kernel():
     found = measured(machine, subject("right", GEMM), CUBLAS)
     assert [row["name"] for row in found.rows] == ["right", "cuBLAS"] and "registers" not in found.rows[1]
     assert found.device["cublas"] == "1.2.3"
-    assert [row["name"] for row in measured(FakeMachine({"cuBLAS": multiply_wrongly}), CUBLAS).refused] == ["cuBLAS"]
+    assert [row["name"] for row in measured(FakeMachine({"cuBLAS": multiply_wrongly}), CUBLAS).refused] == [
+        "cuBLAS"
+    ]
 
 
 def test_subjects_of_a_workload_take_turns_and_workloads_do_not_mix():
     machine = FakeMachine({"one": multiply, "two": multiply})
     other = Gemm(4, 4, 4)
     found = measured(machine, subject("one", GEMM), subject("one", other), subject("two", GEMM))
-    assert [(row["name"], row["shape"]) for row in found.rows] == [("one", "8x8x8"), ("two", "8x8x8"), ("one", "4x4x4")]
+    assert [(row["name"], row["shape"]) for row in found.rows] == [
+        ("one", "8x8x8"),
+        ("two", "8x8x8"),
+        ("one", "4x4x4"),
+    ]
     order = [entry for entry, *_ in machine.timed]
     turns = order[: order.index("two") * 2 * (order.count("two"))]
     assert turns == ["one", "two"] * (len(turns) // 2) and len(turns) >= 10
@@ -171,7 +207,9 @@ def test_half_precision_is_timed_on_reals_and_verified_on_integers_and_reals():
     (row,) = measured(machine, subject("spy", gemm, family="hgemm")).rows
     exact = [bool((array == np.rint(array)).all()) for array in seen]
     assert exact[0] and exact[-2] and not any([*exact[1:-2], exact[-1]])
-    assert not np.array_equal(seen[0], seen[-2]) and not np.array_equal(seen[1], seen[-1])  # other numbers afterwards
+    assert not np.array_equal(seen[0], seen[-2]) and not np.array_equal(
+        seen[1], seen[-1]
+    )  # other numbers afterwards
     assert row["shape"] == "8x8x8 nn float16"
 
 
@@ -184,8 +222,13 @@ def test_measuring_needs_no_compiler():
 
 
 def test_limits_are_those_of_the_clock_seen():
-    found = measured(FakeMachine({"right": multiply}, {"copy": 1e-6}, [reading(1000)]), subject("right", GEMM))
+    found = measured(
+        FakeMachine({"right": multiply}, {"copy": 1e-6}, [reading(1000)]), subject("right", GEMM)
+    )
     bandwidth, peak = found.limits
-    assert bandwidth["rate"] == pytest.approx(bandwidth["bytes"] / 1e3, rel=0.1) and len(bandwidth["samples_us"]) == 9
+    assert (
+        bandwidth["rate"] == pytest.approx(bandwidth["bytes"] / 1e3, rel=0.1)
+        and len(bandwidth["samples_us"]) == 9
+    )
     assert peak["rate"] == pytest.approx(10 * 128 * 2 * 1e9 / 1e12) and peak["sm_mhz"] == 1000
     assert peak["how"] == "10 multiprocessors x 128 lanes x 2 operations x 1000 MHz"

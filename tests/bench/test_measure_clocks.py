@@ -1,4 +1,5 @@
 """What is read of a GPU's clock, power and reasons to slow down."""
+
 import sys
 from types import SimpleNamespace
 
@@ -25,19 +26,34 @@ def test_idle_and_chosen_clocks_are_no_reason_and_those_that_matter_are_named():
 
 
 def test_a_reading_has_what_nvml_tells_and_none_for_the_rest():
-    told = nvml(nvmlDeviceGetClockInfo=lambda handle, which: 1980, nvmlDeviceGetCurrentClocksEventReasons=lambda handle: 0x4)
+    told = nvml(
+        nvmlDeviceGetClockInfo=lambda handle, which: 1980,
+        nvmlDeviceGetCurrentClocksEventReasons=lambda handle: 0x4,
+    )
     assert Monitor(told, "handle").read() == Reading(1980, None, ("power cap",))
 
 
 def test_an_older_pynvml_has_another_name_for_the_reasons():
-    told = nvml(nvmlDeviceGetPowerUsage=lambda handle: 123456, nvmlDeviceGetCurrentClocksThrottleReasons=lambda handle: 0)
+    told = nvml(
+        nvmlDeviceGetPowerUsage=lambda handle: 123456,
+        nvmlDeviceGetCurrentClocksThrottleReasons=lambda handle: 0,
+    )
     assert Monitor(told, "handle").read() == Reading(None, 123.456, ())
 
 
 def test_summary_of_readings():
     slowest = Reading(1500, 699.96, ("power cap",))
-    readings = [Reading(1980, 300.0, ()), None, slowest, Reading(1700, 400.0, ("hardware thermal", "power cap"))]
-    assert summary(readings) == {"sm_mhz": [1500, 1980], "power_w": 700.0, "throttled": ["power cap", "hardware thermal"]}
+    readings = [
+        Reading(1980, 300.0, ()),
+        None,
+        slowest,
+        Reading(1700, 400.0, ("hardware thermal", "power cap")),
+    ]
+    assert summary(readings) == {
+        "sm_mhz": [1500, 1980],
+        "power_w": 700.0,
+        "throttled": ["power cap", "hardware thermal"],
+    }
 
 
 def test_summary_leaves_out_what_nvml_never_told():

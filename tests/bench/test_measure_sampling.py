@@ -1,17 +1,28 @@
 """When enough samples are taken, and what they say of a median."""
+
 import itertools
 import math
 import statistics
 
 import pytest
 
-from tir_schedules.bench.sampling import Policy, Trial, enough, half_width, median_interval, sample_in_turns, settle, spread
+from tir_schedules.bench.sampling import (
+    Policy,
+    Trial,
+    enough,
+    half_width,
+    median_interval,
+    sample_in_turns,
+    settle,
+    spread,
+)
 
 POLICY = Policy(pause_s=0.0)
 
 
 def chance_of_covering(n, low):
-    """Of the interval from sample number `low` to its mirror image, by counting: each sample is above the median or below."""
+    """Of the interval from sample number `low` to its mirror image, by counting: each sample is above the
+    median or below."""
     sides = itertools.product((0, 1), repeat=n)
     return sum(low < sum(side) < n - low for side in sides) / 2**n
 
@@ -25,7 +36,11 @@ def test_the_interval_covers_the_median_as_often_as_promised_and_is_the_narrowes
 
 
 def test_few_samples_give_their_whole_range():
-    assert [median_interval(samples) for samples in ([3.0], [3.0, 1.0], [2.0, 9.0, 1.0])] == [(3.0, 3.0), (1.0, 3.0), (1.0, 9.0)]
+    assert [median_interval(samples) for samples in ([3.0], [3.0, 1.0], [2.0, 9.0, 1.0])] == [
+        (3.0, 3.0),
+        (1.0, 3.0),
+        (1.0, 9.0),
+    ]
 
 
 def test_half_width_is_a_share_of_the_median():

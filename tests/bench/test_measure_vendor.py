@@ -1,4 +1,6 @@
-"""How cuBLAS and CUB are called: with fake libraries that compute, on this computer, what they are told to."""
+"""How cuBLAS and CUB are called: with fake libraries that compute, on this computer, what they are told
+to."""
+
 import ctypes
 import sys
 from types import SimpleNamespace
@@ -7,10 +9,10 @@ import numpy as np
 import pytest
 
 from tir_schedules.bench import vendor
-from tir_schedules.bench.subjects import Subject
 from tir_schedules.bench.vendor import Cub, Cublas, Vendors, build_cub, load_library
 from tir_schedules.errors import CheckFailed, MissingTool
-from tir_schedules.verify import shared_checks
+from tir_schedules.model.verify import shared_checks
+from tir_schedules.subjects.subject import Subject
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
 from tir_schedules.workloads.reduction import Reduction
@@ -45,7 +47,28 @@ class FakeCublas:
         setattr(self, name, function)
         return function
 
-    def gemm(self, handle, trans_a, trans_b, m, n, k, alpha, a, a_type, lda, b, b_type, ldb, beta, c, c_type, ldc, compute, algorithm):
+    def gemm(
+        self,
+        handle,
+        trans_a,
+        trans_b,
+        m,
+        n,
+        k,
+        alpha,
+        a,
+        a_type,
+        lda,
+        b,
+        b_type,
+        ldb,
+        beta,
+        c,
+        c_type,
+        ldc,
+        compute,
+        algorithm,
+    ):
         self.log.append(("cublasGemmEx", (compute,)))
         if self.status:
             return self.status
@@ -53,7 +76,9 @@ class FakeCublas:
         assert (read(alpha, 1, wide)[0], read(beta, 1, wide)[0]) == (1, 0)
         left = column_major(a, lda, *((k, m) if trans_a else (m, k)), TYPES[a_type])
         right = column_major(b, ldb, *((n, k) if trans_b else (k, n)), TYPES[b_type])
-        product = (left.T if trans_a else left).astype(np.float64) @ (right.T if trans_b else right).astype(np.float64)
+        product = (left.T if trans_a else left).astype(np.float64) @ (right.T if trans_b else right).astype(
+            np.float64
+        )
         column_major(c, ldc, m, n, wide)[...] = product.astype(wide)
         return 0
 
@@ -68,7 +93,10 @@ def column_major(address, leading, rows, columns, dtype):
     return read(address, leading * columns, dtype).reshape(columns, leading).T[:rows]
 
 
-GEMMS = [Gemm(3, 5, 7), *(HalfGemm(3, 5, 7, layout, wide) for layout in ("nt", "nn") for wide in ("float16", "float32"))]
+GEMMS = [
+    Gemm(3, 5, 7),
+    *(HalfGemm(3, 5, 7, layout, wide) for layout in ("nt", "nn") for wide in ("float16", "float32")),
+]
 
 
 @pytest.mark.parametrize("gemm", GEMMS, ids=str)

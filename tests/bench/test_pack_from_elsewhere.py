@@ -1,4 +1,6 @@
-"""Packs that somebody else made: what is wrong with one is said in one line with its place, before anything of it runs or fills memory."""
+"""Packs that somebody else made: what is wrong with one is said in one line with its place, before anything
+of it runs or fills memory."""
+
 import hashlib
 import json
 import tracemalloc
@@ -9,10 +11,11 @@ from types import SimpleNamespace
 import made_up
 import pytest
 
-from tir_schedules import cli
-from tir_schedules.bench import pack, session, vendor
-from tir_schedules.bench.pack import load_pack, save_pack
+from tir_schedules.bench import session, vendor
+from tir_schedules.cli import main as cli
 from tir_schedules.errors import BadInput
+from tir_schedules.subjects import packs as pack
+from tir_schedules.subjects.packs import load_pack, save_pack
 
 LIBRARY = b"a shared library"
 
@@ -178,7 +181,9 @@ def test_a_cubin_that_many_launches_name_is_read_once(members, tmp_path, monkeyp
     assert len(binaries) == 500 and len({id(binary.cubin) for binary in binaries}) == 1
 
 
-def test_loading_a_pack_executes_nothing_and_timing_says_what_will_run(members, tmp_path, capsys, monkeypatch):
+def test_loading_a_pack_executes_nothing_and_timing_says_what_will_run(
+    members, tmp_path, capsys, monkeypatch
+):
     path = written(tmp_path / "a.zip", members)
     monkeypatch.setattr(vendor, "load_library", lambda content: pytest.fail("executes the library of a pack"))
     monkeypatch.setattr(session, "gpu_machine", lambda: SimpleNamespace(device_name="Made-up GPU"))
@@ -188,7 +193,10 @@ def test_loading_a_pack_executes_nothing_and_timing_says_what_will_run(members, 
     assert cli.main(["bench", str(path)]) == 0
     err = capsys.readouterr().err
     digest = hashlib.sha256(LIBRARY).hexdigest()[:12]
-    assert f"CUB's library in {path} (SHA-256 {digest}) runs on this computer's CPU" in err and "only packs you trust" in err
+    assert (
+        f"CUB's library in {path} (SHA-256 {digest}) runs on this computer's CPU" in err
+        and "only packs you trust" in err
+    )
     assert err.count("\n") == 1
 
 

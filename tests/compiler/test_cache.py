@@ -1,4 +1,6 @@
-"""The cache: shared by threads and processes, surviving kills, damage, clearing and a full or unusable disk."""
+"""The cache: shared by threads and processes, surviving kills, damage, clearing and a full or unusable
+disk."""
+
 import errno
 import os
 import signal
@@ -19,7 +21,8 @@ PAYLOAD = b"payload" * 1000
 
 
 class Builder:
-    """Fills an entry with one file and counts how often it was asked to; `meanwhile` runs during each build."""
+    """Fills an entry with one file and counts how often it was asked to; `meanwhile` runs during each
+    build."""
 
     def __init__(self, meanwhile=lambda: None):
         self.meanwhile, self.calls = meanwhile, 0
@@ -157,9 +160,18 @@ DAMAGE = {
     "changed byte": (lambda folder: (folder / "data").write_bytes(b"P" + PAYLOAD[1:]), "content of data"),
     "truncated file": (lambda folder: truncate(folder / "data"), "10 bytes instead of 7000"),
     "missing file": (lambda folder: (folder / "data").unlink(), "data: No such file"),
-    "truncated manifest": (lambda folder: truncate(folder / cache_module.MANIFEST), "manifest.json is not readable"),
-    "manifest of numbers": (lambda folder: (folder / cache_module.MANIFEST).write_text('{"data": 3}'), "not readable"),
-    "missing manifest": (lambda folder: (folder / cache_module.MANIFEST).unlink(), "manifest.json: No such file"),
+    "truncated manifest": (
+        lambda folder: truncate(folder / cache_module.MANIFEST),
+        "manifest.json is not readable",
+    ),
+    "manifest of numbers": (
+        lambda folder: (folder / cache_module.MANIFEST).write_text('{"data": 3}'),
+        "not readable",
+    ),
+    "missing manifest": (
+        lambda folder: (folder / cache_module.MANIFEST).unlink(),
+        "manifest.json: No such file",
+    ),
     "file in its place": (replace_by_file, "Not a directory"),
 }
 
@@ -289,7 +301,9 @@ def test_place_and_limit_come_from_the_environment(tmp_path, monkeypatch):
     assert default_cache().path.name == "tir_schedules"
 
 
-@pytest.mark.parametrize("text, size", [("500M", 500 << 20), ("2 GiB", 2 << 30), ("1gb", 1 << 30), ("70000", 70000)])
+@pytest.mark.parametrize(
+    "text, size", [("500M", 500 << 20), ("2 GiB", 2 << 30), ("1gb", 1 << 30), ("70000", 70000)]
+)
 def test_limits(monkeypatch, text, size):
     monkeypatch.setenv("TIR_SCHEDULES_CACHE_LIMIT", text)
     assert cache_module.default_limit() == size

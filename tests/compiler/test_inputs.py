@@ -1,4 +1,6 @@
-"""What the cache takes for the same kernel: the same text, seen by the same compilers with the same flags and the same files."""
+"""What the cache takes for the same kernel: the same text, seen by the same compilers with the same flags and
+the same files."""
+
 import os
 import re
 import shutil
@@ -11,12 +13,14 @@ from tir_schedules.compiler.inputs import environment, reads_files
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.toolchain import Toolchain, find_toolchain
 from tir_schedules.errors import BadInput, CheckFailed, MissingTool
-from tir_schedules.kernel import Kernel
 from tir_schedules.machines.cpu import library as machine_library
+from tir_schedules.model.kernel import Kernel
 
 PLAIN = 'extern "C" __global__ void k(float* a) { a[0] = 1.f; }\n'
 KERNEL = Kernel("k", PLAIN, "k", ("a",), (1, 1, 1), (32, 1, 1), "sm_80")
-INCLUDING = replace(KERNEL, source='#include "outer.h"\nextern "C" __global__ void k(float* a) { a[0] = VALUE; }\n')
+INCLUDING = replace(
+    KERNEL, source='#include "outer.h"\nextern "C" __global__ void k(float* a) { a[0] = VALUE; }\n'
+)
 REPORT = "Compiling entry function 'k' for 'sm_80'\nUsed 8 registers"
 
 
@@ -50,7 +54,14 @@ def compiled(monkeypatch):
 def toolkit(monkeypatch, tmp_path):
     """A made-up toolkit; its nvcc only tells a version."""
     folder = tmp_path / "toolkit"
-    parts = ("bin/nvcc.profile", "bin/ptxas", "nvvm/bin/cicc", "nvvm/libdevice/libdevice.10.bc", "include/mma.h", "include/crt/mma.h")
+    parts = (
+        "bin/nvcc.profile",
+        "bin/ptxas",
+        "nvvm/bin/cicc",
+        "nvvm/libdevice/libdevice.10.bc",
+        "include/mma.h",
+        "include/crt/mma.h",
+    )
     for name in ("bin/nvcc", *parts):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text("#!/bin/sh\necho V13.0.1\n")
@@ -71,19 +82,32 @@ def test_the_flags_are_part_of_the_key(compiled, monkeypatch):
     assert compiled() == 1
 
 
-@pytest.mark.parametrize("change", [{"source": PLAIN + "\n"}, {"label": "other"}, {"arch": "sm_90"}, {"entry": "k2"}])
+@pytest.mark.parametrize(
+    "change", [{"source": PLAIN + "\n"}, {"label": "other"}, {"arch": "sm_90"}, {"entry": "k2"}]
+)
 def test_the_kernel_is_part_of_the_key(compiled, monkeypatch, change):
     monkeypatch.setattr(nvcc, "parse_resources", lambda kernel, report: nvcc.Resources(8, 0))
     assert (compiled(), compiled(replace(KERNEL, **change))) == (1, 1)
 
 
 def test_how_a_kernel_is_launched_is_not(compiled):
-    assert (compiled(), compiled(replace(KERNEL, grid=(7, 1, 1), block=(64, 1, 1), dynamic_shared=64))) == (1, 0)
+    assert (compiled(), compiled(replace(KERNEL, grid=(7, 1, 1), block=(64, 1, 1), dynamic_shared=64))) == (
+        1,
+        0,
+    )
 
 
 @pytest.mark.parametrize(
     "part",
-    ["bin/nvcc", "bin/nvcc.profile", "bin/ptxas", "nvvm/bin/cicc", "nvvm/libdevice/libdevice.10.bc", "include/mma.h", "include/crt/mma.h"],
+    [
+        "bin/nvcc",
+        "bin/nvcc.profile",
+        "bin/ptxas",
+        "nvvm/bin/cicc",
+        "nvvm/libdevice/libdevice.10.bc",
+        "include/mma.h",
+        "include/crt/mma.h",
+    ],
 )
 def test_every_part_of_the_compiler_is_part_of_the_key(compiled, toolkit, part):
     assert (compiled(), compiled()) == (1, 0)
@@ -186,8 +210,12 @@ def test_includes_found_by_a_variable_of_gccs(compiled, headers, monkeypatch, va
 
 
 def test_an_include_is_compiled_as_it_is_now_and_leaves_no_place_in_the_binary(headers):
-    including = replace(INCLUDING, folder=str(headers), source=INCLUDING.source.replace("= VALUE", "= squared(a[1]) * VALUE"))
-    (headers / "outer.h").write_text('#include "below/inner.h"\n__device__ float squared(float x) { return x * x; }\n')
+    including = replace(
+        INCLUDING, folder=str(headers), source=INCLUDING.source.replace("= VALUE", "= squared(a[1]) * VALUE")
+    )
+    (headers / "outer.h").write_text(
+        '#include "below/inner.h"\n__device__ float squared(float x) { return x * x; }\n'
+    )
     for value, bits in (("3.f", "0f40400000"), ("5.f", "0f40A00000")):
         (headers / "below/inner.h").write_text(f"#define VALUE {value}\n")
         binary = compile_kernel(including)
@@ -212,7 +240,9 @@ def test_an_include_that_is_edited_meanwhile_is_not_kept(headers, monkeypatch):
         return answer
 
     monkeypatch.setattr(nvcc, "nvcc", edited_meanwhile)
-    with pytest.raises(CheckFailed, match="k: a file that it includes changed while it was compiled: run it again"):
+    with pytest.raises(
+        CheckFailed, match="k: a file that it includes changed while it was compiled: run it again"
+    ):
         compile_kernel(including)
 
 
@@ -240,7 +270,10 @@ def test_a_compiler_knows_no_date():
 
 def test_names_that_a_source_gives_to_its_lines_need_no_quoting():
     source = PLAIN.replace("{ a[0]", '{\n#line 7 "a\\"b$(c).cu"\na[0]')
-    assert re.findall(r'\.file\s+\d+ (.*)', compile_kernel(replace(KERNEL, source=source)).ptx) == ['"k.cu"', '"a__b__c_.cu"']
+    assert re.findall(r"\.file\s+\d+ (.*)", compile_kernel(replace(KERNEL, source=source)).ptx) == [
+        '"k.cu"',
+        '"a__b__c_.cu"',
+    ]
 
 
 def test_the_machines_library_is_known_by_its_compiler(monkeypatch, tmp_path):
@@ -256,7 +289,12 @@ def test_the_machines_library_is_known_by_its_compiler(monkeypatch, tmp_path):
     monkeypatch.setattr(machine_library, "default_cache", Keys)
     library = object.__new__(machine_library.Library)
     library.sources, library.compiler = {"lanes.cpp": ""}, str(host)
-    for change in (lambda: None, lambda: edit(host), lambda: monkeypatch.setenv("CPATH", "/x"), lambda: monkeypatch.chdir(tmp_path)):
+    for change in (
+        lambda: None,
+        lambda: edit(host),
+        lambda: monkeypatch.setenv("CPATH", "/x"),
+        lambda: monkeypatch.chdir(tmp_path),
+    ):
         change()
         library._compiled("lanes", ["lanes.cpp"], {})
     assert len(set(keys)) == 3 and keys[2] == keys[3]
@@ -265,7 +303,13 @@ def test_the_machines_library_is_known_by_its_compiler(monkeypatch, tmp_path):
 def test_a_compiler_of_the_machine_that_cannot_be_started(monkeypatch, tmp_path):
     (tmp_path / "g++").write_bytes(b"\x7fELF damaged")
     (tmp_path / "g++").chmod(0o755)
-    with pytest.raises(MissingTool, match=r"g\+\+ cannot compile the CPU machine \(Exec format error\): a g\+\+ of version 9 .* set CXX to one"):
+    with pytest.raises(
+        MissingTool,
+        match=(
+            r"g\+\+ cannot compile the CPU machine \(Exec format error\): a g\+\+ of version 9 .* set CXX"
+            r" to one"
+        ),
+    ):
         machine_library.compiler_version(str(tmp_path / "g++"))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CXX", "./g++")

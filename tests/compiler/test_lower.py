@@ -1,4 +1,5 @@
 """From schedules to kernels: what comes out, and which schedules are refused."""
+
 import importlib.util
 import os
 import re
@@ -14,7 +15,9 @@ from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.toolchain import find_toolchain
 from tir_schedules.compiler.twin import load_source, load_twin
 from tir_schedules.errors import CheckFailed
-from tir_schedules.rung import Launch, Rung, every_rung, find
+from tir_schedules.ladders.registry import every_rung, find
+from tir_schedules.model.launch import Launch
+from tir_schedules.model.rung import Rung
 from tir_schedules.workloads.gemm import Gemm
 
 GEMM = Gemm(64, 64, 64)
@@ -39,7 +42,12 @@ def rows_over_blocks(sch, gemm, config):
 
 def test_a_kernel_knows_its_launch_and_its_parameters():
     kernel = lower(rung(rows_over_blocks), GEMM, "sm_80")
-    assert (kernel.grid, kernel.block, kernel.params, kernel.dynamic_shared) == ((2, 1, 1), (16, 1, 1), ("A", "B", "C"), 0)
+    assert (kernel.grid, kernel.block, kernel.params, kernel.dynamic_shared) == (
+        (2, 1, 1),
+        (16, 1, 1),
+        ("A", "B", "C"),
+        0,
+    )
     assert kernel.entry == "sgemm_test" and kernel.label == "sgemm/test (tir)" and kernel.threads == 16
 
 
@@ -53,7 +61,8 @@ def test_parameters_come_in_the_order_of_the_source(make):
 
 
 def strided_results(sch, gemm, config):
-    """A thread's results are 16 columns apart; the region TVM copies back spans those of the other threads."""
+    """A thread's results are 16 columns apart; the region TVM copies back spans those of the other
+    threads."""
     block = sch.get_sblock("C")
     result = sch.cache_write(block, 0, "local")
     i, j, k = sch.get_loops(block)
@@ -81,12 +90,18 @@ def test_a_schedule_that_does_not_end_in_a_kernel_is_refused():
 
 def test_what_tvm_refuses_is_said_in_one_line():
     with pytest.raises(CheckFailed, match="TVM refuses the schedule for 64x64x64: ") as error:
-        lower(rung(lambda sch, gemm, config: sch.vectorize(sch.get_loops(sch.get_sblock("C"))[2])), GEMM, "sm_80")
+        lower(
+            rung(lambda sch, gemm, config: sch.vectorize(sch.get_loops(sch.get_sblock("C"))[2])),
+            GEMM,
+            "sm_80",
+        )
     assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("make", [lower, load_twin], ids=["schedule", "twin"])
-@pytest.mark.parametrize("each", [rung for rung in every_rung("sgemm") if not rung.variant], ids=lambda rung: rung.id)
+@pytest.mark.parametrize(
+    "each", [rung for rung in every_rung("sgemm") if not rung.variant], ids=lambda rung: rung.id
+)
 def test_the_source_compiles_with_nothing_but_the_arch(each, make, tmp_path):
     (tmp_path / "kernel.cu").write_text(make(each, GEMM, "sm_80").source)
     command = [str(find_toolchain().nvcc), "-arch=sm_80", "-cubin", "kernel.cu"]
@@ -113,11 +128,19 @@ def installed(package):
 
 def test_tvm_compiles_nothing_where_its_cuda_runtime_is_at_hand(tmp_path):
     """As on a computer with a GPU, but of the driver there is only what the runtime links to."""
-    runtime, cudart = installed("tvm") / "lib" / "libtvm_runtime_cuda.so", installed("nvidia.cu13") / "lib" / "libcudart.so.13"
+    runtime, cudart = (
+        installed("tvm") / "lib" / "libtvm_runtime_cuda.so",
+        installed("nvidia.cu13") / "lib" / "libcudart.so.13",
+    )
     functions = sorted(set(re.findall(rb"\0(cu[A-Z]\w+)(?=\0)", runtime.read_bytes())))
-    (tmp_path / "cuda.c").write_bytes(b"\n".join(b"int %s(void) { return 100; }" % name for name in functions))
+    (tmp_path / "cuda.c").write_bytes(
+        b"\n".join(b"int %s(void) { return 100; }" % name for name in functions)
+    )
     driver = tmp_path / "libcuda.so.1"
-    subprocess.run(["gcc", "-shared", "-fPIC", f"-Wl,-soname,{driver.name}", "-o", driver, tmp_path / "cuda.c"], check=True)
+    subprocess.run(
+        ["gcc", "-shared", "-fPIC", f"-Wl,-soname,{driver.name}", "-o", driver, tmp_path / "cuda.c"],
+        check=True,
+    )
     bare = {**os.environ, "PATH": "", "CUDA_VISIBLE_DEVICES": ""}
     command = [sys.executable, "-c", LOWER_BESIDE_CUDA, driver, cudart]
     done = subprocess.run(command, env=bare, capture_output=True, text=True)
@@ -128,7 +151,11 @@ def test_tvm_compiles_nothing_where_its_cuda_runtime_is_at_hand(tmp_path):
 def test_a_configuration_of_a_twin_is_set_by_macros():
     (variant,) = find("sgemm/vectorized:32x32")
     source = load_twin(variant, GEMM, "sm_80").source
-    assert "#define BM 128" in source.split("// SGEMM")[0] and load_twin(variant, GEMM, "sm_80").block == (1024, 1, 1)
+    assert "#define BM 128" in source.split("// SGEMM")[0] and load_twin(variant, GEMM, "sm_80").block == (
+        1024,
+        1,
+        1,
+    )
 
 
 def test_a_twin_may_include_what_is_beside_it(monkeypatch, tmp_path):
@@ -146,7 +173,16 @@ def test_source_without_the_kernel_is_refused():
 
 
 def test_an_arch_older_than_the_rung_needs_is_refused():
-    old = Rung("sgemm", "test", "", "", Config(), rows_over_blocks, lambda g, c: Launch((2, 1, 1), (16, 1, 1)), min_arch=80)
+    old = Rung(
+        "sgemm",
+        "test",
+        "",
+        "",
+        Config(),
+        rows_over_blocks,
+        lambda g, c: Launch((2, 1, 1), (16, 1, 1)),
+        min_arch=80,
+    )
     with pytest.raises(Exception, match="sm_80") as error:
         lower(old, GEMM, "sm_75")
     assert error.value.exit_code == 2

@@ -1,4 +1,6 @@
-"""Real compilations: resources, line information, reproducible PTX, and nvcc's complaints as errors of one kind."""
+"""Real compilations: resources, line information, reproducible PTX, and nvcc's complaints as errors of one
+kind."""
+
 import os
 import re
 from dataclasses import replace
@@ -11,7 +13,7 @@ from tir_schedules.compiler.nvcc import check_launch, compile_kernel, compile_ke
 from tir_schedules.compiler.sass import disassemble
 from tir_schedules.compiler.toolchain import Toolchain, find_toolchain
 from tir_schedules.errors import BadInput, CheckFailed, MissingTool
-from tir_schedules.kernel import Kernel, Resources
+from tir_schedules.model.kernel import Kernel, Resources
 
 REVERSE = """\
 extern "C" __global__ void __launch_bounds__(256) reverse(float* a, int n) {
@@ -60,7 +62,9 @@ def cache_folder(tmp_path_factory):
 
 def kernel(source: str = REVERSE, **how) -> Kernel:
     launch = {"grid": (4, 1, 1), "block": (256, 1, 1), "arch": "sm_80"}
-    return Kernel("sgemm/reverse (tir)", source, **{"entry": "reverse", "params": ("a", "n"), **launch, **how})
+    return Kernel(
+        "sgemm/reverse (tir)", source, **{"entry": "reverse", "params": ("a", "n"), **launch, **how}
+    )
 
 
 def refused(kernel: Kernel, error: type[Exception] = CheckFailed) -> list[str]:
@@ -111,7 +115,9 @@ def test_the_same_source_gives_the_same_ptx_and_cubin_in_any_folder(monkeypatch,
     one, two = binaries
     assert one.ptx == two.ptx and one.cubin == two.cubin
     for text in (one.ptx.encode(), one.cubin):
-        assert str(tmp_path).encode() not in text and b".building" not in text and b"site-packages" not in text
+        assert (
+            str(tmp_path).encode() not in text and b".building" not in text and b"site-packages" not in text
+        )
     names = re.findall(r'\.file\s+\d+ "(.*)"', one.ptx)
     assert names[0] == "sgemm_reverse_tir.cu" and "cuda_fp16.hpp" in names
     assert "__float2half" in line_table_names(one.ptx) and "_INTERNAL_00000000_" in line_table_names(one.ptx)
@@ -128,7 +134,10 @@ def test_an_nvcc_that_writes_nothing(monkeypatch, tmp_path):
     nvcc_path.write_text(nvcc_path.read_text().replace("sleep 60", "exit 0"))
     monkeypatch.setenv("TIR_SCHEDULES_NVCC", str(nvcc_path))
     monkeypatch.setenv("TIR_SCHEDULES_CACHE", str(tmp_path / "cache"))
-    with pytest.raises(MissingTool, match="nvcc reports no error, and does not write kernel.ptx: set TIR_SCHEDULES_NVCC to an nvcc"):
+    with pytest.raises(
+        MissingTool,
+        match="nvcc reports no error, and does not write kernel.ptx: set TIR_SCHEDULES_NVCC to an nvcc",
+    ):
         compile_kernel(kernel())
     assert list((tmp_path / "cache").iterdir()) == []
 
@@ -140,7 +149,8 @@ def test_a_warm_cache_needs_no_compiler_run(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "change", [{"arch": "sm_90"}, {"source": REVERSE.replace("0.f", "1.f")}, {"label": "sgemm/reverse (twin)"}]
+    "change",
+    [{"arch": "sm_90"}, {"source": REVERSE.replace("0.f", "1.f")}, {"label": "sgemm/reverse (twin)"}],
 )
 def test_what_changes_the_result_is_part_of_the_key(change):
     cold = compile_kernel(kernel())
@@ -189,28 +199,41 @@ def test_many_errors_are_cut_short():
 
 
 def test_what_only_the_preprocessor_sees():
-    assert "sgemm_reverse_tir.cu:1:10: fatal error: nothing.h" in refused(kernel('#include "nothing.h"\n' + REVERSE))[1]
+    assert (
+        "sgemm_reverse_tir.cu:1:10: fatal error: nothing.h"
+        in refused(kernel('#include "nothing.h"\n' + REVERSE))[1]
+    )
 
 
 def test_an_error_of_ptxas_names_the_cuda_line():
-    source = REVERSE.replace("__syncthreads();", '__syncthreads(); asm volatile("cp.async.bulk.commit_group;");')
+    source = REVERSE.replace(
+        "__syncthreads();", '__syncthreads(); asm volatile("cp.async.bulk.commit_group;");'
+    )
     complaint = refused(kernel(source))[1]
     assert complaint.startswith("  sgemm_reverse_tir.cu(5): error") and "requires .target sm_90" in complaint
 
 
-@pytest.mark.parametrize("source", ["", REVERSE.replace('extern "C"', ""), SPILLING.replace("reverse(", "other(")])
+@pytest.mark.parametrize(
+    "source", ["", REVERSE.replace('extern "C"', ""), SPILLING.replace("reverse(", "other(")]
+)
 def test_a_source_without_the_kernel(source):
     (line,) = refused(kernel(source))
-    assert line.startswith('sgemm/reverse (tir): the source has no extern "C" __global__ function named reverse')
+    assert line.startswith(
+        'sgemm/reverse (tir): the source has no extern "C" __global__ function named reverse'
+    )
     assert ("; what it has is " in line) == bool(source)
 
 
 def test_too_many_threads():
-    assert refused(kernel(block=(32, 32, 2))) == ["sgemm/reverse (tir): 2048 threads per block; CUDA allows 1024"]
+    assert refused(kernel(block=(32, 32, 2))) == [
+        "sgemm/reverse (tir): 2048 threads per block; CUDA allows 1024"
+    ]
 
 
 def test_too_many_threads_along_z():
-    assert refused(kernel(block=(1, 1, 65))) == ["sgemm/reverse (tir): blocks of 1,1,65; CUDA allows 1,1,1 to 1024,1024,64"]
+    assert refused(kernel(block=(1, 1, 65))) == [
+        "sgemm/reverse (tir): blocks of 1,1,65; CUDA allows 1,1,1 to 1024,1024,64"
+    ]
 
 
 def test_too_much_static_shared_memory():
@@ -299,7 +322,9 @@ def test_sass_names_source_lines_and_is_cached(monkeypatch):
 
 def test_a_cubin_nvdisasm_cannot_read():
     unreadable = replace(compile_kernel(kernel()), cubin=b"no cubin")
-    with pytest.raises(MissingTool, match=r"sgemm/reverse \(tir\): .*nvdisasm .* cannot read the cubin .*: install"):
+    with pytest.raises(
+        MissingTool, match=r"sgemm/reverse \(tir\): .*nvdisasm .* cannot read the cubin .*: install"
+    ):
         disassemble(unreadable)
 
 

@@ -1,4 +1,6 @@
-"""Paths of the user's whose names mean something to a shell: nothing of them is executed, and results are the same."""
+"""Paths of the user's whose names mean something to a shell: nothing of them is executed, and results are the
+same."""
+
 import ctypes
 import os
 import shutil
@@ -15,17 +17,26 @@ from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.places import is_plain, new_folder, scratch_folders
 from tir_schedules.compiler.toolchain import find_toolchain, toolkit_folder
 from tir_schedules.errors import BadInput
-from tir_schedules.kernel import Kernel
 from tir_schedules.machines.cpu.library import load_library
+from tir_schedules.model.kernel import Kernel
 
-KERNEL = Kernel("k", 'extern "C" __global__ void k(float* a) { a[threadIdx.x] = 1.f; }', "k", ("a",), (1, 1, 1), (32, 1, 1), "sm_80")
-ODD = 'x$(touch ran)x"\'`touch ran`;&\n\\ü'
+KERNEL = Kernel(
+    "k",
+    'extern "C" __global__ void k(float* a) { a[threadIdx.x] = 1.f; }',
+    "k",
+    ("a",),
+    (1, 1, 1),
+    (32, 1, 1),
+    "sm_80",
+)
+ODD = "x$(touch ran)x\"'`touch ran`;&\n\\ü"
 """A folder's name with most of what a shell and a quoted string read otherwise."""
 
 
 @pytest.fixture
 def elsewhere(tmp_path, monkeypatch):
-    """The places of temporary folders are one of the test's own; it is the current folder, too, where a shell would leave `ran`."""
+    """The places of temporary folders are one of the test's own; it is the current folder, too, where a shell
+    would leave `ran`."""
     place = tmp_path / "temporary"
     place.mkdir()
     monkeypatch.setattr(places, "PLACES", (str(place),))
@@ -71,7 +82,9 @@ def test_no_place_at_all_is_one_line_with_a_remedy(monkeypatch, tmp_path):
     monkeypatch.setattr(places, "PLACES", (str(tmp_path / "nowhere"),))
     monkeypatch.setenv("TMPDIR", str(tmp_path / ODD))
     (tmp_path / ODD).mkdir()
-    with pytest.raises(BadInput, match="nothing can be compiled in /.* nor in .*/nowhere: set TMPDIR or TIR_SCHEDULES_CACHE") as caught:
+    with pytest.raises(
+        BadInput, match="nothing can be compiled in /.* nor in .*/nowhere: set TMPDIR or TIR_SCHEDULES_CACHE"
+    ) as caught:
         Cache(tmp_path / ODD).entry("kernel", "a", lambda folder: None)
     assert "\n" not in str(caught.value)
 
@@ -130,7 +143,9 @@ def test_a_relative_cache_in_a_folder_that_is_gone(monkeypatch, tmp_path):
     monkeypatch.chdir(gone)
     gone.rmdir()
     monkeypatch.setenv("TIR_SCHEDULES_CACHE", "cache")
-    with pytest.raises(BadInput, match="TIR_SCHEDULES_CACHE is 'cache': .*No such file or directory; name a folder"):
+    with pytest.raises(
+        BadInput, match="TIR_SCHEDULES_CACHE is 'cache': .*No such file or directory; name a folder"
+    ):
         default_cache()
 
 

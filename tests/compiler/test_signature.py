@@ -1,4 +1,6 @@
-"""Parameter lists as people write them: each is read as C++ means it, or refused with one line that says what would be right."""
+"""Parameter lists as people write them: each is read as C++ means it, or refused with one line that says what
+would be right."""
+
 import pytest
 
 from tir_schedules.compiler.signature import argument_names, check_ptx, find_signature, functions
@@ -65,7 +67,9 @@ def test_what_no_launch_can_give_is_refused_in_one_line(parameters, reason):
     with pytest.raises(CheckFailed) as caught:
         names(parameters)
     assert reason in str(caught.value) and "\n" not in str(caught.value)
-    assert "should be" in str(caught.value) or "const float* A, const float* B, float* C, int M, int N, int K" in str(caught.value)
+    assert "should be" in str(
+        caught.value
+    ) or "const float* A, const float* B, float* C, int M, int N, int K" in str(caught.value)
 
 
 def test_types_are_those_of_the_workload():
@@ -76,7 +80,10 @@ def test_types_are_those_of_the_workload():
         with pytest.raises(CheckFailed, match="it should be"):
             names(wrong, half)
     assert names("float *C", HalfGemm(8, 8, 8, accumulate="float32")) == "C"
-    assert names("int *x, int *y, int n", Reduction(9)) == "XYN" and names("float *X, float *Y", Reduction(9, "float32")) == "XY"
+    assert (
+        names("int *x, int *y, int n", Reduction(9)) == "XYN"
+        and names("float *X, float *Y", Reduction(9, "float32")) == "XY"
+    )
     with pytest.raises(CheckFailed, match="it should be const int\\* X"):
         names("float *X, int *Y", Reduction(9))
 
@@ -84,7 +91,8 @@ def test_types_are_those_of_the_workload():
 def test_the_definition_counts_not_a_declaration_a_comment_or_a_call():
     source = (
         f'// {HEAD}(int q) {{ }}\nconst char *s = "{HEAD[-6:]}(int q) {{";\n{HEAD}(float *, int);\n'
-        f"{HEAD.replace('void', 'auto')}(float *C, int N)\n-> void {{ }}\nvoid host() {{ k(1); k<<<1, 1>>>(nullptr, 2); }}\n"
+        f"{HEAD.replace('void', 'auto')}(float *C, int N)\n-> void {{ }}\nvoid host() {{ k(1); k<<<1,"
+        " 1>>>(nullptr, 2); }\n"
     )
     assert argument_names(find_signature(source, "k"), "k", GEMM.parameters, ("C",)) == ("C", "N")
 
@@ -97,7 +105,9 @@ def test_macros_are_expanded_where_they_matter():
         f"#if 0\n{HEAD}(float *C, int X) {{ }}\n#else\n{expanded}\n#endif",
         f"{HEAD}(float *C,\n#ifdef X\nint X,\n#endif\nint M) {{ }}",
     ):
-        assert argument_names(find_signature(source, "k", lambda: expanded), "k", GEMM.parameters, ("C",)) == ("C", "M")
+        assert argument_names(
+            find_signature(source, "k", lambda: expanded), "k", GEMM.parameters, ("C",)
+        ) == ("C", "M")
 
     def never():
         raise AssertionError
@@ -106,9 +116,16 @@ def test_macros_are_expanded_where_they_matter():
 
 
 def test_a_source_without_the_kernel_names_those_it_has():
-    source = '__global__ void __launch_bounds__(TS * (TS)) other(float *C) { }\nextern "C" __global__ void\nthird(int) { }\n'
+    source = (
+        '__global__ void __launch_bounds__(TS * (TS)) other(float *C) { }\nextern "C" __global__'
+        " void\nthird(int) { }\n"
+    )
     assert functions(source) == ["other", "third"]
-    for text, reason in ((source, "it has other, third"), ("int nothing;", "it has no __global__ function"), (f"{HEAD}(int N", "bracket")):
+    for text, reason in (
+        (source, "it has other, third"),
+        ("int nothing;", "it has no __global__ function"),
+        (f"{HEAD}(int N", "bracket"),
+    ):
         with pytest.raises(CheckFailed, match="no kernel found") as caught:
             find_signature(text, "k")
         assert reason in str(caught.value)
@@ -119,7 +136,10 @@ def test_a_source_without_the_kernel_names_those_it_has():
     [
         (".param .u64 k_param_0,\n.param .u32 k_param_1", None),
         (".param .u64 .ptr .align 1 k_param_0,\n.param .u32 k_param_1", None),
-        (".param .u64 k_param_0,\n.param .u64 k_param_1", "parameter 2 of k, for N, is 64 bits of type u64; it should be int N"),
+        (
+            ".param .u64 k_param_0,\n.param .u64 k_param_1",
+            "parameter 2 of k, for N, is 64 bits of type u64; it should be int N",
+        ),
         (".param .u64 k_param_0,\n.param .f32 k_param_1", "for N, is 32 bits of type f32"),
         (".param .u32 k_param_0,\n.param .u32 k_param_1", "for C, is 32 bits"),
         (".param .u64 k_param_0,\n.param .align 4 .b8 k_param_1[16]", "for N, is a struct"),

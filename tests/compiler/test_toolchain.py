@@ -1,4 +1,5 @@
 """Where nvcc is looked for, what is said when it is not there, and which architectures are known."""
+
 import os
 from pathlib import Path
 
@@ -44,7 +45,12 @@ def test_order_of_discovery(monkeypatch, tmp_path):
     chosen = program(tmp_path / "chosen/my-nvcc", "13.4.4")
     monkeypatch.setenv("TIR_SCHEDULES_NVCC", str(chosen))
     found = find_toolchain()
-    assert (found.nvcc, found.origin, found.version, found.release) == (chosen, "TIR_SCHEDULES_NVCC", "13.4.4", (13, 4))
+    assert (found.nvcc, found.origin, found.version, found.release) == (
+        chosen,
+        "TIR_SCHEDULES_NVCC",
+        "13.4.4",
+        (13, 4),
+    )
 
 
 def test_an_empty_variable_counts_as_unset(monkeypatch):
@@ -82,11 +88,17 @@ def test_an_old_nvcc_is_refused_and_a_better_one_named(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize(
     "script, said",
-    [("echo no toolkit >&2; exit 1", "no toolkit"), ("exit 0", "nothing"), ("exec /nowhere/nvcc", "/nowhere/nvcc")],
+    [
+        ("echo no toolkit >&2; exit 1", "no toolkit"),
+        ("exit 0", "nothing"),
+        ("exec /nowhere/nvcc", "/nowhere/nvcc"),
+    ],
 )
 def test_an_nvcc_that_does_not_work(monkeypatch, tmp_path, script, said):
     monkeypatch.setenv("TIR_SCHEDULES_NVCC", str(program(tmp_path / "nvcc", "", script=script)))
-    with pytest.raises(MissingTool, match=f"{said}.*: set TIR_SCHEDULES_NVCC to an nvcc that works") as caught:
+    with pytest.raises(
+        MissingTool, match=f"{said}.*: set TIR_SCHEDULES_NVCC to an nvcc that works"
+    ) as caught:
         find_toolchain()
     assert str(caught.value).startswith(f"{tmp_path / 'nvcc'} does not tell a CUDA version")
     assert "\n" not in str(caught.value)
@@ -94,7 +106,9 @@ def test_an_nvcc_that_does_not_work(monkeypatch, tmp_path, script, said):
 
 def test_an_nvcc_that_tells_no_architectures(monkeypatch, tmp_path):
     monkeypatch.setenv("TIR_SCHEDULES_NVCC", str(program(tmp_path / "nvcc", "13.0.1")))
-    with pytest.raises(MissingTool, match="nvcc does not tell its architectures, it says .*: set TIR_SCHEDULES_NVCC"):
+    with pytest.raises(
+        MissingTool, match="nvcc does not tell its architectures, it says .*: set TIR_SCHEDULES_NVCC"
+    ):
         check_arch("sm_80")
 
 
@@ -106,7 +120,9 @@ def test_an_nvcc_that_cannot_be_started(monkeypatch, tmp_path):
         find_toolchain()
 
 
-def test_tools_beside_nvcc_come_first_then_those_of_the_toolkit_behind_it_then_the_packages(monkeypatch, tmp_path):
+def test_tools_beside_nvcc_come_first_then_those_of_the_toolkit_behind_it_then_the_packages(
+    monkeypatch, tmp_path
+):
     real = tmp_path / "toolkit/bin"
     program(real / "nvcc", "", script=f"echo V12.4.1; echo '#$ _HERE_={real}'")
     wrapper = program(tmp_path / "wrappers/nvcc", "", script=f'exec {real}/nvcc "$@"')

@@ -1,4 +1,5 @@
 """What tests of the scripts share."""
+
 import pytest
 
 

@@ -1,4 +1,6 @@
-"""The articles' figures agree with each other where they can; their tables beside what was measured; the script as users call it."""
+"""The articles' figures agree with each other where they can; their tables beside what was measured; the
+script as users call it."""
+
 import re
 import sys
 from dataclasses import replace
@@ -18,10 +20,10 @@ from article_tables import NOTHING, section  # noqa: E402
 
 from tir_schedules.bench import session  # noqa: E402
 from tir_schedules.bench.measure import Policy  # noqa: E402
-from tir_schedules.bench.pack import load_pack  # noqa: E402
-from tir_schedules.bench.results import document, load_results, save_results  # noqa: E402
-from tir_schedules.bench.subjects import VENDORS, Subject  # noqa: E402
-from tir_schedules.rung import find  # noqa: E402
+from tir_schedules.ladders.registry import find  # noqa: E402
+from tir_schedules.subjects.packs import load_pack  # noqa: E402
+from tir_schedules.subjects.results import document, load_results, save_results  # noqa: E402
+from tir_schedules.subjects.subject import VENDORS, Subject  # noqa: E402
 
 # Rows of the articles' tables as their text has them: the columns have run together.
 PRINTED = {
@@ -75,8 +77,14 @@ def test_every_step_is_a_rung_with_a_figure_or_none_for_each_size():
     jobs = articles.jobs_of(list(ARTICLES.values()))
     assert len(jobs) == len({(rung.id, workload) for rung, workload in jobs}) == 6 + 6 + 4 * 6 + 2
     for article in ARTICLES.values():
-        assert all(len(step.figures) == len(article.sizes) and len(step.also) == len(article.also) for step in article.steps)
-    assert {str(HGEMM.workload(size)) for size in HGEMM.sizes} == {"4096x4096x4096 nt float16", "8192x8192x8192 nt float16"}
+        assert all(
+            len(step.figures) == len(article.sizes) and len(step.also) == len(article.also)
+            for step in article.steps
+        )
+    assert {str(HGEMM.workload(size)) for size in HGEMM.sizes} == {
+        "4096x4096x4096 nt float16",
+        "8192x8192x8192 nt float16",
+    }
 
 
 def test_rungs_have_the_tiles_of_the_articles():
@@ -91,7 +99,8 @@ def test_rungs_have_the_tiles_of_the_articles():
 
 
 def results_of(*shown, refuse=(), **facts):
-    """A results document of articles whose steps take 100, 50, 25, ... microseconds, twins twice and libraries a tenth of that."""
+    """A results document of articles whose steps take 100, 50, 25, ... microseconds, twins twice and
+    libraries a tenth of that."""
     rows, refused = [], []
     for article in shown:
         for workload in map(article.workload, article.sizes):
@@ -102,7 +111,9 @@ def results_of(*shown, refuse=(), **facts):
                         refused.append(subject.refused("C[0, 0] is nan"))
                     else:
                         rows.append(made_up.row_of(subject, 100.0 * factor / 2**number, **facts))
-            rows.append(made_up.row_of(Subject(article.family, VENDORS[article.family], "vendor", workload), 10.0))
+            rows.append(
+                made_up.row_of(Subject(article.family, VENDORS[article.family], "vendor", workload), 10.0)
+            )
     measurement = SimpleNamespace(rows=rows, refused=refused, limits=made_up.LIMITS, device=made_up.DEVICE)
     return document(made_up.SOURCE, measurement, {}, [])
 
@@ -117,13 +128,38 @@ def test_a_table_of_times_has_both_gains_over_the_step_before_and_bandwidths():
     heads = ["step, 2^25", "rung", "article, us", "article, GB/s", "article, speed-up", "gain"]
     here = ["Made-up GPU, us", "its twin", "Made-up GPU, GB/s", "gain"]
     assert line_of(text, "| step") == heads + here
-    first = ["baseline, divergent branches", "divergent", "3118.4", "42.503", "~", "-", "100", "200", "1342", "-"]
+    first = [
+        "baseline, divergent branches",
+        "divergent",
+        "3118.4",
+        "42.503",
+        "~",
+        "-",
+        "100",
+        "200",
+        "1342",
+        "-",
+    ]
     assert line_of(text, "| baseline") == first
     # 1904.4 / 1475.2; 4 x 2^25 bytes in 25 us
-    third = ["bank conflicts removed", "sequential", "1475.2", "97.536", "2.29", "1.29x", "25.0", "50.0", "5369", "2.00x"]
+    third = [
+        "bank conflicts removed",
+        "sequential",
+        "1475.2",
+        "97.536",
+        "2.29",
+        "1.29x",
+        "25.0",
+        "50.0",
+        "5369",
+        "2.00x",
+    ]
     assert line_of(text, "| bank") == third
     assert "| NVIDIA's library | CUB |  |  |  |  | 10.0 |  | 13422 |" in text
-    assert "- Here: Made-up GPU, driver 1.2.3, SM clock 1975 to 1980 MHz, CUDA 13.0.88" in text and "fp32 peak 66.9" in text
+    assert (
+        "- Here: Made-up GPU, driver 1.2.3, SM clock 1975 to 1980 MHz, CUDA 13.0.88" in text
+        and "fp32 peak 66.9" in text
+    )
     assert "2.11" in text and text.count("| step") == 1
 
 
@@ -140,13 +176,20 @@ def test_an_article_with_several_sizes_has_a_table_for_each():
     assert re.findall(r"^\| step, (\d+) \|", text, re.M) == ["256", "512", "1024", "2048"]
     assert line_of(text.split("| step, ")[4], "| warp")[2:4] == ["2651.449", "1.09x"]
     tera = f"{2 * 8192**3 / 100e-6 / 1e12:.0f}"
-    assert line_of(section("001", results_of(HGEMM)).split("| step, ")[2], "| the kernel")[2:5] == ["61", "-", tera]
+    assert line_of(section("001", results_of(HGEMM)).split("| step, ")[2], "| the kernel")[2:5] == [
+        "61",
+        "-",
+        tera,
+    ]
 
 
 def test_what_was_refused_or_throttled_is_said():
     label = "reduce/sequential (schedule)"
     text = section("002", results_of(REDUCE, refuse=[label], throttled=["power cap"]))
-    assert line_of(text, "| bank")[6:] == ["refused", "50.0\\*", "refused", "-"] and line_of(text, "| idle")[-1] == "-"
+    assert (
+        line_of(text, "| bank")[6:] == ["refused", "50.0\\*", "refused", "-"]
+        and line_of(text, "| idle")[-1] == "-"
+    )
     assert f"- refused: {label} on 33554432 int32: C[0, 0] is nan" in text
     assert "- \\* the GPU lowered its clock while this was timed: power cap" in text
 
@@ -174,21 +217,31 @@ def recorded(tmp_path):
 
 def test_what_was_recorded_can_be_shown(call, recorded):
     code, out, _ = call("--from", recorded)
-    assert code == 0 and re.search(r"bank conflicts removed +sequential +1475.2 +97.536 +2.29 +1.29x +25.0 +50.0 +5369 +2.00x", out)
+    assert code == 0 and re.search(
+        r"bank conflicts removed +sequential +1475.2 +97.536 +2.29 +1.29x +25.0 +50.0 +5369 +2.00x", out
+    )
     assert "Article 002" in out and "Article 003" not in out
     assert call("003", "--from", recorded)[1] == ""
 
 
 def test_sections_of_a_readme_are_written_and_checked(call, recorded, tmp_path):
     readme, options = tmp_path / "R.md", ("--from", recorded, "--readme", tmp_path / "R.md")
-    stale = "before\n<!-- article: 002 -->\nold\n<!-- end -->\nbetween\n<!-- article: 003 -->\n<!-- end -->\nafter\n"
+    stale = (
+        "before\n<!-- article: 002 -->\nold\n<!-- end -->\nbetween\n<!-- article: 003 -->\n<!-- end"
+        " -->\nafter\n"
+    )
     readme.write_text(stale)
     assert call("--check", *options)[0] == 1 and readme.read_text() == stale
     assert call("--write", *options)[0] == 0
     text = readme.read_text()
-    parts = [f"<!-- article: {name} -->\n\n{section(name, results_of(REDUCE))}\n\n<!-- end -->\n" for name in ("002", "003")]
+    parts = [
+        f"<!-- article: {name} -->\n\n{section(name, results_of(REDUCE))}\n\n<!-- end -->\n"
+        for name in ("002", "003")
+    ]
     assert text == f"before\n{parts[0]}between\n{parts[1]}after\n"
-    assert call("--check", *options)[0] == 0 and call("--write", *options)[0] == 0 and readme.read_text() == text
+    assert (
+        call("--check", *options)[0] == 0 and call("--write", *options)[0] == 0 and readme.read_text() == text
+    )
 
 
 def test_the_readme_of_the_experiments_is_what_was_recorded(call):
@@ -218,7 +271,8 @@ def test_bad_input_is_said_in_one_line(call, arguments, message, monkeypatch, tm
 
 @pytest.fixture
 def gpu(monkeypatch):
-    """A made-up GPU, on which everything takes 10 microseconds; and an article small enough to be compiled in a test."""
+    """A made-up GPU, on which everything takes 10 microseconds; and an article small enough to be compiled in
+    a test."""
     fake = SimpleNamespace(name="gpu", arch="sm_80", device_name="Made-up GPU", seen=[])
 
     def timed(machine, subjects, sustained, cub):
@@ -233,7 +287,13 @@ def gpu(monkeypatch):
     return fake
 
 
-GEMMS = ["sgemm/naive (schedule)", "sgemm/naive (twin)", "sgemm/shared_tile (schedule)", "sgemm/shared_tile (twin)", "cuBLAS"]
+GEMMS = [
+    "sgemm/naive (schedule)",
+    "sgemm/naive (twin)",
+    "sgemm/shared_tile (schedule)",
+    "sgemm/shared_tile (twin)",
+    "cuBLAS",
+]
 SUMS = ["reduce/first_add (schedule)", "reduce/first_add (twin)", "CUB"]
 
 
@@ -252,6 +312,10 @@ def test_articles_are_packed_for_another_computer_and_timed_there(call, gpu, tmp
     assert [subject.label for subject in load_pack(path).subjects] == SUMS + GEMMS
     monkeypatch.setattr(session, "compiled", lambda *arguments: pytest.fail("compiles"))
     code, out, _ = call(path, "-o", tmp_path / "r.json")
-    assert code == 0 and [subject.label for subject in gpu.seen] == SUMS + GEMMS and gpu.cub.startswith(b"\x7fELF")
+    assert (
+        code == 0
+        and [subject.label for subject in gpu.seen] == SUMS + GEMMS
+        and gpu.cub.startswith(b"\x7fELF")
+    )
     assert "Article 002" in out and "Article 000" in out and "Article 003" not in out
     assert load_results(tmp_path / "r.json")["packed"]["command"] == "experiments/articles.py 002 000"

@@ -1,4 +1,6 @@
-"""The script prints article 004's table as it stands there, what padding and permutation cost, and one line for what cannot be."""
+"""The script prints article 004's table as it stands there, what padding and permutation cost, and one line
+for what cannot be."""
+
 import sys
 from pathlib import Path
 

@@ -1,4 +1,6 @@
-"""Kernels packed for counting arrive whole, are launched and verified, and what NVIDIA's tools print is read; tools and GPU are made up."""
+"""Kernels packed for counting arrive whole, are launched and verified, and what NVIDIA's tools print is read;
+tools and GPU are made up."""
+
 import json
 import sys
 from collections import Counter
@@ -13,11 +15,11 @@ import counters_on_gpu  # noqa: E402
 from counter_pack import jobs_of, load_all  # noqa: E402
 from counter_probes import probes  # noqa: E402
 
-from tir_schedules.bench.pack import save_pack  # noqa: E402
 from tir_schedules.compiler.lower import lower  # noqa: E402
 from tir_schedules.compiler.twin import load_twin  # noqa: E402
-from tir_schedules.insight.nsight import METRICS, SANITIZERS  # noqa: E402
+from tir_schedules.insight.profile.nsight import METRICS, SANITIZERS  # noqa: E402
 from tir_schedules.run import launches  # noqa: E402
+from tir_schedules.subjects.packs import save_pack  # noqa: E402
 
 ARCH = "sm_90"
 NAMES = ("sgemm/naive", "reduce/shuffle", "reduce/unrolled_warp:volatile")
@@ -61,16 +63,24 @@ def test_a_pack_has_cases_to_count_to_sanitize_and_flawed_ones(packed):
         ("reduce", True, False): 2, ("reduce", False, False): 2, ("reduce", False, True): 2,
         ("probe", True, False): len(probes(ARCH)),
     }  # fmt: skip
-    assert {case.binaries[0].kernel.label for case in cases if case.flawed} == {f"{NAMES[2]} ({form})" for form in ("tir", "twin")}
+    assert {case.binaries[0].kernel.label for case in cases if case.flawed} == {
+        f"{NAMES[2]} ({form})" for form in ("tir", "twin")
+    }
     assert all(len(case.predicted) == len(case.binaries) for case in cases if case.predicted)
-    assert source["command"].endswith("c.zip sgemm/naive reduce/shuffle reduce/unrolled_warp:volatile probes --arch sm_90")
+    assert source["command"].endswith(
+        "c.zip sgemm/naive reduce/shuffle reduce/unrolled_warp:volatile probes --arch sm_90"
+    )
 
 
 def test_a_ladder_is_packed_in_all_its_configurations_and_kinds():
     jobs = {(rung.id, str(workload)) for rung, workload in jobs_of(["reduce", "hgemm"])}
-    assert {("reduce/vectorized:resident", "65536 int32"), ("reduce/unrolled_warp:volatile", "20001 int32")} <= jobs
+    assert {
+        ("reduce/vectorized:resident", "65536 int32"),
+        ("reduce/unrolled_warp:volatile", "20001 int32"),
+    } <= jobs
     assert ("reduce/unrolled_warp:volatile", "65536 int32") not in jobs
-    kinds = {name: {shape.partition(" ")[2] for rung, shape in jobs if rung == f"hgemm/{name}" and shape.startswith("512")}
+    kinds = {name: {shape.partition(" ")[2] for rung,
+        shape in jobs if rung == f"hgemm/{name}" and shape.startswith("512")}
              for name in ("wmma_naive", "mma_multistage:256x256")}  # fmt: skip
     assert len(kinds["wmma_naive"]) == 4 and kinds["mma_multistage:256x256"] == {"nt float16", "nn float16"}
 
@@ -78,12 +88,17 @@ def test_a_ladder_is_packed_in_all_its_configurations_and_kinds():
 def test_kernels_are_verified_counted_and_compared(packed, gpu, install, tmp_path, capsys):
     expected = expected_of(packed)
     third = next(iter(METRICS))
-    install("ncu", f"print({table(expected, lambda number, name, value: '12,345' if (number, name) == (2, third) else value)!r})")
+    install(
+        "ncu",
+        f"print({table(expected, lambda number, name, value: '12,345' if (number, name) == (2, third) else value)!r})",
+    )
     result = tmp_path / "r.json"
     assert counters_on_gpu.main(["count", str(packed), str(result)]) == 0
     entries = json.loads(result.read_text())["kernels"]
     counted = [entry for entry in entries if "measured" in entry]
-    assert [(entry["entry"], entry["measured"]) for entry in counted if entry is not counted[2]] == expected[:2] + expected[3:]
+    assert [(entry["entry"], entry["measured"]) for entry in counted if entry is not counted[2]] == expected[
+        :2
+    ] + expected[3:]
     assert counted[2]["measured"] == {**expected[2][1], third: 12345}
     assert all(entry["right"] for entry in entries if "probe" not in entry)
     assert [entry["launch"] for entry in counted if entry["label"] == "reduce/shuffle (tir)"] == [0, 1]
@@ -104,7 +119,10 @@ def test_a_kernel_that_is_wrong_is_named_and_the_exit_code_is_1(packed, gpu, ins
     assert counters_on_gpu.main(["count", str(packed), str(tmp_path / "r.json")]) == 1
     assert "sgemm/naive (tir) on 256x256x256: C[0, 0] is" in capsys.readouterr().out
     entries = json.loads((tmp_path / "r.json").read_text())["kernels"]
-    assert {entry["label"] for entry in entries if entry.get("right") is False} == {"sgemm/naive (tir)", "sgemm/naive (twin)"}
+    assert {entry["label"] for entry in entries if entry.get("right") is False} == {
+        "sgemm/naive (tir)",
+        "sgemm/naive (twin)",
+    }
 
 
 def test_ncu_is_asked_for_the_launches_that_the_script_then_makes(packed, gpu, install, tmp_path):
@@ -134,7 +152,10 @@ def test_sanitizers_look_at_each_ladder_and_apart_at_what_is_flawed(packed, gpu,
     assert found["kept"] == 1 and found["kernels"] == [{"label": "x"}]
     whats = ("sgemm", "reduce", "reduce, flawed")
     assert set(found["sanitizers"]) == {f"{tool}, {what}" for tool in SANITIZERS for what in whats}
-    assert found["sanitizers"]["racecheck, reduce, flawed"] == "RACECHECK SUMMARY: 2 hazards displayed (0 errors, 2 warnings)"
+    assert (
+        found["sanitizers"]["racecheck, reduce, flawed"]
+        == "RACECHECK SUMMARY: 2 hazards displayed (0 errors, 2 warnings)"
+    )
     launched = {}
     for arguments in map(json.loads, log.read_text().splitlines()):
         gpu.launched = []
@@ -155,9 +176,15 @@ def test_a_finding_in_what_is_sound_fails(packed, gpu, install, tmp_path):
 def test_other_files_are_bad_input(packed, tmp_path, capsys):
     other, result = tmp_path / "other.zip", tmp_path / "r.json"
     save_pack([], {"arch": ARCH}, other)
-    assert counters_on_gpu.main(["count", str(other), str(result)]) == 2 and "no predicted counters" in capsys.readouterr().err
+    assert (
+        counters_on_gpu.main(["count", str(other), str(result)]) == 2
+        and "no predicted counters" in capsys.readouterr().err
+    )
     result.write_text("[]")
-    assert counters_on_gpu.main(["sanitize", str(packed), str(result)]) == 2 and str(result) in capsys.readouterr().err
+    assert (
+        counters_on_gpu.main(["sanitize", str(packed), str(result)]) == 2
+        and str(result) in capsys.readouterr().err
+    )
     assert counters_on_gpu.main(["pack", str(other), "sgemm/nave", "--arch", ARCH]) == 2
     assert "did you mean 'sgemm/naive'" in capsys.readouterr().err
 
@@ -166,5 +193,9 @@ def test_files_that_cannot_be_written_are_refused_before_anything_slow(packed, t
     monkeypatch.setattr(counters_on_gpu, "pack", lambda *arguments: pytest.fail("compiles"))
     monkeypatch.setattr(counters_on_gpu, "choose", lambda name: pytest.fail("looks for a GPU"))
     nowhere = str(tmp_path / "nowhere" / "x")
-    for arguments in (["count", str(packed), nowhere], ["sanitize", str(packed), nowhere], ["pack", nowhere, "--arch", ARCH]):
+    for arguments in (
+        ["count", str(packed), nowhere],
+        ["sanitize", str(packed), nowhere],
+        ["pack", nowhere, "--arch", ARCH],
+    ):
         assert counters_on_gpu.main(arguments) == 2 and "folder that exists" in capsys.readouterr().err

@@ -1,4 +1,5 @@
 """The script that tries every combination of shapes."""
+
 import os
 import sys
 from collections import Counter
@@ -12,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "experiments"))
 import shapes  # noqa: E402
 from shape_cases import ALL, KINDS, PAIRWISE, Case, cases, cases_of, sizes_along, tile_along  # noqa: E402
 
-from tir_schedules.rung import FAMILIES, every_rung  # noqa: E402
+from tir_schedules.ladders.registry import FAMILIES, every_rung  # noqa: E402
 from tir_schedules.workloads.gemm import Gemm  # noqa: E402
 
 RUNGS = every_rung("sgemm", "hgemm")
@@ -79,7 +80,11 @@ def test_shards_have_every_case_once_and_are_shown_together(call, fake, tmp_path
         assert call("sgemm/naive", "reduce", "--shard", f"{number}/3", "-o", file)[0] == 0
     assert sorted(map(str, asked)) == sorted(map(str, cases(["sgemm/naive", "reduce"], ALL)))
     code, out, _ = call("--from", *files)
-    assert code == 0 and f"{len(asked)} cases, {2 * len(asked)} right, 0 refused, 0 wrong kernels, {2 * len(asked)} seconds" in out
+    assert (
+        code == 0
+        and f"{len(asked)} cases, {2 * len(asked)} right, 0 refused, 0 wrong kernels, {2 * len(asked)} seconds"
+        in out
+    )
     code, _, err = call("--from", files[0], files[0])
     assert code == 2 and "in more than one file" in err
 
@@ -152,4 +157,7 @@ def test_right_refused_and_wrong(monkeypatch):
     marks = {case: [mark for mark, _ in shapes.verified(case, "sm_80")[0]] for case in (right, refused)}
     assert marks == {right: ["right"] * 2, refused: ["refused"] * 2}
     monkeypatch.setattr("tir_schedules.compiler.lower.lower", lambda *given: 1 / 0)
-    assert shapes.verified(right, "sm_80")[0] == [("wrong", "ZeroDivisionError: division by zero"), ("right", "")]
+    assert shapes.verified(right, "sm_80")[0] == [
+        ("wrong", "ZeroDivisionError: division by zero"),
+        ("right", ""),
+    ]

@@ -1,4 +1,5 @@
 """Sweeps as tables and plots, and the script as users call it."""
+
 import json
 import re
 import sys
@@ -23,10 +24,10 @@ from sweep_waves import waves  # noqa: E402
 
 from tir_schedules.bench import session  # noqa: E402
 from tir_schedules.bench.measure import Policy, measure  # noqa: E402
-from tir_schedules.bench.pack import load_pack, save_pack  # noqa: E402
 from tir_schedules.bench.plots import pyplot  # noqa: E402
-from tir_schedules.bench.results import load_results, save_results  # noqa: E402
-from tir_schedules.bench.subjects import VENDORS, Subject  # noqa: E402
+from tir_schedules.subjects.packs import load_pack, save_pack  # noqa: E402
+from tir_schedules.subjects.results import load_results, save_results  # noqa: E402
+from tir_schedules.subjects.subject import VENDORS, Subject  # noqa: E402
 from tir_schedules.workloads.gemm import Gemm  # noqa: E402
 from tir_schedules.workloads.half_gemm import HalfGemm  # noqa: E402
 
@@ -34,15 +35,22 @@ ARCH = "sm_90"
 
 
 def known(series):
-    """Made-up rows of "points" of a series: conflicts and registers fall as values grow; twins have one register more."""
+    """Made-up rows of "points" of a series: conflicts and registers fall as values grow; twins have one
+    register more."""
     rows = []
     for number, point in enumerate(series.points()):
         for form in FORMS:
             identity = Subject(point.rung.family, point.rung.id, form, series.timed[0]).identity()
             reason = series.cannot(point, form, ARCH)
-            facts = {"registers": 100 - number + (form == "twin"), "spill_bytes": 4 if number == 0 else 0, "shared_bytes": 1000 * number}
+            facts = {
+                "registers": 100 - number + (form == "twin"),
+                "spill_bytes": 4 if number == 0 else 0,
+                "shared_bytes": 1000 * number,
+            }
             facts |= {"occupancy": {"blocks": 2}}
-            facts |= {kind: {"requests": 1, "cost": 5000 - number, "ideal": 5} for kind in ("reads", "writes")}
+            facts |= {
+                kind: {"requests": 1, "cost": 5000 - number, "ideal": 5} for kind in ("reads", "writes")
+            }
             rows.append({**identity, "cannot": reason} if reason else {**identity, **facts})
     return rows
 
@@ -54,7 +62,10 @@ def results_of(*shown, timed=True, refuse=(), **facts):
         points += known(series)
         if timed:
             family = series.rung.partition("/")[0]
-            rows += [made_up.row_of(Subject(family, VENDORS[family], "vendor", workload), 10.0, **facts) for workload in series.timed]
+            rows += [
+                made_up.row_of(Subject(family, VENDORS[family], "vendor", workload), 10.0, **facts)
+                for workload in series.timed
+            ]
         for number, point in enumerate(series.points()):
             for form in FORMS:
                 for workload in series.timed if timed and not series.cannot(point, form, ARCH) else ():
@@ -63,7 +74,9 @@ def results_of(*shown, timed=True, refuse=(), **facts):
                         refused.append(subject.refused("C[0, 0] is nan"))
                     else:
                         rows.append(made_up.row_of(subject, 100.0 / 2**number + (form == "twin"), **facts))
-    measurement = SimpleNamespace(rows=rows, refused=refused, limits=made_up.LIMITS, device=made_up.DEVICE if timed else {})
+    measurement = SimpleNamespace(
+        rows=rows, refused=refused, limits=made_up.LIMITS, device=made_up.DEVICE if timed else {}
+    )
     return sweep_results.document(made_up.SOURCE, measurement, {}, []) | {"arch": ARCH, "points": points}
 
 
@@ -78,10 +91,35 @@ DEEP = next(series for series in SWEEPS["stages"].series if series.rung == "hgem
 
 def test_a_table_has_what_is_known_and_the_times_of_schedule_and_twin():
     text = section("padding", results_of(LDMATRIX))
-    heads = ["padding", "shared bytes", "blocks", "registers", "read wavefronts", "conflicts", "write wavefronts", "conflicts"]
+    heads = [
+        "padding",
+        "shared bytes",
+        "blocks",
+        "registers",
+        "read wavefronts",
+        "conflicts",
+        "write wavefronts",
+        "conflicts",
+    ]
     assert line_of(text, "| padding") == heads + ["us", "TFLOPS"]
-    assert line_of(text, "| 0 ") == ["0", "0", "2", "100 (spills) / 101 (spills)", *2 * ["5,000", "4,995"], "100 / 101", "1374 / 1361"]
-    assert line_of(text, "| 16 ") == ["16", "4,000", "2", "96 / 97", *2 * ["4,996", "4,991"], "6.25 / 7.25", "21990 / 18957"]
+    assert line_of(text, "| 0 ") == [
+        "0",
+        "0",
+        "2",
+        "100 (spills) / 101 (spills)",
+        *2 * ["5,000", "4,995"],
+        "100 / 101",
+        "1374 / 1361",
+    ]
+    assert line_of(text, "| 16 ") == [
+        "16",
+        "4,000",
+        "2",
+        "96 / 97",
+        *2 * ["4,996", "4,991"],
+        "6.25 / 7.25",
+        "21990 / 18957",
+    ]
     assert line_of(text, "| permuted")[-2] == "1.56 / 2.56"
     assert line_of(text, "| 2 ") == ["2", "cannot be"]
     assert "- cannot be: 2, 4: rows that much longer do not all start on a multiple of 16 bytes" in text
@@ -96,7 +134,10 @@ def test_what_only_one_form_can_be_is_shown_with_the_reason_of_the_other():
     text = section("stages", results_of(DEEP))
     assert line_of(text, "| 2 ") == ["2", "- / 0", "- / 2", "- / 101 (spills)", "- / 101", "- / 1361"]
     assert line_of(text, "| 5 ")[:2] == ["5", "cannot be"]
-    assert "- cannot be: 2 (schedule): a turn of the schedule" in text and "- cannot be: 6: a block would take 288 KiB" in text
+    assert (
+        "- cannot be: 2 (schedule): a turn of the schedule" in text
+        and "- cannot be: 6: a block would take 288 KiB" in text
+    )
     assert "- least time: 4 (schedule), 4 (twin)" in text
 
 
@@ -124,13 +165,21 @@ def test_swizzle_has_a_table_per_size_and_the_model_of_what_a_wave_reads():
     assert text.count("| stripe") == 2 and "float16 at 8192, sm_90" in text
     sixteen = [point for point in series.points() if point.label == "16"][0]
     model = waves(sixteen.rung, series.timed[1], 2 * 132)
-    assert line_of(text.split("at 8192")[1], "| 16 ")[3:5] == [str(model.count), f"{model.mean_bytes / 2**20:.0f}"]
+    assert line_of(text.split("at 8192")[1], "| 16 ")[3:5] == [
+        str(model.count),
+        f"{model.mean_bytes / 2**20:.0f}",
+    ]
     assert "a model, not a measurement: 132 multiprocessors" in text
     device = {**made_up.DEVICE, "multiprocessors": 66}
     other = section("swizzle", {**results_of(series), "device": device})
-    assert line_of(other.split("at 8192")[1], "| 16 ")[3] == str(waves(sixteen.rung, series.timed[1], 2 * 66).count)
+    assert line_of(other.split("at 8192")[1], "| 16 ")[3] == str(
+        waves(sixteen.rung, series.timed[1], 2 * 66).count
+    )
     unknown = section("swizzle", {**results_of(series, timed=False), "arch": "sm_87"})
-    assert line_of(unknown.split("at 8192")[1], "| 16 ")[3:] == ["?", "?"] and "an unknown number of multiprocessors" in unknown
+    assert (
+        line_of(unknown.split("at 8192")[1], "| 16 ")[3:] == ["?", "?"]
+        and "an unknown number of multiprocessors" in unknown
+    )
 
 
 def panels(sweep, results):
@@ -145,7 +194,10 @@ def panels(sweep, results):
 def test_a_plot_has_what_is_predicted_and_what_was_measured():
     (predicted, measured), (axes, _) = panels(SWEEPS["padding"], results_of(LDMATRIX))
     assert predicted == sorted(4 * [4989, 4990, 4991, 4992, 4995])  # reads and writes of both forms
-    assert max(measured) == pytest.approx(HalfGemm(4096, 4096, 4096).flops / 1.5625 / 1e6) and len(measured) == 10
+    assert (
+        max(measured) == pytest.approx(HalfGemm(4096, 4096, 4096).flops / 1.5625 / 1e6)
+        and len(measured) == 10
+    )
     assert [text.get_text() for text in axes.texts] == ["cannot be", "cannot be"]
     (_, measured), _ = panels(SWEEPS["stages"], results_of(DEEP, timed=False))
     assert measured == []
@@ -166,10 +218,19 @@ def recorded(tmp_path):
 
 def test_what_was_recorded_can_be_shown_and_drawn(call, recorded, tmp_path):
     code, out, _ = call("--from", recorded, "--plot", tmp_path / "p.png")
-    assert code == 0 and re.search(r"^16 +4,000 +2 +96 / 97 +4,996 ", out, re.M) and "hgemm/mma_multistage" in out
+    assert (
+        code == 0
+        and re.search(r"^16 +4,000 +2 +96 / 97 +4,996 ", out, re.M)
+        and "hgemm/mma_multistage" in out
+    )
     assert out.endswith(f"drawn: {tmp_path / 'p_padding.png'}, {tmp_path / 'p_stages.png'}\n")
-    assert all((tmp_path / f"p_{name}.png").read_bytes().startswith(b"\x89PNG") for name in ("padding", "stages"))
-    assert "mma_ldmatrix" not in call("stages", "--from", recorded)[1] and call("swizzle", "--from", recorded)[1] == ""
+    assert all(
+        (tmp_path / f"p_{name}.png").read_bytes().startswith(b"\x89PNG") for name in ("padding", "stages")
+    )
+    assert (
+        "mma_ldmatrix" not in call("stages", "--from", recorded)[1]
+        and call("swizzle", "--from", recorded)[1] == ""
+    )
     assert json.loads(call("--from", recorded, "--json")[1]) == load_results(recorded)
 
 
@@ -178,7 +239,11 @@ def test_sections_of_a_readme_are_written_and_checked(call, recorded, tmp_path):
     readme.write_text("before\n<!-- sweep: padding -->\nold\n<!-- end -->\nafter\n")
     assert call("--check", *options)[0] == 1 and "old" in readme.read_text()
     assert call("--write", *options)[0] == 0
-    assert readme.read_text() == f"before\n<!-- sweep: padding -->\n\n{section('padding', results_of(LDMATRIX))}\n\n<!-- end -->\nafter\n"
+    assert (
+        readme.read_text()
+        == f"before\n<!-- sweep: padding -->\n\n{section('padding', results_of(LDMATRIX))}\n\n<!-- end"
+        " -->\nafter\n"
+    )
     assert call("--check", *options)[0] == 0
 
 
@@ -227,16 +292,23 @@ def test_files_and_packs_of_something_else_are_bad_input(call, tmp_path, monkeyp
 
 
 TINY = Series(
-    "sgemm/multistage:32x32", "skew", (0, 2, 4), (Gemm(64, 64, 64), Gemm(96, 64, 64)), Gemm(64, 64, 32), aligned=(8, 16),
+    "sgemm/multistage:32x32", "skew", (0, 2, 4), (Gemm(64, 64, 64), Gemm(96, 64, 64)), Gemm(64, 64, 32),
+    aligned=(8, 16),
     beside=("another", "sgemm/naive"),
 )  # fmt: skip
-LABELS = [f"sgemm/multistage:32x32,skew={value} ({form})" for value in (0, 2, 4) for form in FORMS if (value, form) != (2, "twin")]
+LABELS = [
+    f"sgemm/multistage:32x32,skew={value} ({form})"
+    for value in (0, 2, 4)
+    for form in FORMS
+    if (value, form) != (2, "twin")
+]
 LABELS += ["sgemm/naive (schedule)", "sgemm/naive (twin)", "cuBLAS"]
 
 
 @pytest.fixture
 def gpu(monkeypatch):
-    """A made-up GPU, and a sweep small enough to be compiled in a test. What is timed is verified, by functions in place of kernels."""
+    """A made-up GPU, and a sweep small enough to be compiled in a test. What is timed is verified, by
+    functions in place of kernels."""
     right = dict.fromkeys(("sgemm_multistage", "sgemm_naive", "cuBLAS"), multiply)
     fake = FakeMachine(right, {"sgemm_multistage": 1e-3, "sgemm_naive": 3e-3, "cuBLAS": 5e-4})
 
@@ -258,8 +330,16 @@ def test_without_a_gpu_points_are_counted_and_nothing_is_timed(call, gpu, tmp_pa
     assert (code, err) == (0, "") and "nothing is timed: compiled for sm_90" in out
     assert not hasattr(gpu, "seen") and "TFLOPS" not in out
     results = sweep_results.load_sweeps(tmp_path / "r.json")
-    assert results["rows"] == [] and results["command"] == "experiments/sweeps.py padding" and len(results["points"]) == 8
-    conflicts = {row["name"][-6:]: row["writes"]["cost"] - row["writes"]["ideal"] for row in results["points"] if row["form"] == "schedule"}
+    assert (
+        results["rows"] == []
+        and results["command"] == "experiments/sweeps.py padding"
+        and len(results["points"]) == 8
+    )
+    conflicts = {
+        row["name"][-6:]: row["writes"]["cost"] - row["writes"]["ideal"]
+        for row in results["points"]
+        if row["form"] == "schedule"
+    }
     assert conflicts["skew=0"] > 10 * conflicts["skew=4"] > 10 * conflicts["skew=2"] > 0
     cannot = [row for row in results["points"] if "cannot" in row]
     assert [(row["name"][-6:], row["form"]) for row in cannot] == [("skew=2", "twin")]
@@ -271,7 +351,11 @@ def test_points_are_measured_here(call, gpu, tmp_path):
     assert (code, err) == (0, "") and [subject.label for subject in gpu.seen] == 2 * LABELS
     assert {str(subject.workload) for subject in gpu.seen} == {"64x64x64", "96x64x64"}
     results = load_results(tmp_path / "r.json")
-    assert len(results["rows"]) == 16 and results["device"]["name"] == "Fake GPU" and results["policy"]["pause_s"] == 0.0
+    assert (
+        len(results["rows"]) == 16
+        and results["device"]["name"] == "Fake GPU"
+        and results["policy"]["pause_s"] == 0.0
+    )
     assert re.search(r"^0 .* 1000 +0.001", out, re.M) and re.search(r"^another .* 3000 +0.000", out, re.M)
     assert "cuBLAS: 500 us, 0.001 TFLOPS" in out
 
@@ -286,8 +370,15 @@ def test_points_are_packed_for_another_computer_and_timed_there(call, gpu, tmp_p
     assert code == 0 and [subject.label for subject in gpu.seen] == 2 * LABELS
     results = sweep_results.load_sweeps(tmp_path / "r.json")
     assert results["arch"] == ARCH and len(results["points"]) == 8 and "points" not in results["packed"]
-    assert results["packed"]["command"] == "experiments/sweeps.py padding" and results["command"] == "experiments/sweeps.py s.zip"
-    assert call("--from", tmp_path / "r.json")[1] == here and "Fake GPU" in here and "cannot be: 2 (twin)" in here
+    assert (
+        results["packed"]["command"] == "experiments/sweeps.py padding"
+        and results["command"] == "experiments/sweeps.py s.zip"
+    )
+    assert (
+        call("--from", tmp_path / "r.json")[1] == here
+        and "Fake GPU" in here
+        and "cannot be: 2 (twin)" in here
+    )
 
 
 def test_what_does_not_verify_is_refused(call, gpu, tmp_path):
@@ -303,13 +394,20 @@ def test_what_the_cpu_machine_objects_to_is_not_given_to_a_gpu(call, gpu, tmp_pa
     monkeypatch.setitem(SWEEPS, "stages", replace(SWEEPS["stages"], series=(racing,)))
     path = tmp_path / "s.zip"
     code, out, _ = call("stages", "--pack", path, "--arch", ARCH)
-    assert code == 1 and re.search(r"refused: sgemm/multistage:32x32,stages=2 \(schedule\) on 64x64x64: .*: race: ", out)
+    assert code == 1 and re.search(
+        r"refused: sgemm/multistage:32x32,stages=2 \(schedule\) on 64x64x64: .*: race: ", out
+    )
     labels = {subject.label for subject in load_pack(path).subjects}
-    assert "sgemm/multistage:32x32,stages=2 (schedule)" not in labels and "sgemm/multistage:32x32,stages=2 (twin)" in labels
+    assert (
+        "sgemm/multistage:32x32,stages=2 (schedule)" not in labels
+        and "sgemm/multistage:32x32,stages=2 (twin)" in labels
+    )
 
 
 def test_a_sweep_of_which_nothing_can_be_says_so(call, gpu, monkeypatch):
     monkeypatch.setattr(sweeps, "choose", lambda name: SimpleNamespace(name="cpu"))
-    monkeypatch.setitem(SWEEPS, "padding", replace(SWEEPS["padding"], series=(replace(TINY, values=(1,), beside=None),)))
+    monkeypatch.setitem(
+        SWEEPS, "padding", replace(SWEEPS["padding"], series=(replace(TINY, values=(1,), beside=None),))
+    )
     code, out, _ = call("padding", "--arch", ARCH)
     assert code == 0 and re.search(r"^1 +cannot be", out, re.M)

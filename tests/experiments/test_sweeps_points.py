@@ -1,4 +1,5 @@
 """What is swept and what cannot be: the CPU machine agrees; the model of what a wave of blocks touches."""
+
 import sys
 from pathlib import Path
 
@@ -13,9 +14,9 @@ from tir_schedules.compiler.lower import lower  # noqa: E402
 from tir_schedules.compiler.nvcc import compile_kernel  # noqa: E402
 from tir_schedules.compiler.twin import load_twin  # noqa: E402
 from tir_schedules.errors import CheckFailed  # noqa: E402
-from tir_schedules.insight.metrics import metrics_of  # noqa: E402
+from tir_schedules.insight.metrics.metrics import metrics_of  # noqa: E402
+from tir_schedules.ladders.registry import find  # noqa: E402
 from tir_schedules.machines.cpu import CpuMachine  # noqa: E402
-from tir_schedules.rung import find  # noqa: E402
 from tir_schedules.run import run  # noqa: E402
 from tir_schedules.workloads.half_gemm import HalfGemm  # noqa: E402
 
@@ -24,7 +25,11 @@ ARCH = "sm_90"
 
 
 def series_of(sweep, rung, layout="nt"):
-    (found,) = [one for one in SWEEPS[sweep].series if one.rung == rung and getattr(one.timed[0], "layout", layout) == layout]
+    (found,) = [
+        one
+        for one in SWEEPS[sweep].series
+        if one.rung == rung and getattr(one.timed[0], "layout", layout) == layout
+    ]
     return found
 
 
@@ -35,11 +40,16 @@ def reasons(series, form="schedule", arch=ARCH):
 
 
 def test_what_is_asked_for_is_swept():
-    assert {(*map(str, range(2, 7)),)} == {tuple(point.label for point in series.points()) for series in SWEEPS["stages"].series}
+    assert {(*map(str, range(2, 7)),)} == {
+        tuple(point.label for point in series.points()) for series in SWEEPS["stages"].series
+    }
     for series in SWEEPS["padding"].series:
         assert series.field == "skew" and {0, 2, 4, 8, 16} <= set(series.values)
     (swizzle,) = SWEEPS["swizzle"].series
-    assert swizzle.values == (1, 2, 4, 8, 16, 32) and [workload.m for workload in swizzle.timed] == [4096, 8192]
+    assert swizzle.values == (1, 2, 4, 8, 16, 32) and [workload.m for workload in swizzle.timed] == [
+        4096,
+        8192,
+    ]
     article = series_of("padding", "hgemm/wmma_padded:padded").points()[0].rung.config
     assert (article.bm, article.bn, article.bk) == (128, 256, 32)  # article 004's tile
 
@@ -48,10 +58,15 @@ def test_what_is_asked_for_is_swept():
 def test_a_point_differs_from_its_rung_in_one_field_and_the_twin_is_told(series):
     base = find(series.rung)[0]
     for point in series.points()[: len(series.values)]:
-        changed = {name for name, value in vars(point.rung.config).items() if value != getattr(base.config, name)}
+        changed = {
+            name for name, value in vars(point.rung.config).items() if value != getattr(base.config, name)
+        }
         assert changed <= {series.field} and getattr(point.rung.config, series.field) == point.value
         assert point.rung.id.startswith(base.id) and point.rung.id.endswith(f"{series.field}={point.value}")
-        assert f"#define {series.field.upper()} {point.value}\n" in load_twin(point.rung, series.timed[0], ARCH).source
+        assert (
+            f"#define {series.field.upper()} {point.value}\n"
+            in load_twin(point.rung, series.timed[0], ARCH).source
+        )
     assert any(getattr(base.config, series.field) == value for value in series.values)
 
 
@@ -68,7 +83,12 @@ def test_shared_memory_of_the_architecture_is_the_limit():
     deep = series_of("stages", "hgemm/mma_multistage")
     assert set(reasons(deep, "twin")) == {"5", "6"}
     assert reasons(deep)["5"] == "a block would take 240 KiB of shared memory; sm_90 has 227 KiB for one"
-    assert set(reasons(deep, "twin", "sm_80")) == {"4", "5", "6"} and set(reasons(deep, "twin", "sm_89")) == {"3", "4", "5", "6"}
+    assert set(reasons(deep, "twin", "sm_80")) == {"4", "5", "6"} and set(reasons(deep, "twin", "sm_89")) == {
+        "3",
+        "4",
+        "5",
+        "6",
+    }
     assert set(reasons(deep, "twin", "sm_75").values()) == {"it needs sm_80 or later"}
 
 
@@ -96,9 +116,15 @@ def test_schedules_cannot_have_a_ring_of_2_and_twins_can(series):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("series", [*SWEEPS["padding"].series, *SWEEPS["stages"].series], ids=lambda series: series.title)
+@pytest.mark.parametrize(
+    "series", [*SWEEPS["padding"].series, *SWEEPS["stages"].series], ids=lambda series: series.title
+)
 def test_what_is_timed_computes_the_right_thing(series):
-    ends = [point for point in series.points() if point.value is not None and not series.cannot(point, "schedule", ARCH)]
+    ends = [
+        point
+        for point in series.points()
+        if point.value is not None and not series.cannot(point, "schedule", ARCH)
+    ]
     jobs = [(point.rung, series.counted) for point in (ends[0], ends[-1])]
     assert all(verdict.ok for verdict in run(jobs, ARCH, CpuMachine()))
 
@@ -117,14 +143,25 @@ def test_blocks_start_stripe_by_stripe_every_second_upwards():
 
 def stripes(value, together, columns=4):
     """Waves of a grid of 4 rows; tiles are 256 x 128, K is 64: a row of A has 32 KiB, a column of B 16."""
-    return waves(varied(find("hgemm/wmma_swizzled_grid")[0], "stripe", value), HalfGemm(4 * 256, columns * 128, 64), together)
+    return waves(
+        varied(find("hgemm/wmma_swizzled_grid")[0], "stripe", value),
+        HalfGemm(4 * 256, columns * 128, 64),
+        together,
+    )
 
 
 def test_a_wave_touches_the_rows_and_columns_of_its_blocks():
     row, column = 256 * 64 * 2, 128 * 64 * 2
     plain = waves(find("hgemm/wmma_staged_epilogue")[0], HalfGemm(4 * 256, 4 * 128, 64), 4)
-    assert (plain.count, plain.mean_bytes) == (4, row + 4 * column) == (stripes(4, 4).count, stripes(4, 4).mean_bytes)
+    assert (
+        (plain.count, plain.mean_bytes)
+        == (4, row + 4 * column)
+        == (stripes(4, 4).count, stripes(4, 4).mean_bytes)
+    )
     assert stripes(2, 4).mean_bytes == 2 * row + 2 * column and stripes(1, 4).mean_bytes == 4 * row + column
     # Rows of the columns: 0 1 2 | 3, then 3 2 | 1 0, then 0 | 1 2 3, then 3 2 1 | 0.
     uneven = stripes(1, 3)
-    assert uneven.count == 6 and uneven.mean_bytes == ((3 + 2 + 2 + 3 + 3 + 1) * row + (1 + 2 + 2 + 1 + 1 + 1) * column) / 6
+    assert (
+        uneven.count == 6
+        and uneven.mean_bytes == ((3 + 2 + 2 + 3 + 3 + 1) * row + (1 + 2 + 2 + 1 + 1 + 1) * column) / 6
+    )

@@ -1,4 +1,6 @@
-"""Tuned records beside dlight and MetaSchedule's own rules: the table, merging and reading it, the script as users call it."""
+"""Tuned records beside dlight and MetaSchedule's own rules: the table, merging and reading it, the script as
+users call it."""
+
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -13,19 +15,32 @@ sys.path[:0] = [str(ROOT / "experiments"), str(ROOT / "tests" / "bench"), str(RO
 import made_records  # noqa: E402
 import made_up  # noqa: E402
 import tuners  # noqa: E402
-from fake_gpu import FakeMachine, subject as fake_subject  # noqa: E402
+from fake_gpu import FakeMachine  # noqa: E402
+from fake_gpu import subject as fake_subject
 from tuners_rules import DLIGHT, METASCHEDULE, TooSlow  # noqa: E402
-from tuners_tables import FAMILIES, HAND, NOTHING, TUNED, described, first_error, load_tuners, merged, section, table  # noqa: E402
+from tuners_tables import (  # noqa: E402
+    FAMILIES,
+    HAND,
+    NOTHING,
+    TUNED,
+    described,
+    first_error,
+    load_tuners,
+    merged,
+    section,
+    table,
+)
 
 from tir_schedules.bench import session  # noqa: E402
 from tir_schedules.bench.measure import Policy  # noqa: E402
-from tir_schedules.bench.results import document, save_results  # noqa: E402
-from tir_schedules.bench.subjects import Subject  # noqa: E402
 from tir_schedules.errors import BadInput, CheckFailed  # noqa: E402
-from tir_schedules.kernel import Binary, Kernel, Resources  # noqa: E402
-from tir_schedules.rung import find_one  # noqa: E402
-from tir_schedules.tuning import records, running, tuned  # noqa: E402
-from tir_schedules.tuning.spaces import space_of  # noqa: E402
+from tir_schedules.ladders.registry import find_one  # noqa: E402
+from tir_schedules.model.kernel import Binary, Kernel, Resources  # noqa: E402
+from tir_schedules.subjects.results import document, save_results  # noqa: E402
+from tir_schedules.subjects.subject import Subject  # noqa: E402
+from tir_schedules.tuning.measure import running  # noqa: E402
+from tir_schedules.tuning.records import records, tuned  # noqa: E402
+from tir_schedules.tuning.space.spaces import space_of  # noqa: E402
 from tir_schedules.workloads.gemm import Gemm  # noqa: E402
 from tir_schedules.workloads.half_gemm import HalfGemm  # noqa: E402
 
@@ -36,9 +51,18 @@ WHOLE, RAGGED = Gemm(128, 64, 32), Gemm(100, 72, 40)
 CONFIG = asdict(find_one("hgemm/mma_multistage", "test").config)
 
 
-def results_of(family="sgemm", workload=Gemm(1024, 1024, 1024), rates=None, refused=(), trials=64, trouble=(), **facts):
+def results_of(
+    family="sgemm", workload=Gemm(1024, 1024, 1024), rates=None, refused=(), trials=64, trouble=(), **facts
+):
     """A results document of one shape. rates: microseconds by role, of two hand-chosen rungs."""
-    times = {"multistage:32x32": 12.0, "pipelined": 10.0, TUNED: 8.0, DLIGHT: 40.0, METASCHEDULE: 20.0, "cuBLAS": 16.0} | (rates or {})
+    times = {
+        "multistage:32x32": 12.0,
+        "pipelined": 10.0,
+        TUNED: 8.0,
+        DLIGHT: 40.0,
+        METASCHEDULE: 20.0,
+        "cuBLAS": 16.0,
+    } | (rates or {})
     rows, points = [], []
     for name, micros in times.items():
         role = name if name in (TUNED, DLIGHT, METASCHEDULE) else HAND
@@ -46,13 +70,21 @@ def results_of(family="sgemm", workload=Gemm(1024, 1024, 1024), rates=None, refu
         how = {HAND: {"config": {"bm": 128, "bn": 64, "bk": 16, "stages": 3}}, DLIGHT: {"rule": "Matmul"}}
         how |= {TUNED: {"config": {"bm": 64, "bn": 32, "bk": 8, "tm": 4, "tn": 8, "skew": 4}}}
         how |= {METASCHEDULE: {"trials": trials, "refused": list(trouble), "search_s": 99.5}}
-        subject = Subject(family, full, "schedule", workload) if name != "cuBLAS" else Subject(family, name, "vendor", workload)
+        subject = (
+            Subject(family, full, "schedule", workload)
+            if name != "cuBLAS"
+            else Subject(family, name, "vendor", workload)
+        )
         if micros:
             rows.append(made_up.row_of(subject, micros, **facts))
         if name != "cuBLAS":
             points.append({"family": family, "name": full, "shape": str(workload), "role": role, **how[role]})
-    rows_refused = [Subject(family, name, "schedule", workload).refused("does not verify") for name in refused]
-    measurement = SimpleNamespace(rows=rows, refused=rows_refused, limits=made_up.LIMITS, device=made_up.DEVICE)
+    rows_refused = [
+        Subject(family, name, "schedule", workload).refused("does not verify") for name in refused
+    ]
+    measurement = SimpleNamespace(
+        rows=rows, refused=rows_refused, limits=made_up.LIMITS, device=made_up.DEVICE
+    )
     return document(made_up.SOURCE, measurement, {"sustained": False}, []) | {"points": points}
 
 
@@ -63,13 +95,24 @@ def line_of(text, start):
 
 def test_a_line_has_the_fastest_by_hand_the_tuned_one_and_their_ratio():
     text = section("sgemm", results_of())
-    assert line_of(text, "| sgemm, TFLOPS")[1:] == ["hand-chosen", "its rate", "tuned", "its rate", "tuned / hand-chosen", "dlight",
+    assert line_of(text, "| sgemm, TFLOPS")[1:] == ["hand-chosen", "its rate", "tuned", "its rate",
+    "tuned / hand-chosen", "dlight",
                                                     "MetaSchedule", "its trials", "cuBLAS"]  # fmt: skip
     kernels = ["pipelined 128x64x16, stages 3", "215", "pipelined 64x32x8, thread 4x8, skew 4", "268"]
     assert line_of(text, "| 1024") == ["1024", *kernels, "1.25x", "53.7", "107", "64", "134"]
-    assert "- Made-up GPU, driver 1.2.3, SM clock 1975 to 1980 MHz, CUDA 13.0.88, TVM 0.27.0, revision 0123456789ab" in text
-    assert "- Tuned / hand-chosen: 1.250x in the geometric mean, lowest 1.250x." in text and "fp32 peak 66.9" in text
-    assert "- A search of MetaSchedule took 100 to 100 s." in text and "dlight on" not in text and "refused" not in text
+    assert (
+        "- Made-up GPU, driver 1.2.3, SM clock 1975 to 1980 MHz, CUDA 13.0.88, TVM 0.27.0, revision"
+        " 0123456789ab" in text
+    )
+    assert (
+        "- Tuned / hand-chosen: 1.250x in the geometric mean, lowest 1.250x." in text
+        and "fp32 peak 66.9" in text
+    )
+    assert (
+        "- A search of MetaSchedule took 100 to 100 s." in text
+        and "dlight on" not in text
+        and "refused" not in text
+    )
 
 
 def test_where_dlight_does_not_take_its_first_rule_that_is_said():
@@ -81,28 +124,46 @@ def test_where_dlight_does_not_take_its_first_rule_that_is_said():
 def test_without_a_record_there_is_no_ratio():
     results = results_of(rates={TUNED: None})
     results["points"] = [point for point in results["points"] if point["role"] != TUNED]
-    assert line_of(section("sgemm", results), "| 1024")[3:6] == ["", "", ""] and "geometric" not in section("sgemm", results)
+    assert line_of(section("sgemm", results), "| 1024")[3:6] == ["", "", ""] and "geometric" not in section(
+        "sgemm", results
+    )
 
 
 def test_of_a_compilation_that_failed_the_first_error_is_said():
-    said = "a: nvcc 13.0.88 does not compile it for sm_90: a.cu(3): error: too many arguments a.cu(7): error: too many again"
+    said = (
+        "a: nvcc 13.0.88 does not compile it for sm_90: a.cu(3): error: too many arguments a.cu(7): error:"
+        " too many again"
+    )
     assert first_error(said) == "too many arguments"
     assert first_error("C[0, 0] is nan") == "C[0, 0] is nan"
 
 
 def test_what_was_refused_or_throttled_is_said():
-    trouble = [{"kind": "wrong", "count": 2, "reason": "C[0, 0] is nan"}, {"kind": "not run", "count": 1, "reason": "too large"}]
-    results = results_of(rates={METASCHEDULE: None}, refused=[METASCHEDULE], trouble=trouble, throttled=["power cap"])
+    trouble = [
+        {"kind": "wrong", "count": 2, "reason": "C[0, 0] is nan"},
+        {"kind": "not run", "count": 1, "reason": "too large"},
+    ]
+    results = results_of(
+        rates={METASCHEDULE: None}, refused=[METASCHEDULE], trouble=trouble, throttled=["power cap"]
+    )
     text = section("sgemm", results)
     assert line_of(text, "| 1024")[6:] == ["53.7\\*", "refused", "64, 3 refused", "134\\*"]
-    assert "- Refused in the search of MetaSchedule on 1024: 2 wrong (C[0, 0] is nan), 1 not run (too large)." in text
-    assert "- refused: MetaSchedule (schedule) on 1024x1024x1024: does not verify" in text and "- \\* the GPU lowered" in text
+    assert (
+        "- Refused in the search of MetaSchedule on 1024: 2 wrong (C[0, 0] is nan), 1 not run (too large)."
+        in text
+    )
+    assert (
+        "- refused: MetaSchedule (schedule) on 1024x1024x1024: does not verify" in text
+        and "- \\* the GPU lowered" in text
+    )
 
 
 def test_a_configuration_is_written_in_short():
     point = {"name": "hgemm/mma_multistage:tuned", "config": CONFIG}
     text = described(point)
-    assert text.startswith(f"mma_multistage {CONFIG['bm']}x{CONFIG['bn']}x{CONFIG['bk']}, warp {CONFIG['wm']}x{CONFIG['wn']}, ")
+    assert text.startswith(
+        f"mma_multistage {CONFIG['bm']}x{CONFIG['bn']}x{CONFIG['bk']}, warp {CONFIG['wm']}x{CONFIG['wn']}, "
+    )
     assert all(f", {name} {CONFIG[name]}" in text for name in ("stages", "stripe"))
 
 
@@ -110,7 +171,9 @@ def test_families_have_tables_of_their_own():
     half = results_of("hgemm", HalfGemm(512, 6144, 2048), rates={"mma_multistage": 3.0})
     both = merged([results_of(), half])
     assert section("sgemm", both) == section("sgemm", results_of())
-    assert all(line_of(section("hgemm", both), start) for start in ("| hgemm nt float16, TFLOPS", "| 512x6144x2048"))
+    assert all(
+        line_of(section("hgemm", both), start) for start in ("| hgemm nt float16, TFLOPS", "| 512x6144x2048")
+    )
     assert section("sgemm", half) == section("hgemm", None) == NOTHING
     with pytest.raises(BadInput, match="'reduce'"):
         section("reduce", both)
@@ -143,9 +206,15 @@ def test_what_was_recorded_can_be_shown_merged_and_written(call, tmp_path):
     readme = tmp_path / "R.md"
     readme.write_text("".join(f"<!-- tuners: {family} -->\nold\n<!-- end -->\n" for family in FAMILIES))
     options = ("--from", paths[2], "--readme", readme)
-    assert call("--check", *options)[0] == 1 and call("--write", *options)[0] == 0 and call("--check", *options)[0] == 0
+    assert (
+        call("--check", *options)[0] == 1
+        and call("--write", *options)[0] == 0
+        and call("--check", *options)[0] == 0
+    )
     sections = [(family, section(family, load_tuners(paths[2]))) for family in FAMILIES]
-    assert readme.read_text() == "".join(f"<!-- tuners: {family} -->\n\n{text}\n\n<!-- end -->\n" for family, text in sections)
+    assert readme.read_text() == "".join(
+        f"<!-- tuners: {family} -->\n\n{text}\n\n<!-- end -->\n" for family, text in sections
+    )
 
 
 def test_the_readme_of_the_experiments_is_what_was_recorded(call):
@@ -198,13 +267,20 @@ def test_dlights_kernels_are_written_without_a_gpu(call, tmp_path):
     code, out, _ = call("sgemm", "--emit", tmp_path, "--mnk", "128,64,32", "--arch", ARCH)
     (path,) = tmp_path.iterdir()
     assert path.name == "dlight_sgemm_128x64x32.cu" and 'extern "C" __global__ void' in path.read_text()
-    assert code == 0 and out == f"{path}: rule Matmul, {out.split('rule Matmul, ')[1]}" and "8x16x1 threads" in out
+    assert (
+        code == 0
+        and out == f"{path}: rule Matmul, {out.split('rule Matmul, ')[1]}"
+        and "8x16x1 threads" in out
+    )
 
 
 @pytest.fixture
 def gpu(monkeypatch, tmp_path):
-    """A made-up GPU, on which everything takes 10 microseconds; seen: what was timed together; found: what a search would do."""
-    fake = SimpleNamespace(name="gpu", arch=ARCH, device_name="Made-up GPU", broken="", xp=np, seen=[], search=lambda found: None)
+    """A made-up GPU, on which everything takes 10 microseconds; seen: what was timed together; found: what a
+    search would do."""
+    fake = SimpleNamespace(
+        name="gpu", arch=ARCH, device_name="Made-up GPU", broken="", xp=np, seen=[], search=lambda found: None
+    )
 
     def timed(machine, subjects, sustained, cub):
         fake.seen.append(list(subjects))
@@ -221,12 +297,18 @@ def gpu(monkeypatch, tmp_path):
     monkeypatch.setattr(tuners, "compile_kernel", lambda kernel: Binary(kernel, "", b"", Resources(32, 0)))
     monkeypatch.setattr(session, "timed", timed)
     monkeypatch.setattr(tuned, "own_records", lambda: tmp_path / "own.jsonl")
-    monkeypatch.setattr(records, "believed", lambda record, machine: SimpleNamespace(rung=space_of(record.rung).rung_at(record.point)))
+    monkeypatch.setattr(
+        records,
+        "believed",
+        lambda record, machine: SimpleNamespace(rung=space_of(record.rung).rung_at(record.point)),
+    )
     return fake
 
 
 SHAPE = ("--mnk", "128,64,32")
-BINARY = Binary(Kernel("found", "", "found", ("A", "B", "C"), (1, 1, 1), (32, 1, 1), ARCH), "", b"", Resources(32, 0))
+BINARY = Binary(
+    Kernel("found", "", "found", ("A", "B", "C"), (1, 1, 1), (32, 1, 1), ARCH), "", b"", Resources(32, 0)
+)
 
 
 def test_all_kernels_of_a_shape_are_timed_together(call, gpu, tmp_path):
@@ -234,25 +316,44 @@ def test_all_kernels_of_a_shape_are_timed_together(call, gpu, tmp_path):
     point = space_of(rung.id).point_of(rung.config)
     space = space_of(rung.id)
     best = next(space.points(WHOLE, ARCH))
-    records.Database(tmp_path / "r.jsonl").append(made_records.record(0, WHOLE, point=best, device=gpu.device_name))
+    records.Database(tmp_path / "r.jsonl").append(
+        made_records.record(0, WHOLE, point=best, device=gpu.device_name)
+    )
     gpu.search = lambda found: (setattr(found, "fastest", (1e-6, BINARY)), found.refuse("wrong", "nan"))
-    code, out, err = call("sgemm", *SHAPE, "--trials", 7, "--records", tmp_path / "r.jsonl", "-o", tmp_path / "t.json")
-    assert code == 0 and "no record of sgemm/multistage for Made-up GPU" in err and "MetaSchedule: 7 of 7, best" in err
+    code, out, err = call(
+        "sgemm", *SHAPE, "--trials", 7, "--records", tmp_path / "r.jsonl", "-o", tmp_path / "t.json"
+    )
+    assert (
+        code == 0
+        and "no record of sgemm/multistage for Made-up GPU" in err
+        and "MetaSchedule: 7 of 7, best" in err
+    )
     ((*subjects, vendor),) = gpu.seen
     hand = [find_one(name, "test").fitted(WHOLE).id for name in ("sgemm/pipelined", "sgemm/multistage")]
-    assert sorted(subject.name for subject in subjects) == sorted([*hand, "sgemm/pipelined:tuned", DLIGHT, METASCHEDULE])
-    assert vendor.label == "cuBLAS" and all(subject.form == "schedule" and len(subject.binaries) == 1 for subject in subjects)
+    assert sorted(subject.name for subject in subjects) == sorted(
+        [*hand, "sgemm/pipelined:tuned", DLIGHT, METASCHEDULE]
+    )
+    assert vendor.label == "cuBLAS" and all(
+        subject.form == "schedule" and len(subject.binaries) == 1 for subject in subjects
+    )
     results = load_tuners(tmp_path / "t.json")
     assert results["command"] == "experiments/tuners.py sgemm --mnk 128,64,32" and len(results["rows"]) == 6
     roles = {point["role"]: point for point in results["points"]}
-    assert roles[TUNED]["config"] == asdict(space.config(best)) != asdict(space.config(point)) and roles[DLIGHT]["rule"] == "Matmul"
-    assert roles[METASCHEDULE]["trials"] == 7 and roles[METASCHEDULE]["refused"] == [{"kind": "wrong", "count": 1, "reason": "nan"}]
+    assert (
+        roles[TUNED]["config"] == asdict(space.config(best)) != asdict(space.config(point))
+        and roles[DLIGHT]["rule"] == "Matmul"
+    )
+    assert roles[METASCHEDULE]["trials"] == 7 and roles[METASCHEDULE]["refused"] == [
+        {"kind": "wrong", "count": 1, "reason": "nan"}
+    ]
     assert "7, 1 refused" in out and "1.00x" in out
 
 
 def test_a_search_that_finds_nothing_is_refused_and_the_rest_is_timed(call, gpu, monkeypatch):
     code, out, err = call("sgemm", *SHAPE)
-    assert code == 1 and "refused: MetaSchedule (schedule) on 128x64x32: none of 64 trials could be timed" in out
+    assert (
+        code == 1 and "refused: MetaSchedule (schedule) on 128x64x32: none of 64 trials could be timed" in out
+    )
     assert METASCHEDULE not in [subject.name for subject in gpu.seen[0]]
 
     def fail(found):

@@ -1,4 +1,5 @@
 """Kernels by dlight's rules and by MetaSchedule's own: what they are, what is counted, what is refused."""
+
 import sys
 import time
 from pathlib import Path
@@ -12,12 +13,12 @@ from tuners_rules import DLIGHT, KINDS, METASCHEDULE, Search, TooSlow, dlight_ke
 
 from tir_schedules.compiler.lower import lower  # noqa: E402
 from tir_schedules.compiler.nvcc import compile_kernel  # noqa: E402
-from tir_schedules.compiler.tvm import import_tvm  # noqa: E402
 from tir_schedules.errors import BadInput, CheckFailed  # noqa: E402
-from tir_schedules.kernel import Binary, Resources  # noqa: E402
-from tir_schedules.multiprocessor import MAX_THREADS  # noqa: E402
-from tir_schedules.rung import find_one  # noqa: E402
-from tir_schedules.tuning.building import verified  # noqa: E402
+from tir_schedules.ladders.registry import find_one  # noqa: E402
+from tir_schedules.model.gpus import MAX_THREADS  # noqa: E402
+from tir_schedules.model.kernel import Binary, Resources  # noqa: E402
+from tir_schedules.tir.tvm import import_tvm  # noqa: E402
+from tir_schedules.tuning.measure.building import verified  # noqa: E402
 from tir_schedules.workloads.gemm import Gemm  # noqa: E402
 from tir_schedules.workloads.half_gemm import HalfGemm  # noqa: E402
 
@@ -42,7 +43,11 @@ def quick(monkeypatch):
     """In place of nvcc, that refuses what the project refuses before it asks nvcc."""
 
     def compiled(kernel):
-        return Binary(kernel, "", b"", Resources(32, 0)) if kernel.threads <= MAX_THREADS else compile_kernel(kernel)
+        return (
+            Binary(kernel, "", b"", Resources(32, 0))
+            if kernel.threads <= MAX_THREADS
+            else compile_kernel(kernel)
+        )
 
     monkeypatch.setattr(tuners_rules, "compile_kernel", compiled)
 
@@ -84,7 +89,10 @@ def test_kernels_are_what_tvm_itself_emits():
     schedule.unroll(schedule.get_loops(schedule.get_sblock("C"))[-1])
     with tvm.transform.PassContext(config={"tirx.disable_cse_tir": True}):
         source = tvm.compile(schedule.mod, gpu).mod.imports[0].inspect_source()
-    assert kernel_of(DLIGHT, schedule, ARCH).source.replace("dlight(", "main_kernel(") == source and "#pragma unroll" not in source
+    assert (
+        kernel_of(DLIGHT, schedule, ARCH).source.replace("dlight(", "main_kernel(") == source
+        and "#pragma unroll" not in source
+    )
 
 
 def searching(timer=lambda binary: (2e-6, 1e-6, 3e-6), **options):
@@ -118,7 +126,9 @@ def test_what_cannot_be_built_or_is_wrong_is_counted_and_never_the_fastest(quick
     assert [search.time(name) for name in filter(None, names)] == [None, None, None, None, (1e-6,)]
     assert search.fastest[1].kernel.threads == 32
     told = search.as_json()
-    assert told["trials"] == 7 and [(each["kind"], each["count"]) for each in told["refused"]] == list(zip(KINDS, (1, 1, 1, 2, 1)))
+    assert told["trials"] == 7 and [(each["kind"], each["count"]) for each in told["refused"]] == list(
+        zip(KINDS, (1, 1, 1, 2, 1))
+    )
     reasons = [each["reason"] for each in told["refused"]]
     assert "one CUDA kernel" in reasons[0] and "2048 threads per block" in reasons[1]
     assert reasons[2] == "a launch takes 7 s" and reasons[4] == "too many resources requested"
@@ -130,7 +140,9 @@ def test_nvcc_has_no_more_time_than_with_tvms_own_builder(monkeypatch):
     monkeypatch.setattr(tuners_rules, "compile_kernel", lambda kernel: time.sleep(0.5))
     search = searching()
     assert search.build([scheduled(32)]) == [None]
-    assert search.refused == [("not compiled by nvcc", f"{METASCHEDULE} trial 1: nvcc takes longer than 0.05 s")]
+    assert search.refused == [
+        ("not compiled by nvcc", f"{METASCHEDULE} trial 1: nvcc takes longer than 0.05 s")
+    ]
 
 
 def test_a_batch_has_the_time_of_its_candidates_on_few_processors(monkeypatch):
@@ -178,6 +190,8 @@ def test_dlight_takes_tensor_cores_for_half_precision_and_leaves_our_own_kernels
     ours = find_one("hgemm/mma_multistage", "test")
     before = lower(ours, WHOLE_HALF, ARCH).source
     kernel, rule = dlight_kernel("hgemm", workload, ARCH)
-    assert rule == "MatmulTensorization" and "wmma::mma_sync" in kernel.source and kernel.dynamic_shared == 73728
+    assert (
+        rule == "MatmulTensorization" and "wmma::mma_sync" in kernel.source and kernel.dynamic_shared == 73728
+    )
     verified([kernel], workload)
     assert lower(ours, WHOLE_HALF, ARCH).source == before

@@ -2,10 +2,11 @@
 
     python tests/fuzz/fuzzing.py [COUNT] [SEED]
 
-damages COUNT files of each kind (default 2000; a tenth of it for reports, which are drawn) and prints how many were read and how many
-refused. Damage: bits flipped, bytes cut out, doubled and cut off, values of other types, keys missing, twice and unknown, deep nests,
-numbers that are none, line ends lost.
+damages COUNT files of each kind (default 2000; a tenth of it for reports, which are drawn) and prints how
+many were read and how many refused. Damage: bits flipped, bytes cut out, doubled and cut off, values of other
+types, keys missing, twice and unknown, deep nests, numbers that are none, line ends lost.
 """
+
 from __future__ import annotations
 
 import io
@@ -28,25 +29,29 @@ sys.path[:0] = [str(TESTS / "bench"), str(TESTS / "tuning")]
 import made_up  # noqa: E402
 from made_records import record  # noqa: E402
 
-from tir_schedules import cli  # noqa: E402
 from tir_schedules.bench import session  # noqa: E402
 from tir_schedules.bench.measure import Policy  # noqa: E402
-from tir_schedules.bench.pack import save_pack  # noqa: E402
-from tir_schedules.bench.results import as_text  # noqa: E402
-from tir_schedules.insight import profiling  # noqa: E402
-from tir_schedules.insight.nsight import METRICS  # noqa: E402
-from tir_schedules.tuning import journal  # noqa: E402
+from tir_schedules.cli import main as cli  # noqa: E402
+from tir_schedules.insight.profile import profiling  # noqa: E402
+from tir_schedules.insight.profile.nsight import METRICS  # noqa: E402
+from tir_schedules.subjects.packs import save_pack  # noqa: E402
+from tir_schedules.subjects.results import as_text  # noqa: E402
+from tir_schedules.tuning.records import journal  # noqa: E402
 
 ODD = (
-    None, True, False, 0, 1, -1, 1.5, 1e308, -1e308, 10**19, 10**30, 2**31, 2**63, "", "1", "\0", "a\nb", "\x1b[2J", "\ud800", "é" * 300,
-    "../../x", "$\\frac{$", "<script>", "x" * 100_000, [], [[]], [None], {}, {"": {}}, {"a": 1.5}, float("nan"), float("inf"), "sgemm", "sm_90",
+    None, True, False, 0, 1, -1, 1.5, 1e308, -1e308, 10**19, 10**30, 2**31, 2**63, "", "1", "\0", "a\nb",
+    "\x1b[2J", "\ud800", "é" * 300,
+    "../../x", "$\\frac{$", "<script>", "x" * 100_000, [], [[]], [None], {}, {"": {}}, {"a": 1.5},
+    float("nan"), float("inf"), "sgemm", "sm_90",
 )  # fmt: skip
 
 
 def parts(value: Any, found: list | None = None) -> list[tuple[Any, Any]]:
     """All places in a JSON value: a list or an object and an index or key."""
     found = [] if found is None else found
-    for key, each in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+    for key, each in (
+        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    ):
         found.append((value, key))
         parts(each, found)
     return found
@@ -88,7 +93,21 @@ def change_bytes(rng: random.Random, content: bytes) -> bytes:
     elif what < 0.9:
         content[at:at] = content[at : at + rng.choice((1, 50))]
     else:
-        content[at:at] = rng.choice((b"\0", b"\xff", b"\r", b"\n", b"\xef\xbb\xbf", b"NaN", b"{", b"]", b'"', b"\x1f\x8b", b"9" * 5000))
+        content[at:at] = rng.choice(
+            (
+                b"\0",
+                b"\xff",
+                b"\r",
+                b"\n",
+                b"\xef\xbb\xbf",
+                b"NaN",
+                b"{",
+                b"]",
+                b'"',
+                b"\x1f\x8b",
+                b"9" * 5000,
+            )
+        )
     return bytes(content)
 
 
@@ -97,7 +116,8 @@ def change_text(rng: random.Random, value: Any, written: str) -> bytes:
 
 
 class Kind:
-    """name: of the kind. suffix: of its files. make(rng): a damaged file. arguments(path): how a verb is made to read one."""
+    """name: of the kind. suffix: of its files. make(rng): a damaged file. arguments(path): how a verb is made
+    to read one."""
 
     def __init__(self, name: str, suffix: str, make: Callable[[random.Random], bytes], *arguments: str):
         self.name, self.suffix, self.make, self.arguments = name, suffix, make, arguments
@@ -114,20 +134,39 @@ def results(rng: random.Random) -> bytes:
 
 def sweeps(rng: random.Random) -> bytes:
     """What a report draws: a ladder and, where its command is that of a sweep, points."""
-    document = made_up.results("hgemm/wmma_padded", sizes=(64, 128), layout="nt", accumulate="float16", refuse=refuse)
+    document = made_up.results(
+        "hgemm/wmma_padded", sizes=(64, 128), layout="nt", accumulate="float16", refuse=refuse
+    )
     identity = {key: document["rows"][0][key] for key in ("family", "form", "shape", "workload")}
     access = {"requests": 9, "cost": 70, "ideal": 7}
-    facts = {"registers": 9, "spill_bytes": 0, "shared_bytes": 9, "occupancy": {"blocks": 3}, "reads": access, "writes": access}
+    facts = {
+        "registers": 9,
+        "spill_bytes": 0,
+        "shared_bytes": 9,
+        "occupancy": {"blocks": 3},
+        "reads": access,
+        "writes": access,
+    }
     points = [{**identity, "name": f"hgemm/wmma_padded:padded,skew={value}", **facts} for value in (0, 8)]
     points.append({**identity, "name": "hgemm/wmma_padded:padded,skew=2", "cannot": "rows are misaligned"})
-    document |= {"command": rng.choice(("bench hgemm", "experiments/sweeps.py padding")), "arch": "sm_90", "points": points}
+    document |= {
+        "command": rng.choice(("bench hgemm", "experiments/sweeps.py padding")),
+        "arch": "sm_90",
+        "points": points,
+    }
     return change_text(rng, document, as_text(document))
 
 
 def launch(label: str, loads: int, **facts: Any) -> dict[str, Any]:
     predicted = {"shared_load": {"requests": 9, "cost": loads, "ideal": 9}, "global_store": {"cost": 8}}
     measured = dict.fromkeys(METRICS, 9.0)
-    return {"label": label, "workload": {"m": 64, "n": 64, "k": 64}, "predicted": predicted, "measured": measured, **facts}
+    return {
+        "label": label,
+        "workload": {"m": 64, "n": 64, "k": 64},
+        "predicted": predicted,
+        "measured": measured,
+        **facts,
+    }
 
 
 def profiles(rng: random.Random) -> bytes:
@@ -160,7 +199,12 @@ def members() -> dict[str, bytes]:
     predicted = [[{"shared_load": {"cost": 1}} for _ in one.binaries] for one in subjects]
     cases = [{"flawed": False, "predicted": each, "copies_under_p0": []} for each in predicted]
     refused = [subjects[0].refused("wrong")]
-    save_pack(subjects, {**made_up.SOURCE, "arch": "sm_90", "refused": refused, "counters": {"cases": cases}}, path, b"library")
+    save_pack(
+        subjects,
+        {**made_up.SOURCE, "arch": "sm_90", "refused": refused, "counters": {"cases": cases}},
+        path,
+        b"library",
+    )
     with zipfile.ZipFile(path) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 
@@ -168,7 +212,9 @@ def members() -> dict[str, bytes]:
 def packs(rng: random.Random) -> bytes:
     found, what = members(), rng.random()
     if what < 0.5:
-        found["manifest.json"] = change_text(rng, json.loads(found["manifest.json"]), found["manifest.json"].decode())
+        found["manifest.json"] = change_text(
+            rng, json.loads(found["manifest.json"]), found["manifest.json"].decode()
+        )
     elif what < 0.6:
         name = rng.choice(list(found))
         found[name] = change_bytes(rng, found[name])
@@ -228,7 +274,12 @@ def outcome(arguments: list[str]) -> tuple[int, str]:
     said = err.getvalue()
     if code not in (0, 1, 2):
         return code, f"exit code {code}"
-    if code == 2 and (said.count("\n") != 1 or not said.startswith("tir-schedules: ") or arguments[-1] not in said or len(said) > 1500):
+    if code == 2 and (
+        said.count("\n") != 1
+        or not said.startswith("tir-schedules: ")
+        or arguments[-1] not in said
+        or len(said) > 1500
+    ):
         return code, f"it says {said!r}"
     return code, "it gives a terminal commands" if "\x1b" in out.getvalue() + said else ""
 
@@ -241,7 +292,7 @@ def without_gpu() -> Any:
         return SimpleNamespace(rows=rows, refused=[], limits=made_up.LIMITS, device=made_up.DEVICE), Policy()
 
     def verified(machine: Any, cases: Any) -> Any:
-        from tir_schedules.insight.cases import entries_of
+        from tir_schedules.insight.profile.cases import entries_of
 
         return [], [entry for case in cases for entry in entries_of(case)]
 

@@ -1,4 +1,6 @@
-"""Damaged files of each kind that verbs read end in no traceback, but in one line and exit code 2, or are read; see fuzzing.py."""
+"""Damaged files of each kind that verbs read end in no traceback, but in one line and exit code 2, or are
+read; see fuzzing.py."""
+
 import pytest
 from fuzzing import KINDS, fuzz
 
@@ -17,4 +19,6 @@ def test_hundreds_of_damaged_files(tmp_path, name):
 def check(name, count, seed, folder):
     found, faults = fuzz(name, count, seed, folder)
     assert faults == []
-    assert found["refused"] and (found["read"] or count < 200), "damage that is always or never seen shows nothing"
+    assert found["refused"] and (found["read"] or count < 200), (
+        "damage that is always or never seen shows nothing"
+    )

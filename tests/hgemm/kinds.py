@@ -1,11 +1,12 @@
 """What half-precision products the tests are about."""
+
 from itertools import product
 
 import pytest
 
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.twin import load_twin
-from tir_schedules.rung import every_rung
+from tir_schedules.ladders.registry import every_rung
 from tir_schedules.workloads import LAYOUTS
 from tir_schedules.workloads.half_gemm import HalfGemm
 
@@ -14,7 +15,9 @@ RUNGS = every_rung("hgemm")
 CASES = [(rung, kind) for rung in RUNGS for kind in product(LAYOUTS, rung.config.accumulators)]
 
 each_rung = pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.id)
-each_case = pytest.mark.parametrize("rung, kind", CASES, ids=[f"{rung.id} {' '.join(kind)}" for rung, kind in CASES])
+each_case = pytest.mark.parametrize(
+    "rung, kind", CASES, ids=[f"{rung.id} {' '.join(kind)}" for rung, kind in CASES]
+)
 both = pytest.mark.parametrize("make", [lower, load_twin], ids=["schedule", "twin"])
 
 

@@ -1,10 +1,12 @@
-"""Article 004's story, told by the counters: who has bank conflicts, and where padding and permutation put them."""
+"""Article 004's story, told by the counters: who has bank conflicts, and where padding and permutation put
+them."""
+
 import pytest
 from kinds import ARCH, both
 
 from tir_schedules.compiler.nvcc import compile_kernel
+from tir_schedules.ladders.registry import find
 from tir_schedules.machines.cpu import CpuMachine
-from tir_schedules.rung import find
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 
@@ -24,7 +26,8 @@ def conflicts(access):
 @both
 @pytest.mark.parametrize("layout, expected", [("nn", 6), ("nt", 4)])
 def test_unpadded_loads_conflict_and_stores_do_not(layout, expected, make):
-    """Rows of 64 bytes: 8 of them use a quarter of the banks. Rows of B as K x N have 512 bytes: all 8 in the same banks."""
+    """Rows of 64 bytes: 8 of them use a quarter of the banks. Rows of B as K x N have 512 bytes: all 8 in the
+    same banks."""
     counted = accesses("hgemm/wmma_shared:unpadded", layout, make)
     assert conflicts(counted["ldmatrix"]) == expected
     assert conflicts(counted["shared_store"]) == 1
@@ -41,8 +44,11 @@ def test_padding_moves_the_conflicts_to_the_stores(layout, expected, make):
 @both
 @pytest.mark.parametrize("layout", ["nn", "nt"])
 def test_permutation_has_neither(layout, make):
-    """Its copies cost no more than unpadded ones; those of padded tiles take more wavefronts, and more sectors."""
+    """Its copies cost no more than unpadded ones; those of padded tiles take more wavefronts, and more
+    sectors."""
     permuted, padded = (accesses(name, layout, make) for name in ("hgemm/mma_permuted", "hgemm/mma_ldmatrix"))
     assert conflicts(permuted["ldmatrix"]) == conflicts(padded["ldmatrix"]) == 1
-    assert permuted["global_cp_async"].cost == permuted["global_cp_async"].ideal < padded["global_cp_async"].cost
+    assert (
+        permuted["global_cp_async"].cost == permuted["global_cp_async"].ideal < padded["global_cp_async"].cost
+    )
     assert permuted["shared_cp_async"].cost < 0.55 * padded["shared_cp_async"].cost

@@ -1,7 +1,10 @@
-"""Facts of the CUDA and SASS of each rung and twin: copies, fragments, products, barriers and waits, memory and registers.
+"""Facts of the CUDA and SASS of each rung and twin: copies, fragments, products, barriers and waits, memory
+and registers.
 
-The recorded facts are in emitted.json; `pytest tests/hgemm/test_hgemm_emitted.py --update-golden` rewrites them.
+The recorded facts are in emitted.json; `pytest tests/hgemm/test_hgemm_emitted.py --update-golden` rewrites
+them.
 """
+
 import re
 from pathlib import Path
 
@@ -16,11 +19,18 @@ RECORDED = Path(__file__).parent / "emitted.json"
 SHAPE = "512x512x4096"  # so many tiles along K that no compiler unrolls the loop over them
 COPY = re.compile(r"cp\.async\.c[ag]\.shared\.global\S*\s+\[[^]]*\],\s*\[[^]]*\],\s*(\d+)")
 WAIT = re.compile(r"cp\.async\.wait_group\s+(\d+)")
-MAIN_LOOP = {"HMMA": "products", "LDSM": "fragment_loads", "LDGSTS": "copies", "BAR": "barriers", "LDGDEPBAR": "commits"}
+MAIN_LOOP = {
+    "HMMA": "products",
+    "LDSM": "fragment_loads",
+    "LDGSTS": "copies",
+    "BAR": "barriers",
+    "LDGDEPBAR": "commits",
+}
 
 
 def facts(kernel):
-    """Of the main loop, the one with most HMMA: instructions of each kind per 64 products, as a 64x64 warp tile has in 32 of K."""
+    """Of the main loop, the one with most HMMA: instructions of each kind per 64 products, as a 64x64 warp
+    tile has in 32 of K."""
     binary = compile_kernel(kernel)
     loop = count_opcodes(loop_with_most(disassemble(binary), "HMMA"))
     resources = binary.resources

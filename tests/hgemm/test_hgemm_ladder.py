@@ -1,4 +1,6 @@
-"""Every rung of the HGEMM ladder, schedule and twin, in every configuration and kind of product, on shapes chosen and drawn."""
+"""Every rung of the HGEMM ladder, schedule and twin, in every configuration and kind of product, on shapes
+chosen and drawn."""
+
 import sys
 from pathlib import Path
 
@@ -16,21 +18,26 @@ import shape_cases  # noqa: E402
 from tir_schedules.compiler.lower import lower  # noqa: E402
 from tir_schedules.compiler.twin import load_twin  # noqa: E402
 from tir_schedules.errors import BadInput  # noqa: E402
+from tir_schedules.ladders.registry import find  # noqa: E402
 from tir_schedules.machines.cpu import CpuMachine  # noqa: E402
-from tir_schedules.rung import find  # noqa: E402
+from tir_schedules.model.verify import checks_of  # noqa: E402
 from tir_schedules.run import outcome_of, run  # noqa: E402
-from tir_schedules.verify import checks_of  # noqa: E402
 from tir_schedules.workloads.half_gemm import HalfGemm  # noqa: E402
 
-# Ragged: along K alone; less than one tile; rows that 16-byte copies can take and rows they cannot, fewer tiles along K than stages.
+# Ragged: along K alone; less than one tile; rows that 16-byte copies can take and rows they cannot, fewer
+# tiles along K than stages.
 RAGGED = ["256x256x20", "1x1x1", "264x520x40", "129x127x65"]
-# All pairs of what two extents can be to a tile, spread over rungs and kinds: 7 and their number have no divisor in common.
-PAIRWISE = [(*CASES[7 * number % len(CASES)], combination) for number, combination in enumerate(shape_cases.PAIRWISE)]
+# All pairs of what two extents can be to a tile, spread over rungs and kinds: 7 and their number have no
+# divisor in common.
+PAIRWISE = [
+    (*CASES[7 * number % len(CASES)], combination) for number, combination in enumerate(shape_cases.PAIRWISE)
+]
 extents = st.integers(1, 300)
 
 
 def check(rung, gemm):
-    """Right, and equal bit for bit where both twins add in the same order: that of mma_multistage begins with the ragged tile."""
+    """Right, and equal bit for bit where both twins add in the same order: that of mma_multistage begins with
+    the ragged tile."""
     (verdict,) = run([(rung, gemm)], ARCH, CpuMachine())
     assert verdict.faults == ()
     assert verdict.identical or rung.name == "mma_multistage" and gemm.k % rung.config.bk
@@ -48,7 +55,9 @@ def test_other_shapes_are_right_and_equal_bit_for_bit(rung, shape):
         check(rung, workload(shape, kind))
 
 
-@pytest.mark.parametrize("rung, kind, combination", PAIRWISE, ids=lambda part: getattr(part, "id", None) or "-".join(part))
+@pytest.mark.parametrize(
+    "rung, kind, combination", PAIRWISE, ids=lambda part: getattr(part, "id", None) or "-".join(part)
+)
 def test_every_two_kinds_of_extents(rung, kind, combination):
     check(rung, HalfGemm(*shape_cases.shape_of(rung, combination, kind), *kind))
 
@@ -87,7 +96,9 @@ def test_schedule_is_right_on_any_shape(rung, m, n, k, last):
 
 def test_a_warp_tile_too_large_for_registers_is_refused():
     (rung,) = find("hgemm/mma_multistage:256x256")
-    with pytest.raises(BadInput, match="128x64 do not fit into registers as float32; use --accumulate float16"):
+    with pytest.raises(
+        BadInput, match="128x64 do not fit into registers as float32; use --accumulate float16"
+    ):
         list(run([(rung, HalfGemm(256, 256, 128, "nt", "float32"))], ARCH, CpuMachine()))
 
 

@@ -1,7 +1,9 @@
-"""The machine cannot be fooled: a barrier, a wait or a commit removed from a kernel of the HGEMM ladder is found.
+"""The machine cannot be fooled: a barrier, a wait or a commit removed from a kernel of the HGEMM ladder is
+found.
 
 One of each kind runs for every rung and twin; `-m slow` runs all of all configurations.
 """
+
 import re
 
 import pytest
@@ -9,8 +11,8 @@ from kinds import ARCH, both, each_rung, workload
 from mutants import asynchronous_mutants
 
 from tir_schedules.compiler.twin import load_source, load_twin
+from tir_schedules.ladders.registry import ladder
 from tir_schedules.machines.cpu import CpuMachine
-from tir_schedules.rung import ladder
 from tir_schedules.run import outcome_of
 
 MACHINE = CpuMachine(budget=1 << 22)
@@ -20,8 +22,10 @@ RAGGED = workload("200x136x72", ("nt", "float16"))
 
 
 def examples(rung, make):
-    """Products in which every barrier and wait matters. A schedule is emitted for one: that of wmma_naive has barriers for ragged
-    tiles alone. A twin takes any, and has barriers that only ragged tiles need, or only some places in the ring."""
+    """Products in which every barrier and wait matters. A schedule is emitted for one: that of wmma_naive has
+    barriers for ragged tiles alone. A twin takes any, and has barriers that only ragged tiles need, or only
+    some places in the ring.
+    """
     if make is load_twin:
         return [WHOLE, RAGGED, LONGER]
     return [RAGGED] if rung.name == "wmma_naive" else [WHOLE]

@@ -1,4 +1,6 @@
-"""The split into phases and wavefronts is the one that the CPU machine counts by; article 004's table and what follows from it."""
+"""The split into phases and wavefronts is the one that the CPU machine counts by; article 004's table and
+what follows from it."""
+
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -10,14 +12,25 @@ from article_004 import ARTICLE
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.twin import load_twin
-from tir_schedules.insight.banks import (
-    FRAGMENTS, PAIRING, Tile, bank_table, cost, load_phases, matrix_addresses, matrix_phases, picture, register_addresses, split,
-    store_addresses, store_phases,
-)  # fmt: skip
-from tir_schedules.insight.layout import layouts
+from tir_schedules.insight.banks.banks import (  # fmt: skip
+    FRAGMENTS,
+    PAIRING,
+    Tile,
+    bank_table,
+    cost,
+    load_phases,
+    matrix_addresses,
+    matrix_phases,
+    picture,
+    register_addresses,
+    split,
+    store_addresses,
+    store_phases,
+)
+from tir_schedules.insight.banks.layout import layouts
+from tir_schedules.ladders.registry import find
 from tir_schedules.machines.cpu import CpuMachine
-from tir_schedules.machines.execution import Watch
-from tir_schedules.rung import find
+from tir_schedules.model.execution import Watch
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "experiments"))
@@ -46,10 +59,15 @@ def assert_split_as_counted(requests):
 
 @pytest.mark.parametrize("kind", sorted({probe.name.split(",")[0] for probe in PROBES}))
 def test_pictures_have_the_wavefronts_that_are_counted_for_single_accesses(kind):
-    """Loads and stores of 4, 8 and 16 bytes and ldmatrix, in patterns whose cost Nsight Compute has confirmed."""
+    """Loads and stores of 4, 8 and 16 bytes and ldmatrix, in patterns whose cost Nsight Compute has
+    confirmed."""
     for probe in PROBES:
         if probe.name.split(",")[0] == kind:
-            requests = CpuMachine().run(compile_kernel(probe.kernel), probe.arguments(), ("Y",), watch=Watch()).requests
+            requests = (
+                CpuMachine()
+                .run(compile_kernel(probe.kernel), probe.arguments(), ("Y",), watch=Watch())
+                .requests
+            )
             assert len(requests) == 1 + 32 * (not kind.startswith("store"))  # the tile is filled before loads
             assert_split_as_counted(requests)
 
@@ -67,7 +85,11 @@ def test_every_word_is_served_once_to_every_lane_that_asks():
     for width in (4, 8, 16):
         fronts = [front.items() for phase in split(addresses, width) for front in phase.wavefronts]
         served = [(bank, one.word, lane) for front in fronts for bank, one in front for lane in one.lanes]
-        asked = [(word % 32, word, lane) for lane in range(32) for word in range(addresses[lane] // 4, (addresses[lane] + width) // 4)]
+        asked = [
+            (word % 32, word, lane)
+            for lane in range(32)
+            for word in range(addresses[lane] // 4, (addresses[lane] + width) // 4)
+        ]
         assert sorted(served) == sorted(asked)
 
 
@@ -98,18 +120,31 @@ def test_thread_0_of_the_article():
 def test_padding_takes_conflicts_from_loads_and_gives_some_to_stores(tile, loads, matrices, store):
     assert [cost(load_phases(tile, A16, register)) for register in range(4)] == [loads] * 4
     assert (cost(matrix_phases(tile, A16)), cost(store_phases(tile))) == (matrices, store)
-    assert [cost(matrix_phases(tile, fragment)) * 4 for fragment in (A8, B16, B8)] == [matrices * 2, matrices * 2, matrices]
+    assert [cost(matrix_phases(tile, fragment)) * 4 for fragment in (A8, B16, B8)] == [
+        matrices * 2,
+        matrices * 2,
+        matrices,
+    ]
 
 
-@pytest.mark.parametrize("tile", [Tile(32), Tile(32, 8), Tile(32, 2), Tile(32, permuted=True), Tile(64, 8)], ids=str)
+@pytest.mark.parametrize(
+    "tile", [Tile(32), Tile(32, 8), Tile(32, 2), Tile(32, permuted=True), Tile(64, 8)], ids=str
+)
 def test_the_machine_counts_the_same_at_these_addresses(tile):
     def counted(access, addresses):
-        probe = replace(next(probe for probe in PROBES if probe.name.startswith(f"{access},")), offsets=np.resize(addresses, 32))
-        *_, request = CpuMachine().run(compile_kernel(probe.kernel), probe.arguments(), ("Y",), watch=Watch()).requests
+        probe = replace(
+            next(probe for probe in PROBES if probe.name.startswith(f"{access},")),
+            offsets=np.resize(addresses, 32),
+        )
+        *_, request = (
+            CpuMachine().run(compile_kernel(probe.kernel), probe.arguments(), ("Y",), watch=Watch()).requests
+        )
         return request.wavefronts
 
     for register in range(4):
-        assert counted("load_4", register_addresses(tile, A16, register)) == cost(load_phases(tile, A16, register))
+        assert counted("load_4", register_addresses(tile, A16, register)) == cost(
+            load_phases(tile, A16, register)
+        )
     if tile.pitch % 16 == 0:
         assert counted("ldmatrix x4", matrix_addresses(tile, A16)) == cost(matrix_phases(tile, A16))
         assert counted("ldmatrix x2", matrix_addresses(tile, A8)) == cost(matrix_phases(tile, A8))
@@ -131,7 +166,10 @@ def test_the_kernels_do_what_the_arithmetic_says(name, make):
     tile = KERNELS[name]
     workload, binary = of_kernel(name, make, 256, 256, 64)
     fill, load, *_ = layouts([binary], workload, "A")
-    assert load.kind == "ldmatrix" and relative(load.addresses) in (matrix_addresses(tile, A16), row_by_row(tile))
+    assert load.kind == "ldmatrix" and relative(load.addresses) in (
+        matrix_addresses(tile, A16),
+        row_by_row(tile),
+    )
     assert load.wavefronts == cost(matrix_phases(tile, A16))
     assert relative(fill.addresses) == store_addresses(tile)
     if fill.kind == "shared_store":
@@ -144,7 +182,9 @@ def relative(addresses):
 
 def row_by_row(tile):
     """As wmma's rows are counted: the two matrices of the first 8 rows, then those of the others."""
-    return [tile.address(row + r, column) for row, column in ((0, 0), (0, 8), (8, 0), (8, 8)) for r in range(8)]
+    return [
+        tile.address(row + r, column) for row, column in ((0, 0), (0, 8), (8, 0), (8, 8)) for r in range(8)
+    ]
 
 
 def test_what_lies_in_the_banks():

@@ -1,12 +1,15 @@
 """What changed between two texts: nothing is lost, and unchanged lines far from a change are folded."""
+
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tir_schedules.insight.diffs import diff, runs, unified
+from tir_schedules.insight.trace.diffs import diff, runs, unified
 
-TEXTS = st.lists(st.sampled_from(["a = b[i];", "a = b[j];", "}", "  for (i)", ""]), max_size=12).map("\n".join)
+TEXTS = st.lists(st.sampled_from(["a = b[i];", "a = b[j];", "}", "  for (i)", ""]), max_size=12).map(
+    "\n".join
+)
 
 
 @given(TEXTS, TEXTS)
@@ -18,11 +21,16 @@ def test_both_texts_can_be_read_from_a_diff(before, after):
 
 def test_what_changed_within_a_line_is_marked():
     old, new = diff("x = shared[i + 4];", "x = shared[j + 4];")
-    assert [text for text, changed in old.parts if changed] == ["i"] and [text for text, changed in new.parts if changed] == ["j"]
+    assert [text for text, changed in old.parts if changed] == ["i"] and [
+        text for text, changed in new.parts if changed
+    ] == ["j"]
 
 
 def test_lines_that_have_little_in_common_are_changed_from_end_to_end():
-    assert [line.parts for line in diff("float x;", "__syncthreads();")] == [(("float x;", False),), (("__syncthreads();", False),)]
+    assert [line.parts for line in diff("float x;", "__syncthreads();")] == [
+        (("float x;", False),),
+        (("__syncthreads();", False),),
+    ]
 
 
 def test_unchanged_lines_are_folded_but_for_those_around_a_change():

@@ -1,16 +1,17 @@
 """What `inspect` shows of kernels whose figures can be worked out by hand."""
+
 import json
 import re
 
 import pytest
 
-from tir_schedules import cli
+from tir_schedules.cli import main as cli
 from tir_schedules.errors import CheckFailed
-from tir_schedules.insight import figures, inspection
-from tir_schedules.insight.inspect_views import heading, print_aligned, side_by_side
-from tir_schedules.insight.listing import opcodes, ptx_lines, sass_lines
+from tir_schedules.insight.inspection import figures, inspection
+from tir_schedules.insight.inspection.listing import opcodes, ptx_lines, sass_lines
+from tir_schedules.insight.inspection.views import heading, print_aligned, side_by_side
+from tir_schedules.ladders.registry import find
 from tir_schedules.machines.cpu.classify import BY_NAME
-from tir_schedules.rung import find
 from tir_schedules.workloads.gemm import Gemm
 
 
@@ -29,16 +30,26 @@ def test_bank_conflicts_sectors_occupancy_and_roofline_of_a_rung(capsys):
     """Interleaved on 2 blocks of 256: a warp loads and stores at strides of 2, 4 ... words."""
     out = inspected(capsys, "reduce/interleaved", "--n", "512", "--arch", "sm_90")
     assert "reduce/interleaved on 512 int32, compiled for sm_90; the first of 2 launches" in out
-    assert cells(out, "grid") == ["2x1x1", "2x1x1"] and cells(out, "static shared bytes") == ["1,024", "1,024"]
-    # Steps of stride 2 and 4 in 4 and 2 warps; then one warp with 32, 16 and 8 threads at strides of 8, 16 and 32, and with 4, 2 and 1.
+    assert cells(out, "grid") == ["2x1x1", "2x1x1"] and cells(out, "static shared bytes") == [
+        "1,024",
+        "1,024",
+    ]
+    # Steps of stride 2 and 4 in 4 and 2 warps; then one warp with 32, 16 and 8 threads at strides of 8, 16
+    # and 32, and with 4, 2 and 1.
     steps = 4 * 2 + 2 * 4 + 8 + 8 + 8 + 4 + 2 + 1
     assert cells(out, "loads: wavefronts (ideal)")[0] == f"{2 * (2 * steps + 1)} ({2 * (2 * 12 + 1)})"
     assert cells(out, "loads: conflicts")[0] == f"{4 * (steps - 12)}"
     assert cells(out, "stores: wavefronts (ideal)")[0] == f"{2 * (steps + 8)} ({2 * (12 + 8)})"
     assert cells(out, "loads: sectors per request (packed)") == ["4 (4)", "4 (4)"]
-    assert cells(out, "warps per multiprocessor")[0] == "64 of 64, 100.0 %" and cells(out, "limited by")[0] == "warps"
+    assert (
+        cells(out, "warps per multiprocessor")[0] == "64 of 64, 100.0 %"
+        and cells(out, "limited by")[0] == "warps"
+    )
     assert cells(out, "flops") == ["511", "511"] and cells(out, "flops per least byte")[0] == "0.25: memory"
-    assert "H200 SXM does 66.9 TFLOPS and moves 4800 GB/s; from 13.94 flops per byte" in out and "cp.async" not in out
+    assert (
+        "H200 SXM does 66.9 TFLOPS and moves 4800 GB/s; from 13.94 flops per byte" in out
+        and "cp.async" not in out
+    )
 
 
 def test_json_has_all_launches_and_the_text_of_lines(capsys):
@@ -47,12 +58,18 @@ def test_json_has_all_launches_and_the_text_of_lines(capsys):
         "reduce/interleaved", {"n": 512, "dtype": "int32"}, "sm_80", "A100 SXM 80 GB"
     )  # fmt: skip
     for kernel in found["kernels"].values():
-        assert kernel["grid"] == [2, 1, 1] and [launch["grid"] for launch in kernel["later_launches"]] == [[1, 1, 1]]
+        assert kernel["grid"] == [2, 1, 1] and [launch["grid"] for launch in kernel["later_launches"]] == [
+            [1, 1, 1]
+        ]
         assert kernel["resources"]["shared_bytes"] == 1024 and kernel["occupancy"]["arch"] == "sm_80"
         sectors = [sum(one["counters"]["accesses"][f"global_{what}"]["cost"] for what in ("load", "store"))
                    for one in (kernel, *kernel["later_launches"])]  # fmt: skip
         assert kernel["roofline"]["moved_bytes"] == 32 * sum(sectors) and kernel["roofline"]["flops"] == 511
-    texts = [line["text"] for line in found["kernels"]["twin"]["counters"]["lines"] if "shared_store" in line["accesses"]]
+    texts = [
+        line["text"]
+        for line in found["kernels"]["twin"]["counters"]["lines"]
+        if "shared_store" in line["accesses"]
+    ]
     assert any("tile[first] += tile[first + s];" in text for text in texts)
 
 
@@ -60,12 +77,22 @@ def test_conflicts_are_shown_with_their_lines_or_not_at_all(capsys):
     out = inspected(capsys, "reduce/interleaved", "--conflicts", "--n", "65536")
     twin = out[out.index("per request  twin") :].splitlines()[1:]
     found = [re.split(r"\s{2,}", line.strip()) for line in twin if line]
-    assert [(row[1], row[-1]) for row in found] == [(kind, "tile[first] += tile[first + s];") for kind in ("load", "store")]
+    assert [(row[1], row[-1]) for row in found] == [
+        (kind, "tile[first] += tile[first + s];") for kind in ("load", "store")
+    ]
     requests, wavefronts, ideal, ratio = found[1][2:6]
-    assert int(wavefronts.replace(",", "")) / int(requests.replace(",", "")) == pytest.approx(float(ratio), abs=0.01) and ideal == requests
+    assert (
+        int(wavefronts.replace(",", "")) / int(requests.replace(",", ""))
+        == pytest.approx(float(ratio), abs=0.01)
+        and ideal == requests
+    )
     out = inspected(capsys, "reduce/sequential", "--conflicts", "--n", "1024")
-    assert "twin: no bank conflicts, all 180 requests to shared memory take as few wavefronts as they can" in out
-    assert "it does not use shared memory" in inspected(capsys, "sgemm/naive", "--conflicts", "--mnk", "32,32,32")
+    assert (
+        "twin: no bank conflicts, all 180 requests to shared memory take as few wavefronts as they can" in out
+    )
+    assert "it does not use shared memory" in inspected(
+        capsys, "sgemm/naive", "--conflicts", "--mnk", "32,32,32"
+    )
 
 
 def test_each_line_of_the_kernel_is_shown_with_what_it_cost(capsys):
@@ -83,7 +110,10 @@ def test_each_line_of_the_kernel_is_shown_with_what_it_cost(capsys):
 def test_lines_of_a_function_outside_the_kernel_are_shown_after_it(capsys):
     out = inspected(capsys, "hgemm/wmma_naive", "--lines", "--mnk", "64,64,32")
     closing = out.rindex("\n" + next(line for line in out.splitlines()[::-1] if line.endswith(" }")))
-    assert "wmma::mma_sync(sum, fragment_a" in out[closing:] and "wmma::load_matrix_sync(fragment_b" in out[closing:]
+    assert (
+        "wmma::mma_sync(sum, fragment_a" in out[closing:]
+        and "wmma::load_matrix_sync(fragment_b" in out[closing:]
+    )
 
 
 def test_code_side_by_side_comes_after_how_often_each_instruction_stands_in_it(capsys):
@@ -108,9 +138,14 @@ def test_code_stands_side_by_side_or_whole_one_below_the_other(capsys, monkeypat
     columns = ("instructions", "wavefronts (ideal)", "line", "twin")
     print_aligned(columns, rows)
     assert len(capsys.readouterr().out.splitlines()) == 3
-    monkeypatch.setattr("tir_schedules.insight.inspect_views.terminal_width", lambda: 60)
+    monkeypatch.setattr("tir_schedules.insight.inspection.views.terminal_width", lambda: 60)
     print_aligned(columns, rows)
-    code = ["    twin", "17  C[row * N + column] = sum;", "    ^ instructions 3.1 %, wavefronts (ideal) 12,288 (4,096)", "18  }"]
+    code = [
+        "    twin",
+        "17  C[row * N + column] = sum;",
+        "    ^ instructions 3.1 %, wavefronts (ideal) 12,288 (4,096)",
+        "18  }",
+    ]
     assert capsys.readouterr().out.splitlines() == code
 
 
@@ -118,7 +153,9 @@ def test_several_rungs_are_one_table(capsys):
     names = ("reduce/interleaved", "reduce/sequential")
     rows = inspected(capsys, *names, "--n", "512").splitlines()
     assert [row.split()[0] for row in rows[1:5]] == [names[0], "twin", names[1], "twin"]
-    assert re.split(r"\s{2,}", rows[1])[4:7] == ["190 3.8x", "110 2.75x", "-"] and "x" not in rows[3].removeprefix(names[1])
+    assert re.split(r"\s{2,}", rows[1])[4:7] == ["190 3.8x", "110 2.75x", "-"] and "x" not in rows[
+        3
+    ].removeprefix(names[1])
     several = json.loads(inspected(capsys, *names, "--n", "512", "--json"))
     assert [one["rung"] for one in several] == list(names)
 
@@ -155,14 +192,23 @@ def test_what_cannot_be_inspected_is_one_line(arguments, message, capsys, monkey
 
 def test_a_configuration_that_is_chosen_by_the_shape_is_named():
     (rung,) = find("sgemm/multistage")
-    small, large = (inspection.Inspection(rung, Gemm(size, size, size), "sm_80", None, {}, {}) for size in (256, 4096))
-    assert [small.name, large.name] == [f"sgemm/multistage:{rung.choose(one.workload)}" for one in (small, large)] != [rung.id] * 2
+    small, large = (
+        inspection.Inspection(rung, Gemm(size, size, size), "sm_80", None, {}, {}) for size in (256, 4096)
+    )
+    assert (
+        [small.name, large.name]
+        == [f"sgemm/multistage:{rung.choose(one.workload)}" for one in (small, large)]
+        != [rung.id] * 2
+    )
     assert heading(small, True).startswith(f"{small.name} on 256x256x256 (small")
 
 
 def test_findings_of_the_cpu_machine_are_told(capsys):
     out = inspected(capsys, "reduce/unrolled_warp:volatile", "--n", "512")
-    assert int(cells(out, "findings")[0]) > 0 and "the first: lockstep at reduce_unrolled_warp_volatile_twin.cu:" in out
+    assert (
+        int(cells(out, "findings")[0]) > 0
+        and "the first: lockstep at reduce_unrolled_warp_volatile_twin.cu:" in out
+    )
 
 
 def test_every_class_of_instruction_has_its_place_in_the_mix():
@@ -172,9 +218,19 @@ def test_every_class_of_instruction_has_its_place_in_the_mix():
 
 
 def test_listings_keep_labels_predicates_and_instructions():
-    sass = "\t.section x\n.L_x_0:\n        /*0010*/              @!P0 IADD3 R0, R0, 0x1, RZ ;\n        /*0020*/   NOP;\n.L_x_1:\n"
-    assert sass_lines(sass) == [".L_x_0:", "  @!P0 IADD3 R0, R0, 0x1, RZ"] and opcodes(sass_lines(sass)) == {"IADD3": 1}
+    sass = (
+        "\t.section x\n.L_x_0:\n        /*0010*/              @!P0 IADD3 R0, R0, 0x1, RZ ;\n        /*0020*/ "
+        "  NOP;\n.L_x_1:\n"
+    )
+    assert sass_lines(sass) == [".L_x_0:", "  @!P0 IADD3 R0, R0, 0x1, RZ"] and opcodes(sass_lines(sass)) == {
+        "IADD3": 1
+    }
     ptx = ".visible .entry f(\n\t.param .u64 a\n)\n{\n\t.reg .b32 %r<2>;\n\t.loc 1 2 3\n$L_1:\n"
     ptx += "\t@%p1 ld.shared.f32 %f1, [%r1]; // why\n\t{ cvt.rn.f16.f32 %h, %f;}\n}\n"
-    assert ptx_lines(ptx, "f") == ["  .reg .b32 %r<2>;", "$L_1:", "  @%p1 ld.shared.f32 %f1, [%r1];", "  { cvt.rn.f16.f32 %h, %f;}"]
+    assert ptx_lines(ptx, "f") == [
+        "  .reg .b32 %r<2>;",
+        "$L_1:",
+        "  @%p1 ld.shared.f32 %f1, [%r1];",
+        "  { cvt.rn.f16.f32 %h, %f;}",
+    ]
     assert opcodes(ptx_lines(ptx, "f")) == {"ld.shared": 1, "cvt.rn": 1}

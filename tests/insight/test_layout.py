@@ -1,4 +1,5 @@
 """Which buffer a request belongs to, which requests are alike, and what the pictures show of them."""
+
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 
@@ -8,10 +9,18 @@ from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.twin import load_twin
 from tir_schedules.errors import BadInput
-from tir_schedules.insight.layout import Pattern, array_name, layouts, watched
-from tir_schedules.insight.pictures import caption, document_svg, place_of, request_svg, request_text, tile_svg, tile_text
-from tir_schedules.machines.execution import Location
-from tir_schedules.rung import find
+from tir_schedules.insight.banks.layout import Pattern, array_name, layouts, watched
+from tir_schedules.insight.banks.pictures import (
+    caption,
+    document_svg,
+    place_of,
+    request_svg,
+    request_text,
+    tile_svg,
+    tile_text,
+)
+from tir_schedules.ladders.registry import find
+from tir_schedules.model.findings import Location
 from tir_schedules.workloads import workload_class
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -28,17 +37,26 @@ def kernel(name, make, *problem):
 def test_static_arrays_hold_the_argument_they_are_named_for(make):
     patterns = layouts(*kernel("sgemm/vectorized", make, 200, 148, 100))
     names = {(pattern.buffer, pattern.variable) for pattern in patterns}
-    assert names == ({("A", "A_pad_shared"), ("B", "B_pad_shared")} if make is lower else {("A", "tile_a"), ("B", "tile_b")})
+    assert names == (
+        {("A", "A_pad_shared"), ("B", "B_pad_shared")}
+        if make is lower
+        else {("A", "tile_a"), ("B", "tile_b")}
+    )
 
 
 @both
 @pytest.mark.parametrize("problem", [(256, 256, 128), (200, 150, 70)], ids=str)
 def test_the_parts_of_a_dynamic_array_are_told_apart(make, problem):
-    """A ring of stages, ragged tiles padded with zeros: A's requests and B's lie apart, and nothing is left over but zeros."""
+    """A ring of stages, ragged tiles padded with zeros: A's requests and B's lie apart, and nothing is left
+    over but zeros."""
     binaries, workload = kernel("hgemm/wmma_register_pipelined", make, *problem)
     patterns = layouts(binaries, workload)
-    assert {pattern.buffer for pattern in patterns} <= {"A", "B"} | ({"C", "zeros"} if problem[2] == 70 else set())
-    reads = {name: {p.addresses[0] for p in patterns if p.buffer == name and p.kind == "ldmatrix"} for name in "AB"}
+    assert {pattern.buffer for pattern in patterns} <= {"A", "B"} | (
+        {"C", "zeros"} if problem[2] == 70 else set()
+    )
+    reads = {
+        name: {p.addresses[0] for p in patterns if p.buffer == name and p.kind == "ldmatrix"} for name in "AB"
+    }
     assert reads["A"] and reads["B"] and not reads["A"] & reads["B"]
     requests = watched(binaries[0], workload, (0, 0, 0), 0)[0].requests
     assert sum(pattern.requests for pattern in patterns) == len(requests)
@@ -55,17 +73,30 @@ def test_an_only_input_owns_everything():
     assert {(pattern.buffer, pattern.variable) for pattern in patterns} == {("X", "tile")}
     loads = [pattern for pattern in patterns if pattern.kind == "shared_load"]
     assert [pattern.wavefronts for pattern in loads] == [2, 4, 8, 8, 8, 4, 2, 1]
-    assert [(pattern.stride, len(pattern.lanes)) for pattern in loads[:5]] == [(8, 32), (16, 32), (32, 32), (64, 16), (128, 8)]
+    assert [(pattern.stride, len(pattern.lanes)) for pattern in loads[:5]] == [
+        (8, 32),
+        (16, 32),
+        (32, 32),
+        (64, 16),
+        (128, 8),
+    ]
 
 
 def test_patterns_are_alike_up_to_a_shift_and_keep_what_differs():
     load, store = layouts(*kernel("sgemm/shared_tile", load_twin, 64, 64, 64), "A")[::-1]
-    assert (load.requests, load.starts) == (16, (0, 4, 8, 12, 16, 20, 24, 28))  # 16 bytes for all lanes, 8 of them in a row
+    assert (load.requests, load.starts) == (
+        16,
+        (0, 4, 8, 12, 16, 20, 24, 28),
+    )  # 16 bytes for all lanes, 8 of them in a row
     assert (store.requests, store.starts, [at.text for at in store.locations]) == (
         2, (0,), ["tile_a[ty][tx] = m < M && k0 + tx < K ? A[m * K + k0 + tx] : 0.0f;"],
     )  # fmt: skip
     stores = layouts(*kernel("sgemm/vectorized", load_twin, 128, 128, 16), "A")[0]
-    assert (stores.requests, len(stores.locations), stores.starts) == (8, 4, (0,))  # four rows of A, transposed
+    assert (stores.requests, len(stores.locations), stores.starts) == (
+        8,
+        4,
+        (0,),
+    )  # four rows of A, transposed
 
 
 def test_another_warp_of_another_block():
@@ -77,7 +108,10 @@ def test_another_warp_of_another_block():
 
 def test_an_unknown_buffer():
     binaries, workload = kernel("sgemm/shared_tile", load_twin, 64, 64, 64)
-    with pytest.raises(BadInput, match="no buffer 'tile_c' in shared memory, did you mean 'tile_.'.; it touches A, tile_a, B, tile_b$"):
+    with pytest.raises(
+        BadInput,
+        match="no buffer 'tile_c' in shared memory, did you mean 'tile_.'.; it touches A, tile_a, B, tile_b$",
+    ):
         layouts(binaries, workload, "tile_c")
     assert layouts(*kernel("sgemm/naive", load_twin, 64, 64, 64), "A") == []
 
@@ -88,9 +122,11 @@ def test_names_of_static_arrays():
     assert array_name("buf_dyn_shmem_ptr") == "buf_dyn_shmem"
 
 
-# ---- pictures ------------------------------------------------------------------------------------------------------------
+# ---- pictures
+# ------------------------------------------------------------------------------------------------------------
 COLUMN = Pattern(
-    "A", "tile", (Location(9, "a.cu", 3, "x = tile[t][0];"), Location(12, "a.cu", 7)), "shared_load", 8, (0, 1, 2, 16, 17),
+    "A", "tile", (Location(9, "a.cu", 3, "x = tile[t][0];"), Location(12, "a.cu", 7)), "shared_load", 8, (0,
+    1, 2, 16, 17),
     tuple(lane * 64 + 4096 for lane in range(32)), 6, (0, 8), 3, 2,
 )  # fmt: skip
 """Five lanes read 8 bytes each, 64 bytes apart: lanes 0 and 2 meet in bank 0."""
@@ -116,9 +152,17 @@ def test_text_of_the_tile():
 
 @pytest.mark.parametrize("draw", [request_text, tile_text])
 def test_a_narrow_terminal_has_the_banks_in_several_pictures(draw):
-    whole, halves = draw(COLUMN).plain.splitlines(), [part.splitlines() for part in draw(COLUMN, 80).plain.split("\n\n")]
+    whole, halves = (
+        draw(COLUMN).plain.splitlines(),
+        [part.splitlines() for part in draw(COLUMN, 80).plain.split("\n\n")],
+    )
     assert [left + right[17:] for left, right in zip(*halves)] == whole and len(halves) == 2
-    assert [max(map(len, draw(COLUMN, width).plain.splitlines())) for width in (113, 112, 60, 20)] == [113, 65, 41, 29]
+    assert [max(map(len, draw(COLUMN, width).plain.splitlines())) for width in (113, 112, 60, 20)] == [
+        113,
+        65,
+        41,
+        29,
+    ]
 
 
 def test_svg_of_wavefronts_and_of_the_tile():
@@ -127,12 +171,20 @@ def test_svg_of_wavefronts_and_of_the_tile():
     assert cells == [("p0", 46), ("p0", 46), ("hot", 46), ("p1", 46), ("p1", 46)]
     assert [rect.get("class") for rect in tile.iter(f"{SVG}rect")] == ["p0", "p0", "p0", "p1", "p1"]
     labels = [text.text for text in drawn.iter(f"{SVG}text")]
-    assert labels[:33] == ["bank", *map(str, range(32))] == [text.text for text in tile.iter(f"{SVG}text")][:33]
+    assert (
+        labels[:33] == ["bank", *map(str, range(32))] == [text.text for text in tile.iter(f"{SVG}text")][:33]
+    )
     assert labels[33:] == ["lanes 0-2", "0", "1", "wait 1", "2", "lanes 16-17", "16", "17"]
 
 
 def test_lanes_that_share_a_word_share_a_cell():
-    pattern = replace(COLUMN, lanes=tuple(range(32)), addresses=tuple(lane // 8 * 8 for lane in range(32)), ideal=1, wavefronts=1)
+    pattern = replace(
+        COLUMN,
+        lanes=tuple(range(32)),
+        addresses=tuple(lane // 8 * 8 for lane in range(32)),
+        ideal=1,
+        wavefronts=1,
+    )
     assert pattern.phases[0].lanes == pattern.lanes  # pairs of lanes ask for one address: one phase
     for draw, first in ((request_svg, "lanes 0-31"), (tile_svg, "byte 0")):
         labels = [text.text for text in ElementTree.fromstring(draw(pattern)).iter(f"{SVG}text")]
@@ -141,20 +193,30 @@ def test_lanes_that_share_a_word_share_a_cell():
 
 
 def test_captions():
-    assert caption(COLUMN) == (
-        "load of A in tile: 6 requests of 8 bytes per lane, neighbouring lanes 64 bytes apart, 3 wavefronts each where 2 would do without"
-        " bank conflicts; they begin in bank 0 or 8, the pictures show the first"
+    assert (
+        caption(COLUMN)
+        == "load of A in tile: 6 requests of 8 bytes per lane, neighbouring lanes 64 bytes apart, 3"
+        " wavefronts each where 2 would do without bank conflicts; they begin in bank 0 or 8, the pictures"
+        " show the first"
     )
     assert place_of(COLUMN) == "a.cu:3, 7: x = tile[t][0];"
     assert place_of(replace(COLUMN, locations=(Location(9, "a.cu", 3, ': "r"(x)'),))) == "a.cu:3: inline PTX"
     calm = replace(COLUMN, variable="", lanes=(0, 1), wavefronts=1, ideal=1, requests=1, starts=(0,))
-    assert caption(calm).endswith(": 1 request of 8 bytes per lane, neighbouring lanes 64 bytes apart, 1 wavefront each, no bank conflicts")
+    assert caption(calm).endswith(
+        ": 1 request of 8 bytes per lane, neighbouring lanes 64 bytes apart, 1 wavefront each, no bank"
+        " conflicts"
+    )
     copy = replace(COLUMN, kind="shared_cp_async", wavefronts=5)
-    assert "5 wavefronts each, which of a copy depend on its source as well; its banks alone take 3" in caption(copy)
+    assert (
+        "5 wavefronts each, which of a copy depend on its source as well; its banks alone take 3"
+        in caption(copy)
+    )
 
 
 def test_one_file_of_all_pictures():
     drawn = ElementTree.fromstring(document_svg([COLUMN, COLUMN], "A & B"))
-    below = [(int(part.get("y")), int(part.get("height"))) for part in drawn.iter(f"{SVG}svg") if part.get("y")]
+    below = [
+        (int(part.get("y")), int(part.get("height"))) for part in drawn.iter(f"{SVG}svg") if part.get("y")
+    ]
     assert len(below) == 4 and all(y + height <= after for (y, height), (after, _) in zip(below, below[1:]))
     assert sum(below[-1]) <= int(drawn.get("height")) and drawn.find(f"{SVG}title").text == "A & B"

@@ -1,4 +1,6 @@
-"""The verb `layout` as users meet it: text, JSON, page and picture, and one clear line for what it cannot show."""
+"""The verb `layout` as users meet it: text, JSON, page and picture, and one clear line for what it cannot
+show."""
+
 import json
 
 import pytest
@@ -11,7 +13,10 @@ def test_text(tool):
     assert code == 0 and out.startswith("sgemm/shared_tile (twin): A, 64x64x64, warp 0 of block 0,0,0\n")
     assert out.count("lanes 0-31 |") == 1 and out.count("lanes 16-31 |") == 1
     assert out.count("bank |  0  1") == 4 and out.count("byte 0 |") == 2
-    assert "\nload of A in tile_a: 16 requests of 16 bytes per lane, 2 wavefronts each, no bank conflicts; they begin" in out
+    assert (
+        "\nload of A in tile_a: 16 requests of 16 bytes per lane, 2 wavefronts each, no bank conflicts; they"
+        " begin" in out
+    )
     assert max(len(line) for line in out.splitlines() if "|" in line) == 113 and "\x1b" not in out
 
 
@@ -20,7 +25,12 @@ def test_json(tool):
     facts = json.loads(out)
     assert code == 0 and (facts["warp"], facts["block"], facts["notes"]) == (1, [1, 0, 0], [])
     store, load = facts["patterns"]
-    assert (store["buffer"], store["variable"], store["kind"], store["addresses"][:2]) == ("A", "tile_a", "shared_store", [128, 132])
+    assert (store["buffer"], store["variable"], store["kind"], store["addresses"][:2]) == (
+        "A",
+        "tile_a",
+        "shared_store",
+        [128, 132],
+    )
     assert sum(len(phase["wavefronts"]) for phase in load["phases"]) == load["wavefronts"] == 2
     assert load["phases"][1]["wavefronts"][0][0] == {"bank": 0, "word": 32, "lanes": list(range(16, 32))}
 
@@ -30,7 +40,10 @@ def test_a_page(tool, tmp_path, check_page):
     code, out, _ = tool("layout", "sgemm/vectorized", "-o", str(page), "--twin", "--mnk", "128,128,16")
     text = page.read_text()
     assert (code, out) == (0, "") and text.count('<svg class="banks"') == 2 * text.count('<h2 id="pattern-')
-    assert "<h1>sgemm/vectorized (twin): shared memory</h1>" in text and "2 wavefronts each where 1 would do" in text
+    assert (
+        "<h1>sgemm/vectorized (twin): shared memory</h1>" in text
+        and "2 wavefronts each where 1 would do" in text
+    )
     check_page(page)
 
 
@@ -51,7 +64,10 @@ def test_a_picture(tool, tmp_path):
         ((*TILE, "-o", "picture.png"), "layout writes .html or .svg, not picture.png"),
         ((*TILE, "-o", "nowhere/picture.svg"), "name a file in a folder that exists"),
         ((*TILE, "--n", "5"), "--n is for reduce"),
-        (("layout", "sgemm/shared_tile", "Z", "--twin"), "no buffer 'Z' in shared memory; it touches A, tile_a, B, tile_b"),
+        (
+            ("layout", "sgemm/shared_tile", "Z", "--twin"),
+            "no buffer 'Z' in shared memory; it touches A, tile_a, B, tile_b",
+        ),
         (("layout", "sgemm/naive", "--twin", "--mnk", "64,64,64"), "makes no request to shared memory"),
     ],
 )

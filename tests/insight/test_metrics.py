@@ -1,13 +1,23 @@
 """Metrics of launches whose figures are known."""
+
 import numpy as np
 import pytest
 
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.errors import BadInput
-from tir_schedules.insight.metrics import GLOBAL, GLOBAL_LOADS, LOADS, SHARED, STORES, conflicts, execute, metrics_of
-from tir_schedules.kernel import Kernel
+from tir_schedules.insight.metrics.metrics import (
+    GLOBAL,
+    GLOBAL_LOADS,
+    LOADS,
+    SHARED,
+    STORES,
+    conflicts,
+    execute,
+    metrics_of,
+)
 from tir_schedules.machines.cpu import CpuMachine
-from tir_schedules.machines.execution import Access
+from tir_schedules.model.counters import Access
+from tir_schedules.model.kernel import Kernel
 
 SOURCE = """\
 extern "C" __global__ void strided(const int* X, int* Y) {
@@ -32,7 +42,9 @@ class Copying:
 
 
 def binary(grid, arch="sm_80"):
-    return compile_kernel(Kernel("strided", SOURCE, "strided", ("X", "Y"), (grid, 1, 1), (48, 1, 1), arch, 512))
+    return compile_kernel(
+        Kernel("strided", SOURCE, "strided", ("X", "Y"), (grid, 1, 1), (48, 1, 1), arch, 512)
+    )
 
 
 def test_metrics_of_every_launch_in_order():
@@ -40,10 +52,19 @@ def test_metrics_of_every_launch_in_order():
     assert [(one.binary.kernel.grid[0], one.warps) for one in found] == [(3, 6), (1, 2)]
     first = found[0]
     # A warp and a half store, and load, words of one bank.
-    assert first.access(*STORES) == first.access(*LOADS) == Access(6, 3 * 48, 6) and conflicts(first.access(*LOADS)) == 3 * 48 - 6
-    assert first.access(*GLOBAL_LOADS) == Access(6, 18, 18) and first.access(*GLOBAL).cost == 36 and first.access(*SHARED).cost == 288
+    assert (
+        first.access(*STORES) == first.access(*LOADS) == Access(6, 3 * 48, 6)
+        and conflicts(first.access(*LOADS)) == 3 * 48 - 6
+    )
+    assert (
+        first.access(*GLOBAL_LOADS) == Access(6, 18, 18)
+        and first.access(*GLOBAL).cost == 36
+        and first.access(*SHARED).cost == 288
+    )
     assert first.access("global_atomic") == Access()
-    assert first.shared_bytes == 8192 + 512 and first.occupancy.limits["shared"] == (164 << 10) // (8192 + 512 + 1024)
+    assert first.shared_bytes == 8192 + 512 and first.occupancy.limits["shared"] == (164 << 10) // (
+        8192 + 512 + 1024
+    )
     assert first.findings == ()
 
 

@@ -1,9 +1,10 @@
 """What NVIDIA's tools print is read, compared and explained; the tools are made up."""
+
 import pytest
 from fake_tools import installer, table
 
 from tir_schedules.errors import CheckFailed, MissingTool
-from tir_schedules.insight.nsight import METRICS, is_clean, nsight_counters
+from tir_schedules.insight.profile.nsight import METRICS, is_clean, nsight_counters
 
 
 @pytest.fixture

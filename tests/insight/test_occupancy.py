@@ -1,4 +1,5 @@
 """Occupancy against figures worked out by hand from CUDA's rules, and against NVIDIA's own calculator."""
+
 import random
 import subprocess
 from pathlib import Path
@@ -7,8 +8,8 @@ import pytest
 
 from tir_schedules.compiler.toolchain import find_toolchain
 from tir_schedules.errors import BadInput
-from tir_schedules.insight.occupancy import occupancy
-from tir_schedules.multiprocessor import MULTIPROCESSORS
+from tir_schedules.insight.metrics.occupancy import occupancy
+from tir_schedules.model.gpus import MULTIPROCESSORS
 
 
 @pytest.mark.parametrize("arch, threads, registers, shared, blocks, limited", [
@@ -77,8 +78,11 @@ int main() {
 
 
 def test_occupancy_is_that_of_nvidias_calculator(tmp_path):
-    """The header of the CUDA toolkit; it knows portions, blocks and quarters of each architecture, and is told the rest."""
-    folder = next((path.parent for path in Path(find_toolchain().nvcc).parents[1].rglob("cuda_occupancy.h")), None)
+    """The header of the CUDA toolkit; it knows portions, blocks and quarters of each architecture, and is
+    told the rest."""
+    folder = next(
+        (path.parent for path in Path(find_toolchain().nvcc).parents[1].rglob("cuda_occupancy.h")), None
+    )
     if not folder:
         pytest.skip("this CUDA installation has no cuda_occupancy.h")
     (tmp_path / "calculator.cpp").write_text(CALCULATOR)
@@ -87,11 +91,29 @@ def test_occupancy_is_that_of_nvidias_calculator(tmp_path):
     for arch, limit in MULTIPROCESSORS.items():
         major, minor = divmod(int(arch[3:]), 10)
         for _ in range(2000):
-            threads, registers = chance.choice([chance.randint(1, 1056), 32 * chance.randint(1, 32)]), chance.randint(1, 255)
-            shared = chance.choice([0, chance.randint(0, 16 << 10), chance.randint(0, (limit.shared_kib + 1) << 10)])
+            threads, registers = (
+                chance.choice([chance.randint(1, 1056), 32 * chance.randint(1, 32)]),
+                chance.randint(1, 255),
+            )
+            shared = chance.choice(
+                [0, chance.randint(0, 16 << 10), chance.randint(0, (limit.shared_kib + 1) << 10)]
+            )
             points.append((arch, threads, registers, shared))
-            told.append(f"{major} {minor} {limit.warps} {limit.shared_kib} {limit.reserved} {threads} {registers} {shared}")
-    done = subprocess.run([tmp_path / "calculator"], input="\n".join(told), capture_output=True, text=True, check=True)
+            told.append(
+                f"{major} {minor} {limit.warps} {limit.shared_kib} {limit.reserved} {threads} {registers}"
+                f" {shared}"
+            )
+    done = subprocess.run(
+        [tmp_path / "calculator"], input="\n".join(told), capture_output=True, text=True, check=True
+    )
     expected = list(map(int, done.stdout.split()))
-    differing = [(point, blocks) for point, blocks in zip(points, expected) if occupancy(point[0], point[1:2], *point[2:]).blocks != blocks]
-    assert not differing and len(expected) == len(points) and sum(blocks > 0 for blocks in expected) > len(points) / 4
+    differing = [
+        (point, blocks)
+        for point, blocks in zip(points, expected)
+        if occupancy(point[0], point[1:2], *point[2:]).blocks != blocks
+    ]
+    assert (
+        not differing
+        and len(expected) == len(points)
+        and sum(blocks > 0 for blocks in expected) > len(points) / 4
+    )

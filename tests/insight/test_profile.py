@@ -1,4 +1,5 @@
 """`profile` packs, verifies, counts and compares; GPU and Nsight Compute are made up."""
+
 import json
 import re
 import sys
@@ -7,13 +8,14 @@ from pathlib import Path
 import pytest
 from fake_tools import NCU, MadeUpGpu, installer
 
-from tir_schedules import cli
+from tir_schedules.cli import main as cli
+from tir_schedules.cli import profile as profile_verb
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.twin import load_twin
 from tir_schedules.errors import MissingTool
-from tir_schedules.insight import cases, profile_verb
-from tir_schedules.insight.nsight import METRICS, NAMES, REASONS, comparisons
-from tir_schedules.rung import find
+from tir_schedules.insight.profile import cases
+from tir_schedules.insight.profile.nsight import METRICS, NAMES, REASONS, comparisons
+from tir_schedules.ladders.registry import find
 from tir_schedules.run import launches
 from tir_schedules.workloads.reduction import Reduction
 
@@ -27,7 +29,13 @@ PIPE = next(metric for metric, name in NAMES.items() if name == "data pipe, shar
 @pytest.fixture(scope="module")
 def machine():
     (rung,) = find(NAME)
-    return MadeUpGpu([kernel for make in (lower, load_twin) for kernel in launches(make, rung, Reduction(1 << 16), "sm_90")])
+    return MadeUpGpu(
+        [
+            kernel
+            for make in (lower, load_twin)
+            for kernel in launches(make, rung, Reduction(1 << 16), "sm_90")
+        ]
+    )
 
 
 @pytest.fixture
@@ -47,14 +55,17 @@ def test_counters_as_predicted_are_a_success(gpu, install, tmp_path, capsys):
     log, result = install("ncu", NCU % ""), tmp_path / "r.json"
     assert cli.main(["profile", NAME, "-o", str(result)]) == 0
     out = capsys.readouterr().out
-    assert "reduce/shuffle (tir) on 65536,int32, launch 1" in out and "reduce/shuffle (twin) on 65536,int32, launch 2" in out
+    assert (
+        "reduce/shuffle (tir) on 65536,int32, launch 1" in out
+        and "reduce/shuffle (twin) on 65536,int32, launch 2" in out
+    )
     assert "global loads, sectors" in out and "cp.async" not in out
     assert "0 within 1 %, 0 differ by more for a known reason, 0 for none" in out
     recorded = json.loads(result.read_text())
     assert recorded["command"] == f"profile {NAME}" and recorded["packed"]["arch"] == "sm_90"
     assert [(entry["right"], entry["launch"]) for entry in recorded["kernels"]] == [(True, 0), (True, 1)] * 2
     command = json.loads(log.read_text())
-    assert command[command.index(sys.executable) :][1:3] == ["-m", "tir_schedules.insight.cases"]
+    assert command[command.index(sys.executable) :][1:3] == ["-m", "tir_schedules.insight.profile.cases"]
     assert cli.main(["profile", "--from", str(result)]) == 0 and capsys.readouterr().out == out
 
 
@@ -80,7 +91,9 @@ def test_a_pack_made_elsewhere_is_counted_without_compiling(gpu, install, tmp_pa
     assert cli.main(["profile", str(path), "--json"]) == 0
     kernels = json.loads(capsys.readouterr().out)["kernels"]
     rows = [row for entry in kernels for row in entry["comparison"]]
-    assert len(rows) == 4 * len(METRICS) and all(row["predicted"] == row["measured"] and not row["unexplained"] for row in rows)
+    assert len(rows) == 4 * len(METRICS) and all(
+        row["predicted"] == row["measured"] and not row["unexplained"] for row in rows
+    )
     gpu.launched = []
     assert cases.main(str(path)) == 0 and gpu.launched == [entry["entry"] for entry in kernels]
 
@@ -95,7 +108,10 @@ def test_a_kernel_that_is_wrong_is_named(gpu, install, capsys):
 def test_what_is_missing_is_said_with_how_to_get_it(gpu, monkeypatch, capsys):
     monkeypatch.setattr(profile_verb, "packed", lambda *given: pytest.fail("compiles"))
     monkeypatch.setenv("PATH", "")
-    assert cli.main(["profile", NAME]) == 3 and "ncu is not on PATH: it comes with NVIDIA's CUDA toolkit" in capsys.readouterr().err
+    assert (
+        cli.main(["profile", NAME]) == 3
+        and "ncu is not on PATH: it comes with NVIDIA's CUDA toolkit" in capsys.readouterr().err
+    )
 
     def choose(name):
         raise MissingTool("there is no GPU, or use --machine cpu")
@@ -151,18 +167,32 @@ def test_a_long_result_is_a_line_for_each_rung_unless_all_is_asked_for(capsys):
         f"known why, {count}" for count in (51, 22, 25)
     ]  # fmt: skip
     assert cli.main(["profile", "--from", file, "--all"]) == 0
-    assert closing in (whole := capsys.readouterr().out) and len(whole) > 200_000 and whole.count("sgemm/naive (tir) on 256,256,256") == 1
+    assert (
+        closing in (whole := capsys.readouterr().out)
+        and len(whole) > 200_000
+        and whole.count("sgemm/naive (tir) on 256,256,256") == 1
+    )
     assert cli.main(["profile", "--from", file, "sgemm"]) == 0
     assert len(capsys.readouterr().out) < 4_000
 
 
 def test_a_difference_for_no_known_reason_is_shown_in_a_summary_too(tmp_path, capsys):
-    one, another = entry(12), entry(12) | {"label": "hgemm/y (tir)", "predicted": {}, "measured": dict.fromkeys(METRICS, 0) | {STORES: 5}}
+    one, another = (
+        entry(12),
+        entry(12)
+        | {
+            "label": "hgemm/y (tir)",
+            "predicted": {},
+            "measured": dict.fromkeys(METRICS, 0) | {STORES: 5},
+        },
+    )
     (tmp_path / "r.json").write_text(json.dumps({"kernels": [one, another]}))
     assert cli.main(["profile", "--from", str(tmp_path / "r.json")]) == 1
     out = capsys.readouterr().out
     assert out.count("UNEXPLAINED") == 1 and "1 for none" in out
-    assert next(line for line in out.splitlines() if line.startswith("hgemm/y (tir)")).endswith("+100.00 % UNEXPLAINED")
+    assert next(line for line in out.splitlines() if line.startswith("hgemm/y (tir)")).endswith(
+        "+100.00 % UNEXPLAINED"
+    )
 
 
 def test_a_rung_may_be_picked_from_what_was_recorded(capsys):
@@ -173,7 +203,12 @@ def test_a_rung_may_be_picked_from_what_was_recorded(capsys):
 
 def entry(copied, **facts):
     """A launch whose copies were predicted to take 12 wavefronts."""
-    return {"label": "hgemm/x (twin)", "predicted": {"shared_cp_async": {"cost": 12}}, "measured": dict.fromkeys(METRICS, 0) | {COPIES: copied}, **facts}
+    return {
+        "label": "hgemm/x (twin)",
+        "predicted": {"shared_cp_async": {"cost": 12}},
+        "measured": dict.fromkeys(METRICS, 0) | {COPIES: copied},
+        **facts,
+    }
 
 
 @pytest.mark.parametrize("given, known", [
@@ -184,7 +219,9 @@ def entry(copied, **facts):
 ])  # fmt: skip
 def test_copies_that_differ_are_explained_where_it_is_known_why(given, known):
     unequal = [one for one in comparisons(given) if one.predicted != one.measured]
-    assert [(one.metric, bool(one.reason), one.unexplained) for one in unequal] == [(COPIES, known, not known)]
+    assert [(one.metric, bool(one.reason), one.unexplained) for one in unequal] == [
+        (COPIES, known, not known)
+    ]
 
 
 def test_every_metric_has_a_name_and_every_reason_metrics():

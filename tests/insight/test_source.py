@@ -1,10 +1,11 @@
 """The kernel's own part of a CUDA source."""
+
 from __future__ import annotations
 
 import pytest
 
+from tir_schedules.compiler.kernel_part import kernel_part
 from tir_schedules.errors import CheckFailed
-from tir_schedules.insight.source import kernel_part
 
 SOURCE = """#include <cstdint>
 // extern "C" __global__ void kernel(int* out) { a comment

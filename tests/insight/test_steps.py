@@ -1,15 +1,16 @@
 """The primitives of a schedule, recorded while it runs."""
+
 from __future__ import annotations
 
 from dataclasses import replace
 
 import pytest
 
+from tir_schedules.cli.problems import RUN_LENGTHS
 from tir_schedules.compiler.lower import scheduled
-from tir_schedules.insight.primitives import ANNOTATIONS, PRIMITIVES, sentence
-from tir_schedules.insight.steps import record, script
-from tir_schedules.problems import RUN_LENGTHS
-from tir_schedules.rung import FAMILIES, every_rung, find, ladder
+from tir_schedules.insight.trace.primitives import ANNOTATIONS, PRIMITIVES, sentence
+from tir_schedules.insight.trace.steps import record, script
+from tir_schedules.ladders.registry import FAMILIES, every_rung, find, ladder
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
 from tir_schedules.workloads.reduction import Reduction
@@ -42,7 +43,10 @@ def test_maps_of_indices_are_written_out():
     (rung,) = find("sgemm/warp_tiling")
     calls = [step.call for step in record(rung, Gemm(64, 64, 8)).steps]
     assert 'sch.transform_layout(A_shared, ("write", 0), lambda i, k: (k, i))' in calls
-    assert any(call.startswith("sch.transform_block_layout(C, lambda i, j, k: (i // 32, i % 32 // 4, i % 4, ") for call in calls)
+    assert any(
+        call.startswith("sch.transform_block_layout(C, lambda i, j, k: (i // 32, i % 32 // 4, i % 4, ")
+        for call in calls
+    )
 
 
 def test_a_step_knows_the_rungs_own_line_and_that_of_the_helper():
@@ -51,7 +55,10 @@ def test_a_step_knows_the_rungs_own_line_and_that_of_the_helper():
     assert [(place.file, place.function) for place in bind.places] == [
         ("sgemm/warp_tiling.py", "schedule"), ("sgemm/warp_tiles.py", "split_up"), ("sgemm/steps.py", "bind"),
     ]  # fmt: skip
-    assert [place.text for place in bind.places][::2] == ["parts = split_up(sch, config)", "sch.bind(loop, axis)"]
+    assert [place.text for place in bind.places][::2] == [
+        "parts = split_up(sch, config)",
+        "sch.bind(loop, axis)",
+    ]
 
 
 def test_a_comprehension_is_part_of_its_function():
@@ -68,7 +75,11 @@ def test_recording_changes_nothing(name):
     assert not recording.refusal
     assert script(recording.steps[-1].module) == script(scheduled(rung, workload).mod)
     scripts = [script(module) for module in (recording.start, *(step.module for step in recording.steps))]
-    idle = [step.primitive for step, before, after in zip(recording.steps, scripts, scripts[1:]) if before == after]
+    idle = [
+        step.primitive
+        for step, before, after in zip(recording.steps, scripts, scripts[1:])
+        if before == after
+    ]
     assert set(idle) <= {"pad_einsum", "set_scope"}, "a step that is none, or a state that moved on"
 
 
@@ -82,7 +93,9 @@ def test_every_primitive_and_annotation_of_the_ladders_has_a_sentence():
     primitives, annotations = used_by(rung for family in FAMILIES for rung in ladder(family))
     assert primitives <= set(PRIMITIVES) and annotations == set(ANNOTATIONS)
     assert all(text.endswith(".") for text in (*PRIMITIVES.values(), *ANNOTATIONS.values()))
-    assert sentence("annotate", "no such note") == PRIMITIVES["annotate"] and sentence("no_such_primitive") == ""
+    assert (
+        sentence("annotate", "no such note") == PRIMITIVES["annotate"] and sentence("no_such_primitive") == ""
+    )
 
 
 @pytest.mark.slow

@@ -1,4 +1,5 @@
 """What a schedule's states become: lowered, compiled, executed and judged one by one."""
+
 from __future__ import annotations
 
 from dataclasses import replace
@@ -6,16 +7,17 @@ from functools import partial
 
 import pytest
 
+from tir_schedules.compiler.kernel_part import kernel_part
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.errors import BadInput
-from tir_schedules.insight import trace as module
-from tir_schedules.insight.metrics import SHARED, metrics_of
-from tir_schedules.insight.reasons import short_reason
-from tir_schedules.insight.source import kernel_part
-from tir_schedules.insight.trace import trace
+from tir_schedules.insight.metrics.metrics import SHARED, metrics_of
+from tir_schedules.insight.trace import trace as module
+from tir_schedules.insight.trace.reasons import short_reason
+from tir_schedules.insight.trace.trace import trace
+from tir_schedules.ladders.registry import find, find_one, ladder
 from tir_schedules.machines.cpu import CpuMachine, UnsupportedInstruction
-from tir_schedules.rung import Launch, find, find_one, ladder
+from tir_schedules.model.launch import Launch
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.reduction import Reduction
 
@@ -28,7 +30,8 @@ def traced(name, workload):
 
 
 def rows(sch, gemm, config):
-    """A row of C per block, an element per thread; the row of A through shared memory, at last an element per thread as well."""
+    """A row of C per block, an element per thread; the row of A through shared memory, at last an element per
+    thread as well."""
     product = sch.get_sblock("C")
     row = sch.cache_read(product, 0, "shared")
     i, j, k = sch.get_loops(product)
@@ -42,7 +45,11 @@ def rows(sch, gemm, config):
 @pytest.fixture(scope="module")
 def tiles():
     """The trace of a schedule that copies to shared memory, with two warps."""
-    rung = replace(find("sgemm/naive")[0], schedule=rows, launch=lambda gemm, config: Launch((gemm.m, 1, 1), (gemm.n, 1, 1)))
+    rung = replace(
+        find("sgemm/naive")[0],
+        schedule=rows,
+        launch=lambda gemm, config: Launch((gemm.m, 1, 1), (gemm.n, 1, 1)),
+    )
     return trace(rung, Gemm(2, 64, 64), ARCH)
 
 
@@ -53,14 +60,22 @@ def after(found, call):
 
 def test_before_loops_are_bound_there_is_no_kernel(tiles):
     unbound = tiles.states[: tiles.first_kernel]
-    assert [state.step and state.step.primitive for state in (*unbound, tiles.states[tiles.first_kernel])] == [None, "cache_read", "bind"]
-    assert {state.reason for state in unbound} == {"no kernel yet: loops are not bound to the blocks and threads of the GPU"}
+    assert [
+        state.step and state.step.primitive for state in (*unbound, tiles.states[tiles.first_kernel])
+    ] == [None, "cache_read", "bind"]
+    assert {state.reason for state in unbound} == {
+        "no kernel yet: loops are not bound to the blocks and threads of the GPU"
+    }
     assert not any(state.cuda or state.measured for state in unbound)
 
 
 def test_a_buffer_that_is_filled_outside_the_kernel_is_its_parameter_and_outputs_are_not_judged(tiles):
     outside, inside = after(tiles, "C_init = sch.decompose_reduction"), after(tiles, "sch.compute_at")
-    assert outside.measured.outside == ("A_shared",) and outside.measured.right is None and not outside.metrics.findings
+    assert (
+        outside.measured.outside == ("A_shared",)
+        and outside.measured.right is None
+        and not outside.metrics.findings
+    )
     assert "A_shared_ptr" in outside.cuda.splitlines()[0] and not outside.metrics.access(*SHARED).requests
     assert inside.measured.outside == () and "__shared__ alignas(64) float A_shared_ptr[64];" in inside.cuda
 
@@ -101,7 +116,11 @@ def test_an_intermediate_state_that_computes_something_else_is_wrong():
 
     def emit(schedule, entry, *arguments):
         emitted = real(schedule, entry, *arguments)
-        return replace(emitted, source=emitted.source.replace("k < 8", "k < 7")) if "pragma" not in emitted.source else emitted
+        return (
+            replace(emitted, source=emitted.source.replace("k < 8", "k < 7"))
+            if "pragma" not in emitted.source
+            else emitted
+        )
 
     real = module.emit
     (naive,) = find("sgemm/naive")
@@ -114,7 +133,9 @@ def test_an_intermediate_state_that_computes_something_else_is_wrong():
 
 def test_the_verdict_is_of_the_finished_schedule():
     found = traced("reduce/unrolled_warp:volatile", Reduction(2000))
-    assert found.states[-1].measured.right and not found.right, "lanes exchange data through memory without __syncwarp"
+    assert found.states[-1].measured.right and not found.right, (
+        "lanes exchange data through memory without __syncwarp"
+    )
 
 
 def test_a_refused_schedule_is_traced_up_to_there():
@@ -128,11 +149,19 @@ def test_a_refused_schedule_is_traced_up_to_there():
     assert "TVM refuses the schedule" in found.refusal and not found.right
 
 
-@pytest.mark.parametrize("limit, why", [("WARP_BUDGET", "a warp takes more than 0 instructions"), ("LOCAL_BYTES", "of local memory")])
+@pytest.mark.parametrize(
+    "limit, why",
+    [("WARP_BUDGET", "a warp takes more than 0 instructions"), ("LOCAL_BYTES", "of local memory")],
+)
 def test_what_would_take_too_long_or_too_much_memory_is_compiled_but_not_judged(monkeypatch, limit, why):
     monkeypatch.setattr(module, limit, 0 if limit == "WARP_BUDGET" else -1)
     (measured,) = {state.measured for state in traced("reduce/divergent", Reduction(300)).states[:1]}
-    assert measured.binary.resources.registers and measured.metrics is None and measured.right is None and why in measured.unknown
+    assert (
+        measured.binary.resources.registers
+        and measured.metrics is None
+        and measured.right is None
+        and why in measured.unknown
+    )
 
 
 def test_what_the_cpu_machine_does_not_know_is_compiled_but_not_judged(monkeypatch):
@@ -141,7 +170,10 @@ def test_what_the_cpu_machine_does_not_know_is_compiled_but_not_judged(monkeypat
 
     monkeypatch.setattr(CpuMachine, "run", run)
     state = traced("reduce/divergent", Reduction(300)).states[0]
-    assert state.measured.unknown == "not executed: PTX line 7: the CPU machine does not know dp2a" and not state.reason
+    assert (
+        state.measured.unknown == "not executed: PTX line 7: the CPU machine does not know dp2a"
+        and not state.reason
+    )
 
 
 def test_an_architecture_is_checked_before_anything_is_made():
@@ -154,11 +186,23 @@ def test_an_architecture_is_checked_before_anything_is_made():
 @pytest.mark.parametrize(
     "message, reason",
     [
-        ("Entry function 'k' uses too much shared data (0x20000 bytes, 0xc000 max)", "131,072 bytes of static shared memory; 49,152"),
-        ("k: 200000 bytes of shared memory per block; sm_80 has 166912", "would need 200,000 bytes of shared memory; sm_80 has 166,912"),
+        (
+            "Entry function 'k' uses too much shared data (0x20000 bytes, 0xc000 max)",
+            "131,072 bytes of static shared memory; 49,152",
+        ),
+        (
+            "k: 200000 bytes of shared memory per block; sm_80 has 166912",
+            "would need 200,000 bytes of shared memory; sm_80 has 166,912",
+        ),
         ("k: 2048 threads per block; CUDA allows 1024", "would have 2,048 threads; 1,024 is the limit"),
-        ("Check failed: (x.count(y)) is false: Cannot find shape of the wmma fragment A_frag", "A_frag is a tensor-core fragment"),
-        ('k.cu(7): error: no operator "=" matches these operands', "not all that uses them is tensorized yet"),
+        (
+            "Check failed: (x.count(y)) is false: Cannot find shape of the wmma fragment A_frag",
+            "A_frag is a tensor-core fragment",
+        ),
+        (
+            'k.cu(7): error: no operator "=" matches these operands',
+            "not all that uses them is tensorized yet",
+        ),
         ("Check failed: (a == b) is false: something new", "something new"),
         ("several lines\nk.cu(3): error: no such thing\nmore", "k.cu(3): error: no such thing"),
     ],

@@ -1,4 +1,6 @@
-"""The verb `trace` as users meet it: its table, its diffs, its JSON, its page, and one clear line for bad input."""
+"""The verb `trace` as users meet it: its table, its diffs, its JSON, its page, and one clear line for bad
+input."""
+
 from __future__ import annotations
 
 import json
@@ -8,12 +10,12 @@ from html.parser import HTMLParser
 
 import pytest
 
-from tir_schedules import cli
-from tir_schedules.insight import trace_verb
-from tir_schedules.insight.trace import trace
-from tir_schedules.insight.trace_figures import CHARTS, REGISTERS, cells, change
-from tir_schedules.insight.trace_page import chart, page, sections, short
-from tir_schedules.rung import find
+from tir_schedules.cli import main as cli
+from tir_schedules.cli import trace as trace_verb
+from tir_schedules.insight.trace.figures import CHARTS, REGISTERS, cells, change
+from tir_schedules.insight.trace.page import chart, page, sections, short
+from tir_schedules.insight.trace.trace import trace
+from tir_schedules.ladders.registry import find
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.reduction import Reduction
 
@@ -41,8 +43,18 @@ def test_a_line_per_step_with_its_figures(tool, found):
     assert code == 0 and not err and len(lines) == 2 + 11 + 1 and "64x32x8, sm_80: 10 steps" in lines[0]
     last, metrics = re.split(r"\s{2,}", lines[-2].strip()), found.states[-1].metrics
     assert last[:2] == ["10", "C_init = sch.decompose_reduction(C, k)"]
-    registers, sectors = metrics.binary.resources.registers, sum(access.cost for access in metrics.counters.accesses.values())
-    assert last[2:] == [str(registers), "0", "-", f"{sectors:,}", f"{metrics.counters.warp_instructions:,}", "right"]
+    registers, sectors = (
+        metrics.binary.resources.registers,
+        sum(access.cost for access in metrics.counters.accesses.values()),
+    )
+    assert last[2:] == [
+        str(registers),
+        "0",
+        "-",
+        f"{sectors:,}",
+        f"{metrics.counters.warp_instructions:,}",
+        "right",
+    ]
     assert lines[-1].startswith("0 to 4: no kernel yet")
 
 
@@ -59,11 +71,25 @@ def test_json_has_every_state(tool):
     code, out, _ = tool("sgemm/naive", *SMALL, "--json")
     data = json.loads(out)
     states = data["states"]
-    assert code == 0 and data["right"] and data["first_kernel"] == 5 and [state["number"] for state in states] == list(range(11))
-    assert states[0]["tir"].startswith("@T.prim_func") and "call" not in states[0] and states[1]["tir_diff"].startswith("@@ ")
+    assert (
+        code == 0
+        and data["right"]
+        and data["first_kernel"] == 5
+        and [state["number"] for state in states] == list(range(11))
+    )
+    assert (
+        states[0]["tir"].startswith("@T.prim_func")
+        and "call" not in states[0]
+        and states[1]["tir_diff"].startswith("@@ ")
+    )
     assert states[5]["measured"]["outside"] == ["C_local"] and states[5]["measured"]["right"] is None
-    assert states[8]["measured"]["outside"] == ["C_local"] and states[8]["measured"]["metrics"]["findings"] == [], "it may be written"
-    assert states[10]["places"][0]["file"] == "sgemm/naive.py" and states[10]["measured"]["metrics"]["counters"]["warp_instructions"] > 0
+    assert (
+        states[8]["measured"]["outside"] == ["C_local"] and states[8]["measured"]["metrics"]["findings"] == []
+    ), "it may be written"
+    assert (
+        states[10]["places"][0]["file"] == "sgemm/naive.py"
+        and states[10]["measured"]["metrics"]["counters"]["warp_instructions"] > 0
+    )
 
 
 class Ids(HTMLParser):
@@ -83,7 +109,9 @@ def test_the_page_has_a_place_for_every_step_and_needs_nothing_else(tool, found,
     text = (tmp_path / "page.html").read_text()
     page = Ids(text)
     assert code == 0 and out.startswith("written: ") and "10 steps" in out and out.count("\n") == 1
-    assert {f"step-{number}" for number in range(11)} < set(page.ids) and all(link[1:] in page.ids for link in page.links)
+    assert {f"step-{number}" for number in range(11)} < set(page.ids) and all(
+        link[1:] in page.ids for link in page.links
+    )
     assert not re.search(r'(?:src|href)="(?!#|data:)', text) and "@import" not in text and "url(" not in text
     for state in found.states[1:]:
         assert state.step.call.replace('"', "&#34;") in text and state.step.what in text
@@ -99,20 +127,36 @@ def test_a_figure_is_compared_with_the_state_measured_before(found):
     old, new = (REGISTERS.value(state.measured) for state in (threads, one_more))
     assert figures["registers"].value == str(new) and "spilled bytes" not in figures
     assert figures["registers"].verdict == ("better" if new < old else "worse" if new > old else "")
-    assert {cell.change for cell in cells(one_more, one_more)} == {cell.change for cell in cells(one_more, None)} == {""}
+    assert (
+        {cell.change for cell in cells(one_more, one_more)}
+        == {cell.change for cell in cells(one_more, None)}
+        == {""}
+    )
 
 
 def test_to_begin_to_use_shared_memory_is_no_fault_but_conflicts_are():
     found = trace(find("reduce/interleaved")[0], Reduction(300), "sm_80")
     state = found.states[0]
     counters = replace(state.metrics.counters, accesses={})
-    nothing = replace(state, measured=replace(state.measured, metrics=replace(state.metrics, counters=counters)))
+    nothing = replace(
+        state, measured=replace(state.measured, metrics=replace(state.metrics, counters=counters))
+    )
     verdicts = {cell.name: cell.verdict for cell in cells(state, nothing)}
-    assert verdicts["shared wavefronts"] == "" and verdicts["conflicts"] == "worse" and verdicts["warp instructions"] == ""
+    assert (
+        verdicts["shared wavefronts"] == ""
+        and verdicts["conflicts"] == "worse"
+        and verdicts["warp instructions"] == ""
+    )
     assert {cell.name: cell.verdict for cell in cells(nothing, state)}["shared wavefronts"] == "better"
 
 
-CHANGES = [(200, 150, "▼ 25.0 %"), (100, 310, "▲ 3.1x"), (310, 100, "▼ 3.1x"), (0, 1024, "▲ from 0"), (8, 0, "▼ from 8")]
+CHANGES = [
+    (200, 150, "▼ 25.0 %"),
+    (100, 310, "▲ 3.1x"),
+    (310, 100, "▼ 3.1x"),
+    (0, 1024, "▲ from 0"),
+    (8, 0, "▼ from 8"),
+]
 
 
 @pytest.mark.parametrize("old, new, said", CHANGES)
@@ -129,8 +173,8 @@ def test_a_chart_has_a_bar_for_each_state_and_none_where_nothing_is_known(found)
 
 
 def test_steps_stand_under_the_line_that_makes_them():
-    from tir_schedules.insight.steps import record
-    from tir_schedules.insight.trace import State
+    from tir_schedules.insight.trace.steps import record
+    from tir_schedules.insight.trace.trace import State
 
     steps = record(find("sgemm/warp_tiling")[0], Gemm(64, 64, 8)).steps
     listed = sections([State(step.number, step, "") for step in steps])
@@ -142,12 +186,16 @@ def test_steps_stand_under_the_line_that_makes_them():
 
 
 def test_rungs_that_call_each_others_schedules_are_told_in_short():
-    from tir_schedules.insight.steps import record
+    from tir_schedules.insight.trace.steps import record
     from tir_schedules.workloads.half_gemm import HalfGemm
 
     step = record(find("hgemm/mma_permuted")[0], HalfGemm(256, 128, 32)).steps[0]
     assert len(step.places) > 5
-    assert [place.file for place in short(step.places)] == ["hgemm/mma_permuted.py", "hgemm/wmma_shared.py", "hgemm/steps.py"]
+    assert [place.file for place in short(step.places)] == [
+        "hgemm/mma_permuted.py",
+        "hgemm/wmma_shared.py",
+        "hgemm/steps.py",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -172,8 +220,12 @@ def test_a_page_that_could_not_be_written_is_said_before_anything_is_compiled(mo
 
 
 def test_a_schedule_that_is_refused_is_shown_and_fails(monkeypatch, tool, found, tmp_path):
-    monkeypatch.setattr(trace_verb, "traced", lambda *arguments: replace(found, refusal="sgemm/naive: TVM refuses <it>"))
+    monkeypatch.setattr(
+        trace_verb, "traced", lambda *arguments: replace(found, refusal="sgemm/naive: TVM refuses <it>")
+    )
     code, out, err = tool("sgemm/naive", *SMALL)
-    assert code == 1 and "decompose_reduction" in out and err == "tir-schedules: sgemm/naive: TVM refuses <it>\n"
+    assert (
+        code == 1 and "decompose_reduction" in out and err == "tir-schedules: sgemm/naive: TVM refuses <it>\n"
+    )
     assert tool("sgemm/naive", *SMALL, "-o", tmp_path / "page.html")[0] == 1
     assert "TVM refuses &lt;it&gt;" in (tmp_path / "page.html").read_text()

@@ -1,4 +1,6 @@
-"""Compile the instructions of these tests together; one missing here is compiled by itself when its test runs."""
+"""Compile the instructions of these tests together; one missing here is compiled by itself when its test
+runs."""
+
 from pathlib import Path
 
 import pytest

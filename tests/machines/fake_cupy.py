@@ -1,4 +1,5 @@
 """As much of CuPy as the GPU machine uses, with scripted errors, and a log of what it was asked to do."""
+
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,7 +18,11 @@ class Array:
 class Device:
     def __init__(self, number, capability):
         self.id, self.compute_capability, self.pci_bus_id = number, capability, "0000:17:00.0"
-        self.attributes = {"MaxSharedMemoryPerBlockOptin": 232448, "MultiProcessorCount": 132, "L2CacheSize": 60 << 20}
+        self.attributes = {
+            "MaxSharedMemoryPerBlockOptin": 232448,
+            "MultiProcessorCount": 132,
+            "L2CacheSize": 60 << 20,
+        }
         self.mem_info = (100, 200)
 
     def __enter__(self):
@@ -31,7 +36,8 @@ class Device:
 
 
 class FakeCupy:
-    """kernels: cubin -> function of the arguments as they are launched. errors: name of a call -> exception it raises."""
+    """kernels: cubin -> function of the arguments as they are launched. errors: name of a call -> exception
+    it raises."""
 
     def __init__(self, kernels=None, capability="90", count=1, errors=None):
         self.kernels, self.errors, self.log, self.capturing = kernels or {}, errors or {}, [], None
@@ -50,7 +56,9 @@ class FakeCupy:
                     if fake.capturing is not None:
                         fake.capturing.append((self.cubin, arguments))
                     else:
-                        fake.kernels[self.cubin](*[value.host if isinstance(value, Array) else value for value in arguments])
+                        fake.kernels[self.cubin](
+                            *[value.host if isinstance(value, Array) else value for value in arguments]
+                        )
 
                 class Function:
                     ptr = 5
@@ -74,7 +82,9 @@ class FakeCupy:
 
             def end_capture(self):
                 captured, fake.capturing = fake.capturing, None
-                return SimpleNamespace(upload=lambda stream: None, launch=lambda stream: fake.step("graph", len(captured)))
+                return SimpleNamespace(
+                    upload=lambda stream: None, launch=lambda stream: fake.step("graph", len(captured))
+                )
 
         self.cuda = SimpleNamespace(
             Device=lambda number: Device(number, capability),

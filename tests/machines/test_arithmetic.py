@@ -1,4 +1,6 @@
-"""Arithmetic, bit, comparison and conversion instructions against numpy and Python integers, over edge values."""
+"""Arithmetic, bit, comparison and conversion instructions against numpy and Python integers, over edge
+values."""
+
 import numpy as np
 import pytest
 from ptx_kernels import BITS, NUMPY, all_pairs, all_triples, edges, run
@@ -19,7 +21,9 @@ def wrapped(values, kind):
 def assert_equal(got, expected, where=()):
     got, expected = np.asarray(got), np.asarray(expected)
     if got.dtype.kind == "f":
-        same = (got == expected) & (np.signbit(got) == np.signbit(expected)) | np.isnan(got) & np.isnan(expected)
+        same = (got == expected) & (np.signbit(got) == np.signbit(expected)) | np.isnan(got) & np.isnan(
+            expected
+        )
     else:
         same = got == expected
     wrong = np.flatnonzero(~same)
@@ -62,10 +66,16 @@ def test_two_integers(name, kind):
 def test_wide_products(kind, wide):
     a, b = all_pairs(edges(kind), edges(kind))
     product = [x * y for x, y in zip(python(a), python(b))]
-    assert_equal(run(f"mul.wide.{kind} {{d}}, {{a}}, {{b}};", wide, (kind, a), (kind, b)), wrapped(product, wide), (a, b))
+    assert_equal(
+        run(f"mul.wide.{kind} {{d}}, {{a}}, {{b}};", wide, (kind, a), (kind, b)),
+        wrapped(product, wide),
+        (a, b),
+    )
     c = np.resize(edges(wide), a.size)
     total = wrapped([p + x for p, x in zip(product, python(c))], wide)
-    assert_equal(run(f"mad.wide.{kind} {{d}}, {{a}}, {{b}}, {{c}};", wide, (kind, a), (kind, b), (wide, c)), total)
+    assert_equal(
+        run(f"mad.wide.{kind} {{d}}, {{a}}, {{b}}, {{c}};", wide, (kind, a), (kind, b), (wide, c)), total
+    )
 
 
 @pytest.mark.parametrize("kind", INTEGERS)
@@ -74,7 +84,10 @@ def test_multiply_and_add(kind):
     c = np.resize(edges(kind)[::-1], a.size)
     rows = list(zip(python(a), python(b), python(c)))
     operands = ((kind, a), (kind, b), (kind, c))
-    assert_equal(run(f"mad.lo.{kind} {{d}}, {{a}}, {{b}}, {{c}};", kind, *operands), wrapped([x * y + z for x, y, z in rows], kind))
+    assert_equal(
+        run(f"mad.lo.{kind} {{d}}, {{a}}, {{b}}, {{c}};", kind, *operands),
+        wrapped([x * y + z for x, y, z in rows], kind),
+    )
     if BITS[kind] == 16:
         return
     high = wrapped([(x * y >> BITS[kind]) + z for x, y, z in rows], kind)
@@ -92,12 +105,19 @@ def test_logic(name, kind):
     assert_equal(run(f"not.{kind} {{d}}, {{a}};", kind, (kind, a)), ~a)
 
 
-@pytest.mark.parametrize("name, kind", [("shl", "b16"), ("shl", "b32"), ("shl", "b64"), *(("shr", kind) for kind in INTEGERS), ("shr", "b32")])
+@pytest.mark.parametrize(
+    "name, kind",
+    [("shl", "b16"), ("shl", "b32"), ("shl", "b64"), *(("shr", kind) for kind in INTEGERS), ("shr", "b32")],
+)
 def test_shifts_by_any_amount(name, kind):
     amounts = np.array([0, 1, 5, 15, 16, 17, 31, 32, 33, 63, 64, 200, 2**31], np.uint32)
     a, b = all_pairs(edges(kind), amounts)
     expected = [x << min(y, 64) if name == "shl" else x >> min(y, 64) for x, y in zip(python(a), python(b))]
-    assert_equal(run(f"{name}.{kind} {{d}}, {{a}}, {{b}};", kind, (kind, a), ("u32", b)), wrapped(expected, kind), (a, b))
+    assert_equal(
+        run(f"{name}.{kind} {{d}}, {{a}}, {{b}};", kind, (kind, a), ("u32", b)),
+        wrapped(expected, kind),
+        (a, b),
+    )
 
 
 @pytest.mark.parametrize("direction", "lr")
@@ -109,7 +129,9 @@ def test_funnel_shift(direction, mode):
         amount = amount & 31 if mode == "wrap" else min(amount, 32)
         both = high << 32 | low
         expected.append((both << amount) >> 32 if direction == "l" else both >> amount)
-    got = run(f"shf.{direction}.{mode}.b32 {{d}}, {{a}}, {{b}}, {{c}};", "b32", ("b32", a), ("b32", b), ("u32", c))
+    got = run(
+        f"shf.{direction}.{mode}.b32 {{d}}, {{a}}, {{b}}, {{c}};", "b32", ("b32", a), ("b32", b), ("u32", c)
+    )
     assert_equal(got, wrapped(expected, "b32"), (a, b, c))
 
 
@@ -133,7 +155,14 @@ def test_bit_fields(kind):
             mask = ((1 << length) - 1) << start & ((1 << bits) - 1)
             expected.append(value << start & mask | base & ~mask)
         kind_b = f"b{bits}"
-        got = run(f"bfi.{kind_b} {{d}}, {{a}}, {{b}}, {{c}}, {{e}};", kind_b, (kind_b, a), (kind_b, into), ("u32", b), ("u32", c))
+        got = run(
+            f"bfi.{kind_b} {{d}}, {{a}}, {{b}}, {{c}}, {{e}};",
+            kind_b,
+            (kind_b, a),
+            (kind_b, into),
+            ("u32", b),
+            ("u32", c),
+        )
         assert_equal(got, wrapped(expected, kind_b), (a, into, b, c))
 
 
@@ -146,14 +175,20 @@ def test_permute():
         picks = [selector >> 4 * k & 15 for k in range(4)]
         chosen = [(255 if source[p & 7] & 128 else 0) if p & 8 else source[p & 7] for p in picks]
         expected.append(int.from_bytes(bytes(chosen), "little"))
-    assert_equal(run("prmt.b32 {d}, {a}, {b}, {c};", "b32", ("b32", a), ("b32", b), ("b32", c)), wrapped(expected, "b32"))
+    assert_equal(
+        run("prmt.b32 {d}, {a}, {b}, {c};", "b32", ("b32", a), ("b32", b), ("b32", c)),
+        wrapped(expected, "b32"),
+    )
 
 
 def test_three_input_logic_by_every_table():
-    """Thread k executes table k; the operands hold each combination of three bits four times, in an order of its own."""
+    """Thread k executes table k; the operands hold each combination of three bits four times, in an order of
+    its own."""
     patterns = np.stack([np.random.default_rng(k).permutation(np.arange(32) % 8) for k in range(256)])
     a, b, c = (((patterns >> bit & 1) << np.arange(32)).sum(1).astype(np.uint32) for bit in (2, 1, 0))
-    text = "".join(f"setp.eq.u32 p, t, {k}; @p lop3.b32 {{d}}, {{a}}, {{b}}, {{c}}, {k};\n" for k in range(256))
+    text = "".join(
+        f"setp.eq.u32 p, t, {k}; @p lop3.b32 {{d}}, {{a}}, {{b}}, {{c}}, {k};\n" for k in range(256)
+    )
     expected = ((np.arange(256)[:, None] >> patterns & 1) << np.arange(32)).sum(1).astype(np.uint32)
     assert_equal(run(text, "b32", ("b32", a), ("b32", b), ("b32", c)), expected)
 
@@ -166,7 +201,9 @@ def highest(value, bits):
 def test_counting_bits(kind):
     a, bits = edges(kind), BITS[kind]
     assert_equal(run(f"popc.{kind} {{d}}, {{a}};", "u32", (kind, a)), [bin(x).count("1") for x in python(a)])
-    assert_equal(run(f"clz.{kind} {{d}}, {{a}};", "u32", (kind, a)), [bits - x.bit_length() for x in python(a)])
+    assert_equal(
+        run(f"clz.{kind} {{d}}, {{a}};", "u32", (kind, a)), [bits - x.bit_length() for x in python(a)]
+    )
 
 
 def test_finding_and_reversing_bits():
@@ -186,17 +223,28 @@ def test_dot_products_of_bytes(kinds):
     views = ["i1" if kind[0] == "s" else "u1" for kind in kinds.split(".")]
     products = a.view(views[0]).reshape(-1, 4).astype(np.int64) * b.view(views[1]).reshape(-1, 4)
     expected = wrapped([int(p) + int(x) for p, x in zip(products.sum(1), c)], "s32")
-    assert_equal(run(f"dp4a.{kinds} {{d}}, {{a}}, {{b}}, {{c}};", "s32", ("b32", a), ("b32", b), ("s32", c)), expected)
+    assert_equal(
+        run(f"dp4a.{kinds} {{d}}, {{a}}, {{b}}, {{c}};", "s32", ("b32", a), ("b32", b), ("s32", c)), expected
+    )
 
 
 @pytest.mark.parametrize("kind", ["s16", "s32", "s64"])
 def test_signs_of_integers(kind):
     a = edges(kind)
     assert_equal(run(f"neg.{kind} {{d}}, {{a}};", kind, (kind, a)), wrapped([-x for x in python(a)], kind))
-    assert_equal(run(f"abs.{kind} {{d}}, {{a}};", kind, (kind, a)), wrapped([abs(x) for x in python(a)], kind))
+    assert_equal(
+        run(f"abs.{kind} {{d}}, {{a}};", kind, (kind, a)), wrapped([abs(x) for x in python(a)], kind)
+    )
 
 
-COMPARISONS = {"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal}
+COMPARISONS = {
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+}
 UNSIGNED_NAMES = {"lo": np.less, "ls": np.less_equal, "hi": np.greater, "hs": np.greater_equal}
 AS_NUMBER = " selp.b32 {d}, 1, 0, p;"
 
@@ -216,16 +264,26 @@ def test_comparisons(name, kind):
 @pytest.mark.parametrize("name", UNSIGNED_NAMES)
 def test_unsigned_comparisons_by_their_other_names(name):
     a, b = all_pairs(edges("u32"), edges("u32"))
-    assert_equal(run(f"setp.{name}.u32 p, {{a}}, {{b}};{AS_NUMBER}", "b32", ("u32", a), ("u32", b)), UNSIGNED_NAMES[name](a, b))
+    assert_equal(
+        run(f"setp.{name}.u32 p, {{a}}, {{b}};{AS_NUMBER}", "b32", ("u32", a), ("u32", b)),
+        UNSIGNED_NAMES[name](a, b),
+    )
 
 
 def test_nan_and_number():
     a, b = all_pairs(edges("f32"), edges("f32"))
     nan = np.isnan(a) | np.isnan(b)
     for name, expected in (("nan", nan), ("num", ~nan)):
-        assert_equal(run(f"setp.{name}.f32 p, {{a}}, {{b}};{AS_NUMBER}", "b32", ("f32", a), ("f32", b)), expected)
+        assert_equal(
+            run(f"setp.{name}.f32 p, {{a}}, {{b}};{AS_NUMBER}", "b32", ("f32", a), ("f32", b)), expected
+        )
     x = edges("f32")
-    tests = {"finite": np.isfinite(x), "infinite": np.isinf(x), "notanumber": np.isnan(x), "number": ~np.isnan(x)}
+    tests = {
+        "finite": np.isfinite(x),
+        "infinite": np.isinf(x),
+        "notanumber": np.isnan(x),
+        "number": ~np.isnan(x),
+    }
     for name, expected in tests.items():
         assert_equal(run(f"testp.{name}.f32 p, {{a}};{AS_NUMBER}", "b32", ("f32", x)), expected)
 
@@ -247,7 +305,9 @@ def test_logic_of_predicates():
     a, b = all_pairs(np.arange(2), np.arange(2))
     read = "setp.ne.u32 p, {a}, 0; setp.ne.u32 q, {b}, 0; "
     for name, operation in LOGIC.items():
-        assert_equal(run(f"{read}{name}.pred p, p, q;{AS_NUMBER}", "b32", ("u32", a), ("u32", b)), operation(a, b))
+        assert_equal(
+            run(f"{read}{name}.pred p, p, q;{AS_NUMBER}", "b32", ("u32", a), ("u32", b)), operation(a, b)
+        )
     assert_equal(run(f"{read}not.pred p, q;{AS_NUMBER}", "b32", ("u32", a), ("u32", b)), 1 - b)
 
 
@@ -269,6 +329,8 @@ def test_moves_pack_and_unpack():
     a, b = all_pairs(edges("b32"), edges("b32"))
     packed = run("mov.b64 {d}, {{{a}, {b}}};", "b64", ("b32", a), ("b32", b))
     assert_equal(packed, b.astype(np.uint64) << 32 | a)
-    assert_equal(run(".reg .b32 lo, hi; mov.b64 {{lo, hi}}, {a}; mov.b32 {d}, hi;", "b32", ("b64", packed)), b)
+    assert_equal(
+        run(".reg .b32 lo, hi; mov.b64 {{lo, hi}}, {a}; mov.b32 {d}, hi;", "b32", ("b64", packed)), b
+    )
     assert_equal(run(".reg .b32 lo; mov.b64 {{lo, _}}, {a}; mov.b32 {d}, lo;", "b32", ("b64", packed)), a)
     assert_equal(run("mov.b32 {d}, {a};", "f32", ("b32", a)), a.view(np.float32))

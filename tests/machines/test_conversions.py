@@ -1,4 +1,5 @@
 """Moves, selections, comparisons and conversions of the less usual types and registers against numpy."""
+
 import numpy as np
 import pytest
 from ptx_kernels import NUMPY, all_pairs, edges, run
@@ -6,7 +7,10 @@ from test_arithmetic import AS_NUMBER, COMPARISONS, assert_equal, python, wrappe
 from test_floats import from_bfloat, to_bfloat
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*encountered in.*:RuntimeWarning")
-HALVES = {"f16": (lambda x: x.view(np.uint16), lambda x: x.view(np.float16)), "bf16": (to_bfloat, from_bfloat)}
+HALVES = {
+    "f16": (lambda x: x.view(np.uint16), lambda x: x.view(np.float16)),
+    "bf16": (to_bfloat, from_bfloat),
+}
 
 
 @pytest.mark.parametrize("to", ["u8", "s8", "u16", "s16"])
@@ -32,13 +36,21 @@ def test_floats_to_bytes_saturate(source, to):
     a, info = edges(source), np.iinfo(NUMPY[to])
     expected = np.clip(np.trunc(np.nan_to_num(a.astype("f8"))), info.min, info.max)
     expected[np.isnan(a)] = 0 if source == "f32" else 128 if to == "u8" else -128
-    assert_equal(run(f"cvt.rzi.{to}.{source} {{d}}, {{a}};", to[0] + "32", (source, a)), expected.astype(np.int64), (a,))
+    assert_equal(
+        run(f"cvt.rzi.{to}.{source} {{d}}, {{a}};", to[0] + "32", (source, a)),
+        expected.astype(np.int64),
+        (a,),
+    )
 
 
-@pytest.mark.parametrize("mode, function", [("rni", np.rint), ("rzi", np.trunc), ("rmi", np.floor), ("rpi", np.ceil)])
+@pytest.mark.parametrize(
+    "mode, function", [("rni", np.rint), ("rzi", np.trunc), ("rmi", np.floor), ("rpi", np.ceil)]
+)
 @pytest.mark.parametrize("kind", ["f16", "f32", "f64"])
 def test_rounding_to_integral_floats(kind, mode, function):
-    assert_equal(run(f"cvt.{mode}.{kind}.{kind} {{d}}, {{a}};", kind, (kind, edges(kind))), function(edges(kind)))
+    assert_equal(
+        run(f"cvt.{mode}.{kind}.{kind} {{d}}, {{a}};", kind, (kind, edges(kind))), function(edges(kind))
+    )
 
 
 @pytest.mark.parametrize("mode", ["rm", "rp", "rz"])
@@ -74,7 +86,9 @@ def test_conversions_to_half_round_once():
     ties = np.array([1 + 2.0**-11, 1 + 3 * 2.0**-11, 1 + 2.0**-8, 1 + 3 * 2.0**-8, 65520, 2.0**-25])
     a = np.concatenate([ties, np.nextafter(ties, 0), np.nextafter(ties, np.inf), -ties])
     assert_equal(run("cvt.rn.f16.f64 {d}, {a};", "f16", ("f64", a)), a.astype("f2"), (a,))
-    beside = np.array([0x3F80, 0x3F82, 0x3F80, 0x3F81, 0x3F81, 0x3F82], np.uint16)  # the ties at 2**-8, below and above them
+    beside = np.array(
+        [0x3F80, 0x3F82, 0x3F80, 0x3F81, 0x3F81, 0x3F82], np.uint16
+    )  # the ties at 2**-8, below and above them
     near = np.concatenate([ties[2:4], np.nextafter(ties[2:4], 0), np.nextafter(ties[2:4], 9)])
     assert_equal(run("cvt.rn.bf16.f64 {d}, {a};", "bf16", ("f64", near)), beside, (near,))
     integers = np.array([2**30 + 2**22, 2**30 + 2**22 + 1, 3 * 2**22 + 2**30 - 1, -(2**30) - 2**22 - 1])
@@ -83,7 +97,9 @@ def test_conversions_to_half_round_once():
 
 
 def test_tf32_rounds_ties_away_from_zero():
-    a = np.concatenate([edges("f32"), np.array([1 + 2.0**-11, 1 + 3 * 2.0**-11, -1 - 2.0**-11])]).astype(np.float32)
+    a = np.concatenate([edges("f32"), np.array([1 + 2.0**-11, 1 + 3 * 2.0**-11, -1 - 2.0**-11])]).astype(
+        np.float32
+    )
     finite = np.isfinite(a) & (np.abs(a) > 1e-30) & (np.abs(a) < 1e30)
     fraction, exponent = np.frexp(a[finite].astype("f8"))
     expected = np.copysign(np.floor(np.abs(fraction) * 2**11 + 0.5), fraction) * 2.0 ** (exponent - 11)
@@ -116,7 +132,9 @@ def test_equality_of_bits(kind):
         assert_equal(got, COMPARISONS[name](a, b))
 
 
-@pytest.mark.parametrize("kind", ["b16", "u16", "s16", "b32", "u32", "s32", "f32", "b64", "u64", "s64", "f64"])
+@pytest.mark.parametrize(
+    "kind", ["b16", "u16", "s16", "b32", "u32", "s32", "f32", "b64", "u64", "s64", "f64"]
+)
 def test_selection(kind):
     a, b = all_pairs(edges(kind), edges(kind))
     chooser = np.arange(a.size) % 3
@@ -143,7 +161,9 @@ def test_approximations_of_halves(name, function):
     np.testing.assert_allclose(got, function(a.astype("f8")).astype("f2"), rtol=2e-3, atol=1e-7)
     b = to_bfloat(edges("f32"))
     got = from_bfloat(run(f"{name}.approx.bf16 {{d}}, {{a}};", "bf16", ("bf16", b)))
-    np.testing.assert_allclose(got, from_bfloat(to_bfloat(function(from_bfloat(b).astype("f8")))), rtol=1e-2, atol=1e-37)
+    np.testing.assert_allclose(
+        got, from_bfloat(to_bfloat(function(from_bfloat(b).astype("f8")))), rtol=1e-2, atol=1e-37
+    )
 
 
 @pytest.mark.parametrize("name", ["div.approx", "div.full", "div.approx.ftz"])
@@ -166,10 +186,14 @@ def test_constant_predicates(value):
     a = np.arange(2)
     text = f"setp.ne.u32 q, {{a}}, 0; mov.pred p, {value}; xor.pred p, p, q;{AS_NUMBER}"
     assert_equal(run(text, "b32", ("u32", a)), (value != 0) ^ a)
-    assert_equal(run(f"mov.pred q, {value}; not.pred p, q;{AS_NUMBER}", "b32", ("u32", a)), np.full(2, value == 0))
+    assert_equal(
+        run(f"mov.pred q, {value}; not.pred p, q;{AS_NUMBER}", "b32", ("u32", a)), np.full(2, value == 0)
+    )
 
 
 def test_packing_of_four():
     a = edges("b64")
     text = ".reg .b16 h<4>; mov.b64 {{h0, h1, h2, h3}}, {a}; mov.b64 {d}, {{h3, h2, h1, h0}};"
-    assert_equal(run(text, "b64", ("b64", a)), a.view(np.uint16).reshape(-1, 4)[:, ::-1].copy().view(np.uint64).ravel())
+    assert_equal(
+        run(text, "b64", ("b64", a)), a.view(np.uint16).reshape(-1, 4)[:, ::-1].copy().view(np.uint64).ravel()
+    )

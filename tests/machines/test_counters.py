@@ -1,4 +1,6 @@
-"""The counters against those Nsight Compute recorded on a GPU: single accesses, and every kernel of all ladders."""
+"""The counters against those Nsight Compute recorded on a GPU: single accesses, and every kernel of all
+ladders."""
+
 import json
 import sys
 from pathlib import Path
@@ -8,11 +10,11 @@ import pytest
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.twin import load_twin
-from tir_schedules.insight.cases import cubin_name
-from tir_schedules.insight.metrics import metrics_of
-from tir_schedules.insight.nsight import METRICS, prediction
+from tir_schedules.insight.metrics.metrics import metrics_of
+from tir_schedules.insight.profile.cases import cubin_name
+from tir_schedules.insight.profile.nsight import METRICS, prediction
+from tir_schedules.ladders.registry import every_rung, find
 from tir_schedules.machines.cpu import CpuMachine
-from tir_schedules.rung import every_rung, find
 from tir_schedules.run import launches
 from tir_schedules.workloads import workload_class
 from tir_schedules.workloads.gemm import Gemm
@@ -38,13 +40,20 @@ def counted(binary, arguments, outputs):
 
 
 def differences(predicted, measured, skip=()):
-    figures = {metric: prediction({"predicted": predicted}, *METRICS[metric]) for metric in METRICS if not metric.startswith(skip)}
-    return {metric: (figure, measured[metric]) for metric, figure in figures.items() if figure != measured[metric]}
+    figures = {
+        metric: prediction({"predicted": predicted}, *METRICS[metric])
+        for metric in METRICS
+        if not metric.startswith(skip)
+    }
+    return {
+        metric: (figure, measured[metric]) for metric, figure in figures.items() if figure != measured[metric]
+    }
 
 
 @pytest.mark.parametrize("kind", sorted({name.split(",")[0] for name in PROBES}))
 def test_single_accesses_cost_what_the_gpu_counted(kind):
-    """All patterns of one access. Wavefronts of cp.async are a model that misses some: they have a test of their own."""
+    """All patterns of one access. Wavefronts of cp.async are a model that misses some: they have a test of
+    their own."""
     for name, probe in PROBES.items():
         if name.split(",")[0] == kind:
             predicted = counted(compile_kernel(probe.kernel), probe.arguments(), ("Y",))
@@ -53,7 +62,8 @@ def test_single_accesses_cost_what_the_gpu_counted(kind):
 
 @pytest.mark.parametrize("size, least", [(4, 67), (8, 60), (16, 74)])
 def test_wavefronts_of_cp_async_are_as_good_as_they_were(size, least):
-    """All patterns of 16 bytes exactly, of fewer at least so many, and all where the source or the target is contiguous."""
+    """All patterns of 16 bytes exactly, of fewer at least so many, and all where the source or the target is
+    contiguous."""
     exact, inexact = 0, []
     for name, probe in PROBES.items():
         if name.startswith(f"cp_async_{size},"):
@@ -79,24 +89,34 @@ def seldom(key):
     return key[0].startswith("hgemm/") and key[-2:] != ("nt", "float16")
 
 
-@pytest.mark.parametrize("key", [pytest.param(key, marks=pytest.mark.slow) if seldom(key) else key for key in KERNELS], ids=named)
+@pytest.mark.parametrize(
+    "key", [pytest.param(key, marks=pytest.mark.slow) if seldom(key) else key for key in KERNELS], ids=named
+)
 def test_every_kernel_costs_what_the_gpu_counted(key):
-    """Exactly, where nvcc makes the binary that was measured; another release or computer may merge a load otherwise."""
+    """Exactly, where nvcc makes the binary that was measured; another release or computer may merge a load
+    otherwise."""
     identity, origin = key[0].removesuffix(")").split(" (")
     (rung,) = find(identity)
     workload = workload_class(rung.family)(**KERNELS[key][0]["workload"])
-    binaries = [compile_kernel(kernel) for kernel in launches(lower if origin == "tir" else load_twin, rung, workload, ARCH)]
+    binaries = [
+        compile_kernel(kernel)
+        for kernel in launches(lower if origin == "tir" else load_twin, rung, workload, ARCH)
+    ]
     for entry, launch in zip(KERNELS[key].values(), metrics_of(binaries, workload), strict=True):
         same = entry["cubin"] == cubin_name(launch.binary)
         predicted = {name: vars(access) for name, access in launch.counters.accesses.items()}
         skip = (NOISY, COPY_WAVEFRONTS) if entry.get("copies_under_p0") else (NOISY,)
         found = differences(predicted, entry["measured"], skip)
-        assert not {name for name, (ours, theirs) in found.items() if same or abs(ours - theirs) > 0.02 * theirs}
+        assert not {
+            name for name, (ours, theirs) in found.items() if same or abs(ours - theirs) > 0.02 * theirs
+        }
 
 
 def test_every_rung_and_twin_was_counted():
     ids = {rung.fitted(COUNTED[rung.family][0]).id for rung in every_rung()}
-    assert {key[0] for key in KERNELS} == {f"{identity} ({origin})" for identity in ids for origin in ("tir", "twin")}
+    assert {key[0] for key in KERNELS} == {
+        f"{identity} ({origin})" for identity in ids for origin in ("tir", "twin")
+    }
 
 
 def test_counters_add_up_over_lines():
@@ -105,7 +125,10 @@ def test_counters_add_up_over_lines():
     counters = CpuMachine().run(binary, gemm.arguments(), gemm.outputs, count=True).counters
     for name, access in counters.accesses.items():
         parts = [line.accesses[name] for line in counters.lines if name in line.accesses]
-        assert sum(part.cost for part in parts) == access.cost and sum(part.requests for part in parts) == access.requests
+        assert (
+            sum(part.cost for part in parts) == access.cost
+            and sum(part.requests for part in parts) == access.requests
+        )
     assert sum(sum(line.mix.values()) for line in counters.lines) == counters.thread_instructions
     assert sum(counters.mix.values()) == counters.thread_instructions
     assert counters.mix["fp32"] == 64**3

@@ -1,15 +1,17 @@
-"""Every kind of finding: a kernel that has the fault is caught at its line, the same kernel without the fault is not."""
+"""Every kind of finding: a kernel that has the fault is caught at its line, the same kernel without the fault
+is not."""
+
 from collections import Counter
 
 import numpy as np
 import pytest
 
 from tir_schedules.compiler.nvcc import compile_kernel
-from tir_schedules.kernel import Kernel
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.machines.cpu.machine import FINDING_LIMIT
 from tir_schedules.machines.cpu.ptx import UnsupportedInstruction
-from tir_schedules.machines.execution import KINDS
+from tir_schedules.model.findings import KINDS
+from tir_schedules.model.kernel import Kernel
 
 THREADS = 64
 HEADER = 'extern "C" __global__ void k(const float* X, float* Y, int N) {\n  const int t = threadIdx.x;\n'
@@ -20,33 +22,44 @@ FAULTS = [
     ("out_of_bounds", "load before the start", "Y[t] = X[t - 1];", "X[t - 1]", "X[t ? t - 1 : 0]"),
     ("out_of_bounds", "load far away", "Y[t] = X[t + 64 * N * N];", "X[t + 64 * N * N]", "X[t]"),
     ("out_of_bounds", "store past the end", "Y[t + N / 64] = X[t];", "Y[t + N / 64]", "Y[t]"),
-    ("out_of_bounds", "shared memory", "__shared__ float s[64];\ns[t + N - 63] = X[t];\n__syncthreads();\nY[t] = s[t];",
+    ("out_of_bounds", "shared memory",
+    "__shared__ float s[64];\ns[t + N - 63] = X[t];\n__syncthreads();\nY[t] = s[t];",
      "s[t + N - 63]", "s[t]"),
-    ("out_of_bounds", "a shared array into the next", "__shared__ float a[64], b[64];\na[t] = b[t] = X[t];\n__syncthreads();\nY[t] = a[t + N / 64] + b[t];",
+    ("out_of_bounds", "a shared array into the next",
+    "__shared__ float a[64], b[64];\na[t] = b[t] = X[t];\n__syncthreads();\nY[t] = a[t + N / 64] + b[t];",
      "t + N / 64", "t + N / 65"),
-    ("out_of_bounds", "a local array into the next", "float a[8], b[8];\nfor (int i = 0; i < 8; i++) a[i] = b[7 - i] = X[i];\nY[t] = a[N / 8] + b[N / 16];",
+    ("out_of_bounds", "a local array into the next",
+    "float a[8], b[8];\nfor (int i = 0; i < 8; i++) a[i] = b[7 - i] = X[i];\nY[t] = a[N / 8] + b[N / 16];",
      "a[N / 8]", "a[N / 9]"),
-    ("misaligned", "vector load", "const float4 v = reinterpret_cast<const float4*>(X + (t < 8))[t / 8];\nY[t] = v.x * v.y + v.z * v.w;",
+    ("misaligned", "vector load",
+    "const float4 v = reinterpret_cast<const float4*>(X + (t < 8))[t / 8];\nY[t] = v.x * v.y + v.z * v.w;",
      "X + (t < 8)", "X"),
-    ("uninitialized", "shared memory nobody wrote", "__shared__ float s[64];\nif (t < 63) s[t] = X[t];\n__syncthreads();\nY[t] = s[t];",
+    ("uninitialized", "shared memory nobody wrote",
+    "__shared__ float s[64];\nif (t < 63) s[t] = X[t];\n__syncthreads();\nY[t] = s[t];",
      "if (t < 63) ", ""),
-    ("uninitialized", "element of a local array", "float a[8];\nfor (int i = 0; i < N / 16; i++) a[i] = X[i];\nY[t] = a[N / 16];", "a[N / 16]", "a[N / 17]"),
+    ("uninitialized", "element of a local array",
+    "float a[8];\nfor (int i = 0; i < N / 16; i++) a[i] = X[i];\nY[t] = a[N / 16];", "a[N / 16]",
+    "a[N / 17]"),
     ("uninitialized", "sums that nothing set to zero",
      "float a[4];\nfor (int k = 0; k < N / 4; k++) for (int i = 0; i < 4; i++) a[i] += X[4 * k + i];\nY[t] = a[0] + a[1] + a[2] + a[3];", "a[4]", "a[4] = {}"),
     ("uninitialized", "output nobody wrote", "Y[t] += X[t];", "Y[t] +=", "Y[t] ="),
-    ("race", "no barrier before reading", "__shared__ float s[64];\ns[t] = X[t];\n\nY[t] = s[63 - t];", "\n\n", "\n__syncthreads();\n"),
+    ("race", "no barrier before reading", "__shared__ float s[64];\ns[t] = X[t];\n\nY[t] = s[63 - t];",
+    "\n\n", "\n__syncthreads();\n"),
     ("race", "no barrier before writing again",
      "__shared__ float s[64];\ns[t] = X[t];\n__syncthreads();\nfloat a = s[63 - t];\n\ns[t] = 2 * a;\n__syncthreads();\nY[t] = s[t];",
      "\n\n", "\n__syncthreads();\n"),
-    ("race", "two warps write one word", "__shared__ float s[64];\ns[t % 32] = X[t];\n__syncthreads();\nY[t] = s[t % 32];",
+    ("race", "two warps write one word",
+    "__shared__ float s[64];\ns[t % 32] = X[t];\n__syncthreads();\nY[t] = s[t % 32];",
      "s[t % 32] = X[t]", "if (t < 32) s[t] = X[t]"),
     ("lockstep", "lanes of a warp exchange data",
      "__shared__ volatile float s[64];\ns[t] = X[t];\n\nY[t] = s[t ^ 1];", "\n\n", "\n__syncwarp();\n"),
     ("lockstep", "a lane overwrites what another reads",
      "__shared__ volatile float s[64];\ns[t] = X[t];\n__syncwarp();\nfloat a = s[t ^ 1];\n\ns[t] = a;\nY[t] = s[t];",
      "\n\n", "\n__syncwarp();\n"),
-    ("overlapping_writes", "two threads, one element", "Y[t] = 0;\n__syncthreads();\nY[t / 2] = X[t];", "Y[t / 2]", "Y[t]"),
-    ("write_to_input", "store to an input", "const_cast<float*>(X)[t] = 1;\nY[t] = X[t];", "const_cast<float*>(X)[t] = 1;", ";"),
+    ("overlapping_writes", "two threads, one element", "Y[t] = 0;\n__syncthreads();\nY[t / 2] = X[t];",
+    "Y[t / 2]", "Y[t]"),
+    ("write_to_input", "store to an input", "const_cast<float*>(X)[t] = 1;\nY[t] = X[t];",
+    "const_cast<float*>(X)[t] = 1;", ";"),
     ("in_flight", "cp.async before its wait",
      "__shared__ float s[64];\nunsigned a = (unsigned)__cvta_generic_to_shared(s + t);\n"
      'asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" :: "r"(a), "l"(X + t) : "memory");\n'
@@ -58,16 +71,21 @@ FAULTS = [
      ' : "r"((unsigned)__cvta_generic_to_shared(s + t % 8 * 4)));\nY[t] = r;', "N / 4", "N"),
     ("divergent_aligned", "a shuffle from a lane that is not there",
      "float a = X[t];\nif (t % 32 < N / 4) a = __shfl_sync(0xffffffff, a, 20);\nY[t] = a;", "N / 4", "N"),
-    ("divergent_barrier", "half of the block leaves", "if (t >= N / 2) return;\n__syncthreads();\nY[t] = X[t];", "N / 2", "N"),
+    ("divergent_barrier", "half of the block leaves",
+    "if (t >= N / 2) return;\n__syncthreads();\nY[t] = X[t];", "N / 2", "N"),
     ("divergent_barrier", "two barriers in two branches",
-     'if (t < N / 2) asm volatile("bar.sync 0;"); else asm volatile("bar.sync 0; // other");\nY[t] = X[t];', "N / 2", "N"),
-    ("endless_loop", "a flag nobody sets", "volatile float* y = Y;\ny[t] = 1;\nwhile (y[t] > X[0] - 2) y[t] = 2;", "> X", "< X"),
+     'if (t < N / 2) asm volatile("bar.sync 0;"); else asm volatile("bar.sync 0; // other");\nY[t] = X[t];',
+     "N / 2", "N"),
+    ("endless_loop", "a flag nobody sets",
+    "volatile float* y = Y;\ny[t] = 1;\nwhile (y[t] > X[0] - 2) y[t] = 2;", "> X", "< X"),
 ]  # fmt: skip
 IDS = [f"{kind}: {what}" for kind, what, *_ in FAULTS]
 
 
 def run(body, **options):
-    kernel = Kernel("test/kernel", HEADER + body + "\n}\n", "k", ("X", "Y", "N"), (1, 1, 1), (THREADS, 1, 1), "sm_80")
+    kernel = Kernel(
+        "test/kernel", HEADER + body + "\n}\n", "k", ("X", "Y", "N"), (1, 1, 1), (THREADS, 1, 1), "sm_80"
+    )
     arguments = {"X": np.linspace(0, 1, 64, dtype=np.float32), "Y": np.full(64, np.nan, np.float32), "N": 64}
     return CpuMachine(**options).run(compile_kernel(kernel), arguments, ("Y",)), kernel
 
@@ -81,7 +99,10 @@ def test_a_fault_is_found_and_its_absence_is_not(kind, what, body, fault, repair
     assert finding, execution.findings
     assert finding.kernel == kernel.label and 0 <= finding.warp < 2 and 0 <= finding.lane < 32
     assert finding.location.file == "test_kernel.cu" and finding.location.ptx_line > 0
-    assert finding.location.text and kernel.source.split("\n")[finding.location.line - 1].strip() == finding.location.text
+    assert (
+        finding.location.text
+        and kernel.source.split("\n")[finding.location.line - 1].strip() == finding.location.text
+    )
 
     execution, _ = run(body.replace(fault, repair), warp_order=order, budget=100_000)
     assert execution.findings == ()
@@ -104,35 +125,53 @@ def test_the_element_and_the_size_of_the_buffer_are_named():
 
 def test_a_race_names_both_lines():
     finding = one("__shared__ float s[64];\ns[t] = X[t];\nY[t] = s[63 - t];", "race")
-    lines = {finding.location.text} | {part for part in ("s[t] = X[t];", "Y[t] = s[63 - t];") if part in finding.message}
+    lines = {finding.location.text} | {
+        part for part in ("s[t] = X[t];", "Y[t] = s[63 - t];") if part in finding.message
+    }
     assert lines == {"s[t] = X[t];", "Y[t] = s[63 - t];"}
 
 
 def test_no_kind_of_finding_hides_another():
     unwritten = "\n".join(f"a += s[{100 + line}];" for line in range(FINDING_LIMIT + 10))
-    execution, _ = run(f"__shared__ float s[1024];\nfloat a = 0;\n{unwritten}\ns[t] = a + X[t];\nY[t] = s[63 - t];")
+    execution, _ = run(
+        f"__shared__ float s[1024];\nfloat a = 0;\n{unwritten}\ns[t] = a + X[t];\nY[t] = s[63 - t];"
+    )
     kinds = Counter(finding.kind for finding in execution.findings)
     assert kinds["uninitialized"] == FINDING_LIMIT and kinds["race"] and execution.findings[0].kind == "race"
 
 
 def test_findings_of_an_unrolled_loop_are_one():
-    body = "__shared__ float s[1024];\nfloat a = 0;\n#pragma unroll\nfor (int i = 0; i < 40; ++i) a += s[t + 9 * i];\nY[t] = a;"
-    assert [(finding.kind, finding.count) for finding in run(body)[0].findings] == [("uninitialized", 40 * THREADS)]
+    body = (
+        "__shared__ float s[1024];\nfloat a = 0;\n#pragma unroll\nfor (int i = 0; i < 40; ++i) a += s[t + 9 *"
+        " i];\nY[t] = a;"
+    )
+    assert [(finding.kind, finding.count) for finding in run(body)[0].findings] == [
+        ("uninitialized", 40 * THREADS)
+    ]
 
 
 def test_a_finding_in_brief_says_what_the_other_access_does():
     finding = one("__shared__ float s[64];\ns[t] = X[t];\nY[t] = s[63 - t];", "race")
     places = {"test_kernel.cu:4 writes", "test_kernel.cu:5 reads"}
-    assert any(place in finding.brief for place in places) and finding.other.place in finding.brief and finding.other_warp == 1 - finding.warp
+    assert (
+        any(place in finding.brief for place in places)
+        and finding.other.place in finding.brief
+        and finding.other_warp == 1 - finding.warp
+    )
 
 
 def test_an_instruction_that_is_not_known_names_its_source_line():
-    with pytest.raises(UnsupportedInstruction, match=r"test/kernel: PTX line \d+ \(test_kernel\.cu:4\): .*smid"):
+    with pytest.raises(
+        UnsupportedInstruction, match=r"test/kernel: PTX line \d+ \(test_kernel\.cu:4\): .*smid"
+    ):
         run('unsigned x;\nasm volatile("mov.u32 %0, %%smid;" : "=r"(x));\nY[t] = x;')
 
 
 def test_a_block_is_named():
-    source = HEADER + "const int i = blockIdx.y * 128 + blockIdx.x * 64 + t;\nY[i % N] = X[i < 200 ? i % N : i];\n}\n"
+    source = (
+        HEADER
+        + "const int i = blockIdx.y * 128 + blockIdx.x * 64 + t;\nY[i % N] = X[i < 200 ? i % N : i];\n}\n"
+    )
     kernel = Kernel("test/kernel", source, "k", ("X", "Y", "N"), (2, 2, 1), (THREADS, 1, 1), "sm_80")
     arguments = {"X": np.zeros(64, np.float32), "Y": np.zeros(64, np.float32), "N": 64}
     findings = CpuMachine().run(compile_kernel(kernel), arguments, ("Y",)).findings
@@ -141,7 +180,15 @@ def test_a_block_is_named():
 
 
 def test_inputs_survive_a_store_to_them():
-    kernel = Kernel("k", HEADER + "const_cast<float*>(X)[t] = 7;\nY[t] = 1;\n}\n", "k", ("X", "Y", "N"), (1, 1, 1), (64, 1, 1), "sm_80")
+    kernel = Kernel(
+        "k",
+        HEADER + "const_cast<float*>(X)[t] = 7;\nY[t] = 1;\n}\n",
+        "k",
+        ("X", "Y", "N"),
+        (1, 1, 1),
+        (64, 1, 1),
+        "sm_80",
+    )
     arguments = {"X": np.zeros(64, np.float32), "Y": np.zeros(64, np.float32), "N": 64}
     CpuMachine().run(compile_kernel(kernel), arguments, ("Y",))
     assert not arguments["X"].any() and arguments["Y"].all()

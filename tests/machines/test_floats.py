@@ -1,4 +1,5 @@
 """Floating-point instructions against numpy: every format, directed rounding, conversions, approximations."""
+
 from fractions import Fraction
 
 import numpy as np
@@ -15,7 +16,13 @@ def smaller(a, b):
     return np.where(both_zero, np.where(np.signbit(a), a, b), np.fmin(a, b))
 
 
-TWO = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "min": smaller, "max": lambda a, b: -smaller(-a, -b)}
+TWO = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "min": smaller,
+    "max": lambda a, b: -smaller(-a, -b),
+}
 ROUNDED = {"add": "add.rn", "sub": "sub.rn", "mul": "mul.rn"}
 
 
@@ -64,7 +71,9 @@ def exact_fma(a, b, c, kind):
 @pytest.mark.parametrize("kind", ["f16", "f32", "f64"])
 def test_fused_multiply_and_add_rounds_once(kind):
     rng = np.random.default_rng(1)
-    a, b, c = all_triples(*(np.concatenate([edges(kind)[:16], rng.standard_normal(8)]).astype(NUMPY[kind]) for _ in range(3)))
+    a, b, c = all_triples(
+        *(np.concatenate([edges(kind)[:16], rng.standard_normal(8)]).astype(NUMPY[kind]) for _ in range(3))
+    )
     c = np.where(rng.random(c.size) < 0.5, c, -(a.astype("f8") * b).astype(NUMPY[kind]))  # cancellation
     got = run(f"fma.rn.{kind} {{d}}, {{a}}, {{b}}, {{c}};", kind, (kind, a), (kind, b), (kind, c))
     expected = [exact_fma(x, y, z, kind) for x, y, z in zip(a, b, c)]
@@ -98,12 +107,21 @@ def test_bfloat():
 @pytest.mark.parametrize("packed", [False, True], ids=["bf16", "bf16x2"])
 def test_bfloat_fma_rounds_once(packed):
     """Also where a float64 sum would lose the addend that breaks a tie."""
-    values = np.concatenate([edges("f32")[:18], [1.0625, -1.0625, 1.1875], 2.0 ** np.array([-100, -8, 60, -133])])
+    values = np.concatenate(
+        [edges("f32")[:18], [1.0625, -1.0625, 1.1875], 2.0 ** np.array([-100, -8, 60, -133])]
+    )
     values = from_bfloat(to_bfloat(values))
     a, b, c = all_triples(values, values, values)
-    known = [k for k, exact in enumerate(exact_fma(x, y, z, "bf16") for x, y, z in zip(a, b, c)) if exact is not None]
+    known = [
+        k
+        for k, exact in enumerate(exact_fma(x, y, z, "bf16") for x, y, z in zip(a, b, c))
+        if exact is not None
+    ]
     a, b, c = a[known], b[known], c[known]
-    bits, expected = [to_bfloat(x) for x in (a, b, c)], [exact_fma(x, y, z, "bf16") for x, y, z in zip(a, b, c)]
+    bits, expected = (
+        [to_bfloat(x) for x in (a, b, c)],
+        [exact_fma(x, y, z, "bf16") for x, y, z in zip(a, b, c)],
+    )
     kind = "bf16"
     if packed:
         bits, kind = [np.stack([x, x[::-1]], 1).copy().view(np.uint32).ravel() for x in bits], "bf16x2"
@@ -141,13 +159,17 @@ DIRECTED = {
 @pytest.mark.parametrize("mode", ["rm", "rp", "rz"])
 @pytest.mark.parametrize("name", DIRECTED)
 def test_directed_rounding(name, mode):
-    values = np.concatenate([edges("f32")[:16], [-(2.0**-60), 2.0**-30, 1 + 2.0**-23, 2.0**-149, 1e20]]).astype(np.float32)
+    values = np.concatenate(
+        [edges("f32")[:16], [-(2.0**-60), 2.0**-30, 1 + 2.0**-23, 2.0**-149, 1e20]]
+    ).astype(np.float32)
     a, b = all_pairs(values, values)
     operands, terms = DIRECTED[name]
     expected = []
     for x, y in zip(a, b):
         total = sum(terms(Fraction(float(x)), Fraction(float(y))))
-        zeros = terms(x.astype("f8"), y.astype("f8"))  # where their signs differ, the sum is -0 only when rounding down
+        zeros = terms(
+            x.astype("f8"), y.astype("f8")
+        )  # where their signs differ, the sum is -0 only when rounding down
         negative = all(np.signbit(zeros)) if mode != "rm" else any(np.signbit(zeros))
         expected.append(directed(total, mode) if total else np.float32(-0.0 if negative else 0))
     got = run(f"{name}.{mode}.f32 {{d}}, {operands};", "f32", ("f32", a), ("f32", b))
@@ -157,7 +179,10 @@ def test_directed_rounding(name, mode):
 def test_flushing_and_saturation():
     a = edges("f32")
     flushed = np.where(np.abs(a) < np.finfo("f4").tiny, np.copysign(np.float32(0), a), a)
-    assert_equal(run("add.rn.ftz.f32 {d}, {a}, {b};", "f32", ("f32", a), ("f32", np.full_like(a, -0.0))), flushed + np.float32(-0.0))
+    assert_equal(
+        run("add.rn.ftz.f32 {d}, {a}, {b};", "f32", ("f32", a), ("f32", np.full_like(a, -0.0))),
+        flushed + np.float32(-0.0),
+    )
     saturated = np.where(np.isnan(a), 0, np.clip(a, 0, 1)).astype("f4")
     assert_equal(run("mul.rn.sat.f32 {d}, {a}, 0f3F800000;", "f32", ("f32", a)) + 0, saturated + 0)
 
@@ -169,7 +194,9 @@ def test_signs(kind):
     assert_equal(run(f"abs.{kind} {{d}}, {{a}};", kind, (kind, a)), np.abs(a))
     if kind != "f16":
         x, y = all_pairs(a, a)
-        assert_equal(run(f"copysign.{kind} {{d}}, {{a}}, {{b}};", kind, (kind, x), (kind, y)), np.copysign(y, x))
+        assert_equal(
+            run(f"copysign.{kind} {{d}}, {{a}}, {{b}};", kind, (kind, x), (kind, y)), np.copysign(y, x)
+        )
 
 
 @pytest.mark.parametrize("kind", ["f32", "f64"])
@@ -180,7 +207,8 @@ def test_division_and_root(kind):
     assert_equal(run(f"rcp.rn.{kind} {{d}}, {{a}};", kind, (kind, a)), (1 / a).astype(NUMPY[kind]))
 
 
-APPROXIMATE = {"ex2": np.exp2, "lg2": np.log2, "sin": np.sin, "cos": np.cos, "tanh": np.tanh, "rsqrt": lambda x: 1 / np.sqrt(x),
+APPROXIMATE = {"ex2": np.exp2, "lg2": np.log2, "sin": np.sin, "cos": np.cos, "tanh": np.tanh,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
                "sqrt": np.sqrt, "rcp": lambda x: 1 / x}  # fmt: skip
 
 
@@ -202,7 +230,9 @@ def test_floats_to_integers_saturate(kind, to, mode):
     info, rounded = np.iinfo(NUMPY[to]), INTEGER_ROUNDING[mode](a.astype("f8"))
     nan = wrapped([1 << (BITS[to] - 1)], to)[0] if kind == "f64" or BITS[to] == 64 else 0
     expected = [nan if np.isnan(x) else info.max if x >= info.max else int(max(x, info.min)) for x in rounded]
-    assert_equal(run(f"cvt.{mode}.{to}.{kind} {{d}}, {{a}};", to, (kind, a)), np.array(expected, NUMPY[to]), (a,))
+    assert_equal(
+        run(f"cvt.{mode}.{to}.{kind} {{d}}, {{a}};", to, (kind, a)), np.array(expected, NUMPY[to]), (a,)
+    )
 
 
 @pytest.mark.parametrize("kind", ["s32", "u32", "s64", "u64", "u16"])
@@ -229,7 +259,9 @@ def test_between_floats():
     assert_equal(run("cvt.rmi.f32.f32 {d}, {a};", "f32", ("f32", single)), np.floor(single))
     down = run("cvt.rm.f32.f64 {d}, {a};", "f32", ("f64", wide))
     finite = np.abs(wide) < 1e30
-    assert (down[finite] <= wide[finite]).all() and (np.nextafter(down[finite], np.float32(np.inf)) > wide[finite]).all()
+    assert (down[finite] <= wide[finite]).all() and (
+        np.nextafter(down[finite], np.float32(np.inf)) > wide[finite]
+    ).all()
 
 
 def test_constants():

@@ -1,4 +1,6 @@
-"""The GPU machine: on a fake CuPy what it asks of CUDA and what becomes of errors; on a GPU, where there is one, the ladders."""
+"""The GPU machine: on a fake CuPy what it asks of CUDA and what becomes of errors; on a GPU, where there is
+one, the ladders."""
+
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -8,16 +10,17 @@ import pytest
 from fake_cupy import FakeCupy
 
 from tir_schedules.errors import BadInput, CheckFailed, MissingTool
-from tir_schedules.kernel import Binary, Kernel, Resources
+from tir_schedules.ladders.registry import every_rung, find
 from tir_schedules.machines import choice, gpu
 from tir_schedules.machines.choice import arch_for, choose
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.machines.gpu import GpuMachine, packed, runs_on
-from tir_schedules.rung import every_rung, find
+from tir_schedules.model.kernel import Binary, Kernel, Resources
 from tir_schedules.run import outcome_of, run
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
 from tir_schedules.workloads.reduction import Reduction
+
 
 def binary(params=("X", "N", "Y"), dynamic_shared=0, shared=0, cubin=b"double", arch="sm_90"):
     kernel = Kernel("test/double (twin)", "", "double", params, (3, 2, 1), (64, 1, 1), arch, dynamic_shared)
@@ -56,7 +59,11 @@ def test_outputs_are_written_in_place_and_inputs_are_not(on):
 
 def test_arguments_go_in_the_kernels_order_with_numbers_as_32_bits():
     values = packed(binary(("N", "F", "X")).kernel, {"X": "array", "F": 0.5, "N": 7})
-    assert values == (np.int32(7), np.float32(0.5), "array") and [type(value) for value in values] == [np.int32, np.float32, str]
+    assert values == (np.int32(7), np.float32(0.5), "array") and [type(value) for value in values] == [
+        np.int32,
+        np.float32,
+        str,
+    ]
 
 
 def test_an_argument_that_does_not_exist_is_one_line(on):
@@ -84,13 +91,19 @@ def test_more_than_48_kib_of_shared_memory_is_asked_for(on):
     assert not [step for step in fake.log if step[0] == "attribute"]
     machine.run(binary(dynamic_shared=100_000), arguments(), ("Y",))
     machine.run(binary(dynamic_shared=48_000, shared=2_000), arguments(), ("Y",))
-    assert [step for step in fake.log if step[0] == "attribute"] == [("attribute", 5, 8, 100_000), ("attribute", 5, 8, 48_000)]
+    assert [step for step in fake.log if step[0] == "attribute"] == [
+        ("attribute", 5, 8, 100_000),
+        ("attribute", 5, 8, 48_000),
+    ]
 
 
 @pytest.mark.parametrize(
     "made, line",
     [
-        (binary(dynamic_shared=232448, shared=1), "232449 bytes of shared memory per block; NVIDIA H200 has 232448"),
+        (
+            binary(dynamic_shared=232448, shared=1),
+            "232449 bytes of shared memory per block; NVIDIA H200 has 232448",
+        ),
         (binary(arch="sm_80"), r"compiled for sm_80, which NVIDIA H200 \(sm_90\) does not run"),
     ],
 )
@@ -109,8 +122,16 @@ def test_counting_is_for_the_cpu_machine(on):
 @pytest.mark.parametrize(
     "step, error, line",
     [
-        ("load", RuntimeError("CUDA_ERROR_NO_BINARY_FOR_GPU: no kernel image"), "does not run on NVIDIA H200; .* --arch sm_90"),
-        ("launch", RuntimeError("CUDA_ERROR_INVALID_VALUE: invalid argument"), "CUDA_ERROR_INVALID_VALUE: invalid argument$"),
+        (
+            "load",
+            RuntimeError("CUDA_ERROR_NO_BINARY_FOR_GPU: no kernel image"),
+            "does not run on NVIDIA H200; .* --arch sm_90",
+        ),
+        (
+            "launch",
+            RuntimeError("CUDA_ERROR_INVALID_VALUE: invalid argument"),
+            "CUDA_ERROR_INVALID_VALUE: invalid argument$",
+        ),
         ("launch", MemoryError("Out of memory allocating 9 bytes"), "Out of memory allocating 9 bytes$"),
     ],
 )
@@ -122,7 +143,12 @@ def test_an_error_of_cuda_is_one_line_that_names_the_kernel(on, step, error, lin
     assert machine.run(binary(), arguments(), ("Y",)).findings == ()
 
 
-LOST = ["cudaErrorIllegalAddress", "CUDA_ERROR_ILLEGAL_ADDRESS", "CUDA_ERROR_LAUNCH_FAILED", "cudaErrorMisalignedAddress"]
+LOST = [
+    "cudaErrorIllegalAddress",
+    "CUDA_ERROR_ILLEGAL_ADDRESS",
+    "CUDA_ERROR_LAUNCH_FAILED",
+    "cudaErrorMisalignedAddress",
+]
 
 
 @pytest.mark.parametrize("code", LOST)
@@ -130,7 +156,9 @@ def test_after_an_error_that_ends_the_context_nothing_more_is_launched(on, code)
     machine, fake = on(errors={"synchronize": RuntimeError(f"{code}: it went wrong\nmore")})
     with pytest.raises(CheckFailed) as caught:
         machine.run(binary(), arguments(), ("Y",))
-    assert str(caught.value).startswith(f"test/double (twin): it went wrong ({code}); --machine cpu") and "\n" not in str(caught.value)
+    assert str(caught.value).startswith(
+        f"test/double (twin): it went wrong ({code}); --machine cpu"
+    ) and "\n" not in str(caught.value)
     fake.errors.clear()
     launches = len(fake.log)
     with pytest.raises(CheckFailed, match=rf"not run; test/double \(twin\) \({code}\) left the GPU unusable"):
@@ -165,7 +193,9 @@ def test_work_before_keeps_the_gpu_busy_outside_the_time(on):
 
 def test_a_graph_holds_what_was_enqueued_and_a_failed_capture_is_ended(on):
     machine, fake = on()
-    call = machine.capture(lambda stream: [machine.enqueue(binary(), {"X": 1, "Y": 2, "N": 3}, stream) for _ in range(3)])
+    call = machine.capture(
+        lambda stream: [machine.enqueue(binary(), {"X": 1, "Y": 2, "N": 3}, stream) for _ in range(3)]
+    )
     call(machine.stream)
     assert fake.log[-1] == ("graph", 3)
     with pytest.raises(ZeroDivisionError):
@@ -175,9 +205,20 @@ def test_a_graph_holds_what_was_enqueued_and_a_failed_capture_is_ended(on):
 
 def test_the_machine_knows_its_gpu(on):
     machine, _ = on()
-    assert (machine.arch, machine.device_name, machine.l2_bytes, machine.free_bytes) == ("sm_90", "NVIDIA H200", 60 << 20, 100)
+    assert (machine.arch, machine.device_name, machine.l2_bytes, machine.free_bytes) == (
+        "sm_90",
+        "NVIDIA H200",
+        60 << 20,
+        100,
+    )
     assert machine.bus_id == "0000:17:00.0"
-    facts = {"name": "NVIDIA H200", "arch": "sm_90", "multiprocessors": 132, "cuda_driver": "13.0", "cuda_runtime": "12.9"}
+    facts = {
+        "name": "NVIDIA H200",
+        "arch": "sm_90",
+        "multiprocessors": 132,
+        "cuda_driver": "13.0",
+        "cuda_runtime": "12.9",
+    }
     assert facts.items() <= machine.describe().items()
 
 
@@ -226,7 +267,9 @@ def test_auto_takes_the_gpu_that_there_is_and_cpu_never_does(on, monkeypatch):
 def test_the_architecture_is_the_gpus_own_unless_another_that_it_runs_is_named(on):
     machine, _ = on(capability="86")
     assert [arch_for(machine, asked) for asked in (None, "sm_80")] == ["sm_86", "sm_80"]
-    with pytest.raises(BadInput, match="NVIDIA H200 is sm_86 and does not run code for sm_90: leave out --arch"):
+    with pytest.raises(
+        BadInput, match="NVIDIA H200 is sm_86 and does not run code for sm_90: leave out --arch"
+    ):
         arch_for(machine, "sm_90")
     assert [arch_for(CpuMachine(), asked) for asked in (None, "sm_90")] == ["sm_80", "sm_90"]
 
@@ -238,10 +281,16 @@ def test_a_wrong_result_points_to_the_machine_that_names_the_line(on):
     made = Kernel("test/nothing (twin)", source, "nothing", ("C",), (1, 1, 1), (1, 1, 1), "sm_90")
     machine.enqueue = lambda *_: None
     (fault,) = outcome_of([made], workload, machine).faults
-    assert fault.endswith("16 of 16 elements wrong with exact inputs; --machine cpu names the line that stores it")
+    assert fault.endswith(
+        "16 of 16 elements wrong with exact inputs; --machine cpu names the line that stores it"
+    )
 
 
-WORKLOADS = {"sgemm": (Gemm(256, 256, 256), Gemm(129, 127, 65)), "reduce": (Reduction(70004),), "hgemm": (HalfGemm(256, 256, 128),)}
+WORKLOADS = {
+    "sgemm": (Gemm(256, 256, 256), Gemm(129, 127, 65)),
+    "reduce": (Reduction(70004),),
+    "hgemm": (HalfGemm(256, 256, 128),),
+}
 
 
 @pytest.mark.gpu
@@ -261,7 +310,7 @@ def test_tvms_own_executable_gives_the_same_bits(name, tmp_path):
     """The same schedule compiled, loaded and launched by TVM alone."""
     from tir_schedules.compiler.lower import lower, scheduled, target
     from tir_schedules.compiler.nvcc import compile_kernel
-    from tir_schedules.compiler.tvm import import_tvm
+    from tir_schedules.tir.tvm import import_tvm
 
     tvm = import_tvm()
     if not tvm.cuda(0).exist:
@@ -272,9 +321,13 @@ def test_tvms_own_executable_gives_the_same_bits(name, tmp_path):
     ours = workload.prepared(workload.arguments(), kernel.grid)
     machine.run(compile_kernel(kernel), ours, workload.outputs)
     module = scheduled(rung, workload).mod
-    tvm.compile(module, target=target(machine.arch), tir_pipeline="s_tir").export_library(str(tmp_path / "kernel.so"))
+    tvm.compile(module, target=target(machine.arch), tir_pipeline="s_tir").export_library(
+        str(tmp_path / "kernel.so")
+    )
     given = workload.prepared(workload.arguments(), kernel.grid)
-    there = {name: tvm.runtime.tensor(given[name], tvm.cuda(0)) for name in (*workload.inputs, *workload.outputs)}
+    there = {
+        name: tvm.runtime.tensor(given[name], tvm.cuda(0)) for name in (*workload.inputs, *workload.outputs)
+    }
     tvm.runtime.load_module(str(tmp_path / "kernel.so"))[rung.entry](*there.values())
     for output in workload.outputs:
         assert np.array_equal(there[output].numpy(), ours[output])

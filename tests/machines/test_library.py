@@ -1,4 +1,5 @@
 """How the machine is built: what is shipped, what is compiled when, and what is said when it cannot be."""
+
 import time
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
@@ -6,17 +7,17 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from tir_schedules.cli.problems import OPTIONS, workloads_of
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.twin import load_twin
 from tir_schedules.errors import BadInput, MissingTool
+from tir_schedules.ladders.registry import every_rung, find
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.machines.cpu.library import shipped_signatures, the_library
 from tir_schedules.machines.cpu.lowering import lower as lower_ptx
 from tir_schedules.machines.cpu.parser import parse
 from tir_schedules.machines.cpu.signatures import from_text
-from tir_schedules.problems import OPTIONS, workloads_of
-from tir_schedules.rung import every_rung, find
 from tir_schedules.workloads.gemm import Gemm
 
 SHIPPED = {signature.text for signature in shipped_signatures()}
@@ -42,7 +43,8 @@ NO_OPTIONS = SimpleNamespace(**{name: None for names in OPTIONS.values() for nam
 
 @pytest.mark.parametrize("rung", every_rung(), ids=lambda rung: rung.id)
 def test_the_ladders_need_only_shipped_signatures(rung):
-    """Otherwise the first run of a rung would compile some more; the names to add to signatures.txt are in the message."""
+    """Otherwise the first run of a rung would compile some more; the names to add to signatures.txt are in
+    the message."""
     recorder = Recorder()
     for workload in workloads_of(rung, NO_OPTIONS):
         for make in (lower, load_twin):
@@ -80,7 +82,10 @@ def test_a_compiler_that_fails(monkeypatch, tmp_path):
         ("#!/bin/sh\n", "it reports no error, and writes nothing"),
         ("#!/bin/sh\nexit 3\n", "it says nothing, exit code 3"),
         ("no program", "Exec format error"),
-        ('#!/bin/sh\nfor last; do :; done\n[ $# = 1 ] || echo junk > "$last"\n', "what it wrote does not load: .*"),
+        (
+            '#!/bin/sh\nfor last; do :; done\n[ $# = 1 ] || echo junk > "$last"\n',
+            "what it wrote does not load: .*",
+        ),
     ],
 )
 def test_a_compiler_that_is_none(monkeypatch, tmp_path, text, reason):
@@ -88,7 +93,9 @@ def test_a_compiler_that_is_none(monkeypatch, tmp_path, text, reason):
     (tmp_path / "odd").chmod(0o755)
     monkeypatch.setenv("CXX", str(tmp_path / "odd"))
     monkeypatch.setenv("TIR_SCHEDULES_CACHE", str(tmp_path / "cache"))
-    with pytest.raises(MissingTool, match=rf"odd cannot compile the CPU machine \({reason}\): a g\+\+ of version 9 or newer"):
+    with pytest.raises(
+        MissingTool, match=rf"odd cannot compile the CPU machine \({reason}\): a g\+\+ of version 9 or newer"
+    ):
         the_library()
     assert not (tmp_path / "cache").exists() or list((tmp_path / "cache").iterdir()) == []
 
@@ -130,7 +137,9 @@ def test_time_is_linear_in_the_work():
         gemm = Gemm(size, size, size)
         binary, arguments = compile_kernel(load_twin(rung, gemm, "sm_80")), gemm.arguments()
         CpuMachine().run(binary, arguments, gemm.outputs)  # lowers the kernel
-        seconds.append(min(cpu_seconds(lambda: CpuMachine().run(binary, arguments, gemm.outputs)) for _ in range(3)))
+        seconds.append(
+            min(cpu_seconds(lambda: CpuMachine().run(binary, arguments, gemm.outputs)) for _ in range(3))
+        )
     assert seconds[1] < 2 and seconds[1] < 160 * seconds[0]
 
 

@@ -1,11 +1,13 @@
 """Parameters, address spaces, atomics, partial asynchronous copies and divergent warp instructions."""
+
 import numpy as np
 import pytest
 from ptx_kernels import NUMPY, launch, module
 from test_warp_instructions import LANES, PRELUDE, STORE, run
 
 PARAMETERS = {
-    "u8": 200, "u16": 60000, "s16": -5, "u32": 2**32 - 3, "s32": -7, "f32": 1.5, "u64": 2**64 - 9, "s64": -(2**40),
+    "u8": 200, "u16": 60000, "s16": -5, "u32": 2**32 - 3, "s32": -7, "f32": 1.5, "u64": 2**64 - 9,
+    "s64": -(2**40),
     "f64": -0.1,
 }  # fmt: skip
 
@@ -33,9 +35,14 @@ def test_generic_addresses(space):
     declared = f".{space} .align 8 .u32 place[4]" + (" = {7, 8, 9, 10};" if space == "const" else ";")
     narrow = space in ("local", "shared")
     own = "mov.u32 b, place; cvt.u64.u32 x, b;" if narrow else "mov.u64 x, place;"
-    written = "" if space == "const" else f"st.{space}.v2.u32 [x], {{7, 8}}; st.{space}.v2.u32 [x+8], {{9, 10}};"
-    body = f"""{declared if narrow else ""} .reg .b64 w; {own} {written} cvta.{space}.u64 w, x; ld.u32 d, [w+4];
-    cvta.to.{space}.u64 x, w; ld.{space}.u32 b, [x+8]; mad.lo.u32 d, d, 100, b;""" + STORE
+    written = (
+        "" if space == "const" else f"st.{space}.v2.u32 [x], {{7, 8}}; st.{space}.v2.u32 [x+8], {{9, 10}};"
+    )
+    body = (
+        f"""{declared if narrow else ""} .reg .b64 w; {own} {written} cvta.{space}.u64 w, x; ld.u32 d, [w+4];
+    cvta.to.{space}.u64 x, w; ld.{space}.u32 b, [x+8]; mad.lo.u32 d, d, 100, b;"""
+        + STORE
+    )
     if narrow:
         return np.testing.assert_array_equal(run(body, threads=1), 809)
     text = module("test", ("X", "Y"), PRELUDE + body).replace(".visible", declared + "\n.visible")
@@ -53,8 +60,11 @@ def test_local_memory_is_each_lanes_own():
 def test_loads_extend_to_64_bits(kind):
     size, wide = int(NUMPY[kind][1]), np.int64 if kind[0] == "s" else np.uint64
     x = np.random.default_rng(3).integers(0, 256, 32 * size, dtype=np.uint8).view(NUMPY[kind])
-    body = f"""mul.wide.u32 off, t, {size}; add.s64 x, x, off; ld.global.{kind} x, [x];
-    mov.b64 {{b, d}}, x; xor.b32 d, d, b;""" + STORE
+    body = (
+        f"""mul.wide.u32 off, t, {size}; add.s64 x, x, off; ld.global.{kind} x, [x];
+    mov.b64 {{b, d}}, x; xor.b32 d, d, b;"""
+        + STORE
+    )
     words = x.astype(wide).view(np.uint32).reshape(-1, 2)
     assert (run(body, np.resize(x, 128 // size * 2), kind=NUMPY[kind]) == words[:, 0] ^ words[:, 1]).all()
 
@@ -67,15 +77,21 @@ def test_unwanted_elements_and_constants_in_vectors():
 
 
 def test_a_load_may_overwrite_its_own_address():
-    body = "ld.global.v2.u32 {c, d}, [x+8]; ld.global.u64 x, [x]; cvt.u32.u64 b, x; add.u32 d, d, b; add.u32 d, d, c;"
+    body = (
+        "ld.global.v2.u32 {c, d}, [x+8]; ld.global.u64 x, [x]; cvt.u32.u64 b, x; add.u32 d, d, b; add.u32 d,"
+        " d, c;"
+    )
     assert run(body + STORE, [10, 20, 30, 40], threads=1)[0] == 80
 
 
 OPERATIONS = {
-    "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
+    "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
 }  # fmt: skip
 ATOMICS = [(name, kind) for name in ("add", "min", "max") for kind in ("u32", "s32", "u64")]
-ATOMICS += [("min", "s64"), ("max", "s64")] + [(name, kind) for name in ("and", "or", "xor") for kind in ("b32", "b64")]
+ATOMICS += [("min", "s64"), ("max", "s64")] + [
+    (name, kind) for name in ("and", "or", "xor") for kind in ("b32", "b64")
+]
 ATOMICS += [("add", "f32"), ("add", "f64")]
 
 
@@ -109,7 +125,9 @@ def test_exchange_and_compare_and_swap(kind):
     bar.warp.sync -1; atom.shared.cas.{kind} o, [tile], v, w; cvt.u32.u{kind[1:]} d, o; bar.warp.sync -1;
     atom.shared.exch.{kind} o, [tile], v;
     cvt.u32.u{kind[1:]} c, o; mad.lo.u32 d, d, 100, c;"""
-    got = run(body + STORE)  # every lane finds its own number and puts the next; then 32 goes to the first that exchanges
+    got = run(
+        body + STORE
+    )  # every lane finds its own number and puts the next; then 32 goes to the first that exchanges
     assert (got == LANES * 100 + np.roll(LANES, 1) + np.where(LANES == 0, 1, 0)).all()
 
 
@@ -128,7 +146,9 @@ def test_cp_async_fills_the_rest_with_zeros(available):
 @pytest.mark.parametrize("pending, arrived", [(0, 3), (1, 2), (2, 1), (3, 0)])
 def test_cp_async_wait_group_leaves_the_last_groups_in_flight(pending, arrived):
     """What has not been waited for still reads as before; reading it is a finding."""
-    copies = "".join(f"cp.async.ca.shared.global [b+{128 * k}], [x+{128 * k}], 4; cp.async.commit_group;" for k in range(3))
+    copies = "".join(
+        f"cp.async.ca.shared.global [b+{128 * k}], [x+{128 * k}], 4; cp.async.commit_group;" for k in range(3)
+    )
     body = f"""mul.lo.u32 b, t, 4; mov.u32 c, tile; add.u32 b, b, c; add.s64 x, x, off; st.shared.u32 [b], 1000;
     st.shared.u32 [b+128], 1000; st.shared.u32 [b+256], 1000; {copies} cp.async.wait_group {pending};
     ld.shared.u32 s0, [b]; ld.shared.u32 s1, [b+128]; ld.shared.u32 s2, [b+256]; add.u32 d, s0, s1; add.u32 d, d, s2;"""
@@ -164,7 +184,13 @@ def test_warp_instructions_of_some_lanes():
     redux.sync.add.u32 b, a, 65280; add.u32 d, d, b; shfl.sync.down.b32 b, a, 4, 6175, 65280; mad.lo.u32 d, b, 65536, d;
     vote.sync.all.pred q, !p, 65280; @q add.u32 d, d, 1; elect.sync b|q, 65280; @q add.u32 d, d, 7; END:"""
     inside = (LANES >= 8) & (LANES < 16)
-    base = 0xF000 + LANES[inside].sum() + np.where(LANES + 4 < 16, LANES + 4, LANES) * 65536 + 1 + 7 * (LANES == 8)
+    base = (
+        0xF000
+        + LANES[inside].sum()
+        + np.where(LANES + 4 < 16, LANES + 4, LANES) * 65536
+        + 1
+        + 7 * (LANES == 8)
+    )
     assert (run(body + STORE) == np.where(inside, base, 0)).all()
 
 

@@ -1,11 +1,12 @@
 """ldmatrix, mma.sync and wmma against numpy, with fragments laid out as the PTX manual has them."""
+
 import numpy as np
 import pytest
 from ptx_kernels import launch, module
 
 from tir_schedules.compiler.nvcc import compile_kernel
-from tir_schedules.kernel import Kernel
 from tir_schedules.machines.cpu import CpuMachine
+from tir_schedules.model.kernel import Kernel
 
 GROUP, MEMBER = np.arange(32) // 4, np.arange(32) % 4
 rng = np.random.default_rng(0)
@@ -45,7 +46,10 @@ def fragment_c(c):
 def test_mma(values, k, kind, accumulate):
     a, b, c = rng.integers(-4, 5, (16, k)), rng.integers(-4, 5, (k, 8)), rng.integers(-9, 10, (16, 8))
     if values == "fractions":  # of 7 bits, which both kinds of half hold
-        a, b = rng.integers(-127, 128, a.shape) / 2.0 ** rng.integers(5, 9, a.shape), rng.integers(-127, 128, b.shape) / 64
+        a, b = (
+            rng.integers(-127, 128, a.shape) / 2.0 ** rng.integers(5, 9, a.shape),
+            rng.integers(-127, 128, b.shape) / 64,
+        )
     expected = a @ b + c  # small integers are exact in every format
     if accumulate == "f32":
         addend, count = fragment_c(c).astype(np.float32).view(np.uint32), 4
@@ -55,10 +59,21 @@ def test_mma(values, k, kind, accumulate):
     registers = np.concatenate([fragment_a(a, k, kind), fragment_b(b, k, kind), addend], 1)
     total = registers.shape[1]
     names = [f"r{n}" for n in range(total)]
-    groups = [names[: k // 4], names[k // 4 : k // 4 + k // 8], names[-count:], [f"d{n}" for n in range(count)]]
+    groups = [
+        names[: k // 4],
+        names[k // 4 : k // 4 + k // 8],
+        names[-count:],
+        [f"d{n}" for n in range(count)],
+    ]
     fragments = [f"{{{', '.join(group)}}}" for group in groups]
-    body = f".reg .b32 t, {', '.join(names)}, d<4>; .reg .b64 x, y, off; mov.u32 t, %tid.x; ld.param.u64 x, [X]; ld.param.u64 y, [Y];"
-    body += f"mul.wide.u32 off, t, {4 * total}; add.s64 x, x, off; mul.wide.u32 off, t, {4 * count}; add.s64 y, y, off;"
+    body = (
+        f".reg .b32 t, {', '.join(names)}, d<4>; .reg .b64 x, y, off; mov.u32 t, %tid.x; ld.param.u64 x, [X];"
+        " ld.param.u64 y, [Y];"
+    )
+    body += (
+        f"mul.wide.u32 off, t, {4 * total}; add.s64 x, x, off; mul.wide.u32 off, t, {4 * count}; add.s64 y,"
+        " y, off;"
+    )
     body += "".join(f"ld.global.u32 {name}, [x+{4 * n}];" for n, name in enumerate(names))
     operands = ", ".join([fragments[3], *fragments[:3]])
     body += f"mma.sync.aligned.m16n8k{k}.row.col.{accumulate}.{kind}.{kind}.{accumulate} {operands};"
@@ -81,11 +96,19 @@ def test_ldmatrix(count, transposed):
         body += f"mul.wide.u32 off, t, 4; add.s64 off, off, x; ld.global.u32 a, [off+{128 * word}];"
         body += f"mad.lo.s32 d0, t, 4, c; st.shared.u32 [d0+{128 * word}], a;"
     body += f"bar.warp.sync -1; mad.lo.s32 a, t, 16, c; setp.ge.u32 p, t, {8 * count}; @p mov.u32 a, c;"
-    body += f"ldmatrix.sync.aligned.m8n8.x{count}{'.trans' if transposed else ''}.shared.b16 {{{registers}}}, [a];"
+    body += (
+        f"ldmatrix.sync.aligned.m8n8.x{count}{'.trans' if transposed else ''}.shared.b16 {{{registers}}},"
+        " [a];"
+    )
     body += f"mul.wide.u32 off, t, {4 * count}; add.s64 y, y, off;"
     body += "".join(f"st.global.u32 [y+{4 * n}], d{n};" for n in range(count))
     arguments = {"X": matrices, "Y": np.zeros((32, count, 2), np.uint16)}
-    assert launch(module("test", ("X", "Y"), ".reg .pred p;" + body), arguments, ("Y",), block=(32, 1, 1)).findings == ()
+    assert (
+        launch(
+            module("test", ("X", "Y"), ".reg .pred p;" + body), arguments, ("Y",), block=(32, 1, 1)
+        ).findings
+        == ()
+    )
     for n, matrix in enumerate(matrices):
         source = matrix.T if transposed else matrix
         expected = np.stack([source[GROUP, MEMBER * 2], source[GROUP, MEMBER * 2 + 1]], 1)
@@ -111,7 +134,11 @@ extern "C" __global__ void k(const INPUT* A, const INPUT* B, const TYPE* C, TYPE
 """
 
 
-@pytest.mark.parametrize("layouts", [("row", "row", "row"), ("row", "col", "row"), ("col", "row", "col"), ("col", "col", "row")], ids="-".join)
+@pytest.mark.parametrize(
+    "layouts",
+    [("row", "row", "row"), ("row", "col", "row"), ("col", "row", "col"), ("col", "col", "row")],
+    ids="-".join,
+)
 @pytest.mark.parametrize("inputs, kind", [("half", "float"), ("half", "half"), ("__nv_bfloat16", "float")])
 @pytest.mark.parametrize("source", ["b, 24", "B, 16"], ids=["shared", "global"])
 def test_wmma(layouts, inputs, kind, source):

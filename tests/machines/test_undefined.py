@@ -1,39 +1,57 @@
-"""Values that nothing has written, in registers and local memory: the first use that can be seen is a finding, moving them is none."""
+"""Values that nothing has written, in registers and local memory: the first use that can be seen is a
+finding, moving them is none."""
+
 import pytest
 from test_ptx_faults import findings, one
 
 VARIABLE = "uses a variable that nothing has written"
-LOCAL = ".local .align 16 .b8 place[64]; .reg .b64 i; mul.wide.u32 i, t, 0; mov.u64 w, place; add.s64 w, w, i; "
-PRODUCT = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {f0, f1, f2, f3}, {a, a, a, a}, {a, a}, {f4, f4, f4, f5};"
+LOCAL = (
+    ".local .align 16 .b8 place[64]; .reg .b64 i; mul.wide.u32 i, t, 0; mov.u64 w, place; add.s64 w, w, i; "
+)
+PRODUCT = (
+    "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {f0, f1, f2, f3}, {a, a, a, a}, {a, a}, {f4, f4, f4,"
+    " f5};"
+)
 
-# (what, body, its part at fault, the repair, the message). `none`, `never` and `unset` are registers that nothing writes.
+# (what, body, its part at fault, the repair, the message). `none`, `never` and `unset` are registers that
+# nothing writes.
 FAULTS = [
     ("stored", "mov.u32 d, none;", "none", "t", VARIABLE),
     ("computed with", "add.f32 f0, f1, f1; cvt.rzi.u32.f32 d, f0;", "d, f0", "d, 0f00000000", VARIABLE),
-    ("summed up", "mov.u32 s0, 0; SUM: add.u32 none, none, a; add.u32 s0, s0, 1; setp.lt.u32 q, s0, 3; @q bra SUM; mov.u32 d, none;",
+    ("summed up",
+    "mov.u32 s0, 0; SUM: add.u32 none, none, a; add.u32 s0, s0, 1; setp.lt.u32 q, s0, 3; @q bra SUM; mov.u32 d, none;",
      "s0, 0;", "s0, 0; mov.u32 none, 0;", VARIABLE),
-    ("in one lane", "setp.lt.u32 q, t, 9; setp.lt.u32 r, t, 10; @q mov.u32 none, a; @r mov.u32 d, none;", "t, 10", "t, 8", VARIABLE),
+    ("in one lane", "setp.lt.u32 q, t, 9; setp.lt.u32 r, t, 10; @q mov.u32 none, a; @r mov.u32 d, none;",
+    "t, 10", "t, 8", VARIABLE),
     ("branched by", "@unset bra SKIP; mov.u32 d, 1; SKIP:", "@unset", "@p", VARIABLE),
     ("a guard", "@unset mov.u32 d, 1;", "@unset", "@p", VARIABLE),
     ("an address", "@p ld.global.u32 d, [never];", "never", "x", VARIABLE),
     ("chosen", "selp.b32 d, none, a, p;", "none, a", "a, a", VARIABLE),
     ("chosen by", "selp.b32 d, t, a, unset;", "unset", "p", VARIABLE),
     ("both parts", "and.b32 d, none, s7;", "none", "t", VARIABLE),
-    ("an atomic", "@p st.shared.u32 [b], a; bar.sync 0; red.shared.add.u32 [b], none;", "none", "t", VARIABLE),
-    ("through shared memory", "mad.lo.u32 s0, t, 4, b; st.shared.u32 [s0], none; ld.shared.u32 d, [s0];", "none", "a",
+    ("an atomic", "@p st.shared.u32 [b], a; bar.sync 0; red.shared.add.u32 [b], none;", "none", "t",
+    VARIABLE),
+    ("through shared memory", "mad.lo.u32 s0, t, 4, b; st.shared.u32 [s0], none; ld.shared.u32 d, [s0];",
+    "none", "a",
      "reads tile in shared memory at byte 0, where a value that nothing has written was stored by warp 0 lane 0"),
-    ("the addend of a product", "mov.f32 f4, 0f00000000; " + PRODUCT + "mov.b32 d, f3;", "d, f3", "d, f2", VARIABLE),
+    ("the addend of a product", "mov.f32 f4, 0f00000000; " + PRODUCT + "mov.b32 d, f3;", "d, f3", "d, f2",
+    VARIABLE),
     ("local memory", LOCAL + "st.local.v4.u32 [w+16], {a, a, a, a}; ld.local.u32 d, [w+32];", "+32", "+28",
      "reads place in local memory at byte 32, which nothing has written"),
-    ("local memory, element of a vector", LOCAL + "st.local.u64 [w], x; ld.local.v4.u32 {s0, s1, s2, s3}, [w]; mov.u32 d, s2;", "d, s2",
+    ("local memory, element of a vector",
+    LOCAL + "st.local.u64 [w], x; ld.local.v4.u32 {s0, s1, s2, s3}, [w]; mov.u32 d, s2;", "d, s2",
      "d, s1", "place in local memory at byte 8"),
-    ("local memory, generic address", LOCAL + "st.local.u32 [w], a; cvta.local.u64 w, w; ld.u32 d, [w+4];", "+4", "+0",
+    ("local memory, generic address", LOCAL + "st.local.u32 [w], a; cvta.local.u64 w, w; ld.u32 d, [w+4];",
+    "+4", "+0",
      "place in local memory at byte 4"),
-    ("local memory, copied first", LOCAL + "st.local.u32 [w], a; ld.local.v2.u32 {s0, s1}, [w]; st.local.v2.u32 [w+32], {s0, s1};"
+    ("local memory, copied first",
+    LOCAL + "st.local.u32 [w], a; ld.local.v2.u32 {s0, s1}, [w]; st.local.v2.u32 [w+32], {s0, s1};"
      "ld.local.u32 d, [w+36];", "+36", "+32", "place in local memory at byte 36"),
-    ("local memory, an index", LOCAL + "st.local.u64 [w], x; ld.local.u64 w, [w+8]; @p ld.global.u32 d, [w];", "+8", "+0",
+    ("local memory, an index", LOCAL + "st.local.u64 [w], x; ld.local.u64 w, [w+8]; @p ld.global.u32 d, [w];",
+    "+8", "+0",
      "place in local memory at byte 8"),
-    ("local memory of one lane", LOCAL + "setp.ne.u32 q, t, 40; @q st.local.u32 [w], a; ld.local.u32 d, [w];", "@q st", "st",
+    ("local memory of one lane", LOCAL + "setp.ne.u32 q, t, 40; @q st.local.u32 [w], a; ld.local.u32 d, [w];",
+    "@q st", "st",
      "place in local memory at byte 0"),
 ]  # fmt: skip
 
@@ -61,7 +79,8 @@ SOUND = {
     "stored over": "mad.lo.u32 s0, t, 4, b; st.shared.u32 [s0], none; st.shared.u32 [s0], a; ld.shared.u32 d, [s0];",
     "a copy over it": "mad.lo.u32 s0, t, 4, b; st.shared.u32 [s0], none; cp.async.ca.shared.global [s0], [x], 4; cp.async.wait_all;"
     "ld.shared.u32 d, [s0];",
-    "a factor of a product": "mov.f32 f4, 0f00000000; mov.f32 f5, f4;" + PRODUCT.replace("{a, a}", "{a, none}") + "mov.b32 d, f0;",
+    "a factor of a product": "mov.f32 f4, 0f00000000; mov.f32 f5, f4;" + PRODUCT.replace("{a, a}",
+    "{a, none}") + "mov.b32 d, f0;",
     "the result of an atomic": "@p st.shared.u32 [b], a; bar.sync 0; @p atom.shared.add.u32 none, [b], 1; @p mov.u32 d, none;",
 }  # fmt: skip
 

@@ -1,4 +1,6 @@
-"""Instructions in which lanes meet: branches, shuffles, votes, atomics, memory in all its widths, cp.async, tensor cores."""
+"""Instructions in which lanes meet: branches, shuffles, votes, atomics, memory in all its widths, cp.async,
+tensor cores."""
+
 import numpy as np
 import pytest
 from ptx_kernels import NUMPY, launch, memory_type, module, register_type
@@ -19,18 +21,26 @@ STORE = "\nst.global.u32 [at], d;"
 def run(body, x=LANES, threads=32, size=None, kind="u4", **options):
     """Run a body in which a is X[tid] and d, when stored, goes to Y[tid]."""
     arguments = {"X": np.ascontiguousarray(x, kind), "Y": np.zeros(size or threads, np.uint32)}
-    execution = launch(module("test", ("X", "Y"), PRELUDE + body), arguments, ("Y",), block=(threads, 1, 1), **options)
+    execution = launch(
+        module("test", ("X", "Y"), PRELUDE + body), arguments, ("Y",), block=(threads, 1, 1), **options
+    )
     assert execution.findings == (), execution.findings
     return arguments["Y"]
 
 
 def test_lanes_take_different_branches_and_meet_again():
-    body = "setp.lt.u32 p, t, 10; @p bra LESS; mov.u32 d, 7; bra END; LESS: mov.u32 d, 3; END: add.u32 d, d, t;" + STORE
+    body = (
+        "setp.lt.u32 p, t, 10; @p bra LESS; mov.u32 d, 7; bra END; LESS: mov.u32 d, 3; END: add.u32 d, d, t;"
+        + STORE
+    )
     assert (run(body) == np.where(LANES < 10, 3, 7) + LANES).all()
 
 
 def test_lanes_leave_a_loop_one_by_one():
-    body = "mov.u32 d, 0; mov.u32 b, 0; LOOP: add.u32 d, d, b; add.u32 b, b, 1; setp.le.u32 p, b, t; @p bra LOOP;" + STORE
+    body = (
+        "mov.u32 d, 0; mov.u32 b, 0; LOOP: add.u32 d, d, b; add.u32 b, b, 1; setp.le.u32 p, b, t; @p bra"
+        " LOOP;" + STORE
+    )
     assert (run(body) == LANES * (LANES + 1) // 2).all()
 
 
@@ -40,7 +50,12 @@ def test_lanes_leave_the_kernel_early():
 
 def shuffled(mode, operand, width):
     segment = LANES // width * width
-    source = {"up": LANES - operand, "down": LANES + operand, "bfly": LANES ^ operand, "idx": segment + operand % width}[mode]
+    source = {
+        "up": LANES - operand,
+        "down": LANES + operand,
+        "bfly": LANES ^ operand,
+        "idx": segment + operand % width,
+    }[mode]
     valid = source >= segment if mode == "up" else source < segment + width
     return np.where(valid, source, LANES), valid
 
@@ -50,7 +65,10 @@ def shuffled(mode, operand, width):
 @pytest.mark.parametrize("mode", ["up", "down", "bfly", "idx"])
 def test_shuffles(mode, operand, width):
     clamp = (32 - width) << 8 | (0 if mode == "up" else 31)
-    body = f"shfl.sync.{mode}.b32 d|p, a, {operand}, {clamp}, -1; selp.u32 b, 1000, 0, p; add.u32 d, d, b;" + STORE
+    body = (
+        f"shfl.sync.{mode}.b32 d|p, a, {operand}, {clamp}, -1; selp.u32 b, 1000, 0, p; add.u32 d, d, b;"
+        + STORE
+    )
     source, valid = shuffled(mode, operand, width)
     assert (run(body, LANES * 3) == source * 3 + 1000 * valid).all()
 
@@ -62,16 +80,29 @@ def test_votes():
     assert (run(set_p + "vote.sync.ballot.b32 d, p, -1;" + STORE, x) == mask).all()
     assert (run(set_p + "vote.sync.ballot.b32 d, !p, -1;" + STORE, x) == mask ^ 0xFFFFFFFF).all()
     for name, expected in (("any", 1), ("all", 0), ("uni", 0)):
-        assert (run(set_p + f"vote.sync.{name}.pred q, p, -1; selp.u32 d, 1, 0, q;" + STORE, x) == expected).all()
+        assert (
+            run(set_p + f"vote.sync.{name}.pred q, p, -1; selp.u32 d, 1, 0, q;" + STORE, x) == expected
+        ).all()
     assert (run("activemask.b32 d;" + STORE) == 0xFFFFFFFF).all()
-    assert (run("setp.lt.u32 p, t, 4; mov.u32 d, 0; @p activemask.b32 d;" + STORE) == np.where(LANES < 4, 15, 0)).all()
+    assert (
+        run("setp.lt.u32 p, t, 4; mov.u32 d, 0; @p activemask.b32 d;" + STORE) == np.where(LANES < 4, 15, 0)
+    ).all()
 
 
-@pytest.mark.parametrize("name", ["add.u32", "min.s32", "max.s32", "min.u32", "max.u32", "and.b32", "or.b32", "xor.b32"])
+@pytest.mark.parametrize(
+    "name", ["add.u32", "min.s32", "max.s32", "min.u32", "max.u32", "and.b32", "or.b32", "xor.b32"]
+)
 def test_reductions_over_a_warp(name):
     x = np.random.default_rng(0).integers(0, 2**32, 32, dtype=np.uint32)
     y = x.view(np.int32) if ".s32" in name else x
-    functions = {"add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
+    functions = {
+        "add": np.add,
+        "min": np.minimum,
+        "max": np.maximum,
+        "and": np.bitwise_and,
+        "or": np.bitwise_or,
+        "xor": np.bitwise_xor,
+    }
     expected = functions[name[:-4]].reduce(y, dtype=y.dtype).astype(np.uint32)
     assert (run(f"redux.sync.{name} d, a, -1;" + STORE, x) == expected).all()
 
@@ -90,7 +121,9 @@ def test_groups_of_lanes_with_masks_of_their_own():
     assert (run(groups + "redux.sync.min.s32 d, a, c;" + STORE) == first).all()
     assert (run(groups + "match.any.sync.b32 d, 5, c;" + STORE) == 255 << first).all()
     odd = groups + "and.b32 s0, t, 1; setp.eq.u32 p, s0, 1; setp.lt.and.u32 q, t, 16, p; "
-    assert (run(odd + "vote.sync.ballot.b32 d, q, c;" + STORE) == np.where(LANES < 16, 0xAA << first, 0)).all()
+    assert (
+        run(odd + "vote.sync.ballot.b32 d, q, c;" + STORE) == np.where(LANES < 16, 0xAA << first, 0)
+    ).all()
     assert (run(odd + "vote.sync.any.pred p, q, c; selp.u32 d, 1, 0, p;" + STORE) == (LANES < 16)).all()
 
 
@@ -100,8 +133,10 @@ def test_a_shuffle_from_a_lane_that_takes_no_part_harms_who_uses_the_value():
 
 
 ATOMICS = {
-    "add.u32": np.sum, "min.u32": np.min, "max.u32": np.max, "and.b32": np.bitwise_and.reduce, "or.b32": np.bitwise_or.reduce,
-    "xor.b32": np.bitwise_xor.reduce, "min.s32": lambda v: v.astype("u4").view("i4").min(), "max.s32": lambda v: v.astype("u4").view("i4").max(),
+    "add.u32": np.sum, "min.u32": np.min, "max.u32": np.max, "and.b32": np.bitwise_and.reduce,
+    "or.b32": np.bitwise_or.reduce,
+    "xor.b32": np.bitwise_xor.reduce, "min.s32": lambda v: v.astype("u4").view("i4").min(),
+    "max.s32": lambda v: v.astype("u4").view("i4").max(),
 }  # fmt: skip
 
 
@@ -110,19 +145,32 @@ def test_atomics_in_shared_memory(name):
     x = np.random.default_rng(1).integers(0, 2**32, 64, dtype=np.uint32)
     first = int(x[0])
     operation, kind = name.split(".")
-    body = f"""setp.eq.u32 p, t, 0; @p st.shared.u32 [tile], {first}; bar.sync 0;
-    red.shared.{operation}.{kind} [tile], a; bar.sync 0; ld.shared.u32 d, [tile];""" + STORE
+    body = (
+        f"""setp.eq.u32 p, t, 0; @p st.shared.u32 [tile], {first}; bar.sync 0;
+    red.shared.{operation}.{kind} [tile], a; bar.sync 0; ld.shared.u32 d, [tile];"""
+        + STORE
+    )
     values = np.append(x, np.uint32(first))
     assert (run(body, x, threads=64) == np.array(int(ATOMICS[name](values)) & 0xFFFFFFFF, np.uint32)).all()
 
 
 def test_atomics_return_what_was_there():
-    body = """setp.eq.u32 p, t, 0; @p st.shared.u32 [tile], 100; bar.warp.sync -1; atom.shared.add.u32 d, [tile], 2;""" + STORE
+    body = (
+        """setp.eq.u32 p, t, 0; @p st.shared.u32 [tile], 100; bar.warp.sync -1; atom.shared.add.u32 d, [tile], 2;"""
+        + STORE
+    )
     assert sorted(run(body)) == [100 + 2 * k for k in range(32)]
-    body = "@!p st.shared.u32 [tile], 0; bar.warp.sync -1; atom.shared.cas.b32 d, [tile], 0, t;".replace("@!p", "setp.ne.u32 p, t, 1; @!p")
+    body = "@!p st.shared.u32 [tile], 0; bar.warp.sync -1; atom.shared.cas.b32 d, [tile], 0, t;".replace(
+        "@!p", "setp.ne.u32 p, t, 1; @!p"
+    )
     got = run("setp.lt.u32 q, t, 0; " + body + STORE)
-    assert (got == 0).sum() == 2 and len(set(got)) == 2  # lane 0 puts 0 in, lane 1 itself, the others see lane 1
-    body = "setp.ne.u32 p, t, 0; @!p st.shared.u32 [tile], 9; bar.warp.sync -1; atom.shared.exch.b32 d, [tile], t;"
+    assert (got == 0).sum() == 2 and len(
+        set(got)
+    ) == 2  # lane 0 puts 0 in, lane 1 itself, the others see lane 1
+    body = (
+        "setp.ne.u32 p, t, 0; @!p st.shared.u32 [tile], 9; bar.warp.sync -1; atom.shared.exch.b32 d,"
+        " [tile], t;"
+    )
     assert sorted(run(body + STORE)) == sorted([9, *range(31)])
 
 
@@ -144,7 +192,12 @@ def test_loads_and_stores_of_every_width(kind, count):
     x = np.random.default_rng(2).integers(0, 256, 32 * count * size, dtype=np.uint8)
     for space, copy in (("global", ""), ("shared", "through"), ("local", "through"), ("generic", "")):
         y = np.zeros_like(x)
-        through = f"st.{space}{suffix}.{kind} [way], {operand}; ld.{space}{suffix}.{memory_type(kind)} {operand}, [way];" if copy else ""
+        through = (
+            f"st.{space}{suffix}.{kind} [way], {operand}; ld.{space}{suffix}.{memory_type(kind)} {operand},"
+            " [way];"
+            if copy
+            else ""
+        )
         prefix = "" if space == "generic" else ".global"
         body = f""".reg .b32 t, way; .reg .b64 x, y, off, wide; .reg .{register_type(kind)} {registers};
         .shared .align 16 .b8 tile[4096]; .local .align 16 .b8 stack[64];
@@ -160,7 +213,9 @@ def test_loads_and_stores_of_every_width(kind, count):
 def test_narrow_loads_extend():
     x = np.arange(0, 256, 8, dtype=np.uint8)
     load = "cvt.u64.u32 off, t; ld.param.u64 x, [X]; add.s64 x, x, off; "
-    assert (run(load + "ld.global.s8 d, [x];" + STORE, np.resize(x, 128), kind="u1").view("i4") == x.view("i1")).all()
+    assert (
+        run(load + "ld.global.s8 d, [x];" + STORE, np.resize(x, 128), kind="u1").view("i4") == x.view("i1")
+    ).all()
     assert (run(load + "ld.global.u8 d, [x];" + STORE, np.resize(x, 128), kind="u1") == x).all()
 
 
@@ -171,17 +226,22 @@ def test_shared_memory_through_a_generic_address():
 
 
 def test_dynamic_shared_memory_lies_behind_the_static():
-    text = module("test", ("X", "Y"), PRELUDE + "mov.u32 b, dynamic; st.shared.u32 [tile+4092], a; st.shared.u32 [dynamic], b;"
+    text = module("test", ("X", "Y"),
+    PRELUDE + "mov.u32 b, dynamic; st.shared.u32 [tile+4092], a; st.shared.u32 [dynamic], b;"
                   "ld.shared.u32 d, [dynamic];" + STORE)  # fmt: skip
     text = text.replace(".visible", ".extern .shared .align 16 .b8 dynamic[];\n.visible")
     arguments = {"X": LANES.astype("u4"), "Y": np.zeros(1, "u4")}
     execution = launch(text, arguments, ("Y",), block=(1, 1, 1), dynamic_shared=16)
     assert execution.findings == () and arguments["Y"][0] == 4096
-    assert launch(text, arguments, ("Y",), block=(1, 1, 1), dynamic_shared=0).findings[0].kind == "out_of_bounds"
+    assert (
+        launch(text, arguments, ("Y",), block=(1, 1, 1), dynamic_shared=0).findings[0].kind == "out_of_bounds"
+    )
 
 
 def test_constants_and_module_variables():
-    text = module("test", ("X", "Y"), PRELUDE + "mov.u64 x, table; add.s64 x, x, off; ld.const.u32 d, [x];" + STORE)
+    text = module(
+        "test", ("X", "Y"), PRELUDE + "mov.u64 x, table; add.s64 x, x, off; ld.const.u32 d, [x];" + STORE
+    )
     text = text.replace(".visible", ".const .align 4 .u32 table[4] = {5, 6, 7, 8};\n.visible")
     arguments = {"X": LANES.astype("u4"), "Y": np.zeros(4, "u4")}
     assert launch(text, arguments, ("Y",), block=(4, 1, 1)).findings == ()
@@ -189,7 +249,19 @@ def test_constants_and_module_variables():
 
 
 def test_special_registers():
-    names = ["%tid.x", "%tid.y", "%tid.z", "%ctaid.x", "%ctaid.y", "%ctaid.z", "%ntid.x", "%ntid.y", "%nctaid.z", "%laneid", "%lanemask_lt"]
+    names = [
+        "%tid.x",
+        "%tid.y",
+        "%tid.z",
+        "%ctaid.x",
+        "%ctaid.y",
+        "%ctaid.z",
+        "%ntid.x",
+        "%ntid.y",
+        "%nctaid.z",
+        "%laneid",
+        "%lanemask_lt",
+    ]
     body = """.reg .b32 d, i; .reg .b64 y, off; .reg .b32 w<9>; ld.param.u64 y, [Y]; mov.u32 w0, %tid.x; mov.u32 w1, %tid.y;
     mov.u32 w2, %tid.z; mov.u32 w3, %ctaid.x; mov.u32 w4, %ctaid.y; mov.u32 w5, %ctaid.z;
     mad.lo.s32 i, w5, 3, w4; mad.lo.s32 i, i, 2, w3; mad.lo.s32 i, i, 2, w2; mad.lo.s32 i, i, 3, w1; mad.lo.s32 i, i, 5, w0;
@@ -200,7 +272,9 @@ def test_special_registers():
     expected = [tx, ty, tz, x, y, z, 5 + 0 * x, 3 + 0 * x, 4 + 0 * x, lane, (1 << lane) - 1]
     for name, values in zip(names, expected):
         arguments = {"X": np.zeros(1, "u4"), "Y": np.zeros(720, "u4")}
-        execution = launch(module("test", ("X", "Y"), body.replace("NAME", name)), arguments, ("Y",), grid, block)
+        execution = launch(
+            module("test", ("X", "Y"), body.replace("NAME", name)), arguments, ("Y",), grid, block
+        )
         assert execution.findings == () and (arguments["Y"] == values).all(), name
 
 
@@ -218,12 +292,14 @@ def test_cp_async_with_groups_and_zero_fill(size):
 
 
 UNKNOWN = [
-    "add.u16x2 d, a, a;", "addc.u32 d, a, a;", "bar.red.popc.u32 d, 0, p;", "bar.sync 1;", "mov.u32 d, %clock;",
+    "add.u16x2 d, a, a;", "addc.u32 d, a, a;", "bar.red.popc.u32 d, 0, p;", "bar.sync 1;",
+    "mov.u32 d, %clock;",
     "tex.1d.v4.u32.s32 d, a;", "ld.global.L2::cache_hint.u32 d, [at], x;",
     "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 d, a, a, a;", "cvt.rn.satfinite.e4m3x2.f32 d, g0, g1;",
     "wgmma.fence.sync.aligned;", "call (d), f, (a);", "setp.gt.f16x2 p|q, a, a;", "setp.eq.ftz.f16 p, a, a;",
     "cvt.rn.tf32.f32 d, g0;", "cvt.rna.f32.f64 g0, x;", "cvt.rn.sat.f32.s32 g0, a;", "cvt.sat.u16.u32 d, a;",
-    "add.sat.s32 d, a, a;", "add.rz.f64 x, x, x;", "mul.hi.u16 d, a, a;", "brev.b64 x, x;", "prmt.b32.f4e d, a, a, a;",
+    "add.sat.s32 d, a, a;", "add.rz.f64 x, x, x;", "mul.hi.u16 d, a, a;", "brev.b64 x, x;",
+    "prmt.b32.f4e d, a, a, a;",
     "lop3.and.b32 d|p, a, a, a, 8, q;", "sad.u32 d, a, a, a;", "max.NaN.f32 g0, g0, g0;",
     "ld.global.v4.u64 {x, x, x, x}, [at];", "ld.global.v8.u32 d, [at];", "ld.global.b128 x, [at];",
     "atom.shared.inc.u32 d, [tile], a;", "red.global.add.f16x2 [at], a;", "match.all.sync.b32 d|p, a, -1;",
@@ -246,6 +322,9 @@ def test_an_unknown_instruction_is_refused_by_name_and_line(instruction):
 
 
 def test_scopes_of_inline_assembly():
-    body = "{ .reg .b32 a; .reg .pred p; mov.u32 a, 9; setp.eq.u32 p, t, 3; @p bra SKIP; mov.u32 d, a; bra END; SKIP: mov.u32 d, 1; END: }\n"
+    body = (
+        "{ .reg .b32 a; .reg .pred p; mov.u32 a, 9; setp.eq.u32 p, t, 3; @p bra SKIP; mov.u32 d, a; bra END;"
+        " SKIP: mov.u32 d, 1; END: }\n"
+    )
     assert (run(body + body + "add.u32 d, d, a;" + STORE) == np.where(LANES == 3, 1, 9) + LANES).all()
     assert len(parse(module("test", ("X", "Y"), PRELUDE + body + body)).kernels["test"].blocks) > 6

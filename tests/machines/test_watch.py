@@ -1,4 +1,6 @@
-"""Requests of one warp, one by one: which are kept, with which addresses and values, and that they cost what is counted."""
+"""Requests of one warp, one by one: which are kept, with which addresses and values, and that they cost what
+is counted."""
+
 import numpy as np
 import pytest
 from ptx_kernels import module
@@ -7,13 +9,14 @@ from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.twin import load_twin
 from tir_schedules.errors import BadInput
-from tir_schedules.kernel import Binary, Kernel, Resources
+from tir_schedules.ladders.registry import find
 from tir_schedules.machines.cpu import CpuMachine
-from tir_schedules.machines.execution import Watch
-from tir_schedules.rung import find
+from tir_schedules.model.execution import Watch
+from tir_schedules.model.kernel import Binary, Kernel, Resources
 from tir_schedules.workloads.half_gemm import HalfGemm
 
-# Threads store two words each, v = 1000 * block y + thread and v + 7; the first five load a half that warp 1 stored; an atomic; a copy.
+# Threads store two words each, v = 1000 * block y + thread and v + 7; the first five load a half that warp 1
+# stored; an atomic; a copy.
 PTX = module(
     "test",
     ("X",),
@@ -48,7 +51,9 @@ GRID, BLOCK, THREADS = (2, 3, 1), (64, 1, 1), np.arange(32)
 def run(watch=None, count=False):
     arguments = {"X": np.arange(4, dtype=np.uint32) + 50}
     kernel = Kernel("test", "", "test", ("X",), GRID, BLOCK, "sm_80")
-    return CpuMachine().run(Binary(kernel, PTX, b"", Resources(0, 0)), arguments, (), count=count, watch=watch)
+    return CpuMachine().run(
+        Binary(kernel, PTX, b"", Resources(0, 0)), arguments, (), count=count, watch=watch
+    )
 
 
 def words(request):
@@ -57,10 +62,21 @@ def words(request):
 
 def test_requests_in_order_with_addresses_and_values():
     store, load, atomic, copy = run(Watch((1, 2, 0), 0)).requests
-    assert (store.kind, store.width, store.wavefronts, store.ideal) == ("shared_store", 8, 2, 2)  # ptxas makes one of both
+    assert (store.kind, store.width, store.wavefronts, store.ideal) == (
+        "shared_store",
+        8,
+        2,
+        2,
+    )  # ptxas makes one of both
     assert store.addresses == tuple(8 * THREADS) and words(store) == list(2000 + THREADS)
     assert (load.kind, load.width, load.lanes) == ("shared_load", 2, (0, 1, 2, 3, 4))
-    assert load.addresses == (256, 264, 272, 280, 288, *[0] * 27) and words(load) == [2032, 2033, 2034, 2035, 2036]
+    assert load.addresses == (256, 264, 272, 280, 288, *[0] * 27) and words(load) == [
+        2032,
+        2033,
+        2034,
+        2035,
+        2036,
+    ]
     assert atomic.kind == "shared_atomic" and words(atomic) == list(2001 + THREADS)
     assert (copy.kind, copy.width, copy.addresses) == ("shared_cp_async", 8, tuple(2048 + 8 * THREADS))
     assert words(copy) == [50] * 32
@@ -101,10 +117,16 @@ def test_requests_of_all_warps_cost_what_the_block_is_counted_to_cost(make, name
     workload = HalfGemm(256, 128, 64)
     binary = compile_kernel(make(find(name)[0], workload, "sm_80"))
     watches = [Watch(warp=warp) for warp in range(binary.kernel.threads // 32)]
-    runs = [CpuMachine().run(binary, workload.arguments(), workload.outputs, watch=watch) for watch in watches]
+    runs = [
+        CpuMachine().run(binary, workload.arguments(), workload.outputs, watch=watch) for watch in watches
+    ]
     requests = [request for execution in runs for request in execution.requests]
     for kind, access in runs[0].counters.accesses.items():
         own = [request for request in requests if request.kind == kind]
         if not kind.startswith("global"):
-            assert (len(own), sum(r.wavefronts for r in own), sum(r.ideal for r in own)) == (access.requests, access.cost, access.ideal)
+            assert (len(own), sum(r.wavefronts for r in own), sum(r.ideal for r in own)) == (
+                access.requests,
+                access.cost,
+                access.ideal,
+            )
     assert {request.kind for request in requests} < set(runs[0].counters.accesses)

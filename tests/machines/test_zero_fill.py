@@ -1,13 +1,16 @@
-"""What cp.async costs when some lanes fill with zeros: wavefronts that Nsight Compute's source page shows for each copy on an H200.
+"""What cp.async costs when some lanes fill with zeros: wavefronts that Nsight Compute's source page shows for
+each copy on an H200.
 
-Copies under the predicate register P0 are left out: for those the tool shows what a warp that only fills with zeros costs.
+Copies under the predicate register P0 are left out: for those the tool shows what a warp that only fills with
+zeros costs.
 """
+
 import numpy as np
 import pytest
 
 from tir_schedules.compiler.nvcc import compile_kernel
-from tir_schedules.kernel import Kernel
 from tir_schedules.machines.cpu import CpuMachine
+from tir_schedules.model.kernel import Kernel
 
 SOURCE = """\
 extern "C" __global__ void copy(const int* __restrict__ targets, const int* __restrict__ sources, const int* __restrict__ reads,
@@ -32,7 +35,8 @@ PLACES = {
     (4, "columns"): (L % 16 * 144 + L // 16 * 4, L // 16 * 1024 + L % 16 * 4),
 }
 READS = {
-    "all": L >= 0, "none": L < 0, "half": L < 16, "odd": L % 2 == 1, "odd rows": L // 4 % 2 == 1, "one": L == 5,
+    "all": L >= 0, "none": L < 0, "half": L < 16, "odd": L % 2 == 1, "odd rows": L // 4 % 2 == 1,
+    "one": L == 5,
     "odd quarters": L // 8 % 2 == 1, "first quarter": L < 8,
 }  # fmt: skip
 MEASURED = {

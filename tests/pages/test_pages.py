@@ -1,11 +1,12 @@
 """The frame of every page, and the browser checks themselves: each kind of fault is found."""
+
 import re
 from pathlib import Path
 
 import jinja2
 import pytest
-
 from browser import faults_of, opened
+
 from tir_schedules import pages
 from tir_schedules.pages import environment, render
 from tir_schedules.pages.markup import element
@@ -26,7 +27,14 @@ POLICY = '<meta http-equiv="Content-Security-Policy"[^>]*>'
 
 def page_of(content: str, script: str = "") -> str:
     head = '{% extends "base.html.j2" %}{% block nav %}<a href="#one">One</a>{% endblock %}'
-    source = head + "{% block content %}" + content + "{% endblock %}{% block script %}" + script + "{% endblock %}"
+    source = (
+        head
+        + "{% block content %}"
+        + content
+        + "{% endblock %}{% block script %}"
+        + script
+        + "{% endblock %}"
+    )
     return environment().from_string(source).render(title="A <page>", provenance=["made up"])
 
 
@@ -46,19 +54,30 @@ def test_an_element_escapes_its_texts_and_attributes():
 
 def test_what_is_no_markup_is_escaped_wherever_a_template_puts_it():
     sources = {path.name: path.read_text() for path in Path(pages.__file__).parent.glob("*.j2")}
-    kept = {(name, part) for name, text in sources.items() for part in re.findall(r"([^{ (]+)\|\s*safe", text)}
-    assert kept == {("base.html.j2", "css"), ("report.html.j2", '"_<wbr>"'), ("report_counters.html.j2", '"<br>"')}
+    kept = {
+        (name, part) for name, text in sources.items() for part in re.findall(r"([^{ (]+)\|\s*safe", text)
+    }
+    assert kept == {
+        ("base.html.j2", "css"),
+        ("report.html.j2", '"_<wbr>"'),
+        ("report_counters.html.j2", '"<br>"'),
+    }
 
 
 def test_the_script_of_a_page_runs_and_no_other(browser, tmp_path):
     path = tmp_path / "page.html"
-    injected = "<script>document.title = 'injected'</script><b onclick='0'><img src=x onerror=\"document.title = 'injected'\">"
+    injected = (
+        "<script>document.title = 'injected'</script><b onclick='0'><img src=x onerror=\"document.title ="
+        " 'injected'\">"
+    )
     path.write_text(page_of(injected, "<script>document.body.dataset.own = 'ran'</script>"))
     with opened(browser, path, {"width": 800, "height": 600}, "light") as (page, noticed):
         page.wait_for_timeout(100)
         assert page.title() == "A <page>" and page.evaluate("document.body.dataset.own") == "ran"
         refused = [line for line in noticed if "Content Security Policy" in line]
-        assert len(refused) >= 2 and not [line for line in noticed if line.startswith("network: asks for http")]
+        assert len(refused) >= 2 and not [
+            line for line in noticed if line.startswith("network: asks for http")
+        ]
 
 
 def test_a_page_without_a_script_runs_none():
@@ -72,10 +91,15 @@ def test_the_frame_and_every_class_of_the_style_look_right(check_page):
 BROKEN = {
     "phone, light: wider than the screen: <div>": "<div style='width:1500px'>wide</div>",
     "tiny text: <p>": "<p style='font-size:10px'>small</p>",
-    "tiny text: <text>": "<svg viewBox='0 0 1000 100' width='390'><text y='50' font-size='20' fill='#888'>scaled down</text></svg>",
+    "tiny text: <text>": (
+        "<svg viewBox='0 0 1000 100' width='390'><text y='50' font-size='20' fill='#888'>scaled"
+        " down</text></svg>"
+    ),
     "low contrast: <p>": "<p style='color:#888;background:#999'>grey</p>",
-    'phone, light: low contrast: <text> "black on black"': "<svg width='99' height='40'><rect width='99' height='40' fill='#333'/>"
-    "<text y='20' font-size='16' fill='#222'>black on black</text></svg>",
+    'phone, light: low contrast: <text> "black on black"': (
+        "<svg width='99' height='40'><rect width='99' height='40' fill='#333'/>"
+        "<text y='20' font-size='16' fill='#222'>black on black</text></svg>"
+    ),
     "phone, dark: low contrast: <b>": "<b style='color:#222'>only in the dark</b>",
     "id used twice: <p>": "<p id='one'>again</p>",
     "link to nowhere: <a>": "<a href='#two'>two</a>",

@@ -1,4 +1,5 @@
 """Each pass of this project: what it does, and what goes wrong without it."""
+
 import re
 from dataclasses import replace
 
@@ -8,10 +9,10 @@ from tir_schedules.compiler.lower import emit, import_tvm, lower, scheduled
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.sass import count_opcodes, disassemble, loop_with_most
 from tir_schedules.compiler.twin import load_source
+from tir_schedules.ladders.registry import every_rung, find, ladder
 from tir_schedules.machines.cpu import CpuMachine
-from tir_schedules.passes import RING, pipeline
-from tir_schedules.rung import every_rung, find, ladder
 from tir_schedules.run import outcome_of
+from tir_schedules.tir.passes import RING, pipeline
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
 from tir_schedules.workloads.reduction import Reduction
@@ -39,7 +40,9 @@ def main_loop(text):
     return next(loop for loop in loops if "mma_sync" in loop or "mma_m16n8k16" in loop)
 
 
-@pytest.mark.parametrize("rung", [rung for rung in every_rung("sgemm", "reduce") if not rung.passes], ids=lambda rung: rung.id)
+@pytest.mark.parametrize(
+    "rung", [rung for rung in every_rung("sgemm", "reduce") if not rung.passes], ids=lambda rung: rung.id
+)
 def test_with_none_of_ours_the_pipeline_is_that_of_tvm(rung, monkeypatch):
     workload = Gemm(132, 100, 36) if rung.family == "sgemm" else Reduction(70004, rung.dtypes[0])
     ours = lower(rung, workload, ARCH).source
@@ -74,14 +77,17 @@ class TestCopiesAfterProducts:
 
     def test_products_copy_wait_fragments_last_products(self):
         text = source(self.rung)
-        events = re.findall(r"load_matrix_sync|mma_sync|ptx_cp_async_legacy|wait_group_\d\(|__syncthreads", main_loop(text))
+        events = re.findall(
+            r"load_matrix_sync|mma_sync|ptx_cp_async_legacy|wait_group_\d\(|__syncthreads", main_loop(text)
+        )
         order = [event for event, before in zip(events, [None, *events]) if event != before]
         copies = ["ptx_cp_async_legacy", "wait_group_1(", "__syncthreads"]
         assert order[:7] == ["load_matrix_sync", "mma_sync", *copies, "load_matrix_sync", "mma_sync"]
         assert not faults(self.rung, text)
 
     def test_without_it_a_slot_is_refilled_while_it_is_read(self):
-        """One barrier is not enough for TVM's order: the copy follows the last reads of the slot with none in between."""
+        """One barrier is not enough for TVM's order: the copy follows the last reads of the slot with none in
+        between."""
         text = source(self.rung, without=["copies_after_products"])
         assert any("race" in fault for fault in faults(self.rung, text))
 
@@ -93,7 +99,9 @@ class TestCopiesAfterProducts:
             sch.annotate(k_tile, "software_pipeline_order", [1, 2, 3, 0, 4])
 
         said = replace(rung, schedule=schedule)
-        text = emit(scheduled(said, GEMM), rung.entry, ARCH, rung.pass_config, ["copies_before_barriers"]).source
+        text = emit(
+            scheduled(said, GEMM), rung.entry, ARCH, rung.pass_config, ["copies_before_barriers"]
+        ).source
         assert faults(self.rung, text)
 
 
@@ -102,9 +110,12 @@ class TestOneBarrier:
     gemm = Gemm(256, 128, 64)
 
     def main_loop(self, text):
-        """The loop over tiles: the first in which registers are read from global memory and stored to shared memory."""
+        """The loop over tiles: the first in which registers are read from global memory and stored to shared
+        memory."""
         loops = re.findall(r"\n  for \(.*?\n  }", text, re.S)
-        return next(loop for loop in loops if "A_ptr" in loop and "A_shared_ptr[" in loop and "__syncthreads" in loop)
+        return next(
+            loop for loop in loops if "A_ptr" in loop and "A_shared_ptr[" in loop and "__syncthreads" in loop
+        )
 
     def test_one_barrier_per_tile(self):
         text = source(self.rung, self.gemm)
@@ -112,7 +123,10 @@ class TestOneBarrier:
         assert not faults(self.rung, text, self.gemm)
 
     def test_without_it_there_are_two(self):
-        assert self.main_loop(source(self.rung, self.gemm, without=["one_barrier"])).count("__syncthreads()") == 2
+        assert (
+            self.main_loop(source(self.rung, self.gemm, without=["one_barrier"])).count("__syncthreads()")
+            == 2
+        )
 
     def test_the_barrier_that_is_left_is_needed(self):
         text = source(self.rung, self.gemm)
@@ -128,7 +142,9 @@ class TestOneBarrier:
             for name in ("A_shared", "B_shared"):
                 sch.unannotate(sch.get_sblock(name), "double_buffer_scope")
 
-        single = emit(scheduled(replace(rung, schedule=schedule), self.gemm), rung.entry, ARCH, {}, ["one_barrier"]).source
+        single = emit(
+            scheduled(replace(rung, schedule=schedule), self.gemm), rung.entry, ARCH, {}, ["one_barrier"]
+        ).source
         assert any("race" in fault for fault in faults(self.rung, single, self.gemm))
 
 
@@ -136,7 +152,10 @@ class TestUnrollDrain:
     rung = "hgemm/wmma_pipelined"
 
     def test_the_waits_of_the_last_tiles_are_ever_less_deep(self):
-        depths = [int(depth) for depth in re.findall(r"^\s+tvm_builtin\w+_wait_group_(\d)\(\)", source(self.rung), re.M)]
+        depths = [
+            int(depth)
+            for depth in re.findall(r"^\s+tvm_builtin\w+_wait_group_(\d)\(\)", source(self.rung), re.M)
+        ]
         assert depths == [1, 1, 0]
 
     @pytest.mark.parametrize("k", [32, 64, 96, 128], ids="K={}".format)

@@ -1,4 +1,5 @@
 """Every rung of the Reduce ladder, schedule and twin, down to one number; and what its counters tell."""
+
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -12,8 +13,8 @@ from hypothesis import strategies as st
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.twin import load_twin
+from tir_schedules.ladders.registry import every_rung, find, ladder
 from tir_schedules.machines.cpu import CpuMachine
-from tir_schedules.rung import every_rung, find, ladder
 from tir_schedules.run import launches, outcome_of, run
 from tir_schedules.workloads.reduction import Reduction
 
@@ -77,7 +78,10 @@ def test_floats_are_judged_by_the_length_of_the_sum():
 def test_launches_go_on_until_one_sum_is_left():
     kernels = launches(lower, find("reduce/sequential")[0], Reduction(1 << 18), ARCH)
     assert [kernel.grid[0] for kernel in kernels] == [1024, 4, 1]
-    assert [kernel.grid[0] for kernel in launches(load_twin, find("reduce/vectorized")[0], Reduction(1 << 25), ARCH)] == [4096, 1]
+    assert [
+        kernel.grid[0]
+        for kernel in launches(load_twin, find("reduce/vectorized")[0], Reduction(1 << 25), ARCH)
+    ] == [4096, 1]
 
 
 @both
@@ -105,14 +109,20 @@ def test_the_counters_tell_the_articles_story(make):
     names = [rung.name for rung in ladder("reduce")]
     seen = {name: counters(name, make) for name in names}
     conflicts = {
-        name: sum(seen[name].accesses[kind].cost - seen[name].accesses[kind].ideal for kind in ("shared_load", "shared_store"))
+        name: sum(
+            seen[name].accesses[kind].cost - seen[name].accesses[kind].ideal
+            for kind in ("shared_load", "shared_store")
+        )
         for name in names
     }
     assert conflicts.pop("interleaved") > 20000 and set(conflicts.values()) == {0}
-    # A shuffle costs every warp its instructions where the tree let most of them rest; what falls at that rung is barriers.
+    # A shuffle costs every warp its instructions where the tree let most of them rest; what falls at that
+    # rung is barriers.
     issued = [seen[name].warp_instructions for name in names]
     shuffle = names.index("shuffle")
-    assert issued[:shuffle] == sorted(issued[:shuffle], reverse=True) and issued[shuffle:] == sorted(issued[shuffle:], reverse=True)
+    assert issued[:shuffle] == sorted(issued[:shuffle], reverse=True) and issued[shuffle:] == sorted(
+        issued[shuffle:], reverse=True
+    )
     barriers = [seen[name].mix["barrier"] for name in names]
     assert barriers == sorted(barriers, reverse=True)
     assert barriers[names.index("first_add")] * 2 == barriers[names.index("sequential")]

@@ -1,4 +1,6 @@
-"""The page of a report: its numbers are those of the results and counters it is made of, and it looks right in a browser."""
+"""The page of a report: its numbers are those of the results and counters it is made of, and it looks right
+in a browser."""
+
 import json
 import re
 import sys
@@ -13,15 +15,15 @@ import counted_by_hand  # noqa: E402
 import made_up  # noqa: E402
 from browser import opened  # noqa: E402
 
-from tir_schedules.bench.results import save_results  # noqa: E402
 from tir_schedules.bench.views import figures, short  # noqa: E402
-from tir_schedules.cli import main  # noqa: E402
-from tir_schedules.insight.nsight import DATA_PIPE, INSTRUMENTED, METRICS  # noqa: E402
-from tir_schedules.machines.execution import Finding, Location  # noqa: E402
-from tir_schedules.report import page, padding, recorded  # noqa: E402
-from tir_schedules.report.drawing import embedded  # noqa: E402
+from tir_schedules.cli.main import main  # noqa: E402
+from tir_schedules.insight.profile.nsight import DATA_PIPE, INSTRUMENTED, METRICS  # noqa: E402
+from tir_schedules.ladders.registry import FAMILIES, every_rung, ladder  # noqa: E402
+from tir_schedules.model.findings import Finding, Location  # noqa: E402
+from tir_schedules.report import padding, page, recorded  # noqa: E402
 from tir_schedules.report.counted import by_kernel, count, jobs_of  # noqa: E402
-from tir_schedules.rung import FAMILIES, every_rung, ladder  # noqa: E402
+from tir_schedules.report.drawing import embedded  # noqa: E402
+from tir_schedules.subjects.results import save_results  # noqa: E402
 
 HALVES = {"layout": "nt", "accumulate": "float16"}
 SIZES = (1024, 4096)
@@ -80,15 +82,22 @@ def results(tmp_path):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A folder with times of two ladders, counters, a sweep, and the page made of them with counters by hand."""
+    """A folder with times of two ladders, counters, a sweep, and the page made of them with counters by
+    hand."""
     folder = tmp_path_factory.mktemp("results")
     save_results(made_up.results("sgemm", sizes=SIZES), folder / "sgemm.json")
     save_results(made_up.results("hgemm", sizes=SIZES, **HALVES), folder / "hgemm.json")
     save_results(swept((0, 8)), folder / "sweeps.json")
     measured = {"sgemm/naive (tir)": 1000.0, "sgemm/naive (twin)": 1005.0, "sgemm/coalesced (tir)": 2000.0}
     entries = [counters(label, 1000, found) for label, found in measured.items()]
-    write_counters(folder / "counters.json", "2001-01-02", [*entries, counters("sgemm/naive (tir)", 1, 2.0, probe="a load")])
-    write_counters(folder / "old_counters.json", "2001-01-01", [counters(label, 1000, 1.0) for label in measured])
+    write_counters(
+        folder / "counters.json",
+        "2001-01-02",
+        [*entries, counters("sgemm/naive (tir)", 1, 2.0, probe="a load")],
+    )
+    write_counters(
+        folder / "old_counters.json", "2001-01-01", [counters(label, 1000, 1.0) for label in measured]
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(page, "count", counted_by_hand.counted)
         patch.setattr(padding, "patterns_of", counted_by_hand.patterns)
@@ -110,7 +119,11 @@ def made(folder, *options):
 
 def counters(label, loads, measured, **others):
     """A recorded launch: wavefronts of loads predicted and measured, everything else nothing."""
-    entry = {"label": label, "workload": {"m": 256, "n": 256, "k": 256}, "predicted": {"shared_load": {"cost": loads}}}
+    entry = {
+        "label": label,
+        "workload": {"m": 256, "n": 256, "k": 256},
+        "predicted": {"shared_load": {"cost": loads}},
+    }
     return entry | {"measured": dict.fromkeys(METRICS, 0.0) | dict.fromkeys(LOADS, measured)} | others
 
 
@@ -125,10 +138,20 @@ def test_rates_in_the_page_are_those_recorded(shown):
         rates = {(row["name"], row["form"], row["workload"]["m"]): row["rate"] for row in rows}
         names = [name for name, form, size in rates if form == "schedule" and size == SIZES[0]]
         for name in names:
-            assert table[short(name)] == [f"{figures(rates[name, 'schedule', size])} (1.01x)" for size in SIZES]
-        best = [max(rate for (_, form, size), rate in rates.items() if (form, size) == ("schedule", at)) for at in SIZES]
-        assert table["best rung / cuBLAS"] == [f"{rate / rates['cuBLAS', 'vendor', size]:.2f}x" for rate, size in zip(best, SIZES)]
-        assert set(names) == {f"{family}/{name}" for name in table if f"{family}/{name}" in names} and len(names) >= 10
+            assert table[short(name)] == [
+                f"{figures(rates[name, 'schedule', size])} (1.01x)" for size in SIZES
+            ]
+        best = [
+            max(rate for (_, form, size), rate in rates.items() if (form, size) == ("schedule", at))
+            for at in SIZES
+        ]
+        assert table["best rung / cuBLAS"] == [
+            f"{rate / rates['cuBLAS', 'vendor', size]:.2f}x" for rate, size in zip(best, SIZES)
+        ]
+        assert (
+            set(names) == {f"{family}/{name}" for name in table if f"{family}/{name}" in names}
+            and len(names) >= 10
+        )
     assert all(part in shown.text() for part in ("Made-up GPU", "2001-02-03", "0123456789ab", "nvcc 13.0.88"))
 
 
@@ -136,27 +159,52 @@ def test_without_the_cpu_machine_the_page_says_what_is_left_out(results, monkeyp
     monkeypatch.setattr(page, "count", None)
     code, shown = made(results, "--quick")
     assert code == 0 and "report.html: 0." in capsys.readouterr().out
-    assert all(said in shown.text() for said in ("made without the CPU machine", "No sweeps among the", "No counters of Nsight Compute"))
+    assert all(
+        said in shown.text()
+        for said in ("made without the CPU machine", "No sweeps among the", "No counters of Nsight Compute")
+    )
 
 
 @pytest.mark.parametrize("at", [0, 1])
 def test_a_limit_of_nothing_is_no_roof(tmp_path, at):
     document = made_up.results("sgemm/naive", sizes=SIZES)
-    limits = [limit | {"rate": 0.0} if number == at else limit for number, limit in enumerate(document["limits"])]
+    limits = [
+        limit | {"rate": 0.0} if number == at else limit for number, limit in enumerate(document["limits"])
+    ]
     save_results(document | {"limits": limits}, tmp_path / "a.json")
     assert made(tmp_path, "--quick")[0] == 0
     assert ("Roof:" in (tmp_path / FILE).read_text()) == bool(at)
 
 
 def test_counters_in_the_page_are_those_counted(shown):
-    table = shown.rows_of("hgemm nt float16: schedule above, twin below; counted for 512x512x256 nt float16, compiled for sm_90")
+    table = shown.rows_of(
+        "hgemm nt float16: schedule above, twin below; counted for 512x512x256 nt float16, compiled for sm_90"
+    )
     # registers, shared bytes, blocks, warps held, loads, stores, cp.async, lost, sectors per request
-    assert table["wmma_shared"] == ["64", "4,096", "4", "50%", "4,004", "4.00x", "202", "1.00x", "–", "", "3,003", "16.00", "4.00"]
+    assert table["wmma_shared"] == [
+        "64",
+        "4,096",
+        "4",
+        "50%",
+        "4,004",
+        "4.00x",
+        "202",
+        "1.00x",
+        "–",
+        "",
+        "3,003",
+        "16.00",
+        "4.00",
+    ]
     assert table["wmma_padded"][1:9] == ["5,120", "4", "50%", "1,001", "1.00x", "404", "2.00x", "–"]
 
 
 def test_the_example_says_what_padding_gains_and_costs(shown):
-    rates = {row["name"]: row["rate"] for row in made_up.results("hgemm", sizes=SIZES, **HALVES)["rows"] if row["form"] == "schedule"}
+    rates = {
+        row["name"]: row["rate"]
+        for row in made_up.results("hgemm", sizes=SIZES, **HALVES)["rows"]
+        if row["form"] == "schedule"
+    }
     gained = [f"{figures(rates[name])} TFLOPS" for name in padding.LADDER]
     swept_rate = f"{figures(swept((0,))['rows'][0]['rate'])} TFLOPS"
     for said in (
@@ -175,11 +223,22 @@ def test_the_example_says_what_padding_gains_and_costs(shown):
 
 def test_the_article_s_table_of_banks(shown):
     table = shown.tables["Article 004's table of banks"]
-    assert [row[2] for row in table[1:]] == ["0–3", "20–23", "8–11", "28–31", "16–19", "4–7", "24–27", "12–15"]
+    assert [row[2] for row in table[1:]] == [
+        "0–3",
+        "20–23",
+        "8–11",
+        "28–31",
+        "16–19",
+        "4–7",
+        "24–27",
+        "12–15",
+    ]
 
 
 def test_counters_measured_last_stand_beside_the_predicted_ones(shown):
-    assert "Of 3 launches, 1 have" in shown.text() and "shared loads, wavefronts: not explained" in shown.text()
+    assert (
+        "Of 3 launches, 1 have" in shown.text() and "shared loads, wavefronts: not explained" in shown.text()
+    )
     assert shown.rows_of("Counters of Nsight")["shared loads, wavefronts"] == ["1", "1", "1", "50.0%"]
     assert shown.rows_of("Counters of Nsight")["global loads, sectors"] == ["3", "–", "–", "–"]
     assert shown.rows_of("sgemm: as counted")["coalesced (schedule)"][:2] == ["256x256x256", "1,000 → 2,000"]
@@ -189,7 +248,11 @@ def swept(values):
     """A sweep of the padding of one kernel, in the format of experiments/sweeps.py."""
     document = made_up.results("hgemm/wmma_padded", sizes=(4096,), **HALVES)
     (row,) = [row for row in document["rows"] if row["form"] == "schedule"]
-    occupancy, reads, writes = {"blocks": 3}, {"requests": 9, "cost": 70, "ideal": 7}, {"requests": 5, "cost": 5, "ideal": 5}
+    occupancy, reads, writes = (
+        {"blocks": 3},
+        {"requests": 9, "cost": 70, "ideal": 7},
+        {"requests": 5, "cost": 5, "ideal": 5},
+    )
     facts = {"registers": 99, "shared_bytes": 12345, "occupancy": occupancy, "reads": reads, "writes": writes}
     identity = {key: row[key] for key in ("family", "form", "shape", "workload")}
     named = {value: f"hgemm/wmma_padded:padded,skew={value}" for value in values}
@@ -210,7 +273,11 @@ def test_sweeps_are_drawn_and_listed(folder, shown):
 
 
 def test_plots_are_in_the_page_s_colours_and_keep_their_text(folder):
-    pictures = [svg for svg in re.findall("<svg.*?</svg>", (folder / FILE).read_text(), re.S) if "matplotlib" in svg or "axes_1" in svg]
+    pictures = [
+        svg
+        for svg in re.findall("<svg.*?</svg>", (folder / FILE).read_text(), re.S)
+        if "matplotlib" in svg or "axes_1" in svg
+    ]
     assert len(pictures) == 7
     for svg in pictures:
         assert not re.search("(fill|stroke): #", svg) and "<text" in svg and "var(--c1)" in svg
@@ -254,7 +321,12 @@ def test_recorded_results_of_this_project_show_all_rungs_of_all_ladders():
 
 @pytest.mark.parametrize(
     "content, complaint",
-    [(None, "cannot read"), ("{", "is not JSON"), ("{}", "holds no times and no counters"), ('{"schema": 9}', "schema 9")],
+    [
+        (None, "cannot read"),
+        ("{", "is not JSON"),
+        ("{}", "holds no times and no counters"),
+        ('{"schema": 9}', "schema 9"),
+    ],
 )
 def test_what_is_no_result_is_refused_in_one_line(tmp_path, capsys, content, complaint):
     file = tmp_path / "results.json"
@@ -266,7 +338,9 @@ def test_what_is_no_result_is_refused_in_one_line(tmp_path, capsys, content, com
 
 
 def test_without_any_results_the_remedy_is_named(tmp_path, capsys, monkeypatch):
-    assert made(tmp_path) == (2, None) and f"no times of a ladder in {tmp_path}: name" in capsys.readouterr().err
+    assert (
+        made(tmp_path) == (2, None) and f"no times of a ladder in {tmp_path}: name" in capsys.readouterr().err
+    )
     monkeypatch.setattr(recorded, "DEFAULT_FOLDER", tmp_path / "nowhere")
     assert main(["report", "-o", str(tmp_path / "report.html")]) == 2
     assert "--results" in capsys.readouterr().err
@@ -279,13 +353,26 @@ def test_a_page_that_cannot_be_written_is_refused_before_anything_slow(results, 
 
 
 def test_what_is_wrong_with_kernels_stands_in_the_page(results, monkeypatch, capsys):
-    row = {"family": "sgemm", "name": "sgemm/naive", "form": "twin", "shape": "256x256x256", "reason": "nvcc objects"}
+    row = {
+        "family": "sgemm",
+        "name": "sgemm/naive",
+        "form": "twin",
+        "shape": "256x256x256",
+        "reason": "nvcc objects",
+    }
     race = Finding("race", "two warps write a word", "sgemm/naive (tir)", Location(7), (0, 0, 0), 0, 0)
-    monkeypatch.setattr(page, "count", lambda jobs, arch: ([counted_by_hand.kernel_of(*jobs[0], "schedule", arch, (race,))], [row]))
+    monkeypatch.setattr(
+        page,
+        "count",
+        lambda jobs, arch: ([counted_by_hand.kernel_of(*jobs[0], "schedule", arch, (race,))], [row]),
+    )
     code, shown = made(results)
     printed = capsys.readouterr().out
     assert code == 1
-    for said in ("refused: sgemm/naive (twin) on 256x256x256: nvcc objects", "sgemm/naive (tir): race: two warps write a word"):
+    for said in (
+        "refused: sgemm/naive (twin) on 256x256x256: nvcc objects",
+        "sgemm/naive (tir): race: two warps write a word",
+    ):
         assert said in shown.text() and said in printed
 
 
@@ -313,11 +400,16 @@ def spoilt(value, key=""):
 def hostile(tmp_path_factory):
     """A page of results with hostile text wherever they have text."""
     folder = tmp_path_factory.mktemp("hostile")
-    refuse = {"refuse": lambda subject: "wrong" if subject.form == "twin" else "", "change": lambda row: {**row, "throttled": ["power"]}}
+    refuse = {
+        "refuse": lambda subject: "wrong" if subject.form == "twin" else "",
+        "change": lambda row: {**row, "throttled": ["power"]},
+    }
     save_results(spoilt(made_up.results("sgemm/naive", sizes=SIZES, **refuse)), folder / "sgemm.json")
     save_results(spoilt(swept((0, 8))), folder / "sweeps.json")
     entry = spoilt({**counters("sgemm/naive (tir)", 1000, 1500.0), "workload": {"m": 8, "kind": "nt"}})
-    (folder / "counters.json").write_text(json.dumps({**spoilt(made_up.SOURCE), "device": spoilt(made_up.DEVICE), "kernels": [entry]}))
+    (folder / "counters.json").write_text(
+        json.dumps({**spoilt(made_up.SOURCE), "device": spoilt(made_up.DEVICE), "kernels": [entry]})
+    )
     assert made(folder, "--quick")[0] == 0
     return folder / FILE
 
@@ -332,7 +424,9 @@ class Elements(HTMLParser):
 
     def handle_starttag(self, tag, attributes):
         self.tags.add(tag)
-        self.events += [name for name, value in attributes if name.startswith("on") or "javascript:" in (value or "")]
+        self.events += [
+            name for name, value in attributes if name.startswith("on") or "javascript:" in (value or "")
+        ]
 
 
 def test_text_of_results_is_nothing_but_text_in_the_page(hostile):

@@ -1,7 +1,9 @@
-"""Facts of the CUDA that each rung emits, and of its twin: launch, shared memory, barriers, vector accesses, registers' home.
+"""Facts of the CUDA that each rung emits, and of its twin: launch, shared memory, barriers, vector accesses,
+registers' home.
 
 The recorded facts are in emitted.json; `pytest tests/sgemm/test_emitted.py --update-golden` rewrites them.
 """
+
 import re
 from pathlib import Path
 
@@ -10,7 +12,7 @@ import pytest
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.twin import load_twin
-from tir_schedules.rung import every_rung
+from tir_schedules.ladders.registry import every_rung
 from tir_schedules.workloads.gemm import Gemm
 
 RECORDED = Path(__file__).parent / "emitted.json"
@@ -23,14 +25,17 @@ ACCESS = re.compile(r"^\s+(?:@\S+\s+)?((?:ld|st)\.(?:global|shared)\S*)", re.M)
 
 
 def facts(kernel):
-    """What a reader of the article would look for. Widths are the most bytes per thread of an access in the PTX.
+    """What a reader of the article would look for. Widths are the most bytes per thread of an access in the
+    PTX.
 
     (nvcc is not wholly deterministic: now and then it merges two narrower loads of one kernel differently.)
     """
     binary = compile_kernel(kernel)
     accesses = {}
     for access in ACCESS.findall(binary.ptx):
-        name = f"{'load' if access.startswith('ld') else 'store'} {'shared' if 'shared' in access else 'global'}"
+        name = (
+            f"{'load' if access.startswith('ld') else 'store'} {'shared' if 'shared' in access else 'global'}"
+        )
         width = 4 * (4 if ".v4" in access else 2 if ".v2" in access else 1)
         accesses[name] = max(width, accesses.get(name, 0))
     return {

@@ -1,4 +1,5 @@
 """Every rung of the SGEMM ladder, schedule and twin, in every configuration, on shapes chosen and drawn."""
+
 import sys
 from pathlib import Path
 
@@ -13,15 +14,26 @@ import shape_cases  # noqa: E402
 
 from tir_schedules.compiler.lower import lower  # noqa: E402
 from tir_schedules.compiler.twin import load_twin  # noqa: E402
+from tir_schedules.ladders.registry import every_rung  # noqa: E402
 from tir_schedules.machines.cpu import CpuMachine  # noqa: E402
-from tir_schedules.rung import every_rung  # noqa: E402
 from tir_schedules.run import outcome_of, run  # noqa: E402
 from tir_schedules.workloads.gemm import Gemm  # noqa: E402
 
 ARCH = "sm_80"
 RUNGS = every_rung("sgemm")
-# Whole tiles; one element; thin matrices; ragged with and without rows that 16-byte accesses can take; K of one tile and less.
-SHAPES = ["256,256,256", "1,1,1", "1,300,1", "300,1,5", "3,3,431", "132,100,36", "129,127,65", "257,100,511", "64,64,4"]
+# Whole tiles; one element; thin matrices; ragged with and without rows that 16-byte accesses can take; K of
+# one tile and less.
+SHAPES = [
+    "256,256,256",
+    "1,1,1",
+    "1,300,1",
+    "300,1,5",
+    "3,3,431",
+    "132,100,36",
+    "129,127,65",
+    "257,100,511",
+    "64,64,4",
+]
 
 each_rung = pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.id)
 extents = st.integers(1, 150)
@@ -40,14 +52,20 @@ def test_schedule_and_twin_are_right_and_equal_bit_for_bit(rung, shape):
 
 
 # All pairs of what two extents can be to a tile, spread over the rungs.
-@pytest.mark.parametrize("number", range(len(shape_cases.PAIRWISE)), ids=lambda number: "-".join(shape_cases.PAIRWISE[number]))
+@pytest.mark.parametrize(
+    "number", range(len(shape_cases.PAIRWISE)), ids=lambda number: "-".join(shape_cases.PAIRWISE[number])
+)
 def test_every_two_kinds_of_extents(number):
     rung = RUNGS[number % len(RUNGS)]
-    (verdict,) = run([(rung, Gemm(*shape_cases.shape_of(rung, shape_cases.PAIRWISE[number])))], ARCH, CpuMachine())
+    (verdict,) = run(
+        [(rung, Gemm(*shape_cases.shape_of(rung, shape_cases.PAIRWISE[number])))], ARCH, CpuMachine()
+    )
     assert verdict.faults == () and verdict.identical
 
 
-@pytest.mark.parametrize("rung", [rung for rung in RUNGS if hasattr(rung.config, "tm")], ids=lambda rung: rung.id)
+@pytest.mark.parametrize(
+    "rung", [rung for rung in RUNGS if hasattr(rung.config, "tm")], ids=lambda rung: rung.id
+)
 def test_tiles_of_threads_as_shapes(rung):
     for rows, columns in [("tm", "bn"), ("bm", "tn")]:
         lower(rung, Gemm(getattr(rung.config, rows), getattr(rung.config, columns), rung.config.bk), ARCH)

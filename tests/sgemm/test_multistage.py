@@ -1,10 +1,12 @@
 """The configuration that `multistage` takes when none is named."""
+
 import pytest
 
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.twin import load_twin
-from tir_schedules.rung import ceil_div, find
-from tir_schedules.sgemm.multistage import CONFIGS, ENOUGH, RUNG, choose
+from tir_schedules.ladders.registry import find
+from tir_schedules.ladders.sgemm.multistage import CONFIGS, ENOUGH, RUNG, choose
+from tir_schedules.model.launch import ceil_div
 from tir_schedules.workloads.gemm import Gemm
 
 CHOSEN = {
@@ -38,7 +40,11 @@ def test_both_twins_are_made_in_the_chosen_configuration(make):
     gemm = Gemm(512, 512, 64)
     kernel, named = make(RUNG, gemm, "sm_80"), make(find("sgemm/multistage:32x64")[0], gemm, "sm_80")
     assert kernel == named
-    assert kernel.label.startswith("sgemm/multistage:32x64 (") and kernel.grid == (ceil_div(512, 64), ceil_div(512, 32), 1)
+    assert kernel.label.startswith("sgemm/multistage:32x64 (") and kernel.grid == (
+        ceil_div(512, 64),
+        ceil_div(512, 32),
+        1,
+    )
 
 
 def test_a_named_configuration_is_taken_whatever_the_shape():

@@ -1,17 +1,24 @@
-"""A server whose requests take long, end its process or say who answers: what rpc_server runs in the tests of the client."""
+"""A server whose requests take long, end its process or say who answers: what rpc_server runs in the tests of
+the client."""
+
 import os
 import sys
 import time
 from pathlib import Path
 
-from tir_schedules.tuning import answers, rpc_server
+from tir_schedules.tuning.remote import answers, rpc_server
 
 
 def sleep(task, payload, machine):
     start = time.monotonic()
     time.sleep(task["seconds"])
     who = {"process": os.getpid(), "parent": os.getppid()}
-    return {"bytes": len(payload), **who, "during": (start, time.monotonic()), "broken": task.get("broken", "")}
+    return {
+        "bytes": len(payload),
+        **who,
+        "during": (start, time.monotonic()),
+        "broken": task.get("broken", ""),
+    }
 
 
 def die(task, payload, machine):

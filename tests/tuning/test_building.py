@@ -1,4 +1,6 @@
-"""Candidates are built in processes of their own: the same as in this one, and whatever goes wrong there is one line here."""
+"""Candidates are built in processes of their own: the same as in this one, and whatever goes wrong there is
+one line here."""
+
 import os
 import signal
 import threading
@@ -8,12 +10,12 @@ import pytest
 
 from tir_schedules.compiler.lower import lower
 from tir_schedules.errors import BadInput, CheckFailed
+from tir_schedules.ladders.registry import find_one
 from tir_schedules.run import launches
-from tir_schedules.rung import find_one
-from tir_schedules.tuning import workers
-from tir_schedules.tuning.building import built, verified
-from tir_schedules.tuning.records import source_hash
-from tir_schedules.tuning.spaces import space_of
+from tir_schedules.tuning.measure import workers
+from tir_schedules.tuning.measure.building import built, verified
+from tir_schedules.tuning.records.records import source_hash
+from tir_schedules.tuning.space.spaces import space_of
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.reduction import Reduction
 
@@ -88,7 +90,9 @@ def test_a_sum_is_built_and_verified_with_all_its_launches():
     kernels = launches(lower, rung, reduction, ARCH)
     assert whole.kernels == tuple(kernels)
     assert [kernel.grid[0] for kernel in kernels] == [512, 1] and len(whole.counted) == 2
-    assert whole.source == source_hash(*(kernel.source for kernel in kernels)) != source_hash(kernels[0].source)
+    assert (
+        whole.source == source_hash(*(kernel.source for kernel in kernels)) != source_hash(kernels[0].source)
+    )
 
 
 @pytest.mark.parametrize("launch", [0, 1], ids=["first", "further"])
@@ -96,6 +100,9 @@ def test_a_launch_of_a_sum_that_is_wrong_is_refused(launch):
     reduction = Reduction(1 << 14)
     kernels = launches(lower, find_one("reduce/vectorized", "run"), reduction, ARCH)
     assert len(verified(kernels, reduction)) == 2
-    kernels[launch] = replace(kernels[launch], source=kernels[launch].source.replace("in_thread_Y_ptr[0] = 0;", "in_thread_Y_ptr[0] = 1;"))
+    kernels[launch] = replace(
+        kernels[launch],
+        source=kernels[launch].source.replace("in_thread_Y_ptr[0] = 0;", "in_thread_Y_ptr[0] = 1;"),
+    )
     with pytest.raises(CheckFailed, match="wrong on 16384 int32"):
         verified(kernels, reduction)

@@ -1,4 +1,6 @@
-"""The door of RPC servers and the tracker: what is said there, by whom and how slowly, with raw connections to this computer alone."""
+"""The door of RPC servers and the tracker: what is said there, by whom and how slowly, with raw connections
+to this computer alone."""
+
 import select
 import socket
 import struct
@@ -8,7 +10,15 @@ import time
 
 import pytest
 
-from tir_schedules.tuning.handshake import MAGIC, MOST, TRACKER_MAGIC, Door, client_greeting, limited, tracker_greeting
+from tir_schedules.tuning.remote.handshake import (
+    MAGIC,
+    MOST,
+    TRACKER_MAGIC,
+    Door,
+    client_greeting,
+    limited,
+    tracker_greeting,
+)
 
 KEY = b"client:strange:0.5 -timeout=150"
 GREETING = struct.pack("<ii", MAGIC, len(KEY)) + KEY
@@ -139,9 +149,14 @@ def test_a_session_has_a_time_out_whatever_its_client_says():
 
 def test_a_session_without_requests_ends():
     code = (
-        "import time; from tir_schedules.tuning import rpc_server; rpc_server.IDLE = 0.3; activity = rpc_server.Activity();"
-        "activity.watch(); activity.during(time.sleep, 1); print('answered', flush=True); time.sleep(60)"
+        "import time; from tir_schedules.tuning import rpc_server; rpc_server.IDLE = 0.3; activity ="
+        " rpc_server.Activity();activity.watch(); activity.during(time.sleep, 1); print('answered',"
+        " flush=True); time.sleep(60)"
     )
     begin = time.monotonic()
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=50)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "answered\n", "") and time.monotonic() - begin < 40
+    assert (done.returncode, done.stdout, done.stderr) == (
+        0,
+        "answered\n",
+        "",
+    ) and time.monotonic() - begin < 40

@@ -1,4 +1,6 @@
-"""The end of a file of records: what a killed writer left there is left out by readers, kept by writers, and nothing else is touched."""
+"""The end of a file of records: what a killed writer left there is left out by readers, kept by writers, and
+nothing else is touched."""
+
 from __future__ import annotations
 
 import os
@@ -8,8 +10,8 @@ import pytest
 from made_records import filled, record
 
 from tir_schedules.errors import BadInput, CheckFailed
-from tir_schedules.tuning import journal
-from tir_schedules.tuning.records import Database
+from tir_schedules.tuning.records import journal
+from tir_schedules.tuning.records.records import Database
 
 
 @pytest.fixture
@@ -25,7 +27,11 @@ def test_an_unfinished_last_line_is_left_out_wherever_it_ends_and_reading_change
         path.write_bytes(content[:end])
         database = Database(path)
         assert database.records() == made[:2]
-        assert f"{end - start} bytes" in database.torn and "records.jsonl.cut" in database.torn and "\n" not in database.torn
+        assert (
+            f"{end - start} bytes" in database.torn
+            and "records.jsonl.cut" in database.torn
+            and "\n" not in database.torn
+        )
         assert path.read_bytes() == content[:end] and list(path.parent.iterdir()) == [path]
 
 
@@ -42,7 +48,10 @@ def test_an_appended_record_does_not_join_an_unfinished_line_which_is_kept_besid
     database.append(record(9))
     assert [r.trial for r in database.records()] == [0, 1, 9] and made and database.torn == ""
     assert cut(path) == content[start:-20] + b"\n"
-    assert said == [f"{path}: {len(content) - 20 - start} bytes that a killed writer left of a last line are now in {path}.cut"]
+    assert said == [
+        f"{path}: {len(content) - 20 - start} bytes that a killed writer left of a last line are now in"
+        f" {path}.cut"
+    ]
     path.write_bytes(path.read_bytes() + b'{"checksum":"f00')
     database.append(record(10))
     assert cut(path) == content[start:-20] + b'\n{"checksum":"f00\n' and len(said) == 2
@@ -66,7 +75,11 @@ def test_a_last_line_that_lacks_only_its_newline_is_read_and_ended_by_the_next(p
     assert database.records() == made and "lacks its end" in database.torn
     assert path.read_bytes() == content[:-1]
     database.append(record(9))
-    assert path.read_bytes().startswith(content) and database.records() == [*made, record(9)] and list(path.parent.iterdir()) == [path]
+    assert (
+        path.read_bytes().startswith(content)
+        and database.records() == [*made, record(9)]
+        and list(path.parent.iterdir()) == [path]
+    )
 
 
 def test_zeros_that_a_crash_left_after_an_unfinished_line_are_left_out(path):
@@ -84,7 +97,9 @@ def test_a_file_whose_line_ends_are_lost_is_refused_and_nothing_of_it_is_lost(pa
     content = path.read_bytes().replace(b"\n", ends)
     for changed in (content, content[:-40]):
         path.write_bytes(changed)
-        with pytest.raises(BadInput, match="line 1: it has several records: the line ends.*put one before") as error:
+        with pytest.raises(
+            BadInput, match="line 1: it has several records: the line ends.*put one before"
+        ) as error:
             Database(path)
         assert "remove" not in str(error.value)
         with pytest.raises(BadInput, match="line 1"):
@@ -135,7 +150,12 @@ def test_an_appended_record_is_synced_before_it_is_acknowledged(path, monkeypatc
     path.write_bytes(content + b'{"checksum":')
     journal.append(path, asdict(record(2)))
     beside = (f"{path}.cut", len(b'{"checksum":\n'))
-    assert synced[3:] == [beside, (str(path.parent), 0), (str(path), len(content)), (str(path), path.stat().st_size)]
+    assert synced[3:] == [
+        beside,
+        (str(path.parent), 0),
+        (str(path), len(content)),
+        (str(path), path.stat().st_size),
+    ]
 
 
 def test_the_end_of_a_file_that_is_no_record_is_not_touched(path):

@@ -1,4 +1,5 @@
 """Predictions order kernels as an H200 does."""
+
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -7,12 +8,12 @@ import numpy as np
 import pytest
 
 from tir_schedules.errors import BadInput
-from tir_schedules.rung import find
-from tir_schedules.tuning import prediction_of_sums
-from tir_schedules.tuning.building import built
-from tir_schedules.tuning.prediction import predicted_seconds, stand_in
-from tir_schedules.tuning.prediction_of_products import LOOP_BYTES, Load, clock, loop_bytes
-from tir_schedules.tuning.prediction_of_sums import Pass
+from tir_schedules.ladders.registry import find
+from tir_schedules.tuning.cost import sums as prediction_of_sums
+from tir_schedules.tuning.cost.prediction import predicted_seconds, stand_in
+from tir_schedules.tuning.cost.products import LOOP_BYTES, Load, clock, loop_bytes
+from tir_schedules.tuning.cost.sums import Pass
+from tir_schedules.tuning.measure.building import built
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.reduction import Reduction
 
@@ -24,7 +25,10 @@ TENSOR = replace(LOAD, pipes={"issue": 5000.0, "tensor": 20000.0, "shared": 2000
 SLOWER = {
     "bank conflicts": (replace(LOAD, pipes=PIPES | {"shared": 30000.0}), LOAD),
     "more traffic": (replace(LOAD, pipes=PIPES | {"memory": 30000.0}), LOAD),
-    "a loop beyond the instruction cache": (replace(LOAD, loop=LOOP_BYTES * 2), replace(LOAD, loop=LOOP_BYTES)),
+    "a loop beyond the instruction cache": (
+        replace(LOAD, loop=LOOP_BYTES * 2),
+        replace(LOAD, loop=LOOP_BYTES),
+    ),
     "a tail": (replace(LOAD, blocks=9), LOAD),
     "few warps": (TENSOR, replace(TENSOR, resident=4)),
     "copies through registers": (replace(TENSOR, asynchronous=False), TENSOR),
@@ -47,10 +51,16 @@ SMALLER = replace(SUM, bytes=1 << 24, blocks=512)
 SLOWER_SUMS = {
     "more bytes": (replace(SUM, bytes=1 << 28), SUM),
     "few bytes under way": (replace(SUM, resident=1, ahead=1), replace(SUM, resident=1)),
-    "few warps": (replace(SUM, blocks=16384, turns=2, ahead=2, resident=3), replace(SUM, blocks=16384, turns=2, ahead=2)),
+    "few warps": (
+        replace(SUM, blocks=16384, turns=2, ahead=2, resident=3),
+        replace(SUM, blocks=16384, turns=2, ahead=2),
+    ),
     "many instructions": (replace(SUM, warps=32), SUM),
     "many trees": (replace(SUM, blocks=65536, warps=4, turns=1, ahead=1), SUM),
-    "a tail of a few blocks": (replace(SMALLER, resident=1, blocks=133, turns=32), replace(SMALLER, resident=1, blocks=132, turns=32)),
+    "a tail of a few blocks": (
+        replace(SMALLER, resident=1, blocks=133, turns=32),
+        replace(SMALLER, resident=1, blocks=132, turns=32),
+    ),
     "stragglers": (replace(SUM, blocks=1056, turns=31, ahead=8), SUM),
 }
 
@@ -65,11 +75,18 @@ def test_no_sum_is_faster_than_its_bytes_through_the_memory_and_a_further_launch
     assert Pass(4 * 4096, 1, 8, 8, 4, 4).cycles(132, 2350) > 1500
 
 
-@pytest.mark.parametrize("rung_id, turns", [("reduce/shuffle", 2), ("reduce/cross_thread", 8), ("reduce/vectorized", 8)])
+@pytest.mark.parametrize(
+    "rung_id, turns", [("reduce/shuffle", 2), ("reduce/cross_thread", 8), ("reduce/vectorized", 8)]
+)
 def test_sums_take_about_as_long_as_on_the_h200(rung_id, turns):
-    """Rungs of the ladder that read as the model has it, turns of 4 or 16 bytes, at the lengths they were timed at."""
+    """Rungs of the ladder that read as the model has it, turns of 4 or 16 bytes, at the lengths they were
+    timed at."""
     (rung,) = find(rung_id)
-    rows = [row for row in json.loads((RESULTS / "bench_reduce_h200.json").read_text())["rows"] if row["name"] == rung_id]
+    rows = [
+        row
+        for row in json.loads((RESULTS / "bench_reduce_h200.json").read_text())["rows"]
+        if row["name"] == rung_id
+    ]
     gpu = stand_in("sm_90")
     rate, found = clock(gpu, "sm_90"), []
     for row in rows:
@@ -77,7 +94,10 @@ def test_sums_take_about_as_long_as_on_the_h200(rung_id, turns):
         while rest:
             grid = rung.launch(rest, rung.config).grid
             one = Pass(rest.bytes, grid[0], 6 if turns == 8 else 8, 8, turns, turns)
-            micros += (one.cycles(132, prediction_of_sums.MEMORY * gpu.bandwidth * 1e9 / rate) / rate + prediction_of_sums.LAUNCH) * 1e6
+            micros += (
+                one.cycles(132, prediction_of_sums.MEMORY * gpu.bandwidth * 1e9 / rate) / rate
+                + prediction_of_sums.LAUNCH
+            ) * 1e6
             rest = rest.rest(grid)
         found.append((micros, row["median_us"]))
     assert len(found) >= 6 and all(0.8 < cost / time < 1.25 for cost, time in found), found
@@ -91,11 +111,16 @@ def test_few_blocks_with_many_turns_are_slower_on_long_arrays_and_no_slower_on_s
             costs[n, rung.variant] = predicted_seconds(built(rung, Reduction(n), "sm_90"))
     assert costs[1 << 28, "resident"] > 1.01 * costs[1 << 28, ""] > 1.01 * 2**28 * 4 / 4.8e12
     assert costs[1 << 20, "resident"] == pytest.approx(costs[1 << 20, ""], rel=0.02)
-    assert costs[1 << 20, ""] == pytest.approx(4.63e-6, rel=0.1) and costs[1 << 28, ""] == pytest.approx(234.8e-6, rel=0.02), "measured"
+    assert costs[1 << 20, ""] == pytest.approx(4.63e-6, rel=0.1) and costs[1 << 28, ""] == pytest.approx(
+        234.8e-6, rel=0.02
+    ), "measured"
 
 
 def test_the_longest_loop_is_counted_in_what_ptxas_keeps():
-    ptx = "\tadd.s32 %r1, %r2, 1;\n$L1:\n\tmov.u32 %r1, %r2;\n\tfma.rn.f32 %f1, %f2, %f3, %f1;\n\t.loc 1 2 3\n$L2:\n\tadd.s32 %r1, %r1, 1;\n"
+    ptx = (
+        "\tadd.s32 %r1, %r2, 1;\n$L1:\n\tmov.u32 %r1, %r2;\n\tfma.rn.f32 %f1, %f2, %f3, %f1;\n\t.loc 1 2"
+        " 3\n$L2:\n\tadd.s32 %r1, %r1, 1;\n"
+    )
     ptx += "\t@%p1 bra $L2;\n\t@%p2 bra $L1;\n\tbra.uni $L3;\n$L3:\n\tret;\n"
     assert loop_bytes(ptx) == 16 * 4  # fma, add, and the two branches
 
@@ -111,14 +136,25 @@ def test_an_architecture_without_figures_is_refused_in_one_line():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rung_id, size, field", [("sgemm/multistage:32x32", 1024, "skew"), ("sgemm/multistage:128x256", 4096, "stages")])
+@pytest.mark.parametrize(
+    "rung_id, size, field",
+    [("sgemm/multistage:32x32", 1024, "skew"), ("sgemm/multistage:128x256", 4096, "stages")],
+)
 def test_the_order_is_that_of_the_h200(rung_id, size, field):
     (rung,) = find(rung_id)
     both = []
     for row in json.loads((RESULTS / "sweeps_h200.json").read_text())["rows"]:
-        if row["name"].startswith(f"{rung_id},") and row["form"] == "schedule" and row["workload"]["m"] == size:
-            changed = replace(rung, config=replace(rung.config, **{field: int(row["name"].partition("=")[2])}))
-            both.append((predicted_seconds(built(changed, Gemm(size, size, size), "sm_90")) * 1e6, row["median_us"]))
+        if (
+            row["name"].startswith(f"{rung_id},")
+            and row["form"] == "schedule"
+            and row["workload"]["m"] == size
+        ):
+            changed = replace(
+                rung, config=replace(rung.config, **{field: int(row["name"].partition("=")[2])})
+            )
+            both.append(
+                (predicted_seconds(built(changed, Gemm(size, size, size), "sm_90")) * 1e6, row["median_us"])
+            )
     predicted, measured = (np.argsort(np.argsort(column)) for column in zip(*both))
     assert len(both) >= 4
     assert np.corrcoef(predicted, measured)[0, 1] >= 0.75, both

@@ -1,4 +1,6 @@
-"""The database of tuning records: what is added is there, and what is damaged, changed or stale is refused with its reason."""
+"""The database of tuning records: what is added is there, and what is damaged, changed or stale is refused
+with its reason."""
+
 from __future__ import annotations
 
 import json
@@ -11,11 +13,21 @@ import pytest
 from made_records import add_many, filled, record
 
 from tir_schedules.errors import BadInput, CheckFailed
-from tir_schedules.rung import find_one
-from tir_schedules.tuning import journal, records
-from tir_schedules.tuning.records import Database, Record, believed, best, latest, shipped, shipped_records, source_hash, why_stale
-from tir_schedules.tuning.small import small
-from tir_schedules.tuning.spaces import TUNABLE, space_of
+from tir_schedules.ladders.registry import find_one
+from tir_schedules.tuning.records import journal, records
+from tir_schedules.tuning.records.records import (
+    Database,
+    Record,
+    believed,
+    best,
+    latest,
+    shipped,
+    shipped_records,
+    source_hash,
+    why_stale,
+)
+from tir_schedules.tuning.space.small import small
+from tir_schedules.tuning.space.spaces import TUNABLE, space_of
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
 from tir_schedules.workloads.reduction import Reduction
@@ -27,7 +39,11 @@ def path(tmp_path):
 
 
 def test_records_come_back_as_they_were(path):
-    made = [record(), record(1, seconds=(), error="a race\non line 3: é"), record(2, metaschedule=[["a", {"b": None}], 1.5])]
+    made = [
+        record(),
+        record(1, seconds=(), error="a race\non line 3: é"),
+        record(2, metaschedule=[["a", {"b": None}], 1.5]),
+    ]
     database = Database(path)
     assert database.records() == []
     for one in made:
@@ -140,8 +156,10 @@ def test_a_file_in_no_folder_is_refused_before_anything_is_tried(path):
 def test_the_best_is_the_fastest_of_what_is_asked_for_and_measured_before_predicted():
     big = Gemm(512, 256, 64)
     found = [
-        record(0, seconds=(3.0, 1.0, 1.1)), record(1, seconds=(1.2, 1.2, 1.2)), record(2, seconds=(), error="wrong"),
-        record(3, big, seconds=(0.1,)), record(4, device="NVIDIA L4", seconds=(0.2,)), record(5, kind="predicted", seconds=(0.001,)),
+        record(0, seconds=(3.0, 1.0, 1.1)), record(1, seconds=(1.2, 1.2, 1.2)), record(2, seconds=(),
+            error="wrong"),
+        record(3, big, seconds=(0.1,)), record(4, device="NVIDIA L4", seconds=(0.2,)), record(5,
+            kind="predicted", seconds=(0.001,)),
     ]  # fmt: skip
     here = {"rung": "sgemm/pipelined", "device": "NVIDIA H200"}
     assert best(found, **here, workload=asdict(Gemm(256, 256, 64))).trial == 0
@@ -155,7 +173,10 @@ def test_the_best_is_the_fastest_of_what_is_asked_for_and_measured_before_predic
 
 def test_a_later_record_of_a_point_takes_the_place_of_the_first():
     again = record(0, seconds=(2.0,))
-    assert latest([record(0, seconds=(1.0,)), record(1, seconds=(1.5,)), again]) == [again, record(1, seconds=(1.5,))]
+    assert latest([record(0, seconds=(1.0,)), record(1, seconds=(1.5,)), again]) == [
+        again,
+        record(1, seconds=(1.5,)),
+    ]
     assert best([record(0, seconds=(1.0,)), record(1, seconds=(1.5,)), again]).trial == 1
 
 
@@ -173,7 +194,9 @@ def test_records_that_are_shipped_hold_today():
     found = shipped_records("NVIDIA H200")
     shapes = {rung: {r.problem for r in found if r.rung == rung} for rung in {r.rung for r in found}}
     assert all(len(each) >= 5 for each in shapes.values()) and set(shapes) == set(TUNABLE)
-    assert all(r.kind == "measured" and len(r.revision) == 40 and r.versions["nvcc"] and r.date for r in found)
+    assert all(
+        r.kind == "measured" and len(r.revision) == 40 and r.versions["nvcc"] and r.date for r in found
+    )
     assert [why_stale(r, "NVIDIA H200") for r in found] == [""] * len(found)
 
 
@@ -183,7 +206,9 @@ def test_records_of_a_package_that_ships_none():
 
 # what a record is about, made again
 
-SHAPE = Gemm(128, 128, 32)  # as small as it gets: `small` leaves it as it is, so that one compilation serves all tests
+SHAPE = Gemm(
+    128, 128, 32
+)  # as small as it gets: `small` leaves it as it is, so that one compilation serves all tests
 TILE = {"bm": 64, "bn": 64, "wm": 32, "wn": 32, "wmiter": 1, "wniter": 2, "tm": 4, "tn": 4}
 
 
@@ -194,7 +219,9 @@ def fresh(workload=SHAPE, tile=TILE, **changes) -> Record:
     space = space_of("sgemm/pipelined")
     point = {**space.point_of(space.rung.config), **tile}
     source = source_hash(lower(space.rung_at(point), workload, "sm_90").source)
-    return replace(record(0, workload, point=point, source=source, versions=records.versions_now()), **changes)
+    return replace(
+        record(0, workload, point=point, source=source, versions=records.versions_now()), **changes
+    )
 
 
 @pytest.fixture(scope="module")
@@ -207,13 +234,19 @@ def test_a_record_that_nothing_has_changed_for_is_not_stale(sound):
 
 
 def test_another_device_makes_it_stale(sound):
-    assert "stale: it was measured on NVIDIA H200, this is NVIDIA L4; tune again" in why_stale(sound, "NVIDIA L4")
+    assert "stale: it was measured on NVIDIA H200, this is NVIDIA L4; tune again" in why_stale(
+        sound, "NVIDIA L4"
+    )
 
 
 def test_other_versions_make_it_stale(sound):
     for name in ("apache-tvm", "nvcc"):
-        assert f"stale: {name} was 0.1, it is" in why_stale(replace(sound, versions={**sound.versions, name: "0.1"}))
-    assert "nvcc was unknown" in why_stale(replace(sound, versions={"apache-tvm": sound.versions["apache-tvm"]}))
+        assert f"stale: {name} was 0.1, it is" in why_stale(
+            replace(sound, versions={**sound.versions, name: "0.1"})
+        )
+    assert "nvcc was unknown" in why_stale(
+        replace(sound, versions={"apache-tvm": sound.versions["apache-tvm"]})
+    )
 
 
 def test_the_project_s_version_matters_to_predictions_alone(sound):
@@ -264,7 +297,7 @@ def test_a_kernel_that_is_wrong_is_not_believed(sound, monkeypatch):
 
 def timed_as(monkeypatch, *seconds, refused: str = ""):
     """A GPU on which everything takes these seconds, or is refused."""
-    from tir_schedules.tuning import running
+    from tir_schedules.tuning.measure import running
 
     def timed(subject, machine, policy):
         assert subject.binaries and machine is gpu
@@ -303,13 +336,21 @@ def sum_record() -> Record:
 
     space, reduction = space_of("reduce/vectorized"), Reduction(1 << 16, "float32")
     point = {"block": 128, "unroll": 2, "most_blocks": 131072}
-    source = source_hash(*(kernel.source for kernel in launches(lower, space.rung_at(point), reduction, "sm_90")))
-    made = {"rung": space.rung.id, "family": "reduce", "point": point, "source": source, "versions": records.versions_now()}
+    source = source_hash(
+        *(kernel.source for kernel in launches(lower, space.rung_at(point), reduction, "sm_90"))
+    )
+    made = {
+        "rung": space.rung.id,
+        "family": "reduce",
+        "point": point,
+        "source": source,
+        "versions": records.versions_now(),
+    }
     return record(0, reduction, **made)
 
 
 def test_a_sum_is_believed_with_all_its_launches(sum_record, monkeypatch):
-    from tir_schedules.tuning import running
+    from tir_schedules.tuning.measure import running
 
     assert believed(sum_record).outcome.ok and why_stale(sum_record) == ""
     gpu = SimpleNamespace(name="gpu", device_name="NVIDIA H200")
@@ -362,7 +403,8 @@ def test_a_small_workload_has_the_same_ragged_ends(workload, expected):
 
 @pytest.mark.parametrize("columns, expected", [(64, 6), (48, 6), (63, 3), (16, 2), (4, 2), (20, 6), (1, 1)])
 def test_a_small_product_keeps_its_kind_and_whether_there_are_stripes(columns, expected):
-    """The stripes of mma_multistage are of 16 columns of blocks at most, as many as divide the number of all."""
+    """The stripes of mma_multistage are of 16 columns of blocks at most, as many as divide the number of
+    all."""
     rung = find_one("hgemm/mma_multistage", "tune")
     whole = HalfGemm(8192, 128 * columns, 8192, "nn", "float32")
     reduced, found = small(rung, whole)

@@ -1,4 +1,6 @@
-"""A process that appends records is killed at random moments: what it acknowledged is there, and the file loads."""
+"""A process that appends records is killed at random moments: what it acknowledged is there, and the file
+loads."""
+
 from __future__ import annotations
 
 import os
@@ -10,8 +12,8 @@ import time
 
 import pytest
 
-from tir_schedules.tuning import journal
-from tir_schedules.tuning.records import Database
+from tir_schedules.tuning.records import journal
+from tir_schedules.tuning.records.records import Database
 
 CHILD = """
 import os
@@ -41,7 +43,8 @@ while True:
 
 
 def killed_after(path, first: int, how: str, seconds: float) -> list[int]:
-    """Trials that a child acknowledged before it was killed. seconds: from its first acknowledgement to its end."""
+    """Trials that a child acknowledged before it was killed. seconds: from its first acknowledgement to its
+    end."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([os.path.dirname(__file__), *sys.path])}
     command = [sys.executable, "-c", CHILD, str(path), str(first), how]
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as child:
@@ -53,11 +56,14 @@ def killed_after(path, first: int, how: str, seconds: float) -> list[int]:
 
 
 def check_kills(path, kills: int, seed: int) -> int:
-    """Kill, load, kill again, all on one file; every second child writes its lines in pieces, so that some are torn: returns how many."""
+    """Kill, load, kill again, all on one file; every second child writes its lines in pieces, so that some
+    are torn: returns how many."""
     rng, acknowledged, torn = random.Random(seed), [], 0
     for kill in range(kills):
         first = 10_000 * kill
-        acknowledged += killed_after(path, first, "piecemeal" if kill % 2 == 0 else "whole", rng.uniform(0, 0.3))
+        acknowledged += killed_after(
+            path, first, "piecemeal" if kill % 2 == 0 else "whole", rng.uniform(0, 0.3)
+        )
         content = path.read_bytes()
         ends_well = content.endswith(b"\n")
         database = Database(path)
@@ -67,7 +73,9 @@ def check_kills(path, kills: int, seed: int) -> int:
         trials = [record.trial for record in database.records()]
         assert len(trials) == len(set(trials))
         assert set(acknowledged) <= set(trials)
-        assert len(trials) - len(acknowledged) <= kill + 1, "more than one record that a killed child had not acknowledged yet"
+        assert len(trials) - len(acknowledged) <= kill + 1, (
+            "more than one record that a killed child had not acknowledged yet"
+        )
     cut = journal.beside(path)
     kept = cut.read_bytes().count(b"\n") if cut.exists() else 0
     assert torn - kept in (0, 1), "what was left unfinished is beside, but for that of the last kill"

@@ -1,4 +1,6 @@
-"""Timers that use servers: what travels arrives whole, and what a server refuses is refused here. The servers answer in this process."""
+"""Timers that use servers: what travels arrives whole, and what a server refuses is refused here. The servers
+answer in this process."""
+
 import json
 from dataclasses import replace
 from types import SimpleNamespace
@@ -8,9 +10,10 @@ import pytest
 from tir_schedules.bench.sampling import Policy
 from tir_schedules.errors import BadInput, CheckFailed, MissingTool
 from tir_schedules.machines.choice import choose
-from tir_schedules.tuning import answers, remote, running
-from tir_schedules.tuning.building import Unbuilt, built
-from tir_schedules.tuning.spaces import space_of
+from tir_schedules.tuning.measure import running
+from tir_schedules.tuning.measure.building import Unbuilt, built
+from tir_schedules.tuning.remote import answers, remote
+from tir_schedules.tuning.space.spaces import space_of
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.reduction import Reduction
 
@@ -64,7 +67,9 @@ def test_a_server_without_a_gpu_predicts_what_is_predicted_here(timer_on):
 
 
 def test_what_a_server_refuses_is_refused_here(timer_on):
-    lost = replace(RUNG, config=replace(RUNG.config, bm=32, bn=256, wm=16, wn=16, wmiter=1, wniter=1, tm=2, tn=4, bk=8))
+    lost = replace(
+        RUNG, config=replace(RUNG.config, bm=32, bn=256, wm=16, wn=16, wmiter=1, wniter=1, tm=2, tn=4, bk=8)
+    )
     with pytest.raises(CheckFailed, match="region_cover"):
         timer_on(Servers("cpu", "CPU machine")).cost(lost, Gemm(512, 512, 512), ARCH)
 
@@ -77,7 +82,9 @@ def test_a_gpu_server_is_sent_a_pack(timer_on, monkeypatch):
         seen.append((subjects, machine, policy))
         return [CheckFailed("C[0, 0] is nan"), (2e-6, 3e-6)][-len(subjects) :]
 
-    monkeypatch.setattr("tir_schedules.machines.choice.choose", lambda name: gpu if name == "gpu" else choose(name))
+    monkeypatch.setattr(
+        "tir_schedules.machines.choice.choose", lambda name: gpu if name == "gpu" else choose(name)
+    )
     monkeypatch.setattr(running, "timed_together", timed_together)
     servers = Servers("gpu", "NVIDIA H200")
     timer = timer_on(servers)
@@ -86,12 +93,15 @@ def test_a_gpu_server_is_sent_a_pack(timer_on, monkeypatch):
     assert cost.seconds == (2e-6, 3e-6)
     refused, found = timer.compared([RUNG, RUNG], SHAPE, ARCH)
     assert isinstance(refused, CheckFailed) and str(refused) == "C[0, 0] is nan" and found == (2e-6, 3e-6)
-    (((subject,), machine, quick), (both, _, thorough)) = seen
+    ((subject,), machine, quick), (both, _, thorough) = seen
     assert (quick, thorough, len(both)) == (running.POLICY, Policy(), 2)
     assert machine is gpu and subject.workload == SHAPE and subject.name == "sgemm/multistage:tuned"
     here = built(RUNG, SHAPE, ARCH)
     assert cost.source == here.source
-    assert subject.binaries[0].cubin == here.binaries[0].cubin and subject.binaries[0].kernel.grid == here.kernels[0].grid
+    assert (
+        subject.binaries[0].cubin == here.binaries[0].cubin
+        and subject.binaries[0].kernel.grid == here.kernels[0].grid
+    )
     assert servers.answer({"what": "about"}, b"") == {"machine": "gpu", "arch": ARCH, "device": "NVIDIA H200"}
 
 
@@ -101,23 +111,33 @@ SUM, REDUCTION = SUMS.rung_at({"block": 128, "unroll": 2, "most_blocks": 131072}
 
 def test_a_sum_is_predicted_by_a_server_as_it_is_here(timer_on):
     here = running.Predicting()
-    assert timer_on(Servers("cpu", "CPU machine")).cost(SUM, REDUCTION, ARCH) == here.cost(SUM, REDUCTION, ARCH)
+    assert timer_on(Servers("cpu", "CPU machine")).cost(SUM, REDUCTION, ARCH) == here.cost(
+        SUM, REDUCTION, ARCH
+    )
     here.close()
 
 
 def test_a_gpu_server_is_sent_all_launches_of_a_sum(timer_on, monkeypatch):
     gpu, seen = SimpleNamespace(name="gpu", arch=ARCH, device_name="NVIDIA H200", broken=""), []
     monkeypatch.setattr("tir_schedules.machines.choice.choose", lambda name: gpu)
-    monkeypatch.setattr(running, "timed_together", lambda subjects, *_: seen.extend(subjects) or [(2e-6,)] * len(subjects))
+    monkeypatch.setattr(
+        running, "timed_together", lambda subjects, *_: seen.extend(subjects) or [(2e-6,)] * len(subjects)
+    )
     timer = timer_on(Servers("gpu", "NVIDIA H200"))
-    assert timer.cost(SUM, REDUCTION, ARCH).seconds == (2e-6,) and timer.compared([SUM], REDUCTION, ARCH) == [(2e-6,)]
+    assert timer.cost(SUM, REDUCTION, ARCH).seconds == (2e-6,) and timer.compared([SUM], REDUCTION, ARCH) == [
+        (2e-6,)
+    ]
     assert [[binary.kernel.grid[0] for binary in subject.binaries] for subject in seen] == [[64, 1]] * 2
     assert seen[0].workload == REDUCTION
 
 
 def test_what_a_gpu_refuses_is_refused_here(timer_on, monkeypatch):
-    monkeypatch.setattr("tir_schedules.machines.choice.choose", lambda name: SimpleNamespace(name=name, broken=""))
-    monkeypatch.setattr(running, "timed_together", lambda subjects, machine, policy: [CheckFailed("C[0, 0] is nan")])
+    monkeypatch.setattr(
+        "tir_schedules.machines.choice.choose", lambda name: SimpleNamespace(name=name, broken="")
+    )
+    monkeypatch.setattr(
+        running, "timed_together", lambda subjects, machine, policy: [CheckFailed("C[0, 0] is nan")]
+    )
     with pytest.raises(CheckFailed, match=r"^C\[0, 0\] is nan$"):
         timer_on(Servers("gpu", "NVIDIA H200")).cost(RUNG, SHAPE, ARCH)
 
@@ -130,5 +150,8 @@ def test_what_a_server_cannot_do_says_nothing_of_the_candidate(timer_on, monkeyp
     with pytest.raises(Unbuilt, match="^nvcc is gone$"):
         timer_on(Servers("cpu", "CPU machine")).cost(RUNG, SHAPE, ARCH)
     monkeypatch.setattr("tir_schedules.machines.choice.choose", lambda name: SimpleNamespace(name=name))
-    assert "is no pack" in json.loads(answers.answer('{"what": "time", "together": false}', b"junk", "gpu"))["error"]
+    assert (
+        "is no pack"
+        in json.loads(answers.answer('{"what": "time", "together": false}', b"junk", "gpu"))["error"]
+    )
     assert "JSONDecodeError" in json.loads(answers.answer("junk", b"", "gpu"))["error"]

@@ -1,4 +1,6 @@
-"""Servers and the client: several at once, what goes wrong in a session, and that no process outlives its parent."""
+"""Servers and the client: several at once, what goes wrong in a session, and that no process outlives its
+parent."""
+
 import os
 import re
 import signal
@@ -12,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from tir_schedules.cli import main
+from tir_schedules.cli import serve as serving
+from tir_schedules.cli.main import main
 from tir_schedules.errors import BadInput, MissingTool
-from tir_schedules.tuning import rpc, serving
-from tir_schedules.tuning.handshake import MAGIC, TRACKER_MAGIC
+from tir_schedules.tuning.remote import rpc
+from tir_schedules.tuning.remote.handshake import MAGIC, TRACKER_MAGIC
 
 pytest.importorskip("tornado")
 
@@ -51,7 +54,10 @@ def test_all_servers_work_at_once_and_answers_keep_their_order(tracker):
     runner = rpc.RpcRunner(tracker, "strange")
     assert (runner.workers, runner.name, runner.device_name) == (2, "cpu", "CPU machine")
     lengths = (1.5, 0.1, 1, 0.2)
-    requests = [({"what": "sleep", "seconds": seconds}, b"\0\xff" * 50_000 * index) for index, seconds in enumerate(lengths)]
+    requests = [
+        ({"what": "sleep", "seconds": seconds}, b"\0\xff" * 50_000 * index)
+        for index, seconds in enumerate(lengths)
+    ]
     answers = ask_with(runner, *requests)
     assert [answer["bytes"] for answer in answers] == [0, 100_000, 200_000, 300_000]
     assert len({answer["parent"] for answer in answers}) == 2
@@ -67,8 +73,17 @@ def test_servers_do_not_import_torch_which_would_take_the_gpu_from_their_session
 
 def test_what_goes_wrong_in_a_session_is_one_line_and_the_server_lives(tracker, tmp_path):
     runner = rpc.RpcRunner(tracker, "strange", seconds=3)
-    once, always = {"what": "die", "mark": str(tmp_path / "once")}, {"what": "die", "mark": str(tmp_path / "always"), "always": True}
-    failed, unknown, slow, revived, dead = ask(runner, {"what": "fail"}, {"what": "dance"}, {"what": "sleep", "seconds": 9}, once, always)
+    once, always = (
+        {"what": "die", "mark": str(tmp_path / "once")},
+        {
+            "what": "die",
+            "mark": str(tmp_path / "always"),
+            "always": True,
+        },
+    )
+    failed, unknown, slow, revived, dead = ask(
+        runner, {"what": "fail"}, {"what": "dance"}, {"what": "sleep", "seconds": 9}, once, always
+    )
     assert failed == {"error": "ValueError: two lines", "fault": True}
     assert unknown["error"].startswith("a server answers about, ")
     assert slow == {"error": "not done after 3 s"}
@@ -84,7 +99,13 @@ def test_silence_and_garbage_keep_nobody_from_the_servers(tracker):
     summary = rpc.import_rpc().connect_tracker(*address).summary()
     ports = [address[1], *(info["addr"][1] for info in summary["server_info"])]
     magics = (struct.pack("<i", magic) for magic in (MAGIC, TRACKER_MAGIC))
-    said = [b"", b"\x71", b"GET / HTTP/1.0\r\n\r\n", bytes(9), *(magic + b"\xff\xff\xff\x7f" for magic in magics)]
+    said = [
+        b"",
+        b"\x71",
+        b"GET / HTTP/1.0\r\n\r\n",
+        bytes(9),
+        *(magic + b"\xff\xff\xff\x7f" for magic in magics),
+    ]
     said += [struct.pack("<ii", magic, 5) + b"\xff" * 5 for magic in (MAGIC, TRACKER_MAGIC)]
     strangers = []
     for port in ports:
@@ -124,15 +145,22 @@ def test_a_client_that_is_closed_holds_no_server(tracker):
     begin = time.monotonic()
     again = ask(rpc.RpcRunner(tracker, "strange"), *[{"what": "sleep", "seconds": 0.5}] * 2)
     assert {answer["parent"] for answer in again} == {answer["parent"] for answer in both}
-    assert time.monotonic() - begin < rpc.SECONDS / 2, "sessions that nobody gives back end only after more than that"
+    assert time.monotonic() - begin < rpc.SECONDS / 2, (
+        "sessions that nobody gives back end only after more than that"
+    )
 
 
 def test_addresses_that_lead_nowhere_are_one_clear_line(tracker):
     with pytest.raises(BadInput, match=r"HOST:PORT such as .*, not 'nowhere'"):
         rpc.RpcRunner("nowhere", "strange")
-    with pytest.raises(BadInput, match=r"no tracker at 127\.0\.0\.1:1 \(Connection refused\): start one with `tir-schedules serve`"):
+    with pytest.raises(
+        BadInput,
+        match=r"no tracker at 127\.0\.0\.1:1 \(Connection refused\): start one with `tir-schedules serve`",
+    ):
         rpc.RpcRunner("127.0.0.1:1", "strange")
-    with pytest.raises(BadInput, match=r"no server with key 'other': start some with `tir-schedules serve --key other`"):
+    with pytest.raises(
+        BadInput, match=r"no server with key 'other': start some with `tir-schedules serve --key other`"
+    ):
         rpc.RpcRunner(tracker, "other")
 
 
@@ -166,7 +194,9 @@ def test_serve_without_a_gpu_names_servers(monkeypatch):
         raise MissingTool("CUDA shows no GPU: install NVIDIA's driver, or use --machine cpu")
 
     monkeypatch.setattr(gpu, "import_cupy", none)
-    with pytest.raises(MissingTool, match=r"CUDA shows no GPU: install NVIDIA's driver; --servers N starts servers"):
+    with pytest.raises(
+        MissingTool, match=r"CUDA shows no GPU: install NVIDIA's driver; --servers N starts servers"
+    ):
         serving.places_of(None)
 
 
@@ -196,10 +226,12 @@ def alive(pid: int) -> bool:
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_no_process_outlives_serve(how):
-    command = [sys.executable, "-m", "tir_schedules.cli", "serve", "--servers", "1"]
+    command = [sys.executable, "-m", "tir_schedules.cli.main", "serve", "--servers", "1"]
     started = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        assert re.match(r"1 server \(CPU machine\) at 127\.0\.0\.1:\d+; Ctrl-C ends them", started.stdout.readline())
+        assert re.match(
+            r"1 server \(CPU machine\) at 127\.0\.0\.1:\d+; Ctrl-C ends them", started.stdout.readline()
+        )
         assert "tune sgemm --tracker 127.0.0.1:" in started.stdout.readline()
         children = children_of(started.pid)
         assert len(children) == 2 and all(map(alive, children))

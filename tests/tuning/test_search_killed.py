@@ -1,4 +1,6 @@
-"""A search is killed again and again: what it said it had is there, and each run goes on where the last one was."""
+"""A search is killed again and again: what it said it had is there, and each run goes on where the last one
+was."""
+
 from __future__ import annotations
 
 import os
@@ -12,8 +14,8 @@ import pytest
 
 pytest.importorskip("xgboost")
 
-from tir_schedules.tuning.records import Database
-from tir_schedules.tuning.space import key
+from tir_schedules.tuning.records.records import Database
+from tir_schedules.tuning.space.space import key
 
 BUDGET = 90  # of the 96 points there are
 
@@ -46,7 +48,8 @@ tune(SPACE, GEMM, "sm_90", int(sys.argv[2]), Database(Path(sys.argv[1])), seed=i
 
 
 def run(path, budget: int, seed: int, kill_after: float | None = None) -> list[str]:
-    """Keys of the points that a search said it had tried before it was killed, so many seconds after the first, or ended by itself."""
+    """Keys of the points that a search said it had tried before it was killed, so many seconds after the
+    first, or ended by itself."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([os.path.dirname(__file__), *sys.path])}
     command = [sys.executable, "-c", CHILD, str(path), str(budget), str(seed)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as child:

@@ -1,4 +1,5 @@
 """Points of a made-up space: which are valid, and how a search draws, changes and crosses them."""
+
 import random
 from collections import Counter
 from dataclasses import dataclass
@@ -6,8 +7,9 @@ from dataclasses import dataclass
 import pytest
 
 from tir_schedules.errors import BadInput
-from tir_schedules.rung import Launch, Rung
-from tir_schedules.tuning.space import Constraint, Space, key
+from tir_schedules.model.launch import Launch
+from tir_schedules.model.rung import Rung
+from tir_schedules.tuning.space.space import Constraint, Space, key
 
 ARCH = "sm_80"
 
@@ -20,11 +22,32 @@ class Config:
     fixed: int = 7
 
 
-RUNG = Rung("sgemm", "made_up", "", "", Config(), schedule=lambda *_: None, launch=lambda *_: Launch((1, 1, 1), (1, 1, 1)), min_arch=80)
-SMALL = Constraint("a * b must not exceed the workload", lambda config, workload, arch: config.a * config.b <= workload, ("a", "b"))
-ODD = Constraint("c must be even when a is 1", lambda config, workload, arch: config.a != 1 or config.c % 2 == 0)
+RUNG = Rung(
+    "sgemm",
+    "made_up",
+    "",
+    "",
+    Config(),
+    schedule=lambda *_: None,
+    launch=lambda *_: Launch((1, 1, 1), (1, 1, 1)),
+    min_arch=80,
+)
+SMALL = Constraint(
+    "a * b must not exceed the workload",
+    lambda config, workload, arch: config.a * config.b <= workload,
+    ("a", "b"),
+)
+ODD = Constraint(
+    "c must be even when a is 1", lambda config, workload, arch: config.a != 1 or config.c % 2 == 0
+)
 SPACE = Space(RUNG, {"a": (1, 2, 4), "b": (1, 2, 4), "c": (0, 1, 2)}, (SMALL, ODD))
-VALID = [{"a": a, "b": b, "c": c} for a in (1, 2, 4) for b in (1, 2, 4) for c in (0, 1, 2) if a * b <= 4 and (a != 1 or c % 2 == 0)]
+VALID = [
+    {"a": a, "b": b, "c": c}
+    for a in (1, 2, 4)
+    for b in (1, 2, 4)
+    for c in (0, 1, 2)
+    if a * b <= 4 and (a != 1 or c % 2 == 0)
+]
 
 
 @pytest.fixture
@@ -78,7 +101,10 @@ def test_a_mutation_changes_one_field_where_it_can_and_reaches_every_value(rng):
     assert all(not SPACE.refusal(child, 4, ARCH) for child in children)
     assert {child["a"] for child in children} == {1, 2, 4} and {child["c"] for child in children} == {0, 1, 2}
     for child in children:
-        fewest = [min(len(changed(start, p)) for p in VALID if p[name] == child[name]) for name in changed(start, child)]
+        fewest = [
+            min(len(changed(start, p)) for p in VALID if p[name] == child[name])
+            for name in changed(start, child)
+        ]
         assert len(changed(start, child)) in fewest
 
 
@@ -89,7 +115,9 @@ def test_where_no_single_change_is_valid_more_fields_change(rng):
 
 
 def test_the_only_point_of_a_space_stays(rng):
-    space = Space(RUNG, {"a": (1, 2)}, (Constraint("a must be 1", lambda config, workload, arch: config.a == 1),))
+    space = Space(
+        RUNG, {"a": (1, 2)}, (Constraint("a must be 1", lambda config, workload, arch: config.a == 1),)
+    )
     assert space.mutate({"a": 1}, rng, 4, ARCH) == {"a": 1}
 
 

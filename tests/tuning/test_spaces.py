@@ -1,4 +1,5 @@
 """The spaces of the tunable rungs: every valid point is lowered, compiled, and right."""
+
 import random
 from itertools import islice
 
@@ -8,11 +9,11 @@ from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.twin import load_twin
 from tir_schedules.errors import BadInput, CheckFailed
+from tir_schedules.ladders.registry import find_one
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.run import launches, outcome_of
-from tir_schedules.rung import find_one
-from tir_schedules.tuning.small import small
-from tir_schedules.tuning.spaces import DEFAULTS, SPACES, TUNABLE, space_of
+from tir_schedules.tuning.space.small import small
+from tir_schedules.tuning.space.spaces import DEFAULTS, SPACES, TUNABLE, space_of
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
 from tir_schedules.workloads.reduction import Reduction
@@ -25,7 +26,8 @@ each_space = pytest.mark.parametrize("space", SPACES.values(), ids=lambda space:
 
 
 def shapes(space, point):
-    """Whole tiles, more of them along K than a ring has; ragged with rows that 16-byte accesses can take, and that they cannot.
+    """Whole tiles, more of them along K than a ring has; ragged with rows that 16-byte accesses can take, and
+    that they cannot.
 
     Sums of as many elements as some blocks add in a turn, and of more or fewer.
     """
@@ -38,7 +40,12 @@ def shapes(space, point):
         return [Gemm(bm, bn, turns * bk), Gemm(bm + 4, bn + 4, bk + 4), Gemm(bm + 1, bn - 1, turns * bk + 1)]
     wide = space.rung_at(point).config.accumulators[-1]
     kinds = ("nt", "float16"), ("nn", "float16"), ("nn", wide), ("nt", wide)
-    extents = (bm, 2 * bn, turns * bk), (bm, bn, 2 * bk), (bm + 8, bn + 8, bk + 8), (bm + 1, bn - 1, turns * bk + 1)
+    extents = (
+        (bm, 2 * bn, turns * bk),
+        (bm, bn, 2 * bk),
+        (bm + 8, bn + 8, bk + 8),
+        (bm + 1, bn - 1, turns * bk + 1),
+    )
     return [HalfGemm(*shape, *kind) for shape, kind in zip(extents, kinds)]
 
 
@@ -46,7 +53,9 @@ def check(space, point, workloads):
     """What the constraints promise."""
     rung = space.rung_at(point)
     for workload in workloads:
-        assert outcome_of(launches(lower, rung, workload, ARCH), workload, CpuMachine()).faults == (), f"{point} on {workload}"
+        assert outcome_of(launches(lower, rung, workload, ARCH), workload, CpuMachine()).faults == (), (
+            f"{point} on {workload}"
+        )
 
 
 def work(point):
@@ -77,7 +86,12 @@ def test_many_points_are_right_and_so_are_their_twins_where_they_compile(space, 
     except CheckFailed as error:
         assert "static assertion failed" in str(error)
     else:
-        assert outcome_of(launches(load_twin, space.rung_at(point), workloads[0], ARCH), workloads[0], CpuMachine()).faults == ()
+        assert (
+            outcome_of(
+                launches(load_twin, space.rung_at(point), workloads[0], ARCH), workloads[0], CpuMachine()
+            ).faults
+            == ()
+        )
 
 
 @each_space
@@ -101,13 +115,21 @@ REFUSED = [
     ("sgemm/pipelined", {"bm": 256, "bn": 256, "wm": 32, "wn": 32, "wmiter": 1}, "at most 1024 threads"),
     ("sgemm/pipelined", {"wmiter": 1}, "32 lanes"),
     ("sgemm/pipelined", {"wm": 128, "wn": 16, "wmiter": 1}, "32 lanes"),  # one lane along the columns
-    ("sgemm/pipelined", {"wm": 128, "wn": 128, "wniter": 4, "wmiter": 4, "tm": 8}, "sums and fragments of a thread do not fit"),
+    (
+        "sgemm/pipelined",
+        {"wm": 128, "wn": 128, "wniter": 4, "wmiter": 4, "tm": 8},
+        "sums and fragments of a thread do not fit",
+    ),
     ("sgemm/pipelined", {"bm": 64, "bn": 192, "bk": 32}, "sums, fragments and copies"),
     ("sgemm/pipelined", {"bk": 32}, "48 KiB"),
     ("sgemm/multistage", {"stages": 2}, "stages must be 3"),
     ("sgemm/multistage", {"bk": 32, "rows_first": 1}, "does not fit into shared memory"),
     ("sgemm/multistage", {"bk": 16}, "instruction cache"),
-    ("sgemm/multistage", {"bm": 32, "wm": 16, "wn": 16, "wmiter": 1, "wniter": 1, "tm": 2}, "more threads than a tile of A has elements"),
+    (
+        "sgemm/multistage",
+        {"bm": 32, "wm": 16, "wn": 16, "wmiter": 1, "wniter": 1, "tm": 2},
+        "more threads than a tile of A has elements",
+    ),
     ("hgemm/mma_multistage", {"wm": 16}, "multiple of 32 both ways"),
     ("hgemm/mma_multistage", {"bk": 16}, "permutable"),
     ("hgemm/mma_multistage", {"bn": 192}, "powers of two"),
@@ -115,13 +137,19 @@ REFUSED = [
     ("hgemm/mma_multistage", {"wm": 128, "wn": 128}, "sums of a warp tile"),
     ("hgemm/mma_multistage", {"bm": 256, "bn": 256, "wm": 64, "wn": 32}, "sums and fragments"),
     ("hgemm/mma_multistage", {"stages": 4}, "does not fit into shared memory"),
-    ("reduce/vectorized", {"most_blocks": 32768}, "the grid is not limited by most_blocks, of which 131072 stands for no limit"),
+    (
+        "reduce/vectorized",
+        {"most_blocks": 32768},
+        "the grid is not limited by most_blocks, of which 131072 stands for no limit",
+    ),
     ("reduce/vectorized", {"most_blocks": 65536, "unroll": 4}, "not limited by most_blocks"),
     ("reduce/vectorized", {"most_blocks": 1 << 20}, "most_blocks can be 128, "),
 ]
 
 
-@pytest.mark.parametrize("name, change, reason", REFUSED, ids=[f"{name}-{reason}" for name, _, reason in REFUSED])
+@pytest.mark.parametrize(
+    "name, change, reason", REFUSED, ids=[f"{name}-{reason}" for name, _, reason in REFUSED]
+)
 def test_a_point_that_cannot_be_is_refused_with_its_reason(name, change, reason):
     space = space_of(name)
     point = space.point_of(space.rung.config) | change
@@ -150,14 +178,25 @@ def test_constraints_read_the_fields_they_name_and_no_others(space):
 def test_hundreds_to_some_ten_thousand_points_are_valid_and_each_field_varies(space):
     """A sum has three fields: its space is small enough to be tried out."""
     points = list(islice(space.points(LARGE[space.rung.family], ARCH), 100_000))
-    assert (200 if space.rung.family == "reduce" else 500) < len(points) == space.size(LARGE[space.rung.family], ARCH) < 100_000
+    assert (
+        (200 if space.rung.family == "reduce" else 500)
+        < len(points)
+        == space.size(LARGE[space.rung.family], ARCH)
+        < 100_000
+    )
     assert all(len({point[name] for point in points}) > 1 for name in space.fields)
     assert all(not space.refusal(point, LARGE[space.rung.family], ARCH) for point in points[::97])
 
 
 def test_rungs_without_a_space_are_bad_input():
     assert all(space_of(name).rung == find_one(name, "tune") for name in TUNABLE)
-    with pytest.raises(BadInput, match="sgemm/naive cannot be tuned; sgemm/pipelined, sgemm/multistage, hgemm/mma_multistage, reduce/vectorized can"):
+    with pytest.raises(
+        BadInput,
+        match=(
+            "sgemm/naive cannot be tuned; sgemm/pipelined, sgemm/multistage, hgemm/mma_multistage,"
+            " reduce/vectorized can"
+        ),
+    ):
         space_of("sgemm/naive")
 
 
@@ -175,24 +214,41 @@ def test_no_two_points_of_a_sum_launch_the_same_kernels_and_every_kernel_has_its
             for most_blocks in space.fields["most_blocks"]:
                 point = {"block": block, "unroll": unroll, "most_blocks": most_blocks}
                 grid = space.rung.launch(Reduction(n), space.config(point)).grid[0]
-                seen.setdefault((block, unroll, grid), []).append(not space.refusal(point, Reduction(n), ARCH))
+                seen.setdefault((block, unroll, grid), []).append(
+                    not space.refusal(point, Reduction(n), ARCH)
+                )
     assert all(valid.count(True) == 1 for valid in seen.values())
 
 
 def paths(rung, reduction):
     """What the first launch of a sum does, whether there is a next one, and how wide that one loads."""
-    config, grid, wide = rung.config, rung.launch(reduction, rung.config).grid[0], 4 if reduction.n % 4 == 0 else 1
+    config, grid, wide = (
+        rung.config,
+        rung.launch(reduction, rung.config).grid[0],
+        4 if reduction.n % 4 == 0 else 1,
+    )
     chunk = config.block * wide
     turns, last = -(-reduction.n // (grid * chunk)), (reduction.n - 1) % (grid * chunk) + 1
     further = grid > 1 and (4 if grid % 4 == 0 else 1)
-    return wide, further, turns > config.unroll, (turns - 1) % config.unroll, -(-last // chunk) == grid, (last - 1) % chunk
+    return (
+        wide,
+        further,
+        turns > config.unroll,
+        (turns - 1) % config.unroll,
+        -(-last // chunk) == grid,
+        (last - 1) % chunk,
+    )
 
 
 def test_a_small_sum_takes_the_paths_of_the_whole_one():
     space, rng, looped = space_of("reduce/vectorized"), random.Random(4), 0
     for _ in range(600):
         n = rng.randrange(1, rng.choice([2**31 - 2**16, 1 << 24, 1 << 17]))
-        whole = Reduction(rng.choice([n, 4 * -(-n // 4), 1 << (n - 1).bit_length() if n <= 1 << 30 else n]) % (2**31 - 2**16), "float32")
+        whole = Reduction(
+            rng.choice([n, 4 * -(-n // 4), 1 << (n - 1).bit_length() if n <= 1 << 30 else n])
+            % (2**31 - 2**16),
+            "float32",
+        )
         rung = space.rung_at(space.sample(rng, whole, ARCH))
         reduced, part = small(rung, whole)
         assert paths(reduced, part) == paths(rung, whole), f"{rung.config} on {whole}"

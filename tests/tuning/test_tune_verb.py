@@ -1,14 +1,18 @@
-"""The verb `tune`: what it asks of the search, what it keeps, shows and draws, and what it refuses. The search itself is made up."""
+"""The verb `tune`: what it asks of the search, what it keeps, shows and draws, and what it refuses. The
+search itself is made up."""
+
 import json
 import re
 from types import SimpleNamespace
 
 import pytest
-
 from made_records import record
-from tir_schedules import cli
-from tir_schedules.tuning import metaschedule, records, searches, tuner, verb
-from tir_schedules.tuning.records import Database
+
+from tir_schedules.cli import main as cli
+from tir_schedules.cli import tune as verb
+from tir_schedules.tuning.records import records, searches
+from tir_schedules.tuning.records.records import Database
+from tir_schedules.tuning.search import metaschedule, tuner
 from tir_schedules.workloads.reduction import Reduction
 
 CPU = ("--machine", "cpu", "--mnk", "256,256,64", "--arch", "sm_90")
@@ -27,12 +31,15 @@ def tool(capsys, tmp_path):
 
 @pytest.fixture
 def made_up(monkeypatch):
-    """A search that fills the budget with ever faster records, the second of them refused; `stop` is the trial at which Ctrl-C comes."""
+    """A search that fills the budget with ever faster records, the second of them refused; `stop` is the
+    trial at which Ctrl-C comes."""
     fake = SimpleNamespace(calls=[], stop=None)
 
     def tune(space, workload, arch, trials, database, machine=None, seed=0, on_trial=None, timer=None):
         fake.calls.append((space.rung.id, str(workload), arch, trials, seed, timer))
-        done = len([each for each in database.records() if each.rung == space.rung.id and each.problem == workload])
+        done = len(
+            [each for each in database.records() if each.rung == space.rung.id and each.problem == workload]
+        )
         for trial in range(done, trials):
             if trial == fake.stop:
                 raise KeyboardInterrupt
@@ -48,10 +55,14 @@ def made_up(monkeypatch):
 
 def test_a_sum_has_its_own_shape_and_its_rate_in_bytes(tool, made_up):
     code, out, err = tool("reduce", "--machine", "cpu", "--arch", "sm_90", "--trials", 2)
-    assert (code, err) == (0, "") and made_up.calls == [("reduce/vectorized", "33554432 int32", "sm_90", 2, 0, None)]
+    assert (code, err) == (0, "") and made_up.calls == [
+        ("reduce/vectorized", "33554432 int32", "sm_90", 2, 0, None)
+    ]
     assert "1000 us" in out and "134.2 GB/s" in out and "TFLOPS" not in out
     shape = ("--n", "2^22", "--dtype", "float32")
-    code, out, _ = tool("reduce/vectorized", *shape, "--machine", "cpu", "--arch", "sm_90", "--trials", 1, "--json")
+    code, out, _ = tool(
+        "reduce/vectorized", *shape, "--machine", "cpu", "--arch", "sm_90", "--trials", 1, "--json"
+    )
     assert code == 0 and json.loads(out)[0]["workload"] == {"n": 1 << 22, "dtype": "float32"}
 
 
@@ -73,17 +84,31 @@ def test_show_tells_sums_from_products(tool, tmp_path):
 
 
 def predicted(trial, workload, rung="sgemm/multistage"):
-    result = {"error": "too many registers", "seconds": ()} if trial == 1 else {"seconds": (1e-3 / (trial + 1),)}
-    made = {"rung": rung, "family": rung.split("/")[0], "point": {"bm": 64, "bn": trial}, "kind": "predicted", "device": "CPU machine", "arch": "sm_90"}
+    result = (
+        {"error": "too many registers", "seconds": ()} if trial == 1 else {"seconds": (1e-3 / (trial + 1),)}
+    )
+    made = {
+        "rung": rung,
+        "family": rung.split("/")[0],
+        "point": {"bm": 64, "bn": trial},
+        "kind": "predicted",
+        "device": "CPU machine",
+        "arch": "sm_90",
+    }
     return record(trial, workload, **made, **result)
 
 
 def test_a_search_is_kept_printed_and_drawn(tool, made_up, tmp_path):
-    code, out, err = tool("sgemm/multistage", *CPU, "--trials", 4, "--seed", 7, "--plot", tmp_path / "search.svg")
+    code, out, err = tool(
+        "sgemm/multistage", *CPU, "--trials", 4, "--seed", 7, "--plot", tmp_path / "search.svg"
+    )
     assert (code, err) == (0, "")
     assert made_up.calls == [("sgemm/multistage", "256x256x64", "sm_90", 4, 7, None)]
     assert "sm_90, predicted" in out and "250 us" in out and "bm 64, bn 3" in out
-    assert "cost model's scores with what candidates turned out to cost: 0.75" in out and "no GPU was timed" in out
+    assert (
+        "cost model's scores with what candidates turned out to cost: 0.75" in out
+        and "no GPU was timed" in out
+    )
     assert re.search(r"^4 trials in \d+ s: \S+ per minute$", out, re.M)
     assert len(Database(tmp_path / "records.jsonl").records()) == 4
     drawing = (tmp_path / "search.svg").read_text()
@@ -94,14 +119,20 @@ def test_a_ladder_is_its_best_rungs_and_json_has_each(tool, made_up):
     code, out, _ = tool("sgemm", *CPU, "--trials", 3, "--json")
     found = json.loads(out)
     assert code == 0 and [entry["rung"] for entry in found] == ["sgemm/pipelined", "sgemm/multistage"]
-    facts = [(entry["trials"], entry["refused"], entry["best"]["trial"], entry["model_rank_correlation"]) for entry in found]
+    facts = [
+        (entry["trials"], entry["refused"], entry["best"]["trial"], entry["model_rank_correlation"])
+        for entry in found
+    ]
     assert facts == [(3, 1, 2, 0.75)] * 2
 
 
 def test_a_search_goes_on_only_when_asked_to(tool, made_up):
     assert tool("sgemm/multistage", *CPU, "--trials", 2)[0] == 0
     code, out, err = tool("sgemm/multistage", *CPU, "--trials", 4)
-    assert (code, out) == (2, "") and "has 2 trials of sgemm/multistage on 256x256x64 already: --resume goes on" in err
+    assert (code, out) == (
+        2,
+        "",
+    ) and "has 2 trials of sgemm/multistage on 256x256x64 already: --resume goes on" in err
     assert len(made_up.calls) == 1
     other = tool("sgemm/multistage", *CPU[:2], "--mnk", "128,128,64", "--arch", "sm_90", "--trials", 9)
     assert other[0] == 0, "another shape is another search"
@@ -116,12 +147,19 @@ def test_ctrl_c_leaves_every_result_and_says_how_to_go_on(tool, made_up, tmp_pat
     made_up.stop = 3
     code, out, err = tool("sgemm/multistage", *CPU, "--trials", 9)
     path = tmp_path / "records.jsonl"
-    assert (code, err) == (130, f"tir-schedules: interrupted after 3 trials, all of them in {path}; --resume goes on\n")
+    assert (code, err) == (
+        130,
+        f"tir-schedules: interrupted after 3 trials, all of them in {path}; --resume goes on\n",
+    )
     assert "333.3 us" in out
 
 
 def test_a_search_that_finds_nothing_right_is_a_failed_check(tool, monkeypatch, made_up):
-    monkeypatch.setattr(verb, "search_one", lambda space, workload, arch, options, database, *rest: database.append(predicted(1, workload)))
+    monkeypatch.setattr(
+        verb,
+        "search_one",
+        lambda space, workload, arch, options, database, *rest: database.append(predicted(1, workload)),
+    )
     code, out, _ = tool("sgemm/multistage", *CPU)
     assert code == 1 and "all refused, the last because too many registers" in out
 
@@ -140,10 +178,15 @@ def test_show_has_every_search_of_a_file_or_those_asked_for(tool, tmp_path):
     code, out, _ = tool("--show")
     assert code == 0 and "sgemm/pipelined" in out and "NVIDIA H200" in out and "sm_90, predicted" in out
     code, out, _ = tool("sgemm/pipelined", "--show", "--plot", tmp_path / "one.png")
-    assert code == 0 and "sgemm/multistage" not in out and (tmp_path / "one.png").read_bytes().startswith(b"\x89PNG")
+    assert (
+        code == 0
+        and "sgemm/multistage" not in out
+        and (tmp_path / "one.png").read_bytes().startswith(b"\x89PNG")
+    )
     code, out, _ = tool("--show", "--plot", tmp_path / "all.png")
     assert sorted(path.name for path in tmp_path.glob("all*.png")) == [
-        "all_sgemm_multistage_256x256x64_sm_90_predicted.png", "all_sgemm_pipelined_256x256x64_sm_90_measured.png"
+        "all_sgemm_multistage_256x256x64_sm_90_predicted.png",
+        "all_sgemm_pipelined_256x256x64_sm_90_measured.png"
     ]  # fmt: skip
     assert tool("--show", "--mnk", "1,2,3")[0] == 2
     code, _, err = tool("--show", records=tmp_path / "none.jsonl")
@@ -176,7 +219,12 @@ def test_a_search_does_not_mend_away_a_file_that_is_something_else(tool, made_up
     path = tmp_path / "README.md"
     path.write_text("# notes\n\nwithout an end")
     code, _, err = tool("sgemm/multistage", *CPU, "--trials", 2, records=path)
-    assert code == 2 and "no file of tuning records" in err and path.read_text() == "# notes\n\nwithout an end" and not made_up.calls
+    assert (
+        code == 2
+        and "no file of tuning records" in err
+        and path.read_text() == "# notes\n\nwithout an end"
+        and not made_up.calls
+    )
 
 
 def test_a_search_says_what_it_moves_out_of_the_way(tool, made_up, tmp_path):
@@ -184,13 +232,18 @@ def test_a_search_says_what_it_moves_out_of_the_way(tool, made_up, tmp_path):
     Database(path).append(record(0))
     path.write_bytes(path.read_bytes() + b'{"checksum":"f')
     code, _, err = tool("sgemm/multistage", *CPU, "--trials", 2)
-    assert code == 0 and f"are now in {path}.cut" in err and (tmp_path / "records.jsonl.cut").read_bytes() == b'{"checksum":"f\n'
+    assert (
+        code == 0
+        and f"are now in {path}.cut" in err
+        and (tmp_path / "records.jsonl.cut").read_bytes() == b'{"checksum":"f\n'
+    )
     assert len(Database(path).records()) == 3
 
 
 @pytest.fixture
 def own(monkeypatch, tmp_path):
-    """Own records, in the place where they are without --records, and shipped ones; returns the path of the own."""
+    """Own records, in the place where they are without --records, and shipped ones; returns the path of the
+    own."""
     monkeypatch.setattr(verb, "own_records", lambda: tmp_path / "own.jsonl")
     monkeypatch.setattr(records, "SHIPPED", tmp_path / "shipped")
     (tmp_path / "shipped").mkdir()
@@ -209,8 +262,13 @@ def test_show_has_shipped_records_too_and_says_which_they_are(own, capsys):
     code, out = shown()
     assert code == 0 and "NVIDIA L4, shipped" in out and "NVIDIA H200  " in out and f"records: {own}, " in out
     found = json.loads(shown("--json")[1])
-    assert [(each["device"], each["shipped"]) for each in found] == [("NVIDIA H200", False), ("NVIDIA L4", True)]
-    assert "shipped" not in shown("--records", str(own))[1].partition("records:")[0], "a file that is named is shown alone"
+    assert [(each["device"], each["shipped"]) for each in found] == [
+        ("NVIDIA H200", False),
+        ("NVIDIA L4", True),
+    ]
+    assert "shipped" not in shown("--records", str(own))[1].partition("records:")[0], (
+        "a file that is named is shown alone"
+    )
     assert cli.main(["tune", "--show", "--mnk", "1,2,3"]) == 2
 
 
@@ -234,11 +292,18 @@ def test_a_picture_has_the_best_so_far_and_marks_what_is_refused():
     from tir_schedules.bench.plots import pyplot
 
     figure, axes = pyplot().subplots()
-    searches.draw_trials(axes, searches.Search("sgemm/multistage", tuple(predicted(trial, record().problem) for trial in (0, 1, 5, 2))))
+    searches.draw_trials(
+        axes,
+        searches.Search(
+            "sgemm/multistage", tuple(predicted(trial, record().problem) for trial in (0, 1, 5, 2))
+        ),
+    )
     line = {line.get_label(): line for line in axes.lines}["best so far"]
     assert list(line.get_ydata()) == pytest.approx([1000, 1000, 1000 / 6, 1000 / 6])
     points = {points.get_label(): points for points in axes.collections}
-    assert len(points["predicted"].get_offsets()) == 3 and len(points["predicted"].get_facecolors()) == 0, "predicted points are hollow"
+    assert len(points["predicted"].get_offsets()) == 3 and len(points["predicted"].get_facecolors()) == 0, (
+        "predicted points are hollow"
+    )
     assert points["refused"].get_offsets()[:, 0].tolist() == [1]
     pyplot().close(figure)
 

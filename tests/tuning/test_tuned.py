@@ -1,19 +1,21 @@
-"""--tuned of `run` and `bench`: which record is taken, what is said of it, and what is refused. Belief itself is in test_records.py."""
+"""--tuned of `run` and `bench`: which record is taken, what is said of it, and what is refused. Belief itself
+is in test_records.py."""
+
 import os
 from dataclasses import asdict
 from types import SimpleNamespace
 
 import pytest
-
 from made_records import record
-from tir_schedules import cli
+
 from tir_schedules.bench import session
 from tir_schedules.bench.sampling import Policy
+from tir_schedules.cli import main as cli
 from tir_schedules.errors import BadInput, CheckFailed
+from tir_schedules.ladders.registry import find_one
 from tir_schedules.machines.choice import choose
-from tir_schedules.rung import find_one
-from tir_schedules.tuning import records, tuned
-from tir_schedules.tuning.spaces import space_of
+from tir_schedules.tuning.records import records, tuned
+from tir_schedules.tuning.space.spaces import space_of
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.reduction import Reduction
 
@@ -28,7 +30,8 @@ def point(**changes):
 
 @pytest.fixture
 def file(tmp_path, monkeypatch):
-    """keep(*records): a file of records, all of which are believed but those whose error is in `doubts`, by trial."""
+    """keep(*records): a file of records, all of which are believed but those whose error is in `doubts`, by
+    trial."""
     monkeypatch.setattr(tuned, "own_records", lambda: tmp_path / "own.jsonl")
     monkeypatch.setattr(records, "SHIPPED", tmp_path / "shipped")
     doubts = {}
@@ -52,22 +55,33 @@ def file(tmp_path, monkeypatch):
 
 
 def trial(number, micros, **changes):
-    return record(number, SHAPE, **{"point": point(bk=8 * (1 + number)), "seconds": (micros * 1e-6,), **changes})
+    return record(
+        number, SHAPE, **{"point": point(bk=8 * (1 + number)), "seconds": (micros * 1e-6,), **changes}
+    )
 
 
 def jobs(path, machine, arch="sm_90", names=(RUNG,), **options):
     none = dict.fromkeys(("mnk", "n", "dtype", "layout", "accumulate", "sizes"))
     given = SimpleNamespace(tuned=str(path), **{**none, **options})
-    from tir_schedules.problems import workloads_of
+    from tir_schedules.cli.problems import workloads_of
 
     return tuned.tuned_jobs([find_one(name, "run") for name in names], given, machine, arch, workloads_of)
 
 
 def test_the_best_of_this_device_is_taken_and_named(file, capsys):
-    path = file(trial(0, 9), trial(1, 5), trial(2, 1, device="NVIDIA H100"), record(3, SHAPE, seconds=(), error="wrong"))
+    path = file(
+        trial(0, 9),
+        trial(1, 5),
+        trial(2, 1, device="NVIDIA H100"),
+        record(3, SHAPE, seconds=(), error="wrong"),
+    )
     ((rung, workload),) = jobs(path, H200)
     assert (rung.id, workload) == (f"{RUNG}:tuned", SHAPE)
-    assert capsys.readouterr().err == f"tir-schedules: {RUNG} on 128x128x32: measured 5 us on NVIDIA H200, 2026-01-01, trial 1 of {path}\n"
+    assert (
+        capsys.readouterr().err
+        == f"tir-schedules: {RUNG} on 128x128x32: measured 5 us on NVIDIA H200, 2026-01-01, trial 1 of"
+        f" {path}\n"
+    )
 
 
 def test_on_the_cpu_machine_all_for_the_architecture_count_measured_ones_first(file, capsys):
@@ -95,13 +109,18 @@ def test_no_record_is_a_line_that_says_how_to_tune(file):
     advice = f"`tir-schedules tune {RUNG} --mnk 64,64,64 --arch sm_90`"
     with pytest.raises(BadInput, match=rf"no record of {RUNG} for NVIDIA H200 in .* on 64x64x64: {advice}"):
         jobs(path, H200, mnk=[(64, 64, 64)])
-    with pytest.raises(BadInput, match="tune hgemm/mma_multistage --mnk 1024,1024,1024 --layout nt --accumulate float16 --arch"):
+    with pytest.raises(
+        BadInput,
+        match="tune hgemm/mma_multistage --mnk 1024,1024,1024 --layout nt --accumulate float16 --arch",
+    ):
         jobs(path, H200, names=["hgemm/mma_multistage"])
     with pytest.raises(BadInput, match=r"tune reduce/vectorized --n 2\^25 --dtype int32 --arch sm_90`"):
         jobs(path, H200, names=["reduce/vectorized"])
     with pytest.raises(BadInput, match=r"tune reduce/vectorized --n 4099 --dtype float32 --arch sm_90`"):
         jobs(path, H200, names=["reduce/vectorized"], n=[4099], dtype="float32")
-    with pytest.raises(BadInput, match=r"for sm_80 in .*records.jsonl, only for NVIDIA H200 \(sm_90\): `tir-schedules tune"):
+    with pytest.raises(
+        BadInput, match=r"for sm_80 in .*records.jsonl, only for NVIDIA H200 \(sm_90\): `tir-schedules tune"
+    ):
         jobs(path, choose("cpu"), "sm_80")
     with pytest.raises(BadInput, match="there is no file nowhere.jsonl"):
         jobs("nowhere.jsonl", H200)
@@ -138,18 +157,34 @@ def test_run_executes_the_tuned_schedule_alone_for_a_twin_may_not_take_its_confi
 
 
 def sum_of(n, dtype="int32", number=0, **changes):
-    made = {"rung": "reduce/vectorized", "family": "reduce", "point": {"block": 128, "unroll": 2, "most_blocks": 131072}}
+    made = {
+        "rung": "reduce/vectorized",
+        "family": "reduce",
+        "point": {"block": 128, "unroll": 2, "most_blocks": 131072},
+    }
     return record(number, Reduction(n, dtype), **{**made, **changes})
 
 
 def test_sums_are_looked_up_by_length_and_kind_of_number(file):
     path = file(sum_of(4099), sum_of(4099, "float32", 1), sum_of(1 << 20, number=2), trial(0, 9))
     names = ["reduce/vectorized"]
-    assert [str(workload) for _, workload in jobs(path, H200, names=names)] == ["4099 int32", "4099 float32", "1048576 int32"]
-    assert [str(workload) for _, workload in jobs(path, H200, names=names, dtype="float32")] == ["4099 float32"]
-    assert [str(workload) for _, workload in jobs(path, H200, names=names, n=[4099])] == ["4099 int32", "4099 float32"]
+    assert [str(workload) for _, workload in jobs(path, H200, names=names)] == [
+        "4099 int32",
+        "4099 float32",
+        "1048576 int32",
+    ]
+    assert [str(workload) for _, workload in jobs(path, H200, names=names, dtype="float32")] == [
+        "4099 float32"
+    ]
+    assert [str(workload) for _, workload in jobs(path, H200, names=names, n=[4099])] == [
+        "4099 int32",
+        "4099 float32",
+    ]
     both = jobs(path, H200, names=[RUNG, *names], n=[4099], dtype="int32")
-    assert [str(workload) for _, workload in both] == ["128x128x32", "4099 int32"], "--n says nothing of products"
+    assert [str(workload) for _, workload in both] == [
+        "128x128x32",
+        "4099 int32",
+    ], "--n says nothing of products"
 
 
 def test_run_executes_all_launches_of_a_tuned_sum(file, capsys):
@@ -168,13 +203,19 @@ def test_bench_times_the_tuned_rung_beside_the_one_chosen_by_hand(file, monkeypa
     measurement = SimpleNamespace(rows=[], refused=[], limits=[], device={"name": "NVIDIA H200"})
     monkeypatch.setattr(session, "timed", lambda *arguments: (measurement, Policy()))
     assert cli.main(["bench", RUNG, "--tuned", str(path), "--json"]) == 0
-    assert [(rung.id, asdict(workload)) for rung, workload in seen] == [(RUNG, asdict(SHAPE)), (f"{RUNG}:tuned", asdict(SHAPE))]
+    assert [(rung.id, asdict(workload)) for rung, workload in seen] == [
+        (RUNG, asdict(SHAPE)),
+        (f"{RUNG}:tuned", asdict(SHAPE)),
+    ]
 
 
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (["run", RUNG, "--tuned", os.devnull, "--configs"], "--tuned chooses the configuration: leave out --configs"),
+        (
+            ["run", RUNG, "--tuned", os.devnull, "--configs"],
+            "--tuned chooses the configuration: leave out --configs",
+        ),
         (["bench", RUNG, "--tuned", os.devnull, "--configs"], "leave out --configs"),
         (["bench", RUNG, "--tuned", "x", "--predict"], "--tuned does not go with --predict"),
         (["bench", "--tuned", "x", "--from", "y"], "--tuned does not go with --from"),

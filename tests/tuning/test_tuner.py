@@ -1,4 +1,6 @@
-"""Searches driven by MetaSchedule, with a made-up cost in place of nvcc and of the machines; the slow test is a real one."""
+"""Searches driven by MetaSchedule, with a made-up cost in place of nvcc and of the machines; the slow test is
+a real one."""
+
 from __future__ import annotations
 
 import os
@@ -13,19 +15,21 @@ import pytest
 pytest.importorskip("xgboost")
 
 from tir_schedules.errors import BadInput, CheckFailed, MissingTool
-from tir_schedules.rung import find
-from tir_schedules.tuning.building import Unbuilt
-from tir_schedules.tuning.records import Database
-from tir_schedules.tuning.running import Cost
-from tir_schedules.tuning.space import Constraint, Space, key
-from tir_schedules.tuning.tuner import BATCH, cost_model, rank_correlation, tune
+from tir_schedules.ladders.registry import find
+from tir_schedules.tuning.measure.building import Unbuilt
+from tir_schedules.tuning.measure.running import Cost
+from tir_schedules.tuning.records.records import Database
+from tir_schedules.tuning.search.tuner import BATCH, cost_model, rank_correlation, tune
+from tir_schedules.tuning.space.space import Constraint, Space, key
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.reduction import Reduction
 
 GEMM = Gemm(64, 64, 64)
 TILES = {"bm": (32, 64), "bk": (8, 16, 32), "stages": (3, 4, 5), "skew": (0, 4, 8), "rows_first": (0, 1)}
 SPACE = Space(
-    replace(find("sgemm/multistage:32x32")[0], configs={}), TILES, (Constraint("too deep", lambda config, *_: config.bk < 32 or config.stages < 5),)
+    replace(find("sgemm/multistage:32x32")[0], configs={}),
+    TILES,
+    (Constraint("too deep", lambda config, *_: config.bk < 32 or config.stages < 5),),
 )
 
 
@@ -34,8 +38,8 @@ def never(config):
 
 
 class MadeUp:
-    """Seconds from the point alone; `compared` says half of them. wrong: points whose kernel is found wrong. refused: points that the
-    device refuses. broken: points that are found wrong only in the end."""
+    """Seconds from the point alone; `compared` says half of them. wrong: points whose kernel is found wrong.
+    refused: points that the device refuses. broken: points that are found wrong only in the end."""
 
     kind, device, at_once = "measured", "NVIDIA H200", 1
 
@@ -48,8 +52,17 @@ class MadeUp:
             raise BadInput("nothing is known of sm_87")
 
     def compared(self, rungs, workload, arch):
-        self.finals.append([SPACE.point_of(rung.config) for rung in rungs] if SPACE.rung.family == rungs[0].family else [])
-        return [CheckFailed("wrong\nafter all") if self.broken(rung.config) else (self.made_up(rung.config) / 2,) * 3 for rung in rungs]
+        self.finals.append(
+            [SPACE.point_of(rung.config) for rung in rungs] if SPACE.rung.family == rungs[0].family else []
+        )
+        return [
+            (
+                CheckFailed("wrong\nafter all")
+                if self.broken(rung.config)
+                else (self.made_up(rung.config) / 2,) * 3
+            )
+            for rung in rungs
+        ]
 
     def close(self):
         self.closed = True
@@ -68,7 +81,9 @@ class MadeUp:
 
     @staticmethod
     def made_up(config):
-        return 1e-6 * (1 + abs(config.bk - 16) + abs(config.skew - 4) + config.stages + 20 * (config.bm == 64))
+        return 1e-6 * (
+            1 + abs(config.bk - 16) + abs(config.skew - 4) + config.stages + 20 * (config.bm == 64)
+        )
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +96,9 @@ def first(database):
     """A search of 12 trials, and what it told while it went on."""
     told = []
     wrong, refused = (lambda config: config.rows_first and config.skew), (lambda config: not config.skew)
-    tuned = tune(SPACE, GEMM, "sm_90", 12, database, seed=1, on_trial=told.append, timer=MadeUp(wrong, refused))
+    tuned = tune(
+        SPACE, GEMM, "sm_90", 12, database, seed=1, on_trial=told.append, timer=MadeUp(wrong, refused)
+    )
     return tuned, told
 
 
@@ -115,25 +132,31 @@ def test_the_best_is_the_fastest(first):
 
 
 def test_a_record_loads_into_metaschedules_own_database(first):
-    from tir_schedules.compiler.tvm import import_tvm
-    from tir_schedules.tuning.metaschedule import import_metaschedule, point_in
+    from tir_schedules.tir.tvm import import_tvm
+    from tir_schedules.tuning.search.metaschedule import import_metaschedule, point_in
 
     best = first[0].best
-    workload = import_metaschedule().database.Workload(import_tvm().IRModule({"main": GEMM.prim_func(SPACE.rung.entry)}))
+    workload = import_metaschedule().database.Workload(
+        import_tvm().IRModule({"main": GEMM.prim_func(SPACE.rung.entry)})
+    )
     loaded = import_metaschedule().database.TuningRecord.from_json(best.metaschedule, workload)
     schedule = import_tvm().s_tir.Schedule(workload.mod)
     loaded.trace.apply_to_schedule(schedule, remove_postproc=False)
-    assert point_in(schedule.mod) == best.point and [float(second) for second in loaded.run_secs] == list(best.seconds)
+    assert point_in(schedule.mod) == best.point and [float(second) for second in loaded.run_secs] == list(
+        best.seconds
+    )
 
 
 def test_a_rung_whose_algorithm_depends_on_its_point_is_searched(tmp_path):
     """Each candidate and each result is of its own algorithm, whose arguments tell the grid."""
-    from tir_schedules.tuning.spaces import space_of
+    from tir_schedules.tuning.space.spaces import space_of
 
     class MadeUpSums(MadeUp):
         @staticmethod
         def made_up(config):
-            return 1e-6 * (1 + abs(config.unroll - 4) + abs(config.block - 256) / 64 + config.most_blocks / 2**12)
+            return 1e-6 * (
+                1 + abs(config.unroll - 4) + abs(config.block - 256) / 64 + config.most_blocks / 2**12
+            )
 
     space, reduction = space_of("reduce/vectorized"), Reduction(1 << 24, "float32")
     tuned = tune(space, reduction, "sm_90", 20, Database(tmp_path / "sums.jsonl"), seed=1, timer=MadeUpSums())
@@ -155,10 +178,16 @@ def test_the_next_run_goes_on_and_its_model_knows_the_earlier_results(first, dat
 
 
 def test_the_fastest_are_timed_side_by_side_in_the_end_until_the_fastest_was(tmp_path):
-    database, timer = Database(tmp_path / "finals.jsonl"), MadeUp(broken=lambda config: SPACE.point_of(config) == timer.finals[0][0])
+    database, timer = (
+        Database(tmp_path / "finals.jsonl"),
+        MadeUp(broken=lambda config: SPACE.point_of(config) == timer.finals[0][0]),
+    )
     tuned = tune(SPACE, GEMM, "sm_90", 20, database, seed=1, timer=timer)
     own = SPACE.point_of(SPACE.rung.fitted(GEMM).config)
-    assert all(own in finals and len(finals) in (5, 6) for finals in timer.finals) and 1 <= len(timer.finals) <= 3
+    assert (
+        all(own in finals and len(finals) in (5, 6) for finals in timer.finals)
+        and 1 <= len(timer.finals) <= 3
+    )
     timed = {key(point) for finals in timer.finals for point in finals}
     assert key(tuned.best.point) in timed and len(tuned.best.seconds) == 3
     (wrong,) = [record for record in tuned.records if record.point == timer.finals[0][0]]
@@ -167,11 +196,16 @@ def test_the_fastest_are_timed_side_by_side_in_the_end_until_the_fastest_was(tmp
 
 
 def test_a_search_begins_with_what_was_best_for_other_shapes(tmp_path, monkeypatch):
-    from tir_schedules.tuning import trials
+    from tir_schedules.tuning.search import trials
 
     database, timer = Database(tmp_path / "shapes.jsonl"), MadeUp()
     elsewhere = tune(SPACE, Gemm(64, 64, 128), "sm_90", 8, database, seed=3, timer=timer).best
-    shipped = replace(elsewhere, point=elsewhere.point | {"skew": 4, "bk": 16, "stages": 3}, workload=asdict(Gemm(64, 64, 256)), seconds=(1.0,))
+    shipped = replace(
+        elsewhere,
+        point=elsewhere.point | {"skew": 4, "bk": 16, "stages": 3},
+        workload=asdict(Gemm(64, 64, 256)),
+        seconds=(1.0,),
+    )
     monkeypatch.setattr(trials, "shipped_records", lambda device: [shipped] if device == timer.device else [])
     database.append(replace(elsewhere, point={"bm": 32}, workload=asdict(GEMM)))
     told = []
@@ -220,7 +254,11 @@ def test_candidates_that_this_computer_cannot_build_are_no_trials_and_are_tried_
     database = Database(tmp_path / "unlucky.jsonl")
     tuned = tune(SPACE, GEMM, "sm_90", 12, database, timer=MadeUp(unlucky))
     told, passed_over = capsys.readouterr().err, 12 - len(tuned.records)
-    assert passed_over and f"{passed_over} candidates were not built and not recorded" in told and told.endswith("the process ended\n")
+    assert (
+        passed_over
+        and f"{passed_over} candidates were not built and not recorded" in told
+        and told.endswith("the process ended\n")
+    )
     assert all(record.point["stages"] != 3 and not record.error for record in database.records())
     tuned = tune(SPACE, GEMM, "sm_90", 12, database, timer=MadeUp())
     assert len(tuned.records) == 12 and sorted(record.trial for record in tuned.records) == list(range(12))
@@ -231,12 +269,23 @@ def test_a_computer_that_can_build_nothing_ends_the_search_with_the_reason(tmp_p
         raise Unbuilt("it cannot be built: ValueError: no\narchitecture")
 
     database = Database(tmp_path / "broken.jsonl")
-    with pytest.raises(CheckFailed, match=r"^the first \d+ candidates cannot be built, so the search ends; the last: .* no architecture$"):
+    with pytest.raises(
+        CheckFailed,
+        match=r"^the first \d+ candidates cannot be built, so the search ends; the last: .* no architecture$",
+    ):
         tune(SPACE, GEMM, "sm_90", 20, database, timer=MadeUp(broken))
     assert database.records() == []
 
 
-@pytest.mark.parametrize("trials, seed, arch, message", [(0, 0, "sm_90", "--trials is 0"), (1, -1, "sm_90", "--seed is -1"), (1, 0, "sm_75", "sm_80 or later"), (1, 0, "sm_87", "nothing is known of sm_87")])
+@pytest.mark.parametrize(
+    "trials, seed, arch, message",
+    [
+        (0, 0, "sm_90", "--trials is 0"),
+        (1, -1, "sm_90", "--seed is -1"),
+        (1, 0, "sm_75", "sm_80 or later"),
+        (1, 0, "sm_87", "nothing is known of sm_87"),
+    ],
+)
 def test_bad_input_is_refused_in_one_line(tmp_path, trials, seed, arch, message):
     with pytest.raises(BadInput, match=message):
         tune(SPACE, GEMM, arch, trials, Database(tmp_path / "none.jsonl"), seed=seed, timer=MadeUp())
@@ -251,8 +300,8 @@ def test_rank_correlation_is_of_what_has_both_score_and_time(first):
 
 
 def test_the_model_ranks_candidates_it_has_not_seen(tmp_path):
-    from tir_schedules.tuning.metaschedule import candidate, import_metaschedule, tune_context
-    from tir_schedules.tuning.trials import Trials
+    from tir_schedules.tuning.search.metaschedule import candidate, import_metaschedule, tune_context
+    from tir_schedules.tuning.search.trials import Trials
 
     tried = Trials(SPACE, GEMM, "sm_90", Database(tmp_path / "none.jsonl"), MadeUp(), 1, print)
     points = [SPACE.sample(rng, GEMM, "sm_90") for rng in map(random.Random, range(24))]
@@ -268,8 +317,10 @@ def test_the_model_ranks_candidates_it_has_not_seen(tmp_path):
 
 @pytest.mark.slow
 def test_a_real_search_without_a_gpu(tmp_path):
-    from tir_schedules.tuning.spaces import space_of
+    from tir_schedules.tuning.space.spaces import space_of
 
-    tuned = tune(space_of("sgemm/multistage"), Gemm(256, 256, 256), "sm_90", 24, Database(tmp_path / "real.jsonl"))
+    tuned = tune(
+        space_of("sgemm/multistage"), Gemm(256, 256, 256), "sm_90", 24, Database(tmp_path / "real.jsonl")
+    )
     assert len(tuned.records) == 24 and tuned.best.kind == "predicted" and tuned.best.device == "CPU machine"
     assert tuned.best.median < 20e-6

@@ -1,4 +1,6 @@
-"""The GPU's clock, power and reasons to slow down while it is timed, read through NVML; nothing where there is no NVML."""
+"""The GPU's clock, power and reasons to slow down while it is timed, read through NVML; nothing where there
+is no NVML."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -11,12 +13,14 @@ REASONS = {
     0x40: "hardware thermal",
     0x80: "hardware power brake",
 }
-"""NVML's bits of clocks event reasons that make a measurement doubtful; an idle GPU and chosen clocks do not."""
+"""NVML's bits of clocks event reasons that make a measurement doubtful; an idle GPU and chosen clocks do
+not."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """One look at the GPU: clock of the multiprocessors, power, what holds the clock down. None is what NVML does not tell."""
+    """One look at the GPU: clock of the multiprocessors, power, what holds the clock down. None is what NVML
+    does not tell."""
 
     sm_mhz: int | None
     power_w: float | None
@@ -58,7 +62,8 @@ class NoMonitor:
 
 
 def open_monitor(bus_id: str) -> Monitor | NoMonitor:
-    """A monitor of the GPU at a PCI bus address such as "0000:17:00.0", or of the first one where NVML does not know that address."""
+    """A monitor of the GPU at a PCI bus address such as "0000:17:00.0", or of the first one where NVML does
+    not know that address."""
     try:
         import pynvml
     except ImportError:
@@ -79,7 +84,8 @@ def names_of(bits: int) -> tuple[str, ...]:
 
 
 def summary(readings: Iterable[Reading | None]) -> dict[str, Any]:
-    """The part of a row of results that readings give: clock's range, greatest power, every reason met; what NVML never told is absent."""
+    """The part of a row of results that readings give: clock's range, greatest power, every reason met; what
+    NVML never told is absent."""
     readings = [reading for reading in readings if reading]
     clocks = [reading.sm_mhz for reading in readings if reading.sm_mhz is not None]
     powers = [reading.power_w for reading in readings if reading.power_w is not None]

@@ -1,21 +1,23 @@
 """Two results of the same GPU side by side: what became slower or faster, and whether it is a regression."""
+
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tir_schedules.bench.results import device_name
 from tir_schedules.bench.tables import label
 from tir_schedules.console import print_line, print_table
 from tir_schedules.errors import BadInput, shown
 from tir_schedules.numerals import percentage
+from tir_schedules.subjects.results import device_name
 
 THRESHOLD = 0.03
 
 
 @dataclass(frozen=True)
 class Change:
-    """One row in both results. label, shape: what it is; old_us, new_us: medians; spread: the larger of both (a share of the median)."""
+    """One row in both results. label, shape: what it is; old_us, new_us: medians; spread: the larger of both
+    (a share of the median)."""
 
     label: str
     shape: str
@@ -30,7 +32,8 @@ class Change:
         return self.new_us / self.old_us - 1
 
     def regression(self, threshold: float) -> bool:
-        """Slower by more than the threshold and than either run scattered. A vendor's library is not ours to regress."""
+        """Slower by more than the threshold and than either run scattered. A vendor's library is not ours to
+        regress."""
         return not self.vendor and self.slower > max(threshold, self.spread)
 
     def notable(self, threshold: float) -> bool:
@@ -39,7 +42,8 @@ class Change:
 
 @dataclass(frozen=True)
 class Comparison:
-    """changes: one per row in both, in the order of the new results. only_old, only_new: how many rows have no partner."""
+    """changes: one per row in both, in the order of the new results. only_old, only_new: how many rows have
+    no partner."""
 
     changes: list[Change]
     only_old: int
@@ -60,7 +64,10 @@ def compare(old: dict[str, Any], new: dict[str, Any]) -> Comparison:
 def check_same_device(old: dict[str, Any], name: str) -> None:
     """BadInput when old results are of a GPU with another name."""
     if device_name(old) != name:
-        raise BadInput(f"the results to compare with are of {device_name(old)}, these are of {name}; times of one GPU can be compared")
+        raise BadInput(
+            f"the results to compare with are of {device_name(old)}, these are of {name}; times of one GPU"
+            " can be compared"
+        )
 
 
 def identity(row: dict[str, Any]) -> tuple[str, ...]:
@@ -69,14 +76,20 @@ def identity(row: dict[str, Any]) -> tuple[str, ...]:
 
 def change_of(old: dict[str, Any], new: dict[str, Any]) -> Change:
     spread = max(old["spread"], new["spread"])
-    return Change(label(new), new["shape"], old["median_us"], new["median_us"], spread, new["form"] == "vendor")
+    return Change(
+        label(new), new["shape"], old["median_us"], new["median_us"], spread, new["form"] == "vendor"
+    )
 
 
 def print_comparison(comparison: Comparison, threshold: float) -> None:
     """A table of what changed by more than the threshold, and a closing line."""
     notable = [change for change in comparison.changes if change.notable(threshold)]
     if notable:
-        print_table(("changed", "shape", "old us", "new us", "time", ""), [line(change, threshold) for change in notable], keys=2)
+        print_table(
+            ("changed", "shape", "old us", "new us", "time", ""),
+            [line(change, threshold) for change in notable],
+            keys=2,
+        )
     unmatched = f"; {comparison.only_old} only in the old results, {comparison.only_new} only in the new"
     same = len(comparison.changes) - len(notable)
     regressions = len(comparison.regressions(threshold))
@@ -91,12 +104,22 @@ def line(change: Change, threshold: float) -> tuple[str, ...]:
     verdict = "faster" if change.slower < 0 else "REGRESSION" if change.regression(threshold) else "slower"
     if verdict == "slower":
         verdict += ", the vendor's own" if change.vendor else ", within the spread"
-    return (change.label, change.shape, f"{change.old_us:.2f}", f"{change.new_us:.2f}", f"{100 * change.slower:+.1f}%", verdict)
+    return (
+        change.label,
+        change.shape,
+        f"{change.old_us:.2f}",
+        f"{change.new_us:.2f}",
+        f"{100 * change.slower:+.1f}%",
+        verdict,
+    )
 
 
 def as_json(comparison: Comparison, threshold: float) -> dict[str, Any]:
     """The comparison with all its rows."""
-    changes = [{**asdict(change), "slower": change.slower, "regression": change.regression(threshold)} for change in comparison.changes]
+    changes = [
+        {**asdict(change), "slower": change.slower, "regression": change.regression(threshold)}
+        for change in comparison.changes
+    ]
     unmatched = {"only_old": comparison.only_old, "only_new": comparison.only_new}
     return {"threshold": threshold, **unmatched, "changes": changes}
 

@@ -1,4 +1,5 @@
 """What the GPU at hand can do at best: bytes copied per second, and fp32 operations per second."""
+
 from __future__ import annotations
 
 import statistics
@@ -11,7 +12,8 @@ COPIED = 2 << 30
 """Bytes of the array that is copied, unless that is more than a quarter of the memory."""
 
 COPIES = 9
-LANES = {"sm_75": 64, "sm_80": 64, "sm_86": 128, "sm_87": 128, "sm_89": 128, "sm_90": 128, "sm_100": 128, "sm_103": 128,
+LANES = {"sm_75": 64, "sm_80": 64, "sm_86": 128, "sm_87": 128, "sm_89": 128, "sm_90": 128, "sm_100": 128,
+    "sm_103": 128,
          "sm_120": 128, "sm_121": 128}  # fmt: skip
 """fp32 operations that a multiprocessor starts per clock (CUDA programming guide, arithmetic throughput)."""
 
@@ -30,11 +32,18 @@ def copy_bandwidth(machine: Any, policy: Policy) -> dict[str, Any]:
         time.sleep(policy.pause)
         samples.append(round(machine.seconds(copy, before=copy) * 1e6, 3))
     rate = 2 * source.nbytes / statistics.median(samples[1:]) / 1e3
-    return {"name": "copy bandwidth", "rate": round(rate, 1), "unit": "GB/s", "samples_us": samples[1:], "bytes": 2 * source.nbytes}
+    return {
+        "name": "copy bandwidth",
+        "rate": round(rate, 1),
+        "unit": "GB/s",
+        "samples_us": samples[1:],
+        "bytes": 2 * source.nbytes,
+    }
 
 
 def fp32_peak(device: dict[str, Any], sm_mhz: int | None) -> dict[str, Any] | None:
-    """The row of fp32 multiply-adds on all lanes at the clock seen; None for an unknown clock or architecture.
+    """The row of fp32 multiply-adds on all lanes at the clock seen; None for an unknown clock or
+    architecture.
 
     device: has "arch" and "multiprocessors". What tensor cores can do does not follow from such facts.
     """
@@ -43,4 +52,10 @@ def fp32_peak(device: dict[str, Any], sm_mhz: int | None) -> dict[str, Any] | No
         return None
     count = device["multiprocessors"]
     how = f"{count} multiprocessors x {lanes} lanes x 2 operations x {sm_mhz} MHz"
-    return {"name": "fp32 peak", "rate": round(count * lanes * 2 * sm_mhz / 1e6, 2), "unit": "TFLOPS", "sm_mhz": sm_mhz, "how": how}
+    return {
+        "name": "fp32 peak",
+        "rate": round(count * lanes * 2 * sm_mhz / 1e6, 2),
+        "unit": "TFLOPS",
+        "sm_mhz": sm_mhz,
+        "how": how,
+    }

@@ -1,9 +1,12 @@
-"""Times subjects on a GPU, all of a workload in turns, and only what computes the right thing before and after.
+"""Times subjects on a GPU, all of a workload in turns, and only what computes the right thing before and
+after.
 
-A sample is a CUDA graph of several products over rotating buffers, between two events, while the same graph just before it keeps
-the GPU busy until all is enqueued. Each sample follows a pause: without it a GPU reaches its power limit and lowers its clock,
-by a fifth on an H200, and subjects would be compared at different clocks.
+A sample is a CUDA graph of several products over rotating buffers, between two events, while the same graph
+just before it keeps the GPU busy until all is enqueued. Each sample follows a pause: without it a GPU reaches
+its power limit and lowers its clock, by a fifth on an H200, and subjects would be compared at different
+clocks.
 """
+
 from __future__ import annotations
 
 import math
@@ -17,10 +20,10 @@ from tir_schedules.bench.clocks import open_monitor, summary
 from tir_schedules.bench.limits import copy_bandwidth, fp32_peak
 from tir_schedules.bench.products import Product, bind, timing_buffers, verify
 from tir_schedules.bench.sampling import LONG_S, Policy, Trial, sample_in_turns, settle, spread
-from tir_schedules.bench.subjects import Subject, rate_of
 from tir_schedules.bench.vendor import Vendors
 from tir_schedules.errors import TirSchedulesError
-from tir_schedules.verify import Check
+from tir_schedules.model.verify import Check
+from tir_schedules.subjects.subject import Subject, rate_of
 
 __all__ = ["Measurement", "Policy", "measure"]
 
@@ -32,7 +35,8 @@ MOST_LAUNCHES = 4096
 
 @dataclass
 class Measurement:
-    """rows: of subjects that were timed. refused: of those that do not verify or do not run. limits: of the GPU. device: its facts."""
+    """rows: of subjects that were timed. refused: of those that do not verify or do not run. limits: of the
+    GPU. device: its facts."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)
     refused: list[dict[str, Any]] = field(default_factory=list)
@@ -51,10 +55,12 @@ def measure(
 ) -> Measurement:
     """Verify, time and verify again every subject; nothing is timed that does not verify.
 
-    machine: a GpuMachine. progress: called with a line for each step. cub: the library that vendor.build_cub made; without it, it is
-    built here when needed. vendors, monitor: in place of the libraries and of NVML.
+    machine: a GpuMachine. progress: called with a line for each step. cub: the library that vendor.build_cub
+    made; without it, it is built here when needed. vendors, monitor: in place of the libraries and of NVML.
     """
-    bench = Bench(machine, policy, progress, vendors or Vendors(machine, cub), monitor or open_monitor(machine.bus_id))
+    bench = Bench(
+        machine, policy, progress, vendors or Vendors(machine, cub), monitor or open_monitor(machine.bus_id)
+    )
     found = Measurement(device=machine.describe())
     progress("copy bandwidth")
     with machine.explaining("copy bandwidth"):
@@ -89,7 +95,9 @@ class Bench:
     vendors: Any
     monitor: Any
 
-    def measure_workload(self, subjects: Sequence[Subject]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    def measure_workload(
+        self, subjects: Sequence[Subject]
+    ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         """Rows and refused rows of subjects that share a workload."""
         self.name = f"{subjects[0].family} {subjects[0].workload}"
         self.refused: list[dict[str, Any]] = []
@@ -100,15 +108,22 @@ class Bench:
         return rows, self.refused
 
     def verified(self, subjects: list[Subject], seed: int, what: str) -> dict[Subject, float]:
-        """The subjects that compute the right thing with the inputs of every check, and the seconds each took."""
+        """The subjects that compute the right thing with the inputs of every check, and the seconds each
+        took."""
         seconds = dict.fromkeys(subjects, 0.0)
         for kind, number in subjects[0].workload.draws(seed) if subjects else ():
             self.machine.free_memory()
             left = list(seconds)
-            check = self.attempt(left, lambda: Check.of(subjects[0].workload, kind, number, self.machine.xp)) if left else None
+            check = (
+                self.attempt(left, lambda: Check.of(subjects[0].workload, kind, number, self.machine.xp))
+                if left
+                else None
+            )
             for subject in left:
                 self.progress(f"{self.name}: {what} {subject.label} with {kind} inputs")
-                took = check and self.attempt([subject], lambda: verify(self.machine, self.vendors, subject, check))
+                took = check and self.attempt(
+                    [subject], lambda: verify(self.machine, self.vendors, subject, check)
+                )
                 if took is None:
                     del seconds[subject]
                 else:
@@ -120,7 +135,11 @@ class Bench:
         """Trials of the subjects, with all their samples. They no longer hold memory of the GPU."""
         subjects = list(checked)
         self.machine.free_memory()
-        buffers = self.attempt(subjects, lambda: timing_buffers(self.machine, subjects[0].workload)) if subjects else None
+        buffers = (
+            self.attempt(subjects, lambda: timing_buffers(self.machine, subjects[0].workload))
+            if subjects
+            else None
+        )
         trials = []
         for subject in subjects if buffers else ():
             trial = self.attempt([subject], lambda: self.prepared(subject, buffers, checked[subject]))
@@ -140,14 +159,17 @@ class Bench:
         if once >= LONG_S:
             return Trial(subject, products[0].enqueue, once=once, kept=products)
         graph, launches = None, 0
-        while graph is None or self.launches(once, len(products)) > 1.25 * launches:  # the first guess includes waiting
+        while (
+            graph is None or self.launches(once, len(products)) > 1.25 * launches
+        ):  # the first guess includes waiting
             launches = self.launches(once, len(products))
             graph = self.machine.capture(in_rotation(products, launches))
             once = self.machine.seconds(graph, before=graph) / launches
         return Trial(subject, graph, launches, once, kept=products)
 
     def launches(self, once: float, sets: int) -> int:
-        """Products that fill a sample, or use every set of buffers where that is more and does not take long."""
+        """Products that fill a sample, or use every set of buffers where that is more and does not take
+        long."""
         filled = math.ceil(self.policy.sample_ms / 1000 / max(once, 1e-7))
         return min(MOST_LAUNCHES, max(filled, sets if once * sets < LONG_S else 1))
 
@@ -214,11 +236,14 @@ def row_of(trial: Trial) -> dict[str, Any]:
 
 
 def resources_of(subject: Subject) -> dict[str, Any]:
-    """Registers per thread and bytes of shared memory per block, the most of any launch; nothing for a library."""
+    """Registers per thread and bytes of shared memory per block, the most of any launch; nothing for a
+    library."""
     if not subject.binaries:
         return {}
     return {
         "registers": max(binary.resources.registers for binary in subject.binaries),
-        "shared_bytes": max(binary.resources.shared + binary.kernel.dynamic_shared for binary in subject.binaries),
+        "shared_bytes": max(
+            binary.resources.shared + binary.kernel.dynamic_shared for binary in subject.binaries
+        ),
         "arch": subject.binaries[0].kernel.arch,
     }

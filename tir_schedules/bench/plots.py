@@ -1,15 +1,17 @@
-"""Results drawn with matplotlib: the ladder at its largest size, and every rung over all sizes. One figure per family and kind."""
+"""Results drawn with matplotlib: the ladder at its largest size, and every rung over all sizes. One figure
+per family and kind."""
+
 from __future__ import annotations
 
 import io
 from pathlib import Path
 from typing import Any
 
-from tir_schedules.bench.results import device_name
 from tir_schedules.bench.tables import part
 from tir_schedules.bench.views import Group, figures, groups_of, short
-from tir_schedules.emit import write_bytes
 from tir_schedules.errors import BadInput, MissingTool
+from tir_schedules.files import write_bytes
+from tir_schedules.subjects.results import device_name
 
 SUFFIXES = (".png", ".svg", ".pdf")
 SCHEDULE, TWIN, VENDOR, LIMIT = "#0072B2", "#E69F00", "#000000", "#999999"
@@ -35,9 +37,18 @@ def pyplot() -> Any:
     try:
         import matplotlib
     except ModuleNotFoundError:
-        raise MissingTool("plots are drawn with matplotlib, which is not installed: pip install 'tir_schedules[plot]'") from None
+        raise MissingTool(
+            "plots are drawn with matplotlib, which is not installed: pip install 'tir_schedules[plot]'"
+        ) from None
     matplotlib.use("Agg")
-    matplotlib.rcParams.update({"svg.hashsalt": "tir_schedules", "axes.spines.top": False, "axes.spines.right": False, "font.size": 9})
+    matplotlib.rcParams.update(
+        {
+            "svg.hashsalt": "tir_schedules",
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "font.size": 9,
+        }
+    )
     matplotlib.rcParams["text.parse_math"] = False  # a $ in a name is no formula
     from matplotlib import pyplot
 
@@ -45,7 +56,8 @@ def pyplot() -> Any:
 
 
 def save_plots(results: dict[str, Any], path: Path) -> list[Path]:
-    """Draw every group; the first into `path`, of several each into a file with its name before the suffix. Returns the files."""
+    """Draw every group; the first into `path`, of several each into a file with its name before the suffix.
+    Returns the files."""
     groups = [group for group in groups_of(results) if group.cells]
     paths = []
     for group in groups:
@@ -58,7 +70,9 @@ def save_plots(results: dict[str, Any], path: Path) -> list[Path]:
 def drawn(group: Group, results: dict[str, Any], form: str) -> bytes:
     """A figure as the content of a file of that form ("png")."""
     plt = pyplot()
-    figure, (left, right) = plt.subplots(1, 2, figsize=(13, 0.35 * max(len(group.names), 8) + 2.2), layout="constrained")
+    figure, (left, right) = plt.subplots(
+        1, 2, figsize=(13, 0.35 * max(len(group.names), 8) + 2.2), layout="constrained"
+    )
     figure.suptitle(f"{group.title} on {device_name(results)}", fontsize=12)
     draw_ladder(left, group, results["limits"])
     draw_sizes(right, group)
@@ -69,7 +83,8 @@ def drawn(group: Group, results: dict[str, Any], form: str) -> bytes:
 
 
 def draw_ladder(axes: Any, group: Group, limits: list[dict[str, Any]]) -> None:
-    """Bars of schedule and twin per rung at the largest size, first rung on top; lines for the vendor's library and the limit."""
+    """Bars of schedule and twin per rung at the largest size, first rung on top; lines for the vendor's
+    library and the limit."""
     size = group.sizes[-1]
     for form, offset, color in (("schedule", -0.2, SCHEDULE), ("twin", 0.2, TWIN)):
         rates = [group.rate(name, form, size) or 0 for name in group.names]
@@ -79,16 +94,26 @@ def draw_ladder(axes: Any, group: Group, limits: list[dict[str, Any]]) -> None:
         axes.bar_label(bars, texts, padding=2, fontsize=7)
     vendor = group.vendor_rate(size)
     if vendor:
-        axes.axvline(vendor, color=VENDOR, linestyle="--", linewidth=1, label=f"{group.vendor} {figures(vendor)}")
+        axes.axvline(
+            vendor, color=VENDOR, linestyle="--", linewidth=1, label=f"{group.vendor} {figures(vendor)}"
+        )
     for limit in limits:
         if limit["name"] == LIMITS.get(group.family):
-            axes.axvline(limit["rate"], color=LIMIT, linestyle=":", linewidth=1.5, label=f"{limit['name']} {figures(limit['rate'])}")
+            axes.axvline(
+                limit["rate"],
+                color=LIMIT,
+                linestyle=":",
+                linewidth=1.5,
+                label=f"{limit['name']} {figures(limit['rate'])}",
+            )
     axes.set_yticks(range(len(group.names)), [short(name) for name in group.names])
     axes.invert_yaxis()
     axes.set_xlabel(group.unit)
     axes.set_title(f"the ladder at {size}")
     axes.margins(x=0.1)
-    named = sorted(zip(*axes.get_legend_handles_labels()), key=lambda pair: pair[1] not in ("schedule", "twin"))
+    named = sorted(
+        zip(*axes.get_legend_handles_labels()), key=lambda pair: pair[1] not in ("schedule", "twin")
+    )
     axes.legend(*zip(*named), loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=4, frameon=False)
 
 
@@ -99,9 +124,25 @@ def draw_sizes(axes: Any, group: Group) -> None:
         rates = [group.rate(name, "schedule", size) for size in group.sizes]
         color, marker = LINES[index % len(LINES)], MARKERS[index % len(MARKERS)]
         dashes = "-" if index < len(LINES) else "-."
-        axes.plot(places, nans(rates), dashes, color=color, marker=marker, markersize=4, linewidth=1.2, label=short(name))
+        axes.plot(
+            places,
+            nans(rates),
+            dashes,
+            color=color,
+            marker=marker,
+            markersize=4,
+            linewidth=1.2,
+            label=short(name),
+        )
     if group.vendor:
-        axes.plot(places, nans([group.vendor_rate(size) for size in group.sizes]), "--", color=VENDOR, linewidth=1.2, label=group.vendor)
+        axes.plot(
+            places,
+            nans([group.vendor_rate(size) for size in group.sizes]),
+            "--",
+            color=VENDOR,
+            linewidth=1.2,
+            label=group.vendor,
+        )
     axes.set_yscale("log")
     label_rates(axes.yaxis, *axes.get_ylim())
     axes.set_xticks(places, group.sizes, rotation=20 if max(map(len, group.sizes)) > LONG else 0)
@@ -113,7 +154,8 @@ def draw_sizes(axes: Any, group: Group) -> None:
 
 
 def label_rates(axis: Any, least: float, most: float) -> None:
-    """Label a logarithmic axis that goes from `least` to `most`: as `rate_on_axis`, or every tick where it has less than a power of ten."""
+    """Label a logarithmic axis that goes from `least` to `most`: as `rate_on_axis`, or every tick where it
+    has less than a power of ten."""
     written = rate_on_axis if most >= 10 * least else "{x:g}"
     axis.set_major_formatter(written)
     axis.set_minor_formatter(written)

@@ -1,4 +1,6 @@
-"""A subject bound to arrays on the GPU: ready to be enqueued, and to be judged by what it leaves in its outputs."""
+"""A subject bound to arrays on the GPU: ready to be enqueued, and to be judged by what it leaves in its
+outputs."""
+
 from __future__ import annotations
 
 import math
@@ -7,9 +9,9 @@ from typing import Any, Callable
 
 import numpy as np
 
-from tir_schedules.bench.subjects import Subject
 from tir_schedules.errors import CheckFailed
-from tir_schedules.verify import Check
+from tir_schedules.model.verify import Check
+from tir_schedules.subjects.subject import Subject
 from tir_schedules.workloads.drawing import Draws
 from tir_schedules.workloads.reduction import POISON
 
@@ -23,7 +25,8 @@ FEWEST_SETS, MOST_SETS = 2, 1024
 class Product:
     """One product (or whole reduction).
 
-    enqueue(stream): all its launches. outputs: arrays on the GPU, by name. kept: what else must stay in memory.
+    enqueue(stream): all its launches. outputs: arrays on the GPU, by name. kept: what else must stay in
+    memory.
     """
 
     enqueue: Callable[[Any], None]
@@ -49,7 +52,8 @@ def bind(machine: Any, vendors: Any, subject: Subject, arguments: dict[str, Any]
 
 
 def verify(machine: Any, vendors: Any, subject: Subject, check: Check) -> float:
-    """Run a subject with a check's inputs, which are on the GPU, and outputs poisoned beforehand; returns seconds.
+    """Run a subject with a check's inputs, which are on the GPU, and outputs poisoned beforehand; returns
+    seconds.
 
     CheckFailed names the worst element that is wrong.
     """
@@ -64,10 +68,11 @@ def verify(machine: Any, vendors: Any, subject: Subject, check: Check) -> float:
 
 
 def timing_buffers(machine: Any, workload: Any) -> list[dict[str, Any]]:
-    """Sets of arguments to take turns with: reals uniform in [-1, 1), whatever the workload verifies with, or integers.
+    """Sets of arguments to take turns with: reals uniform in [-1, 1), whatever the workload verifies with, or
+    integers.
 
-    Together they are CACHES times as large as the L2 cache, so that no set is still there when its turn comes again; very small
-    ones are not, of which there are MOST_SETS.
+    Together they are CACHES times as large as the L2 cache, so that no set is still there when its turn comes
+    again; very small ones are not, of which there are MOST_SETS.
     """
     arguments = workload.arguments(0, machine.xp)
     draws = Draws(1, machine.xp)

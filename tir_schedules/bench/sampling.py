@@ -1,4 +1,5 @@
 """How often something is timed, and when that is enough. Nothing here knows what is timed."""
+
 from __future__ import annotations
 
 import math
@@ -20,9 +21,10 @@ FEWEST = 3
 class Policy:
     """How to sample.
 
-    settle_s: most seconds that one workload's subjects are run before anything counts. pause_s: idle seconds before a sample, so that
-    the GPU stays below its power limit. sample_ms: least length of a sample. min_samples, max_samples, precision: a subject is
-    done when its median is known to that share, or has max_samples. budget_s: seconds after which three samples are enough.
+    settle_s: most seconds that one workload's subjects are run before anything counts. pause_s: idle seconds
+    before a sample, so that the GPU stays below its power limit. sample_ms: least length of a sample.
+    min_samples, max_samples, precision: a subject is done when its median is known to that share, or has
+    max_samples. budget_s: seconds after which three samples are enough.
     sustained: no pauses, the GPU runs back to back.
     """
 
@@ -45,8 +47,9 @@ class Policy:
 class Trial:
     """One subject being timed.
 
-    call: enqueues `launches` products (or whole reductions). once: seconds of one, as far as known beforehand. samples: seconds of one
-    product each. readings: of the GPU's clocks, taken meanwhile. spent: seconds it took so far. kept: what must stay in memory.
+    call: enqueues `launches` products (or whole reductions). once: seconds of one, as far as known
+    beforehand. samples: seconds of one product each. readings: of the GPU's clocks, taken meanwhile. spent:
+    seconds it took so far. kept: what must stay in memory.
     failed: it could not be timed.
     """
 
@@ -79,7 +82,8 @@ def median_interval(samples: Sequence[float]) -> tuple[float, float]:
 
 
 def chance_outside(n: int, low: int) -> float:
-    """Chance that a median is not between the samples number `low` and n - 1 - low of n in order: too few fell on one side of it."""
+    """Chance that a median is not between the samples number `low` and n - 1 - low of n in order: too few
+    fell on one side of it."""
     return 2 * sum(math.comb(n, i) for i in range(low + 1)) / 2**n
 
 
@@ -110,10 +114,11 @@ def enough(trial: Trial, policy: Policy) -> bool:
 
 
 def settle(trials: Sequence[Trial], policy: Policy, take: Callable[[Trial], None]) -> int:
-    """Run trials in turns until two successive rounds agree, or `settle_s` is used up; forget the samples, return the rounds.
+    """Run trials in turns until two successive rounds agree, or `settle_s` is used up; forget the samples,
+    return the rounds.
 
-    take: adds to a trial's `samples` and `spent`, or sets `failed`. Rounds agree when half of the trials changed by no more than
-    the precision. Long trials take no part.
+    take: adds to a trial's `samples` and `spent`, or sets `failed`. Rounds agree when half of the trials
+    changed by no more than the precision. Long trials take no part.
     """
     rounds, settled = 0, False
     short = [trial for trial in trials if not trial.long]
@@ -130,7 +135,8 @@ def settle(trials: Sequence[Trial], policy: Policy, take: Callable[[Trial], None
 
 
 def sample_in_turns(trials: Sequence[Trial], policy: Policy, take: Callable[[Trial], None]) -> None:
-    """Let every trial take a sample per round until it has enough; `take` adds to `samples` and `spent`, or sets `failed`."""
+    """Let every trial take a sample per round until it has enough; `take` adds to `samples` and `spent`, or
+    sets `failed`."""
     active = [trial for trial in trials if not trial.failed]
     while active:
         for trial in active:

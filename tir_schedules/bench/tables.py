@@ -1,4 +1,6 @@
-"""Results as tables for a terminal or a pipe: a line per rung, a column per size, schedule and twin in one cell."""
+"""Results as tables for a terminal or a pipe: a line per rung, a column per size, schedule and twin in one
+cell."""
+
 from __future__ import annotations
 
 from math import exp, log
@@ -6,9 +8,9 @@ from typing import Any
 
 from rich.markup import escape
 
-from tir_schedules.bench.results import device_name
 from tir_schedules.bench.views import Group, Row, figures, groups_of, short, spans
 from tir_schedules.console import print_line, print_table
+from tir_schedules.subjects.results import device_name
 
 THROTTLED = "*"
 
@@ -94,7 +96,10 @@ def summary(group: Group) -> list[str]:
     if ratios:
         mean = exp(sum(map(log, ratios.values())) / len(ratios))
         (name, size), lowest = min(ratios.items(), key=lambda item: item[1])
-        lines.append(f"schedule / twin: {mean:.3f}x in the geometric mean, lowest {lowest:.3f}x ({short(name)} at {size})")
+        lines.append(
+            f"schedule / twin: {mean:.3f}x in the geometric mean, lowest {lowest:.3f}x ({short(name)} at"
+            f" {size})"
+        )
     return lines
 
 
@@ -104,11 +109,15 @@ def closing_lines(results: dict[str, Any]) -> list[str]:
     if results["limits"]:
         lines.append("limits of this GPU: " + "; ".join(map(limit, results["limits"])))
     if any(row["form"] == "twin" for row in results["rows"]):
-        lines.append("a cell is the schedule's rate and, in brackets, how many times that of its hand-written twin")
+        lines.append(
+            "a cell is the schedule's rate and, in brackets, how many times that of its hand-written twin"
+        )
     throttled = [row for row in results["rows"] if row.get("throttled")]
     if throttled:
         reasons = ", ".join(sorted({reason for row in throttled for reason in row["throttled"]}))
-        lines.append(f"{THROTTLED} the GPU lowered its clock while this was timed: {reasons}{clocks(throttled)}")
+        lines.append(
+            f"{THROTTLED} the GPU lowered its clock while this was timed: {reasons}{clocks(throttled)}"
+        )
     return lines + list(map(refusal, results["refused"]))
 
 

@@ -2,6 +2,7 @@
 
 cuBLAS is called directly: CuPy's wrapper of it refuses to be captured into a graph.
 """
+
 from __future__ import annotations
 
 import ctypes
@@ -15,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from tir_schedules.bench.products import Product
-from tir_schedules.bench.subjects import Subject
 from tir_schedules.errors import CheckFailed, MissingTool
-from tir_schedules.kernel import Kernel
+from tir_schedules.model.kernel import Kernel
+from tir_schedules.subjects.subject import Subject
 
 CUBLAS_NAMES = ("libcublas.so.13", "libcublas.so.12", "libcublas.so")
 CUBLAS_INSTALL = "pip install 'cuda-toolkit[cublas]==13.0.*'"
@@ -42,7 +43,8 @@ CUB_LIBRARY = "cub_sum.so"
 
 
 class Vendors:
-    """Binds vendor subjects. cub: the library that `build_cub` makes; without it, it is built when first needed.
+    """Binds vendor subjects. cub: the library that `build_cub` makes; without it, it is built when first
+    needed.
 
     Libraries are loaded when first needed: MissingTool where one is absent.
     """
@@ -86,7 +88,8 @@ class Cublas:
 
     def enqueue(self, workload: Any, arguments: dict[str, Any], stream: Any) -> None:
         self.call("cublasSetStream_v2", self.handle, stream.ptr)
-        # Setting a stream takes the workspace away; without one of ours cuBLAS allocates, which a capture does not allow.
+        # Setting a stream takes the workspace away; without one of ours cuBLAS allocates, which a capture
+        # does not allow.
         self.call("cublasSetWorkspace_v2", self.handle, self.machine.address(self.workspace), WORKSPACE)
         self.call("cublasGemmEx", self.handle, *gemm_arguments(workload, arguments, self.machine.address))
 
@@ -119,14 +122,26 @@ def gemm_arguments(workload: Any, arguments: dict[str, Any], address: Any) -> tu
         return address(array), DATA_TYPES[str(array.dtype)], row
 
     operands = (one, *matrix(b, k if transposed else n), *matrix(a, k), zero, *matrix(c, n))
-    return (TRANSPOSED if transposed else PLAIN, PLAIN, n, m, k, *operands, COMPUTE_TYPES[str(c.dtype)], DEFAULT_ALGORITHM)
+    return (
+        TRANSPOSED if transposed else PLAIN,
+        PLAIN,
+        n,
+        m,
+        k,
+        *operands,
+        COMPUTE_TYPES[str(c.dtype)],
+        DEFAULT_ALGORITHM,
+    )
 
 
 class Cub:
     """cub::DeviceReduce::Sum on the GPU. library: what `build_cub` makes, as ctypes has it."""
 
     def __init__(self, library: Any, machine: Any):
-        self.machine, self.sums = machine, {dtype: getattr(library, f"cub_sum_{dtype}") for dtype in ("int32", "float32")}
+        self.machine, self.sums = (
+            machine,
+            {dtype: getattr(library, f"cub_sum_{dtype}") for dtype in ("int32", "float32")},
+        )
         for function in self.sums.values():
             function.argtypes = [c_void_p, c_void_p, c_void_p, c_void_p, c_int, c_void_p]
 
@@ -141,7 +156,9 @@ class Cub:
 
         return Product(enqueue, {"Y": given["Y"]}, (given, scratch))
 
-    def call(self, workload: Any, scratch: int | None, size: c_size_t, x: int, y: int, stream: int | None) -> None:
+    def call(
+        self, workload: Any, scratch: int | None, size: c_size_t, x: int, y: int, stream: int | None
+    ) -> None:
         """Without scratch memory only `size` is set, to the bytes it must have."""
         status = self.sums[workload.dtype](scratch, ctypes.byref(size), x, y, workload.n, stream)
         if status:
@@ -154,7 +171,9 @@ def load_cublas() -> Any:
         from cuda.pathfinder import load_nvidia_dynamic_lib
 
         return ctypes.CDLL(load_nvidia_dynamic_lib("cublas").abs_path)
-    except Exception:  # an older CuPy comes without it; a library that it does not find may still be on the loader's path
+    except (
+        Exception
+    ):  # an older CuPy comes without it; a library that it does not find may still be on the loader's path
         pass
     for name in CUBLAS_NAMES:
         try:
@@ -165,7 +184,8 @@ def load_cublas() -> Any:
 
 
 def build_cub(arch: str) -> bytes:
-    """CUB's sums as a shared library for `arch` ("sm_90"), compiled by nvcc with the toolkit's own CUB and kept in the cache.
+    """CUB's sums as a shared library for `arch` ("sm_90"), compiled by nvcc with the toolkit's own CUB and
+    kept in the cache.
 
     MissingTool without nvcc.
     """
@@ -176,7 +196,9 @@ def build_cub(arch: str) -> bytes:
         from tir_schedules.compiler.places import plain_links
         from tir_schedules.compiler.toolchain import check_arch, find_toolchain
     except ModuleNotFoundError as error:
-        raise MissingTool(f"CUB cannot be compiled, for {error.name} is not installed: pip install {error.name}") from error
+        raise MissingTool(
+            f"CUB cannot be compiled, for {error.name} is not installed: pip install {error.name}"
+        ) from error
     toolchain = find_toolchain()
     check_arch(arch)
     source = (resources.files("tir_schedules.bench") / "cub_sum.cu").read_text(encoding="utf-8")
@@ -184,7 +206,9 @@ def build_cub(arch: str) -> bytes:
 
     def build(folder: Path) -> None:
         (folder / file_name(kernel)).write_text(source, encoding="utf-8")
-        libraries = Path(toolchain.nvcc).parents[1] / "lib"  # where PyPI's packages have them; nvcc itself looks into lib64
+        libraries = (
+            Path(toolchain.nvcc).parents[1] / "lib"
+        )  # where PyPI's packages have them; nvcc itself looks into lib64
         with plain_links(folder) as links:
             plain = links.where_needed("libraries", libraries)
             nvcc(kernel, toolchain, folder, *CUB_FLAGS, f"-L{plain}", file_name(kernel), "-o", CUB_LIBRARY)
@@ -201,6 +225,8 @@ def load_library(content: bytes) -> Any:
             file.write(content)
         return ctypes.CDLL(path)
     except OSError as error:
-        raise MissingTool(f"the library with CUB's sums does not load ({error}): compile it on a computer like this one") from error
+        raise MissingTool(
+            f"the library with CUB's sums does not load ({error}): compile it on a computer like this one"
+        ) from error
     finally:
         os.unlink(path)

@@ -1,4 +1,6 @@
-"""Rows of results arranged for tables and plots: groups that may be compared, and how sizes, rates and names are written."""
+"""Rows of results arranged for tables and plots: groups that may be compared, and how sizes, rates and names
+are written."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -6,7 +8,7 @@ from importlib import import_module
 from math import prod
 from typing import Any, Iterable
 
-from tir_schedules.problems import power
+from tir_schedules.cli.problems import power
 
 Row = dict[str, Any]
 
@@ -15,7 +17,8 @@ Row = dict[str, Any]
 class Group:
     """Rows of one family and kind ("nt float16", "int32"): what belongs into one table or one figure.
 
-    sizes: labels in ascending order of work. names: rungs in the order of the ladder. vendor: "cuBLAS", "CUB" or empty.
+    sizes: labels in ascending order of work. names: rungs in the order of the ladder. vendor: "cuBLAS", "CUB"
+    or empty.
     cells: (name, form, size) -> row. refused: the same for what was not timed.
     """
 
@@ -80,7 +83,9 @@ def in_ladder_order(family: str, names: Iterable[str]) -> tuple[str, ...]:
     """Each name once, as rungs build on each other; what the ladder does not know comes last."""
     ladder = list(import_module(f"tir_schedules.{family}").LADDER)
     place = {name: number for number, name in enumerate(ladder)}
-    return tuple(sorted(dict.fromkeys(names), key=lambda name: place.get(short(name).partition(":")[0], len(ladder))))
+    return tuple(
+        sorted(dict.fromkeys(names), key=lambda name: place.get(short(name).partition(":")[0], len(ladder)))
+    )
 
 
 def kind_of(row: Row) -> str:
@@ -111,7 +116,8 @@ def figures(rate: float) -> str:
 
 
 def spans(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """(size, what) pairs in order, with neighbours of the same `what` drawn together: ("512..8192", "vectorized")."""
+    """(size, what) pairs in order, with neighbours of the same `what` drawn together: ("512..8192",
+    "vectorized")."""
     spanned: list[list[str]] = []
     for size, what in pairs:
         if spanned and spanned[-1][2] == what:

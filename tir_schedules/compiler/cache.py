@@ -1,10 +1,12 @@
-"""A folder of things that are slow to make: compiled kernels, disassembly, the CPU machine's shared libraries.
+"""A folder of things that are slow to make: compiled kernels, disassembly, the CPU machine's shared
+libraries.
 
-An entry is a folder named after a hash of all that went into it, so it never goes out of date. It is built in a
-temporary folder of a plain name (see places.py) and renamed into place in one step: a process killed at any moment
-leaves no half-made entry, two processes that make the same entry do not disturb each other, and there is no lock file to
-be left behind.
+An entry is a folder named after a hash of all that went into it, so it never goes out of date. It is built in
+a temporary folder of a plain name (see places.py) and renamed into place in one step: a process killed at any
+moment leaves no half-made entry, two processes that make the same entry do not disturb each other, and there
+is no lock file to be left behind.
 """
+
 from __future__ import annotations
 
 import errno
@@ -42,14 +44,23 @@ ABANDONED_SECONDS = 3600
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 OCCUPIED = {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR}
 FULL = {errno.ENOSPC, errno.EDQUOT}
-UNUSABLE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.ENOENT, errno.ENAMETOOLONG}
+UNUSABLE = {
+    errno.EACCES,
+    errno.EPERM,
+    errno.EROFS,
+    errno.ENOTDIR,
+    errno.EEXIST,
+    errno.ENOENT,
+    errno.ENAMETOOLONG,
+}
 
 
 class Cache:
     """Entries under `root`, at most `limit_bytes` of them; the least recently used go first.
 
-    root: default the environment variable TIR_SCHEDULES_CACHE, then the user's cache folder. limit_bytes: default
-    TIR_SCHEDULES_CACHE_LIMIT ("500M", "2G"), then 1 GiB. Threads and processes may share a root freely.
+    root: default the environment variable TIR_SCHEDULES_CACHE, then the user's cache folder. limit_bytes:
+    default TIR_SCHEDULES_CACHE_LIMIT ("500M", "2G"), then 1 GiB. Threads and processes may share a root
+    freely.
     """
 
     def __init__(self, root: Path | None = None, limit_bytes: int | None = None):
@@ -62,9 +73,10 @@ class Cache:
     def entry(self, kind: str, key: str, build: Build) -> Path:
         """The folder of the entry `key`; when there is none, `build(folder)` fills one.
 
-        kind: a lower-case word that names the sort of entry, readable in the folder's name. key: everything the content
-        depends on; it is hashed. A damaged entry is built again, and a line on stderr says so. Another process that
-        clears the cache may remove the folder at any time after; `load` cannot be hit by that.
+        kind: a lower-case word that names the sort of entry, readable in the folder's name. key: everything
+        the content depends on; it is hashed. A damaged entry is built again, and a line on stderr says so.
+        Another process that clears the cache may remove the folder at any time after; `load` cannot be hit by
+        that.
         """
         path = self._place(kind, key)
         with self._one_thread(path):
@@ -88,7 +100,8 @@ class Cache:
         return sum(folder_size(path) for path in (*self._ours(), *filter(is_abandoned, scratch_folders())))
 
     def clear(self) -> int:
-        """Remove every entry and return the bytes freed. What other processes are building right now stays."""
+        """Remove every entry and return the bytes freed. What other processes are building right now
+        stays."""
         freed = 0
         for path in self._ours():
             if ENTRY.fullmatch(path.name) or leftover(path):
@@ -99,7 +112,8 @@ class Cache:
 
     @contextmanager
     def workplace(self) -> Iterator[Path]:
-        """An empty folder that a compiler may work in, gone afterwards: beside the entries, or elsewhere where their path is not plain."""
+        """An empty folder that a compiler may work in, gone afterwards: beside the entries, or elsewhere
+        where their path is not plain."""
         with self._explained():
             self.path.mkdir(parents=True, exist_ok=True)
             with passing(new_folder(BUILDING, self.path)) as folder:
@@ -123,7 +137,9 @@ class Cache:
             pass  # a cache that may only be read is still good to read
         return True
 
-    def _build(self, path: Path, build: Build, read: Callable[[Path], T | None] = lambda folder: None) -> T | None:
+    def _build(
+        self, path: Path, build: Build, read: Callable[[Path], T | None] = lambda folder: None
+    ) -> T | None:
         """Build the entry, read it, and put it in place."""
         with self.workplace() as work:
             build(work)
@@ -159,10 +175,14 @@ class Cache:
             if self._discard(path):
                 broken = fault
         if broken:
-            print(f"tir-schedules: cache entry {printable(path)} was broken ({broken}) and has been rebuilt", file=sys.stderr)
+            print(
+                f"tir-schedules: cache entry {printable(path)} was broken ({broken}) and has been rebuilt",
+                file=sys.stderr,
+            )
 
     def _make_room(self, added: int, keep: Path) -> None:
-        """Keep the whole within the limit. Only the first build of a process, and one that reaches the limit, look."""
+        """Keep the whole within the limit. Only the first build of a process, and one that reaches the limit,
+        look."""
         with self._lock:
             if self._used is not None and self._used + added <= self.limit:
                 self._used += added
@@ -202,7 +222,9 @@ class Cache:
             names = os.listdir(self.path)
         except (FileNotFoundError, NotADirectoryError):
             return []
-        return [self.path / name for name in names if ENTRY.fullmatch(name) or name.startswith((BUILDING, TRASH))]
+        return [
+            self.path / name for name in names if ENTRY.fullmatch(name) or name.startswith((BUILDING, TRASH))
+        ]
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -218,8 +240,8 @@ class Cache:
     def _explain(self, error: OSError) -> TirSchedulesError | None:
         if error.errno in FULL:
             return MissingTool(
-                f"no space left for the cache in {printable(self.path)}: free some, run `tir-schedules doctor --clear-cache`,"
-                " or set TIR_SCHEDULES_CACHE to another folder"
+                f"no space left for the cache in {printable(self.path)}: free some, run `tir-schedules doctor"
+                " --clear-cache`, or set TIR_SCHEDULES_CACHE to another folder"
             )
         place = Path(os.fsdecode(error.filename or ""))
         ours = self.path in (place, place.parent) or place in self.path.parents
@@ -244,7 +266,8 @@ def cache_at(root: Path, limit: int) -> Cache:
 def default_root() -> Path:
     """TIR_SCHEDULES_CACHE, or this user's cache folder as the operating system has it.
 
-    BadInput where a home it names is not known, MissingTool without the library that knows the operating system.
+    BadInput where a home it names is not known, MissingTool without the library that knows the operating
+    system.
     """
     chosen = os.environ.get("TIR_SCHEDULES_CACHE")
     try:
@@ -254,9 +277,16 @@ def default_root() -> Path:
 
         return Path(platformdirs.user_cache_dir("tir_schedules"))
     except ImportError:
-        raise MissingTool("platformdirs, which knows the folder of the cache, is missing: pip install platformdirs") from None
-    except (RuntimeError, OSError) as error:  # "~nobody", or no home at all; a relative name where the working directory is gone
-        raise BadInput(f"TIR_SCHEDULES_CACHE is {chosen!r}: {one_line(error)}; name a folder you can write to") from None
+        raise MissingTool(
+            "platformdirs, which knows the folder of the cache, is missing: pip install platformdirs"
+        ) from None
+    except (
+        RuntimeError,
+        OSError,
+    ) as error:  # "~nobody", or no home at all; a relative name where the working directory is gone
+        raise BadInput(
+            f"TIR_SCHEDULES_CACHE is {chosen!r}: {one_line(error)}; name a folder you can write to"
+        ) from None
 
 
 def default_limit() -> int:
@@ -282,7 +312,8 @@ def write_manifest(folder: Path) -> int:
 
 
 def damage(folder: Path) -> str | None:
-    """How an entry differs from its manifest, or None. Reads every file: 0.1 ms for a kernel, some ms for a library."""
+    """How an entry differs from its manifest, or None. Reads every file: 0.1 ms for a kernel, some ms for a
+    library."""
     try:
         files = json.loads((folder / MANIFEST).read_text(encoding="utf-8")).items()
         for name, (size, digest) in files:
@@ -319,7 +350,8 @@ def last_use(path: Path) -> float:
 
 
 def leftover(path: Path) -> bool:
-    """Whether a process that was killed left this: no build takes an hour, and a removal takes no time at all."""
+    """Whether a process that was killed left this: no build takes an hour, and a removal takes no time at
+    all."""
     return path.name.startswith(TRASH) or (path.name.startswith(BUILDING) and is_abandoned(path))
 
 

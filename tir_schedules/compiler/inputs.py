@@ -1,4 +1,6 @@
-"""What the compilers see besides the text they compile: their own files, the environment, and the files that a source includes."""
+"""What the compilers see besides the text they compile: their own files, the environment, and the files that
+a source includes."""
+
 from __future__ import annotations
 
 import os
@@ -20,7 +22,8 @@ COMPILERS_HEADERS = {
     "cuda.h", "cuda_bf16.h", "cuda_fp16.h", "cuda_fp8.h", "cuda_pipeline.h", "cuda_runtime.h", "mma.h",
     "cstddef", "cstdint", "stdint.h", "type_traits", "cuda/std/cstdint", "cuda/std/type_traits",
 }  # fmt: skip
-"""Headers that come with the compilers, as do all that they include; the last two stand in TVM's sources, for NVRTC alone."""
+"""Headers that come with the compilers, as do all that they include; the last two stand in TVM's sources, for
+NVRTC alone."""
 
 CONTINUATION = re.compile(r"\\[ \t\f\v]*\r?\n")
 INCLUDING = re.compile(r"include|import|embed|incbin|\?\?")
@@ -91,22 +94,29 @@ def state_of(file: Path | os.DirEntry) -> str:
 
 
 def host_compiler() -> Path | None:
-    """The C++ compiler that nvcc preprocesses with: NVCC_CCBIN, a program or its folder, else gcc on PATH; None where there is none.
+    """The C++ compiler that nvcc preprocesses with: NVCC_CCBIN, a program or its folder, else gcc on PATH;
+    None where there is none.
 
     BadInput when NVCC_CCBIN is no such thing.
     """
     chosen = os.environ.get("NVCC_CCBIN")
     found = shutil.which(os.path.join(chosen, "gcc") if chosen and os.path.isdir(chosen) else chosen or "gcc")
     if chosen and not found:
-        raise BadInput(f"NVCC_CCBIN is {chosen!r}, which is no program: set it to a C++ compiler such as g++, or unset it")
+        raise BadInput(
+            f"NVCC_CCBIN is {chosen!r}, which is no program: set it to a C++ compiler such as g++, or"
+            " unset it"
+        )
     return Path(found).absolute() if found else None
 
 
 def environment() -> dict[str, str]:
-    """The environment in which a kernel is compiled: ours without foreign flags, and with folders of headers as absolute paths.
+    """The environment in which a kernel is compiled: ours without foreign flags, and with folders of headers
+    as absolute paths.
 
     The compilers know no date: what they make of a source today they make of it tomorrow.
     """
     kept = {name: value for name, value in os.environ.items() if name not in (*FOREIGN, "NVCC_CCBIN")}
-    folders = {name: ":".join(map(os.path.abspath, kept[name].split(":"))) for name in SEARCHED if kept.get(name)}
+    folders = {
+        name: ":".join(map(os.path.abspath, kept[name].split(":"))) for name in SEARCHED if kept.get(name)
+    }
     return kept | folders | {"LC_ALL": "C", "SOURCE_DATE_EPOCH": "0"}

@@ -1,4 +1,6 @@
-"""From a rung's schedule to a `Kernel`: TVM lowers the scheduled PrimFunc and prints CUDA, we read back how to launch it."""
+"""From a rung's schedule to a `Kernel`: TVM lowers the scheduled PrimFunc and prints CUDA, we read back how
+to launch it."""
+
 from __future__ import annotations
 
 import os
@@ -7,10 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Sequence
 
 from tir_schedules.compiler.signature import argument_name
-from tir_schedules.compiler.tvm import import_tvm
 from tir_schedules.errors import CheckFailed, TirSchedulesError, TooLarge
-from tir_schedules.kernel import Kernel, check_grid
-from tir_schedules.rung import Launch, Rung
+from tir_schedules.model.kernel import Kernel
+from tir_schedules.model.launch import Launch, check_grid
+from tir_schedules.model.rung import Rung
+from tir_schedules.tir.tvm import import_tvm
 
 if TYPE_CHECKING:
     from tvm import IRModule
@@ -28,8 +31,8 @@ OF_TVM, TOO_LARGE = "Check failed", "exceeds range of int32"
 def lower(rung: Rung, workload: Any, arch: str) -> Kernel:
     """The CUDA kernel that `rung` makes of `workload` for `arch` ("sm_80").
 
-    CheckFailed when the schedule is not sound (see `check_regions`), does not end in exactly one kernel, or launches
-    differently from what the rung declares.
+    CheckFailed when the schedule is not sound (see `check_regions`), does not end in exactly one kernel, or
+    launches differently from what the rung declares.
     """
     rung = rung.fitted(workload)
     rung.check_arch(arch)
@@ -38,12 +41,17 @@ def lower(rung: Rung, workload: Any, arch: str) -> Kernel:
         emitted = emit(schedule, rung.entry, arch, rung.pass_config, rung.passes)
     declared = rung.launch(workload, rung.config)
     if emitted.launch != declared:
-        raise CheckFailed(f"{rung.id}: for {workload} it launches {emitted.launch}, but the rung declares {declared}")
+        raise CheckFailed(
+            f"{rung.id}: for {workload} it launches {emitted.launch}, but the rung declares {declared}"
+        )
     return Kernel(f"{rung.id} (tir)", emitted.source, rung.entry, emitted.params, arch=arch, **vars(declared))
 
 
-def scheduled(rung: Rung, workload: Any, around: Callable[["Schedule"], Any] = lambda schedule: schedule) -> "Schedule":
-    """The rung's schedule of the workload, checked by `check_regions` unless threads were in the algorithm from the start.
+def scheduled(
+    rung: Rung, workload: Any, around: Callable[["Schedule"], Any] = lambda schedule: schedule
+) -> "Schedule":
+    """The rung's schedule of the workload, checked by `check_regions` unless threads were in the algorithm
+    from the start.
 
     TooLarge for a workload that other tiles might take, CheckFailed for a schedule that is not sound.
 
@@ -70,21 +78,31 @@ def refusals(rung: Rung, workload: Any) -> Iterator[None]:
         if isinstance(error, ValueError) and OF_TVM not in str(error):
             raise
         if TOO_LARGE in str(error):
-            raise TooLarge(f"{rung.id}: {workload} is too large: TVM's indices have 32 bits, tiles beyond its edges included") from error
-        raise CheckFailed(f"{rung.id}: TVM refuses the schedule for {workload}: {first_line(error)}") from error
+            raise TooLarge(
+                f"{rung.id}: {workload} is too large: TVM's indices have 32 bits, tiles beyond its edges"
+                " included"
+            ) from error
+        raise CheckFailed(
+            f"{rung.id}: TVM refuses the schedule for {workload}: {first_line(error)}"
+        ) from error
 
 
 def algorithm(rung: Rung, workload: Any) -> "PrimFunc":
-    """What the rung schedules: its own form of the algorithm in its configuration, or that of the workload."""
-    return rung.prim_func(workload, rung.config, rung.entry) if rung.prim_func else workload.prim_func(rung.entry)
+    """What the rung schedules: its own form of the algorithm in its configuration, or that of the
+    workload."""
+    return (
+        rung.prim_func(workload, rung.config, rung.entry)
+        if rung.prim_func
+        else workload.prim_func(rung.entry)
+    )
 
 
 def check_regions(module: "IRModule", name: str) -> None:
     """CheckFailed when a block reads what its producers did not write for it, or writes beyond what it owns.
 
-    TVM computes a buffer's region as a bounding box. Where the true region has holes, compute_at yields code that
-    compiles, passes TVM's own verifiers and overwrites other threads' results. A fresh Schedule knows: such blocks
-    lack `region_cover`, `stage_pipeline` or `affine_binding`.
+    TVM computes a buffer's region as a bounding box. Where the true region has holes, compute_at yields code
+    that compiles, passes TVM's own verifiers and overwrites other threads' results. A fresh Schedule knows:
+    such blocks lack `region_cover`, `stage_pipeline` or `affine_binding`.
     """
     tvm = import_tvm()
     import tvm_ffi
@@ -92,19 +110,24 @@ def check_regions(module: "IRModule", name: str) -> None:
     for function in module.functions.values():
         fresh = tvm.s_tir.Schedule(without_output_guards(function))
         blocks: list = []
-        tvm_ffi.structural_walk(fresh.mod["main"].body, (tvm.s_tir.SBlock, lambda block: blocks.append(block)))
+        tvm_ffi.structural_walk(
+            fresh.mod["main"].body, (tvm.s_tir.SBlock, lambda block: blocks.append(block))
+        )
         for block in blocks:
             flags = fresh.state._get_cached_flags(fresh.state.get_sref(block))
             for flag in ("affine_binding", "region_cover", "stage_pipeline"):
                 if not getattr(flags, flag):
-                    raise CheckFailed(f"{name}: block {block.name_hint!r} lost {flag}: its regions are not exact")
+                    raise CheckFailed(
+                        f"{name}: block {block.name_hint!r} lost {flag}: its regions are not exact"
+                    )
 
 
 def without_output_guards(function: "PrimFunc") -> "PrimFunc":
-    """The function with the guards gone from blocks that write its outputs, so that these blocks read more, never less.
+    """The function with the guards gone from blocks that write its outputs, so that these blocks read more,
+    never less.
 
-    TVM cannot show that a guarded block reads only what was produced when the guard involves block indices; what covers
-    the unguarded reads covers the guarded ones.
+    TVM cannot show that a guarded block reads only what was produced when the guard involves block indices;
+    what covers the unguarded reads covers the guarded ones.
     """
     tvm = import_tvm()
     import tvm_ffi
@@ -120,14 +143,21 @@ def without_output_guards(function: "PrimFunc") -> "PrimFunc":
 
 @dataclass(frozen=True)
 class Emitted:
-    """CUDA source with one kernel, the kernel's parameters in order (names as in the PrimFunc), and its launch."""
+    """CUDA source with one kernel, the kernel's parameters in order (names as in the PrimFunc), and its
+    launch."""
 
     source: str
     params: tuple[str, ...]
     launch: Launch
 
 
-def emit(schedule: "Schedule", entry: str, arch: str, pass_config: dict[str, Any] | None = None, passes: Sequence[str] = ()) -> Emitted:
+def emit(
+    schedule: "Schedule",
+    entry: str,
+    arch: str,
+    pass_config: dict[str, Any] | None = None,
+    passes: Sequence[str] = (),
+) -> Emitted:
     """Lower a schedule and print its CUDA source, with `entry` as the name of its one kernel.
 
     pass_config: options of TVM's passes. passes: those of ours that are wanted.
@@ -135,9 +165,9 @@ def emit(schedule: "Schedule", entry: str, arch: str, pass_config: dict[str, Any
     tvm = import_tvm()
     from tvm.tirx.build import codegen_build, split_host_device_mods
 
-    from tir_schedules.passes.pipeline import pipeline
-    from tir_schedules.passes.whole_lines import whole_lines
-    from tir_schedules.passes.wide_offsets import wide_offsets
+    from tir_schedules.tir.passes.pipeline import pipeline
+    from tir_schedules.tir.passes.whole_lines import whole_lines
+    from tir_schedules.tir.passes.wide_offsets import wide_offsets
 
     with tvm.transform.PassContext(config={**PASS_CONFIG, **(pass_config or {})}):
         module = tvm.tirx.transform.BindTarget(target(arch))(schedule.mod)
@@ -145,7 +175,9 @@ def emit(schedule: "Schedule", entry: str, arch: str, pass_config: dict[str, Any
         host, devices = split_host_device_mods(pipeline(passes)(module))
         kernels = [(device, finalize_device()(part)) for device, part in devices.items()]
         if len(kernels) != 1 or len(kernels[0][1].functions) != 1:
-            raise CheckFailed(f"{entry}: the schedule must end in one CUDA kernel; bind its loops to blockIdx and threadIdx")
+            raise CheckFailed(
+                f"{entry}: the schedule must end in one CUDA kernel; bind its loops to blockIdx and threadIdx"
+            )
         device, kernel = kernels[0]
         ((variable, function),) = kernel.functions.items()
         named = tvm.IRModule({variable: function.with_attr("global_symbol", entry)})
@@ -160,8 +192,8 @@ def emit(schedule: "Schedule", entry: str, arch: str, pass_config: dict[str, Any
 
 @contextmanager
 def source_only() -> Iterator[None]:
-    """TVM prints CUDA and leaves it at that. Where the CUDA runtime is at hand it would have NVRTC or nvcc compile what it prints, too,
-    with options of its own, and fail without cuda-bindings or a GPU."""
+    """TVM prints CUDA and leaves it at that. Where the CUDA runtime is at hand it would have NVRTC or nvcc
+    compile what it prints, too, with options of its own, and fail without cuda-bindings or a GPU."""
     name = "TVM_COMPILE_FORCE_FALLBACK"
     before = os.environ.get(name)
     os.environ[name] = "1"
@@ -183,7 +215,7 @@ def launch_of(host: "IRModule") -> Launch:
     def visit(call):
         if getattr(call.op, "name", "") == "tirx.call_ffi_kernel":
             tags = [str(tag) for tag in call.attrs.launch_params]
-            launches.append({tag: int(value) for tag, value in zip(tags, list(call.args)[-len(tags):])})
+            launches.append({tag: int(value) for tag, value in zip(tags, list(call.args)[-len(tags) :])})
 
     for function in host.functions.values():
         tvm_ffi.structural_walk(function.body, (tvm.ir.Call, visit))

@@ -1,7 +1,9 @@
 """From a `Kernel` to a `Binary`: nvcc compiles the CUDA source to PTX, ptxas assembles exactly that PTX.
 
-The flags are the same for a scheduled kernel and its hand-written twin, and none of them trades accuracy for speed.
+The flags are the same for a scheduled kernel and its hand-written twin, and none of them trades accuracy for
+speed.
 """
+
 from __future__ import annotations
 
 import errno
@@ -14,15 +16,22 @@ from pathlib import Path
 from typing import Iterable
 
 from tir_schedules import processes
-from tir_schedules.attributes import attributes_of, check_attributes, check_block
 from tir_schedules.compiler.cache import default_cache
 from tir_schedules.compiler.inputs import environment, host_compiler, identity, reads_files
 from tir_schedules.compiler.places import Links, is_plain, plain_links
 from tir_schedules.compiler.source_text import as_shown, file_name, place_in_ptx
-from tir_schedules.compiler.toolchain import INSTALL, REPLACE, Toolchain, check_arch, find_toolchain, toolkit_folder
+from tir_schedules.compiler.toolchain import (
+    INSTALL,
+    REPLACE,
+    Toolchain,
+    check_arch,
+    find_toolchain,
+    toolkit_folder,
+)
 from tir_schedules.errors import CheckFailed, MissingTool, printable
-from tir_schedules.kernel import Binary, Kernel, Resources
-from tir_schedules.multiprocessor import REGISTERS, WARP, known_multiprocessor, warps_by_registers
+from tir_schedules.model.attributes import attributes_of, check_attributes, check_block
+from tir_schedules.model.gpus import REGISTERS, WARP, known_multiprocessor, warps_by_registers
+from tir_schedules.model.kernel import Binary, Kernel, Resources
 
 FLAGS = ("-O3", "-lineinfo", "-std=c++17")
 PTX, CUBIN, REPORT, PREPROCESSED = "kernel.ptx", "kernel.cubin", "ptxas.txt", "kernel.ii"
@@ -32,11 +41,13 @@ COMPILE_SECONDS = 1800
 BESIDE = "beside"
 """The name by which nvcc knows the folder of the source's own headers."""
 
-# nvcc puts a hash of the source's path into the names of static functions and of what anonymous namespaces hold: as
-# text in symbols, and in the line table as character codes, which a line break and `.b8` may split.
+# nvcc puts a hash of the source's path into the names of static functions and of what anonymous namespaces
+# hold: as text in symbols, and in the line table as character codes, which a line break and `.b8` may split.
 HASH_MARKERS = ("_INTERNAL_", "_GLOBAL__N__")
 BETWEEN_CODES = r"(?:,|\s*\.b8 )"
-MARKERS_IN_CODES = "|".join(BETWEEN_CODES.join(str(ord(letter)) for letter in marker) for marker in HASH_MARKERS)
+MARKERS_IN_CODES = "|".join(
+    BETWEEN_CODES.join(str(ord(letter)) for letter in marker) for marker in HASH_MARKERS
+)
 HASH_IN_TEXT = re.compile(rf"({'|'.join(HASH_MARKERS)})[0-9a-f]{{8}}(?=_)")
 HASH_IN_CODES = re.compile(rf"({MARKERS_IN_CODES})((?:{BETWEEN_CODES}\d+){{8}})")
 FILE_DIRECTIVE = re.compile(r'^(\s*\.file\s+\d+\s+")((?:[^"\\\n]|\\.)+)"', re.M)
@@ -49,27 +60,35 @@ REPORTED = {
     "spill_loads": r"(\d+) bytes spill loads",
     "barriers": r"used (\d+) barriers",
 }
-NO_HOST_COMPILER = ("Failed to preprocess host compiler properties", "cc1plus", "Host compiler targets unsupported OS")
+NO_HOST_COMPILER = (
+    "Failed to preprocess host compiler properties",
+    "cc1plus",
+    "Host compiler targets unsupported OS",
+)
 ERROR_LINE = re.compile(r"\berror\b|\bfatal\b|undefined reference", re.I)
 
 
 def compile_kernel(kernel: Kernel) -> Binary:
     """Compile for the kernel's architecture; the result is kept in the cache.
 
-    In the PTX, `.file` names the source after the kernel's label (sgemm_naive_tir.cu) and `.loc` counts lines of
-    `kernel.source`. CheckFailed shows nvcc's own lines when the source does not compile, or says how the launch is not as the
-    kernel asks or exceeds what the architecture has; BadInput for an unknown architecture; MissingTool when there is no nvcc
-    or no host compiler.
+    In the PTX, `.file` names the source after the kernel's label (sgemm_naive_tir.cu) and `.loc` counts lines
+    of `kernel.source`. CheckFailed shows nvcc's own lines when the source does not compile, or says how the
+    launch is not as the kernel asks or exceeds what the architecture has; BadInput for an unknown
+    architecture; MissingTool when there is no nvcc or no host compiler.
     """
     check_block(kernel)
     toolchain, cache = find_toolchain(), default_cache()
-    key = "\0".join([kernel.source, file_name(kernel), kernel.entry, kernel.arch, *FLAGS, identity(toolchain)])
+    key = "\0".join(
+        [kernel.source, file_name(kernel), kernel.entry, kernel.arch, *FLAGS, identity(toolchain)]
+    )
     seen = None
     if reads_files(kernel.source):
         with cache.workplace() as folder:
             seen = preprocess(kernel, toolchain, folder)
         key += f"\0{seen}"
-    ptx, cubin, report = cache.load("kernel", key, lambda folder: build(kernel, toolchain, folder, seen), read_build)
+    ptx, cubin, report = cache.load(
+        "kernel", key, lambda folder: build(kernel, toolchain, folder, seen), read_build
+    )
     resources = parse_resources(kernel, report)
     check_attributes(kernel, attributes_of(ptx, kernel.entry))
     check_launch(kernel, resources)
@@ -77,13 +96,15 @@ def compile_kernel(kernel: Kernel) -> Binary:
 
 
 def compile_kernels(kernels: Iterable[Kernel], jobs: int | None = None) -> list[Binary]:
-    """Compile many, `jobs` at a time (default: one per processor); binaries come in the order of the kernels."""
+    """Compile many, `jobs` at a time (default: one per processor); binaries come in the order of the
+    kernels."""
     with ThreadPoolExecutor(max_workers=jobs or os.cpu_count()) as pool:
         return list(pool.map(compile_kernel, kernels))
 
 
 def build(kernel: Kernel, toolchain: Toolchain, folder: Path, seen: str | None = None) -> None:
-    """Leave the PTX, the cubin and the report of ptxas in the folder. seen: what `preprocess` said of a source with files of the user's."""
+    """Leave the PTX, the cubin and the report of ptxas in the folder. seen: what `preprocess` said of a
+    source with files of the user's."""
     check_arch(kernel.arch)
     source = write_source(kernel, folder)
     nvcc(kernel, toolchain, folder, *FLAGS, "-ptx", source, "-o", PTX)
@@ -92,7 +113,9 @@ def build(kernel: Kernel, toolchain: Toolchain, folder: Path, seen: str | None =
     report = nvcc(kernel, toolchain, folder, *FLAGS, "-Xptxas", "-v", "-cubin", PTX, "-o", CUBIN)
     (folder / REPORT).write_text(report, encoding="utf-8")
     if seen is not None and preprocess(kernel, toolchain, folder) != seen:
-        raise CheckFailed(f"{kernel.label}: a file that it includes changed while it was compiled: run it again")
+        raise CheckFailed(
+            f"{kernel.label}: a file that it includes changed while it was compiled: run it again"
+        )
 
 
 def write_source(kernel: Kernel, folder: Path) -> str:
@@ -129,11 +152,15 @@ def check_launch(kernel: Kernel, resources: Resources) -> None:
     limit = known_multiprocessor(kernel.arch)
     shared = resources.shared + kernel.dynamic_shared
     if limit and shared > limit.shared_limit:
-        raise CheckFailed(f"{kernel.label}: {shared} bytes of shared memory per block; {kernel.arch} has {limit.shared_limit}")
+        raise CheckFailed(
+            f"{kernel.label}: {shared} bytes of shared memory per block; {kernel.arch} has"
+            f" {limit.shared_limit}"
+        )
     if resources.registers and kernel.threads > WARP * warps_by_registers(resources.registers):
         raise CheckFailed(
             f"{kernel.label}: {resources.registers} registers x {kernel.threads} threads is more than the"
-            f" {REGISTERS} of a block, given out to four warps at a time: use __launch_bounds__({kernel.threads}) or smaller tiles"
+            f" {REGISTERS} of a block, given out to four warps at a time: use"
+            f" __launch_bounds__({kernel.threads}) or smaller tiles"
         )
 
 
@@ -153,7 +180,8 @@ def without_place(ptx: str) -> str:
 
 
 def shorten_path(directive: re.Match) -> str:
-    """A `.file` directive with the kernel's file name, or with a CUDA header's path below include/, in letters that need no quoting."""
+    """A `.file` directive with the kernel's file name, or with a CUDA header's path below include/, in
+    letters that need no quoting."""
     opening, path = directive.groups()
     _, include, header = path.rpartition("/include/")
     return opening + re.sub(r"[^\w./+ -]", "_", header if include else Path(path).name) + '"'
@@ -166,7 +194,8 @@ def nvcc(kernel: Kernel, toolchain: Toolchain, folder: Path, *arguments: str) ->
     """
     chosen = os.environ.get("NVCC_CCBIN") and host_compiler()
     with plain_links(folder) as links:
-        # nvcc and gcc keep their own temporary files in TMPDIR: in here they go when a killed build is cleaned up.
+        # nvcc and gcc keep their own temporary files in TMPDIR: in here they go when a killed build is
+        # cleaned up.
         variables = environment() | {"TMPDIR": str(folder)}
         if chosen:
             variables["NVCC_CCBIN"] = str(links.where_needed("host-compiler", chosen))
@@ -176,14 +205,20 @@ def nvcc(kernel: Kernel, toolchain: Toolchain, folder: Path, *arguments: str) ->
         try:
             result = processes.run(command, timeout=COMPILE_SECONDS, cwd=folder, env=variables)
         except subprocess.TimeoutExpired:
-            raise CheckFailed(f"{kernel.label}: nvcc {toolchain.version} is not done after {COMPILE_SECONDS // 60} minutes") from None
+            raise CheckFailed(
+                f"{kernel.label}: nvcc {toolchain.version} is not done after {COMPILE_SECONDS // 60} minutes"
+            ) from None
         except OSError as error:
-            raise MissingTool(f"{printable(toolchain.nvcc)} does not run ({error.strerror}): {REPLACE}") from None
+            raise MissingTool(
+                f"{printable(toolchain.nvcc)} does not run ({error.strerror}): {REPLACE}"
+            ) from None
         output = (result.stdout + result.stderr).replace(f"{BESIDE}/", "")
         if result.returncode:
             raise failure(kernel, toolchain, output, folder)
         if not (folder / arguments[-1]).is_file():
-            raise MissingTool(f"{printable(toolchain.nvcc)} reports no error, and does not write {arguments[-1]}: {REPLACE}")
+            raise MissingTool(
+                f"{printable(toolchain.nvcc)} reports no error, and does not write {arguments[-1]}: {REPLACE}"
+            )
         return output
 
 
@@ -193,12 +228,16 @@ def plain_nvcc(toolchain: Toolchain, links: Links) -> str:
     if is_plain(folder) and (folder / "nvcc").is_file():
         return str(toolchain.nvcc)
     if toolchain.nvcc.parent != folder or not is_plain(folder.name):
-        raise MissingTool(f"nvcc at {printable(toolchain.nvcc)} is in a folder whose name a shell reads otherwise: {REPLACE}")
+        raise MissingTool(
+            f"nvcc at {printable(toolchain.nvcc)} is in a folder whose name a shell reads otherwise:"
+            f" {REPLACE}"
+        )
     return str(links.where_needed("toolkit", folder.parent) / folder.name / toolchain.nvcc.name)
 
 
 def failure(kernel: Kernel, toolchain: Toolchain, output: str, folder: Path) -> Exception:
-    """nvcc's complaint as the error it is: something missing on this machine, or something wrong in the source."""
+    """nvcc's complaint as the error it is: something missing on this machine, or something wrong in the
+    source."""
     if "No space left on device" in output:
         return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     if any(sign in output for sign in NO_HOST_COMPILER):
@@ -207,10 +246,14 @@ def failure(kernel: Kernel, toolchain: Toolchain, output: str, folder: Path) -> 
             " (`apt install g++`, `dnf install gcc-c++`), or set NVCC_CCBIN to one"
         )
     if "Unsupported .version" in output:
-        return MissingTool(f"the parts of nvcc {toolchain.version} come from different CUDA releases: {INSTALL}")
+        return MissingTool(
+            f"the parts of nvcc {toolchain.version} come from different CUDA releases: {INSTALL}"
+        )
     unsupported = re.search(r"unsupported GNU version! (gcc versions .*? are not supported)", output)
     if unsupported:
-        return MissingTool(f"nvcc {toolchain.version}: {unsupported[1]}; install an older g++ and set NVCC_CCBIN to it")
+        return MissingTool(
+            f"nvcc {toolchain.version}: {unsupported[1]}; install an older g++ and set NVCC_CCBIN to it"
+        )
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     errors = [line for line in lines if ERROR_LINE.search(line)] or lines or ["nvcc says nothing"]
     more = [f"... and {len(errors) - LINES_SHOWN} more lines"] if len(errors) > LINES_SHOWN else []
@@ -237,5 +280,11 @@ def parse_resources(kernel: Kernel, report: str) -> Resources:
         found = {name: re.search(pattern, section) for name, pattern in REPORTED.items()}
         return Resources(**{name: int(match[1]) if match else 0 for name, match in found.items()})
     names = re.findall(r"Compiling entry function '(.*?)'", report)
-    there = f"; what it has is {', '.join(names[:3])}" + (f" and {len(names) - 3} more" if len(names) > 3 else "") if names else ""
-    raise CheckFailed(f'{kernel.label}: the source has no extern "C" __global__ function named {kernel.entry}{there}')
+    there = (
+        f"; what it has is {', '.join(names[:3])}" + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        if names
+        else ""
+    )
+    raise CheckFailed(
+        f'{kernel.label}: the source has no extern "C" __global__ function named {kernel.entry}{there}'
+    )

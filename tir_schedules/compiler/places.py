@@ -1,4 +1,6 @@
-"""Folders with plain names: nvcc hands every path it meets to a shell, and `.file` lines quote it, so none of the user's may reach it."""
+"""Folders with plain names: nvcc hands every path it meets to a shell, and `.file` lines quote it, so none of
+the user's may reach it."""
+
 from __future__ import annotations
 
 import os
@@ -18,12 +20,14 @@ SCRATCH = ".tir-schedules-"
 
 
 def is_plain(path: str | Path) -> bool:
-    """Whether a shell reads a path as itself, as it is written and with its links resolved: a working folder is known by that name."""
+    """Whether a shell reads a path as itself, as it is written and with its links resolved: a working folder
+    is known by that name."""
     return all(PLAIN.fullmatch(text) for text in (str(path), os.path.realpath(path)))
 
 
 def new_folder(prefix: str, root: Path) -> Path:
-    """A new empty folder with a plain name: under the root, or where that has no plain name or cannot be written in one of `places`.
+    """A new empty folder with a plain name: under the root, or where that has no plain name or cannot be
+    written in one of `places`.
 
     BadInput when none of them can be written.
     """
@@ -33,20 +37,26 @@ def new_folder(prefix: str, root: Path) -> Path:
         except OSError:
             continue
     raise BadInput(
-        f"nothing can be compiled in {printable(root)}, which cannot be written or has a name that a shell reads otherwise, nor in"
-        f" {', '.join(PLACES)}: set TMPDIR or TIR_SCHEDULES_CACHE to a folder named in letters, digits and . _ + - alone"
+        f"nothing can be compiled in {printable(root)}, which cannot be written or has a name that a shell"
+        f" reads otherwise, nor in {', '.join(PLACES)}: set TMPDIR or TIR_SCHEDULES_CACHE to a folder named"
+        " in letters, digits and . _ + - alone"
     )
 
 
 def places() -> list[str]:
     """Folders for temporary files whose names are plain: TMPDIR, then what every Linux has."""
     chosen = os.environ.get("TMPDIR", "")
-    return [place for place in (chosen, *PLACES) if os.path.isabs(place) and is_plain(place) and os.path.isdir(place)]
+    return [
+        place
+        for place in (chosen, *PLACES)
+        if os.path.isabs(place) and is_plain(place) and os.path.isdir(place)
+    ]
 
 
 @contextmanager
 def scratch() -> Iterator[str]:
-    """A folder for what programs write in passing, gone afterwards even when they are killed; "/" where there is room for none."""
+    """A folder for what programs write in passing, gone afterwards even when they are killed; "/" where there
+    is room for none."""
     made = None
     for place in places():
         with suppress(OSError):
@@ -64,8 +74,11 @@ def own_prefix() -> str:
 
 
 def scratch_folders() -> list[Path]:
-    """This user's own folders in `places`: of builds at work and of killed ones. A link is nobody's folder."""
-    paths = {Path(place, name) for place in places() for name in listed(place) if name.startswith(own_prefix())}
+    """This user's own folders in `places`: of builds at work and of killed ones. A link is nobody's
+    folder."""
+    paths = {
+        Path(place, name) for place in places() for name in listed(place) if name.startswith(own_prefix())
+    }
     return sorted(path for path in paths if is_own_folder(path))
 
 
@@ -110,4 +123,3 @@ class Links:
     def where_needed(self, name: str, target: Path) -> Path:
         """The absolute path itself where it is plain, else that of a link."""
         return target if is_plain(target) else self.folder / self.always(name, target)
-

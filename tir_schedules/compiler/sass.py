@@ -1,4 +1,5 @@
 """From a `Binary` to SASS, the machine code that the GPU executes."""
+
 from __future__ import annotations
 
 import hashlib
@@ -11,7 +12,7 @@ from tir_schedules.compiler.cache import default_cache
 from tir_schedules.compiler.inputs import fingerprint
 from tir_schedules.compiler.toolchain import find_toolchain, version_of
 from tir_schedules.errors import MissingTool
-from tir_schedules.kernel import Binary
+from tir_schedules.model.kernel import Binary
 
 FLAGS = ("--print-code", "--print-line-info")
 CUBIN, SASS = "kernel.cubin", "kernel.sass"
@@ -25,11 +26,13 @@ COPY_UNDER_P0 = re.compile(r"@!?P0\s+LDGSTS|LDGSTS[^;\n]*,\s*!?P0\s*;")
 def disassemble(binary: Binary) -> str:
     """The SASS of a binary, as nvdisasm prints it, kept in the cache.
 
-    Where the source line changes, a comment names it: `//## File "sgemm_naive_tir.cu", line 12`. MissingTool when there
-    is no nvdisasm, or it is older than the cubin.
+    Where the source line changes, a comment names it: `//## File "sgemm_naive_tir.cu", line 12`. MissingTool
+    when there is no nvdisasm, or it is older than the cubin.
     """
     nvdisasm = find_toolchain().tool("nvdisasm")
-    key = "\0".join([hashlib.sha256(binary.cubin).hexdigest(), *FLAGS, version_of(nvdisasm), fingerprint(nvdisasm)])
+    key = "\0".join(
+        [hashlib.sha256(binary.cubin).hexdigest(), *FLAGS, version_of(nvdisasm), fingerprint(nvdisasm)]
+    )
 
     def build(folder: Path) -> None:
         (folder / CUBIN).write_bytes(binary.cubin)
@@ -38,17 +41,20 @@ def disassemble(binary: Binary) -> str:
         if result.returncode:
             reason = (result.stderr.strip() or "it says nothing").splitlines()[-1]
             raise MissingTool(
-                f"{binary.kernel.label}: {nvdisasm} ({version_of(nvdisasm)}) cannot read the cubin ({reason}):"
-                " install one as new as nvcc"
+                f"{binary.kernel.label}: {nvdisasm} ({version_of(nvdisasm)}) cannot read the cubin"
+                f" ({reason}): install one as new as nvcc"
             )
         (folder / SASS).write_text(result.stdout, encoding="utf-8")
         (folder / CUBIN).unlink()
 
-    return default_cache().load("sass", key, build, lambda folder: (folder / SASS).read_text(encoding="utf-8"))
+    return default_cache().load(
+        "sass", key, build, lambda folder: (folder / SASS).read_text(encoding="utf-8")
+    )
 
 
 def instructions(sass: str) -> tuple[list[str], dict[str, int]]:
-    """The instructions of disassembled code without their predicates, and for each label the number of the one that follows it."""
+    """The instructions of disassembled code without their predicates, and for each label the number of the
+    one that follows it."""
     code, labels = [], {}
     for line in sass.splitlines():
         if label := LABEL.match(line):
@@ -59,7 +65,8 @@ def instructions(sass: str) -> tuple[list[str], dict[str, int]]:
 
 
 def loop_with_most(sass: str, opcode: str) -> list[str]:
-    """The instructions of the loop, from the target of a backward branch to the branch, that has most of an opcode, such as "HMMA".
+    """The instructions of the loop, from the target of a backward branch to the branch, that has most of an
+    opcode, such as "HMMA".
 
     Empty where no loop has any.
     """
@@ -79,5 +86,6 @@ def count_opcodes(code: list[str]) -> Counter[str]:
 
 
 def copies_under_p0(sass: str) -> int:
-    """How many cp.async instructions the predicate register P0 decides on: whether they execute, or whether they fill with zeros."""
+    """How many cp.async instructions the predicate register P0 decides on: whether they execute, or whether
+    they fill with zeros."""
     return len(COPY_UNDER_P0.findall(sass))

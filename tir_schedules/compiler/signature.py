@@ -1,4 +1,6 @@
-"""The parameters of a `__global__` function, read from its CUDA source, and what a workload can give for them."""
+"""The parameters of a `__global__` function, read from its CUDA source, and what a workload can give for
+them."""
+
 from __future__ import annotations
 
 import re
@@ -8,13 +10,19 @@ from typing import Callable, Iterator, Mapping
 from tir_schedules.errors import CheckFailed
 
 # comments, and literals that may hold what looks like one; a quote after a letter or digit separates digits
-COMMENT_OR_LITERAL = re.compile(r'//(?:\\\n|[^\n])*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|(?<![0-9A-Za-z])\'(?:\\.|[^\'\\\n])*\'', re.S)
+COMMENT_OR_LITERAL = re.compile(
+    r'//(?:\\\n|[^\n])*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|(?<![0-9A-Za-z])\'(?:\\.|[^\'\\\n])*\'', re.S
+)
 ATTRIBUTE = re.compile(r"\[\[.*?\]\]|__attribute__\s*\(\(.*?\)\)|\balignas\s*\([^)]*\)", re.S)
-QUALIFIERS = {"const", "volatile", "__restrict__", "__restrict", "restrict", "register", "struct", "class", "typename",
+QUALIFIERS = {"const", "volatile", "__restrict__", "__restrict", "restrict", "register", "struct", "class",
+    "typename",
               "__grid_constant__", "__const__"}  # fmt: skip
-WIDTHS = {"float": "f4", "double": "f8", "half": "f2", "__half": "f2", "_Float16": "f2", "__nv_bfloat16": "b2", "nv_bfloat16": "b2",
-          "bool": "i1", "int8_t": "i1", "uint8_t": "i1", "int16_t": "i2", "uint16_t": "i2", "int32_t": "i4", "uint32_t": "i4",
-          "int64_t": "i8", "uint64_t": "i8", "size_t": "i8", "ptrdiff_t": "i8", "uint": "i4", "ushort": "i2", "uchar": "i1",
+WIDTHS = {"float": "f4", "double": "f8", "half": "f2", "__half": "f2", "_Float16": "f2",
+    "__nv_bfloat16": "b2", "nv_bfloat16": "b2",
+          "bool": "i1", "int8_t": "i1", "uint8_t": "i1", "int16_t": "i2", "uint16_t": "i2", "int32_t": "i4",
+          "uint32_t": "i4",
+          "int64_t": "i8", "uint64_t": "i8", "size_t": "i8", "ptrdiff_t": "i8", "uint": "i4", "ushort": "i2",
+          "uchar": "i1",
           "ulong": "i8"}  # fmt: skip
 WORDS = {"signed", "unsigned", "int", "char", "short", "long"}
 HALVES = ("f2", "i2", "i4")  # halves are also read as their bits, one or two at a time
@@ -23,7 +31,8 @@ PAIRS = {"(": ")", "[": "]", "{": "}", "<": ">"}
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter as it is declared. name: empty when it has none. base: its type without pointer and qualifiers."""
+    """One parameter as it is declared. name: empty when it has none. base: its type without pointer and
+    qualifiers."""
 
     text: str
     name: str
@@ -43,7 +52,8 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Signature:
-    """A kernel's definition. position: of its name in the text. raw: the text between the brackets, without comments."""
+    """A kernel's definition. position: of its name in the text. raw: the text between the brackets, without
+    comments."""
 
     position: int
     raw: str
@@ -51,7 +61,8 @@ class Signature:
 
 
 def blanked(source: str) -> str:
-    """The source with spaces for comments and for what literals hold; every other character stays at its place."""
+    """The source with spaces for comments and for what literals hold; every other character stays at its
+    place."""
     return COMMENT_OR_LITERAL.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), source)
 
 
@@ -60,7 +71,9 @@ def definitions(source: str, entry: str) -> list[Signature]:
     text, found = blanked(source), []
     for match in re.finditer(rf"(?<![\w.>:]){re.escape(entry)}\s*\(", text):
         end = closing(text, match.end() - 1)
-        if end is None or not re.match(r"(?:\s|->\s*void|__attribute__\s*\(\(.*?\)\)|__launch_bounds__\s*\([^)]*\))*\{", text[end + 1 :]):
+        if end is None or not re.match(
+            r"(?:\s|->\s*void|__attribute__\s*\(\(.*?\)\)|__launch_bounds__\s*\([^)]*\))*\{", text[end + 1 :]
+        ):
             continue
         raw = text[match.end() : end]
         declared = [part for part in split(ATTRIBUTE.sub(" ", raw)) if part.strip()]
@@ -100,7 +113,9 @@ def declaration(text: str) -> Parameter:
         return Parameter(shown, to_array[1], "", "*" in to_array[0], "&" in to_array[0])
     array = re.search(r"(?:\s*\[[^\]]*\])+$", declared)
     declared = declared[: array.start()] if array else declared
-    words = [word for word in re.findall(r"[A-Za-z_][\w:]*(?:<.*>)?|[*&]+", declared) if word not in QUALIFIERS]
+    words = [
+        word for word in re.findall(r"[A-Za-z_][\w:]*(?:<.*>)?|[*&]+", declared) if word not in QUALIFIERS
+    ]
     marks = [position for position, word in enumerate(words) if word[0] in "*&"]
     pointer, reference = array is not None or "*" in declared, "&" in declared
     after = words[marks[-1] + 1 :] if marks else words[1:]
@@ -115,26 +130,36 @@ def argument_name(parameter: str) -> str:
     return parameter.removesuffix("_ptr").removesuffix("_handle")
 
 
-def argument_names(signature: Signature, entry: str, takes: Mapping[str, str], outputs: tuple[str, ...]) -> tuple[str, ...]:
+def argument_names(
+    signature: Signature, entry: str, takes: Mapping[str, str], outputs: tuple[str, ...]
+) -> tuple[str, ...]:
     """The workload's argument for each parameter, by name, in whatever case.
 
-    takes: the workload's arguments and their C types, such as {"A": "const float*", "N": "int"}. CheckFailed when a parameter has
-    no name, or one that is none of these, or the wrong type, and when an output is missing.
+    takes: the workload's arguments and their C types, such as {"A": "const float*", "N": "int"}. CheckFailed
+    when a parameter has no name, or one that is none of these, or the wrong type, and when an output is
+    missing.
     """
     listed = ", ".join(f"{kind} {name}" for name, kind in takes.items())
     exact = {argument_name(parameter.name) for parameter in signature.parameters} & takes.keys()
     found: list[str] = []
     for number, parameter in enumerate(signature.parameters, 1):
         if not parameter.name:
-            raise CheckFailed(f"parameter {number} of {entry}, `{parameter.text}`, has no name; it can take {listed}")
+            raise CheckFailed(
+                f"parameter {number} of {entry}, `{parameter.text}`, has no name; it can take {listed}"
+            )
         name = argument_name(parameter.name)
         if name not in takes:
             alike = [known for known in takes if known.lower() == name.lower() and known not in exact]
             if len(alike) != 1:
-                raise CheckFailed(f"{entry} has a parameter `{parameter.text}`, which is none of what it can take: {listed}")
+                raise CheckFailed(
+                    f"{entry} has a parameter `{parameter.text}`, which is none of what it can take: {listed}"
+                )
             name = alike[0]
         if name in found:
-            raise CheckFailed(f"{entry} has two parameters for {name}, `{parameter.text}` is the second; it can take {listed}")
+            raise CheckFailed(
+                f"{entry} has two parameters for {name}, `{parameter.text}` is the second; it can take"
+                f" {listed}"
+            )
         check_type(parameter, entry, f"{takes[name]} {name}", takes[name])
         found.append(name)
     missing = [f"{takes[name]} {name}" for name in outputs if name not in found]
@@ -145,12 +170,18 @@ def argument_names(signature: Signature, entry: str, takes: Mapping[str, str], o
 
 
 def check_type(parameter: Parameter, entry: str, wanted: str, kind: str) -> None:
-    """CheckFailed when a parameter is clearly not of the type it should be. Types that are not built in pass: nvcc's PTX tells."""
+    """CheckFailed when a parameter is clearly not of the type it should be. Types that are not built in pass:
+    nvcc's PTX tells."""
+
     def refuse() -> CheckFailed:
         return CheckFailed(f"{entry} has a parameter `{parameter.text}`; it should be {wanted}")
 
     pointer, expected = kind.endswith("*"), declaration(f"{kind} x").width
-    if parameter.reference or parameter.text.count("*") > 1 or (parameter.width and parameter.pointer != pointer):
+    if (
+        parameter.reference
+        or parameter.text.count("*") > 1
+        or (parameter.width and parameter.pointer != pointer)
+    ):
         raise refuse()
     if not parameter.width or parameter.width == expected:
         return
@@ -159,16 +190,26 @@ def check_type(parameter: Parameter, entry: str, wanted: str, kind: str) -> None
 
 
 def check_ptx(ptx: str, entry: str, names: tuple[str, ...], takes: Mapping[str, str]) -> None:
-    """CheckFailed when the compiled kernel's parameters are not pointers and 32-bit numbers where they should be."""
+    """CheckFailed when the compiled kernel's parameters are not pointers and 32-bit numbers where they should
+    be."""
     declared = re.search(rf"\.entry\s+{re.escape(entry)}\s*\((.*?)\)", ptx, re.S)
-    kinds = re.findall(r"\.param\s+(?:\.align\s+\d+\s+)?\.([a-z]\d+)[^,]*?(\[\d+\])?\s*(?:,|$)", declared[1]) if declared else []
+    kinds = (
+        re.findall(r"\.param\s+(?:\.align\s+\d+\s+)?\.([a-z]\d+)[^,]*?(\[\d+\])?\s*(?:,|$)", declared[1])
+        if declared
+        else []
+    )
     if len(kinds) != len(names):
-        raise CheckFailed(f"{entry} has {len(kinds)} parameters, of which its source names {len(names)}: write each with its name")
+        raise CheckFailed(
+            f"{entry} has {len(kinds)} parameters, of which its source names {len(names)}: write each with"
+            " its name"
+        )
     for number, ((kind, array), name) in enumerate(zip(kinds, names), 1):
         wanted = ("u64", "b64", "s64") if takes[name].endswith("*") else ("u32", "b32", "s32")
         if array or kind not in wanted:
             what = "a struct" if array else f"{kind[1:]} bits of type {kind}"
-            raise CheckFailed(f"parameter {number} of {entry}, for {name}, is {what}; it should be {takes[name]} {name}")
+            raise CheckFailed(
+                f"parameter {number} of {entry}, for {name}, is {what}; it should be {takes[name]} {name}"
+            )
 
 
 def functions(source: str) -> list[str]:
@@ -179,7 +220,8 @@ def functions(source: str) -> list[str]:
 
 
 def find_signature(source: str, entry: str, expand: Callable[[], str] | None = None) -> Signature:
-    """The definition of the kernel. expand: the source as the preprocessor leaves it, asked for where macros may matter.
+    """The definition of the kernel. expand: the source as the preprocessor leaves it, asked for where macros
+    may matter.
 
     CheckFailed when there is none, with the names of those there are.
     """

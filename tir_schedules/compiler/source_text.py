@@ -1,11 +1,13 @@
-"""Lines of a kernel's source as the compiler names them: in the kernel's own file, after `#line`, in headers beside it."""
+"""Lines of a kernel's source as the compiler names them: in the kernel's own file, after `#line`, in headers
+beside it."""
+
 from __future__ import annotations
 
 import re
 from functools import cached_property
 from pathlib import Path, PurePath
 
-from tir_schedules.kernel import Kernel
+from tir_schedules.model.kernel import Kernel
 
 LINE_DIRECTIVE = re.compile(r'\s*#\s*(?:line\s+)?(\d+)(?:\s+"([^"]*)")?')
 FILE_DIRECTIVE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"', re.M)
@@ -14,7 +16,8 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
 
 
 def file_name(kernel: Kernel) -> str:
-    """What nvcc calls the kernel's file: "sub/my kernel.cu" is my_kernel.cu, and the label "sgemm/naive (tir)" sgemm_naive_tir.cu."""
+    """What nvcc calls the kernel's file: "sub/my kernel.cu" is my_kernel.cu, and the label "sgemm/naive
+    (tir)" sgemm_naive_tir.cu."""
     name = PurePath(kernel.file).stem if kernel.file else kernel.label
     return (re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_")[:100] or "source") + ".cu"
 
@@ -26,11 +29,14 @@ def shown_name(kernel: Kernel) -> str:
 
 def as_shown(line: str, kernel: Kernel) -> str:
     """A line of the compiler's with the kernel's file named as messages name it."""
-    return re.sub(rf"(?<![\w./]){re.escape(file_name(kernel))}(?=[(:\"])", lambda match: shown_name(kernel), line)
+    return re.sub(
+        rf"(?<![\w./]){re.escape(file_name(kernel))}(?=[(:\"])", lambda match: shown_name(kernel), line
+    )
 
 
 def place_in_ptx(ptx: str, ptx_line: int, kernel: Kernel) -> tuple[str, int] | None:
-    """File, as the PTX names it, and line of the kernel's own source or a header of the user's that a PTX line comes from."""
+    """File, as the PTX names it, and line of the kernel's own source or a header of the user's that a PTX
+    line comes from."""
     files, text = dict(FILE_DIRECTIVE.findall(ptx)), SourceText(kernel)
     for file, number in reversed(LOC_DIRECTIVE.findall("\n".join(ptx.splitlines()[:ptx_line]))):
         name = files.get(file, "")
@@ -40,7 +46,8 @@ def place_in_ptx(ptx: str, ptx_line: int, kernel: Kernel) -> tuple[str, int] | N
 
 
 def numbered(source: str, own: str) -> list[tuple[str, int]]:
-    """(file, line) of each line of the text as the compiler counts; `own` is the file until `#line` names another."""
+    """(file, line) of each line of the text as the compiler counts; `own` is the file until `#line` names
+    another."""
     places, file, number = [], own, 1
     for text in source.split("\n"):
         places.append((file, number))
@@ -58,7 +65,9 @@ class SourceText:
     def __init__(self, kernel: Kernel):
         self.kernel, self.own = kernel, file_name(kernel)
         self.folder = Path(kernel.file).parent if kernel.file else None
-        self.included = {PurePath(path).name: path for path in INCLUDE.findall(kernel.source)} if kernel.file else {}
+        self.included = (
+            {PurePath(path).name: path for path in INCLUDE.findall(kernel.source)} if kernel.file else {}
+        )
 
     def shown(self, file: str) -> str:
         """A file of the PTX as messages name it."""
@@ -66,7 +75,9 @@ class SourceText:
 
     def includes(self, file: str) -> bool:
         """Whether a file, by its shown name, is a header of the user's, not one of CUDA's."""
-        return bool(self.folder) and file not in ("", shown_name(self.kernel)) and self._header(file) is not None
+        return (
+            bool(self.folder) and file not in ("", shown_name(self.kernel)) and self._header(file) is not None
+        )
 
     def line(self, file: str, number: int) -> str:
         """The text of a line without its indent; empty when it is not known."""
@@ -82,7 +93,9 @@ class SourceText:
         """Where a header lies, from its name or the end of its path."""
         if self.folder is None or not file:
             return None
-        paths = (self.folder / path for path in dict.fromkeys((self.included.get(PurePath(file).name, file), file)))
+        paths = (
+            self.folder / path for path in dict.fromkeys((self.included.get(PurePath(file).name, file), file))
+        )
         return next((path for path in paths if path.is_file()), None)
 
     @cached_property
@@ -95,7 +108,9 @@ class SourceText:
         found: dict[tuple[str, int], str] = {}
         texts = self.kernel.source.split("\n")
         for (file, number), text in zip(numbered(self.kernel.source, shown_name(self.kernel)), texts):
-            found.setdefault((PurePath(file).name if file != shown_name(self.kernel) else file, number), text.strip())
+            found.setdefault(
+                (PurePath(file).name if file != shown_name(self.kernel) else file, number), text.strip()
+            )
         return found
 
 

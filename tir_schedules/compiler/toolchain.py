@@ -1,4 +1,5 @@
 """Finds the CUDA compiler and its tools, and knows which architectures it compiles for."""
+
 from __future__ import annotations
 
 import importlib.util
@@ -20,10 +21,12 @@ INSTALL = 'pip install "cuda-toolkit[nvcc,nvvm,crt,cudart,cccl]==13.0.*"'
 REPLACE = f"set TIR_SCHEDULES_NVCC to an nvcc that works, or {INSTALL}"
 PACKAGES = {"cuobjdump": "nvidia-cuda-cuobjdump", "nvdisasm": "nvidia-cuda-nvdisasm"}
 FOREIGN = (
-    "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "INCLUDES", "SYSTEM_INCLUDES", "LIBRARIES", "CUDAFE_FLAGS", "PTXAS_FLAGS",
+    "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "INCLUDES", "SYSTEM_INCLUDES", "LIBRARIES", "CUDAFE_FLAGS",
+    "PTXAS_FLAGS",
     "DEPENDENCIES_OUTPUT", "SUNPRO_DEPENDENCIES",
 )  # fmt: skip
-"""Variables with which the environment would change the flags of nvcc and gcc, and so their results or the files they write."""
+"""Variables with which the environment would change the flags of nvcc and gcc, and so their results or the
+files they write."""
 
 ANSWER_SECONDS = 60
 VERSION = re.compile(r"\bV(\d+\.\d+\.\d+)")
@@ -47,7 +50,8 @@ class Toolchain:
         return int(major), int(minor)
 
     def tool(self, name: str) -> Path:
-        """ptxas, cuobjdump or nvdisasm: beside nvcc, in the toolkit behind it, from the PyPI packages, or on PATH.
+        """ptxas, cuobjdump or nvdisasm: beside nvcc, in the toolkit behind it, from the PyPI packages, or on
+        PATH.
 
         MissingTool says which package has it.
         """
@@ -55,7 +59,9 @@ class Toolchain:
             if is_program(path):
                 return path
         package = PACKAGES.get(name)
-        raise MissingTool(f"{name} not found: " + (f'pip install "{package}==13.2.*"' if package else INSTALL))
+        raise MissingTool(
+            f"{name} not found: " + (f'pip install "{package}==13.2.*"' if package else INSTALL)
+        )
 
     def candidates(self, name: str) -> Iterator[Path]:
         """Where the program may be, best first; it need not exist."""
@@ -69,7 +75,8 @@ class Toolchain:
 def find_toolchain() -> Toolchain:
     """The CUDA compiler to use: TIR_SCHEDULES_NVCC, CUDA_HOME, CUDA_PATH, PATH, then the PyPI packages.
 
-    BadInput when one of the variables is set and wrong; MissingTool when there is none, or it is older than 12.0.
+    BadInput when one of the variables is set and wrong; MissingTool when there is none, or it is older than
+    12.0.
     """
     path, origin = find_nvcc()
     version = version_of(path)
@@ -88,14 +95,18 @@ def find_nvcc() -> tuple[Path, str]:
     chosen = os.environ.get("TIR_SCHEDULES_NVCC")
     if chosen:
         if not is_program(Path(chosen)):
-            raise BadInput(f"TIR_SCHEDULES_NVCC is {chosen!r}, which is no program: set it to nvcc itself, or unset it")
+            raise BadInput(
+                f"TIR_SCHEDULES_NVCC is {chosen!r}, which is no program: set it to nvcc itself, or unset it"
+            )
         return Path(chosen).absolute(), "TIR_SCHEDULES_NVCC"
     for variable in ("CUDA_HOME", "CUDA_PATH"):
         home = os.environ.get(variable)
         if home:
             path = Path(home, "bin", "nvcc").absolute()
             if not is_program(path):
-                raise BadInput(f"{variable} is {home!r}, which has no bin/nvcc: set it to a CUDA toolkit, or unset it")
+                raise BadInput(
+                    f"{variable} is {home!r}, which has no bin/nvcc: set it to a CUDA toolkit, or unset it"
+                )
             return path, variable
     for path in on_path("nvcc"):
         return path, "PATH"
@@ -135,7 +146,8 @@ def number_of(arch: str) -> int:
 
 @lru_cache(maxsize=None)
 def known_architectures(nvcc: Path) -> tuple[str, ...]:
-    # --list-gpu-code leaves out the variants with a suffix (sm_90a); the help text has them, among outdated examples.
+    # --list-gpu-code leaves out the variants with a suffix (sm_90a); the help text has them, among outdated
+    # examples.
     listed = ask(nvcc, "--list-gpu-code")
     plain = re.findall(r"\bsm_\d+\b", listed)
     if not plain:
@@ -184,7 +196,9 @@ def packaged(name: str) -> list[Path]:
     spec = importlib.util.find_spec("nvidia")
     roots = list(spec.submodule_search_locations or ()) if spec else []
     paths = [path for root in roots for path in Path(root).glob(f"*/bin/{name}") if is_program(path)]
-    return sorted(paths, key=lambda path: [int(number) for number in re.findall(r"\d+", path.parts[-3])], reverse=True)
+    return sorted(
+        paths, key=lambda path: [int(number) for number in re.findall(r"\d+", path.parts[-3])], reverse=True
+    )
 
 
 def on_path(name: str) -> list[Path]:

@@ -1,4 +1,6 @@
-"""From a hand-written .cu file under `cuda_reference` to a `Kernel`, launched like the schedule it mirrors."""
+"""From a hand-written .cu file under `cuda_reference` to a `Kernel`, launched like the schedule it
+mirrors."""
+
 from __future__ import annotations
 
 from dataclasses import asdict, replace
@@ -10,15 +12,15 @@ from typing import Any
 from tir_schedules.compiler.nvcc import preprocessed
 from tir_schedules.compiler.signature import argument_names, check_ptx, find_signature
 from tir_schedules.errors import CheckFailed
-from tir_schedules.kernel import Binary, Kernel
-from tir_schedules.rung import Rung
+from tir_schedules.model.kernel import Binary, Kernel
+from tir_schedules.model.rung import Rung
 
 
 def load_twin(rung: Rung, workload: Any, arch: str) -> Kernel:
     """The hand-written kernel of the same name as the rung, with the rung's configuration as macros.
 
-    The file gives the article's constants as defaults (`#ifndef BM`), so it compiles alone as well. CheckFailed when the
-    file is missing or has no kernel named `rung.entry`.
+    The file gives the article's constants as defaults (`#ifndef BM`), so it compiles alone as well.
+    CheckFailed when the file is missing or has no kernel named `rung.entry`.
     """
     rung = rung.fitted(workload)
     source = read_twin(rung, workload)
@@ -26,22 +28,30 @@ def load_twin(rung: Rung, workload: Any, arch: str) -> Kernel:
     return kernel_from_source(rung, source, "twin", workload, arch, folder)
 
 
-def load_source(source: str, rung: Rung, workload: Any, arch: str, file: str = "", folder: str = "") -> Kernel:
+def load_source(
+    source: str, rung: Rung, workload: Any, arch: str, file: str = "", folder: str = ""
+) -> Kernel:
     """CUDA text in place of a rung's own, launched as the rung launches.
 
-    file: what messages call it. folder: where it finds what it includes by name. CheckFailed when it has no kernel `rung.entry`, or
-    one that takes what the workload does not give.
+    file: what messages call it. folder: where it finds what it includes by name. CheckFailed when it has no
+    kernel `rung.entry`, or one that takes what the workload does not give.
     """
     return kernel_from_source(rung.fitted(workload), source, "source", workload, arch, folder, file)
 
 
-def kernel_from_source(rung: Rung, source: str, origin: str, workload: Any, arch: str, folder: str, file: str = "") -> Kernel:
+def kernel_from_source(
+    rung: Rung, source: str, origin: str, workload: Any, arch: str, folder: str, file: str = ""
+) -> Kernel:
     rung.check_arch(arch)
     launch, label = rung.launch(workload, rung.config), file or f"{rung.id} ({origin})"
     kernel = Kernel(label, source, rung.entry, (), arch=arch, folder=folder, file=file, **vars(launch))
     try:
-        signature = find_signature(source, rung.entry, partial(preprocessed, kernel) if origin == "source" else None)
-        return replace(kernel, params=argument_names(signature, rung.entry, workload.parameters, workload.outputs))
+        signature = find_signature(
+            source, rung.entry, partial(preprocessed, kernel) if origin == "source" else None
+        )
+        return replace(
+            kernel, params=argument_names(signature, rung.entry, workload.parameters, workload.outputs)
+        )
     except CheckFailed as error:
         raise named(kernel, error) from None
 
@@ -61,7 +71,8 @@ def named(kernel: Kernel, error: CheckFailed) -> CheckFailed:
 
 
 def read_twin(rung: Rung, workload: Any) -> str:
-    """Text of the twin; `#define` lines above the file's own text set a configuration or type other than the default."""
+    """Text of the twin; `#define` lines above the file's own text set a configuration or type other than the
+    default."""
     path = twin_file(rung)
     if not path.is_file():
         raise CheckFailed(f"{rung.id} has no twin: expected cuda_reference/{rung.family}/{rung.name}.cu")

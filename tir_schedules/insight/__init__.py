@@ -1,1 +1,2 @@
-"""What a schedule does, seen without a GPU: metrics of its kernel, its steps one by one, its shared memory; and Nsight Compute beside them."""
+"""What a schedule does, seen without a GPU: metrics of its kernel, its steps one by one, its shared memory;
+and Nsight Compute beside them."""

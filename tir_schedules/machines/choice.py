@@ -1,4 +1,5 @@
 """Which machine executes, and for which architecture kernels are compiled for it."""
+
 from __future__ import annotations
 
 import importlib.util
@@ -12,7 +13,8 @@ CPU_ARCH = "sm_80"
 
 
 def choose(name: str) -> Any:
-    """The machine "cpu" or "gpu"; for "auto" the GPU when CuPy is installed and sees one, else the CPU machine.
+    """The machine "cpu" or "gpu"; for "auto" the GPU when CuPy is installed and sees one, else the CPU
+    machine.
 
     MissingTool when "gpu" is asked for and there is no CuPy or no GPU.
     """
@@ -32,7 +34,8 @@ def choose(name: str) -> Any:
 
 
 def the_gpu(otherwise: str) -> Any:
-    """This computer's GPU. MissingTool, in one line, when there is none or CuPy is missing. otherwise: what can be done without one."""
+    """This computer's GPU. MissingTool, in one line, when there is none or CuPy is missing. otherwise: what
+    can be done without one."""
     try:
         return choose("gpu")
     except MissingTool as error:

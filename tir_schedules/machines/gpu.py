@@ -1,8 +1,9 @@
 """The GPU machine: launches cubins through CuPy, and times what is enqueued on its stream.
 
-It launches the very cubin of a Binary. What goes wrong there for a thread (races, reads of memory nobody wrote) it does not
-see; the CPU machine does.
+It launches the very cubin of a Binary. What goes wrong there for a thread (races, reads of memory nobody
+wrote) it does not see; the CPU machine does.
 """
+
 from __future__ import annotations
 
 import re
@@ -13,14 +14,15 @@ from typing import Any, Callable, Iterator, Sequence
 import numpy as np
 
 from tir_schedules.errors import BadInput, CheckFailed, MissingTool
-from tir_schedules.kernel import Binary, Kernel
-from tir_schedules.machines.execution import Execution
+from tir_schedules.model.execution import Execution
+from tir_schedules.model.kernel import Binary, Kernel
 
 INSTALL = "pip install 'tir_schedules[gpu]'"
 STATIC_SHARED_LIMIT = 48 << 10
 """Bytes of shared memory a block may have without asking for more."""
 
-STICKY = ("illegaladdress", "misalignedaddress", "launchfail", "illegalinstruction", "hardwarestack", "invalidpc", "assert",
+STICKY = ("illegaladdress", "misalignedaddress", "launchfail", "illegalinstruction", "hardwarestack",
+    "invalidpc", "assert",
           "invalidaddressspace", "launchtimeout", "uncorrectable")  # fmt: skip
 """CUDA errors after which every further call of the process fails."""
 
@@ -69,55 +71,88 @@ class GpuMachine:
         return int(self.device.mem_info[0])
 
     def run(
-        self, binary: Binary, arguments: dict[str, np.ndarray | int | float], outputs: Sequence[str], *, count: bool = False
+        self,
+        binary: Binary,
+        arguments: dict[str, np.ndarray | int | float],
+        outputs: Sequence[str],
+        *,
+        count: bool = False,
     ) -> Execution:
         """Launch the kernel once; `seconds` is the time it took on the GPU.
 
-        arguments: by name; arrays are numpy's. outputs: names of the arrays that get what the kernel left, in place.
-        CheckFailed with one line when CUDA refuses or ends the launch; BadInput for count, which only the CPU machine can.
+        arguments: by name; arrays are numpy's. outputs: names of the arrays that get what the kernel left, in
+        place. CheckFailed with one line when CUDA refuses or ends the launch; BadInput for count, which only
+        the CPU machine can.
         """
         kernel = binary.kernel
         if count:
             raise BadInput(f"{kernel.label}: accesses cannot be counted on a GPU; use --machine cpu")
         with self.lock, self.explaining(kernel.label), self.device:
             given = {name: argument(kernel, arguments, name) for name in kernel.params}
-            there = {name: self.cupy.asarray(value) if isinstance(value, np.ndarray) else value for name, value in given.items()}
+            there = {
+                name: self.cupy.asarray(value) if isinstance(value, np.ndarray) else value
+                for name, value in given.items()
+            }
             seconds = self.seconds(lambda stream: self.enqueue(binary, there, stream))
             for name in set(outputs) & set(there):
                 arguments[name][...] = there[name].get()
         return Execution((), seconds)
 
     def enqueue(self, binary: Binary, arguments: dict[str, Any], stream: Any) -> None:
-        """Launch on a stream, with arrays that are on the GPU; the one way any kernel of this project is launched."""
+        """Launch on a stream, with arrays that are on the GPU; the one way any kernel of this project is
+        launched."""
         kernel = binary.kernel
-        self.load(binary)(kernel.grid, kernel.block, packed(kernel, arguments), shared_mem=kernel.dynamic_shared, stream=stream)
+        self.load(binary)(
+            kernel.grid,
+            kernel.block,
+            packed(kernel, arguments),
+            shared_mem=kernel.dynamic_shared,
+            stream=stream,
+        )
 
     def load(self, binary: Binary) -> Any:
         """The kernel's function on the GPU, loaded once per cubin."""
         kernel = binary.kernel
-        key = binary.cubin, kernel.entry, kernel.dynamic_shared  # bytes keep their hash: this is called for every launch
+        key = (
+            binary.cubin,
+            kernel.entry,
+            kernel.dynamic_shared,
+        )  # bytes keep their hash: this is called for every launch
         if key not in self.functions:
-            shared, limit = binary.resources.shared + kernel.dynamic_shared, self.attribute("MaxSharedMemoryPerBlockOptin")
+            shared, limit = (
+                binary.resources.shared + kernel.dynamic_shared,
+                self.attribute("MaxSharedMemoryPerBlockOptin"),
+            )
             if shared > limit:
-                raise CheckFailed(f"{kernel.label}: {shared} bytes of shared memory per block; {self.device_name} has {limit}")
+                raise CheckFailed(
+                    f"{kernel.label}: {shared} bytes of shared memory per block; {self.device_name} has"
+                    f" {limit}"
+                )
             if not runs_on(kernel.arch, self.arch):
-                raise CheckFailed(f"{kernel.label}: compiled for {kernel.arch}, which {self.device_name} ({self.arch}) does not run")
+                raise CheckFailed(
+                    f"{kernel.label}: compiled for {kernel.arch}, which {self.device_name} ({self.arch}) does"
+                    " not run"
+                )
             module = self.cupy.cuda.function.Module()
             module.load(binary.cubin)
             function = module.get_function(kernel.entry)
             if shared > STATIC_SHARED_LIMIT and kernel.dynamic_shared:
                 driver = self.cupy.cuda.driver
                 driver.funcSetAttribute(
-                    function.ptr, driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, kernel.dynamic_shared
+                    function.ptr,
+                    driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                    kernel.dynamic_shared,
                 )
             self.functions[key] = function
         return self.functions[key]
 
-    def seconds(self, call: Call, before: Call | None = None, during: Callable[[], None] | None = None) -> float:
+    def seconds(
+        self, call: Call, before: Call | None = None, during: Callable[[], None] | None = None
+    ) -> float:
         """Time on the GPU of what `call` enqueues.
 
-        before: enqueues work that keeps the GPU busy while `call` is still being enqueued, so that the time holds no waiting
-        for this computer. during: called on this computer while the GPU works.
+        before: enqueues work that keeps the GPU busy while `call` is still being enqueued, so that the time
+        holds no waiting for this computer. during: called on this computer while the GPU works.
         """
         event = self.cupy.cuda.Event
         self.synchronize()
@@ -133,7 +168,8 @@ class GpuMachine:
         return self.cupy.cuda.get_elapsed_time(start, stop) / 1000
 
     def capture(self, call: Call) -> Call:
-        """A CUDA graph of what `call` enqueues: enqueued as a whole, it takes this computer hardly any time."""
+        """A CUDA graph of what `call` enqueues: enqueued as a whole, it takes this computer hardly any
+        time."""
         stream = self.cupy.cuda.Stream(non_blocking=True)
         self.synchronize()
         stream.begin_capture()
@@ -182,7 +218,8 @@ class GpuMachine:
 
     @contextmanager
     def explaining(self, label: str) -> Iterator[None]:
-        """Turn what CUDA and CuPy raise into CheckFailed with one line; label: what was going on, such as a kernel's label."""
+        """Turn what CUDA and CuPy raise into CheckFailed with one line; label: what was going on, such as a
+        kernel's label."""
         if self.broken:
             raise CheckFailed(f"{label}: not run; {self.broken} left the GPU unusable for this process")
         try:
@@ -194,10 +231,15 @@ class GpuMachine:
         code, _, message = first_line(error).partition(": ")
         short = re.sub(r"^cudaError|^CUDA_ERROR|_", "", code).lower()
         if short.startswith(NO_CODE):
-            return CheckFailed(f"{label}: its code does not run on {self.device_name}; compile it for --arch {self.arch}")
+            return CheckFailed(
+                f"{label}: its code does not run on {self.device_name}; compile it for --arch {self.arch}"
+            )
         if short.startswith(STICKY):
             self.broken = f"{label} ({code})"
-            return CheckFailed(f"{label}: {message} ({code}); --machine cpu names the line; this process can use the GPU no more")
+            return CheckFailed(
+                f"{label}: {message} ({code}); --machine cpu names the line; this process can use the GPU no"
+                " more"
+            )
         return CheckFailed(f"{label}: {first_line(error)}")
 
 
@@ -219,7 +261,9 @@ def first_device(cupy: Any) -> int:
     try:
         count = cupy.cuda.runtime.getDeviceCount()
     except RuntimeError as error:
-        raise MissingTool(f"CUDA shows no GPU ({first_line(error)}): install NVIDIA's driver, or use --machine cpu") from None
+        raise MissingTool(
+            f"CUDA shows no GPU ({first_line(error)}): install NVIDIA's driver, or use --machine cpu"
+        ) from None
     if not count:
         raise MissingTool("CUDA shows no GPU: install NVIDIA's driver, or use --machine cpu")
     return 0
@@ -233,7 +277,8 @@ def argument(kernel: Kernel, arguments: dict[str, Any], name: str) -> Any:
 
 
 def packed(kernel: Kernel, arguments: dict[str, Any]) -> tuple[Any, ...]:
-    """Arguments in the order the kernel takes them: arrays as they are, whole numbers as int, others as float."""
+    """Arguments in the order the kernel takes them: arrays as they are, whole numbers as int, others as
+    float."""
     scalars = {int: np.int32, float: np.float32}
     values = (argument(kernel, arguments, name) for name in kernel.params)
     return tuple(scalars[type(value)](value) if type(value) in scalars else value for value in values)
@@ -242,7 +287,8 @@ def packed(kernel: Kernel, arguments: dict[str, Any]) -> tuple[Any, ...]:
 def runs_on(arch: str, gpu: str) -> bool:
     """Whether a GPU of architecture `gpu` ("sm_90") runs code compiled for `arch`.
 
-    It runs code of its own major version that is not for a newer minor one; code for "sm_90a" runs on sm_90 alone.
+    It runs code of its own major version that is not for a newer minor one; code for "sm_90a" runs on sm_90
+    alone.
     """
     match = re.fullmatch(r"sm_(\d+)(\d)([af]?)", arch)
     major, minor = int(gpu[3:-1]), int(gpu[-1])

@@ -1,4 +1,6 @@
-"""The one place where markup is made that no template makes: elements, whose texts and attributes are escaped."""
+"""The one place where markup is made that no template makes: elements, whose texts and attributes are
+escaped."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -12,7 +14,13 @@ def element(tag: str, /, *content: Any, **attributes: Any) -> Markup:
     attributes: by name, class as class_, text-anchor as text_anchor; those that are None are left out.
     """
     given = Markup("").join(
-        Markup(' {}="{}"').format(name.rstrip("_").replace("_", "-"), value) for name, value in attributes.items() if value is not None
+        Markup(' {}="{}"').format(name.rstrip("_").replace("_", "-"), value)
+        for name, value in attributes.items()
+        if value is not None
     )
     inside = Markup("").join(content)
-    return Markup("<{}{}>{}</{}>").format(tag, given, inside, tag) if content else Markup("<{}{}/>").format(tag, given)
+    return (
+        Markup("<{}{}>{}</{}>").format(tag, given, inside, tag)
+        if content
+        else Markup("<{}{}/>").format(tag, given)
+    )

@@ -1,20 +1,24 @@
-"""What the CPU machine predicted beside what Nsight Compute counted, launch by launch, from recorded counters."""
+"""What the CPU machine predicted beside what Nsight Compute counted, launch by launch, from recorded
+counters."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from tir_schedules.insight.nsight import DATA_PIPE, NAMES, NOISE, Comparison, comparisons
+from tir_schedules.insight.profile.nsight import DATA_PIPE, NAMES, NOISE, Comparison, comparisons
+from tir_schedules.ladders.registry import FAMILIES
 from tir_schedules.report.recorded import Document, origin
-from tir_schedules.rung import FAMILIES
 
 SHOWN = tuple(metric for metric in NAMES if not metric.startswith(DATA_PIPE))
-"""Counters of what instructions asked for; those of the data pipe, which count other traffic too, are only summed up."""
+"""Counters of what instructions asked for; those of the data pipe, which count other traffic too, are only
+summed up."""
 
 
 @dataclass(frozen=True)
 class Launch:
-    """label: "sgemm/naive (schedule)". kind: of its workload, in words. counters: by Nsight Compute's metric."""
+    """label: "sgemm/naive (schedule)". kind: of its workload, in words. counters: by Nsight Compute's
+    metric."""
 
     family: str
     label: str
@@ -28,7 +32,8 @@ class Launch:
 
 @dataclass(frozen=True)
 class Line:
-    """One counter over all launches: how many are equal, unequal within the noise, and beyond it; the largest difference; reasons given."""
+    """One counter over all launches: how many are equal, unequal within the noise, and beyond it; the largest
+    difference; reasons given."""
 
     name: str
     equal: int
@@ -54,7 +59,10 @@ class Agreement:
         return [launch for launch in self.launches if launch.family == family]
 
     def lines(self) -> list[Line]:
-        return [line_of(name, [launch.counters[metric] for launch in self.launches]) for metric, name in NAMES.items()]
+        return [
+            line_of(name, [launch.counters[metric] for launch in self.launches])
+            for metric, name in NAMES.items()
+        ]
 
 
 def line_of(name: str, found: list[Comparison]) -> Line:
@@ -65,10 +73,13 @@ def line_of(name: str, found: list[Comparison]) -> Line:
 
 
 def agreement_of(documents: tuple[Document, ...]) -> Agreement:
-    """From files of counters, in the order of their dates; single accesses, which are probes, are left out."""
+    """From files of counters, in the order of their dates; single accesses, which are probes, are left
+    out."""
     latest: dict[str, tuple[Document, list[Launch]]] = {}
     for document in documents:
-        launches = [launch_of(entry) for entry in document["kernels"] if "measured" in entry and "probe" not in entry]
+        launches = [
+            launch_of(entry) for entry in document["kernels"] if "measured" in entry and "probe" not in entry
+        ]
         for family in dict.fromkeys(launch.family for launch in launches):
             latest[family] = document, [launch for launch in launches if launch.family == family]
     families = [family for family in FAMILIES if family in latest]
@@ -79,7 +90,12 @@ def agreement_of(documents: tuple[Document, ...]) -> Agreement:
 def launch_of(entry: dict[str, Any]) -> Launch:
     label = entry["label"]
     counters = {one.metric: one for one in comparisons(entry)}
-    return Launch(label.partition("/")[0], label.replace("(tir)", "(schedule)"), kind_of(entry.get("workload") or {}), counters)
+    return Launch(
+        label.partition("/")[0],
+        label.replace("(tir)", "(schedule)"),
+        kind_of(entry.get("workload") or {}),
+        counters,
+    )
 
 
 def kind_of(workload: dict[str, Any]) -> str:

@@ -1,18 +1,21 @@
-"""What the CPU machine counts of the rungs of a report: every schedule and twin, compiled and executed at a small size."""
+"""What the CPU machine counts of the rungs of a report: every schedule and twin, compiled and executed at a
+small size."""
+
 from __future__ import annotations
 
 from argparse import Namespace
 from dataclasses import dataclass
 from typing import Any, Iterable, Sequence
 
-from tir_schedules.bench.subjects import Subject
 from tir_schedules.bench.views import Group
+from tir_schedules.cli.problems import OPTIONS, small_workload_of
 from tir_schedules.errors import BadInput
-from tir_schedules.insight.inspection import counted
-from tir_schedules.insight.metrics import Metrics
-from tir_schedules.machines.execution import Access
-from tir_schedules.problems import OPTIONS, small_workload_of
-from tir_schedules.rung import Rung, find
+from tir_schedules.insight.inspection.inspection import counted
+from tir_schedules.insight.metrics.metrics import Metrics
+from tir_schedules.ladders.registry import find
+from tir_schedules.model.counters import Access
+from tir_schedules.model.rung import Rung
+from tir_schedules.subjects.subject import Subject
 
 Job = tuple[Rung, Any]
 
@@ -39,10 +42,13 @@ ByKernel = dict[tuple[str, str], Counted]
 
 
 def jobs_of(group: Group, further: Iterable[str] = ()) -> list[Job]:
-    """The rungs of a group, and further ones by name, with a small workload of the group's kind. Rungs that are no more are left out."""
+    """The rungs of a group, and further ones by name, with a small workload of the group's kind. Rungs that
+    are no more are left out."""
     row = next(iter(group.cells.values()))
     options = Namespace(**{name: None for names in OPTIONS.values() for name in names})
-    vars(options).update({name: value for name, value in row["workload"].items() if name not in ("m", "n", "k")})
+    vars(options).update(
+        {name: value for name, value in row["workload"].items() if name not in ("m", "n", "k")}
+    )
     rungs = [rung for name in dict.fromkeys((*group.names, *further)) for rung in known(name)]
     return [(rung, small_workload_of(rung, options)) for rung in rungs]
 
@@ -56,7 +62,8 @@ def known(name: str) -> list[Rung]:
 
 
 def count(jobs: Sequence[Job], arch: str) -> tuple[list[Counted], list[dict[str, str]]]:
-    """What was counted of schedules and twins, in the order of the jobs; and a refused row for each that could not be.
+    """What was counted of schedules and twins, in the order of the jobs; and a refused row for each that
+    could not be.
 
     jobs: rungs with their workloads. arch: "sm_90", to compile for.
     """
@@ -67,4 +74,6 @@ def count(jobs: Sequence[Job], arch: str) -> tuple[list[Counted], list[dict[str,
 def by_kernel(kernels: Iterable[Counted], jobs: Sequence[Job]) -> ByKernel:
     """Those of some jobs."""
     wanted = {(rung.id, workload) for rung, workload in jobs}
-    return {(c.subject.name, c.subject.form): c for c in kernels if (c.subject.name, c.subject.workload) in wanted}
+    return {
+        (c.subject.name, c.subject.form): c for c in kernels if (c.subject.name, c.subject.workload) in wanted
+    }

@@ -1,4 +1,6 @@
-"""Matplotlib's figures as SVG inside a page: in the page's colours, light and dark, and with text that stays text."""
+"""Matplotlib's figures as SVG inside a page: in the page's colours, light and dark, and with text that stays
+text."""
+
 from __future__ import annotations
 
 import io
@@ -19,13 +21,20 @@ COLORS = {VENDOR: "currentColor", LIMIT: "var(--quiet)", GRID: "var(--line)"} | 
 }
 """Colours of the benchmark's plots -> those of the page's style."""
 
-STYLE = {"svg.fonttype": "none", "font.size": TEXT, "axes.titlesize": TEXT + 1, "axes.titlelocation": "left", "axes.linewidth": 0.6}
+STYLE = {
+    "svg.fonttype": "none",
+    "font.size": TEXT,
+    "axes.titlesize": TEXT + 1,
+    "axes.titlelocation": "left",
+    "axes.linewidth": 0.6,
+}
 
 
 def figure_of(height: int, draw: Any, name: str, label: str) -> Markup:
     """An <svg> that `draw(axes)` draws on one pair of axes.
 
-    height: px. name: unique on the page, for its ids. label: what it shows, for who cannot see it. MissingTool without matplotlib.
+    height: px. name: unique on the page, for its ids. label: what it shows, for who cannot see it.
+    MissingTool without matplotlib.
     """
     plt = pyplot()
     with plt.rc_context(STYLE):
@@ -40,14 +49,19 @@ def figure_of(height: int, draw: Any, name: str, label: str) -> Markup:
 
 
 def embedded(svg: str, name: str, label: str) -> Markup:
-    """A file of matplotlib, which escapes its texts, as an element of a page: ids of its own, the page's font and colours."""
+    """A file of matplotlib, which escapes its texts, as an element of a page: ids of its own, the page's font
+    and colours."""
     name = re.sub(r"[^\w-]", "-", name)
     svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg[svg.index("<svg") :], flags=re.S)
     start = Markup('<svg role="img" aria-label="{}" fill="currentColor" viewBox').format(label)
     svg = re.sub(r"<svg [^>]*?viewBox", lambda _: start, svg, count=1, flags=re.S)
     svg = re.sub(r' version="1.1"|  xmlns\S*|\s*<!--.*?-->', "", svg, flags=re.S)
     svg = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{name}-", svg)
-    svg = re.sub(r"font: (bold )?([\d.]+)px [^;\"]*", lambda font: f"font-size: {font[2]}px" + "; font-weight: bold" * bool(font[1]), svg)
+    svg = re.sub(
+        r"font: (bold )?([\d.]+)px [^;\"]*",
+        lambda font: f"font-size: {font[2]}px" + "; font-weight: bold" * bool(font[1]),
+        svg,
+    )
     for color, name in COLORS.items():
         svg = re.sub(f"(fill|stroke): {color}", rf"\1: {name}", svg, flags=re.I)
     return Markup(svg)

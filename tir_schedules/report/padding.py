@@ -1,19 +1,21 @@
-"""The example of article 004: the same tile without padding, with padding, and permuted; what each costs, counted and measured."""
+"""The example of article 004: the same tile without padding, with padding, and permuted; what each costs,
+counted and measured."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
 from tir_schedules.bench.views import Group, short
-from tir_schedules.insight.banks import FRAGMENTS, WORD, Tile, bank_of, bank_table, cost
-from tir_schedules.insight.layout import Pattern
-from tir_schedules.insight.layout import layouts as patterns_of
-from tir_schedules.insight.metrics import COPIES, LOADS, STORES, conflicts
-from tir_schedules.insight.pictures import caption, request_svg, tile_svg
-from tir_schedules.machines.execution import Access
+from tir_schedules.insight.banks.banks import FRAGMENTS, WORD, Tile, bank_of, bank_table, cost
+from tir_schedules.insight.banks.layout import Pattern
+from tir_schedules.insight.banks.layout import layouts as patterns_of
+from tir_schedules.insight.banks.pictures import caption, request_svg, tile_svg
+from tir_schedules.insight.metrics.metrics import COPIES, LOADS, STORES, conflicts
+from tir_schedules.ladders.registry import find
+from tir_schedules.model.counters import Access
 from tir_schedules.report.counted import ByKernel, Counted
 from tir_schedules.report.recorded import Recorded
-from tir_schedules.rung import find
 
 ARTICLE = ("hgemm/wmma_shared:unpadded", "hgemm/wmma_padded:padded")
 """The article's tile, 128x256x32, without padding and with it."""
@@ -121,7 +123,8 @@ class Example:
 
 
 def example_of(kernels: ByKernel, group: Group, recorded: Recorded) -> Example | None:
-    """The schedules of the example at the largest of the sizes where most of them were timed; None unless all were counted."""
+    """The schedules of the example at the largest of the sizes where most of them were timed; None unless all
+    were counted."""
     if not all((name, "schedule") in kernels for name in NAMES):
         return None
     shapes = {size: row["shape"] for (_, _, size), row in group.cells.items()}
@@ -136,24 +139,33 @@ def measured(recorded: Recorded, name: str, shape: str) -> float | None:
 
 
 def bank_tables(example: Example | None) -> dict[str, list[tuple[tuple[int, ...], ...]]]:
-    """Way to lay out the article's tile -> article 004's table of a load of a fragment of A: threads, words and banks by fours."""
+    """Way to lay out the article's tile -> article 004's table of a load of a fragment of A: threads, words
+    and banks by fours."""
     if not example:
         return {}
     bare, padded = example.of(ARTICLE)
     row, fragment = bare.config.bk, FRAGMENTS["m16n8k8 A"]
-    tiles = {"no padding": Tile(row), f"padding of {padded.skew} halves": Tile(row, padded.skew), "permuted": Tile(row, permuted=True)}
+    tiles = {
+        "no padding": Tile(row),
+        f"padding of {padded.skew} halves": Tile(row, padded.skew),
+        "permuted": Tile(row, permuted=True),
+    }
     return {name: bank_table(tile, fragment) for name, tile in tiles.items()}
 
 
 def pictures(example: Example | None) -> dict[str, list[Picture]]:
-    """Rung -> how a warp loads from its tile of A and stores to it: without padding, with it, and permuted."""
+    """Rung -> how a warp loads from its tile of A and stores to it: without padding, with it, and
+    permuted."""
     return {one.name: pictures_of(one.kernel) for one in example.of((*ARTICLE, *BETTER))} if example else {}
 
 
 def pictures_of(kernel: Counted) -> list[Picture]:
     """The first load and the first store or copy."""
     patterns = patterns_of(kernel.subject.binaries, kernel.subject.workload, BUFFER)
-    wanted = [next((pattern for pattern in patterns if pattern.kind in kinds), None) for kinds in (LOADS, (*STORES, *COPIES))]
+    wanted = [
+        next((pattern for pattern in patterns if pattern.kind in kinds), None)
+        for kinds in (LOADS, (*STORES, *COPIES))
+    ]
     return [picture_of(pattern) for pattern in wanted if pattern]
 
 

@@ -1,4 +1,5 @@
 """The page of a report: its parts gathered from recorded results and the CPU machine, and rendered."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -6,10 +7,9 @@ from typing import Any
 
 from tir_schedules import __version__
 from tir_schedules.bench import tables, views
-from tir_schedules.bench.results import about, device_name
 from tir_schedules.bench.views import Group
-from tir_schedules.insight import metrics
-from tir_schedules.insight.nsight import NAMES
+from tir_schedules.insight.metrics import metrics
+from tir_schedules.insight.profile.nsight import NAMES
 from tir_schedules.machines.choice import CPU_ARCH
 from tir_schedules.pages import render
 from tir_schedules.report import padding, plots, recorded, roofs
@@ -17,13 +17,15 @@ from tir_schedules.report.agreement import SHOWN, agreement_of
 from tir_schedules.report.counted import ByKernel, Job, by_kernel, count, jobs_of, known
 from tir_schedules.report.recorded import Document, Recorded
 from tir_schedules.report.sweeps import series_of, times_svg
+from tir_schedules.subjects.results import about, device_name
 
 COMMAND = "tir-schedules report"
 
 
 @dataclass(frozen=True)
 class Ladder:
-    """One kind of one ladder. kernels: what the CPU machine counted, empty where it was not asked. others: further recordings of it."""
+    """One kind of one ladder. kernels: what the CPU machine counted, empty where it was not asked. others:
+    further recordings of it."""
 
     group: Group
     document: Document
@@ -51,14 +53,21 @@ class Ladder:
 
 
 def ladders_of(found: Recorded, quick: bool) -> tuple[list[Ladder], list[str]]:
-    """The ladders that were timed, with what the CPU machine counts of their rungs, unless it is to be quick; and what is wrong, one line
+    """The ladders that were timed, with what the CPU machine counts of their rungs, unless it is to be quick;
+    and what is wrong, one line
     each: kernels that could not be made or executed, and what the machine objects to."""
     groups = found.groups()
     examples = [title for title, (group, _) in groups.items() if group.family == "hgemm"][:1]
-    jobs = {title: jobs_of(group, padding.NAMES if title in examples else ()) for title, (group, _) in groups.items()}
+    jobs = {
+        title: jobs_of(group, padding.NAMES if title in examples else ())
+        for title, (group, _) in groups.items()
+    }
     every = [job for of_group in jobs.values() for job in of_group]
     counted, refused = ([], []) if quick else count(every, found.arch or CPU_ARCH)
-    ladders = [Ladder(*groups[title], jobs[title], by_kernel(counted, jobs[title]), found.recordings[title][1:]) for title in groups]
+    ladders = [
+        Ladder(*groups[title], jobs[title], by_kernel(counted, jobs[title]), found.recordings[title][1:])
+        for title in groups
+    ]
     findings = [str(finding) for one in counted for launch in one.launches for finding in launch.findings]
     return ladders, [*map(tables.refusal, refused), *findings]
 
@@ -121,7 +130,11 @@ def roofline(ladder: Ladder) -> str:
 def made_by(here: dict[str, Any]) -> str:
     """What made the page."""
     versions = here["versions"]
-    parts = {"TVM": versions.get("apache-tvm"), "nvcc": versions.get("nvcc"), "revision": here["git_revision"][:12]}
+    parts = {
+        "TVM": versions.get("apache-tvm"),
+        "nvcc": versions.get("nvcc"),
+        "revision": here["git_revision"][:12],
+    }
     known_parts = ", ".join(f"{name} {value}" for name, value in parts.items() if value)
     return f"Made by {COMMAND}, tir_schedules {__version__}, {known_parts}, {here['date'][:10]}."
 

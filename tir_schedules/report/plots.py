@@ -1,4 +1,6 @@
-"""The plots of a report: a ladder at its largest size, its rungs over all sizes, and the roofline of the GPU."""
+"""The plots of a report: a ladder at its largest size, its rungs over all sizes, and the roofline of the
+GPU."""
+
 from __future__ import annotations
 
 from math import log10
@@ -38,21 +40,51 @@ def sizes_svg(group: Group, name: str) -> str:
 
 def legend_below(axes: Any, gap: float, columns: int = 2) -> None:
     """What the axes' legend says, below them. gap: share of their height."""
-    axes.legend(loc="upper center", bbox_to_anchor=(0.4, -gap), ncols=columns, frameon=False, columnspacing=1, handlelength=1.6)
+    axes.legend(
+        loc="upper center",
+        bbox_to_anchor=(0.4, -gap),
+        ncols=columns,
+        frameon=False,
+        columnspacing=1,
+        handlelength=1.6,
+    )
 
 
 def roofline_svg(roofs: Roofs, rungs: list[Point], best: list[Point], name: str) -> str:
-    """Arithmetic per byte and per second: rungs by the bytes their accesses ask for, the best schedule of each size by the least bytes."""
+    """Arithmetic per byte and per second: rungs by the bytes their accesses ask for, the best schedule of
+    each size by the least bytes."""
 
     def draw(axes: Any) -> None:
         points = [*rungs, *best]
         low, high = min(point.intensity for point in points) / 4, max(point.intensity for point in points) * 4
         line = [low, *([roofs.ridge] if low < roofs.ridge < high else []), high]
-        axes.plot(line, [roofs.limit(intensity) for intensity in line], color=VENDOR, linewidth=1.2, label="roof")
-        axes.plot([p.intensity for p in rungs], [p.rate for p in rungs], "o", color=LINES[0], markersize=5, label="rung" if rungs else None)
+        axes.plot(
+            line, [roofs.limit(intensity) for intensity in line], color=VENDOR, linewidth=1.2, label="roof"
+        )
+        axes.plot(
+            [p.intensity for p in rungs],
+            [p.rate for p in rungs],
+            "o",
+            color=LINES[0],
+            markersize=5,
+            label="rung" if rungs else None,
+        )
         for at, numbers in clusters(rungs):
-            axes.annotate(written(numbers), (at.intensity, at.rate), xytext=(-6, 1), textcoords="offset points", ha="right")
-        axes.plot([p.intensity for p in best], [p.rate for p in best], "D", color=TWIN, markersize=5, label="best schedule of a size")
+            axes.annotate(
+                written(numbers),
+                (at.intensity, at.rate),
+                xytext=(-6, 1),
+                textcoords="offset points",
+                ha="right",
+            )
+        axes.plot(
+            [p.intensity for p in best],
+            [p.rate for p in best],
+            "D",
+            color=TWIN,
+            markersize=5,
+            label="best schedule of a size",
+        )
         axes.set(xscale="log", yscale="log", xlabel="flops per byte", ylabel="TFLOPS", title="roofline")
         for axis, (least, most) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
             label_rates(axis, least, most)
@@ -68,7 +100,11 @@ def clusters(points: list[Point]) -> list[tuple[Point, list[int]]]:
     """Points so close to each other that they share a label: one of them, and the numbers of all, from 1."""
     found: list[tuple[Point, list[int]]] = []
     for number, point in enumerate(points, 1):
-        near = (numbers for at, numbers in found if max(decades(at.intensity, point.intensity), 2 * decades(at.rate, point.rate)) < NEAR)
+        near = (
+            numbers
+            for at, numbers in found
+            if max(decades(at.intensity, point.intensity), 2 * decades(at.rate, point.rate)) < NEAR
+        )
         numbers = next(near, None)
         if numbers is None:
             found.append((point, [number]))
@@ -80,7 +116,11 @@ def clusters(points: list[Point]) -> list[tuple[Point, list[int]]]:
 def written(numbers: list[int]) -> str:
     """ "3–9" of numbers that follow each other, "3,5" of others."""
     first, last = numbers[0], numbers[-1]
-    return f"{first}–{last}" if len(numbers) > 2 and last - first == len(numbers) - 1 else ",".join(map(str, numbers))
+    return (
+        f"{first}–{last}"
+        if len(numbers) > 2 and last - first == len(numbers) - 1
+        else ",".join(map(str, numbers))
+    )
 
 
 def decades(one: float, another: float) -> float:

@@ -1,4 +1,5 @@
 """Recorded results of a report: found in a folder or named one by one, told apart by what they hold."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -7,12 +8,12 @@ from pathlib import Path
 from typing import Any, Sequence
 
 import tir_schedules
-from tir_schedules.bench.results import checked
 from tir_schedules.bench.tables import provenance_line
 from tir_schedules.bench.views import Group, groups_of
 from tir_schedules.errors import BadInput
 from tir_schedules.files import check, read_json
-from tir_schedules.rung import FAMILIES
+from tir_schedules.ladders.registry import FAMILIES
+from tir_schedules.subjects.results import checked
 
 DEFAULT_FOLDER = Path(tir_schedules.__file__).parents[1] / "experiments" / "results"
 """Where a checkout has them; an installed package has none."""
@@ -28,8 +29,8 @@ Document = dict[str, Any]
 class Recorded:
     """Files by what they hold, each kind in the order of their dates.
 
-    benchmarks: of `bench`. others: timed as by `bench`, of other scripts. sweeps: of experiments/sweeps.py. counters: kernels with what
-    Nsight Compute counted.
+    benchmarks: of `bench`. others: timed as by `bench`, of other scripts. sweeps: of experiments/sweeps.py.
+    counters: kernels with what Nsight Compute counted.
     """
 
     benchmarks: tuple[Document, ...]
@@ -39,19 +40,31 @@ class Recorded:
 
     @cached_property
     def recordings(self) -> dict[str, list[tuple[Group, Document]]]:
-        """Title ("hgemm nt float16") -> all that was measured of that kind of that ladder, in the order of the ladders.
+        """Title ("hgemm nt float16") -> all that was measured of that kind of that ladder, in the order of
+        the ladders.
 
-        The recording with the most rungs comes first, of several that with the most sizes, then the latest: a search's few rungs timed
-        later do not take the place of the ladder.
+        The recording with the most rungs comes first, of several that with the most sizes, then the latest: a
+        search's few rungs timed later do not take the place of the ladder.
         """
         found: dict[str, list[tuple[Group, Document]]] = {}
         for document in reversed(self.benchmarks):
             for group in groups_of(document):
                 if group.cells:
                     found.setdefault(group.title, []).append((group, document))
-        ranked = {title: sorted(several, key=lambda one: extent_of(one[0]), reverse=True) for title, several in found.items()}
-        titles = {group.title: None for document in self.benchmarks for group in groups_of(document) if group.title in ranked}
-        return {title: ranked[title] for title in sorted(titles, key=lambda title: FAMILIES.index(ranked[title][0][0].family))}
+        ranked = {
+            title: sorted(several, key=lambda one: extent_of(one[0]), reverse=True)
+            for title, several in found.items()
+        }
+        titles = {
+            group.title: None
+            for document in self.benchmarks
+            for group in groups_of(document)
+            if group.title in ranked
+        }
+        return {
+            title: ranked[title]
+            for title in sorted(titles, key=lambda title: FAMILIES.index(ranked[title][0][0].family))
+        }
 
     def groups(self) -> dict[str, tuple[Group, Document]]:
         """The first recording of each title."""
@@ -65,15 +78,23 @@ class Recorded:
         return known[-1] if known else None
 
     def rate(self, name: str, form: str, shape: str) -> float | None:
-        """Rate of a rung at a shape ("4096x4096x4096 nt float16"): that of the ladder, else of any file what was measured last."""
+        """Rate of a rung at a shape ("4096x4096x4096 nt float16"): that of the ladder, else of any file what
+        was measured last."""
         shown = [document for _, document in self.groups().values()]
-        rows = [row for document in (*self.others, *self.sweeps, *self.benchmarks, *shown) for row in document["rows"]]
-        rates = [row["rate"] for row in rows if (row["name"], row["form"], row["shape"]) == (name, form, shape)]
+        rows = [
+            row
+            for document in (*self.others, *self.sweeps, *self.benchmarks, *shown)
+            for row in document["rows"]
+        ]
+        rates = [
+            row["rate"] for row in rows if (row["name"], row["form"], row["shape"]) == (name, form, shape)
+        ]
         return rates[-1] if rates else None
 
 
 def find_recorded(paths: Sequence[Path] | None) -> Recorded:
-    """The results in folders and files. BadInput, in one line, when there are none or a named file holds none."""
+    """The results in folders and files. BadInput, in one line, when there are none or a named file holds
+    none."""
     if not paths and not DEFAULT_FOLDER.is_dir():
         raise BadInput(f"an installed package has no recorded results: {REMEDY}")
     paths = paths or [DEFAULT_FOLDER]
@@ -82,7 +103,11 @@ def find_recorded(paths: Sequence[Path] | None) -> Recorded:
     timed = [document for document in documents if "rows" in document]
     recorded = Recorded(
         benchmarks=tuple(document for document in timed if document["command"].startswith(BENCHMARK)),
-        others=tuple(document for document in timed if not document["command"].startswith(BENCHMARK) and not is_sweep(document)),
+        others=tuple(
+            document
+            for document in timed
+            if not document["command"].startswith(BENCHMARK) and not is_sweep(document)
+        ),
         sweeps=tuple(document for document in timed if is_sweep(document)),
         counters=tuple(document for document in documents if "kernels" in document),
     )
@@ -117,15 +142,19 @@ def documents_at(path: Path) -> list[Document]:
 
 def document_in(path: Path) -> Document | None:
     """The content of a results file; None for other JSON. BadInput for what is none."""
-    from tir_schedules.schemas import Counters
+    from tir_schedules.subjects.schemas import Counters
 
     content = read_json(path, REMEDY)
     if not isinstance(content, dict):
         return None
     if "schema" in content:
-        return checked(content, path, "ResultsAndPoints" if SWEEPS in str(content.get("command")) else "Results")
+        return checked(
+            content, path, "ResultsAndPoints" if SWEEPS in str(content.get("command")) else "Results"
+        )
     kernels = content.get("kernels")
-    if not isinstance(kernels, list) or not any("measured" in entry for entry in kernels if isinstance(entry, dict)):
+    if not isinstance(kernels, list) or not any(
+        "measured" in entry for entry in kernels if isinstance(entry, dict)
+    ):
         return None
     check(content, Counters, f"{path} has no counters of Nsight Compute", REMEDY)
     return content

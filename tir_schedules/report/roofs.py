@@ -1,21 +1,23 @@
 """The roofline of a report: what the GPU can do at most, and where rungs stand under it."""
+
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 from typing import Any, Mapping
 
-from tir_schedules.bench.results import device_name
 from tir_schedules.bench.views import Group, Row
-from tir_schedules.insight.metrics import GLOBAL_LOADS, GLOBAL_STORES, SECTOR
-from tir_schedules.insight.roofline import GPUS, Gpu
+from tir_schedules.insight.metrics.metrics import GLOBAL_LOADS, GLOBAL_STORES, SECTOR
+from tir_schedules.insight.metrics.roofline import GPUS, Gpu
 from tir_schedules.report.counted import Counted
+from tir_schedules.subjects.results import device_name
 from tir_schedules.workloads import workload_class
 
 
 @dataclass(frozen=True)
 class Roofs:
-    """peak: TFLOPS, None where none is known for this arithmetic. bandwidth: GB/s. source: where both come from, in words."""
+    """peak: TFLOPS, None where none is known for this arithmetic. bandwidth: GB/s. source: where both come
+    from, in words."""
 
     peak: float | None
     bandwidth: float
@@ -41,7 +43,8 @@ class Point:
 
 
 def roofs_of(group: Group, document: dict[str, Any]) -> Roofs | None:
-    """Measured copy bandwidth, and the peak for the group's arithmetic; None where no bandwidth was measured."""
+    """Measured copy bandwidth, and the peak for the group's arithmetic; None where no bandwidth was
+    measured."""
     limits = {limit["name"]: limit for limit in document["limits"]}
     copy = limits.get("copy bandwidth")
     if not copy or not copy["rate"]:
@@ -85,7 +88,8 @@ def best_schedules(group: Group) -> list[Point]:
 
 
 def rungs_at_largest(group: Group, counted: Mapping[tuple[str, str], Counted]) -> list[Point]:
-    """Schedules at the largest size, by the bytes that their accesses ask the L1 cache for where the CPU machine counted them."""
+    """Schedules at the largest size, by the bytes that their accesses ask the L1 cache for where the CPU
+    machine counted them."""
     points = []
     for name in group.names:
         row, kernel = group.cells.get((name, "schedule", group.sizes[-1])), counted.get((name, "schedule"))

@@ -1,4 +1,6 @@
-"""Recorded sweeps: one field of a rung's configuration takes one value after another; time, conflicts and shared memory at each."""
+"""Recorded sweeps: one field of a rung's configuration takes one value after another; time, conflicts and
+shared memory at each."""
+
 from __future__ import annotations
 
 import re
@@ -15,7 +17,8 @@ VARIED = re.compile(r"(?P<rung>.+?)[:,](?P<field>\w+)=(?P<value>\d+)$")
 """How a sweep names a point: "hgemm/wmma_padded:padded,skew=8"."""
 
 AXES = {
-    "skew": "skew, elements that pad a row", "stages": "stages, tiles in shared memory at a time", "stripe": "stripe, columns of blocks"
+    "skew": "skew, elements that pad a row", "stages": "stages, tiles in shared memory at a time",
+    "stripe": "stripe, columns of blocks"
 }  # fmt: skip
 """Field of a configuration -> what it counts."""
 
@@ -24,7 +27,8 @@ Row = dict[str, Any]
 
 @dataclass
 class Series:
-    """One kernel along one field. times: value -> median in us. points: value -> what is known of it without a GPU, if recorded."""
+    """One kernel along one field. times: value -> median in us. points: value -> what is known of it without
+    a GPU, if recorded."""
 
     field: str
     rung: str
@@ -60,7 +64,8 @@ def series_of(documents: tuple[Document, ...]) -> dict[str, list[Series]]:
 
 
 def times_svg(series: list[Series], name: str) -> str:
-    """Time of each schedule over the value, as a multiple of its best; nothing where no times were recorded."""
+    """Time of each schedule over the value, as a multiple of its best; nothing where no times were
+    recorded."""
     timed = [one for one in series if one.form == "schedule" and len(one.times) > 1]
     if not timed:
         return ""
@@ -71,7 +76,15 @@ def times_svg(series: list[Series], name: str) -> str:
             least = min(one.times.values())
             at = sorted(one.times)
             places, ratios = [values.index(value) for value in at], [one.times[value] / least for value in at]
-            axes.plot(places, ratios, color=LINES[number % 8], marker=MARKERS[number % 8], markersize=4, linewidth=1.2, label=one.title)
+            axes.plot(
+                places,
+                ratios,
+                color=LINES[number % 8],
+                marker=MARKERS[number % 8],
+                markersize=4,
+                linewidth=1.2,
+                label=one.title,
+            )
         axes.set_xticks(range(len(values)), values)
         name_of_axis = AXES.get(series[0].field, series[0].field)
         axes.set(xlabel=name_of_axis, ylabel="time / best of the line", title=f"time over {series[0].field}")

@@ -1,1 +1,2 @@
-"""Search for the constants of a schedule: spaces of configurations, a search that learns, and records that can be believed."""
+"""Search for the constants of a schedule: spaces of configurations, a search that learns, and records that
+can be believed."""

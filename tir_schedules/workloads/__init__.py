@@ -1,9 +1,14 @@
 """The algorithms, one per family: arguments, exact result, tolerance."""
+
 from __future__ import annotations
 
 import importlib
 
-CLASSES = {"sgemm": ("gemm", "Gemm"), "reduce": ("reduction", "Reduction"), "hgemm": ("half_gemm", "HalfGemm")}
+CLASSES = {
+    "sgemm": ("gemm", "Gemm"),
+    "reduce": ("reduction", "Reduction"),
+    "hgemm": ("half_gemm", "HalfGemm"),
+}
 
 LAYOUTS = ("nt", "nn")
 ACCUMULATORS = ("float16", "float32")

@@ -1,4 +1,5 @@
 """Random inputs: drawn by numpy, or by CuPy where they are large and needed on a GPU."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -6,14 +7,16 @@ from typing import Any
 import numpy as np
 
 EXACT, REALS = "exact", "real"
-"""Kinds of inputs to verify with. Integers whose partial sums are all exact, in any order: the tolerance is 0, and a term lost, doubled or
-swapped shows. Reals over a wide range: lost precision and lost range show."""
+"""Kinds of inputs to verify with. Integers whose partial sums are all exact, in any order: the tolerance is
+0, and a term lost, doubled or swapped shows. Reals over a wide range: lost precision and lost range show."""
 
 
 class Draws:
-    """Arrays drawn one after another from a seed. xp: the array module, numpy or cupy, which draw different numbers.
+    """Arrays drawn one after another from a seed. xp: the array module, numpy or cupy, which draw different
+    numbers.
 
-    bias: how much likelier a number is to be positive than negative, from 0 (equally) to 1 (all are positive).
+    bias: how much likelier a number is to be positive than negative, from 0 (equally) to 1 (all are
+    positive).
     """
 
     def __init__(self, seed: int, xp: Any = np):
@@ -25,14 +28,17 @@ class Draws:
 
     def integers(self, largest: int, shape, dtype: str, bias: float = 0.0):
         """Integers from -largest to largest, none of them 0."""
-        return (self.rng.integers(1, largest, shape, endpoint=True).astype(np.float32) * self.signs(shape, bias)).astype(dtype)
+        return (
+            self.rng.integers(1, largest, shape, endpoint=True).astype(np.float32) * self.signs(shape, bias)
+        ).astype(dtype)
 
     def telling(self, largest: int, shape):
         """Odd integers in float32 from two thirds of `largest`, which is odd, up to it."""
         return largest - 2 * self.rng.integers(0, largest // 6, shape, endpoint=True).astype(np.float32)
 
     def reals(self, octaves: float, shape, bias: float = 0.0):
-        """Reals of float32 with magnitudes from 2**-octaves to 2**octaves, each power of two as likely as another."""
+        """Reals of float32 with magnitudes from 2**-octaves to 2**octaves, each power of two as likely as
+        another."""
         return 2 ** (octaves * (2 * self.rng.random(shape, np.float32) - 1)) * self.signs(shape, bias)
 
     def powers(self, largest: int, shape):

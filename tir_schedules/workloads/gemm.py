@@ -1,4 +1,5 @@
 """General matrix multiplication C = A @ B, the algorithm every GEMM ladder schedules."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -25,7 +26,8 @@ TELLING = 4095
 
 
 def alternating(xp: Any, extent: int):
-    """1, -1, 1 and so on in float32. Signs of rows and columns: so elements of a product have either sign, though terms agree in theirs."""
+    """1, -1, 1 and so on in float32. Signs of rows and columns: so elements of a product have either sign,
+    though terms agree in theirs."""
     return (1 - 2 * (xp.arange(extent) % 2)).astype("float32")
 
 
@@ -50,9 +52,13 @@ class Gemm:
             if extent < 1:
                 raise BadInput(f"{name} is {extent}; M, N and K must each be at least 1")
             if extent >= MOST:
-                raise BadInput(f"{name} is {extent}; M, N and K must each be below 2**31 - 2**16 (32-bit indices)")
+                raise BadInput(
+                    f"{name} is {extent}; M, N and K must each be below 2**31 - 2**16 (32-bit indices)"
+                )
         if max(self.m * self.k, self.k * self.n, self.m * self.n) >= 2**31:
-            raise BadInput(f"{self} is too large: each matrix must have fewer than 2**31 elements (32-bit indices)")
+            raise BadInput(
+                f"{self} is too large: each matrix must have fewer than 2**31 elements (32-bit indices)"
+            )
 
     def __str__(self) -> str:
         return f"{self.m}x{self.n}x{self.k}"
@@ -77,7 +83,8 @@ class Gemm:
         return [(EXACT, seed), (REALS, seed)]
 
     def arguments(self, seed: int = 0, xp: Any = np, kind: str = REALS) -> dict[str, np.ndarray | int]:
-        """What a kernel may ask for, by name: A and B of a kind of inputs, C filled with NaN, and the sizes M, N, K.
+        """What a kernel may ask for, by name: A and B of a kind of inputs, C filled with NaN, and the sizes
+        M, N, K.
 
         xp: the array module that draws, numpy or cupy.
         """
@@ -85,10 +92,18 @@ class Gemm:
         a, b = self.integers(draws, seed) if kind == EXACT else self.reals(draws)
         a = a * (alternating(xp, self.m)[:, None] * (-1 if kind == EXACT else 1))
         b = b * alternating(xp, self.n)
-        return {"A": a, "B": b, "C": xp.full((self.m, self.n), np.nan, self.result), "M": self.m, "N": self.n, "K": self.k}
+        return {
+            "A": a,
+            "B": b,
+            "C": xp.full((self.m, self.n), np.nan, self.result),
+            "M": self.m,
+            "N": self.n,
+            "K": self.k,
+        }
 
     def integers(self, draws: Draws, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """A and B, integers without 0, TELLING where there is room: for one k those of A, for the next those of B."""
+        """A and B, integers without 0, TELLING where there is room: for one k those of A, for the next those
+        of B."""
         largest = largest_exact(self.k, "float32")
         one = min(largest, max(TELLING, int(largest**0.5)))
         return self.taking_turns(draws, one, largest // one)
@@ -102,11 +117,13 @@ class Gemm:
         return a, draws.xp.where(even[:, None], b, others)
 
     def reals(self, draws: Draws) -> tuple[np.ndarray, np.ndarray]:
-        """A and B over a wide range, so that each element of C is a sum of terms of about one magnitude, far from 0."""
+        """A and B over a wide range, so that each element of C is a sum of terms of about one magnitude, far
+        from 0."""
         return self.scaled(draws, SCALES, bias(self.k))
 
     def scaled(self, draws: Draws, scales: int, product_bias: float) -> tuple[np.ndarray, np.ndarray]:
-        """Reals in float32. scales: largest exponent of a row of A and of a column of B. product_bias: of the signs of products."""
+        """Reals in float32. scales: largest exponent of a row of A and of a column of B. product_bias: of the
+        signs of products."""
         odds = product_bias**0.5
         a = draws.reals(OCTAVES, (self.m, self.k), odds) * draws.powers(scales, (self.m, 1))
         b = draws.reals(OCTAVES, (self.k, self.n), odds) * draws.powers(scales, (1, self.n))
@@ -128,18 +145,27 @@ class Gemm:
         return {"C": self.product(arguments["A"], arguments["B"])}
 
     def tolerance(self, arguments, kind: str = REALS) -> dict[str, np.ndarray | float]:
-        """Largest |error| of each element that arithmetic can explain, in any order of summation; 0 for exact inputs.
+        """Largest |error| of each element that arithmetic can explain, in any order of summation; 0 for exact
+        inputs.
 
         arguments: with signs at random, as `arguments` draws them.
         """
-        return {"C": 0.0 if kind == EXACT else self.rounding(*(arguments[name].astype(np.float64) for name in self.inputs))}
+        return {
+            "C": (
+                0.0
+                if kind == EXACT
+                else self.rounding(*(arguments[name].astype(np.float64) for name in self.inputs))
+            )
+        }
 
     def rounding(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """What float32 sums of reals may be off by: the rounding bound of an inner product, with the largest partial sum in it."""
+        """What float32 sums of reals may be off by: the rounding bound of an inner product, with the largest
+        partial sum in it."""
         return growth(self.k) * self.largest_sum(a, b)
 
     def largest_sum(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """What no partial sum exceeds: the sum of magnitudes, or SPREAD 2-norms of the terms where that is less."""
+        """What no partial sum exceeds: the sum of magnitudes, or SPREAD 2-norms of the terms where that is
+        less."""
         return np.minimum(self.product(np.abs(a), np.abs(b)), SPREAD * np.sqrt(self.product(a * a, b * b)))
 
     def prim_func(self, name: str) -> "PrimFunc":
@@ -149,7 +175,9 @@ class Gemm:
         M, N, K = self.m, self.n, self.k
 
         @T.prim_func(s_tir=True)
-        def gemm(A: T.Buffer((M, K), "float32"), B: T.Buffer((K, N), "float32"), C: T.Buffer((M, N), "float32")):
+        def gemm(
+            A: T.Buffer((M, K), "float32"), B: T.Buffer((K, N), "float32"), C: T.Buffer((M, N), "float32")
+        ):
             T.func_attr({"global_symbol": name, "tirx.noalias": True})
             for i, j, k in T.grid(M, N, K):
                 with T.sblock("C"):

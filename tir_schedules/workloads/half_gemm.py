@@ -1,4 +1,5 @@
 """Matrix multiplication of float16 matrices, the algorithm the HGEMM ladder schedules."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -18,20 +19,25 @@ if TYPE_CHECKING:
 
 C_TYPES = {"float16": "half", "float32": "float"}
 SCALES = {"float16": 2, "float32": 5}
-"""Largest exponent of rows of A and columns of B by format of the sums: float16 has room for sums up to 65504."""
+"""Largest exponent of rows of A and columns of B by format of the sums: float16 has room for sums up to
+65504."""
 MOST_TERMS = 64
-"""Products that are not 0 in a sum of reals in float16, for its tolerance is a share of 2**-10 of the sum for each."""
+"""Products that are not 0 in a sum of reals in float16, for its tolerance is a share of 2**-10 of the sum for
+each."""
 TELLING = 383
-"""Integers up to this, odd ones above two thirds of it, have more bits than bfloat16 holds: rounding an operand to that shows."""
+"""Integers up to this, odd ones above two thirds of it, have more bits than bfloat16 holds: rounding an
+operand to that shows."""
 VECTOR = 8  # halves in 16 bytes, the widest access
 
 
 @dataclass(frozen=True)
 class HalfGemm(Gemm):
-    """C (m x n) = A (m x k) @ B (k x n), row-major, A and B float16; sums and C in `accumulate`, float16 or float32.
+    """C (m x n) = A (m x k) @ B (k x n), row-major, A and B float16; sums and C in `accumulate`, float16 or
+    float32.
 
-    layout: "nt", B is stored transposed, as n x k, so that a dot product reads rows of both matrices; or "nn", B is stored as k x n.
-    Raises BadInput for another layout or accumulate, and for the sizes that Gemm refuses.
+    layout: "nt", B is stored transposed, as n x k, so that a dot product reads rows of both matrices; or
+    "nn", B is stored as k x n. Raises BadInput for another layout or accumulate, and for the sizes that Gemm
+    refuses.
     """
 
     layout: str = "nt"
@@ -50,7 +56,11 @@ class HalfGemm(Gemm):
     @property
     def parameters(self) -> dict[str, str]:
         """What a kernel may take, and its C type."""
-        return super().parameters | {"A": "const half*", "B": "const half*", "C": f"{C_TYPES[self.accumulate]}*"}
+        return super().parameters | {
+            "A": "const half*",
+            "B": "const half*",
+            "C": f"{C_TYPES[self.accumulate]}*",
+        }
 
     @property
     def transposed(self) -> bool:
@@ -59,7 +69,8 @@ class HalfGemm(Gemm):
 
     @property
     def aligned(self) -> bool:
-        """Whether every row of A, B and C starts on a multiple of 16 bytes, so that 16-byte accesses can take it."""
+        """Whether every row of A, B and C starts on a multiple of 16 bytes, so that 16-byte accesses can take
+        it."""
         return self.k % VECTOR == 0 and self.n % VECTOR == 0
 
     @property
@@ -86,7 +97,8 @@ class HalfGemm(Gemm):
 
     @property
     def classes(self) -> int:
-        """Of how many k one has a product that is not 0, in a row of A: 1 unless so many would add up to too much for float16."""
+        """Of how many k one has a product that is not 0, in a row of A: 1 unless so many would add up to too
+        much for float16."""
         return -(-self.k // int((2 ** MANTISSA[self.accumulate] / SPREAD) ** 2))
 
     def arguments(self, seed: int = 0, xp: Any = np, kind: str = REALS) -> dict[str, np.ndarray | int]:
@@ -96,7 +108,8 @@ class HalfGemm(Gemm):
         return found | {"A": found["A"].astype("float16"), "B": b.astype("float16")}
 
     def integers(self, draws: Draws, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """A and B, integers without 0 and TELLING where there is room, or in every row of A one of `classes` of them."""
+        """A and B, integers without 0 and TELLING where there is room, or in every row of A one of `classes`
+        of them."""
         largest, beside = (largest_exact(self.k, self.accumulate, others) for others in (0, 2 * TELLING))
         tells = self.accumulate == "float16" and self.k > 1 and beside > 0
         largest = beside if tells else largest
@@ -105,16 +118,21 @@ class HalfGemm(Gemm):
         a, b = self.taking_turns(draws, one, other)
         if tells:  # by one k in A, by another in B: float16 has no room for more
             xp, k = draws.xp, draws.xp.arange(self.k) - self.k // 2
-            a = xp.where(k == 0, xp.sign(a) * draws.telling(TELLING, (self.m, 1)), xp.where(k == -1, xp.sign(a), a))
+            a = xp.where(
+                k == 0, xp.sign(a) * draws.telling(TELLING, (self.m, 1)), xp.where(k == -1, xp.sign(a), a)
+            )
             k = k[:, None]
-            b = xp.where(k == -1, xp.sign(b) * draws.telling(TELLING, (1, self.n)), xp.where(k == 0, xp.sign(b), b))
+            b = xp.where(
+                k == -1, xp.sign(b) * draws.telling(TELLING, (1, self.n)), xp.where(k == 0, xp.sign(b), b)
+            )
         if self.classes > 1:
             row, k = draws.xp.arange(self.m)[:, None], draws.xp.arange(self.k)
             a = a * ((k + row + seed * self.m) % self.classes == 0)
         return a, b
 
     def reals(self, draws: Draws) -> tuple[np.ndarray, np.ndarray]:
-        """As Gemm. For float16 sums, MOST_TERMS products of each are not 0 in the mean, and terms are not larger than it can sum."""
+        """As Gemm. For float16 sums, MOST_TERMS products of each are not 0 in the mean, and terms are not
+        larger than it can sum."""
         terms = self.k if self.accumulate == "float32" else min(self.k, MOST_TERMS)
         a, b = self.scaled(draws, SCALES[self.accumulate], bias(terms))
         share = (terms / self.k) ** 0.5
@@ -125,7 +143,8 @@ class HalfGemm(Gemm):
         return super().product(a, b.T if self.transposed else b)
 
     def rounding(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """What sums of reals in `accumulate` may be off by, even if every addition cuts off; adding 0 loses nothing.
+        """What sums of reals in `accumulate` may be off by, even if every addition cuts off; adding 0 loses
+        nothing.
 
         Products are exact in float32, and in float16 err no more than a sum.
         """

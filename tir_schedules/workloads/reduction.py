@@ -1,4 +1,5 @@
 """Sum of an array, the algorithm every Reduce ladder schedules."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -27,8 +28,8 @@ POISON = {"int32": -0x21524111, "float32": np.nan}
 class Reduction:
     """Y[0] = X[0] + ... + X[n-1] of int32, which wraps around, or of float32.
 
-    A launch leaves one partial sum per block; they are summed by further launches of the same rung until one is left.
-    Raises BadInput for n below 1 or from MOST on, and for another dtype.
+    A launch leaves one partial sum per block; they are summed by further launches of the same rung until one
+    is left. Raises BadInput for n below 1 or from MOST on, and for another dtype.
     """
 
     n: int
@@ -73,7 +74,8 @@ class Reduction:
         return [(EXACT, seed)] if self.dtype == "int32" else [(EXACT, seed), (REALS, seed)]
 
     def arguments(self, seed: int = 0, xp: Any = np, kind: str = REALS) -> dict[str, np.ndarray | int]:
-        """X and N of the first launch: int32 over its whole range; or float32 of a kind of inputs, whose sum is far from 0.
+        """X and N of the first launch: int32 over its whole range; or float32 of a kind of inputs, whose sum
+        is far from 0.
 
         Sums of exact inputs are positive, those of reals negative.
 
@@ -91,7 +93,8 @@ class Reduction:
         return {"X": x, "N": self.n}
 
     def integers(self, draws: Draws, odds: float) -> Any:
-        """X of integers without 0, up to TELLING at least where there is room; else one in RARE is larger, so that squares double."""
+        """X of integers without 0, up to TELLING at least where there is room; else one in RARE is larger, so
+        that squares double."""
         largest = largest_exact(self.n, self.dtype)
         if largest >= TELLING:
             return draws.integers(largest, self.n, self.dtype, odds)
@@ -100,7 +103,8 @@ class Reduction:
         return draws.xp.where(draws.xp.arange(self.n) % RARE == 0, rare, x)
 
     def prepared(self, arguments, grid) -> dict[str, np.ndarray | int]:
-        """Arguments of the next launch, with `grid` blocks: it sums what the launch before left in Y, if there was one."""
+        """Arguments of the next launch, with `grid` blocks: it sums what the launch before left in Y, if
+        there was one."""
         source = arguments.get("Y", arguments["X"])
         return {"X": source, "Y": np.full_like(source, POISON[self.dtype], shape=grid[0]), "N": source.size}
 

@@ -1,4 +1,5 @@
 """How far floating-point sums may be from the exact ones, and how large terms may be for sums to be exact."""
+
 from __future__ import annotations
 
 UNIT = 2.0**-24
@@ -16,13 +17,15 @@ MEAN = 6
 SPREAD = MEAN + 10
 """No partial sum of such terms exceeds this many times their 2-norm, but with a probability below 2*exp(-50).
 
-(Hoeffding, Probability Inequalities for Sums of Bounded Random Variables, 1963, theorem 2: a partial sum strays from its mean, at most
-MEAN 2-norms, by more than 10 with that probability. The order of summation must not depend on the data.)
+(Hoeffding, Probability Inequalities for Sums of Bounded Random Variables, 1963, theorem 2: a partial sum
+strays from its mean, at most MEAN 2-norms, by more than 10 with that probability. The order of summation must
+not depend on the data.)
 """
 
 
 def bias(terms: int) -> float:
-    """How much likelier terms are to be positive, so that their sum is MEAN 2-norms away from 0 where all are of one magnitude.
+    """How much likelier terms are to be positive, so that their sum is MEAN 2-norms away from 0 where all are
+    of one magnitude.
 
     Of few terms some are negative all the same.
     """
@@ -30,7 +33,8 @@ def bias(terms: int) -> float:
 
 
 def largest_exact(terms: int, dtype: str, others: int = 0) -> int:
-    """Largest magnitude of integers of which every partial sum is exact in `dtype`; 0 when there are too many of them.
+    """Largest magnitude of integers of which every partial sum is exact in `dtype`; 0 when there are too many
+    of them.
 
     others: the magnitude of further terms, all together.
 
@@ -41,16 +45,19 @@ def largest_exact(terms: int, dtype: str, others: int = 0) -> int:
 
 
 def growth(terms: int) -> float:
-    """Largest error of a float32 sum of products that rounding explains in any order of summation, per largest partial sum.
+    """Largest error of a float32 sum of products that rounding explains in any order of summation, per
+    largest partial sum.
 
-    The worst case (see `worst_growth`), or, where that is smaller, 10*sqrt(terms)*u, which rounding exceeds with probability
-    below 2*terms*exp(-50) (Higham and Mary, A New Approach to Probabilistic Rounding Error Analysis, 2019, theorem 3.1).
+    The worst case (see `worst_growth`), or, where that is smaller, 10*sqrt(terms)*u, which rounding exceeds
+    with probability below 2*terms*exp(-50) (Higham and Mary, A New Approach to Probabilistic Rounding Error
+    Analysis, 2019, theorem 3.1).
     """
     return min(worst_growth(terms, UNIT), 10 * terms**0.5 * UNIT)
 
 
 def worst_growth(terms: int, unit: float) -> float:
-    """The same when every operation errs by `unit` in the same direction: terms*unit / (1 - terms*unit), infinite from terms*unit = 1 on.
+    """The same when every operation errs by `unit` in the same direction: terms*unit / (1 - terms*unit),
+    infinite from terms*unit = 1 on.
 
     (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1.)
     """

@@ -2,6 +2,7 @@
 
 Source: PTX ISA, version 9.0, "Instruction Set".
 """
+
 from __future__ import annotations
 
 from tir_schedules.machines.cpu.lane_code import STORAGE, LaneCode, is_float, operation, unsigned
@@ -17,9 +18,11 @@ def rounding(instruction: Instruction) -> int | None:
     return next((DIRECTIONS[part] for part in instruction.parts if part in DIRECTIONS), None)
 
 
-# ---- floating point and integer arithmetic ---------------------------------------------------------------------------
+# ---- floating point and integer arithmetic
+# ---------------------------------------------------------------------------
 FLOAT_FORMS = {
-    "add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}", "max": "float_max({0}, {1})", "min": "float_min({0}, {1})",
+    "add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}", "max": "float_max({0}, {1})",
+    "min": "float_min({0}, {1})",
     "neg": "-{0}", "abs": "std::fabs({0})", "ex2": "std::exp2({0})", "tanh": "std::tanh({0})",
 }  # fmt: skip
 DIRECTED_FORMS = {
@@ -44,7 +47,9 @@ def half_arithmetic(code: LaneCode) -> None:
     widen, narrow = HALVES[i.type.removesuffix("x2")]
     count = len(i.operands)
     if not i.type.endswith("x2"):
-        return code.write(f"{narrow}({half_form(i.name, *(f'{widen}({code.read(k)})' for k in range(1, count)))})")
+        return code.write(
+            f"{narrow}({half_form(i.name, *(f'{widen}({code.read(k)})' for k in range(1, count)))})"
+        )
     parts = []
     for shift in (0, 16):
         values = (f"{widen}((u16)({code.read(k, 'b32')} >> {shift}))" for k in range(1, count))
@@ -87,7 +92,9 @@ def integer_arithmetic(code: LaneCode) -> None:
     if i.has("wide"):
         wide = WIDER[kind]
         product = f"({STORAGE[wide]}){code.read(1)} * ({STORAGE[wide]}){code.read(2)}"
-        return code.write(f"({unsigned(wide)})({product}) + {code.read(3, unsigned(wide))}" if addend else product, wide)
+        return code.write(
+            f"({unsigned(wide)})({product}) + {code.read(3, unsigned(wide))}" if addend else product, wide
+        )
     if i.has("hi"):
         double = {32: f"{kind[0]}64", 64: "__int128" if kind[0] == "s" else "unsigned __int128"}[BITS[kind]]
         high = f"({STORAGE[kind]})(({double}){code.read(1)} * ({double}){code.read(2)} >> {BITS[kind]})"
@@ -101,7 +108,11 @@ def integer_arithmetic(code: LaneCode) -> None:
 @operation("div", "rn approx full ftz")
 def division(code: LaneCode) -> None:
     kind = code.instruction.type
-    code.write(f"{code.read(1)} / {code.read(2)}" if is_float(kind) else f"divide<{STORAGE[kind]}>({code.read(1)}, {code.read(2)})")
+    code.write(
+        f"{code.read(1)} / {code.read(2)}"
+        if is_float(kind)
+        else f"divide<{STORAGE[kind]}>({code.read(1)}, {code.read(2)})"
+    )
 
 
 @operation("rem")
@@ -122,12 +133,22 @@ def sign(code: LaneCode) -> None:
 
 @operation("sqrt rcp rsqrt ex2 lg2 sin cos tanh", "rn approx ftz")
 def transcendental(code: LaneCode) -> None:
-    """Approximate instructions are computed to full precision; results agree with a GPU's to a few units in the last place."""
+    """Approximate instructions are computed to full precision; results agree with a GPU's to a few units in
+    the last place."""
     i = code.instruction
     if i.type.removesuffix("x2") in HALVES:
         return half_arithmetic(code)
-    forms = {"sqrt": "std::sqrt({0})", "rcp": "{1}(1) / {0}", "rsqrt": "({1})(1.0 / std::sqrt((f64){0}))", "lg2": "std::log2({0})"}
-    code.write(forms.get(i.name, f"std::{ {'ex2': 'exp2'}.get(i.name, i.name) }({{0}})").format(code.read(1), STORAGE[i.type]))
+    forms = {
+        "sqrt": "std::sqrt({0})",
+        "rcp": "{1}(1) / {0}",
+        "rsqrt": "({1})(1.0 / std::sqrt((f64){0}))",
+        "lg2": "std::log2({0})",
+    }
+    code.write(
+        forms.get(i.name, f"std::{ {'ex2': 'exp2'}.get(i.name, i.name) }({{0}})").format(
+            code.read(1), STORAGE[i.type]
+        )
+    )
 
 
 @operation("copysign")

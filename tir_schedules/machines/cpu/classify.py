@@ -1,15 +1,21 @@
 """Classes of instructions, for the counters' instruction mix."""
+
 from __future__ import annotations
 
 from tir_schedules.machines.cpu.lane_code import is_float
 from tir_schedules.machines.cpu.ptx import Instruction
 
 BY_NAME = {
-    "bra": "control", "ret": "control", "exit": "control", "trap": "control", "bar": "barrier", "barrier": "barrier",
-    "shfl": "shuffle", "vote": "shuffle", "activemask": "shuffle", "redux": "shuffle", "match": "shuffle", "elect": "shuffle",
-    "atom": "atomic", "red": "atomic", "mma": "mma", "ldmatrix": "load", "ld": "load", "ldu": "load", "st": "store",
-    "cp": "cp_async", "mov": "move", "cvta": "move", "cvt": "convert", "membar": "barrier", "fence": "barrier",
-    "ex2": "special", "lg2": "special", "sin": "special", "cos": "special", "tanh": "special", "rcp": "special",
+    "bra": "control", "ret": "control", "exit": "control", "trap": "control", "bar": "barrier",
+    "barrier": "barrier",
+    "shfl": "shuffle", "vote": "shuffle", "activemask": "shuffle", "redux": "shuffle", "match": "shuffle",
+    "elect": "shuffle",
+    "atom": "atomic", "red": "atomic", "mma": "mma", "ldmatrix": "load", "ld": "load", "ldu": "load",
+    "st": "store",
+    "cp": "cp_async", "mov": "move", "cvta": "move", "cvt": "convert", "membar": "barrier",
+    "fence": "barrier",
+    "ex2": "special", "lg2": "special", "sin": "special", "cos": "special", "tanh": "special",
+    "rcp": "special",
     "rsqrt": "special", "sqrt": "special",
 }  # fmt: skip
 WMMA = {"load": "load", "store": "store", "mma": "mma"}

@@ -1,4 +1,5 @@
 """What lowering builds up: places in the register file, constants, counters, and the steps that use them."""
+
 from __future__ import annotations
 
 from collections import defaultdict
@@ -9,16 +10,24 @@ import numpy as np
 from tir_schedules.machines.cpu.extents import Extents
 from tir_schedules.machines.cpu.lane_code import STORAGE
 from tir_schedules.machines.cpu.merging import Merged, merged_accesses
-from tir_schedules.machines.cpu.ptx import (
-    Immediate, Instruction, Operand, PtxKernel, PtxModule, Register, SpecialRegister, Symbol,
-)  # fmt: skip
+from tir_schedules.machines.cpu.ptx import (  # fmt: skip
+    Immediate,
+    Instruction,
+    Operand,
+    PtxKernel,
+    PtxModule,
+    Register,
+    SpecialRegister,
+    Symbol,
+)
 from tir_schedules.machines.cpu.signatures import Signature, signature_of
 
 NONE = 0xFFFFFFFF
 BUFFER_SHIFT = 40
 
 SPECIAL = [
-    "tid.x", "tid.y", "tid.z", "laneid", "warpid", "ctaid.x", "ctaid.y", "ctaid.z", "ntid.x", "ntid.y", "ntid.z",
+    "tid.x", "tid.y", "tid.z", "laneid", "warpid", "ctaid.x", "ctaid.y", "ctaid.z", "ntid.x", "ntid.y",
+    "ntid.z",
     "nctaid.x", "nctaid.y", "nctaid.z",
 ]  # fmt: skip
 """Special registers, in the order of Program.special in core/machine.h."""
@@ -36,7 +45,8 @@ SIZES = {"u8": 1, "s8": 1, "u16": 2, "s16": 2, "u32": 4, "s32": 4, "f32": 4, "u6
 
 @dataclass(frozen=True)
 class Step:
-    """One engine instruction. function: a name of the core, or a signature; operands: register offsets and constants.
+    """One engine instruction. function: a name of the core, or a signature; operands: register offsets and
+    constants.
 
     extent: number of the variable that its address stays in, see Extents; 0 for any.
     """
@@ -126,9 +136,10 @@ class Lowering:
         self.special = [self.file.place(name, 4) for name in SPECIAL]
         self.buffers = {name: number for number, name in enumerate(module.variables)}
 
-    # operands --------------------------------------------------------------------------------------------------------
+    # operands ---
     def place(self, operand: Operand, kind: str, instruction: Instruction) -> int:
-        """Register offset of an operand; constants and addresses of variables get a register that holds them."""
+        """Register offset of an operand; constants and addresses of variables get a register that holds
+        them."""
         if isinstance(operand, Register):
             return self.file.place(operand, size_of(operand.type))
         if isinstance(operand, SpecialRegister):
@@ -158,10 +169,15 @@ class Lowering:
         return register
 
     def counter(self, instruction: Instruction, kind: str) -> int:
-        self.counted.append(Counted(instruction, kind, self.merged.get(instruction.line) if kind.startswith("shared") else None))
+        self.counted.append(
+            Counted(
+                instruction, kind, self.merged.get(instruction.line) if kind.startswith("shared") else None
+            )
+        )
         return len(self.counted) - 1
 
-    # instructions ----------------------------------------------------------------------------------------------------
+    # instructions
+    # ----------------------------------------------------------------------------------------------------
     def lane_step(self, instruction: Instruction) -> Step:
         """An instruction that each lane executes for itself."""
         signature, places = signature_of(instruction)

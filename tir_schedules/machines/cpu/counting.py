@@ -1,4 +1,6 @@
-"""From the engine's raw counts, per access and per basic block, to Counters, summed and per CUDA source line."""
+"""From the engine's raw counts, per access and per basic block, to Counters, summed and per CUDA source
+line."""
+
 from __future__ import annotations
 
 from collections import defaultdict
@@ -8,13 +10,14 @@ import numpy as np
 from tir_schedules.machines.cpu.classify import instruction_class
 from tir_schedules.machines.cpu.findings import Sources
 from tir_schedules.machines.cpu.lowering import Program
-from tir_schedules.machines.execution import Access, Counters, LineCounters
+from tir_schedules.model.counters import Access, Counters, LineCounters
 
 MERGE = np.dtype([("offset", "i4"), ("width", "u4")])
 
 
 def counters_of(program: Program, sources: Sources, accesses: np.ndarray, blocks: np.ndarray) -> Counters:
-    """accesses: requests, cost and ideal of each counted access. blocks: warps and threads that entered each block."""
+    """accesses: requests, cost and ideal of each counted access. blocks: warps and threads that entered each
+    block."""
     by_line: dict[tuple[str, int], dict[str, Access]] = defaultdict(lambda: defaultdict(Access))
     total: dict[str, Access] = defaultdict(Access)
     for counted, row in zip(program.counted, accesses.tolist()):

@@ -1,13 +1,15 @@
 """Which variable an address comes from, so that an access past its end is seen even where a neighbour lies.
 
-A variable's address is a symbol, and what is computed from it and from numbers is an address in it. nvcc puts the local arrays
-of a kernel into one variable, the depot, and makes the start of each by `add.u64` of a constant to the depot's address; constant
-indices are added to the start, never folded into it. An array ends where the next one starts, at most some padding later. Arrays
-that are never alive at once may share a place, which is as long as the longest of them.
+A variable's address is a symbol, and what is computed from it and from numbers is an address in it. nvcc puts
+the local arrays of a kernel into one variable, the depot, and makes the start of each by `add.u64` of a
+constant to the depot's address; constant indices are added to the start, never folded into it. An array ends
+where the next one starts, at most some padding later. Arrays that are never alive at once may share a place,
+which is as long as the longest of them.
 
-Where an address may come from several variables, it has to stay between the start of the first and the end of the last. Of one
-that has been through memory, only the bounds of the whole space are known.
+Where an address may come from several variables, it has to stay between the start of the first and the end of
+the last. Of one that has been through memory, only the bounds of the whole space are known.
 """
+
 from __future__ import annotations
 
 import re
@@ -16,7 +18,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tir_schedules.machines.cpu.ptx import Address, Immediate, Instruction, PtxKernel, Register, Symbol, Variable
+from tir_schedules.machines.cpu.ptx import (
+    Address,
+    Immediate,
+    Instruction,
+    PtxKernel,
+    Register,
+    Symbol,
+    Variable,
+)
 
 SHARED, GLOBAL, LOCAL, GENERIC = range(4)
 SPACES = {"shared": SHARED, "global": GLOBAL, "const": GLOBAL, "local": LOCAL, "generic": GENERIC}
@@ -27,8 +37,8 @@ DEPOT = "__local_depot"
 
 @dataclass(frozen=True)
 class Extent:
-    """Bytes of a space from low up to high, which is TO_THE_END for dynamic shared memory. name: of the variable in the CUDA
-    source; empty for an array in the depot."""
+    """Bytes of a space from low up to high, which is TO_THE_END for dynamic shared memory. name: of the
+    variable in the CUDA source; empty for an array in the depot."""
 
     space: int
     low: int
@@ -47,10 +57,13 @@ class Extents:
         self.known = list(dict.fromkeys([ANYWHERE, *self.variables.values()]))
         self._reached: dict[Register, frozenset[Extent]] = defaultdict(frozenset)
         if self.variables:
-            self._follow(kernel, [instruction for instruction in kernel.instructions if computes_address(instruction)])
+            self._follow(
+                kernel, [instruction for instruction in kernel.instructions if computes_address(instruction)]
+            )
 
     def of(self, address: Address, space: str) -> int:
-        """Number in `known` of the extent in which an access through the address has to stay; 0 when none is known."""
+        """Number in `known` of the extent in which an access through the address has to stay; 0 when none is
+        known."""
         if isinstance(address.base, Symbol):
             found = frozenset({self.variables.get(address.base.name, ANYWHERE)})
         else:
@@ -66,11 +79,20 @@ class Extents:
 
     def array(self) -> np.ndarray:
         """dtype EXTENT, as core/machine.h has it."""
-        return np.array([(extent.space, extent.low, extent.high, k) for k, extent in enumerate(self.known)], EXTENT)
+        return np.array(
+            [(extent.space, extent.low, extent.high, k) for k, extent in enumerate(self.known)], EXTENT
+        )
 
     def at(self, space: int, address: int) -> Extent | None:
         """The variable that lies at an address."""
-        return next((extent for extent in self.known[1:] if extent.space == space and extent.low <= address < extent.high), None)
+        return next(
+            (
+                extent
+                for extent in self.known[1:]
+                if extent.space == space and extent.low <= address < extent.high
+            ),
+            None,
+        )
 
     def _follow(self, kernel: PtxKernel, instructions: list[Instruction]) -> None:
         """Find what every register may be an address in: forward from each mention of a variable."""
@@ -85,7 +107,11 @@ class Extents:
         while pending:
             k = pending.pop()
             instruction = instructions[k]
-            found = frozenset({arrays[k]}) if k in arrays else seeds[k].union(*(self._reached[r] for r in instruction.reads))
+            found = (
+                frozenset({arrays[k]})
+                if k in arrays
+                else seeds[k].union(*(self._reached[r] for r in instruction.reads))
+            )
             for register in instruction.results:
                 if register.type != "pred" and not self._reached[register] >= found:
                     self._reached[register] |= found
@@ -110,20 +136,28 @@ def extent_of(variable: Variable) -> Extent:
 
 def computes_address(instruction: Instruction) -> bool:
     """Whether its results are computed from its operands alone: no memory, no tensor core."""
-    return instruction.name not in ("mma", "wmma") and not any(isinstance(operand, Address) for operand in instruction.operands)
+    return instruction.name not in ("mma", "wmma") and not any(
+        isinstance(operand, Address) for operand in instruction.operands
+    )
 
 
 def mentioned(variables: dict[str, Extent], instruction: Instruction) -> frozenset[Extent]:
-    return frozenset(variables[o.name] for o in instruction.operands[1:] if isinstance(o, Symbol) and o.name in variables)
+    return frozenset(
+        variables[o.name] for o in instruction.operands[1:] if isinstance(o, Symbol) and o.name in variables
+    )
 
 
-def depot_arrays(kernel: PtxKernel, instructions: list[Instruction], users: dict[Register, list[int]]) -> dict[int, Extent]:
+def depot_arrays(
+    kernel: PtxKernel, instructions: list[Instruction], users: dict[Register, list[int]]
+) -> dict[int, Extent]:
     """Index of each instruction that makes the start of an array -> the array."""
     depot = next((variable for name, variable in kernel.variables.items() if name.startswith(DEPOT)), None)
     if depot is None:
         return {}
     frames = [i.results[0] for i in instructions if i.name == "mov" and i.operands[1] == Symbol(depot.name)]
-    frames += [instructions[k].results[0] for frame in frames for k in users[frame] if instructions[k].name == "cvta"]
+    frames += [
+        instructions[k].results[0] for frame in frames for k in users[frame] if instructions[k].name == "cvta"
+    ]
     starts = {
         k: instructions[k].operands[2].value
         for frame in frames

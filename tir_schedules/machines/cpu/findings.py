@@ -1,4 +1,6 @@
-"""What the engine recorded of a fault, told as a Finding: what was accessed, where it comes from in the CUDA source."""
+"""What the engine recorded of a fault, told as a Finding: what was accessed, where it comes from in the CUDA
+source."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -7,11 +9,11 @@ from typing import Sequence
 import numpy as np
 
 from tir_schedules.compiler.source_text import SourceText
-from tir_schedules.kernel import Binary
 from tir_schedules.machines.cpu.context import BUFFER_SHIFT
 from tir_schedules.machines.cpu.extents import GENERIC, GLOBAL, SHARED, Extent, Extents
 from tir_schedules.machines.cpu.ptx import Instruction, PtxKernel, PtxModule
-from tir_schedules.machines.execution import KINDS, Finding, Location
+from tir_schedules.model.findings import KINDS, Finding, Location
+from tir_schedules.model.kernel import Binary
 
 FINDING_KINDS = tuple(KINDS)
 """In the order of Kind in core/machine.h, and of how serious they are."""
@@ -19,7 +21,8 @@ FINDING_KINDS = tuple(KINDS)
 FINDING = np.dtype(
     [
         ("kind", "u4"), ("act", "u4"), ("space", "u4"), ("bytes", "u4"), ("line", "i4"), ("other_line", "i4"),
-        ("warp", "i4"), ("lane", "i4"), ("other_warp", "i4"), ("other_lane", "i4"), ("block", "u4", 3), ("detail", "u4"),
+        ("warp", "i4"), ("lane", "i4"), ("other_warp", "i4"), ("other_lane", "i4"), ("block", "u4", 3),
+        ("detail", "u4"),
         ("extent", "u4"), ("extent_bytes", "u4"), ("address", "u8"), ("count", "u8"),
     ]
 )  # fmt: skip
@@ -41,8 +44,8 @@ class NamedBuffer:
 class Sources:
     """PTX line -> Location of a compiled kernel.
 
-    Inlined code is where it was inlined, but that of a header which the kernel's file includes is in the header. origins: array,
-    PTX line -> a number for its source line.
+    Inlined code is where it was inlined, but that of a header which the kernel's file includes is in the
+    header. origins: array, PTX line -> a number for its source line.
     """
 
     def __init__(self, binary: Binary, module: PtxModule, kernel: PtxKernel):
@@ -67,7 +70,9 @@ class Sources:
     def act(self, ptx_line: int) -> str:
         """What the instruction does to memory."""
         name, *parts = self.opcodes.get(ptx_line, ("", ""))
-        return "updates" if name in UPDATES else "reads" if name in READS and parts[0] != "store" else "writes"
+        return (
+            "updates" if name in UPDATES else "reads" if name in READS and parts[0] != "store" else "writes"
+        )
 
 
 def findings(
@@ -78,15 +83,20 @@ def findings(
     for record in records:
         kind, block = FINDING_KINDS[record["kind"]], tuple(int(index) for index in record["block"])
         line, other, warp, lane, other_warp, count = (int(record[name]) for name in PLAIN)
-        message, brief = (MESSAGES[kind](Fault(record, sources, buffers, extents, short)) for short in (False, True))
+        message, brief = (
+            MESSAGES[kind](Fault(record, sources, buffers, extents, short)) for short in (False, True)
+        )
         location, against = sources(line), sources(other) if other else None
-        found.append(Finding(kind, message, label, location, block, warp, lane, count, against, other_warp, brief))
+        found.append(
+            Finding(kind, message, label, location, block, warp, lane, count, against, other_warp, brief)
+        )
     return tuple(sorted(found, key=lambda finding: FINDING_KINDS.index(finding.kind)))
 
 
 @dataclass(frozen=True)
 class Fault:
-    """One record, with phrases for its parts. short: without addresses in shared memory, threads and source text."""
+    """One record, with phrases for its parts. short: without addresses in shared memory, threads and source
+    text."""
 
     record: np.void
     sources: Sources
@@ -100,7 +110,8 @@ class Fault:
 
     @property
     def where(self) -> str:
-        """What the address is: an element of a buffer, or a byte of a variable or of shared or local memory."""
+        """What the address is: an element of a buffer, or a byte of a variable or of shared or local
+        memory."""
         address, space = int(self.record["address"]), int(self.record["space"])
         number, offset = (address >> BUFFER_SHIFT) - 1, address & ((1 << BUFFER_SHIFT) - 1)
         if space != GLOBAL:
@@ -131,7 +142,11 @@ class Fault:
     def limits(self) -> str:
         address = int(self.record["address"])
         if int(self.record["space"]) != GLOBAL:
-            return f"; {self.extent.name or 'it'} has {self.record['extent_bytes']} bytes" if self.record["extent"] else ""
+            return (
+                f"; {self.extent.name or 'it'} has {self.record['extent_bytes']} bytes"
+                if self.record["extent"]
+                else ""
+            )
         number = (address >> BUFFER_SHIFT) - 1
         number += address & ((1 << BUFFER_SHIFT) - 1) >= 1 << (BUFFER_SHIFT - 1)
         if not 0 <= number < len(self.buffers):
@@ -158,7 +173,9 @@ class Fault:
         """What a race or reliance on lockstep is between."""
         if not self.short:
             return f"{self.act} {self.where}, which is also accessed by {self.other}, with"
-        return f"{self.act} {self.where} that {self.other} {self.sources.act(int(self.record['other_line']))},"
+        return (
+            f"{self.act} {self.where} that {self.other} {self.sources.act(int(self.record['other_line']))},"
+        )
 
 
 MESSAGES = {
@@ -167,10 +184,14 @@ MESSAGES = {
     "uninitialized": lambda f: uninitialized(f),
     "race": lambda f: f"{f.clash} no __syncthreads between",
     "lockstep": lambda f: f"{f.clash} no __syncwarp between",
-    "overlapping_writes": lambda f: f"{f.act} {f.where}, which another thread has written{' at' if f.short else ','} {f.other}",
+    "overlapping_writes": lambda f: (
+        f"{f.act} {f.where}, which another thread has written{' at' if f.short else ','} {f.other}"
+    ),
     "write_to_input": lambda f: f"{f.act} {f.where}, which is an input",
     "in_flight": lambda f: f"{f.act} {f.where}, where a cp.async is still under way",
-    "divergent_aligned": lambda f: f"not every lane it concerns executes it (active lanes {int(f.record['detail']):#010x})",
+    "divergent_aligned": lambda f: (
+        f"not every lane it concerns executes it (active lanes {int(f.record['detail']):#010x})"
+    ),
     "divergent_barrier": lambda f: divergent_barrier(f),
     "endless_loop": lambda f: "the instruction budget of a warp is used up; the launch was stopped",
 }
@@ -181,7 +202,9 @@ def uninitialized(fault: Fault) -> str:
     if space == GENERIC:
         return "uses a variable that nothing has written"
     if space == SHARED and line:
-        return f"{fault.act} {fault.where}, where a value that nothing has written was stored by {fault.other}"
+        return (
+            f"{fault.act} {fault.where}, where a value that nothing has written was stored by {fault.other}"
+        )
     use, read = fault.sources(line), fault.sources(int(fault.record["line"]))
     used = f"; used at {use}" if line and (use.file, use.line) != (read.file, read.line) else ""
     return f"{fault.act} {fault.where}, which nothing has written{used}"
@@ -190,7 +213,10 @@ def uninitialized(fault: Fault) -> str:
 def misaligned(fault: Fault) -> str:
     stride = int(fault.record["detail"])
     if stride:
-        return f"{fault.act} a tile at {fault.where} whose rows are {stride} bytes apart, which is not a multiple of 16 bytes"
+        return (
+            f"{fault.act} a tile at {fault.where} whose rows are {stride} bytes apart, which is not a"
+            " multiple of 16 bytes"
+        )
     return f"{fault.act} {fault.bytes} of {fault.where}, which is not a multiple of {fault.bytes}"
 
 
@@ -199,4 +225,7 @@ def divergent_barrier(fault: Fault) -> str:
     if not line:
         return f"warp {warp} lane {lane} has left the kernel and never reaches this barrier"
     there = fault.sources(line)
-    return f"warp {warp} lane {lane} waits at another barrier, {there.place if fault.short and there.place else there}"
+    return (
+        f"warp {warp} lane {lane} waits at another barrier,"
+        f" {there.place if fault.short and there.place else there}"
+    )

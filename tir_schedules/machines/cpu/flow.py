@@ -1,4 +1,5 @@
 """From a list of instructions and labels to basic blocks with their successors and live registers."""
+
 from __future__ import annotations
 
 from typing import Sequence, Union
@@ -15,7 +16,8 @@ def is_block_barrier(instruction: Instruction) -> bool:
 
 
 def basic_blocks(items: Sequence[Union[Instruction, str]]) -> list[BasicBlock]:
-    """Split at labels (the strings) and after branches, barriers and exits; then find successors and live registers."""
+    """Split at labels (the strings) and after branches, barriers and exits; then find successors and live
+    registers."""
     blocks, labels = [BasicBlock(0)], {}
     for item in items:
         current = blocks[-1]

@@ -1,7 +1,9 @@
-"""How one lane of an instruction becomes C++: reading and writing its operands, and the table of what is known.
+"""How one lane of an instruction becomes C++: reading and writing its operands, and the table of what is
+known.
 
 Every name, modifier and type must be known: what is not is refused, never ignored.
 """
+
 from __future__ import annotations
 
 from typing import Callable
@@ -9,7 +11,8 @@ from typing import Callable
 from tir_schedules.machines.cpu.ptx import BITS, SINK, Instruction, Negated, Operand, Register
 
 STORAGE = {
-    "pred": "u32", "b8": "u8", "u8": "u8", "s8": "s8", "b16": "u16", "u16": "u16", "s16": "s16", "f16": "u16", "bf16": "u16",
+    "pred": "u32", "b8": "u8", "u8": "u8", "s8": "s8", "b16": "u16", "u16": "u16", "s16": "s16", "f16": "u16",
+    "bf16": "u16",
     "b32": "u32", "u32": "u32", "s32": "s32", "f32": "f32", "tf32": "f32", "f16x2": "u32", "bf16x2": "u32",
     "b64": "u64", "u64": "u64", "s64": "s64", "f64": "f64",
 }  # fmt: skip

@@ -1,4 +1,6 @@
-"""The machine's C++ core and lane functions: compiled once by the host's g++, kept in the cache, loaded with ctypes."""
+"""The machine's C++ core and lane functions: compiled once by the host's g++, kept in the cache, loaded with
+ctypes."""
+
 from __future__ import annotations
 
 import ctypes
@@ -32,7 +34,8 @@ LIBRARY = "library.so"
 
 
 class Library:
-    """Functions by name (core) and by signature (lane functions), as addresses. Safe to use from several threads."""
+    """Functions by name (core) and by signature (lane functions), as addresses. Safe to use from several
+    threads."""
 
     def __init__(self) -> None:
         self.sources = read_core()
@@ -57,7 +60,8 @@ class Library:
         return address
 
     def lane_functions(self, signatures: Iterable[Signature]) -> dict[str, int]:
-        """Address of each signature's function, by its text; those not known yet are compiled, about a second."""
+        """Address of each signature's function, by its text; those not known yet are compiled, about a
+        second."""
         wanted = {signature.text: signature for signature in signatures}
         with self._lock:
             missing = [signature for text, signature in sorted(wanted.items()) if text not in self._lanes]
@@ -79,8 +83,15 @@ class Library:
 
     def _compiled(self, kind: str, units: list[str], more: dict[str, str]) -> ctypes.CDLL:
         """A shared library of the translation units, beside the core's headers."""
-        sources = {name: text for name, text in self.sources.items() if name.endswith(".h") or name in units} | more
-        compiler = [self.compiler, compiler_version(self.compiler), fingerprint(self.compiler), *heeded_variables()]
+        sources = {
+            name: text for name, text in self.sources.items() if name.endswith(".h") or name in units
+        } | more
+        compiler = [
+            self.compiler,
+            compiler_version(self.compiler),
+            fingerprint(self.compiler),
+            *heeded_variables(),
+        ]
         key = "\0".join([*compiler, processor(), *FLAGS, *map("\0".join, sources.items())])
 
         def build(folder: Path) -> None:
@@ -105,7 +116,8 @@ class Library:
 
 
 def load_library(path: Path) -> ctypes.CDLL:
-    """A shared library; by way of a copy where the loader would not read its path as it is, such as "/home/$LIB"."""
+    """A shared library; by way of a copy where the loader would not read its path as it is, such as
+    "/home/$LIB"."""
     if is_plain(path):
         return ctypes.CDLL(str(path))
     with default_cache().workplace() as folder:
@@ -118,20 +130,27 @@ def compile_unit(compiler: str, folder: Path, unit: str) -> None:
 
 def gxx(command: list[str], folder: Path) -> None:
     try:
-        result = processes.run(command, timeout=COMPILE_SECONDS, cwd=folder, env=environment() | {"TMPDIR": str(folder)})
+        result = processes.run(
+            command, timeout=COMPILE_SECONDS, cwd=folder, env=environment() | {"TMPDIR": str(folder)}
+        )
     except subprocess.TimeoutExpired:
         raise unfit(command[0], f"it is not done after {COMPILE_SECONDS} s") from None
     except OSError as error:
         raise unfit(command[0], error.strerror or "it does not start") from None
     if result.returncode:
         lines = [line for line in result.stderr.splitlines() if "error" in line] or result.stderr.splitlines()
-        raise unfit(command[0], lines[0].strip() if lines else f"it says nothing, exit code {result.returncode}")
+        raise unfit(
+            command[0], lines[0].strip() if lines else f"it says nothing, exit code {result.returncode}"
+        )
     if not (folder / command[command.index("-o") + 1]).is_file():
         raise unfit(command[0], "it reports no error, and writes nothing")
 
 
 def unfit(compiler: str, reason: str) -> MissingTool:
-    return MissingTool(f"{compiler} cannot compile the CPU machine ({reason}): a g++ of version 9 or newer is needed; set CXX to one")
+    return MissingTool(
+        f"{compiler} cannot compile the CPU machine ({reason}): a g++ of version 9 or newer is needed; set"
+        " CXX to one"
+    )
 
 
 def find_compiler() -> str:
@@ -152,7 +171,9 @@ def compiler_version(compiler: str) -> str:
     try:
         return processes.run([compiler, "--version"], timeout=ANSWER_SECONDS).stdout.partition("\n")[0]
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise unfit(compiler, getattr(error, "strerror", None) or f"no answer within {ANSWER_SECONDS} s") from None
+        raise unfit(
+            compiler, getattr(error, "strerror", None) or f"no answer within {ANSWER_SECONDS} s"
+        ) from None
 
 
 @lru_cache(maxsize=None)
@@ -169,7 +190,10 @@ def processor() -> str:
 def read_core() -> dict[str, str]:
     """The C++ sources that come with the package, by file name."""
     folder = resources.files("tir_schedules.machines.cpu") / "core"
-    return {item.name: item.read_text(encoding="utf-8") for item in sorted(folder.iterdir(), key=lambda item: item.name)}
+    return {
+        item.name: item.read_text(encoding="utf-8")
+        for item in sorted(folder.iterdir(), key=lambda item: item.name)
+    }
 
 
 def shipped_signatures() -> list[Signature]:

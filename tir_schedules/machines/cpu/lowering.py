@@ -1,4 +1,6 @@
-"""From a parsed kernel to what the engine runs: an array of (function, register offsets) and a table of basic blocks."""
+"""From a parsed kernel to what the engine runs: an array of (function, register offsets) and a table of basic
+blocks."""
+
 from __future__ import annotations
 
 import ctypes
@@ -18,14 +20,24 @@ from tir_schedules.machines.cpu.undefined import Undefined
 BRANCH, BARRIER, LEAVE = range(3)
 ALWAYS = NONE, 0
 """No guard."""
-WITHOUT_EFFECT = {"membar", "fence", "prefetch", "prefetchu", "nanosleep", "discard", "applypriority", "pmevent"}
+WITHOUT_EFFECT = {
+    "membar",
+    "fence",
+    "prefetch",
+    "prefetchu",
+    "nanosleep",
+    "discard",
+    "applypriority",
+    "pmevent",
+}
 
 INSTRUCTION = np.dtype(
     [(name, "u8") for name in ("run", "operands", "extent")]
     + [("offset", "i8"), ("guard", "u4"), ("negated", "u4"), ("line", "i4"), ("counter", "i4")]
 )
 BLOCK = np.dtype(
-    [(name, "u4") for name in ("first", "count", "cost", "exit", "guard", "negated", "taken", "otherwise")] + [("line", "i4")]
+    [(name, "u4") for name in ("first", "count", "cost", "exit", "guard", "negated", "taken", "otherwise")]
+    + [("line", "i4")]
 )
 
 
@@ -45,7 +57,8 @@ class ProgramHeader(ctypes.Structure):
 class Program:
     """A kernel ready to run; the arrays are kept alive because the header points into them.
 
-    granule_shift: log2 of the bytes of shared memory that are watched as one, the narrowest access of the kernel.
+    granule_shift: log2 of the bytes of shared memory that are watched as one, the narrowest access of the
+    kernel.
     """
 
     module: PtxModule
@@ -76,8 +89,15 @@ def lower(library: Library, module: PtxModule, kernel: PtxKernel) -> Program:
         for step, guard in lower_block(lowering, undefined, block, keep):
             steps.append(step)
             guards.append(guard)
-        blocks[block.index] = (first, len(steps) - first, len(block.all_instructions), *block_end(lowering, block))
-    functions = library.lane_functions(step.function for step in steps if isinstance(step.function, Signature))
+        blocks[block.index] = (
+            first,
+            len(steps) - first,
+            len(block.all_instructions),
+            *block_end(lowering, block),
+        )
+    functions = library.lane_functions(
+        step.function for step in steps if isinstance(step.function, Signature)
+    )
     instructions, operands = np.zeros(len(steps) + 1, INSTRUCTION), []
     starts = []
     for step in steps:
@@ -85,21 +105,36 @@ def lower(library: Library, module: PtxModule, kernel: PtxKernel) -> Program:
         operands += [operand & NONE for operand in step.operands]
     pool, extents = np.array([*operands, 0], np.uint32), lowering.extents.array()
     for k, (step, guard) in enumerate(zip(steps, guards)):
-        function = functions[step.function.text] if isinstance(step.function, Signature) else library.function(step.function)
+        function = (
+            functions[step.function.text]
+            if isinstance(step.function, Signature)
+            else library.function(step.function)
+        )
         where = pool.ctypes.data + 4 * starts[k]
         extent = extents.ctypes.data + EXTENT.itemsize * step.extent
         instructions[k] = (function, where, extent, step.offset, *guard, step.instruction.line, step.counter)
     registers = lowering.file.initial()
-    header = ProgramHeader(instructions.ctypes.data, blocks.ctypes.data, registers.ctypes.data, len(registers))
+    header = ProgramHeader(
+        instructions.ctypes.data, blocks.ctypes.data, registers.ctypes.data, len(registers)
+    )
     header.special[:] = lowering.special
     shift = lowering.narrowest_shared.bit_length() - 1
-    return Program(module, kernel, header, lowering.counted, lowering.extents, shift, (instructions, blocks, registers, pool, extents))
+    return Program(
+        module,
+        kernel,
+        header,
+        lowering.counted,
+        lowering.extents,
+        shift,
+        (instructions, blocks, registers, pool, extents),
+    )
 
 
 def lower_block(
     low: Lowering, undefined: Undefined, block: BasicBlock, keep: set[Register]
 ) -> list[tuple[Step, tuple[int, int]]]:
-    """Steps with their guards. keep: registers that other blocks see; the others' places are used again after their last use."""
+    """Steps with their guards. keep: registers that other blocks see; the others' places are used again after
+    their last use."""
     steps: list[tuple[Step, tuple[int, int]]] = []
     mentions = [set(instruction.results) | set(instruction.reads) for instruction in block.instructions]
     last = {register: k for k, registers in enumerate(mentions) for register in registers}
@@ -108,7 +143,10 @@ def lower_block(
             guard = guard_of(low, instruction)
             lowered = lower_warp_instruction(low, instruction) or [low.lane_step(instruction)]
             steps += ((step, ALWAYS) for step in undefined.guards(instruction))
-            steps += ((step, guard) for step in [*undefined.before(instruction), *lowered, *undefined.after(instruction)])
+            steps += (
+                (step, guard)
+                for step in [*undefined.before(instruction), *lowered, *undefined.after(instruction)]
+            )
         for register in mentions[k]:
             if register not in keep and last[register] == k:
                 low.file.release(register, size_of(register.type))

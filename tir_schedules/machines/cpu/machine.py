@@ -1,8 +1,10 @@
 """The CPU machine: executes the PTX that nvcc made, checks every access, and counts what it costs.
 
-It runs blocks one after another and, in a block, warps from barrier to barrier, so that code which relies on more
-synchronisation than it asks for goes wrong visibly. Findings never stop a launch, except an endless loop.
+It runs blocks one after another and, in a block, warps from barrier to barrier, so that code which relies on
+more synchronisation than it asks for goes wrong visibly. Findings never stop a launch, except an endless
+loop.
 """
+
 from __future__ import annotations
 
 import ctypes
@@ -15,10 +17,8 @@ from typing import Sequence
 import numpy as np
 
 from tir_schedules import interrupts
-from tir_schedules.attributes import Attributes, attributes_of, check_attributes, check_block, spelled
 from tir_schedules.compiler.source_text import SourceText, place_in_ptx
 from tir_schedules.errors import BadInput, CheckFailed
-from tir_schedules.kernel import Binary
 from tir_schedules.machines.cpu.context import BUFFER_SHIFT, NONE
 from tir_schedules.machines.cpu.counting import MERGE, counters_of
 from tir_schedules.machines.cpu.findings import FINDING, FINDING_KINDS, NamedBuffer, Sources, findings
@@ -28,7 +28,10 @@ from tir_schedules.machines.cpu.merging import address_of
 from tir_schedules.machines.cpu.parser import parse
 from tir_schedules.machines.cpu.ptx import BITS, Parameter, UnsupportedInstruction
 from tir_schedules.machines.cpu.watching import Watched
-from tir_schedules.machines.execution import Execution, Location, Watch
+from tir_schedules.model.attributes import Attributes, attributes_of, check_attributes, check_block, spelled
+from tir_schedules.model.execution import Execution, Watch
+from tir_schedules.model.findings import Location
+from tir_schedules.model.kernel import Binary
 
 WARP_BUDGET = 1 << 27
 """Instructions a warp may execute before its loop counts as endless: some seconds of this machine."""
@@ -72,8 +75,10 @@ class LaunchArguments(ctypes.Structure):
 class CpuMachine:
     """Runs Binaries on the CPU. Safe to use from several threads.
 
-    warp_order: "forward" or "reverse", the order in which the warps of a block take turns; a sound kernel does not care.
-    budget: instructions a warp may execute. Raises MissingTool when there is no C++ compiler to build the machine with.
+    warp_order: "forward" or "reverse", the order in which the warps of a block take turns; a sound kernel
+    does not care.
+    budget: instructions a warp may execute. Raises MissingTool when there is no C++ compiler to build the
+    machine with.
     """
 
     name = "cpu"
@@ -94,11 +99,12 @@ class CpuMachine:
     ) -> Execution:
         """Launch the kernel once.
 
-        arguments: by name; arrays must be C-contiguous. outputs: names of the arrays the kernel may write, in place; all
-        their elements count as unwritten before. count: also count accesses and instructions, which takes about as long
-        again. watch: run one block alone, and keep the requests of one of its warps; counts too. Raises, before anything runs,
-        UnsupportedInstruction for PTX that the machine does not know, CheckFailed for a launch that CUDA would refuse, and BadInput
-        for a block or warp there is not.
+        arguments: by name; arrays must be C-contiguous. outputs: names of the arrays the kernel may write, in
+        place; all their elements count as unwritten before. count: also count accesses and instructions,
+        which takes about as long again. watch: run one block alone, and keep the requests of one of its
+        warps; counts too. Raises, before anything runs, UnsupportedInstruction for PTX that the machine does
+        not know, CheckFailed for a launch that CUDA would refuse, and BadInput for a block or warp there is
+        not.
         """
         interrupts.check()
         check_launch(binary)
@@ -113,7 +119,9 @@ class CpuMachine:
         started = time.perf_counter()
         launch.start(library, self.budget, WARP_ORDERS[self.warp_order] | (COUNT if count else 0), watched)
         seconds = time.perf_counter() - started
-        counters = counters_of(program, launch.sources, launch.counters, launch.block_counts) if count else None
+        counters = (
+            counters_of(program, launch.sources, launch.counters, launch.block_counts) if count else None
+        )
         found = findings(launch.records, binary.kernel.label, launch.sources, launch.names, program.extents)
         requests = watched.requests(program.counted, launch.sources) if watched else ()
         met = watched.met if watched else 0
@@ -121,16 +129,20 @@ class CpuMachine:
 
 
 def check_launch(binary: Binary) -> None:
-    """CheckFailed for a launch that CUDA would refuse, UnsupportedInstruction for one in clusters of several blocks."""
+    """CheckFailed for a launch that CUDA would refuse, UnsupportedInstruction for one in clusters of several
+    blocks."""
     kernel, asked = binary.kernel, attributes(binary.ptx, binary.kernel.entry)
     check_block(kernel)
     check_attributes(kernel, asked)
     if asked.unknown:
-        raise UnsupportedInstruction(f"{kernel.label}: the CPU machine does not know {asked.unknown[0]}, which {kernel.entry} declares")
+        raise UnsupportedInstruction(
+            f"{kernel.label}: the CPU machine does not know {asked.unknown[0]}, which {kernel.entry} declares"
+        )
     if asked.cluster and prod(asked.cluster) > 1:
         raise UnsupportedInstruction(
-            f"{kernel.label}: the CPU machine does not know clusters, and {kernel.entry} asks for __cluster_dims__"
-            f" {spelled(asked.cluster)} (.reqnctapercluster): leave them out, or use --machine gpu"
+            f"{kernel.label}: the CPU machine does not know clusters, and {kernel.entry} asks for"
+            f" __cluster_dims__ {spelled(asked.cluster)} (.reqnctapercluster): leave them out, or use"
+            " --machine gpu"
         )
 
 

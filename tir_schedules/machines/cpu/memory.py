@@ -1,19 +1,31 @@
-"""Lowering of instructions that reach memory or other lanes: their operands, in the order that core/*.cpp expects."""
+"""Lowering of instructions that reach memory or other lanes: their operands, in the order that core/*.cpp
+expects."""
+
 from __future__ import annotations
 
 from typing import Callable
 
-from tir_schedules.machines.cpu.lane_code import is_float
 from tir_schedules.machines.cpu.context import NONE, Lowering, Step
 from tir_schedules.machines.cpu.extents import SPACES
-from tir_schedules.machines.cpu.ptx import (
-    BITS, SINK, Address, Immediate, Instruction, Negated, Operand, Pair, Register, Vector,
-)  # fmt: skip
+from tir_schedules.machines.cpu.lane_code import is_float
+from tir_schedules.machines.cpu.ptx import (  # fmt: skip
+    BITS,
+    SINK,
+    Address,
+    Immediate,
+    Instruction,
+    Negated,
+    Operand,
+    Pair,
+    Register,
+    Vector,
+)
 
 LOCAL_WINDOW = 1 << 37
 SCOPES = {"cta", "gpu", "sys", "cluster"}
 SPACE_NAMES = {"shared", "shared::cta", "global", "const", "local", "param"}
-CACHING = {"ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "L1::evict_last", "L1::evict_first", "L1::no_allocate",
+CACHING = {"ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "L1::evict_last", "L1::evict_first",
+    "L1::no_allocate",
            "L1::evict_normal", "L1::evict_unchanged", "L2::64B", "L2::128B", "L2::256B"}  # fmt: skip
 ORDERING = {"volatile", "relaxed", "acquire", "release", "acq_rel", "weak"} | SCOPES
 ATOMICS = ["add", "min", "max", "exch", "cas", "and", "or", "xor"]
@@ -60,7 +72,8 @@ def load_parameter(low: Lowering, i: Instruction) -> list[Step]:
     offset, size = parameter.offset + source.offset, BITS[i.type] // 8
     if to.bits == BITS[i.type]:
         return [Step("ld.param", (low.place(to, i.type, i), size), i, offset)]
-    # A narrower parameter: load it, then extend it to the register. Bytes are loaded as 16 bits with the high ones clear.
+    # A narrower parameter: load it, then extend it to the register. Bytes are loaded as 16 bits with the high
+    # ones clear.
     narrow = i.type if size > 1 else "u16"
     held = low.temporary("parameter", narrow)
     kind = "s" if i.type[0] == "s" else "u"
@@ -90,17 +103,25 @@ def load_or_store(low: Lowering, i: Instruction) -> list[Step]:
             held = low.temporary(f"element {k}", f"{kind}{bits}")
             opcode = f"cvt.{kind}{bits}.u{value.bits}" if store else f"cvt.{kind}{value.bits}.{kind}{bits}"
             operands = (held, value) if store else (value, held)
-            (before if store else after).append(low.lane_step(Instruction(opcode, operands, i.guard, i.line, i.source)))
+            (before if store else after).append(
+                low.lane_step(Instruction(opcode, operands, i.guard, i.line, i.source))
+            )
             value = held
         places.append(low.place(value, i.type if isinstance(value, Immediate) else f"b{bits}", i))
     if len(places) != count:
         raise i.unsupported("number of elements")
     space = "global" if i.space == "const" else i.space
-    counter = low.counter(i, f"{space}_{'store' if store else 'load'}") if space in ("shared", "global") else -1
+    counter = (
+        low.counter(i, f"{space}_{'store' if store else 'load'}") if space in ("shared", "global") else -1
+    )
     if space == "local":
         space, offset = "generic", offset + LOCAL_WINDOW
     extent = low.extents.of(where, i.space)
-    return [*before, Step(f"{i.name[:2]}.{space}", (base, wide, bits // 8, count, *places), i, offset, counter, extent), *after]
+    return [
+        *before,
+        Step(f"{i.name[:2]}.{space}", (base, wide, bits // 8, count, *places), i, offset, counter, extent),
+        *after,
+    ]
 
 
 def atomic(low: Lowering, i: Instruction) -> list[Step]:
@@ -141,7 +162,16 @@ def copy_async(low: Lowering, i: Instruction) -> list[Step]:
     shared, global_ = low.counter(i, "shared_cp_async"), low.counter(i, "global_cp_async")
     split = (source_offset & NONE, source_offset >> 32 & NONE)
     bypass, extent = int(i.has("cg")), low.extents.of(i.operands[0], "shared")
-    return [Step("cp.async", (base, wide, source, size, available, global_, *split, bypass), i, offset, shared, extent)]
+    return [
+        Step(
+            "cp.async",
+            (base, wide, source, size, available, global_, *split, bypass),
+            i,
+            offset,
+            shared,
+            extent,
+        )
+    ]
 
 
 def shuffle(low: Lowering, i: Instruction) -> list[Step]:
@@ -162,7 +192,9 @@ def vote(low: Lowering, i: Instruction) -> list[Step]:
     negated = isinstance(predicate, Negated)
     asked = low.place(predicate.register if negated else predicate, "pred", i)
     mask = low.place(members[0], "u32", i) if members else NONE
-    return [Step("vote", (VOTES.index(i.choice(VOTES)), int(negated), asked, low.place(to, i.type, i), mask), i)]
+    return [
+        Step("vote", (VOTES.index(i.choice(VOTES)), int(negated), asked, low.place(to, i.type, i), mask), i)
+    ]
 
 
 def reduction(low: Lowering, i: Instruction) -> list[Step]:
@@ -171,21 +203,32 @@ def reduction(low: Lowering, i: Instruction) -> list[Step]:
     if is_float(i.type):
         raise i.unsupported("float operands")
     to, source, members = (low.place(operand, "b32", i) for operand in i.operands)
-    return [Step("redux", (operations.index(i.choice(operations)), int(i.type[0] == "s"), source, to, members), i)]
+    return [
+        Step("redux", (operations.index(i.choice(operations)), int(i.type[0] == "s"), source, to, members), i)
+    ]
 
 
 def match_any(low: Lowering, i: Instruction) -> list[Step]:
     only(i, {"sync", "any"})
     i.choice(["any"])
     to, source, members = i.operands
-    numbers = (BITS[i.type] // 8, low.place(source, i.type, i), low.place(to, "b32", i), low.place(members, "b32", i))
+    numbers = (
+        BITS[i.type] // 8,
+        low.place(source, i.type, i),
+        low.place(to, "b32", i),
+        low.place(members, "b32", i),
+    )
     return [Step("match", numbers, i)]
 
 
 def elect(low: Lowering, i: Instruction) -> list[Step]:
     only(i, {"sync"})
     lane, predicate = i.operands[0].first, i.operands[0].second
-    return [Step("elect", (low.place(predicate, "pred", i), NONE if lane == SINK else low.place(lane, "b32", i)), i)]
+    return [
+        Step(
+            "elect", (low.place(predicate, "pred", i), NONE if lane == SINK else low.place(lane, "b32", i)), i
+        )
+    ]
 
 
 def warp_barrier(low: Lowering, i: Instruction) -> list[Step]:
@@ -198,7 +241,16 @@ def load_matrices(low: Lowering, i: Instruction) -> list[Step]:
     low.narrowest_shared = min(low.narrowest_shared, 2)
     registers = [low.place(register, "b32", i) for register in items(i.operands[0])]
     numbers = (base, wide, len(registers), int(i.has("trans")), *registers)
-    return [Step("ldmatrix", numbers, i, offset, low.counter(i, "ldmatrix"), low.extents.of(i.operands[1], "shared"))]
+    return [
+        Step(
+            "ldmatrix",
+            numbers,
+            i,
+            offset,
+            low.counter(i, "ldmatrix"),
+            low.extents.of(i.operands[1], "shared"),
+        )
+    ]
 
 
 def matrix_multiply(low: Lowering, i: Instruction) -> list[Step]:
@@ -236,14 +288,29 @@ def wmma(low: Lowering, i: Instruction) -> list[Step]:
     stride = i.operands[2] if len(i.operands) > 2 else Immediate(16)
     registers = items(fragment)
     places = (low.place(register, "b32", i) for register in registers)
-    kind = "ldmatrix" if load and matrix < 2 and i.space == "shared" else f"{i.space}_{'load' if load else 'store'}"
+    kind = (
+        "ldmatrix"
+        if load and matrix < 2 and i.space == "shared"
+        else f"{i.space}_{'load' if load else 'store'}"
+    )
     counter = low.counter(i, kind) if i.space in ("shared", "global") else -1
-    numbers = (base, wide, matrix, int(i.has("row")), SPACES[i.space], size, low.place(stride, "s32", i), len(registers), *places)
+    numbers = (
+        base,
+        wide,
+        matrix,
+        int(i.has("row")),
+        SPACES[i.space],
+        size,
+        low.place(stride, "s32", i),
+        len(registers),
+        *places,
+    )
     return [Step(f"wmma.{action}", numbers, i, offset, counter, low.extents.of(where, i.space))]
 
 
 LOWERED: dict[str, Callable[[Lowering, Instruction], list[Step]]] = {
-    "ld": load_or_store, "ldu": load_or_store, "st": load_or_store, "atom": atomic, "red": atomic, "cp": copy_async,
+    "ld": load_or_store, "ldu": load_or_store, "st": load_or_store, "atom": atomic, "red": atomic,
+    "cp": copy_async,
     "shfl": shuffle, "vote": vote, "activemask": vote, "redux": reduction, "match": match_any, "elect": elect,
     "bar": warp_barrier, "ldmatrix": load_matrices, "mma": matrix_multiply, "wmma": wmma,
 }  # fmt: skip
@@ -253,4 +320,3 @@ def lower_warp_instruction(low: Lowering, instruction: Instruction) -> list[Step
     """The steps of an instruction that is not for each lane by itself; None when it is."""
     function = LOWERED.get(instruction.name)
     return function(low, instruction) if function else None
-

@@ -1,17 +1,27 @@
 """Which neighbouring shared-memory accesses ptxas turns into one of 8 or 16 bytes: a model on PTX.
 
-Accesses of one basic block merge when they have one base register and contiguous constant offsets, the base is provably
-aligned, and no store (for loads), barrier or volatile access lies between. Checked against the LDS and STS of SASS.
+Accesses of one basic block merge when they have one base register and contiguous constant offsets, the base
+is provably aligned, and no store (for loads), barrier or volatile access lies between. Checked against the
+LDS and STS of SASS.
 """
+
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
 from typing import Callable, Iterable
 
-from tir_schedules.machines.cpu.ptx import (
-    BITS, Address, BasicBlock, Immediate, Instruction, Operand, PtxKernel, Register, Symbol,
-)  # fmt: skip
+from tir_schedules.machines.cpu.ptx import (  # fmt: skip
+    BITS,
+    Address,
+    BasicBlock,
+    Immediate,
+    Instruction,
+    Operand,
+    PtxKernel,
+    Register,
+    Symbol,
+)
 
 ANY = 64
 """Trailing zeros of the number zero: aligned to anything."""
@@ -21,7 +31,8 @@ MOST_FROM_LAYOUT = 10
 
 @dataclass(frozen=True)
 class Merged:
-    """leads: the access that counts for all of them. offset, bytes: of the merged access, from the base register."""
+    """leads: the access that counts for all of them. offset, bytes: of the merged access, from the base
+    register."""
 
     leads: bool
     offset: int
@@ -49,7 +60,8 @@ def access_bytes(instruction: Instruction) -> int:
 
 
 def contiguous_candidates(block: BasicBlock) -> Iterable[list[Instruction]]:
-    """Shared accesses of one kind with the same value in the same base register, nothing in the way between them."""
+    """Shared accesses of one kind with the same value in the same base register, nothing in the way between
+    them."""
     groups: dict[tuple, list[Instruction]] = {}
     fences, versions = Counter(), Counter()
     for instruction in block.instructions:
@@ -58,7 +70,9 @@ def contiguous_candidates(block: BasicBlock) -> Iterable[list[Instruction]]:
                 fences.update(("ld", "st"))
             else:
                 base = address_of(instruction).base
-                groups.setdefault((instruction.name, base, versions[base], fences[instruction.name]), []).append(instruction)
+                groups.setdefault(
+                    (instruction.name, base, versions[base], fences[instruction.name]), []
+                ).append(instruction)
                 fences["ld" if instruction.name == "st" else "st"] += 1
         elif instruction.name in ("bar", "barrier", "cp") or instruction.space == "shared":
             fences.update(("ld", "st"))
@@ -66,7 +80,9 @@ def contiguous_candidates(block: BasicBlock) -> Iterable[list[Instruction]]:
     return groups.values()
 
 
-def merge_group(group: list[Instruction], zeros: Callable[[Operand | None], int], merged: dict[int, Merged]) -> None:
+def merge_group(
+    group: list[Instruction], zeros: Callable[[Operand | None], int], merged: dict[int, Merged]
+) -> None:
     at: dict[int, Instruction] = {}
     for instruction in group:
         at.setdefault(address_of(instruction).offset, instruction)

@@ -1,8 +1,9 @@
 """PTX text, as nvcc writes it, to kernels of basic blocks.
 
-Covers entries, shared/global/const/local variables, line tables and the scopes that inline assembly opens. Device
-functions that were not inlined, calls and texture state are refused by name.
+Covers entries, shared/global/const/local variables, line tables and the scopes that inline assembly opens.
+Device functions that were not inlined, calls and texture state are refused by name.
 """
+
 from __future__ import annotations
 
 import re
@@ -10,11 +11,25 @@ import struct
 from typing import Any, NamedTuple
 
 from tir_schedules.machines.cpu.flow import basic_blocks
-from tir_schedules.machines.cpu.ptx import (
-    BITS, Address, Immediate, Instruction, Negated, Operand, Pair, Parameter, PtxKernel, PtxModule, Register,
-    SpecialRegister, Symbol, UnsupportedInstruction, Variable, Vector,
-)  # fmt: skip
-from tir_schedules.multiprocessor import rounded_up
+from tir_schedules.machines.cpu.ptx import (  # fmt: skip
+    BITS,
+    Address,
+    Immediate,
+    Instruction,
+    Negated,
+    Operand,
+    Pair,
+    Parameter,
+    PtxKernel,
+    PtxModule,
+    Register,
+    SpecialRegister,
+    Symbol,
+    UnsupportedInstruction,
+    Variable,
+    Vector,
+)
+from tir_schedules.model.gpus import rounded_up
 
 TOKEN = re.compile(
     r"""
@@ -63,7 +78,7 @@ class Parser:
         self.files: dict[int, str] = {}
         self.target = ""
 
-    # tokens --------------------------------------------------------------------------------------------------------
+    # tokens ---
     @property
     def text(self) -> str:
         return self.tokens[self.position].text
@@ -96,7 +111,8 @@ class Parser:
         sign = -1 if self.accept("-") else 1
         return sign * int(self.next().rstrip("U"), 0)
 
-    # the module ----------------------------------------------------------------------------------------------------
+    # the module
+    # ----------------------------------------------------------------------------------------------------
     def module(self) -> PtxModule:
         extern = False
         while self.tokens[self.position].kind != "end":
@@ -171,7 +187,9 @@ class Parser:
         initial = b""
         if self.accept("="):
             values = self.initial_values()
-            initial = b"".join((value & ((1 << 8 * element) - 1)).to_bytes(element, "little") for value in values)
+            initial = b"".join(
+                (value & ((1 << 8 * element) - 1)).to_bytes(element, "little") for value in values
+            )
         self.expect(";")
         dynamic = extern or unsized
         return Variable(name, space, align or element, 0 if dynamic else size, initial, dynamic)
@@ -193,7 +211,7 @@ class Parser:
             raise self.refuse(f"the address of {text} as an initial value")
         return self.integer()
 
-    # a kernel ------------------------------------------------------------------------------------------------------
+    # a kernel ---
     def entry(self) -> None:
         name = self.next()
         parameters = self.parameters()
@@ -292,7 +310,12 @@ class Parser:
         while depth:
             token = self.tokens[k]
             depth += (token.text == "{") - (token.text == "}")
-            if depth == 1 and token.kind == "name" and self.tokens[k + 1].text == ":" and token.text[0] not in ".%":
+            if (
+                depth == 1
+                and token.kind == "name"
+                and self.tokens[k + 1].text == ":"
+                and token.text[0] not in ".%"
+            ):
                 scope[token.text] = Symbol(f"{token.text}@{self.scope_count}")
             k += 1
 
@@ -363,7 +386,8 @@ class Parser:
         return Address(base, offset)
 
     def finished(self, name: str, parameters: list[Parameter]) -> PtxKernel:
-        """Lay out shared memory (the module's variables, the kernel's own, then the dynamic array) and the stack."""
+        """Lay out shared memory (the module's variables, the kernel's own, then the dynamic array) and the
+        stack."""
         used = {symbol for item in self.items if isinstance(item, Instruction) for symbol in symbols_in(item)}
         variables = {v.name: Variable(**vars(v)) for v in self.shared.values() if v.name in used} | self.own
         sizes = {"shared": 0, "local": 0}

@@ -2,6 +2,7 @@
 
 Source: PTX ISA, version 9.0.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -36,7 +37,8 @@ class Register:
 
 @dataclass(frozen=True)
 class Immediate:
-    """A constant. kind: "int", where value is the number, or "f32" or "f64", where value is the bit pattern."""
+    """A constant. kind: "int", where value is the number, or "f32" or "f64", where value is the bit
+    pattern."""
 
     value: int
     kind: str = "int"
@@ -105,7 +107,8 @@ def registers_in(operand: Operand) -> Iterator[Register]:
 
 # Instructions whose first operand is not a result.
 WITHOUT_RESULT = {
-    "st", "bra", "bar", "barrier", "ret", "exit", "red", "membar", "fence", "prefetch", "prefetchu", "trap", "brkpt",
+    "st", "bra", "bar", "barrier", "ret", "exit", "red", "membar", "fence", "prefetch", "prefetchu", "trap",
+    "brkpt",
     "nanosleep", "cp", "griddepcontrol", "discard", "applypriority", "call", "stmatrix", "brx", "pmevent",
 }  # fmt: skip
 
@@ -114,8 +117,8 @@ WITHOUT_RESULT = {
 class Instruction:
     """opcode: with its modifiers, "ld.global.v4.f32". guard: (predicate, whether it must be false) or None.
 
-    line: in the PTX text, from 1. source: (file number, line) of the CUDA source, or (0, 0); of code that was inlined, where that
-    was. within: the line of the inlined function itself.
+    line: in the PTX text, from 1. source: (file number, line) of the CUDA source, or (0, 0); of code that was
+    inlined, where that was. within: the line of the inlined function itself.
     """
 
     opcode: str
@@ -151,7 +154,9 @@ class Instruction:
     @cached_property
     def space(self) -> str:
         """The state space of a memory instruction, "generic" when the opcode names none."""
-        return next((part for part in (p.split("::")[0] for p in self.parts) if part in STATE_SPACES), "generic")
+        return next(
+            (part for part in (p.split("::")[0] for p in self.parts) if part in STATE_SPACES), "generic"
+        )
 
     def has(self, modifier: str) -> bool:
         return modifier in self.parts[1:]
@@ -165,7 +170,9 @@ class Instruction:
 
     def unsupported(self, why: str = "") -> UnsupportedInstruction:
         reason = f" ({why})" if why else ""
-        return UnsupportedInstruction(f"PTX line {self.line}: the CPU machine does not know {self.opcode}{reason}")
+        return UnsupportedInstruction(
+            f"PTX line {self.line}: the CPU machine does not know {self.opcode}{reason}"
+        )
 
     @cached_property
     def results(self) -> tuple[Register, ...]:
@@ -185,7 +192,8 @@ class Instruction:
 
 @dataclass
 class Variable:
-    """A variable in shared, local, global or const space. offset: in its space; extern: an array of dynamic size."""
+    """A variable in shared, local, global or const space. offset: in its space; extern: an array of dynamic
+    size."""
 
     name: str
     space: str
@@ -208,7 +216,8 @@ class Parameter:
 
 @dataclass
 class BasicBlock:
-    """Instructions without branches between them; `end` is the branch, barrier or exit that closes it, or None.
+    """Instructions without branches between them; `end` is the branch, barrier or exit that closes it, or
+    None.
 
     successors: indices of the blocks that may follow; for a guarded branch the target comes first.
     """
@@ -247,7 +256,8 @@ class PtxKernel:
 
 @dataclass
 class PtxModule:
-    """A PTX file. variables: in global and const space. files: number -> name of the CUDA source. target: "sm_80"."""
+    """A PTX file. variables: in global and const space. files: number -> name of the CUDA source. target:
+    "sm_80"."""
 
     kernels: dict[str, PtxKernel]
     variables: dict[str, Variable]

@@ -1,18 +1,31 @@
-"""What one lane computes for bit operations, comparisons, moves and conversions: C++ over the helpers of core/numeric.h.
+"""What one lane computes for bit operations, comparisons, moves and conversions: C++ over the helpers of
+core/numeric.h.
 
 Source: PTX ISA, version 9.0, "Instruction Set".
 """
+
 from __future__ import annotations
 
 from tir_schedules.machines.cpu.arithmetic import HALVES, rounding
 from tir_schedules.machines.cpu.lane_code import STORAGE, LaneCode, is_float, operation, raw, unsigned
 from tir_schedules.machines.cpu.ptx import BITS, SINK, Immediate, Pair, Vector
 
-COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "lo": "<", "ls": "<=", "hi": ">", "hs": ">="}
+COMPARISONS = {
+    "eq": "==",
+    "ne": "!=",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "lo": "<",
+    "ls": "<=",
+    "hi": ">",
+    "hs": ">=",
+}
 INTEGRAL = {"rni": "rint", "rzi": "trunc", "rmi": "floor", "rpi": "ceil"}
 
 
-# ---- bits ------------------------------------------------------------------------------------------------------------
+# ---- bits ---
 @operation("and or xor")
 def logic(code: LaneCode) -> None:
     kind = raw(code.instruction.type)
@@ -23,7 +36,9 @@ def logic(code: LaneCode) -> None:
 @operation("not")
 def complement(code: LaneCode) -> None:
     kind = raw(code.instruction.type)
-    code.write(f"!{code.read(1, kind)}" if kind == "pred" else f"({STORAGE[kind]})~{code.read(1, kind)}", kind)
+    code.write(
+        f"!{code.read(1, kind)}" if kind == "pred" else f"({STORAGE[kind]})~{code.read(1, kind)}", kind
+    )
 
 
 @operation("shl shr")
@@ -35,20 +50,31 @@ def shift(code: LaneCode) -> None:
     if kind[0] == "s":
         return code.write(f"({STORAGE[kind]})({value} >> least<u32>({amount}, {width - 1}))", kind)
     symbol = "<<" if i.name == "shl" else ">>"
-    code.write(f"({STORAGE[kind]})({amount} > {width - 1} ? 0 : {value} {symbol} ({amount} & {width - 1}))", kind)
+    code.write(
+        f"({STORAGE[kind]})({amount} > {width - 1} ? 0 : {value} {symbol} ({amount} & {width - 1}))", kind
+    )
 
 
 @operation("shf", "l r wrap clamp")
 def funnel_shift(code: LaneCode) -> None:
-    amount = f"({code.read(3, 'u32')} & 31)" if code.instruction.has("wrap") else f"least<u32>({code.read(3, 'u32')}, 32)"
+    amount = (
+        f"({code.read(3, 'u32')} & 31)"
+        if code.instruction.has("wrap")
+        else f"least<u32>({code.read(3, 'u32')}, 32)"
+    )
     both = f"((u64){code.read(2, 'b32')} << 32 | {code.read(1, 'b32')})"
-    code.write(f"(u32)(({both} << {amount}) >> 32)" if code.instruction.has("l") else f"(u32)({both} >> {amount})", "b32")
+    code.write(
+        f"(u32)(({both} << {amount}) >> 32)" if code.instruction.has("l") else f"(u32)({both} >> {amount})",
+        "b32",
+    )
 
 
 @operation("bfi")
 def insert(code: LaneCode) -> None:
     kind = STORAGE[code.instruction.type]
-    code.write(f"insert_field<{kind}>({code.read(1)}, {code.read(2)}, {code.read(3, 'u32')}, {code.read(4, 'u32')})")
+    code.write(
+        f"insert_field<{kind}>({code.read(1)}, {code.read(2)}, {code.read(3, 'u32')}, {code.read(4, 'u32')})"
+    )
 
 
 @operation("bfe")
@@ -67,7 +93,9 @@ def three_input_logic(code: LaneCode) -> None:
     table = code.operand(4)
     if not isinstance(table, Immediate):
         raise code.instruction.unsupported()
-    code.write(f"logic3({code.read(1, 'b32')}, {code.read(2, 'b32')}, {code.read(3, 'b32')}, {table.value})", "b32")
+    code.write(
+        f"logic3({code.read(1, 'b32')}, {code.read(2, 'b32')}, {code.read(3, 'b32')}, {table.value})", "b32"
+    )
 
 
 @operation("popc clz brev bfind", "shiftamt")
@@ -86,7 +114,8 @@ def count_bits(code: LaneCode) -> None:
     code.write(forms[i.name], "u32")
 
 
-# ---- comparison and selection ----------------------------------------------------------------------------------------
+# ---- comparison and selection
+# ----------------------------------------------------------------------------------------
 @operation("setp", " ".join(COMPARISONS) + " equ neu ltu leu gtu geu num nan and or xor ftz")
 def compare(code: LaneCode) -> None:
     i = code.instruction
@@ -118,7 +147,12 @@ def compare(code: LaneCode) -> None:
 @operation("testp", "finite infinite number notanumber")
 def classify(code: LaneCode) -> None:
     value = code.read(1)
-    forms = {"finite": "std::isfinite({0})", "infinite": "std::isinf({0})", "notanumber": "{0} != {0}", "number": "{0} == {0}"}
+    forms = {
+        "finite": "std::isfinite({0})",
+        "infinite": "std::isinf({0})",
+        "notanumber": "{0} != {0}",
+        "number": "{0} == {0}",
+    }
     code.write(f"(u32)({forms[code.instruction.parts[1]].format(value)})", "pred")
 
 
@@ -127,7 +161,8 @@ def select(code: LaneCode) -> None:
     code.write(f"({code.read(3, 'pred')} ? {code.read(1)} : {code.read(2)})")
 
 
-# ---- moves and conversions -------------------------------------------------------------------------------------------
+# ---- moves and conversions
+# -------------------------------------------------------------------------------------------
 @operation("mov")
 def move(code: LaneCode) -> None:
     to, source, kind = code.operand(0), code.operand(1), raw(code.instruction.type)
@@ -137,7 +172,10 @@ def move(code: LaneCode) -> None:
             code.write(f"(u{width})({code.read(1, kind)} >> {width * k})", f"b{width}", item)
     elif isinstance(source, Vector):
         width = BITS[kind] // len(source.items)
-        parts = (f"(u{BITS[kind]}){code.value(item, f'b{width}')} << {width * k}" for k, item in enumerate(source.items))
+        parts = (
+            f"(u{BITS[kind]}){code.value(item, f'b{width}')} << {width * k}"
+            for k, item in enumerate(source.items)
+        )
         code.write(" | ".join(parts), kind)
     else:
         code.write(code.read(1, kind), kind)
@@ -171,7 +209,9 @@ def convert(code: LaneCode) -> None:
         value, source = f"{HALVES[source][0]}({value})", "f32"
     if is_float(source) and to[0] in "us":
         value = f"std::{integral}((f64){value})" if integral else value
-        low, high = (0, 2 ** BITS[to] - 1) if to[0] == "u" else (-(2 ** (BITS[to] - 1)), 2 ** (BITS[to] - 1) - 1)
+        low, high = (
+            (0, 2 ** BITS[to] - 1) if to[0] == "u" else (-(2 ** (BITS[to] - 1)), 2 ** (BITS[to] - 1) - 1)
+        )
         return code.write(f"to_integer<{STORAGE[to]}>({value}, {float(low)!r}, {float(high)!r}, {nan}u)", to)
     if not is_float(source) and (i.has("sat") or to == "bf16" and BITS[source] == 64):
         raise i.unsupported("of an integer")

@@ -1,7 +1,9 @@
-"""A signature is an instruction without its registers: its opcode and the types of its operands, `add.f32 f32 f32 f32`.
+"""A signature is an instruction without its registers: its opcode and the types of its operands, `add.f32 f32
+f32 f32`.
 
 Instructions of one signature share one compiled function; the operands are offsets into the register file.
 """
+
 from __future__ import annotations
 
 import hashlib
@@ -9,15 +11,26 @@ from dataclasses import dataclass
 
 from tir_schedules.machines.cpu import arithmetic, selection  # noqa: F401 (they fill the table of operations)
 from tir_schedules.machines.cpu.lane_code import STORAGE, lane_code
-from tir_schedules.machines.cpu.ptx import (
-    BITS, SINK, Immediate, Instruction, Negated, Operand, Pair, Register, SpecialRegister, Symbol, Vector,
-)  # fmt: skip
+from tir_schedules.machines.cpu.ptx import (  # fmt: skip
+    BITS,
+    SINK,
+    Immediate,
+    Instruction,
+    Negated,
+    Operand,
+    Pair,
+    Register,
+    SpecialRegister,
+    Symbol,
+    Vector,
+)
 
 LITERALS = {("lop3", 4)}
 """Operands that are part of the operation rather than data: (name, position)."""
 
 OPERAND_TYPES = {
-    ("shl", 2): "u32", ("shr", 2): "u32", ("bfi", 3): "u32", ("bfi", 4): "u32", ("bfe", 2): "u32", ("bfe", 3): "u32",
+    ("shl", 2): "u32", ("shr", 2): "u32", ("bfi", 3): "u32", ("bfi", 4): "u32", ("bfe", 2): "u32", ("bfe",
+    3): "u32",
     ("shf", 3): "u32", ("selp", 3): "pred", ("setp", 3): "pred", ("cvta", 1): "u64",
 }  # fmt: skip
 """Types of operands that are not those of their instruction: (name, position) -> type."""
@@ -25,7 +38,8 @@ OPERAND_TYPES = {
 
 @dataclass(frozen=True)
 class Signature:
-    """text: its identity, from which `from_text` makes it again. instruction: over registers o0, o1, ... of `types`."""
+    """text: its identity, from which `from_text` makes it again. instruction: over registers o0, o1, ... of
+    `types`."""
 
     text: str
     instruction: Instruction
@@ -38,7 +52,8 @@ class Signature:
     def source(self) -> str:
         """The C++ function. UnsupportedInstruction when the instruction is not known."""
         declarations = "".join(
-            f"{STORAGE[kind]}* o{k} = ({STORAGE[kind]}*)(R + I.operands[{k}]);\n" for k, kind in enumerate(self.types)
+            f"{STORAGE[kind]}* o{k} = ({STORAGE[kind]}*)(R + I.operands[{k}]);\n"
+            for k, kind in enumerate(self.types)
         )
         return (
             f"// {self.text}\n"
@@ -122,4 +137,6 @@ def from_text(text: str, line: int = 0) -> Signature:
 
 def library_source(signatures: list[Signature]) -> str:
     """One C++ file with the functions of all signatures."""
-    return '#include "machine.h"\n#include <cmath>\n\n' + "\n".join(signature.source() for signature in signatures)
+    return '#include "machine.h"\n#include <cmath>\n\n' + "\n".join(
+        signature.source() for signature in signatures
+    )

@@ -1,10 +1,12 @@
 """Steps beside a kernel's own that follow values which nothing has written: see core/undefined.cpp.
 
-Such a value is in a register that is read before it is written, which is what a variable without an initial value becomes, or in
-local memory, where nvcc keeps arrays that it cannot keep in registers. Only the registers that may hold one are followed, so that
-most kernels have no such steps. Where lanes meet, and in the factors of a matrix product, nothing is followed: their results count
-as defined. So do values that are put together from parts, one of which is defined.
+Such a value is in a register that is read before it is written, which is what a variable without an initial
+value becomes, or in local memory, where nvcc keeps arrays that it cannot keep in registers. Only the
+registers that may hold one are followed, so that most kernels have no such steps. Where lanes meet, and in
+the factors of a matrix product, nothing is followed: their results count as defined. So do values that are
+put together from parts, one of which is defined.
 """
+
 from __future__ import annotations
 
 import numpy as np
@@ -30,7 +32,9 @@ class Undefined:
         self.followed = self._closure(set(first))
         self.places: dict[Register, int] = {}
         for register in sorted(self.followed, key=lambda r: r.name):
-            self.places[register] = low.file.holding(np.array([NONE if register in first else 0, *[0] * 15], np.uint32))
+            self.places[register] = low.file.holding(
+                np.array([NONE if register in first else 0, *[0] * 15], np.uint32)
+            )
         for register in first:  # NaN, so that results show it even where nothing is followed
             low.file.fill(register, size_of(register.type), 0xFF)
 
@@ -63,7 +67,11 @@ class Undefined:
         """Steps that go before an instruction, under its guard."""
         if not self.followed and not self.has_local:
             return []
-        used = {operand.base for operand in i.operands if isinstance(operand, Address) and operand.base in self.followed}
+        used = {
+            operand.base
+            for operand in i.operands
+            if isinstance(operand, Address) and operand.base in self.followed
+        }
         if i.name in ("atom", "red", "cp") or i.opcode.startswith("wmma.store"):
             operands = i.operands[1:] if i.results else i.operands
             used |= {register for operand in operands for register in registers_in(operand)} & self.followed
@@ -80,7 +88,11 @@ class Undefined:
             return []
         values = [self.places.get(value, NONE) for value in items(i.operands[1])]
         local = self.has_local and self._may_be_local(i, i.operands[0])
-        return [self._beside("undefined.store", i, i.operands[0], values)] if local or set(values) != {NONE} else []
+        return (
+            [self._beside("undefined.store", i, i.operands[0], values)]
+            if local or set(values) != {NONE}
+            else []
+        )
 
     def guards(self, i: Instruction | None) -> list[Step]:
         """A check of the predicate that guards an instruction."""
@@ -93,7 +105,12 @@ class Undefined:
     def _load(self, i: Instruction) -> Step:
         if not self._may_load_local(i):
             return self._flow(i)[0]
-        return self._beside("undefined.load", i, i.operands[1], [self.places.get(value, NONE) for value in items(i.operands[0])])
+        return self._beside(
+            "undefined.load",
+            i,
+            i.operands[1],
+            [self.places.get(value, NONE) for value in items(i.operands[0])],
+        )
 
     def _beside(self, function: str, i: Instruction, where: Operand, places: list[int]) -> Step:
         base, wide, offset = address(self.low, where, i)
@@ -103,8 +120,14 @@ class Undefined:
 
     def _flow(self, i: Instruction) -> list[Step]:
         if is_product(i):
-            results, found = ([self.places.get(register, NONE) for register in items(i.operands[k])] for k in (0, 3))
-            return [Step("undefined.flow", (EACH, len(results), len(found), *results, *found), i)] if set(results) != {NONE} else []
+            results, found = (
+                [self.places.get(register, NONE) for register in items(i.operands[k])] for k in (0, 3)
+            )
+            return (
+                [Step("undefined.flow", (EACH, len(results), len(found), *results, *found), i)]
+                if set(results) != {NONE}
+                else []
+            )
         results = [self.places[register] for register in i.results if register in self.followed]
         if not results:
             return []
@@ -112,10 +135,15 @@ class Undefined:
             held = self.low.place(i.operands[3], "pred", i)
             flow, found = CHOSEN, [*(self.places.get(operand, NONE) for operand in i.operands[1:4]), held]
         else:
-            flow, found = ANY_OF, [self.places[register] for register in sources(i) if register in self.followed]
+            flow, found = (
+                ANY_OF,
+                [self.places[register] for register in sources(i) if register in self.followed],
+            )
             if is_put_together(i):
                 parts = [part for operand in i.operands[1:3] for part in items(operand)]
-                flow, found = (ALL_OF, found) if all(part in self.followed for part in parts) else (ANY_OF, [])
+                flow, found = (
+                    (ALL_OF, found) if all(part in self.followed for part in parts) else (ANY_OF, [])
+                )
         return [Step("undefined.flow", (flow, len(results), len(found), *results, *found), i)]
 
 

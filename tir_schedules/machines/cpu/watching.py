@@ -1,4 +1,6 @@
-"""The requests of one warp to shared memory, one by one: what the engine is asked to keep, and what it kept."""
+"""The requests of one warp to shared memory, one by one: what the engine is asked to keep, and what it
+kept."""
+
 from __future__ import annotations
 
 import ctypes
@@ -6,12 +8,15 @@ import ctypes
 import numpy as np
 
 from tir_schedules.errors import BadInput
-from tir_schedules.kernel import Kernel
 from tir_schedules.machines.cpu.context import Counted
 from tir_schedules.machines.cpu.findings import Sources
-from tir_schedules.machines.execution import Request, Watch
+from tir_schedules.model.execution import Request, Watch
+from tir_schedules.model.kernel import Kernel
 
-REQUEST = np.dtype([(name, "u4") for name in ("counter", "mask", "width", "cost", "ideal")] + [("address", "u4", 32), ("value", "u4", 32)])
+REQUEST = np.dtype(
+    [(name, "u4") for name in ("counter", "mask", "width", "cost", "ideal")]
+    + [("address", "u4", 32), ("value", "u4", 32)]
+)
 
 
 class WatchArguments(ctypes.Structure):
@@ -25,7 +30,8 @@ class WatchArguments(ctypes.Structure):
 
 
 class Watched:
-    """Room for the requests of a launch, and what they are when it is done. BadInput for a block or a warp the launch does not have."""
+    """Room for the requests of a launch, and what they are when it is done. BadInput for a block or a warp
+    the launch does not have."""
 
     def __init__(self, watch: Watch, kernel: Kernel):
         warps = -(-kernel.threads // 32)
@@ -45,10 +51,24 @@ class Watched:
         """What was kept, in order."""
         records = self.records[: self.arguments.held]
         figures = zip(*(records[name].tolist() for name in ("counter", "mask", "width", "cost", "ideal")))
-        locations = {number: sources(counted[number].instruction.line) for number in np.unique(records["counter"]).tolist()}
+        locations = {
+            number: sources(counted[number].instruction.line)
+            for number in np.unique(records["counter"]).tolist()
+        }
         return tuple(
-            Request(locations[number], counted[number].kind, width, mask, cost, ideal, tuple(addresses), in_fours(values))
-            for (number, mask, width, cost, ideal), addresses, values in zip(figures, records["address"].tolist(), records["value"])
+            Request(
+                locations[number],
+                counted[number].kind,
+                width,
+                mask,
+                cost,
+                ideal,
+                tuple(addresses),
+                in_fours(values),
+            )
+            for (number, mask, width, cost, ideal), addresses, values in zip(
+                figures, records["address"].tolist(), records["value"]
+            )
         )
 
 

@@ -1,0 +1,215 @@
+"""The verb `bench`: its options, which of them go together, and the order in which things are written and
+printed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tir_schedules.cli.options import RUNG_HELP, Options, Verbs
+from tir_schedules.cli.problems import add_options
+from tir_schedules.errors import BadInput
+from tir_schedules.files import check_folder
+from tir_schedules.ladders.registry import FAMILIES
+from tir_schedules.tuning.records.tuned import add_option as add_tuned
+
+PROBLEM = ("sizes", "mnk", "layout", "accumulate", "n", "dtype", "configs", "arch")
+SHOW = ("compare", "threshold", "plot", "json")
+TAKEN = {
+    "measure": (*PROBLEM, *SHOW, "tuned", "output", "sustained"),
+    "pack": (*PROBLEM, "tuned", "pack"),
+    "predict": (*PROBLEM, "predict", "json"),
+    "recorded": (*SHOW, "recorded"),
+    "unpack": (*SHOW, "output", "sustained"),
+}
+"""What `bench` is asked to do -> the options that go with it."""
+
+WHAT = {
+    "pack": "--pack", "predict": "--predict", "recorded": "--from",
+    "unpack": "a pack, which has its sizes and architecture already"
+}  # fmt: skip
+SPELLED = {"recorded": "from"}
+
+
+def add_verb(verbs: Verbs) -> None:
+    """Add the parser of `bench` to those of the other verbs."""
+    verb = verbs.add_parser(
+        "bench", help="time rungs and their twins beside cuBLAS or CUB on this computer's GPU"
+    )
+    names = (
+        f"a ladder ({', '.join(FAMILIES)}), {RUNG_HELP}, or a .zip that --pack wrote, by you or someone you"
+        " trust: it is code that runs"
+    )
+    verb.add_argument("names", nargs="*", metavar="NAME", help=names)
+    add_options(verb, emit=False, bench=True)
+    verb.add_argument("--arch", help="GPU architecture to compile for (default: that of this computer's GPU)")
+    verb.add_argument(
+        "--configs", action="store_true", help="every configuration of the rungs, not only the default"
+    )
+    add_tuned(verb)
+    verb.add_argument(
+        "--sustained", action="store_true", help="without pauses: clocks as they are under constant load"
+    )
+    verb.add_argument(
+        "-o", "--output", metavar="FILE", type=Path, help="write every sample and where it comes from as JSON"
+    )
+    verb.add_argument("--plot", metavar="FILE", type=Path, help="draw the results: .png, .svg or .pdf")
+    verb.add_argument(
+        "--compare",
+        metavar="FILE",
+        type=Path,
+        help="compare with an earlier --output of this GPU; exit code 1 if slower",
+    )
+    verb.add_argument(
+        "--threshold", metavar="PERCENT", help="with --compare: what counts as a change (default 3%%)"
+    )
+    verb.add_argument(
+        "--from",
+        dest="recorded",
+        metavar="FILE",
+        type=Path,
+        help="show an earlier --output instead of measuring",
+    )
+    verb.add_argument(
+        "--pack",
+        metavar="FILE",
+        type=Path,
+        help="compile into a .zip to be timed on a computer without TVM and nvcc",
+    )
+    verb.add_argument(
+        "--predict",
+        metavar="GPU",
+        nargs="?",
+        const="",
+        help="time nothing: counters, datasheet bounds (default: h200)",
+    )
+    verb.add_argument("--json", action="store_true", help="print JSON")
+    verb.set_defaults(verb=bench)
+
+
+def bench(options: Options) -> int:
+    """Run the verb; returns the exit code."""
+    mode = mode_of(options)
+    check_together(options, mode)
+    if mode == "pack":
+        return pack(options)
+    if mode == "predict":
+        return predict(options)
+    return show(options, mode)
+
+
+def mode_of(options: Options) -> str:
+    """What is asked for: "measure", "unpack", "pack", "predict" or "recorded"."""
+    from tir_schedules.bench.session import is_pack
+
+    if (
+        options.predict is not None and options.predict.partition("/")[0] in FAMILIES
+    ):  # `bench --predict sgemm`
+        options.names, options.predict = [options.predict, *options.names], ""
+    given = [mode for mode in ("recorded", "predict", "pack") if getattr(options, mode) is not None]
+    if len(given) > 1:
+        raise BadInput(f"{WHAT[given[0]]} and {WHAT[given[1]]} do not go together: leave one out")
+    if bool(options.names) == ("recorded" in given):
+        if options.names:
+            raise BadInput(f"--from shows a whole file: leave out {' '.join(options.names)}")
+        raise BadInput(
+            f"bench takes a ladder ({', '.join(FAMILIES)}), rungs or a pack, such as `tir-schedules bench"
+            " sgemm`"
+        )
+    if is_pack(options.names):
+        if given:
+            raise BadInput(f"{WHAT[given[0]]} takes ladders and rungs, not the pack {options.names[0]}")
+        return "unpack"
+    return given[0] if given else "measure"
+
+
+def check_together(options: Options, mode: str) -> None:
+    """BadInput for options that do not go with what is asked for, and for files that cannot be written
+    later."""
+    for name in sorted({name for names in TAKEN.values() for name in names} - set(TAKEN[mode])):
+        if getattr(options, name) not in (None, False):
+            raise BadInput(
+                f"--{SPELLED.get(name, name)} does not go with {WHAT.get(mode, 'measuring')}: leave it out"
+            )
+    if options.sizes and (options.mnk or options.n):
+        raise BadInput(f"--sizes and --{'mnk' if options.mnk else 'n'} both say sizes: leave one out")
+    if options.tuned is not None and options.configs:
+        raise BadInput(
+            "--tuned chooses the configuration, and times it beside the one chosen by hand: leave out"
+            " --configs"
+        )
+    if options.threshold and not options.compare:
+        raise BadInput("--threshold goes with --compare: name the results to compare with")
+    for path in (options.output, options.plot, options.pack):
+        if path:
+            check_folder(path)
+
+
+def pack(options: Options) -> int:
+    from tir_schedules.bench import session
+    from tir_schedules.bench.tables import refusal
+    from tir_schedules.console import print_line
+
+    packed, refused = session.pack(options, command_of(options))
+    print_line(packed)
+    for row in refused:
+        print_line(refusal(row))
+    return 1 if refused else 0
+
+
+def predict(options: Options) -> int:
+    from tir_schedules.bench.session import jobs_of
+    from tir_schedules.insight.metrics.predict import predictions, print_predictions
+
+    predicted = predictions(jobs_of(options), options)
+    if options.json:
+        print(json.dumps(predicted, indent=1))
+    else:
+        print_predictions(predicted)
+    return 1 if predicted["refused"] else 0
+
+
+def show(options: Options, mode: str) -> int:
+    """Measure or read results; write, print, draw and compare them, in this order."""
+    from tir_schedules.bench import compare, plots, session, tables
+    from tir_schedules.subjects import results
+
+    threshold = compare.parse_threshold(options.threshold) if options.threshold else compare.THRESHOLD
+    options.compare_with = results.load_results(options.compare) if options.compare else None
+    if options.plot:
+        plots.check_plot(options.plot)
+    found = (
+        results.load_results(options.recorded)
+        if mode == "recorded"
+        else session.measured(options, command_of(options))
+    )
+    if options.output:
+        results.save_results(found, options.output)
+    comparison = compare.compare(options.compare_with, found) if options.compare else None
+    if options.json:
+        addition = {"comparison": compare.as_json(comparison, threshold)} if comparison else {}
+        print(results.as_text({**found, **addition}), end="")
+    else:
+        tables.print_results(found)
+        if comparison:
+            compare.print_comparison(comparison, threshold)
+    if options.plot:
+        drawn = plots.save_plots(found, options.plot)
+        if not options.json:
+            tables.print_line("drawn: " + ", ".join(map(str, drawn)))
+    regressed = comparison is not None and bool(comparison.regressions(threshold))
+    return 1 if found["refused"] or regressed else 0
+
+
+def command_of(options: Options) -> str:
+    """The command as it can be typed again, without what only says where results go."""
+    words = ["bench", *options.names]
+    for name in (*PROBLEM, "tuned", "sustained"):
+        value = getattr(options, name)
+        if value is True or value == "":
+            words.append(f"--{name}")
+        elif name in ("mnk", "n"):
+            words += [f"--{name} {item if name == 'n' else ','.join(map(str, item))}" for item in value or ()]
+        elif value:
+            words.append(f"--{name} {','.join(map(str, value)) if name == 'sizes' else value}")
+    return " ".join(words)

@@ -1,0 +1,86 @@
+"""The verb `inspect`: what can be seen of a rung's two kernels without a GPU."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from tir_schedules.cli.options import RUNG_HELP, Options, Verbs
+from tir_schedules.cli.problems import add_options, check_options, small_workload_of
+from tir_schedules.errors import BadInput
+from tir_schedules.ladders.registry import FAMILIES, find_each
+from tir_schedules.machines.choice import CPU_ARCH
+
+if TYPE_CHECKING:
+    from tir_schedules.insight.inspection.inspection import Inspection
+
+VIEWS = {
+    "lines": "each line of CUDA with what it cost",
+    "conflicts": "the lines with bank conflicts alone",
+    "sass": "the two kernels' SASS side by side",
+    "ptx": "the same of their PTX",
+}
+"""What is shown in place of the table -> help."""
+
+
+def add_verb(verbs: Verbs) -> None:
+    """Add the parser of `inspect` to those of the other verbs."""
+    verb = verbs.add_parser(
+        "inspect",
+        help="registers, occupancy, bank conflicts, sectors, instructions of rungs and twins, with no GPU",
+    )
+    names = f"{RUNG_HELP}; several, or a ladder ({', '.join(FAMILIES)}), become one table"
+    verb.add_argument("names", nargs="+", metavar="NAME", help=names)
+    add_options(verb, emit=True, small=True)
+    verb.add_argument(
+        "--arch", default=CPU_ARCH, help=f"GPU architecture to compile for (default {CPU_ARCH})"
+    )
+    verb.add_argument(
+        "--gpu",
+        metavar="NAME",
+        help="whose datasheet the roofline is from, such as rtx4090 (default: one of --arch)",
+    )
+    views = verb.add_mutually_exclusive_group()
+    for view, text in VIEWS.items():
+        views.add_argument(f"--{view}", dest="view", action="store_const", const=view, help=text)
+    verb.add_argument("--json", action="store_true", help="print JSON")
+    verb.set_defaults(verb=inspect_verb)
+
+
+def inspect_verb(options: Options) -> int:
+    """Run the verb; returns the exit code: 1 when a kernel does not compile."""
+    from tir_schedules.compiler.toolchain import check_arch
+    from tir_schedules.console import print_error
+    from tir_schedules.insight.inspection import views
+    from tir_schedules.insight.inspection.inspection import inspect
+    from tir_schedules.insight.metrics.roofline import gpu_for
+
+    rungs = find_each(options.names)
+    if options.view and len(rungs) > 1:
+        raise BadInput(f"--{options.view} shows one rung, but {len(rungs)} are named")
+    check_options(rungs, options)
+    check_arch(options.arch)
+    gpu = gpu_for(options.arch, options.gpu)
+    inspections = inspect([(rung, small_workload_of(rung, options)) for rung in rungs], options.arch, gpu)
+    if options.json:
+        found = [as_json(inspection, options.view) for inspection in inspections]
+        print(json.dumps(found[0] if len(rungs) == 1 else found, indent=1))
+    elif len(rungs) > 1:
+        views.print_several(inspections)
+    else:
+        views.print_one(inspections[0], options.view, default_size=options.mnk is None and options.n is None)
+    for inspection in inspections:
+        for form, reason in inspection.refused.items():
+            print_error(f"{inspection.rung.id} ({form}): {reason}")
+    return 0 if all(inspection.ok for inspection in inspections) else 1
+
+
+def as_json(inspection: Inspection, view: str | None) -> dict[str, Any]:
+    """An inspection, with the code where it is asked for."""
+    from tir_schedules.insight.inspection.listing import listing, opcodes
+
+    found = inspection.as_json()
+    for form, launches in inspection.kernels.items() if view in ("sass", "ptx") else ():
+        code = listing(launches[0].binary, view)
+        found["kernels"][form][view] = {"opcodes": opcodes(code), "lines": code}
+    return found

@@ -1,0 +1,55 @@
+"""The verb `list`: ladders and rungs, what each adds, its article."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tir_schedules.cli.options import Options, Verbs
+from tir_schedules.errors import BadInput, nearest
+from tir_schedules.ladders.registry import FAMILIES, ladder
+from tir_schedules.model.rung import Rung
+
+
+def add_verb(verbs: Verbs) -> None:
+    verb = verbs.add_parser("list", help="ladders and rungs, what each adds, its article")
+    verb.add_argument("family", nargs="?", help=f"one of {', '.join(FAMILIES)} (default: all)")
+    verb.add_argument("--json", action="store_true", help="print JSON")
+    verb.set_defaults(verb=list_rungs)
+
+
+def list_rungs(options: Options) -> int:
+    if options.family and options.family not in FAMILIES:
+        raise BadInput(
+            f"there is no ladder {options.family!r}{nearest(options.family, FAMILIES)}; there is"
+            f" {', '.join(FAMILIES)}"
+        )
+    families = [options.family] if options.family else FAMILIES
+    if options.json:
+        print(json.dumps([describe(rung) for family in families for rung in ladder(family)], indent=2))
+        return 0
+    from tir_schedules.console import print_left_out, print_table
+
+    columns, left_out = ("rung", "what it adds", "article", "shapes", "configurations"), []
+    prose = {"what it adds": 28, "article": 10, "shapes": 30, "configurations": 20}
+    for family in families:
+        rows = [(r.id, r.summary, r.article, r.shapes, " ".join(r.configs)) for r in ladder(family)]
+        left_out += print_table(
+            columns, rows, prose=prose, spare=("configurations", "shapes", "article"), keys=0
+        )
+    print_left_out(left_out)
+    return 0
+
+
+def describe(rung: Rung) -> dict[str, Any]:
+    """A rung as JSON has it."""
+    configs = {"": rung.config, **rung.configs}
+    return {
+        "id": rung.id,
+        "summary": rung.summary,
+        "article": rung.article,
+        "shapes": rung.shapes,
+        "min_arch": f"sm_{rung.min_arch}",
+        "configs": {name: vars(config) for name, config in configs.items()},
+        "flawed": rung.flawed,
+    }

@@ -1,0 +1,249 @@
+"""The verb `profile`: Nsight Compute's counters beside those that the CPU machine predicts."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any, Sequence
+
+from tir_schedules.cli.options import RUNG_HELP, Options, Verbs
+from tir_schedules.cli.problems import add_options, check_options, small_workload_of
+from tir_schedules.errors import BadInput
+from tir_schedules.files import check_folder, write_text
+from tir_schedules.ladders.registry import FAMILIES, find, find_each
+from tir_schedules.processes import temporary_folder
+
+PROBLEM = ("mnk", "layout", "accumulate", "n", "dtype")
+TAKEN = {
+    "count": (*PROBLEM, "arch", "output", "all"),
+    "pack": (*PROBLEM, "arch", "pack"),
+    "unpack": ("output", "all"),
+    "recorded": ("recorded", "all"),
+}
+"""What `profile` is asked to do -> the options that go with it, besides --json."""
+
+WHAT = {
+    "count": "counting",
+    "pack": "--pack",
+    "unpack": "a pack, which has its sizes and architecture already",
+    "recorded": "--from",
+}
+SPELLED = {"recorded": "from"}
+
+
+def add_verb(verbs: Verbs) -> None:
+    """Add the parser of `profile` to those of the other verbs."""
+    verb = verbs.add_parser(
+        "profile",
+        help="Nsight Compute's counters of rungs and twins on this computer's GPU beside the predicted ones",
+    )
+    names = (
+        f"a ladder ({', '.join(FAMILIES)}), {RUNG_HELP}, or a .zip that --pack wrote, by you or someone you"
+        " trust: it is code that runs"
+    )
+    verb.add_argument("names", nargs="*", metavar="NAME", help=names)
+    add_options(verb, emit=True, small=True)
+    verb.add_argument("--arch", help="GPU architecture to compile for (default: that of this computer's GPU)")
+    verb.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        type=Path,
+        help="write the counters and where they come from as JSON",
+    )
+    verb.add_argument(
+        "--pack",
+        metavar="FILE",
+        type=Path,
+        help="compile and predict, into a .zip for a computer without TVM and nvcc",
+    )
+    verb.add_argument(
+        "--from",
+        dest="recorded",
+        metavar="FILE",
+        type=Path,
+        help="show an earlier --output, all or the NAMEs, with no GPU",
+    )
+    all_help = (
+        "every counter of every launch, as for a rung that is named; of ladders and packs a line per rung is"
+        " shown without it"
+    )
+    verb.add_argument("--all", action="store_true", default=None, help=all_help)
+    verb.add_argument("--json", action="store_true", help="print JSON")
+    verb.set_defaults(verb=profile)
+
+
+def profile(options: Options) -> int:
+    """Run the verb; returns the exit code: 1 when a kernel is refused or wrong, or a counter differs for no
+    known reason."""
+    mode = mode_of(options)
+    check_together(options, mode)
+    if mode == "pack":
+        return pack(options)
+    if mode == "recorded":
+        return show(options, selected(options))
+    return show(options, *counted_here(options, mode))
+
+
+def mode_of(options: Options) -> str:
+    """What is asked for: a key of TAKEN."""
+    from tir_schedules.bench.session import is_pack
+
+    if options.recorded and options.pack:
+        raise BadInput("--from and --pack do not go together: leave one out")
+    if options.recorded:
+        return "recorded"
+    if not options.names:
+        raise BadInput(
+            f"profile takes a ladder ({', '.join(FAMILIES)}), rungs or a pack, such as `tir-schedules profile"
+            " sgemm/vectorized`"
+        )
+    if is_pack(options.names):
+        if options.pack:
+            raise BadInput(f"--pack takes ladders and rungs, not the pack {options.names[0]}")
+        return "unpack"
+    return "pack" if options.pack else "count"
+
+
+def check_together(options: Options, mode: str) -> None:
+    """BadInput for options that do not go with what is asked for, and for files that cannot be written
+    later."""
+    from tir_schedules.bench.session import check_pack_arch
+
+    for name in sorted({name for names in TAKEN.values() for name in names} - set(TAKEN[mode])):
+        if getattr(options, name) is not None:
+            raise BadInput(f"--{SPELLED.get(name, name)} does not go with {WHAT[mode]}: leave it out")
+    for path in (options.output, options.pack):
+        if path:
+            check_folder(path)
+    if mode == "pack":
+        check_pack_arch(options.arch)
+
+
+def pack(options: Options) -> int:
+    """Compile and predict for another computer."""
+    from tir_schedules.bench.tables import refusal
+    from tir_schedules.console import print_line
+
+    launches, refused = packed(options, options.arch, options.pack)
+    advice = f"copy {options.pack} to where the GPU is and run `tir-schedules profile {options.pack.name}`"
+    print_line(f"packed {launches} launches for {options.arch}, with predicted counters: {advice}")
+    for row in refused:
+        print_line(refusal(row))
+    return 1 if refused else 0
+
+
+def packed(options: Options, arch: str, path: Path) -> tuple[int, list[dict[str, str]]]:
+    """Write a pack of the rungs that are named; returns how many launches it has, and refused rows."""
+    from tir_schedules.insight.inspection.inspection import counted
+    from tir_schedules.insight.profile.cases import packed_case, save_cases
+    from tir_schedules.subjects.results import about
+
+    found, refused = counted(jobs_of(options), arch)
+    cases = [packed_case(launches) for _, launches in found]
+    source = {**about(command_of(options)), "arch": arch, "refused": refused}
+    save_cases([subject for subject, _ in found], cases, source, path)
+    return sum(len(launches) for _, launches in found), refused
+
+
+def jobs_of(options: Options) -> list[tuple[Any, Any]]:
+    """Rungs and workloads. BadInput for names and options that do not fit."""
+    rungs = find_each(options.names)
+    check_options(rungs, options)
+    return [(rung, small_workload_of(rung, options)) for rung in rungs]
+
+
+def counted_here(options: Options, mode: str) -> tuple[dict[str, Any], list[str]]:
+    """The result of counting on this computer's GPU, written where that is asked for; and what was refused or
+    is wrong, a line each."""
+    from tir_schedules.bench.tables import refusal
+    from tir_schedules.insight.profile.cases import load_cases, verified
+    from tir_schedules.insight.profile.nsight import tool
+    from tir_schedules.insight.profile.profiling import as_text, count_launches, document
+    from tir_schedules.machines.choice import arch_for
+
+    if mode == "unpack":
+        load_cases(Path(options.names[0]))
+    else:
+        jobs_of(options)  # bad names and options show before a GPU is looked for
+    machine = gpu_machine()
+    tool("ncu")
+    with temporary_folder() as folder:
+        path = Path(options.names[0]) if mode == "unpack" else folder / "counters.zip"
+        if mode == "count":
+            packed(options, arch_for(machine, options.arch), path)
+        cases, source = load_cases(path)
+        faults = [refusal(row) for row in source.pop("refused", [])]
+        wrong, entries = verified(machine, cases)
+        count_launches(entries, [sys.executable, "-m", "tir_schedules.insight.profile.cases", str(path)])
+    result = document(command_of(options), source, entries)
+    if options.output:
+        write_text(options.output, as_text(result))
+    return result, [*faults, *wrong]
+
+
+def gpu_machine() -> Any:
+    """This computer's GPU. MissingTool, in one line, when there is none or CuPy is missing."""
+    from tir_schedules.machines.choice import the_gpu
+
+    return the_gpu(
+        "without a GPU `inspect` shows what is predicted, and `profile --from FILE` what was counted"
+        " elsewhere"
+    )
+
+
+def selected(options: Options) -> dict[str, Any]:
+    """A recorded result, of the rungs that are named. BadInput when it has none of them."""
+    from tir_schedules.insight.profile.profiling import read_result
+
+    result = read_result(options.recorded)
+    if not options.names:
+        return result
+    kernels = [entry for entry in result["kernels"] if entry["label"].split(" (")[0] in wanted(options.names)]
+    if not any("measured" in entry for entry in kernels):
+        raise BadInput(
+            f"{options.recorded} has no counters of {' or '.join(options.names)}; without a name all it has"
+            " is shown"
+        )
+    return {**result, "kernels": kernels}
+
+
+def wanted(names: list[str]) -> set[str]:
+    """Ids of all that is named; a ladder stands for every configuration of its rungs."""
+    return {
+        rung.id
+        for name in names
+        for base in find(name)
+        for rung in (base.variants(flawed=True) if name in FAMILIES else [base])
+    }
+
+
+def show(options: Options, result: dict[str, Any], faults: Sequence[str] = ()) -> int:
+    """Print a result and what is wrong besides; returns the exit code."""
+    from tir_schedules.console import print_error
+    from tir_schedules.insight.profile.profiling import (
+        all_explained,
+        of_one_rung,
+        print_result,
+        with_comparisons,
+    )
+
+    if options.json:
+        print(json.dumps(with_comparisons(result), indent=1))
+    else:
+        named = options.names and all("/" in name and not name.endswith(".zip") for name in options.names)
+        print_result(result, whole=bool(options.all or named) or of_one_rung(result))
+    for fault in faults:
+        print_error(fault)
+    return 0 if all_explained(result) and not faults else 1
+
+
+def command_of(options: Options) -> str:
+    """The command as it can be typed again, without what only says where results go."""
+    words = ["profile", *options.names]
+    for name in (*PROBLEM, "arch"):
+        value = getattr(options, name)
+        if value is not None:
+            words.append(f"--{name} {','.join(map(str, value)) if name == 'mnk' else value}")
+    return " ".join(words)

@@ -1,0 +1,56 @@
+"""The verb `report`: its options and what it prints."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from tir_schedules.cli.options import Options, Verbs
+from tir_schedules.files import check_folder
+
+DEFAULT = Path("report.html")
+
+
+def add_verb(verbs: Verbs) -> None:
+    """Add the parser of `report` to those of the other verbs."""
+    verb = verbs.add_parser(
+        "report",
+        help="one HTML page: ladders, plots, rooflines, bank conflicts; from recorded results, without a GPU",
+    )
+    verb.add_argument(
+        "-o", "--output", metavar="FILE", type=Path, default=DEFAULT, help=f"the page (default {DEFAULT})"
+    )
+    results = (
+        "folders and files that `bench -o` and the scripts of experiments/ wrote (default:"
+        " experiments/results of a checkout)"
+    )
+    verb.add_argument("--results", metavar="PATH", type=Path, nargs="+", help=results)
+    verb.add_argument(
+        "--quick", action="store_true", help="compile and execute nothing: recorded results alone"
+    )
+    verb.set_defaults(verb=report)
+
+
+def report(options: Options) -> int:
+    """Run the verb; returns the exit code, 1 when a kernel could not be executed or the CPU machine
+    objects."""
+    from tir_schedules.bench.plots import pyplot
+    from tir_schedules.console import print_line
+    from tir_schedules.files import write_text
+    from tir_schedules.report.page import ladders_of, page_of
+    from tir_schedules.report.recorded import find_recorded
+
+    started = time.monotonic()
+    check_folder(options.output)
+    pyplot()
+    found = find_recorded(options.results)
+    ladders, faults = ladders_of(found, options.quick)
+    page = page_of(found, ladders, faults, options.quick)
+    write_text(options.output, page)
+    print_line(
+        f"{options.output}: {len(page.encode()) / 1e6:.1f} MB, {time.monotonic() - started:.0f} s; open it in"
+        " a browser"
+    )
+    for fault in faults:
+        print_line(fault)
+    return 1 if faults else 0

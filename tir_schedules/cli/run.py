@@ -1,0 +1,115 @@
+"""The verb `run`: emit, compile, execute and verify rungs and their twins."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_arch
+from tir_schedules.cli.problems import add_options, check_options, workloads_of
+from tir_schedules.errors import BadInput, printable
+from tir_schedules.ladders.registry import FAMILIES, find_each
+from tir_schedules.machines.choice import CPU_ARCH, MACHINES, arch_for, choose
+from tir_schedules.tuning.records.tuned import add_option as add_tuned
+from tir_schedules.tuning.records.tuned import tuned_jobs
+
+
+def add_verb(verbs: Verbs) -> None:
+    verb = verbs.add_parser("run", help="emit, compile, execute and verify rungs and their twins")
+    verb.add_argument(
+        "names", nargs="+", metavar="NAME", help=f"a ladder ({', '.join(FAMILIES)}) or {RUNG_HELP}"
+    )
+    add_options(verb, emit=False)
+    add_arch(verb, None, f"the GPU's own; {CPU_ARCH} on the CPU machine")
+    machine_help = (
+        "cpu executes the compiled PTX on this computer, gpu runs on a GPU; auto takes the GPU where CuPy"
+        " shows one"
+    )
+    verb.add_argument("--machine", choices=MACHINES, default="auto", help=f"{machine_help} (default auto)")
+    verb.add_argument(
+        "--configs", action="store_true", help="every configuration of the rungs, not only the default"
+    )
+    add_tuned(verb)
+    source = "run this CUDA file, an edited `emit`, as the rung's kernel; it may include what is beside it"
+    verb.add_argument("--source", metavar="FILE", type=Path, help=source)
+    verb.add_argument("--json", action="store_true", help="print JSON")
+    verb.set_defaults(verb=run)
+
+
+def run(options: Options) -> int:
+    from tir_schedules.emit import read_source
+    from tir_schedules.run import run as run_rungs
+
+    rungs = find_each(options.names, options.configs)
+    if options.source and len(rungs) != 1:
+        raise BadInput(f"--source runs one file as one rung, but {len(rungs)} rungs are named")
+    source = read_source(options.source) if options.source else None
+    check_options(rungs, options)
+    if options.tuned is not None and (source or options.configs):
+        raise BadInput(f"--tuned chooses the configuration: leave out --{'source' if source else 'configs'}")
+    machine = choose(options.machine)
+    arch = arch_for(machine, options.arch)
+    if options.tuned is None:
+        jobs = [(rung, workload) for rung in rungs for workload in workloads_of(rung, options)]
+    else:
+        jobs = tuned_jobs(rungs, options, machine, arch, workloads_of, whole=machine.name == "gpu")
+    folder = str(options.source.absolute().parent) if options.source else ""
+    verdicts = run_rungs(jobs, arch, machine, source, printable(options.source or ""), folder)
+    if options.json:
+        verdicts = list(verdicts)
+        print(
+            json.dumps(
+                [verdict.as_json() | {"machine": machine.name, "arch": arch} for verdict in verdicts],
+                indent=2,
+            )
+        )
+    else:
+        verdicts = print_verdicts(verdicts, len(jobs), machine, "source" if options.source else "schedule")
+    return 0 if all(verdict.ok for verdict in verdicts) else 1
+
+
+def print_verdicts(verdicts, total: int, machine, form: str) -> list:
+    """A table of what ran, a paragraph for each kind of fault and place, and a closing line. form: what ran,
+    beside the twin."""
+    from tir_schedules.console import (
+        print_left_out,
+        print_line,
+        print_paragraph,
+        print_table,
+        progress,
+        terminal_width,
+    )
+    from tir_schedules.faults import WIDTH, closing, paragraphs
+
+    seen = []
+    with progress(total, "verifying") as step:
+        for verdict in verdicts:
+            seen.append(verdict)
+            step(verdict.rung.id)
+    columns, prose = (
+        ("rung", "shape", form, "twin", "twins agree", "seconds"),
+        {
+            "shape": 12,
+            "twins agree": 9,
+        },
+    )
+    print_left_out(
+        print_table(columns, [row(verdict) for verdict in seen], prose=prose, spare=("seconds",), keys=0)
+    )
+    for paragraph in paragraphs(seen, min(WIDTH, terminal_width() or WIDTH)):
+        print_paragraph(paragraph)
+    where = "the CPU machine"
+    if machine.name == "gpu":
+        where = f"{machine.device_name}; races and bounds are checked by --machine cpu"
+    print_line(f"{closing(seen)} on {where}")
+    return seen
+
+
+def row(verdict) -> tuple[str, ...]:
+    """A verdict as the cells of a table."""
+    from tir_schedules.faults import CELLS, FAILED, WRONG
+
+    kernels = (CELLS[outcome.word] if outcome else "-" for outcome in (verdict.schedule, verdict.twin))
+    agree = {None: "-", True: "bit for bit", False: "within tolerance"}[verdict.identical]
+    agree = "-" if verdict.word in (WRONG, FAILED) else "NO" if verdict.disagreement else agree
+    return (verdict.rung.id, str(verdict.workload), *kernels, agree, f"{verdict.seconds:.2f}")

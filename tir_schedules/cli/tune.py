@@ -1,0 +1,280 @@
+"""The verb `tune`: its options, the searches it runs or shows, and what is printed of them."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+from tir_schedules import interrupts
+from tir_schedules.cli.options import Options, Verbs
+from tir_schedules.cli.problems import OPTIONS, add_options, check_options, small_workload_of
+from tir_schedules.cli.serve import KEY
+from tir_schedules.errors import BadInput
+from tir_schedules.files import check_folder
+from tir_schedules.ladders.registry import FAMILIES, find
+from tir_schedules.machines.choice import CPU_ARCH, MACHINES, arch_for, choose
+from tir_schedules.numerals import integer_for
+from tir_schedules.tuning.records.tuned import own_records
+
+TRIALS = 64
+SHAPES = {"sgemm": (1024, 1024, 1024), "hgemm": (1024, 1024, 1024), "reduce": (1 << 25,)}
+
+
+def add_verb(verbs: Verbs) -> None:
+    """Add the parser of `tune` to those of the other verbs."""
+    verb = verbs.add_parser(
+        "tune", help="search the configurations of a rung for the fastest on one shape and one GPU"
+    )
+    name_help = (
+        f"{' or '.join(FAMILIES)}, its best rungs one after another, or one rung, such as sgemm/multistage"
+    )
+    verb.add_argument("name", nargs="?", metavar="NAME", help=name_help)
+    trials_help = (
+        f"configurations to try of each rung, with --resume earlier ones among them (default {TRIALS})"
+    )
+    verb.add_argument(
+        "--trials", metavar="N", type=integer_for("--trials", TRIALS), default=TRIALS, help=trials_help
+    )
+    add_options(verb, emit=True, small=True, shapes=SHAPES)
+    verb.add_argument(
+        "--arch", help=f"GPU architecture to compile for (default the GPU's own; {CPU_ARCH} without one)"
+    )
+    machine_help = (
+        "gpu measures, cpu predicts from what the CPU machine counts; auto takes the GPU where CuPy shows one"
+    )
+    verb.add_argument("--machine", choices=MACHINES, default="auto", help=f"{machine_help} (default auto)")
+    verb.add_argument(
+        "--seed", metavar="N", type=integer_for("--seed", 1), default=0, help="of the search (default 0)"
+    )
+    verb.add_argument(
+        "--records",
+        metavar="FILE",
+        type=Path,
+        help="where every result is kept at once (default: a file of your own)",
+    )
+    verb.add_argument("--resume", action="store_true", help="go on with a search of which FILE has results")
+    verb.add_argument(
+        "--show",
+        action="store_true",
+        help="search nothing, show what FILE has, or your records and those shipped",
+    )
+    verb.add_argument(
+        "--export",
+        metavar="FILE",
+        type=Path,
+        help="with --show: copy the best record of each search into a new file",
+    )
+    verb.add_argument("--plot", metavar="FILE", type=Path, help="draw each search: .png, .svg or .pdf")
+    verb.add_argument(
+        "--tracker",
+        metavar="HOST:PORT",
+        help="measure on all servers that `tir-schedules serve` started there",
+    )
+    verb.add_argument("--key", help=f"with --tracker: that of the servers (default {KEY})")
+    verb.add_argument("--json", action="store_true", help="print JSON")
+    verb.set_defaults(verb=tune)
+
+
+def tune(options: Options) -> int:
+    """Run the verb; returns the exit code: 1 when a search finds nothing that is right, that of an
+    interrupted command after Ctrl-C."""
+    check_together(options)
+    spaces = spaces_of(options)
+    if options.show:
+        return show(options, spaces)
+    options.records = options.records or own_records()
+    return search(options, spaces)
+
+
+def check_together(options: Options) -> None:
+    """BadInput for values that cannot be and options that do not go together; MissingTool for --plot without
+    matplotlib."""
+    from tir_schedules.tuning.search.tuner import check_numbers
+
+    if not options.show and not options.name:
+        names = f"{', '.join(FAMILIES)} or a rung, such as `tir-schedules tune sgemm/multistage`"
+        raise BadInput(f"tune takes {names}; --show shows what is recorded")
+    check_numbers(options.trials, options.seed)
+    if options.show and (options.resume or options.tracker):
+        raise BadInput(
+            f"--{'resume' if options.resume else 'tracker'} does not go with --show, which searches nothing:"
+            " leave one out"
+        )
+    if options.key and not options.tracker:
+        raise BadInput("--key goes with --tracker: name the tracker's HOST:PORT")
+    if options.tracker and options.machine != "auto":
+        raise BadInput(
+            "--machine does not go with --tracker: its servers have a GPU or the CPU machine, leave one out"
+        )
+    if options.export and not options.show:
+        raise BadInput("--export goes with --show: it copies what FILE has")
+    if options.export and options.export.exists():
+        raise BadInput(f"{options.export} exists: name a file that does not")
+    for path in (options.records, options.plot, options.export):
+        if path:
+            check_folder(path)
+    if options.export and options.records and options.export.resolve() == options.records.resolve():
+        raise BadInput(f"--export and --records are the same file {options.export}: name another")
+    if options.plot:
+        from tir_schedules.bench.plots import check_plot
+
+        check_plot(options.plot)
+
+
+def spaces_of(options: Options) -> list[Any]:
+    """The spaces that NAME stands for, all without one. BadInput for a name that cannot be tuned."""
+    from tir_schedules.tuning.space.spaces import DEFAULTS, TUNABLE, space_of
+
+    if options.name and options.name not in FAMILIES:
+        find(options.name)
+    names = DEFAULTS.get(options.name, (options.name,) if options.name else TUNABLE)
+    spaces = [space_of(name) for name in names]
+    check_options([space.rung for space in spaces], options)
+    return spaces
+
+
+def show(options: Options, spaces: list[Any]) -> int:
+    """Show the searches of a file, or of your own and those shipped; those of NAME and of the shape that is
+    asked for."""
+    from tir_schedules.console import print_error
+    from tir_schedules.tuning.records.records import SHIPPED, Database
+    from tir_schedules.tuning.records.searches import searches_of
+
+    if options.records and not options.records.exists():
+        advice = "`tir-schedules tune sgemm` makes some, --records names another file"
+        raise BadInput(f"there are no records in {options.records} yet: {advice}")
+    shipped = [] if options.records else sorted(SHIPPED.glob("*.jsonl"))
+    paths = [path for path in (options.records or own_records(), *shipped) if path.exists()]
+    wanted, found, torn = {space.rung.id for space in spaces}, [], []
+    for path in paths:
+        database = Database(path)
+        torn += filter(None, [database.torn])
+        searches = searches_of(database.records(), path in shipped)
+        found += [search for search in searches if search.rung in wanted and asked(search, options)]
+    if not found:
+        files = " and ".join(map(str, paths)) or f"{own_records()}, which is not there,"
+        raise BadInput(
+            f"{files} has no records of {options.name or 'any rung that can be tuned'} that fit the options"
+        )
+    for line in torn:
+        print_error(line)
+    if options.export:
+        best = Database(options.export)
+        for search in found:
+            if search.best:
+                best.append(search.best)
+    return report(options, found, {}, paths)
+
+
+def asked(search: Any, options: Options) -> bool:
+    """Whether a search is of the shape, kind and architecture that the options name, if they name any."""
+    first = search.records[0]
+    workload, taken = first.workload, OPTIONS[first.family]
+    known = {**workload, "mnk": tuple(workload.get(name) for name in "mnk")}
+    given = [name for names in OPTIONS.values() for name in names if getattr(options, name) is not None]
+    same = all(name in taken and getattr(options, name) == known[name] for name in given)
+    return same and options.arch in (None, first.arch)
+
+
+def search(options: Options, spaces: list[Any]) -> int:
+    """Search each space, and report what this command was about."""
+    from tir_schedules.compiler.toolchain import check_arch
+    from tir_schedules.console import print_error
+    from tir_schedules.tuning.records.records import Database
+    from tir_schedules.tuning.records.searches import of_task
+    from tir_schedules.tuning.search.metaschedule import import_metaschedule
+
+    import_metaschedule()
+    jobs = [(space, small_workload_of(space.rung, options, SHAPES)) for space in spaces]
+    machine = machine_of(options)
+    arch = arch_for(machine, options.arch)
+    check_arch(arch)
+    options.records.parent.mkdir(parents=True, exist_ok=True)
+    database = Database(options.records)
+    if database.torn:
+        print_error(database.torn)
+    earlier = [of_task(database.records(), space.rung, workload, arch, machine) for space, workload in jobs]
+    check_earlier(options, jobs, earlier)
+    runs, interrupted = {}, False
+    try:
+        for (space, workload), before in zip(jobs, earlier):
+            runs[space.rung.id] = search_one(space, workload, arch, options, database, machine, before)
+    except KeyboardInterrupt:
+        interrupted = True
+    after = [of_task(database.records(), space.rung, workload, arch, machine) for space, workload in jobs]
+    if interrupted:
+        count = sum(map(len, after)) - sum(map(len, earlier))
+        interrupts.told()
+        print_error(f"interrupted after {count} trials, all of them in {options.records}; --resume goes on")
+    code = report(options, after, runs)
+    return interrupts.exit_code() if interrupted else code
+
+
+def machine_of(options: Options) -> Any:
+    """What measures: this computer's GPU or CPU machine, or the servers of --tracker."""
+    if not options.tracker:
+        return choose(options.machine)
+    from tir_schedules.tuning.remote.rpc import RpcRunner
+
+    return RpcRunner(options.tracker, options.key or KEY)
+
+
+def check_earlier(options: Options, jobs: list[Any], earlier: list[Any]) -> None:
+    """BadInput for a search of which there are results already, unless it is to go on; and where nothing is
+    left to try."""
+    for (space, workload), search in zip(jobs, earlier):
+        if len(search) and not options.resume:
+            what = f"{options.records} has {len(search)} trials of {space.rung.id} on {workload} already"
+            raise BadInput(
+                f"{what}: --resume goes on with them, --records FILE begins anew, --show shows them"
+            )
+    if all(len(search) >= options.trials for search in earlier):
+        fewest = min(map(len, earlier))
+        raise BadInput(
+            f"{options.records} has {fewest} trials of each search already: name more --trials, or see them"
+            " with --show"
+        )
+
+
+def search_one(
+    space: Any, workload: Any, arch: str, options: Options, database: Any, machine: Any, earlier: Any
+) -> Any:
+    """Run one search, with a bar that shows the best so far; returns its searches.Run."""
+    from tir_schedules.console import progress
+    from tir_schedules.tuning.records.searches import Run
+    from tir_schedules.tuning.remote.remote import timer_on
+    from tir_schedules.tuning.search.tuner import tune as run_search
+
+    first, start = earlier.best.median if earlier.best else math.inf, time.monotonic()
+    medians: list[float] = []
+    with progress(max(0, options.trials - len(earlier)), f"{space.rung.id} {workload}") as step:
+
+        def on_trial(record: Any) -> None:
+            medians.append(record.median)
+            step(f"best {min(first, *medians) * 1e6:.4g} us")
+
+        timer = timer_on(machine) if options.tracker else None
+        tuned = run_search(
+            space, workload, arch, options.trials, database, machine, options.seed, on_trial, timer
+        )
+    servers = machine.workers if options.tracker else 0
+    return Run(len(medians), time.monotonic() - start, servers, tuned.model_rank_correlation)
+
+
+def report(
+    options: Options, searches: list[Any], runs: dict[str, Any], paths: list[Path] | None = None
+) -> int:
+    """Print and draw searches that have records, and the runs of them by rung; returns the exit code. paths:
+    of records, if of several."""
+    from tir_schedules.tuning.records.searches import as_json, print_searches, save_plots
+
+    code, searches = 0 if all(search.best for search in searches) else 1, list(filter(None, searches))
+    drawn = save_plots(searches, options.plot) if options.plot else []
+    if options.json:
+        print(json.dumps([as_json(search, runs.get(search.rung)) for search in searches], indent=1))
+    else:
+        print_searches(searches, paths or [options.records], runs, drawn)
+    return code

@@ -1,0 +1,229 @@
+"""An inspection printed: as a table, as annotated source, as code side by side; and several in one table."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import zip_longest
+from typing import Any, Iterator, Sequence
+
+from tir_schedules.console import print_line, print_table, print_whole, terminal_width
+from tir_schedules.insight.inspection.annotate import AnnotatedLine, annotated, conflicting
+from tir_schedules.insight.inspection.figures import (
+    SHORT_COLUMNS,
+    full_table,
+    number,
+    pair,
+    percent,
+    ratio,
+    roofline_rows,
+    short_rows,
+)
+from tir_schedules.insight.inspection.inspection import FORMS, Inspection
+from tir_schedules.insight.inspection.listing import listing, opcodes
+from tir_schedules.insight.metrics.metrics import GLOBAL, SHARED, Metrics, conflicts, total
+from tir_schedules.insight.metrics.roofline import Gpu, ridge
+from tir_schedules.model.counters import Access
+
+GAP = 2  # blanks between columns
+KINDS = {
+    "shared_load": "load",
+    "shared_store": "store",
+    "shared_cp_async": "cp.async",
+    "shared_atomic": "atomic",
+}
+
+
+def print_one(inspection: Inspection, view: str | None, default_size: bool) -> None:
+    """view: a key of PRINTERS; None for the table."""
+    print_line(heading(inspection, default_size))
+    PRINTERS[view](inspection)
+
+
+def heading(inspection: Inspection, default_size: bool) -> str:
+    """What is inspected: rung, size, architecture, and which launch where there are several."""
+    launches = max((len(launches) for launches in inspection.kernels.values()), default=0)
+    option = "--n" if inspection.rung.family == "reduce" else "--mnk"
+    size = f" (small, for the CPU machine; {option} names another)" if default_size else ""
+    which = f"; the first of {launches} launches, --json has all" if launches > 1 else ""
+    return f"{inspection.name} on {inspection.workload}{size}, compiled for {inspection.arch}{which}"
+
+
+def print_full(inspection: Inspection) -> None:
+    """Everything in one table, and where each kind of figure comes from."""
+    print_table(
+        ("", "schedule", "twin"),
+        [*full_table(inspection), *roofline_rows(inspection)],
+        prose={"": 24, "schedule": 16, "twin": 16},
+    )
+    print_line()
+    print_line(
+        "counted: by executing the PTX on the CPU machine, which counts as Nsight Compute does; ptxas may"
+        " still merge and drop some"
+    )
+    print_line(
+        "ideal: without bank conflicts; packed: every lane's own bytes side by side; fewer sectors do where"
+        " lanes share them"
+    )
+    print_line(roofline_note(inspection.gpu, inspection.workload))
+    for line in findings_of(inspection):
+        print_line(line)
+
+
+def roofline_note(gpu: Gpu, workload: Any) -> str:
+    return (
+        f"roofline: by its datasheet {gpu.name} does {gpu.peak(workload):g} TFLOPS and moves"
+        f" {gpu.bandwidth:g} GB/s; from {ridge(gpu, workload):.4g} flops per byte on arithmetic is the limit,"
+        " below memory. Caches put a kernel between the two figures. Nothing was timed"
+    )
+
+
+def findings_of(inspection: Inspection) -> Iterator[str]:
+    """How many findings each kernel has that has any, and the first."""
+    for form, launches in inspection.kernels.items():
+        found = [finding for launch in launches for finding in launch.findings]
+        if found:
+            first, run = found[0], f"tir-schedules run {inspection.rung.id} --machine cpu"
+            place = f"{first.location.file}:{first.location.line}"
+            yield (
+                f"{form}: {len(found)} findings of the CPU machine, the first: {first.kind} at {place};"
+                f" `{run}` tells all"
+            )
+
+
+def print_several(inspections: Sequence[Inspection]) -> None:
+    """A table of the key figures, two rows to a rung."""
+    print_table(SHORT_COLUMNS, [row for inspection in inspections for row in short_rows(inspection)])
+    sizes = ", ".join(dict.fromkeys(str(inspection.workload) for inspection in inspections))
+    print_line(
+        f"on {sizes}, compiled for {inspections[0].arch}; warps: that a multiprocessor holds at once, by"
+        " CUDA's occupancy rules"
+    )
+    print_line(
+        "counted by executing the PTX on the CPU machine; 4x: four times the wavefronts that it takes without"
+        " bank conflicts"
+    )
+    print_line("flops / byte: of all sectors through the L1 cache")
+
+
+def print_lines(inspection: Inspection) -> None:
+    """Each kernel's source with the counters of its lines."""
+    for form, launches in inspection.kernels.items():
+        columns = ("instructions", "wavefronts (ideal)", "conflicts", "sectors / request", "line", form)
+        print_line()
+        print_aligned(
+            columns, [(*counters_of(line), line.place, line.text) for line in annotated(launches[0])]
+        )
+    print_line()
+    print_line(
+        "instructions: share of thread instructions; wavefronts, conflicts: of shared memory; sectors: 32"
+        " bytes of global memory"
+    )
+
+
+def counters_of(line: AnnotatedLine) -> tuple[str, ...]:
+    """Cells of a line's counters, empty where it has none."""
+    if not line.counters:
+        return ("", "", "", "")
+    shared, memory = (total(line.counters.accesses, classes) for classes in (SHARED, GLOBAL))
+    cells = (
+        pair(shared),
+        number(conflicts(shared)) if conflicts(shared) else "",
+        ratio(memory.cost, memory.requests),
+    )
+    return (percent(line.share), *(cell.replace("-", "") for cell in cells))
+
+
+def print_conflicts(inspection: Inspection) -> None:
+    """Lines with bank conflicts, or that there are none."""
+    for form, launches in inspection.kernels.items():
+        rows = [
+            (one.line.place, KINDS.get(one.kind, one.kind), *figures_of(one.access), one.line.text.strip())
+            for one in conflicting(launches[0])
+        ]
+        print_line()
+        if rows:
+            print_aligned(("line", "access", "requests", "wavefronts", "ideal", "per request", form), rows)
+        else:
+            print_line(f"{form}: {no_conflicts(launches[0])}")
+
+
+def figures_of(access: Access) -> tuple[str, ...]:
+    return (
+        number(access.requests),
+        number(access.cost),
+        number(access.ideal),
+        ratio(access.cost, access.requests),
+    )
+
+
+def no_conflicts(launch: Metrics) -> str:
+    """Why there are no conflicts to show."""
+    shared = launch.access(*SHARED)
+    if not shared.requests:
+        return "no bank conflicts, it does not use shared memory"
+    return (
+        f"no bank conflicts, all {shared.requests:,} requests to shared memory take as few wavefronts as"
+        " they can"
+    )
+
+
+def print_code(inspection: Inspection, form: str) -> None:
+    """How often each instruction stands in the two kernels' code, then the code."""
+    code = {name: listing(launches[0].binary, form) for name, launches in inspection.kernels.items()}
+    counts = {name: opcodes(lines) for name, lines in code.items()}
+    known = sorted(
+        {name for count in counts.values() for name in count},
+        key=lambda name: -max(c[name] for c in counts.values()),
+    )
+    shown = [name for name in FORMS if name in code]
+    rows = [(name, *(str(counts[which][name] or "-") for which in shown)) for name in known]
+    print_table(
+        ("instruction", *shown), [*rows, ("all", *(str(sum(counts[which].values())) for which in shown))]
+    )
+    print_line("as often as they stand in the code, not as often as they are executed")
+    print_line()
+    texts = [[name, *code[name]] for name in shown]
+    lines = list(side_by_side(texts))
+    print_whole("\n".join(lines if fits(lines) else (line for text in texts for line in (*text, ""))))
+
+
+def fits(lines: Sequence[str]) -> bool:
+    """Whether a terminal has room for them; a pipe has for all."""
+    width = terminal_width()
+    return not width or max(map(len, lines), default=0) <= width
+
+
+def print_aligned(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Rows of cells, of which the last is code. Where a terminal has no room for that, the code stands whole
+    with the others below it."""
+    lines = list(side_by_side(list(zip(columns, *rows))))
+    if fits(lines):
+        return print_whole("\n".join(lines))
+    at = columns.index("line")
+    indent = max(len(row[at]) for row in rows) + GAP
+    print_whole(" " * indent + columns[-1])
+    for row in rows:
+        print_whole(f"{row[at]:>{indent - GAP}}{' ' * GAP}{row[-1]}".rstrip())
+        facts = [
+            f"{name} {cell}"
+            for place, (name, cell) in enumerate(zip(columns[:-1], row))
+            if cell and place != at
+        ]
+        if facts:
+            print_line(f"{' ' * indent}^ {', '.join(facts)}")
+
+
+def side_by_side(columns: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Lines of texts next to each other."""
+    room = [max(map(len, column), default=0) for column in columns]
+    for cells in zip_longest(*columns, fillvalue=""):
+        yield (" " * GAP).join(cell.ljust(one) for cell, one in zip(cells, room)).rstrip()
+
+
+PRINTERS = {
+    None: print_full,
+    "lines": print_lines,
+    "conflicts": print_conflicts,
+    "sass": partial(print_code, form="sass"),
+    "ptx": partial(print_code, form="ptx"),
+}

@@ -1,0 +1,116 @@
+"""What is known of a kernel without a GPU: resources, occupancy, and on the CPU machine its accesses and
+instructions."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from math import prod
+from typing import Any, Sequence
+
+from tir_schedules.compiler.source_text import shown_name
+from tir_schedules.insight.metrics.occupancy import Occupancy, occupancy
+from tir_schedules.machines.execution import execute
+from tir_schedules.model.counters import Access, Counters
+from tir_schedules.model.findings import Finding
+from tir_schedules.model.gpus import WARP
+from tir_schedules.model.kernel import Binary
+
+SECTOR = 32  # bytes
+LOADS = ("shared_load", "ldmatrix")
+STORES = ("shared_store",)
+COPIES = ("shared_cp_async",)
+SHARED = (*LOADS, *STORES, *COPIES, "shared_atomic")
+GLOBAL_LOADS = ("global_load", "global_cp_async")
+GLOBAL_STORES = ("global_store", "global_atomic")
+GLOBAL = (*GLOBAL_LOADS, *GLOBAL_STORES)
+"""Classes of access of `Counters.accesses`: cost of shared ones in wavefronts, of global ones in sectors of
+32 bytes."""
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """One launch of a kernel, executed on the CPU machine. findings: what the machine has to object, empty
+    for a sound kernel."""
+
+    binary: Binary
+    occupancy: Occupancy
+    counters: Counters
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def shared_bytes(self) -> int:
+        """Shared memory of a block, static and dynamic."""
+        return shared_bytes(self.binary)
+
+    @property
+    def warps(self) -> int:
+        """Warps of the whole launch."""
+        kernel = self.binary.kernel
+        return prod(kernel.grid) * -(-kernel.threads // WARP)
+
+    def access(self, *classes: str) -> Access:
+        """All accesses of some classes, summed."""
+        return total(self.counters.accesses, classes)
+
+    def text_of(self, file: str, line: int) -> str:
+        """A line of the kernel's source; empty for a line of another file, a header."""
+        kernel = self.binary.kernel
+        source = kernel.source.split("\n") if file == shown_name(kernel) else []
+        return source[line - 1] if 0 < line <= len(source) else ""
+
+    def as_json(self) -> dict[str, Any]:
+        kernel = self.binary.kernel
+        lines = [asdict(line) | {"text": self.text_of(line.file, line.line)} for line in self.counters.lines]
+        launch = {"grid": kernel.grid, "block": kernel.block, "dynamic_shared": kernel.dynamic_shared}
+        return {
+            "kernel": kernel.label,
+            **launch,
+            "resources": asdict(self.binary.resources) | {"shared_bytes": self.shared_bytes},
+            "occupancy": self.occupancy.as_json(),
+            "counters": asdict(self.counters) | {"lines": lines},
+            "findings": [str(finding) for finding in self.findings],
+        }
+
+
+def total(accesses: dict[str, Access], classes: Sequence[str]) -> Access:
+    """The sum over classes of access."""
+    return sum((accesses[name] for name in classes if name in accesses), Access())
+
+
+def conflicts(access: Access) -> int:
+    """Wavefronts beyond those that would do without bank conflicts."""
+    return access.cost - access.ideal
+
+
+def shared_bytes(binary: Binary) -> int:
+    return binary.resources.shared + binary.kernel.dynamic_shared
+
+
+def metrics_of(binaries: Sequence[Binary], workload: Any) -> list[Metrics]:
+    """Metrics of each launch a workload takes, in order; a GEMM takes one.
+
+    The whole workload is executed: sizes of some hundred take a fraction of a second, thousands take minutes.
+    BadInput for an architecture whose occupancy is not known; CheckFailed for PTX the machine does not know.
+    """
+    return counted(binaries, workload, workload.arguments())[0]
+
+
+def counted(
+    binaries: Sequence[Binary], workload: Any, given: dict[str, Any]
+) -> tuple[list[Metrics], dict[str, Any]]:
+    """The same with arguments given for the first launch, and the last launch's."""
+    from tir_schedules.machines.cpu import CpuMachine
+
+    held = [occupancy_of(binary) for binary in binaries]
+    done = execute(CpuMachine(), workload, binaries, given, count=True)
+    found = zip(binaries, held, done)
+    return [
+        Metrics(binary, resident, one.counters, one.findings) for binary, resident, (one, _) in found
+    ], done[-1][1]
+
+
+def occupancy_of(binary: Binary) -> Occupancy:
+    """Of a compiled kernel. BadInput for an architecture whose occupancy is not known."""
+    return occupancy(
+        binary.kernel.arch, binary.kernel.block, binary.resources.registers, shared_bytes(binary)
+    )

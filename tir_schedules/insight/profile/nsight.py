@@ -1,0 +1,231 @@
+"""Nsight Compute's counters of the launches a command makes, beside those of the CPU machine; and NVIDIA's
+other tools."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import shutil
+from dataclasses import dataclass, replace
+from typing import Any, Callable, Sequence
+
+from tir_schedules import processes
+from tir_schedules.errors import CheckFailed, MissingTool
+
+# Nsight Compute's metric -> our classes of access it covers, and which of their figures. The shared-memory
+# metrics of the L1 cache count what its data pipe really did, with the stalls of other traffic; those of the
+# instrumented code (smsp__sass) what the instructions asked for.
+DATA_PIPE, INSTRUMENTED = (
+    "l1tex__data_pipe_lsu_wavefronts_mem_shared_op",
+    "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op",
+)
+SECTORS, REQUESTS = "l1tex__t_sectors_pipe_lsu_mem_global_op", "l1tex__t_requests_pipe_lsu_mem_global_op"
+METRICS = {
+    f"{DATA_PIPE}_ld.sum": (("shared_load", "ldmatrix"), "cost"),
+    f"{DATA_PIPE}_st.sum": (("shared_store",), "cost"),
+    f"{INSTRUMENTED}_ld.sum": (("shared_load",), "cost"),
+    f"{INSTRUMENTED}_ldsm.sum": (("ldmatrix",), "cost"),
+    f"{INSTRUMENTED}_st.sum": (("shared_store",), "cost"),
+    f"{INSTRUMENTED}_ldgsts.sum": (("shared_cp_async",), "cost"),
+    f"{SECTORS}_ld.sum": (("global_load", "global_cp_async"), "cost"),
+    f"{REQUESTS}_ld.sum": (("global_load", "global_cp_async"), "requests"),
+    f"{SECTORS}_st.sum": (("global_store",), "cost"),
+    f"{REQUESTS}_st.sum": (("global_store",), "requests"),
+}
+NAMES = {
+    f"{INSTRUMENTED}_ld.sum": "shared loads, wavefronts",
+    f"{INSTRUMENTED}_ldsm.sum": "ldmatrix, wavefronts",
+    f"{INSTRUMENTED}_st.sum": "shared stores, wavefronts",
+    f"{INSTRUMENTED}_ldgsts.sum": "cp.async, wavefronts",
+    f"{SECTORS}_ld.sum": "global loads, sectors",
+    f"{REQUESTS}_ld.sum": "global loads, requests",
+    f"{SECTORS}_st.sum": "global stores, sectors",
+    f"{REQUESTS}_st.sum": "global stores, requests",
+    f"{DATA_PIPE}_ld.sum": "data pipe, shared loads",
+    f"{DATA_PIPE}_st.sum": "data pipe, shared stores",
+}
+"""What tables call them, in the order in which they show them."""
+
+NOISE = 0.01
+"""Share of a counter that may differ with no reason given."""
+
+SANITIZERS = ("memcheck", "racecheck", "synccheck", "initcheck")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A metric of one launch. reason: why it differs, where it does by more than NOISE and that is known."""
+
+    metric: str
+    predicted: int
+    measured: float
+    reason: str = ""
+
+    @property
+    def difference(self) -> float:
+        """Measured less predicted, as a share of what was measured."""
+        return (self.measured - self.predicted) / max(1.0, self.measured)
+
+    @property
+    def unexplained(self) -> bool:
+        return abs(self.difference) > NOISE and not self.reason
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why metrics are known to differ from the prediction. applies: to which metrics of which entries of a
+    result."""
+
+    metrics: tuple[str, ...]
+    text: str
+    applies: Callable[[dict[str, Any], Comparison], bool] = lambda entry, compared: True
+
+
+def is_more(entry: dict[str, Any], compared: Comparison) -> bool:
+    return compared.measured > compared.predicted
+
+
+def is_under_p0(entry: dict[str, Any], compared: Comparison) -> bool:
+    return bool(entry.get("copies_under_p0"))
+
+
+def is_narrow_probe(entry: dict[str, Any], compared: Comparison) -> bool:
+    return entry.get("probe", "").startswith(("cp_async_4,", "cp_async_8,"))
+
+
+REASONS = (
+    Reason(
+        (f"{DATA_PIPE}_ld.sum", f"{DATA_PIPE}_st.sum"),
+        "the data pipe's own counters also count its stalls for other traffic; those of the instrumented code"
+        " count what was asked for",
+        is_more,
+    ),
+    Reason(
+        (f"{INSTRUMENTED}_ldgsts.sum",),
+        "Nsight Compute misjudges copies under the predicate register P0: those it switches off count all the"
+        " same, those that it lets read count as if they filled with zeros; the same copies under other"
+        " registers are as predicted",
+        is_under_p0,
+    ),
+    Reason(
+        (f"{INSTRUMENTED}_ldgsts.sum",),
+        "the model of cp.async of 4 and 8 bytes misses some patterns with bank conflicts of sources and of"
+        " targets; no rung has such",
+        is_narrow_probe,
+    ),
+)
+"""All known exceptions: a difference of more than NOISE without one of these is a fault."""
+
+
+def comparisons(entry: dict[str, Any]) -> list[Comparison]:
+    """All metrics of a launch that was counted; entry: has "label", "predicted" and "measured"."""
+    return [comparison(metric, entry) for metric in NAMES]
+
+
+def comparison(metric: str, entry: dict[str, Any]) -> Comparison:
+    found = Comparison(metric, prediction(entry, *METRICS[metric]), entry["measured"][metric])
+    known = (reason.text for reason in REASONS if metric in reason.metrics and reason.applies(entry, found))
+    return replace(found, reason=next(known, "")) if found.unexplained else found
+
+
+def prediction(entry: dict[str, Any], classes: Sequence[str], figure: str) -> int:
+    """A figure of the CPU machine's counters, summed over classes of access. entry: has them as
+    "predicted"."""
+    return sum(entry["predicted"].get(name, {}).get(figure, 0) for name in classes)
+
+
+def differences(entry: dict[str, Any]) -> dict[str, tuple[int, float]]:
+    """Metric -> what was predicted and what was measured, where they are not equal."""
+    pairs = {metric: (prediction(entry, *METRICS[metric]), entry["measured"][metric]) for metric in METRICS}
+    return {metric: pair for metric, pair in pairs.items() if pair[0] != pair[1]}
+
+
+def nsight_counters(command: Sequence[str], entries: Sequence[str]) -> list[dict[str, float]]:
+    """METRICS of each launch of a command.
+
+    entries: names of the kernels it launches, in order; launches of others do not count. MissingTool without
+    ncu; CheckFailed when it fails, or counts other launches than expected.
+    """
+    pattern = f"regex:^({'|'.join(sorted(set(entries)))})$"
+    ncu = [
+        tool("ncu"),
+        "--clock-control",
+        "none",
+        "--csv",
+        "--kernel-name",
+        pattern,
+        "--metrics",
+        ",".join(METRICS),
+    ]
+    done = processes.run([*ncu, *command])
+    if done.returncode:
+        raise CheckFailed(f"ncu failed: {last_line(done.stdout + done.stderr, 'error')}")
+    launches = parsed(done.stdout)
+    counted = [kernel for kernel, _ in launches]
+    if counted != list(entries):
+        raise CheckFailed(
+            f"ncu counted {len(counted)} launches where {len(entries)} were expected:"
+            f" {first_difference(counted, entries)}"
+        )
+    return [metrics for _, metrics in launches]
+
+
+def parsed(text: str) -> list[tuple[str, dict[str, float]]]:
+    """Kernel and metrics of each launch, from what ncu prints around and in its table. CheckFailed for a
+    metric it could not count."""
+    launches: dict[str, tuple[str, dict[str, float]]] = {}
+    start = text.find('"ID"')
+    for row in csv.DictReader(io.StringIO(text[start:])) if start >= 0 else ():
+        kernel, metrics = launches.setdefault(row["ID"], (row["Kernel Name"].partition("(")[0], {}))
+        try:
+            metrics[row["Metric Name"]] = float(row["Metric Value"].replace(",", ""))
+        except ValueError:
+            raise CheckFailed(
+                f"ncu has no {row['Metric Name']} for {kernel}: this GPU or ncu is too old"
+            ) from None
+    for kernel, metrics in launches.values():
+        missing = METRICS.keys() - metrics.keys()
+        if missing:
+            raise CheckFailed(f"ncu has no {min(missing)} for {kernel}: this GPU or ncu is too old")
+    return list(launches.values())
+
+
+def first_difference(counted: Sequence[str], expected: Sequence[str]) -> str:
+    """Where two sequences of kernels part."""
+    for number, (one, other) in enumerate(zip(counted, expected)):
+        if one != other:
+            return f"launch {number} is {one}, not {other}"
+    return f"they agree up to launch {min(len(counted), len(expected))}"
+
+
+def sanitizer_summary(name: str, command: Sequence[str], kernels: str) -> str:
+    """The closing line of one of compute-sanitizer's tools, about kernels whose name has the text in it.
+    MissingTool without it."""
+    sanitizer = [tool("compute-sanitizer"), "--tool", name, "--kernel-regex", f"kernel_substring={kernels}"]
+    done = processes.run([*sanitizer, *command])
+    lines = [line.strip("= ") for line in done.stdout.splitlines() if "SUMMARY" in line]
+    return lines[-1] if lines else f"no summary: {last_line(done.stdout + done.stderr, 'error')}"
+
+
+def is_clean(summary: str) -> bool:
+    """Whether a summary tells of no error, hazard or warning."""
+    counts = re.findall(r"(\d+) (?:errors?|hazards?|warnings?)\b", summary)
+    return "SUMMARY" in summary and bool(counts) and not any(map(int, counts))
+
+
+def tool(name: str) -> str:
+    """Path of one of the CUDA toolkit's tools. MissingTool when it is not on PATH."""
+    path = shutil.which(name)
+    if not path:
+        raise MissingTool(f"{name} is not on PATH: it comes with NVIDIA's CUDA toolkit, in its bin folder")
+    return path
+
+
+def last_line(text: str, word: str) -> str:
+    """The last line that has a word in it, or else the last line of all."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return next(
+        (line for line in reversed(lines) if word in line.lower()),
+        lines[-1] if lines else "it printed nothing",
+    )

@@ -1,0 +1,170 @@
+"""A rung's schedule as the list of its primitives, recorded while it runs; rungs need no code for it."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import linecache
+import re
+import sys
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import tir_schedules
+from tir_schedules.compiler import lower
+from tir_schedules.errors import CheckFailed
+from tir_schedules.insight.trace.primitives import sentence
+from tir_schedules.model.rung import Rung
+
+if TYPE_CHECKING:
+    from tvm import IRModule
+    from tvm.s_tir import Schedule
+
+PACKAGE = Path(tir_schedules.__file__).parent
+QUERIES = re.compile(r"get|can_|copy|fork_seed|seed|show|work_on|remove_rv")
+"""Beginnings of the names of methods that leave the function as it is."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line of Python that calls: its file, below the package where it is there, its number from 1 (0 for a
+    whole function), its function, and its text."""
+
+    file: str
+    line: int
+    function: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+
+@dataclass(frozen=True)
+class Step:
+    """One primitive. number: from 1. call: with names of blocks and loops in place of Python's variables,
+    such as `i_0, i_1 = sch.split(i, [None, 32])`. places: the line of the rung's own schedule, that of the
+    helper it calls, and so on to the primitive. module: the function after it. annotation: the key, of
+    `annotate`."""
+
+    number: int
+    primitive: str
+    call: str
+    places: tuple[Place, ...]
+    module: "IRModule" = field(repr=False)
+    annotation: str = ""
+
+    @property
+    def what(self) -> str:
+        """What the primitive does, in a sentence."""
+        return sentence(self.primitive, self.annotation)
+
+
+@dataclass(frozen=True)
+class Recording:
+    """start: the function as the workload gives it. refusal: why the schedule ended early or is not sound,
+    else empty."""
+
+    start: "IRModule" = field(repr=False)
+    steps: tuple[Step, ...]
+    refusal: str = ""
+
+
+def record(rung: Rung, workload: Any) -> Recording:
+    """The steps of the rung's schedule for a workload."""
+    recorders: list[Recorder] = []
+
+    def around(schedule: "Schedule") -> Recorder:
+        recorders.append(Recorder(schedule))
+        return recorders[0]
+
+    refusal = ""
+    try:
+        lower.scheduled(rung, workload, around)
+    except CheckFailed as error:
+        refusal = str(error)
+    return Recording(recorders[0].start, tuple(recorders[0].steps), refusal)
+
+
+class Recorder:
+    """Stands in for a Schedule: passes every call on and keeps those that are primitives."""
+
+    def __init__(self, schedule: "Schedule"):
+        self.schedule, self.start = schedule, schedule.mod
+        self.steps: list[Step] = []
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.schedule, name)
+        return (
+            partial(self.step, name, found) if inspect.isroutine(found) and not QUERIES.match(name) else found
+        )
+
+    def step(self, name: str, primitive: Any, *arguments: Any, **keywords: Any) -> Any:
+        """Call a primitive and keep it as a Step."""
+        given = [
+            *map(self.written, arguments),
+            *(f"{key}={self.written(value)}" for key, value in keywords.items()),
+        ]
+        places = places_of(sys._getframe(1))
+        result = primitive(*arguments, **keywords)
+        made = (
+            ""
+            if result is None
+            else ", ".join(map(self.written, result if is_sequence(result) else [result])) + " = "
+        )
+        annotation = arguments[1] if name == "annotate" else ""
+        call = f"{made}sch.{name}({', '.join(given)})"
+        self.steps.append(Step(len(self.steps) + 1, name, call, places, self.schedule.mod, annotation))
+        return result
+
+    def written(self, value: Any) -> str:
+        """An argument or result as a reader would write it: a block or loop by its name."""
+        from tvm.s_tir.schedule import LoopRV, SBlockRV
+
+        if isinstance(value, SBlockRV):
+            return self.schedule.get(value).name_hint
+        if isinstance(value, LoopRV):
+            return self.schedule.get(value).loop_var.name
+        if is_sequence(value):
+            inside = ", ".join(map(self.written, value))
+            return f"({inside})" if isinstance(value, tuple) else f"[{inside}]"
+        if isinstance(value, str):
+            return json.dumps(value)
+        return written_map(value) if inspect.isroutine(value) else str(value)
+
+
+def written_map(function: Any) -> str:
+    """A map of indices as a lambda, whatever functions it calls: `lambda i, k: (k, i)`."""
+    from tvm.tirx import IndexMap
+
+    text = re.sub(r"T\.int\d+\((-?\d+)\)", r"\1", str(IndexMap.from_func(function)))
+    return text.removeprefix("T.index_map(").removesuffix(")")
+
+
+def is_sequence(value: Any) -> bool:
+    """A list or tuple, TVM's own arrays included."""
+    from tvm_ffi import Array
+
+    return isinstance(value, (list, tuple, Array))
+
+
+def places_of(frame: FrameType | None) -> tuple[Place, ...]:
+    """The calls that led to a frame, from the rung's schedule on; a comprehension is part of the function it
+    is in."""
+    places = []
+    while frame and frame.f_code is not lower.scheduled.__code__:
+        code, line = frame.f_code, frame.f_lineno
+        if not code.co_name.startswith("<"):
+            path = Path(code.co_filename)
+            file = path.relative_to(PACKAGE).as_posix() if path.is_relative_to(PACKAGE) else path.name
+            places.append(Place(file, line, code.co_name, linecache.getline(code.co_filename, line).strip()))
+        frame = frame.f_back
+    return tuple(reversed(places))
+
+
+def script(module: "IRModule") -> str:
+    """The one function of a module as TVMScript, without the imports before it."""
+    (function,) = module.functions.values()
+    return re.sub(r"\A(#.*\n|\n)*", "", function.script()).strip("\n")

@@ -1,0 +1,238 @@
+"""After each primitive of a rung's schedule: its TIR, and from the first bindable point on its CUDA and what
+the CPU machine measures."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Sequence
+
+import numpy as np
+
+from tir_schedules.compiler.kernel_part import kernel_part
+from tir_schedules.compiler.lower import emit, first_line, lower
+from tir_schedules.compiler.nvcc import compile_kernel
+from tir_schedules.errors import CheckFailed, TirSchedulesError
+from tir_schedules.insight.metrics.metrics import Metrics, shared_bytes
+from tir_schedules.insight.metrics.occupancy import find_multiprocessor, occupancy
+from tir_schedules.insight.trace.reasons import short_reason
+from tir_schedules.insight.trace.steps import Step, record, script
+from tir_schedules.model.findings import Finding
+from tir_schedules.model.kernel import Binary, Kernel
+from tir_schedules.model.launch import Dim3
+from tir_schedules.model.rung import Rung
+from tir_schedules.model.verify import shared_checks
+from tir_schedules.run import launches
+from tir_schedules.tir.tvm import import_tvm
+
+if TYPE_CHECKING:
+    from tvm import IRModule
+
+WARP_BUDGET = 1 << 20
+"""Instructions that one warp may execute. Those of a finished rung take some ten thousand; a state in which
+one thread does the work of a whole block would take minutes."""
+
+LOCAL_BYTES = 64 << 20
+"""Local memory of a block's threads with which a state is still executed."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A state's kernel, compiled and executed.
+
+    metrics: of its first launch; None where it was not executed, for the reason `unknown`. outside: buffers
+    that the kernel takes as parameters, for what fills or empties them is not under the bound loops yet; then
+    nothing is known of the outputs. wrong: the worst element of an output that is not what it should be;
+    empty when all are right.
+    """
+
+    binary: Binary
+    metrics: Metrics | None = None
+    outside: tuple[str, ...] = ()
+    wrong: str = ""
+    unknown: str = ""
+
+    @property
+    def right(self) -> bool | None:
+        """Whether the outputs are right; None where that is not known."""
+        return None if self.unknown or self.outside else not self.wrong
+
+
+@dataclass(frozen=True)
+class State:
+    """The function after a step, or before the first one (step None).
+
+    tir: TVMScript. cuda: the kernel's own part of the source; empty where it cannot be lowered. same: number
+    of the first state with that CUDA and launch. measured: None where it cannot be lowered or compiled, for
+    `reason`, a line.
+    """
+
+    number: int
+    step: Step | None
+    tir: str
+    cuda: str = ""
+    same: int | None = None
+    measured: Measured | None = None
+    reason: str = ""
+
+    @property
+    def metrics(self) -> Metrics | None:
+        return self.measured.metrics if self.measured else None
+
+    @property
+    def repeats(self) -> bool:
+        """Whether an earlier state has the same CUDA and launch."""
+        return self.same is not None and self.same != self.number
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A rung's schedule of a workload, state by state. refusal: why the schedule ended early or is not sound,
+    else empty."""
+
+    rung: Rung
+    workload: Any
+    arch: str
+    states: tuple[State, ...] = field(repr=False)
+    refusal: str = ""
+
+    @property
+    def first_kernel(self) -> int | None:
+        """Number of the first state that lowers to a kernel."""
+        return next((state.number for state in self.states if state.cuda), None)
+
+    @property
+    def right(self) -> bool:
+        """Whether the finished schedule is sound, its outputs are right, and the CPU machine has nothing to
+        object."""
+        last = self.states[-1]
+        return not self.refusal and bool(last.measured and last.measured.right) and not last.metrics.findings
+
+    def cuda_before(self, state: State) -> str:
+        """The CUDA of the last state before that has any."""
+        return next((earlier.cuda for earlier in reversed(self.states[: state.number]) if earlier.cuda), "")
+
+
+def trace(rung: Rung, workload: Any, arch: str, progress: Callable[[str], None] = lambda name: None) -> Trace:
+    """Record the rung's schedule and lower each state here (TVM is not for several threads); meanwhile a pool
+    compiles and executes what is new.
+
+    progress: called with a name for each state that is done. BadInput for an architecture that the rung or
+    the occupancy rules do not know.
+    """
+    rung = rung.fitted(workload)
+    rung.check_arch(arch)
+    find_multiprocessor(arch)
+    recording = record(rung, workload)
+    modules = [recording.start, *(step.module for step in recording.steps)]
+    following = cache(partial(rest_of, rung, workload, arch))
+    kernels: list[Kernel | str] = []
+    first: dict[Kernel, int] = {}
+    pending: dict[Kernel, Future[Measured]] = {}
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        for number, module in enumerate(modules):
+            kernel = kernel_of(module, rung, arch)
+            kernels.append(kernel)
+            if isinstance(kernel, Kernel) and first.setdefault(kernel, number) == number:
+                outside = buffers_outside(module, kernel)
+                chain = [kernel, *([] if outside else following(kernel.grid))]
+                pending[kernel] = pool.submit(measure, chain, workload, outside)
+        states = []
+        for number, (module, kernel) in enumerate(zip(modules, kernels)):
+            step = recording.steps[number - 1] if number else None
+            state = State(number, step, script(module))
+            if isinstance(kernel, str):
+                states.append(replace(state, reason=kernel))
+            else:
+                states.append(with_kernel(state, kernel, first[kernel], pending[kernel]))
+            progress(step.primitive if step else "")
+    return Trace(rung, workload, arch, tuple(states), recording.refusal)
+
+
+def with_kernel(state: State, kernel: Kernel, same: int, pending: "Future[Measured]") -> State:
+    state = replace(state, cuda=kernel_part(kernel.source, kernel.entry)[1], same=same)
+    try:
+        return replace(state, measured=pending.result())
+    except CheckFailed as error:
+        return replace(state, reason=short_reason(str(error)))
+
+
+def kernel_of(module: "IRModule", rung: Rung, arch: str) -> Kernel | str:
+    """The kernel a function becomes, launched as it says itself; or why it becomes none."""
+    tvm = import_tvm()
+    try:
+        emitted = emit(tvm.s_tir.Schedule(module), rung.entry, arch, rung.pass_config, rung.passes)
+        return Kernel(
+            f"{rung.id} (tir)", emitted.source, rung.entry, emitted.params, arch=arch, **vars(emitted.launch)
+        )
+    except TirSchedulesError as error:
+        return short_reason(str(error))
+    except Exception as error:  # TVM turns its errors into Python's, of many classes
+        return short_reason(first_line(error))
+
+
+def rest_of(rung: Rung, workload: Any, arch: str, grid: Dim3) -> list[Kernel]:
+    """The launches after the first, of `grid` blocks, where the workload takes several: the finished
+    rung's."""
+    rest = workload.rest(grid)
+    return launches(lower, rung, rest, arch) if rest else []
+
+
+def buffers_outside(module: "IRModule", kernel: Kernel) -> dict[str, np.ndarray]:
+    """Zeros for the buffers that the kernel takes besides the function's own parameters."""
+    import tvm_ffi
+
+    tvm, buffers = import_tvm(), {}
+    (function,) = module.functions.values()
+    tvm_ffi.structural_walk(
+        function.body,
+        (tvm.s_tir.SBlock, lambda block: buffers.update({b.name: b for b in block.alloc_buffers})),
+    )
+    names = [name for name in kernel.params if name in buffers]
+    return {
+        name: np.zeros([int(extent) for extent in buffers[name].shape], str(buffers[name].dtype))
+        for name in names
+    }
+
+
+def measure(kernels: Sequence[Kernel], workload: Any, outside: dict[str, np.ndarray]) -> Measured:
+    """Compile and execute one launch after another, compare the last one's outputs with what is exact;
+    metrics are of the first."""
+    from tir_schedules.machines.cpu import CpuMachine, UnsupportedInstruction
+
+    binaries = [compile_kernel(kernel) for kernel in kernels]
+    kernel, resources = kernels[0], binaries[0].resources
+    measured = Measured(binaries[0], outside=tuple(outside))
+    if resources.stack * kernel.threads > LOCAL_BYTES:
+        return replace(
+            measured, unknown=f"not executed: each thread has {resources.stack:,} bytes of local memory"
+        )
+    machine, executions, check = CpuMachine(budget=WARP_BUDGET), [], shared_checks(workload)[0]
+    arguments = check.arguments()
+    for binary in binaries:
+        arguments = workload.prepared(arguments, binary.kernel.grid)
+        try:
+            executions.append(
+                machine.run(binary, arguments | outside, [*workload.outputs, *outside], count=True)
+            )
+        except UnsupportedInstruction as error:
+            return replace(
+                measured, unknown=f"not executed: {str(error).removeprefix(f'{binary.kernel.label}: ')}"
+            )
+        if any(finding.kind == "endless_loop" for finding in executions[-1].findings):
+            return replace(
+                measured,
+                unknown=f"not executed to its end: a warp takes more than {WARP_BUDGET:,} instructions",
+            )
+    held = occupancy(kernel.arch, kernel.block, resources.registers, shared_bytes(binaries[0]))
+    mismatch = None if outside else check.mismatch(arguments)
+    findings = tuple(finding for finding in executions[0].findings if not of_outside(finding, outside))
+    metrics = Metrics(binaries[0], held, executions[0].counters, findings)
+    return replace(measured, metrics=metrics, wrong=str(mismatch or ""))
+
+
+def of_outside(finding: Finding, outside: Iterable[str]) -> bool:
+    """Whether it only says that nobody filled a buffer which code outside the kernel fills."""
+    return finding.kind == "uninitialized" and any(f" {name}[" in finding.message for name in outside)

@@ -1,0 +1,58 @@
+"""Tensor cores, straight from global memory.
+
+A warp computes one 16x16 tile of C. For each 16 of K it loads a fragment of A and one of B from global memory
+and multiplies them with one `mma_sync`. Look for the leading dimension K in `load_matrix_sync`, and for 32
+threads on threadIdx.x that no index uses: fragments belong to a warp as a whole.
+
+Global memory cannot be read with guards by `load_matrix_sync`: a ragged shape takes the way of `wmma_shared`
+with these small tiles.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tir_schedules.ladders.hgemm import steps, wmma_shared
+from tir_schedules.model.launch import Launch
+from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.workloads.half_gemm import HalfGemm
+
+
+@dataclass(frozen=True)
+class Config(steps.Tile):
+    """Block tile bm x bn, bk along K; a warp computes wm x wn, one fragment."""
+
+    bm: int = 32
+    bn: int = 64
+    bk: int = 16
+    wm: int = 16
+    wn: int = 16
+
+
+def launch(gemm: HalfGemm, config: Config) -> Launch:
+    shared = 0 if steps.is_whole(gemm, config) else steps.shared_bytes(gemm, config)
+    return steps.launch_columns_by_rows(gemm, config, shared)
+
+
+def schedule(sch, gemm: HalfGemm, config: Config) -> None:
+    if not steps.is_whole(gemm, config):
+        wmma_shared.schedule(sch, gemm, config)
+        return
+    parts = steps.split_up(sch, gemm, config, shared=False)
+    steps.use_tensor_cores(sch, gemm, parts, "wmma", source="global")
+
+
+RUNG = Rung(
+    family="hgemm",
+    name="wmma_naive",
+    summary="one 16x16 tile of C per warp, fragments loaded from global memory",
+    article="001, the fragment",
+    config=Config(),
+    shapes="any; through shared memory with guards where M % 32, N % 64 or K % 16 is not 0",
+    schedule=schedule,
+    launch=launch,
+    pass_config=steps.PASS_CONFIG,
+)
+
+if __name__ == "__main__":
+    run_as_script(RUNG)

@@ -1,0 +1,96 @@
+"""The whole kernel from the bare sum, by schedule primitives alone.
+
+`rfactor` splits the sum of a block into one sum per thread; binding what is left of the reduction axis to
+threadIdx.x makes TVM generate the cross-thread reduction: warp shuffles, a word of shared memory per warp,
+and shuffles again. Every thread adds eight elements, a block apart. Beyond article 002.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tir_schedules.ladders.reduce import steps
+from tir_schedules.ladders.reduce.steps import ceil_div, constant_zero
+from tir_schedules.model.launch import Launch
+from tir_schedules.model.rung import Rung, run_as_script
+
+
+@dataclass(frozen=True)
+class Config(steps.Config):
+    """items: elements each thread adds by itself."""
+
+    items: int = 8
+
+
+def launch(reduction, config: Config) -> Launch:
+    return Launch((ceil_div(reduction.n, config.block * config.items), 1, 1), (config.block, 1, 1))
+
+
+def prim_func(reduction, config: Config, name: str):
+    return strided_sum(reduction, name, launch(reduction, config).grid[0], config.block)
+
+
+def strided_sum(reduction, name: str, blocks: int, chunk: int):
+    """Y[b] as the sum of chunks b, b + blocks, b + 2 blocks, ... of X: loops over blocks, turns, and elements
+    of a chunk."""
+    from tvm.script import tirx as T
+
+    n, dtype = reduction.n, reduction.dtype
+    turns, zero = ceil_div(n, blocks * chunk), constant_zero(dtype)
+
+    @T.prim_func(s_tir=True)
+    def reduce(X: T.Buffer((n,), dtype), Y: T.Buffer((blocks,), dtype)):
+        T.func_attr({"global_symbol": name, "tirx.noalias": True})
+        for b, turn, i in T.grid(blocks, turns, chunk):
+            with T.sblock("sum"):
+                vb, vturn, vi = T.axis.remap("SRR", [b, turn, i])
+                with T.init():
+                    Y[vb] = zero
+                Y[vb] = Y[vb] + T.if_then_else(
+                    (vturn * blocks + vb) * chunk + vi < n, X[(vturn * blocks + vb) * chunk + vi], zero
+                )
+
+    return reduce
+
+
+def schedule(sch, reduction, config: Config) -> None:
+    partial, turn, _ = sum_per_thread(sch, config.block, 1)
+    sch.unroll(turn)
+    sch.decompose_reduction(partial, turn)
+
+
+def sum_per_thread(sch, block: int, width: int):
+    """Sums of `width` per thread in registers, then the cross-thread reduction; blocks and threads bound.
+
+    Returns the block of the per-thread sums and its loops over turns and over the `width`.
+    """
+    loop_b, turn, i = sch.get_loops(sch.get_sblock("sum"))
+    sch.reorder(loop_b, i, turn)
+    partial = sch.rfactor(i, 0)
+    total = sch.get_sblock("sum")
+    loop_b, i = sch.get_loops(total)
+    thread, _ = sch.split(i, [block, width])
+    sch.bind(loop_b, "blockIdx.x")
+    sch.bind(thread, "threadIdx.x")
+    sch.compute_at(partial, thread, preserve_unit_loops=True)
+    sch.set_scope(partial, 0, "local")
+    loops = sch.get_loops(partial)
+    elements, turn = loops[-3], loops[-1]
+    sch.reorder(turn, elements)
+    return partial, turn, elements
+
+
+RUNG = Rung(
+    family="reduce",
+    name="cross_thread",
+    summary="the sum itself, scheduled: rfactor and a reduction axis bound to threads",
+    article="beyond 002",
+    config=Config(),
+    schedule=schedule,
+    launch=launch,
+    dtypes=("int32", "float32"),
+    prim_func=prim_func,
+)
+
+if __name__ == "__main__":
+    run_as_script(RUNG)

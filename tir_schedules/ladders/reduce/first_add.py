@@ -1,0 +1,35 @@
+"""Every thread adds two elements while it loads, a block apart, so that no thread is idle in the first step.
+
+Half as many blocks do the same work: article 002, idle threads removed.
+"""
+
+from __future__ import annotations
+
+from tir_schedules.ladders.reduce.sequential import folding
+from tir_schedules.ladders.reduce.steps import Config, step_loop, tree, two_each
+from tir_schedules.model.rung import Rung, run_as_script
+
+
+def prim_func(reduction, config: Config, name: str):
+    return tree(reduction, config.block, name, folding(config.block), loads=2)
+
+
+def schedule(sch, reduction, config: Config) -> None:
+    sch.annotate(step_loop(sch), "disable_unroll", 1)
+
+
+RUNG = Rung(
+    family="reduce",
+    name="first_add",
+    summary="every thread adds two elements while it loads; half as many blocks",
+    article="002, idle threads removed",
+    config=Config(),
+    schedule=schedule,
+    launch=two_each,
+    dtypes=("int32",),
+    prim_func=prim_func,
+    explicit=True,
+)
+
+if __name__ == "__main__":
+    run_as_script(RUNG)

@@ -1,0 +1,99 @@
+"""Lanes hand their sums to each other directly: shared memory holds one sum per warp, two barriers become
+one.
+
+Two levels: every warp folds its 32 values with __shfl_down_sync, lane 0 leaves the sum in shared memory, and
+after a barrier the first warp folds the sums of the warps. The warps that the tree let rest now work, so
+there are more instructions than before; what falls is barriers. Beyond article 002. TensorIR has no primitive
+that makes a shuffle of a tree, so the exchanges are written in the script; their loops are unrolled by
+`unroll`.
+"""
+
+from __future__ import annotations
+
+from tir_schedules.ladders.reduce.steps import (
+    FULL_MASK,
+    WARP,
+    Config,
+    added,
+    ceil_div,
+    constant_zero,
+    log2,
+    reader,
+    two_each,
+)
+from tir_schedules.model.rung import Rung, run_as_script
+
+
+def prim_func(reduction, config: Config, name: str):
+    """Blocks "load", "fold" (in a loop over j), "leave", "take", "fold_warps" (in a loop over j) and
+    "store"."""
+    from tvm.script import tirx as T
+
+    n, dtype, block = reduction.n, reduction.dtype, config.block
+    blocks, warps, halvings, last_halvings = (
+        ceil_div(n, 2 * block),
+        block // WARP,
+        log2(WARP),
+        log2(block // WARP),
+    )
+    read, zero = reader(n, dtype, 2 * block), constant_zero(dtype)
+
+    @T.prim_func(s_tir=True)
+    def reduce(X: T.Buffer((n,), dtype), Y: T.Buffer((blocks,), dtype)):
+        T.func_attr({"global_symbol": name, "tirx.noalias": True})
+        for b in T.thread_binding(blocks, thread="blockIdx.x"):
+            for t in T.thread_binding(block, thread="threadIdx.x"):
+                total = T.alloc_buffer((1,), dtype, scope="local")
+                sums = T.alloc_buffer((warps,), dtype, scope="shared")
+                with T.sblock("load"):
+                    vb, vt = T.axis.remap("SS", [b, t])
+                    total[0] = added(read, X, vb, vt, block, 2)
+                for j in T.serial(halvings):
+                    with T.sblock("fold"):
+                        vj = T.axis.opaque(halvings, j)
+                        total[0] = total[0] + T.tvm_warp_shuffle_down(
+                            T.uint32(FULL_MASK), total[0], 16 >> vj, 32, 32
+                        )
+                with T.sblock("leave"):
+                    vt = T.axis.spatial(block, t)
+                    T.where(t % WARP == 0)
+                    sums[vt // WARP] = total[0]
+                with T.sblock("take"):
+                    vt = T.axis.spatial(block, t)
+                    T.where(t < WARP)
+                    total[0] = T.if_then_else(vt < warps, sums[vt], zero)
+                for j in T.serial(last_halvings):
+                    with T.sblock("fold_warps"):
+                        vj = T.axis.opaque(last_halvings, j)
+                        T.where(t < WARP)
+                        total[0] = total[0] + T.tvm_warp_shuffle_down(
+                            T.uint32(FULL_MASK), total[0], (warps // 2) >> vj, 32, 32
+                        )
+                with T.sblock("store"):
+                    vb, vt = T.axis.remap("SS", [b, t])
+                    T.where(t == 0)
+                    Y[vb] = total[0]
+
+    return reduce
+
+
+def schedule(sch, reduction, config: Config) -> None:
+    for name in ("fold", "fold_warps"):
+        sch.unroll(sch.get_loops(sch.get_sblock(name))[-1])
+
+
+RUNG = Rung(
+    family="reduce",
+    name="shuffle",
+    summary="lanes hand sums to each other by warp shuffles, two levels, one barrier",
+    article="beyond 002",
+    config=Config(),
+    schedule=schedule,
+    launch=two_each,
+    dtypes=("int32", "float32"),
+    prim_func=prim_func,
+    explicit=True,
+)
+
+if __name__ == "__main__":
+    run_as_script(RUNG)

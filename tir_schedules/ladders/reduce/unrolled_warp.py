@@ -1,0 +1,104 @@
+"""When 64 partial sums are left, one warp adds them up by itself, without barriers of the block.
+
+The lanes of a warp need no __syncthreads among themselves, but they do need __syncwarp: since Volta they may
+run apart. A step is therefore read, __syncwarp, write, __syncwarp. The configuration `volatile` is the idiom
+of article 002 and of older tutorials, which leaves both out and marks the memory volatile; it works only as
+long as a warp happens to run in lockstep, and the CPU machine says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tir_schedules.ladders.reduce import steps
+from tir_schedules.ladders.reduce.sequential import folding
+from tir_schedules.ladders.reduce.steps import WARP, added, ceil_div, log2, reader, step_loop, two_each
+from tir_schedules.model.rung import Rung, run_as_script
+
+
+@dataclass(frozen=True)
+class Config(steps.Config):
+    """volatile: 1 for the outdated idiom without __syncwarp."""
+
+    volatile: int = 0
+
+
+def prim_func(reduction, config: Config, name: str):
+    """The tree of `first_add` down to 64 sums, then a block "tail" that one warp executes."""
+    from tvm.script import tirx as T
+
+    n, dtype, block = reduction.n, reduction.dtype, config.block
+    blocks, rounds, halvings, step = (
+        ceil_div(n, 2 * block),
+        log2(block) - log2(2 * WARP),
+        log2(2 * WARP),
+        folding(block),
+    )
+    read, volatile = reader(n, dtype, 2 * block), bool(config.volatile)
+
+    @T.prim_func(s_tir=True)
+    def reduce(X: T.Buffer((n,), dtype), Y: T.Buffer((blocks,), dtype)):
+        T.func_attr({"global_symbol": name, "tirx.noalias": True})
+        for b in T.thread_binding(blocks, thread="blockIdx.x"):
+            tile = T.alloc_buffer(
+                (block,), dtype, scope="shared", annotations={"tirx.volatile": True} if volatile else {}
+            )
+            for t in T.thread_binding(block, thread="threadIdx.x"):
+                with T.sblock("load"):
+                    vb, vt = T.axis.remap("SS", [b, t])
+                    tile[vt] = added(read, X, vb, vt, block, 2)
+            for k in T.serial(rounds):
+                for t in T.thread_binding(block, thread="threadIdx.x"):
+                    with T.sblock("step"):
+                        vt = T.axis.spatial(block, t)
+                        vk = T.axis.opaque(rounds, k)
+                        T.where(step.works(t, k))
+                        T.reads(tile[0:block])
+                        T.writes(tile[0:block])
+                        tile[vt] = tile[vt] + tile[step.source(vt, vk)]
+            for t in T.thread_binding(block, thread="threadIdx.x"):
+                with T.sblock("tail"):
+                    vb, vt = T.axis.remap("SS", [b, t])
+                    T.reads(tile[0:block])
+                    T.writes(Y[vb], tile[0:block])
+                    T.tvm_storage_sync("shared")
+                    with T.attr(0, "hand_threaded", 1):  # from here on TVM inserts no barriers
+                        if vt < WARP:
+                            if volatile:
+                                for j in T.unroll(halvings):
+                                    tile[vt] = tile[vt] + tile[vt + (WARP >> j)]
+                            else:
+                                total = T.alloc_buffer((1,), dtype, scope="local")
+                                total[0] = tile[vt]
+                                for j in T.unroll(halvings):
+                                    total[0] = total[0] + tile[vt + (WARP >> j)]
+                                    T.cuda.warp_sync()
+                                    tile[vt] = total[0]
+                                    T.cuda.warp_sync()
+                        if vt == 0:
+                            Y[vb] = tile[0]
+
+    return reduce
+
+
+def schedule(sch, reduction, config: Config) -> None:
+    sch.annotate(step_loop(sch), "disable_unroll", 1)
+
+
+RUNG = Rung(
+    family="reduce",
+    name="unrolled_warp",
+    summary="the last 64 sums are one warp's work: __syncwarp instead of __syncthreads",
+    article="002, last warp unrolled",
+    config=Config(),
+    schedule=schedule,
+    launch=two_each,
+    configs={"volatile": Config(volatile=1)},
+    flawed={"volatile": "lockstep"},
+    dtypes=("int32",),
+    prim_func=prim_func,
+    explicit=True,
+)
+
+if __name__ == "__main__":
+    run_as_script(RUNG)

@@ -1,0 +1,76 @@
+"""16-byte loads, several in flight per thread.
+
+The schedule of `cross_thread` with four sums per thread that are loaded and added as one int4 or float4. The
+blocks stride over the array together, and the loop over turns is unrolled by `unroll` to have that many loads
+under way: the kernel waits for memory and for nothing else. Beyond article 002. The configuration `resident`
+has no more blocks than the GPU holds at once, which then take many turns; on an H200 that is slower for very
+long arrays. 16-byte loads need a length that is a multiple of 4; another is summed in single elements.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tir_schedules.ladders.reduce import steps
+from tir_schedules.ladders.reduce.cross_thread import strided_sum, sum_per_thread
+from tir_schedules.ladders.reduce.steps import ceil_div
+from tir_schedules.model.launch import Launch
+from tir_schedules.model.rung import Rung, run_as_script
+
+VECTOR = 4
+
+
+@dataclass(frozen=True)
+class Config(steps.Config):
+    """unroll: loads of 16 bytes a thread has under way. most_blocks: the largest grid; what is left over are
+    further turns."""
+
+    unroll: int = 8
+    most_blocks: int = 1 << 17
+
+
+RESIDENT = Config(unroll=4, most_blocks=8 * 132)
+
+
+def blocks_needed(reduction, config: Config) -> int:
+    """The grid where nothing limits it: as many blocks as have work for one turn."""
+    return ceil_div(reduction.n, config.block * VECTOR * config.unroll)
+
+
+def launch(reduction, config: Config) -> Launch:
+    return Launch((min(blocks_needed(reduction, config), config.most_blocks), 1, 1), (config.block, 1, 1))
+
+
+def width(reduction) -> int:
+    return VECTOR if reduction.n % VECTOR == 0 else 1
+
+
+def prim_func(reduction, config: Config, name: str):
+    return strided_sum(reduction, name, launch(reduction, config).grid[0], config.block * width(reduction))
+
+
+def schedule(sch, reduction, config: Config) -> None:
+    partial, turn, elements = sum_per_thread(sch, config.block, width(reduction))
+    turn, inner = sch.split(turn, [None, config.unroll])
+    sch.unroll(inner)
+    if width(reduction) > 1:
+        sch.vectorize(elements)
+    sch.decompose_reduction(partial, turn)
+
+
+RUNG = Rung(
+    family="reduce",
+    name="vectorized",
+    summary="16-byte loads, several under way, blocks that stride over the array together",
+    article="beyond 002",
+    config=Config(),
+    configs={"resident": RESIDENT},
+    schedule=schedule,
+    launch=launch,
+    dtypes=("int32", "float32"),
+    prim_func=prim_func,
+    shapes="any; 16-byte loads when N is a multiple of 4",
+)
+
+if __name__ == "__main__":
+    run_as_script(RUNG)

@@ -1,0 +1,61 @@
+"""The registry of all rungs: those of a ladder in order, and those that a name stands for."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Iterable
+
+from tir_schedules.errors import BadInput, nearest
+from tir_schedules.model.rung import Rung
+
+FAMILIES = ("sgemm", "reduce", "hgemm")
+
+
+def ladder(family: str) -> list[Rung]:
+    """The rungs of a family in the order they build on each other, each in its default configuration."""
+    names = importlib.import_module(f"tir_schedules.ladders.{family}").LADDER
+    return [importlib.import_module(f"tir_schedules.ladders.{family}.{name}").RUNG for name in names]
+
+
+def every_rung(*families: str) -> list[Rung]:
+    """All rungs of the families, by default of all, in all their configurations but the flawed ones."""
+    return [
+        variant for family in families or FAMILIES for rung in ladder(family) for variant in rung.variants()
+    ]
+
+
+def find(name: str) -> list[Rung]:
+    """The rungs `name` stands for: "sgemm" the whole ladder, "sgemm/naive" one rung,
+    "sgemm/warp_tiling:128x128" one variant.
+
+    BadInput with the nearest name when there is none.
+    """
+    if name in FAMILIES:
+        return ladder(name)
+    by_id = {
+        rung.id: rung for family in FAMILIES for base in ladder(family) for rung in base.variants(flawed=True)
+    }
+    if name in by_id:
+        return [by_id[name]]
+    raise BadInput(
+        f"there is no rung {name!r}{nearest(name, [*FAMILIES, *by_id])}; `tir-schedules list` shows all"
+    )
+
+
+def find_one(name: str, verb: str) -> Rung:
+    """The one rung `name` stands for. BadInput for a whole ladder, which the verb does not take."""
+    rungs = find(name)
+    if name in FAMILIES:
+        raise BadInput(f"{verb} takes one rung, such as {rungs[0].id}, not the whole ladder {name!r}")
+    return rungs[0]
+
+
+def find_each(names: Iterable[str], configs: bool = False) -> list[Rung]:
+    """All rungs that are named, each once. configs: in every configuration but the flawed ones."""
+    rungs = (
+        variant
+        for name in names
+        for rung in find(name)
+        for variant in (rung.variants() if configs else [rung])
+    )
+    return list({rung.id: rung for rung in rungs}.values())

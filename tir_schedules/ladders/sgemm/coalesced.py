@@ -1,0 +1,49 @@
+"""Neighbouring threads in neighbouring columns.
+
+The schedule of `naive` with threadIdx.x and threadIdx.y exchanged. A warp now reads 32 neighbours of B and
+writes 32 neighbours of C, four full sectors each, and one element of A for all: article 003, kernel 2.
+
+Eight turns of the loop over k are written out. nvcc by itself takes sixteen, and reads for all of them at
+once, more than the L1 cache holds for all warps of a multiprocessor: on an H200 that takes a tenth longer at
+4096.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tir_schedules.ladders.sgemm import naive
+from tir_schedules.ladders.sgemm.steps import HOIST_GUARDS
+from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.workloads.gemm import Gemm
+
+UNROLL = 8
+COLUMNS_ON_X = ("blockIdx.x", "blockIdx.y", "threadIdx.y", "threadIdx.x")
+
+
+@dataclass(frozen=True)
+class Config(naive.Config):
+    pass
+
+
+launch = naive.launch
+
+
+def schedule(sch, gemm: Gemm, config: Config) -> None:
+    k = naive.one_element_per_thread(sch, config.ts, COLUMNS_ON_X)
+    sch.annotate(k, "pragma_unroll", UNROLL)
+
+
+RUNG = Rung(
+    family="sgemm",
+    name="coalesced",
+    summary="neighbouring threads in neighbouring columns: a warp reads and writes whole sectors",
+    article="003, kernel 2",
+    config=Config(),
+    schedule=schedule,
+    launch=launch,
+    pass_config=HOIST_GUARDS,
+)
+
+if __name__ == "__main__":
+    run_as_script(RUNG)

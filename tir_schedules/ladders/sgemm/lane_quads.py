@@ -1,0 +1,54 @@
+"""Lanes in quads.
+
+A warp that reads 16 bytes per lane from shared memory takes one wavefront for each half of it where lanes
+agree in pairs on what they read, else one for each quarter. So far neighbouring lanes stand in a row of the
+warp's 4x8 lanes: they agree on their piece of A, which takes two wavefronts, but not on that of B, which
+takes four. Here lanes stand in pairs of rows, lane 1 below lane 0 and lane 2 to the right of it: 0 and 1
+agree on B, 0 and 2 on A, two wavefronts for each. Nothing else changes, nothing is computed differently. Look
+at the index of the fragments in the emitted CUDA, and at the counters: wavefronts of shared loads fall by a
+third.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tir_schedules.ladders.sgemm import vectorized
+from tir_schedules.ladders.sgemm.warp_tiles import Tile, finish, launch, split_up
+from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.workloads.gemm import Gemm
+
+
+@dataclass(frozen=True)
+class Config(Tile):
+    """Block tile 128x128, warp tile 32x64: a lane has 8x8 elements of C, in four pieces of 4x4."""
+
+    bm: int = 128
+    bn: int = 128
+    wm: int = 32
+    wn: int = 64
+    wmiter: int = 2
+    wniter: int = 2
+
+
+def schedule(sch, gemm: Gemm, config: Config) -> None:
+    parts = split_up(sch, config, quads=True)
+    vectorized.share_vectors(sch, gemm, parts.copies, parts.k_tile, config.threads)
+    sch.unroll(parts.k_inner)
+    finish(sch, gemm, parts)
+
+
+RUNG = Rung(
+    family="sgemm",
+    name="lane_quads",
+    summary="lanes two by two instead of in rows: shared memory is read in fewer wavefronts",
+    article="beyond 000",
+    config=Config(),
+    configs={"64x64": Config(wm=64, wniter=4)},
+    shapes=vectorized.RUNG.shapes,
+    schedule=schedule,
+    launch=launch,
+)
+
+if __name__ == "__main__":
+    run_as_script(RUNG)

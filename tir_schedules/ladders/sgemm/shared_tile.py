@@ -1,0 +1,60 @@
+"""Tiles of A and B in shared memory.
+
+The loop over K is split into tiles of `ts`. At the head of each the block copies a ts x ts tile of A and of B
+to shared memory, one element of each per thread, and computes from there. Look for two barriers per tile: one
+before the copy (all have finished with the last tile), one after it (the tile is complete): article 003,
+kernel 3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tir_schedules.ladders.sgemm import naive
+from tir_schedules.ladders.sgemm.coalesced import COLUMNS_ON_X
+from tir_schedules.ladders.sgemm.steps import bind, share_copy, stage
+from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.workloads.gemm import Gemm
+
+
+@dataclass(frozen=True)
+class Config(naive.Config):
+    """ts: edge of the tiles of A, B and C."""
+
+
+launch = naive.launch
+
+
+def schedule(sch, gemm: Gemm, config: Config) -> None:
+    ts = config.ts
+    block = sch.get_sblock("C")
+    tile_a, tile_b, result = stage(sch, block, (ts, ts, ts))
+
+    i, j, k = sch.get_loops(block)
+    block_i, thread_i = sch.split(i, [None, ts])
+    block_j, thread_j = sch.split(j, [None, ts])
+    k_tile, k_inner = sch.split(k, [None, ts])
+    sch.reorder(block_i, block_j, thread_i, thread_j, k_tile, k_inner)
+    bind(sch, (block_i, block_j, thread_i, thread_j), COLUMNS_ON_X)
+
+    for tile in (tile_a, tile_b):
+        share_copy(sch, tile, k_tile, [("threadIdx.y", ts), ("threadIdx.x", ts)])
+    sch.reverse_compute_at(result, thread_j, preserve_unit_loops=True)
+    sch.unroll(k_inner)
+    sch.decompose_reduction(block, k_tile)
+
+
+RUNG = Rung(
+    family="sgemm",
+    name="shared_tile",
+    summary=(
+        "32x32 tiles of A and B in shared memory, each element read once from global memory and used 32 times"
+    ),
+    article="003, kernel 3",
+    config=Config(),
+    schedule=schedule,
+    launch=launch,
+)
+
+if __name__ == "__main__":
+    run_as_script(RUNG)

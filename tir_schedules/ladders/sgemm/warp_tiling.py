@@ -1,0 +1,42 @@
+"""A tile of C per warp.
+
+Between the block tile and the thread tiles stands the warp tile, wm x wn, computed in wmiter x wniter
+sub-tiles. The fragments of all sub-tiles are read before the products, which run through article 000's four
+loops: sub-tile row, sub-tile column, row, column. Copies and float4 accesses are those of `vectorized`. How
+the tiles come about is in warp_tiles.py.
+"""
+
+from __future__ import annotations
+
+from tir_schedules.ladders.sgemm import vectorized
+from tir_schedules.ladders.sgemm.warp_tiles import Tile, finish, launch, split_up
+from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.workloads.gemm import Gemm
+
+Config = Tile
+
+
+def schedule(sch, gemm: Gemm, config: Config) -> None:
+    parts = split_up(sch, config)
+    vectorized.share_vectors(sch, gemm, parts.copies, parts.k_tile, config.threads)
+    sch.unroll(parts.k_inner)
+    finish(sch, gemm, parts)
+
+
+RUNG = Rung(
+    family="sgemm",
+    name="warp_tiling",
+    summary="a tile of C per warp, in sub-tiles, between the tile of the block and those of the threads",
+    article="000",
+    config=Config(),
+    configs={
+        "128x128": Config(bm=128, bn=128, bk=16, wm=64, wn=64, wmiter=1, wniter=4, tm=8, tn=4),
+        "128x128x8": Config(bm=128, bn=128, bk=8, wm=32, wn=64, wmiter=2, wniter=2, tm=4, tn=4),
+    },
+    shapes=vectorized.RUNG.shapes,
+    schedule=schedule,
+    launch=launch,
+)
+
+if __name__ == "__main__":
+    run_as_script(RUNG)

@@ -1,0 +1,48 @@
+"""What a launch costs: accesses to memory and instructions, summed and per source line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Access:
+    """Memory accesses of one class: warp-level requests; what they cost (shared wavefronts or 32-byte global
+    sectors); and the least they could cost (no bank conflict, perfectly packed sectors)."""
+
+    requests: int = 0
+    cost: int = 0
+    ideal: int = 0
+
+    def __add__(self, other: "Access") -> "Access":
+        return Access(self.requests + other.requests, self.cost + other.cost, self.ideal + other.ideal)
+
+
+@dataclass(frozen=True)
+class LineCounters:
+    """Counters of one CUDA source line. accesses: class of access (see Counters) -> Access; mix: class ->
+    thread instructions."""
+
+    file: str
+    line: int
+    accesses: dict[str, Access]
+    mix: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Counters:
+    """Counters of a launch, summed and per CUDA source line.
+
+    accesses: keys shared_load, shared_store, ldmatrix, shared_atomic, shared_cp_async (cost in wavefronts),
+    global_load, global_store, global_atomic, global_cp_async (cost in 32-byte sectors); absent when the
+    kernel has none.
+    mix: thread instructions by class: fp32, fp16, int, load, store, control, barrier, shuffle, mma, cp_async,
+    move, atomic, ...
+    warp_instructions: instructions issued per warp. thread_instructions: the same times active lanes.
+    """
+
+    accesses: dict[str, Access]
+    mix: dict[str, int]
+    warp_instructions: int
+    thread_instructions: int
+    lines: tuple[LineCounters, ...] = ()

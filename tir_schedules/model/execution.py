@@ -1,0 +1,66 @@
+"""What a machine reports of one launch: findings, and on the CPU machine counters and who wrote each output
+element."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Callable
+
+from tir_schedules.model.counters import Counters
+from tir_schedules.model.findings import Finding, Location
+from tir_schedules.model.launch import Dim3
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Which requests to shared memory to keep: those of one warp of one block, the first `limit` of them."""
+
+    block: Dim3 = (0, 0, 0)
+    warp: int = 0
+    limit: int = 1 << 16
+
+
+@dataclass(frozen=True)
+class Request:
+    """A warp's access to shared memory as the hardware sees it: neighbouring accesses that ptxas merges are
+    one.
+
+    kind: class of access (see Counters). width: bytes per lane. mask: lanes that take part, bit 0 lane 0.
+    wavefronts: what it costs; ideal: without bank conflicts. addresses: of each lane, bytes from the start of
+    the block's shared memory, 0 where a lane takes no part; for ldmatrix, and wmma, which is executed as
+    such, those of the rows, 16 bytes each. values: the first 4 bytes at each address once the access is done.
+    """
+
+    location: Location
+    kind: str
+    width: int
+    mask: int
+    wavefronts: int
+    ideal: int
+    addresses: tuple[int, ...]
+    values: tuple[bytes, ...] = field(repr=False)
+
+    @property
+    def lanes(self) -> tuple[int, ...]:
+        """Lanes that take part."""
+        return tuple(lane for lane in range(32) if self.mask >> lane & 1)
+
+
+@dataclass(frozen=True)
+class Execution:
+    """One launch. findings: most serious first, empty for a sound kernel. seconds: wall time on this machine.
+
+    counters: None unless counting was asked for. writer(name, index): Location of the instruction that last
+    stored to flat element `index` of output `name`, or None when nothing did; writers(name): of all
+    instructions that stored to the output, or None where the machine does not know (the GPU machine).
+    requests: of the warp that was watched, in order; requests_met: how many there were, more than are kept
+    when they exceed the limit.
+    """
+
+    findings: tuple[Finding, ...]
+    seconds: float
+    counters: Counters | None = None
+    writer: Callable[[str, int], Location | None] = field(default=lambda name, index: None, repr=False)
+    writers: Callable[[str], tuple[Location, ...] | None] = field(default=lambda name: None, repr=False)
+    requests: tuple[Request, ...] = field(default=(), repr=False)
+    requests_met: int = 0

@@ -1,0 +1,77 @@
+"""What a machine finds wrong while a kernel runs, and where."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tir_schedules.model.launch import Dim3
+
+
+@dataclass(frozen=True)
+class Location:
+    """A place in a kernel: PTX line, and the CUDA source file, line and text it was compiled from (when
+    known)."""
+
+    ptx_line: int
+    file: str = ""
+    line: int = 0
+    text: str = ""
+
+    def __str__(self) -> str:
+        source = self.place or "source line unknown"
+        return f"{source} (PTX line {self.ptx_line})" + (f": {self.text}" if self.text else "")
+
+    @property
+    def place(self) -> str:
+        """File and line, such as "broken.cu:23"; empty when they are not known."""
+        return f"{self.file}:{self.line}" if self.line else ""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One fault seen while a kernel ran; `count` says how often the same fault was met at this location.
+
+    kind: one of KINDS. block: block index (x, y, z); warp and lane: of the first thread that was caught.
+    other: where the other access of a conflict is, other_warp whose it was, -1 if unknown. brief: the message
+    in a few words.
+    """
+
+    kind: str
+    message: str
+    kernel: str
+    location: Location
+    block: Dim3
+    warp: int
+    lane: int
+    count: int = 1
+    other: Location | None = None
+    other_warp: int = -1
+    brief: str = ""
+
+    def __str__(self) -> str:
+        where = f"block {self.block[0]},{self.block[1]},{self.block[2]} warp {self.warp} lane {self.lane}"
+        times = f", {self.count} times" if self.count > 1 else ""
+        return f"{self.kernel}: {self.kind}: {self.message} at {self.location} [{where}{times}]"
+
+
+KINDS = {
+    "race": "two warps touch a shared word, one writes, and no __syncthreads lies between",
+    "in_flight": "data of a cp.async touched before the wait that covers it",
+    "lockstep": "lanes of one warp exchange data through memory with no __syncwarp between",
+    "divergent_barrier": "a __syncthreads that not every thread of the block reaches",
+    "out_of_bounds": "an access outside every buffer, or past an end of a variable in shared or local memory",
+    "misaligned": (
+        "an address that is not a multiple of the access size, or a wmma tile that is not aligned as CUDA"
+        " asks"
+    ),
+    "write_to_input": "a store to an array that is not an output",
+    "overlapping_writes": "two threads store to the same word of an output without an atomic",
+    "uninitialized": (
+        "a read of shared, local or output memory that nothing wrote, or the use of a variable without a"
+        " value"
+    ),
+    "divergent_aligned": "a warp-wide .aligned instruction met with inactive lanes",
+    "endless_loop": "the instruction budget was used up",
+}
+"""Kinds of finding, causes before what they bring about: a missing barrier is a race, and so others read what
+nobody wrote yet."""

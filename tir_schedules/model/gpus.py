@@ -1,0 +1,75 @@
+"""What a multiprocessor of each architecture has (CUDA programming guide, compute capabilities): the one home
+of these figures."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from tir_schedules.errors import BadInput
+
+WARP = 32
+MAX_THREADS = 1024  # of a block
+MAX_BLOCK = (1024, 1024, 64)  # its extents
+MAX_CLUSTER = 8  # blocks that every GPU with clusters takes
+REGISTERS = 64 << 10  # of a multiprocessor, and the most a block may take
+REGISTER_UNIT = 256  # registers are given to a warp in such portions
+QUARTERS = 4  # a multiprocessor has four parts with a quarter of the registers and warps each
+
+
+@dataclass(frozen=True)
+class Multiprocessor:
+    """What one architecture's multiprocessor holds. shared_kib: shared memory; reserved: bytes of it that
+    each block costs besides its own;
+    shared_unit: bytes in which it is given out. lanes: products of float32 in a cycle."""
+
+    warps: int
+    blocks: int
+    shared_kib: int
+    reserved: int = 1024
+    shared_unit: int = 128
+    lanes: int = 128
+
+    @property
+    def shared_limit(self) -> int:
+        """Most shared memory of one block in bytes, static and dynamic together."""
+        return (self.shared_kib << 10) - self.reserved
+
+
+MULTIPROCESSORS = {
+    "sm_75": Multiprocessor(32, 16, 64, reserved=0, shared_unit=256, lanes=64),
+    "sm_80": Multiprocessor(64, 32, 164, lanes=64),
+    "sm_86": Multiprocessor(48, 16, 100),
+    "sm_87": Multiprocessor(48, 16, 164),
+    "sm_89": Multiprocessor(48, 24, 100),
+    "sm_90": Multiprocessor(64, 32, 228),
+    "sm_100": Multiprocessor(64, 32, 228),
+    "sm_103": Multiprocessor(64, 32, 228),
+    "sm_110": Multiprocessor(48, 24, 228),
+    "sm_120": Multiprocessor(48, 24, 100),
+    "sm_121": Multiprocessor(48, 24, 100),
+}
+
+
+def known_multiprocessor(arch: str) -> Multiprocessor | None:
+    """That of "sm_90", and of "sm_90a" too; None where its figures are not known."""
+    return MULTIPROCESSORS.get(re.sub(r"[a-z]$", "", arch))
+
+
+def find_multiprocessor(arch: str) -> Multiprocessor:
+    """The same; BadInput for an architecture whose figures are not known."""
+    found = known_multiprocessor(arch)
+    if not found:
+        raise BadInput(
+            f"the occupancy rules of {arch!r} are not known; those of {', '.join(MULTIPROCESSORS)} are"
+        )
+    return found
+
+
+def warps_by_registers(registers: int) -> int:
+    """How many warps the registers of a multiprocessor serve. registers: per thread, at least 1."""
+    return REGISTERS // QUARTERS // rounded_up(registers * WARP, REGISTER_UNIT) * QUARTERS
+
+
+def rounded_up(value: int, unit: int) -> int:
+    return -(-value // unit) * unit

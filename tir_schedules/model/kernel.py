@@ -1,0 +1,72 @@
+"""What flows through the project: a `Kernel` is CUDA source ready to launch, a `Binary` is that kernel
+compiled.
+
+A scheduled kernel and its hand-written twin are both Kernels; from here on nobody asks which is which.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tir_schedules.model.launch import Dim3, check_grid
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One CUDA `__global__` function and its launch.
+
+    label: how messages name it, "sgemm/naive (tir)" or "sgemm/naive (twin)".
+    source: CUDA C++ that nvcc compiles with nothing on the command line but the architecture.
+    entry: name of the `extern "C" __global__` function in `source`.
+    params: names of the workload's arguments in the order the function takes them, such as ("A", "B", "C",
+    "M", "N", "K").
+    grid, block: launch dimensions (x, y, z). dynamic_shared: bytes of `extern __shared__` memory.
+    arch: the architecture it is meant for, such as "sm_80".
+    folder: where the files are that `source` includes by name, `#include "..."`; "" when there are none.
+    file: what messages call the file that `source` was read from, such as "broken.cu"; empty when it comes
+    from this project.
+
+    TooLarge for a grid that CUDA does not launch.
+    """
+
+    label: str
+    source: str
+    entry: str
+    params: tuple[str, ...]
+    grid: Dim3
+    block: Dim3
+    arch: str
+    dynamic_shared: int = 0
+    folder: str = ""
+    file: str = ""
+
+    def __post_init__(self):
+        check_grid(self.label, self.grid)
+
+    @property
+    def threads(self) -> int:
+        """Threads per block."""
+        x, y, z = self.block
+        return x * y * z
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What ptxas reports: registers per thread; static shared, stack, spill and constant bytes; barriers."""
+
+    registers: int
+    shared: int
+    stack: int = 0
+    spill_stores: int = 0
+    spill_loads: int = 0
+    barriers: int = 0
+
+
+@dataclass(frozen=True)
+class Binary:
+    """A compiled Kernel: PTX text, the cubin assembled from exactly that PTX, and its resources."""
+
+    kernel: Kernel
+    ptx: str = field(repr=False)
+    cubin: bytes = field(repr=False)
+    resources: Resources

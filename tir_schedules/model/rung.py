@@ -1,0 +1,101 @@
+"""A rung: one optimisation step, written twice (a TensorIR schedule and its CUDA twin)."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import sys
+from dataclasses import dataclass, field, replace
+from typing import Any, Callable
+
+from tir_schedules.errors import BadInput
+from tir_schedules.model.launch import Launch
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One step of a ladder.
+
+    family, name: "sgemm", "warp_tiling"; also the names of the module under `tir_schedules` and of the twin's
+    .cu file.
+    summary: one line, what this rung adds to the one before it. article: where it comes from.
+    config: frozen dataclass of the constants, the article's as defaults; the twin gets each as a macro in
+    capitals.
+    configs: further settings by name; `variant` is the name of the one in use, empty for the default.
+    schedule(sch, workload, config): applies schedule primitives to a Schedule of the workload's PrimFunc.
+    choose(workload): name of the configuration to take when none is named; without it, always `config`.
+    launch(workload, config): grid and block, the same for both twins.
+    shapes: which shapes take the fast path and what happens to others. min_arch: the first sm it runs on.
+    pass_config: options for TVM's lowering. passes: those of this project that it wants, see
+    passes/pipeline.py.
+    dtypes: of the workloads it is run with, where the family has a choice.
+    prim_func(workload, config, name): the algorithm, in place of the workload's own; `explicit` when it
+    already says what each thread does, because primitives cannot reach the form.
+    flawed: configurations shown for what is wrong with them: name -> kind of finding. They run only when
+    asked for by name.
+    twinned: whether the twin takes the configuration in use.
+    """
+
+    family: str
+    name: str
+    summary: str
+    article: str
+    config: Any
+    schedule: Callable[[Any, Any, Any], None] = field(repr=False)
+    launch: Callable[[Any, Any], Launch] = field(repr=False)
+    configs: dict[str, Any] = field(default_factory=dict, repr=False)
+    choose: Callable[[Any], str] | None = field(default=None, repr=False)
+    variant: str = ""
+    shapes: str = "any"
+    min_arch: int = 75
+    pass_config: dict[str, Any] = field(default_factory=dict, repr=False)
+    passes: tuple[str, ...] = field(default=(), repr=False)
+    dtypes: tuple[str, ...] = ()
+    prim_func: Callable[[Any, Any, str], Any] | None = field(default=None, repr=False)
+    explicit: bool = False
+    flawed: dict[str, str] = field(default_factory=dict, repr=False)
+    twinned: bool = True
+
+    @property
+    def id(self) -> str:
+        """How users name it: "sgemm/warp_tiling", or "sgemm/warp_tiling:128x128" for a further
+        configuration."""
+        return self.base_id + (f":{self.variant}" if self.variant else "")
+
+    @property
+    def base_id(self) -> str:
+        """Its id without a variant."""
+        return f"{self.family}/{self.name}"
+
+    @property
+    def entry(self) -> str:
+        """Name of the `__global__` function of both twins."""
+        return f"{self.family}_{self.name}"
+
+    def variants(self, flawed: bool = False) -> list["Rung"]:
+        """This rung in its default and in every further configuration; in the flawed ones too if so asked."""
+        names = [name for name in self.configs if flawed or name not in self.flawed]
+        return [self, *(replace(self, config=self.configs[name], variant=name) for name in names)]
+
+    def fitted(self, workload: Any) -> "Rung":
+        """The rung in the configuration it takes for a workload: the one in use, unless none is named and the
+        shape chooses."""
+        if self.variant or self.choose is None:
+            return self
+        name = self.choose(workload)
+        return replace(self, config=self.configs[name], variant=name)
+
+    def check_arch(self, arch: str) -> None:
+        """BadInput when the rung cannot run on `arch` ("sm_80")."""
+        number = int(re.sub(r"\D", "", arch) or 0)
+        if number < self.min_arch:
+            raise BadInput(
+                f"{self.id} needs sm_{self.min_arch} or later, not {arch}; name another with --arch"
+            )
+
+
+def run_as_script(rung: Rung) -> None:
+    """What `python -m` of a rung's module does: it starts `tir-schedules emit RUNG` in its place, with the
+    same options."""
+    sys.argv[1:1] = ["emit", rung.id]
+    runpy.run_module("tir_schedules", run_name="__main__", alter_sys=True)

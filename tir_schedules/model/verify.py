@@ -1,0 +1,150 @@
+"""Whether a kernel computed the right thing: every output element against the float64 truth, and against its
+twin.
+
+A kernel is verified with more than one set of inputs, see `workloads.drawing`.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any, Iterator
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """The worst element of an output that is not what it should be.
+
+    index: its position. got, expected: the two values. error: |got - expected|, NaN when got is not a number.
+    allowed: the tolerance there. count, size: wrong elements and all elements. against: "should be", or what
+    else is expected.
+    inputs: the kind of inputs, where there is more than one.
+    """
+
+    output: str
+    index: tuple[int, ...]
+    got: float
+    expected: float
+    error: float
+    allowed: float
+    count: int
+    size: int
+    against: str
+    inputs: str = ""
+
+    @property
+    def element(self) -> str:
+        """The element, such as C[0, 5]."""
+        return f"{self.output}[{', '.join(map(str, self.index))}]"
+
+    def __str__(self) -> str:
+        kind = f" with {self.inputs} inputs" if self.inputs else ""
+        return (
+            f"{self.element} is {self.got:.9g}, {self.against} {self.expected:.9g}: off by {self.error:.3g}"
+            f" where {self.allowed:.3g} is allowed; {self.count} of {self.size} elements wrong{kind}"
+        )
+
+    def flat_index(self, shape: tuple[int, ...]) -> int:
+        """Position of the element in row-major order."""
+        return int(np.ravel_multi_index(self.index, shape)) if shape else 0
+
+
+def compare(
+    output: str, got: np.ndarray, expected: np.ndarray, allowed: np.ndarray, against: str
+) -> Mismatch | None:
+    """None when |got - expected| <= allowed everywhere; else the worst element.
+
+    NaN and infinity never pass, whatever is expected of them and allowed. allowed: array of got's shape, or a
+    number. Arrays may also be CuPy's, all of them: then only the worst element leaves the GPU.
+    """
+    if got.shape != expected.shape:
+        raise ValueError(f"{output} has shape {got.shape}, expected {expected.shape}")
+    with np.errstate(invalid="ignore", over="ignore"):
+        error = np.abs(got.astype(np.float64) - expected.astype(np.float64))
+        wrong = ~(np.isfinite(got) & np.isfinite(expected) & (error <= allowed))
+        if not wrong.any():
+            return None
+        excess = np.where(wrong, np.where(np.isfinite(error), error - allowed, np.inf), -np.inf)
+    worst = np.unravel_index(int(excess.argmax()), got.shape)
+    limit = allowed[worst] if np.ndim(allowed) else allowed
+    numbers = (float(number) for number in (got[worst], expected[worst], error[worst], limit))
+    return Mismatch(output, tuple(map(int, worst)), *numbers, int(wrong.sum()), got.size, against)
+
+
+def first_mismatch(outputs, expected, allowed, against: str) -> Mismatch | None:
+    """The first of the expected arrays, by name, that an output of that name is too far from."""
+    mismatches = (
+        compare(name, outputs[name], array, allowed[name], against) for name, array in expected.items()
+    )
+    return next((m for m in mismatches if m), None)
+
+
+@dataclass(frozen=True, eq=False)
+class Check:
+    """One set of inputs of a workload and what a kernel has to make of them.
+
+    kind: of the inputs. inputs: what a kernel is given. truth: by output, float64. allowed: the tolerance, as
+    arrays or numbers.
+    """
+
+    workload: Any
+    kind: str
+    inputs: dict[str, Any] = field(repr=False)
+    truth: dict[str, Any] = field(repr=False)
+    allowed: dict[str, Any] = field(repr=False)
+
+    @classmethod
+    def of(cls, workload: Any, kind: str, seed: int, xp: Any = np) -> "Check":
+        """With inputs drawn from a seed by an array module, numpy or cupy."""
+        inputs = workload.arguments(seed, xp, kind)
+        return cls(workload, kind, inputs, workload.truth(inputs), workload.tolerance(inputs, kind))
+
+    def arguments(self) -> dict[str, Any]:
+        """The inputs with outputs of their own, poisoned."""
+        return self.inputs | {
+            name: self.inputs[name].copy() for name in self.workload.outputs if name in self.inputs
+        }
+
+    def mismatch(self, outputs) -> Mismatch | None:
+        """What of a kernel's outputs is not right."""
+        return self.named(first_mismatch(outputs, self.truth, self.allowed, "should be"))
+
+    def disagreement(self, outputs, others) -> Mismatch | None:
+        """What of a kernel's outputs is further from its twin's than two kernels within the tolerance can
+        be."""
+        allowed = {name: 2 * limit for name, limit in self.allowed.items()}
+        return self.named(first_mismatch(outputs, others, allowed, "its twin has"))
+
+    def named(self, mismatch: Mismatch | None) -> Mismatch | None:
+        return mismatch and replace(mismatch, inputs=self.kind)
+
+
+def checks_of(workload: Any, seed: int = 0, xp: Any = np) -> Iterator[Check]:
+    """The checks that a kernel must pass, one at a time, for they may be large."""
+    for kind, number in workload.draws(seed):
+        yield Check.of(workload, kind, number, xp)
+
+
+_drawing = threading.Lock()
+
+
+def shared_checks(workload: Any) -> tuple[Check, ...]:
+    """The same in this computer's memory, made once for all kernels that are verified on a workload.
+
+    A ladder goes through the same few workloads again with each rung; of large ones there is memory for few.
+    """
+    with _drawing:
+        return (small_ones if workload.bytes <= SMALL else large_ones)(workload)
+
+
+def drawn(workload: Any) -> tuple[Check, ...]:
+    return tuple(checks_of(workload))
+
+
+SMALL = 4 << 20
+"""Bytes of a workload of which several are kept; its checks take about ten times as many."""
+
+small_ones, large_ones = lru_cache(maxsize=8)(drawn), lru_cache(maxsize=2)(drawn)

@@ -1,0 +1,109 @@
+"""Results of a benchmark as a JSON file: what was timed, on what, and every sample."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from tir_schedules.errors import BadInput, TirSchedulesError, shown
+from tir_schedules.files import check, read_json, write_text
+from tir_schedules.provenance import device_provenance, git_revision, software_versions
+
+SCHEMA = 1
+REMEDY = "name a JSON file that `bench --output` wrote"
+ONE_PER_LINE = ("limits", "rows", "refused", "points")
+
+
+def about(command: str) -> dict[str, Any]:
+    """Command, date (UTC), versions and git revision of this computer, as results and packs have them."""
+    date = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {
+        "command": command,
+        "date": date,
+        "versions": {**software_versions(), **nvcc_version()},
+        "git_revision": git_revision(),
+    }
+
+
+def nvcc_version() -> dict[str, str]:
+    """Version of the nvcc in use; nothing on a computer without."""
+    try:
+        from tir_schedules.compiler.toolchain import find_toolchain
+
+        return {"nvcc": find_toolchain().version}
+    except (TirSchedulesError, ImportError):
+        return {}
+
+
+def document(
+    source: dict[str, Any],
+    measurement: Any,
+    policy: dict[str, Any],
+    refused: list[dict],
+    packed: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """The content of a results file.
+
+    source: what `about` says of this computer. measurement: has device, limits, rows and refused. refused:
+    rows of what could not even be compiled. packed: what `about` said on the computer that made the pack,
+    where there was one.
+    """
+    measured = {
+        "policy": policy,
+        "limits": measurement.limits,
+        "rows": measurement.rows,
+        "refused": [*refused, *measurement.refused],
+    }
+    packing = {"packed": packed} if packed else {}
+    return {"schema": SCHEMA, **source, **packing, "device": device_facts(measurement.device), **measured}
+
+
+def device_facts(seen: dict[str, Any]) -> dict[str, Any]:
+    """What was seen of the GPU while measuring, and what nvidia-smi says where it speaks of the same one."""
+    known = device_provenance()
+    return {**known, **seen} if known.get("name") == seen.get("name") else seen
+
+
+def as_text(results: dict[str, Any]) -> str:
+    """JSON with one line per row, so that two files can be compared line by line."""
+    parts = []
+    for key, value in results.items():
+        if key in ONE_PER_LINE and value:
+            lines = ",\n".join(f"  {json.dumps(row)}" for row in value)
+            parts.append(f"{json.dumps(key)}: [\n{lines}\n ]")
+        else:
+            parts.append(f"{json.dumps(key)}: {json.dumps(value)}")
+    return "{\n " + ",\n ".join(parts) + "\n}\n"
+
+
+def save_results(results: dict[str, Any], path: Path) -> None:
+    """Write a results file, whole or not at all."""
+    write_text(path, as_text(results))
+
+
+def load_results(path: Path, schema: str = "Results") -> dict[str, Any]:
+    """Read a results file. schema: which of schemas.py it is to fit. BadInput, in one line with the place,
+    for a file that does not."""
+    return checked(read_json(path, REMEDY), path, schema)
+
+
+def checked(results: Any, path: Path, schema: str = "Results") -> dict[str, Any]:
+    """What was read of a file, if it is results; BadInput as `load_results` has it."""
+    from tir_schedules.subjects import schemas
+
+    if not isinstance(results, dict) or "schema" not in results:
+        raise BadInput(f"{path} has no schema and so is no results file; {REMEDY}")
+    if type(results["schema"]) is not int or results["schema"] != SCHEMA:
+        raise BadInput(
+            f"{path} has results of schema {shown(results['schema'])}; this version reads schema {SCHEMA}:"
+            " measure again"
+        )
+    check(results, getattr(schemas, schema), f"{path} is no results file", REMEDY)
+    return results
+
+
+def device_name(results: dict[str, Any]) -> str:
+    """ "NVIDIA H200", or "unknown GPU"."""
+    return results["device"].get("name", "unknown GPU")

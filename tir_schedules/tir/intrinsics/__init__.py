@@ -1,0 +1,32 @@
+"""Tensor intrinsics: what a block must compute to be replaced, and the tensor-core instructions that replace
+it.
+
+Each function returns the name under which its intrinsic is registered, for `sch.tensorize`, and registers it
+at the first call. (TVM's own module of them takes half a minute to import, cannot read global memory, and
+ties mma to warp memory.)
+"""
+
+from __future__ import annotations
+
+from functools import wraps
+from typing import Any, Callable
+
+from tir_schedules.tir.tvm import import_tvm
+
+REGISTERED: set[str] = set()
+
+
+def intrinsic(make: Callable[..., tuple[Any, Any]]) -> Callable[..., str]:
+    """Decorate a function that makes (description, implementation); it then returns the name they are
+    registered under."""
+
+    @wraps(make)
+    def name_of(*arguments) -> str:
+        module = make.__module__.rpartition(".")[2]
+        name = ".".join(["tir_schedules", module, make.__name__, *map(str, arguments)])
+        if name not in REGISTERED:
+            import_tvm().s_tir.TensorIntrin.register(name, *make(*arguments))
+            REGISTERED.add(name)
+        return name
+
+    return name_of

@@ -1,0 +1,76 @@
+"""What wmma and mma have in common: 16x16 tiles, and the computations on them that intrinsics replace."""
+
+from __future__ import annotations
+
+from tvm.script import tirx as T
+from tvm.tirx import FloatImm
+
+TILE = 16
+
+
+def index(buffer, row_stride):
+    """Which tile of its buffer a tile is, counted row by row."""
+    offset = buffer.elem_offset
+    return offset // row_stride // TILE * (row_stride // TILE) + offset % row_stride // TILE
+
+
+def copy(dtype: str, source_scope: str, target_scope: str):
+    """A tile copied from memory of one scope to another."""
+
+    @T.prim_func(s_tir=True)
+    def description(source: T.handle, target: T.handle) -> None:
+        S = T.match_buffer(source, (TILE, TILE), dtype, align=64, offset_factor=TILE, scope=source_scope)
+        D = T.match_buffer(target, (TILE, TILE), dtype, align=64, offset_factor=TILE, scope=target_scope)
+        with T.sblock("root"):
+            T.reads(S[0:TILE, 0:TILE])
+            T.writes(D[0:TILE, 0:TILE])
+            for i, j in T.grid(TILE, TILE):
+                with T.sblock("copy"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    D[vi, vj] = S[vi, vj]
+
+    return description
+
+
+def zero(dtype: str, scope: str):
+    """A tile set to zero."""
+    value = FloatImm(dtype, 0.0)
+
+    @T.prim_func(s_tir=True)
+    def description(target: T.handle) -> None:
+        D = T.match_buffer(target, (TILE, TILE), dtype, align=64, offset_factor=TILE, scope=scope)
+        with T.sblock("root"):
+            T.reads()
+            T.writes(D[0:TILE, 0:TILE])
+            for i, j in T.grid(TILE, TILE):
+                with T.sblock("zero"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    D[vi, vj] = value
+
+    return description
+
+
+def product(accumulate: str, transposed: bool, a_scope: str, b_scope: str, c_scope: str):
+    """c += a @ b; transposed: b is stored as n x k."""
+
+    def cast(value):
+        return T.Cast(accumulate, value) if accumulate != "float16" else value
+
+    def of_b(k, j):
+        return (j, k) if transposed else (k, j)
+
+    @T.prim_func(s_tir=True)
+    def description(a: T.handle, b: T.handle, c: T.handle) -> None:
+        A = T.match_buffer(a, (TILE, TILE), "float16", align=64, offset_factor=TILE, scope=a_scope)
+        B = T.match_buffer(b, (TILE, TILE), "float16", align=64, offset_factor=TILE, scope=b_scope)
+        C = T.match_buffer(c, (TILE, TILE), accumulate, align=64, offset_factor=TILE, scope=c_scope)
+        with T.sblock("root"):
+            T.reads(C[0:TILE, 0:TILE], A[0:TILE, 0:TILE], B[0:TILE, 0:TILE])
+            T.writes(C[0:TILE, 0:TILE])
+            for i, j, k in T.grid(TILE, TILE, TILE):
+                with T.sblock("mma"):
+                    vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                    row, column = T.meta_var(of_b(vk, vj))
+                    C[vi, vj] = C[vi, vj] + cast(A[vi, vk]) * cast(B[row, column])
+
+    return description

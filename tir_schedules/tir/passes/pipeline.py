@@ -1,0 +1,108 @@
+"""TVM's lowering of a scheduled function, with this project's passes where a rung asks for them.
+
+A rung names them in `Rung.passes`. The passes of TVM and their order are those of its own s_tir pipeline
+(tvm/s_tir/pipeline.py of TVM 0.27) without the ones for other targets; a test holds the two to the same CUDA.
+"""
+
+from __future__ import annotations
+
+from typing import Sequence
+
+from tvm import s_tir, tirx, transform
+
+from tir_schedules.tir.passes.boustrophedon import boustrophedon
+from tir_schedules.tir.passes.copies_after_products import copies_after_products
+from tir_schedules.tir.passes.one_barrier import one_barrier
+from tir_schedules.tir.passes.unroll_drain import unroll_drain
+from tir_schedules.tir.passes.unroll_ring import unroll_ring
+
+NAMES = (
+    "boustrophedon",
+    "copies_after_products",
+    "unroll_ring",
+    "copies_before_barriers",
+    "one_barrier",
+    "whole_lines",
+)
+"""What a rung may ask for. "whole_lines" comes after code generation. "copies_before_barriers" is no pass of
+ours: TVM's InjectPTXAsyncCopy runs before ThreadSync.
+
+ThreadSync puts a barrier between accesses to the same buffer and takes the slots of a ring for one. Once the
+copies are cp.async calls it does not see them; what remains is the barrier after each wait. That is enough if
+the order of the pipeline's statements puts that barrier between the last read of a slot and its refill.
+"""
+
+
+def pipeline(wanted: Sequence[str] = ()) -> transform.Pass:
+    """From a scheduled function with its target to host and device functions, ready for code generation.
+
+    wanted: those of NAMES that are to run; ValueError for another.
+    """
+    for name in wanted:
+        if name not in NAMES:
+            raise ValueError(f"there is no pass {name!r}; there is {', '.join(NAMES)}")
+    config = transform.PassContext.current().config
+
+    def chosen(name: str, *passes):
+        return list(passes) if name in wanted else []
+
+    def unless(option: str, *passes):
+        return [] if config.get(option, False) else list(passes)
+
+    asynchronous = bool(config.get("tirx.use_async_copy", False))
+    early = "copies_before_barriers" in wanted
+    return transform.Sequential(
+        [
+            *chosen("boustrophedon", boustrophedon),
+            s_tir.transform.CanonicalizeLoop(),
+            s_tir.transform.LowerCrossThreadReduction(),
+            s_tir.transform.LowerInitBlock(),
+            s_tir.transform.PlanAndUpdateBufferAllocationLocation(),
+            s_tir.transform.ConvertBlocksToOpaque(),
+            s_tir.transform.LiftThreadBinding(),
+            s_tir.transform.ManifestSharedMemoryLocalStage(),
+            s_tir.transform.CompactBufferAllocation(),
+            s_tir.transform.LowerAutoCopy(),
+            s_tir.transform.UnifyThreadBinding(),
+            s_tir.transform.LowerMatchBuffer(),
+            s_tir.transform.StmtSimplify(),
+            s_tir.transform.InjectPermutedLayout(),
+            s_tir.transform.AnnotateIrregularLoop(),
+            s_tir.transform.InjectSoftwarePipeline(),
+            *chosen("copies_after_products", copies_after_products),
+            s_tir.transform.TransformMmaBufferLayout(),
+            s_tir.transform.LowerOpaqueBlock(),
+            tirx.transform.FlattenBuffer(),
+            tirx.transform.BF16ComputeLegalize(),
+            tirx.transform.NarrowDataType(32),
+            s_tir.transform.LoopPartition(),
+            tirx.transform.VectorizeLoop(True),
+            s_tir.transform.InjectVirtualThread(),
+            s_tir.transform.InjectDoubleBuffer(),
+            *unless("tirx.disable_storage_rewrite", tirx.transform.StorageRewrite()),
+            s_tir.transform.HoistIfThenElse(),
+            *chosen("unroll_ring", unroll_ring),
+            *([unroll_drain] if asynchronous else []),
+            *([s_tir.transform.ConvertSSA()] if asynchronous or "unroll_ring" in wanted else []),
+            tirx.transform.UnrollLoop(),
+            s_tir.transform.RenormalizeSplitPattern(),
+            tirx.transform.StmtSimplify(),
+            tirx.transform.RemoveNoOp(),
+            s_tir.transform.RewriteUnsafeSelect(),
+            *unless("tirx.disable_cse_tir", tirx.transform.CommonSubexprElim()),
+            tirx.transform.VerifyMemory(),
+            tirx.transform.AnnotateEntryFunc(),
+            *([s_tir.transform.InjectPTXAsyncCopy()] if asynchronous and early else []),
+            s_tir.transform.ThreadSync("shared"),
+            s_tir.transform.ThreadSync("shared.dyn"),
+            *chosen("one_barrier", one_barrier),
+            s_tir.transform.ThreadSync("warp"),
+            s_tir.transform.InferFragment(),
+            s_tir.transform.LowerThreadAllreduce(),
+            *([s_tir.transform.InjectPTXAsyncCopy()] if asynchronous and not early else []),
+            s_tir.transform.MergeSharedMemoryAllocations(),
+            tirx.transform.SplitHostDevice(),
+            tirx.transform.MakePackedAPI(),
+            tirx.transform.BF16StorageLegalize(),
+        ]
+    )

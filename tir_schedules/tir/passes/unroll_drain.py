@@ -1,0 +1,59 @@
+"""Make the depth of every wait a constant, and write out the turns of the loop that drains a pipeline.
+
+The depth is part of the instruction `cp.async.wait_group`, but InjectSoftwarePipeline leaves expressions.
+After its main loop comes a loop over the tiles still under way, in which each turn waits until one group of
+copies less is in flight. TVM has its turns written out only if it does so for all unrolled loops, which
+buries the kernel in hundreds of lines; here it is the draining loop alone, and the others stay loops under
+`#pragma unroll`. Where there are fewer tiles than stages, the depth is a choice between constants that TVM's
+simplifier does not make, for its condition is a bitwise `and`.
+"""
+
+from __future__ import annotations
+
+import tvm_ffi
+from tvm import tirx
+from tvm.ir.prim.expr import BitwiseAnd
+from tvm.sym import Analyzer
+
+from tir_schedules.tir.passes.rewriting import with_value
+
+DEPTH = "async_wait_inflight_count"
+
+
+@tirx.transform.prim_func_pass(opt_level=0, name="tir_schedules.unroll_drain")
+def unroll_drain(function, module, context):
+    """Replace every loop in which the depth of a wait varies by its turns, one after another."""
+
+    def fold(node):
+        if node.attr_key != DEPTH:
+            return node
+        return tirx.AttrStmt(node.node, node.attr_key, folded(node.value), node.body)
+
+    def write_out(loop):
+        if loop.kind == tirx.ForKind.THREAD_BINDING or not varying_depth(loop.body):
+            return loop
+        turns = (with_value(loop.body, loop.loop_var, loop.min + turn) for turn in range(int(loop.extent)))
+        return tirx.SeqStmt(
+            [tvm_ffi.structural_map(turn, (tirx.AttrStmt, fold), order="post") for turn in turns]
+        )
+
+    body = tvm_ffi.structural_map(function.body, (tirx.AttrStmt, fold), order="post")
+    return function.with_body(tvm_ffi.structural_map(body, (tirx.For, write_out), order="post"))
+
+
+def folded(value):
+    """An expression simplified, its bitwise `and` of conditions taken for a logical one."""
+    logical = tvm_ffi.structural_map(value, (BitwiseAnd, lambda node: tirx.And(node.a, node.b)), order="post")
+    return Analyzer().simplify(logical)
+
+
+def varying_depth(statement) -> bool:
+    """Whether it waits to a depth that is no constant."""
+    found = []
+
+    def look(node):
+        if node.attr_key == DEPTH and not isinstance(node.value, tirx.IntImm):
+            found.append(node)
+
+    tvm_ffi.structural_walk(statement, (tirx.AttrStmt, look))
+    return bool(found)

@@ -1,0 +1,29 @@
+"""Asynchronous copies from matrices of 2 GiB and more.
+
+The functions that TVM prints around `cp.async` count the offset into a matrix in bytes, as an int. It holds 2
+GiB; beyond, a copy reads somewhere else. With a factor of 64 bits the offset is right. Smaller matrices keep
+TVM's form, which may take fewer registers.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from tvm import IRModule
+
+OFFSET = re.compile(r"(\(uint8_t\*\)src \+ src_off \* )(\d+);")
+HELD = 1 << 31  # bytes
+
+
+def wide_offsets(source: str, module: "IRModule") -> str:
+    """The CUDA source of a module, with offsets of asynchronous copies that reach all of its arguments."""
+    buffers = (buffer for function in module.functions.values() for buffer in function.params)
+    largest = max(
+        math.prod(map(int, buffer.shape)) * np.dtype(str(buffer.dtype)).itemsize for buffer in buffers
+    )
+    return OFFSET.sub(r"\1\2ll;", source) if largest >= HELD else source

@@ -1,0 +1,148 @@
+"""The cost of a product, from what the CPU machine counts on a small one.
+
+What one block does there is scaled to the asked one: products, reads and copies by K, writes of C not at all.
+That gives cycles of a block on each of four pipes of a multiprocessor:
+
+    issue    warp instructions, four in a cycle: products on CUDA cores, requests to shared and global memory.
+    Integer arithmetic
+             is left out: PTX has much that ptxas hoists or drops.
+    tensor   products on tensor cores, at the datasheet's rate (on Hopper two thirds of it: the rest is for
+    wgmma alone) shared   wavefronts of shared memory, one in a cycle
+    memory   sectors of 32 bytes from and to the L2 cache, L2_BYTES in a cycle
+
+Pipes work at the same time, though not all of the time: together they need (a^p + b^p + ...)^(1/p). p is 2;
+where tensor cores multiply and cp.async copies, neither of which stops its warp, p rises with the warps that
+a quarter of a multiprocessor holds, by HIDING for each.
+A loop longer than the instruction cache is issued more slowly. No tile takes less than its share of a read's
+latency, which the tiles under way divide among them. The busiest multiprocessor has the blocks that the grid
+gives it, its tail included, and a start; and the whole cannot be faster than every byte once through the
+memory.
+
+Left out: the order of blocks, so stripes of the grid, for what the L2 cache keeps; the order of products, and
+conflicts of registers.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING
+
+from tir_schedules.insight.metrics.metrics import GLOBAL_LOADS, GLOBAL_STORES, SECTOR, SHARED, occupancy_of
+from tir_schedules.insight.metrics.roofline import Gpu, clock
+from tir_schedules.model.gpus import QUARTERS, WARP, find_multiprocessor
+from tir_schedules.model.launch import ceil_div
+
+if TYPE_CHECKING:
+    from tir_schedules.tuning.measure.building import Built
+
+WITHOUT_WGMMA = {"sm_90": 0.66}
+"""Share of the tensor cores' rate that mma.sync reaches, where it is not all."""
+
+L2_BYTES = 40  # of a multiprocessor in a cycle
+HIDING = 0.5
+LATENCY = 800  # cycles from a copy's request until its tile can be multiplied
+START = 1500  # cycles of a block before and after its tiles
+LAUNCH = 2e-6  # seconds
+MEMORY = 0.9  # share of the datasheet's bandwidth that a copy reaches
+LOOP_BYTES, MISSING = 72 << 10, 0.6  # a loop twice as long as this is issued in 1 + MISSING times the cycles
+INSTRUCTION = 16  # bytes
+
+EXECUTED = re.compile(r"^\t(?!\.)(?!mov|cvt)\S.*;$")
+LABEL, BRANCH = re.compile(r"^(\$\w+):"), re.compile(r"\bbra(?:\.uni)?\s+(\$\w+);")
+
+
+@dataclass(frozen=True)
+class Load:
+    """What a kernel asks of the busiest multiprocessor. pipes: name -> cycles of one block. loop: bytes of
+    the longest loop.
+
+    blocks: that it executes; resident: of these at a time; warps: of a block. tiles: along K; ahead: how many
+    copies have time to arrive.
+    asynchronous: whether tiles are copied by cp.async.
+    """
+
+    pipes: dict[str, float]
+    loop: int
+    blocks: int
+    resident: int
+    warps: int
+    tiles: int
+    ahead: int
+    asynchronous: bool
+
+    @property
+    def cycles(self) -> float:
+        """Until it has executed its blocks."""
+        free = self.asynchronous and self.pipes["tensor"]
+        power = 2 + (HIDING * self.resident * self.warps / QUARTERS if free else 0)
+        issue = self.pipes["issue"] * (1 + MISSING * max(0.0, self.loop / LOOP_BYTES - 1))
+        busy = sum(cycles**power for cycles in (self.pipes | {"issue": issue}).values()) ** (1 / power)
+        waiting = self.tiles * LATENCY / self.ahead + START
+        return max(self.blocks * busy, ceil_div(self.blocks, self.resident) * waiting) + START
+
+
+def seconds_of(built: "Built", gpu: Gpu, arch: str) -> float:
+    """Of a product on a GPU."""
+    return (
+        max(load(built, gpu).cycles / clock(gpu, arch), built.workload.bytes / (MEMORY * gpu.bandwidth * 1e9))
+        + LAUNCH
+    )
+
+
+def load(built: "Built", gpu: Gpu) -> Load:
+    """From counters of the small launch, and from the binary for the whole workload: in the small one loops
+    may be written out."""
+    config, workload, (binary,), (counted,) = built.rung.config, built.workload, built.binaries, built.counted
+    kernel = binary.kernel
+    blocks = ceil_div(prod(kernel.grid), gpu.multiprocessors)
+    return Load(
+        pipes(built, gpu),
+        loop_bytes(binary.ptx),
+        blocks,
+        min(blocks, max(1, occupancy_of(binary).blocks)),
+        ceil_div(kernel.threads, WARP),
+        ceil_div(workload.k, config.bk),
+        max(1, getattr(config, "stages", 2) - 1),
+        "global_cp_async" in counted.counters.accesses,
+    )
+
+
+def pipes(built: "Built", gpu: Gpu) -> dict[str, float]:
+    """Cycles of one block on each pipe, in the mean over the blocks of the small launch."""
+    (counted,), workload, small, arch = built.counted, built.workload, built.small, built.kernels[0].arch
+    blocks, longer = prod(counted.binary.kernel.grid), workload.k / small.k
+    mix, products = counted.counters.mix, small.m * small.n * small.k * longer / blocks
+    on_tensor_cores = "mma" in mix
+    shared, loads, stores = (counted.access(*kinds) for kinds in (SHARED, GLOBAL_LOADS, GLOBAL_STORES))
+    multiplied = mix["mma" if on_tensor_cores else "fp32"] / WARP
+    issued = multiplied + shared.requests + loads.requests
+    on_cores = 0 if on_tensor_cores else multiplied * WARP / find_multiprocessor(arch).lanes
+    rate = (
+        gpu.peak(workload)
+        * 1e12
+        * WITHOUT_WGMMA.get(arch.rstrip("af"), 1)
+        / (gpu.multiprocessors * clock(gpu, arch))
+    )
+    return {
+        "issue": max(issued / QUARTERS, on_cores) * longer / blocks,
+        "tensor": 2 * products / rate if on_tensor_cores else 0,
+        "shared": shared.cost * longer / blocks,
+        "memory": (loads.cost * longer + stores.cost) / blocks * SECTOR / L2_BYTES,
+    }
+
+
+def loop_bytes(ptx: str) -> int:
+    """Bytes of the longest loop as ptxas will write it: it drops moves and most conversions, and keeps the
+    rest one to one."""
+    labels: dict[str, int] = {}
+    executed = longest = 0
+    for line in ptx.splitlines():
+        label, branch = LABEL.match(line), BRANCH.search(line)
+        if label:
+            labels[label[1]] = executed
+        executed += bool(EXECUTED.match(line))
+        if branch and branch[1] in labels:
+            longest = max(longest, executed - labels[branch[1]])
+    return INSTRUCTION * longest

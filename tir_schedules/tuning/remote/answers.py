@@ -1,0 +1,88 @@
+"""What an RPC server answers: a request in JSON and a payload of bytes come, JSON goes back, and nothing else
+travels."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from typing import Any
+
+from tir_schedules.errors import BadInput, CheckFailed, TirSchedulesError, TooLarge, one_line
+from tir_schedules.processes import temporary_folder
+
+
+def prepare() -> None:
+    """Import what sessions need, once for all of them. A GPU is left alone: CUDA does not survive the fork
+    into a session."""
+    from tir_schedules.tuning.search.metaschedule import import_metaschedule
+
+    import_metaschedule()
+    importlib.import_module("tir_schedules.tuning.measure.running")
+
+
+def answer(request: str, payload: bytes, machine: str) -> str:
+    """The answer to a request, {"error": one line} for a candidate that is refused; with "fault": true where
+    the error may be the server's.
+
+    machine: "cpu" or "gpu", what this server has. Requests:
+    {"what": "about"} -> {"machine", "arch", "device"};
+    {"what": "time", "together"}, payload a bench pack of subjects -> {"each": [{"seconds": [...]} or
+    {"error"}], "broken"}, for a GPU;
+    together: whether they are to be compared, and so timed as thoroughly as the benchmark does; broken: what
+    left the GPU unusable for this session, empty when nothing did;
+    {"what": "predict", "rung", "point", "workload", "arch"} -> {"seconds": [...], "source"}.
+    """
+    from tir_schedules.machines.choice import choose
+
+    try:
+        task = json.loads(request)
+        if task.get("what") not in ANSWERS:
+            raise BadInput(f"a server answers {', '.join(ANSWERS)}, not {task.get('what')!r}")
+        return json.dumps(ANSWERS[task["what"]](task, payload, choose(machine)))
+    except (CheckFailed, TooLarge) as error:
+        return json.dumps({"error": str(error)})
+    except TirSchedulesError as error:
+        return json.dumps({"error": str(error), "fault": True})
+    except Exception as error:  # whatever it is, the client must hear of it
+        return json.dumps({"error": one_line(f"{type(error).__name__}: {error}"), "fault": True})
+
+
+def about(task: dict[str, Any], payload: bytes, machine: Any) -> dict[str, Any]:
+    """What this server measures on."""
+    from tir_schedules.tuning.records.records import device_of
+
+    return {
+        "machine": machine.name,
+        "arch": machine.arch if machine.name == "gpu" else "",
+        "device": device_of(machine),
+    }
+
+
+def time(task: dict[str, Any], payload: bytes, machine: Any) -> dict[str, Any]:
+    """Seconds of each subject of a bench pack on this GPU."""
+    from tir_schedules.bench.sampling import Policy
+    from tir_schedules.subjects.packs import load_pack
+    from tir_schedules.tuning.measure.running import POLICY, timed_together
+
+    with temporary_folder() as folder:
+        path = folder / "subject.zip"
+        path.write_bytes(payload)
+        subjects = load_pack(path).subjects
+    found = timed_together(subjects, machine, Policy() if task["together"] else POLICY)
+    each = [{"error": str(one)} if isinstance(one, CheckFailed) else {"seconds": one} for one in found]
+    return {"each": each, "broken": machine.broken}
+
+
+def predict(task: dict[str, Any], payload: bytes, machine: Any) -> dict[str, Any]:
+    """Build a candidate, verify it on a small workload, predict its seconds on the other."""
+    from tir_schedules.tuning.cost.prediction import predicted_seconds
+    from tir_schedules.tuning.measure.building import built
+    from tir_schedules.tuning.space.spaces import space_of
+    from tir_schedules.workloads import workload_class
+
+    rung = space_of(task["rung"]).rung_at(task["point"])
+    found = built(rung, workload_class(rung.family)(**task["workload"]), task["arch"])
+    return {"seconds": [predicted_seconds(found)], "source": found.source}
+
+
+ANSWERS = {"about": about, "time": time, "predict": predict}

@@ -1,0 +1,167 @@
+"""What has been tried of a space on one workload; every result goes into the database as soon as it is
+known."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from datetime import datetime, timezone
+from typing import Any, Callable, Sequence
+
+from tir_schedules.errors import CheckFailed, TooLarge, one_line
+from tir_schedules.provenance import git_revision
+from tir_schedules.tuning.measure.building import Unbuilt
+from tir_schedules.tuning.records.journal import canonical
+from tir_schedules.tuning.records.records import (
+    Database,
+    Record,
+    best,
+    shipped_records,
+    task_of,
+    versions_now,
+)
+from tir_schedules.tuning.space.space import Point, Space, key
+
+ENOUGH = 4
+"""Candidates at the start of a run that cannot be built: so many are not a fault of their own."""
+
+
+class Trials:
+    """Results of one task: those that the database has of it, and those of this run. Safe to use from several
+    threads.
+
+    timer: gives the seconds of a kernel, see running.py; records of another kind, device or architecture are
+    of another task.
+    budget: records the task is to have in the end. on_trial: called with each new record.
+    passed_over: by key of their point, why candidates were not built that may well be right; a later run
+    tries them again.
+    failure: the error that ends the search; whoever drives it raises it.
+    """
+
+    def __init__(
+        self,
+        space: Space,
+        workload: Any,
+        arch: str,
+        database: Database,
+        timer: Any,
+        budget: int,
+        on_trial: Callable[[Record], None],
+    ):
+        self.space, self.workload, self.arch, self.timer, self.budget = space, workload, arch, timer, budget
+        self.database, self.on_trial = database, on_trial
+        self.task = task_of(space.rung, workload, arch, timer.device, timer.kind)
+        self.provenance = {"versions": versions_now(), "revision": git_revision()}
+        known = [record for record in database.records() if self.is_of_space(record)]
+        self.records = {key(record.point): record for record in known if record.task == self.task}
+        self.others = [*filter(self.is_of_space, shipped_records(timer.device)), *known]
+        self.earlier, self.passed_over = len(self.records), {}
+        self.failure: BaseException | None = None
+        self.lock = threading.Lock()
+
+    def is_of_space(self, record: Record) -> bool:
+        """Whether its point is of this space, not of one that it was earlier."""
+        return record.rung == self.task["rung"] and record.point.keys() == self.space.fields.keys()
+
+    @property
+    def left(self) -> int:
+        """How many more there may be; none once something failed."""
+        return 0 if self.failure else max(0, self.budget - len(self.records) - len(self.passed_over))
+
+    def best(self, count: int) -> list[Record]:
+        """The fastest so far, fastest first; fewer where fewer were timed."""
+        timed = [record for record in self.records.values() if record.seconds]
+        return sorted(timed, key=lambda record: record.median)[:count]
+
+    def best_elsewhere(self) -> list[Point]:
+        """The fastest of each other shape that there are records of, own or shipped."""
+        same = {name: value for name, value in self.task.items() if name != "workload"}
+        shapes = {canonical(record.workload): record.workload for record in self.others}
+        found = (
+            best(self.others, **same, workload=workload)
+            for workload in shapes.values()
+            if workload != self.task["workload"]
+        )
+        return [record.point for record in found if record]
+
+    def add(
+        self,
+        point: Point,
+        seconds: Sequence[float] = (),
+        error: str = "",
+        source: str = "",
+        metaschedule: Any = None,
+    ) -> None:
+        """Record a result, or why there is none. source: sha256 of the CUDA emitted for the workload.
+
+        metaschedule: see metaschedule.stored.
+        """
+        with self.lock:
+            record = Record(
+                **self.task, **self.provenance, point=point, seconds=tuple(seconds), error=error,
+                source=source, date=now(),
+                trial=len(self.records), metaschedule=with_seconds(metaschedule, seconds),
+            )  # fmt: skip
+            self.database.append(record)
+            self.records[key(point)] = record
+        self.on_trial(record)
+
+    def settle(self, record: Record, found: tuple[float, ...] | CheckFailed) -> None:
+        """Record another result of a candidate, which takes the place of the first."""
+        error = one_line(found) if isinstance(found, CheckFailed) else ""
+        seconds = () if error else found
+        metaschedule = with_seconds(record.metaschedule, seconds)
+        again = replace(
+            record, **self.provenance, seconds=seconds, error=error, date=now(), metaschedule=metaschedule
+        )
+        self.database.append(again)
+        self.records[key(record.point)] = again
+
+    def attempt(self, point: Point, action: Callable[[], Any]) -> Any:
+        """What the action returns. None when it fails: a kernel that is found wrong is recorded, one that is
+        not built is passed over, any other error ends the search."""
+
+        def recorded() -> Any:
+            try:
+                return action()
+            except Unbuilt as error:
+                self.pass_over(point, error)
+                return None
+            except (CheckFailed, TooLarge) as error:
+                self.add(point, error=one_line(error))
+                return None
+
+        return self.guarded(recorded)
+
+    def pass_over(self, point: Point, error: Unbuilt) -> None:
+        """CheckFailed, which ends the search, when of this run's first candidates none is built: then it is
+        not theirs."""
+        self.passed_over[key(point)] = reason = one_line(error)
+        if len(self.passed_over) >= ENOUGH and len(self.records) == self.earlier:
+            raise CheckFailed(
+                f"the first {len(self.passed_over)} candidates cannot be built, so the search ends; the last:"
+                f" {reason}"
+            )
+
+    def guarded(self, action: Callable[[], Any], even_then: bool = False) -> Any:
+        """What the action returns; None when an error ends the search, or has ended it: TVM's loop, which
+        called, then ends in order.
+
+        even_then: do it also when the search has ended.
+        """
+        try:
+            return None if self.failure and not even_then else action()
+        except BaseException as error:
+            self.failure = self.failure or error
+            return None
+
+
+def with_seconds(metaschedule: Any, seconds: Sequence[float]) -> Any:
+    """MetaSchedule's form of a result, [trace, seconds, target, arguments], with other seconds; None without
+    any."""
+    return [metaschedule[0], list(seconds), *metaschedule[2:]] if metaschedule and seconds else None
+
+
+def now() -> str:
+    """UTC, as records have it."""
+    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
