@@ -64,6 +64,10 @@ class Gemm:
         return f"{self.m}x{self.n}x{self.k}"
 
     @property
+    def shape(self) -> tuple[int, int, int]:
+        return self.m, self.n, self.k
+
+    @property
     def parameters(self) -> dict[str, str]:
         """What a kernel may take, and its C type."""
         return {"A": "const float*", "B": "const float*", "C": "float*", "M": "int", "N": "int", "K": "int"}

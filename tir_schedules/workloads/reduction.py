@@ -50,6 +50,10 @@ class Reduction:
         return f"{self.n} {self.dtype}"
 
     @property
+    def shape(self) -> tuple[int]:
+        return (self.n,)
+
+    @property
     def macros(self) -> dict[str, str]:
         """What a twin must know of the workload when it is compiled."""
         return {} if self.dtype == "int32" else {"DTYPE": C_TYPES[self.dtype]}

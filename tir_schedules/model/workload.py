@@ -1,0 +1,83 @@
+"""What every workload offers: an algorithm on one shape, its inputs, its truth and what it may be off by."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Mapping, Protocol, Sequence
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from tvm.tirx import PrimFunc
+
+    from tir_schedules.model.launch import Dim3
+
+Arguments = dict[str, "np.ndarray | int"]
+"""What a kernel is given, by name: arrays of numpy, or of CuPy where they are on a GPU, and sizes."""
+
+
+class Workload(Protocol):
+    """A frozen dataclass whose fields are the shape and the kind, such as Gemm(m, n, k).
+
+    inputs, outputs: names of the arrays. Making one raises BadInput for a shape that cannot be.
+    """
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def inputs(self) -> Sequence[str]: ...
+
+    @property
+    def outputs(self) -> Sequence[str]: ...
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(M, N, K), or (N,) of a reduction."""
+        ...
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """What a kernel may take, and its C type."""
+        ...
+
+    @property
+    def macros(self) -> Mapping[str, str | int]:
+        """What a twin must know of the workload when it is compiled, where it is not the default."""
+        ...
+
+    @property
+    def flops(self) -> int:
+        """Floating-point operations, or additions of integers."""
+        ...
+
+    @property
+    def bytes(self) -> int:
+        """Compulsory global traffic in bytes: every input read once, every output written once."""
+        ...
+
+    def draws(self, seed: int = 0) -> list[tuple[str, int]]:
+        """Kinds and seeds of the inputs that a kernel is verified with."""
+        ...
+
+    def arguments(self, seed: int = 0, xp: Any = np, kind: str = ...) -> Arguments:
+        """What a kernel may ask for, by name. xp: the array module that draws, numpy or cupy."""
+        ...
+
+    def prepared(self, arguments: Arguments, grid: Dim3) -> Arguments:
+        """Arguments of the next launch, which has `grid` blocks."""
+        ...
+
+    def rest(self, grid: Dim3) -> Workload | None:
+        """What is left to do after a launch of `grid` blocks."""
+        ...
+
+    def truth(self, arguments: Arguments) -> dict[str, np.ndarray]:
+        """The exact outputs, by name, as float64 or int32."""
+        ...
+
+    def tolerance(self, arguments: Arguments, kind: str = ...) -> dict[str, Any]:
+        """Largest |error| of each element that arithmetic can explain, as arrays or numbers, by output."""
+        ...
+
+    def prim_func(self, name: str) -> PrimFunc:
+        """The algorithm as a TensorIR PrimFunc with the entry point `name`."""
+        ...
