@@ -81,7 +81,7 @@ NCU = f"""
 from pathlib import Path
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 from fake_tools import predicted_launches, table
-from tir_schedules.insight.cases import load_cases
+from tir_schedules.insight.profile.cases import load_cases
 counted = predicted_launches(load_cases(Path(sys.argv[-1]))[0])
 %s
 print(table(counted))

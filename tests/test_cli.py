@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import pytest
 
-from tir_schedules.cli import main as cli
 from tir_schedules.compiler.twin import load_twin
 from tir_schedules.ladders.registry import FAMILIES, ladder
 from tir_schedules.machines.cpu import CpuMachine
@@ -188,7 +187,8 @@ class PretendedGpu(CpuMachine):
 @pytest.fixture
 def pretended_gpu(monkeypatch):
     monkeypatch.setattr(
-        cli, "choose", lambda name: {"gpu": PretendedGpu, "auto": PretendedGpu, "cpu": CpuMachine}[name]()
+        "tir_schedules.cli.run.choose",
+        lambda name: {"gpu": PretendedGpu, "auto": PretendedGpu, "cpu": CpuMachine}[name](),
     )
 
 
@@ -415,6 +415,6 @@ def test_help_and_list_need_no_tvm():
 
 
 def test_a_reader_that_stops_early_sees_no_error():
-    command = f"{sys.executable} -m tir_schedules.cli.main emit sgemm/naive --ptx | head -1"
+    command = f"{sys.executable} -m tir_schedules.cli emit sgemm/naive --ptx | head -1"
     done = subprocess.run(command, shell=True, capture_output=True, text=True)
     assert done.stdout and done.stderr == ""

@@ -35,7 +35,7 @@ raise SystemExit(main())
 """
 UNWINDING = """
 import os, sys, time
-from tir_schedules.endings import command
+from tir_schedules.cli.endings import command
 def perform():
     try:
         os.write(1, b"begun\\n")
@@ -50,7 +50,7 @@ sys.exit(command(perform))
 STARTING = """
 import os, signal, subprocess, sys, threading, time
 from tir_schedules import processes
-from tir_schedules.endings import command
+from tir_schedules.cli.endings import command
 class Signalled(subprocess.Popen):
     def __init__(self, command, **options):
         super().__init__(command, **options)
@@ -292,7 +292,7 @@ def tool_in_process(monkeypatch, capsys):
     """Calls `list` as if it raised an error."""
 
     def call(error, *arguments):
-        monkeypatch.setattr(cli, "list_rungs", broken(error))
+        monkeypatch.setattr("tir_schedules.cli.list.list_rungs", broken(error))
         code = cli.main(list(arguments) or ["list"])
         return code, *capsys.readouterr()
 

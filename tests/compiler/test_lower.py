@@ -114,8 +114,8 @@ import ctypes, sys
 for library in sys.argv[1:]:
     ctypes.CDLL(library, mode=ctypes.RTLD_GLOBAL)
 from tir_schedules.compiler.lower import lower
-from tir_schedules.compiler.tvm import import_tvm
-from tir_schedules.rung import find
+from tir_schedules.tir.tvm import import_tvm
+from tir_schedules.ladders.registry import find
 from tir_schedules.workloads.gemm import Gemm
 assert "tvm_runtime_cuda" in import_tvm().base._LOADED_LIBS
 print(lower(find("sgemm/naive")[0], Gemm(64, 64, 64), "sm_80").source)

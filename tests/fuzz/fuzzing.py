@@ -304,9 +304,12 @@ def without_gpu() -> Any:
     stack = ExitStack()
     stack.enter_context(mock.patch.multiple(session, gpu_machine=lambda: gpu, timed=timed))
     for what, fake in {
-        "profile_verb.gpu_machine": lambda: gpu, "cases.verified": verified, "profiling.count_launches": counted, "nsight.tool": str
-    }.items():  # fmt: skip
-        stack.enter_context(mock.patch(f"tir_schedules.insight.{what}", fake))
+        "cli.profile.gpu_machine": lambda: gpu,
+        "insight.profile.cases.verified": verified,
+        "insight.profile.profiling.count_launches": counted,
+        "insight.profile.nsight.tool": str,
+    }.items():
+        stack.enter_context(mock.patch(f"tir_schedules.{what}", fake))
     return stack
 
 

@@ -149,7 +149,7 @@ def test_a_session_has_a_time_out_whatever_its_client_says():
 
 def test_a_session_without_requests_ends():
     code = (
-        "import time; from tir_schedules.tuning import rpc_server; rpc_server.IDLE = 0.3; activity ="
+        "import time; from tir_schedules.tuning.remote import rpc_server; rpc_server.IDLE = 0.3; activity ="
         " rpc_server.Activity();activity.watch(); activity.during(time.sleep, 1); print('answered',"
         " flush=True); time.sleep(60)"
     )

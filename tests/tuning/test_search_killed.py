@@ -26,9 +26,9 @@ import time
 from pathlib import Path
 
 from test_tuner import GEMM, SPACE, MadeUp
-from tir_schedules.tuning.records import Database
-from tir_schedules.tuning.space import key
-from tir_schedules.tuning.tuner import tune
+from tir_schedules.tuning.records.records import Database
+from tir_schedules.tuning.space.space import key
+from tir_schedules.tuning.search.tuner import tune
 
 
 class Slow(MadeUp):

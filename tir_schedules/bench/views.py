@@ -4,11 +4,11 @@ are written."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 from math import prod
 from typing import Any, Iterable
 
 from tir_schedules.cli.problems import power
+from tir_schedules.ladders.registry import rung_names
 
 Row = dict[str, Any]
 
@@ -81,7 +81,7 @@ def group_of(family: str, kind: str, rows: list[Row], refused: list[Row]) -> Gro
 
 def in_ladder_order(family: str, names: Iterable[str]) -> tuple[str, ...]:
     """Each name once, as rungs build on each other; what the ladder does not know comes last."""
-    ladder = list(import_module(f"tir_schedules.{family}").LADDER)
+    ladder = rung_names(family)
     place = {name: number for number, name in enumerate(ladder)}
     return tuple(
         sorted(dict.fromkeys(names), key=lambda name: place.get(short(name).partition(":")[0], len(ladder)))

@@ -67,10 +67,8 @@ def told(error: Exception, debug: bool, name: str) -> int:
         return 3
     if debug:
         traceback.print_exception(error)
-    if isinstance(error, ImportError) and (module := (error.name or "").partition(".")[0]) not in (
-        "",
-        __package__,
-    ):
+    module = (error.name or "").partition(".")[0] if isinstance(error, ImportError) else ""
+    if module not in ("", "tir_schedules"):
         say(
             name,
             f"the Python module {module} is missing or broken ({one_line(error)}): `tir-schedules doctor`"

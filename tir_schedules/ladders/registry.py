@@ -11,10 +11,15 @@ from tir_schedules.model.rung import Rung
 FAMILIES = ("sgemm", "reduce", "hgemm")
 
 
+def rung_names(family: str) -> tuple[str, ...]:
+    """The names of a ladder's rungs, without its name, in the order they build on each other."""
+    return importlib.import_module(f"tir_schedules.ladders.{family}").LADDER
+
+
 def ladder(family: str) -> list[Rung]:
     """The rungs of a family in the order they build on each other, each in its default configuration."""
-    names = importlib.import_module(f"tir_schedules.ladders.{family}").LADDER
-    return [importlib.import_module(f"tir_schedules.ladders.{family}.{name}").RUNG for name in names]
+    modules = (f"tir_schedules.ladders.{family}.{name}" for name in rung_names(family))
+    return [importlib.import_module(module).RUNG for module in modules]
 
 
 def every_rung(*families: str) -> list[Rung]:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 MEASURED, PREDICTED = "measured", "predicted"
 CPU_DEVICE = "CPU machine"
-SHIPPED = Path(__file__).parent / "records"
+SHIPPED = Path(__file__).parent / "shipped"
 DECISIVE = {MEASURED: ("apache-tvm", "nvcc"), PREDICTED: ("apache-tvm", "nvcc", "tir_schedules")}
 """Kind -> what must have today the version it had: what makes the kernel, and for a prediction what makes the
 prediction."""

@@ -1,0 +1,1 @@
+"""The ladders: one folder each, one rung per file, and the registry of them all."""
