@@ -8,8 +8,8 @@ from article_figures import ARTICLES, Article, Step
 
 from tir_schedules.bench.tables import THROTTLED, closing_lines, limit, provenance_line, refusal
 from tir_schedules.bench.views import figures, short
-from tir_schedules.cli.problems import power
 from tir_schedules.errors import BadInput
+from tir_schedules.numerals import power
 from tir_schedules.subjects.results import device_name
 from tir_schedules.subjects.subject import VENDORS
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 from argparse import Namespace
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Sequence
 
@@ -25,12 +24,13 @@ from writing import update
 
 from tir_schedules.bench import session
 from tir_schedules.bench.tables import escaped, refusal
+from tir_schedules.cli.packs import check_pack_arch, is_pack
 from tir_schedules.console import print_line, print_table
 from tir_schedules.files import check_folder
 from tir_schedules.ladders.registry import find
 from tir_schedules.machines.choice import arch_for
 from tir_schedules.model.rung import Rung
-from tir_schedules.subjects.results import about, document, load_results, save_results
+from tir_schedules.subjects.results import load_results, save_results
 
 FOLDER = Path(__file__).parent
 RECORDED = FOLDER / "results" / "articles_h200.json"
@@ -47,7 +47,7 @@ def jobs_of(articles: Sequence[Article]) -> list[tuple[Rung, Any]]:
 
 def pack(articles: Sequence[Article], arch: str | None, path: Path) -> int:
     """Compile for another computer; 1 when something could not be compiled."""
-    session.check_pack_arch(arch)
+    arch = check_pack_arch(arch)
     subjects, refused = session.pack_jobs(jobs_of(articles), arch, path, command_of(articles))
     advice = f"copy {path} to where the GPU is and run `python experiments/articles.py {path.name}`"
     print_line(f"packed {len(subjects)} subjects for {arch}: {advice}")
@@ -59,17 +59,12 @@ def pack(articles: Sequence[Article], arch: str | None, path: Path) -> int:
 def measured(articles: Sequence[Article], arch: str | None) -> dict[str, Any]:
     """Compile and time on this computer's GPU; returns a results document."""
     machine = session.gpu_machine()
-    subjects, refused = session.compiled(jobs_of(articles), arch_for(machine, arch))
-    measurement, policy = session.timed(machine, subjects, False, None)
-    return document(about(command_of(articles)), measurement, asdict(policy), refused)
+    return session.measured(machine, jobs_of(articles), arch_for(machine, arch), command_of(articles))
 
 
 def measured_pack(path: str) -> dict[str, Any]:
     """The same for a pack."""
-    return session.measured(
-        Namespace(names=[path], compare_with=None, sustained=False),
-        f"experiments/articles.py {Path(path).name}",
-    )
+    return session.measured_pack(Path(path), f"experiments/articles.py {Path(path).name}")
 
 
 def command_of(articles: Sequence[Article]) -> str:
@@ -115,7 +110,7 @@ def perform(options: Namespace) -> int:
             load_results(options.recorded or RECORDED) if options.recorded or RECORDED.exists() else None
         )
         return update(options.readme, "article", lambda name: section(name, results), options.check)
-    packed = session.is_pack(options.names)
+    packed = is_pack(options.names)
     articles = [article_of(name) for name in (() if packed else options.names)] or list(ARTICLES.values())
     if packed:
         check_alone("a pack to be timed", options, ("pack", "recorded", "arch"))

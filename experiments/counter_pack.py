@@ -12,7 +12,6 @@ from typing import Any, Sequence
 import numpy as np
 from counter_probes import Probe, probes
 
-from tir_schedules.bench import session
 from tir_schedules.console import progress
 from tir_schedules.errors import BadInput
 from tir_schedules.insight.metrics.metrics import metrics_of
@@ -20,6 +19,7 @@ from tir_schedules.insight.profile.cases import Case, cases_of, packed_case, pre
 from tir_schedules.ladders.registry import FAMILIES, find
 from tir_schedules.model.kernel import Binary, Resources
 from tir_schedules.model.rung import Rung
+from tir_schedules.subjects.compiling import compiled
 from tir_schedules.subjects.packs import load_pack
 from tir_schedules.subjects.results import about
 from tir_schedules.workloads import ACCUMULATORS, LAYOUTS
@@ -89,7 +89,7 @@ def pack(names: Sequence[str], arch: str, path: Path) -> tuple[int, list[dict[st
     refused rows."""
     jobs = jobs_of(names)
     flawed = {rung.id for rung, _ in jobs if is_flawed(rung)}
-    subjects, refused = session.compiled(jobs, arch) if jobs else ([], [])
+    subjects, refused = compiled(jobs, arch) if jobs else ([], [])
     subjects, cases = [subject for subject in subjects if subject.binaries], []
     with progress(len(subjects), "predicting") as step:
         for subject in subjects:

@@ -10,11 +10,11 @@ from typing import Any, Sequence
 
 from sweep_points import FORMS, Point, Series, Sweep
 
-from tir_schedules.bench import session
 from tir_schedules.console import progress
 from tir_schedules.errors import CheckFailed
 from tir_schedules.insight.metrics.metrics import COPIES, LOADS, STORES, metrics_of, shared_bytes
 from tir_schedules.insight.metrics.occupancy import occupancy
+from tir_schedules.subjects.compiling import compiled
 from tir_schedules.subjects.subject import Subject
 
 
@@ -68,9 +68,7 @@ def prepared(sweeps: Sequence[Sweep], arch: str, timed: bool) -> Prepared:
         for workload in workloads
     }
     subjects, failed = (
-        session.compiled([(rung, workload) for (_, workload), rung in jobs.items()], arch)
-        if jobs
-        else ([], [])
+        compiled([(rung, workload) for (_, workload), rung in jobs.items()], arch) if jobs else ([], [])
     )
     found = {identity(subject): subject for subject in subjects}
     reasons = {(row["name"], row["form"], row["shape"]): row["reason"] for row in failed}

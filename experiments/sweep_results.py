@@ -7,7 +7,6 @@ shared memory, occupancy, accesses to shared memory at a small size ("counted"),
 
 from __future__ import annotations
 
-from argparse import Namespace
 from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +15,7 @@ from typing import Any, Sequence
 from sweep_points import Sweep
 
 from tir_schedules.bench import session
+from tir_schedules.cli.packs import check_pack_arch
 from tir_schedules.errors import BadInput
 from tir_schedules.machines.choice import arch_for
 from tir_schedules.model.gpus import find_multiprocessor
@@ -34,7 +34,7 @@ def pack(sweeps: Sequence[Sweep], arch: str | None, path: Path) -> tuple[str, li
     rows."""
     from sweep_counting import prepared
 
-    session.check_pack_arch(arch)
+    check_pack_arch(arch)
     find_multiprocessor(arch)
     made = prepared(sweeps, arch, timed=True)
     save_pack(
@@ -68,9 +68,7 @@ def results_of_pack(path: Path) -> dict[str, Any]:
     """Time what a pack holds on this computer's GPU."""
     if not {"arch", "points"} <= load_pack(path).about.keys():
         raise BadInput(f"{path} is a pack of something else; name one that {SCRIPT} --pack wrote")
-    results = session.measured(
-        Namespace(names=[str(path)], compare_with=None, sustained=False), f"{SCRIPT} {path.name}"
-    )
+    results = session.measured_pack(path, f"{SCRIPT} {path.name}")
     return results | {key: results["packed"].pop(key) for key in ("arch", "points")}
 
 

@@ -26,9 +26,9 @@ from sweep_results import load_sweeps, pack, results_here, results_of_pack
 from sweep_tables import notes_of, section, tables
 from writing import update
 
-from tir_schedules.bench import session
 from tir_schedules.bench.plots import check_plot
 from tir_schedules.bench.tables import escaped, refusal
+from tir_schedules.cli.packs import is_pack
 from tir_schedules.console import print_line, print_table
 from tir_schedules.errors import BadInput
 from tir_schedules.files import check_folder
@@ -86,7 +86,7 @@ def perform(options: Namespace) -> int:
     """Do what the options ask for; returns the exit code."""
     if options.write or options.check:
         return write(options)
-    packed = session.is_pack(options.names)
+    packed = is_pack(options.names)
     sweeps = list(dict.fromkeys(map(find_sweep, () if packed else options.names))) or list(SWEEPS.values())
     if packed:
         check_alone("a pack to be timed", options, ("pack", "recorded", "arch"))

@@ -13,8 +13,8 @@ from pydantic import ValidationError
 
 from tir_schedules import files
 from tir_schedules.cli import main as cli
-from tir_schedules.emit import read_source
 from tir_schedules.errors import BadInput, shown
+from tir_schedules.source import read_source
 from tir_schedules.subjects import schemas
 
 
@@ -103,7 +103,7 @@ def test_a_source_is_read_as_carefully(tmp_path, make, reason):
 
 def test_a_source_may_end_its_lines_in_another_way(tmp_path):
     (tmp_path / "a.cu").write_bytes("a\r\nb é\rc\n".encode())
-    assert read_source(tmp_path / "a.cu") == "a\nb é\nc\n"
+    assert read_source(tmp_path / "a.cu").text == "a\nb é\nc\n"
 
 
 def test_without_the_library_that_checks_files_one_line_says_how_to_get_it():

@@ -10,9 +10,9 @@ import re
 import pytest
 from mutants import asynchronous_mutants, mutants
 
-from tir_schedules.cli.problems import RUN_SHAPES
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.twin import load_source, load_twin
+from tir_schedules.ladders.problems import RUN_SHAPES
 from tir_schedules.ladders.registry import every_rung
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.run import outcome_of

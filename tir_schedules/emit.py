@@ -3,7 +3,6 @@ twin."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from tir_schedules.errors import BadInput
@@ -38,14 +37,3 @@ def scheduled_tir(rung: Rung, workload: Any, twin: bool) -> str:
     from tir_schedules.compiler.lower import scheduled
 
     return scheduled(rung, workload).mod.script()
-
-
-def read_source(path: Path) -> str:
-    """Text of a CUDA file. BadInput when it cannot be read."""
-    from tir_schedules.files import read_bytes
-
-    remedy = "name a CUDA source file"
-    try:
-        return read_bytes(path, remedy).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
-    except UnicodeDecodeError:
-        raise BadInput(f"cannot read {path}: it is not UTF-8 text; {remedy}") from None

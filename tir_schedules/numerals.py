@@ -59,3 +59,8 @@ def integer_for(option: str, example: int) -> Callable[[str], int]:
             raise BadInput(f"{option} takes a whole number such as {example}, not {shown(text)}") from None
 
     return parse
+
+
+def power(size: int) -> str:
+    """A size as people write it: 2^20 from a million on, where it is a power of two."""
+    return f"2^{size.bit_length() - 1}" if size >= 1 << 20 and size & (size - 1) == 0 else str(size)

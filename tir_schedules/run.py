@@ -7,7 +7,7 @@ import os
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import Any, Iterator, Sequence
+from typing import Any, Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -18,12 +18,19 @@ from tir_schedules.compiler.source_text import numbered, shown_name
 from tir_schedules.compiler.twin import check_parameters, load_source, load_twin
 from tir_schedules.errors import TirSchedulesError
 from tir_schedules.faults import DISAGREE, FAILED, HAZARD, RIGHT, WRONG, WrongValue, disagreement
+from tir_schedules.ladders.problems import Job
 from tir_schedules.machines.execution import execute
 from tir_schedules.model.execution import Execution
 from tir_schedules.model.findings import Finding, Location
 from tir_schedules.model.kernel import Kernel
+from tir_schedules.model.machine import Machine
 from tir_schedules.model.rung import Rung
 from tir_schedules.model.verify import Check, Mismatch, shared_checks
+from tir_schedules.model.workload import Arguments, Workload
+from tir_schedules.source import Source
+
+Maker = Callable[[Rung, Workload, str], Kernel]
+"""Makes the kernel of a rung's launch on a workload, for an architecture: `lower`, `load_twin` or the like."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +86,7 @@ class Verdict:
     """
 
     rung: Rung
-    workload: Any
+    workload: Workload
     schedule: Outcome
     twin: Outcome | None
     identical: bool | None
@@ -123,37 +130,35 @@ class Verdict:
         }
 
 
-def run(
-    jobs: Sequence[tuple[Rung, Any]],
-    arch: str,
-    machine: Any,
-    source: str | None = None,
-    file: str = "",
-    folder: str = "",
-) -> Iterator[Verdict]:
+def run(jobs: Sequence[Job], arch: str, machine: Machine, source: Source | None = None) -> Iterator[Verdict]:
     """Verify rungs on workloads, given in pairs; verdicts come in order, as they are ready.
 
-    arch: "sm_80". source: CUDA text to run in place of what the schedule emits, without the twin; file: what
-    messages call it; folder: where it finds what it includes by name.
+    arch: "sm_80". source: CUDA to run in place of what the schedule emits, without the twin.
     A rung that cannot be emitted or compiled yields a verdict that says so; errors of use (BadInput,
     MissingTool) are raised.
     """
-    makers = (
-        [lower, load_twin] if source is None else [partial(load_source, source, file=file, folder=folder)]
-    )
+    makers: list[Maker] = [lower, load_twin]
+    if source:
+        makers = [partial(load_source, source.text, file=source.file, folder=source.folder)]
+    file = source.file if source else ""
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         pending = []
         for rung, workload in jobs:
             own = makers if rung.twinned else makers[:1]
-            pending.append(
-                (rung, workload, [start(pool, make, rung, workload, arch, machine, file) for make in own])
-            )
+            kernels = [start(pool, make, rung, workload, arch, machine, file) for make in own]
+            pending.append((rung, workload, kernels))
         for rung, workload, outcomes in pending:
             yield judge_pair(rung, workload, [outcome.result() for outcome in outcomes])
 
 
 def start(
-    pool: ThreadPoolExecutor, make, rung: Rung, workload: Any, arch: str, machine: Any, file: str = ""
+    pool: ThreadPoolExecutor,
+    make: Maker,
+    rung: Rung,
+    workload: Workload,
+    arch: str,
+    machine: Machine,
+    file: str = "",
 ) -> "Future[Outcome]":
     """Make the kernels here (TVM is not for several threads), compile and execute them in the pool."""
     try:
@@ -163,7 +168,7 @@ def start(
     return pool.submit(outcome_of, kernels, workload, machine)
 
 
-def launches(make, rung: Rung, workload: Any, arch: str) -> list[Kernel]:
+def launches(make: Maker, rung: Rung, workload: Workload, arch: str) -> list[Kernel]:
     """The kernel of each launch the workload takes: one for a GEMM, for a reduction one after another until
     one number is left.
 
@@ -184,7 +189,7 @@ def failed(name: str, error: TirSchedulesError) -> Outcome:
     return Outcome(name, str(error))
 
 
-def outcome_of(kernels: Sequence[Kernel], workload: Any, machine: Any) -> Outcome:
+def outcome_of(kernels: Sequence[Kernel], workload: Workload, machine: Machine) -> Outcome:
     """Compile, execute with the inputs of each check, one launch after another with outputs poisoned
     beforehand, compare with the truth.
 
@@ -211,7 +216,7 @@ def outcome_of(kernels: Sequence[Kernel], workload: Any, machine: Any) -> Outcom
 
 
 def blamed(
-    kernels: Sequence[Kernel], done: Sequence[tuple[Execution, Any]], check: Check, mismatch: Mismatch
+    kernels: Sequence[Kernel], done: Sequence[tuple[Execution, Arguments]], check: Check, mismatch: Mismatch
 ) -> WrongValue:
     """The wrong element, and which line of which launch stored it.
 
@@ -248,7 +253,7 @@ def written_by(execution: Execution, output: str, index: int, kernel: Kernel) ->
     return f"the kernel at {file}:{line} stores nothing to {output}", None
 
 
-def judge_pair(rung: Rung, workload: Any, outcomes: list[Outcome]) -> Verdict:
+def judge_pair(rung: Rung, workload: Workload, outcomes: list[Outcome]) -> Verdict:
     """Compare the outputs of a schedule with those of its twin, when both ran. Where one is wrong that is all
     there is to say."""
     schedule, twin = outcomes[0], outcomes[1] if len(outcomes) > 1 else None

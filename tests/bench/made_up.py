@@ -1,11 +1,11 @@
 """Made-up measurements for tests of everything around them. No number here was measured on any GPU."""
 
-from argparse import Namespace
 from types import SimpleNamespace
 
-from tir_schedules.cli.problems import workloads_of
+from tir_schedules.ladders.problems import jobs_of, of_sizes
 from tir_schedules.ladders.registry import find
 from tir_schedules.model.kernel import Binary, Kernel, Resources
+from tir_schedules.model.problem import KINDS, Problem
 from tir_schedules.subjects.results import document
 from tir_schedules.subjects.subject import Subject
 from tir_schedules.workloads.gemm import Gemm
@@ -84,23 +84,16 @@ def invented_microseconds(subject, rung_number):
     return penalty * (2.0 + work * (1 + 3 / (1 + number)))
 
 
-def results(*names, sizes=(1024, 4096), change=lambda row: row, refuse=lambda subject: "", **options):
+def results(*names, sizes=(1024, 4096), change=lambda row: row, refuse=lambda subject: "", n=(), **kinds):
     """A results document of rungs at sizes. change: applied to each row; refuse: a reason for those that are
     to be refused."""
-    given = Namespace(
-        **{
-            "mnk": [(size,) * 3 for size in sizes],
-            "n": sizes,
-            "layout": None,
-            "accumulate": None,
-            "dtype": None,
-            **options,
-        }
-    )
     rungs = [rung for name in names for rung in find(name)]
     by_workload = {}
     for number, rung in enumerate(rungs):
-        for workload in workloads_of(rung, given):
+        asked = {name: kinds[name] for name in KINDS[rung.family] if name in kinds}
+        shapes = of_sizes(rung.family, n if n and rung.family == "reduce" else sizes)
+        problems = {rung.family: [Problem(rung.family, shape, **asked) for shape in shapes]}
+        for _, workload in jobs_of([rung], problems, {}):
             subjects = by_workload.setdefault(workload, [])
             subjects += [
                 (number, Subject(rung.family, rung.id, form, workload)) for form in ("schedule", "twin")

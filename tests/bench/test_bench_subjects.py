@@ -10,8 +10,9 @@ import pytest
 
 from tir_schedules.errors import BadInput
 from tir_schedules.ladders.registry import find
+from tir_schedules.subjects.compiling import subjects_of
 from tir_schedules.subjects.packs import load_pack, save_pack
-from tir_schedules.subjects.subject import Subject, subjects_of
+from tir_schedules.subjects.subject import Subject
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
 from tir_schedules.workloads.reduction import Reduction

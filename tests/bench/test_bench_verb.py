@@ -59,7 +59,9 @@ def gpu(monkeypatch):
 
 @pytest.fixture
 def no_compiler(monkeypatch):
-    monkeypatch.setattr(session, "subjects_of", lambda *arguments: pytest.fail("compiles"))
+    monkeypatch.setattr(
+        "tir_schedules.subjects.compiling.subjects_of", lambda *arguments: pytest.fail("compiles")
+    )
 
 
 def test_without_a_gpu_one_line_says_so_before_anything_is_compiled(tool, no_compiler, monkeypatch):
@@ -169,7 +171,9 @@ def test_a_pack_made_without_a_gpu_is_timed_without_a_compiler(tool, gpu, monkey
     code, out, _ = tool("sgemm/naive", "reduce/shuffle", *SMALL, "--pack", pack, "--arch", "sm_80")
     assert code == 0 and out.startswith("packed 9 subjects, ") and "a.zip" in out
     monkeypatch.setattr(session, "gpu_machine", lambda: gpu)
-    monkeypatch.setattr(session, "subjects_of", lambda *arguments: pytest.fail("compiles"))
+    monkeypatch.setattr(
+        "tir_schedules.subjects.compiling.subjects_of", lambda *arguments: pytest.fail("compiles")
+    )
     code, out, _ = tool(pack, "--sustained", "-o", tmp_path / "a.json")
     assert code == 0 and "sgemm, TFLOPS" in out and gpu.policy.sustained and gpu.cub.startswith(b"\x7fELF")
     packed = load_results(tmp_path / "a.json")["packed"]
@@ -222,9 +226,10 @@ BARE = """
 import sys
 for name in ("tvm", "tvm_ffi", "platformdirs", "matplotlib", "cupy"):
     sys.modules[name] = None
-from tir_schedules import cli
-from tir_schedules.bench import measure, pack, results, session
-assert len(pack.load_pack(sys.argv[1]).subjects) == 3 and results.about("")["command"] == ""
+from tir_schedules.bench import measure, session
+from tir_schedules.cli import main as cli
+from tir_schedules.subjects import packs, results
+assert len(packs.load_pack(sys.argv[1]).subjects) == 3 and results.about("")["command"] == ""
 raise SystemExit(cli.main(["bench", sys.argv[1]]))
 """
 

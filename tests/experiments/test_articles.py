@@ -263,7 +263,9 @@ def test_the_readme_of_the_experiments_is_what_was_recorded(call):
 ])  # fmt: skip
 def test_bad_input_is_said_in_one_line(call, arguments, message, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(session, "compiled", lambda *arguments: pytest.fail("compiles"))
+    monkeypatch.setattr(
+        "tir_schedules.subjects.compiling.compiled", lambda *arguments: pytest.fail("compiles")
+    )
     monkeypatch.setattr(session, "gpu_machine", lambda: pytest.fail("looks for a GPU"))
     code, out, err = call(*arguments)
     assert (code, out) == (2, "") and message in err and err.count("\n") == 1
@@ -310,7 +312,9 @@ def test_articles_are_packed_for_another_computer_and_timed_there(call, gpu, tmp
     code, out, _ = call("002", "000", "--pack", path, "--arch", "sm_80")
     assert code == 0 and f"packed {len(SUMS + GEMMS)} subjects for sm_80" in out and gpu.seen == []
     assert [subject.label for subject in load_pack(path).subjects] == SUMS + GEMMS
-    monkeypatch.setattr(session, "compiled", lambda *arguments: pytest.fail("compiles"))
+    monkeypatch.setattr(
+        "tir_schedules.subjects.compiling.compiled", lambda *arguments: pytest.fail("compiles")
+    )
     code, out, _ = call(path, "-o", tmp_path / "r.json")
     assert (
         code == 0

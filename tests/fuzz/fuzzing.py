@@ -304,10 +304,10 @@ def without_gpu() -> Any:
     stack = ExitStack()
     stack.enter_context(mock.patch.multiple(session, gpu_machine=lambda: gpu, timed=timed))
     for what, fake in {
-        "cli.profile.gpu_machine": lambda: gpu,
-        "insight.profile.cases.verified": verified,
-        "insight.profile.profiling.count_launches": counted,
-        "insight.profile.nsight.tool": str,
+        "insight.profile.session.gpu_machine": lambda: gpu,
+        "insight.profile.session.verified": verified,
+        "insight.profile.session.count_launches": counted,
+        "insight.profile.session.tool": str,
     }.items():
         stack.enter_context(mock.patch(f"tir_schedules.{what}", fake))
     return stack

@@ -9,7 +9,6 @@ import pytest
 from fake_tools import NCU, MadeUpGpu, installer
 
 from tir_schedules.cli import main as cli
-from tir_schedules.cli import profile as profile_verb
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.twin import load_twin
 from tir_schedules.errors import MissingTool
@@ -87,7 +86,9 @@ def test_a_pack_made_elsewhere_is_counted_without_compiling(gpu, install, tmp_pa
     assert cli.main(["profile", NAME, "--pack", str(path), "--arch", "sm_90"]) == 0
     assert "packed 4 launches for sm_90" in capsys.readouterr().out
     install("ncu", NCU % "")
-    monkeypatch.setattr(profile_verb, "packed", lambda *given: pytest.fail("compiles"))
+    monkeypatch.setattr(
+        "tir_schedules.insight.profile.session.pack_jobs", lambda *given: pytest.fail("compiles")
+    )
     assert cli.main(["profile", str(path), "--json"]) == 0
     kernels = json.loads(capsys.readouterr().out)["kernels"]
     rows = [row for entry in kernels for row in entry["comparison"]]
@@ -106,7 +107,9 @@ def test_a_kernel_that_is_wrong_is_named(gpu, install, capsys):
 
 
 def test_what_is_missing_is_said_with_how_to_get_it(gpu, monkeypatch, capsys):
-    monkeypatch.setattr(profile_verb, "packed", lambda *given: pytest.fail("compiles"))
+    monkeypatch.setattr(
+        "tir_schedules.insight.profile.session.pack_jobs", lambda *given: pytest.fail("compiles")
+    )
     monkeypatch.setenv("PATH", "")
     assert (
         cli.main(["profile", NAME]) == 3

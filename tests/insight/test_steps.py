@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from tir_schedules.cli.problems import RUN_LENGTHS
 from tir_schedules.compiler.lower import scheduled
 from tir_schedules.insight.trace.primitives import ANNOTATIONS, PRIMITIVES, sentence
 from tir_schedules.insight.trace.steps import record, script
+from tir_schedules.ladders.problems import RUN_SHAPES
 from tir_schedules.ladders.registry import FAMILIES, every_rung, find, ladder
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
@@ -18,7 +18,7 @@ from tir_schedules.workloads.reduction import Reduction
 
 def workload_for(rung, ragged=False):
     if rung.family == "reduce":
-        return Reduction(RUN_LENGTHS[1 if ragged else 0], rung.dtypes[0])
+        return Reduction(*RUN_SHAPES["reduce"][1 if ragged else 0], rung.dtypes[0])
     shape = (250, 120, 72) if ragged else (256, 256, 128)
     return HalfGemm(*shape, "nn", rung.config.accumulators[0]) if rung.family == "hgemm" else Gemm(*shape)
 

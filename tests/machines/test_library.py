@@ -2,22 +2,22 @@
 
 import time
 from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from tir_schedules.cli.problems import OPTIONS, workloads_of
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.twin import load_twin
 from tir_schedules.errors import BadInput, MissingTool
+from tir_schedules.ladders.problems import RUN_SHAPES, jobs_of
 from tir_schedules.ladders.registry import every_rung, find
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.machines.cpu.library import shipped_signatures, the_library
 from tir_schedules.machines.cpu.lowering import lower as lower_ptx
 from tir_schedules.machines.cpu.parser import parse
 from tir_schedules.machines.cpu.signatures import from_text
+from tir_schedules.model.problem import Problem
 from tir_schedules.workloads.gemm import Gemm
 
 SHIPPED = {signature.text for signature in shipped_signatures()}
@@ -38,15 +38,12 @@ class Recorder:
         return 1
 
 
-NO_OPTIONS = SimpleNamespace(**{name: None for names in OPTIONS.values() for name in names})
-
-
 @pytest.mark.parametrize("rung", every_rung(), ids=lambda rung: rung.id)
 def test_the_ladders_need_only_shipped_signatures(rung):
     """Otherwise the first run of a rung would compile some more; the names to add to signatures.txt are in
     the message."""
     recorder = Recorder()
-    for workload in workloads_of(rung, NO_OPTIONS):
+    for _, workload in jobs_of([rung], {rung.family: [Problem(rung.family)]}, RUN_SHAPES):
         for make in (lower, load_twin):
             module = parse(compile_kernel(make(rung, workload, "sm_80")).ptx)
             lower_ptx(recorder, module, module.kernels[rung.entry])

@@ -14,6 +14,7 @@ from tir_schedules.cli import main as cli
 from tir_schedules.errors import BadInput, CheckFailed
 from tir_schedules.ladders.registry import find_one
 from tir_schedules.machines.choice import choose
+from tir_schedules.model.problem import Problem
 from tir_schedules.tuning.records import records, tuned
 from tir_schedules.tuning.space.spaces import space_of
 from tir_schedules.workloads.gemm import Gemm
@@ -60,12 +61,11 @@ def trial(number, micros, **changes):
     )
 
 
-def jobs(path, machine, arch="sm_90", names=(RUNG,), **options):
-    none = dict.fromkeys(("mnk", "n", "dtype", "layout", "accumulate", "sizes"))
-    given = SimpleNamespace(tuned=str(path), **{**none, **options})
-    from tir_schedules.cli.problems import workloads_of
-
-    return tuned.tuned_jobs([find_one(name, "run") for name in names], given, machine, arch, workloads_of)
+def jobs(path, machine, arch="sm_90", names=(RUNG,), *problems):
+    rungs = [find_one(name, "run") for name in names]
+    asked = {rung.family: [Problem(rung.family)] for rung in rungs}
+    asked |= {problem.ladder: [problem] for problem in problems}
+    return tuned.tuned_jobs(rungs, asked, str(path), machine, arch)
 
 
 def test_the_best_of_this_device_is_taken_and_named(file, capsys):
@@ -108,7 +108,7 @@ def test_no_record_is_a_line_that_says_how_to_tune(file):
     path = file(trial(0, 9))
     advice = f"`tir-schedules tune {RUNG} --mnk 64,64,64 --arch sm_90`"
     with pytest.raises(BadInput, match=rf"no record of {RUNG} for NVIDIA H200 in .* on 64x64x64: {advice}"):
-        jobs(path, H200, mnk=[(64, 64, 64)])
+        jobs(path, H200, "sm_90", [RUNG], Problem("sgemm", (64, 64, 64)))
     with pytest.raises(
         BadInput,
         match="tune hgemm/mma_multistage --mnk 1024,1024,1024 --layout nt --accumulate float16 --arch",
@@ -117,7 +117,7 @@ def test_no_record_is_a_line_that_says_how_to_tune(file):
     with pytest.raises(BadInput, match=r"tune reduce/vectorized --n 2\^25 --dtype int32 --arch sm_90`"):
         jobs(path, H200, names=["reduce/vectorized"])
     with pytest.raises(BadInput, match=r"tune reduce/vectorized --n 4099 --dtype float32 --arch sm_90`"):
-        jobs(path, H200, names=["reduce/vectorized"], n=[4099], dtype="float32")
+        jobs(path, H200, "sm_90", ["reduce/vectorized"], Problem("reduce", (4099,), "float32"))
     with pytest.raises(
         BadInput, match=r"for sm_80 in .*records.jsonl, only for NVIDIA H200 \(sm_90\): `tir-schedules tune"
     ):
@@ -173,14 +173,16 @@ def test_sums_are_looked_up_by_length_and_kind_of_number(file):
         "4099 float32",
         "1048576 int32",
     ]
-    assert [str(workload) for _, workload in jobs(path, H200, names=names, dtype="float32")] == [
-        "4099 float32"
-    ]
-    assert [str(workload) for _, workload in jobs(path, H200, names=names, n=[4099])] == [
+    assert [
+        str(workload) for _, workload in jobs(path, H200, "sm_90", names, Problem("reduce", dtype="float32"))
+    ] == ["4099 float32"]
+    assert [
+        str(workload) for _, workload in jobs(path, H200, "sm_90", names, Problem("reduce", (4099,)))
+    ] == [
         "4099 int32",
         "4099 float32",
     ]
-    both = jobs(path, H200, names=[RUNG, *names], n=[4099], dtype="int32")
+    both = jobs(path, H200, "sm_90", [RUNG, *names], Problem("reduce", (4099,), "int32"))
     assert [str(workload) for _, workload in both] == [
         "128x128x32",
         "4099 int32",
@@ -199,7 +201,9 @@ def test_bench_times_the_tuned_rung_beside_the_one_chosen_by_hand(file, monkeypa
     path = file(trial(0, 9))
     seen = []
     monkeypatch.setattr(session, "gpu_machine", lambda: H200)
-    monkeypatch.setattr(session, "compiled", lambda jobs, arch: seen.extend(jobs) or ([], []))
+    monkeypatch.setattr(
+        "tir_schedules.subjects.compiling.compiled", lambda jobs, arch: seen.extend(jobs) or ([], [])
+    )
     measurement = SimpleNamespace(rows=[], refused=[], limits=[], device={"name": "NVIDIA H200"})
     monkeypatch.setattr(session, "timed", lambda *arguments: (measurement, Policy()))
     assert cli.main(["bench", RUNG, "--tuned", str(path), "--json"]) == 0

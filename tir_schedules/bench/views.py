@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, Iterable
 
-from tir_schedules.cli.problems import power
 from tir_schedules.ladders.registry import rung_names
+from tir_schedules.numerals import power
 
 Row = dict[str, Any]
 

@@ -5,13 +5,19 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
-from tir_schedules.cli.options import RUNG_HELP, Options, Verbs
-from tir_schedules.cli.problems import add_options
+from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_tuned
+from tir_schedules.cli.packs import check_pack_arch, is_pack
+from tir_schedules.cli.problems import add_problems, check_options, problems_of
 from tir_schedules.errors import BadInput
 from tir_schedules.files import check_folder
-from tir_schedules.ladders.registry import FAMILIES
-from tir_schedules.tuning.records.tuned import add_option as add_tuned
+from tir_schedules.ladders.problems import BENCH_SHAPES, Job
+from tir_schedules.ladders.problems import jobs_of as jobs_on
+from tir_schedules.ladders.registry import FAMILIES, find_each
+from tir_schedules.machines.choice import CPU_ARCH, arch_for, choose
+from tir_schedules.model.machine import Machine
+from tir_schedules.tuning.records.tuned import tuned_jobs
 
 PROBLEM = ("sizes", "mnk", "layout", "accumulate", "n", "dtype", "configs", "arch")
 SHOW = ("compare", "threshold", "plot", "json")
@@ -41,7 +47,7 @@ def add_verb(verbs: Verbs) -> None:
         " trust: it is code that runs"
     )
     verb.add_argument("names", nargs="*", metavar="NAME", help=names)
-    add_options(verb, emit=False, bench=True)
+    add_problems(verb, sizes=True)
     verb.add_argument("--arch", help="GPU architecture to compile for (default: that of this computer's GPU)")
     verb.add_argument(
         "--configs", action="store_true", help="every configuration of the rungs, not only the default"
@@ -100,8 +106,6 @@ def bench(options: Options) -> int:
 
 def mode_of(options: Options) -> str:
     """What is asked for: "measure", "unpack", "pack", "predict" or "recorded"."""
-    from tir_schedules.bench.session import is_pack
-
     if (
         options.predict is not None and options.predict.partition("/")[0] in FAMILIES
     ):  # `bench --predict sgemm`
@@ -146,22 +150,26 @@ def check_together(options: Options, mode: str) -> None:
 
 
 def pack(options: Options) -> int:
-    from tir_schedules.bench import session
+    from tir_schedules.bench.session import pack_jobs
     from tir_schedules.bench.tables import refusal
     from tir_schedules.console import print_line
 
-    packed, refused = session.pack(options, command_of(options))
-    print_line(packed)
+    arch, path = check_pack_arch(options.arch), options.pack
+    subjects, refused = pack_jobs(jobs_of(options), arch, path, command_of(options))
+    kernels = len({binary.cubin for subject in subjects for binary in subject.binaries})
+    advice = f"copy {path} to where the GPU is and run `tir-schedules bench {path.name}`"
+    print_line(f"packed {len(subjects)} subjects, {kernels} kernels for {arch}: {advice}")
     for row in refused:
         print_line(refusal(row))
     return 1 if refused else 0
 
 
 def predict(options: Options) -> int:
-    from tir_schedules.bench.session import jobs_of
     from tir_schedules.insight.metrics.predict import predictions, print_predictions
+    from tir_schedules.insight.metrics.roofline import find_gpu
 
-    predicted = predictions(jobs_of(options), options)
+    jobs = jobs_of(options)
+    predicted = predictions(jobs, find_gpu(options.predict), options.arch or CPU_ARCH)
     if options.json:
         print(json.dumps(predicted, indent=1))
     else:
@@ -171,21 +179,20 @@ def predict(options: Options) -> int:
 
 def show(options: Options, mode: str) -> int:
     """Measure or read results; write, print, draw and compare them, in this order."""
-    from tir_schedules.bench import compare, plots, session, tables
+    from tir_schedules.bench import compare, plots, tables
     from tir_schedules.subjects import results
 
     threshold = compare.parse_threshold(options.threshold) if options.threshold else compare.THRESHOLD
-    options.compare_with = results.load_results(options.compare) if options.compare else None
+    baseline = results.load_results(options.compare) if options.compare else None
     if options.plot:
         plots.check_plot(options.plot)
-    found = (
-        results.load_results(options.recorded)
-        if mode == "recorded"
-        else session.measured(options, command_of(options))
-    )
+    if mode == "recorded":
+        found = results.load_results(options.recorded)
+    else:
+        found = measured(options, mode, baseline)
     if options.output:
         results.save_results(found, options.output)
-    comparison = compare.compare(options.compare_with, found) if options.compare else None
+    comparison = compare.compare(baseline, found) if baseline else None
     if options.json:
         addition = {"comparison": compare.as_json(comparison, threshold)} if comparison else {}
         print(results.as_text({**found, **addition}), end="")
@@ -199,6 +206,35 @@ def show(options: Options, mode: str) -> int:
             tables.print_line("drawn: " + ", ".join(map(str, drawn)))
     regressed = comparison is not None and bool(comparison.regressions(threshold))
     return 1 if found["refused"] or regressed else 0
+
+
+def measured(options: Options, mode: str, baseline: dict[str, Any] | None) -> dict[str, Any]:
+    """What is timed on this computer's GPU: the jobs of the options, or those of a pack."""
+    from tir_schedules.bench import session
+
+    if mode == "unpack":
+        return session.measured_pack(Path(options.names[0]), command_of(options), options.sustained, baseline)
+    machine = session.gpu_machine() if options.tuned is not None else None
+    jobs = jobs_of(options, machine)  # bad names and options show before a GPU is looked for
+    machine = machine or session.gpu_machine()
+    session.check_baseline(machine, baseline)
+    arch = arch_for(machine, options.arch)
+    return session.measured(machine, jobs, arch, command_of(options), options.sustained)
+
+
+def jobs_of(options: Options, machine: Machine | None = None) -> list[Job]:
+    """The rungs that are named, each once, with the workloads they are timed on. BadInput for names and
+    options that do not fit.
+
+    machine: with --tuned the GPU that records are to be of; without one, records for --arch count.
+    """
+    rungs = find_each(options.names, options.configs)
+    check_options(rungs, options)
+    problems = problems_of(rungs, options)
+    if options.tuned is None:
+        return jobs_on(rungs, problems, BENCH_SHAPES)
+    machine = machine or choose("cpu")
+    return tuned_jobs(rungs, problems, options.tuned, machine, arch_for(machine, options.arch), beside=True)
 
 
 def command_of(options: Options) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_arch
-from tir_schedules.cli.problems import add_options, check_options, workload_of
+from tir_schedules.cli.problems import add_problem, check_options, problem_of
+from tir_schedules.ladders.problems import EMIT_SHAPES, workload_of
 from tir_schedules.ladders.registry import find_one
 
 
@@ -18,7 +19,7 @@ def add_verb(verbs: Verbs) -> None:
             f"--{form}", dest="form", action="store_const", const=form, help=f"print {form.upper()}"
         )
     verb.add_argument("--twin", action="store_true", help="of the hand-written twin, not of the schedule")
-    add_options(verb, emit=True)
+    add_problem(verb, EMIT_SHAPES)
     add_arch(verb)
     verb.add_argument(
         "-o", "--output", metavar="FILE", type=Path, help="write to FILE instead of standard output"
@@ -35,7 +36,7 @@ def emit(options: Options) -> int:
 
     rung = find_one(options.rung, "emit")
     check_options([rung], options)
-    workload = workload_of(rung, options)
+    workload = workload_of(rung, problem_of(rung.family, options), EMIT_SHAPES)
     text = emit_text(rung, workload, options.arch, options.form, options.twin)
     if options.output:
         write_text(options.output, text)

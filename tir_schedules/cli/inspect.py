@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from tir_schedules.cli.options import RUNG_HELP, Options, Verbs
-from tir_schedules.cli.problems import add_options, check_options, small_workload_of
+from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_arch
+from tir_schedules.cli.problems import add_problem, check_options, problem_of
 from tir_schedules.errors import BadInput
+from tir_schedules.ladders.problems import SMALL_SHAPES, workload_of
 from tir_schedules.ladders.registry import FAMILIES, find_each
-from tir_schedules.machines.choice import CPU_ARCH
 
 if TYPE_CHECKING:
     from tir_schedules.insight.inspection.inspection import Inspection
@@ -31,10 +31,8 @@ def add_verb(verbs: Verbs) -> None:
     )
     names = f"{RUNG_HELP}; several, or a ladder ({', '.join(FAMILIES)}), become one table"
     verb.add_argument("names", nargs="+", metavar="NAME", help=names)
-    add_options(verb, emit=True, small=True)
-    verb.add_argument(
-        "--arch", default=CPU_ARCH, help=f"GPU architecture to compile for (default {CPU_ARCH})"
-    )
+    add_problem(verb, SMALL_SHAPES)
+    add_arch(verb)
     verb.add_argument(
         "--gpu",
         metavar="NAME",
@@ -61,7 +59,9 @@ def inspect_verb(options: Options) -> int:
     check_options(rungs, options)
     check_arch(options.arch)
     gpu = gpu_for(options.arch, options.gpu)
-    inspections = inspect([(rung, small_workload_of(rung, options)) for rung in rungs], options.arch, gpu)
+    inspections = inspect(
+        [(rung, workload_of(rung, problem_of(rung.family, options))) for rung in rungs], options.arch, gpu
+    )
     if options.json:
         found = [as_json(inspection, options.view) for inspection in inspections]
         print(json.dumps(found[0] if len(rungs) == 1 else found, indent=1))

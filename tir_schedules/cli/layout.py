@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tir_schedules.cli.options import RUNG_HELP, Options, Verbs
-from tir_schedules.cli.problems import add_options, check_options, small_workload_of
+from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_arch
+from tir_schedules.cli.problems import add_problem, check_options, problem_of
 from tir_schedules.errors import BadInput, shown
 from tir_schedules.files import check_folder, write_text
+from tir_schedules.ladders.problems import SMALL_SHAPES, workload_of
 from tir_schedules.ladders.registry import find_one
-from tir_schedules.machines.choice import CPU_ARCH
 from tir_schedules.numerals import integer_for, integers
 
 SUFFIXES = (".html", ".svg")
@@ -29,10 +29,8 @@ def add_verb(verbs: Verbs) -> None:
         help="A, B, C or X, whose data it holds, or the name of a static array (default: all)",
     )
     verb.add_argument("--twin", action="store_true", help="of the hand-written twin, not of the schedule")
-    add_options(verb, emit=True, small=True)
-    verb.add_argument(
-        "--arch", default=CPU_ARCH, help=f"GPU architecture to compile for (default {CPU_ARCH})"
-    )
+    add_problem(verb, SMALL_SHAPES)
+    add_arch(verb)
     verb.add_argument(
         "--block",
         metavar="X,Y,Z",
@@ -70,7 +68,7 @@ def layout(options: Options) -> int:
             raise BadInput(f"layout writes {' or '.join(SUFFIXES)}, not {options.output}")
         check_folder(options.output)
     check_options([rung], options)
-    workload = small_workload_of(rung, options)
+    workload = workload_of(rung, problem_of(rung.family, options))
     from tir_schedules.compiler.lower import lower
     from tir_schedules.compiler.nvcc import compile_kernel
     from tir_schedules.compiler.toolchain import check_arch

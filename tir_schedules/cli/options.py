@@ -30,3 +30,15 @@ def add_arch(verb: Parser, default: str | None = CPU_ARCH, otherwise: str = "") 
     verb.add_argument(
         "--arch", default=default, help=f"GPU architecture to compile for (default {default or otherwise})"
     )
+
+
+def add_tuned(verb: Parser) -> None:
+    """--tuned [FILE], empty without a FILE."""
+    what = "in the configuration of the best record of exactly this shape and GPU, in FILE"
+    verb.add_argument(
+        "--tuned",
+        metavar="FILE",
+        nargs="?",
+        const="",
+        help=f"{what}, else in your own records, else in those shipped",
+    )

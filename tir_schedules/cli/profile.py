@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any, Sequence
 
 from tir_schedules.cli.options import RUNG_HELP, Options, Verbs
-from tir_schedules.cli.problems import add_options, check_options, small_workload_of
+from tir_schedules.cli.packs import check_pack_arch, is_pack
+from tir_schedules.cli.problems import add_problem, check_options, problem_of
 from tir_schedules.errors import BadInput
 from tir_schedules.files import check_folder, write_text
+from tir_schedules.ladders.problems import SMALL_SHAPES, Job, workload_of
 from tir_schedules.ladders.registry import FAMILIES, find, find_each
-from tir_schedules.processes import temporary_folder
+from tir_schedules.machines.choice import arch_for
 
 PROBLEM = ("mnk", "layout", "accumulate", "n", "dtype")
 TAKEN = {
@@ -43,7 +44,7 @@ def add_verb(verbs: Verbs) -> None:
         " trust: it is code that runs"
     )
     verb.add_argument("names", nargs="*", metavar="NAME", help=names)
-    add_options(verb, emit=True, small=True)
+    add_problem(verb, SMALL_SHAPES)
     verb.add_argument("--arch", help="GPU architecture to compile for (default: that of this computer's GPU)")
     verb.add_argument(
         "-o",
@@ -88,8 +89,6 @@ def profile(options: Options) -> int:
 
 def mode_of(options: Options) -> str:
     """What is asked for: a key of TAKEN."""
-    from tir_schedules.bench.session import is_pack
-
     if options.recorded and options.pack:
         raise BadInput("--from and --pack do not go together: leave one out")
     if options.recorded:
@@ -109,8 +108,6 @@ def mode_of(options: Options) -> str:
 def check_together(options: Options, mode: str) -> None:
     """BadInput for options that do not go with what is asked for, and for files that cannot be written
     later."""
-    from tir_schedules.bench.session import check_pack_arch
-
     for name in sorted({name for names in TAKEN.values() for name in names} - set(TAKEN[mode])):
         if getattr(options, name) is not None:
             raise BadInput(f"--{SPELLED.get(name, name)} does not go with {WHAT[mode]}: leave it out")
@@ -125,72 +122,44 @@ def pack(options: Options) -> int:
     """Compile and predict for another computer."""
     from tir_schedules.bench.tables import refusal
     from tir_schedules.console import print_line
+    from tir_schedules.insight.profile.session import pack_jobs
 
-    launches, refused = packed(options, options.arch, options.pack)
+    arch = check_pack_arch(options.arch)
+    launches, refused = pack_jobs(jobs_of(options), arch, options.pack, command_of(options))
     advice = f"copy {options.pack} to where the GPU is and run `tir-schedules profile {options.pack.name}`"
-    print_line(f"packed {launches} launches for {options.arch}, with predicted counters: {advice}")
+    print_line(f"packed {launches} launches for {arch}, with predicted counters: {advice}")
     for row in refused:
         print_line(refusal(row))
     return 1 if refused else 0
 
 
-def packed(options: Options, arch: str, path: Path) -> tuple[int, list[dict[str, str]]]:
-    """Write a pack of the rungs that are named; returns how many launches it has, and refused rows."""
-    from tir_schedules.insight.inspection.inspection import counted
-    from tir_schedules.insight.profile.cases import packed_case, save_cases
-    from tir_schedules.subjects.results import about
-
-    found, refused = counted(jobs_of(options), arch)
-    cases = [packed_case(launches) for _, launches in found]
-    source = {**about(command_of(options)), "arch": arch, "refused": refused}
-    save_cases([subject for subject, _ in found], cases, source, path)
-    return sum(len(launches) for _, launches in found), refused
-
-
-def jobs_of(options: Options) -> list[tuple[Any, Any]]:
+def jobs_of(options: Options) -> list[Job]:
     """Rungs and workloads. BadInput for names and options that do not fit."""
     rungs = find_each(options.names)
     check_options(rungs, options)
-    return [(rung, small_workload_of(rung, options)) for rung in rungs]
+    return [(rung, workload_of(rung, problem_of(rung.family, options))) for rung in rungs]
 
 
 def counted_here(options: Options, mode: str) -> tuple[dict[str, Any], list[str]]:
-    """The result of counting on this computer's GPU, written where that is asked for; and what was refused or
-    is wrong, a line each."""
-    from tir_schedules.bench.tables import refusal
-    from tir_schedules.insight.profile.cases import load_cases, verified
-    from tir_schedules.insight.profile.nsight import tool
-    from tir_schedules.insight.profile.profiling import as_text, count_launches, document
-    from tir_schedules.machines.choice import arch_for
+    """The document of counting on this computer's GPU, written where that is asked for; and what was refused
+    or is wrong, a line each."""
+    from tir_schedules.insight.profile import session
+    from tir_schedules.insight.profile.cases import load_cases
+    from tir_schedules.insight.profile.profiling import as_text
 
+    path, command = Path(options.names[0]), command_of(options)
+    jobs = [] if mode == "unpack" else jobs_of(options)  # bad names and files show before a GPU is looked for
     if mode == "unpack":
-        load_cases(Path(options.names[0]))
+        load_cases(path)
+    machine = session.gpu_machine()
+    session.check_profiler()
+    if mode == "unpack":
+        result, faults = session.profiled_pack(machine, path, command)
     else:
-        jobs_of(options)  # bad names and options show before a GPU is looked for
-    machine = gpu_machine()
-    tool("ncu")
-    with temporary_folder() as folder:
-        path = Path(options.names[0]) if mode == "unpack" else folder / "counters.zip"
-        if mode == "count":
-            packed(options, arch_for(machine, options.arch), path)
-        cases, source = load_cases(path)
-        faults = [refusal(row) for row in source.pop("refused", [])]
-        wrong, entries = verified(machine, cases)
-        count_launches(entries, [sys.executable, "-m", "tir_schedules.insight.profile.cases", str(path)])
-    result = document(command_of(options), source, entries)
+        result, faults = session.profiled(machine, jobs, arch_for(machine, options.arch), command)
     if options.output:
         write_text(options.output, as_text(result))
-    return result, [*faults, *wrong]
-
-
-def gpu_machine() -> Any:
-    """This computer's GPU. MissingTool, in one line, when there is none or CuPy is missing."""
-    from tir_schedules.machines.choice import the_gpu
-
-    return the_gpu(
-        "without a GPU `inspect` shows what is predicted, and `profile --from FILE` what was counted"
-        " elsewhere"
-    )
+    return result, faults
 
 
 def selected(options: Options) -> dict[str, Any]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_arch
-from tir_schedules.cli.problems import add_options, check_options, workloads_of
-from tir_schedules.errors import BadInput, printable
+from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_arch, add_tuned
+from tir_schedules.cli.problems import add_problems, check_options, problems_of
+from tir_schedules.errors import BadInput
+from tir_schedules.ladders.problems import RUN_SHAPES, jobs_of
 from tir_schedules.ladders.registry import FAMILIES, find_each
 from tir_schedules.machines.choice import CPU_ARCH, MACHINES, arch_for, choose
-from tir_schedules.tuning.records.tuned import add_option as add_tuned
 from tir_schedules.tuning.records.tuned import tuned_jobs
 
 
@@ -19,7 +19,7 @@ def add_verb(verbs: Verbs) -> None:
     verb.add_argument(
         "names", nargs="+", metavar="NAME", help=f"a ladder ({', '.join(FAMILIES)}) or {RUNG_HELP}"
     )
-    add_options(verb, emit=False)
+    add_problems(verb)
     add_arch(verb, None, f"the GPU's own; {CPU_ARCH} on the CPU machine")
     machine_help = (
         "cpu executes the compiled PTX on this computer, gpu runs on a GPU; auto takes the GPU where CuPy"
@@ -37,24 +37,24 @@ def add_verb(verbs: Verbs) -> None:
 
 
 def run(options: Options) -> int:
-    from tir_schedules.emit import read_source
     from tir_schedules.run import run as run_rungs
+    from tir_schedules.source import read_source
 
     rungs = find_each(options.names, options.configs)
     if options.source and len(rungs) != 1:
         raise BadInput(f"--source runs one file as one rung, but {len(rungs)} rungs are named")
     source = read_source(options.source) if options.source else None
     check_options(rungs, options)
+    problems = problems_of(rungs, options)
     if options.tuned is not None and (source or options.configs):
         raise BadInput(f"--tuned chooses the configuration: leave out --{'source' if source else 'configs'}")
     machine = choose(options.machine)
     arch = arch_for(machine, options.arch)
     if options.tuned is None:
-        jobs = [(rung, workload) for rung in rungs for workload in workloads_of(rung, options)]
+        jobs = jobs_of(rungs, problems, RUN_SHAPES)
     else:
-        jobs = tuned_jobs(rungs, options, machine, arch, workloads_of, whole=machine.name == "gpu")
-    folder = str(options.source.absolute().parent) if options.source else ""
-    verdicts = run_rungs(jobs, arch, machine, source, printable(options.source or ""), folder)
+        jobs = tuned_jobs(rungs, problems, options.tuned, machine, arch, whole=machine.name == "gpu")
+    verdicts = run_rungs(jobs, arch, machine, source)
     if options.json:
         verdicts = list(verdicts)
         print(

@@ -8,16 +8,16 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterator
 
-from tir_schedules.cli.options import RUNG_HELP, Options, Verbs
-from tir_schedules.cli.problems import SMALL_SHAPES, add_options, check_options, small_workload_of
+from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_arch
+from tir_schedules.cli.problems import add_problem, check_options, problem_of
 from tir_schedules.files import check_folder
+from tir_schedules.ladders.problems import SMALL_SHAPES, workload_of
 from tir_schedules.ladders.registry import find_one
-from tir_schedules.machines.choice import CPU_ARCH
 
 if TYPE_CHECKING:
     from tir_schedules.insight.trace.trace import State, Trace
 
-SHAPES = SMALL_SHAPES | {"sgemm": (256, 128, 128), "hgemm": (256, 256, 128)}
+SHAPES = SMALL_SHAPES | {"sgemm": ((256, 128, 128),), "hgemm": ((256, 256, 128),)}
 """Whole tiles, and so small that the states of a half-finished schedule, which do the same work many times,
 are soon executed."""
 
@@ -40,10 +40,8 @@ def add_verb(verbs: Verbs) -> None:
         help="a rung's schedule step by step: TIR, CUDA, registers, wavefronts, sectors after each primitive",
     )
     verb.add_argument("rung", help=RUNG_HELP)
-    add_options(verb, emit=True, small=True, shapes=SHAPES)
-    verb.add_argument(
-        "--arch", default=CPU_ARCH, help=f"GPU architecture to compile for (default {CPU_ARCH})"
-    )
+    add_problem(verb, SHAPES)
+    add_arch(verb)
     verb.add_argument("--tir", action="store_true", help="print what each step changes in the TIR, too")
     verb.add_argument("--cuda", action="store_true", help="print what each step changes in the CUDA, too")
     verb.add_argument(
@@ -61,7 +59,7 @@ def trace_verb(options: Options) -> int:
     """Run the verb; returns the exit code: 1 when the finished schedule is not right."""
     rung = find_one(options.rung, "trace")
     check_options([rung], options)
-    workload = small_workload_of(rung, options, SHAPES)
+    workload = workload_of(rung, problem_of(rung.family, options), SHAPES)
     if options.output:
         check_folder(options.output)
     found = traced(rung, workload, options.arch)

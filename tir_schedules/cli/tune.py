@@ -10,17 +10,18 @@ from typing import Any
 
 from tir_schedules import interrupts
 from tir_schedules.cli.options import Options, Verbs
-from tir_schedules.cli.problems import OPTIONS, add_options, check_options, small_workload_of
+from tir_schedules.cli.problems import OPTIONS, add_problem, check_options, problem_of
 from tir_schedules.cli.serve import KEY
 from tir_schedules.errors import BadInput
 from tir_schedules.files import check_folder
+from tir_schedules.ladders.problems import EMIT_SHAPES, workload_of
 from tir_schedules.ladders.registry import FAMILIES, find
 from tir_schedules.machines.choice import CPU_ARCH, MACHINES, arch_for, choose
 from tir_schedules.numerals import integer_for
 from tir_schedules.tuning.records.tuned import own_records
 
 TRIALS = 64
-SHAPES = {"sgemm": (1024, 1024, 1024), "hgemm": (1024, 1024, 1024), "reduce": (1 << 25,)}
+SHAPES = EMIT_SHAPES
 
 
 def add_verb(verbs: Verbs) -> None:
@@ -38,7 +39,7 @@ def add_verb(verbs: Verbs) -> None:
     verb.add_argument(
         "--trials", metavar="N", type=integer_for("--trials", TRIALS), default=TRIALS, help=trials_help
     )
-    add_options(verb, emit=True, small=True, shapes=SHAPES)
+    add_problem(verb, SHAPES)
     verb.add_argument(
         "--arch", help=f"GPU architecture to compile for (default the GPU's own; {CPU_ARCH} without one)"
     )
@@ -172,11 +173,10 @@ def show(options: Options, spaces: list[Any]) -> int:
 def asked(search: Any, options: Options) -> bool:
     """Whether a search is of the shape, kind and architecture that the options name, if they name any."""
     first = search.records[0]
-    workload, taken = first.workload, OPTIONS[first.family]
-    known = {**workload, "mnk": tuple(workload.get(name) for name in "mnk")}
-    given = [name for names in OPTIONS.values() for name in names if getattr(options, name) is not None]
-    same = all(name in taken and getattr(options, name) == known[name] for name in given)
-    return same and options.arch in (None, first.arch)
+    given = {name for names in OPTIONS.values() for name in names if getattr(options, name) is not None}
+    if given - set(OPTIONS[first.family]) or options.arch not in (None, first.arch):
+        return False
+    return problem_of(first.family, options).includes(first.problem)
 
 
 def search(options: Options, spaces: list[Any]) -> int:
@@ -188,7 +188,9 @@ def search(options: Options, spaces: list[Any]) -> int:
     from tir_schedules.tuning.search.metaschedule import import_metaschedule
 
     import_metaschedule()
-    jobs = [(space, small_workload_of(space.rung, options, SHAPES)) for space in spaces]
+    jobs = [
+        (space, workload_of(space.rung, problem_of(space.rung.family, options), SHAPES)) for space in spaces
+    ]
     machine = machine_of(options)
     arch = arch_for(machine, options.arch)
     check_arch(arch)

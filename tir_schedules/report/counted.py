@@ -3,21 +3,19 @@ small size."""
 
 from __future__ import annotations
 
-from argparse import Namespace
 from dataclasses import dataclass
-from typing import Any, Iterable, Sequence
+from typing import Iterable, Sequence
 
 from tir_schedules.bench.views import Group
-from tir_schedules.cli.problems import OPTIONS, small_workload_of
 from tir_schedules.errors import BadInput
 from tir_schedules.insight.inspection.inspection import counted
 from tir_schedules.insight.metrics.metrics import Metrics
+from tir_schedules.ladders.problems import Job, workload_of
 from tir_schedules.ladders.registry import find
 from tir_schedules.model.counters import Access
+from tir_schedules.model.problem import KINDS, Problem
 from tir_schedules.model.rung import Rung
 from tir_schedules.subjects.subject import Subject
-
-Job = tuple[Rung, Any]
 
 
 @dataclass(frozen=True)
@@ -45,12 +43,10 @@ def jobs_of(group: Group, further: Iterable[str] = ()) -> list[Job]:
     """The rungs of a group, and further ones by name, with a small workload of the group's kind. Rungs that
     are no more are left out."""
     row = next(iter(group.cells.values()))
-    options = Namespace(**{name: None for names in OPTIONS.values() for name in names})
-    vars(options).update(
-        {name: value for name, value in row["workload"].items() if name not in ("m", "n", "k")}
-    )
+    kinds = {name: row["workload"][name] for name in KINDS[row["family"]]}
+    problem = Problem(row["family"], **kinds)
     rungs = [rung for name in dict.fromkeys((*group.names, *further)) for rung in known(name)]
-    return [(rung, small_workload_of(rung, options)) for rung in rungs]
+    return [(rung, workload_of(rung, problem)) for rung in rungs]
 
 
 def known(name: str) -> list[Rung]:

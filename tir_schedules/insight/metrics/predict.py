@@ -3,20 +3,19 @@ datasheet. Nothing is timed."""
 
 from __future__ import annotations
 
-from argparse import Namespace
 from dataclasses import replace
 from typing import Any, Iterator, Sequence
 
 from tir_schedules.bench.tables import refusal
 from tir_schedules.bench.views import figures, kind_of, size_of
-from tir_schedules.cli.problems import small_workload_of
 from tir_schedules.console import print_line, print_table
 from tir_schedules.insight.inspection.inspection import counted
 from tir_schedules.insight.metrics.metrics import GLOBAL, SECTOR, SHARED, Metrics
-from tir_schedules.insight.metrics.roofline import bound, find_gpu
-from tir_schedules.machines.choice import CPU_ARCH
+from tir_schedules.insight.metrics.roofline import Gpu, bound
+from tir_schedules.ladders.problems import SMALL_SHAPES, Job
 from tir_schedules.model.counters import Access
 from tir_schedules.model.rung import Rung
+from tir_schedules.model.workload import Workload
 from tir_schedules.subjects.subject import Subject
 
 COLUMNS = (
@@ -26,22 +25,21 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def predictions(jobs: Sequence[tuple[Rung, Any]], options: Any) -> dict[str, Any]:
+def predictions(jobs: Sequence[Job], gpu: Gpu, arch: str) -> dict[str, Any]:
     """What `bench --predict` prints, as JSON: kernels with counters at a small size, and bounds of the asked
     workloads.
 
     A kernel is in the configuration that its rung takes for the asked workloads, which are its "for"; a rung
     is counted for one kind.
     """
-    gpu, arch = find_gpu(options.predict), options.arch or CPU_ARCH
     bounds = [bound(gpu, workload) for workload in dict.fromkeys(workload for _, workload in jobs)]
-    small = Namespace(**{**vars(options), "mnk": None, "n": None})
-    asked: dict[tuple[str, Any], tuple[Rung, dict[str, bool]]] = {}
+    kinds: dict[str, str] = {}
+    asked: dict[tuple[str, Workload], tuple[Rung, dict[str, bool]]] = {}
     for rung, workload in jobs:
-        size = small_workload_of(rung, small)
-        if str(workload).partition(" ")[2] == str(size).partition(" ")[2]:
-            fitted = rung.fitted(workload)
-            asked.setdefault((fitted.id, reduced(workload, size)), (fitted, {}))[1][str(workload)] = True
+        kind = str(workload).partition(" ")[2]
+        if kind == kinds.setdefault(rung.id, kind):
+            fitted, small = rung.fitted(workload), reduced(workload, SMALL_SHAPES[rung.family][0])
+            asked.setdefault((fitted.id, small), (fitted, {}))[1][str(workload)] = True
     found, refused = counted([(rung, workload) for (_, workload), (rung, _) in asked.items()], arch)
     kernels = [
         counters(subject, launches) | {"for": list(asked[subject.name, subject.workload][1])}
@@ -57,17 +55,13 @@ def predictions(jobs: Sequence[tuple[Rung, Any]], options: Any) -> dict[str, Any
     }
 
 
-def reduced(workload: Any, small: Any) -> Any:
-    """A workload as it is where the CPU machine takes it; else small, but where tiles are cut off, they are
-    cut off alike."""
-    extents = {
-        name: (getattr(workload, name), least)
-        for name, least in vars(small).items()
-        if isinstance(least, int)
-    }
+def reduced(workload: Workload, small: tuple[int, ...]) -> Workload:
+    """A workload as it is where the CPU machine takes it; else of the small shape, but where tiles are cut
+    off, they are cut off alike."""
+    names = ("m", "n", "k") if len(small) == 3 else ("n",)
+    extents = zip(names, workload.shape, small)
     return replace(
-        workload,
-        **{name: one if one <= least else least + one % least for name, (one, least) in extents.items()},
+        workload, **{name: one if one <= least else least + one % least for name, one, least in extents}
     )
 
 

@@ -3,27 +3,20 @@ and a device."""
 
 from __future__ import annotations
 
-from argparse import Namespace
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Callable, Iterator, Sequence
 
-from tir_schedules.cli.problems import EMIT_LENGTH, OPTIONS, power
 from tir_schedules.errors import BadInput, CheckFailed
+from tir_schedules.ladders.problems import EMIT_SHAPES, Job, Problems, workload_of, workloads_of
+from tir_schedules.model.machine import Machine
+from tir_schedules.model.problem import KINDS
 from tir_schedules.model.rung import Rung
+from tir_schedules.model.workload import Workload
+from tir_schedules.numerals import power
 
 if TYPE_CHECKING:
     from tir_schedules.tuning.records.records import Record
-
-HELP = (
-    "in the configuration of the best record of exactly this shape and GPU, in FILE, else in your own"
-    " records, else in those shipped"
-)
-
-
-def add_option(verb: Any) -> None:
-    """--tuned [FILE], empty without a FILE."""
-    verb.add_argument("--tuned", metavar="FILE", nargs="?", const="", help=HELP)
 
 
 def own_records() -> Path:
@@ -50,11 +43,11 @@ class Lookup:
     """
 
     sources: list[Source]
-    machine: Any
+    machine: Machine
     arch: str
     say: Callable[[str], None]
 
-    def workloads(self, rung: Rung) -> list[Any]:
+    def workloads(self, rung: Rung) -> list[Workload]:
         """Those that there are records of."""
         return list(
             dict.fromkeys(record.problem for source in self.sources for record in self.of(source, rung))
@@ -64,7 +57,7 @@ class Lookup:
         """The records of a rung that were timed."""
         return (record for record in source.records if record.rung == rung.base_id and not record.error)
 
-    def rung(self, rung: Rung, workload: Any) -> Rung:
+    def rung(self, rung: Rung, workload: Workload) -> Rung:
         """The rung as the best record has it that is believed, and a line that says which; a line, too, for
         each that is refused.
 
@@ -109,15 +102,15 @@ def origin(record: "Record", path: Path) -> str:
     )
 
 
-def advice(rung: Rung, workload: Any, arch: str) -> str:
+def advice(rung: Rung, workload: Workload, arch: str) -> str:
     """The command that makes a record."""
-    known = asdict(workload)
-    values = known | {"mnk": ",".join(str(known.get(name)) for name in "mnk"), "n": power(workload.n)}
-    shape = " ".join(f"--{name} {values[name]}" for name in OPTIONS[rung.family])
-    return f"`tir-schedules tune {rung.base_id} {shape} --arch {arch}` makes them"
+    sums = rung.family == "reduce"
+    size = f"--n {power(*workload.shape)}" if sums else f"--mnk {','.join(map(str, workload.shape))}"
+    kinds = (f"--{name} {getattr(workload, name)}" for name in KINDS[rung.family])
+    return f"`tir-schedules tune {rung.base_id} {' '.join((size, *kinds))} --arch {arch}` makes them"
 
 
-def open_tuned(file: str, machine: Any, arch: str, say: Callable[[str], None]) -> Lookup:
+def open_tuned(file: str, machine: Machine, arch: str, say: Callable[[str], None]) -> Lookup:
     """What --tuned FILE asks for; without one: your own records, then those that are shipped. BadInput for a
     file that is not there."""
     from tir_schedules.tuning.records.records import SHIPPED, Database, device_of, latest, shipped
@@ -143,17 +136,17 @@ def open_tuned(file: str, machine: Any, arch: str, say: Callable[[str], None]) -
 
 def tuned_jobs(
     rungs: Sequence[Rung],
-    options: Any,
-    machine: Any,
+    problems: Problems,
+    file: str,
+    machine: Machine,
     arch: str,
-    workloads_of: Callable[[Rung, Any], list[Any]],
     beside: bool = False,
     whole: bool = True,
-) -> list[tuple[Rung, Any]]:
-    """Tuned rungs and their workloads: those the options ask for, else all that there are records of.
+) -> list[Job]:
+    """Tuned rungs and their workloads: those of problems with a shape, else all that there are records of.
 
-    workloads_of: as in problems. beside: each after the rung as it is without --tuned. whole: otherwise small
-    workloads that take the same paths. BadInput for a rung that cannot be tuned or has no record.
+    file: of records, see `open_tuned`. beside: each after the rung as it is without --tuned. whole: otherwise
+    small workloads that take the same paths. BadInput for a rung that cannot be tuned or has no record.
     """
     from tir_schedules.console import print_error
     from tir_schedules.tuning.space.small import small
@@ -163,27 +156,20 @@ def tuned_jobs(
         if rung.variant:
             raise BadInput(f"--tuned chooses the configuration: name {rung.base_id}, not {rung.id}")
         space_of(rung.id)
-    lookup = open_tuned(options.tuned, machine, arch, print_error)
+    lookup = open_tuned(file, machine, arch, print_error)
     jobs = []
     for rung in rungs:
-        asked = bool(getattr(options, OPTIONS[rung.family][0]) or getattr(options, "sizes", None))
-        recorded = lookup.workloads(rung)
-        workloads = (
-            workloads_of(rung, options) if asked else [w for w in recorded if of_kind(rung, w, options)]
-        )
+        asked = problems[rung.family]
+        if any(problem.shape for problem in asked):
+            workloads = [workload for problem in asked for workload in workloads_of(rung, problem)]
+        else:
+            known = lookup.workloads(rung)
+            workloads = [workload for workload in known if any(p.includes(workload) for p in asked)]
         if not workloads:
-            first, *_ = workloads_of(
-                rung, Namespace(**{**vars(options), "mnk": [(1024, 1024, 1024)], "n": [EMIT_LENGTH]})
-            )
-            raise BadInput(f"{lookup.none_of(rung)}: {advice(rung, first, arch)}")
+            example = workload_of(rung, asked[0], EMIT_SHAPES)
+            raise BadInput(f"{lookup.none_of(rung)}: {advice(rung, example, arch)}")
         for workload in workloads:
             jobs += [(rung, workload)] if beside else []
             found = lookup.rung(rung, workload)
             jobs.append((found, workload) if whole else small(found, workload))
     return jobs
-
-
-def of_kind(rung: Rung, workload: Any, options: Any) -> bool:
-    """Whether a workload is what the options ask for that say more of the rung's family than a size, if any
-    do."""
-    return all(getattr(options, name) in (None, getattr(workload, name)) for name in OPTIONS[rung.family][1:])

@@ -1,0 +1,26 @@
+"""Packs on the command line: which names are one, and what making one needs."""
+
+from __future__ import annotations
+
+import re
+from typing import Sequence
+
+from tir_schedules.errors import BadInput
+
+
+def is_pack(names: Sequence[str]) -> bool:
+    """Whether the names are one pack file. BadInput when a pack is named among other things."""
+    packs = [name for name in names if re.search(r"\.zip$", name, re.I)]
+    if packs and len(names) > 1:
+        others = ", ".join(name for name in names if name != packs[0])
+        raise BadInput(f"a pack is timed alone: name {packs[0]} without {others}")
+    return bool(packs)
+
+
+def check_pack_arch(arch: str | None) -> str:
+    """The architecture that a pack is for. BadInput when none is named."""
+    if not arch:
+        raise BadInput(
+            "--pack compiles for another computer's GPU: name its architecture, such as --arch sm_90"
+        )
+    return arch

@@ -1,0 +1,66 @@
+"""Profile sessions: kernels are compiled and predicted, launched under Nsight Compute, and become a document."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any, Sequence
+
+from tir_schedules.bench.tables import refusal
+from tir_schedules.insight.inspection.inspection import counted
+from tir_schedules.insight.profile.cases import load_cases, packed_case, save_cases, verified
+from tir_schedules.insight.profile.nsight import tool
+from tir_schedules.insight.profile.profiling import count_launches, document
+from tir_schedules.ladders.problems import Job
+from tir_schedules.machines.choice import the_gpu
+from tir_schedules.machines.gpu import GpuMachine
+from tir_schedules.processes import temporary_folder
+from tir_schedules.subjects.results import about
+from tir_schedules.subjects.subject import Row
+
+CASES = "tir_schedules.insight.profile.cases"
+"""The module that launches what a pack holds, for Nsight Compute to watch."""
+
+OTHERWISE = (
+    "without a GPU `inspect` shows what is predicted, and `profile --from FILE` what was counted elsewhere"
+)
+
+
+def gpu_machine() -> GpuMachine:
+    """This computer's GPU. MissingTool, in one line, when there is none or CuPy is missing."""
+    return the_gpu(OTHERWISE)
+
+
+def pack_jobs(jobs: Sequence[Job], arch: str, path: Path, command: str) -> tuple[int, list[Row]]:
+    """Compile jobs, predict their counters and write the pack; returns how many launches it has, and refused
+    rows. command: what made the pack."""
+    found, refused = counted(jobs, arch)
+    cases = [packed_case(launches) for _, launches in found]
+    source = {**about(command), "arch": arch, "refused": refused}
+    save_cases([subject for subject, _ in found], cases, source, path)
+    return sum(len(launches) for _, launches in found), refused
+
+
+def profiled_pack(machine: GpuMachine, path: Path, command: str) -> tuple[dict[str, Any], list[str]]:
+    """Count the launches of a pack on this computer's GPU; returns the document, and a line for each kernel
+    that is refused or wrong."""
+    cases, source = load_cases(path)
+    faults = [refusal(row) for row in source.pop("refused", [])]
+    wrong, entries = verified(machine, cases)
+    count_launches(entries, [sys.executable, "-m", CASES, str(path)])
+    return document(command, source, entries), [*faults, *wrong]
+
+
+def profiled(
+    machine: GpuMachine, jobs: Sequence[Job], arch: str, command: str
+) -> tuple[dict[str, Any], list[str]]:
+    """The same of jobs, which are compiled here."""
+    with temporary_folder() as folder:
+        path = folder / "counters.zip"
+        pack_jobs(jobs, arch, path, command)
+        return profiled_pack(machine, path, command)
+
+
+def check_profiler() -> None:
+    """MissingTool without Nsight Compute."""
+    tool("ncu")

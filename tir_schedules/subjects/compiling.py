@@ -1,0 +1,96 @@
+"""Jobs compiled into subjects: both kernels of every rung, and the vendor's library beside them."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Callable, Sequence
+
+from tir_schedules.compiler.lower import lower
+from tir_schedules.compiler.nvcc import compile_kernel
+from tir_schedules.compiler.toolchain import check_arch
+from tir_schedules.compiler.twin import load_twin
+from tir_schedules.console import print_error, progress
+from tir_schedules.errors import BadInput, CheckFailed
+from tir_schedules.ladders.problems import Job
+from tir_schedules.model.kernel import Binary, Kernel
+from tir_schedules.model.rung import Rung
+from tir_schedules.model.workload import Workload
+from tir_schedules.run import launches
+from tir_schedules.subjects.subject import VENDORS, Row, Subject
+
+
+def runnable(jobs: Sequence[Job], arch: str) -> list[Job]:
+    """Those that run on an architecture; a line says which do not. BadInput when none does."""
+    unfit = {}
+    for rung, _ in jobs:
+        try:
+            rung.check_arch(arch)
+        except BadInput as error:
+            unfit[rung.id] = error
+    fit = [job for job in jobs if job[0].id not in unfit]
+    if not fit:
+        raise next(iter(unfit.values()))
+    if unfit:
+        print_error(f"left out, they need a later architecture than {arch}: {', '.join(unfit)}")
+    return fit
+
+
+def compiled(jobs: Sequence[Job], arch: str) -> tuple[list[Subject], list[Row]]:
+    """Subjects and refused rows, with a bar while nvcc works."""
+    jobs = runnable(jobs, arch)
+    with progress(len(jobs), "compiling") as step:
+        return subjects_of(jobs, arch, step)
+
+
+def subjects_of(
+    jobs: Sequence[Job], arch: str, progress: Callable[[str], object] = lambda name: None
+) -> tuple[list[Subject], list[Row]]:
+    """Schedules and twins of (rung, workload) pairs compiled for `arch`, and one vendor's subject per
+    distinct workload.
+
+    Workloads keep the order in which they are first met; the vendor's subject is the last of a workload.
+    progress: called with a rung's id when its two kernels for a workload are on their way to nvcc. Also
+    returns a refused row for each kernel that cannot be made. Raises BadInput for an architecture that nvcc
+    or a rung does not take, MissingTool without nvcc.
+    """
+    check_arch(arch)
+    for rung, _ in jobs:
+        rung.check_arch(arch)
+    forms = {"schedule": lower, "twin": load_twin}
+    pending: dict[Workload, list[tuple[Subject, Future[list[Binary]]]]] = {
+        workload: [] for _, workload in jobs
+    }
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        for rung, workload in jobs:
+            for form, make in forms.items():
+                if form == "twin" and not rung.twinned:
+                    continue
+                subject = Subject(rung.family, rung.id, form, workload)
+                pending[workload].append((subject, start(pool, make, rung, workload, arch)))
+            progress(rung.id)
+        subjects, refused = [], []
+        for workload, waiting in pending.items():
+            for subject, future in waiting:
+                try:
+                    binaries = tuple(future.result())
+                except CheckFailed as error:
+                    refused.append(subject.refused(str(error)))
+                else:
+                    subjects.append(Subject(subject.family, subject.name, subject.form, workload, binaries))
+            family = waiting[0][0].family
+            subjects.append(Subject(family, VENDORS[family], "vendor", workload))
+    return subjects, refused
+
+
+def start(
+    pool: ThreadPoolExecutor, make: Callable[..., Kernel], rung: Rung, workload: Workload, arch: str
+) -> Future[list[Binary]]:
+    """Make the kernels of all launches here (TVM is not for several threads), compile them in the pool."""
+    try:
+        kernels = launches(make, rung, workload, arch)
+    except CheckFailed as error:
+        failed: Future[list[Binary]] = Future()
+        failed.set_exception(error)
+        return failed
+    return pool.submit(lambda: [compile_kernel(kernel) for kernel in kernels])
