@@ -25,8 +25,9 @@ from tir_schedules.files import check_folder, write_text
 from tir_schedules.ladders.registry import find_one
 from tir_schedules.machines.choice import MACHINES, arch_for, choose
 from tir_schedules.model.rung import Rung
-from tir_schedules.run import Outcome, outcome_of
+from tir_schedules.run import outcome_of
 from tir_schedules.subjects.results import about, as_text
+from tir_schedules.verdicts import PASS, Outcome
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
 from tir_schedules.workloads.reduction import Reduction
@@ -180,7 +181,7 @@ def shown(options: Namespace) -> int:
             "faults": [dict(zip(columns, row)) for row in rows],
         }
         write_text(options.output, as_text(found))
-    good = sum(verdict != "NOT SEEN" and twin == "right" for *_, verdict, twin in rows)
+    good = sum(verdict != "NOT SEEN" and twin == PASS for *_, verdict, twin in rows)
     print_line(f"{good} of {len(rows)} faults seen, and none where there is none")
     return 0 if good == len(rows) else 1
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from tir_schedules.errors import BadInput, nearest
 from tir_schedules.ladders.registry import find
-from tir_schedules.model.gpus import find_multiprocessor
+from tir_schedules.model.gpus import find_sm
 from tir_schedules.model.rung import Rung
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
@@ -82,7 +82,7 @@ class Series:
             return self.least[1]
         shared, limit = (
             point.rung.launch(self.timed[0], point.rung.config).dynamic_shared,
-            find_multiprocessor(arch).shared_limit,
+            find_sm(arch).shared_limit,
         )
         return (
             f"a block would take {kib(shared)} of shared memory; {arch} has {kib(limit)} for one"

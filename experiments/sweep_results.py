@@ -18,7 +18,7 @@ from tir_schedules.bench import session
 from tir_schedules.cli.packs import check_pack_arch
 from tir_schedules.errors import BadInput
 from tir_schedules.machines.choice import arch_for
-from tir_schedules.model.gpus import find_multiprocessor
+from tir_schedules.model.gpus import find_sm
 from tir_schedules.subjects.packs import load_pack, save_pack
 from tir_schedules.subjects.results import about, document, load_results
 
@@ -35,7 +35,7 @@ def pack(sweeps: Sequence[Sweep], arch: str | None, path: Path) -> tuple[str, li
     from sweep_counting import prepared
 
     check_pack_arch(arch)
-    find_multiprocessor(arch)
+    find_sm(arch)
     made = prepared(sweeps, arch, timed=True)
     save_pack(
         made.subjects,
@@ -52,7 +52,7 @@ def results_here(sweeps: Sequence[Sweep], machine: Any, asked: str | None) -> di
     from sweep_counting import prepared
 
     gpu, arch = machine.name == "gpu", arch_for(machine, asked)
-    find_multiprocessor(arch)
+    find_sm(arch)
     made = prepared(sweeps, arch, timed=gpu)
     measurement, policy = SimpleNamespace(rows=[], refused=[], limits=[], device={}), {}
     if gpu:

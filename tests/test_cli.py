@@ -337,7 +337,7 @@ def test_a_wrong_twin_leaves_its_schedule_right(tool, monkeypatch):
 
     monkeypatch.setattr("tir_schedules.run.load_twin", broken)
     code, out, _ = tool("run", "sgemm/naive", "--mnk", "5,6,7", "--machine", "cpu")
-    assert code == 1 and out.splitlines()[1].split()[:4] == ["sgemm/naive", "5x6x7", "right", "WRONG"]
+    assert code == 1 and out.splitlines()[1].split()[:4] == ["sgemm/naive", "5x6x7", "pass", "FAIL"]
     assert (
         "sgemm_naive_twin.cu:" in out
         and "(tir)" not in out
@@ -348,7 +348,7 @@ def test_a_wrong_twin_leaves_its_schedule_right(tool, monkeypatch):
 
 def test_a_hazard_with_right_values_is_not_called_wrong(tool):
     code, out, _ = tool("run", "reduce/unrolled_warp:volatile", "--n", "2^12", "--machine", "cpu")
-    assert code == 1 and out.count("HAZARD") == 2 and "WRONG" not in out
+    assert code == 1 and out.count("HAZARD") == 2 and "FAIL" not in out
     assert out.splitlines()[-1] == "0 of 1 verified, 1 with hazards, on the CPU machine"
 
 

@@ -6,11 +6,12 @@ import textwrap
 import numpy as np
 import pytest
 
-from tir_schedules.faults import SHOWN, WrongValue, closing, paragraphs
+from tir_schedules.faults import SHOWN, closing, paragraphs
 from tir_schedules.ladders.registry import find
 from tir_schedules.model.findings import KINDS, Finding, Location
 from tir_schedules.model.verify import Mismatch
-from tir_schedules.run import Outcome, Verdict, judge_pair
+from tir_schedules.run import judge_pair
+from tir_schedules.verdicts import Outcome, Verdict, WrongValue
 from tir_schedules.workloads.gemm import Gemm
 
 RUNG = find("sgemm/naive")[0]
@@ -121,10 +122,10 @@ def test_hazards_wrong_values_and_failures_are_counted_apart():
         Outcome("k", wrong=(wrong(),)),
         Outcome("k", "error"),
     )
-    assert [outcome.word for outcome in (right, hazard, bad, none)] == ["right", "hazards", "wrong", "failed"]
+    assert [outcome.word for outcome in (right, hazard, bad, none)] == ["pass", "hazards", "fail", "error"]
     assert [outcome.ok for outcome in (right, hazard, bad, none)] == [True, False, False, False]
     both = Outcome("k", findings=(finding(),), wrong=(wrong(),))
-    assert both.word == "wrong" and set(both.as_json()) >= {
+    assert both.word == "fail" and set(both.as_json()) >= {
         "ok",
         "verdict",
         "faults",
@@ -140,7 +141,7 @@ def test_hazards_wrong_values_and_failures_are_counted_apart():
         verdict(none),
         verdict(right),
     ]
-    assert closing(verdicts) == "2 of 5 verified, 1 wrong, 1 failed, 1 with hazards,"
+    assert closing(verdicts) == "2 of 5 verified, 1 failed, 1 with errors, 1 with hazards,"
     assert closing([verdict(right)]) == "1 of 1 verified"
 
 
@@ -168,5 +169,5 @@ def test_a_wrong_twin_is_no_fault_of_the_schedule():
         judged.schedule.ok
         and judged.schedule.faults == ()
         and not judged.disagreement
-        and judged.word == "wrong"
+        and judged.word == "fail"
     )

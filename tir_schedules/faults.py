@@ -6,15 +6,11 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Any, Iterable, Iterator, Sequence
+from typing import Iterable, Iterator, Sequence
 
 from tir_schedules.errors import folded
 from tir_schedules.model.findings import KINDS, Finding, Location
-
-RIGHT, WRONG, HAZARD, FAILED, DISAGREE = "right", "wrong", "hazards", "failed", "twins disagree"
-CELLS = {RIGHT: "right", WRONG: "WRONG", HAZARD: "HAZARD", FAILED: "FAILED"}
-"""Verdicts on a kernel as a table has them. Values are right or wrong; a hazard is a finding with values that
-came out right; a kernel that could not be compiled or launched has failed."""
+from tir_schedules.verdicts import DISAGREE, ERROR, FAIL, HAZARD, PASS, Outcome, Verdict, WrongValue, number
 
 SHOWN = 8
 WIDTH = 80
@@ -22,50 +18,21 @@ LEAST_TEXT = 16  # characters of a source line that are worth showing
 NO_ACCESS = ("divergent_barrier", "divergent_aligned", "endless_loop")
 
 
-@dataclass(frozen=True)
-class WrongValue:
-    """An output that is not what it should be. mismatch: which element, by how much. location: what stored
-    it, or others; blame: the same in words."""
-
-    kernel: str
-    mismatch: Any
-    blame: str
-    location: Location | None = None
-
-    def __str__(self) -> str:
-        at = f" {self.location}" if self.location else ""
-        return f"{self.kernel}: {self.mismatch}; {self.blame}{at}"
-
-
-def disagreement(mismatch: Any) -> str:
-    """Two kernels that are each near enough to the truth, but not to each other."""
-    return (
-        f"the twins disagree: {mismatch.element} is {number(mismatch.got)} in the schedule,"
-        f" {number(mismatch.expected)} in the twin, {mismatch.allowed:.3g} apart would do; {mismatch.count}"
-        f" of {mismatch.size}"
-    )
-
-
-def number(value: float) -> str:
-    """All digits of a whole number, nine of another."""
-    return f"{value:.0f}" if float(value).is_integer() and abs(value) < 2**53 else f"{value:.9g}"
-
-
-def closing(verdicts: Sequence[Any]) -> str:
-    """How many are right, wrong and so on: "9 of 11 verified, 1 wrong, 1 with hazards,"."""
+def closing(verdicts: Sequence[Verdict]) -> str:
+    """How many pass, fail and so on: "9 of 11 verified, 1 failed, 1 with hazards,"."""
     words = Counter(verdict.word for verdict in verdicts)
-    phrases = {WRONG: "wrong", FAILED: "failed", DISAGREE: "whose twins disagree", HAZARD: "with hazards"}
+    phrases = {FAIL: "failed", ERROR: "with errors", DISAGREE: "whose twins disagree", HAZARD: "with hazards"}
     others = "".join(f" {words[word]} {phrase}," for word, phrase in phrases.items() if words[word])
-    return f"{words[RIGHT]} of {len(verdicts)} verified" + (f",{others}" if others else "")
+    return f"{words[PASS]} of {len(verdicts)} verified" + (f",{others}" if others else "")
 
 
-def paragraphs(verdicts: Sequence[Any], width: int = WIDTH) -> Iterator[str]:
+def paragraphs(verdicts: Sequence[Verdict], width: int = WIDTH) -> Iterator[str]:
     """What is wrong with any kernel, each of one kind and place once, races first; none longer than two lines
     of `width`.
 
     What nvcc or the machine said of a kernel it did not run comes whole.
     """
-    by_kernel: dict[str, list[tuple[str, Any]]] = {}
+    by_kernel: dict[str, list[tuple[str, Outcome]]] = {}
     several = len({str(verdict.workload) for verdict in verdicts}) > 1
     for verdict in verdicts:
         for outcome in verdict.outcomes:
@@ -92,15 +59,17 @@ class Group:
     workload."""
 
     kind: str
-    first: Any
+    first: Finding | WrongValue
     on: str
     count: int = 0
 
     def paragraph(self, width: int) -> str:
-        return (finding_text if isinstance(self.first, Finding) else value_text)(self, width)
+        if isinstance(self.first, Finding):
+            return finding_text(self.first, self, width)
+        return value_text(self.first, self, width)
 
 
-def finding_groups(outcomes: Iterable[tuple[str, Any]]) -> list[Group]:
+def finding_groups(outcomes: Iterable[tuple[str, Outcome]]) -> list[Group]:
     """Groups of findings, most serious first."""
     groups: dict[tuple, Group] = {}
     for on, outcome in outcomes:
@@ -111,12 +80,12 @@ def finding_groups(outcomes: Iterable[tuple[str, Any]]) -> list[Group]:
     return sorted(groups.values(), key=lambda group: order.index(group.kind))
 
 
-def value_groups(outcomes: Iterable[tuple[str, Any]]) -> list[Group]:
+def value_groups(outcomes: Iterable[tuple[str, Outcome]]) -> list[Group]:
     """Groups of wrong values, by what stored them."""
     groups: dict[tuple, Group] = {}
     for on, outcome in outcomes:
         for wrong in outcome.wrong:
-            groups.setdefault((wrong.blame, line_of(wrong.location)), Group(WRONG, wrong, on)).count += 1
+            groups.setdefault((wrong.blame, line_of(wrong.location)), Group(FAIL, wrong, on)).count += 1
     return list(groups.values())
 
 
@@ -142,10 +111,9 @@ def chosen(groups: list[Group]) -> list[Group]:
     return [group for group in groups if id(group) in kept]
 
 
-def finding_text(group: Group, width: int) -> str:
+def finding_text(finding: Finding, group: Group, width: int) -> str:
     """`race: broken.cu:31 reads shared memory that broken.cu:25 writes, no __syncthreads between (block 0,0,0
     warps 1 and 0; and 31 more of the same): its text`."""
-    finding: Finding = group.first
     place = finding.location.place or f"{finding.kernel}, PTX line {finding.location.ptx_line},"
     other = finding.other.place if finding.other else ""
     brief = finding.brief or finding.message
@@ -166,15 +134,14 @@ def finding_text(group: Group, width: int) -> str:
     forms = [(place, brief, full), (base, both, full), (base, one, full), (base, one, short)]
     stop = ":" if finding.kind in NO_ACCESS else ""
     return fitted(
-        [f"{group.kind}: {at}{stop} {what} {tail}".rstrip() for at, what, tail in forms],
+        [f"{finding.title}: {at}{stop} {what} {tail}".rstrip() for at, what, tail in forms],
         finding.location.text,
         width,
     )
 
 
-def value_text(group: Group, width: int) -> str:
+def value_text(wrong: WrongValue, group: Group, width: int) -> str:
     """`wrong value, stored by broken.cu:23: C[0, 5] is 1, should be 2 within 1e-06; 64 of 64 wrong`."""
-    wrong: WrongValue = group.first
     m = wrong.mismatch
     within = f" within {m.allowed:.3g}" if m.allowed else ""
     what = (

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import Any, Callable, Iterator, Sequence
+from typing import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -17,117 +16,20 @@ from tir_schedules.compiler.signature import definitions
 from tir_schedules.compiler.source_text import numbered, shown_name
 from tir_schedules.compiler.twin import check_parameters, load_source, load_twin
 from tir_schedules.errors import TirSchedulesError
-from tir_schedules.faults import DISAGREE, FAILED, HAZARD, RIGHT, WRONG, WrongValue, disagreement
 from tir_schedules.ladders.problems import Job
 from tir_schedules.machines.execution import execute
 from tir_schedules.model.execution import Execution
-from tir_schedules.model.findings import Finding, Location
+from tir_schedules.model.findings import Location
 from tir_schedules.model.kernel import Kernel
 from tir_schedules.model.machine import Machine
 from tir_schedules.model.rung import Rung
 from tir_schedules.model.verify import Check, Mismatch, shared_checks
 from tir_schedules.model.workload import Arguments, Workload
 from tir_schedules.source import Source
+from tir_schedules.verdicts import Outcome, Verdict, WrongValue, disagreement
 
 Maker = Callable[[Rung, Workload, str], Kernel]
 """Makes the kernel of a rung's launch on a workload, for an architecture: `lower`, `load_twin` or the like."""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """One kernel on one workload, each field of faults empty when it is right.
-
-    error: why it could not be compiled or launched. wrong: outputs that are not what they should be.
-    findings: hazards that the machine saw.
-    seconds: of all executions. outputs: by name, of each of the workload's checks in order, as far as they
-    ran.
-    """
-
-    kernel: str
-    error: str = ""
-    wrong: tuple[WrongValue, ...] = ()
-    findings: tuple[Finding, ...] = ()
-    seconds: float = 0.0
-    outputs: tuple[dict[str, np.ndarray], ...] = field(default=(), repr=False)
-
-    @property
-    def word(self) -> str:
-        """The verdict on it, one of faults.CELLS."""
-        return FAILED if self.error else WRONG if self.wrong else HAZARD if self.findings else RIGHT
-
-    @property
-    def ok(self) -> bool:
-        return self.word == RIGHT
-
-    @property
-    def faults(self) -> tuple[str, ...]:
-        """Everything that is wrong with it, one text each."""
-        return (*([self.error] if self.error else []), *map(str, self.findings), *map(str, self.wrong))
-
-    def as_json(self) -> dict[str, Any]:
-        findings = [asdict(finding) for finding in self.findings]
-        told = {"error": self.error or None, "wrong": list(map(str, self.wrong)), "findings": findings}
-        return {
-            "kernel": self.kernel,
-            "ok": self.ok,
-            "verdict": self.word,
-            "seconds": self.seconds,
-            "faults": self.faults,
-            **told,
-        }
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """A rung on one workload: its schedule and its twin, and whether their outputs are the same bit for bit.
-
-    twin is None where only one kernel ran (`--source`, `--tuned`); identical then too. disagreement: how
-    outputs differ that are both right, when they differ by more than that explains.
-    """
-
-    rung: Rung
-    workload: Workload
-    schedule: Outcome
-    twin: Outcome | None
-    identical: bool | None
-    disagreement: str = ""
-
-    @property
-    def outcomes(self) -> tuple[Outcome, ...]:
-        return (self.schedule, self.twin) if self.twin else (self.schedule,)
-
-    @property
-    def ok(self) -> bool:
-        return self.word == RIGHT
-
-    @property
-    def word(self) -> str:
-        """The verdict on the rung: the worst on its kernels, or that they disagree."""
-        words = {outcome.word for outcome in self.outcomes} | ({DISAGREE} if self.disagreement else set())
-        return next(word for word in (WRONG, FAILED, DISAGREE, HAZARD, RIGHT) if word in words)
-
-    @property
-    def faults(self) -> tuple[str, ...]:
-        """What is wrong with either kernel or both, one text each."""
-        told = tuple(fault for outcome in self.outcomes for fault in outcome.faults)
-        return (*told, f"{self.rung.id}: {self.disagreement}") if self.disagreement else told
-
-    @property
-    def seconds(self) -> float:
-        """Time both kernels took to execute."""
-        return sum(outcome.seconds for outcome in self.outcomes)
-
-    def as_json(self) -> dict[str, Any]:
-        kernels = {"schedule": self.schedule, "twin": self.twin}
-        return {
-            "rung": self.rung.id,
-            "workload": asdict(self.workload),
-            "ok": self.ok,
-            "verdict": self.word,
-            "identical": self.identical,
-            "disagreement": self.disagreement or None,
-            "kernels": {name: outcome.as_json() for name, outcome in kernels.items() if outcome},
-        }
 
 
 def run(jobs: Sequence[Job], arch: str, machine: Machine, source: Source | None = None) -> Iterator[Verdict]:

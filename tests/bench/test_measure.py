@@ -231,4 +231,4 @@ def test_limits_are_those_of_the_clock_seen():
         and len(bandwidth["samples_us"]) == 9
     )
     assert peak["rate"] == pytest.approx(10 * 128 * 2 * 1e9 / 1e12) and peak["sm_mhz"] == 1000
-    assert peak["how"] == "10 multiprocessors x 128 lanes x 2 operations x 1000 MHz"
+    assert peak["how"] == "10 SMs x 128 lanes x 2 operations x 1000 MHz"

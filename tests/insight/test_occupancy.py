@@ -9,7 +9,7 @@ import pytest
 from tir_schedules.compiler.toolchain import find_toolchain
 from tir_schedules.errors import BadInput
 from tir_schedules.insight.metrics.occupancy import occupancy
-from tir_schedules.model.gpus import MULTIPROCESSORS
+from tir_schedules.model.gpus import SMS
 
 
 @pytest.mark.parametrize("arch, threads, registers, shared, blocks, limited", [
@@ -44,7 +44,7 @@ def test_threads_of_all_axes_count():
 @pytest.mark.parametrize("arch, kib", [("sm_75", 64), ("sm_80", 163), ("sm_86", 99), ("sm_87", 163), ("sm_89", 99), ("sm_90", 227),
                                        ("sm_100", 227), ("sm_103", 227), ("sm_110", 227), ("sm_120", 99), ("sm_121", 99)])  # fmt: skip
 def test_the_most_shared_memory_of_a_block(arch, kib):
-    assert MULTIPROCESSORS[arch].shared_limit == kib << 10
+    assert SMS[arch].shared_limit == kib << 10
 
 
 def test_an_unknown_architecture_is_bad_input():
@@ -88,7 +88,7 @@ def test_occupancy_is_that_of_nvidias_calculator(tmp_path):
     (tmp_path / "calculator.cpp").write_text(CALCULATOR)
     subprocess.run(["g++", "-I", folder, "calculator.cpp", "-o", "calculator"], cwd=tmp_path, check=True)
     points, told, chance = [], [], random.Random(0)
-    for arch, limit in MULTIPROCESSORS.items():
+    for arch, limit in SMS.items():
         major, minor = divmod(int(arch[3:]), 10)
         for _ in range(2000):
             threads, registers = (

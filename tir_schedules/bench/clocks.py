@@ -19,7 +19,7 @@ not."""
 
 @dataclass(frozen=True)
 class Reading:
-    """One look at the GPU: clock of the multiprocessors, power, what holds the clock down. None is what NVML
+    """One look at the GPU: clock of the SMs, power, what holds the clock down. None is what NVML
     does not tell."""
 
     sm_mhz: int | None

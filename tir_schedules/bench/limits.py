@@ -7,24 +7,22 @@ import time
 from typing import Any
 
 from tir_schedules.bench.sampling import Policy
+from tir_schedules.machines.gpu import GpuMachine
+from tir_schedules.model.gpus import known_sm
 
 COPIED = 2 << 30
 """Bytes of the array that is copied, unless that is more than a quarter of the memory."""
 
 COPIES = 9
-LANES = {"sm_75": 64, "sm_80": 64, "sm_86": 128, "sm_87": 128, "sm_89": 128, "sm_90": 128, "sm_100": 128,
-    "sm_103": 128,
-         "sm_120": 128, "sm_121": 128}  # fmt: skip
-"""fp32 operations that a multiprocessor starts per clock (CUDA programming guide, arithmetic throughput)."""
 
 
-def copy_bandwidth(machine: Any, policy: Policy) -> dict[str, Any]:
+def copy_bandwidth(machine: GpuMachine, policy: Policy) -> dict[str, Any]:
     """The row of a copy from device memory to device memory: bytes read and bytes written."""
     count = max(1, min(COPIED, machine.free_bytes // 4) // 4)
     source = machine.xp.arange(count, dtype="int32")
     target = machine.xp.empty_like(source)
 
-    def copy(stream) -> None:
+    def copy(stream: Any) -> None:
         machine.copy(target, source, stream)
 
     samples = []
@@ -47,11 +45,11 @@ def fp32_peak(device: dict[str, Any], sm_mhz: int | None) -> dict[str, Any] | No
 
     device: has "arch" and "multiprocessors". What tensor cores can do does not follow from such facts.
     """
-    lanes = LANES.get(device["arch"])
-    if not (lanes and sm_mhz):
+    sm = known_sm(device["arch"])
+    if not (sm and sm_mhz):
         return None
-    count = device["multiprocessors"]
-    how = f"{count} multiprocessors x {lanes} lanes x 2 operations x {sm_mhz} MHz"
+    count, lanes = device["multiprocessors"], sm.lanes
+    how = f"{count} SMs x {lanes} lanes x 2 operations x {sm_mhz} MHz"
     return {
         "name": "fp32 peak",
         "rate": round(count * lanes * 2 * sm_mhz / 1e6, 2),

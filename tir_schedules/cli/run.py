@@ -107,9 +107,9 @@ def print_verdicts(verdicts, total: int, machine, form: str) -> list:
 
 def row(verdict) -> tuple[str, ...]:
     """A verdict as the cells of a table."""
-    from tir_schedules.faults import CELLS, FAILED, WRONG
+    from tir_schedules.verdicts import CELLS, ERROR, FAIL
 
     kernels = (CELLS[outcome.word] if outcome else "-" for outcome in (verdict.schedule, verdict.twin))
     agree = {None: "-", True: "bit for bit", False: "within tolerance"}[verdict.identical]
-    agree = "-" if verdict.word in (WRONG, FAILED) else "NO" if verdict.disagreement else agree
+    agree = "-" if verdict.word in (FAIL, ERROR) else "NO" if verdict.disagreement else agree
     return (verdict.rung.id, str(verdict.workload), *kernels, agree, f"{verdict.seconds:.2f}")

@@ -30,7 +30,7 @@ from tir_schedules.compiler.toolchain import (
 )
 from tir_schedules.errors import CheckFailed, MissingTool, printable
 from tir_schedules.model.attributes import attributes_of, check_attributes, check_block
-from tir_schedules.model.gpus import REGISTERS, WARP, known_multiprocessor, warps_by_registers
+from tir_schedules.model.gpus import REGISTERS, WARP, known_sm, warps_by_registers
 from tir_schedules.model.kernel import Binary, Kernel, Resources
 
 FLAGS = ("-O3", "-lineinfo", "-std=c++17")
@@ -149,7 +149,7 @@ def preprocessed(kernel: Kernel) -> str:
 
 def check_launch(kernel: Kernel, resources: Resources) -> None:
     """CheckFailed when a block asks for more shared memory or registers than the architecture can give it."""
-    limit = known_multiprocessor(kernel.arch)
+    limit = known_sm(kernel.arch)
     shared = resources.shared + kernel.dynamic_shared
     if limit and shared > limit.shared_limit:
         raise CheckFailed(

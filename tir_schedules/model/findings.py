@@ -48,10 +48,15 @@ class Finding:
     other_warp: int = -1
     brief: str = ""
 
+    @property
+    def title(self) -> str:
+        """The kind as a message has it."""
+        return TITLES.get(self.kind, self.kind)
+
     def __str__(self) -> str:
         where = f"block {self.block[0]},{self.block[1]},{self.block[2]} warp {self.warp} lane {self.lane}"
         times = f", {self.count} times" if self.count > 1 else ""
-        return f"{self.kernel}: {self.kind}: {self.message} at {self.location} [{where}{times}]"
+        return f"{self.kernel}: {self.title}: {self.message} at {self.location} [{where}{times}]"
 
 
 KINDS = {
@@ -75,3 +80,6 @@ KINDS = {
 }
 """Kinds of finding, causes before what they bring about: a missing barrier is a race, and so others read what
 nobody wrote yet."""
+
+TITLES = {"lockstep": "missing __syncwarp"}
+"""Kinds that messages call by another name."""

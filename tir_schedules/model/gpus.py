@@ -1,5 +1,7 @@
-"""What a multiprocessor of each architecture has (CUDA programming guide, compute capabilities): the one home
-of these figures."""
+"""What a streaming multiprocessor (SM) of each architecture has: the one home of these figures.
+
+They are from the CUDA programming guide: compute capabilities, and arithmetic throughput for the lanes.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +14,14 @@ WARP = 32
 MAX_THREADS = 1024  # of a block
 MAX_BLOCK = (1024, 1024, 64)  # its extents
 MAX_CLUSTER = 8  # blocks that every GPU with clusters takes
-REGISTERS = 64 << 10  # of a multiprocessor, and the most a block may take
+REGISTERS = 64 << 10  # of an SM, and the most a block may take
 REGISTER_UNIT = 256  # registers are given to a warp in such portions
-QUARTERS = 4  # a multiprocessor has four parts with a quarter of the registers and warps each
+QUARTERS = 4  # an SM has four parts with a quarter of the registers and warps each
 
 
 @dataclass(frozen=True)
-class Multiprocessor:
-    """What one architecture's multiprocessor holds. shared_kib: shared memory; reserved: bytes of it that
+class StreamingMultiprocessor:
+    """What an SM of one architecture holds. shared_kib: shared memory; reserved: bytes of it that
     each block costs besides its own;
     shared_unit: bytes in which it is given out. lanes: products of float32 in a cycle."""
 
@@ -36,38 +38,36 @@ class Multiprocessor:
         return (self.shared_kib << 10) - self.reserved
 
 
-MULTIPROCESSORS = {
-    "sm_75": Multiprocessor(32, 16, 64, reserved=0, shared_unit=256, lanes=64),
-    "sm_80": Multiprocessor(64, 32, 164, lanes=64),
-    "sm_86": Multiprocessor(48, 16, 100),
-    "sm_87": Multiprocessor(48, 16, 164),
-    "sm_89": Multiprocessor(48, 24, 100),
-    "sm_90": Multiprocessor(64, 32, 228),
-    "sm_100": Multiprocessor(64, 32, 228),
-    "sm_103": Multiprocessor(64, 32, 228),
-    "sm_110": Multiprocessor(48, 24, 228),
-    "sm_120": Multiprocessor(48, 24, 100),
-    "sm_121": Multiprocessor(48, 24, 100),
+SMS = {
+    "sm_75": StreamingMultiprocessor(32, 16, 64, reserved=0, shared_unit=256, lanes=64),
+    "sm_80": StreamingMultiprocessor(64, 32, 164, lanes=64),
+    "sm_86": StreamingMultiprocessor(48, 16, 100),
+    "sm_87": StreamingMultiprocessor(48, 16, 164),
+    "sm_89": StreamingMultiprocessor(48, 24, 100),
+    "sm_90": StreamingMultiprocessor(64, 32, 228),
+    "sm_100": StreamingMultiprocessor(64, 32, 228),
+    "sm_103": StreamingMultiprocessor(64, 32, 228),
+    "sm_110": StreamingMultiprocessor(48, 24, 228),
+    "sm_120": StreamingMultiprocessor(48, 24, 100),
+    "sm_121": StreamingMultiprocessor(48, 24, 100),
 }
 
 
-def known_multiprocessor(arch: str) -> Multiprocessor | None:
+def known_sm(arch: str) -> StreamingMultiprocessor | None:
     """That of "sm_90", and of "sm_90a" too; None where its figures are not known."""
-    return MULTIPROCESSORS.get(re.sub(r"[a-z]$", "", arch))
+    return SMS.get(re.sub(r"[a-z]$", "", arch))
 
 
-def find_multiprocessor(arch: str) -> Multiprocessor:
+def find_sm(arch: str) -> StreamingMultiprocessor:
     """The same; BadInput for an architecture whose figures are not known."""
-    found = known_multiprocessor(arch)
+    found = known_sm(arch)
     if not found:
-        raise BadInput(
-            f"the occupancy rules of {arch!r} are not known; those of {', '.join(MULTIPROCESSORS)} are"
-        )
+        raise BadInput(f"the occupancy rules of {arch!r} are not known; those of {', '.join(SMS)} are")
     return found
 
 
 def warps_by_registers(registers: int) -> int:
-    """How many warps the registers of a multiprocessor serve. registers: per thread, at least 1."""
+    """How many warps the registers of an SM serve. registers: per thread, at least 1."""
     return REGISTERS // QUARTERS // rounded_up(registers * WARP, REGISTER_UNIT) * QUARTERS
 
 

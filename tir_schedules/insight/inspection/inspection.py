@@ -13,7 +13,7 @@ from tir_schedules.console import progress
 from tir_schedules.errors import BadInput, CheckFailed
 from tir_schedules.insight.metrics.metrics import Metrics, metrics_of
 from tir_schedules.insight.metrics.roofline import Gpu, Roofline, roofline
-from tir_schedules.model.gpus import find_multiprocessor
+from tir_schedules.model.gpus import find_sm
 from tir_schedules.model.rung import Rung
 from tir_schedules.subjects.subject import Subject
 
@@ -86,7 +86,7 @@ def counted(
     each that has none."""
     from tir_schedules.bench.session import compiled
 
-    find_multiprocessor(arch)
+    find_sm(arch)
     for rung, workload in jobs:
         check_size(rung, workload)
     subjects, refused = compiled(jobs, arch)

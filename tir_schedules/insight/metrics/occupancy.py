@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from tir_schedules.model.gpus import MAX_THREADS, WARP, find_multiprocessor, rounded_up, warps_by_registers
+from tir_schedules.model.gpus import MAX_THREADS, WARP, find_sm, rounded_up, warps_by_registers
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def occupancy(arch: str, block: tuple[int, ...], registers: int, shared: int) ->
     together. No blocks at all for what cannot be launched. BadInput for an architecture whose figures are not
     known.
     """
-    limit = find_multiprocessor(arch)
+    limit = find_sm(arch)
     warps = rounded_up(prod(block), WARP) // WARP
     per_block = rounded_up(shared + limit.reserved, limit.shared_unit)
     limits = {

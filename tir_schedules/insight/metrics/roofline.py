@@ -8,7 +8,7 @@ from typing import Any, Sequence
 
 from tir_schedules.errors import BadInput, nearest
 from tir_schedules.insight.metrics.metrics import GLOBAL, SECTOR, Metrics
-from tir_schedules.model.gpus import find_multiprocessor
+from tir_schedules.model.gpus import find_sm
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def gpu_for(arch: str, name: str | None = None) -> Gpu:
 
 def clock(gpu: Gpu, arch: str) -> float:
     """Cycles per second, those of the datasheet's rate of fp32."""
-    return gpu.fp32 * 1e12 / (2 * gpu.multiprocessors * find_multiprocessor(arch).lanes)
+    return gpu.fp32 * 1e12 / (2 * gpu.multiprocessors * find_sm(arch).lanes)
 
 
 def bound(gpu: Gpu, workload: Any) -> dict[str, Any]:

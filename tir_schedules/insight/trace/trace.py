@@ -16,7 +16,7 @@ from tir_schedules.compiler.lower import emit, first_line, lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.errors import CheckFailed, TirSchedulesError
 from tir_schedules.insight.metrics.metrics import Metrics, shared_bytes
-from tir_schedules.insight.metrics.occupancy import find_multiprocessor, occupancy
+from tir_schedules.insight.metrics.occupancy import find_sm, occupancy
 from tir_schedules.insight.trace.reasons import short_reason
 from tir_schedules.insight.trace.steps import Step, record, script
 from tir_schedules.model.findings import Finding
@@ -124,7 +124,7 @@ def trace(rung: Rung, workload: Any, arch: str, progress: Callable[[str], None] 
     """
     rung = rung.fitted(workload)
     rung.check_arch(arch)
-    find_multiprocessor(arch)
+    find_sm(arch)
     recording = record(rung, workload)
     modules = [recording.start, *(step.module for step in recording.steps)]
     following = cache(partial(rest_of, rung, workload, arch))

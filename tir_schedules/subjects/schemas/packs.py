@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, ConfigDict, Field, field_validator, model_validator
 
-from tir_schedules.model.gpus import MAX_BLOCK, MAX_THREADS, known_multiprocessor
+from tir_schedules.model.gpus import MAX_BLOCK, MAX_THREADS, known_sm
 from tir_schedules.model.launch import MOST_BLOCKS
 from tir_schedules.subjects.schemas.kinds import (
     Arch,
@@ -29,7 +29,7 @@ from tir_schedules.subjects.subject import VENDORS
 
 ENTRY = re.compile(r"[A-Za-z_$][\w$]*", re.A)
 CUBIN = re.compile(r"cubins/[0-9a-f]{64}\.cubin")
-MOST_SHARED = known_multiprocessor("sm_90").shared_limit
+MOST_SHARED = known_sm("sm_90").shared_limit
 """Bytes of shared memory of a block, on the architecture that has most of it."""
 
 

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 
 from tir_schedules.insight.metrics.metrics import GLOBAL_LOADS, GLOBAL_STORES, SECTOR, SHARED, occupancy_of
 from tir_schedules.insight.metrics.roofline import Gpu, clock
-from tir_schedules.model.gpus import QUARTERS, WARP, find_multiprocessor
+from tir_schedules.model.gpus import QUARTERS, WARP, find_sm
 from tir_schedules.model.launch import ceil_div
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def pipes(built: "Built", gpu: Gpu) -> dict[str, float]:
     shared, loads, stores = (counted.access(*kinds) for kinds in (SHARED, GLOBAL_LOADS, GLOBAL_STORES))
     multiplied = mix["mma" if on_tensor_cores else "fp32"] / WARP
     issued = multiplied + shared.requests + loads.requests
-    on_cores = 0 if on_tensor_cores else multiplied * WARP / find_multiprocessor(arch).lanes
+    on_cores = 0 if on_tensor_cores else multiplied * WARP / find_sm(arch).lanes
     rate = (
         gpu.peak(workload)
         * 1e12

@@ -30,7 +30,7 @@ from tir_schedules.workloads import workload_class
 
 if TYPE_CHECKING:
     from tir_schedules.model.kernel import Kernel
-    from tir_schedules.run import Outcome
+    from tir_schedules.verdicts import Outcome
 
 MEASURED, PREDICTED = "measured", "predicted"
 CPU_DEVICE = "CPU machine"

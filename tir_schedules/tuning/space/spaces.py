@@ -18,7 +18,7 @@ from tir_schedules.ladders.hgemm.wmma_staged_epilogue import shared_bytes
 from tir_schedules.ladders.reduce import vectorized
 from tir_schedules.ladders.registry import FAMILIES
 from tir_schedules.ladders.sgemm import multistage, pipelined
-from tir_schedules.model.gpus import MAX_THREADS, REGISTERS, WARP, find_multiprocessor
+from tir_schedules.model.gpus import MAX_THREADS, REGISTERS, WARP, find_sm
 from tir_schedules.model.launch import ceil_div
 from tir_schedules.tuning.space.space import Constraint, Space
 from tir_schedules.workloads.half_gemm import VECTOR
@@ -48,7 +48,7 @@ def threads(config: Any) -> int:
 
 def shared_fits(bytes_of: Callable[[Any, Any], int]) -> Callable[[Any, Any, str], bool]:
     """Whether an architecture has the dynamic shared memory that bytes_of(workload, config) says."""
-    return lambda config, workload, arch: bytes_of(workload, config) <= find_multiprocessor(arch).shared_limit
+    return lambda config, workload, arch: bytes_of(workload, config) <= find_sm(arch).shared_limit
 
 
 def enough_stages(config: Any, workload: Any, arch: str) -> bool:

@@ -1,0 +1,145 @@
+"""Verdicts: what became of one kernel, and of a rung's two on one workload."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tir_schedules.model.findings import Finding, Location
+from tir_schedules.model.rung import Rung
+from tir_schedules.model.verify import Mismatch
+from tir_schedules.model.workload import Workload
+
+PASS, FAIL, HAZARD, ERROR, DISAGREE = "pass", "fail", "hazards", "error", "twins disagree"
+CELLS = {PASS: "pass", FAIL: "FAIL", HAZARD: "HAZARD", ERROR: "ERROR"}
+"""Verdicts on a kernel as a table has them. It passes when all values are right and nothing was found. It fails
+when a value is wrong. A hazard is a finding with values that came out right. An error: it could not be compiled
+or launched."""
+
+
+@dataclass(frozen=True)
+class WrongValue:
+    """An output that is not what it should be. mismatch: which element, by how much. location: what stored
+    it, or others; blame: the same in words."""
+
+    kernel: str
+    mismatch: Mismatch
+    blame: str
+    location: Location | None = None
+
+    def __str__(self) -> str:
+        at = f" {self.location}" if self.location else ""
+        return f"{self.kernel}: {self.mismatch}; {self.blame}{at}"
+
+
+def disagreement(mismatch: Mismatch) -> str:
+    """Two kernels that are each near enough to the truth, but not to each other."""
+    return (
+        f"the twins disagree: {mismatch.element} is {number(mismatch.got)} in the schedule,"
+        f" {number(mismatch.expected)} in the twin, {mismatch.allowed:.3g} apart would do; {mismatch.count}"
+        f" of {mismatch.size}"
+    )
+
+
+def number(value: float) -> str:
+    """All digits of a whole number, nine of another."""
+    return f"{value:.0f}" if float(value).is_integer() and abs(value) < 2**53 else f"{value:.9g}"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One kernel on one workload, each field of faults empty when it is right.
+
+    error: why it could not be compiled or launched. wrong: outputs that are not what they should be.
+    findings: hazards that the machine saw.
+    seconds: of all executions. outputs: by name, of each of the workload's checks in order, as far as they
+    ran.
+    """
+
+    kernel: str
+    error: str = ""
+    wrong: tuple[WrongValue, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    seconds: float = 0.0
+    outputs: tuple[dict[str, np.ndarray], ...] = field(default=(), repr=False)
+
+    @property
+    def word(self) -> str:
+        """The verdict on it, a key of CELLS."""
+        return ERROR if self.error else FAIL if self.wrong else HAZARD if self.findings else PASS
+
+    @property
+    def ok(self) -> bool:
+        return self.word == PASS
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """Everything that is wrong with it, one text each."""
+        return (*([self.error] if self.error else []), *map(str, self.findings), *map(str, self.wrong))
+
+    def as_json(self) -> dict[str, Any]:
+        findings = [asdict(finding) for finding in self.findings]
+        told = {"error": self.error or None, "wrong": list(map(str, self.wrong)), "findings": findings}
+        return {
+            "kernel": self.kernel,
+            "ok": self.ok,
+            "verdict": self.word,
+            "seconds": self.seconds,
+            "faults": self.faults,
+            **told,
+        }
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A rung on one workload: its schedule and its twin, and whether their outputs are the same bit for bit.
+
+    twin is None where only one kernel ran (`--source`, `--tuned`); identical then too. disagreement: how
+    outputs differ that are both right, when they differ by more than that explains.
+    """
+
+    rung: Rung
+    workload: Workload
+    schedule: Outcome
+    twin: Outcome | None
+    identical: bool | None
+    disagreement: str = ""
+
+    @property
+    def outcomes(self) -> tuple[Outcome, ...]:
+        return (self.schedule, self.twin) if self.twin else (self.schedule,)
+
+    @property
+    def ok(self) -> bool:
+        return self.word == PASS
+
+    @property
+    def word(self) -> str:
+        """The verdict on the rung: the worst on its kernels, or that they disagree."""
+        words = {outcome.word for outcome in self.outcomes} | ({DISAGREE} if self.disagreement else set())
+        return next(word for word in (FAIL, ERROR, DISAGREE, HAZARD, PASS) if word in words)
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """What is wrong with either kernel or both, one text each."""
+        told = tuple(fault for outcome in self.outcomes for fault in outcome.faults)
+        return (*told, f"{self.rung.id}: {self.disagreement}") if self.disagreement else told
+
+    @property
+    def seconds(self) -> float:
+        """Time both kernels took to execute."""
+        return sum(outcome.seconds for outcome in self.outcomes)
+
+    def as_json(self) -> dict[str, Any]:
+        kernels = {"schedule": self.schedule, "twin": self.twin}
+        return {
+            "rung": self.rung.id,
+            "workload": asdict(self.workload),
+            "ok": self.ok,
+            "verdict": self.word,
+            "identical": self.identical,
+            "disagreement": self.disagreement or None,
+            "kernels": {name: outcome.as_json() for name, outcome in kernels.items() if outcome},
+        }
