@@ -9,7 +9,7 @@ import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Iterable, Iterator, Mapping, Sequence
+from typing import Callable, Iterable, Iterator, Mapping, Sequence
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -99,8 +99,9 @@ def wrapped(text: Text, width: int) -> list[Text]:
 
 
 def print_table(
-    columns: Sequence[str], rows: Iterable[Sequence[str]], title: str = "", prose: Mapping[str, int] = {}, spare: Sequence[str] = (),
-    keys: int = 1,
+    columns: Sequence[str], rows: Iterable[Sequence[str]], title: str = "",
+    prose: Mapping[str, int] = {},
+    spare: Sequence[str] = (), keys: int = 1,
 ) -> tuple[str, ...]:  # fmt: skip
     """Rows of cells in rich's markup under headings. Numbers and names stay whole on a terminal of any width.
 
@@ -109,9 +110,9 @@ def print_table(
     is not enough, the table is cut into a few blocks, each with the first `keys` columns, or each record
     stands on end, a line to a field; without `keys` always the latter.
     """
-    out, rows = console(), [[Text.from_markup(cell) for cell in row] for row in rows]
+    out, cells = console(), [[Text.from_markup(cell) for cell in row] for row in rows]
     every = [
-        Column(Text.from_markup(name, style="bold"), [row[at] for row in rows], prose.get(name))
+        Column(Text.from_markup(name, style="bold"), [row[at] for row in cells], prose.get(name))
         for at, name in enumerate(columns)
     ]
     blocks, left_out = arranged(every, out.width, spare, keys)
@@ -175,6 +176,7 @@ def table_lines(columns: Sequence[Column], width: int, keys: int) -> Iterator[Te
     """Headings, which end together, and rows, but those that have nothing besides their first `keys`
     cells."""
     room = widths(columns, width)
+    assert room is not None, "see arranged, which chose these columns"
     filled = [
         row
         for row in zip(*(column.cells for column in columns))
@@ -252,7 +254,7 @@ def print_source(text: str, language: str) -> None:
 
 
 @contextmanager
-def progress(total: int | None, what: str) -> Iterator["callable"]:
+def progress(total: int | None, what: str) -> Iterator[Callable[[str], None]]:
     """A bar on a terminal's standard error, nothing elsewhere; call the yielded function with a name for each
     step done.
 

@@ -126,11 +126,11 @@ def finding_text(finding: Finding, group: Group, width: int) -> str:
     base = (
         f"{PurePath(finding.location.file).name}:{finding.location.line}" if finding.location.place else place
     )
-    near = f"line {finding.other.line}" if other and finding.other.file == finding.location.file else other
-    both = (
-        brief.replace(other, f"{PurePath(finding.other.file).name}:{finding.other.line}") if other else brief
-    )
-    one = brief.replace(other, near) if other else brief
+    both = one = brief
+    if finding.other and other:
+        near = f"line {finding.other.line}" if finding.other.file == finding.location.file else other
+        both = brief.replace(other, f"{PurePath(finding.other.file).name}:{finding.other.line}")
+        one = brief.replace(other, near)
     forms = [(place, brief, full), (base, both, full), (base, one, full), (base, one, short)]
     stop = ":" if finding.kind in NO_ACCESS else ""
     return fitted(

@@ -11,7 +11,7 @@ import math
 import os
 import stat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Iterator
+from typing import TYPE_CHECKING, Any, Iterator, Mapping
 
 from tir_schedules.errors import BadInput, one_line, shown
 from tir_schedules.processes import unfinished
@@ -169,7 +169,7 @@ def fault_of(value: Any, schema: type[BaseModel]) -> str:
     return ""
 
 
-def said(error: dict[str, Any], where: tuple[str | int, ...]) -> str:
+def said(error: Mapping[str, Any], where: tuple[str | int, ...]) -> str:
     """One of pydantic's errors in our words."""
     kind, given = error["type"], shown(error["input"])
     if kind in ("missing", "extra_forbidden"):

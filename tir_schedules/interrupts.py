@@ -143,7 +143,7 @@ def watch(reading: int) -> NoReturn:
                         stop(number)
             else:
                 stop(signal.SIGPIPE)
-                signal.pthread_kill(threading.main_thread().ident, signal.SIGTERM)
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
     time.sleep(GRACE)
     leave()
 

@@ -17,7 +17,7 @@ import tempfile
 import threading
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Iterator, Sequence
+from typing import IO, Any, Iterator, Sequence
 
 from tir_schedules import interrupts, keeper
 
@@ -26,7 +26,7 @@ STARTING = 0.5
 
 _lock = threading.RLock()
 _kept: set[str] = set()
-_keeper: subprocess.Popen | None = None
+_keeper: subprocess.Popen[bytes] | None = None
 
 
 def run(command: Sequence[Any], timeout: float | None = None, **options: Any) -> subprocess.CompletedProcess:
@@ -109,7 +109,7 @@ def tell(line: str) -> None:
     global _keeper
     if _keeper:
         with suppress(OSError):
-            os.write(_keeper.stdin.fileno(), line.encode())
+            os.write(pipe_to(_keeper).fileno(), line.encode())
             return
     _keeper = subprocess.Popen(
         [sys.executable, "-I", "-S", keeper.__file__], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
@@ -117,7 +117,13 @@ def tell(line: str) -> None:
         bufsize=0, cwd="/", start_new_session=True,
     )  # fmt: skip
     with suppress(OSError):
-        os.write(_keeper.stdin.fileno(), "".join(f"+{each}\n" for each in sorted(_kept)).encode())
+        os.write(pipe_to(_keeper).fileno(), "".join(f"+{each}\n" for each in sorted(_kept)).encode())
+
+
+def pipe_to(process: subprocess.Popen[bytes]) -> IO[bytes]:
+    """The keeper's standard input, which is always a pipe."""
+    assert process.stdin
+    return process.stdin
 
 
 def end_programs() -> None:
@@ -144,7 +150,7 @@ def forget() -> None:
     global _keeper, _lock
     if _keeper:
         with suppress(OSError):
-            os.close(_keeper.stdin.fileno())
+            os.close(pipe_to(_keeper).fileno())
         _keeper.returncode = 0  # no child of this process
     _keeper, _lock = None, threading.RLock()
     _kept.clear()
@@ -154,7 +160,7 @@ def dismiss() -> None:
     """The keeper has nothing to do any more."""
     if _keeper:
         with suppress(OSError):
-            _keeper.stdin.close()
+            pipe_to(_keeper).close()
         with suppress(subprocess.TimeoutExpired):
             _keeper.wait(1)
 

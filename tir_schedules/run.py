@@ -76,10 +76,11 @@ def launches(make: Maker, rung: Rung, workload: Workload, arch: str) -> list[Ker
 
     make: `lower`, `load_twin` or the like. A source given in place of a rung's own is for the first launch.
     """
-    kernels = []
-    while workload is not None:
-        kernels.append(make(rung, workload, arch))
-        workload = workload.rest(kernels[-1].grid)
+    kernels: list[Kernel] = []
+    left: Workload | None = workload
+    while left is not None:
+        kernels.append(make(rung, left, arch))
+        left = left.rest(kernels[-1].grid)
         make = lower if isinstance(make, partial) else make
     return kernels
 

@@ -65,7 +65,7 @@ def open_monitor(bus_id: str) -> Monitor | NoMonitor:
     """A monitor of the GPU at a PCI bus address such as "0000:17:00.0", or of the first one where NVML does
     not know that address."""
     try:
-        import pynvml
+        import pynvml  # pyright: ignore[reportMissingImports] (of the extra `gpu`)
     except ImportError:
         return NoMonitor()
     try:

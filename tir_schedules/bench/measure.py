@@ -114,16 +114,11 @@ class Bench:
         for kind, number in subjects[0].workload.draws(seed) if subjects else ():
             self.machine.free_memory()
             left = list(seconds)
-            check = (
-                self.attempt(left, lambda: Check.of(subjects[0].workload, kind, number, self.machine.xp))
-                if left
-                else None
-            )
+            workload, xp = subjects[0].workload, self.machine.xp
+            check = self.attempt(left, lambda: Check.of(workload, kind, number, xp)) if left else None
             for subject in left:
                 self.progress(f"{self.name}: {what} {subject.label} with {kind} inputs")
-                took = check and self.attempt(
-                    [subject], lambda: verify(self.machine, self.vendors, subject, check)
-                )
+                took = check and self.checked(subject, check)
                 if took is None:
                     del seconds[subject]
                 else:
@@ -131,15 +126,17 @@ class Bench:
             check = None
         return seconds
 
+    def checked(self, subject: Subject, check: Check) -> float | None:
+        """The seconds a subject took; None where it is refused."""
+        return self.attempt([subject], lambda: verify(self.machine, self.vendors, subject, check))
+
     def timed(self, checked: dict[Subject, float]) -> list[Trial]:
         """Trials of the subjects, with all their samples. They no longer hold memory of the GPU."""
         subjects = list(checked)
         self.machine.free_memory()
-        buffers = (
-            self.attempt(subjects, lambda: timing_buffers(self.machine, subjects[0].workload))
-            if subjects
-            else None
-        )
+        if not subjects:
+            return []
+        buffers = self.attempt(subjects, lambda: timing_buffers(self.machine, subjects[0].workload)) or []
         trials = []
         for subject in subjects if buffers else ():
             trial = self.attempt([subject], lambda: self.prepared(subject, buffers, checked[subject]))

@@ -168,7 +168,7 @@ class Cub:
 def load_cublas() -> Any:
     """libcublas where CuPy finds it. MissingTool when there is none."""
     try:
-        from cuda.pathfinder import load_nvidia_dynamic_lib
+        from cuda.pathfinder import load_nvidia_dynamic_lib  # pyright: ignore[reportMissingImports]
 
         return ctypes.CDLL(load_nvidia_dynamic_lib("cublas").abs_path)
     except (

@@ -71,7 +71,7 @@ def group_of(family: str, kind: str, rows: list[Row], refused: list[Row]) -> Gro
         family,
         kind,
         rows[0]["unit"] if rows else "",
-        tuple(sorted(work, key=work.get)),
+        tuple(sorted(work, key=work.__getitem__)),
         in_ladder_order(family, [row["name"] for row in everything if row["form"] != "vendor"]),
         vendors[0] if vendors else "",
         {(row["name"], row["form"], size_of(row)): row for row in rows},

@@ -233,8 +233,8 @@ def jobs_of(options: Options, machine: Machine | None = None) -> list[Job]:
     problems = problems_of(rungs, options)
     if options.tuned is None:
         return jobs_on(rungs, problems, BENCH_SHAPES)
-    machine = machine or choose("cpu")
-    return tuned_jobs(rungs, problems, options.tuned, machine, arch_for(machine, options.arch), beside=True)
+    there: Machine = machine or choose("cpu")
+    return tuned_jobs(rungs, problems, options.tuned, there, arch_for(there, options.arch), beside=True)
 
 
 def command_of(options: Options) -> str:

@@ -174,8 +174,8 @@ def guard_streams() -> None:
     sys.stderr = over(sys.stderr, Unheard(2, "w", closefd=False))
 
 
-def over(text: io.TextIOWrapper | None, raw: io.FileIO) -> io.TextIOWrapper:
-    """Text like another, written to a file."""
+def over(text: Any, raw: io.FileIO) -> io.TextIOWrapper:
+    """Text like another stream, which may be None, written to a file."""
     encoding = text.encoding if text else "utf-8"
     buffering = text.line_buffering if text else False
     return io.TextIOWrapper(

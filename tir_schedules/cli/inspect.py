@@ -80,7 +80,8 @@ def as_json(inspection: Inspection, view: str | None) -> dict[str, Any]:
     from tir_schedules.insight.inspection.listing import listing, opcodes
 
     found = inspection.as_json()
-    for form, launches in inspection.kernels.items() if view in ("sass", "ptx") else ():
-        code = listing(launches[0].binary, view)
-        found["kernels"][form][view] = {"opcodes": opcodes(code), "lines": code}
+    if view in ("sass", "ptx"):
+        for form, launches in inspection.kernels.items():
+            code = listing(launches[0].binary, view)
+            found["kernels"][form][view] = {"opcodes": opcodes(code), "lines": code}
     return found

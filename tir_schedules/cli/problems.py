@@ -37,10 +37,12 @@ def add_problems(verb: Parser, sizes: bool = False) -> None:
         known = (f"{ladder} {','.join(map(power, sizes))}" for ladder, sizes in BENCH_SIZES.items())
         square = f"M = N = K = S, or N = S for reduce (default {'; '.join(known)})"
         verb.add_argument("--sizes", metavar="S,...", type=parse_sizes, help=square)
-    again, several = "may be repeated; default", {"action": "append"}
-    verb.add_argument("--mnk", metavar="M,N,K", type=parse_shape, help=f"{MNK} ({again} {mnk})", **several)
+    again = "may be repeated; default"
+    help = f"{MNK} ({again} {mnk})"
+    verb.add_argument("--mnk", metavar="M,N,K", type=parse_shape, action="append", help=help)
     add_kinds(verb, " and {}")
-    verb.add_argument("--n", metavar="N", type=parse_length, help=f"{N} ({again} {lengths})", **several)
+    help = f"{N} ({again} {lengths})"
+    verb.add_argument("--n", metavar="N", type=parse_length, action="append", help=help)
 
 
 MNK = "sgemm, hgemm: A is MxK, B is KxN"

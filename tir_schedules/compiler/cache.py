@@ -81,7 +81,7 @@ class Cache:
         path = self._place(kind, key)
         with self._one_thread(path):
             if not self._usable(path):
-                self._build(path, build)
+                self._build(path, build, lambda folder: None)
             return path
 
     def load(self, kind: str, key: str, build: Build, read: Callable[[Path], T]) -> T:
@@ -137,9 +137,7 @@ class Cache:
             pass  # a cache that may only be read is still good to read
         return True
 
-    def _build(
-        self, path: Path, build: Build, read: Callable[[Path], T | None] = lambda folder: None
-    ) -> T | None:
+    def _build(self, path: Path, build: Build, read: Callable[[Path], T]) -> T:
         """Build the entry, read it, and put it in place."""
         with self.workplace() as work:
             build(work)

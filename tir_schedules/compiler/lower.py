@@ -1,6 +1,9 @@
 """From a rung's schedule to a `Kernel`: TVM lowers the scheduled PrimFunc and prints CUDA, we read back how
 to launch it."""
 
+# TVM's nodes have their fields at run time alone.
+# pyright: reportAttributeAccessIssue=false
+
 from __future__ import annotations
 
 import os
@@ -11,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, Sequence
 from tir_schedules.compiler.signature import argument_name
 from tir_schedules.errors import CheckFailed, TirSchedulesError, TooLarge
 from tir_schedules.model.kernel import Kernel
-from tir_schedules.model.launch import Launch, check_grid
+from tir_schedules.model.launch import Dim3, Launch, check_grid
 from tir_schedules.model.rung import Rung
 from tir_schedules.tir.tvm import import_tvm
 
@@ -83,7 +86,7 @@ def refusals(rung: Rung, workload: Any) -> Iterator[None]:
                 " included"
             ) from error
         raise CheckFailed(
-            f"{rung.id}: TVM refuses the schedule for {workload}: {first_line(error)}"
+            f"{rung.id}: TVM refuses the schedule for {workload}: {last_line(error)}"
         ) from error
 
 
@@ -109,12 +112,13 @@ def check_regions(module: "IRModule", name: str) -> None:
 
     for function in module.functions.values():
         fresh = tvm.s_tir.Schedule(without_output_guards(function))
-        blocks: list = []
+        blocks: list[Any] = []
         tvm_ffi.structural_walk(
             fresh.mod["main"].body, (tvm.s_tir.SBlock, lambda block: blocks.append(block))
         )
         for block in blocks:
-            flags = fresh.state._get_cached_flags(fresh.state.get_sref(block))
+            place: Any = fresh.state.get_sref(block)
+            flags = fresh.state._get_cached_flags(place)
             for flag in ("affine_binding", "region_cover", "stage_pipeline"):
                 if not getattr(flags, flag):
                     raise CheckFailed(
@@ -132,7 +136,7 @@ def without_output_guards(function: "PrimFunc") -> "PrimFunc":
     tvm = import_tvm()
     import tvm_ffi
 
-    def unguarded(realize):
+    def unguarded(realize: Any) -> Any:
         written = [region.source for region in realize.block.writes]
         if not written or not all(any(buffer.same_as(p) for p in function.params) for buffer in written):
             return realize
@@ -171,7 +175,8 @@ def emit(
 
     with tvm.transform.PassContext(config={**PASS_CONFIG, **(pass_config or {})}):
         module = tvm.tirx.transform.BindTarget(target(arch))(schedule.mod)
-        _, _, finalize_device = tvm.tirx.get_tir_pipeline("s_tir")
+        parts: Any = tvm.tirx.get_tir_pipeline("s_tir")
+        finalize_device = parts[2]
         host, devices = split_host_device_mods(pipeline(passes)(module))
         kernels = [(device, finalize_device()(part)) for device, part in devices.items()]
         if len(kernels) != 1 or len(kernels[0][1].functions) != 1:
@@ -212,7 +217,7 @@ def launch_of(host: "IRModule") -> Launch:
 
     launches: list[dict[str, int]] = []
 
-    def visit(call):
+    def visit(call: Any) -> None:
         if getattr(call.op, "name", "") == "tirx.call_ffi_kernel":
             tags = [str(tag) for tag in call.attrs.launch_params]
             launches.append({tag: int(value) for tag, value in zip(tags, list(call.args)[-len(tags) :])})
@@ -221,20 +226,21 @@ def launch_of(host: "IRModule") -> Launch:
         tvm_ffi.structural_walk(function.body, (tvm.ir.Call, visit))
     (tags,) = launches
 
-    def dim3(prefix: str):
-        return tuple(tags.get(f"{prefix}.{axis}", 1) for axis in "xyz")
+    def dim3(prefix: str) -> Dim3:
+        x, y, z = (tags.get(f"{prefix}.{axis}", 1) for axis in "xyz")
+        return x, y, z
 
     return Launch(dim3("blockIdx"), dim3("threadIdx"), tags.get("tirx.use_dyn_shared_memory", 0))
 
 
-def target(arch: str):
+def target(arch: str) -> Any:
     """TVM's description of an NVIDIA GPU of that architecture, hosted by llvm."""
     tvm = import_tvm()
     limits = {"max_threads_per_block": 1024, "thread_warp_size": 32, "max_shared_memory_per_block": 48 << 10}
     return tvm.target.Target({"kind": "cuda", "arch": arch, **limits}).with_host(tvm.target.Target("llvm"))
 
 
-def first_line(error: Exception) -> str:
+def last_line(error: Exception) -> str:
     """The last non-empty line of a TVM error, which names the cause below its C++ trace."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[-1] if lines else type(error).__name__

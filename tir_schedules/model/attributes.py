@@ -59,7 +59,8 @@ def attributes_of(ptx: str, entry: str) -> Attributes:
 def heading(ptx: str, entry: str) -> str:
     """What stands between the parameters of the kernel and its body."""
     for start in re.finditer(rf"\.entry\s+{re.escape(entry)}(?![\w$])", ptx):
-        begin = PARAMETERS.match(ptx, start.end()).end()
+        parameters = PARAMETERS.match(ptx, start.end())
+        begin = parameters.end() if parameters else start.end()
         if not ptx.startswith(";", begin):  # of a declaration
             return ASIDE.sub(" ", ptx[begin : ptx.find("{", begin)])
     return ""

@@ -9,9 +9,14 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, Iterator
+from typing import Any, Iterator, Mapping
 
 import numpy as np
+
+from tir_schedules.model.workload import Workload
+
+Outputs = Mapping[str, Any]
+"""Arrays of numpy or CuPy, or numbers, by the name of the output."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +58,7 @@ class Mismatch:
 
 
 def compare(
-    output: str, got: np.ndarray, expected: np.ndarray, allowed: np.ndarray, against: str
+    output: str, got: np.ndarray, expected: np.ndarray, allowed: Any, against: str
 ) -> Mismatch | None:
     """None when |got - expected| <= allowed everywhere; else the worst element.
 
@@ -70,11 +75,13 @@ def compare(
         excess = np.where(wrong, np.where(np.isfinite(error), error - allowed, np.inf), -np.inf)
     worst = np.unravel_index(int(excess.argmax()), got.shape)
     limit = allowed[worst] if np.ndim(allowed) else allowed
-    numbers = (float(number) for number in (got[worst], expected[worst], error[worst], limit))
-    return Mismatch(output, tuple(map(int, worst)), *numbers, int(wrong.sum()), got.size, against)
+    got_there, expected_there = float(got[worst]), float(expected[worst])
+    off, index = float(error[worst]), tuple(map(int, worst))
+    count, size = int(wrong.sum()), got.size
+    return Mismatch(output, index, got_there, expected_there, off, float(limit), count, size, against)
 
 
-def first_mismatch(outputs, expected, allowed, against: str) -> Mismatch | None:
+def first_mismatch(outputs: Outputs, expected: Outputs, allowed: Outputs, against: str) -> Mismatch | None:
     """The first of the expected arrays, by name, that an output of that name is too far from."""
     mismatches = (
         compare(name, outputs[name], array, allowed[name], against) for name, array in expected.items()
@@ -90,14 +97,14 @@ class Check:
     arrays or numbers.
     """
 
-    workload: Any
+    workload: Workload
     kind: str
     inputs: dict[str, Any] = field(repr=False)
     truth: dict[str, Any] = field(repr=False)
     allowed: dict[str, Any] = field(repr=False)
 
     @classmethod
-    def of(cls, workload: Any, kind: str, seed: int, xp: Any = np) -> "Check":
+    def of(cls, workload: Workload, kind: str, seed: int, xp: Any = np) -> "Check":
         """With inputs drawn from a seed by an array module, numpy or cupy."""
         inputs = workload.arguments(seed, xp, kind)
         return cls(workload, kind, inputs, workload.truth(inputs), workload.tolerance(inputs, kind))
@@ -108,11 +115,11 @@ class Check:
             name: self.inputs[name].copy() for name in self.workload.outputs if name in self.inputs
         }
 
-    def mismatch(self, outputs) -> Mismatch | None:
+    def mismatch(self, outputs: Outputs) -> Mismatch | None:
         """What of a kernel's outputs is not right."""
         return self.named(first_mismatch(outputs, self.truth, self.allowed, "should be"))
 
-    def disagreement(self, outputs, others) -> Mismatch | None:
+    def disagreement(self, outputs: Outputs, others: Outputs) -> Mismatch | None:
         """What of a kernel's outputs is further from its twin's than two kernels within the tolerance can
         be."""
         allowed = {name: 2 * limit for name, limit in self.allowed.items()}
@@ -122,7 +129,7 @@ class Check:
         return mismatch and replace(mismatch, inputs=self.kind)
 
 
-def checks_of(workload: Any, seed: int = 0, xp: Any = np) -> Iterator[Check]:
+def checks_of(workload: Workload, seed: int = 0, xp: Any = np) -> Iterator[Check]:
     """The checks that a kernel must pass, one at a time, for they may be large."""
     for kind, number in workload.draws(seed):
         yield Check.of(workload, kind, number, xp)
@@ -131,7 +138,7 @@ def checks_of(workload: Any, seed: int = 0, xp: Any = np) -> Iterator[Check]:
 _drawing = threading.Lock()
 
 
-def shared_checks(workload: Any) -> tuple[Check, ...]:
+def shared_checks(workload: Workload) -> tuple[Check, ...]:
     """The same in this computer's memory, made once for all kernels that are verified on a workload.
 
     A ladder goes through the same few workloads again with each rung; of large ones there is memory for few.
@@ -140,7 +147,7 @@ def shared_checks(workload: Any) -> tuple[Check, ...]:
         return (small_ones if workload.bytes <= SMALL else large_ones)(workload)
 
 
-def drawn(workload: Any) -> tuple[Check, ...]:
+def drawn(workload: Workload) -> tuple[Check, ...]:
     return tuple(checks_of(workload))
 
 

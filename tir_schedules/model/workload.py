@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
     from tir_schedules.model.launch import Dim3
 
-Arguments = dict[str, "np.ndarray | int"]
-"""What a kernel is given, by name: arrays of numpy, or of CuPy where they are on a GPU, and sizes."""
+Arguments = dict[str, Any]
+"""What a kernel is given, by name: arrays of numpy, or of CuPy where they are on a GPU, and integers."""
 
 
 class Workload(Protocol):

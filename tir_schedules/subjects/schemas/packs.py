@@ -1,5 +1,9 @@
 """What a pack's manifest holds."""
 
+# A field of a file that may be left out but not be null has None for its default, and a Literal takes a tuple:
+# pydantic knows both, type checkers do not.
+# pyright: reportAssignmentType=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
+
 from __future__ import annotations
 
 import base64
@@ -9,7 +13,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, ConfigDict, Field, field_validator, model_validator
 
-from tir_schedules.model.gpus import MAX_BLOCK, MAX_THREADS, known_sm
+from tir_schedules.model.gpus import MAX_BLOCK, MAX_THREADS, find_sm
 from tir_schedules.model.launch import MOST_BLOCKS
 from tir_schedules.subjects.schemas.kinds import (
     Arch,
@@ -29,7 +33,7 @@ from tir_schedules.subjects.subject import VENDORS
 
 ENTRY = re.compile(r"[A-Za-z_$][\w$]*", re.A)
 CUBIN = re.compile(r"cubins/[0-9a-f]{64}\.cubin")
-MOST_SHARED = known_sm("sm_90").shared_limit
+MOST_SHARED = find_sm("sm_90").shared_limit
 """Bytes of shared memory of a block, on the architecture that has most of it."""
 
 
