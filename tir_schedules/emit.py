@@ -3,13 +3,12 @@ twin."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from tir_schedules.errors import BadInput
 from tir_schedules.model.rung import Rung
+from tir_schedules.model.workload import Workload
 
 
-def emit_text(rung: Rung, workload: Any, arch: str, form: str, twin: bool = False) -> str:
+def emit_text(rung: Rung, workload: Workload, arch: str, form: str, twin: bool = False) -> str:
     """form: "cuda", "ptx", "sass" or "tir". twin: of the hand-written kernel. BadInput for the TIR of a
     twin."""
     if form == "tir":
@@ -28,7 +27,7 @@ def emit_text(rung: Rung, workload: Any, arch: str, form: str, twin: bool = Fals
     return binary.ptx if form == "ptx" else disassemble(binary)
 
 
-def scheduled_tir(rung: Rung, workload: Any, twin: bool) -> str:
+def scheduled_tir(rung: Rung, workload: Workload, twin: bool) -> str:
     """The PrimFunc after the rung's schedule, as TVMScript."""
     if twin:
         raise BadInput(

@@ -19,6 +19,9 @@ from tir_schedules.processes import unfinished
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+Json = dict[str, Any]
+"""An object of a JSON file, or one that becomes such."""
+
 LIMIT = 16 << 20
 """Most bytes of JSON; the largest file that this project ships has one million."""
 

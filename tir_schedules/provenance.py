@@ -6,9 +6,9 @@ import platform
 import shutil
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 from tir_schedules import processes
+from tir_schedules.files import Json
 
 PACKAGES = (
     "tir_schedules",
@@ -58,7 +58,7 @@ def software_versions() -> dict[str, str]:
     return versions
 
 
-def device_provenance() -> dict[str, Any]:
+def device_provenance() -> Json:
     """Name, driver, clocks (MHz), power limit (W) and memory (MiB) of the first GPU as nvidia-smi says; empty
     without one."""
     line = output_of(

@@ -29,7 +29,7 @@ from tir_schedules.source import Source
 from tir_schedules.verdicts import Outcome, Verdict, WrongValue, disagreement
 
 Maker = Callable[[Rung, Workload, str], Kernel]
-"""Makes the kernel of a rung's launch on a workload, for an architecture: `lower`, `load_twin` or the like."""
+"""Makes the kernel of a rung on a workload for an architecture, as `lower` and `load_twin` do."""
 
 
 def run(jobs: Sequence[Job], arch: str, machine: Machine, source: Source | None = None) -> Iterator[Verdict]:

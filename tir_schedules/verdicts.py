@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 import numpy as np
 
+from tir_schedules.files import Json
 from tir_schedules.model.findings import Finding, Location
 from tir_schedules.model.rung import Rung
 from tir_schedules.model.verify import Mismatch
@@ -14,9 +14,9 @@ from tir_schedules.model.workload import Workload
 
 PASS, FAIL, HAZARD, ERROR, DISAGREE = "pass", "fail", "hazards", "error", "twins disagree"
 CELLS = {PASS: "pass", FAIL: "FAIL", HAZARD: "HAZARD", ERROR: "ERROR"}
-"""Verdicts on a kernel as a table has them. It passes when all values are right and nothing was found. It fails
-when a value is wrong. A hazard is a finding with values that came out right. An error: it could not be compiled
-or launched."""
+"""Verdicts on a kernel as a table has them. It passes when all values are right and nothing was found. It
+fails when a value is wrong. A hazard is a finding with values that came out right. An error: it could not be
+compiled or launched."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Outcome:
         """Everything that is wrong with it, one text each."""
         return (*([self.error] if self.error else []), *map(str, self.findings), *map(str, self.wrong))
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Json:
         findings = [asdict(finding) for finding in self.findings]
         told = {"error": self.error or None, "wrong": list(map(str, self.wrong)), "findings": findings}
         return {
@@ -132,7 +132,7 @@ class Verdict:
         """Time both kernels took to execute."""
         return sum(outcome.seconds for outcome in self.outcomes)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Json:
         kernels = {"schedule": self.schedule, "twin": self.twin}
         return {
             "rung": self.rung.id,

@@ -6,6 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Callable, Iterable
 
+from tir_schedules.files import Json
+
 REASONS = {
     0x04: "power cap",
     0x08: "hardware slowdown",
@@ -83,14 +85,14 @@ def names_of(bits: int) -> tuple[str, ...]:
     return tuple(name for bit, name in REASONS.items() if bits & bit)
 
 
-def summary(readings: Iterable[Reading | None]) -> dict[str, Any]:
+def summary(readings: Iterable[Reading | None]) -> Json:
     """The part of a row of results that readings give: clock's range, greatest power, every reason met; what
     NVML never told is absent."""
     readings = [reading for reading in readings if reading]
     clocks = [reading.sm_mhz for reading in readings if reading.sm_mhz is not None]
     powers = [reading.power_w for reading in readings if reading.power_w is not None]
     reasons = [reading.throttled for reading in readings if reading.throttled is not None]
-    facts: dict[str, Any] = {}
+    facts: Json = {}
     if clocks:
         facts["sm_mhz"] = [min(clocks), max(clocks)]
     if powers:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from tir_schedules.bench.tables import label
 from tir_schedules.console import print_line, print_table
 from tir_schedules.errors import BadInput, shown
+from tir_schedules.files import Json
 from tir_schedules.numerals import percentage
 from tir_schedules.subjects.results import device_name
 
@@ -53,7 +53,7 @@ class Comparison:
         return [change for change in self.changes if change.regression(threshold)]
 
 
-def compare(old: dict[str, Any], new: dict[str, Any]) -> Comparison:
+def compare(old: Json, new: Json) -> Comparison:
     """Match rows by family, name, form and shape. BadInput when the results are of different GPUs."""
     check_same_device(old, device_name(new))
     before, after = ({identity(row): row for row in results["rows"]} for results in (old, new))
@@ -61,7 +61,7 @@ def compare(old: dict[str, Any], new: dict[str, Any]) -> Comparison:
     return Comparison(changes, len(before.keys() - after.keys()), len(after.keys() - before.keys()))
 
 
-def check_same_device(old: dict[str, Any], name: str) -> None:
+def check_same_device(old: Json, name: str) -> None:
     """BadInput when old results are of a GPU with another name."""
     if device_name(old) != name:
         raise BadInput(
@@ -70,11 +70,11 @@ def check_same_device(old: dict[str, Any], name: str) -> None:
         )
 
 
-def identity(row: dict[str, Any]) -> tuple[str, ...]:
+def identity(row: Json) -> tuple[str, ...]:
     return row["family"], row["name"], row["form"], row["shape"]
 
 
-def change_of(old: dict[str, Any], new: dict[str, Any]) -> Change:
+def change_of(old: Json, new: Json) -> Change:
     spread = max(old["spread"], new["spread"])
     return Change(
         label(new), new["shape"], old["median_us"], new["median_us"], spread, new["form"] == "vendor"
@@ -114,7 +114,7 @@ def line(change: Change, threshold: float) -> tuple[str, ...]:
     )
 
 
-def as_json(comparison: Comparison, threshold: float) -> dict[str, Any]:
+def as_json(comparison: Comparison, threshold: float) -> Json:
     """The comparison with all its rows."""
     changes = [
         {**asdict(change), "slower": change.slower, "regression": change.regression(threshold)}

@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 from tir_schedules.bench.sampling import Policy
+from tir_schedules.files import Json
 from tir_schedules.machines.gpu import GpuMachine
 from tir_schedules.model.gpus import known_sm
 
@@ -16,7 +17,7 @@ COPIED = 2 << 30
 COPIES = 9
 
 
-def copy_bandwidth(machine: GpuMachine, policy: Policy) -> dict[str, Any]:
+def copy_bandwidth(machine: GpuMachine, policy: Policy) -> Json:
     """The row of a copy from device memory to device memory: bytes read and bytes written."""
     count = max(1, min(COPIED, machine.free_bytes // 4) // 4)
     source = machine.xp.arange(count, dtype="int32")
@@ -39,7 +40,7 @@ def copy_bandwidth(machine: GpuMachine, policy: Policy) -> dict[str, Any]:
     }
 
 
-def fp32_peak(device: dict[str, Any], sm_mhz: int | None) -> dict[str, Any] | None:
+def fp32_peak(device: Json, sm_mhz: int | None) -> Json | None:
     """The row of fp32 multiply-adds on all lanes at the clock seen; None for an unknown clock or
     architecture.
 

@@ -14,15 +14,18 @@ import statistics
 import time
 from dataclasses import dataclass, field
 from itertools import cycle, islice
-from typing import Any, Callable, Sequence
+from typing import Callable, Sequence, TypeVar
 
-from tir_schedules.bench.clocks import open_monitor, summary
+from tir_schedules.bench.clocks import Monitor, NoMonitor, open_monitor, summary
 from tir_schedules.bench.limits import copy_bandwidth, fp32_peak
-from tir_schedules.bench.products import Product, bind, timing_buffers, verify
+from tir_schedules.bench.products import Product, Vendor, bind, timing_buffers, verify
 from tir_schedules.bench.sampling import LONG_S, Policy, Trial, sample_in_turns, settle, spread
 from tir_schedules.bench.vendor import Vendors
 from tir_schedules.errors import TirSchedulesError
+from tir_schedules.files import Json
+from tir_schedules.machines.gpu import Call, GpuMachine
 from tir_schedules.model.verify import Check
+from tir_schedules.model.workload import Arguments, Workload
 from tir_schedules.subjects.subject import Subject, rate_of
 
 __all__ = ["Measurement", "Policy", "measure"]
@@ -33,25 +36,28 @@ BEFORE, AFTER = 0, 1
 MOST_LAUNCHES = 4096
 
 
+T = TypeVar("T")
+
+
 @dataclass
 class Measurement:
     """rows: of subjects that were timed. refused: of those that do not verify or do not run. limits: of the
     GPU. device: its facts."""
 
-    rows: list[dict[str, Any]] = field(default_factory=list)
-    refused: list[dict[str, Any]] = field(default_factory=list)
-    limits: list[dict[str, Any]] = field(default_factory=list)
-    device: dict[str, Any] = field(default_factory=dict)
+    rows: list[Json] = field(default_factory=list)
+    refused: list[Json] = field(default_factory=list)
+    limits: list[Json] = field(default_factory=list)
+    device: Json = field(default_factory=dict)
 
 
 def measure(
-    machine: Any,
+    machine: GpuMachine,
     subjects: Sequence[Subject],
     policy: Policy = Policy(),
     progress: Callable[[str], None] = lambda what: None,
     cub: bytes | None = None,
-    vendors: Any = None,
-    monitor: Any = None,
+    vendors: Vendor | None = None,
+    monitor: Monitor | NoMonitor | None = None,
 ) -> Measurement:
     """Verify, time and verify again every subject; nothing is timed that does not verify.
 
@@ -79,7 +85,7 @@ def measure(
 
 def by_workload(subjects: Sequence[Subject]) -> list[list[Subject]]:
     """Subjects of one workload together, workloads in the order they are first met."""
-    groups: dict[Any, list[Subject]] = {}
+    groups: dict[tuple[str, Workload], list[Subject]] = {}
     for subject in subjects:
         groups.setdefault((subject.family, subject.workload), []).append(subject)
     return list(groups.values())
@@ -89,18 +95,16 @@ def by_workload(subjects: Sequence[Subject]) -> list[list[Subject]]:
 class Bench:
     """What measuring takes. monitor: reads clocks (see clocks.Monitor)."""
 
-    machine: Any
+    machine: GpuMachine
     policy: Policy
     progress: Callable[[str], None]
-    vendors: Any
-    monitor: Any
+    vendors: Vendor
+    monitor: Monitor | NoMonitor
 
-    def measure_workload(
-        self, subjects: Sequence[Subject]
-    ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    def measure_workload(self, subjects: Sequence[Subject]) -> tuple[list[Json], list[Json]]:
         """Rows and refused rows of subjects that share a workload."""
         self.name = f"{subjects[0].family} {subjects[0].workload}"
-        self.refused: list[dict[str, Any]] = []
+        self.refused: list[Json] = []
         checked = self.verified(list(subjects), BEFORE, "verifying")
         trials = self.timed(checked)
         again = self.verified([trial.subject for trial in trials], AFTER, "verifying again")
@@ -148,7 +152,7 @@ class Bench:
             trial.call = trial.kept = None
         return [trial for trial in trials if not trial.failed]
 
-    def prepared(self, subject: Subject, buffers: list[dict[str, Any]], once: float) -> Trial:
+    def prepared(self, subject: Subject, buffers: list[Arguments], once: float) -> Trial:
         """A trial of enough products to fill a sample. once: seconds of one, loading included."""
         products = [bind(self.machine, self.vendors, subject, arguments) for arguments in buffers]
         if once < 10 * LONG_S:
@@ -186,7 +190,7 @@ class Bench:
         else:
             trial.samples.append(seconds)
 
-    def attempt(self, subjects: Sequence[Subject], action: Callable[[], Any]) -> Any:
+    def attempt(self, subjects: Sequence[Subject], action: Callable[[], T]) -> T | None:
         """What the action returns; None when it fails, for which the subjects are refused."""
         name = subjects[0].label if len(subjects) == 1 else self.name
         try:
@@ -197,7 +201,7 @@ class Bench:
             return None
 
 
-def in_rotation(products: Sequence[Product], launches: int) -> Callable[[Any], None]:
+def in_rotation(products: Sequence[Product], launches: int) -> Call:
     """Enqueues `launches` products, one set of buffers after another."""
 
     def enqueue(stream) -> None:
@@ -212,7 +216,7 @@ def without_prefix(text: str, name: str) -> str:
     return text.removeprefix(f"{name}: ")
 
 
-def row_of(trial: Trial) -> dict[str, Any]:
+def row_of(trial: Trial) -> Json:
     """A trial as results have it."""
     subject, workload = trial.subject, trial.subject.workload
     samples = [round(seconds * 1e6, 3) for seconds in trial.samples]
@@ -232,7 +236,7 @@ def row_of(trial: Trial) -> dict[str, Any]:
     }
 
 
-def resources_of(subject: Subject) -> dict[str, Any]:
+def resources_of(subject: Subject) -> Json:
     """Registers per thread and bytes of shared memory per block, the most of any launch; nothing for a
     library."""
     if not subject.binaries:

@@ -10,7 +10,7 @@ from typing import Any
 from tir_schedules.bench.tables import part
 from tir_schedules.bench.views import Group, figures, groups_of, short
 from tir_schedules.errors import BadInput, MissingTool
-from tir_schedules.files import write_bytes
+from tir_schedules.files import Json, write_bytes
 from tir_schedules.subjects.results import device_name
 
 SUFFIXES = (".png", ".svg", ".pdf")
@@ -55,7 +55,7 @@ def pyplot() -> Any:
     return pyplot
 
 
-def save_plots(results: dict[str, Any], path: Path) -> list[Path]:
+def save_plots(results: Json, path: Path) -> list[Path]:
     """Draw every group; the first into `path`, of several each into a file with its name before the suffix.
     Returns the files."""
     groups = [group for group in groups_of(results) if group.cells]
@@ -67,7 +67,7 @@ def save_plots(results: dict[str, Any], path: Path) -> list[Path]:
     return paths
 
 
-def drawn(group: Group, results: dict[str, Any], form: str) -> bytes:
+def drawn(group: Group, results: Json, form: str) -> bytes:
     """A figure as the content of a file of that form ("png")."""
     plt = pyplot()
     figure, (left, right) = plt.subplots(
@@ -82,7 +82,7 @@ def drawn(group: Group, results: dict[str, Any], form: str) -> bytes:
     return buffer.getvalue()
 
 
-def draw_ladder(axes: Any, group: Group, limits: list[dict[str, Any]]) -> None:
+def draw_ladder(axes: Any, group: Group, limits: list[Json]) -> None:
     """Bars of schedule and twin per rung at the largest size, first rung on top; lines for the vendor's
     library and the limit."""
     size = group.sizes[-1]

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Callable
+from typing import Any, Protocol
 
 import numpy as np
 
 from tir_schedules.errors import CheckFailed
+from tir_schedules.machines.gpu import Call, GpuMachine
 from tir_schedules.model.verify import Check
+from tir_schedules.model.workload import Arguments, Workload
 from tir_schedules.subjects.subject import Subject
 from tir_schedules.workloads.drawing import Draws
 from tir_schedules.workloads.reduction import POISON
@@ -29,12 +31,20 @@ class Product:
     memory.
     """
 
-    enqueue: Callable[[Any], None]
-    outputs: dict[str, Any]
+    enqueue: Call
+    outputs: Arguments
     kept: Any = None
 
 
-def bind(machine: Any, vendors: Any, subject: Subject, arguments: dict[str, Any]) -> Product:
+class Vendor(Protocol):
+    """NVIDIA's libraries, see vendor.Vendors."""
+
+    versions: dict[str, str]
+
+    def bind(self, subject: Subject, arguments: Arguments) -> Product: ...
+
+
+def bind(machine: GpuMachine, vendors: Vendor, subject: Subject, arguments: Arguments) -> Product:
     """A subject on arguments that are on the GPU. vendors: binds what is a library's (see vendor.Vendors)."""
     if subject.form == "vendor":
         return vendors.bind(subject, arguments)
@@ -44,14 +54,14 @@ def bind(machine: Any, vendors: Any, subject: Subject, arguments: dict[str, Any]
         machine.load(binary)
         launches.append((binary, arguments))
 
-    def enqueue(stream) -> None:
+    def enqueue(stream: Any) -> None:
         for binary, given in launches:
             machine.enqueue(binary, given, stream)
 
     return Product(enqueue, {name: arguments[name] for name in subject.workload.outputs})
 
 
-def verify(machine: Any, vendors: Any, subject: Subject, check: Check) -> float:
+def verify(machine: GpuMachine, vendors: Vendor, subject: Subject, check: Check) -> float:
     """Run a subject with a check's inputs, which are on the GPU, and outputs poisoned beforehand; returns
     seconds.
 
@@ -67,7 +77,7 @@ def verify(machine: Any, vendors: Any, subject: Subject, check: Check) -> float:
     return seconds
 
 
-def timing_buffers(machine: Any, workload: Any) -> list[dict[str, Any]]:
+def timing_buffers(machine: GpuMachine, workload: Workload) -> list[Arguments]:
     """Sets of arguments to take turns with: reals uniform in [-1, 1), whatever the workload verifies with, or
     integers.
 

@@ -1,14 +1,14 @@
-"""Bench sessions: what is timed is compiled or unpacked, measured on this computer's GPU, and becomes a results
-document."""
+"""Bench sessions: subjects are compiled or unpacked and measured on this computer's GPU."""
 
 from __future__ import annotations
 
 import hashlib
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Sequence
+from typing import TYPE_CHECKING, Sequence
 
 from tir_schedules.console import print_error, progress
+from tir_schedules.files import Json
 from tir_schedules.ladders.problems import Job
 from tir_schedules.machines.choice import the_gpu
 from tir_schedules.subjects.packs import load_pack, save_pack
@@ -43,7 +43,7 @@ def pack_jobs(jobs: Sequence[Job], arch: str, path: Path, command: str) -> tuple
 
 def measured(
     machine: GpuMachine, jobs: Sequence[Job], arch: str, command: str, sustained: bool = False
-) -> dict[str, Any]:
+) -> Json:
     """Time schedules, twins and the vendor's library; returns a results document.
 
     command: as the document names it. sustained: without pauses between samples.
@@ -55,9 +55,7 @@ def measured(
     return document(about(command), measurement, asdict(policy), refused)
 
 
-def measured_pack(
-    path: Path, command: str, sustained: bool = False, baseline: dict[str, Any] | None = None
-) -> dict[str, Any]:
+def measured_pack(path: Path, command: str, sustained: bool = False, baseline: Json | None = None) -> Json:
     """The same of what a pack holds. baseline: earlier results, which are to be of the same GPU."""
     pack = load_pack(path)
     machine = gpu_machine()
@@ -69,7 +67,7 @@ def measured_pack(
     return document(about(command), measurement, asdict(policy), refused, pack.about)
 
 
-def check_baseline(machine: GpuMachine, baseline: dict[str, Any] | None) -> None:
+def check_baseline(machine: GpuMachine, baseline: Json | None) -> None:
     """BadInput for results to compare with that are of another GPU."""
     if baseline:
         from tir_schedules.bench.compare import check_same_device

@@ -4,18 +4,18 @@ cell."""
 from __future__ import annotations
 
 from math import exp, log
-from typing import Any
 
 from rich.markup import escape
 
 from tir_schedules.bench.views import Group, Row, figures, groups_of, short, spans
 from tir_schedules.console import print_line, print_table
+from tir_schedules.files import Json
 from tir_schedules.subjects.results import device_name
 
 THROTTLED = "*"
 
 
-def print_results(results: dict[str, Any]) -> None:
+def print_results(results: Json) -> None:
     """A table per family and kind, a summary of each, and what must be known to read them."""
     print_line(f"{device_name(results)}: {provenance_line(results)}")
     for group in groups_of(results):
@@ -33,7 +33,7 @@ def escaped(cells: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(map(escape, cells))
 
 
-def provenance_line(results: dict[str, Any]) -> str:
+def provenance_line(results: Json) -> str:
     """Driver, clocks met, CUDA, TVM, revision and date, those that are known."""
     device, compiled = results.get("device") or {}, results.get("packed") or results
     versions = compiled.get("versions", {})
@@ -103,7 +103,7 @@ def summary(group: Group) -> list[str]:
     return lines
 
 
-def closing_lines(results: dict[str, Any]) -> list[str]:
+def closing_lines(results: Json) -> list[str]:
     """Limits of the GPU, how to read a cell, what the marks mean, and why something was refused."""
     lines = []
     if results["limits"]:

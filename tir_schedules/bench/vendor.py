@@ -11,13 +11,15 @@ import tempfile
 from ctypes import c_char_p, c_int, c_size_t, c_void_p
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable
 
 import numpy as np
 
 from tir_schedules.bench.products import Product
 from tir_schedules.errors import CheckFailed, MissingTool
+from tir_schedules.machines.gpu import GpuMachine
 from tir_schedules.model.kernel import Kernel
+from tir_schedules.model.workload import Arguments, Workload
 from tir_schedules.subjects.subject import Subject
 
 CUBLAS_NAMES = ("libcublas.so.13", "libcublas.so.12", "libcublas.so")
@@ -49,10 +51,10 @@ class Vendors:
     Libraries are loaded when first needed: MissingTool where one is absent.
     """
 
-    def __init__(self, machine: Any, cub: bytes | None = None):
+    def __init__(self, machine: GpuMachine, cub: bytes | None = None):
         self.machine, self.cub_library, self.loaded = machine, cub, {}
 
-    def bind(self, subject: Subject, arguments: dict[str, Any]) -> Product:
+    def bind(self, subject: Subject, arguments: Arguments) -> Product:
         if subject.name not in self.loaded:
             self.loaded[subject.name] = {"cuBLAS": self.cublas, "CUB": self.cub}[subject.name]()
         return self.loaded[subject.name].bind(subject.workload, arguments)
@@ -72,7 +74,7 @@ class Vendors:
 class Cublas:
     """cublasGemmEx on the GPU. library: libcublas as ctypes has it."""
 
-    def __init__(self, library: Any, machine: Any):
+    def __init__(self, library: Any, machine: GpuMachine):
         self.library, self.machine = library, machine
         for name, types in SIGNATURES.items():
             getattr(library, name).argtypes = types
@@ -83,10 +85,10 @@ class Cublas:
         self.call("cublasSetMathMode", handle, DEFAULT_MATH)
         self.call("cublasSetPointerMode_v2", handle, HOST_POINTERS)
 
-    def bind(self, workload: Any, arguments: dict[str, Any]) -> Product:
+    def bind(self, workload: Workload, arguments: Arguments) -> Product:
         return Product(lambda stream: self.enqueue(workload, arguments, stream), {"C": arguments["C"]})
 
-    def enqueue(self, workload: Any, arguments: dict[str, Any], stream: Any) -> None:
+    def enqueue(self, workload: Workload, arguments: Arguments, stream: Any) -> None:
         self.call("cublasSetStream_v2", self.handle, stream.ptr)
         # Setting a stream takes the workspace away; without one of ours cuBLAS allocates, which a capture
         # does not allow.
@@ -108,7 +110,9 @@ class Cublas:
             raise CheckFailed(f"cuBLAS: {name} returns {text(status).decode()}")
 
 
-def gemm_arguments(workload: Any, arguments: dict[str, Any], address: Any) -> tuple[Any, ...]:
+def gemm_arguments(
+    workload: Workload, arguments: Arguments, address: Callable[[Any], int]
+) -> tuple[Any, ...]:
     """What cublasGemmEx takes after its handle. address: of an array on the GPU.
 
     cuBLAS sees matrices column-major, in which ours are their transposes: it computes C^T = B^T A^T, n x m.
@@ -137,7 +141,7 @@ def gemm_arguments(workload: Any, arguments: dict[str, Any], address: Any) -> tu
 class Cub:
     """cub::DeviceReduce::Sum on the GPU. library: what `build_cub` makes, as ctypes has it."""
 
-    def __init__(self, library: Any, machine: Any):
+    def __init__(self, library: Any, machine: GpuMachine):
         self.machine, self.sums = (
             machine,
             {dtype: getattr(library, f"cub_sum_{dtype}") for dtype in ("int32", "float32")},
@@ -145,7 +149,7 @@ class Cub:
         for function in self.sums.values():
             function.argtypes = [c_void_p, c_void_p, c_void_p, c_void_p, c_int, c_void_p]
 
-    def bind(self, workload: Any, arguments: dict[str, Any]) -> Product:
+    def bind(self, workload: Workload, arguments: Arguments) -> Product:
         given = workload.prepared(arguments, (1, 1, 1))
         x, y, size = self.machine.address(given["X"]), self.machine.address(given["Y"]), c_size_t(0)
         self.call(workload, None, size, x, y, None)
@@ -157,7 +161,7 @@ class Cub:
         return Product(enqueue, {"Y": given["Y"]}, (given, scratch))
 
     def call(
-        self, workload: Any, scratch: int | None, size: c_size_t, x: int, y: int, stream: int | None
+        self, workload: Workload, scratch: int | None, size: c_size_t, x: int, y: int, stream: int | None
     ) -> None:
         """Without scratch memory only `size` is set, to the bytes it must have."""
         status = self.sums[workload.dtype](scratch, ctypes.byref(size), x, y, workload.n, stream)

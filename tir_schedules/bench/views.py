@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import Any, Iterable
+from typing import Iterable
 
+from tir_schedules.files import Json
 from tir_schedules.ladders.registry import rung_names
 from tir_schedules.numerals import power
 
-Row = dict[str, Any]
+Row = Json
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Group:
         return max(rows, key=lambda row: row["rate"], default=None)
 
 
-def groups_of(results: dict[str, Any]) -> list[Group]:
+def groups_of(results: Json) -> list[Group]:
     """The groups of a results file in the order in which they appear."""
     found: dict[tuple[str, str], tuple[list[Row], list[Row]]] = {}
     for index, rows in enumerate((results["rows"], results["refused"])):

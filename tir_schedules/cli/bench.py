@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_tuned
 from tir_schedules.cli.packs import check_pack_arch, is_pack
 from tir_schedules.cli.problems import add_problems, check_options, problems_of
 from tir_schedules.errors import BadInput
-from tir_schedules.files import check_folder
+from tir_schedules.files import Json, check_folder
 from tir_schedules.ladders.problems import BENCH_SHAPES, Job
 from tir_schedules.ladders.problems import jobs_of as jobs_on
 from tir_schedules.ladders.registry import FAMILIES, find_each
@@ -208,7 +207,7 @@ def show(options: Options, mode: str) -> int:
     return 1 if found["refused"] or regressed else 0
 
 
-def measured(options: Options, mode: str, baseline: dict[str, Any] | None) -> dict[str, Any]:
+def measured(options: Options, mode: str, baseline: Json | None) -> Json:
     """What is timed on this computer's GPU: the jobs of the options, or those of a pack."""
     from tir_schedules.bench import session
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_arch
 from tir_schedules.cli.problems import add_problem, check_options, problem_of
 from tir_schedules.errors import BadInput
+from tir_schedules.files import Json
 from tir_schedules.ladders.problems import SMALL_SHAPES, workload_of
 from tir_schedules.ladders.registry import FAMILIES, find_each
 
@@ -75,7 +76,7 @@ def inspect_verb(options: Options) -> int:
     return 0 if all(inspection.ok for inspection in inspections) else 1
 
 
-def as_json(inspection: Inspection, view: str | None) -> dict[str, Any]:
+def as_json(inspection: Inspection, view: str | None) -> Json:
     """An inspection, with the code where it is asked for."""
     from tir_schedules.insight.inspection.listing import listing, opcodes
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from tir_schedules.cli.options import Options, Verbs
 from tir_schedules.errors import BadInput, nearest
+from tir_schedules.files import Json
 from tir_schedules.ladders.registry import FAMILIES, ladder
 from tir_schedules.model.rung import Rung
 
@@ -41,7 +41,7 @@ def list_rungs(options: Options) -> int:
     return 0
 
 
-def describe(rung: Rung) -> dict[str, Any]:
+def describe(rung: Rung) -> Json:
     """A rung as JSON has it."""
     configs = {"": rung.config, **rung.configs}
     return {

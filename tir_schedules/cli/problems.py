@@ -102,7 +102,7 @@ def problem_of(ladder: str, options: Options) -> Problem:
 
 
 def problems_of(rungs: Sequence[Rung], options: Options) -> Problems:
-    """The problems of a verb that takes several sizes, by ladder; one with an open shape where none is given."""
+    """The problems of a verb that takes several sizes, by ladder; with an open shape where none is given."""
     return {rung.family: of_ladder(rung.family, options) for rung in rungs}
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Sequence
+from typing import Sequence
 
 from tir_schedules.cli.options import RUNG_HELP, Options, Verbs
 from tir_schedules.cli.packs import check_pack_arch, is_pack
 from tir_schedules.cli.problems import add_problem, check_options, problem_of
 from tir_schedules.errors import BadInput
-from tir_schedules.files import check_folder, write_text
+from tir_schedules.files import Json, check_folder, write_text
 from tir_schedules.ladders.problems import SMALL_SHAPES, Job, workload_of
 from tir_schedules.ladders.registry import FAMILIES, find, find_each
 from tir_schedules.machines.choice import arch_for
@@ -140,7 +140,7 @@ def jobs_of(options: Options) -> list[Job]:
     return [(rung, workload_of(rung, problem_of(rung.family, options))) for rung in rungs]
 
 
-def counted_here(options: Options, mode: str) -> tuple[dict[str, Any], list[str]]:
+def counted_here(options: Options, mode: str) -> tuple[Json, list[str]]:
     """The document of counting on this computer's GPU, written where that is asked for; and what was refused
     or is wrong, a line each."""
     from tir_schedules.insight.profile import session
@@ -162,7 +162,7 @@ def counted_here(options: Options, mode: str) -> tuple[dict[str, Any], list[str]
     return result, faults
 
 
-def selected(options: Options) -> dict[str, Any]:
+def selected(options: Options) -> Json:
     """A recorded result, of the rungs that are named. BadInput when it has none of them."""
     from tir_schedules.insight.profile.profiling import read_result
 
@@ -188,7 +188,7 @@ def wanted(names: list[str]) -> set[str]:
     }
 
 
-def show(options: Options, result: dict[str, Any], faults: Sequence[str] = ()) -> int:
+def show(options: Options, result: Json, faults: Sequence[str] = ()) -> int:
     """Print a result and what is wrong besides; returns the exit code."""
     from tir_schedules.console import print_error
     from tir_schedules.insight.profile.profiling import (

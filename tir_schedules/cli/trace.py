@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Iterator
 
 from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_arch
 from tir_schedules.cli.problems import add_problem, check_options, problem_of
-from tir_schedules.files import check_folder
+from tir_schedules.files import Json, check_folder
 from tir_schedules.ladders.problems import SMALL_SHAPES, workload_of
 from tir_schedules.ladders.registry import find_one
 
@@ -170,7 +170,7 @@ def print_changes(trace: Trace, tir: bool, cuda: bool) -> None:
                 print_line(f"--- {name}: {state.reason}")
 
 
-def as_json(trace: Trace) -> dict[str, Any]:
+def as_json(trace: Trace) -> Json:
     """Everything that is known of each state, with its texts and what changed in them."""
     return {
         "rung": trace.rung.id,
@@ -183,14 +183,14 @@ def as_json(trace: Trace) -> dict[str, Any]:
     }
 
 
-def state_json(trace: Trace, state: State) -> dict[str, Any]:
+def state_json(trace: Trace, state: State) -> Json:
     """A state; without "measured" where it does not compile, and "metrics" of it null where it was not
     executed."""
     from tir_schedules.insight.trace.diffs import unified
 
     step, measured = state.step, state.measured
     before = trace.states[max(0, state.number - 1)]
-    found: dict[str, Any] = {"number": state.number}
+    found: Json = {"number": state.number}
     if step:
         found |= {
             "primitive": step.primitive,

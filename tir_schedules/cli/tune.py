@@ -13,7 +13,7 @@ from tir_schedules.cli.options import Options, Verbs
 from tir_schedules.cli.problems import OPTIONS, add_problem, check_options, problem_of
 from tir_schedules.cli.serve import KEY
 from tir_schedules.errors import BadInput
-from tir_schedules.files import check_folder
+from tir_schedules.files import Json, check_folder
 from tir_schedules.ladders.problems import EMIT_SHAPES, workload_of
 from tir_schedules.ladders.registry import FAMILIES, find
 from tir_schedules.machines.choice import CPU_ARCH, MACHINES, arch_for, choose
@@ -266,9 +266,7 @@ def search_one(
     return Run(len(medians), time.monotonic() - start, servers, tuned.model_rank_correlation)
 
 
-def report(
-    options: Options, searches: list[Any], runs: dict[str, Any], paths: list[Path] | None = None
-) -> int:
+def report(options: Options, searches: list[Any], runs: Json, paths: list[Path] | None = None) -> int:
     """Print and draw searches that have records, and the runs of them by rung; returns the exit code. paths:
     of records, if of several."""
     from tir_schedules.tuning.records.searches import as_json, print_searches, save_plots

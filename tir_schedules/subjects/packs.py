@@ -16,10 +16,10 @@ import zipfile
 import zlib
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Sequence
+from typing import Sequence
 
 from tir_schedules.errors import BadInput, one_line, shown
-from tir_schedules.files import LIMIT, fault_of, plain_json, read_bytes, write_bytes
+from tir_schedules.files import LIMIT, Json, fault_of, plain_json, read_bytes, write_bytes
 from tir_schedules.model.kernel import Binary, Kernel, Resources
 from tir_schedules.subjects.subject import Subject
 from tir_schedules.workloads import workload_class
@@ -48,13 +48,11 @@ class Pack:
     where there are any."""
 
     subjects: list[Subject]
-    about: dict[str, Any]
+    about: Json
     cub: bytes | None = field(default=None, repr=False)
 
 
-def save_pack(
-    subjects: Sequence[Subject], about: dict[str, Any], path: Path, cub: bytes | None = None
-) -> None:
+def save_pack(subjects: Sequence[Subject], about: Json, path: Path, cub: bytes | None = None) -> None:
     """Write a pack, whole or not at all. PTX and CUDA source are left out."""
     members = {}
     for subject in subjects:
@@ -121,7 +119,7 @@ def content_of(archive: zipfile.ZipFile, name: str) -> bytes:
         return file.read(archive.getinfo(name).file_size)
 
 
-def manifest_in(archive: zipfile.ZipFile, path: Path) -> dict[str, Any]:
+def manifest_in(archive: zipfile.ZipFile, path: Path) -> Json:
     """The manifest, as its schema says. BadInput for that of another version, ValueError where it is none."""
     from tir_schedules.subjects.schemas import Manifest
 
@@ -141,7 +139,7 @@ def manifest_in(archive: zipfile.ZipFile, path: Path) -> dict[str, Any]:
     return manifest
 
 
-def cub_in(archive: zipfile.ZipFile, manifest: dict[str, Any]) -> bytes | None:
+def cub_in(archive: zipfile.ZipFile, manifest: Json) -> bytes | None:
     """CUB's library, if it is the one that was packed; None where there is none. ValueError for another, and
     one without its hash."""
     if CUB not in archive.namelist() and "cub" not in manifest:
@@ -159,7 +157,7 @@ def member(cubin: bytes) -> str:
     return f"cubins/{hashlib.sha256(cubin).hexdigest()}.cubin"
 
 
-def described(subject: Subject) -> dict[str, Any]:
+def described(subject: Subject) -> Json:
     """A subject as the manifest has it."""
     launches = []
     for binary in subject.binaries:
@@ -171,7 +169,7 @@ def described(subject: Subject) -> dict[str, Any]:
     return names | {"workload": asdict(subject.workload), "launches": launches}
 
 
-def restored(entry: dict[str, Any], archive: zipfile.ZipFile, cubins: dict[str, bytes]) -> Subject:
+def restored(entry: Json, archive: zipfile.ZipFile, cubins: dict[str, bytes]) -> Subject:
     """The subject of a manifest entry, which its schema allows. cubins: those read so far. ValueError for a
     cubin that has changed."""
     binaries = []

@@ -5,18 +5,28 @@ from __future__ import annotations
 import json
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from tir_schedules.errors import BadInput, TirSchedulesError, shown
-from tir_schedules.files import check, read_json, write_text
+from tir_schedules.files import Json, check, read_json, write_text
 from tir_schedules.provenance import device_provenance, git_revision, software_versions
+from tir_schedules.subjects.subject import Row
 
 SCHEMA = 1
 REMEDY = "name a JSON file that `bench --output` wrote"
 ONE_PER_LINE = ("limits", "rows", "refused", "points")
 
 
-def about(command: str) -> dict[str, Any]:
+class Measured(Protocol):
+    """What a measurement knows, see bench.measure.Measurement."""
+
+    rows: list[Row]
+    refused: list[Row]
+    limits: list[Json]
+    device: Json
+
+
+def about(command: str) -> Json:
     """Command, date (UTC), versions and git revision of this computer, as results and packs have them."""
     date = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     return {
@@ -38,12 +48,12 @@ def nvcc_version() -> dict[str, str]:
 
 
 def document(
-    source: dict[str, Any],
-    measurement: Any,
-    policy: dict[str, Any],
-    refused: list[dict],
-    packed: dict[str, Any] | None = None,
-) -> dict[str, Any]:
+    source: Json,
+    measurement: Measured,
+    policy: Json,
+    refused: list[Row],
+    packed: Json | None = None,
+) -> Json:
     """The content of a results file.
 
     source: what `about` says of this computer. measurement: has device, limits, rows and refused. refused:
@@ -60,13 +70,13 @@ def document(
     return {"schema": SCHEMA, **source, **packing, "device": device_facts(measurement.device), **measured}
 
 
-def device_facts(seen: dict[str, Any]) -> dict[str, Any]:
+def device_facts(seen: Json) -> Json:
     """What was seen of the GPU while measuring, and what nvidia-smi says where it speaks of the same one."""
     known = device_provenance()
     return {**known, **seen} if known.get("name") == seen.get("name") else seen
 
 
-def as_text(results: dict[str, Any]) -> str:
+def as_text(results: Json) -> str:
     """JSON with one line per row, so that two files can be compared line by line."""
     parts = []
     for key, value in results.items():
@@ -78,18 +88,18 @@ def as_text(results: dict[str, Any]) -> str:
     return "{\n " + ",\n ".join(parts) + "\n}\n"
 
 
-def save_results(results: dict[str, Any], path: Path) -> None:
+def save_results(results: Json, path: Path) -> None:
     """Write a results file, whole or not at all."""
     write_text(path, as_text(results))
 
 
-def load_results(path: Path, schema: str = "Results") -> dict[str, Any]:
+def load_results(path: Path, schema: str = "Results") -> Json:
     """Read a results file. schema: which of schemas.py it is to fit. BadInput, in one line with the place,
     for a file that does not."""
     return checked(read_json(path, REMEDY), path, schema)
 
 
-def checked(results: Any, path: Path, schema: str = "Results") -> dict[str, Any]:
+def checked(results: Any, path: Path, schema: str = "Results") -> Json:
     """What was read of a file, if it is results; BadInput as `load_results` has it."""
     from tir_schedules.subjects import schemas
 
@@ -104,6 +114,6 @@ def checked(results: Any, path: Path, schema: str = "Results") -> dict[str, Any]
     return results
 
 
-def device_name(results: dict[str, Any]) -> str:
+def device_name(results: Json) -> str:
     """ "NVIDIA H200", or "unknown GPU"."""
     return results["device"].get("name", "unknown GPU")

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 from tir_schedules.errors import one_line
+from tir_schedules.files import Json
 from tir_schedules.model.kernel import Binary
 from tir_schedules.model.workload import Workload
 
 VENDORS = {"sgemm": "cuBLAS", "hgemm": "cuBLAS", "reduce": "CUB"}
 """Family -> the library its kernels are timed beside."""
 
-Row = dict[str, Any]
+Row = Json
 """A row of results as JSON has it."""
 
 

@@ -1,6 +1,6 @@
 """What a pack's manifest holds."""
 
-# A field of a file that may be left out but not be null has None for its default, and a Literal takes a tuple:
+# A field that may be left out but not be null has None for its default, and a Literal takes a tuple:
 # pydantic knows both, type checkers do not.
 # pyright: reportAssignmentType=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
 
