@@ -3,7 +3,8 @@ imported."""
 
 from __future__ import annotations
 
-import _signal  # pyright: ignore[reportMissingImports]  # the built-in half of `signal`, which takes longer to import than a signal takes to come
+# The built-in half of `signal`, which takes longer to import than a signal takes to come.
+import _signal  # pyright: ignore[reportMissingImports]
 
 if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)  # until `command` has it

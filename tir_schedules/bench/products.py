@@ -39,7 +39,7 @@ class Product:
 class Vendor(Protocol):
     """NVIDIA's libraries, see vendor.Vendors."""
 
-    versions: dict[str, str]
+    def versions(self) -> dict[str, str]: ...
 
     def bind(self, subject: Subject, arguments: Arguments) -> Product: ...
 

@@ -52,7 +52,8 @@ class Vendors:
     """
 
     def __init__(self, machine: GpuMachine, cub: bytes | None = None):
-        self.machine, self.cub_library, self.loaded = machine, cub, {}
+        self.machine, self.cub_library = machine, cub
+        self.loaded: dict[str, Cublas | Cub] = {}
 
     def bind(self, subject: Subject, arguments: Arguments) -> Product:
         if subject.name not in self.loaded:
@@ -62,7 +63,7 @@ class Vendors:
     def versions(self) -> dict[str, str]:
         """Of the libraries used so far, those that tell."""
         library = self.loaded.get("cuBLAS")
-        return {"cublas": library.version()} if library else {}
+        return {"cublas": library.version()} if isinstance(library, Cublas) else {}
 
     def cublas(self) -> "Cublas":
         return Cublas(load_cublas(), self.machine)
@@ -117,12 +118,12 @@ def gemm_arguments(
 
     cuBLAS sees matrices column-major, in which ours are their transposes: it computes C^T = B^T A^T, n x m.
     """
-    m, n, k = workload.m, workload.n, workload.k
+    m, n, k = workload.shape
     transposed = getattr(workload, "transposed", False)  # B is stored n x k
     a, b, c = (arguments[name] for name in "ABC")
     one, zero = (number.ctypes.data for number in SCALARS[str(c.dtype)])
 
-    def matrix(array, row: int):
+    def matrix(array: Any, row: int) -> tuple[int, int, int]:
         return address(array), DATA_TYPES[str(array.dtype)], row
 
     operands = (one, *matrix(b, k if transposed else n), *matrix(a, k), zero, *matrix(c, n))
@@ -142,29 +143,28 @@ class Cub:
     """cub::DeviceReduce::Sum on the GPU. library: what `build_cub` makes, as ctypes has it."""
 
     def __init__(self, library: Any, machine: GpuMachine):
-        self.machine, self.sums = (
-            machine,
-            {dtype: getattr(library, f"cub_sum_{dtype}") for dtype in ("int32", "float32")},
-        )
+        self.machine = machine
+        self.sums = {dtype: getattr(library, f"cub_sum_{dtype}") for dtype in ("int32", "float32")}
         for function in self.sums.values():
             function.argtypes = [c_void_p, c_void_p, c_void_p, c_void_p, c_int, c_void_p]
 
     def bind(self, workload: Workload, arguments: Arguments) -> Product:
         given = workload.prepared(arguments, (1, 1, 1))
         x, y, size = self.machine.address(given["X"]), self.machine.address(given["Y"]), c_size_t(0)
-        self.call(workload, None, size, x, y, None)
+        sum_up = self.sums[str(given["X"].dtype)]
+        self.call(sum_up, given["N"], None, size, x, y, None)
         scratch = self.machine.xp.empty(max(1, size.value), "uint8")
 
-        def enqueue(stream) -> None:
-            self.call(workload, self.machine.address(scratch), size, x, y, stream.ptr)
+        def enqueue(stream: Any) -> None:
+            self.call(sum_up, given["N"], self.machine.address(scratch), size, x, y, stream.ptr)
 
         return Product(enqueue, {"Y": given["Y"]}, (given, scratch))
 
     def call(
-        self, workload: Workload, scratch: int | None, size: c_size_t, x: int, y: int, stream: int | None
+        self, sum_up: Any, n: int, scratch: int | None, size: c_size_t, x: int, y: int, stream: int | None
     ) -> None:
         """Without scratch memory only `size` is set, to the bytes it must have."""
-        status = self.sums[workload.dtype](scratch, ctypes.byref(size), x, y, workload.n, stream)
+        status = sum_up(scratch, ctypes.byref(size), x, y, n, stream)
         if status:
             raise CheckFailed(f"CUB: DeviceReduce::Sum returns CUDA error {status}")
 
