@@ -8,8 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from tir_schedules.compiler.nvcc import compile_kernel
-from tir_schedules.insight.profile.nsight import METRICS, prediction
+from tir_schedules.insight.profile.nsight import prediction
 from tir_schedules.machines.cpu import CpuMachine
+from tir_schedules.model.metrics import METRICS
 
 HEAD = ("ID", "Process ID", "Kernel Name", "Metric Name", "Metric Unit", "Metric Value")
 

@@ -17,7 +17,8 @@ from counter_probes import probes  # noqa: E402
 
 from tir_schedules.compiler.lower import lower  # noqa: E402
 from tir_schedules.compiler.twin import load_twin  # noqa: E402
-from tir_schedules.insight.profile.nsight import METRICS, SANITIZERS  # noqa: E402
+from tir_schedules.insight.profile.nsight import SANITIZERS  # noqa: E402
+from tir_schedules.model.metrics import METRICS  # noqa: E402
 from tir_schedules.run import launches  # noqa: E402
 from tir_schedules.subjects.packs import save_pack  # noqa: E402
 

@@ -4,7 +4,8 @@ import pytest
 from fake_tools import installer, table
 
 from tir_schedules.errors import CheckFailed, MissingTool
-from tir_schedules.insight.profile.nsight import METRICS, is_clean, nsight_counters
+from tir_schedules.insight.profile.nsight import is_clean, nsight_counters
+from tir_schedules.model.metrics import METRICS
 
 
 @pytest.fixture

@@ -17,9 +17,9 @@ from browser import opened  # noqa: E402
 
 from tir_schedules.bench.views import figures, short  # noqa: E402
 from tir_schedules.cli.main import main  # noqa: E402
-from tir_schedules.insight.profile.nsight import DATA_PIPE, INSTRUMENTED, METRICS  # noqa: E402
 from tir_schedules.ladders.registry import FAMILIES, every_rung, ladder  # noqa: E402
 from tir_schedules.model.findings import Finding, Location  # noqa: E402
+from tir_schedules.model.metrics import DATA_PIPE, INSTRUMENTED, METRICS  # noqa: E402
 from tir_schedules.report import padding, page, recorded  # noqa: E402
 from tir_schedules.report.counted import by_kernel, count, jobs_of  # noqa: E402
 from tir_schedules.report.drawing import embedded  # noqa: E402

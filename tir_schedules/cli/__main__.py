@@ -1,5 +1,29 @@
-"""`python -m tir_schedules.cli` is `python -m tir_schedules`."""
+"""The command `tir-schedules`, also `python -m tir_schedules`: signals are heeded before anything slow is
+imported."""
 
-from tir_schedules.__main__ import main
+from __future__ import annotations
 
-raise SystemExit(main())
+# The built-in half of `signal`, which takes longer to import than a signal takes to come.
+import _signal  # pyright: ignore[reportMissingImports]
+
+if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
+    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)  # until `command` has it
+
+import sys
+
+from tir_schedules.cli.endings import command
+
+
+def main() -> int:
+    """Run the command with the process's arguments; returns the exit code."""
+
+    def perform() -> int:
+        from tir_schedules.cli.main import perform
+
+        return perform(sys.argv[1:])
+
+    return command(perform, "--debug" in sys.argv)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

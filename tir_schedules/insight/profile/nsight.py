@@ -12,27 +12,8 @@ from typing import Any, Callable, Sequence
 
 from tir_schedules import processes
 from tir_schedules.errors import CheckFailed, MissingTool
+from tir_schedules.model.metrics import DATA_PIPE, INSTRUMENTED, METRICS, REQUESTS, SECTORS
 
-# Nsight Compute's metric -> our classes of access it covers, and which of their figures. The shared-memory
-# metrics of the L1 cache count what its data pipe really did, with the stalls of other traffic; those of the
-# instrumented code (smsp__sass) what the instructions asked for.
-DATA_PIPE, INSTRUMENTED = (
-    "l1tex__data_pipe_lsu_wavefronts_mem_shared_op",
-    "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op",
-)
-SECTORS, REQUESTS = "l1tex__t_sectors_pipe_lsu_mem_global_op", "l1tex__t_requests_pipe_lsu_mem_global_op"
-METRICS = {
-    f"{DATA_PIPE}_ld.sum": (("shared_load", "ldmatrix"), "cost"),
-    f"{DATA_PIPE}_st.sum": (("shared_store",), "cost"),
-    f"{INSTRUMENTED}_ld.sum": (("shared_load",), "cost"),
-    f"{INSTRUMENTED}_ldsm.sum": (("ldmatrix",), "cost"),
-    f"{INSTRUMENTED}_st.sum": (("shared_store",), "cost"),
-    f"{INSTRUMENTED}_ldgsts.sum": (("shared_cp_async",), "cost"),
-    f"{SECTORS}_ld.sum": (("global_load", "global_cp_async"), "cost"),
-    f"{REQUESTS}_ld.sum": (("global_load", "global_cp_async"), "requests"),
-    f"{SECTORS}_st.sum": (("global_store",), "cost"),
-    f"{REQUESTS}_st.sum": (("global_store",), "requests"),
-}
 NAMES = {
     f"{INSTRUMENTED}_ld.sum": "shared loads, wavefronts",
     f"{INSTRUMENTED}_ldsm.sum": "ldmatrix, wavefronts",

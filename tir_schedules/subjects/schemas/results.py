@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
+from tir_schedules.model.metrics import METRICS
 from tir_schedules.subjects.schemas.kinds import (  # fmt: skip
     Arch,
     Count,
@@ -156,8 +157,6 @@ class Launch(Open):
 
     @model_validator(mode="after")
     def counted_as_a_whole(self) -> "Launch":
-        from tir_schedules.insight.profile.nsight import METRICS
-
         if self.measured is not None and self.predicted is None:
             raise ValueError("it has 'measured' without 'predicted'")
         for name in METRICS.keys() - (self.measured if self.measured is not None else METRICS).keys():

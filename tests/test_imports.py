@@ -1,0 +1,78 @@
+"""The house has one direction: a row imports only rows above it, and no module imports itself by way of others."""
+
+import ast
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = "tir_schedules"
+
+ROWS = (
+    "errors interrupts keeper numerals processes files console provenance pages",
+    "model",
+    "workloads",
+    "tir",
+    "ladders",
+    "compiler",
+    "machines",
+    "source verdicts faults run emit doctor",
+    "subjects",
+    "bench",
+    "insight",
+    "tuning",
+    "report",
+    "cli",
+    "sgemm hgemm reduce __main__",
+)
+ROW = {name: number for number, names in enumerate(ROWS) for name in names.split()}
+
+
+def modules(root):
+    """Dotted name -> file, of all modules of the package."""
+    files = (root / PACKAGE).rglob("*.py")
+    names = {".".join(path.relative_to(root).with_suffix("").parts): path for path in files}
+    return {name.removesuffix(".__init__"): path for name, path in names.items()}
+
+
+def imports(root):
+    """Module -> modules of the package that it imports, also within functions and for type checkers."""
+    known, found = modules(root), {}
+    for name, path in known.items():
+        found[name] = set()
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                found[name] |= {alias.name for alias in node.names if alias.name in known}
+            elif isinstance(node, ast.ImportFrom):
+                assert not node.level, f"{path}:{node.lineno} imports relatively"
+                members = {f"{node.module}.{alias.name}" for alias in node.names}
+                found[name] |= {member if member in known else node.module for member in members}
+    return {name: {each for each in others if each in known} - {name} for name, others in found.items()}
+
+
+def row(module):
+    """The number of the row a module stands in. The package itself holds its version alone: the first."""
+    return ROW[module.split(".")[1]] if "." in module else 0
+
+
+def upward(found):
+    return [f"{name} imports {other}" for name in found for other in found[name] if row(other) > row(name)]
+
+
+def test_every_arrow_points_downwards():
+    assert upward(imports(ROOT)) == []
+
+
+def test_there_is_no_circle():
+    TopologicalSorter(imports(ROOT)).prepare()  # CycleError has the modules of a circle
+
+
+@pytest.mark.parametrize("module", ["run.py", "bench/measure.py", "ladders/sgemm/naive.py"])
+def test_what_imports_the_command_line_is_seen(module, tmp_path):
+    path = tmp_path / PACKAGE / module
+    path.parent.mkdir(parents=True)
+    path.write_text(f"def later():\n    from {PACKAGE}.cli.main import main\n")
+    (tmp_path / PACKAGE / "cli").mkdir()
+    (tmp_path / PACKAGE / "cli" / "main.py").write_text("")
+    assert len(upward(imports(tmp_path))) == 1
