@@ -1,6 +1,6 @@
 """The Python API: a rung is scheduled, emitted, verified and counted without a GPU.
 
-    python experiments/python_api.py
+python experiments/python_api.py
 """
 
 from tir_schedules.compiler.lower import lower, scheduled

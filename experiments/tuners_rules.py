@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Callable, Iterator, Sequence
 
-from tir_schedules.compiler.lower import emit, first_line, target
+from tir_schedules.compiler.lower import emit, last_line, target
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.errors import CheckFailed, TirSchedulesError, one_line
 from tir_schedules.model.kernel import Binary, Kernel
@@ -72,7 +72,7 @@ def kernel_of(label: str, schedule: Any, arch: str) -> Kernel:
     except TirSchedulesError:
         raise
     except Exception as error:  # errors of TVM's passes are of many types
-        raise CheckFailed(f"{label}: {NOT_LOWERED}: {first_line(error)}") from error
+        raise CheckFailed(f"{label}: {NOT_LOWERED}: {last_line(error)}") from error
     return Kernel(label, emitted.source, entry, emitted.params, arch=arch, **vars(emitted.launch))
 
 
@@ -101,7 +101,7 @@ def dlight_kernel(family: str, workload: Any, arch: str) -> tuple[Kernel, str]:
             with gpu:
                 found = rule().apply(function, gpu, False)
         except Exception as error:
-            raise CheckFailed(f"{DLIGHT}: its rule {name} fails: {first_line(error)}") from error
+            raise CheckFailed(f"{DLIGHT}: its rule {name} fails: {last_line(error)}") from error
         if found is not None:
             return kernel_of(DLIGHT, found[0] if isinstance(found, list) else found, arch), name
     raise CheckFailed(f"{DLIGHT}: none of its rules {', '.join(DLIGHT_RULES[family])} takes {workload}")
@@ -229,5 +229,5 @@ def search(family: str, workload: Any, found: Search) -> None:
             )  # fmt: skip
     except Exception as error:
         raise found.failure or CheckFailed(
-            f"{METASCHEDULE} fails on {workload}: {first_line(error)}"
+            f"{METASCHEDULE} fails on {workload}: {last_line(error)}"
         ) from error

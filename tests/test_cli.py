@@ -241,7 +241,7 @@ def test_run_source_accepts_what_emit_prints(tool, edited):
 def test_run_source_names_the_line_of_a_missing_barrier(tool, edited):
     path = edited("sgemm/shared_tile", "64,64,64", "__syncthreads();", "")
     code, out, _ = tool("run", "sgemm/shared_tile", "--mnk", "64,64,64", "--source", path, "--machine", "cpu")
-    assert code == 1 and "1 wrong" in out and "(tir)" not in out and "_tir.cu" not in out
+    assert code == 1 and "1 failed" in out and "(tir)" not in out and "_tir.cu" not in out
     first = out.splitlines()[2]
     assert re.match(
         r"race: .*edited\.cu:\d+ \w+ \w+ in shared memory that line \d+ \w+, no __syncthreads between \(block"
@@ -313,7 +313,10 @@ def test_run_source_names_headers_and_line_directives(run_text, tmp_path):
 def test_run_source_that_is_refused_names_the_file_and_line(run_text, tmp_path, fault, reason):
     code, out, _ = run_text(NAIVE % fault, "sgemm/naive", "--mnk", "1,1,1", "--mnk", "2,2,2")
     assert (
-        code == 1 and out.count(f"{tmp_path}/mine.cu(2): error") == 1 and reason in out and "2 failed" in out
+        code == 1
+        and out.count(f"{tmp_path}/mine.cu(2): error") == 1
+        and reason in out
+        and "2 with errors" in out
     )
 
 
@@ -342,7 +345,7 @@ def test_a_wrong_twin_leaves_its_schedule_right(tool, monkeypatch):
         "sgemm_naive_twin.cu:" in out
         and "(tir)" not in out
         and "_tir.cu" not in out
-        and "0 of 1 verified, 1 wrong," in out
+        and "0 of 1 verified, 1 failed," in out
     )
 
 

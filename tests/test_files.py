@@ -109,7 +109,7 @@ def test_a_source_may_end_its_lines_in_another_way(tmp_path):
 def test_without_the_library_that_checks_files_one_line_says_how_to_get_it():
     recorded = Path(__file__).parents[1] / "experiments" / "results" / "bench_sgemm_h200.json"
     bare = (
-        "import sys; sys.modules['pydantic'] = None; from tir_schedules import cli; raise"
+        "import sys; sys.modules['pydantic'] = None; from tir_schedules.cli import main as cli; raise"
         " SystemExit(cli.main(sys.argv[1:]))"
     )
     done = subprocess.run(

@@ -79,8 +79,8 @@ def test_the_kernel_that_is_counted_is_the_one_of_the_size_asked_for(capsys, mon
 
 
 def test_small_problems_are_counted_as_they_are_and_larger_ones_are_cut_off_alike():
-    assert reduced(HalfGemm(100, 512, 2048, "nn", "float32"), HalfGemm(512, 512, 256)) == HalfGemm(
+    assert reduced(HalfGemm(100, 512, 2048, "nn", "float32"), (512, 512, 256)) == HalfGemm(
         100, 512, 256, "nn", "float32"
     )
-    assert reduced(Gemm(1000, 3000, 776), Gemm(256, 256, 256)) == Gemm(488, 440, 264)
-    assert reduced(Reduction((1 << 28) + 3), Reduction(1 << 16)) == Reduction((1 << 16) + 3)
+    assert reduced(Gemm(1000, 3000, 776), (256, 256, 256)) == Gemm(488, 440, 264)
+    assert reduced(Reduction((1 << 28) + 3), (1 << 16,)) == Reduction((1 << 16) + 3)

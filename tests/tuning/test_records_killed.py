@@ -20,7 +20,7 @@ import os
 import sys
 import time
 from pathlib import Path
-from tir_schedules.tuning.records import Database
+from tir_schedules.tuning.records.records import Database
 from made_records import record
 
 write = os.write

@@ -226,7 +226,7 @@ def alive(pid: int) -> bool:
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_no_process_outlives_serve(how):
-    command = [sys.executable, "-m", "tir_schedules.cli.main", "serve", "--servers", "1"]
+    command = [sys.executable, "-m", "tir_schedules", "serve", "--servers", "1"]
     started = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         assert re.match(

@@ -84,7 +84,7 @@ def counted(
 ) -> tuple[list[tuple[Subject, list[Metrics]]], list[dict[str, str]]]:
     """Schedules and twins of (rung, workload) pairs with the metrics of their launches, and a refused row for
     each that has none."""
-    from tir_schedules.bench.session import compiled
+    from tir_schedules.subjects.compiling import compiled
 
     find_sm(arch)
     for rung, workload in jobs:

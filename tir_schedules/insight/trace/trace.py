@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, Sequence
 import numpy as np
 
 from tir_schedules.compiler.kernel_part import kernel_part
-from tir_schedules.compiler.lower import emit, first_line, lower
+from tir_schedules.compiler.lower import emit, last_line, lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.errors import CheckFailed, TirSchedulesError
 from tir_schedules.insight.metrics.metrics import Metrics, shared_bytes
@@ -170,7 +170,7 @@ def kernel_of(module: "IRModule", rung: Rung, arch: str) -> Kernel | str:
     except TirSchedulesError as error:
         return short_reason(str(error))
     except Exception as error:  # TVM turns its errors into Python's, of many classes
-        return short_reason(first_line(error))
+        return short_reason(last_line(error))
 
 
 def rest_of(rung: Rung, workload: Any, arch: str, grid: Dim3) -> list[Kernel]:
