@@ -1,11 +1,21 @@
 """The tuned records beside rungs as chosen by hand, dlight, MetaSchedule's own CUDA rules, and cuBLAS.
 
-    python experiments/tuners.py [sgemm hgemm] [--mnk M,N,K ...] [-o FILE.json]   # search, measure and print;
-    needs a GPU python experiments/tuners.py [sgemm hgemm] [--mnk M,N,K ...] --emit FOLDER    # no GPU: write
-    the CUDA of dlight's kernels python experiments/tuners.py --merge FILE.json FILE.json ... [-o FILE.json]
-    # several runs as one, such as of several GPUs python experiments/tuners.py --from FILE.json
-    # print what was recorded python experiments/tuners.py --write | --check                                #
-    experiments/README.md from recorded results
+    python experiments/tuners.py [sgemm hgemm] [--mnk M,N,K ...] [-o FILE.json]
+
+searches, measures and prints; needs a GPU.
+
+    python experiments/tuners.py [sgemm hgemm] [--mnk M,N,K ...] --emit FOLDER
+
+writes the CUDA of dlight's kernels, without a GPU.
+
+    python experiments/tuners.py --merge FILE.json FILE.json ... [-o FILE.json]
+
+shows several runs as one, such as of several GPUs.
+
+    python experiments/tuners.py --from FILE.json
+    python experiments/tuners.py --write | --check
+
+prints what was recorded, or writes experiments/README.md from it.
 
 Measuring needs TVM, nvcc and xgboost, too. All kernels of a shape are verified and timed in one run, as
 `tir-schedules bench` does it; FILE.json, written after each shape, is what its --output writes, with a row
@@ -20,10 +30,12 @@ import time
 from argparse import Namespace
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Callable, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Sequence
 
 from scripts import add_recorded_options, check_alone, exit_code
-from tuners_rules import DLIGHT, METASCHEDULE, TRIALS, Search, TooSlow, dlight_kernel, search
+from tuners_candidates import Candidates, TooSlow
+from tuners_metaschedule import TRIALS, search
+from tuners_rules import DLIGHT, METASCHEDULE, dlight_kernel
 from tuners_tables import FAMILIES, HAND, TUNED, load_tuners, merged, notes_of, section, table, tasks_of
 from writing import update
 
@@ -42,12 +54,16 @@ from tir_schedules.ladders.registry import find_one
 from tir_schedules.machines.choice import arch_for, choose, the_gpu
 from tir_schedules.model.kernel import Binary
 from tir_schedules.model.rung import Rung
+from tir_schedules.model.workload import Arguments, Workload
 from tir_schedules.numerals import integer_for
 from tir_schedules.subjects.results import about, document, save_results
 from tir_schedules.subjects.subject import VENDORS, Subject
-from tir_schedules.tuning.records.tuned import Lookup, open_tuned
-from tir_schedules.tuning.space.spaces import DEFAULTS
+from tir_schedules.tuning.measure.lookup import Lookup, open_tuned
+from tir_schedules.tuning.space.tunable import DEFAULTS
 from tir_schedules.workloads import workload_class
+
+if TYPE_CHECKING:
+    from tir_schedules.machines.gpu import GpuMachine
 
 FOLDER = Path(__file__).parent
 RECORDED = FOLDER / "results" / "tuners_h200.json"
@@ -65,7 +81,7 @@ class Contest:
     subjects: those that could be made. refused: rows of the others. points: how each was made.
     """
 
-    def __init__(self, family: str, workload: Any):
+    def __init__(self, family: str, workload: Workload):
         self.family, self.workload = family, workload
         self.subjects: list[Subject] = []
         self.refused: list[dict[str, str]] = []
@@ -94,13 +110,15 @@ def say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def workloads_of(families: Sequence[str], shapes: Sequence[tuple[int, int, int]]) -> list[tuple[str, Any]]:
-    """Families and workloads; half-precision products of the default layout and sums."""
+def workloads_of(
+    families: Sequence[str], shapes: Sequence[tuple[int, int, int]]
+) -> list[tuple[str, Workload]]:
+    """Families and workloads; half-precision GEMMs of the default layout and accumulator."""
     return [(family, workload_class(family)(*shape)) for family in families for shape in shapes]
 
 
 def compared(
-    family: str, workload: Any, arch: str, machine: Any, lookup: Lookup, trials: int, command: str
+    family: str, workload: Workload, arch: str, machine: GpuMachine, lookup: Lookup, trials: int, command: str
 ) -> dict[str, Any]:
     """Make, verify and time all kernels of a workload; returns a results document."""
     contest = Contest(family, workload)
@@ -124,16 +142,16 @@ def base_rung(name: str) -> Rung:
     return find_one(name, "tuners.py")
 
 
-def compiled(rung: Rung, workload: Any, arch: str) -> Made:
+def compiled(rung: Rung, workload: Workload, arch: str) -> Made:
     return compile_kernel(lower(rung, workload, arch)), {"config": asdict(rung.config)}
 
 
-def by_dlight(family: str, workload: Any, arch: str) -> Made:
+def by_dlight(family: str, workload: Workload, arch: str) -> Made:
     kernel, rule = dlight_kernel(family, workload, arch)
     return compile_kernel(kernel), {"rule": rule}
 
 
-def searched(contest: Contest, arch: str, machine: Any, trials: int) -> None:
+def searched(contest: Contest, arch: str, machine: GpuMachine, trials: int) -> None:
     """Add the fastest kernel that MetaSchedule's own rules lead to, and how the search went."""
     subject, started = Subject(contest.family, METASCHEDULE, "schedule", contest.workload), time.monotonic()
     arguments = contest.workload.arguments(0, machine.xp)
@@ -141,24 +159,17 @@ def searched(contest: Contest, arch: str, machine: Any, trials: int) -> None:
     def timer(binary: Binary) -> Sequence[float]:
         return timed(replace(subject, binaries=(binary,)), machine, arguments)
 
-    def progress(found: Search) -> None:
-        best = (
-            f"best {figures(contest.workload.flops / found.fastest[0] / 1e12)} TFLOPS, "
-            if found.fastest
-            else ""
-        )
-        took = f"{time.monotonic() - started:.0f} s"
-        say(
-            f"{contest.family} {contest.workload}: {METASCHEDULE}: {found.tried} of {trials},"
-            f" {best}{len(found.refused)} refused, {took}"
-        )
+    def progress(found: Candidates) -> None:
+        best = ""
+        if found.fastest:
+            best = f"best {figures(contest.workload.flops / found.fastest[0] / 1e12)} TFLOPS, "
+        took = f"{len(found.refused)} refused, {time.monotonic() - started:.0f} s"
+        say(f"{contest.family} {contest.workload}: {METASCHEDULE}: {found.tried} of {trials}, {best}{took}")
         if machine.broken:
-            raise CheckFailed(
-                f"{machine.broken} left the GPU unusable for this process: measure the other shapes in a"
-                " new one"
-            )
+            advice = "measure the other shapes in a new one"
+            raise CheckFailed(f"{machine.broken} left the GPU unusable for this process: {advice}")
 
-    found = Search(arch, timer, trials, progress)
+    found = Candidates(arch, timer, trials, progress)
     try:
         search(contest.family, contest.workload, found)
     except CheckFailed as error:
@@ -173,22 +184,22 @@ def searched(contest: Contest, arch: str, machine: Any, trials: int) -> None:
     contest.note(METASCHEDULE, METASCHEDULE, how)
 
 
-def timed(subject: Subject, machine: Any, arguments: dict[str, Any]) -> Sequence[float]:
+def timed(subject: Subject, machine: GpuMachine, arguments: Arguments) -> Sequence[float]:
     """Samples in seconds of a subject that is verified before and after. arguments: on the GPU, for a first
     look.
 
-    TooSlow, or CheckFailed as from `running.timed`.
+    TooSlow, or CheckFailed as from `gpu_timing.timed`.
     """
-    from tir_schedules.tuning.measure import running
+    from tir_schedules.tuning.measure import gpu_timing
 
     with machine.explaining(subject.label):
         once = machine.seconds(bind(machine, None, subject, arguments).enqueue)
     if once > LONGEST_S:
         raise TooSlow(f"a launch takes {once:.2g} s, more than {LONGEST_S} s")
-    return running.timed(subject, machine)
+    return gpu_timing.timed(subject, machine)
 
 
-def measured(options: Namespace, tasks: Sequence[tuple[str, Any]]) -> int:
+def measured(options: Namespace, tasks: Sequence[tuple[str, Workload]]) -> int:
     """Compare the kernels of one workload after another; what was measured is kept whatever happens later."""
     from tir_schedules.tuning.search.metaschedule import import_metaschedule
 
@@ -197,13 +208,8 @@ def measured(options: Namespace, tasks: Sequence[tuple[str, Any]]) -> int:
     check_arch(arch)
     import_metaschedule()
     lookup = open_tuned(options.records, machine, arch, say)
-    command = " ".join(
-        [
-            "experiments/tuners.py",
-            *families_of(options),
-            *(f"--mnk {m},{n},{k}" for m, n, k in options.mnk or ()),
-        ]
-    )
+    shapes = [f"--mnk {m},{n},{k}" for m, n, k in options.mnk or ()]
+    command = " ".join(["experiments/tuners.py", *families_of(options), *shapes])
     documents: list[dict[str, Any]] = []
     try:
         for family, workload in tasks:
@@ -216,7 +222,7 @@ def measured(options: Namespace, tasks: Sequence[tuple[str, Any]]) -> int:
     return 1 if any(document["refused"] for document in documents) else 0
 
 
-def emitted(folder: Path, tasks: Sequence[tuple[str, Any]], arch: str) -> int:
+def emitted(folder: Path, tasks: Sequence[tuple[str, Workload]], arch: str) -> int:
     """Write dlight's kernels; 1 when one could not be made."""
     check_arch(arch)
     code = 0
@@ -230,10 +236,8 @@ def emitted(folder: Path, tasks: Sequence[tuple[str, Any]], arch: str) -> int:
         path = folder / f"{DLIGHT}_{family}_{str(workload).replace(' ', '_')}.cu"
         write_text(path, kernel.source)
         blocks, threads = ("x".join(map(str, extents)) for extents in (kernel.grid, kernel.block))
-        print_line(
-            f"{path}: rule {rule}, {blocks} blocks of {threads} threads, {kernel.dynamic_shared} bytes of"
-            " dynamic shared memory"
-        )
+        shared = f"{kernel.dynamic_shared} bytes of dynamic shared memory"
+        print_line(f"{path}: rule {rule}, {blocks} blocks of {threads} threads, {shared}")
     return code
 
 
@@ -257,7 +261,7 @@ def families_of(options: Namespace) -> list[str]:
 
 
 def parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     shapes = ", ".join(",".join(map(str, shape)) for shape in SHAPES)
     parser.add_argument("names", nargs="*", metavar="FAMILY", help=f"{' or '.join(FAMILIES)} (default: both)")
     parser.add_argument(

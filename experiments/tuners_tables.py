@@ -1,5 +1,4 @@
-"""The table of the tuners: a line per shape, for a terminal and as Markdown; and results files of several
-runs as one."""
+"""The table of the tuners, a line per shape, for a terminal and as Markdown; several results as one."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ PAIRS = {
     "wmiter": ("iter ", ("wmiter", "wniter")),
     "tm": ("thread ", ("tm", "tn")),
 }
-"""First field of those that are written together -> what stands before them, and which they are."""
+"""First of the fields that are written together -> the word before them, and all of them."""
 
 
 def load_tuners(path: Path) -> dict[str, Any]:
@@ -35,8 +34,10 @@ def load_tuners(path: Path) -> dict[str, Any]:
 
 
 def merged(documents: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Documents as one; of a shape that several have the last one's rows alone. BadInput where device,
-    versions or policy differ."""
+    """Documents as one; of a shape that several have, the rows of the last one alone.
+
+    BadInput where device, versions or policy differ.
+    """
     first = documents[0]
     for other in documents[1:]:
         unequal = [key for key in SAME if other.get(key) != first.get(key)] + ["device"] * (
@@ -124,26 +125,21 @@ class Task:
         """What dlight took, where that is not its first rule, and what was refused in the search."""
         size, found, dlight = size_of({"shape": self.shape}), self.point(METASCHEDULE), self.point(DLIGHT)
         first = DLIGHT_RULES[self.family][0]
-        notes = (
-            [f"{DLIGHT} on {size}: {first} does not take it, {dlight['rule']} does."]
-            if dlight and dlight["rule"] != first
-            else []
-        )
-        refused = (
-            [f"{each['count']} {each['kind']} ({first_error(each['reason'])})" for each in found["refused"]]
-            if found
-            else []
-        )
-        return notes + (
-            [f"Refused in the search of {METASCHEDULE} on {size}: {', '.join(refused)}."] if refused else []
-        )
+        notes = []
+        if dlight and dlight["rule"] != first:
+            notes.append(f"{DLIGHT} on {size}: {first} does not take it, {dlight['rule']} does.")
+        if found and found["refused"]:
+            listed = [
+                f"{each['count']} {each['kind']} ({first_error(each['reason'])})" for each in found["refused"]
+            ]
+            notes.append(f"Refused in the search of {METASCHEDULE} on {size}: {', '.join(listed)}.")
+        return notes
 
 
 def first_error(reason: str) -> str:
     """Of what nvcc says, its first error."""
-    return (
-        re.split(r" \S+\.cu\(\d+\): error", reason.partition(".cu(")[2])[0].partition("error: ")[2] or reason
-    )
+    first = re.split(r" \S+\.cu\(\d+\): error", reason.partition(".cu(")[2])[0]
+    return first.partition("error: ")[2] or reason
 
 
 def described(point: Row) -> str:
@@ -198,9 +194,8 @@ def notes_of(family: str, results: dict[str, Any]) -> list[str]:
         mean = exp(sum(map(log, ratios)) / len(ratios))
         found.append(f"Tuned / hand-chosen: {mean:.3f}x in the geometric mean, lowest {min(ratios):.3f}x.")
     searches = [found["search_s"] for found in (task.point(METASCHEDULE) for task in tasks) if found]
-    found += (
-        [f"A search of {METASCHEDULE} took {min(searches):.0f} to {max(searches):.0f} s."] if searches else []
-    )
+    if searches:
+        found.append(f"A search of {METASCHEDULE} took {min(searches):.0f} to {max(searches):.0f} s.")
     found += [note for task in tasks for note in task.notes()]
     marks = [line for line in closing_lines(own) if line.startswith(THROTTLED)]
     return found + marks + list(map(refusal, own["refused"]))

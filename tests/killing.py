@@ -131,7 +131,7 @@ SIGNALS = {"SIGINT": signal.SIGINT, "SIGTERM": signal.SIGTERM, "SIGKILL": signal
 def faults_of(verb: str, how: int | None, moment: float, folder: Path) -> tuple[list[str], Ended]:
     """What is wrong with the end of a verb, so many seconds after its start."""
     from tir_schedules.compiler.cache import BUILDING
-    from tir_schedules.tuning.records.records import Database
+    from tir_schedules.tuning.records.database import Database
 
     cache = Path(os.environ.get("TIR_SCHEDULES_CACHE") or tempfile.gettempdir())
     victim = Victim(*commands(folder)[verb], TMPDIR=str(folder))

@@ -1,24 +1,19 @@
 """Tuned records beside dlight and MetaSchedule's own rules: the table, merging and reading it, the script as
 users call it."""
 
-import sys
 from dataclasses import asdict
-from pathlib import Path
 from types import SimpleNamespace
 
+import made_records
+import made_up
 import numpy as np
 import pytest
-
-ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT / "experiments"), str(ROOT / "tests" / "bench"), str(ROOT / "tests" / "tuning")]
-
-import made_records  # noqa: E402
-import made_up  # noqa: E402
-import tuners  # noqa: E402
-from fake_gpu import FakeMachine  # noqa: E402
+import tuners
+from fake_gpu import FakeMachine
 from fake_gpu import subject as fake_subject
-from tuners_rules import DLIGHT, METASCHEDULE, TooSlow  # noqa: E402
-from tuners_tables import (  # noqa: E402
+from tuners_candidates import TooSlow
+from tuners_rules import DLIGHT, METASCHEDULE
+from tuners_tables import (
     FAMILIES,
     HAND,
     NOTHING,
@@ -31,18 +26,18 @@ from tuners_tables import (  # noqa: E402
     table,
 )
 
-from tir_schedules.bench import session  # noqa: E402
-from tir_schedules.bench.measure import Policy  # noqa: E402
-from tir_schedules.errors import BadInput, CheckFailed  # noqa: E402
-from tir_schedules.ladders.registry import find_one  # noqa: E402
-from tir_schedules.model.kernel import Binary, Kernel, Resources  # noqa: E402
-from tir_schedules.subjects.results import document, save_results  # noqa: E402
-from tir_schedules.subjects.subject import Subject  # noqa: E402
-from tir_schedules.tuning.measure import running  # noqa: E402
-from tir_schedules.tuning.records import records, tuned  # noqa: E402
-from tir_schedules.tuning.space.spaces import space_of  # noqa: E402
-from tir_schedules.workloads.gemm import Gemm  # noqa: E402
-from tir_schedules.workloads.half_gemm import HalfGemm  # noqa: E402
+from tir_schedules.bench import session
+from tir_schedules.bench.measure import Policy
+from tir_schedules.errors import BadInput, CheckFailed
+from tir_schedules.ladders.registry import find_one
+from tir_schedules.model.kernel import Binary, Kernel, Resources
+from tir_schedules.subjects.results import document, save_results
+from tir_schedules.subjects.subject import Subject
+from tir_schedules.tuning.measure import gpu_timing, validation
+from tir_schedules.tuning.records.database import Database
+from tir_schedules.tuning.space.tunable import space_of
+from tir_schedules.workloads.gemm import Gemm
+from tir_schedules.workloads.half_gemm import HalfGemm
 
 ARCH = "sm_90"
 WHOLE, RAGGED = Gemm(128, 64, 32), Gemm(100, 72, 40)
@@ -95,9 +90,9 @@ def line_of(text, start):
 
 def test_a_line_has_the_fastest_by_hand_the_tuned_one_and_their_ratio():
     text = section("sgemm", results_of())
-    assert line_of(text, "| sgemm, TFLOPS")[1:] == ["hand-chosen", "its rate", "tuned", "its rate",
-    "tuned / hand-chosen", "dlight",
-                                                    "MetaSchedule", "its trials", "cuBLAS"]  # fmt: skip
+    by_hand, others = ["hand-chosen", "its rate"], ["dlight", "MetaSchedule", "its trials", "cuBLAS"]
+    heads = [*by_hand, "tuned", "its rate", "tuned / hand-chosen", *others]
+    assert line_of(text, "| sgemm, TFLOPS")[1:] == heads
     kernels = ["pipelined 128x64x16, stages 3", "215", "pipelined 64x32x8, thread 4x8, skew 4", "268"]
     assert line_of(text, "| 1024") == ["1024", *kernels, "1.25x", "53.7", "107", "64", "134"]
     assert (
@@ -292,16 +287,15 @@ def gpu(monkeypatch, tmp_path):
         fake.search(found)
         found.progress(found)
 
+    def validated(record, machine):
+        return SimpleNamespace(rung=space_of(record.rung).rung_at(record.point))
+
     monkeypatch.setattr(tuners, "the_gpu", lambda otherwise: fake)
     monkeypatch.setattr(tuners, "search", search)
     monkeypatch.setattr(tuners, "compile_kernel", lambda kernel: Binary(kernel, "", b"", Resources(32, 0)))
     monkeypatch.setattr(session, "timed", timed)
-    monkeypatch.setattr(tuned, "own_records", lambda: tmp_path / "own.jsonl")
-    monkeypatch.setattr(
-        records,
-        "believed",
-        lambda record, machine: SimpleNamespace(rung=space_of(record.rung).rung_at(record.point)),
-    )
+    monkeypatch.setattr("tir_schedules.tuning.records.database.own_records", lambda: tmp_path / "own.jsonl")
+    monkeypatch.setattr(validation, "validated", validated)
     return fake
 
 
@@ -316,9 +310,7 @@ def test_all_kernels_of_a_shape_are_timed_together(call, gpu, tmp_path):
     point = space_of(rung.id).point_of(rung.config)
     space = space_of(rung.id)
     best = next(space.points(WHOLE, ARCH))
-    records.Database(tmp_path / "r.jsonl").append(
-        made_records.record(0, WHOLE, point=best, device=gpu.device_name)
-    )
+    Database(tmp_path / "r.jsonl").append(made_records.record(0, WHOLE, point=best, device=gpu.device_name))
     gpu.search = lambda found: (setattr(found, "fastest", (1e-6, BINARY)), found.refuse("wrong", "nan"))
     code, out, err = call(
         "sgemm", *SHAPE, "--trials", 7, "--records", tmp_path / "r.jsonl", "-o", tmp_path / "t.json"
@@ -378,7 +370,7 @@ def test_what_was_measured_is_kept_when_a_later_shape_fails(call, gpu, tmp_path)
 def test_a_candidate_is_looked_at_once_before_it_is_verified_and_timed(monkeypatch):
     slow, quick = (fake_subject(name, WHOLE) for name in ("slow", "quick"))
     arguments, machine = WHOLE.arguments(), FakeMachine({}, {"slow": 0.6, "quick": 0.4})
-    monkeypatch.setattr(running, "timed", lambda subject, machine: (subject.name,))
+    monkeypatch.setattr(gpu_timing, "timed", lambda subject, machine: (subject.name,))
     with pytest.raises(TooSlow, match="a launch takes 0.6 s, more than 0.5 s"):
         tuners.timed(slow, machine, arguments)
     assert machine.launched == ["slow"] and tuners.timed(quick, machine, arguments) == ("quick",)

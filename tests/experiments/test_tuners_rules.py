@@ -1,26 +1,23 @@
 """Kernels by dlight's rules and by MetaSchedule's own: what they are, what is counted, what is refused."""
 
-import sys
 import time
-from pathlib import Path
 
 import pytest
+import tuners_candidates
+import tuners_metaschedule
+from tuners_candidates import KINDS, Candidates, TooSlow
+from tuners_rules import DLIGHT, METASCHEDULE, dlight_kernel, kernel_of
 
-sys.path[:0] = [str(Path(__file__).parents[2] / "experiments")]
-
-import tuners_rules  # noqa: E402
-from tuners_rules import DLIGHT, KINDS, METASCHEDULE, Search, TooSlow, dlight_kernel, kernel_of  # noqa: E402
-
-from tir_schedules.compiler.lower import lower  # noqa: E402
-from tir_schedules.compiler.nvcc import compile_kernel  # noqa: E402
-from tir_schedules.errors import BadInput, CheckFailed  # noqa: E402
-from tir_schedules.ladders.registry import find_one  # noqa: E402
-from tir_schedules.model.gpus import MAX_THREADS  # noqa: E402
-from tir_schedules.model.kernel import Binary, Resources  # noqa: E402
-from tir_schedules.tir.tvm import import_tvm  # noqa: E402
-from tir_schedules.tuning.measure.building import verified  # noqa: E402
-from tir_schedules.workloads.gemm import Gemm  # noqa: E402
-from tir_schedules.workloads.half_gemm import HalfGemm  # noqa: E402
+from tir_schedules.compiler.lower import lower, target
+from tir_schedules.compiler.nvcc import compile_kernel
+from tir_schedules.errors import BadInput, CheckFailed
+from tir_schedules.ladders.registry import find_one
+from tir_schedules.model.gpus import MAX_THREADS
+from tir_schedules.model.kernel import Binary, Resources
+from tir_schedules.tir.tvm import import_tvm
+from tir_schedules.tuning.build.candidate import verified
+from tir_schedules.workloads.gemm import Gemm
+from tir_schedules.workloads.half_gemm import HalfGemm
 
 ARCH = "sm_90"
 WHOLE, RAGGED, WHOLE_HALF = Gemm(128, 64, 32), Gemm(100, 72, 40), HalfGemm(256, 256, 128)
@@ -43,24 +40,22 @@ def quick(monkeypatch):
     """In place of nvcc, that refuses what the project refuses before it asks nvcc."""
 
     def compiled(kernel):
-        return (
-            Binary(kernel, "", b"", Resources(32, 0))
-            if kernel.threads <= MAX_THREADS
-            else compile_kernel(kernel)
-        )
+        if kernel.threads <= MAX_THREADS:
+            return Binary(kernel, "", b"", Resources(32, 0))
+        return compile_kernel(kernel)
 
-    monkeypatch.setattr(tuners_rules, "compile_kernel", compiled)
+    monkeypatch.setattr(tuners_candidates, "compile_kernel", compiled)
 
 
 @pytest.mark.parametrize("workload", [pytest.param(WHOLE, marks=pytest.mark.slow), RAGGED], ids=str)
-def test_dlight_schedules_products_of_whole_and_of_ragged_tiles(workload):
+def test_dlight_schedules_gemms_of_whole_and_of_ragged_tiles(workload):
     kernel, rule = dlight_kernel("sgemm", workload, ARCH)
     assert rule == "Matmul" and kernel.params == ("A", "B", "C")
     assert kernel.grid == (-(-workload.m // 32), -(-workload.n // 64), 1) and kernel.block == (8, 16, 1)
     verified([kernel], workload)
 
 
-def test_where_dlights_rule_does_not_take_a_product_its_fallback_does(monkeypatch):
+def test_where_dlights_rule_does_not_take_a_gemm_its_fallback_does(monkeypatch):
     from tvm.s_tir import dlight
 
     monkeypatch.setattr(dlight.gpu.Matmul, "apply", lambda *arguments: None)
@@ -85,7 +80,7 @@ def test_a_rule_that_fails_is_one_line(monkeypatch):
 
 def test_kernels_are_what_tvm_itself_emits():
     tvm = import_tvm()
-    schedule, gpu = tvm.s_tir.Schedule(scheduled(64)), tuners_rules.target(ARCH)
+    schedule, gpu = tvm.s_tir.Schedule(scheduled(64)), target(ARCH)
     schedule.unroll(schedule.get_loops(schedule.get_sblock("C"))[-1])
     with tvm.transform.PassContext(config={"tirx.disable_cse_tir": True}):
         source = tvm.compile(schedule.mod, gpu).mod.imports[0].inspect_source()
@@ -96,18 +91,18 @@ def test_kernels_are_what_tvm_itself_emits():
 
 
 def searching(timer=lambda binary: (2e-6, 1e-6, 3e-6), **options):
-    return Search(ARCH, timer, 8, **options)
+    return Candidates(ARCH, timer, 8, **options)
 
 
 def test_candidates_are_built_and_timed_and_the_fastest_is_kept(quick):
     times = iter([(9e-6, 1e-6, 5e-6), (3e-6, 4e-6, 2e-6), (6e-6,)])
-    search = searching(lambda binary: next(times))
-    names = search.build([scheduled(threads) for threads in (32, 64, 128)])
+    candidates = searching(lambda binary: next(times))
+    names = candidates.build([scheduled(threads) for threads in (32, 64, 128)])
     assert names == [f"{METASCHEDULE} trial {number}" for number in (1, 2, 3)]
-    assert [search.time(name) for name in names] == [(9e-6, 1e-6, 5e-6), (3e-6, 4e-6, 2e-6), (6e-6,)]
-    seconds, binary = search.fastest
+    assert [candidates.time(name) for name in names] == [(9e-6, 1e-6, 5e-6), (3e-6, 4e-6, 2e-6), (6e-6,)]
+    seconds, binary = candidates.fastest
     assert seconds == 3e-6 and binary.kernel.block == (64, 1, 1) and binary.kernel.label == names[1]
-    assert search.as_json() == {"trials": 3, "refused": []} and not search.built
+    assert candidates.as_json() == {"trials": 3, "refused": []} and not candidates.built
 
 
 def test_what_cannot_be_built_or_is_wrong_is_counted_and_never_the_fastest(quick):
@@ -120,12 +115,12 @@ def test_what_cannot_be_built_or_is_wrong_is_counted_and_never_the_fastest(quick
             raise TooSlow("a launch takes 7 s")
         return (1e-6,)
 
-    search = searching(timer)
-    names = search.build([scheduled(threads) for threads in (0, 2048, 64, 128, 64, 256, 32)])
+    candidates = searching(timer)
+    names = candidates.build([scheduled(threads) for threads in (0, 2048, 64, 128, 64, 256, 32)])
     assert [name is None for name in names] == [True, True, False, False, False, False, False]
-    assert [search.time(name) for name in filter(None, names)] == [None, None, None, None, (1e-6,)]
-    assert search.fastest[1].kernel.threads == 32
-    told = search.as_json()
+    assert [candidates.time(name) for name in filter(None, names)] == [None, None, None, None, (1e-6,)]
+    assert candidates.fastest[1].kernel.threads == 32
+    told = candidates.as_json()
     assert told["trials"] == 7 and [(each["kind"], each["count"]) for each in told["refused"]] == list(
         zip(KINDS, (1, 1, 1, 2, 1))
     )
@@ -136,26 +131,26 @@ def test_what_cannot_be_built_or_is_wrong_is_counted_and_never_the_fastest(quick
 
 
 def test_nvcc_has_no_more_time_than_with_tvms_own_builder(monkeypatch):
-    monkeypatch.setattr(tuners_rules, "BUILD_S", 0.05)
-    monkeypatch.setattr(tuners_rules, "compile_kernel", lambda kernel: time.sleep(0.5))
-    search = searching()
-    assert search.build([scheduled(32)]) == [None]
-    assert search.refused == [
+    monkeypatch.setattr(tuners_candidates, "BUILD_S", 0.05)
+    monkeypatch.setattr(tuners_candidates, "compile_kernel", lambda kernel: time.sleep(0.5))
+    candidates = searching()
+    assert candidates.build([scheduled(32)]) == [None]
+    assert candidates.refused == [
         ("not compiled by nvcc", f"{METASCHEDULE} trial 1: nvcc takes longer than 0.05 s")
     ]
 
 
 def test_a_batch_has_the_time_of_its_candidates_on_few_processors(monkeypatch):
-    monkeypatch.setattr(tuners_rules, "BUILD_S", 1.0)
-    monkeypatch.setattr(tuners_rules, "processors", lambda: 1)
-    monkeypatch.setattr(tuners_rules, "compile_kernel", lambda kernel: time.sleep(0.6))
+    monkeypatch.setattr(tuners_candidates, "BUILD_S", 1.0)
+    monkeypatch.setattr(tuners_candidates, "processors", lambda: 1)
+    monkeypatch.setattr(tuners_candidates, "compile_kernel", lambda kernel: time.sleep(0.6))
     assert None not in searching().build([scheduled(32), scheduled(64)])
 
 
 @pytest.fixture
 def few(monkeypatch):
     """A population that takes less time."""
-    monkeypatch.setattr(tuners_rules, "POPULATION", 32)
+    monkeypatch.setattr(tuners_metaschedule, "POPULATION", 32)
 
 
 @pytest.mark.slow
@@ -168,9 +163,9 @@ def test_metaschedule_searches_by_its_own_rules(few):
         times.append(1 / binary.kernel.threads)
         return times[-1:]
 
-    search = Search(ARCH, timer, 20, lambda found: seen.append((found.tried, len(found.refused))))
-    tuners_rules.search("sgemm", workload, search)
-    assert seen == [(16, 0), (20, 0)] and len(times) == 20 and search.fastest[0] == min(times)
+    candidates = Candidates(ARCH, timer, 20, lambda found: seen.append((found.tried, len(found.refused))))
+    tuners_metaschedule.search("sgemm", workload, candidates)
+    assert seen == [(16, 0), (20, 0)] and len(times) == 20 and candidates.fastest[0] == min(times)
 
 
 @pytest.mark.slow
@@ -180,7 +175,7 @@ def test_what_ends_a_search_is_raised_as_it_is(error, few):
         raise error
 
     with pytest.raises(error if isinstance(error, type) else type(error)):
-        tuners_rules.search("sgemm", Gemm(64, 32, 16), Search(ARCH, timer, 16))
+        tuners_metaschedule.search("sgemm", Gemm(64, 32, 16), Candidates(ARCH, timer, 16))
 
 
 @pytest.mark.slow

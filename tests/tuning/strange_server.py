@@ -1,12 +1,11 @@
-"""A server whose requests take long, end its process or say who answers: what rpc_server runs in the tests of
-the client."""
+"""A server whose requests take long, end its process or say who answers. The tests of the client start it."""
 
 import os
 import sys
 import time
 from pathlib import Path
 
-from tir_schedules.tuning.remote import answers, rpc_server
+from tir_schedules.tuning.remote import answers, server
 
 
 def sleep(task, payload, machine):
@@ -35,4 +34,4 @@ def fail(task, payload, machine):
 
 
 answers.ANSWERS |= {"sleep": sleep, "die": die, "fail": fail}
-rpc_server.main(*sys.argv[1:])
+server.main(*sys.argv[1:])

@@ -11,7 +11,7 @@ from made_records import filled, record
 
 from tir_schedules.errors import BadInput, CheckFailed
 from tir_schedules.tuning.records import journal
-from tir_schedules.tuning.records.records import Database
+from tir_schedules.tuning.records.database import Database
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ import pytest
 
 pytest.importorskip("xgboost")
 
-from tir_schedules.tuning.records.records import Database
-from tir_schedules.tuning.space.space import key
+from tir_schedules.tuning.records.database import Database
+from tir_schedules.tuning.space.points import key
 
 BUDGET = 90  # of the 96 points there are
 
@@ -26,24 +26,25 @@ import time
 from pathlib import Path
 
 from test_tuner import GEMM, SPACE, MadeUp
-from tir_schedules.tuning.records.records import Database
-from tir_schedules.tuning.space.space import key
+from tir_schedules.tuning.records.database import Database
+from tir_schedules.tuning.space.points import key
 from tir_schedules.tuning.search.tuner import tune
 
 
 class Slow(MadeUp):
     at_once = 3
 
-    def cost(self, rung, workload, arch):
+    def evaluate(self, rung, workload, arch):
         time.sleep(0.25)
-        return super().cost(rung, workload, arch)
+        return super().evaluate(rung, workload, arch)
 
 
 def told(record):
     os.write(1, (key(record.point) + "\\n").encode())
 
 
-tune(SPACE, GEMM, "sm_90", int(sys.argv[2]), Database(Path(sys.argv[1])), seed=int(sys.argv[3]), on_trial=told, timer=Slow())
+database, budget, seed = Database(Path(sys.argv[1])), int(sys.argv[2]), int(sys.argv[3])
+tune(SPACE, GEMM, "sm_90", budget, database, seed=seed, on_trial=told, evaluator=Slow())
 """
 
 

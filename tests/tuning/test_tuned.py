@@ -1,5 +1,5 @@
-"""--tuned of `run` and `bench`: which record is taken, what is said of it, and what is refused. Belief itself
-is in test_records.py."""
+"""--tuned of `run` and `bench`: which record is taken, what is said of it, and what is refused. Whether a
+record holds is in test_validation.py."""
 
 import os
 from dataclasses import asdict
@@ -15,8 +15,9 @@ from tir_schedules.errors import BadInput, CheckFailed
 from tir_schedules.ladders.registry import find_one
 from tir_schedules.machines.choice import choose
 from tir_schedules.model.problem import Problem
-from tir_schedules.tuning.records import records, tuned
-from tir_schedules.tuning.space.spaces import space_of
+from tir_schedules.tuning.measure import lookup, validation
+from tir_schedules.tuning.records import database
+from tir_schedules.tuning.space.tunable import space_of
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.reduction import Reduction
 
@@ -31,24 +32,22 @@ def point(**changes):
 
 @pytest.fixture
 def file(tmp_path, monkeypatch):
-    """keep(*records): a file of records, all of which are believed but those whose error is in `doubts`, by
-    trial."""
-    monkeypatch.setattr(tuned, "own_records", lambda: tmp_path / "own.jsonl")
-    monkeypatch.setattr(records, "SHIPPED", tmp_path / "shipped")
+    """keep(*records): a file of records, all of which hold but those whose error is in `doubts`, by trial."""
+    monkeypatch.setattr(database, "own_records", lambda: tmp_path / "own.jsonl")
+    monkeypatch.setattr(database, "SHIPPED", tmp_path / "shipped")
     doubts = {}
 
-    def believed(found, machine=None):
+    def validated(found, machine=None):
         if found.trial in doubts:
             raise CheckFailed(doubts[found.trial])
         return SimpleNamespace(rung=space_of(found.rung).rung_at(found.point))
 
-    monkeypatch.setattr(records, "believed", believed)
+    monkeypatch.setattr(validation, "validated", validated)
 
     def keep(*kept, path=tmp_path / "records.jsonl"):
         path.parent.mkdir(exist_ok=True)
-        database = records.Database(path)
         for each in kept:
-            database.append(each)
+            database.Database(path).append(each)
         return path
 
     keep.doubts = doubts
@@ -65,7 +64,7 @@ def jobs(path, machine, arch="sm_90", names=(RUNG,), *problems):
     rungs = [find_one(name, "run") for name in names]
     asked = {rung.family: [Problem(rung.family)] for rung in rungs}
     asked |= {problem.ladder: [problem] for problem in problems}
-    return tuned.tuned_jobs(rungs, asked, str(path), machine, arch)
+    return lookup.tuned_jobs(rungs, asked, str(path), machine, arch)
 
 
 def test_the_best_of_this_device_is_taken_and_named(file, capsys):
@@ -93,7 +92,7 @@ def test_on_the_cpu_machine_all_for_the_architecture_count_measured_ones_first(f
     assert "predicted 0.5 us on CPU machine" in capsys.readouterr().err
 
 
-def test_a_record_that_is_not_believed_is_refused_with_its_reason(file, capsys):
+def test_a_record_that_does_not_hold_is_refused_with_its_reason(file, capsys):
     path = file(trial(0, 9), trial(1, 5))
     file.doubts[1] = "nvcc was 12.0, it is 13.0 here"
     jobs(path, H200)
@@ -153,10 +152,10 @@ def test_run_executes_the_tuned_schedule_alone_for_a_twin_may_not_take_its_confi
     code = cli.main(["run", RUNG, "--tuned", str(path), "--machine", "cpu", "--arch", "sm_90"])
     out = capsys.readouterr().out
     assert code == 0 and f"{RUNG}:tuned" in out and "1 of 1 verified" in out
-    assert "64x96x32" in out, "a small product that takes the same paths"
+    assert "64x96x32" in out, "a small GEMM that takes the same paths"
 
 
-def sum_of(n, dtype="int32", number=0, **changes):
+def reduction_of(n, dtype="int32", number=0, **changes):
     made = {
         "rung": "reduce/vectorized",
         "family": "reduce",
@@ -165,8 +164,10 @@ def sum_of(n, dtype="int32", number=0, **changes):
     return record(number, Reduction(n, dtype), **{**made, **changes})
 
 
-def test_sums_are_looked_up_by_length_and_kind_of_number(file):
-    path = file(sum_of(4099), sum_of(4099, "float32", 1), sum_of(1 << 20, number=2), trial(0, 9))
+def test_reductions_are_looked_up_by_length_and_kind_of_number(file):
+    path = file(
+        reduction_of(4099), reduction_of(4099, "float32", 1), reduction_of(1 << 20, number=2), trial(0, 9)
+    )
     names = ["reduce/vectorized"]
     assert [str(workload) for _, workload in jobs(path, H200, names=names)] == [
         "4099 int32",
@@ -186,11 +187,11 @@ def test_sums_are_looked_up_by_length_and_kind_of_number(file):
     assert [str(workload) for _, workload in both] == [
         "128x128x32",
         "4099 int32",
-    ], "--n says nothing of products"
+    ], "--n says nothing of GEMMs"
 
 
-def test_run_executes_all_launches_of_a_tuned_sum(file, capsys):
-    path = file(sum_of(1 << 26, point={"block": 128, "unroll": 2, "most_blocks": 128}))
+def test_run_executes_all_launches_of_a_tuned_reduction(file, capsys):
+    path = file(reduction_of(1 << 26, point={"block": 128, "unroll": 2, "most_blocks": 128}))
     code = cli.main(["run", "reduce/vectorized", "--tuned", str(path), "--machine", "cpu", "--arch", "sm_90"])
     out = capsys.readouterr().out
     assert code == 0 and "reduce/vectorized:tuned" in out and "1 of 1 verified" in out

@@ -16,11 +16,11 @@ pytest.importorskip("xgboost")
 
 from tir_schedules.errors import BadInput, CheckFailed, MissingTool
 from tir_schedules.ladders.registry import find
-from tir_schedules.tuning.measure.building import Unbuilt
-from tir_schedules.tuning.measure.running import Cost
-from tir_schedules.tuning.records.records import Database
-from tir_schedules.tuning.search.tuner import BATCH, cost_model, rank_correlation, tune
-from tir_schedules.tuning.space.space import Constraint, Space, key
+from tir_schedules.tuning.build.candidate import Unbuilt
+from tir_schedules.tuning.measure.evaluator import Evaluation
+from tir_schedules.tuning.records.database import Database
+from tir_schedules.tuning.search.tuner import BATCH, rank_correlation, tune
+from tir_schedules.tuning.space.points import Constraint, Space, key
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.reduction import Reduction
 
@@ -38,7 +38,7 @@ def never(config):
 
 
 class MadeUp:
-    """Seconds from the point alone; `compared` says half of them. wrong: points whose kernel is found wrong.
+    """Seconds from the point alone; `compare` says half of them. wrong: points whose kernel is found wrong.
     refused: points that the device refuses. broken: points that are found wrong only in the end."""
 
     kind, device, at_once = "measured", "NVIDIA H200", 1
@@ -51,7 +51,7 @@ class MadeUp:
         if arch == "sm_87":
             raise BadInput("nothing is known of sm_87")
 
-    def compared(self, rungs, workload, arch):
+    def compare(self, rungs, workload, arch):
         self.finals.append(
             [SPACE.point_of(rung.config) for rung in rungs] if SPACE.rung.family == rungs[0].family else []
         )
@@ -67,7 +67,7 @@ class MadeUp:
     def close(self):
         self.closed = True
 
-    def cost(self, rung, workload, arch):
+    def evaluate(self, rung, workload, arch):
         config = rung.config
         if self.wrong(config):
             raise CheckFailed("found\nwrong")
@@ -77,7 +77,7 @@ class MadeUp:
         if self.left < 0:
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(0.3)
-        return Cost((self.made_up(config),), "f" * 64)
+        return Evaluation((self.made_up(config),), "f" * 64)
 
     @staticmethod
     def made_up(config):
@@ -97,7 +97,7 @@ def first(database):
     told = []
     wrong, refused = (lambda config: config.rows_first and config.skew), (lambda config: not config.skew)
     tuned = tune(
-        SPACE, GEMM, "sm_90", 12, database, seed=1, on_trial=told.append, timer=MadeUp(wrong, refused)
+        SPACE, GEMM, "sm_90", 12, database, seed=1, on_trial=told.append, evaluator=MadeUp(wrong, refused)
     )
     return tuned, told
 
@@ -149,7 +149,7 @@ def test_a_record_loads_into_metaschedules_own_database(first):
 
 def test_a_rung_whose_algorithm_depends_on_its_point_is_searched(tmp_path):
     """Each candidate and each result is of its own algorithm, whose arguments tell the grid."""
-    from tir_schedules.tuning.space.spaces import space_of
+    from tir_schedules.tuning.space.tunable import space_of
 
     class MadeUpSums(MadeUp):
         @staticmethod
@@ -159,7 +159,9 @@ def test_a_rung_whose_algorithm_depends_on_its_point_is_searched(tmp_path):
             )
 
     space, reduction = space_of("reduce/vectorized"), Reduction(1 << 24, "float32")
-    tuned = tune(space, reduction, "sm_90", 20, Database(tmp_path / "sums.jsonl"), seed=1, timer=MadeUpSums())
+    tuned = tune(
+        space, reduction, "sm_90", 20, Database(tmp_path / "sums.jsonl"), seed=1, evaluator=MadeUpSums()
+    )
     assert len(tuned.records) == 20 and all(record.seconds for record in tuned.records)
     assert tuned.model_rank_correlation > 0.3
     for record in tuned.records:
@@ -169,47 +171,47 @@ def test_a_rung_whose_algorithm_depends_on_its_point_is_searched(tmp_path):
 
 def test_the_next_run_goes_on_and_its_model_knows_the_earlier_results(first, database):
     told = []
-    tuned = tune(SPACE, GEMM, "sm_90", 24, database, seed=2, on_trial=told.append, timer=MadeUp())
+    tuned = tune(SPACE, GEMM, "sm_90", 24, database, seed=2, on_trial=told.append, evaluator=MadeUp())
     assert [record.trial for record in told] == list(range(12, 24))
     assert len({key(record.point) for record in tuned.records}) == 24
     assert tuned.model_rank_correlation is not None
     assert tuned.best.point["bm"] == 32 and tuned.best.median <= first[0].best.median
-    assert tune(SPACE, GEMM, "sm_90", 24, database, timer=MadeUp(lambda config: 1 / 0)).best == tuned.best
+    assert tune(SPACE, GEMM, "sm_90", 24, database, evaluator=MadeUp(lambda config: 1 / 0)).best == tuned.best
 
 
 def test_the_fastest_are_timed_side_by_side_in_the_end_until_the_fastest_was(tmp_path):
-    database, timer = (
-        Database(tmp_path / "finals.jsonl"),
-        MadeUp(broken=lambda config: SPACE.point_of(config) == timer.finals[0][0]),
-    )
-    tuned = tune(SPACE, GEMM, "sm_90", 20, database, seed=1, timer=timer)
+    database = Database(tmp_path / "finals.jsonl")
+    evaluator = MadeUp(broken=lambda config: SPACE.point_of(config) == evaluator.finals[0][0])
+    tuned = tune(SPACE, GEMM, "sm_90", 20, database, seed=1, evaluator=evaluator)
     own = SPACE.point_of(SPACE.rung.fitted(GEMM).config)
     assert (
-        all(own in finals and len(finals) in (5, 6) for finals in timer.finals)
-        and 1 <= len(timer.finals) <= 3
+        all(own in finals and len(finals) in (5, 6) for finals in evaluator.finals)
+        and 1 <= len(evaluator.finals) <= 3
     )
-    timed = {key(point) for finals in timer.finals for point in finals}
+    timed = {key(point) for finals in evaluator.finals for point in finals}
     assert key(tuned.best.point) in timed and len(tuned.best.seconds) == 3
-    (wrong,) = [record for record in tuned.records if record.point == timer.finals[0][0]]
+    (wrong,) = [record for record in tuned.records if record.point == evaluator.finals[0][0]]
     assert wrong.error == "wrong after all" and not wrong.seconds and wrong.metaschedule is None
-    assert len(tuned.records) == 20 and len(database.records()) == 20 + sum(map(len, timer.finals))
+    assert len(tuned.records) == 20 and len(database.records()) == 20 + sum(map(len, evaluator.finals))
 
 
 def test_a_search_begins_with_what_was_best_for_other_shapes(tmp_path, monkeypatch):
     from tir_schedules.tuning.search import trials
 
-    database, timer = Database(tmp_path / "shapes.jsonl"), MadeUp()
-    elsewhere = tune(SPACE, Gemm(64, 64, 128), "sm_90", 8, database, seed=3, timer=timer).best
+    database, evaluator = Database(tmp_path / "shapes.jsonl"), MadeUp()
+    elsewhere = tune(SPACE, Gemm(64, 64, 128), "sm_90", 8, database, seed=3, evaluator=evaluator).best
     shipped = replace(
         elsewhere,
         point=elsewhere.point | {"skew": 4, "bk": 16, "stages": 3},
         workload=asdict(Gemm(64, 64, 256)),
         seconds=(1.0,),
     )
-    monkeypatch.setattr(trials, "shipped_records", lambda device: [shipped] if device == timer.device else [])
+    monkeypatch.setattr(
+        trials, "shipped_records", lambda device: [shipped] if device == evaluator.device else []
+    )
     database.append(replace(elsewhere, point={"bm": 32}, workload=asdict(GEMM)))
     told = []
-    tuned = tune(SPACE, GEMM, "sm_90", 8, database, seed=1, on_trial=told.append, timer=timer)
+    tuned = tune(SPACE, GEMM, "sm_90", 8, database, seed=1, on_trial=told.append, evaluator=evaluator)
     assert len(tuned.records) == len(told) == 8, "a point of an earlier space is none"
     first = [record.point for record in told]
     assert elsewhere.point in first and shipped.point in first
@@ -217,21 +219,23 @@ def test_a_search_begins_with_what_was_best_for_other_shapes(tmp_path, monkeypat
 
 def test_a_space_that_is_used_up_ends_the_search(tmp_path):
     few = replace(SPACE, fields={"stages": (3, 4), "skew": (0, 4)})
-    assert len(tune(few, GEMM, "sm_90", 100, Database(tmp_path / "few.jsonl"), timer=MadeUp()).records) == 4
+    assert (
+        len(tune(few, GEMM, "sm_90", 100, Database(tmp_path / "few.jsonl"), evaluator=MadeUp()).records) == 4
+    )
 
 
 def test_other_devices_shapes_and_architectures_are_other_tasks(tmp_path):
-    database, timer = Database(tmp_path / "all.jsonl"), MadeUp()
-    tune(SPACE, GEMM, "sm_90", 1, database, timer=timer)
-    tune(SPACE, Gemm(64, 64, 128), "sm_90", 1, database, timer=timer)
-    tune(SPACE, GEMM, "sm_80", 1, database, timer=timer)
+    database, evaluator = Database(tmp_path / "all.jsonl"), MadeUp()
+    tune(SPACE, GEMM, "sm_90", 1, database, evaluator=evaluator)
+    tune(SPACE, Gemm(64, 64, 128), "sm_90", 1, database, evaluator=evaluator)
+    tune(SPACE, GEMM, "sm_80", 1, database, evaluator=evaluator)
     assert len({(record.arch, record.problem) for record in database.records()}) == 3
 
 
 def test_ctrl_c_is_raised_and_leaves_every_result_in_the_database(tmp_path):
     database = Database(tmp_path / "interrupted.jsonl")
     with pytest.raises(KeyboardInterrupt):
-        tune(SPACE, GEMM, "sm_90", 20, database, timer=MadeUp(interrupted_after=3))
+        tune(SPACE, GEMM, "sm_90", 20, database, evaluator=MadeUp(interrupted_after=3))
     assert len(database.records()) == 4, "the one that was under way, too"
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
@@ -242,7 +246,7 @@ def test_an_error_of_use_ends_the_search_and_is_no_trial(tmp_path):
 
     database = Database(tmp_path / "missing.jsonl")
     with pytest.raises(MissingTool, match="nvcc is gone"):
-        tune(SPACE, GEMM, "sm_90", 20, database, timer=MadeUp(missing))
+        tune(SPACE, GEMM, "sm_90", 20, database, evaluator=MadeUp(missing))
     assert database.records() == []
 
 
@@ -252,7 +256,7 @@ def test_candidates_that_this_computer_cannot_build_are_no_trials_and_are_tried_
             raise Unbuilt("the process ended")
 
     database = Database(tmp_path / "unlucky.jsonl")
-    tuned = tune(SPACE, GEMM, "sm_90", 12, database, timer=MadeUp(unlucky))
+    tuned = tune(SPACE, GEMM, "sm_90", 12, database, evaluator=MadeUp(unlucky))
     told, passed_over = capsys.readouterr().err, 12 - len(tuned.records)
     assert (
         passed_over
@@ -260,7 +264,7 @@ def test_candidates_that_this_computer_cannot_build_are_no_trials_and_are_tried_
         and told.endswith("the process ended\n")
     )
     assert all(record.point["stages"] != 3 and not record.error for record in database.records())
-    tuned = tune(SPACE, GEMM, "sm_90", 12, database, timer=MadeUp())
+    tuned = tune(SPACE, GEMM, "sm_90", 12, database, evaluator=MadeUp())
     assert len(tuned.records) == 12 and sorted(record.trial for record in tuned.records) == list(range(12))
 
 
@@ -273,7 +277,7 @@ def test_a_computer_that_can_build_nothing_ends_the_search_with_the_reason(tmp_p
         CheckFailed,
         match=r"^the first \d+ candidates cannot be built, so the search ends; the last: .* no architecture$",
     ):
-        tune(SPACE, GEMM, "sm_90", 20, database, timer=MadeUp(broken))
+        tune(SPACE, GEMM, "sm_90", 20, database, evaluator=MadeUp(broken))
     assert database.records() == []
 
 
@@ -288,7 +292,7 @@ def test_a_computer_that_can_build_nothing_ends_the_search_with_the_reason(tmp_p
 )
 def test_bad_input_is_refused_in_one_line(tmp_path, trials, seed, arch, message):
     with pytest.raises(BadInput, match=message):
-        tune(SPACE, GEMM, arch, trials, Database(tmp_path / "none.jsonl"), seed=seed, timer=MadeUp())
+        tune(SPACE, GEMM, arch, trials, Database(tmp_path / "none.jsonl"), seed=seed, evaluator=MadeUp())
 
 
 def test_rank_correlation_is_of_what_has_both_score_and_time(first):
@@ -300,6 +304,7 @@ def test_rank_correlation_is_of_what_has_both_score_and_time(first):
 
 
 def test_the_model_ranks_candidates_it_has_not_seen(tmp_path):
+    from tir_schedules.tuning.search.features import cost_model
     from tir_schedules.tuning.search.metaschedule import candidate, import_metaschedule, tune_context
     from tir_schedules.tuning.search.trials import Trials
 
@@ -317,7 +322,7 @@ def test_the_model_ranks_candidates_it_has_not_seen(tmp_path):
 
 @pytest.mark.slow
 def test_a_real_search_without_a_gpu(tmp_path):
-    from tir_schedules.tuning.space.spaces import space_of
+    from tir_schedules.tuning.space.tunable import space_of
 
     tuned = tune(
         space_of("sgemm/multistage"), Gemm(256, 256, 256), "sm_90", 24, Database(tmp_path / "real.jsonl")

@@ -16,7 +16,7 @@ from tir_schedules.ladders.problems import jobs_of as jobs_on
 from tir_schedules.ladders.registry import FAMILIES, find_each
 from tir_schedules.machines.choice import CPU_ARCH, arch_for, choose
 from tir_schedules.model.machine import Machine
-from tir_schedules.tuning.records.tuned import tuned_jobs
+from tir_schedules.tuning.measure.lookup import tuned_jobs
 
 PROBLEM = ("sizes", "mnk", "layout", "accumulate", "n", "dtype", "configs", "arch")
 SHOW = ("compare", "threshold", "plot", "json")

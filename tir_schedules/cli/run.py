@@ -11,7 +11,7 @@ from tir_schedules.errors import BadInput
 from tir_schedules.ladders.problems import RUN_SHAPES, jobs_of
 from tir_schedules.ladders.registry import FAMILIES, find_each
 from tir_schedules.machines.choice import CPU_ARCH, MACHINES, arch_for, choose
-from tir_schedules.tuning.records.tuned import tuned_jobs
+from tir_schedules.tuning.measure.lookup import tuned_jobs
 
 
 def add_verb(verbs: Verbs) -> None:

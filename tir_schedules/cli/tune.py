@@ -11,14 +11,14 @@ from typing import Any
 from tir_schedules import interrupts
 from tir_schedules.cli.options import Options, Verbs
 from tir_schedules.cli.problems import OPTIONS, add_problem, check_options, problem_of
-from tir_schedules.cli.serve import KEY
 from tir_schedules.errors import BadInput
 from tir_schedules.files import Json, check_folder
 from tir_schedules.ladders.problems import EMIT_SHAPES, workload_of
 from tir_schedules.ladders.registry import FAMILIES, find
 from tir_schedules.machines.choice import CPU_ARCH, MACHINES, arch_for, choose
 from tir_schedules.numerals import integer_for
-from tir_schedules.tuning.records.tuned import own_records
+from tir_schedules.tuning.records.database import own_records
+from tir_schedules.tuning.remote.serving import KEY
 
 TRIALS = 64
 SHAPES = EMIT_SHAPES
@@ -127,7 +127,7 @@ def check_together(options: Options) -> None:
 
 def spaces_of(options: Options) -> list[Any]:
     """The spaces that NAME stands for, all without one. BadInput for a name that cannot be tuned."""
-    from tir_schedules.tuning.space.spaces import DEFAULTS, TUNABLE, space_of
+    from tir_schedules.tuning.space.tunable import DEFAULTS, TUNABLE, space_of
 
     if options.name and options.name not in FAMILIES:
         find(options.name)
@@ -141,7 +141,7 @@ def show(options: Options, spaces: list[Any]) -> int:
     """Show the searches of a file, or of your own and those shipped; those of NAME and of the shape that is
     asked for."""
     from tir_schedules.console import print_error
-    from tir_schedules.tuning.records.records import SHIPPED, Database
+    from tir_schedules.tuning.records.database import SHIPPED, Database
     from tir_schedules.tuning.records.searches import searches_of
 
     if options.records and not options.records.exists():
@@ -183,7 +183,7 @@ def search(options: Options, spaces: list[Any]) -> int:
     """Search each space, and report what this command was about."""
     from tir_schedules.compiler.toolchain import check_arch
     from tir_schedules.console import print_error
-    from tir_schedules.tuning.records.records import Database
+    from tir_schedules.tuning.records.database import Database
     from tir_schedules.tuning.records.searches import of_task
     from tir_schedules.tuning.search.metaschedule import import_metaschedule
 
@@ -219,9 +219,9 @@ def machine_of(options: Options) -> Any:
     """What measures: this computer's GPU or CPU machine, or the servers of --tracker."""
     if not options.tracker:
         return choose(options.machine)
-    from tir_schedules.tuning.remote.rpc import RpcRunner
+    from tir_schedules.tuning.remote.client import Servers
 
-    return RpcRunner(options.tracker, options.key or KEY)
+    return Servers(options.tracker, options.key or KEY)
 
 
 def check_earlier(options: Options, jobs: list[Any], earlier: list[Any]) -> None:
@@ -247,7 +247,7 @@ def search_one(
     """Run one search, with a bar that shows the best so far; returns its searches.Run."""
     from tir_schedules.console import progress
     from tir_schedules.tuning.records.searches import Run
-    from tir_schedules.tuning.remote.remote import timer_on
+    from tir_schedules.tuning.remote.evaluators import evaluator_on
     from tir_schedules.tuning.search.tuner import tune as run_search
 
     first, start = earlier.best.median if earlier.best else math.inf, time.monotonic()
@@ -258,18 +258,20 @@ def search_one(
             medians.append(record.median)
             step(f"best {min(first, *medians) * 1e6:.4g} us")
 
-        timer = timer_on(machine) if options.tracker else None
+        evaluator = evaluator_on(machine) if options.tracker else None
         tuned = run_search(
-            space, workload, arch, options.trials, database, machine, options.seed, on_trial, timer
+            space, workload, arch, options.trials, database, machine, options.seed, on_trial, evaluator
         )
-    servers = machine.workers if options.tracker else 0
+    servers = machine.count if options.tracker else 0
     return Run(len(medians), time.monotonic() - start, servers, tuned.model_rank_correlation)
 
 
 def report(options: Options, searches: list[Any], runs: Json, paths: list[Path] | None = None) -> int:
     """Print and draw searches that have records, and the runs of them by rung; returns the exit code. paths:
     of records, if of several."""
-    from tir_schedules.tuning.records.searches import as_json, print_searches, save_plots
+    from tir_schedules.tuning.records.search_plot import save_plots
+    from tir_schedules.tuning.records.search_table import print_searches
+    from tir_schedules.tuning.records.searches import as_json
 
     code, searches = 0 if all(search.best for search in searches) else 1, list(filter(None, searches))
     drawn = save_plots(searches, options.plot) if options.plot else []

@@ -1,2 +1,5 @@
-"""Search for the constants of a schedule: spaces of configurations, a search that learns, and records that
-can be believed."""
+"""Search for the fastest configuration of a rung, on one shape and one GPU.
+
+Each room imports only those before it: space (what can be chosen) < records (what was found) < build (compile
+and verify a candidate) < cost (predict) < measure (time, or predict) < search (MetaSchedule) < remote (RPC).
+"""

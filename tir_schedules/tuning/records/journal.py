@@ -1,5 +1,4 @@
-"""A file of JSON objects, one per line, that only ever grows: whatever moment a writer is killed at, no whole
-line is lost.
+"""A file of JSON objects, one per line, that only grows: no whole line is lost when a writer is killed.
 
 Reading changes nothing. What a killed writer left of a last line is left out, and the next writer moves it
 into a file beside this one. Each line begins with the SHA-256 of the rest of its object. That shows accidents
@@ -26,6 +25,8 @@ LARGEST = 256 << 20
 CHECKSUM = "checksum"
 PREFIX = f'{{"{CHECKSUM}":"'.encode()
 JOINED = "it has several records: the line ends (LF) between them are lost"
+Entry = dict[str, Any]
+"""A JSON object."""
 MESSAGE = 400  # characters of what is wrong with a line
 REMEDY = "name a file that `tune` wrote"
 
@@ -36,22 +37,22 @@ class Damaged(BadInput, CheckFailed):
     exit_code = BadInput.exit_code
 
 
-def canonical(value: Any) -> str:
+def canonical(value: object) -> str:
     """JSON with sorted keys and without spaces; ValueError for what JSON cannot hold, such as NaN."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def checksum(entry: dict[str, Any]) -> str:
+def checksum(entry: Entry) -> str:
     """SHA-256, in hex, of an object in canonical form."""
     return hashlib.sha256(canonical(entry).encode()).hexdigest()
 
 
-def line_of(entry: dict[str, Any]) -> bytes:
+def line_of(entry: Entry) -> bytes:
     """The line of an object, its newline included."""
     return f'{PREFIX.decode()}{checksum(entry)}",{canonical(entry)[1:]}\n'.encode()
 
 
-def entry_of(line: bytes) -> dict[str, Any]:
+def entry_of(line: bytes) -> Entry:
     """The object of a line. ValueError, with the reason, for a line that `line_of` did not write."""
     if PREFIX in line[1:]:
         raise ValueError(JOINED)
@@ -73,7 +74,7 @@ def check_path(path: Path) -> None:
         raise BadInput(f"{path} is no regular file; {REMEDY}")
 
 
-def append(path: Path, entry: dict[str, Any]) -> str:
+def append(path: Path, entry: Entry) -> str:
     """Add a line, which is on the disk when this returns. Other processes may append and read at the same
     time.
 
@@ -96,7 +97,7 @@ def append(path: Path, entry: dict[str, Any]) -> str:
     return done
 
 
-def load(path: Path) -> tuple[list[dict[str, Any]], str]:
+def load(path: Path) -> tuple[list[Entry], str]:
     """All objects of a file, which stays as it is, and what its last line lacks: a line of text, empty when
     nothing. No file holds none.
 
@@ -114,15 +115,13 @@ def load(path: Path) -> tuple[list[dict[str, Any]], str]:
     if len(right) < len(content):
         excess = f"{len(content) - len(right)} bytes that a killed writer left of a last line"
         return found, f"{path}: {excess} are left out; the next record moves them to {beside(path).name}"
-    return found, (
-        f"{path}: the last line lacks its end, which the next record adds"
-        if len(right) > len(content)
-        else ""
-    )
+    if len(right) > len(content):
+        return found, f"{path}: the last line lacks its end, which the next record adds"
+    return found, ""
 
 
 def beside(path: Path) -> Path:
-    """Where goes what is cut off a file."""
+    """The file for what is cut off another."""
     return path.with_name(f"{path.name}.cut")
 
 
@@ -132,7 +131,7 @@ def check_kind(path: Path, content: bytes) -> None:
         raise BadInput(f"{path} is no file of tuning records; {REMEDY}")
 
 
-def entry_at(path: Path, number: int, line: bytes) -> dict[str, Any]:
+def entry_at(path: Path, number: int, line: bytes) -> Entry:
     """The object of a line; Damaged with its number and the reason where there is none."""
     try:
         return entry_of(line)
@@ -140,16 +139,13 @@ def entry_at(path: Path, number: int, line: bytes) -> dict[str, Any]:
         raise bad_line(path, number, error) from None
 
 
-def bad_line(path: Path, number: int, reason: Any) -> Damaged:
-    remedy = (
-        f"put one before each {PREFIX.decode()}"
-        if str(reason) == JOINED
-        else "restore the file, or remove the line"
-    )
-    text = str(reason)
-    return Damaged(
-        f"{path}, line {number}: {printable(text[:MESSAGE])}{'...' * (len(text) > MESSAGE)}; {remedy}"
-    )
+def bad_line(path: Path, number: int, reason: object) -> Damaged:
+    """The error about a line that is no object, or no record."""
+    text, remedy = str(reason), "restore the file, or remove the line"
+    if text == JOINED:
+        remedy = f"put one before each {PREFIX.decode()}"
+    short = printable(text[:MESSAGE]) + "..." * (len(text) > MESSAGE)
+    return Damaged(f"{path}, line {number}: {short}; {remedy}")
 
 
 def mended(path: Path, content: bytes) -> bytes:
@@ -187,10 +183,8 @@ def mend(path: Path, file: int) -> str:
     keep(beside(path), content[len(right) :] + b"\n")
     os.ftruncate(file, len(right))
     os.fsync(file)
-    return (
-        f"{path}: {size - len(right)} bytes that a killed writer left of a last line are now in"
-        f" {beside(path)}"
-    )
+    cut = f"{size - len(right)} bytes that a killed writer left of a last line"
+    return f"{path}: {cut} are now in {beside(path)}"
 
 
 def keep(path: Path, content: bytes) -> None:

@@ -5,10 +5,17 @@ from __future__ import annotations
 
 import importlib
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any, Callable, cast
 
 from tir_schedules.errors import BadInput, CheckFailed, TirSchedulesError, TooLarge, one_line
+from tir_schedules.model.machine import Machine
 from tir_schedules.processes import temporary_folder
+
+if TYPE_CHECKING:
+    from tir_schedules.machines.gpu import GpuMachine
+
+Json = dict[str, Any]
+"""A request, or an answer to one."""
 
 
 def prepare() -> None:
@@ -17,20 +24,20 @@ def prepare() -> None:
     from tir_schedules.tuning.search.metaschedule import import_metaschedule
 
     import_metaschedule()
-    importlib.import_module("tir_schedules.tuning.measure.running")
+    importlib.import_module("tir_schedules.tuning.measure.local")
 
 
 def answer(request: str, payload: bytes, machine: str) -> str:
-    """The answer to a request, {"error": one line} for a candidate that is refused; with "fault": true where
-    the error may be the server's.
+    """The answer to a request. machine: "cpu" or "gpu", what this server has.
 
-    machine: "cpu" or "gpu", what this server has. Requests:
-    {"what": "about"} -> {"machine", "arch", "device"};
-    {"what": "time", "together"}, payload a bench pack of subjects -> {"each": [{"seconds": [...]} or
-    {"error"}], "broken"}, for a GPU;
-    together: whether they are to be compared, and so timed as thoroughly as the benchmark does; broken: what
-    left the GPU unusable for this session, empty when nothing did;
-    {"what": "predict", "rung", "point", "workload", "arch"} -> {"seconds": [...], "source"}.
+    {"error": one line} for a candidate that is refused; with "fault": true where the error may be the
+    server's.
+
+    Requests: {"what": "about"} -> {"machine", "arch", "device"}; {"what": "time", "together"} -> {"each":
+    [{"seconds": [...]} or {"error"}], "broken"}, for a GPU; payload: a bench pack of subjects; together:
+    whether they are to be compared, and so timed as thoroughly as the benchmark does; broken: what left the
+    GPU unusable for this session, empty when nothing did; {"what": "predict", "rung", "point", "workload",
+    "arch"} -> {"seconds": [...], "source"}.
     """
     from tir_schedules.machines.choice import choose
 
@@ -47,22 +54,19 @@ def answer(request: str, payload: bytes, machine: str) -> str:
         return json.dumps({"error": one_line(f"{type(error).__name__}: {error}"), "fault": True})
 
 
-def about(task: dict[str, Any], payload: bytes, machine: Any) -> dict[str, Any]:
+def about(task: Json, payload: bytes, machine: Machine) -> Json:
     """What this server measures on."""
-    from tir_schedules.tuning.records.records import device_of
+    from tir_schedules.tuning.records.record import device_of
 
-    return {
-        "machine": machine.name,
-        "arch": machine.arch if machine.name == "gpu" else "",
-        "device": device_of(machine),
-    }
+    arch = cast("GpuMachine", machine).arch if machine.name == "gpu" else ""
+    return {"machine": machine.name, "arch": arch, "device": device_of(machine)}
 
 
-def time(task: dict[str, Any], payload: bytes, machine: Any) -> dict[str, Any]:
+def time(task: Json, payload: bytes, machine: Machine) -> Json:
     """Seconds of each subject of a bench pack on this GPU."""
     from tir_schedules.bench.sampling import Policy
     from tir_schedules.subjects.packs import load_pack
-    from tir_schedules.tuning.measure.running import POLICY, timed_together
+    from tir_schedules.tuning.measure.gpu_timing import POLICY, timed_together
 
     with temporary_folder() as folder:
         path = folder / "subject.zip"
@@ -70,19 +74,23 @@ def time(task: dict[str, Any], payload: bytes, machine: Any) -> dict[str, Any]:
         subjects = load_pack(path).subjects
     found = timed_together(subjects, machine, Policy() if task["together"] else POLICY)
     each = [{"error": str(one)} if isinstance(one, CheckFailed) else {"seconds": one} for one in found]
-    return {"each": each, "broken": machine.broken}
+    return {"each": each, "broken": cast("GpuMachine", machine).broken}
 
 
-def predict(task: dict[str, Any], payload: bytes, machine: Any) -> dict[str, Any]:
-    """Build a candidate, verify it on a small workload, predict its seconds on the other."""
-    from tir_schedules.tuning.cost.prediction import predicted_seconds
-    from tir_schedules.tuning.measure.building import built
-    from tir_schedules.tuning.space.spaces import space_of
+def predict(task: Json, payload: bytes, machine: Machine) -> Json:
+    """Build a candidate, verify it on a small workload, predict its seconds on the whole one."""
+    from tir_schedules.tuning.build.candidate import build
+    from tir_schedules.tuning.cost.predictor import predicted_seconds
+    from tir_schedules.tuning.space.tunable import space_of
     from tir_schedules.workloads import workload_class
 
     rung = space_of(task["rung"]).rung_at(task["point"])
-    found = built(rung, workload_class(rung.family)(**task["workload"]), task["arch"])
-    return {"seconds": [predicted_seconds(found)], "source": found.source}
+    candidate = build(rung, workload_class(rung.family)(**task["workload"]), task["arch"])
+    return {"seconds": [predicted_seconds(candidate)], "source": candidate.source}
 
 
-ANSWERS = {"about": about, "time": time, "predict": predict}
+ANSWERS: dict[str, Callable[[Json, bytes, Machine], Json]] = {
+    "about": about,
+    "time": time,
+    "predict": predict,
+}

@@ -1,8 +1,8 @@
-"""What stands before TVM's RPC server and its tracker, which read one connection until it has said who it is,
-however long that takes.
+"""A listening socket for TVM's RPC server and its tracker that hands on only clients that shake hands.
 
-A `Door` takes the place of their listening socket. It hands on connections that have shaken hands and closes
-all others: at once those that say something else, after SECONDS those that say nothing.
+TVM reads one connection until it has said who it is, however long that takes. A `HandshakeListener` takes the
+place of its listening socket. It closes all other connections: at once those that say something else, after
+SECONDS those that say nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import threading
 import time
 from collections import deque
 from contextlib import suppress
-from typing import Any, Callable
+from typing import Callable, cast
 
 SECONDS = 10
 """How long a connection may take to shake hands."""
@@ -28,14 +28,13 @@ MOST = 256
 MAGIC, TRACKER_MAGIC = 0xFF271, 0x2F271
 LONGEST_KEY = 1024
 
-Missing = Callable[[bytes], int]
-"""Makes of the first bytes of a connection how many there have to be before anything can be said; 0 when they
-shake hands, ValueError when they never will."""
+Greeting = Callable[[bytes], int]
+"""How many bytes of a connection are needed to go on, given the first; 0 when these are a whole handshake,
+ValueError when they never will be."""
 
 
 def client_greeting(data: bytes) -> int:
-    """Missing of what a server's client says: the magic number, the length of a key, the key "client:NAME
-    -timeout=SECONDS"."""
+    """What a server's client says: the magic number, the length of a key, "client:NAME -timeout=SECONDS"."""
     if len(data) < 4:
         return 4
     check_magic(data, MAGIC)
@@ -54,7 +53,7 @@ def client_greeting(data: bytes) -> int:
 
 
 def tracker_greeting(data: bytes) -> int:
-    """Missing of what the tracker's clients and servers say: its magic number alone."""
+    """What the tracker's clients and servers say: its magic number alone."""
     if len(data) < 4:
         return 4
     check_magic(data, TRACKER_MAGIC)
@@ -67,31 +66,30 @@ def check_magic(data: bytes, magic: int) -> None:
 
 
 def limited(options: list[str], most: float = math.inf) -> dict[str, float]:
-    """The options of a client's key, with a session's time-out that is at most so long. ValueError for one
-    that is no time."""
-    seconds = [
-        float(option.removeprefix("-timeout=")) for option in options if option.startswith("-timeout=")
-    ]
+    """The time-out of a session that a client's key asks for, at most `most`. ValueError for one that is no
+    time."""
+    asked = [option for option in options if option.startswith("-timeout=")]
+    seconds = [float(option.removeprefix("-timeout=")) for option in asked]
     if any(not 0 < each < math.inf for each in seconds):
         raise ValueError("a session takes some time")
     return {"timeout": min([*seconds, most])}
 
 
-class Door:
+class HandshakeListener:
     """As much of a listening socket as TVM uses: fileno, which can be read when `accept` has something,
     accept, setblocking, close."""
 
-    def __init__(self, listening: socket.socket, missing: Missing, seconds: float = SECONDS):
-        self.listening, self.missing, self.seconds, self.blocking = listening, missing, seconds, True
+    def __init__(self, listening: socket.socket, greeting: Greeting, seconds: float = SECONDS) -> None:
+        self.listening, self.greeting, self.seconds, self.blocking = listening, greeting, seconds, True
         self.waiting: dict[socket.socket, float] = {}  # when it is too late, oldest first
-        self.greeted: deque[tuple[socket.socket, Any]] = deque()
+        self.greeted: deque[tuple[socket.socket, object]] = deque()
         self.reading, self.writing = os.pipe()
         os.set_blocking(self.writing, False)
         listening.setblocking(False)
         self.selector = selectors.DefaultSelector()
         self.selector.register(listening, selectors.EVENT_READ)
         os.register_at_fork(after_in_child=self.forget)
-        threading.Thread(target=self.keep, name="door", daemon=True).start()
+        threading.Thread(target=self.run, name="handshakes", daemon=True).start()
 
     def fileno(self) -> int:
         return self.reading
@@ -100,9 +98,11 @@ class Door:
         self.blocking = bool(blocking)
         os.set_blocking(self.reading, self.blocking)
 
-    def accept(self) -> tuple[socket.socket, Any]:
-        """A connection that has shaken hands, with what it said still to be read. In the place of one that
-        has gone meanwhile a closed one, with zeros, which TVM takes for a stranger and passes over."""
+    def accept(self) -> tuple[socket.socket, object]:
+        """A connection that has shaken hands, with what it said still to be read.
+
+        In the place of one that has gone meanwhile: a closed one with zeros, which TVM passes over.
+        """
         os.read(self.reading, 1)
         connection, address = self.greeted.popleft()
         if not gone(connection):
@@ -121,39 +121,40 @@ class Door:
         for connection in [self.listening, *list(self.waiting), *(each for each, _ in list(self.greeted))]:
             connection.close()
 
-    def keep(self) -> None:
-        """The thread at the door."""
+    def run(self) -> None:
+        """The thread that reads handshakes."""
         while True:
             now = time.monotonic()
             for connection in [each for each, late in list(self.waiting.items()) if late <= now]:
-                self.turn_away(connection)
+                self.reject(connection)
             for key, _ in self.selector.select(min(self.waiting.values(), default=now + 60) - now):
+                connection = cast(socket.socket, key.fileobj)
                 try:
-                    self.welcome() if key.fileobj is self.listening else self.hear(key.fileobj)
+                    self.welcome() if connection is self.listening else self.hear(connection)
                 except (OSError, ValueError):
-                    if key.fileobj is not self.listening:
-                        self.turn_away(key.fileobj)
+                    if connection is not self.listening:
+                        self.reject(connection)
                     elif self.listening.fileno() < 0:
                         return
                     elif self.waiting:  # too many files are open
-                        self.turn_away(next(iter(self.waiting)))
+                        self.reject(next(iter(self.waiting)))
                     else:
                         time.sleep(0.1)
 
     def welcome(self) -> None:
-        """Let a connection in that has not said anything yet."""
+        """Take a connection that has not said anything yet."""
         connection, _ = self.listening.accept()
         if len(self.waiting) >= MOST:
-            self.turn_away(next(iter(self.waiting)))
+            self.reject(next(iter(self.waiting)))
         self.waiting[connection] = time.monotonic() + self.seconds
         connection.setblocking(False)
         self.selector.register(connection, selectors.EVENT_READ)
-        self.wait_for(connection, self.missing(b""))
+        self.wait_for(connection, self.greeting(b""))
 
     def hear(self, connection: socket.socket) -> None:
-        """Hand it on, or wait for more, of what it says. It is read here, not taken: TVM reads it again."""
+        """Hand it on, or wait for more. What it says is read here, not taken: TVM reads it again."""
         said = connection.recv(8 + LONGEST_KEY, socket.MSG_PEEK)
-        needed = self.missing(said)
+        needed = self.greeting(said)
         if needed and len(said) < connection.getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT):
             raise ValueError("it has closed before it said enough")
         if needed:
@@ -166,9 +167,8 @@ class Door:
         self.wait_for(connection, 1)
         connection.setblocking(True)
         address = connection.getpeername()
-        self.greeted.append(
-            (socket.socket(fileno=connection.detach()), address)
-        )  # TVM leaves it to Python to close it once unused
+        unused = socket.socket(fileno=connection.detach())  # Python closes it once TVM drops it
+        self.greeted.append((unused, address))
         os.write(self.writing, b"\0")
 
     @staticmethod
@@ -176,7 +176,7 @@ class Door:
         """Be told of a connection once so many bytes have come, or it has been closed."""
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, count)
 
-    def turn_away(self, connection: socket.socket) -> None:
+    def reject(self, connection: socket.socket) -> None:
         self.waiting.pop(connection, None)
         with suppress(KeyError, ValueError):
             self.selector.unregister(connection)

@@ -7,21 +7,19 @@ import json
 import logging
 import sys
 from contextlib import contextmanager
-from dataclasses import replace
-from functools import lru_cache
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Iterator
+from typing import TYPE_CHECKING, Any, Iterator, cast
 
 from tir_schedules.compiler.lower import algorithm, scheduled, target
 from tir_schedules.errors import MissingTool
-from tir_schedules.model.rung import Rung
+from tir_schedules.model.workload import Workload
 from tir_schedules.tir.tvm import import_tvm
-from tir_schedules.tuning.space.space import Point, Space, key
+from tir_schedules.tuning.build.candidate import parsed_once
+from tir_schedules.tuning.space.points import Point, Space, key
 
 if TYPE_CHECKING:
     from tvm import IRModule
-    from tvm.s_tir.meta_schedule import MeasureCandidate, TuneContext
-    from tvm.tirx import PrimFunc
+    from tvm.s_tir.meta_schedule import MeasureCandidate, SearchStrategy, TuneContext
 
 POINT = "tir_schedules.point"
 """Annotation of a candidate's root block: the point it is at."""
@@ -29,7 +27,7 @@ POINT = "tir_schedules.point"
 INTRINSICS = "tvm.s_tir.tensor_intrin"
 
 
-def import_metaschedule():
+def import_metaschedule() -> ModuleType:
     """The module tvm.s_tir.meta_schedule. MissingTool without xgboost, which its cost model needs."""
     try:
         importlib.import_module("xgboost")
@@ -44,8 +42,8 @@ def import_metaschedule():
 
 @contextmanager
 def without_intrinsics() -> Iterator[None]:
-    """TVM's own tensor intrinsics, which every tuning context imports, take half a minute to import; the
-    project has its own."""
+    """Keep TVM's own tensor intrinsics from being imported: they take half a minute, and the project has its
+    own."""
     hide = INTRINSICS not in sys.modules
     if hide:
         sys.modules[INTRINSICS] = ModuleType(INTRINSICS)
@@ -56,7 +54,9 @@ def without_intrinsics() -> Iterator[None]:
             del sys.modules[INTRINSICS]
 
 
-def tune_context(space: Space, workload: Any, arch: str, strategy: Any, seed: int) -> "TuneContext":
+def tune_context(
+    space: Space, workload: Workload, arch: str, strategy: SearchStrategy | None, seed: int
+) -> TuneContext:
     """The task of finding the best point for a workload. seed: at least 0."""
     meta_schedule = import_metaschedule()
     module = import_tvm().IRModule({"main": algorithm(space.rung, workload)})
@@ -65,31 +65,17 @@ def tune_context(space: Space, workload: Any, arch: str, strategy: Any, seed: in
     )
     with without_intrinsics():
         return meta_schedule.TuneContext(
-            module, target=target(arch), space_generator=nothing, search_strategy=strategy,
+            module,
+            target=target(arch),
+            space_generator=nothing,
+            search_strategy=strategy,
             task_name=f"{space.rung.id} {workload}",
-            rand_state=seed + 1, num_threads=1,
-        )  # fmt: skip
+            rand_state=seed + 1,
+            num_threads=1,
+        )
 
 
-@lru_cache(maxsize=64)
-def parsed(workload: Any, entry: str) -> "PrimFunc":
-    return workload.prim_func(entry)
-
-
-def parsed_once(rung: Rung) -> Rung:
-    """The rung with the same algorithm, kept for each workload: TVM takes longer to parse it than to schedule
-    it.
-
-    One whose algorithm depends on its configuration stays as it is.
-    """
-    return (
-        rung
-        if rung.prim_func
-        else replace(rung, prim_func=lambda workload, config, entry: parsed(workload, entry))
-    )
-
-
-def candidate(space: Space, point: Point, workload: Any) -> "MeasureCandidate":
+def candidate(space: Space, point: Point, workload: Workload) -> MeasureCandidate:
     """The rung's schedule at a point. CheckFailed when it is not sound."""
     meta_schedule = import_metaschedule()
     schedule = scheduled(parsed_once(space.rung_at(point)), workload)
@@ -99,22 +85,24 @@ def candidate(space: Space, point: Point, workload: Any) -> "MeasureCandidate":
     )
 
 
-def point_in(module: "IRModule") -> Point:
+def point_in(module: IRModule) -> Point:
     """The point that a candidate's module is at."""
     return json.loads(str(module["main"].body.block.annotations[POINT]))
 
 
-def stored(space: Space, point: Point, workload: Any, context: "TuneContext") -> list[Any]:
-    """A result as MetaSchedule writes it into its own database, TuningRecord.as_json, with seconds still to
-    come: see `with_seconds`.
+def stored(space: Space, point: Point, workload: Workload, context: TuneContext) -> list[Any]:
+    """A result as MetaSchedule writes it into its own database, TuningRecord.as_json.
 
-    It is of the algorithm at the point, which has arguments of its own where the rung's algorithm depends on
-    its configuration. Its trace is the annotation that names the point: that of the schedule does not survive
-    TVM's JSON, for want of index maps in transform_block_layout. Not for several threads.
+    Its seconds are still to come: see `with_seconds`. It is of the algorithm at the point, which has
+    arguments of its own where the rung's algorithm depends on its configuration. Its trace is the annotation
+    that names the point: that of the schedule does not survive TVM's JSON, for want of index maps in
+    transform_block_layout. Not for several threads.
     """
     tvm, database = import_tvm(), import_metaschedule().database
     rung = space.rung_at(point)
-    module = tvm.IRModule({"main": algorithm(rung, workload)}) if rung.prim_func else context.mod
+    module = (
+        tvm.IRModule({"main": algorithm(rung, workload)}) if rung.prim_func else cast("IRModule", context.mod)
+    )
     schedule = tvm.s_tir.Schedule(module)
     schedule.annotate(schedule.get_sblock("root"), POINT, key(point))
     arguments = import_metaschedule().arg_info.ArgInfo.from_entry_func(module)

@@ -1,67 +1,64 @@
-"""What has been tried of a space on one workload; every result goes into the database as soon as it is
-known."""
+"""What has been tried of a space on one workload. Every result goes into the database at once."""
 
 from __future__ import annotations
 
 import threading
 from dataclasses import replace
 from datetime import datetime, timezone
-from typing import Any, Callable, Sequence
+from typing import Any, Callable, Sequence, TypeVar
 
 from tir_schedules.errors import CheckFailed, TooLarge, one_line
+from tir_schedules.model.workload import Workload
 from tir_schedules.provenance import git_revision
-from tir_schedules.tuning.measure.building import Unbuilt
+from tir_schedules.tuning.build.candidate import Unbuilt
+from tir_schedules.tuning.measure.evaluator import Evaluator
+from tir_schedules.tuning.measure.gpu_timing import Timed
+from tir_schedules.tuning.records.database import Database, best, shipped_records
 from tir_schedules.tuning.records.journal import canonical
-from tir_schedules.tuning.records.records import (
-    Database,
-    Record,
-    best,
-    shipped_records,
-    task_of,
-    versions_now,
-)
-from tir_schedules.tuning.space.space import Point, Space, key
+from tir_schedules.tuning.records.record import Record, Task, versions_now
+from tir_schedules.tuning.space.points import Point, Space, key
 
 ENOUGH = 4
 """Candidates at the start of a run that cannot be built: so many are not a fault of their own."""
+
+Result = TypeVar("Result")
 
 
 class Trials:
     """Results of one task: those that the database has of it, and those of this run. Safe to use from several
     threads.
 
-    timer: gives the seconds of a kernel, see running.py; records of another kind, device or architecture are
-    of another task.
-    budget: records the task is to have in the end. on_trial: called with each new record.
+    evaluator: gives the seconds of a candidate; records of another kind, device or architecture are of
+    another task. budget: records the task is to have in the end. on_trial: called with each new record.
     passed_over: by key of their point, why candidates were not built that may well be right; a later run
-    tries them again.
-    failure: the error that ends the search; whoever drives it raises it.
+    tries them again. failure: the error that ends the search; whoever drives it raises it.
     """
 
     def __init__(
         self,
         space: Space,
-        workload: Any,
+        workload: Workload,
         arch: str,
         database: Database,
-        timer: Any,
+        evaluator: Evaluator,
         budget: int,
         on_trial: Callable[[Record], None],
-    ):
-        self.space, self.workload, self.arch, self.timer, self.budget = space, workload, arch, timer, budget
-        self.database, self.on_trial = database, on_trial
-        self.task = task_of(space.rung, workload, arch, timer.device, timer.kind)
-        self.provenance = {"versions": versions_now(), "revision": git_revision()}
+    ) -> None:
+        self.space, self.workload, self.arch, self.evaluator = space, workload, arch, evaluator
+        self.database, self.budget, self.on_trial = database, budget, on_trial
+        self.task = Task.of(space.rung, workload, arch, evaluator.device, evaluator.kind)
+        self.versions, self.revision = versions_now(), git_revision()
         known = [record for record in database.records() if self.is_of_space(record)]
         self.records = {key(record.point): record for record in known if record.task == self.task}
-        self.others = [*filter(self.is_of_space, shipped_records(timer.device)), *known]
-        self.earlier, self.passed_over = len(self.records), {}
+        self.others = [*filter(self.is_of_space, shipped_records(evaluator.device)), *known]
+        self.earlier = len(self.records)
+        self.passed_over: dict[str, str] = {}
         self.failure: BaseException | None = None
         self.lock = threading.Lock()
 
     def is_of_space(self, record: Record) -> bool:
         """Whether its point is of this space, not of one that it was earlier."""
-        return record.rung == self.task["rung"] and record.point.keys() == self.space.fields.keys()
+        return record.rung == self.task.rung and record.point.keys() == self.space.fields.keys()
 
     @property
     def left(self) -> int:
@@ -75,13 +72,9 @@ class Trials:
 
     def best_elsewhere(self) -> list[Point]:
         """The fastest of each other shape that there are records of, own or shipped."""
-        same = {name: value for name, value in self.task.items() if name != "workload"}
         shapes = {canonical(record.workload): record.workload for record in self.others}
-        found = (
-            best(self.others, **same, workload=workload)
-            for workload in shapes.values()
-            if workload != self.task["workload"]
-        )
+        tasks = (replace(self.task, workload=workload) for workload in shapes.values())
+        found = (best(self.others, **vars(task)) for task in tasks if task != self.task)
         return [record.point for record in found if record]
 
     def add(
@@ -90,7 +83,7 @@ class Trials:
         seconds: Sequence[float] = (),
         error: str = "",
         source: str = "",
-        metaschedule: Any = None,
+        metaschedule: list[Any] | None = None,
     ) -> None:
         """Record a result, or why there is none. source: sha256 of the CUDA emitted for the workload.
 
@@ -98,30 +91,42 @@ class Trials:
         """
         with self.lock:
             record = Record(
-                **self.task, **self.provenance, point=point, seconds=tuple(seconds), error=error,
-                source=source, date=now(),
-                trial=len(self.records), metaschedule=with_seconds(metaschedule, seconds),
-            )  # fmt: skip
+                **vars(self.task),
+                versions=self.versions,
+                revision=self.revision,
+                date=now(),
+                trial=len(self.records),
+                point=point,
+                seconds=tuple(seconds),
+                error=error,
+                source=source,
+                metaschedule=with_seconds(metaschedule, seconds),
+            )
             self.database.append(record)
             self.records[key(point)] = record
         self.on_trial(record)
 
-    def settle(self, record: Record, found: tuple[float, ...] | CheckFailed) -> None:
+    def settle(self, record: Record, found: Timed) -> None:
         """Record another result of a candidate, which takes the place of the first."""
-        error = one_line(found) if isinstance(found, CheckFailed) else ""
-        seconds = () if error else found
-        metaschedule = with_seconds(record.metaschedule, seconds)
+        refused = isinstance(found, CheckFailed)
+        seconds, error = ((), one_line(found)) if refused else (found, "")
         again = replace(
-            record, **self.provenance, seconds=seconds, error=error, date=now(), metaschedule=metaschedule
+            record,
+            versions=self.versions,
+            revision=self.revision,
+            date=now(),
+            seconds=seconds,
+            error=error,
+            metaschedule=with_seconds(record.metaschedule, seconds),
         )
         self.database.append(again)
         self.records[key(record.point)] = again
 
-    def attempt(self, point: Point, action: Callable[[], Any]) -> Any:
+    def attempt(self, point: Point, action: Callable[[], Result]) -> Result | None:
         """What the action returns. None when it fails: a kernel that is found wrong is recorded, one that is
         not built is passed over, any other error ends the search."""
 
-        def recorded() -> Any:
+        def recorded() -> Result | None:
             try:
                 return action()
             except Unbuilt as error:
@@ -143,9 +148,10 @@ class Trials:
                 f" {reason}"
             )
 
-    def guarded(self, action: Callable[[], Any], even_then: bool = False) -> Any:
-        """What the action returns; None when an error ends the search, or has ended it: TVM's loop, which
-        called, then ends in order.
+    def guarded(self, action: Callable[[], Result], even_then: bool = False) -> Result | None:
+        """What the action returns; None when an error ends the search, or has ended it.
+
+        TVM's loop, which called, then ends in order.
 
         even_then: do it also when the search has ended.
         """
@@ -156,9 +162,8 @@ class Trials:
             return None
 
 
-def with_seconds(metaschedule: Any, seconds: Sequence[float]) -> Any:
-    """MetaSchedule's form of a result, [trace, seconds, target, arguments], with other seconds; None without
-    any."""
+def with_seconds(metaschedule: list[Any] | None, seconds: Sequence[float]) -> list[Any] | None:
+    """A result as MetaSchedule has it, [trace, seconds, target, arguments], with other seconds."""
     return [metaschedule[0], list(seconds), *metaschedule[2:]] if metaschedule and seconds else None
 
 

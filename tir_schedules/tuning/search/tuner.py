@@ -1,4 +1,4 @@
-"""A search through a space, driven by MetaSchedule: its task scheduler, its XGBoost model, and our strategy,
+"""A search through a space, driven by MetaSchedule: its task scheduler and XGBoost model, our strategy,
 builder and runner."""
 
 from __future__ import annotations
@@ -6,16 +6,22 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Callable, Iterator, Sequence, cast
 
 from tir_schedules import interrupts
 from tir_schedules.console import print_error
 from tir_schedules.errors import BadInput
+from tir_schedules.model.machine import Machine
+from tir_schedules.model.workload import Workload
 from tir_schedules.processes import temporary_folder
-from tir_schedules.tuning.records.records import Database, Record, best
-from tir_schedules.tuning.space.space import Space, key
+from tir_schedules.tuning.measure.evaluator import Evaluator
+from tir_schedules.tuning.records.database import Database, best
+from tir_schedules.tuning.records.record import Record
+from tir_schedules.tuning.space.points import Space, key
 
 if TYPE_CHECKING:
+    from tvm.s_tir.meta_schedule import SearchStrategy
+
     from tir_schedules.tuning.search.trials import Trials
 
 BATCH = 8
@@ -25,10 +31,10 @@ LESSONS = 4
 """Batches of a search at least, however many candidates could be worked on at a time."""
 
 FINALISTS, ROUNDS = 5, 3
-"""The fastest so many are timed anew, at most so often: until the fastest is one that was."""
+"""How many of the fastest are timed again, side by side; and how often at most, until the fastest was."""
 
 FEWEST = 3
-"""Trials of which a rank correlation says anything."""
+"""Trials that a rank correlation takes."""
 
 
 @dataclass(frozen=True)
@@ -47,23 +53,22 @@ class Tuned:
 
 def tune(
     space: Space,
-    workload: Any,
+    workload: Workload,
     arch: str,
     trials: int,
     database: Database,
-    machine: Any = None,
+    machine: Machine | None = None,
     seed: int = 0,
     on_trial: Callable[[Record], None] = lambda record: None,
-    timer: Any = None,
+    evaluator: Evaluator | None = None,
 ) -> Tuned:
     """Search until the database has `trials` records of the task; those it has already teach the model, and
     are not tried again.
 
-    machine: a GPU machine that measures; without one costs are predictions. timer: in place of the machine's,
-    see running.py.
-    on_trial: called with each new record, which is in the database by then. Ctrl-C leaves all of them there,
-    and is raised. BadInput for a space without a point for the workload, or an architecture nvcc or the rung
-    does not take; MissingTool without xgboost or nvcc.
+    machine: a GPU machine that measures; without one, the cost model predicts. evaluator: in place of the
+    machine's. on_trial: called with each new record, which is in the database by then. Ctrl-C leaves all of
+    them there, and is raised. BadInput for a space without a point for the workload, or an architecture nvcc
+    or the rung does not take; MissingTool without xgboost or nvcc.
     """
     from tir_schedules.compiler.toolchain import check_arch
     from tir_schedules.tuning.search.metaschedule import import_metaschedule
@@ -72,13 +77,13 @@ def tune(
     check_arch(arch)
     space.rung.check_arch(arch)
     import_metaschedule()
-    from tir_schedules.tuning.measure.running import timer_for
+    from tir_schedules.tuning.measure.local import evaluator_for
     from tir_schedules.tuning.search.trials import Trials
 
-    timer = timer or timer_for(machine)
-    timer.check(arch)
+    evaluator = evaluator or evaluator_for(machine)
+    evaluator.check(arch)
     space.size(workload, arch)
-    tried = Trials(space, workload, arch, database, timer, trials, on_trial)
+    tried = Trials(space, workload, arch, database, evaluator, trials, on_trial)
     scores = {}
     if tried.left:
         try:
@@ -87,7 +92,7 @@ def tune(
                 raise tried.failure
             decide(tried)
         finally:
-            timer.close()
+            evaluator.close()
     if tried.passed_over:
         count, last = len(tried.passed_over), list(tried.passed_over.values())[-1]
         print_error(
@@ -106,35 +111,41 @@ def check_numbers(trials: int, seed: int) -> None:
         raise BadInput(f"--seed is {seed}; it must be at least 0")
 
 
-def search(tried: "Trials", seed: int) -> dict[str, float]:
-    """Fill the budget. Returns what the model said of candidates before they were built, by key of their
-    point."""
+def search(tried: Trials, seed: int) -> dict[str, float]:
+    """Fill the budget. Returns the model's scores of candidates before they were built, by key of a point."""
+    from tir_schedules.tuning.search.builder_runner import Builder, Runner
+    from tir_schedules.tuning.search.evolution import Evolution
+    from tir_schedules.tuning.search.features import cost_model
     from tir_schedules.tuning.search.metaschedule import import_metaschedule, stored, tune_context
-    from tir_schedules.tuning.search.pipeline import Builder, Runner
-    from tir_schedules.tuning.search.strategy import Evolution
 
     meta_schedule = import_metaschedule()
     model = cost_model(tried)
     strategy = Evolution(tried, model, seed)
-    context = tune_context(tried.space, tried.workload, tried.arch, strategy, seed)
-    batch = max(BATCH, min(tried.timer.at_once, tried.left // LESSONS))
-    threads = ThreadPoolExecutor(tried.timer.at_once)
+    searching = cast("SearchStrategy", strategy)  # derived_object hides its base
+    context = tune_context(tried.space, tried.workload, tried.arch, searching, seed)
+    batch = max(BATCH, min(tried.evaluator.at_once, tried.left // LESSONS))
+    threads = ThreadPoolExecutor(tried.evaluator.at_once)
     with temporary_folder() as folder, threads as pool, ending_on_ctrl_c(tried):
         builder = Builder(tried, pool, lambda point: stored(tried.space, point, tried.workload, context))
         meta_schedule.tune.tune_tasks(
-            tasks=[context], task_weights=[1.0], work_dir=str(folder), max_trials_global=tried.left,
-                num_trials_per_iter=batch,
-            builder=builder, runner=Runner(tried, builder.pending), database="memory", cost_model=model,
+            tasks=[context],
+            task_weights=[1.0],
+            work_dir=str(folder),
+            max_trials_global=tried.left,
+            num_trials_per_iter=batch,
+            builder=builder,
+            runner=Runner(tried, builder.pending),
+            database="memory",
+            cost_model=model,
             task_scheduler="round-robin",
             measure_callbacks=[meta_schedule.measure_callback.UpdateCostModel()],
-        )  # fmt: skip
+        )
     return strategy.scores
 
 
 @contextmanager
-def ending_on_ctrl_c(tried: "Trials") -> Iterator[None]:
-    """Ctrl-C ends the search in order, once what is under way is recorded; a command does not wait for
-    that."""
+def ending_on_ctrl_c(tried: Trials) -> Iterator[None]:
+    """Ctrl-C ends the search in order, once what is under way is recorded."""
 
     def end() -> None:
         tried.failure = tried.failure or KeyboardInterrupt()
@@ -145,9 +156,8 @@ def ending_on_ctrl_c(tried: "Trials") -> Iterator[None]:
         yield
 
 
-def decide(tried: "Trials") -> None:
-    """Have the fastest timed side by side, the rung's own choice among them: the times of a search are each
-    of another moment."""
+def decide(tried: Trials) -> None:
+    """Time the fastest and the rung's own choice side by side: a search times each at another moment."""
     space, timed = tried.space, set()
     own = key(space.point_of(space.rung.fitted(tried.workload).config))
     for _ in range(ROUNDS):
@@ -155,7 +165,7 @@ def decide(tried: "Trials") -> None:
         if not finalists or key(finalists[0].point) in timed:
             return
         finalists += [record for record in tried.best(tried.budget)[FINALISTS:] if key(record.point) == own]
-        found = tried.timer.compared(
+        found = tried.evaluator.compare(
             [space.rung_at(record.point) for record in finalists], tried.workload, tried.arch
         )
         if found is None:
@@ -163,19 +173,6 @@ def decide(tried: "Trials") -> None:
         for record, result in zip(finalists, found):
             tried.settle(record, result)
         timed |= {key(record.point) for record in finalists}
-
-
-def cost_model(tried: "Trials") -> Any:
-    """MetaSchedule's XGBModel with features of ours. Shallower trees that learn more slowly than by default
-    rank unseen points better after a dozen trials."""
-    from tir_schedules.tuning.search.metaschedule import import_metaschedule
-    from tir_schedules.tuning.search.strategy import Features
-
-    models = import_metaschedule().cost_model
-    trees = models.xgb_model.XGBConfig(max_depth=6, eta=0.1)
-    return models.XGBModel(
-        extractor=Features(tried), config=trees, num_warmup_samples=1, verbose_eval=0, num_tuning_cores=1
-    )
 
 
 def rank_correlation(scores: dict[str, float], records: Sequence[Record]) -> float | None:
@@ -189,5 +186,5 @@ def rank_correlation(scores: dict[str, float], records: Sequence[Record]) -> flo
     ]
     if len(both) < FEWEST:
         return None
-    ranks = [np.unique(column, return_inverse=True)[1] for column in zip(*both)]
-    return float(np.corrcoef(ranks)[0, 1]) if all(rank.any() for rank in ranks) else None
+    said, turned_out = (np.unique(column, return_inverse=True)[1] for column in zip(*both))
+    return float(np.corrcoef(said, turned_out)[0, 1]) if said.any() and turned_out.any() else None

@@ -1,0 +1,108 @@
+"""Candidates are built in processes of their own: the same as in this one, and whatever goes wrong there is
+one line here."""
+
+import os
+import signal
+import threading
+from dataclasses import replace
+
+import pytest
+
+from tir_schedules.compiler.lower import lower
+from tir_schedules.errors import BadInput, CheckFailed
+from tir_schedules.ladders.registry import find_one
+from tir_schedules.run import launches
+from tir_schedules.tuning.build import workers
+from tir_schedules.tuning.build.candidate import build, verified
+from tir_schedules.tuning.records.record import source_hash
+from tir_schedules.tuning.space.tunable import space_of
+from tir_schedules.workloads.gemm import Gemm
+from tir_schedules.workloads.reduction import Reduction
+
+SHAPE, ARCH = Gemm(64, 64, 64), "sm_80"
+
+
+@pytest.fixture(scope="module")
+def rung():
+    space = space_of("sgemm/multistage")
+    return space.rung_at(next(space.points(SHAPE, ARCH)))
+
+
+@pytest.fixture(scope="module")
+def pool():
+    made = workers.Workers()
+    yield made
+    made.close()
+
+
+def test_what_is_built_there_is_what_is_built_here(rung, pool):
+    here, there = build(rung, SHAPE, ARCH), pool.build(rung, SHAPE, ARCH)
+    assert there == here and there.binaries[0].kernel.source == lower(rung, SHAPE, ARCH).source
+    assert there.source == source_hash(lower(rung, SHAPE, ARCH).source)
+    assert len(pool.all) == 1, "the same process has built all"
+
+
+def test_errors_keep_their_kind_and_those_nobody_can_cause_are_one_line(rung, pool):
+    with pytest.raises(BadInput, match="sm_80 or later"):
+        pool.build(rung, SHAPE, "sm_75")
+    with pytest.raises(CheckFailed, match="^it cannot be built: AttributeError: .*"):
+        pool.build(rung, "no workload", ARCH)
+    assert pool.build(rung, SHAPE, ARCH).kernels[0].arch == ARCH
+
+
+def test_a_process_that_dies_refuses_its_candidate_alone(rung):
+    pool = workers.Workers()
+    try:
+        process = pool.start()
+        os.kill(process.pid, signal.SIGKILL)
+        with pytest.raises(CheckFailed, match=r"ended without an answer \(exit code -9\)"):
+            pool.build(rung, SHAPE, ARCH)
+        assert pool.build(rung, SHAPE, ARCH).rung == rung
+    finally:
+        pool.close()
+    assert all(process.poll() is not None for process in pool.all) and not pool.all
+
+
+def test_each_thread_has_a_process_of_its_own():
+    pool, found = workers.Workers(), []
+    threads = [threading.Thread(target=lambda: found.append(pool.start().pid)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+        thread.join()
+    processes = list(pool.all)
+    pool.close()
+    assert len(set(found)) == 2 and all(process.poll() is not None for process in processes)
+
+
+def test_faults_and_wrong_results_are_refused():
+    kernel = lower(find_one("sgemm/lane_quads", "run"), SHAPE, ARCH)
+    assert [metrics.findings for metrics in verified([kernel], SHAPE)] == [()]
+    with pytest.raises(CheckFailed, match="__syncthreads|nothing has written"):
+        verified([replace(kernel, source=kernel.source.replace("__syncthreads();", ""))], SHAPE)
+    with pytest.raises(CheckFailed, match="wrong on 64x64x64"):
+        verified([replace(kernel, source=kernel.source.replace("0x0p+0f", "0x1p+0f"))], SHAPE)
+
+
+def test_a_sum_is_built_and_verified_with_all_its_launches():
+    space, reduction = space_of("reduce/vectorized"), Reduction(1 << 22)
+    rung = space.rung_at(space.point_of(space.rung.config))
+    whole = build(rung, reduction, ARCH)
+    kernels = launches(lower, rung, reduction, ARCH)
+    assert whole.kernels == tuple(kernels)
+    assert [kernel.grid[0] for kernel in kernels] == [512, 1] and len(whole.metrics) == 2
+    assert (
+        whole.source == source_hash(*(kernel.source for kernel in kernels)) != source_hash(kernels[0].source)
+    )
+
+
+@pytest.mark.parametrize("launch", [0, 1], ids=["first", "further"])
+def test_a_launch_of_a_sum_that_is_wrong_is_refused(launch):
+    reduction = Reduction(1 << 14)
+    kernels = launches(lower, find_one("reduce/vectorized", "run"), reduction, ARCH)
+    assert len(verified(kernels, reduction)) == 2
+    kernels[launch] = replace(
+        kernels[launch],
+        source=kernels[launch].source.replace("in_thread_Y_ptr[0] = 0;", "in_thread_Y_ptr[0] = 1;"),
+    )
+    with pytest.raises(CheckFailed, match="wrong on 16384 int32"):
+        verified(kernels, reduction)

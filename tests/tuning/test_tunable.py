@@ -1,0 +1,205 @@
+"""The spaces of the tunable rungs: every valid point is lowered, compiled, and right."""
+
+import random
+from itertools import islice
+
+import pytest
+
+from tir_schedules.compiler.lower import lower
+from tir_schedules.compiler.nvcc import compile_kernel
+from tir_schedules.compiler.twin import load_twin
+from tir_schedules.errors import BadInput, CheckFailed
+from tir_schedules.ladders.registry import find_one
+from tir_schedules.machines.cpu import CpuMachine
+from tir_schedules.run import launches, outcome_of
+from tir_schedules.tuning.space.tunable import DEFAULTS, SPACES, TUNABLE, space_of
+from tir_schedules.workloads.gemm import Gemm
+from tir_schedules.workloads.half_gemm import HalfGemm
+from tir_schedules.workloads.reduction import Reduction
+
+ARCH = "sm_80"
+LARGE = {"sgemm": Gemm(4096, 4096, 4096), "hgemm": HalfGemm(4096, 4096, 4096), "reduce": Reduction(1 << 28)}
+CONFIGS = [(space, rung) for space in SPACES.values() for rung in space.rung.variants()]
+
+each_space = pytest.mark.parametrize("space", SPACES.values(), ids=lambda space: space.rung.id)
+
+
+def shapes(space, point):
+    """Whole tiles, more of them along K than stages; ragged ones, with rows that 16-byte accesses can take or
+    not.
+
+    Reductions of as many elements as some blocks add in a turn, and of more or fewer.
+    """
+    if space.rung.family == "reduce":
+        turn = 4 * point["block"] * point["unroll"]
+        return [Reduction(4 * turn, "float32"), Reduction(3 * turn + 4), Reduction(turn - 1, "float32")]
+    bm, bn, bk = (point[name] for name in ("bm", "bn", "bk"))
+    turns = point.get("stages", 2) + 1
+    if space.rung.family == "sgemm":
+        return [Gemm(bm, bn, turns * bk), Gemm(bm + 4, bn + 4, bk + 4), Gemm(bm + 1, bn - 1, turns * bk + 1)]
+    wide = space.rung_at(point).config.accumulators[-1]
+    kinds = ("nt", "float16"), ("nn", "float16"), ("nn", wide), ("nt", wide)
+    extents = (
+        (bm, 2 * bn, turns * bk),
+        (bm, bn, 2 * bk),
+        (bm + 8, bn + 8, bk + 8),
+        (bm + 1, bn - 1, turns * bk + 1),
+    )
+    return [HalfGemm(*shape, *kind) for shape, kind in zip(extents, kinds)]
+
+
+def check(space, point, workloads):
+    """What the constraints promise."""
+    rung = space.rung_at(point)
+    for workload in workloads:
+        outcome = outcome_of(launches(lower, rung, workload, ARCH), workload, CpuMachine())
+        assert outcome.faults == (), f"{point} on {workload}"
+
+
+def work(point):
+    if "unroll" in point:
+        return point["block"] * point["unroll"]
+    return point["bm"] * point["bn"] * point["bk"] * point.get("stages", 2)
+
+
+@each_space
+def test_points_drawn_are_right(space):
+    """Two of those drawn that are quick to check, one on whole tiles and one on ragged ones."""
+    rng = random.Random(1)
+    drawn = sorted((space.sample(rng, LARGE[space.rung.family], ARCH) for _ in range(40)), key=work)
+    for point, shape in zip(drawn, (0, -1)):
+        check(space, point, [shapes(space, point)[shape]])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(15))
+@each_space
+def test_many_points_are_right_and_so_are_their_twins_where_they_compile(space, seed):
+    point = space.sample(random.Random(seed), LARGE[space.rung.family], ARCH)
+    workloads = shapes(space, point)
+    check(space, point, workloads)
+    twin = load_twin(space.rung_at(point), workloads[0], ARCH)
+    try:
+        compile_kernel(twin)
+    except CheckFailed as error:
+        assert "static assertion failed" in str(error)
+    else:
+        kernels = launches(load_twin, space.rung_at(point), workloads[0], ARCH)
+        assert outcome_of(kernels, workloads[0], CpuMachine()).faults == ()
+
+
+@each_space
+def test_what_is_launched_is_what_is_declared(space):
+    """lower() compares."""
+    rng = random.Random(2)
+    for _ in range(3):
+        point = space.sample(rng, LARGE[space.rung.family], ARCH)
+        lower(space.rung_at(point), shapes(space, point)[-1], ARCH)
+
+
+@pytest.mark.parametrize("space, rung", CONFIGS, ids=[rung.id for _, rung in CONFIGS])
+def test_configurations_chosen_by_hand_are_points(space, rung):
+    point = space.point_of(rung.config)
+    assert space.config(point) == rung.config
+    assert space.refusal(point, LARGE[rung.family], "sm_90") == ""
+
+
+REFUSED = [
+    ("sgemm/pipelined", {"bm": 192, "wm": 128}, "warp tiles must divide"),
+    ("sgemm/pipelined", {"bm": 256, "bn": 256, "wm": 32, "wn": 32, "wmiter": 1}, "at most 1024 threads"),
+    ("sgemm/pipelined", {"wmiter": 1}, "32 lanes"),
+    ("sgemm/pipelined", {"wm": 128, "wn": 16, "wmiter": 1}, "32 lanes"),  # one lane along the columns
+    (
+        "sgemm/pipelined",
+        {"wm": 128, "wn": 128, "wniter": 4, "wmiter": 4, "tm": 8},
+        "accumulators and fragments of a thread do not fit",
+    ),
+    ("sgemm/pipelined", {"bm": 64, "bn": 192, "bk": 32}, "accumulators, fragments and copies"),
+    ("sgemm/pipelined", {"bk": 32}, "48 KiB"),
+    ("sgemm/multistage", {"stages": 2}, "stages must be 3"),
+    ("sgemm/multistage", {"bk": 32, "rows_first": 1}, "does not fit into shared memory"),
+    ("sgemm/multistage", {"bk": 16}, "instruction cache"),
+    (
+        "sgemm/multistage",
+        {"bm": 32, "wm": 16, "wn": 16, "wmiter": 1, "wniter": 1, "tm": 2},
+        "more threads than a tile of A has elements",
+    ),
+    ("hgemm/mma_multistage", {"wm": 16}, "multiple of 32 both ways"),
+    ("hgemm/mma_multistage", {"bk": 16}, "XOR swizzle"),
+    ("hgemm/mma_multistage", {"bn": 192}, "powers of two"),
+    ("hgemm/mma_multistage", {"stages": 2}, "stages must be 3"),
+    ("hgemm/mma_multistage", {"wm": 128, "wn": 128}, "accumulator of a warp tile"),
+    ("hgemm/mma_multistage", {"bm": 256, "bn": 256, "wm": 64, "wn": 32}, "accumulators and fragments"),
+    ("hgemm/mma_multistage", {"stages": 4}, "does not fit into shared memory"),
+    (
+        "reduce/vectorized",
+        {"most_blocks": 32768},
+        "the grid is not limited by most_blocks, of which 131072 stands for no limit",
+    ),
+    ("reduce/vectorized", {"most_blocks": 65536, "unroll": 4}, "not limited by most_blocks"),
+    ("reduce/vectorized", {"most_blocks": 1 << 20}, "most_blocks can be 128, "),
+]
+
+
+@pytest.mark.parametrize(
+    "name, change, reason", REFUSED, ids=[f"{name}-{reason}" for name, _, reason in REFUSED]
+)
+def test_a_point_that_cannot_be_is_refused_with_its_reason(name, change, reason):
+    space = space_of(name)
+    point = space.point_of(space.rung.config) | change
+    workload = {**LARGE, "hgemm": HalfGemm(4096, 4096, 4096, "nt", "float32")}[space.rung.family]
+    assert reason in space.refusal(point, workload, ARCH)
+
+
+@each_space
+def test_constraints_read_the_fields_they_name_and_no_others(space):
+    """Else points() would leave out valid points or let invalid ones through."""
+    rng, workload = random.Random(3), LARGE[space.rung.family]
+
+    def anywhere():
+        return {name: rng.choice(values) for name, values in space.fields.items()}
+
+    for _ in range(200):
+        point, other = anywhere(), anywhere()
+        for constraint in space.constraints:
+            assert set(constraint.reads) <= set(space.fields)
+            same = other | {name: point[name] for name in constraint.reads}
+            verdicts = {constraint.holds(space.config(p), workload, ARCH) for p in (point, same)}
+            assert len(verdicts) == 1, constraint.reason
+
+
+@each_space
+def test_hundreds_to_some_ten_thousand_points_are_valid_and_each_field_varies(space):
+    """A reduction has three fields: its space is small enough to be tried out."""
+    workload, fewest = LARGE[space.rung.family], 200 if space.rung.family == "reduce" else 500
+    points = list(islice(space.points(workload, ARCH), 100_000))
+    assert fewest < len(points) == space.size(workload, ARCH) < 100_000
+    assert all(len({point[name] for point in points}) > 1 for name in space.fields)
+    assert all(not space.refusal(point, workload, ARCH) for point in points[::97])
+
+
+def test_rungs_without_a_space_are_bad_input():
+    assert all(space_of(name).rung == find_one(name, "tune") for name in TUNABLE)
+    tunable = "sgemm/pipelined, sgemm/multistage, hgemm/mma_multistage, reduce/vectorized"
+    with pytest.raises(BadInput, match=f"sgemm/naive cannot be tuned; {tunable} can"):
+        space_of("sgemm/naive")
+
+
+def test_each_family_tunes_its_own_rungs():
+    assert list(DEFAULTS) == ["sgemm", "reduce", "hgemm"] and DEFAULTS["reduce"] == ("reduce/vectorized",)
+    assert all(space_of(name).rung.family == family for family, names in DEFAULTS.items() for name in names)
+    assert sorted(name for names in DEFAULTS.values() for name in names) == sorted(TUNABLE)
+
+
+@pytest.mark.parametrize("n", [1, 4099, 1 << 20, 1 << 25, (1 << 25) + 4, 2**31 - 2**17])
+def test_no_two_points_of_a_reduction_launch_the_same_kernels_and_every_kernel_has_its_point(n):
+    space, seen = space_of("reduce/vectorized"), {}
+    for block in space.fields["block"]:
+        for unroll in space.fields["unroll"]:
+            for most_blocks in space.fields["most_blocks"]:
+                point = {"block": block, "unroll": unroll, "most_blocks": most_blocks}
+                grid = space.rung.launch(Reduction(n), space.config(point)).grid[0]
+                seen.setdefault((block, unroll, grid), []).append(
+                    not space.refusal(point, Reduction(n), ARCH)
+                )
+    assert all(valid.count(True) == 1 for valid in seen.values())

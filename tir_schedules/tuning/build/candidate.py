@@ -1,0 +1,98 @@
+"""A candidate: lowered by the project's own passes, compiled by nvcc, verified on a small workload by the CPU
+machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Sequence
+
+from tir_schedules.compiler.lower import lower
+from tir_schedules.compiler.nvcc import compile_kernel
+from tir_schedules.errors import CheckFailed
+from tir_schedules.insight.metrics.metrics import Metrics, counted
+from tir_schedules.model.kernel import Binary, Kernel
+from tir_schedules.model.rung import Rung
+from tir_schedules.model.verify import shared_checks
+from tir_schedules.model.workload import Workload
+from tir_schedules.run import launches
+from tir_schedules.tuning.build.small_workload import small
+from tir_schedules.tuning.records.record import source_hash
+
+if TYPE_CHECKING:
+    from tvm.tirx import PrimFunc
+
+
+class Unbuilt(CheckFailed):
+    """A candidate was not built for a reason that may be this computer's, and so says nothing of it."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A rung that was compiled for a workload, a binary for each launch, and found right on a small one.
+
+    metrics: of each launch on the small one.
+    """
+
+    rung: Rung
+    workload: Workload
+    binaries: tuple[Binary, ...]
+    small: Workload
+    metrics: tuple[Metrics, ...]
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """Of all launches for the workload."""
+        return tuple(binary.kernel for binary in self.binaries)
+
+    @property
+    def source(self) -> str:
+        """Hash of the CUDA emitted for the workload."""
+        return source_hash(*(kernel.source for kernel in self.kernels))
+
+
+def build(rung: Rung, workload: Workload, arch: str) -> Candidate:
+    """Not for several threads: TVM is not; see workers.py.
+
+    CheckFailed when the schedule is not sound, nvcc refuses it, or the CPU machine finds a fault or a wrong
+    result.
+    """
+    reduced, part = small(rung, workload)
+    kernels, small_kernels = (
+        launches(lower, parsed_once(one), size, arch) for one, size in ((rung, workload), (reduced, part))
+    )
+    metrics = verified(small_kernels, part)
+    return Candidate(rung, workload, tuple(map(compile_kernel, kernels)), part, metrics)
+
+
+def verified(kernels: Sequence[Kernel], workload: Workload) -> tuple[Metrics, ...]:
+    """Metrics of each launch, on the CPU machine.
+
+    CheckFailed when nvcc refuses a kernel, when one has findings, or the last one leaves something else than
+    the truth of any check.
+    """
+    binaries, found = [compile_kernel(kernel) for kernel in kernels], []
+    for check in shared_checks(workload):
+        found, arguments = counted(binaries, workload, check.arguments())
+        for metrics in found:
+            if metrics.findings:
+                raise CheckFailed(str(metrics.findings[0]))
+        mismatch = check.mismatch(arguments)
+        if mismatch:
+            raise CheckFailed(f"{kernels[-1].label}: wrong on {workload}: {mismatch}")
+    return tuple(found)
+
+
+@lru_cache(maxsize=64)
+def parsed(workload: Workload, entry: str) -> PrimFunc:
+    return workload.prim_func(entry)
+
+
+def parsed_once(rung: Rung) -> Rung:
+    """The rung with its algorithm kept for each workload: TVM takes longer to parse it than to schedule it.
+
+    One whose algorithm depends on its configuration stays as it is.
+    """
+    if rung.prim_func:
+        return rung
+    return replace(rung, prim_func=lambda workload, config, entry: parsed(workload, entry))

@@ -1,0 +1,87 @@
+"""What a candidate is verified on: a small workload that takes the same paths as the whole one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import gcd
+from typing import Protocol, cast
+
+from tir_schedules.ladders.reduce.vectorized import VECTOR, width
+from tir_schedules.model.launch import ceil_div
+from tir_schedules.model.rung import Rung
+from tir_schedules.model.workload import Workload
+from tir_schedules.workloads.gemm import Gemm
+from tir_schedules.workloads.reduction import Reduction
+
+
+class Tiled(Protocol):
+    """A configuration with block tiles; it may have `stages`, and a `stripe` of its threadblock swizzle."""
+
+    @property
+    def bm(self) -> int: ...
+
+    @property
+    def bn(self) -> int: ...
+
+    @property
+    def bk(self) -> int: ...
+
+
+def small(rung: Rung, workload: Workload) -> tuple[Rung, Workload]:
+    """A rung and its workload made small: of a GEMM only the workload, of a reduction the grid as well."""
+    if isinstance(workload, Reduction):
+        reduced, part = small_reduction(rung, workload)
+        return reduced, cast(Workload, part)  # a reduce rung brings its own prim_func
+    return rung, small_gemm(cast(Gemm, workload), rung.config)
+
+
+def small_gemm(gemm: Gemm, config: Tiled) -> Gemm:
+    """A GEMM on which a kernel takes the same paths, and little time on the CPU machine.
+
+    Along K there are enough tiles to use each stage of the buffer twice; they are a multiple of the stages
+    where they were. There are two rows of block tiles, and columns as `few_columns` says. The last tile of
+    each is as full as it was.
+    """
+    rows, columns = ceil_div(gemm.m, config.bm), ceil_div(gemm.n, config.bn)
+    deep, stages = ceil_div(gemm.k, config.bk), getattr(config, "stages", 2)
+    return replace(
+        gemm,
+        m=part(gemm.m, config.bm, min(rows, 2)),
+        n=part(gemm.n, config.bn, few_columns(columns, getattr(config, "stripe", 1))),
+        k=part(gemm.k, config.bk, min(deep, stages + 1 + (deep - 1) % stages)),
+    )
+
+
+def small_reduction(rung: Rung, reduction: Reduction) -> tuple[Rung, Reduction]:
+    """reduce/vectorized with so few blocks that at most half a million elements show all that a block does.
+
+    These stay as they were: the width of loads in the first launch, and in the next, which comes from the
+    number of blocks; whether there is a further launch; whether the loop is done more than once; how full its
+    last turn is and, in that, the last block with something to do.
+    """
+    config, wide = rung.config, width(reduction)
+    chunk, grid = config.block * wide, rung.launch(reduction, config).grid[0]
+    turns, in_last_turn = ceil_div(reduction.n, grid * chunk), (reduction.n - 1) % (grid * chunk) + 1
+    busy = ceil_div(in_last_turn, chunk)
+    blocks = min(grid, 4 if grid % VECTOR == 0 else 3)
+    loops = VECTOR // wide  # single elements take more turns for as many blocks
+    whole_turns = min(turns, loops * config.unroll + (turns - 1) % config.unroll + 1) - 1
+    rest = part(in_last_turn, chunk, blocks if busy == grid else min(busy, blocks - 1))
+    return replace(rung, config=replace(config, most_blocks=blocks)), replace(
+        reduction, n=whole_turns * blocks * chunk + rest
+    )
+
+
+def few_columns(columns: int, stripe: int) -> int:
+    """Columns of blocks after which a threadblock swizzle still does what it did.
+
+    That takes three stripes, or one where there is one, two columns wide where they are wider than one.
+    stripe: most columns of a stripe, a power of two; 1 for a plain grid. See hgemm.steps.stripe_width.
+    """
+    width = gcd(columns, stripe)
+    return min(columns, min(width, 2) * (1 if columns == width else 3))
+
+
+def part(extent: int, tile: int, count: int) -> int:
+    """The extent of `count` tiles, the last as full as it is in the whole extent."""
+    return (count - 1) * tile + (extent - 1) % tile + 1

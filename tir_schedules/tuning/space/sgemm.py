@@ -1,0 +1,139 @@
+"""The spaces of sgemm/pipelined and sgemm/multistage."""
+
+from __future__ import annotations
+
+from tir_schedules.ladders.sgemm import multistage, pipelined
+from tir_schedules.model.gpus import WARP
+from tir_schedules.model.launch import ceil_div
+from tir_schedules.tuning.space.constraints import (
+    BLOCK_AND_WARP,
+    ENOUGH_STAGES,
+    WARP_TILES,
+    registers_fit,
+    shared_fits,
+    threads,
+)
+from tir_schedules.tuning.space.points import Constraint, Space
+from tir_schedules.workloads.gemm import Gemm
+
+STATIC_SHARED = 48 << 10  # bytes, the most a block has without asking for more
+MOST_UNROLLED = 4096
+"""Multiply-adds of a thread in an unrolled loop, 64 KiB of code. Twice as many leave the instruction cache,
+and nvcc takes a minute."""
+
+LANES = ("wm", "wn", "wmiter", "wniter", "tm", "tn")
+FLOAT = 4  # bytes
+
+Config = pipelined.Config | multistage.Config
+
+
+def lanes_cover(config: Config, gemm: Gemm, arch: str) -> bool:
+    """Whether 32 lanes, in pairs of rows, cover a sub-tile. TVM takes no level of one lane."""
+    rows, rows_left = divmod(config.wm, config.wmiter * config.tm)
+    columns, columns_left = divmod(config.wn, config.wniter * config.tn)
+    return not rows_left and not columns_left and rows * columns == WARP and rows % 2 == 0 and columns > 1
+
+
+def accumulators(config: Config) -> int:
+    """Elements of C that a lane accumulates."""
+    return config.wmiter * config.wniter * config.tm * config.tn
+
+
+def lane_registers(config: Config) -> int:
+    """Registers of a lane for its accumulators and for two sets of fragments."""
+    return accumulators(config) + 2 * (config.wmiter * config.tm + config.wniter * config.tn)
+
+
+def lane_fits(config: Config, gemm: Gemm, arch: str) -> bool:
+    return registers_fit(config, lane_registers(config))
+
+
+def copies_fit(config: pipelined.Config, gemm: Gemm, arch: str) -> bool:
+    copied = ceil_div((config.bm + config.bn) * config.bk, threads(config))
+    return registers_fit(config, lane_registers(config) + copied)
+
+
+def double_buffer_fits(config: pipelined.Config, gemm: Gemm, arch: str) -> bool:
+    return 2 * FLOAT * config.bk * (config.bm + config.skew + config.bn) <= STATIC_SHARED
+
+
+def loop_fits(config: multistage.Config, gemm: Gemm, arch: str) -> bool:
+    unrolled = 1 if config.rows_first else config.stages
+    return accumulators(config) * config.bk * unrolled <= MOST_UNROLLED
+
+
+def lanes_copy(config: multistage.Config, gemm: Gemm, arch: str) -> bool:
+    return threads(config) <= config.bm * config.bk
+
+
+def multistage_bytes(gemm: Gemm, config: multistage.Config) -> int:
+    return multistage.launch(gemm, config).dynamic_shared
+
+
+QUADS = Constraint(
+    "32 lanes in pairs of rows and 2 columns or more, tm x tn each, must cover wm/wmiter x wn/wniter",
+    lanes_cover,
+    LANES,
+)
+LANE_REGISTERS = Constraint(
+    "accumulators and fragments of a thread do not fit into registers", lane_fits, (*BLOCK_AND_WARP, *LANES)
+)
+
+TILES = {
+    "bm": (32, 64, 128, 192, 256),
+    "bn": (32, 64, 128, 192, 256),
+    "wm": (16, 32, 64, 128),
+    "wn": (16, 32, 64, 128),
+    "wmiter": (1, 2, 4),
+    "wniter": (1, 2, 4),
+    "tm": (2, 4, 8),
+    "tn": (4, 8),
+    "bk": (8, 16, 32),
+    "skew": (0, 4),
+}
+
+PIPELINED: Space[pipelined.Config, Gemm] = Space(
+    pipelined.RUNG,
+    TILES,
+    (
+        *WARP_TILES,
+        QUADS,
+        LANE_REGISTERS,
+        Constraint(
+            "accumulators, fragments and copies of a thread do not fit into registers",
+            copies_fit,
+            (*BLOCK_AND_WARP, *LANES, "bk"),
+        ),
+        Constraint(
+            "two tiles of A and of B do not fit into 48 KiB of static shared memory",
+            double_buffer_fits,
+            ("bm", "bn", "bk", "skew"),
+        ),
+    ),
+)
+
+MULTISTAGE: Space[multistage.Config, Gemm] = Space(
+    multistage.RUNG,
+    TILES | {"stages": (2, 3, 4, 5, 6), "rows_first": (0, 1)},
+    (
+        *WARP_TILES,
+        ENOUGH_STAGES,
+        QUADS,
+        LANE_REGISTERS,
+        Constraint(
+            "a block has more threads than a tile of A has elements: TVM loses its region",
+            lanes_copy,
+            (*BLOCK_AND_WARP, "bk"),
+        ),
+        Constraint(
+            "the multistage buffer does not fit into shared memory",
+            shared_fits(multistage_bytes),
+            ("bm", "bn", "bk", "skew", "stages"),
+        ),
+        Constraint(
+            "the unrolled loop does not fit into the instruction cache",
+            loop_fits,
+            (*LANES, "bk", "stages", "rows_first"),
+        ),
+    ),
+)
