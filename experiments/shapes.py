@@ -35,7 +35,7 @@ from tir_schedules.files import check_folder, plain_json, read_bytes
 from tir_schedules.ladders.registry import FAMILIES, find
 from tir_schedules.machines.choice import CPU_ARCH
 from tir_schedules.subjects.results import about, as_text, save_results
-from tir_schedules.tuning.build.workers import ONE_THREAD
+from tir_schedules.tuning.building.workers import ONE_THREAD
 
 FORMS = ("schedule", "twin")
 RIGHT, REFUSED, WRONG = "right", "refused", "wrong"

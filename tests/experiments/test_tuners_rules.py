@@ -15,7 +15,7 @@ from tir_schedules.ladders.registry import find_one
 from tir_schedules.model.gpus import MAX_THREADS
 from tir_schedules.model.kernel import Binary, Resources
 from tir_schedules.tir.tvm import import_tvm
-from tir_schedules.tuning.build.candidate import verified
+from tir_schedules.tuning.building.candidate import verified
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
 

@@ -12,8 +12,8 @@ from tir_schedules.compiler.lower import lower
 from tir_schedules.errors import BadInput, CheckFailed
 from tir_schedules.ladders.registry import find_one
 from tir_schedules.run import launches
-from tir_schedules.tuning.build import workers
-from tir_schedules.tuning.build.candidate import build, verified
+from tir_schedules.tuning.building import workers
+from tir_schedules.tuning.building.candidate import build, verified
 from tir_schedules.tuning.records.record import source_hash
 from tir_schedules.tuning.space.tunable import space_of
 from tir_schedules.workloads.gemm import Gemm

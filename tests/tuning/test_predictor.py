@@ -9,7 +9,7 @@ import pytest
 
 from tir_schedules.errors import BadInput
 from tir_schedules.ladders.registry import find
-from tir_schedules.tuning.build.candidate import build
+from tir_schedules.tuning.building.candidate import build
 from tir_schedules.tuning.cost import gemm, reduction
 from tir_schedules.tuning.cost.gemm import LOOP_BYTES, clock, loop_bytes
 from tir_schedules.tuning.cost.predictor import predicted_seconds, stand_in

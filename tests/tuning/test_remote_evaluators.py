@@ -10,7 +10,7 @@ import pytest
 from tir_schedules.bench.sampling import Policy
 from tir_schedules.errors import BadInput, CheckFailed, MissingTool
 from tir_schedules.machines.choice import choose
-from tir_schedules.tuning.build.candidate import Unbuilt, build
+from tir_schedules.tuning.building.candidate import Unbuilt, build
 from tir_schedules.tuning.measure import gpu_timing
 from tir_schedules.tuning.measure.local import LocalPredictor
 from tir_schedules.tuning.remote import answers, evaluators

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from tir_schedules.ladders.registry import find_one
-from tir_schedules.tuning.build.small_workload import small
+from tir_schedules.tuning.building.small_workload import small
 from tir_schedules.tuning.space.tunable import space_of
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm

@@ -16,7 +16,7 @@ pytest.importorskip("xgboost")
 
 from tir_schedules.errors import BadInput, CheckFailed, MissingTool
 from tir_schedules.ladders.registry import find
-from tir_schedules.tuning.build.candidate import Unbuilt
+from tir_schedules.tuning.building.candidate import Unbuilt
 from tir_schedules.tuning.measure.evaluator import Evaluation
 from tir_schedules.tuning.records.database import Database
 from tir_schedules.tuning.search.tuner import BATCH, rank_correlation, tune

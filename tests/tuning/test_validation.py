@@ -7,12 +7,12 @@ from types import SimpleNamespace
 
 import pytest
 from made_records import record
-from tir_schedules.tuning.build.staleness import why_stale
 
 from tir_schedules.compiler.lower import lower
 from tir_schedules.errors import CheckFailed
 from tir_schedules.run import launches
-from tir_schedules.tuning.build import staleness
+from tir_schedules.tuning.building import staleness
+from tir_schedules.tuning.building.staleness import why_stale
 from tir_schedules.tuning.measure import validation
 from tir_schedules.tuning.measure.validation import validated
 from tir_schedules.tuning.records.database import shipped_records

@@ -32,7 +32,7 @@ from tir_schedules.insight.metrics.metrics import GLOBAL_LOADS, GLOBAL_STORES, S
 from tir_schedules.insight.metrics.roofline import Gpu, clock
 from tir_schedules.model.gpus import QUARTERS, WARP, find_sm
 from tir_schedules.model.launch import ceil_div
-from tir_schedules.tuning.build.candidate import Candidate
+from tir_schedules.tuning.building.candidate import Candidate
 from tir_schedules.workloads.gemm import Gemm
 
 WITHOUT_WGMMA = {"sm_90": 0.66}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from tir_schedules.errors import BadInput
 from tir_schedules.insight.metrics.roofline import GPU_OF, Gpu, gpu_for
-from tir_schedules.tuning.build.candidate import Candidate
+from tir_schedules.tuning.building.candidate import Candidate
 from tir_schedules.tuning.cost import gemm, reduction
 
 

@@ -30,7 +30,7 @@ from tir_schedules.insight.metrics.roofline import Gpu, clock
 from tir_schedules.ladders.reduce.vectorized import width
 from tir_schedules.model.gpus import QUARTERS, WARP
 from tir_schedules.model.launch import ceil_div
-from tir_schedules.tuning.build.candidate import Candidate
+from tir_schedules.tuning.building.candidate import Candidate
 from tir_schedules.tuning.cost.gemm import L2_BYTES
 from tir_schedules.workloads.reduction import Reduction
 

@@ -9,7 +9,7 @@ from tir_schedules.errors import TirSchedulesError
 from tir_schedules.model.machine import Machine
 from tir_schedules.model.rung import Rung
 from tir_schedules.model.workload import Workload
-from tir_schedules.tuning.build.workers import Workers, at_once
+from tir_schedules.tuning.building.workers import Workers, at_once
 from tir_schedules.tuning.cost.predictor import predicted_seconds
 from tir_schedules.tuning.measure.evaluator import Evaluation, Evaluator, Measurer, Predictor
 from tir_schedules.tuning.measure.gpu_timing import Timed, compiled, subject_of, timed, timed_together

@@ -144,7 +144,7 @@ def tuned_jobs(
     small workloads that take the same paths. BadInput for a rung that cannot be tuned or has no record.
     """
     from tir_schedules.console import print_error
-    from tir_schedules.tuning.build.small_workload import small
+    from tir_schedules.tuning.building.small_workload import small
     from tir_schedules.tuning.space.tunable import space_of
 
     for rung in rungs:

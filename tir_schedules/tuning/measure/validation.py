@@ -14,8 +14,8 @@ from tir_schedules.model.machine import Machine
 from tir_schedules.model.rung import Rung
 from tir_schedules.model.workload import Workload
 from tir_schedules.run import launches, outcome_of
-from tir_schedules.tuning.build.small_workload import small
-from tir_schedules.tuning.build.staleness import Rebuilt, rebuild
+from tir_schedules.tuning.building.small_workload import small
+from tir_schedules.tuning.building.staleness import Rebuilt, rebuild
 from tir_schedules.tuning.measure.gpu_timing import subject_of, timed
 from tir_schedules.tuning.records.record import Record, device_of
 from tir_schedules.verdicts import Outcome

@@ -79,7 +79,7 @@ def time(task: Json, payload: bytes, machine: Machine) -> Json:
 
 def predict(task: Json, payload: bytes, machine: Machine) -> Json:
     """Build a candidate, verify it on a small workload, predict its seconds on the whole one."""
-    from tir_schedules.tuning.build.candidate import build
+    from tir_schedules.tuning.building.candidate import build
     from tir_schedules.tuning.cost.predictor import predicted_seconds
     from tir_schedules.tuning.space.tunable import space_of
     from tir_schedules.workloads import workload_class

@@ -11,8 +11,8 @@ from tir_schedules.model.workload import Workload
 from tir_schedules.processes import temporary_folder
 from tir_schedules.subjects.packs import save_pack
 from tir_schedules.subjects.subject import Subject
-from tir_schedules.tuning.build.candidate import Unbuilt
-from tir_schedules.tuning.build.workers import Workers, at_once
+from tir_schedules.tuning.building.candidate import Unbuilt
+from tir_schedules.tuning.building.workers import Workers, at_once
 from tir_schedules.tuning.measure.evaluator import Evaluation, Evaluator, Measurer, Predictor
 from tir_schedules.tuning.measure.gpu_timing import Timed, compiled, seconds_of, subject_of
 from tir_schedules.tuning.records.record import device_of

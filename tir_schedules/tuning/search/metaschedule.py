@@ -14,7 +14,7 @@ from tir_schedules.compiler.lower import algorithm, scheduled, target
 from tir_schedules.errors import MissingTool
 from tir_schedules.model.workload import Workload
 from tir_schedules.tir.tvm import import_tvm
-from tir_schedules.tuning.build.candidate import parsed_once
+from tir_schedules.tuning.building.candidate import parsed_once
 from tir_schedules.tuning.space.points import Point, Space, key
 
 if TYPE_CHECKING:

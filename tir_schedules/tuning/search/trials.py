@@ -10,7 +10,7 @@ from typing import Any, Callable, Sequence, TypeVar
 from tir_schedules.errors import CheckFailed, TooLarge, one_line
 from tir_schedules.model.workload import Workload
 from tir_schedules.provenance import git_revision
-from tir_schedules.tuning.build.candidate import Unbuilt
+from tir_schedules.tuning.building.candidate import Unbuilt
 from tir_schedules.tuning.measure.evaluator import Evaluator
 from tir_schedules.tuning.measure.gpu_timing import Timed
 from tir_schedules.tuning.records.database import Database, best, shipped_records

@@ -16,7 +16,7 @@ from tir_schedules.model.rung import Rung
 from tir_schedules.model.verify import shared_checks
 from tir_schedules.model.workload import Workload
 from tir_schedules.run import launches
-from tir_schedules.tuning.build.small_workload import small
+from tir_schedules.tuning.building.small_workload import small
 from tir_schedules.tuning.records.record import source_hash
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """Processes that build candidates, several at a time: TVM lowers in one thread only, and much of the CPU
 machine's work is Python.
 
-    python -m tir_schedules.tuning.build.workers
+    python -m tir_schedules.tuning.building.workers
 
 reads pickled arguments of `build`, one after another, and writes the candidate that it returns, or the error
 that it raises.
@@ -21,7 +21,7 @@ from tir_schedules.compiler.cache import default_root
 from tir_schedules.errors import TirSchedulesError
 from tir_schedules.model.rung import Rung
 from tir_schedules.model.workload import Workload
-from tir_schedules.tuning.build.candidate import Candidate, Unbuilt, build
+from tir_schedules.tuning.building.candidate import Candidate, Unbuilt, build
 
 MOST = 16
 """Workers for each GPU, on a computer with many cores: each holds a TVM in memory."""
