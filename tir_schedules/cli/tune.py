@@ -6,19 +6,28 @@ import json
 import math
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tir_schedules import interrupts
 from tir_schedules.cli.options import Options, Verbs
 from tir_schedules.cli.problems import OPTIONS, add_problem, check_options, problem_of
 from tir_schedules.errors import BadInput
-from tir_schedules.files import Json, check_folder
+from tir_schedules.files import check_folder
 from tir_schedules.ladders.problems import EMIT_SHAPES, workload_of
 from tir_schedules.ladders.registry import FAMILIES, find
 from tir_schedules.machines.choice import CPU_ARCH, MACHINES, arch_for, choose
 from tir_schedules.numerals import integer_for
 from tir_schedules.tuning.records.database import own_records
 from tir_schedules.tuning.remote.serving import KEY
+
+if TYPE_CHECKING:
+    from tir_schedules.model.machine import Machine
+    from tir_schedules.model.workload import Workload
+    from tir_schedules.tuning.records.database import Database
+    from tir_schedules.tuning.records.record import Record
+    from tir_schedules.tuning.records.searches import Run, Search
+    from tir_schedules.tuning.remote.client import Servers
+    from tir_schedules.tuning.space.points import Space
 
 TRIALS = 64
 SHAPES = EMIT_SHAPES
@@ -125,7 +134,7 @@ def check_together(options: Options) -> None:
         check_plot(options.plot)
 
 
-def spaces_of(options: Options) -> list[Any]:
+def spaces_of(options: Options) -> list[Space]:
     """The spaces that NAME stands for, all without one. BadInput for a name that cannot be tuned."""
     from tir_schedules.tuning.space.tunable import DEFAULTS, TUNABLE, space_of
 
@@ -137,7 +146,7 @@ def spaces_of(options: Options) -> list[Any]:
     return spaces
 
 
-def show(options: Options, spaces: list[Any]) -> int:
+def show(options: Options, spaces: list[Space]) -> int:
     """Show the searches of a file, or of your own and those shipped; those of NAME and of the shape that is
     asked for."""
     from tir_schedules.console import print_error
@@ -170,7 +179,7 @@ def show(options: Options, spaces: list[Any]) -> int:
     return report(options, found, {}, paths)
 
 
-def asked(search: Any, options: Options) -> bool:
+def asked(search: Search, options: Options) -> bool:
     """Whether a search is of the shape, kind and architecture that the options name, if they name any."""
     first = search.records[0]
     given = {name for names in OPTIONS.values() for name in names if getattr(options, name) is not None}
@@ -179,7 +188,7 @@ def asked(search: Any, options: Options) -> bool:
     return problem_of(first.family, options).includes(first.problem)
 
 
-def search(options: Options, spaces: list[Any]) -> int:
+def search(options: Options, spaces: list[Space]) -> int:
     """Search each space, and report what this command was about."""
     from tir_schedules.compiler.toolchain import check_arch
     from tir_schedules.console import print_error
@@ -215,7 +224,7 @@ def search(options: Options, spaces: list[Any]) -> int:
     return interrupts.exit_code() if interrupted else code
 
 
-def machine_of(options: Options) -> Any:
+def machine_of(options: Options) -> Machine | Servers:
     """What measures: this computer's GPU or CPU machine, or the servers of --tracker."""
     if not options.tracker:
         return choose(options.machine)
@@ -224,7 +233,7 @@ def machine_of(options: Options) -> Any:
     return Servers(options.tracker, options.key or KEY)
 
 
-def check_earlier(options: Options, jobs: list[Any], earlier: list[Any]) -> None:
+def check_earlier(options: Options, jobs: list[tuple[Space, Workload]], earlier: list[Search]) -> None:
     """BadInput for a search of which there are results already, unless it is to go on; and where nothing is
     left to try."""
     for (space, workload), search in zip(jobs, earlier):
@@ -242,11 +251,18 @@ def check_earlier(options: Options, jobs: list[Any], earlier: list[Any]) -> None
 
 
 def search_one(
-    space: Any, workload: Any, arch: str, options: Options, database: Any, machine: Any, earlier: Any
-) -> Any:
-    """Run one search, with a bar that shows the best so far; returns its searches.Run."""
+    space: Space,
+    workload: Workload,
+    arch: str,
+    options: Options,
+    database: Database,
+    machine: Machine | Servers,
+    earlier: Search,
+) -> Run:
+    """Run one search, with a bar that shows the best so far."""
     from tir_schedules.console import progress
     from tir_schedules.tuning.records.searches import Run
+    from tir_schedules.tuning.remote.client import Servers
     from tir_schedules.tuning.remote.evaluators import evaluator_on
     from tir_schedules.tuning.search.tuner import tune as run_search
 
@@ -254,19 +270,22 @@ def search_one(
     medians: list[float] = []
     with progress(max(0, options.trials - len(earlier)), f"{space.rung.id} {workload}") as step:
 
-        def on_trial(record: Any) -> None:
+        def on_trial(record: Record) -> None:
             medians.append(record.median)
             step(f"best {min(first, *medians) * 1e6:.4g} us")
 
-        evaluator = evaluator_on(machine) if options.tracker else None
+        there = isinstance(machine, Servers)
+        evaluator, here = (evaluator_on(machine), None) if there else (None, machine)
         tuned = run_search(
-            space, workload, arch, options.trials, database, machine, options.seed, on_trial, evaluator
+            space, workload, arch, options.trials, database, here, options.seed, on_trial, evaluator
         )
-    servers = machine.count if options.tracker else 0
+    servers = machine.count if isinstance(machine, Servers) else 0
     return Run(len(medians), time.monotonic() - start, servers, tuned.model_rank_correlation)
 
 
-def report(options: Options, searches: list[Any], runs: Json, paths: list[Path] | None = None) -> int:
+def report(
+    options: Options, searches: list[Search], runs: dict[str, Run], paths: list[Path] | None = None
+) -> int:
     """Print and draw searches that have records, and the runs of them by rung; returns the exit code. paths:
     of records, if of several."""
     from tir_schedules.tuning.records.search_plot import save_plots
