@@ -18,22 +18,19 @@ from rich.markup import escape
 
 from tir_schedules.console import print_error, print_line, print_table
 from tir_schedules.errors import BadInput, TirSchedulesError
-from tir_schedules.insight.banks.banks import (  # fmt: skip
-    BANKS,
+from tir_schedules.insight.banks.tiles import (
     FRAGMENTS,
-    LINE,
     PIECE,
     PIECE_HALVES,
-    WORD,
     Fragment,
-    Tile,
+    SharedTile,
     bank_table,
-    cost,
     load_phases,
     matrix_phases,
     picture,
     store_phases,
 )
+from tir_schedules.insight.banks.wavefronts import BANKS, LINE, WORD, cost
 
 SHAPES = ("m16n8k8", "m16n8k16")
 from tir_schedules.numerals import integer_for
@@ -67,7 +64,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def tiles(row: int, pads: list[int] | tuple[int, ...]) -> list[Tile]:
+def tiles(row: int, pads: list[int] | tuple[int, ...]) -> list[SharedTile]:
     """The tiles to compare: padded ones, then the permuted one. BadInput for rows and paddings that kernels
     cannot have."""
     if row not in (16, 32) and (row < 64 or row % 64):
@@ -77,14 +74,14 @@ def tiles(row: int, pads: list[int] | tuple[int, ...]) -> list[Tile]:
             raise BadInput(
                 f"--pad is {pad}; it must be an even number of halves, or 4-byte loads are misaligned"
             )
-    return [Tile(row, pad) for pad in pads] + ([Tile(row, permuted=True)] if row > 16 else [])
+    return [SharedTile(row, pad) for pad in pads] + ([SharedTile(row, swizzled=True)] if row > 16 else [])
 
 
-def name_of(tile: Tile) -> str:
-    return "permuted by xor" if tile.permuted else f"padding {tile.pad}" if tile.pad else "no padding"
+def name_of(tile: SharedTile) -> str:
+    return "permuted by xor" if tile.swizzled else f"padding {tile.pad}" if tile.pad else "no padding"
 
 
-def print_tables(compared: list[Tile]) -> None:
+def print_tables(compared: list[SharedTile]) -> None:
     for tile in compared:
         print_picture(tile)
         for shape in SHAPES:
@@ -92,7 +89,7 @@ def print_tables(compared: list[Tile]) -> None:
     print_costs(compared)
 
 
-def print_picture(tile: Tile) -> None:
+def print_picture(tile: SharedTile) -> None:
     """Rows of 128 bytes of the tile; the pieces of the first 8x8 matrix, which are read at once, are in
     brackets."""
     print_line(
@@ -114,7 +111,7 @@ def print_picture(tile: Tile) -> None:
     print_line()
 
 
-def print_threads(tile: Tile, fragment: Fragment) -> None:
+def print_threads(tile: SharedTile, fragment: Fragment) -> None:
     """The article's table, of the first register of a fragment; and the banks of its other registers."""
     tables = [bank_table(tile, fragment, register) for register in range(len(fragment.corners))]
     rows = [[*map(ends, row[0]), *(ends(other[2]) for other in row[1:])] for row in zip(*tables)]
@@ -130,7 +127,7 @@ def ends(values: tuple[int, ...]) -> str:
     return f"{values[0]}~{values[-1]}"
 
 
-def print_costs(compared: list[Tile]) -> None:
+def print_costs(compared: list[SharedTile]) -> None:
     """Wavefronts of each way to load a fragment, and of filling the tile."""
     rows = []
     for fragment in FRAGMENTS.values():
@@ -151,12 +148,12 @@ def print_costs(compared: list[Tile]) -> None:
         print_line(f"-: misaligned, rows are no multiple of {PIECE_HALVES} halves ({PIECE} bytes) apart")
 
 
-def summed(tile: Tile, fragment: Fragment) -> str:
+def summed(tile: SharedTile, fragment: Fragment) -> str:
     """Of all registers' loads together."""
     return str(sum(cost(load_phases(tile, fragment, register)) for register in range(len(fragment.corners))))
 
 
-def cell(tile: Tile, phases, *arguments: Fragment) -> str:
+def cell(tile: SharedTile, phases, *arguments: Fragment) -> str:
     """Of an access in pieces of 16 bytes, which need rows that start on 16 bytes."""
     return "-" if tile.pitch % PIECE else str(cost(phases(tile, *arguments)))
 

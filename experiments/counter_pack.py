@@ -7,18 +7,19 @@ import base64
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any, Sequence
+from typing import Any, Sequence, cast
 
 import numpy as np
 from counter_probes import Probe, probes
 
 from tir_schedules.console import progress
 from tir_schedules.errors import BadInput
-from tir_schedules.insight.metrics.metrics import metrics_of
+from tir_schedules.insight.metrics.counting import metrics_of
 from tir_schedules.insight.profile.cases import Case, cases_of, packed_case, predictions, save_cases
 from tir_schedules.ladders.registry import FAMILIES, find
 from tir_schedules.model.kernel import Binary, Resources
 from tir_schedules.model.rung import Rung
+from tir_schedules.model.workload import Workload
 from tir_schedules.subjects.compiling import compiled
 from tir_schedules.subjects.packs import load_pack
 from tir_schedules.subjects.results import about
@@ -146,7 +147,6 @@ def probe_cases(packed: dict[str, Any], arch: str) -> list[Case]:
             probe.kernel, "", base64.b64decode(binary["cubin"]), Resources(**binary["resources"])
         )
         facts = {"probe": probe.name, "offsets": probe.offsets.tolist(), "sources": probe.sources.tolist()}
-        cases.append(
-            Case("probe", ProbeInputs(probe), (launched,), packed["predicted"][probe.name], False, facts)
-        )
+        inputs = cast(Workload, ProbeInputs(probe))
+        cases.append(Case("probe", inputs, (launched,), packed["predicted"][probe.name], False, facts))
     return cases

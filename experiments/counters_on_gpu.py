@@ -24,8 +24,8 @@ from scripts import exit_code
 from tir_schedules.bench.tables import refusal
 from tir_schedules.files import check, check_folder, read_json, write_text
 from tir_schedules.insight.profile.cases import launch_all, verified
-from tir_schedules.insight.profile.nsight import SANITIZERS, differences, is_clean, sanitizer_summary
-from tir_schedules.insight.profile.profiling import as_text, count_launches, document
+from tir_schedules.insight.profile.nsight import SANITIZERS, Entry, differences, is_clean, sanitizer_summary
+from tir_schedules.insight.profile.results import as_text, count_launches, document
 from tir_schedules.ladders.registry import FAMILIES
 from tir_schedules.machines.choice import choose
 
@@ -60,7 +60,7 @@ def count(options: Namespace) -> int:
     return 1 if wrong else 0
 
 
-def print_differences(entries: Sequence[dict[str, Any]]) -> None:
+def print_differences(entries: Sequence[Entry]) -> None:
     """How many launches were counted as predicted, and those that were not."""
     differing = {number: found for number, entry in enumerate(entries) if (found := differences(entry))}
     for number in list(differing)[:SHOWN]:

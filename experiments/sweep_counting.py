@@ -12,7 +12,7 @@ from sweep_points import FORMS, Point, Series, Sweep
 
 from tir_schedules.console import progress
 from tir_schedules.errors import CheckFailed
-from tir_schedules.insight.metrics.metrics import COPIES, LOADS, STORES, metrics_of, shared_bytes
+from tir_schedules.insight.metrics.counting import COPIES, LOADS, STORES, metrics_of, shared_bytes
 from tir_schedules.insight.metrics.occupancy import occupancy
 from tir_schedules.subjects.compiling import compiled
 from tir_schedules.subjects.subject import Subject

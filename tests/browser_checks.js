@@ -4,22 +4,28 @@
   const fault = (kind, element, detail) => {  // some of a kind are enough to find the rest
     const count = seen.get(kind) || 0;
     seen.set(kind, count + 1);
-    if (count < 4) faults.push(`${kind}: <${element.tagName.toLowerCase()}> "${(element.textContent || "").trim().slice(0, 40)}" ${detail}`);
+    const tag = element.tagName.toLowerCase(), words = (element.textContent || "").trim().slice(0, 40);
+    if (count < 4) faults.push(`${kind}: <${tag}> "${words}" ${detail}`);
   };
   document.querySelectorAll("details").forEach(details => { details.open = true; });
 
   const root = document.documentElement;
-  const scrolls = element => ["auto", "scroll", "hidden", "clip"].includes(getComputedStyle(element).overflowX);
+  const scrolling = ["auto", "scroll", "hidden", "clip"];
+  const scrolls = element => scrolling.includes(getComputedStyle(element).overflowX);
   const inScroller = element => {
-    for (let up = element.parentElement; up && up !== document.body; up = up.parentElement) if (scrolls(up)) return true;
+    for (let up = element.parentElement; up && up !== document.body; up = up.parentElement)
+      if (scrolls(up)) return true;
     return false;
   };
   if (root.scrollWidth > root.clientWidth)
-    for (const element of document.body.querySelectorAll("*"))
-      if (element.getBoundingClientRect().right > root.clientWidth + 1 && !inScroller(element))
-        fault("wider than the screen", element, `by ${Math.round(element.getBoundingClientRect().right - root.clientWidth)} px`);
+    for (const element of document.body.querySelectorAll("*")) {
+      const beyond = element.getBoundingClientRect().right - root.clientWidth;
+      if (beyond > 1 && !inScroller(element))
+        fault("wider than the screen", element, `by ${Math.round(beyond)} px`);
+    }
 
-  const pen = Object.assign(document.createElement("canvas"), { width: 1, height: 1 }).getContext("2d", { willReadFrequently: true });
+  const pixel = Object.assign(document.createElement("canvas"), { width: 1, height: 1 });
+  const pen = pixel.getContext("2d", { willReadFrequently: true });
   const colours = new Map();
   const rgba = text => {  // any CSS colour as [r, g, b, alpha], 0 to 255 and 0 to 1
     if (!colours.has(text)) {
@@ -46,7 +52,8 @@
   const canvas = rgba(getComputedStyle(document.body).backgroundColor)[3] ? [0, 0, 0] : [255, 255, 255];
   const background = element => {  // what lies under an element's text, with every translucent layer
     const layers = [];
-    for (let up = element; up; up = up.parentElement) layers.unshift(rgba(getComputedStyle(up).backgroundColor));
+    for (let up = element; up; up = up.parentElement)
+      layers.unshift(rgba(getComputedStyle(up).backgroundColor));
     return layers.reduce((below, layer) => over(layer, below, layer[3]), canvas);
   };
   const shapesOf = new Map();
@@ -54,7 +61,8 @@
     const svg = text.ownerSVGElement, box = text.getBoundingClientRect();
     const x = box.left + box.width / 2, y = box.top + box.height / 2;
     if (!shapesOf.has(svg)) {
-      const shapes = [...svg.querySelectorAll("rect, circle, ellipse, polygon, path")].filter(shape => !shape.closest("defs, clipPath"));
+      const drawn = [...svg.querySelectorAll("rect, circle, ellipse, polygon, path")];
+      const shapes = drawn.filter(shape => !shape.closest("defs, clipPath"));
       shapesOf.set(svg, shapes.map(shape => [shape, shape.getBoundingClientRect()]));
     }
     let below = background(svg);
@@ -62,7 +70,8 @@
       if (x < area.left || x > area.right || y < area.top || y > area.bottom) continue;
       if (!(shape.compareDocumentPosition(text) & Node.DOCUMENT_POSITION_FOLLOWING)) continue;
       const style = getComputedStyle(shape);
-      if (style.fill === "none" || !shape.isPointInFill(new DOMPoint(x, y).matrixTransform(shape.getScreenCTM().inverse()))) continue;
+      const point = new DOMPoint(x, y).matrixTransform(shape.getScreenCTM().inverse());
+      if (style.fill === "none" || !shape.isPointInFill(point)) continue;
       const fill = rgba(style.fill);
       below = over(fill, below, fill[3] * parseFloat(style.fillOpacity) * opacity(shape));
     }
@@ -71,7 +80,8 @@
 
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   const elements = new Set();
-  for (let node = walker.nextNode(); node; node = walker.nextNode()) if (node.textContent.trim()) elements.add(node.parentElement);
+  for (let node = walker.nextNode(); node; node = walker.nextNode())
+    if (node.textContent.trim()) elements.add(node.parentElement);
   for (const element of elements) {
     const area = element.getBoundingClientRect(), style = getComputedStyle(element);
     if (!area.width || style.visibility === "hidden") continue;
@@ -98,7 +108,8 @@
     if (picture.ownerSVGElement) continue;
     const area = picture.getBoundingClientRect();
     const empty = picture.tagName === "IMG" && !(picture.complete && picture.naturalWidth);
-    if (empty || !area.width || !area.height) fault("empty picture", picture, `${area.width} x ${area.height} px`);
+    if (empty || !area.width || !area.height)
+      fault("empty picture", picture, `${area.width} x ${area.height} px`);
   }
   return faults;
 }

@@ -56,7 +56,7 @@ def test_the_kernel_that_is_counted_is_the_one_of_the_size_asked_for(capsys, mon
     def counted(jobs, arch):
         return [(Subject("sgemm", rung.id, "schedule", size), rung.config.bm) for rung, size in jobs], []
 
-    monkeypatch.setattr(predict, "counted", counted)
+    monkeypatch.setattr(predict, "metrics_of_rungs", counted)
     monkeypatch.setattr(
         predict, "counters", lambda one, rows: {"name": one.name, "bm": rows, "shape": str(one.workload)}
     )

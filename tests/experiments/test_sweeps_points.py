@@ -14,7 +14,7 @@ from tir_schedules.compiler.lower import lower  # noqa: E402
 from tir_schedules.compiler.nvcc import compile_kernel  # noqa: E402
 from tir_schedules.compiler.twin import load_twin  # noqa: E402
 from tir_schedules.errors import CheckFailed  # noqa: E402
-from tir_schedules.insight.metrics.metrics import metrics_of  # noqa: E402
+from tir_schedules.insight.metrics.counting import metrics_of  # noqa: E402
 from tir_schedules.ladders.registry import find  # noqa: E402
 from tir_schedules.machines.cpu import CpuMachine  # noqa: E402
 from tir_schedules.run import run  # noqa: E402

@@ -32,7 +32,7 @@ from made_records import record  # noqa: E402
 from tir_schedules.bench import session  # noqa: E402
 from tir_schedules.bench.measure import Policy  # noqa: E402
 from tir_schedules.cli import main as cli  # noqa: E402
-from tir_schedules.insight.profile import profiling  # noqa: E402
+from tir_schedules.insight.profile import results as counted_results  # noqa: E402
 from tir_schedules.model.metrics import METRICS  # noqa: E402
 from tir_schedules.subjects.packs import save_pack  # noqa: E402
 from tir_schedules.subjects.results import as_text  # noqa: E402
@@ -173,7 +173,7 @@ def profiles(rng: random.Random) -> bytes:
     twin = launch("sgemm/naive (twin)", 10, launch=1, copies_under_p0=2)
     kernels = [launch("sgemm/naive (tir)", 9), twin, launch("p", 9, probe="a load")]
     document = {**made_up.SOURCE, "packed": made_up.SOURCE, "device": made_up.DEVICE, "kernels": kernels}
-    return change_text(rng, document, profiling.as_text(document))
+    return change_text(rng, document, counted_results.as_text(document))
 
 
 def records(rng: random.Random) -> bytes:

@@ -12,22 +12,20 @@ from article_004 import ARTICLE
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.twin import load_twin
-from tir_schedules.insight.banks.banks import (  # fmt: skip
+from tir_schedules.insight.banks.requests import request_patterns
+from tir_schedules.insight.banks.tiles import (
     FRAGMENTS,
-    PAIRING,
-    Tile,
+    SharedTile,
     bank_table,
-    cost,
     load_phases,
     matrix_addresses,
     matrix_phases,
     picture,
     register_addresses,
-    split,
     store_addresses,
     store_phases,
 )
-from tir_schedules.insight.banks.layout import layouts
+from tir_schedules.insight.banks.wavefronts import PAIRING, cost, split
 from tir_schedules.ladders.registry import find
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.model.execution import Watch
@@ -95,7 +93,9 @@ def test_every_word_is_served_once_to_every_lane_that_asks():
 
 @pytest.mark.parametrize("fragment", [A8, A16], ids=lambda fragment: fragment.name)
 def test_the_table_of_the_article(fragment):
-    rows = [" ".join(f"{part[0]}~{part[-1]}" for part in row) for row in bank_table(Tile(32, 8), fragment)]
+    rows = [
+        " ".join(f"{part[0]}~{part[-1]}" for part in row) for row in bank_table(SharedTile(32, 8), fragment)
+    ]
     assert rows == ARTICLE.split("\n")[1:-1]
 
 
@@ -109,11 +109,11 @@ def test_thread_0_of_the_article():
 @pytest.mark.parametrize(
     "tile, loads, matrices, store",
     [
-        (Tile(32), 4, 16, 4),
-        (Tile(32, 8), 1, 4, 8),
-        (Tile(32, permuted=True), 1, 4, 4),
-        (Tile(64), 8, 32, 4),
-        (Tile(64, permuted=True), 1, 4, 4),
+        (SharedTile(32), 4, 16, 4),
+        (SharedTile(32, 8), 1, 4, 8),
+        (SharedTile(32, swizzled=True), 1, 4, 4),
+        (SharedTile(64), 8, 32, 4),
+        (SharedTile(64, swizzled=True), 1, 4, 4),
     ],
     ids=str,
 )
@@ -128,7 +128,9 @@ def test_padding_takes_conflicts_from_loads_and_gives_some_to_stores(tile, loads
 
 
 @pytest.mark.parametrize(
-    "tile", [Tile(32), Tile(32, 8), Tile(32, 2), Tile(32, permuted=True), Tile(64, 8)], ids=str
+    "tile",
+    [SharedTile(32), SharedTile(32, 8), SharedTile(32, 2), SharedTile(32, swizzled=True), SharedTile(64, 8)],
+    ids=str,
 )
 def test_the_machine_counts_the_same_at_these_addresses(tile):
     def counted(access, addresses):
@@ -152,9 +154,9 @@ def test_the_machine_counts_the_same_at_these_addresses(tile):
 
 
 KERNELS = {
-    "hgemm/wmma_shared:unpadded": Tile(32),
-    "hgemm/wmma_padded:padded": Tile(32, 8),
-    "hgemm/mma_permuted": Tile(32, permuted=True),
+    "hgemm/wmma_shared:unpadded": SharedTile(32),
+    "hgemm/wmma_padded:padded": SharedTile(32, 8),
+    "hgemm/mma_permuted": SharedTile(32, swizzled=True),
 }
 """Rungs of article 004 -> the tile of A they have in shared memory."""
 
@@ -165,7 +167,7 @@ def test_the_kernels_do_what_the_arithmetic_says(name, make):
     """Their fragments of A are read, and the tile is filled, at the addresses of the tables."""
     tile = KERNELS[name]
     workload, binary = of_kernel(name, make, 256, 256, 64)
-    fill, load, *_ = layouts([binary], workload, "A")
+    fill, load, *_ = request_patterns([binary], workload, "A")
     assert load.kind == "ldmatrix" and relative(load.addresses) in (
         matrix_addresses(tile, A16),
         row_by_row(tile),
@@ -188,19 +190,19 @@ def row_by_row(tile):
 
 
 def test_what_lies_in_the_banks():
-    assert picture(Tile(32, 8), 3, lambda row, piece: piece == 0) == [
+    assert picture(SharedTile(32, 8), 3, lambda row, piece: piece == 0) == [
         ["[0.0]", "0.1", "0.2", "0.3", "-", "[1.0]", "1.1", "1.2"],
         ["1.3", "-", "[2.0]", "2.1", "2.2", "2.3", "-", "[3.0]"],
         ["3.1", "3.2", "3.3", "-", "[4.0]", "4.1", "4.2", "4.3"],
     ]
-    assert picture(Tile(32, permuted=True), 2) == [
+    assert picture(SharedTile(32, swizzled=True), 2) == [
         ["0.0", "0.1", "0.2", "0.3", "1.0", "1.1", "1.2", "1.3"],
         ["2.1", "2.0", "2.3", "2.2", "3.1", "3.0", "3.3", "3.2"],
     ]
 
 
-def test_every_half_of_a_permuted_tile_has_its_own_place():
+def test_every_half_of_a_swizzled_tile_has_its_own_place():
     for row in (32, 64, 128):
-        tile = Tile(row, permuted=True)
+        tile = SharedTile(row, swizzled=True)
         assert {tile.address(r, c) for r in range(16) for c in range(row)} == set(range(0, 16 * row * 2, 2))
-    assert register_addresses(Tile(32), A16, 3)[0] == 8 * 64 + 16
+    assert register_addresses(SharedTile(32), A16, 3)[0] == 8 * 64 + 16

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tir_schedules.insight.trace.diffs import diff, runs, unified
+from tir_schedules.insight.trace.diffs import diff, hunks, unified
 
 TEXTS = st.lists(st.sampled_from(["a = b[i];", "a = b[j];", "}", "  for (i)", ""]), max_size=12).map(
     "\n".join
@@ -14,7 +14,7 @@ TEXTS = st.lists(st.sampled_from(["a = b[i];", "a = b[j];", "}", "  for (i)", ""
 
 @given(TEXTS, TEXTS)
 def test_both_texts_can_be_read_from_a_diff(before, after):
-    lines = [line for run in runs(diff(before, after)) for line in run.lines]
+    lines = [line for hunk in hunks(diff(before, after)) for line in hunk.lines]
     assert [line.text for line in lines if line.kind != "add"] == before.splitlines()
     assert [line.text for line in lines if line.kind != "del"] == after.splitlines()
 
@@ -36,9 +36,9 @@ def test_lines_that_have_little_in_common_are_changed_from_end_to_end():
 def test_unchanged_lines_are_folded_but_for_those_around_a_change():
     before = [f"line {number}" for number in range(30)]
     after = [*before[:12], "new", *before[12:]]
-    found = list(runs(diff("\n".join(before), "\n".join(after))))
-    assert [(run.folded, len(run.lines)) for run in found] == [(True, 9), (False, 7), (True, 15)]
-    assert [kind for run in found for kind, _ in run.groups] == ["same", "same", "add", "same", "same"]
+    found = list(hunks(diff("\n".join(before), "\n".join(after))))
+    assert [(hunk.folded, len(hunk.lines)) for hunk in found] == [(True, 9), (False, 7), (True, 15)]
+    assert [kind for hunk in found for kind, _ in hunk.groups] == ["same", "same", "add", "same", "same"]
 
 
 def test_a_unified_diff_has_no_heading_and_is_empty_where_nothing_changed():

@@ -7,9 +7,11 @@ import pytest
 
 from tir_schedules.cli import main as cli
 from tir_schedules.errors import CheckFailed
-from tir_schedules.insight.inspection import figures, inspection
+from tir_schedules.insight.inspection import twins
 from tir_schedules.insight.inspection.listing import opcodes, ptx_lines, sass_lines
 from tir_schedules.insight.inspection.views import heading, print_aligned, side_by_side
+from tir_schedules.insight.metrics import rungs
+from tir_schedules.insight.metrics.formats import MIX
 from tir_schedules.ladders.registry import find
 from tir_schedules.machines.cpu.classify import BY_NAME
 from tir_schedules.workloads.gemm import Gemm
@@ -40,14 +42,14 @@ def test_bank_conflicts_sectors_occupancy_and_roofline_of_a_rung(capsys):
     assert cells(out, "loads: wavefronts (ideal)")[0] == f"{2 * (2 * steps + 1)} ({2 * (2 * 12 + 1)})"
     assert cells(out, "loads: conflicts")[0] == f"{4 * (steps - 12)}"
     assert cells(out, "stores: wavefronts (ideal)")[0] == f"{2 * (steps + 8)} ({2 * (12 + 8)})"
-    assert cells(out, "loads: sectors per request (packed)") == ["4 (4)", "4 (4)"]
+    assert cells(out, "loads: sectors per request (ideal)") == ["4 (4)", "4 (4)"]
+    assert cells(out, "warps per SM")[0] == "64 of 64, 100.0 %" and cells(out, "limited by")[0] == "warps"
     assert (
-        cells(out, "warps per multiprocessor")[0] == "64 of 64, 100.0 %"
-        and cells(out, "limited by")[0] == "warps"
+        cells(out, "flops") == ["511", "511"]
+        and cells(out, "arithmetic intensity, compulsory")[0] == "0.25 flop/byte: memory"
     )
-    assert cells(out, "flops") == ["511", "511"] and cells(out, "flops per least byte")[0] == "0.25: memory"
     assert (
-        "H200 SXM does 66.9 TFLOPS and moves 4800 GB/s; from 13.94 flops per byte" in out
+        "H200 SXM gives 66.9 TFLOPS and 4800 GB/s; from an arithmetic intensity of 13.94 flop/byte on" in out
         and "cp.async" not in out
     )
 
@@ -87,9 +89,7 @@ def test_conflicts_are_shown_with_their_lines_or_not_at_all(capsys):
         and ideal == requests
     )
     out = inspected(capsys, "reduce/sequential", "--conflicts", "--n", "1024")
-    assert (
-        "twin: no bank conflicts, all 180 requests to shared memory take as few wavefronts as they can" in out
-    )
+    assert "twin: no bank conflicts: all 180 requests to shared memory take the ideal wavefronts" in out
     assert "it does not use shared memory" in inspected(
         capsys, "sgemm/naive", "--conflicts", "--mnk", "32,32,32"
     )
@@ -99,9 +99,9 @@ def test_each_line_of_the_kernel_is_shown_with_what_it_cost(capsys):
     out = inspected(capsys, "sgemm/shared_tile", "--lines", "--mnk", "64,64,64")
     schedule, twin = out[out.index(" schedule\n") :].split(" twin\n")
     assert "#define" not in schedule and "extern" in schedule and twin.count("__syncthreads();") == 2
-    product = next(line for line in twin.splitlines() if "tile_a[ty][k] * tile_b[k][tx]" in line)
+    multiply = next(line for line in twin.splitlines() if "tile_a[ty][k] * tile_b[k][tx]" in line)
     # A warp reads one word of A (float4s of it, where ptxas merges) and 32 of B for each of 64 steps.
-    share, wavefronts = re.split(r"\s{2,}", product.strip())[:2]
+    share, wavefronts = re.split(r"\s{2,}", multiply.strip())[:2]
     assert float(share.split()[0]) > 30 and int(wavefronts.split()[0].replace(",", "")) >= 4 * 32 * 64
     shares = [float(line.split(" %")[0]) for line in twin.splitlines() if re.match(r"[\d.]+ %", line)]
     assert sum(shares) == pytest.approx(100, abs=0.05 * len(shares))
@@ -118,7 +118,7 @@ def test_lines_of_a_function_outside_the_kernel_are_shown_after_it(capsys):
 
 def test_code_side_by_side_comes_after_how_often_each_instruction_stands_in_it(capsys):
     out = inspected(capsys, "reduce/interleaved", "--sass", "--n", "1024")
-    table, code = out.split("not as often as they are executed\n")
+    table, code = out.split("not how often it is executed\n")
     assert cells(table, "LDS") == [str(len(re.findall(r"\bLDS\b", column))) for column in halves(code)]
     assert code.splitlines()[1].split() == ["schedule", "twin"] and "/*0" not in code and "NOP" not in code
     out = inspected(capsys, "reduce/interleaved", "--ptx", "--n", "1024")
@@ -164,7 +164,7 @@ def test_a_kernel_that_does_not_compile_is_named_and_the_other_shown(capsys, mon
     def broken(rung, workload, arch):
         raise CheckFailed("reduce/divergent has no twin")
 
-    monkeypatch.setattr("tir_schedules.compiler.twin.load_twin", broken)
+    monkeypatch.setattr("tir_schedules.subjects.compiling.load_twin", broken)
     assert cli.main(["inspect", "reduce/divergent", "--n", "512"]) == 1
     out, err = capsys.readouterr()
     assert cells(out, "grid") == ["2x1x1", "-"]
@@ -175,7 +175,7 @@ def test_a_kernel_that_does_not_compile_is_named_and_the_other_shown(capsys, mon
 
 
 @pytest.mark.parametrize("arguments, message", [
-    (["sgemm/naive", "--mnk", "4096,4096,4096"], "minutes: name at most as much work as --mnk 1024,1024,1024"),
+    (["sgemm/naive", "--mnk", "4096,4096,4096"], "at most as much work as --mnk 1024,1024,1024"),
     (["reduce/shuffle", "--n", "2^28"], "as much work as --n 33554432"),
     (["sgemm", "--lines"], "--lines shows one rung, but 10 are named"),
     (["sgemm/naive", "--gpu", "h201"], "did you mean 'h200'"),
@@ -184,7 +184,7 @@ def test_a_kernel_that_does_not_compile_is_named_and_the_other_shown(capsys, mon
     (["sgemm/naive", "--sass", "--lines"], "not allowed with"),
 ])  # fmt: skip
 def test_what_cannot_be_inspected_is_one_line(arguments, message, capsys, monkeypatch):
-    monkeypatch.setattr(inspection, "metrics_of", lambda *given: pytest.fail("counts"))
+    monkeypatch.setattr(rungs, "metrics_of", lambda *given: pytest.fail("counts"))
     assert cli.main(["inspect", *arguments]) == 2
     err = capsys.readouterr().err
     assert message in err and err.count("\n") == 1
@@ -193,7 +193,7 @@ def test_what_cannot_be_inspected_is_one_line(arguments, message, capsys, monkey
 def test_a_configuration_that_is_chosen_by_the_shape_is_named():
     (rung,) = find("sgemm/multistage")
     small, large = (
-        inspection.Inspection(rung, Gemm(size, size, size), "sm_80", None, {}, {}) for size in (256, 4096)
+        twins.Inspection(rung, Gemm(size, size, size), "sm_80", None, {}, {}) for size in (256, 4096)
     )
     assert (
         [small.name, large.name]
@@ -213,7 +213,7 @@ def test_findings_of_the_cpu_machine_are_told(capsys):
 
 def test_every_class_of_instruction_has_its_place_in_the_mix():
     known = {*BY_NAME.values(), "fp16", "fp32", "fp64", "int"}
-    grouped = [name for classes in figures.MIX.values() for name in classes]
+    grouped = [name for classes in MIX.values() for name in classes]
     assert sorted(grouped) == sorted(known)
 
 

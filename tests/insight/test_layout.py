@@ -9,7 +9,6 @@ from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.twin import load_twin
 from tir_schedules.errors import BadInput
-from tir_schedules.insight.banks.layout import Pattern, array_name, layouts, watched
 from tir_schedules.insight.banks.pictures import (
     caption,
     document_svg,
@@ -19,6 +18,7 @@ from tir_schedules.insight.banks.pictures import (
     tile_svg,
     tile_text,
 )
+from tir_schedules.insight.banks.requests import Pattern, array_name, request_patterns, watched
 from tir_schedules.ladders.registry import find
 from tir_schedules.model.findings import Location
 from tir_schedules.workloads import workload_class
@@ -35,7 +35,7 @@ def kernel(name, make, *problem):
 
 @both
 def test_static_arrays_hold_the_argument_they_are_named_for(make):
-    patterns = layouts(*kernel("sgemm/vectorized", make, 200, 148, 100))
+    patterns = request_patterns(*kernel("sgemm/vectorized", make, 200, 148, 100))
     names = {(pattern.buffer, pattern.variable) for pattern in patterns}
     assert names == (
         {("A", "A_pad_shared"), ("B", "B_pad_shared")}
@@ -47,10 +47,10 @@ def test_static_arrays_hold_the_argument_they_are_named_for(make):
 @both
 @pytest.mark.parametrize("problem", [(256, 256, 128), (200, 150, 70)], ids=str)
 def test_the_parts_of_a_dynamic_array_are_told_apart(make, problem):
-    """A ring of stages, ragged tiles padded with zeros: A's requests and B's lie apart, and nothing is left
-    over but zeros."""
+    """A multistage buffer, ragged tiles padded with zeros: A's requests and B's lie apart, and only zeros are
+    left over."""
     binaries, workload = kernel("hgemm/wmma_register_pipelined", make, *problem)
-    patterns = layouts(binaries, workload)
+    patterns = request_patterns(binaries, workload)
     assert {pattern.buffer for pattern in patterns} <= {"A", "B"} | (
         {"C", "zeros"} if problem[2] == 70 else set()
     )
@@ -64,12 +64,12 @@ def test_the_parts_of_a_dynamic_array_are_told_apart(make, problem):
 
 @both
 def test_a_result_that_goes_through_shared_memory(make):
-    patterns = layouts(*kernel("hgemm/wmma_staged_epilogue", make, 256, 256, 64), "C")
+    patterns = request_patterns(*kernel("hgemm/wmma_staged_epilogue", make, 256, 256, 64), "C")
     assert [pattern.kind for pattern in patterns] == ["shared_store", "shared_load"]
 
 
 def test_an_only_input_owns_everything():
-    patterns = layouts(*kernel("reduce/interleaved", load_twin, 1 << 12), "tile")
+    patterns = request_patterns(*kernel("reduce/interleaved", load_twin, 1 << 12), "tile")
     assert {(pattern.buffer, pattern.variable) for pattern in patterns} == {("X", "tile")}
     loads = [pattern for pattern in patterns if pattern.kind == "shared_load"]
     assert [pattern.wavefronts for pattern in loads] == [2, 4, 8, 8, 8, 4, 2, 1]
@@ -83,27 +83,21 @@ def test_an_only_input_owns_everything():
 
 
 def test_patterns_are_alike_up_to_a_shift_and_keep_what_differs():
-    load, store = layouts(*kernel("sgemm/shared_tile", load_twin, 64, 64, 64), "A")[::-1]
-    assert (load.requests, load.starts) == (
-        16,
-        (0, 4, 8, 12, 16, 20, 24, 28),
-    )  # 16 bytes for all lanes, 8 of them in a row
-    assert (store.requests, store.starts, [at.text for at in store.locations]) == (
-        2, (0,), ["tile_a[ty][tx] = m < M && k0 + tx < K ? A[m * K + k0 + tx] : 0.0f;"],
-    )  # fmt: skip
-    stores = layouts(*kernel("sgemm/vectorized", load_twin, 128, 128, 16), "A")[0]
-    assert (stores.requests, len(stores.locations), stores.starts) == (
-        8,
-        4,
-        (0,),
-    )  # four rows of A, transposed
+    load, store = request_patterns(*kernel("sgemm/shared_tile", load_twin, 64, 64, 64), "A")[::-1]
+    # 16 bytes for all lanes, 8 of them in a row
+    assert (load.requests, load.starts) == (16, (0, 4, 8, 12, 16, 20, 24, 28))
+    text = "tile_a[ty][tx] = m < M && k0 + tx < K ? A[m * K + k0 + tx] : 0.0f;"
+    assert (store.requests, store.starts, [at.text for at in store.locations]) == (2, (0,), [text])
+    stores = request_patterns(*kernel("sgemm/vectorized", load_twin, 128, 128, 16), "A")[0]
+    # four rows of A, transposed
+    assert (stores.requests, len(stores.locations), stores.starts) == (8, 4, (0,))
 
 
 def test_another_warp_of_another_block():
     binaries, workload = kernel("sgemm/shared_tile", load_twin, 64, 64, 64)
-    assert layouts(binaries, workload, "A", (1, 1, 0), 3)[0].addresses[0] == 3 * 128
+    assert request_patterns(binaries, workload, "A", (1, 1, 0), 3)[0].addresses[0] == 3 * 128
     with pytest.raises(BadInput, match="no block 2,0,0; the grid is 2,2,1"):
-        layouts(binaries, workload, "A", (2, 0, 0))
+        request_patterns(binaries, workload, "A", (2, 0, 0))
 
 
 def test_an_unknown_buffer():
@@ -112,8 +106,8 @@ def test_an_unknown_buffer():
         BadInput,
         match="no buffer 'tile_c' in shared memory, did you mean 'tile_.'.; it touches A, tile_a, B, tile_b$",
     ):
-        layouts(binaries, workload, "tile_c")
-    assert layouts(*kernel("sgemm/naive", load_twin, 64, 64, 64), "A") == []
+        request_patterns(binaries, workload, "tile_c")
+    assert request_patterns(*kernel("sgemm/naive", load_twin, 64, 64, 64), "A") == []
 
 
 def test_names_of_static_arrays():
@@ -122,13 +116,19 @@ def test_names_of_static_arrays():
     assert array_name("buf_dyn_shmem_ptr") == "buf_dyn_shmem"
 
 
-# ---- pictures
-# ------------------------------------------------------------------------------------------------------------
 COLUMN = Pattern(
-    "A", "tile", (Location(9, "a.cu", 3, "x = tile[t][0];"), Location(12, "a.cu", 7)), "shared_load", 8, (0,
-    1, 2, 16, 17),
-    tuple(lane * 64 + 4096 for lane in range(32)), 6, (0, 8), 3, 2,
-)  # fmt: skip
+    buffer="A",
+    variable="tile",
+    locations=(Location(9, "a.cu", 3, "x = tile[t][0];"), Location(12, "a.cu", 7)),
+    kind="shared_load",
+    width=8,
+    lanes=(0, 1, 2, 16, 17),
+    addresses=tuple(lane * 64 + 4096 for lane in range(32)),
+    requests=6,
+    starts=(0, 8),
+    wavefronts=3,
+    ideal=2,
+)
 """Five lanes read 8 bytes each, 64 bytes apart: lanes 0 and 2 meet in bank 0."""
 
 
@@ -196,8 +196,7 @@ def test_captions():
     assert (
         caption(COLUMN)
         == "load of A in tile: 6 requests of 8 bytes per lane, neighbouring lanes 64 bytes apart, 3"
-        " wavefronts each where 2 would do without bank conflicts; they begin in bank 0 or 8, the pictures"
-        " show the first"
+        " wavefronts each, 2 without bank conflicts; they begin at bank 0 or 8, the pictures show the first"
     )
     assert place_of(COLUMN) == "a.cu:3, 7: x = tile[t][0];"
     assert place_of(replace(COLUMN, locations=(Location(9, "a.cu", 3, ': "r"(x)'),))) == "a.cu:3: inline PTX"
@@ -208,7 +207,7 @@ def test_captions():
     )
     copy = replace(COLUMN, kind="shared_cp_async", wavefronts=5)
     assert (
-        "5 wavefronts each, which of a copy depend on its source as well; its banks alone take 3"
+        "5 wavefronts each; those of a copy depend on its source as well, its banks alone take 3"
         in caption(copy)
     )
 

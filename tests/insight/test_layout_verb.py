@@ -15,7 +15,7 @@ def test_text(tool):
     assert out.count("bank |  0  1") == 4 and out.count("byte 0 |") == 2
     assert (
         "\nload of A in tile_a: 16 requests of 16 bytes per lane, 2 wavefronts each, no bank conflicts; they"
-        " begin" in out
+        " begin at" in out
     )
     assert max(len(line) for line in out.splitlines() if "|" in line) == 113 and "\x1b" not in out
 
@@ -42,7 +42,7 @@ def test_a_page(tool, tmp_path, check_page):
     assert (code, out) == (0, "") and text.count('<svg class="banks"') == 2 * text.count('<h2 id="pattern-')
     assert (
         "<h1>sgemm/vectorized (twin): shared memory</h1>" in text
-        and "2 wavefronts each where 1 would do" in text
+        and "2 wavefronts each, 1 without bank conflicts" in text
     )
     check_page(page)
 

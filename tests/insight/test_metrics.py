@@ -5,7 +5,7 @@ import pytest
 
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.errors import BadInput
-from tir_schedules.insight.metrics.metrics import (
+from tir_schedules.insight.metrics.counting import (
     GLOBAL,
     GLOBAL_LOADS,
     LOADS,

@@ -14,7 +14,7 @@ from tir_schedules.model.gpus import SMS
 
 @pytest.mark.parametrize("arch, threads, registers, shared, blocks, limited", [
     ("sm_80", 256, 128, 0, 2, ["registers"]),  # 4096 a warp: 4 warps in each quarter of 16384
-    ("sm_80", 32, 200, 0, 8, ["registers"]),  # 6400 a warp: 2 in each quarter, though 10 in all registers together
+    ("sm_80", 32, 200, 0, 8, ["registers"]),  # 6400 a warp: 2 in each quarter, though 10 in all
     ("sm_86", 128, 33, 0, 12, ["warps", "registers"]),  # 1056 become 1280 a warp: 12 in each quarter
     ("sm_86", 128, 40, 24 << 10, 4, ["shared"]),  # with 1 KiB of the system's 25 KiB of 100
     ("sm_80", 128, 32, 82944, 2, ["shared"]),  # 82 KiB of 164, the system's among them
@@ -41,8 +41,23 @@ def test_threads_of_all_axes_count():
     assert occupancy("sm_80", (32, 4, 2), 128, 0) == occupancy("sm_80", (256,), 128, 0)
 
 
-@pytest.mark.parametrize("arch, kib", [("sm_75", 64), ("sm_80", 163), ("sm_86", 99), ("sm_87", 163), ("sm_89", 99), ("sm_90", 227),
-                                       ("sm_100", 227), ("sm_103", 227), ("sm_110", 227), ("sm_120", 99), ("sm_121", 99)])  # fmt: skip
+MOST_SHARED = {
+    "sm_75": 64,
+    "sm_80": 163,
+    "sm_86": 99,
+    "sm_87": 163,
+    "sm_89": 99,
+    "sm_90": 227,
+    "sm_100": 227,
+    "sm_103": 227,
+    "sm_110": 227,
+    "sm_120": 99,
+    "sm_121": 99,
+}
+"""KiB of a block."""
+
+
+@pytest.mark.parametrize("arch, kib", MOST_SHARED.items())
 def test_the_most_shared_memory_of_a_block(arch, kib):
     assert SMS[arch].shared_limit == kib << 10
 
@@ -58,19 +73,31 @@ CALCULATOR = r"""
 int main() {
     int major, minor, warps, threads, registers;
     long shared_kib, reserved, bytes;
-    while (scanf("%d %d %d %ld %ld %d %d %ld", &major, &minor, &warps, &shared_kib, &reserved, &threads, &registers, &bytes) == 8) {
+    while (scanf("%d %d %d %ld %ld %d %d %ld", &major, &minor, &warps, &shared_kib, &reserved,
+                 &threads, &registers, &bytes) == 8) {
         cudaOccDeviceProp device;
-        device.computeMajor = major; device.computeMinor = minor; device.maxThreadsPerBlock = 1024; device.warpSize = 32;
-        device.maxThreadsPerMultiprocessor = warps * 32; device.regsPerBlock = device.regsPerMultiprocessor = 65536; device.numSms = 1;
-        device.sharedMemPerBlock = 48 << 10; device.sharedMemPerMultiprocessor = shared_kib << 10;
-        device.sharedMemPerBlockOptin = (shared_kib << 10) - reserved; device.reservedSharedMemPerBlock = reserved;
+        device.computeMajor = major;
+        device.computeMinor = minor;
+        device.maxThreadsPerBlock = 1024;
+        device.warpSize = 32;
+        device.maxThreadsPerMultiprocessor = warps * 32;
+        device.regsPerBlock = device.regsPerMultiprocessor = 65536;
+        device.numSms = 1;
+        device.sharedMemPerBlock = 48 << 10;
+        device.sharedMemPerMultiprocessor = shared_kib << 10;
+        device.sharedMemPerBlockOptin = (shared_kib << 10) - reserved;
+        device.reservedSharedMemPerBlock = reserved;
         cudaOccFuncAttributes function;
-        function.maxThreadsPerBlock = 1024; function.numRegs = registers; function.sharedSizeBytes = 0;
-        function.shmemLimitConfig = FUNC_SHMEM_LIMIT_OPTIN; function.maxDynamicSharedSizeBytes = device.sharedMemPerBlockOptin;
+        function.maxThreadsPerBlock = 1024;
+        function.numRegs = registers;
+        function.sharedSizeBytes = 0;
+        function.shmemLimitConfig = FUNC_SHMEM_LIMIT_OPTIN;
+        function.maxDynamicSharedSizeBytes = device.sharedMemPerBlockOptin;
         cudaOccDeviceState state;
         state.carveoutConfig = SHAREDMEM_CARVEOUT_MAX_SHARED;
         cudaOccResult result;
-        int error = cudaOccMaxActiveBlocksPerMultiprocessor(&result, &device, &function, &state, threads, bytes);
+        int error = cudaOccMaxActiveBlocksPerMultiprocessor(
+            &result, &device, &function, &state, threads, bytes);
         printf("%d\n", error ? -error : result.activeBlocksPerMultiprocessor);
     }
 }

@@ -20,6 +20,7 @@ from tir_schedules.run import launches
 from tir_schedules.workloads.reduction import Reduction
 
 RESULTS = Path(__file__).parents[2] / "experiments" / "results"
+RECORDED = RESULTS / "counters_h200.json"
 NAME = "reduce/shuffle"
 STORES, COPIES = (next(metric for metric, name in NAMES.items() if name == wanted)
                   for wanted in ("shared stores, wavefronts", "cp.async, wavefronts"))  # fmt: skip
@@ -60,7 +61,7 @@ def test_counters_as_predicted_are_a_success(gpu, install, tmp_path, capsys):
         and "reduce/shuffle (twin) on 65536,int32, launch 2" in out
     )
     assert "global loads, sectors" in out and "cp.async" not in out
-    assert "0 within 1 %, 0 differ by more for a known reason, 0 for none" in out
+    assert "0 within 1 %; 0 differ by more and are explained, 0 are unexplained" in out
     recorded = json.loads(result.read_text())
     assert recorded["command"] == f"profile {NAME}" and recorded["packed"]["arch"] == "sm_90"
     assert [(entry["right"], entry["launch"]) for entry in recorded["kernels"]] == [(True, 0), (True, 1)] * 2
@@ -142,7 +143,7 @@ def test_what_is_missing_is_said_with_how_to_get_it(gpu, monkeypatch, capsys):
     (["--from", "x.json"], "cannot read x.json"),
     (["--from", str(RESULTS / "bench_sgemm_h200.json")], "has no counters of Nsight Compute"),
     (["--from", str(RESULTS / "bench_reduce_h200.json")], "has no counters"),
-    (["--from", str(RESULTS / "counters_h200.json"), "reduce/unrolled_warp:volatile"], "has no counters of reduce/unrolled_warp:volatile"),
+    (["--from", str(RECORDED), "reduce/unrolled_warp:volatile"], "counters of reduce/unrolled_warp:volatile"),
 ])  # fmt: skip
 def test_what_cannot_be_profiled_is_one_line(arguments, message, capsys, monkeypatch):
     monkeypatch.setattr("tir_schedules.machines.choice.choose", lambda name: pytest.fail("looks for a GPU"))
@@ -152,23 +153,23 @@ def test_what_cannot_be_profiled_is_one_line(arguments, message, capsys, monkeyp
 
 
 def test_all_that_was_recorded_is_as_predicted_or_explained(capsys):
-    assert cli.main(["profile", "--from", str(RESULTS / "counters_h200.json")]) == 0
+    assert cli.main(["profile", "--from", str(RECORDED)]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("NVIDIA H200") and ", 0 for none\n" in out and "UNEXPLAINED" not in out
+    assert out.startswith("NVIDIA H200") and " 0 are unexplained\n" in out and "UNEXPLAINED" not in out
 
 
 def test_a_long_result_is_a_line_for_each_rung_unless_all_is_asked_for(capsys):
-    file = str(RESULTS / "counters_h200.json")
+    file = str(RECORDED)
     assert cli.main(["profile", "--from", file]) == 0
     out = capsys.readouterr().out
-    rows = {line.split("  ")[0]: line.split()[-6:] for line in out[: out.index("known why, ")].splitlines()}
+    rows = {line.split("  ")[0]: line.split()[-6:] for line in out[: out.index("explained, ")].splitlines()}
     assert len(out) < 10_000 and rows["sgemm/naive"] == ["2", "8", "8", "-", "-", "-"]
     table = [cells for name, cells in rows.items() if "/" in name or name == "single accesses"]
     totals = [sum(int(cell.replace(",", "")) for cell in column if cell != "-") for column in zip(*table)]
     closing = next(line for line in out.splitlines() if line.startswith("of "))
     assert totals[1:] == [int(number) for number in re.findall(r"\b\d+\b(?! %)", closing)]
-    assert [line.partition(" of ")[0] for line in out.splitlines() if line.startswith("known why, ")] == [
-        f"known why, {count}" for count in (51, 22, 25)
+    assert [line.partition(" of ")[0] for line in out.splitlines() if line.startswith("explained, ")] == [
+        f"explained, {count}" for count in (51, 22, 25)
     ]  # fmt: skip
     assert cli.main(["profile", "--from", file, "--all"]) == 0
     assert (
@@ -193,14 +194,14 @@ def test_a_difference_for_no_known_reason_is_shown_in_a_summary_too(tmp_path, ca
     (tmp_path / "r.json").write_text(json.dumps({"kernels": [one, another]}))
     assert cli.main(["profile", "--from", str(tmp_path / "r.json")]) == 1
     out = capsys.readouterr().out
-    assert out.count("UNEXPLAINED") == 1 and "1 for none" in out
+    assert out.count("UNEXPLAINED") == 1 and " 1 are unexplained" in out
     assert next(line for line in out.splitlines() if line.startswith("hgemm/y (tir)")).endswith(
         "+100.00 % UNEXPLAINED"
     )
 
 
 def test_a_rung_may_be_picked_from_what_was_recorded(capsys):
-    assert cli.main(["profile", "--from", str(RESULTS / "counters_h200.json"), "hgemm/wmma_naive"]) == 0
+    assert cli.main(["profile", "--from", str(RECORDED), "hgemm/wmma_naive"]) == 0
     out = capsys.readouterr().out
     assert out.count("hgemm/wmma_naive (tir) on") == 4 and "mma_permuted" not in out
 

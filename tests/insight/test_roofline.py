@@ -34,7 +34,7 @@ def test_a_bound_is_in_the_unit_of_the_family():
     )
 
 
-def test_fp32_sums_have_a_peak_of_their_own():
+def test_fp32_accumulators_have_a_peak_of_their_own():
     times = [
         bound(GPUS["rtx4090"], HalfGemm(4096, 4096, 4096, "nt", kind))["least_us"]
         for kind in ("float16", "float32")
@@ -59,7 +59,7 @@ def test_an_architecture_has_a_gpu_unless_one_is_named():
 
 
 def test_a_kernel_may_be_bound_by_memory_though_its_algorithm_is_not():
-    """A ridge of 19.5 TFLOPS / 2039 GB/s = 9.56; every element once gives 42.7 flops per byte, the sectors of
+    """A ridge of 19.5 TFLOPS / 2039 GB/s = 9.56 flop/byte; the compulsory bytes give 42.7, the sectors of
     naive 0.06."""
     gemm = Gemm(256, 256, 256)
     sectors = 2048 * (256 * 33 + 32)

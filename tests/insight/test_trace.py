@@ -7,14 +7,14 @@ from functools import partial
 
 import pytest
 
-from tir_schedules.compiler.kernel_part import kernel_part
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
+from tir_schedules.compiler.source_text import kernel_part
 from tir_schedules.errors import BadInput
-from tir_schedules.insight.metrics.metrics import SHARED, metrics_of
-from tir_schedules.insight.trace import trace as module
+from tir_schedules.insight.metrics.counting import SHARED, metrics_of
+from tir_schedules.insight.trace import states as module
 from tir_schedules.insight.trace.reasons import short_reason
-from tir_schedules.insight.trace.trace import trace
+from tir_schedules.insight.trace.states import trace
 from tir_schedules.ladders.registry import find, find_one, ladder
 from tir_schedules.machines.cpu import CpuMachine, UnsupportedInstruction
 from tir_schedules.model.launch import Launch
@@ -32,12 +32,12 @@ def traced(name, workload):
 def rows(sch, gemm, config):
     """A row of C per block, an element per thread; the row of A through shared memory, at last an element per
     thread as well."""
-    product = sch.get_sblock("C")
-    row = sch.cache_read(product, 0, "shared")
-    i, j, k = sch.get_loops(product)
+    gemm_block = sch.get_sblock("C")
+    row = sch.cache_read(gemm_block, 0, "shared")
+    i, j, k = sch.get_loops(gemm_block)
     sch.bind(i, "blockIdx.x")
     sch.bind(j, "threadIdx.x")
-    sch.decompose_reduction(product, k)
+    sch.decompose_reduction(gemm_block, k)
     sch.compute_at(row, j)
     sch.bind(sch.get_loops(row)[-1], "threadIdx.x")
 
@@ -201,7 +201,7 @@ def test_an_architecture_is_checked_before_anything_is_made():
         ),
         (
             'k.cu(7): error: no operator "=" matches these operands',
-            "not all that uses them is tensorized yet",
+            "not every use of them is tensorized yet",
         ),
         ("Check failed: (a == b) is false: something new", "something new"),
         ("several lines\nk.cu(3): error: no such thing\nmore", "k.cu(3): error: no such thing"),
@@ -220,7 +220,7 @@ TRACED = [*ladder("sgemm"), *ladder("reduce"), *map(partial(find_one, verb="trac
 @pytest.mark.slow
 @pytest.mark.parametrize("rung", TRACED, ids=lambda rung: rung.id)
 def test_rungs_can_be_traced(rung):
-    from test_steps import workload_for
+    from test_recorder import workload_for
 
     found = trace(rung, workload_for(rung), ARCH)
     assert found.right and found.first_kernel is not None

@@ -12,9 +12,9 @@ import pytest
 
 from tir_schedules.cli import main as cli
 from tir_schedules.cli import trace as trace_verb
-from tir_schedules.insight.trace.figures import CHARTS, REGISTERS, cells, change
+from tir_schedules.insight.trace.key_metrics import CHARTS, REGISTERS, SPILLS, cells, change
 from tir_schedules.insight.trace.page import chart, page, sections, short
-from tir_schedules.insight.trace.trace import trace
+from tir_schedules.insight.trace.states import trace
 from tir_schedules.ladders.registry import find
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.reduction import Reduction
@@ -37,7 +37,7 @@ def tool(capsys):
     return call
 
 
-def test_a_line_per_step_with_its_figures(tool, found):
+def test_a_line_per_step_with_its_key_metrics(tool, found):
     code, out, err = tool("sgemm/naive", *SMALL)
     lines = out.splitlines()
     assert code == 0 and not err and len(lines) == 2 + 11 + 1 and "64x32x8, sm_80: 10 steps" in lines[0]
@@ -53,7 +53,7 @@ def test_a_line_per_step_with_its_figures(tool, found):
         "-",
         f"{sectors:,}",
         f"{metrics.counters.warp_instructions:,}",
-        "right",
+        "pass",
     ]
     assert lines[-1].startswith("0 to 4: no kernel yet")
 
@@ -121,12 +121,12 @@ def test_the_page_in_a_browser(check_page, found):
     check_page(page(found))
 
 
-def test_a_figure_is_compared_with_the_state_measured_before(found):
+def test_a_key_metric_is_compared_with_the_state_measured_before(found):
     threads, one_more = found.states[7], found.states[8]
-    figures = {cell.name: cell for cell in cells(one_more, threads)}
+    shown = {cell.name: cell for cell in cells(one_more, threads)}
     old, new = (REGISTERS.value(state.measured) for state in (threads, one_more))
-    assert figures["registers"].value == str(new) and "spilled bytes" not in figures
-    assert figures["registers"].verdict == ("better" if new < old else "worse" if new > old else "")
+    assert shown["registers"].value == str(new) and SPILLS.name not in shown
+    assert shown["registers"].verdict == ("better" if new < old else "worse" if new > old else "")
     assert (
         {cell.change for cell in cells(one_more, one_more)}
         == {cell.change for cell in cells(one_more, None)}
@@ -144,7 +144,7 @@ def test_to_begin_to_use_shared_memory_is_no_fault_but_conflicts_are():
     verdicts = {cell.name: cell.verdict for cell in cells(state, nothing)}
     assert (
         verdicts["shared wavefronts"] == ""
-        and verdicts["conflicts"] == "worse"
+        and verdicts["bank conflicts"] == "worse"
         and verdicts["warp instructions"] == ""
     )
     assert {cell.name: cell.verdict for cell in cells(nothing, state)}["shared wavefronts"] == "better"
@@ -165,16 +165,16 @@ def test_changes_are_said_in_percent_or_as_a_factor(old, new, said):
 
 
 def test_a_chart_has_a_bar_for_each_state_and_none_where_nothing_is_known(found):
-    for figure in CHARTS:
-        drawn = chart(figure, found.states)
+    for metric in CHARTS:
+        drawn = chart(metric, found.states)
         assert len(drawn.bars) == len(found.states) and [bar.height for bar in drawn.bars[:5]] == [None] * 5
         heights = [bar.height for bar in drawn.bars if bar.height is not None]
         assert all(0 <= height <= 100 for height in heights) and (max(heights) == 100 or set(heights) == {0})
 
 
 def test_steps_stand_under_the_line_that_makes_them():
-    from tir_schedules.insight.trace.steps import record
-    from tir_schedules.insight.trace.trace import State
+    from tir_schedules.insight.trace.recorder import record
+    from tir_schedules.insight.trace.states import State
 
     steps = record(find("sgemm/warp_tiling")[0], Gemm(64, 64, 8)).steps
     listed = sections([State(step.number, step, "") for step in steps])
@@ -186,7 +186,7 @@ def test_steps_stand_under_the_line_that_makes_them():
 
 
 def test_rungs_that_call_each_others_schedules_are_told_in_short():
-    from tir_schedules.insight.trace.steps import record
+    from tir_schedules.insight.trace.recorder import record
     from tir_schedules.workloads.half_gemm import HalfGemm
 
     step = record(find("hgemm/mma_permuted")[0], HalfGemm(256, 128, 32)).steps[0]

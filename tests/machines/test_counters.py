@@ -10,7 +10,7 @@ import pytest
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.twin import load_twin
-from tir_schedules.insight.metrics.metrics import metrics_of
+from tir_schedules.insight.metrics.counting import metrics_of
 from tir_schedules.insight.profile.cases import cubin_name
 from tir_schedules.insight.profile.nsight import prediction
 from tir_schedules.ladders.registry import every_rung, find

@@ -12,11 +12,16 @@ from tir_schedules.pages import environment, render
 from tir_schedules.pages.markup import element
 
 BODY = """
-<h2 id="one">One</h2><p>Words, <a href="#one">a link</a>, <code>code</code>, <span class="quiet">asides</span>,
-<span class="better">better</span> and <span class="worse">worse</span>, <span class="tag">a tag</span>.</p>
-<p class="note">A note.</p><p class="warn">A warning.</p><div class="cards"><div class="card"><b>1</b><span>figure</span></div></div>
-<details><summary>more</summary><pre class="diff"><span class="hunk">@@</span><span class="add">+ a</span><span class="del">- b</span>
-<span class="same">c</span></pre></details><div class="scroll"><table><caption>numbers</caption><thead><tr><th>x</th></tr></thead>
+<h2 id="one">One</h2><p>Words, <a href="#one">a link</a>, <code>code</code>,
+<span class="quiet">asides</span>, <span class="better">better</span> and <span class="worse">worse</span>,
+<span class="tag">a tag</span>.</p>
+<p class="note">A note.</p><p class="warn">A warning.</p>
+<div class="cards"><div class="card"><b>1</b><span>figure</span></div></div>
+<details><summary>more</summary>
+<pre class="diff"><span class="hunk">@@</span><span class="add">+ a</span><span class="del">- b</span>
+<span class="same">c</span></pre></details>
+<div class="scroll"><table><caption>numbers</caption>
+<thead><tr><th>x</th></tr></thead>
 <tbody><tr><td class="number better">1</td></tr></tbody></table></div>
 """
 

@@ -1,7 +1,7 @@
 """Made-up counters of kernels, for pages that show them. Nothing here was counted."""
 
-from tir_schedules.insight.banks.layout import Pattern
-from tir_schedules.insight.metrics.metrics import Metrics
+from tir_schedules.insight.banks.requests import Pattern
+from tir_schedules.insight.metrics.counting import Metrics
 from tir_schedules.insight.metrics.occupancy import occupancy
 from tir_schedules.model.counters import Access, Counters
 from tir_schedules.model.findings import Location
@@ -13,7 +13,7 @@ PADDED = ("wmma_padded", "wmma_padded:padded", "mma_ldmatrix")
 
 
 def counted(jobs, arch):
-    """In place of report.counted.count: unpadded loads cost four times their least, padded stores twice."""
+    """In place of report.counted.count: unpadded loads cost four times the ideal, padded stores twice."""
     return [
         kernel_of(rung, workload, form, arch) for rung, workload in jobs for form in ("schedule", "twin")
     ], []
@@ -41,7 +41,7 @@ def kernel_of(rung, workload, form, arch, findings=()):
 
 
 def patterns(binaries, workload, buffer):
-    """In place of insight.layout.layouts: lanes side by side, 16 bytes each."""
+    """In place of request_patterns: lanes side by side, 16 bytes each."""
     addresses = tuple(range(0, 512, 16))
     return [
         Pattern(buffer, "", (Location(1),), kind, 16, tuple(range(32)), addresses, 8, (0,), 4, 4)

@@ -13,7 +13,7 @@ from tir_schedules.ladders.problems import SMALL_SHAPES, workload_of
 from tir_schedules.ladders.registry import FAMILIES, find_each
 
 if TYPE_CHECKING:
-    from tir_schedules.insight.inspection.inspection import Inspection
+    from tir_schedules.insight.inspection.twins import Inspection
 
 VIEWS = {
     "lines": "each line of CUDA with what it cost",
@@ -51,7 +51,7 @@ def inspect_verb(options: Options) -> int:
     from tir_schedules.compiler.toolchain import check_arch
     from tir_schedules.console import print_error
     from tir_schedules.insight.inspection import views
-    from tir_schedules.insight.inspection.inspection import inspect
+    from tir_schedules.insight.inspection.twins import inspect
     from tir_schedules.insight.metrics.roofline import gpu_for
 
     rungs = find_each(options.names)

@@ -73,7 +73,7 @@ def layout(options: Options) -> int:
     from tir_schedules.compiler.nvcc import compile_kernel
     from tir_schedules.compiler.toolchain import check_arch
     from tir_schedules.compiler.twin import load_twin
-    from tir_schedules.insight.banks.layout import patterns_of, watched
+    from tir_schedules.insight.banks.requests import patterns_of, watched
 
     check_arch(options.arch)
     binary = compile_kernel((load_twin if options.twin else lower)(rung, workload, options.arch))

@@ -145,7 +145,7 @@ def counted_here(options: Options, mode: str) -> tuple[Json, list[str]]:
     or is wrong, a line each."""
     from tir_schedules.insight.profile import session
     from tir_schedules.insight.profile.cases import load_cases
-    from tir_schedules.insight.profile.profiling import as_text
+    from tir_schedules.insight.profile.results import as_text
 
     path, command = Path(options.names[0]), command_of(options)
     jobs = [] if mode == "unpack" else jobs_of(options)  # bad names and files show before a GPU is looked for
@@ -164,7 +164,7 @@ def counted_here(options: Options, mode: str) -> tuple[Json, list[str]]:
 
 def selected(options: Options) -> Json:
     """A recorded result, of the rungs that are named. BadInput when it has none of them."""
-    from tir_schedules.insight.profile.profiling import read_result
+    from tir_schedules.insight.profile.results import read_result
 
     result = read_result(options.recorded)
     if not options.names:
@@ -191,12 +191,8 @@ def wanted(names: list[str]) -> set[str]:
 def show(options: Options, result: Json, faults: Sequence[str] = ()) -> int:
     """Print a result and what is wrong besides; returns the exit code."""
     from tir_schedules.console import print_error
-    from tir_schedules.insight.profile.profiling import (
-        all_explained,
-        of_one_rung,
-        print_result,
-        with_comparisons,
-    )
+    from tir_schedules.insight.profile.results import all_explained, with_comparisons
+    from tir_schedules.insight.profile.tables import of_one_rung, print_result
 
     if options.json:
         print(json.dumps(with_comparisons(result), indent=1))

@@ -15,7 +15,7 @@ from tir_schedules.ladders.problems import SMALL_SHAPES, workload_of
 from tir_schedules.ladders.registry import find_one
 
 if TYPE_CHECKING:
-    from tir_schedules.insight.trace.trace import State, Trace
+    from tir_schedules.insight.trace.states import State, Trace
 
 SHAPES = SMALL_SHAPES | {"sgemm": ((256, 128, 128),), "hgemm": ((256, 256, 128),)}
 """Whole tiles, and so small that the states of a half-finished schedule, which do the same work many times,
@@ -76,7 +76,7 @@ def traced(rung: Any, workload: Any, arch: str) -> Trace:
     """The trace, with progress on a terminal."""
     from tir_schedules.compiler.toolchain import check_arch
     from tir_schedules.console import progress
-    from tir_schedules.insight.trace.trace import trace
+    from tir_schedules.insight.trace.states import trace
 
     check_arch(arch)
     with progress(None, "tracing") as step:
@@ -120,9 +120,9 @@ def print_trace(trace: Trace, tir: bool, cuda: bool) -> None:
 
 def rows(trace: Trace) -> Iterator[list[str]]:
     """Cells of a state, all text; without figures where there are none, see `gaps`."""
-    from tir_schedules.insight.inspection.figures import number, pair
-    from tir_schedules.insight.metrics.metrics import GLOBAL, SHARED
-    from tir_schedules.insight.trace.figures import INSTRUCTIONS, REGISTERS, SHARED_BYTES, outputs
+    from tir_schedules.insight.inspection.tables import number, pair
+    from tir_schedules.insight.metrics.counting import GLOBAL, SHARED
+    from tir_schedules.insight.trace.key_metrics import INSTRUCTIONS, REGISTERS, SHARED_BYTES, outputs
 
     for state in trace.states:
         cells = [str(state.number), state.step.call if state.step else "(the algorithm)"]

@@ -1,5 +1,4 @@
-"""Lines of a kernel's source as the compiler names them: in the kernel's own file, after `#line`, in headers
-beside it."""
+"""A kernel's source text: where the kernel itself stands in it, and how the compiler names its lines."""
 
 from __future__ import annotations
 
@@ -7,11 +6,13 @@ import re
 from functools import cached_property
 from pathlib import Path, PurePath
 
+from tir_schedules.errors import CheckFailed
 from tir_schedules.model.kernel import Kernel
 
 LINE_DIRECTIVE = re.compile(r'\s*#\s*(?:line\s+)?(\d+)(?:\s+"([^"]*)")?')
 FILE_DIRECTIVE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"', re.M)
 LOC_DIRECTIVE = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)", re.M)
+NOT_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.S)
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
 
 
@@ -120,3 +121,31 @@ def read_lines(path: Path) -> list[str]:
         return path.read_text(encoding="utf-8", errors="replace").split("\n")
     except OSError:
         return []
+
+
+def kernel_part(source: str, entry: str) -> tuple[int, str]:
+    """A kernel in a CUDA source, from `extern "C"` or `__global__` to its closing brace: the number of its
+    first line, from 1, and its text.
+
+    TVM prints a prelude before it; twins have includes, helpers and comments. CheckFailed when the source
+    does not define `entry`.
+    """
+    blanked = NOT_CODE.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), source)  # as long as the source
+    definition = re.search(
+        rf"(?:\bextern\s+)?\b__global__\b[^;{{}}]*\b{entry}\s*\([^;{{}}]*\)\s*\{{", blanked
+    )
+    if not definition:
+        raise CheckFailed(f'the source defines no extern "C" __global__ function {entry}')
+    begin = source.rfind("\n", 0, definition.start()) + 1
+    end = closing_brace(blanked, definition.end() - 1)
+    return source.count("\n", 0, begin) + 1, source[begin : end + 1]
+
+
+def closing_brace(code: str, opening: int) -> int:
+    """Index of the brace that closes the one at `opening`; the end of the code where none does."""
+    depth = 0
+    for brace in re.compile(r"[{}]").finditer(code, opening):
+        depth += 1 if brace[0] == "{" else -1
+        if depth == 0:
+            return brace.start()
+    return len(code) - 1

@@ -1,5 +1,4 @@
-"""HTML pages: one self-contained file each, from a jinja2 template on `base.html.j2`, with `style.css`
-inside."""
+"""HTML pages: self-contained files from jinja2 templates on `base.html.j2`, with `style.css` inside."""
 
 from __future__ import annotations
 
@@ -8,20 +7,23 @@ from base64 import b64encode
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import jinja2
 
 
-def render(template: str, **values: Any) -> str:
+def render(template: str, **values: object) -> str:
     """A page of a template of this folder, such as "report.html.j2".
 
-    values: what the template names; everything but `title` and `provenance` is the template's own. Text is
-    escaped; what `markup.element` makes stands as it is. jinja2.UndefinedError for a name that is not given.
+    values: what the template names; all have `title` and `provenance`. Text is escaped; what `markup.element`
+    makes stands as it is. jinja2.UndefinedError for a name that is not given.
     """
     return environment().get_template(template).render(**values)
 
 
 @lru_cache
-def environment() -> Any:
+def environment() -> jinja2.Environment:
     import jinja2
 
     found = jinja2.Environment(
@@ -38,8 +40,7 @@ def environment() -> Any:
 
 
 def policy(scripts: str) -> str:
-    """A page's content security policy: of scripts those of the template run, nothing is loaded, nothing is
-    sent.
+    """A page's content security policy: only the template's scripts run, nothing is loaded or sent.
 
     scripts: the template's <script> elements.
     """

@@ -8,8 +8,8 @@ from typing import Iterable, Sequence
 
 from tir_schedules.bench.views import Group
 from tir_schedules.errors import BadInput
-from tir_schedules.insight.inspection.inspection import counted
-from tir_schedules.insight.metrics.metrics import Metrics
+from tir_schedules.insight.metrics.counting import Metrics
+from tir_schedules.insight.metrics.rungs import metrics_of_rungs
 from tir_schedules.ladders.problems import Job, workload_of
 from tir_schedules.ladders.registry import find
 from tir_schedules.model.counters import Access
@@ -63,7 +63,7 @@ def count(jobs: Sequence[Job], arch: str) -> tuple[list[Counted], list[dict[str,
 
     jobs: rungs with their workloads. arch: "sm_90", to compile for.
     """
-    found, refused = counted(jobs, arch)
+    found, refused = metrics_of_rungs(jobs, arch)
     return [Counted(subject, tuple(launches)) for subject, launches in found], refused
 
 

@@ -1,18 +1,20 @@
-"""Matplotlib's figures as SVG inside a page: in the page's colours, light and dark, and with text that stays
-text."""
+"""Matplotlib's figures as SVG in a page: in the page's colours, light and dark, and with its font."""
 
 from __future__ import annotations
 
 import io
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Callable
 
 from markupsafe import Markup
 
 from tir_schedules.bench.plots import LIMIT, LINES, VENDOR, pyplot
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 WIDTH = 360
-"""Width in px of a figure, that of a phone; a page shows it no smaller."""
+"""Width of a figure in px, that of a phone; a page shows it no smaller."""
 
 TEXT = 11  # px
 GRID = "#b0b0b0"  # matplotlib's own
@@ -30,10 +32,10 @@ STYLE = {
 }
 
 
-def figure_of(height: int, draw: Any, name: str, label: str) -> Markup:
+def figure_of(height: int, draw: Callable[[Axes], None], name: str, label: str) -> Markup:
     """An <svg> that `draw(axes)` draws on one pair of axes.
 
-    height: px. name: unique on the page, for its ids. label: what it shows, for who cannot see it.
+    height: px. name: unique on the page, for its ids. label: what it shows, for screen readers.
     MissingTool without matplotlib.
     """
     plt = pyplot()
@@ -49,8 +51,8 @@ def figure_of(height: int, draw: Any, name: str, label: str) -> Markup:
 
 
 def embedded(svg: str, name: str, label: str) -> Markup:
-    """A file of matplotlib, which escapes its texts, as an element of a page: ids of its own, the page's font
-    and colours."""
+    """A file of matplotlib, which escapes its texts, as an element of a page: with ids of its own, and the
+    page's font and colours."""
     name = re.sub(r"[^\w-]", "-", name)
     svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg[svg.index("<svg") :], flags=re.S)
     start = Markup('<svg role="img" aria-label="{}" fill="currentColor" viewBox').format(label)

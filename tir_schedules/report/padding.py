@@ -1,40 +1,43 @@
-"""The example of article 004: the same tile without padding, with padding, and permuted; what each costs,
+"""The example of article 004: a tile without padding, with padding, and with an XOR swizzle; what each costs,
 counted and measured."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tir_schedules.bench.views import Group, short
-from tir_schedules.insight.banks.banks import FRAGMENTS, WORD, Tile, bank_of, bank_table, cost
-from tir_schedules.insight.banks.layout import Pattern
-from tir_schedules.insight.banks.layout import layouts as patterns_of
 from tir_schedules.insight.banks.pictures import caption, request_svg, tile_svg
-from tir_schedules.insight.metrics.metrics import COPIES, LOADS, STORES, conflicts
+from tir_schedules.insight.banks.requests import Pattern, request_patterns
+from tir_schedules.insight.banks.tiles import FRAGMENTS, HALF, SharedTile, bank_table
+from tir_schedules.insight.banks.wavefronts import WORD, bank_of, cost
+from tir_schedules.insight.metrics.counting import COPIES, LOADS, STORES, conflicts
 from tir_schedules.ladders.registry import find
 from tir_schedules.model.counters import Access
 from tir_schedules.report.counted import ByKernel, Counted
 from tir_schedules.report.recorded import Recorded
 
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
 ARTICLE = ("hgemm/wmma_shared:unpadded", "hgemm/wmma_padded:padded")
 """The article's tile, 128x256x32, without padding and with it."""
 
 LADDER = ("hgemm/wmma_shared", "hgemm/wmma_padded")
-"""The same step of the ladder with its own tile."""
+"""The same two rungs with the ladder's own tile."""
 
 BETTER = ("hgemm/mma_ldmatrix", "hgemm/mma_permuted")
-"""One kernel with padding and with the permutation in its place."""
+"""One kernel with padding, and with an XOR swizzle in its place."""
 
 NAMES = (*ARTICLE, *LADDER, *BETTER)
 BUFFER = "A"
 SWEPT = {ARTICLE[0]: "hgemm/wmma_padded:padded,skew=0", ARTICLE[1]: "hgemm/wmma_padded:padded,skew=8"}
-"""What experiments/sweeps.py calls the same kernels."""
+"""How experiments/sweeps.py names the same kernels."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """One kernel of the example. rate: TFLOPS measured at the example's size, None where nobody has."""
+    """One kernel of the example. rate: TFLOPS measured at the example's size, None where it was not."""
 
     kernel: Counted
     rate: float | None
@@ -45,22 +48,22 @@ class Layout:
 
     @property
     def config(self) -> Any:
-        """Of the rung as it runs; what has no `skew` does not pad."""
+        """Of the rung as it runs: a dataclass of the rung's own."""
         return find(self.kernel.subject.name)[0].fitted(self.kernel.subject.workload).config
 
     @property
-    def skew(self) -> int:
-        """Halves that pad each row of a tile."""
+    def padding(self) -> int:
+        """Halves after each row of a tile; a configuration without the field does not pad."""
         return getattr(self.config, "skew", 0)
 
     @property
     def row_bytes(self) -> int:
         """Of the tile of A."""
-        return 2 * (self.config.bk + self.skew)
+        return HALF * (self.config.bk + self.padding)
 
     @property
     def starts(self) -> int:
-        """In how many different banks 8 rows of the tile start."""
+        """How many different banks 8 rows of the tile start in."""
         return len({bank_of(row * self.row_bytes // WORD) for row in range(8)})
 
     @property
@@ -81,7 +84,7 @@ class Layout:
 
     @property
     def lost(self) -> int:
-        """Wavefronts beyond the least."""
+        """Wavefronts beyond the ideal."""
         return conflicts(self.loads + self.stores + self.copies)
 
     @property
@@ -91,7 +94,7 @@ class Layout:
 
     @property
     def blocks(self) -> int:
-        """Per multiprocessor."""
+        """Per SM."""
         return self.kernel.first.occupancy.blocks
 
 
@@ -99,7 +102,7 @@ class Layout:
 class Picture:
     """Requests of one warp to the tile.
 
-    wavefronts: that one is counted to take; by_banks: that its banks alone would; ideal: the least.
+    wavefronts: of one request, as counted. by_banks: as its banks alone imply. ideal: without bank conflicts.
     banks: which bank serves which lane in which wavefront. tile: where the lanes' words lie.
     """
 
@@ -107,13 +110,13 @@ class Picture:
     wavefronts: int
     by_banks: int
     ideal: int
-    banks: str
-    tile: str
+    banks: Markup
+    tile: Markup
 
 
 @dataclass(frozen=True)
 class Example:
-    """The layouts by the names of their rungs, and the size that rates are of."""
+    """Layouts by the names of their rungs, and the size of their rates."""
 
     layouts: dict[str, Layout]
     size: str
@@ -123,8 +126,8 @@ class Example:
 
 
 def example_of(kernels: ByKernel, group: Group, recorded: Recorded) -> Example | None:
-    """The schedules of the example at the largest of the sizes where most of them were timed; None unless all
-    were counted."""
+    """The schedules of the example, at the size where most of them were timed, the largest of several; None
+    unless all were counted."""
     if not all((name, "schedule") in kernels for name in NAMES):
         return None
     shapes = {size: row["shape"] for (_, _, size), row in group.cells.items()}
@@ -139,29 +142,29 @@ def measured(recorded: Recorded, name: str, shape: str) -> float | None:
 
 
 def bank_tables(example: Example | None) -> dict[str, list[tuple[tuple[int, ...], ...]]]:
-    """Way to lay out the article's tile -> article 004's table of a load of a fragment of A: threads, words
-    and banks by fours."""
+    """Layout of the article's tile -> article 004's table of a load of a fragment of A: threads, words and
+    banks by fours."""
     if not example:
         return {}
     bare, padded = example.of(ARTICLE)
     row, fragment = bare.config.bk, FRAGMENTS["m16n8k8 A"]
     tiles = {
-        "no padding": Tile(row),
-        f"padding of {padded.skew} halves": Tile(row, padded.skew),
-        "permuted": Tile(row, permuted=True),
+        "no padding": SharedTile(row),
+        f"padding of {padded.padding} halves": SharedTile(row, padded.padding),
+        "XOR swizzle": SharedTile(row, swizzled=True),
     }
     return {name: bank_table(tile, fragment) for name, tile in tiles.items()}
 
 
 def pictures(example: Example | None) -> dict[str, list[Picture]]:
-    """Rung -> how a warp loads from its tile of A and stores to it: without padding, with it, and
-    permuted."""
+    """Rung -> how a warp loads from its tile of A and stores to it: without padding, with it, and with an XOR
+    swizzle."""
     return {one.name: pictures_of(one.kernel) for one in example.of((*ARTICLE, *BETTER))} if example else {}
 
 
 def pictures_of(kernel: Counted) -> list[Picture]:
     """The first load and the first store or copy."""
-    patterns = patterns_of(kernel.subject.binaries, kernel.subject.workload, BUFFER)
+    patterns = request_patterns(kernel.subject.binaries, kernel.subject.workload, BUFFER)
     wanted = [
         next((pattern for pattern in patterns if pattern.kind in kinds), None)
         for kinds in (LOADS, (*STORES, *COPIES))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tir_schedules import __version__
 from tir_schedules.bench import tables, views
 from tir_schedules.bench.views import Group
-from tir_schedules.insight.metrics import metrics
+from tir_schedules.insight.metrics import counting
 from tir_schedules.insight.profile.nsight import NAMES
 from tir_schedules.machines.choice import CPU_ARCH
 from tir_schedules.pages import render
@@ -19,13 +19,19 @@ from tir_schedules.report.recorded import Document, Recorded
 from tir_schedules.report.sweeps import series_of, times_svg
 from tir_schedules.subjects.results import about, device_name
 
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+    from tir_schedules.model.counters import Access
+    from tir_schedules.model.workload import Workload
+
 COMMAND = "tir-schedules report"
 
 
 @dataclass(frozen=True)
 class Ladder:
-    """One kind of one ladder. kernels: what the CPU machine counted, empty where it was not asked. others:
-    further recordings of it."""
+    """One kind of one ladder. kernels: what the CPU machine counted, empty for a quick page. others: further
+    recordings."""
 
     group: Group
     document: Document
@@ -39,7 +45,7 @@ class Ladder:
         return self.group.title.replace(" ", "-")
 
     @property
-    def workload(self) -> Any:
+    def workload(self) -> Workload:
         """What the CPU machine was given."""
         return self.jobs[0][1]
 
@@ -53,9 +59,8 @@ class Ladder:
 
 
 def ladders_of(found: Recorded, quick: bool) -> tuple[list[Ladder], list[str]]:
-    """The ladders that were timed, with what the CPU machine counts of their rungs, unless it is to be quick;
-    and what is wrong, one line
-    each: kernels that could not be made or executed, and what the machine objects to."""
+    """The ladders that were timed, with what the CPU machine counts of their rungs; and a line for each
+    fault: refused kernels, and findings. quick: nothing is counted."""
     groups = found.groups()
     examples = [title for title, (group, _) in groups.items() if group.family == "hgemm"][:1]
     jobs = {
@@ -63,17 +68,17 @@ def ladders_of(found: Recorded, quick: bool) -> tuple[list[Ladder], list[str]]:
         for title, (group, _) in groups.items()
     }
     every = [job for of_group in jobs.values() for job in of_group]
-    counted, refused = ([], []) if quick else count(every, found.arch or CPU_ARCH)
+    kernels, refused = ([], []) if quick else count(every, found.arch or CPU_ARCH)
     ladders = [
-        Ladder(*groups[title], jobs[title], by_kernel(counted, jobs[title]), found.recordings[title][1:])
+        Ladder(*groups[title], jobs[title], by_kernel(kernels, jobs[title]), found.recordings[title][1:])
         for title in groups
     ]
-    findings = [str(finding) for one in counted for launch in one.launches for finding in launch.findings]
+    findings = [str(finding) for one in kernels for launch in one.launches for finding in launch.findings]
     return ladders, [*map(tables.refusal, refused), *findings]
 
 
 def page_of(found: Recorded, ladders: list[Ladder], faults: list[str], quick: bool) -> str:
-    """The whole page, of what `ladders_of` returned. quick: whether it was to be quick."""
+    """The whole page, of what `ladders_of` returned."""
     halves = next((ladder for ladder in ladders if ladder.group.family == "hgemm"), None)
     example = padding.example_of(halves.kernels, halves.group, found) if halves else None
     return render(
@@ -101,13 +106,13 @@ def summary_of(name: str) -> str:
     return next((rung.summary for rung in known(name)), "")
 
 
-def per_request(access: Any) -> str:
+def per_request(access: Access) -> str:
     """What one request costs, or a dash where there is none."""
     return f"{access.cost / access.requests:.2f}" if access.requests else "–"
 
 
-def times(access: Any) -> str:
-    """Cost over the least cost, such as "1.33x"."""
+def times(access: Access) -> str:
+    """Cost over the ideal, such as "1.33x"."""
     return f"{access.cost / access.ideal:.2f}x" if access.ideal else "–"
 
 
@@ -117,17 +122,19 @@ def span(numbers: tuple[int, ...]) -> str:
 
 
 def marks(document: Document) -> list[str]:
-    """Limits of the GPU, what the marks in cells mean, and what was refused."""
+    """Lines on the GPU's limits, the marks in cells, and what was refused."""
     return [line for line in tables.closing_lines(document) if not line.startswith("a cell is")]
 
 
-def roofline(ladder: Ladder) -> str:
-    """The roofline of a ladder that has one, as an <svg>."""
+def roofline(ladder: Ladder) -> Markup | str:
+    """The roofline of a ladder as an <svg>; empty where it has none."""
+    if not ladder.roofs:
+        return ""
     rungs, best = roofs.rungs_at_largest(ladder.group, ladder.kernels), roofs.best_schedules(ladder.group)
     return plots.roofline_svg(ladder.roofs, rungs, best, f"roofline-{ladder.id}")
 
 
-def made_by(here: dict[str, Any]) -> str:
+def made_by(here: Document) -> str:
     """What made the page."""
     versions = here["versions"]
     parts = {
@@ -146,7 +153,7 @@ WRITING = {
     "figures": views.figures,
     "ladder_svg": plots.ladder_svg,
     "marks": marks,
-    "metrics": metrics,
+    "counting": counting,
     "number": "{:,}".format,
     "origin": recorded.origin,
     "padding": padding,
@@ -163,4 +170,4 @@ WRITING = {
     "times_svg": times_svg,
     "zip": zip,
 }
-"""How templates write what they are given."""
+"""What the templates call to write values."""

@@ -4,42 +4,47 @@ GPU."""
 from __future__ import annotations
 
 from math import log10
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tir_schedules.bench.plots import LINES, TWIN, VENDOR, draw_ladder, draw_sizes, label_rates
 from tir_schedules.bench.views import Group
 from tir_schedules.report.drawing import figure_of
+from tir_schedules.report.recorded import Document
 from tir_schedules.report.roofs import Point, Roofs
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+    from matplotlib.axes import Axes
 
 ROW = 31  # px per rung of a ladder
 CLOSE = 2.2  # decades of an axis that has labels between powers of ten
-NEAR = 0.3  # decades along the intensity, twice as near along the rate
+NEAR = 0.3  # decades of intensity, or half as many of the rate
 
 
-def ladder_svg(group: Group, document: dict[str, Any], name: str) -> str:
+def ladder_svg(group: Group, document: Document, name: str) -> Markup:
     """Bars of schedule and twin per rung at the largest size."""
     height = ROW * max(len(group.names), 4)
 
-    def draw(axes: Any) -> None:
+    def draw(axes: Axes) -> None:
         draw_ladder(axes, group, document["limits"])
         legend_below(axes, 40 / height)
 
     return figure_of(height + 120, draw, name, f"rates of {group.title} at {group.sizes[-1]}")
 
 
-def sizes_svg(group: Group, name: str) -> str:
+def sizes_svg(group: Group, name: str) -> Markup:
     """Rate of every schedule over size."""
     lines = (len(group.names) + 2) // 2
 
-    def draw(axes: Any) -> None:
+    def draw(axes: Axes) -> None:
         draw_sizes(axes, group)
         legend_below(axes, 0.17)
 
     return figure_of(300 + 17 * lines, draw, name, f"rates of {group.title} over size")
 
 
-def legend_below(axes: Any, gap: float, columns: int = 2) -> None:
-    """What the axes' legend says, below them. gap: share of their height."""
+def legend_below(axes: Axes, gap: float, columns: int = 2) -> None:
+    """The axes' legend, below them. gap: share of their height."""
     axes.legend(
         loc="upper center",
         bbox_to_anchor=(0.4, -gap),
@@ -50,11 +55,11 @@ def legend_below(axes: Any, gap: float, columns: int = 2) -> None:
     )
 
 
-def roofline_svg(roofs: Roofs, rungs: list[Point], best: list[Point], name: str) -> str:
-    """Arithmetic per byte and per second: rungs by the bytes their accesses ask for, the best schedule of
-    each size by the least bytes."""
+def roofline_svg(roofs: Roofs, rungs: list[Point], best: list[Point], name: str) -> Markup:
+    """The roofline: rungs by the bytes that their accesses ask for, the best schedule of each size by the
+    compulsory bytes."""
 
-    def draw(axes: Any) -> None:
+    def draw(axes: Axes) -> None:
         points = [*rungs, *best]
         low, high = min(point.intensity for point in points) / 4, max(point.intensity for point in points) * 4
         line = [low, *([roofs.ridge] if low < roofs.ridge < high else []), high]
@@ -85,7 +90,13 @@ def roofline_svg(roofs: Roofs, rungs: list[Point], best: list[Point], name: str)
             markersize=5,
             label="best schedule of a size",
         )
-        axes.set(xscale="log", yscale="log", xlabel="flops per byte", ylabel="TFLOPS", title="roofline")
+        axes.set(
+            xscale="log",
+            yscale="log",
+            xlabel="arithmetic intensity (flop/byte)",
+            ylabel="TFLOPS",
+            title="roofline",
+        )
         for axis, (least, most) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
             label_rates(axis, least, most)
             if decades(least, most) > CLOSE:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Sequence
+from typing import Sequence
 
 import tir_schedules
 from tir_schedules.bench.tables import provenance_line
 from tir_schedules.bench.views import Group, groups_of
 from tir_schedules.errors import BadInput
-from tir_schedules.files import check, read_json
+from tir_schedules.files import Json, check, read_json
 from tir_schedules.ladders.registry import FAMILIES
 from tir_schedules.subjects.results import checked
 
@@ -20,9 +20,9 @@ DEFAULT_FOLDER = Path(tir_schedules.__file__).parents[1] / "experiments" / "resu
 
 REMEDY = "name a folder or files with --results, such as what `bench -o FILE` wrote"
 BENCHMARK, SWEEPS = "bench ", "sweeps.py"
-"""How the command begins, or what it names, that wrote a file."""
+"""How the command that wrote a file begins, or what it names."""
 
-Document = dict[str, Any]
+Document = Json
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,10 @@ class Recorded:
 
     @cached_property
     def recordings(self) -> dict[str, list[tuple[Group, Document]]]:
-        """Title ("hgemm nt float16") -> all that was measured of that kind of that ladder, in the order of
-        the ladders.
+        """Title ("hgemm nt float16") -> recordings of that kind of that ladder, in the order of the ladders.
 
-        The recording with the most rungs comes first, of several that with the most sizes, then the latest: a
-        search's few rungs timed later do not take the place of the ladder.
+        The recording with the most rungs comes first, then the one with the most sizes, then the latest: a
+        few rungs that a search timed later do not replace the ladder.
         """
         found: dict[str, list[tuple[Group, Document]]] = {}
         for document in reversed(self.benchmarks):
@@ -56,15 +55,12 @@ class Recorded:
             for title, several in found.items()
         }
         titles = {
-            group.title: None
+            group.title: FAMILIES.index(group.family)
             for document in self.benchmarks
             for group in groups_of(document)
             if group.title in ranked
         }
-        return {
-            title: ranked[title]
-            for title in sorted(titles, key=lambda title: FAMILIES.index(ranked[title][0][0].family))
-        }
+        return {title: ranked[title] for title in sorted(titles, key=titles.__getitem__)}
 
     def groups(self) -> dict[str, tuple[Group, Document]]:
         """The first recording of each title."""
@@ -72,14 +68,13 @@ class Recorded:
 
     @property
     def arch(self) -> str | None:
-        """Architecture of the GPU that ladders were measured on last, where it is known."""
+        """Architecture of the GPU that measured a ladder last, where it is known."""
         shown = sorted((document for _, document in self.groups().values()), key=date_of)
         known = [document["device"]["arch"] for document in shown if document["device"].get("arch")]
         return known[-1] if known else None
 
     def rate(self, name: str, form: str, shape: str) -> float | None:
-        """Rate of a rung at a shape ("4096x4096x4096 nt float16"): that of the ladder, else of any file what
-        was measured last."""
+        """Rate of a rung at a shape ("4096x4096x4096 nt float16"): the ladder's, else the last recorded."""
         shown = [document for _, document in self.groups().values()]
         rows = [
             row
@@ -93,8 +88,7 @@ class Recorded:
 
 
 def find_recorded(paths: Sequence[Path] | None) -> Recorded:
-    """The results in folders and files. BadInput, in one line, when there are none or a named file holds
-    none."""
+    """The results in folders and files. BadInput, in one line, where there are none."""
     if not paths and not DEFAULT_FOLDER.is_dir():
         raise BadInput(f"an installed package has no recorded results: {REMEDY}")
     paths = paths or [DEFAULT_FOLDER]
@@ -131,7 +125,7 @@ def is_sweep(document: Document) -> bool:
 
 
 def documents_at(path: Path) -> list[Document]:
-    """Results in a file, or in all JSON files of a folder; other JSON in a folder is left alone."""
+    """Results in a file, or in all JSON files of a folder, where other JSON is left alone."""
     if path.is_dir():
         return [document for file in sorted(path.glob("*.json")) if (document := document_in(file))]
     document = document_in(path)
@@ -141,7 +135,7 @@ def documents_at(path: Path) -> list[Document]:
 
 
 def document_in(path: Path) -> Document | None:
-    """The content of a results file; None for other JSON. BadInput for what is none."""
+    """The content of a results file; None for other JSON. BadInput for a broken file."""
     from tir_schedules.subjects.schemas import Counters
 
     content = read_json(path, REMEDY)

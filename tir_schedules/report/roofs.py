@@ -1,23 +1,25 @@
-"""The roofline of a report: what the GPU can do at most, and where rungs stand under it."""
+"""The roofline of a report: the most a GPU can do, and where rungs stand under it."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any, Mapping
+from typing import Mapping
 
 from tir_schedules.bench.views import Group, Row
-from tir_schedules.insight.metrics.metrics import GLOBAL_LOADS, GLOBAL_STORES, SECTOR
+from tir_schedules.insight.metrics.counting import GLOBAL_LOADS, GLOBAL_STORES, SECTOR
 from tir_schedules.insight.metrics.roofline import GPUS, Gpu
+from tir_schedules.model.workload import Workload
 from tir_schedules.report.counted import Counted
+from tir_schedules.report.recorded import Document
 from tir_schedules.subjects.results import device_name
 from tir_schedules.workloads import workload_class
 
 
 @dataclass(frozen=True)
 class Roofs:
-    """peak: TFLOPS, None where none is known for this arithmetic. bandwidth: GB/s. source: where both come
-    from, in words."""
+    """peak: TFLOPS, None where it is not known for this arithmetic. bandwidth: GB/s. source: of both, in
+    words."""
 
     peak: float | None
     bandwidth: float
@@ -25,26 +27,25 @@ class Roofs:
 
     @property
     def ridge(self) -> float:
-        """Flops per byte from which on arithmetic is the bound."""
+        """Arithmetic intensity (flop/byte) from which on arithmetic is the limit."""
         return self.peak * 1e3 / self.bandwidth if self.peak else float("inf")
 
     def limit(self, intensity: float) -> float:
-        """TFLOPS at most at an intensity in flops per byte of device memory."""
+        """TFLOPS at most at an arithmetic intensity (flop/byte of device memory)."""
         return min(intensity * self.bandwidth / 1e3, self.peak or float("inf"))
 
 
 @dataclass(frozen=True)
 class Point:
-    """label: a rung or a size. intensity: flops per byte. rate: TFLOPS."""
+    """label: a rung or a size. intensity: flop/byte. rate: TFLOPS."""
 
     label: str
     intensity: float
     rate: float
 
 
-def roofs_of(group: Group, document: dict[str, Any]) -> Roofs | None:
-    """Measured copy bandwidth, and the peak for the group's arithmetic; None where no bandwidth was
-    measured."""
+def roofs_of(group: Group, document: Document) -> Roofs | None:
+    """Measured copy bandwidth, and the peak of the group's arithmetic; None without a measured bandwidth."""
     limits = {limit["name"]: limit for limit in document["limits"]}
     copy = limits.get("copy bandwidth")
     if not copy or not copy["rate"]:
@@ -67,7 +68,7 @@ def datasheet(device: str) -> Gpu | None:
     return next((GPUS[word] for word in [*pairs, *words] if word in GPUS), None)
 
 
-def workload_of(row: Row) -> Any:
+def workload_of(row: Row) -> Workload:
     return workload_class(row["family"])(**row["workload"])
 
 
@@ -76,7 +77,7 @@ def tflops(row: Row) -> float:
 
 
 def best_schedules(group: Group) -> list[Point]:
-    """The fastest schedule at each size, by the least bytes: every element moved once."""
+    """The fastest schedule at each size, by the compulsory bytes."""
     points = []
     for size in group.sizes:
         rows = [row for (_, form, at), row in group.cells.items() if (form, at) == ("schedule", size)]
@@ -88,8 +89,8 @@ def best_schedules(group: Group) -> list[Point]:
 
 
 def rungs_at_largest(group: Group, counted: Mapping[tuple[str, str], Counted]) -> list[Point]:
-    """Schedules at the largest size, by the bytes that their accesses ask the L1 cache for where the CPU
-    machine counted them."""
+    """Schedules at the largest size, by the bytes that their accesses ask of the L1 cache; only those that
+    the CPU machine counted."""
     points = []
     for name in group.names:
         row, kernel = group.cells.get((name, "schedule", group.sizes[-1])), counted.get((name, "schedule"))

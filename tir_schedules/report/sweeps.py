@@ -1,41 +1,56 @@
-"""Recorded sweeps: one field of a rung's configuration takes one value after another; time, conflicts and
-shared memory at each."""
+"""Recorded sweeps of one field of a rung's configuration: time, bank conflicts and shared memory at each
+value."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tir_schedules.bench.plots import LINES, MARKERS
-from tir_schedules.bench.views import short
+from tir_schedules.bench.views import Row, short
 from tir_schedules.report.drawing import figure_of
 from tir_schedules.report.plots import legend_below
 from tir_schedules.report.recorded import Document
 
+if TYPE_CHECKING:
+    from markupsafe import Markup
+    from matplotlib.axes import Axes
+
 VARIED = re.compile(r"(?P<rung>.+?)[:,](?P<field>\w+)=(?P<value>\d+)$")
 """How a sweep names a point: "hgemm/wmma_padded:padded,skew=8"."""
 
-AXES = {
-    "skew": "skew, elements that pad a row", "stages": "stages, tiles in shared memory at a time",
-    "stripe": "stripe, columns of blocks"
-}  # fmt: skip
-"""Field of a configuration -> what it counts."""
+FIELDS = {"skew": "padding", "stages": "pipeline stages", "stripe": "threadblock swizzle"}
+"""Field of a configuration, as recorded -> its name."""
 
-Row = dict[str, Any]
+AXES = {
+    "padding": "padding, elements after a row",
+    "threadblock swizzle": "threadblock swizzle, columns of blocks",
+}
+"""Name of a field -> what an axis says, where that is more."""
 
 
 @dataclass
 class Series:
-    """One kernel along one field. times: value -> median in us. points: value -> what is known of it without
-    a GPU, if recorded."""
+    """One kernel along one field. times: value -> median in us. points: value -> what is recorded of it
+    without a GPU."""
 
-    field: str
+    recorded_field: str
     rung: str
     form: str
     shape: str
     times: dict[int, float] = field(default_factory=dict)
     points: dict[int, Row] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Of the field."""
+        return FIELDS.get(self.recorded_field, self.recorded_field)
+
+    @property
+    def axis(self) -> str:
+        """What an axis of the field says."""
+        return AXES.get(self.name, self.name)
 
     @property
     def title(self) -> str:
@@ -47,8 +62,9 @@ class Series:
 
 
 def series_of(documents: tuple[Document, ...]) -> dict[str, list[Series]]:
-    """Field -> its series in the order in which they were recorded; what was recorded last counts."""
-    found: dict[tuple[str, ...], Series] = {}
+    """Name of a field -> its series in the order in which they were recorded; the last recorded values
+    count."""
+    found: dict[tuple[str, str, str, str], Series] = {}
     for document in documents:
         for row in (*document["rows"], *document.get("points", ())):
             match = VARIED.fullmatch(row["name"])
@@ -59,23 +75,21 @@ def series_of(documents: tuple[Document, ...]) -> dict[str, list[Series]]:
                     one.times[int(match["value"])] = row["median_us"]
                 else:
                     one.points[int(match["value"])] = row
-    fields = dict.fromkeys(key[0] for key in found)
-    return {name: [one for one in found.values() if one.field == name] for name in fields}
+    names = dict.fromkeys(one.name for one in found.values())
+    return {name: [one for one in found.values() if one.name == name] for name in names}
 
 
-def times_svg(series: list[Series], name: str) -> str:
-    """Time of each schedule over the value, as a multiple of its best; nothing where no times were
-    recorded."""
+def times_svg(series: list[Series], name: str) -> Markup | str:
+    """Time of each schedule over the value, as a multiple of its best; empty without recorded times."""
     timed = [one for one in series if one.form == "schedule" and len(one.times) > 1]
     if not timed:
         return ""
 
-    def draw(axes: Any) -> None:
+    def draw(axes: Axes) -> None:
         values = sorted({value for one in timed for value in one.times})
         for number, one in enumerate(timed):
-            least = min(one.times.values())
-            at = sorted(one.times)
-            places, ratios = [values.index(value) for value in at], [one.times[value] / least for value in at]
+            best, at = min(one.times.values()), sorted(one.times)
+            places, ratios = [values.index(value) for value in at], [one.times[value] / best for value in at]
             axes.plot(
                 places,
                 ratios,
@@ -85,10 +99,10 @@ def times_svg(series: list[Series], name: str) -> str:
                 linewidth=1.2,
                 label=one.title,
             )
-        axes.set_xticks(range(len(values)), values)
-        name_of_axis = AXES.get(series[0].field, series[0].field)
-        axes.set(xlabel=name_of_axis, ylabel="time / best of the line", title=f"time over {series[0].field}")
+        axes.set_xticks(range(len(values)), list(map(str, values)))
+        axes.set(xlabel=series[0].axis, ylabel="time / best of the line", title=title)
         axes.grid(axis="y", linewidth=0.3)
         legend_below(axes, 0.2, columns=1)
 
-    return figure_of(280 + 18 * len(timed), draw, name, f"time over {series[0].field}")
+    title = f"time over {series[0].name}"
+    return figure_of(280 + 18 * len(timed), draw, name, title)

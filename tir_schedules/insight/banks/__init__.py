@@ -1,0 +1,1 @@
+"""What `layout` shows: the banks of shared memory."""

@@ -1,8 +1,8 @@
 """Pictures of requests to shared memory: which lane each bank serves in which wavefront, and where the lanes'
 words lie.
 
-As inline SVG, self-contained, in colours for light and dark; and as text of 32 columns. A colour is a phase;
-the colour of conflict marks words that have to wait for another wavefront.
+Columns are the 32 banks. A picture is inline SVG, in colours for light and dark, or text. Each phase has a
+colour; another colour marks the words that wait for a further wavefront.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Iterator, Sequence
 
 from markupsafe import Markup
 
-from tir_schedules.insight.banks.banks import BANKS, LINE, WORD, Wavefront, cost, words_of
+from tir_schedules.insight.banks.wavefronts import BANKS, LINE, WORD, Wavefront, cost, words_of
 from tir_schedules.pages.markup import element
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from tir_schedules.insight.banks.layout import Pattern
+    from tir_schedules.insight.banks.requests import Pattern
 
 CELL, HEIGHT, LABEL = 23, 19, 104  # px: a bank, a row, and what stands before a row
 COLUMNS = 116  # characters beside each other in a picture
@@ -36,32 +36,37 @@ STYLE = Markup("""
   .banks { --p0: #1d4364; --p1: #1c4c33; --p2: #453267; --p3: #55470f; --hot: #8e3a1f;
     --ink: #f0f2f4; --rule: #4a515a; --dim: #aab2bc; --paper: #15171a; }
 }
-.banks text { font: 11.5px ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace; fill: var(--ink); }
+.banks text { fill: var(--ink);
+  font: 11.5px ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace; }
 .banks .cell { text-anchor: middle; }
 .banks .dim { fill: var(--dim); }
 .banks .rule { stroke: var(--rule); fill: none; }
-.banks .p0 { fill: var(--p0); } .banks .p1 { fill: var(--p1); } .banks .p2 { fill: var(--p2); } .banks .p3 { fill: var(--p3); }
+.banks .p0 { fill: var(--p0); } .banks .p1 { fill: var(--p1); }
+.banks .p2 { fill: var(--p2); } .banks .p3 { fill: var(--p3); }
 .banks .hot { fill: var(--hot); }
 .banks rect { stroke: var(--rule); }
 .banks .paper { fill: var(--paper); stroke: none; }
 """)
 
-Run = tuple[int, int, tuple[int, ...]]
-"""First bank, number of banks beside each other that serve the same lanes, and these lanes."""
+BankSpan = tuple[int, int, tuple[int, ...]]
+"""Neighbouring banks that serve the same lanes: the first bank, how many, and the lanes."""
+
+Cells = dict[int, tuple[str, str]]
+"""Bank -> its lanes, as text, and a style of rich."""
 
 
 def caption(pattern: Pattern) -> str:
-    """What a pattern's requests are and what they cost, such as "load of A: 8 requests of 16 bytes per lane,
-    4 wavefronts each, no bank conflicts"."""
-    waves = f"{counted(pattern.wavefronts, 'wavefront')} each, no bank conflicts"
+    """What a pattern costs: "load of A: 8 requests of 16 bytes per lane, 4 wavefronts each, no bank
+    conflicts"."""
+    waves = f"{plural(pattern.wavefronts, 'wavefront')} each, no bank conflicts"
     if not pattern.by_banks:
         by_banks = cost(pattern.phases)
         waves = (
-            f"{pattern.wavefronts} wavefronts each, which of a copy depend on its source as well; its banks"
+            f"{pattern.wavefronts} wavefronts each; those of a copy depend on its source as well, its banks"
             f" alone take {by_banks}"
         )
     elif pattern.wavefronts > pattern.ideal:
-        waves = f"{pattern.wavefronts} wavefronts each where {pattern.ideal} would do without bank conflicts"
+        waves = f"{pattern.wavefronts} wavefronts each, {pattern.ideal} without bank conflicts"
     stride = pattern.stride
     apart = f", neighbouring lanes {stride} bytes apart" if stride not in (None, 0, pattern.width) else ""
     starts = (
@@ -69,18 +74,17 @@ def caption(pattern: Pattern) -> str:
         if len(pattern.starts) < 5
         else f"one of {len(pattern.starts)} banks"
     )
-    shifted = f"; they begin in {starts}, the pictures show the first" if len(pattern.starts) > 1 else ""
-    requests = f"{counted(pattern.requests, 'request')} of {pattern.width} bytes per lane{apart}"
+    shifted = f"; they begin at {starts}, the pictures show the first" if len(pattern.starts) > 1 else ""
+    requests = f"{plural(pattern.requests, 'request')} of {pattern.width} bytes per lane{apart}"
     return f"{pattern.action} of {pattern.name}: {requests}, {waves}{shifted}"
 
 
-def counted(number: int, noun: str) -> str:
+def plural(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def place_of(pattern: Pattern) -> str:
-    """The CUDA lines that make the requests, with the text of the first, unless that is but the operands of
-    inline PTX."""
+    """The CUDA lines that make the requests, and the first one's text unless it is operands of inline PTX."""
     first = pattern.locations[0]
     if not first.line:
         return str(first)
@@ -89,23 +93,15 @@ def place_of(pattern: Pattern) -> str:
 
 
 LEGEND = (
-    (
-        "A cell is a bank in one wavefront, the number the lane it serves; n+ stands for lane n and others"
-        " that get the same word."
-    ),
-    (
-        'A bank gives one word per wavefront: "wait 1" and further rows are wavefronts for words that had to'
-        " wait."
-    ),
+    "Columns are banks. A number is the lane that a bank serves; n+ is lane n and others with the same word.",
+    'A bank serves one word per wavefront. Rows "wait 1" and further are wavefronts for words that waited.',
 )
 
 
-# ---- SVG ---
 def request_svg(pattern: Pattern, at: int | None = None) -> Markup:
-    """Wavefront by wavefront, the banks that serve and the lanes they serve; lanes of one phase have one
-    colour.
+    """A row for each wavefront, a column for each bank, in the cells the lanes; a phase has one colour.
 
-    An <svg> of 848 px width, to be put into a box that scrolls; or into another <svg>, at px below its top.
+    An <svg> of 848 px width, for a box that scrolls; or for another <svg>, `at` px below its top.
     """
     parts, y = [heading()], HEIGHT
     for number, phase in enumerate(pattern.phases):
@@ -115,7 +111,7 @@ def request_svg(pattern: Pattern, at: int | None = None) -> Markup:
             parts.append(text(label, LABEL - 8, y, "end"))
             parts += [
                 cell(first, count, name_of(lanes, count), colour, y)
-                for first, count, lanes in runs(wavefront)
+                for first, count, lanes in bank_spans(wavefront)
             ]
             parts.append(frame(y))
             y += HEIGHT
@@ -124,17 +120,16 @@ def request_svg(pattern: Pattern, at: int | None = None) -> Markup:
 
 
 def tile_svg(pattern: Pattern, at: int | None = None) -> Markup:
-    """Shared memory in rows of 128 bytes, one word in each bank: where the words lie that the lanes ask for.
-    As `request_svg`."""
+    """Where the lanes' words lie: a row for 128 bytes of shared memory, a column for each bank. An <svg> as
+    `request_svg` makes it."""
     parts, y, before = [heading()], HEIGHT, None
-    for row, runs_in_row in tile_rows(pattern):
+    for row, spans in tile_rows(pattern):
         if before is not None and row > before + 1:
             parts.append(text("...", LABEL - 8, y, "end"))
             y += HEIGHT
         parts.append(text(place_of_row(row), LABEL - 8, y, "end"))
         parts += [
-            cell(first, count, name_of(lanes, count), colour, y)
-            for first, count, lanes, colour in runs_in_row
+            cell(first, count, name_of(lanes, count), colour, y) for first, count, lanes, colour in spans
         ]
         parts.append(frame(y))
         y, before = y + HEIGHT, row
@@ -151,9 +146,15 @@ def document_svg(patterns: Sequence[Pattern], title: str) -> str:
         for draw in (request_svg, tile_svg):
             drawn = draw(pattern, y)
             parts.append(drawn)
-            y += int(re.search(r'height="(\d+)"', drawn)[1]) + HEIGHT
+            y += height_of(drawn) + HEIGHT
         y += HEIGHT
     return svg([element("rect", class_="paper", width="100%", height="100%"), *parts], y, title) + "\n"
+
+
+def height_of(drawn: Markup) -> int:
+    found = re.search(r'height="(\d+)"', drawn)
+    assert found, "svg() writes it"
+    return int(found[1])
 
 
 def svg(parts: Sequence[Markup], height: int, title: str, at: int | None = None) -> Markup:
@@ -195,10 +196,8 @@ def hue(number: int) -> str:
     return f"p{number % HUES}"
 
 
-# ---- what is drawn
-# -------------------------------------------------------------------------------------------------------
-def runs(wavefront: Wavefront) -> Iterator[Run]:
-    """Banks beside each other that serve the same lanes, as of one wide access, as one."""
+def bank_spans(wavefront: Wavefront) -> Iterator[BankSpan]:
+    """Neighbouring banks that serve the same lanes, such as of one wide access, taken together."""
     bank = 0
     while bank < BANKS:
         if bank not in wavefront:
@@ -216,19 +215,18 @@ def runs(wavefront: Wavefront) -> Iterator[Run]:
 
 
 def tile_rows(pattern: Pattern) -> list[tuple[int, list[tuple[int, int, tuple[int, ...], str]]]]:
-    """Rows of 128 bytes that are touched -> their runs, with the colour of the phase that serves them."""
+    """Touched rows of 128 bytes: their banks, lanes, and the colour of the phase that serves them."""
     rows: dict[int, dict[int, tuple[list[int], str]]] = {}
     for number, phase in enumerate(pattern.phases):
         for lane in phase.lanes:
             for word in words_of(pattern.addresses[lane], pattern.width):
-                rows.setdefault(word * WORD // LINE, {}).setdefault(word % BANKS, ([], hue(number)))[
-                    0
-                ].append(lane)
+                row = rows.setdefault(word * WORD // LINE, {})
+                row.setdefault(word % BANKS, ([], hue(number)))[0].append(lane)
     return [(row, list(joined(words))) for row, words in sorted(rows.items())]
 
 
 def joined(words: dict[int, tuple[list[int], str]]) -> Iterator[tuple[int, int, tuple[int, ...], str]]:
-    """Neighbouring words of the same lanes as one."""
+    """Neighbouring words of the same lanes, taken together."""
     banks = sorted(words)
     while banks:
         first = banks.pop(0)
@@ -253,19 +251,17 @@ def lane_names(lanes: Sequence[int]) -> str:
 
 
 def name_of(lanes: Sequence[int], room: int = 1) -> str:
-    """The lanes of a cell: one as it is; of several the first and the last where there is room for it, else
-    the first with a "+"."""
+    """The lanes of a cell: "3"; of several "0-7" where there is room, else "0+"."""
     if len(lanes) == 1:
         return str(lanes[0])
     whole = lanes[-1] - lanes[0] + 1 == len(lanes)
     return f"{lanes[0]}-{lanes[-1]}" if room > 1 and whole else f"{lanes[0]}+"
 
 
-# ---- text ---
 def request_text(pattern: Pattern, width: int | None = None) -> Text:
-    """What `request_svg` shows, in lines of 113 characters: three for each bank. width: of a terminal; a
+    """What `request_svg` shows, in lines of 113 characters, three for each bank. width: of a terminal; a
     narrower one has the banks in several pictures, one below the other."""
-    rows = []
+    rows: list[tuple[str, Cells | None]] = []
     for number, phase in enumerate(pattern.phases):
         for turn, wavefront in enumerate(phase.wavefronts):
             style = CONFLICT_STYLE if turn else TEXT_STYLES[number % HUES]
@@ -276,23 +272,23 @@ def request_text(pattern: Pattern, width: int | None = None) -> Text:
 
 def tile_text(pattern: Pattern, width: int | None = None) -> Text:
     """What `tile_svg` shows."""
-    rows, before = [], None
+    rows: list[tuple[str, Cells | None]] = []
+    before = None
     for row, found in tile_rows(pattern):
         if before is not None and row > before + 1:
             rows.append(("...", None))
-        cells = {}
+        cells: Cells = {}
         for first, count, lanes, colour in found:
-            cells |= dict.fromkeys(
-                range(first, first + count), (name_of(lanes), TEXT_STYLES[int(colour[1:])])
-            )
+            style = TEXT_STYLES[int(colour[1:])]
+            cells |= dict.fromkeys(range(first, first + count), (name_of(lanes), style))
         rows.append((place_of_row(row), cells))
         before = row
     return text_of(rows, width)
 
 
-def text_of(rows: Sequence[tuple[str, dict[int, tuple[str, str]] | None]], width: int | None) -> Text:
-    """Rows below the numbers of the banks: before each a label, in each bank's place the lanes, with their
-    style; None for what is left out between two rows."""
+def text_of(rows: Sequence[tuple[str, Cells | None]], width: int | None) -> Text:
+    """Rows below the numbers of the banks: a label and the cells; None for what is left out between two
+    rows."""
     from rich.text import Text
 
     count = next(
@@ -302,9 +298,8 @@ def text_of(rows: Sequence[tuple[str, dict[int, tuple[str, str]] | None]], width
     lines = Text()
     for first in range(0, BANKS, count):
         banks = range(first, first + count)
-        lines.append(
-            "\n" * (first > 0) + f"{AXIS:>15} |" + "".join(f"{bank:3}" for bank in banks) + "\n", "dim"
-        )
+        numbers = "".join(f"{bank:3}" for bank in banks)
+        lines.append("\n" * (first > 0) + f"{AXIS:>15} |{numbers}\n", "dim")
         for label, cells in rows:
             if cells is None:
                 lines.append(f"{label:>15}\n", "dim")

@@ -1,0 +1,1 @@
+"""What `inspect` shows: a rung's schedule beside its twin."""

@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Iterator
 
-from tir_schedules.compiler.kernel_part import kernel_part
-from tir_schedules.compiler.source_text import shown_name
-from tir_schedules.insight.metrics.metrics import SHARED, Metrics
+from tir_schedules.compiler.source_text import kernel_part, shown_name
+from tir_schedules.insight.metrics.counting import SHARED, Metrics
 from tir_schedules.model.counters import Access, LineCounters
 
 
 @dataclass(frozen=True)
 class AnnotatedLine:
-    """A line of source. file: empty for the kernel's own; text: empty where it is not known, in a header.
-    counters: None where nothing was executed. share: of the launch's thread instructions, 0 to 1."""
+    """A line of source.
+
+    file: empty for the kernel's own. text: empty for a header's. counters: None where nothing was executed.
+    share: of the launch's thread instructions, 0 to 1.
+    """
 
     file: str
     number: int
@@ -24,7 +26,7 @@ class AnnotatedLine:
 
     @property
     def place(self) -> str:
-        """Its number, with the file where that is not the kernel's own."""
+        """Its number, after the file where that is not the kernel's own."""
         if not self.number:
             return "unknown"
         return f"{self.file}:{self.number}" if self.file else str(self.number)
@@ -40,20 +42,19 @@ class Conflict:
 
 
 def annotated(launch: Metrics) -> list[AnnotatedLine]:
-    """Every line of the kernel, then lines outside it that were executed: of functions it calls, of headers
-    such as wmma's."""
+    """Every line of the kernel; then executed lines outside it, of functions it calls and of headers."""
     kernel, counters = launch.binary.kernel, launch.counters
     own = shown_name(kernel)
     first, part = kernel_part(kernel.source, kernel.entry)
     inside = range(first, first + part.count("\n") + 1)
-    counted = {(line.file, line.line): line for line in counters.lines}
+    executed = {(line.file, line.line): line for line in counters.lines}
 
     def annotate(file: str, number: int) -> AnnotatedLine:
-        line = counted.get((file, number))
+        line = executed.get((file, number))
         share = sum(line.mix.values()) / counters.thread_instructions if line else 0.0
         return AnnotatedLine("" if file == own else file, number, launch.text_of(file, number), line, share)
 
-    others = [place for place in sorted(counted) if place[0] != own or place[1] not in inside]
+    others = [place for place in sorted(executed) if place[0] != own or place[1] not in inside]
     return [annotate(own, number) for number in inside] + [annotate(*place) for place in others]
 
 

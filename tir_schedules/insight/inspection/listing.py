@@ -1,13 +1,12 @@
-"""A kernel's own instructions out of its PTX or SASS, without what assembler and debugger alone want to
-know."""
+"""A kernel's instructions from its PTX or SASS, without what only assemblers and debuggers read."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 
-from tir_schedules.compiler.kernel_part import closing_brace
 from tir_schedules.compiler.sass import INSTRUCTION, LABEL, disassemble
+from tir_schedules.compiler.source_text import closing_brace
 from tir_schedules.model.kernel import Binary
 
 PREDICATED = re.compile(r"\s+(@!?U?P\w+)\s+")
@@ -23,8 +22,7 @@ def listing(binary: Binary, form: str) -> list[str]:
 
 
 def sass_lines(sass: str) -> list[str]:
-    """Labels and instructions with their predicates, of what nvdisasm prints, without the padding at the
-    end."""
+    """Labels and instructions with predicates of what nvdisasm prints, without the padding at the end."""
     lines = []
     for line in sass.splitlines():
         if label := LABEL.match(line):
@@ -38,8 +36,7 @@ def sass_lines(sass: str) -> list[str]:
 
 
 def ptx_lines(ptx: str, entry: str) -> list[str]:
-    """Labels, declarations and instructions of the kernel's body, a statement per line, without line numbers
-    and comments."""
+    """Labels, declarations and instructions of the kernel's body, without line numbers and comments."""
     opening = ptx.index("{", ptx.index(")", ptx.index(f".entry {entry}(")))
     lines = []
     for line in ptx[opening + 1 : closing_brace(ptx, opening)].splitlines():

@@ -4,25 +4,19 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import zip_longest
-from typing import Any, Iterator, Sequence
+from typing import Iterator, Sequence
 
 from tir_schedules.console import print_line, print_table, print_whole, terminal_width
 from tir_schedules.insight.inspection.annotate import AnnotatedLine, annotated, conflicting
-from tir_schedules.insight.inspection.figures import (
-    SHORT_COLUMNS,
-    full_table,
-    number,
-    pair,
-    percent,
-    ratio,
-    roofline_rows,
-    short_rows,
-)
-from tir_schedules.insight.inspection.inspection import FORMS, Inspection
 from tir_schedules.insight.inspection.listing import listing, opcodes
-from tir_schedules.insight.metrics.metrics import GLOBAL, SHARED, Metrics, conflicts, total
+from tir_schedules.insight.inspection.tables import SHORT_COLUMNS, full_table, roofline_rows, short_rows
+from tir_schedules.insight.inspection.twins import Inspection
+from tir_schedules.insight.metrics.counting import GLOBAL, SHARED, Metrics, conflicts, total
+from tir_schedules.insight.metrics.formats import number, pair, percent, ratio
 from tir_schedules.insight.metrics.roofline import Gpu, ridge
+from tir_schedules.insight.metrics.rungs import FORMS
 from tir_schedules.model.counters import Access
+from tir_schedules.model.workload import Workload
 
 GAP = 2  # blanks between columns
 KINDS = {
@@ -40,7 +34,7 @@ def print_one(inspection: Inspection, view: str | None, default_size: bool) -> N
 
 
 def heading(inspection: Inspection, default_size: bool) -> str:
-    """What is inspected: rung, size, architecture, and which launch where there are several."""
+    """What is inspected: rung, size and architecture; where there are several launches, which one."""
     launches = max((len(launches) for launches in inspection.kernels.values()), default=0)
     option = "--n" if inspection.rung.family == "reduce" else "--mnk"
     size = f" (small, for the CPU machine; {option} names another)" if default_size else ""
@@ -49,7 +43,7 @@ def heading(inspection: Inspection, default_size: bool) -> str:
 
 
 def print_full(inspection: Inspection) -> None:
-    """Everything in one table, and where each kind of figure comes from."""
+    """Everything in one table, and where each number comes from."""
     print_table(
         ("", "schedule", "twin"),
         [*full_table(inspection), *roofline_rows(inspection)],
@@ -57,23 +51,24 @@ def print_full(inspection: Inspection) -> None:
     )
     print_line()
     print_line(
-        "counted: by executing the PTX on the CPU machine, which counts as Nsight Compute does; ptxas may"
-        " still merge and drop some"
+        "counted: the CPU machine executes the PTX and counts as Nsight Compute does; ptxas may still merge"
+        " or drop some instructions"
     )
     print_line(
-        "ideal: without bank conflicts; packed: every lane's own bytes side by side; fewer sectors do where"
-        " lanes share them"
+        "ideal wavefronts: without bank conflicts; ideal sectors: every lane's bytes side by side; lanes that"
+        " share sectors need fewer"
     )
     print_line(roofline_note(inspection.gpu, inspection.workload))
     for line in findings_of(inspection):
         print_line(line)
 
 
-def roofline_note(gpu: Gpu, workload: Any) -> str:
+def roofline_note(gpu: Gpu, workload: Workload) -> str:
     return (
-        f"roofline: by its datasheet {gpu.name} does {gpu.peak(workload):g} TFLOPS and moves"
-        f" {gpu.bandwidth:g} GB/s; from {ridge(gpu, workload):.4g} flops per byte on arithmetic is the limit,"
-        " below memory. Caches put a kernel between the two figures. Nothing was timed"
+        f"roofline: the datasheet of {gpu.name} gives {gpu.peak(workload):g} TFLOPS and"
+        f" {gpu.bandwidth:g} GB/s; from an arithmetic intensity of {ridge(gpu, workload):.4g} flop/byte on"
+        " arithmetic is the limit, below it memory. Caches put a kernel between the two intensities. Nothing"
+        " was timed"
     )
 
 
@@ -85,24 +80,23 @@ def findings_of(inspection: Inspection) -> Iterator[str]:
             first, run = found[0], f"tir-schedules run {inspection.rung.id} --machine cpu"
             place = f"{first.location.file}:{first.location.line}"
             yield (
-                f"{form}: {len(found)} findings of the CPU machine, the first: {first.kind} at {place};"
-                f" `{run}` tells all"
+                f"{form}: {len(found)} findings of the CPU machine, the first: {first.title} at {place};"
+                f" `{run}` shows all"
             )
 
 
 def print_several(inspections: Sequence[Inspection]) -> None:
-    """A table of the key figures, two rows to a rung."""
+    """A table with two rows for each rung."""
     print_table(SHORT_COLUMNS, [row for inspection in inspections for row in short_rows(inspection)])
     sizes = ", ".join(dict.fromkeys(str(inspection.workload) for inspection in inspections))
     print_line(
-        f"on {sizes}, compiled for {inspections[0].arch}; warps: that a multiprocessor holds at once, by"
-        " CUDA's occupancy rules"
+        f"on {sizes}, compiled for {inspections[0].arch}; warps / SM: resident, by CUDA's occupancy rules"
     )
     print_line(
-        "counted by executing the PTX on the CPU machine; 4x: four times the wavefronts that it takes without"
-        " bank conflicts"
+        "counted: the CPU machine executes the PTX; 4x: four times the wavefronts that it takes without bank"
+        " conflicts"
     )
-    print_line("flops / byte: of all sectors through the L1 cache")
+    print_line("flop/byte: arithmetic intensity of all sectors through the L1 cache")
 
 
 def print_lines(inspection: Inspection) -> None:
@@ -115,7 +109,7 @@ def print_lines(inspection: Inspection) -> None:
         )
     print_line()
     print_line(
-        "instructions: share of thread instructions; wavefronts, conflicts: of shared memory; sectors: 32"
+        "instructions: share of thread instructions; wavefronts and conflicts: of shared memory; a sector: 32"
         " bytes of global memory"
     )
 
@@ -137,7 +131,7 @@ def print_conflicts(inspection: Inspection) -> None:
     """Lines with bank conflicts, or that there are none."""
     for form, launches in inspection.kernels.items():
         rows = [
-            (one.line.place, KINDS.get(one.kind, one.kind), *figures_of(one.access), one.line.text.strip())
+            (one.line.place, KINDS.get(one.kind, one.kind), *counts_of(one.access), one.line.text.strip())
             for one in conflicting(launches[0])
         ]
         print_line()
@@ -147,7 +141,7 @@ def print_conflicts(inspection: Inspection) -> None:
             print_line(f"{form}: {no_conflicts(launches[0])}")
 
 
-def figures_of(access: Access) -> tuple[str, ...]:
+def counts_of(access: Access) -> tuple[str, ...]:
     return (
         number(access.requests),
         number(access.cost),
@@ -160,11 +154,8 @@ def no_conflicts(launch: Metrics) -> str:
     """Why there are no conflicts to show."""
     shared = launch.access(*SHARED)
     if not shared.requests:
-        return "no bank conflicts, it does not use shared memory"
-    return (
-        f"no bank conflicts, all {shared.requests:,} requests to shared memory take as few wavefronts as"
-        " they can"
-    )
+        return "no bank conflicts: it does not use shared memory"
+    return f"no bank conflicts: all {shared.requests:,} requests to shared memory take the ideal wavefronts"
 
 
 def print_code(inspection: Inspection, form: str) -> None:
@@ -180,7 +171,7 @@ def print_code(inspection: Inspection, form: str) -> None:
     print_table(
         ("instruction", *shown), [*rows, ("all", *(str(sum(counts[which].values())) for which in shown))]
     )
-    print_line("as often as they stand in the code, not as often as they are executed")
+    print_line("how often each stands in the code, not how often it is executed")
     print_line()
     texts = [[name, *code[name]] for name in shown]
     lines = list(side_by_side(texts))
@@ -194,8 +185,7 @@ def fits(lines: Sequence[str]) -> bool:
 
 
 def print_aligned(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Rows of cells, of which the last is code. Where a terminal has no room for that, the code stands whole
-    with the others below it."""
+    """Rows of cells, the last one code. On a narrow terminal the other cells stand below the code."""
     lines = list(side_by_side(list(zip(columns, *rows))))
     if fits(lines):
         return print_whole("\n".join(lines))
@@ -214,7 +204,7 @@ def print_aligned(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None
 
 
 def side_by_side(columns: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Lines of texts next to each other."""
+    """Texts next to each other, line by line."""
     room = [max(map(len, column), default=0) for column in columns]
     for cells in zip_longest(*columns, fillvalue=""):
         yield (" " * GAP).join(cell.ljust(one) for cell, one in zip(cells, room)).rstrip()

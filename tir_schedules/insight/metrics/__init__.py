@@ -1,0 +1,1 @@
+"""Counters, occupancy and roofline of kernels."""

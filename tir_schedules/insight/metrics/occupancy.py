@@ -1,18 +1,16 @@
-"""How many blocks of a kernel a multiprocessor holds at once, by CUDA's rules (programming guide, compute
-capabilities)."""
+"""Occupancy: how many blocks of a kernel a streaming multiprocessor (SM) holds at once, by CUDA's rules."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import Any
 
 from tir_schedules.model.gpus import MAX_THREADS, WARP, find_sm, rounded_up, warps_by_registers
 
 
 @dataclass(frozen=True)
 class Occupancy:
-    """Blocks and warps that a multiprocessor holds at once.
+    """Blocks and warps that an SM holds at once.
 
     limits: how many blocks each resource alone would allow: "warps", "blocks", "registers", "shared".
     max_warps: of the architecture.
@@ -34,18 +32,16 @@ class Occupancy:
         """The resources that allow no more."""
         return tuple(name for name, blocks in self.limits.items() if blocks == self.blocks)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         names = {"arch": self.arch, "blocks": self.blocks, "warps": self.warps, "max_warps": self.max_warps}
         return names | {"share": self.share, "limits": self.limits, "limited_by": self.limited_by}
 
 
 def occupancy(arch: str, block: tuple[int, ...], registers: int, shared: int) -> Occupancy:
-    """The rules of CUDA's occupancy calculator, with as much of the L1 cache as possible given to shared
-    memory.
+    """By the rules of CUDA's occupancy calculator, with the largest possible shared memory.
 
-    block: threads along each axis. registers: per thread. shared: bytes per block, static and dynamic
-    together. No blocks at all for what cannot be launched. BadInput for an architecture whose figures are not
-    known.
+    block: threads along each axis. registers: per thread. shared: bytes per block, static and dynamic. A
+    kernel that cannot be launched has no blocks. BadInput for an architecture whose figures are not known.
     """
     limit = find_sm(arch)
     warps = rounded_up(prod(block), WARP) // WARP

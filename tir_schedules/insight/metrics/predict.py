@@ -9,9 +9,9 @@ from typing import Any, Iterator, Sequence
 from tir_schedules.bench.tables import refusal
 from tir_schedules.bench.views import figures, kind_of, size_of
 from tir_schedules.console import print_line, print_table
-from tir_schedules.insight.inspection.inspection import counted
-from tir_schedules.insight.metrics.metrics import GLOBAL, SECTOR, SHARED, Metrics
+from tir_schedules.insight.metrics.counting import GLOBAL, SECTOR, SHARED, Metrics
 from tir_schedules.insight.metrics.roofline import Gpu, bound
+from tir_schedules.insight.metrics.rungs import metrics_of_rungs
 from tir_schedules.ladders.problems import SMALL_SHAPES, Job
 from tir_schedules.model.counters import Access
 from tir_schedules.model.rung import Rung
@@ -40,7 +40,7 @@ def predictions(jobs: Sequence[Job], gpu: Gpu, arch: str) -> dict[str, Any]:
         if kind == kinds.setdefault(rung.id, kind):
             fitted, small = rung.fitted(workload), reduced(workload, SMALL_SHAPES[rung.family][0])
             asked.setdefault((fitted.id, small), (fitted, {}))[1][str(workload)] = True
-    found, refused = counted([(rung, workload) for (_, workload), (rung, _) in asked.items()], arch)
+    found, refused = metrics_of_rungs([(rung, workload) for (_, workload), (rung, _) in asked.items()], arch)
     kernels = [
         counters(subject, launches) | {"for": list(asked[subject.name, subject.workload][1])}
         for subject, launches in found

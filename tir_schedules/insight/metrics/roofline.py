@@ -1,20 +1,23 @@
-"""The roofline of a GPU, from its datasheet, and where a workload or a kernel stands under it. Bounds, not
-predictions of a time."""
+"""The roofline of a GPU by its datasheet, and where workloads and kernels stand under it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Sequence
+from typing import Sequence
 
 from tir_schedules.errors import BadInput, nearest
-from tir_schedules.insight.metrics.metrics import GLOBAL, SECTOR, Metrics
+from tir_schedules.insight.metrics.counting import GLOBAL, SECTOR, Metrics
 from tir_schedules.model.gpus import find_sm
+from tir_schedules.model.workload import Workload
 
 
 @dataclass(frozen=True)
 class Gpu:
-    """Figures of a datasheet. TFLOPS of fp32, and of dense fp16 products on tensor cores with fp16 and with
-    fp32 sums; GB/s of memory; how many multiprocessors."""
+    """Figures of a datasheet.
+
+    fp32: TFLOPS. fp16, mixed: dense TFLOPS of tensor cores on fp16, with fp16 and with fp32 accumulators.
+    bandwidth: GB/s. multiprocessors: how many SMs.
+    """
 
     name: str
     fp32: float
@@ -23,8 +26,8 @@ class Gpu:
     bandwidth: float
     multiprocessors: int
 
-    def peak(self, workload: Any) -> float:
-        """TFLOPS for the arithmetic of a workload."""
+    def peak(self, workload: Workload) -> float:
+        """TFLOPS at most in the arithmetic of a workload."""
         accumulate = getattr(workload, "accumulate", None)
         return {None: self.fp32, "float16": self.fp16, "float32": self.mixed}[accumulate]
 
@@ -43,9 +46,14 @@ GPUS = {
 }
 DEFAULT_GPU = "h200"
 GPU_OF = {
-    "sm_75": "t4", "sm_80": "a100", "sm_86": "rtx3090", "sm_89": "rtx4090", "sm_90": "h200", "sm_100": "b200",
-    "sm_120": "rtx5090"
-}  # fmt: skip
+    "sm_75": "t4",
+    "sm_80": "a100",
+    "sm_86": "rtx3090",
+    "sm_89": "rtx4090",
+    "sm_90": "h200",
+    "sm_100": "b200",
+    "sm_120": "rtx5090",
+}
 """Architecture -> the GPU whose figures stand for it where none is named."""
 
 
@@ -61,8 +69,7 @@ def find_gpu(name: str) -> Gpu:
 
 
 def gpu_for(arch: str, name: str | None = None) -> Gpu:
-    """The GPU that is named, else one of the architecture ("sm_90", "sm_90a"). BadInput where there are no
-    figures of any."""
+    """The named GPU, else one of the architecture ("sm_90", "sm_90a"). BadInput where there is none."""
     if name:
         return find_gpu(name)
     known = GPU_OF.get(arch.rstrip("af"))
@@ -74,65 +81,71 @@ def gpu_for(arch: str, name: str | None = None) -> Gpu:
 
 
 def clock(gpu: Gpu, arch: str) -> float:
-    """Cycles per second, those of the datasheet's rate of fp32."""
+    """Cycles per second, as the datasheet's fp32 rate implies."""
     return gpu.fp32 * 1e12 / (2 * gpu.multiprocessors * find_sm(arch).lanes)
 
 
-def bound(gpu: Gpu, workload: Any) -> dict[str, Any]:
-    """The least time a workload can take by the roofline model: all arithmetic at peak, or every byte moved
-    once."""
+def bound(gpu: Gpu, workload: Workload) -> dict[str, object]:
+    """The shortest time by the roofline: all arithmetic at peak, or compulsory bytes at full bandwidth."""
     arithmetic, memory = workload.flops / gpu.peak(workload) / 1e6, workload.bytes / gpu.bandwidth / 1e3
-    least = max(arithmetic, memory)
+    shortest = max(arithmetic, memory)
     rate, unit = (
-        (workload.flops / least / 1e6, "TFLOPS")
-        if hasattr(workload, "k")
-        else (workload.bytes / least / 1e3, "GB/s")
+        (workload.flops / shortest / 1e6, "TFLOPS")
+        if len(workload.shape) == 3
+        else (workload.bytes / shortest / 1e3, "GB/s")
     )
     limited = "arithmetic" if arithmetic >= memory else "memory"
-    return {"shape": str(workload), "least_us": least, "rate": rate, "unit": unit, "limited_by": limited}
+    return {"shape": str(workload), "least_us": shortest, "rate": rate, "unit": unit, "limited_by": limited}
 
 
-def ridge(gpu: Gpu, workload: Any) -> float:
-    """Flops per byte from which on arithmetic is the bound, for the arithmetic of a workload."""
+def ridge(gpu: Gpu, workload: Workload) -> float:
+    """Arithmetic intensity (flop/byte) from which on arithmetic is the limit, not memory."""
     return gpu.peak(workload) * 1e3 / gpu.bandwidth
 
 
 @dataclass(frozen=True)
 class Roofline:
-    """Where a kernel stands. ridge: flops per byte from which on arithmetic is the bound. least_bytes: every
-    element moved once.
-    moved_bytes: what its accesses ask of the L1 cache, sectors of 32 bytes; caches serve part of it."""
+    """Where a kernel stands under the roofline.
+
+    ridge: arithmetic intensity (flop/byte) from which on arithmetic is the limit. compulsory_bytes: every
+    element moved once. moved_bytes: what its accesses ask of the L1 cache, 32 per sector; caches serve part
+    of it.
+    """
 
     gpu: Gpu
     ridge: float
     flops: int
-    least_bytes: int
+    compulsory_bytes: int
     moved_bytes: int
 
     @property
     def intensity(self) -> float:
-        """Flops per byte where caches serve every byte but the first time: the most there can be."""
-        return self.flops / self.least_bytes
+        """Arithmetic intensity of the compulsory bytes: the highest there can be."""
+        return self.flops / self.compulsory_bytes
 
     @property
     def moved_intensity(self) -> float:
-        """Flops per byte where no cache serves any: the least there can be."""
+        """Arithmetic intensity of the bytes through L1: the lowest there can be, where no cache helps."""
         return self.flops / self.moved_bytes
 
     def limit(self, intensity: float) -> str:
         return "arithmetic" if intensity >= self.ridge else "memory"
 
-    def as_json(self) -> dict[str, Any]:
-        figures = {"gpu": self.gpu.name, "ridge": self.ridge}
-        figures |= {"flops": self.flops, "least_bytes": self.least_bytes, "moved_bytes": self.moved_bytes}
-        figures |= {"intensity": self.intensity, "moved_intensity": self.moved_intensity}
-        return figures | {
+    def as_json(self) -> dict[str, object]:
+        return {
+            "gpu": self.gpu.name,
+            "ridge": self.ridge,
+            "flops": self.flops,
+            "least_bytes": self.compulsory_bytes,
+            "moved_bytes": self.moved_bytes,
+            "intensity": self.intensity,
+            "moved_intensity": self.moved_intensity,
             "limited_by": self.limit(self.intensity),
             "moved_limited_by": self.limit(self.moved_intensity),
         }
 
 
-def roofline(gpu: Gpu, workload: Any, launches: Sequence[Metrics]) -> Roofline:
+def roofline(gpu: Gpu, workload: Workload, launches: Sequence[Metrics]) -> Roofline:
     """launches: metrics of all that the workload takes."""
     sectors = sum(launch.access(*GLOBAL).cost for launch in launches)
     return Roofline(gpu, ridge(gpu, workload), workload.flops, workload.bytes, SECTOR * sectors)

@@ -1,0 +1,1 @@
+"""What `profile` shows: predicted counters beside those of Nsight Compute."""

@@ -1,10 +1,8 @@
-"""Kernels that are launched for a profiler to watch, with what the CPU machine predicts: made here or
-elsewhere, and packed.
+"""Kernels for a profiler to watch, with what the CPU machine predicts, in packs.
 
     python -m tir_schedules.insight.profile.cases PACK.zip
 
-launches each kernel of a pack that is to be counted once, in order; that is what `profile` runs under Nsight
-Compute.
+launches once, in order, each kernel of a pack that is to be counted: `profile` runs it under Nsight Compute.
 """
 
 from __future__ import annotations
@@ -13,38 +11,43 @@ import hashlib
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Sequence
+from typing import Mapping, Sequence, cast
 
 from tir_schedules.compiler.sass import copies_under_p0, disassemble
 from tir_schedules.errors import BadInput, CheckFailed, TirSchedulesError
-from tir_schedules.insight.metrics.metrics import Metrics
+from tir_schedules.files import Json
+from tir_schedules.insight.metrics.counting import Metrics
+from tir_schedules.insight.profile.nsight import Entry
 from tir_schedules.machines.choice import choose
 from tir_schedules.machines.execution import execute
 from tir_schedules.model.kernel import Binary
+from tir_schedules.model.machine import Machine
 from tir_schedules.model.verify import checks_of
+from tir_schedules.model.workload import Workload
 from tir_schedules.subjects.packs import LAUNCH_FIELDS, Pack, load_pack, save_pack
 from tir_schedules.subjects.subject import Subject
+
+Predicted = dict[str, dict[str, int]]
+"""Class of access -> its counters, as JSON has them."""
 
 
 @dataclass(frozen=True)
 class Case:
     """Something to launch.
 
-    family: of its kernels' names. workload: has arguments, prepared and outputs, and a truth where it is
-    known what is right.
-    binaries: one per launch. predicted: for each launch counters by class of access; None when it is not to
-    be counted.
-    flawed: shown for what is wrong with it. facts: further keys of its entries in the result.
-    copies_under_p0: of each launch, see compiler/sass.py; Nsight Compute misjudges those.
+    family: of its kernels' names. workload: a probe's is no whole Workload, it has no truth. binaries: one
+    per launch. predicted: counters of each launch by class of access; None when it is not to be counted.
+    flawed: wrong by intent. facts: further keys of its entries in the result. copies_under_p0: of each
+    launch, see compiler/sass.py; Nsight Compute misjudges those.
     """
 
     family: str
-    workload: Any
+    workload: Workload
     binaries: tuple[Binary, ...]
-    predicted: list[dict[str, Any]] | None
+    predicted: Sequence[Predicted] | None
     flawed: bool
-    facts: dict[str, Any]
-    copies_under_p0: tuple[int, ...] = ()
+    facts: Json
+    copies_under_p0: Sequence[int] = ()
 
     @property
     def label(self) -> str:
@@ -52,19 +55,19 @@ class Case:
 
     @property
     def known(self) -> bool:
-        """Whether it is known what is right."""
+        """Whether the right outputs are known."""
         return hasattr(self.workload, "truth")
 
 
-def predictions(launches: Sequence[Metrics]) -> list[dict[str, Any]]:
-    """The CPU machine's counters of each launch by class of access, as JSON has them."""
+def predictions(launches: Sequence[Metrics]) -> list[Predicted]:
+    """The CPU machine's counters of each launch."""
     return [
         {name: asdict(access) for name, access in launch.counters.accesses.items()} for launch in launches
     ]
 
 
-def packed_case(launches: Sequence[Metrics] | None, flawed: bool = False) -> dict[str, Any]:
-    """What a pack says of a subject besides its kernels. launches: None when they are not to be counted."""
+def packed_case(launches: Sequence[Metrics] | None, flawed: bool = False) -> dict[str, object]:
+    """What a pack has of a subject besides its kernels. launches: None when they are not to be counted."""
     if launches is None:
         return {"flawed": flawed, "predicted": None}
     under_p0 = [copies_under_p0(disassemble(launch.binary)) for launch in launches]
@@ -73,27 +76,25 @@ def packed_case(launches: Sequence[Metrics] | None, flawed: bool = False) -> dic
 
 def save_cases(
     subjects: Sequence[Subject],
-    cases: Sequence[dict[str, Any]],
-    source: dict[str, Any],
+    cases: Sequence[Mapping[str, object]],
+    source: Mapping[str, object],
     path: Path,
-    **more: Any,
+    **more: object,
 ) -> None:
-    """Write a pack. cases: `packed_case` of each subject. source: where it was made, with "arch". more:
-    further parts."""
+    """Write a pack. cases: `packed_case` of each subject. source: where it was made, with "arch"."""
     save_pack(subjects, {**source, "counters": {"cases": list(cases), **more}}, path)
 
 
-def load_cases(path: Path) -> tuple[list[Case], dict[str, Any]]:
-    """Cases of a pack, and what it says of where it was made. BadInput for a file that is none, and for a
-    pack without predictions."""
+def load_cases(path: Path) -> tuple[list[Case], Json]:
+    """Cases of a pack, and where it was made. BadInput for a file that is none, or has no predictions."""
     loaded = load_pack(path)
     cases, source = cases_of(loaded, path)
     source.pop("counters")
     return cases, source
 
 
-def cases_of(loaded: Pack, path: Path) -> tuple[list[Case], dict[str, Any]]:
-    """The same of a pack that is loaded; the parts it was saved with are still in "counters"."""
+def cases_of(loaded: Pack, path: Path) -> tuple[list[Case], Json]:
+    """The same of a loaded pack, whose further parts are still in "counters"."""
     source = dict(loaded.about)
     if not isinstance(source.get("counters"), dict):
         raise BadInput(
@@ -113,10 +114,10 @@ def cases_of(loaded: Pack, path: Path) -> tuple[list[Case], dict[str, Any]]:
     return cases, source
 
 
-def verified(machine: Any, cases: Sequence[Case]) -> tuple[list[str], list[dict[str, Any]]]:
-    """What is wrong with which case, one line each, and an entry for every launch of every case, which says
-    so too."""
-    wrong, entries = [], []
+def verified(machine: Machine, cases: Sequence[Case]) -> tuple[list[str], list[Entry]]:
+    """A line for each wrong case, and an entry for every launch of every case, with its verdict."""
+    wrong: list[str] = []
+    entries: list[Entry] = []
     for case in cases:
         try:
             mismatch = mismatch_of(machine, case)
@@ -124,11 +125,11 @@ def verified(machine: Any, cases: Sequence[Case]) -> tuple[list[str], list[dict[
             mismatch = str(error)
         wrong += [f"{case.label}: {mismatch}"] if mismatch else []
         verdict = {"right": not mismatch, "mismatch": mismatch} if case.known else {}
-        entries += [entry | verdict for entry in entries_of(case)]
+        entries += [cast(Entry, {**entry, **verdict}) for entry in entries_of(case)]
     return wrong, entries
 
 
-def mismatch_of(machine: Any, case: Case) -> str | None:
+def mismatch_of(machine: Machine, case: Case) -> str | None:
     """What is wrong with the outputs of a case, or None."""
     if not case.known:
         execute(machine, case.workload, case.binaries, case.workload.arguments())
@@ -141,26 +142,25 @@ def mismatch_of(machine: Any, case: Case) -> str | None:
     return None
 
 
-def entries_of(case: Case) -> list[dict[str, Any]]:
-    """One entry of the result per launch, with the counters that were predicted."""
-    entries = []
+def entries_of(case: Case) -> list[Entry]:
+    """One entry of the result per launch, with the predicted counters."""
+    entries: list[Entry] = []
     for number, binary in enumerate(case.binaries):
-        entry = {name: getattr(binary.kernel, name) for name in LAUNCH_FIELDS}
+        entry: dict[str, object] = {name: getattr(binary.kernel, name) for name in LAUNCH_FIELDS}
         entry |= {"cubin": cubin_name(binary), "resources": asdict(binary.resources), **case.facts}
         entry |= {"launch": number} if len(case.binaries) > 1 else {}
         entry |= {"predicted": case.predicted[number]} if case.predicted else {}
-        entries.append(
-            entry | ({"copies_under_p0": case.copies_under_p0[number]} if any(case.copies_under_p0) else {})
-        )
+        entry |= {"copies_under_p0": case.copies_under_p0[number]} if any(case.copies_under_p0) else {}
+        entries.append(cast(Entry, entry))
     return entries
 
 
 def cubin_name(binary: Binary) -> str:
-    """Name of a cubin in results, by its content."""
+    """Name of a cubin in results, which follows from its content."""
     return hashlib.sha256(binary.cubin).hexdigest()[:16] + ".cubin"
 
 
-def launch_all(machine: Any, cases: Sequence[Case]) -> None:
+def launch_all(machine: Machine, cases: Sequence[Case]) -> None:
     """Launch everything, each once."""
     for case in cases:
         execute(machine, case.workload, case.binaries, case.workload.arguments())

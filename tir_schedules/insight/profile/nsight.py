@@ -1,5 +1,4 @@
-"""Nsight Compute's counters of the launches a command makes, beside those of the CPU machine; and NVIDIA's
-other tools."""
+"""Nsight Compute's counters beside those of the CPU machine, and NVIDIA's other tools."""
 
 from __future__ import annotations
 
@@ -8,7 +7,7 @@ import io
 import re
 import shutil
 from dataclasses import dataclass, replace
-from typing import Any, Callable, Sequence
+from typing import Callable, Sequence, TypedDict
 
 from tir_schedules import processes
 from tir_schedules.errors import CheckFailed, MissingTool
@@ -26,17 +25,43 @@ NAMES = {
     f"{DATA_PIPE}_ld.sum": "data pipe, shared loads",
     f"{DATA_PIPE}_st.sum": "data pipe, shared stores",
 }
-"""What tables call them, in the order in which they show them."""
+"""How tables call the metrics, in their order."""
 
 NOISE = 0.01
-"""Share of a counter that may differ with no reason given."""
+"""Share of a counter that may differ without a reason."""
 
 SANITIZERS = ("memcheck", "racecheck", "synccheck", "initcheck")
 
 
+class CountedEntry(TypedDict):
+    """A launch in a result of `profile`.
+
+    label: "sgemm/naive (tir)". entry: its kernel's name. predicted: class of access -> counters of the CPU
+    machine. measured: metric -> what Nsight Compute counted. A launch that is not counted lacks both.
+    """
+
+    label: str
+    entry: str
+    predicted: dict[str, dict[str, int]]
+    measured: dict[str, float]
+
+
+class Entry(CountedEntry, total=False):
+    """What some launches have besides.
+
+    workload: its fields. probe: the name of a single access. launch: its number, from 0, where there are
+    several. copies_under_p0: see compiler/sass.py.
+    """
+
+    workload: dict[str, int | str]
+    probe: str
+    launch: int
+    copies_under_p0: int
+
+
 @dataclass(frozen=True)
 class Comparison:
-    """A metric of one launch. reason: why it differs, where it does by more than NOISE and that is known."""
+    """A metric of one launch. reason: why it differs by more than NOISE, where that is known."""
 
     metric: str
     predicted: int
@@ -45,7 +70,7 @@ class Comparison:
 
     @property
     def difference(self) -> float:
-        """Measured less predicted, as a share of what was measured."""
+        """Measured less predicted, as a share of measured."""
         return (self.measured - self.predicted) / max(1.0, self.measured)
 
     @property
@@ -55,69 +80,66 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Reason:
-    """Why metrics are known to differ from the prediction. applies: to which metrics of which entries of a
-    result."""
+    """Why metrics are known to differ from the prediction. applies: whether it explains an entry's metric."""
 
     metrics: tuple[str, ...]
     text: str
-    applies: Callable[[dict[str, Any], Comparison], bool] = lambda entry, compared: True
+    applies: Callable[[Entry, Comparison], bool] = lambda entry, compared: True
 
 
-def is_more(entry: dict[str, Any], compared: Comparison) -> bool:
+def is_more(entry: Entry, compared: Comparison) -> bool:
     return compared.measured > compared.predicted
 
 
-def is_under_p0(entry: dict[str, Any], compared: Comparison) -> bool:
+def is_under_p0(entry: Entry, compared: Comparison) -> bool:
     return bool(entry.get("copies_under_p0"))
 
 
-def is_narrow_probe(entry: dict[str, Any], compared: Comparison) -> bool:
+def is_narrow_probe(entry: Entry, compared: Comparison) -> bool:
     return entry.get("probe", "").startswith(("cp_async_4,", "cp_async_8,"))
 
 
 REASONS = (
     Reason(
         (f"{DATA_PIPE}_ld.sum", f"{DATA_PIPE}_st.sum"),
-        "the data pipe's own counters also count its stalls for other traffic; those of the instrumented code"
-        " count what was asked for",
+        "the data pipe's counters include stalls for other traffic; those of the instrumented code count only"
+        " what instructions ask for",
         is_more,
     ),
     Reason(
         (f"{INSTRUMENTED}_ldgsts.sum",),
-        "Nsight Compute misjudges copies under the predicate register P0: those it switches off count all the"
-        " same, those that it lets read count as if they filled with zeros; the same copies under other"
-        " registers are as predicted",
+        "Nsight Compute misjudges copies under the predicate register P0: it counts those that P0 switches"
+        " off, and the others as if they filled with zeros; under other registers it counts as predicted",
         is_under_p0,
     ),
     Reason(
         (f"{INSTRUMENTED}_ldgsts.sum",),
-        "the model of cp.async of 4 and 8 bytes misses some patterns with bank conflicts of sources and of"
-        " targets; no rung has such",
+        "the model of cp.async of 4 and 8 bytes misses some patterns with bank conflicts at both ends; no"
+        " rung has such copies",
         is_narrow_probe,
     ),
 )
-"""All known exceptions: a difference of more than NOISE without one of these is a fault."""
+"""All known reasons: a difference of more than NOISE without one of them is a fault."""
 
 
-def comparisons(entry: dict[str, Any]) -> list[Comparison]:
-    """All metrics of a launch that was counted; entry: has "label", "predicted" and "measured"."""
+def comparisons(entry: Entry) -> list[Comparison]:
+    """All metrics of a counted launch; entry: has "predicted" and "measured"."""
     return [comparison(metric, entry) for metric in NAMES]
 
 
-def comparison(metric: str, entry: dict[str, Any]) -> Comparison:
+def comparison(metric: str, entry: Entry) -> Comparison:
     found = Comparison(metric, prediction(entry, *METRICS[metric]), entry["measured"][metric])
     known = (reason.text for reason in REASONS if metric in reason.metrics and reason.applies(entry, found))
     return replace(found, reason=next(known, "")) if found.unexplained else found
 
 
-def prediction(entry: dict[str, Any], classes: Sequence[str], figure: str) -> int:
-    """A figure of the CPU machine's counters, summed over classes of access. entry: has them as
-    "predicted"."""
-    return sum(entry["predicted"].get(name, {}).get(figure, 0) for name in classes)
+def prediction(entry: Entry, classes: Sequence[str], counter: str) -> int:
+    """A counter of the CPU machine, summed over classes of access. entry: has them as "predicted"."""
+    return sum(entry["predicted"].get(name, {}).get(counter, 0) for name in classes)
 
 
-def differences(entry: dict[str, Any]) -> dict[str, tuple[int, float]]:
-    """Metric -> what was predicted and what was measured, where they are not equal."""
+def differences(entry: Entry) -> dict[str, tuple[int, float]]:
+    """Metric -> predicted and measured, where they differ."""
     pairs = {metric: (prediction(entry, *METRICS[metric]), entry["measured"][metric]) for metric in METRICS}
     return {metric: pair for metric, pair in pairs.items() if pair[0] != pair[1]}
 
@@ -125,36 +147,27 @@ def differences(entry: dict[str, Any]) -> dict[str, tuple[int, float]]:
 def nsight_counters(command: Sequence[str], entries: Sequence[str]) -> list[dict[str, float]]:
     """METRICS of each launch of a command.
 
-    entries: names of the kernels it launches, in order; launches of others do not count. MissingTool without
-    ncu; CheckFailed when it fails, or counts other launches than expected.
+    entries: names of the kernels it launches, in order; other kernels are left out. MissingTool without ncu;
+    CheckFailed when ncu fails or counts other launches than expected.
     """
     pattern = f"regex:^({'|'.join(sorted(set(entries)))})$"
-    ncu = [
-        tool("ncu"),
-        "--clock-control",
-        "none",
-        "--csv",
-        "--kernel-name",
-        pattern,
-        "--metrics",
-        ",".join(METRICS),
-    ]
+    ncu = [tool("ncu"), "--clock-control", "none", "--csv"]
+    ncu += ["--kernel-name", pattern, "--metrics", ",".join(METRICS)]
     done = processes.run([*ncu, *command])
     if done.returncode:
         raise CheckFailed(f"ncu failed: {last_line(done.stdout + done.stderr, 'error')}")
     launches = parsed(done.stdout)
-    counted = [kernel for kernel, _ in launches]
-    if counted != list(entries):
+    kernels = [kernel for kernel, _ in launches]
+    if kernels != list(entries):
         raise CheckFailed(
-            f"ncu counted {len(counted)} launches where {len(entries)} were expected:"
-            f" {first_difference(counted, entries)}"
+            f"ncu counted {len(kernels)} launches where {len(entries)} were expected:"
+            f" {first_difference(kernels, entries)}"
         )
     return [metrics for _, metrics in launches]
 
 
 def parsed(text: str) -> list[tuple[str, dict[str, float]]]:
-    """Kernel and metrics of each launch, from what ncu prints around and in its table. CheckFailed for a
-    metric it could not count."""
+    """Kernel and metrics of each launch in ncu's output. CheckFailed for a metric it could not count."""
     launches: dict[str, tuple[str, dict[str, float]]] = {}
     start = text.find('"ID"')
     for row in csv.DictReader(io.StringIO(text[start:])) if start >= 0 else ():
@@ -172,17 +185,17 @@ def parsed(text: str) -> list[tuple[str, dict[str, float]]]:
     return list(launches.values())
 
 
-def first_difference(counted: Sequence[str], expected: Sequence[str]) -> str:
+def first_difference(kernels: Sequence[str], expected: Sequence[str]) -> str:
     """Where two sequences of kernels part."""
-    for number, (one, other) in enumerate(zip(counted, expected)):
+    for number, (one, other) in enumerate(zip(kernels, expected)):
         if one != other:
             return f"launch {number} is {one}, not {other}"
-    return f"they agree up to launch {min(len(counted), len(expected))}"
+    return f"they agree up to launch {min(len(kernels), len(expected))}"
 
 
 def sanitizer_summary(name: str, command: Sequence[str], kernels: str) -> str:
-    """The closing line of one of compute-sanitizer's tools, about kernels whose name has the text in it.
-    MissingTool without it."""
+    """The closing line of a tool of compute-sanitizer. kernels: part of the names of the kernels it checks.
+    MissingTool without compute-sanitizer."""
     sanitizer = [tool("compute-sanitizer"), "--tool", name, "--kernel-regex", f"kernel_substring={kernels}"]
     done = processes.run([*sanitizer, *command])
     lines = [line.strip("= ") for line in done.stdout.splitlines() if "SUMMARY" in line]
@@ -190,13 +203,13 @@ def sanitizer_summary(name: str, command: Sequence[str], kernels: str) -> str:
 
 
 def is_clean(summary: str) -> bool:
-    """Whether a summary tells of no error, hazard or warning."""
+    """Whether a summary counts no error, hazard or warning."""
     counts = re.findall(r"(\d+) (?:errors?|hazards?|warnings?)\b", summary)
     return "SUMMARY" in summary and bool(counts) and not any(map(int, counts))
 
 
 def tool(name: str) -> str:
-    """Path of one of the CUDA toolkit's tools. MissingTool when it is not on PATH."""
+    """Path of a tool of the CUDA toolkit. MissingTool when it is not on PATH."""
     path = shutil.which(name)
     if not path:
         raise MissingTool(f"{name} is not on PATH: it comes with NVIDIA's CUDA toolkit, in its bin folder")
@@ -204,7 +217,7 @@ def tool(name: str) -> str:
 
 
 def last_line(text: str, word: str) -> str:
-    """The last line that has a word in it, or else the last line of all."""
+    """The last line with a word in it, or else the last line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return next(
         (line for line in reversed(lines) if word in line.lower()),

@@ -1,16 +1,16 @@
-"""Profile sessions: kernels are compiled and predicted, launched under Nsight Compute, and become a document."""
+"""Profile sessions: kernels are compiled, predicted, launched under Nsight Compute, and become a result."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any, Sequence
+from typing import Sequence
 
 from tir_schedules.bench.tables import refusal
-from tir_schedules.insight.inspection.inspection import counted
+from tir_schedules.insight.metrics.rungs import metrics_of_rungs
 from tir_schedules.insight.profile.cases import load_cases, packed_case, save_cases, verified
 from tir_schedules.insight.profile.nsight import tool
-from tir_schedules.insight.profile.profiling import count_launches, document
+from tir_schedules.insight.profile.results import Result, count_launches, document
 from tir_schedules.ladders.problems import Job
 from tir_schedules.machines.choice import the_gpu
 from tir_schedules.machines.gpu import GpuMachine
@@ -34,14 +34,14 @@ def gpu_machine() -> GpuMachine:
 def pack_jobs(jobs: Sequence[Job], arch: str, path: Path, command: str) -> tuple[int, list[Row]]:
     """Compile jobs, predict their counters and write the pack; returns how many launches it has, and refused
     rows. command: what made the pack."""
-    found, refused = counted(jobs, arch)
+    found, refused = metrics_of_rungs(jobs, arch)
     cases = [packed_case(launches) for _, launches in found]
     source = {**about(command), "arch": arch, "refused": refused}
     save_cases([subject for subject, _ in found], cases, source, path)
     return sum(len(launches) for _, launches in found), refused
 
 
-def profiled_pack(machine: GpuMachine, path: Path, command: str) -> tuple[dict[str, Any], list[str]]:
+def profiled_pack(machine: GpuMachine, path: Path, command: str) -> tuple[Result, list[str]]:
     """Count the launches of a pack on this computer's GPU; returns the document, and a line for each kernel
     that is refused or wrong."""
     cases, source = load_cases(path)
@@ -51,9 +51,7 @@ def profiled_pack(machine: GpuMachine, path: Path, command: str) -> tuple[dict[s
     return document(command, source, entries), [*faults, *wrong]
 
 
-def profiled(
-    machine: GpuMachine, jobs: Sequence[Job], arch: str, command: str
-) -> tuple[dict[str, Any], list[str]]:
+def profiled(machine: GpuMachine, jobs: Sequence[Job], arch: str, command: str) -> tuple[Result, list[str]]:
     """The same of jobs, which are compiled here."""
     with temporary_folder() as folder:
         path = folder / "counters.zip"

@@ -1,0 +1,1 @@
+"""What `trace` shows: a schedule, primitive by primitive."""

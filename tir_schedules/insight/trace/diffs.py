@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Iterator
 
 CONTEXT = 3  # unchanged lines shown around a change
-LEAST_FOLD = 6  # fewer unchanged lines are not worth folding
+LEAST_FOLD = 6  # fewer unchanged lines are not folded
 ALIKE = 0.5  # lines less alike than this are shown as changed from end to end
 SIGNS = {"same": " ", "del": "-", "add": "+"}
 
@@ -30,15 +30,15 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Run:
-    """Neighbouring lines to be shown; or to be folded away, which are all unchanged."""
+class Hunk:
+    """Neighbouring lines: shown, or unchanged and folded away."""
 
     folded: bool
     lines: tuple[Line, ...]
 
     @property
     def groups(self) -> list[tuple[str, list[Line]]]:
-        """Neighbouring lines of one kind together: the kind and the lines."""
+        """Neighbouring lines of one kind: the kind and the lines."""
         return [(kind, list(group)) for kind, group in groupby(self.lines, key=lambda line: line.kind)]
 
 
@@ -59,9 +59,8 @@ def diff(before: str, after: str) -> list[Line]:
             pairs = [inside(*pair) for pair in zip(old[i:i_end], new[j:j_end])]
             lines += [line for side in zip(*pairs) for line in side]
         else:
-            lines += [whole("del", line) for line in old[i:i_end]] + [
-                whole("add", line) for line in new[j:j_end]
-            ]
+            lines += [whole("del", line) for line in old[i:i_end]]
+            lines += [whole("add", line) for line in new[j:j_end]]
     return lines
 
 
@@ -79,17 +78,17 @@ def inside(before: str, after: str) -> tuple[Line, Line]:
     for tag, i, i_end, j, j_end in matcher.get_opcodes():
         dropped.append(("".join(old[i:i_end]), tag != "equal"))
         added.append(("".join(new[j:j_end]), tag != "equal"))
-    return tuple(
-        Line(kind, tuple(part for part in parts if part[0]))
-        for kind, parts in (("del", dropped), ("add", added))
-    )
+    return changed("del", dropped), changed("add", added)
 
 
-def runs(lines: list[Line]) -> Iterator[Run]:
-    """The lines in order; unchanged ones with no change within CONTEXT lines are folded, if they are
-    enough."""
-    changed = [index for index, line in enumerate(lines) if line.kind != "same"]
-    near = {index + offset for index in changed for offset in range(-CONTEXT, CONTEXT + 1)}
+def changed(kind: str, parts: list[Part]) -> Line:
+    return Line(kind, tuple(part for part in parts if part[0]))
+
+
+def hunks(lines: list[Line]) -> Iterator[Hunk]:
+    """The lines in order. At least LEAST_FOLD unchanged ones are folded where no change is within CONTEXT."""
+    changes = [index for index, line in enumerate(lines) if line.kind != "same"]
+    near = {index + offset for index in changes for offset in range(-CONTEXT, CONTEXT + 1)}
     for far, group in groupby(range(len(lines)), key=lambda index: index not in near):
         part = tuple(lines[index] for index in group)
-        yield Run(far and len(part) >= LEAST_FOLD, part)
+        yield Hunk(far and len(part) >= LEAST_FOLD, part)

@@ -8,13 +8,21 @@ from itertools import groupby
 from math import log
 from typing import Sequence
 
-from tir_schedules.insight.inspection.figures import number, pair
-from tir_schedules.insight.metrics.metrics import GLOBAL, SHARED
-from tir_schedules.insight.trace import diffs
-from tir_schedules.insight.trace import figures as trace_figures
-from tir_schedules.insight.trace.figures import CHARTS, INSTRUCTIONS, REGISTERS, WAVEFRONTS, Cell, Figure
-from tir_schedules.insight.trace.steps import Place, Step
-from tir_schedules.insight.trace.trace import State, Trace
+from tir_schedules.insight.metrics.counting import GLOBAL, SHARED
+from tir_schedules.insight.metrics.formats import number, pair
+from tir_schedules.insight.trace import diffs, key_metrics
+from tir_schedules.insight.trace.key_metrics import (
+    CHARTS,
+    INSTRUCTIONS,
+    REGISTERS,
+    SHARED_BYTES,
+    WAVEFRONTS,
+    Cell,
+    KeyMetric,
+    value_of,
+)
+from tir_schedules.insight.trace.recorder import Place
+from tir_schedules.insight.trace.states import State, Trace
 from tir_schedules.model.findings import KINDS
 from tir_schedules.pages import render
 from tir_schedules.provenance import git_revision, software_versions
@@ -28,8 +36,8 @@ VERSIONS = ("apache-tvm", "cuda-toolkit", "nvidia-cuda-nvcc")
 
 @dataclass(frozen=True)
 class Bar:
-    """height, mark: percent of the chart's height; mark is the ideal, None where there is none. A height of
-    None: not known."""
+    """height: percent of the chart's, None where it is not known. mark: the ideal's height, None where there
+    is none."""
 
     state: int
     height: float | None
@@ -57,14 +65,16 @@ class Section:
 
 @dataclass(frozen=True)
 class Shown:
-    """A state as the page has it. cells: figures, empty where they are those of an earlier state or unknown.
-    tir, cuda: what changed.
-    first: whether its CUDA is the first."""
+    """A state as the page shows it.
+
+    cells: key metrics, empty where they are unknown or an earlier state's. tir, cuda: what changed. first:
+    whether its CUDA is the first.
+    """
 
     state: State
     cells: tuple[Cell, ...]
-    tir: tuple[diffs.Run, ...]
-    cuda: tuple[diffs.Run, ...]
+    tir: tuple[diffs.Hunk, ...]
+    cuda: tuple[diffs.Hunk, ...]
     first: bool
 
 
@@ -75,35 +85,34 @@ def page(trace: Trace) -> str:
         title=f"{trace.rung.id}, step by step",
         provenance=provenance(trace),
         trace=trace,
-        charts=[chart(figure, trace.states) for figure in CHARTS],
+        charts=[chart(metric, trace.states) for metric in CHARTS],
         sections=sections(trace.states[1:]),
         shown=shown(trace),
         signs=diffs.SIGNS,
         tools={
-            "row": row, "short": short, "mix": trace_figures.mix, "outputs": trace_figures.outputs,
+            "row": row,
+            "short": short,
+            "mix": key_metrics.mix,
+            "outputs": key_metrics.outputs,
             "launch": launch,
-            "findings": explained, "kinds": trace_figures.findings,
+            "findings": explained,
+            "kinds": key_metrics.findings,
         },
-    )  # fmt: skip
+    )
 
 
 def provenance(trace: Trace) -> list[str]:
     versions = software_versions()
     named = ", ".join(f"{name} {versions[name]}" for name in VERSIONS if name in versions)
-    return [
-        (
-            f"{trace.rung.id} on {trace.workload}, compiled for {trace.arch}, executed on the CPU machine; no"
-            " GPU was involved."
-        ),
-        f"{named}; revision {git_revision() or 'unknown'}.",
-    ]
+    made = f"{trace.rung.id} on {trace.workload}, compiled for {trace.arch}, executed on the CPU machine"
+    return [f"{made}; no GPU was involved.", f"{named}; revision {git_revision() or 'unknown'}."]
 
 
 def shown(trace: Trace) -> list[Shown]:
     """All states, each against the one before."""
     found = []
-    for state, measured in zip(trace.states, trace_figures.measured_before(trace)):
-        cells = tuple(trace_figures.cells(state, measured)) if state.measured and not state.repeats else ()
+    for state, measured in zip(trace.states, key_metrics.measured_before(trace)):
+        cells = () if state.repeats else tuple(key_metrics.cells(state, measured))
         first = state.number == trace.first_kernel
         tir = changes(trace.states[max(0, state.number - 1)].tir, state.tir)
         cuda = () if first or not state.cuda else changes(trace.cuda_before(state), state.cuda)
@@ -111,15 +120,15 @@ def shown(trace: Trace) -> list[Shown]:
     return found
 
 
-def changes(before: str, after: str) -> tuple[diffs.Run, ...]:
+def changes(before: str, after: str) -> tuple[diffs.Hunk, ...]:
     """Empty where nothing changed."""
-    return tuple(diffs.runs(diffs.diff(before, after))) if before != after else ()
+    return tuple(diffs.hunks(diffs.diff(before, after))) if before != after else ()
 
 
-def chart(figure: Figure, states: Sequence[State]) -> Chart:
-    """A bar for each state; the ideal is marked where the figure has one."""
-    values = [figure.value(state.measured) if state.measured else None for state in states]
-    ideals = [ideal(figure, state) for state in states]
+def chart(metric: KeyMetric, states: Sequence[State]) -> Chart:
+    """A bar for each state; the ideal is marked where the metric has one."""
+    values = [metric.value(state.measured) if state.measured else None for state in states]
+    ideals = [ideal(metric, state) for state in states]
     known = [value for value in values if value is not None]
     positive = [value for value in (*known, *(one for one in ideals if one is not None)) if value]
     wide = bool(positive) and max(positive) > WIDE * min(positive)
@@ -129,15 +138,10 @@ def chart(figure: Figure, states: Sequence[State]) -> Chart:
             return None if value is None else 0
         if not wide:
             return round(100 * value / max(positive), 1)
-        return (
-            round(
-                LEAST_BAR
-                + (100 - LEAST_BAR) * log(value / min(positive)) / log(max(positive) / min(positive)),
-                1,
-            )
-            if value
-            else 0
-        )
+        if not value:
+            return 0
+        above = log(value / min(positive)) / log(max(positive) / min(positive))
+        return round(LEAST_BAR + (100 - LEAST_BAR) * above, 1)
 
     bars = tuple(
         Bar(
@@ -149,19 +153,13 @@ def chart(figure: Figure, states: Sequence[State]) -> Chart:
         for state, value, one in zip(states, values, ideals)
     )
     ends = [number(value) for value in known[:1] + known[-1:]] or ["", ""]
-    return Chart(
-        figure.name,
-        "logarithmic" if wide else "linear",
-        ends[0],
-        ends[-1],
-        bars,
-        any(one is not None for one in ideals),
-    )
+    scale, marked = "logarithmic" if wide else "linear", any(one is not None for one in ideals)
+    return Chart(metric.name, scale, ends[0], ends[-1], bars, marked)
 
 
-def ideal(figure: Figure, state: State) -> int | None:
-    """The least wavefronts, for the chart of wavefronts."""
-    return state.metrics.access(*SHARED).ideal or None if figure is WAVEFRONTS and state.metrics else None
+def ideal(metric: KeyMetric, state: State) -> int | None:
+    """The ideal wavefronts, for the chart of wavefronts."""
+    return state.metrics.access(*SHARED).ideal or None if metric is WAVEFRONTS and state.metrics else None
 
 
 def name_of(state: State) -> str:
@@ -169,35 +167,42 @@ def name_of(state: State) -> str:
 
 
 def sections(states: Sequence[State], depth: int = 0) -> list[Section]:
-    """The steps by the call that makes them: a line of the rung's schedule, or of a helper where that makes
-    many. What a function does itself, or through a helper that makes few steps, stands under the call of that
-    function."""
+    """The steps by the call that makes them: a line of the rung's schedule, or of a helper that makes many.
+
+    What a function does itself, or through a helper that makes few steps, stands under the call of that
+    function. states: those after a step.
+    """
     found: list[Section] = []
-    for place, group in groupby(states, key=lambda state: place_at(state.step, depth)):
+    for place, group in groupby(states, key=lambda state: place_at(state, depth)):
         part = tuple(group)
-        helped = len(part[0].step.places) > depth + 1
+        places = places_of(part[0])
+        helped = len(places) > depth + 1
         if helped and len(part) > MOST_STEPS:
             found += sections(part, depth + 1)
             continue
         if not helped or (depth and len(part) < LEAST_STEPS):
-            place = (
-                part[0].step.places[depth - 1]
-                if depth
-                else replace(place, line=0, text=f"{place.function}()")
-            )
+            place = places[depth - 1] if depth else replace(place, line=0, text=f"{place.function}()")
         if found and found[-1].place == place:
             part = found.pop().states + part
         found.append(Section(place, part))
     return found
 
 
-def place_at(step: Step, depth: int) -> Place:
-    return step.places[min(depth, len(step.places) - 1)]
+def places_of(state: State) -> tuple[Place, ...]:
+    """Where a state's step is made."""
+    return state.step.places if state.step else ()
+
+
+def place_at(state: State, depth: int) -> Place:
+    places = places_of(state)
+    return places[min(depth, len(places) - 1)]
 
 
 def short(places: Sequence[Place]) -> list[Place]:
-    """Where a step is made: the rung's own line, and the lines of helpers. Rungs that build on each other
-    call one another's `schedule`; of those the last one stands for all."""
+    """Where a step is made: the rung's own line, and the lines of helpers.
+
+    Rungs that build on each other call one another's `schedule`; the last one stands for all.
+    """
     own = [place for place in places if place.function == "schedule"]
     helpers = [place for place in places if place.function != "schedule"]
     return [*dict.fromkeys((*own[:1], *own[-1:])), *helpers]
@@ -205,21 +210,21 @@ def short(places: Sequence[Place]) -> list[Place]:
 
 def row(state: State) -> list[str]:
     """Cells of the list of steps: registers, shared bytes, wavefronts (ideal), sectors, instructions."""
-    if not state.measured:
-        return [""] * 5
-    resources = [number(figure.value(state.measured)) for figure in (REGISTERS, trace_figures.SHARED_BYTES)]
     if not state.metrics:
-        return [*resources, "", "", ""]
-    counts = [
+        return [value_of(REGISTERS, state), value_of(SHARED_BYTES, state), "", "", ""]
+    return [
+        value_of(REGISTERS, state),
+        value_of(SHARED_BYTES, state),
         pair(state.metrics.access(*SHARED)),
         number(state.metrics.access(*GLOBAL).cost),
-        number(INSTRUCTIONS.value(state.measured)),
+        value_of(INSTRUCTIONS, state),
     ]
-    return [*resources, *counts]
 
 
 def launch(state: State) -> str:
-    """ "8x2x1 blocks of 128x1x1 threads"."""
+    """ "8x2x1 blocks of 128x1x1 threads"; empty without a kernel."""
+    if not state.measured:
+        return ""
     kernel = state.measured.binary.kernel
     return f"{'x'.join(map(str, kernel.grid))} blocks of {'x'.join(map(str, kernel.block))} threads"
 

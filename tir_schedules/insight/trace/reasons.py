@@ -11,15 +11,15 @@ REASONS = (
     ),
     (
         r"Cannot find shape of the wmma fragment (\S+)",
-        r"{0} is a tensor-core fragment, but not all that uses it is tensorized yet",
+        r"{0} is a tensor-core fragment, but not every use of it is tensorized yet",
     ),
     (
         r"TransformMmaBufferLayout requires",
-        "fragments of tensor cores are there, but not all that uses them is tensorized yet",
+        "there are tensor-core fragments, but not every use of them is tensorized yet",
     ),
     (
         r'no operator ".*" matches these operands|no suitable conversion function from "nvcuda::wmma',
-        "fragments of tensor cores are taken for numbers: not all that uses them is tensorized yet",
+        "tensor-core fragments are used as numbers: not every use of them is tensorized yet",
     ),
     (
         r"Order of the software pipeline is not defined",
@@ -27,11 +27,11 @@ REASONS = (
     ),
     (
         r"Cannot allocate global memory",
-        "a buffer between two blocks is in global memory, where a kernel cannot allocate",
+        "a buffer between two blocks is in global memory, which a kernel cannot allocate",
     ),
     (
         r"Memory verification failed",
-        "some of it would run on the host, which does not reach the GPU's memory",
+        "some code would run on the host, which cannot access the GPU's memory",
     ),
     (
         r"uses too much shared data \((0x[0-9a-f]+) bytes, (0x[0-9a-f]+) max\)",
@@ -44,7 +44,7 @@ REASONS = (
     ),
     (r": (\d+) threads per block; CUDA allows (\d+)", "a block would have {0:,} threads; {1:,} is the limit"),
 )
-"""What TVM, nvcc or ptxas say -> what it means here; groups that are numbers are put in as such."""
+"""What TVM, nvcc or ptxas say -> what it means here, with the groups of the pattern."""
 
 
 def short_reason(message: str) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Sequence
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.errors import CheckFailed
-from tir_schedules.insight.metrics.metrics import Metrics, counted
+from tir_schedules.insight.metrics.counting import Metrics, execute_and_count
 from tir_schedules.model.kernel import Binary, Kernel
 from tir_schedules.model.rung import Rung
 from tir_schedules.model.verify import shared_checks
@@ -73,7 +73,7 @@ def verified(kernels: Sequence[Kernel], workload: Workload) -> tuple[Metrics, ..
     """
     binaries, found = [compile_kernel(kernel) for kernel in kernels], []
     for check in shared_checks(workload):
-        found, arguments = counted(binaries, workload, check.arguments())
+        found, arguments = execute_and_count(binaries, workload, check.arguments())
         for metrics in found:
             if metrics.findings:
                 raise CheckFailed(str(metrics.findings[0]))

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import cast
 
-from tir_schedules.insight.metrics.metrics import GLOBAL_LOADS, GLOBAL_STORES, SECTOR, SHARED, occupancy_of
+from tir_schedules.insight.metrics.counting import GLOBAL_LOADS, GLOBAL_STORES, SECTOR, SHARED, occupancy_of
 from tir_schedules.insight.metrics.roofline import Gpu, clock
 from tir_schedules.model.gpus import QUARTERS, WARP, find_sm
 from tir_schedules.model.launch import ceil_div

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from math import hypot, prod
 from typing import cast
 
-from tir_schedules.insight.metrics.metrics import occupancy_of
+from tir_schedules.insight.metrics.counting import occupancy_of
 from tir_schedules.insight.metrics.roofline import Gpu, clock
 from tir_schedules.ladders.reduce.vectorized import width
 from tir_schedules.model.gpus import QUARTERS, WARP

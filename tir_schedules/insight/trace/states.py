@@ -1,5 +1,4 @@
-"""After each primitive of a rung's schedule: its TIR, and from the first bindable point on its CUDA and what
-the CPU machine measures."""
+"""The states of a rung's schedule, one after each primitive: TIR, CUDA once it is a kernel, and metrics."""
 
 from __future__ import annotations
 
@@ -11,19 +10,21 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, Sequence
 
 import numpy as np
 
-from tir_schedules.compiler.kernel_part import kernel_part
 from tir_schedules.compiler.lower import emit, last_line, lower
 from tir_schedules.compiler.nvcc import compile_kernel
+from tir_schedules.compiler.source_text import kernel_part
 from tir_schedules.errors import CheckFailed, TirSchedulesError
-from tir_schedules.insight.metrics.metrics import Metrics, shared_bytes
-from tir_schedules.insight.metrics.occupancy import find_sm, occupancy
+from tir_schedules.insight.metrics.counting import Metrics, shared_bytes
+from tir_schedules.insight.metrics.occupancy import occupancy
 from tir_schedules.insight.trace.reasons import short_reason
-from tir_schedules.insight.trace.steps import Step, record, script
+from tir_schedules.insight.trace.recorder import Step, only_function, record, script
 from tir_schedules.model.findings import Finding
+from tir_schedules.model.gpus import find_sm
 from tir_schedules.model.kernel import Binary, Kernel
 from tir_schedules.model.launch import Dim3
 from tir_schedules.model.rung import Rung
 from tir_schedules.model.verify import shared_checks
+from tir_schedules.model.workload import Workload
 from tir_schedules.run import launches
 from tir_schedules.tir.tvm import import_tvm
 
@@ -31,11 +32,11 @@ if TYPE_CHECKING:
     from tvm import IRModule
 
 WARP_BUDGET = 1 << 20
-"""Instructions that one warp may execute. Those of a finished rung take some ten thousand; a state in which
-one thread does the work of a whole block would take minutes."""
+"""Most instructions of a warp. A warp of a finished rung executes some ten thousand; a state in which one
+thread does the work of a whole block would take minutes."""
 
 LOCAL_BYTES = 64 << 20
-"""Local memory of a block's threads with which a state is still executed."""
+"""Most local memory of a block's threads with which a state is executed."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +44,8 @@ class Measured:
     """A state's kernel, compiled and executed.
 
     metrics: of its first launch; None where it was not executed, for the reason `unknown`. outside: buffers
-    that the kernel takes as parameters, for what fills or empties them is not under the bound loops yet; then
-    nothing is known of the outputs. wrong: the worst element of an output that is not what it should be;
-    empty when all are right.
+    that are parameters as long as their copies are outside the bound loops; outputs are not checked then.
+    wrong: the worst element of a wrong output; empty when all are right.
     """
 
     binary: Binary
@@ -64,9 +64,9 @@ class Measured:
 class State:
     """The function after a step, or before the first one (step None).
 
-    tir: TVMScript. cuda: the kernel's own part of the source; empty where it cannot be lowered. same: number
-    of the first state with that CUDA and launch. measured: None where it cannot be lowered or compiled, for
-    `reason`, a line.
+    tir: TVMScript. cuda: the kernel in the source; empty where it cannot be lowered. same: number of the
+    first state with that CUDA and launch. measured: None where it cannot be lowered or compiled; reason: why,
+    in one line.
     """
 
     number: int
@@ -89,11 +89,10 @@ class State:
 
 @dataclass(frozen=True)
 class Trace:
-    """A rung's schedule of a workload, state by state. refusal: why the schedule ended early or is not sound,
-    else empty."""
+    """A rung's schedule of a workload, state by state. refusal: why it is refused, or empty."""
 
     rung: Rung
-    workload: Any
+    workload: Workload
     arch: str
     states: tuple[State, ...] = field(repr=False)
     refusal: str = ""
@@ -105,22 +104,26 @@ class Trace:
 
     @property
     def right(self) -> bool:
-        """Whether the finished schedule is sound, its outputs are right, and the CPU machine has nothing to
-        object."""
-        last = self.states[-1]
-        return not self.refusal and bool(last.measured and last.measured.right) and not last.metrics.findings
+        """Whether the finished schedule is accepted, its outputs are right, and the CPU machine finds no
+        fault."""
+        measured = self.states[-1].measured
+        if self.refusal or not (measured and measured.right):
+            return False
+        return measured.metrics is not None and not measured.metrics.findings
 
     def cuda_before(self, state: State) -> str:
-        """The CUDA of the last state before that has any."""
+        """The CUDA of the last earlier state that has any."""
         return next((earlier.cuda for earlier in reversed(self.states[: state.number]) if earlier.cuda), "")
 
 
-def trace(rung: Rung, workload: Any, arch: str, progress: Callable[[str], None] = lambda name: None) -> Trace:
-    """Record the rung's schedule and lower each state here (TVM is not for several threads); meanwhile a pool
+def trace(
+    rung: Rung, workload: Workload, arch: str, progress: Callable[[str], None] = lambda name: None
+) -> Trace:
+    """Record the rung's schedule and lower each state here (TVM is not for several threads), while a pool
     compiles and executes what is new.
 
-    progress: called with a name for each state that is done. BadInput for an architecture that the rung or
-    the occupancy rules do not know.
+    progress: called with a name for each finished state. BadInput for an architecture that the rung or the
+    occupancy rules do not know.
     """
     rung = rung.fitted(workload)
     rung.check_arch(arch)
@@ -160,7 +163,7 @@ def with_kernel(state: State, kernel: Kernel, same: int, pending: "Future[Measur
 
 
 def kernel_of(module: "IRModule", rung: Rung, arch: str) -> Kernel | str:
-    """The kernel a function becomes, launched as it says itself; or why it becomes none."""
+    """The kernel that a function becomes, or why it becomes none."""
     tvm = import_tvm()
     try:
         emitted = emit(tvm.s_tir.Schedule(module), rung.entry, arch, rung.pass_config, rung.passes)
@@ -173,9 +176,8 @@ def kernel_of(module: "IRModule", rung: Rung, arch: str) -> Kernel | str:
         return short_reason(last_line(error))
 
 
-def rest_of(rung: Rung, workload: Any, arch: str, grid: Dim3) -> list[Kernel]:
-    """The launches after the first, of `grid` blocks, where the workload takes several: the finished
-    rung's."""
+def rest_of(rung: Rung, workload: Workload, arch: str, grid: Dim3) -> list[Kernel]:
+    """The finished rung's launches after the first, of `grid` blocks, where the workload takes several."""
     rest = workload.rest(grid)
     return launches(lower, rung, rest, arch) if rest else []
 
@@ -184,55 +186,49 @@ def buffers_outside(module: "IRModule", kernel: Kernel) -> dict[str, np.ndarray]
     """Zeros for the buffers that the kernel takes besides the function's own parameters."""
     import tvm_ffi
 
-    tvm, buffers = import_tvm(), {}
-    (function,) = module.functions.values()
-    tvm_ffi.structural_walk(
-        function.body,
-        (tvm.s_tir.SBlock, lambda block: buffers.update({b.name: b for b in block.alloc_buffers})),
-    )
-    names = [name for name in kernel.params if name in buffers]
-    return {
-        name: np.zeros([int(extent) for extent in buffers[name].shape], str(buffers[name].dtype))
-        for name in names
-    }
+    tvm, found = import_tvm(), {}
+
+    def allocates(block: Any) -> None:
+        for buffer in block.alloc_buffers:
+            if buffer.name in kernel.params:
+                found[buffer.name] = np.zeros([int(extent) for extent in buffer.shape], str(buffer.dtype))
+
+    tvm_ffi.structural_walk(only_function(module).body, (tvm.s_tir.SBlock, allocates))
+    return {name: found[name] for name in kernel.params if name in found}
 
 
-def measure(kernels: Sequence[Kernel], workload: Any, outside: dict[str, np.ndarray]) -> Measured:
-    """Compile and execute one launch after another, compare the last one's outputs with what is exact;
-    metrics are of the first."""
+def measure(kernels: Sequence[Kernel], workload: Workload, outside: dict[str, np.ndarray]) -> Measured:
+    """Compile and execute all launches: metrics of the first, outputs of the last."""
     from tir_schedules.machines.cpu import CpuMachine, UnsupportedInstruction
 
     binaries = [compile_kernel(kernel) for kernel in kernels]
     kernel, resources = kernels[0], binaries[0].resources
     measured = Measured(binaries[0], outside=tuple(outside))
     if resources.stack * kernel.threads > LOCAL_BYTES:
-        return replace(
-            measured, unknown=f"not executed: each thread has {resources.stack:,} bytes of local memory"
-        )
+        unknown = f"not executed: each thread has {resources.stack:,} bytes of local memory"
+        return replace(measured, unknown=unknown)
     machine, executions, check = CpuMachine(budget=WARP_BUDGET), [], shared_checks(workload)[0]
     arguments = check.arguments()
     for binary in binaries:
         arguments = workload.prepared(arguments, binary.kernel.grid)
         try:
-            executions.append(
-                machine.run(binary, arguments | outside, [*workload.outputs, *outside], count=True)
-            )
+            outputs = [*workload.outputs, *outside]
+            executions.append(machine.run(binary, {**arguments, **outside}, outputs, count=True))
         except UnsupportedInstruction as error:
-            return replace(
-                measured, unknown=f"not executed: {str(error).removeprefix(f'{binary.kernel.label}: ')}"
-            )
+            unknown = f"not executed: {str(error).removeprefix(f'{binary.kernel.label}: ')}"
+            return replace(measured, unknown=unknown)
         if any(finding.kind == "endless_loop" for finding in executions[-1].findings):
-            return replace(
-                measured,
-                unknown=f"not executed to its end: a warp takes more than {WARP_BUDGET:,} instructions",
-            )
+            unknown = f"not executed to its end: a warp takes more than {WARP_BUDGET:,} instructions"
+            return replace(measured, unknown=unknown)
     held = occupancy(kernel.arch, kernel.block, resources.registers, shared_bytes(binaries[0]))
     mismatch = None if outside else check.mismatch(arguments)
     findings = tuple(finding for finding in executions[0].findings if not of_outside(finding, outside))
-    metrics = Metrics(binaries[0], held, executions[0].counters, findings)
+    counters = executions[0].counters
+    assert counters is not None, "it was told to count"
+    metrics = Metrics(binaries[0], held, counters, findings)
     return replace(measured, metrics=metrics, wrong=str(mismatch or ""))
 
 
 def of_outside(finding: Finding, outside: Iterable[str]) -> bool:
-    """Whether it only says that nobody filled a buffer which code outside the kernel fills."""
+    """Whether it only says that a buffer is uninitialized which code outside the kernel fills."""
     return finding.kind == "uninitialized" and any(f" {name}[" in finding.message for name in outside)

@@ -1,11 +1,10 @@
-"""What is known of a kernel without a GPU: resources, occupancy, and on the CPU machine its accesses and
-instructions."""
+"""Metrics of each launch: resources by ptxas, occupancy by CUDA's rules, counters of the CPU machine."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from math import prod
-from typing import Any, Sequence
+from typing import Sequence
 
 from tir_schedules.compiler.source_text import shown_name
 from tir_schedules.insight.metrics.occupancy import Occupancy, occupancy
@@ -14,6 +13,7 @@ from tir_schedules.model.counters import Access, Counters
 from tir_schedules.model.findings import Finding
 from tir_schedules.model.gpus import WARP
 from tir_schedules.model.kernel import Binary
+from tir_schedules.model.workload import Arguments, Workload
 
 SECTOR = 32  # bytes
 LOADS = ("shared_load", "ldmatrix")
@@ -23,14 +23,12 @@ SHARED = (*LOADS, *STORES, *COPIES, "shared_atomic")
 GLOBAL_LOADS = ("global_load", "global_cp_async")
 GLOBAL_STORES = ("global_store", "global_atomic")
 GLOBAL = (*GLOBAL_LOADS, *GLOBAL_STORES)
-"""Classes of access of `Counters.accesses`: cost of shared ones in wavefronts, of global ones in sectors of
-32 bytes."""
+"""Classes of access in `Counters.accesses`. Shared ones cost wavefronts, global ones 32-byte sectors."""
 
 
 @dataclass(frozen=True)
 class Metrics:
-    """One launch of a kernel, executed on the CPU machine. findings: what the machine has to object, empty
-    for a sound kernel."""
+    """One launch, executed on the CPU machine. findings: what the machine objects to."""
 
     binary: Binary
     occupancy: Occupancy
@@ -58,7 +56,7 @@ class Metrics:
         source = kernel.source.split("\n") if file == shown_name(kernel) else []
         return source[line - 1] if 0 < line <= len(source) else ""
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         kernel = self.binary.kernel
         lines = [asdict(line) | {"text": self.text_of(line.file, line.line)} for line in self.counters.lines]
         launch = {"grid": kernel.grid, "block": kernel.block, "dynamic_shared": kernel.dynamic_shared}
@@ -86,31 +84,32 @@ def shared_bytes(binary: Binary) -> int:
     return binary.resources.shared + binary.kernel.dynamic_shared
 
 
-def metrics_of(binaries: Sequence[Binary], workload: Any) -> list[Metrics]:
+def metrics_of(binaries: Sequence[Binary], workload: Workload) -> list[Metrics]:
     """Metrics of each launch a workload takes, in order; a GEMM takes one.
 
     The whole workload is executed: sizes of some hundred take a fraction of a second, thousands take minutes.
     BadInput for an architecture whose occupancy is not known; CheckFailed for PTX the machine does not know.
     """
-    return counted(binaries, workload, workload.arguments())[0]
+    return execute_and_count(binaries, workload, workload.arguments())[0]
 
 
-def counted(
-    binaries: Sequence[Binary], workload: Any, given: dict[str, Any]
-) -> tuple[list[Metrics], dict[str, Any]]:
-    """The same with arguments given for the first launch, and the last launch's."""
+def execute_and_count(
+    binaries: Sequence[Binary], workload: Workload, given: Arguments
+) -> tuple[list[Metrics], Arguments]:
+    """The same with arguments given for the first launch; also returns the arguments of the last launch."""
     from tir_schedules.machines.cpu import CpuMachine
 
     held = [occupancy_of(binary) for binary in binaries]
     done = execute(CpuMachine(), workload, binaries, given, count=True)
-    found = zip(binaries, held, done)
-    return [
-        Metrics(binary, resident, one.counters, one.findings) for binary, resident, (one, _) in found
-    ], done[-1][1]
+    found = []
+    for binary, resident, (execution, _) in zip(binaries, held, done):
+        assert execution.counters is not None, "it was told to count"
+        found.append(Metrics(binary, resident, execution.counters, execution.findings))
+    return found, done[-1][1]
 
 
 def occupancy_of(binary: Binary) -> Occupancy:
-    """Of a compiled kernel. BadInput for an architecture whose occupancy is not known."""
+    """Occupancy of a compiled kernel. BadInput for an architecture whose figures are not known."""
     return occupancy(
         binary.kernel.arch, binary.kernel.block, binary.resources.registers, shared_bytes(binary)
     )

@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Callable, Sequence, TypeGuard
 
 from tir_schedules import ladders
 from tir_schedules.compiler import lower
 from tir_schedules.errors import CheckFailed
 from tir_schedules.insight.trace.primitives import sentence
 from tir_schedules.model.rung import Rung
+from tir_schedules.model.workload import Workload
 
 if TYPE_CHECKING:
     from tvm import IRModule
@@ -30,8 +31,10 @@ QUERIES = re.compile(r"get|can_|copy|fork_seed|seed|show|work_on|remove_rv")
 
 @dataclass(frozen=True)
 class Place:
-    """A line of Python that calls: its file, below the package where it is there, its number from 1 (0 for a
-    whole function), its function, and its text."""
+    """A line of Python that calls.
+
+    file: below the folder of the ladders, where it is in there. line: from 1, or 0 for a whole function.
+    """
 
     file: str
     line: int
@@ -44,10 +47,12 @@ class Place:
 
 @dataclass(frozen=True)
 class Step:
-    """One primitive. number: from 1. call: with names of blocks and loops in place of Python's variables,
-    such as `i_0, i_1 = sch.split(i, [None, 32])`. places: the line of the rung's own schedule, that of the
-    helper it calls, and so on to the primitive. module: the function after it. annotation: the key, of
-    `annotate`."""
+    """One primitive.
+
+    number: from 1. call: with names of blocks and loops in place of Python's variables, such as
+    `i_0, i_1 = sch.split(i, [None, 32])`. places: the line of the rung's own schedule, that of the helper it
+    calls, and so on to the primitive. module: the function after it. annotation: the key of `annotate`.
+    """
 
     number: int
     primitive: str
@@ -64,15 +69,14 @@ class Step:
 
 @dataclass(frozen=True)
 class Recording:
-    """start: the function as the workload gives it. refusal: why the schedule ended early or is not sound,
-    else empty."""
+    """start: the function of the workload. refusal: why TVM or a check refuses the schedule, or empty."""
 
     start: "IRModule" = field(repr=False)
     steps: tuple[Step, ...]
     refusal: str = ""
 
 
-def record(rung: Rung, workload: Any) -> Recording:
+def record(rung: Rung, workload: Workload) -> Recording:
     """The steps of the rung's schedule for a workload."""
     recorders: list[Recorder] = []
 
@@ -89,7 +93,7 @@ def record(rung: Rung, workload: Any) -> Recording:
 
 
 class Recorder:
-    """Stands in for a Schedule: passes every call on and keeps those that are primitives."""
+    """Stands in for a Schedule: passes every call on and records the primitives."""
 
     def __init__(self, schedule: "Schedule"):
         self.schedule, self.start = schedule, schedule.mod
@@ -97,36 +101,35 @@ class Recorder:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self.schedule, name)
-        return (
-            partial(self.step, name, found) if inspect.isroutine(found) and not QUERIES.match(name) else found
-        )
+        if inspect.isroutine(found) and not QUERIES.match(name):
+            return partial(self.step, name, found)
+        return found
 
-    def step(self, name: str, primitive: Any, *arguments: Any, **keywords: Any) -> Any:
-        """Call a primitive and keep it as a Step."""
-        given = [
-            *map(self.written, arguments),
-            *(f"{key}={self.written(value)}" for key, value in keywords.items()),
-        ]
+    def step(self, name: str, primitive: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
+        """Call a primitive and record it."""
+        given = list(map(self.written, arguments))
+        given += [f"{key}={self.written(value)}" for key, value in keywords.items()]
         places = places_of(sys._getframe(1))
         result = primitive(*arguments, **keywords)
-        made = (
-            ""
-            if result is None
-            else ", ".join(map(self.written, result if is_sequence(result) else [result])) + " = "
-        )
+        results = [] if result is None else list(result) if is_sequence(result) else [result]
+        made = f"{', '.join(map(self.written, results))} = " if result is not None else ""
         annotation = arguments[1] if name == "annotate" else ""
         call = f"{made}sch.{name}({', '.join(given)})"
         self.steps.append(Step(len(self.steps) + 1, name, call, places, self.schedule.mod, annotation))
         return result
 
-    def written(self, value: Any) -> str:
+    def written(self, value: object) -> str:
         """An argument or result as a reader would write it: a block or loop by its name."""
+        from tvm.s_tir import SBlock
         from tvm.s_tir.schedule import LoopRV, SBlockRV
+        from tvm.tirx import For
 
-        if isinstance(value, SBlockRV):
-            return self.schedule.get(value).name_hint
-        if isinstance(value, LoopRV):
-            return self.schedule.get(value).loop_var.name
+        if isinstance(value, (SBlockRV, LoopRV)):
+            found = self.schedule.get(value)
+            if isinstance(found, SBlock):
+                return found.name_hint
+            assert isinstance(found, For), "a loop or a block has one of the two"
+            return found.loop_var.name
         if is_sequence(value):
             inside = ", ".join(map(self.written, value))
             return f"({inside})" if isinstance(value, tuple) else f"[{inside}]"
@@ -135,24 +138,23 @@ class Recorder:
         return written_map(value) if inspect.isroutine(value) else str(value)
 
 
-def written_map(function: Any) -> str:
-    """A map of indices as a lambda, whatever functions it calls: `lambda i, k: (k, i)`."""
+def written_map(function: Callable[..., Any]) -> str:
+    """A map of indices as a lambda: `lambda i, k: (k, i)`, whatever functions it calls."""
     from tvm.tirx import IndexMap
 
     text = re.sub(r"T\.int\d+\((-?\d+)\)", r"\1", str(IndexMap.from_func(function)))
     return text.removeprefix("T.index_map(").removesuffix(")")
 
 
-def is_sequence(value: Any) -> bool:
-    """A list or tuple, TVM's own arrays included."""
+def is_sequence(value: object) -> TypeGuard[Sequence[object]]:
+    """Whether it is a list, a tuple or TVM's own array."""
     from tvm_ffi import Array
 
     return isinstance(value, (list, tuple, Array))
 
 
 def places_of(frame: FrameType | None) -> tuple[Place, ...]:
-    """The calls that led to a frame, from the rung's schedule on; a comprehension is part of the function it
-    is in."""
+    """The calls that led to a frame, from the rung's schedule on. A comprehension counts as its function."""
     places = []
     while frame and frame.f_code is not lower.scheduled.__code__:
         code, line = frame.f_code, frame.f_lineno
@@ -166,5 +168,10 @@ def places_of(frame: FrameType | None) -> tuple[Place, ...]:
 
 def script(module: "IRModule") -> str:
     """The one function of a module as TVMScript, without the imports before it."""
-    (function,) = module.functions.values()
-    return re.sub(r"\A(#.*\n|\n)*", "", function.script()).strip("\n")
+    return re.sub(r"\A(#.*\n|\n)*", "", only_function(module).script()).strip("\n")
+
+
+def only_function(module: "IRModule") -> Any:
+    """The one PrimFunc of a module."""
+    ((_, function),) = module.functions_items()
+    return function

@@ -1,8 +1,7 @@
-"""How one warp of a kernel asks for its buffers in shared memory: the distinct patterns of its requests, as
-the CPU machine executes it.
+"""How one warp asks for its buffers in shared memory: the patterns of its requests on the CPU machine.
 
-Which argument a request's data come from is told by value: every input is filled with a number of its own,
-which its copies in shared memory keep, whatever array they lie in and however it is laid out.
+Values tell which argument a request's data come from: every input is filled with a number of its own, which
+its copies in shared memory keep, in whatever array and layout.
 """
 
 from __future__ import annotations
@@ -10,12 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Sequence
+from typing import Sequence
 
 import numpy as np
 
 from tir_schedules.errors import BadInput, nearest
-from tir_schedules.insight.banks import banks
+from tir_schedules.insight.banks.wavefronts import PAIRING, WORD, Phase, bank_of, cost, split
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.machines.cpu.extents import source_name
 from tir_schedules.machines.cpu.library import the_library
@@ -24,11 +23,12 @@ from tir_schedules.model.execution import Execution, Request, Watch
 from tir_schedules.model.findings import Location
 from tir_schedules.model.kernel import Binary
 from tir_schedules.model.launch import Dim3
+from tir_schedules.model.workload import Workload
 
 MARKS = (3, 5)
-"""What the inputs are filled with: no sum of products, 15 K, is one of them."""
+"""What the inputs are filled with; an element of A B, 15 K, is none of them."""
 ZEROS = "zeros"
-"""The buffer of requests for nothing but the padding of ragged tiles: whose it is the values do not tell."""
+"""The buffer of requests that touch only the zeros of ragged tiles: values do not tell whose they are."""
 WORDS = {
     "shared_load": "load",
     "shared_store": "store",
@@ -41,18 +41,14 @@ WORDS = {
 
 @dataclass(frozen=True)
 class Pattern:
-    """Requests of a warp that touch banks alike: of one kind and buffer, their addresses equal but for a
-    common shift by words.
+    """Requests of a warp that touch banks alike: of one kind and buffer, with addresses that differ by a
+    common shift of words.
 
-    buffer: the argument whose data they are, such as "A"; variable: the shared array, such as "tile_a", ""
-    for the dynamic one.
-    locations: of the instructions, in order of first use; one for each CUDA line. width: bytes per lane.
-    lanes: those that take part.
-    addresses: of the first such request, of 32 lanes, bytes from the start of the block's shared memory.
-    requests: how many.
-    starts: the banks that the lowest address of one of them is in. wavefronts: that one request takes, as the
-    CPU machine counts;
-    ideal: without bank conflicts.
+    buffer: the argument whose data they are, such as "A". variable: the shared array, such as "tile_a", ""
+    for the dynamic one. locations: of the instructions, in order of first use; one for each CUDA line.
+    width: bytes per lane. lanes: the active ones. addresses: of the first such request, of 32 lanes, bytes
+    from the start of the block's shared memory. requests: how many. starts: the banks of their lowest
+    addresses. wavefronts: of one request, as the CPU machine counts; ideal: without bank conflicts.
     """
 
     buffer: str
@@ -69,7 +65,7 @@ class Pattern:
 
     @property
     def name(self) -> str:
-        """The buffer, and the array where that has another name."""
+        """The buffer, and the shared array if that is static."""
         return f"{self.buffer} in {self.variable}" if self.variable else self.buffer
 
     @property
@@ -78,23 +74,23 @@ class Pattern:
         return WORDS[self.kind]
 
     @cached_property
-    def phases(self) -> tuple[banks.Phase, ...]:
-        """Which lanes are served together, and in which wavefront the banks give each word."""
-        return banks.split(self.addresses, self.width, self.lanes, self.kind in banks.PAIRING)
+    def phases(self) -> tuple[Phase, ...]:
+        """Which lanes are served together, and in which wavefront the banks serve each word."""
+        return split(self.addresses, self.width, self.lanes, self.kind in PAIRING)
 
     @property
     def stride(self) -> int | None:
-        """Bytes from lane to lane of the first phase, where that is always the same."""
+        """Bytes from lane to lane in the first phase; None where that varies."""
         lanes = self.phases[0].lanes
-        steps = {(self.addresses[b] - self.addresses[a]) for a, b in zip(lanes, lanes[1:])}
-        return steps.pop() if len(steps) == 1 else None
+        strides = {(self.addresses[b] - self.addresses[a]) for a, b in zip(lanes, lanes[1:])}
+        return strides.pop() if len(strides) == 1 else None
 
     @property
     def by_banks(self) -> bool:
         """Whether banks explain what is counted: always, but for cp.async, which has rules of its own."""
-        return banks.cost(self.phases) == self.wavefronts
+        return cost(self.phases) == self.wavefronts
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         return {
             "buffer": self.buffer,
             "variable": self.variable,
@@ -114,8 +110,8 @@ class Pattern:
         }
 
 
-def phase_json(phase: banks.Phase) -> dict[str, Any]:
-    """wavefronts: for each, the banks it uses with the word each gives and the lanes that get it."""
+def phase_json(phase: Phase) -> dict[str, object]:
+    """wavefronts: of each, the banks it uses, the word each serves and the lanes that get it."""
     served = [
         [{"bank": bank, "word": one.word, "lanes": one.lanes} for bank, one in wavefront.items()]
         for wavefront in phase.wavefronts
@@ -123,30 +119,35 @@ def phase_json(phase: banks.Phase) -> dict[str, Any]:
     return {"lanes": phase.lanes, "wavefronts": served}
 
 
-def layouts(
+def request_patterns(
     binaries: Sequence[Binary],
-    workload: Any,
+    workload: Workload,
     buffer: str | None = None,
     block: Dim3 = (0, 0, 0),
     warp: int = 0,
 ) -> list[Pattern]:
     """The patterns of a warp's requests to a buffer, or to all, in the order in which they first occur.
 
-    binaries: of the launches the workload takes; the first is looked at, and of it one block executed.
-    buffer: an argument's name or that of a static array. BadInput for a buffer the warp does not touch, and
-    for a block or warp that the launch does not have.
+    binaries: of the launches the workload takes; of the first, one block is executed. buffer: the name of an
+    argument or of a static array. BadInput for a buffer that the warp does not touch, and for a block or warp
+    that the launch does not have.
     """
     execution, inputs = watched(binaries[0], workload, block, warp)
     return patterns_of(binaries[0], execution, inputs, workload.outputs, buffer)
 
 
-def watched(binary: Binary, workload: Any, block: Dim3, warp: int) -> tuple[Execution, dict[str, np.dtype]]:
-    """One block executed, with inputs that tell where data come from; and the types of the inputs."""
+def watched(
+    binary: Binary, workload: Workload, block: Dim3, warp: int
+) -> tuple[Execution, dict[str, np.dtype]]:
+    """One block executed, with inputs that tell where data come from; and the inputs' types."""
     arguments = workload.prepared(workload.arguments(), binary.kernel.grid)
+    types: dict[str, np.dtype] = {}
     for name, mark in zip(workload.inputs, MARKS):
-        arguments[name].fill(mark)
-    execution = CpuMachine().run(binary, arguments, workload.outputs, watch=Watch(block, warp))
-    return execution, {name: arguments[name].dtype for name in workload.inputs}
+        array = arguments[name]
+        assert isinstance(array, np.ndarray), "inputs are arrays"
+        array.fill(mark)
+        types[name] = array.dtype
+    return CpuMachine().run(binary, arguments, workload.outputs, watch=Watch(block, warp)), types
 
 
 def patterns_of(
@@ -156,7 +157,7 @@ def patterns_of(
     outputs: Sequence[str],
     buffer: str | None,
 ) -> list[Pattern]:
-    """See `layouts`. execution, inputs: what `watched` gives."""
+    """See `request_patterns`. execution, inputs: what `watched` gives."""
     arrays = arrays_of(binary)
     found: dict[tuple, Pattern] = {}
     for request, origin in zip(execution.requests, origins_of(execution.requests, inputs, outputs)):
@@ -171,7 +172,7 @@ def patterns_of(
 
 
 def chosen(patterns: Sequence[Pattern], buffer: str) -> list[Pattern]:
-    """Those of a buffer. BadInput when there are none."""
+    """The patterns of a buffer. BadInput when there are none."""
     found = [pattern for pattern in patterns if buffer in (pattern.buffer, pattern.variable)]
     if patterns and not found:
         names = list(
@@ -185,12 +186,20 @@ def chosen(patterns: Sequence[Pattern], buffer: str) -> list[Pattern]:
 
 
 def pattern_of(request: Request, origin: str, array: str) -> Pattern:
-    start = banks.bank_of(lowest(request) // banks.WORD)
+    start = bank_of(lowest(request) // WORD)
     return Pattern(
-        origin, array, (request.location,), request.kind, request.width, request.lanes, request.addresses, 1,
-        (start,),
-        request.wavefronts, request.ideal,
-    )  # fmt: skip
+        buffer=origin,
+        variable=array,
+        locations=(request.location,),
+        kind=request.kind,
+        width=request.width,
+        lanes=request.lanes,
+        addresses=request.addresses,
+        requests=1,
+        starts=(start,),
+        wavefronts=request.wavefronts,
+        ideal=request.ideal,
+    )
 
 
 def merged(pattern: Pattern, another: Pattern) -> Pattern:
@@ -210,13 +219,13 @@ def lowest(request: Request) -> int:
 
 
 def shape_of(request: Request) -> tuple[int, ...]:
-    """Addresses without the shift by words that patterns may differ in."""
-    start = lowest(request) // banks.WORD * banks.WORD
+    """Addresses without the shift of words by which requests of a pattern differ."""
+    start = lowest(request) // WORD * WORD
     return tuple(request.addresses[lane] - start for lane in request.lanes)
 
 
 def arrays_of(binary: Binary) -> dict[str, range]:
-    """The static arrays in shared memory by their names in the CUDA source -> the bytes they take."""
+    """Static arrays in shared memory, named as in the CUDA source -> the bytes they take."""
     variables = lowered(the_library(), binary.ptx, binary.kernel.entry).kernel.variables.values()
     shared = [variable for variable in variables if variable.space == "shared" and variable.size]
     return {
@@ -226,19 +235,16 @@ def arrays_of(binary: Binary) -> dict[str, range]:
 
 
 def array_name(symbol: str) -> str:
-    """ "_ZZ16sgemm_vectorizedE12A_shared_ptr" -> "A_shared": without the function, and without what TVM adds
-    to a name."""
+    """ "_ZZ16sgemm_vectorizedE12A_shared_ptr" -> "A_shared": without the function and what TVM adds."""
     return source_name(symbol).removesuffix("_ptr")
 
 
-# ---- where data come from
-# ----------------------------------------------------------------------------------------------
 def origins_of(requests: Sequence[Request], inputs: dict[str, np.dtype], outputs: Sequence[str]) -> list[str]:
     """The argument that each request's data belong to.
 
-    By the numbers that inputs are filled with; zeros, which pad ragged tiles, are of the argument that the
-    same instruction otherwise reads or writes, and everything else is what is computed, the output's. All
-    belongs to an input that is the only one.
+    The numbers that inputs are filled with tell. Zeros, which fill ragged tiles, belong to the argument that
+    the same instruction reads or writes otherwise. Everything else is computed and belongs to the output. Of
+    a single input, all belongs to it.
     """
     if len(inputs) == 1:
         return list(inputs) * len(requests)
@@ -252,7 +258,7 @@ def origins_of(requests: Sequence[Request], inputs: dict[str, np.dtype], outputs
 
 
 def origin_of(request: Request, marks: dict[str, bytes], output: str) -> str | None:
-    """None when there are zeros alone."""
+    """The same of one request; None when there are only zeros."""
     size = min(request.width, 4)
     names = {mark[:size]: name for name, mark in marks.items()}
     seen = Counter(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tir_schedules.compiler.kernel_part import kernel_part
+from tir_schedules.compiler.source_text import kernel_part
 from tir_schedules.errors import CheckFailed
 
 SOURCE = """#include <cstdint>

@@ -1,0 +1,95 @@
+"""Recorded results of a report: which recording is shown, what is refused, and which kernels are counted."""
+
+import counted_by_hand
+import pytest
+from report_pages import SIZES, made, made_up, recording
+
+from tir_schedules.cli.main import main
+from tir_schedules.ladders.registry import FAMILIES, every_rung, ladder
+from tir_schedules.report import recorded
+from tir_schedules.report.counted import by_kernel, count, jobs_of
+from tir_schedules.subjects.results import save_results
+
+VARIANTS = tuple(rung.id for rung in every_rung("sgemm") if rung.variant)
+"""More names than the ladder's, but of fewer rungs."""
+
+
+@pytest.mark.parametrize("date, later, sizes, hidden", [
+    ("2003", ("sgemm/pipelined", "sgemm/multistage"), (*SIZES, 8192), False),
+    ("2003", VARIANTS, SIZES, False),
+    ("2003", ("sgemm",), SIZES[:1], False),
+    ("2003", ("sgemm",), SIZES, True),
+    ("2001", ("sgemm",), SIZES, False),
+])  # fmt: skip
+def test_a_later_recording_of_few_rungs_does_not_hide_the_ladder(tmp_path, date, later, sizes, hidden):
+    recording(tmp_path / "a.json", "2002", "sgemm")
+    recording(tmp_path / "b.json", date, *later, sizes=sizes)
+    found = recorded.find_recorded([tmp_path])
+    ((group, document),) = found.groups().values()
+    assert document["date"] == (date if hidden else "2002") and len(group.names) == 10
+    assert [further["date"] for _, further in found.recordings["sgemm"][1:]] == ["2002" if hidden else date]
+
+
+def test_what_is_not_shown_in_full_stands_below_the_ladder(tmp_path):
+    recording(tmp_path / "a.json", "2002-02-02", "sgemm")
+    recording(tmp_path / "b.json", "2003-03-03", "sgemm/pipelined", "sgemm/multistage")
+    _, shown = made(tmp_path, "--quick")
+    assert len(shown.rows_of("schedule / twin; another recording")) == 2 + 3  # heading, cuBLAS, share
+    ladder, _ = (rows for name, rows in shown.tables.items() if name.startswith("sgemm: TFLOPS"))
+    assert len(ladder) == 10 + 3 and "Also recorded: pipelined to multistage, 2003-03-03" in shown.text()
+
+
+def test_recorded_results_of_this_project_show_all_rungs_of_all_ladders():
+    groups = recorded.find_recorded([recorded.DEFAULT_FOLDER]).groups()
+    assert {group.family: set(group.names) for group, _ in groups.values()} == {
+        family: {rung.id for rung in ladder(family)} for family in FAMILIES
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "content, complaint",
+    [
+        (None, "cannot read"),
+        ("{", "is not JSON"),
+        ("{}", "holds no times and no counters"),
+        ('{"schema": 9}', "schema 9"),
+    ],
+)
+def test_what_is_no_result_is_refused_in_one_line(tmp_path, capsys, content, complaint):
+    file = tmp_path / "results.json"
+    if content:
+        file.write_text(content)
+    assert main(["report", "-o", str(tmp_path / "report.html"), "--results", str(file)]) == 2
+    error = capsys.readouterr().err
+    assert complaint in error and error.count("\n") == 1
+
+
+def test_without_any_results_the_remedy_is_named(tmp_path, capsys, monkeypatch):
+    assert (
+        made(tmp_path) == (2, None) and f"no times of a ladder in {tmp_path}: name" in capsys.readouterr().err
+    )
+    monkeypatch.setattr(recorded, "DEFAULT_FOLDER", tmp_path / "nowhere")
+    assert main(["report", "-o", str(tmp_path / "report.html")]) == 2
+    assert "--results" in capsys.readouterr().err
+
+
+def test_each_kind_of_a_ladder_has_its_own_counters(tmp_path):
+    save_results(made_up.results("hgemm/wmma_shared", sizes=SIZES), tmp_path / "hgemm.json")
+    groups = [group for group, _ in recorded.find_recorded([tmp_path]).groups().values()]
+    counted, _ = counted_by_hand.counted([job for group in groups for job in jobs_of(group)], "sm_90")
+    assert len(groups) == 4
+    for group in groups:
+        kernels = by_kernel(counted, jobs_of(group))
+        assert {str(kernel.subject.workload) for kernel in kernels.values()} == {f"512x512x256 {group.kind}"}
+
+
+def test_rungs_are_counted_by_the_cpu_machine(tmp_path):
+    save_results(made_up.results("sgemm/shared_tile", sizes=SIZES), tmp_path / "sgemm.json")
+    found = recorded.find_recorded([tmp_path])
+    ((group, _),) = found.groups().values()
+    jobs = jobs_of(group)
+    counted, refused = count(jobs, found.arch)
+    kernels = by_kernel(counted, jobs)
+    assert not refused and list(kernels) == [("sgemm/shared_tile", "schedule"), ("sgemm/shared_tile", "twin")]
+    tiles = 256 // 32
+    assert kernels["sgemm/shared_tile", "twin"].access("shared_store").requests == tiles**3 * 32 * 2

@@ -1,0 +1,74 @@
+"""A rung's schedule beside its twin: metrics of both, and the roofline that they stand under."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Sequence, TypeVar
+
+from tir_schedules.insight.metrics.counting import Metrics
+from tir_schedules.insight.metrics.roofline import Gpu, Roofline, roofline
+from tir_schedules.insight.metrics.rungs import FORMS, metrics_of_rungs
+from tir_schedules.ladders.problems import Job
+from tir_schedules.model.rung import Rung
+from tir_schedules.model.workload import Workload
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """A rung on one workload.
+
+    kernels: "schedule" and "twin" -> metrics of each launch. refused: the same -> why there are none.
+    """
+
+    rung: Rung
+    workload: Workload
+    arch: str
+    gpu: Gpu
+    kernels: dict[str, list[Metrics]]
+    refused: dict[str, str]
+
+    @property
+    def name(self) -> str:
+        """The rung's id with the configuration that it takes for the workload."""
+        return self.rung.fitted(self.workload).id
+
+    @property
+    def ok(self) -> bool:
+        return not self.refused
+
+    def roofline(self, form: str) -> Roofline:
+        return roofline(self.gpu, self.workload, self.kernels[form])
+
+    def as_json(self) -> dict[str, object]:
+        """A kernel has the metrics of its first launch, "later_launches" those of a reduction's others."""
+        kernels: dict[str, dict[str, object]] = {
+            form: {"refused": reason} for form, reason in self.refused.items()
+        }
+        for form, (first, *later) in self.kernels.items():
+            kernels[form] = {**first.as_json(), "roofline": self.roofline(form).as_json()}
+            kernels[form] |= {"later_launches": [launch.as_json() for launch in later]} if later else {}
+        names = {"rung": self.rung.id, "shape": str(self.workload), "workload": asdict(self.workload)}
+        return {**names, "arch": self.arch, "gpu": self.gpu.name, "kernels": kernels}
+
+
+def inspect(jobs: Sequence[Job], arch: str, gpu: Gpu) -> list[Inspection]:
+    """Inspect rungs, each on one workload. Where one kernel is refused, the other is still there.
+
+    BadInput for a workload that is too large for the CPU machine, and for an architecture that is not known.
+    """
+    found, refused = metrics_of_rungs(jobs, arch)
+    kernels = {(subject.name, subject.form): launches for subject, launches in found}
+    reasons = {(row["name"], row["form"]): row["reason"] for row in refused}
+    present = {name for name, _ in [*kernels, *reasons]}  # a rung that needs a later architecture is not
+    return [
+        Inspection(rung, workload, arch, gpu, of_rung(kernels, rung), of_rung(reasons, rung))
+        for rung, workload in jobs
+        if rung.id in present
+    ]
+
+
+def of_rung(by_name: dict[tuple[str, str], Value], rung: Rung) -> dict[str, Value]:
+    """Form -> what (name, form) of a rung leads to."""
+    return {form: by_name[rung.id, form] for form in FORMS if (rung.id, form) in by_name}

@@ -1,0 +1,56 @@
+"""How tables and pages write counters: numbers, shares, ratios, and the classes of the instruction mix."""
+
+from __future__ import annotations
+
+from tir_schedules.insight.metrics.counting import conflicts
+from tir_schedules.model.counters import Access
+
+MIX = {
+    "fp arithmetic": ("fp32", "fp16", "fp64", "special"),
+    "tensor cores": ("mma",),
+    "integers, addresses": ("int",),
+    "memory": ("load", "store", "cp_async", "atomic"),
+    "moves, conversions": ("move", "convert"),
+    "shuffles": ("shuffle",),
+    "branches, barriers": ("control", "barrier"),
+}
+"""What is shown of the instruction mix -> classes of instruction (machines/cpu/classify.py)."""
+
+
+def number(value: int) -> str:
+    return f"{value:,}"
+
+
+def decimal(value: float) -> str:
+    return f"{value:,.2f}".rstrip("0").rstrip(".")
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def ratio(value: int, of: int) -> str:
+    return decimal(value / of) if of else "-"
+
+
+def count_of(value: int, access: Access) -> str:
+    """A count of accesses, "-" where there are no such accesses."""
+    return number(value) if access.requests else "-"
+
+
+def pair(access: Access) -> str:
+    """ "12,288 (4,096)": cost and ideal; "-" where there are no such accesses."""
+    return f"{access.cost:,} ({access.ideal:,})" if access.requests else "-"
+
+
+def times_ideal(access: Access) -> str:
+    """ "12,288 3x": the cost, and how many times the ideal it is where that is more than once."""
+    times = f" {decimal(access.cost / access.ideal)}x" if conflicts(access) else ""
+    return count_of(access.cost, access) + times
+
+
+def per_request(access: Access) -> str:
+    """ "4 (2)": cost and ideal of one request; "-" where there are no such accesses."""
+    if not access.requests:
+        return "-"
+    return f"{decimal(access.cost / access.requests)} ({decimal(access.ideal / access.requests)})"

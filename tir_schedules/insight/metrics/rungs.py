@@ -1,0 +1,54 @@
+"""Rungs compiled and counted: metrics of schedules and twins, several kernels at a time."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from math import prod
+from os import cpu_count
+from typing import Sequence
+
+from tir_schedules.console import progress
+from tir_schedules.errors import BadInput, CheckFailed
+from tir_schedules.insight.metrics.counting import Metrics, metrics_of
+from tir_schedules.ladders.problems import Job
+from tir_schedules.model.gpus import find_sm
+from tir_schedules.model.rung import Rung
+from tir_schedules.model.workload import Workload
+from tir_schedules.subjects.compiling import compiled
+from tir_schedules.subjects.subject import Row, Subject
+
+FORMS = ("schedule", "twin")
+LARGEST = {"sgemm": (1024, 1024, 1024), "hgemm": (2048, 2048, 2048), "reduce": (1 << 25,)}
+"""Shapes that take the CPU machine up to a minute."""
+
+
+def metrics_of_rungs(jobs: Sequence[Job], arch: str) -> tuple[list[tuple[Subject, list[Metrics]]], list[Row]]:
+    """Schedules and twins with the metrics of their launches, and a refused row for each that has none.
+
+    BadInput for a workload that is too large for the CPU machine, and for an architecture that is not known.
+    """
+    find_sm(arch)
+    for rung, workload in jobs:
+        check_size(rung, workload)
+    subjects, refused = compiled(jobs, arch)
+    subjects, found = [subject for subject in subjects if subject.form in FORMS], []
+    with progress(len(subjects), "counting") as step, ThreadPoolExecutor(cpu_count()) as pool:
+        pending = [(one, pool.submit(metrics_of, one.binaries, one.workload)) for one in subjects]
+        for subject, future in pending:
+            try:
+                found.append((subject, future.result()))
+            except CheckFailed as error:
+                refused.append(subject.refused(str(error)))
+            step(subject.label)
+    return found, refused
+
+
+def check_size(rung: Rung, workload: Workload) -> None:
+    """BadInput for what would take the CPU machine minutes."""
+    most = LARGEST[rung.family]
+    if prod(workload.shape) > prod(most):
+        option = f"--{'n' if rung.family == 'reduce' else 'mnk'} {','.join(map(str, most))}"
+        raise BadInput(
+            f"{workload} would take the CPU machine minutes: name at most as much work as {option};"
+            " counters per request, per instruction and per flop hardly change with the size"
+        )
