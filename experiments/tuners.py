@@ -40,7 +40,7 @@ from tuners_tables import FAMILIES, HAND, TUNED, load_tuners, merged, notes_of, 
 from writing import update
 
 from tir_schedules.bench import session
-from tir_schedules.bench.products import bind
+from tir_schedules.bench.binding import bind
 from tir_schedules.bench.tables import escaped
 from tir_schedules.bench.views import figures
 from tir_schedules.cli.problems import parse_shape

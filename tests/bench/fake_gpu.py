@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from tir_schedules.bench.binding import BoundSubject
 from tir_schedules.bench.clocks import Reading
-from tir_schedules.bench.products import Product
 from tir_schedules.errors import CheckFailed
 from tir_schedules.machines.gpu import first_line
 from tir_schedules.model.kernel import Binary, Kernel, Resources
@@ -168,7 +168,7 @@ class FakeVendors:
     """A library that multiplies on the fake machine."""
 
     def bind(self, subject, arguments):
-        return Product(lambda stream: stream.append((subject.name, arguments)), {"C": arguments["C"]})
+        return BoundSubject(lambda stream: stream.append((subject.name, arguments)), {"C": arguments["C"]})
 
     def versions(self):
         return {"cublas": "1.2.3"}

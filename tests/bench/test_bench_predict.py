@@ -46,7 +46,7 @@ def test_what_is_printed_says_that_nothing_was_timed(capsys):
     out = capsys.readouterr().out
     assert re.search(r"sgemm/naive \(twin\) +1024 +256x256x256 ", out)
     assert (
-        out.startswith("nothing is timed here")
+        out.startswith("Nothing is timed here")
         and "H200 SXM, datasheet: 66.9 TFLOPS" in out
         and "32.10" in out
     )

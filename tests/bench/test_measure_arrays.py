@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from fake_gpu import DeviceArray, FakeMachine, Module
 
-from tir_schedules.bench.products import MOST_SETS, timing_buffers
+from tir_schedules.bench.binding import MOST_SETS, timing_buffers
 from tir_schedules.model.verify import Check, checks_of, compare
 from tir_schedules.workloads.drawing import Draws
 from tir_schedules.workloads.gemm import Gemm

@@ -1,7 +1,7 @@
 """Times subjects on a GPU, all of a workload in turns, and only what computes the right thing before and
 after.
 
-A sample is a CUDA graph of several products over rotating buffers, between two events, while the same graph
+A sample is a CUDA graph of several launches over rotating buffers, between two events, while the same graph
 just before it keeps the GPU busy until all is enqueued. Each sample follows a pause: without it a GPU reaches
 its power limit and lowers its clock, by a fifth on an H200, and subjects would be compared at different
 clocks.
@@ -14,11 +14,11 @@ import statistics
 import time
 from dataclasses import dataclass, field
 from itertools import cycle, islice
-from typing import Callable, Sequence, TypeVar
+from typing import Any, Callable, Sequence, TypeVar
 
+from tir_schedules.bench.binding import BoundSubject, Vendor, bind, timing_buffers, verify
 from tir_schedules.bench.clocks import Monitor, NoMonitor, open_monitor, summary
 from tir_schedules.bench.limits import copy_bandwidth, fp32_peak
-from tir_schedules.bench.products import Product, Vendor, bind, timing_buffers, verify
 from tir_schedules.bench.sampling import LONG_S, Policy, Trial, sample_in_turns, settle, spread
 from tir_schedules.bench.vendor import Vendors
 from tir_schedules.errors import TirSchedulesError
@@ -153,29 +153,28 @@ class Bench:
         return [trial for trial in trials if not trial.failed]
 
     def prepared(self, subject: Subject, buffers: list[Arguments], once: float) -> Trial:
-        """A trial of enough products to fill a sample. once: seconds of one, loading included."""
-        products = [bind(self.machine, self.vendors, subject, arguments) for arguments in buffers]
+        """A trial of enough launches to fill a sample. once: seconds of one, loading included."""
+        bound = [bind(self.machine, self.vendors, subject, arguments) for arguments in buffers]
         if once < 10 * LONG_S:
-            once = min(self.machine.seconds(product.enqueue) for product in products[:2])
+            once = min(self.machine.seconds(one.enqueue) for one in bound[:2])
         if once >= LONG_S:
-            return Trial(subject, products[0].enqueue, once=once, kept=products)
+            return Trial(subject, bound[0].enqueue, once=once, kept=bound)
         graph, launches = None, 0
-        while (
-            graph is None or self.launches(once, len(products)) > 1.25 * launches
-        ):  # the first guess includes waiting
-            launches = self.launches(once, len(products))
-            graph = self.machine.capture(in_rotation(products, launches))
+        # The first guess of what a launch takes includes waiting.
+        while graph is None or self.launches(once, len(bound)) > 1.25 * launches:
+            launches = self.launches(once, len(bound))
+            graph = self.machine.capture(in_rotation(bound, launches))
             once = self.machine.seconds(graph, before=graph) / launches
-        return Trial(subject, graph, launches, once, kept=products)
+        return Trial(subject, graph, launches, once, kept=bound)
 
     def launches(self, once: float, sets: int) -> int:
-        """Products that fill a sample, or use every set of buffers where that is more and does not take
+        """Launches that fill a sample, or use every set of buffers where that is more and does not take
         long."""
         filled = math.ceil(self.policy.sample_ms / 1000 / max(once, 1e-7))
         return min(MOST_LAUNCHES, max(filled, sets if once * sets < LONG_S else 1))
 
     def timed_once(self, trial: Trial) -> float:
-        """Seconds of one product."""
+        """Seconds of one launch."""
         time.sleep(self.policy.pause)
         before = None if trial.long else trial.call
         seconds = self.machine.seconds(trial.call, before, lambda: trial.readings.append(self.monitor.read()))
@@ -201,12 +200,12 @@ class Bench:
             return None
 
 
-def in_rotation(products: Sequence[Product], launches: int) -> Call:
-    """Enqueues `launches` products, one set of buffers after another."""
+def in_rotation(bound: Sequence[BoundSubject], launches: int) -> Call:
+    """Enqueues `launches` of them, one set of buffers after another."""
 
-    def enqueue(stream) -> None:
-        for product in islice(cycle(products), launches):
-            product.enqueue(stream)
+    def enqueue(stream: Any) -> None:
+        for one in islice(cycle(bound), launches):
+            one.enqueue(stream)
 
     return enqueue
 

@@ -47,7 +47,7 @@ class Policy:
 class Trial:
     """One subject being timed.
 
-    call: enqueues `launches` products (or whole reductions). once: seconds of one, as far as known
+    call: enqueues `launches` of them. once: seconds of one, as far as known
     beforehand. samples: seconds of one product each. readings: of the GPU's clocks, taken meanwhile. spent:
     seconds it took so far. kept: what must stay in memory.
     failed: it could not be timed.

@@ -59,7 +59,7 @@ def table(group: Group) -> list[tuple[str, ...]]:
 
 
 def cell(group: Group, name: str, size: str) -> str:
-    """ "36.2 (1.01x)": the schedule's rate, and how many times that of its twin."""
+    """ "36.2 (1.01x)": the schedule's rate, and schedule / twin."""
     schedule, twin = (part(group, name, form, size) for form in ("schedule", "twin"))
     ratio = group.twin_ratio(name, size)
     if ratio:
@@ -109,9 +109,7 @@ def closing_lines(results: Json) -> list[str]:
     if results["limits"]:
         lines.append("limits of this GPU: " + "; ".join(map(limit, results["limits"])))
     if any(row["form"] == "twin" for row in results["rows"]):
-        lines.append(
-            "a cell is the schedule's rate and, in brackets, how many times that of its hand-written twin"
-        )
+        lines.append("a cell has the schedule's rate; in brackets, schedule / twin")
     throttled = [row for row in results["rows"] if row.get("throttled")]
     if throttled:
         reasons = ", ".join(sorted({reason for row in throttled for reason in row["throttled"]}))

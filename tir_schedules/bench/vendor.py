@@ -1,4 +1,4 @@
-"""NVIDIA's own libraries, timed and verified beside the kernels: cuBLAS for products, CUB for sums.
+"""NVIDIA's own libraries, timed and verified beside the kernels: cuBLAS for GEMMs, CUB for sums.
 
 cuBLAS is called directly: CuPy's wrapper of it refuses to be captured into a graph.
 """
@@ -15,7 +15,7 @@ from typing import Any, Callable
 
 import numpy as np
 
-from tir_schedules.bench.products import Product
+from tir_schedules.bench.binding import BoundSubject
 from tir_schedules.errors import CheckFailed, MissingTool
 from tir_schedules.machines.gpu import GpuMachine
 from tir_schedules.model.kernel import Kernel
@@ -55,7 +55,7 @@ class Vendors:
         self.machine, self.cub_library = machine, cub
         self.loaded: dict[str, Cublas | Cub] = {}
 
-    def bind(self, subject: Subject, arguments: Arguments) -> Product:
+    def bind(self, subject: Subject, arguments: Arguments) -> BoundSubject:
         if subject.name not in self.loaded:
             self.loaded[subject.name] = {"cuBLAS": self.cublas, "CUB": self.cub}[subject.name]()
         return self.loaded[subject.name].bind(subject.workload, arguments)
@@ -86,8 +86,8 @@ class Cublas:
         self.call("cublasSetMathMode", handle, DEFAULT_MATH)
         self.call("cublasSetPointerMode_v2", handle, HOST_POINTERS)
 
-    def bind(self, workload: Workload, arguments: Arguments) -> Product:
-        return Product(lambda stream: self.enqueue(workload, arguments, stream), {"C": arguments["C"]})
+    def bind(self, workload: Workload, arguments: Arguments) -> BoundSubject:
+        return BoundSubject(lambda stream: self.enqueue(workload, arguments, stream), {"C": arguments["C"]})
 
     def enqueue(self, workload: Workload, arguments: Arguments, stream: Any) -> None:
         self.call("cublasSetStream_v2", self.handle, stream.ptr)
@@ -148,7 +148,7 @@ class Cub:
         for function in self.sums.values():
             function.argtypes = [c_void_p, c_void_p, c_void_p, c_void_p, c_int, c_void_p]
 
-    def bind(self, workload: Workload, arguments: Arguments) -> Product:
+    def bind(self, workload: Workload, arguments: Arguments) -> BoundSubject:
         given = workload.prepared(arguments, (1, 1, 1))
         x, y, size = self.machine.address(given["X"]), self.machine.address(given["Y"]), c_size_t(0)
         sum_up = self.sums[str(given["X"].dtype)]
@@ -158,7 +158,7 @@ class Cub:
         def enqueue(stream: Any) -> None:
             self.call(sum_up, given["N"], self.machine.address(scratch), size, x, y, stream.ptr)
 
-        return Product(enqueue, {"Y": given["Y"]}, (given, scratch))
+        return BoundSubject(enqueue, {"Y": given["Y"]}, (given, scratch))
 
     def call(
         self, sum_up: Any, n: int, scratch: int | None, size: c_size_t, x: int, y: int, stream: int | None

@@ -4,11 +4,12 @@ datasheet. Nothing is timed."""
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Iterator, Sequence
+from typing import Iterator, Sequence
 
 from tir_schedules.bench.tables import refusal
 from tir_schedules.bench.views import figures, kind_of, size_of
 from tir_schedules.console import print_line, print_table
+from tir_schedules.files import Json
 from tir_schedules.insight.metrics.counting import GLOBAL, SECTOR, SHARED, Metrics
 from tir_schedules.insight.metrics.roofline import Gpu, bound
 from tir_schedules.insight.metrics.rungs import metrics_of_rungs
@@ -19,13 +20,18 @@ from tir_schedules.model.workload import Workload
 from tir_schedules.subjects.subject import Subject
 
 COLUMNS = (
-    "rung", "for", "counted on",
-    "registers", "shared bytes", "shared wavefronts", "(ideal)", "global sectors", "(packed)", "their bytes",
-    "(least)",
+    "rung", "for", "counted on", "registers", "shared bytes", "shared wavefronts", "(ideal)",
+    "global sectors", "(ideal)", "bytes", "(compulsory)",
 )  # fmt: skip
 
+NUMBERS = (
+    "registers", "shared_bytes", "shared_wavefronts", "shared_wavefronts_ideal", "global_sectors",
+    "global_sectors_ideal", "global_bytes", "least_bytes",
+)  # fmt: skip
+"""Fields of a kernel's JSON, in the order of the columns."""
 
-def predictions(jobs: Sequence[Job], gpu: Gpu, arch: str) -> dict[str, Any]:
+
+def predictions(jobs: Sequence[Job], gpu: Gpu, arch: str) -> Json:
     """What `bench --predict` prints, as JSON: kernels with counters at a small size, and bounds of the asked
     workloads.
 
@@ -65,7 +71,7 @@ def reduced(workload: Workload, small: tuple[int, ...]) -> Workload:
     )
 
 
-def counters(subject: Subject, launches: Sequence[Metrics]) -> dict[str, Any]:
+def counters(subject: Subject, launches: Sequence[Metrics]) -> Json:
     """Resources of a subject's first launch, and what all its launches cost in memory on the CPU machine."""
     first = launches[0]
     shared = sum((launch.access(*SHARED) for launch in launches), Access())
@@ -83,47 +89,44 @@ def counters(subject: Subject, launches: Sequence[Metrics]) -> dict[str, Any]:
     }
 
 
-def print_predictions(predicted: dict[str, Any]) -> None:
+def print_predictions(predicted: Json) -> None:
     """Two tables, and what they are not."""
     gpu = predicted["gpu"]
-    print_line("nothing is timed here: these are counters of the CPU machine and bounds from a datasheet")
+    print_line("Nothing is timed here: these are counters of the CPU machine and bounds from a datasheet.")
     print_line()
     print_table(COLUMNS, kernel_lines(predicted["kernels"]), prose={"for": 16, "counted on": 11})
     print_line(
-        "a rung is in the configuration that it takes for the sizes it is for, and counted on a size that the"
-        " CPU machine takes: what there is per request and per flop hardly changes with the size"
+        "A rung is in the configuration that it takes for the sizes it is for. It is counted on a small size:"
+        " figures per request and per flop hardly change with the size."
     )
     print_line(
-        f"compiled for {predicted['arch']}; ideal: without bank conflicts; packed: every lane's own bytes"
-        f" side by side in sectors of {SECTOR} bytes, fewer are needed where lanes share them; least: every"
-        " element moved once"
+        f"Compiled for {predicted['arch']}. Ideal wavefronts: without bank conflicts. Ideal sectors: every"
+        f" lane's own bytes side by side in sectors of {SECTOR} bytes; fewer do where lanes share them."
+        " Compulsory bytes: every element moved once."
     )
     for row in predicted["refused"]:
         print_line(refusal(row))
     print_line()
     print_table(
-        ("bound by datasheet", "kind", "least us", "most", "limited by"), map(bound_line, predicted["bounds"])
+        ("bound by datasheet", "kind", "shortest us", "at most", "limited by"),
+        map(bound_line, predicted["bounds"]),
     )
     print_line(
         f"{gpu['name']}, datasheet: {gpu['fp32']} TFLOPS fp32, {gpu['fp16']} fp16 and {gpu['mixed']} with"
-        f" fp32 sums on tensor cores, {gpu['bandwidth']} GB/s; least us = max(flops / peak, bytes /"
-        " bandwidth), every byte moved once"
+        f" fp32 accumulators on tensor cores, {gpu['bandwidth']} GB/s. shortest us = max(flops / peak,"
+        " compulsory bytes / bandwidth)."
     )
 
 
-def kernel_lines(kernels: Sequence[dict[str, Any]]) -> Iterator[tuple[str, ...]]:
+def kernel_lines(kernels: Sequence[Json]) -> Iterator[tuple[str, ...]]:
     """Kernels as the cells of a table."""
     for row in kernels:
-        numbers = [row[name] for name in (
-            "registers", "shared_bytes", "shared_wavefronts", "shared_wavefronts_ideal", "global_sectors",
-            "global_sectors_ideal",
-            "global_bytes", "least_bytes",
-        )]  # fmt: skip
+        numbers = [row[name] for name in NUMBERS]
         sizes = ", ".join(size_of({"shape": shape}) for shape in row["for"])
         yield (f"{row['name']} ({row['form']})", sizes, row["shape"], *(f"{number:,}" for number in numbers))
 
 
-def bound_line(row: dict[str, Any]) -> tuple[str, ...]:
+def bound_line(row: Json) -> tuple[str, ...]:
     return (
         size_of(row),
         kind_of(row),

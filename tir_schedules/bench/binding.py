@@ -24,8 +24,8 @@ FEWEST_SETS, MOST_SETS = 2, 1024
 
 
 @dataclass(frozen=True)
-class Product:
-    """One product (or whole reduction).
+class BoundSubject:
+    """A subject with its arrays: one GEMM, or a whole reduction.
 
     enqueue(stream): all its launches. outputs: arrays on the GPU, by name. kept: what else must stay in
     memory.
@@ -41,10 +41,10 @@ class Vendor(Protocol):
 
     def versions(self) -> dict[str, str]: ...
 
-    def bind(self, subject: Subject, arguments: Arguments) -> Product: ...
+    def bind(self, subject: Subject, arguments: Arguments) -> BoundSubject: ...
 
 
-def bind(machine: GpuMachine, vendors: Vendor, subject: Subject, arguments: Arguments) -> Product:
+def bind(machine: GpuMachine, vendors: Vendor, subject: Subject, arguments: Arguments) -> BoundSubject:
     """A subject on arguments that are on the GPU. vendors: binds what is a library's (see vendor.Vendors)."""
     if subject.form == "vendor":
         return vendors.bind(subject, arguments)
@@ -58,7 +58,7 @@ def bind(machine: GpuMachine, vendors: Vendor, subject: Subject, arguments: Argu
         for binary, given in launches:
             machine.enqueue(binary, given, stream)
 
-    return Product(enqueue, {name: arguments[name] for name in subject.workload.outputs})
+    return BoundSubject(enqueue, {name: arguments[name] for name in subject.workload.outputs})
 
 
 def verify(machine: GpuMachine, vendors: Vendor, subject: Subject, check: Check) -> float:
