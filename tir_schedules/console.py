@@ -9,7 +9,7 @@ import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Callable, Iterable, Iterator, Mapping, Sequence, TextIO
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -35,7 +35,7 @@ def console(stderr: bool = False) -> Console:
     )
 
 
-def columns_of(stream) -> int | None:
+def columns_of(stream: TextIO) -> int | None:
     """Columns of a terminal, by COLUMNS or as it tells itself; None for a pipe or file."""
     if not stream.isatty():
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING, Iterable
 
 from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_arch, add_tuned
 from tir_schedules.cli.problems import add_problems, check_options, problems_of
@@ -12,6 +13,10 @@ from tir_schedules.ladders.problems import RUN_SHAPES, jobs_of
 from tir_schedules.ladders.registry import FAMILIES, find_each
 from tir_schedules.machines.choice import CPU_ARCH, MACHINES, arch_for, choose
 from tir_schedules.tuning.measure.lookup import tuned_jobs
+
+if TYPE_CHECKING:
+    from tir_schedules.model.machine import Machine
+    from tir_schedules.verdicts import Verdict
 
 
 def add_verb(verbs: Verbs) -> None:
@@ -57,18 +62,14 @@ def run(options: Options) -> int:
     verdicts = run_rungs(jobs, arch, machine, source)
     if options.json:
         verdicts = list(verdicts)
-        print(
-            json.dumps(
-                [verdict.as_json() | {"machine": machine.name, "arch": arch} for verdict in verdicts],
-                indent=2,
-            )
-        )
+        where = {"machine": machine.name, "arch": arch}
+        print(json.dumps([verdict.as_json() | where for verdict in verdicts], indent=2))
     else:
         verdicts = print_verdicts(verdicts, len(jobs), machine, "source" if options.source else "schedule")
     return 0 if all(verdict.ok for verdict in verdicts) else 1
 
 
-def print_verdicts(verdicts, total: int, machine, form: str) -> list:
+def print_verdicts(verdicts: Iterable[Verdict], total: int, machine: Machine, form: str) -> list[Verdict]:
     """A table of what ran, a paragraph for each kind of fault and place, and a closing line. form: what ran,
     beside the twin."""
     from tir_schedules.console import (
@@ -86,13 +87,8 @@ def print_verdicts(verdicts, total: int, machine, form: str) -> list:
         for verdict in verdicts:
             seen.append(verdict)
             step(verdict.rung.id)
-    columns, prose = (
-        ("rung", "shape", form, "twin", "twins agree", "seconds"),
-        {
-            "shape": 12,
-            "twins agree": 9,
-        },
-    )
+    columns = ("rung", "shape", form, "twin", "twins agree", "seconds")
+    prose = {"shape": 12, "twins agree": 9}
     print_left_out(
         print_table(columns, [row(verdict) for verdict in seen], prose=prose, spare=("seconds",), keys=0)
     )
@@ -105,7 +101,7 @@ def print_verdicts(verdicts, total: int, machine, form: str) -> list:
     return seen
 
 
-def row(verdict) -> tuple[str, ...]:
+def row(verdict: Verdict) -> tuple[str, ...]:
     """A verdict as the cells of a table."""
     from tir_schedules.verdicts import CELLS, ERROR, FAIL
 

@@ -54,9 +54,7 @@ class Subject:
 
 def rate_of(family: str, workload: Workload, micros: float) -> tuple[float, str]:
     """The rate of a workload that takes so many microseconds, and its unit: "GB/s" of sums, "TFLOPS" of
-    products."""
-    return (
-        (workload.bytes / micros / 1e3, "GB/s")
-        if family == "reduce"
-        else (workload.flops / micros / 1e6, "TFLOPS")
-    )
+    GEMMs."""
+    if family == "reduce":
+        return workload.bytes / micros / 1e3, "GB/s"
+    return workload.flops / micros / 1e6, "TFLOPS"
