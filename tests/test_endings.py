@@ -24,12 +24,12 @@ from tir_schedules.workloads.gemm import Gemm
 
 EXECUTING = """
 import os, sys
-from tir_schedules.machines.cpu.machine import Launch
-start = Launch.start
+from tir_schedules.machines.cpu.machine import Invocation
+start = Invocation.start
 def told(self, *arguments):
     os.write(1, b"executing\\n")
     start(self, *arguments)
-Launch.start = told
+Invocation.start = told
 from tir_schedules.__main__ import main
 raise SystemExit(main())
 """

@@ -7,10 +7,25 @@ from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.model.kernel import Binary, Kernel, Resources
 
 THREADS = 256
-NUMPY = {"u16": "u2", "s16": "i2", "b16": "u2", "f16": "f2", "u32": "u4", "s32": "i4", "b32": "u4",
-    "f32": "f4", "f16x2": "u4",
-         "bf16": "u2", "bf16x2": "u4", "u64": "u8", "s64": "i8", "b64": "u8", "f64": "f8", "u8": "u1",
-         "s8": "i1"}  # fmt: skip
+NUMPY = {
+    "u16": "u2",
+    "s16": "i2",
+    "b16": "u2",
+    "f16": "f2",
+    "u32": "u4",
+    "s32": "i4",
+    "b32": "u4",
+    "f32": "f4",
+    "f16x2": "u4",
+    "bf16": "u2",
+    "bf16x2": "u4",
+    "u64": "u8",
+    "s64": "i8",
+    "b64": "u8",
+    "f64": "f8",
+    "u8": "u1",
+    "s8": "i1",
+}
 BITS = {name: int(kind[1]) * 8 for name, kind in NUMPY.items()}
 
 
@@ -90,9 +105,27 @@ def edges(kind):
     rng = np.random.default_rng(len(kind))
     if kind in ("f16", "f32", "f64"):
         info = np.finfo(NUMPY[kind])
-        special = [0.0, -0.0, 1, -1, 0.5, 1.5, 2.5, -2.5, 3, np.pi, -100.7, 1000.1, info.max, -info.max,
-            info.tiny, info.smallest_subnormal,
-                   np.inf, -np.inf, np.nan]  # fmt: skip
+        special = [
+            0.0,
+            -0.0,
+            1,
+            -1,
+            0.5,
+            1.5,
+            2.5,
+            -2.5,
+            3,
+            np.pi,
+            -100.7,
+            1000.1,
+            info.max,
+            -info.max,
+            info.tiny,
+            info.smallest_subnormal,
+            np.inf,
+            -np.inf,
+            np.nan,
+        ]
         return np.concatenate([special, rng.standard_normal(30) * 10]).astype(NUMPY[kind])
     info = np.iinfo(NUMPY[kind])
     special = [

@@ -207,9 +207,16 @@ def test_division_and_root(kind):
     assert_equal(run(f"rcp.rn.{kind} {{d}}, {{a}};", kind, (kind, a)), (1 / a).astype(NUMPY[kind]))
 
 
-APPROXIMATE = {"ex2": np.exp2, "lg2": np.log2, "sin": np.sin, "cos": np.cos, "tanh": np.tanh,
+APPROXIMATE = {
+    "ex2": np.exp2,
+    "lg2": np.log2,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tanh": np.tanh,
     "rsqrt": lambda x: 1 / np.sqrt(x),
-               "sqrt": np.sqrt, "rcp": lambda x: 1 / x}  # fmt: skip
+    "sqrt": np.sqrt,
+    "rcp": lambda x: 1 / x,
+}
 
 
 @pytest.mark.parametrize("name", APPROXIMATE)

@@ -224,10 +224,19 @@ def test_the_machine_knows_its_gpu(on):
 
 @pytest.mark.parametrize(
     "arch, device, runs",
-    [("sm_80", "sm_86", True), ("sm_86", "sm_80", False), ("sm_90", "sm_90", True), ("sm_80", "sm_90", False),
-     ("sm_90a", "sm_90", True), ("sm_100a", "sm_103", False), ("sm_100f", "sm_103", True), ("sm_100", "sm_120", False),
-     ("sm_120", "sm_121", True), ("ampere", "sm_80", False)],
-)  # fmt: skip
+    [
+        ("sm_80", "sm_86", True),
+        ("sm_86", "sm_80", False),
+        ("sm_90", "sm_90", True),
+        ("sm_80", "sm_90", False),
+        ("sm_90a", "sm_90", True),
+        ("sm_100a", "sm_103", False),
+        ("sm_100f", "sm_103", True),
+        ("sm_100", "sm_120", False),
+        ("sm_120", "sm_121", True),
+        ("ampere", "sm_80", False),
+    ],
+)
 def test_which_code_runs_on_which_gpu(arch, device, runs):
     assert runs_on(arch, device) is runs
 

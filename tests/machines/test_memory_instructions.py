@@ -6,10 +6,16 @@ from ptx_kernels import NUMPY, launch, module
 from test_warp_instructions import LANES, PRELUDE, STORE, run
 
 PARAMETERS = {
-    "u8": 200, "u16": 60000, "s16": -5, "u32": 2**32 - 3, "s32": -7, "f32": 1.5, "u64": 2**64 - 9,
+    "u8": 200,
+    "u16": 60000,
+    "s16": -5,
+    "u32": 2**32 - 3,
+    "s32": -7,
+    "f32": 1.5,
+    "u64": 2**64 - 9,
     "s64": -(2**40),
     "f64": -0.1,
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("kind", PARAMETERS)
@@ -51,7 +57,8 @@ def test_generic_addresses(space):
 
 
 def test_local_memory_is_each_lanes_own():
-    body = """.local .align 4 .b8 stack[16]; .reg .b64 w; mov.u64 w, stack; cvta.local.u64 w, w; st.u32 [w+4], a;
+    body = """.local .align 4 .b8 stack[16]; .reg .b64 w; mov.u64 w, stack; cvta.local.u64 w, w;
+    st.u32 [w+4], a;
     bar.warp.sync -1; ld.local.u32 d, [stack+4];"""
     assert (run(body + STORE, LANES * 3) == LANES * 3).all()
 
@@ -85,9 +92,13 @@ def test_a_load_may_overwrite_its_own_address():
 
 
 OPERATIONS = {
-    "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
+    "add": np.add,
+    "min": np.minimum,
+    "max": np.maximum,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
     "xor": np.bitwise_xor,
-}  # fmt: skip
+}
 ATOMICS = [(name, kind) for name in ("add", "min", "max") for kind in ("u32", "s32", "u64")]
 ATOMICS += [("min", "s64"), ("max", "s64")] + [
     (name, kind) for name in ("and", "or", "xor") for kind in ("b32", "b64")
@@ -105,10 +116,14 @@ def test_atomics(name, kind, space):
     size, register = number.itemsize, kind if kind[0] == "f" else f"b{8 * number.itemsize}"
     shared = space == ".shared"
     place, data = ("tile", ".shared") if shared else ("y", ".global")
-    body = f""".reg .b32 t; .reg .pred p; .reg .b64 x, y, z, off; .reg .{register} a, old; .shared .align 8 .b8 tile[8];
-    mov.u32 t, %tid.x; mul.wide.u32 off, t, {size}; ld.param.u64 x, [X]; ld.param.u64 y, [Y]; ld.param.u64 z, [Z];
-    add.s64 x, x, off; add.s64 z, z, off; ld.global.{kind} a, [x]; setp.eq.u32 p, t, 0; @p st{data}.{kind} [{place}], a;
-    bar.sync 0; atom{space}.{name}.{kind} old, [{place}], a; red{space}.{name}.{kind} [{place}], a; bar.sync 0;
+    body = f""".reg .b32 t; .reg .pred p; .reg .b64 x, y, z, off; .reg .{register} a, old;
+    .shared .align 8 .b8 tile[8];
+    mov.u32 t, %tid.x; mul.wide.u32 off, t, {size}; ld.param.u64 x, [X]; ld.param.u64 y, [Y];
+    ld.param.u64 z, [Z];
+    add.s64 x, x, off; add.s64 z, z, off; ld.global.{kind} a, [x]; setp.eq.u32 p, t, 0;
+    @p st{data}.{kind} [{place}], a;
+    bar.sync 0; atom{space}.{name}.{kind} old, [{place}], a; red{space}.{name}.{kind} [{place}], a;
+    bar.sync 0;
     st.global.{kind} [z], old; ld{data}.{kind} old, [{place}]; bar.sync 0; @p st.global.{kind} [y], old;"""
     arguments = {"X": x, "Y": np.zeros(1, number), "Z": np.zeros(32, number)}
     launch(module("test", arguments, body), arguments, ("Y", "Z"), block=(32, 1, 1))
@@ -121,7 +136,8 @@ def test_atomics(name, kind, space):
 @pytest.mark.parametrize("kind", ["b32", "b64"])
 def test_exchange_and_compare_and_swap(kind):
     wide = "cvt.u64.u32 v, t; cvt.u64.u32 w, b;" if kind == "b64" else "mov.u32 v, t; mov.u32 w, b;"
-    body = f""".reg .{kind} v, w, o; add.u32 b, t, 1; {wide} setp.eq.u32 p, t, 0; @p st.shared.{kind} [tile], 0;
+    body = f""".reg .{kind} v, w, o; add.u32 b, t, 1; {wide} setp.eq.u32 p, t, 0;
+    @p st.shared.{kind} [tile], 0;
     bar.warp.sync -1; atom.shared.cas.{kind} o, [tile], v, w; cvt.u32.u{kind[1:]} d, o; bar.warp.sync -1;
     atom.shared.exch.{kind} o, [tile], v;
     cvt.u32.u{kind[1:]} c, o; mad.lo.u32 d, d, 100, c;"""
@@ -133,9 +149,11 @@ def test_exchange_and_compare_and_swap(kind):
 
 @pytest.mark.parametrize("available", [0, 1, 4, 8, 15, 16])
 def test_cp_async_fills_the_rest_with_zeros(available):
-    body = f"""mul.lo.u32 b, t, 16; mov.u32 c, tile; add.u32 b, b, c; mul.wide.u32 off, t, 16; add.s64 x, x, off;
+    body = f"""mul.lo.u32 b, t, 16; mov.u32 c, tile; add.u32 b, b, c; mul.wide.u32 off, t, 16;
+    add.s64 x, x, off;
     cp.async.cg.shared.global [b], [x], 16, {available}; cp.async.wait_all;
-    ld.shared.v4.u32 {{s0, s1, s2, s3}}, [b]; mul.lo.u32 s1, s1, 3; mul.lo.u32 s2, s2, 5; mul.lo.u32 s3, s3, 7;
+    ld.shared.v4.u32 {{s0, s1, s2, s3}}, [b]; mul.lo.u32 s1, s1, 3; mul.lo.u32 s2, s2, 5;
+    mul.lo.u32 s3, s3, 7;
     add.u32 d, s0, s1; add.u32 d, d, s2; add.u32 d, d, s3;"""
     x = np.random.default_rng(5).integers(1, 256, (32, 16), dtype=np.uint8)
     kept = np.where(np.arange(16) < available, x, 0).astype(np.uint8)
@@ -149,9 +167,11 @@ def test_cp_async_wait_group_leaves_the_last_groups_in_flight(pending, arrived):
     copies = "".join(
         f"cp.async.ca.shared.global [b+{128 * k}], [x+{128 * k}], 4; cp.async.commit_group;" for k in range(3)
     )
-    body = f"""mul.lo.u32 b, t, 4; mov.u32 c, tile; add.u32 b, b, c; add.s64 x, x, off; st.shared.u32 [b], 1000;
+    body = f"""mul.lo.u32 b, t, 4; mov.u32 c, tile; add.u32 b, b, c; add.s64 x, x, off;
+    st.shared.u32 [b], 1000;
     st.shared.u32 [b+128], 1000; st.shared.u32 [b+256], 1000; {copies} cp.async.wait_group {pending};
-    ld.shared.u32 s0, [b]; ld.shared.u32 s1, [b+128]; ld.shared.u32 s2, [b+256]; add.u32 d, s0, s1; add.u32 d, d, s2;"""
+    ld.shared.u32 s0, [b]; ld.shared.u32 s1, [b+128]; ld.shared.u32 s2, [b+256]; add.u32 d, s0, s1;
+    add.u32 d, d, s2;"""
     arguments = {"X": np.arange(96, dtype=np.uint32) % 32, "Y": np.zeros(32, np.uint32)}
     text = module("test", ("X", "Y"), PRELUDE + body + STORE)
     execution = launch(text, arguments, ("Y",), block=(32, 1, 1))
@@ -181,7 +201,8 @@ def test_warp_instructions_of_some_lanes():
     """In a branch that only lanes 8 to 15 take, the others are not asked."""
     body = """mov.u32 d, 0; and.b32 b, t, 24; setp.ne.u32 p, b, 8; @p bra END; setp.gt.u32 q, t, 11;
     vote.sync.ballot.b32 d, q, 65280;
-    redux.sync.add.u32 b, a, 65280; add.u32 d, d, b; shfl.sync.down.b32 b, a, 4, 6175, 65280; mad.lo.u32 d, b, 65536, d;
+    redux.sync.add.u32 b, a, 65280; add.u32 d, d, b; shfl.sync.down.b32 b, a, 4, 6175, 65280;
+    mad.lo.u32 d, b, 65536, d;
     vote.sync.all.pred q, !p, 65280; @q add.u32 d, d, 1; elect.sync b|q, 65280; @q add.u32 d, d, 7; END:"""
     inside = (LANES >= 8) & (LANES < 16)
     base = (

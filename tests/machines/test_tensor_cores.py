@@ -120,7 +120,8 @@ WMMA = """#include <cuda_bf16.h>
 using namespace nvcuda;
 extern "C" __global__ void k(const INPUT* A, const INPUT* B, const TYPE* C, TYPE* D) {
   __shared__ INPUT a[16 * 24], b[16 * 24];
-  for (int i = threadIdx.x; i < 256; i += 32) { a[i / 16 * 24 + i % 16] = A[i]; b[i / 16 * 24 + i % 16] = B[i]; }
+  for (int i = threadIdx.x; i < 256; i += 32) { a[i / 16 * 24 + i % 16] = A[i];
+  b[i / 16 * 24 + i % 16] = B[i]; }
   __syncthreads();
   wmma::fragment<wmma::matrix_a, 16, 16, 16, INPUT, wmma::LAYOUT_A> fa;
   wmma::fragment<wmma::matrix_b, 16, 16, 16, INPUT, wmma::LAYOUT_B> fb;

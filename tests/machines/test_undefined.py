@@ -18,42 +18,93 @@ PRODUCT = (
 FAULTS = [
     ("stored", "mov.u32 d, none;", "none", "t", VARIABLE),
     ("computed with", "add.f32 f0, f1, f1; cvt.rzi.u32.f32 d, f0;", "d, f0", "d, 0f00000000", VARIABLE),
-    ("summed up",
-    "mov.u32 s0, 0; SUM: add.u32 none, none, a; add.u32 s0, s0, 1; setp.lt.u32 q, s0, 3; @q bra SUM; mov.u32 d, none;",
-     "s0, 0;", "s0, 0; mov.u32 none, 0;", VARIABLE),
-    ("in one lane", "setp.lt.u32 q, t, 9; setp.lt.u32 r, t, 10; @q mov.u32 none, a; @r mov.u32 d, none;",
-    "t, 10", "t, 8", VARIABLE),
+    (
+        "summed up",
+        "mov.u32 s0, 0; SUM: add.u32 none, none, a; add.u32 s0, s0, 1; setp.lt.u32 q, s0, 3; "
+        "@q bra SUM; mov.u32 d, none;",
+        "s0, 0;",
+        "s0, 0; mov.u32 none, 0;",
+        VARIABLE,
+    ),
+    (
+        "in one lane",
+        "setp.lt.u32 q, t, 9; setp.lt.u32 r, t, 10; @q mov.u32 none, a; @r mov.u32 d, none;",
+        "t, 10",
+        "t, 8",
+        VARIABLE,
+    ),
     ("branched by", "@unset bra SKIP; mov.u32 d, 1; SKIP:", "@unset", "@p", VARIABLE),
     ("a guard", "@unset mov.u32 d, 1;", "@unset", "@p", VARIABLE),
     ("an address", "@p ld.global.u32 d, [never];", "never", "x", VARIABLE),
     ("chosen", "selp.b32 d, none, a, p;", "none, a", "a, a", VARIABLE),
     ("chosen by", "selp.b32 d, t, a, unset;", "unset", "p", VARIABLE),
     ("both parts", "and.b32 d, none, s7;", "none", "t", VARIABLE),
-    ("an atomic", "@p st.shared.u32 [b], a; bar.sync 0; red.shared.add.u32 [b], none;", "none", "t",
-    VARIABLE),
-    ("through shared memory", "mad.lo.u32 s0, t, 4, b; st.shared.u32 [s0], none; ld.shared.u32 d, [s0];",
-    "none", "a",
-     "reads tile in shared memory at byte 0, where a value that nothing has written was stored by warp 0 lane 0"),
-    ("the addend of a product", "mov.f32 f4, 0f00000000; " + PRODUCT + "mov.b32 d, f3;", "d, f3", "d, f2",
-    VARIABLE),
-    ("local memory", LOCAL + "st.local.v4.u32 [w+16], {a, a, a, a}; ld.local.u32 d, [w+32];", "+32", "+28",
-     "reads place in local memory at byte 32, which nothing has written"),
-    ("local memory, element of a vector",
-    LOCAL + "st.local.u64 [w], x; ld.local.v4.u32 {s0, s1, s2, s3}, [w]; mov.u32 d, s2;", "d, s2",
-     "d, s1", "place in local memory at byte 8"),
-    ("local memory, generic address", LOCAL + "st.local.u32 [w], a; cvta.local.u64 w, w; ld.u32 d, [w+4];",
-    "+4", "+0",
-     "place in local memory at byte 4"),
-    ("local memory, copied first",
-    LOCAL + "st.local.u32 [w], a; ld.local.v2.u32 {s0, s1}, [w]; st.local.v2.u32 [w+32], {s0, s1};"
-     "ld.local.u32 d, [w+36];", "+36", "+32", "place in local memory at byte 36"),
-    ("local memory, an index", LOCAL + "st.local.u64 [w], x; ld.local.u64 w, [w+8]; @p ld.global.u32 d, [w];",
-    "+8", "+0",
-     "place in local memory at byte 8"),
-    ("local memory of one lane", LOCAL + "setp.ne.u32 q, t, 40; @q st.local.u32 [w], a; ld.local.u32 d, [w];",
-    "@q st", "st",
-     "place in local memory at byte 0"),
-]  # fmt: skip
+    (
+        "an atomic",
+        "@p st.shared.u32 [b], a; bar.sync 0; red.shared.add.u32 [b], none;",
+        "none",
+        "t",
+        VARIABLE,
+    ),
+    (
+        "through shared memory",
+        "mad.lo.u32 s0, t, 4, b; st.shared.u32 [s0], none; ld.shared.u32 d, [s0];",
+        "none",
+        "a",
+        "reads tile in shared memory at byte 0, "
+        "where a value that nothing has written was stored by warp 0 lane 0",
+    ),
+    (
+        "the addend of a product",
+        "mov.f32 f4, 0f00000000; " + PRODUCT + "mov.b32 d, f3;",
+        "d, f3",
+        "d, f2",
+        VARIABLE,
+    ),
+    (
+        "local memory",
+        LOCAL + "st.local.v4.u32 [w+16], {a, a, a, a}; ld.local.u32 d, [w+32];",
+        "+32",
+        "+28",
+        "reads place in local memory at byte 32, which nothing has written",
+    ),
+    (
+        "local memory, element of a vector",
+        LOCAL + "st.local.u64 [w], x; ld.local.v4.u32 {s0, s1, s2, s3}, [w]; mov.u32 d, s2;",
+        "d, s2",
+        "d, s1",
+        "place in local memory at byte 8",
+    ),
+    (
+        "local memory, generic address",
+        LOCAL + "st.local.u32 [w], a; cvta.local.u64 w, w; ld.u32 d, [w+4];",
+        "+4",
+        "+0",
+        "place in local memory at byte 4",
+    ),
+    (
+        "local memory, copied first",
+        LOCAL + "st.local.u32 [w], a; ld.local.v2.u32 {s0, s1}, [w]; st.local.v2.u32 [w+32], {s0, s1};"
+        "ld.local.u32 d, [w+36];",
+        "+36",
+        "+32",
+        "place in local memory at byte 36",
+    ),
+    (
+        "local memory, an index",
+        LOCAL + "st.local.u64 [w], x; ld.local.u64 w, [w+8]; @p ld.global.u32 d, [w];",
+        "+8",
+        "+0",
+        "place in local memory at byte 8",
+    ),
+    (
+        "local memory of one lane",
+        LOCAL + "setp.ne.u32 q, t, 40; @q st.local.u32 [w], a; ld.local.u32 d, [w];",
+        "@q st",
+        "st",
+        "place in local memory at byte 0",
+    ),
+]
 
 
 @pytest.mark.parametrize("what, body, fault, repair, message", FAULTS, ids=[row[0] for row in FAULTS])
@@ -67,22 +118,30 @@ def test_the_use_of_what_nothing_has_written(what, body, fault, repair, message)
 SOUND = {
     "not looked at": "add.u32 s0, none, a;",
     "on the other way": "setp.lt.u32 q, t, 9; @q mov.u32 none, a; bar.sync 0; @q mov.u32 d, none;",
-    "not chosen": "selp.b32 d, none, a, unset; selp.b32 d, a, none, p; selp.b32 s0, a, none, p; @p mov.u32 d, s0; @!p mov.u32 d, a;",
-    "half of a register": ".reg .b16 h, g; cvt.u16.u32 h, a; mov.b32 s0, {h, g}; mov.b32 {h, g}, s0; cvt.u32.u16 d, h;",
-    "bits of an unwritten byte": LOCAL + "ld.local.u8 s0, [w]; and.b32 s0, s0, 240; or.b32 s0, s0, 3; st.local.u8 [w], s0;"
+    "not chosen": "selp.b32 d, none, a, unset; selp.b32 d, a, none, p; selp.b32 s0, a, none, p; "
+    "@p mov.u32 d, s0; @!p mov.u32 d, a;",
+    "half of a register": ".reg .b16 h, g; cvt.u16.u32 h, a; mov.b32 s0, {h, g}; mov.b32 {h, g}, s0; "
+    "cvt.u32.u16 d, h;",
+    "bits of an unwritten byte": LOCAL
+    + "ld.local.u8 s0, [w]; and.b32 s0, s0, 240; or.b32 s0, s0, 3; st.local.u8 [w], s0;"
     "ld.local.u8 s0, [w]; and.b32 d, s0, 15;",
     "a condition of two": "and.pred q, p, unset; setp.ne.u32 r, t, t; and.pred q, r, unset; @q mov.u32 d, 1;",
     "shuffled": "setp.lt.u32 q, t, 64; shfl.sync.down.b32 d, none, 1, 31, -1;",
-    "padding copied word by word": LOCAL + "st.local.u64 [w], x; ld.local.v2.u64 {i, never}, [w]; st.local.v2.u64 [w+16], {i, never};"
+    "padding copied word by word": LOCAL
+    + "st.local.u64 [w], x; ld.local.v2.u64 {i, never}, [w]; st.local.v2.u64 [w+16], {i, never};"
     "@p st.global.v2.u64 [y+512], {i, never};",
     "padding in a word": LOCAL + "st.local.u8 [w], a; ld.local.u32 d, [w];",
-    "stored over": "mad.lo.u32 s0, t, 4, b; st.shared.u32 [s0], none; st.shared.u32 [s0], a; ld.shared.u32 d, [s0];",
-    "a copy over it": "mad.lo.u32 s0, t, 4, b; st.shared.u32 [s0], none; cp.async.ca.shared.global [s0], [x], 4; cp.async.wait_all;"
+    "stored over": "mad.lo.u32 s0, t, 4, b; st.shared.u32 [s0], none; st.shared.u32 [s0], a; "
     "ld.shared.u32 d, [s0];",
-    "a factor of a product": "mov.f32 f4, 0f00000000; mov.f32 f5, f4;" + PRODUCT.replace("{a, a}",
-    "{a, none}") + "mov.b32 d, f0;",
-    "the result of an atomic": "@p st.shared.u32 [b], a; bar.sync 0; @p atom.shared.add.u32 none, [b], 1; @p mov.u32 d, none;",
-}  # fmt: skip
+    "a copy over it": "mad.lo.u32 s0, t, 4, b; st.shared.u32 [s0], none; "
+    "cp.async.ca.shared.global [s0], [x], 4; cp.async.wait_all;"
+    "ld.shared.u32 d, [s0];",
+    "a factor of a product": "mov.f32 f4, 0f00000000; mov.f32 f5, f4;"
+    + PRODUCT.replace("{a, a}", "{a, none}")
+    + "mov.b32 d, f0;",
+    "the result of an atomic": "@p st.shared.u32 [b], a; bar.sync 0; "
+    "@p atom.shared.add.u32 none, [b], 1; @p mov.u32 d, none;",
+}
 
 
 @pytest.mark.parametrize("body", SOUND.values(), ids=SOUND)

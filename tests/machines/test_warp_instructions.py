@@ -133,11 +133,15 @@ def test_a_shuffle_from_a_lane_that_takes_no_part_harms_who_uses_the_value():
 
 
 ATOMICS = {
-    "add.u32": np.sum, "min.u32": np.min, "max.u32": np.max, "and.b32": np.bitwise_and.reduce,
+    "add.u32": np.sum,
+    "min.u32": np.min,
+    "max.u32": np.max,
+    "and.b32": np.bitwise_and.reduce,
     "or.b32": np.bitwise_or.reduce,
-    "xor.b32": np.bitwise_xor.reduce, "min.s32": lambda v: v.astype("u4").view("i4").min(),
+    "xor.b32": np.bitwise_xor.reduce,
+    "min.s32": lambda v: v.astype("u4").view("i4").min(),
     "max.s32": lambda v: v.astype("u4").view("i4").max(),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", ATOMICS)
@@ -156,7 +160,8 @@ def test_atomics_in_shared_memory(name):
 
 def test_atomics_return_what_was_there():
     body = (
-        """setp.eq.u32 p, t, 0; @p st.shared.u32 [tile], 100; bar.warp.sync -1; atom.shared.add.u32 d, [tile], 2;"""
+        """setp.eq.u32 p, t, 0; @p st.shared.u32 [tile], 100; bar.warp.sync -1;
+    atom.shared.add.u32 d, [tile], 2;"""
         + STORE
     )
     assert sorted(run(body)) == [100 + 2 * k for k in range(32)]
@@ -175,9 +180,12 @@ def test_atomics_return_what_was_there():
 
 
 def test_atomics_on_floats_and_wide_integers():
-    body = """cvt.rn.f32.u32 g0, t; setp.ne.u32 p, t, 0; @!p st.shared.f32 [tile], 0f00000000; @!p st.shared.u64 [tile+8], 5;
-    bar.warp.sync -1; red.shared.add.f32 [tile], g0; cvt.u64.u32 x, t; red.shared.add.u64 [tile+8], x; bar.warp.sync -1;
-    ld.shared.f32 g1, [tile]; cvt.rzi.u32.f32 d, g1; ld.shared.u64 x, [tile+8]; cvt.u32.u64 b, x; sub.u32 d, d, b;"""
+    body = """cvt.rn.f32.u32 g0, t; setp.ne.u32 p, t, 0; @!p st.shared.f32 [tile], 0f00000000;
+    @!p st.shared.u64 [tile+8], 5;
+    bar.warp.sync -1; red.shared.add.f32 [tile], g0; cvt.u64.u32 x, t; red.shared.add.u64 [tile+8], x;
+    bar.warp.sync -1;
+    ld.shared.f32 g1, [tile]; cvt.rzi.u32.f32 d, g1; ld.shared.u64 x, [tile+8]; cvt.u32.u64 b, x;
+    sub.u32 d, d, b;"""
     assert (run(body + STORE) == np.uint32(-5 & 0xFFFFFFFF)).all()
 
 
@@ -192,18 +200,15 @@ def test_loads_and_stores_of_every_width(kind, count):
     x = np.random.default_rng(2).integers(0, 256, 32 * count * size, dtype=np.uint8)
     for space, copy in (("global", ""), ("shared", "through"), ("local", "through"), ("generic", "")):
         y = np.zeros_like(x)
-        through = (
-            f"st.{space}{suffix}.{kind} [way], {operand}; ld.{space}{suffix}.{memory_type(kind)} {operand},"
-            " [way];"
-            if copy
-            else ""
-        )
+        stride, start = (size * count, "tile") if space == "shared" else (0, "stack")
+        store, load = f"st.{space}{suffix}.{kind}", f"ld.{space}{suffix}.{memory_type(kind)}"
+        through = f"{store} [way], {operand}; {load} {operand}, [way];" if copy else ""
         prefix = "" if space == "generic" else ".global"
         body = f""".reg .b32 t, way; .reg .b64 x, y, off, wide; .reg .{register_type(kind)} {registers};
         .shared .align 16 .b8 tile[4096]; .local .align 16 .b8 stack[64];
         mov.u32 t, %tid.x; mul.wide.u32 off, t, {size * count}; ld.param.u64 x, [X]; ld.param.u64 y, [Y];
         add.s64 x, x, off; add.s64 y, y, off; ld{prefix}{suffix}.{kind} {operand}, [x];
-        mad.lo.s32 way, t, {size * count if space == "shared" else 0}, {"tile" if space == "shared" else "stack"}; {through}
+        mad.lo.s32 way, t, {stride}, {start}; {through}
         st{prefix}{suffix}.{kind} [y], {operand};"""
         arguments = {"X": x.view(NUMPY[kind]), "Y": y.view(NUMPY[kind])}
         execution = launch(module("test", ("X", "Y"), body), arguments, ("Y",), block=(32, 1, 1))
@@ -220,15 +225,19 @@ def test_narrow_loads_extend():
 
 
 def test_shared_memory_through_a_generic_address():
-    body = """.reg .b64 w; mul.lo.u32 b, t, 4; mov.u32 c, tile; add.u32 b, b, c; cvt.u64.u32 x, b; cvta.shared.u64 w, x;
+    body = """.reg .b64 w; mul.lo.u32 b, t, 4; mov.u32 c, tile; add.u32 b, b, c; cvt.u64.u32 x, b;
+    cvta.shared.u64 w, x;
     st.u32 [w], a; ld.shared.u32 d, [b];"""
     assert (run(body + STORE, LANES + 5) == LANES + 5).all()
 
 
 def test_dynamic_shared_memory_lies_behind_the_static():
-    text = module("test", ("X", "Y"),
-    PRELUDE + "mov.u32 b, dynamic; st.shared.u32 [tile+4092], a; st.shared.u32 [dynamic], b;"
-                  "ld.shared.u32 d, [dynamic];" + STORE)  # fmt: skip
+    text = module(
+        "test",
+        ("X", "Y"),
+        PRELUDE + "mov.u32 b, dynamic; st.shared.u32 [tile+4092], a; st.shared.u32 [dynamic], b;"
+        "ld.shared.u32 d, [dynamic];" + STORE,
+    )
     text = text.replace(".visible", ".extern .shared .align 16 .b8 dynamic[];\n.visible")
     arguments = {"X": LANES.astype("u4"), "Y": np.zeros(1, "u4")}
     execution = launch(text, arguments, ("Y",), block=(1, 1, 1), dynamic_shared=16)
@@ -262,9 +271,11 @@ def test_special_registers():
         "%laneid",
         "%lanemask_lt",
     ]
-    body = """.reg .b32 d, i; .reg .b64 y, off; .reg .b32 w<9>; ld.param.u64 y, [Y]; mov.u32 w0, %tid.x; mov.u32 w1, %tid.y;
+    body = """.reg .b32 d, i; .reg .b64 y, off; .reg .b32 w<9>; ld.param.u64 y, [Y]; mov.u32 w0, %tid.x;
+    mov.u32 w1, %tid.y;
     mov.u32 w2, %tid.z; mov.u32 w3, %ctaid.x; mov.u32 w4, %ctaid.y; mov.u32 w5, %ctaid.z;
-    mad.lo.s32 i, w5, 3, w4; mad.lo.s32 i, i, 2, w3; mad.lo.s32 i, i, 2, w2; mad.lo.s32 i, i, 3, w1; mad.lo.s32 i, i, 5, w0;
+    mad.lo.s32 i, w5, 3, w4; mad.lo.s32 i, i, 2, w3; mad.lo.s32 i, i, 2, w2; mad.lo.s32 i, i, 3, w1;
+    mad.lo.s32 i, i, 5, w0;
     mul.wide.u32 off, i, 4; add.s64 y, y, off; mov.u32 d, NAME; st.global.u32 [y], d;"""
     grid, block = (2, 3, 4), (5, 3, 2)
     z, y, x, tz, ty, tx = np.indices((*grid[::-1], *block[::-1])).reshape(6, -1)
@@ -280,11 +291,13 @@ def test_special_registers():
 
 @pytest.mark.parametrize("size", [4, 8, 16])
 def test_cp_async_with_groups_and_zero_fill(size):
-    body = f"""mul.lo.u32 b, t, {size}; mov.u32 c, tile; add.u32 b, b, c; mul.wide.u32 off, t, {size}; add.s64 x, x, off;
+    body = f"""mul.lo.u32 b, t, {size}; mov.u32 c, tile; add.u32 b, b, c; mul.wide.u32 off, t, {size};
+    add.s64 x, x, off;
     cp.async.{"cg" if size == 16 else "ca"}.shared.global [b], [x], {size}; cp.async.commit_group;
     and.b32 c, t, 1; mul.lo.u32 c, c, {size};
     cp.async.ca.shared.global [b+1024], [x], {size}, c; cp.async.commit_group;
-    cp.async.wait_group 1; ld.shared.u32 d, [b]; cp.async.wait_all; ld.shared.u32 s0, [b+1024]; mad.lo.u32 d, s0, 1000, d;"""
+    cp.async.wait_group 1; ld.shared.u32 d, [b]; cp.async.wait_all; ld.shared.u32 s0, [b+1024];
+    mad.lo.u32 d, s0, 1000, d;"""
     words = size // 4
     got = run(body + STORE, np.arange(32 * words) + 1)
     first = LANES * words + 1
@@ -292,24 +305,49 @@ def test_cp_async_with_groups_and_zero_fill(size):
 
 
 UNKNOWN = [
-    "add.u16x2 d, a, a;", "addc.u32 d, a, a;", "bar.red.popc.u32 d, 0, p;", "bar.sync 1;",
+    "add.u16x2 d, a, a;",
+    "addc.u32 d, a, a;",
+    "bar.red.popc.u32 d, 0, p;",
+    "bar.sync 1;",
     "mov.u32 d, %clock;",
-    "tex.1d.v4.u32.s32 d, a;", "ld.global.L2::cache_hint.u32 d, [at], x;",
-    "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 d, a, a, a;", "cvt.rn.satfinite.e4m3x2.f32 d, g0, g1;",
-    "wgmma.fence.sync.aligned;", "call (d), f, (a);", "setp.gt.f16x2 p|q, a, a;", "setp.eq.ftz.f16 p, a, a;",
-    "cvt.rn.tf32.f32 d, g0;", "cvt.rna.f32.f64 g0, x;", "cvt.rn.sat.f32.s32 g0, a;", "cvt.sat.u16.u32 d, a;",
-    "add.sat.s32 d, a, a;", "add.rz.f64 x, x, x;", "mul.hi.u16 d, a, a;", "brev.b64 x, x;",
+    "tex.1d.v4.u32.s32 d, a;",
+    "ld.global.L2::cache_hint.u32 d, [at], x;",
+    "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 d, a, a, a;",
+    "cvt.rn.satfinite.e4m3x2.f32 d, g0, g1;",
+    "wgmma.fence.sync.aligned;",
+    "call (d), f, (a);",
+    "setp.gt.f16x2 p|q, a, a;",
+    "setp.eq.ftz.f16 p, a, a;",
+    "cvt.rn.tf32.f32 d, g0;",
+    "cvt.rna.f32.f64 g0, x;",
+    "cvt.rn.sat.f32.s32 g0, a;",
+    "cvt.sat.u16.u32 d, a;",
+    "add.sat.s32 d, a, a;",
+    "add.rz.f64 x, x, x;",
+    "mul.hi.u16 d, a, a;",
+    "brev.b64 x, x;",
     "prmt.b32.f4e d, a, a, a;",
-    "lop3.and.b32 d|p, a, a, a, 8, q;", "sad.u32 d, a, a, a;", "max.NaN.f32 g0, g0, g0;",
-    "ld.global.v4.u64 {x, x, x, x}, [at];", "ld.global.v8.u32 d, [at];", "ld.global.b128 x, [at];",
-    "atom.shared.inc.u32 d, [tile], a;", "red.global.add.f16x2 [at], a;", "match.all.sync.b32 d|p, a, -1;",
-    "redux.sync.min.f32 g0, g0, -1;", "cp.async.ca.shared.global [tile], [x], 4, p;",
-    "cp.async.ca.shared.global [tile], [x], 12;", "cp.async.bulk.commit_group;",
-    "cp.async.mbarrier.arrive.shared.b64 [tile];", "bar.arrive 0, 64;", "trap;", "mov.u64 x, %clock64;",
+    "lop3.and.b32 d|p, a, a, a, 8, q;",
+    "sad.u32 d, a, a, a;",
+    "max.NaN.f32 g0, g0, g0;",
+    "ld.global.v4.u64 {x, x, x, x}, [at];",
+    "ld.global.v8.u32 d, [at];",
+    "ld.global.b128 x, [at];",
+    "atom.shared.inc.u32 d, [tile], a;",
+    "red.global.add.f16x2 [at], a;",
+    "match.all.sync.b32 d|p, a, -1;",
+    "redux.sync.min.f32 g0, g0, -1;",
+    "cp.async.ca.shared.global [tile], [x], 4, p;",
+    "cp.async.ca.shared.global [tile], [x], 12;",
+    "cp.async.bulk.commit_group;",
+    "cp.async.mbarrier.arrive.shared.b64 [tile];",
+    "bar.arrive 0, 64;",
+    "trap;",
+    "mov.u64 x, %clock64;",
     "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 d, a, a, a;",
     "mma.sync.aligned.m16n8k16.col.col.f32.f16.f16.f32 d, a, a, a;",
     "ldmatrix.sync.aligned.m8n8.x4.trans.shared::cluster.b16 {a, b, c, d}, [tile];",
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("instruction", UNKNOWN)

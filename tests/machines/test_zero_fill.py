@@ -13,12 +13,13 @@ from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.model.kernel import Kernel
 
 SOURCE = """\
-extern "C" __global__ void copy(const int* __restrict__ targets, const int* __restrict__ sources, const int* __restrict__ reads,
-                                const char* __restrict__ X, unsigned* __restrict__ Y) {
+extern "C" __global__ void copy(const int* __restrict__ targets, const int* __restrict__ sources,
+                                const int* __restrict__ reads, const char* __restrict__ X,
+                                unsigned* __restrict__ Y) {
     __shared__ __align__(128) char tile[16384];
     const unsigned target = (unsigned)__cvta_generic_to_shared(tile + targets[threadIdx.x]);
-    asm volatile("cp.async.MODE.shared.global [%0], [%1], BYTES, %2;" ::"r"(target), "l"(X + sources[threadIdx.x]),
-                 "r"(reads[threadIdx.x] ? BYTES : 0) : "memory");
+    asm volatile("cp.async.MODE.shared.global [%0], [%1], BYTES, %2;" ::"r"(target),
+                 "l"(X + sources[threadIdx.x]), "r"(reads[threadIdx.x] ? BYTES : 0) : "memory");
     asm volatile("cp.async.wait_all;" ::: "memory");
     Y[threadIdx.x] = *(unsigned*)(tile + targets[threadIdx.x]);
 }
@@ -35,10 +36,15 @@ PLACES = {
     (4, "columns"): (L % 16 * 144 + L // 16 * 4, L // 16 * 1024 + L % 16 * 4),
 }
 READS = {
-    "all": L >= 0, "none": L < 0, "half": L < 16, "odd": L % 2 == 1, "odd rows": L // 4 % 2 == 1,
+    "all": L >= 0,
+    "none": L < 0,
+    "half": L < 16,
+    "odd": L % 2 == 1,
+    "odd rows": L // 4 % 2 == 1,
     "one": L == 5,
-    "odd quarters": L // 8 % 2 == 1, "first quarter": L < 8,
-}  # fmt: skip
+    "odd quarters": L // 8 % 2 == 1,
+    "first quarter": L < 8,
+}
 MEASURED = {
     (16, "padded"): (15, 8, 18, 22, 18, 9, 18, 13),
     (16, "permuted"): (8, 4, 10, 16, 8, 5, 10, 7),

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import importlib.util
-from typing import Any
+from typing import TYPE_CHECKING, Literal, cast, overload
 
 from tir_schedules.errors import BadInput, MissingTool
+from tir_schedules.model.machine import Machine
+
+if TYPE_CHECKING:
+    from tir_schedules.machines.gpu import GpuMachine
 
 MACHINES = ("auto", "cpu", "gpu")
 CPU_ARCH = "sm_80"
 """What the CPU machine's kernels are compiled for unless asked otherwise."""
 
 
-def choose(name: str) -> Any:
+@overload
+def choose(name: Literal["gpu"]) -> GpuMachine: ...
+@overload
+def choose(name: str) -> Machine: ...
+def choose(name: str) -> Machine:
     """The machine "cpu" or "gpu"; for "auto" the GPU when CuPy is installed and sees one, else the CPU
     machine.
 
@@ -33,16 +41,18 @@ def choose(name: str) -> Any:
     return CpuMachine()
 
 
-def the_gpu(otherwise: str) -> Any:
-    """This computer's GPU. MissingTool, in one line, when there is none or CuPy is missing. otherwise: what
-    can be done without one."""
+def the_gpu(otherwise: str) -> GpuMachine:
+    """This computer's GPU. otherwise: what can be done without one.
+
+    MissingTool, in one line, when there is none or CuPy is missing.
+    """
     try:
         return choose("gpu")
     except MissingTool as error:
         raise MissingTool(f"{str(error).replace(', or use --machine cpu', '')}; {otherwise}") from None
 
 
-def arch_for(machine: Any, asked: str | None) -> str:
+def arch_for(machine: Machine, asked: str | None) -> str:
     """The architecture to compile for: the one asked for, else the GPU's own or CPU_ARCH.
 
     BadInput when a GPU does not run code for the one asked for.
@@ -51,7 +61,8 @@ def arch_for(machine: Any, asked: str | None) -> str:
         return asked or CPU_ARCH
     from tir_schedules.machines.gpu import runs_on
 
-    if asked and not runs_on(asked, machine.arch):
-        own = f"leave out --arch, or name {machine.arch}"
-        raise BadInput(f"{machine.device_name} is {machine.arch} and does not run code for {asked}: {own}")
-    return asked or machine.arch
+    gpu = cast("GpuMachine", machine)
+    if asked and not runs_on(asked, gpu.arch):
+        own = f"leave out --arch, or name {gpu.arch}"
+        raise BadInput(f"{gpu.device_name} is {gpu.arch} and does not run code for {asked}: {own}")
+    return asked or gpu.arch

@@ -16,14 +16,16 @@ import numpy as np
 from tir_schedules.errors import BadInput, CheckFailed, MissingTool
 from tir_schedules.model.execution import Execution
 from tir_schedules.model.kernel import Binary, Kernel
+from tir_schedules.model.workload import Arguments
 
 INSTALL = "pip install 'tir_schedules[gpu]'"
 STATIC_SHARED_LIMIT = 48 << 10
 """Bytes of shared memory a block may have without asking for more."""
 
-STICKY = ("illegaladdress", "misalignedaddress", "launchfail", "illegalinstruction", "hardwarestack",
-    "invalidpc", "assert",
-          "invalidaddressspace", "launchtimeout", "uncorrectable")  # fmt: skip
+STICKY = (
+    "illegaladdress", "misalignedaddress", "launchfail", "illegalinstruction", "hardwarestack",
+    "invalidpc", "assert", "invalidaddressspace", "launchtimeout", "uncorrectable",
+)  # fmt: skip
 """CUDA errors after which every further call of the process fails."""
 
 NO_CODE = ("nobinaryforgpu", "nokernelimage")
@@ -42,7 +44,8 @@ class GpuMachine:
     def __init__(self) -> None:
         self.cupy = self.xp = import_cupy()
         self.device = self.cupy.cuda.Device(first_device(self.cupy))
-        self.lock, self.functions, self.broken = threading.RLock(), {}, ""
+        self.lock, self.broken = threading.RLock(), ""
+        self.functions: dict[tuple[bytes, str, int], Any] = {}
         with self.explaining("the GPU"), self.device:
             self.stream = self.cupy.cuda.Stream(non_blocking=True)
 
@@ -73,7 +76,7 @@ class GpuMachine:
     def run(
         self,
         binary: Binary,
-        arguments: dict[str, np.ndarray | int | float],
+        arguments: Arguments,
         outputs: Sequence[str],
         *,
         count: bool = False,
@@ -94,13 +97,13 @@ class GpuMachine:
                 for name, value in given.items()
             }
             seconds = self.seconds(lambda stream: self.enqueue(binary, there, stream))
-            for name in set(outputs) & set(there):
-                arguments[name][...] = there[name].get()
+            for name, value in given.items():
+                if name in outputs and isinstance(value, np.ndarray):
+                    value[...] = there[name].get()
         return Execution((), seconds)
 
     def enqueue(self, binary: Binary, arguments: dict[str, Any], stream: Any) -> None:
-        """Launch on a stream, with arrays that are on the GPU; the one way any kernel of this project is
-        launched."""
+        """Launch on a stream, with arrays that are on the GPU. Every launch goes through here."""
         kernel = binary.kernel
         self.load(binary)(
             kernel.grid,
@@ -113,38 +116,31 @@ class GpuMachine:
     def load(self, binary: Binary) -> Any:
         """The kernel's function on the GPU, loaded once per cubin."""
         kernel = binary.kernel
-        key = (
-            binary.cubin,
-            kernel.entry,
-            kernel.dynamic_shared,
-        )  # bytes keep their hash: this is called for every launch
+        # Bytes keep their hash: this is called for every launch.
+        key = (binary.cubin, kernel.entry, kernel.dynamic_shared)
         if key not in self.functions:
-            shared, limit = (
-                binary.resources.shared + kernel.dynamic_shared,
-                self.attribute("MaxSharedMemoryPerBlockOptin"),
-            )
-            if shared > limit:
-                raise CheckFailed(
-                    f"{kernel.label}: {shared} bytes of shared memory per block; {self.device_name} has"
-                    f" {limit}"
-                )
-            if not runs_on(kernel.arch, self.arch):
-                raise CheckFailed(
-                    f"{kernel.label}: compiled for {kernel.arch}, which {self.device_name} ({self.arch}) does"
-                    " not run"
-                )
-            module = self.cupy.cuda.function.Module()
-            module.load(binary.cubin)
-            function = module.get_function(kernel.entry)
-            if shared > STATIC_SHARED_LIMIT and kernel.dynamic_shared:
-                driver = self.cupy.cuda.driver
-                driver.funcSetAttribute(
-                    function.ptr,
-                    driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                    kernel.dynamic_shared,
-                )
-            self.functions[key] = function
+            self.functions[key] = self.loaded(binary)
         return self.functions[key]
+
+    def loaded(self, binary: Binary) -> Any:
+        """The same, loaded now. CheckFailed when the GPU cannot run it."""
+        kernel = binary.kernel
+        shared = binary.resources.shared + kernel.dynamic_shared
+        limit = self.attribute("MaxSharedMemoryPerBlockOptin")
+        if shared > limit:
+            has = f"{self.device_name} has {limit}"
+            raise CheckFailed(f"{kernel.label}: {shared} bytes of shared memory per block; {has}")
+        if not runs_on(kernel.arch, self.arch):
+            gpu = f"{self.device_name} ({self.arch})"
+            raise CheckFailed(f"{kernel.label}: compiled for {kernel.arch}, which {gpu} does not run")
+        module = self.cupy.cuda.function.Module()
+        module.load(binary.cubin)
+        function = module.get_function(kernel.entry)
+        if shared > STATIC_SHARED_LIMIT and kernel.dynamic_shared:
+            driver = self.cupy.cuda.driver
+            most = driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            driver.funcSetAttribute(function.ptr, most, kernel.dynamic_shared)
+        return function
 
     def seconds(
         self, call: Call, before: Call | None = None, during: Callable[[], None] | None = None
@@ -168,8 +164,7 @@ class GpuMachine:
         return self.cupy.cuda.get_elapsed_time(start, stop) / 1000
 
     def capture(self, call: Call) -> Call:
-        """A CUDA graph of what `call` enqueues: enqueued as a whole, it takes this computer hardly any
-        time."""
+        """A CUDA graph of what `call` enqueues: this computer enqueues it in hardly any time."""
         stream = self.cupy.cuda.Stream(non_blocking=True)
         self.synchronize()
         stream.begin_capture()
@@ -236,17 +231,15 @@ class GpuMachine:
             )
         if short.startswith(STICKY):
             self.broken = f"{label} ({code})"
-            return CheckFailed(
-                f"{label}: {message} ({code}); --machine cpu names the line; this process can use the GPU no"
-                " more"
-            )
+            hint = "--machine cpu names the line; this process can use the GPU no more"
+            return CheckFailed(f"{label}: {message} ({code}); {hint}")
         return CheckFailed(f"{label}: {first_line(error)}")
 
 
 def import_cupy() -> Any:
     """The cupy module. MissingTool when it is not installed or does not load."""
     try:
-        import cupy
+        import cupy  # pyright: ignore[reportMissingImports] (optional)
     except ModuleNotFoundError as error:
         if error.name != "cupy":
             raise MissingTool(f"CuPy does not load ({first_line(error)}): {INSTALL}") from error
@@ -277,8 +270,7 @@ def argument(kernel: Kernel, arguments: dict[str, Any], name: str) -> Any:
 
 
 def packed(kernel: Kernel, arguments: dict[str, Any]) -> tuple[Any, ...]:
-    """Arguments in the order the kernel takes them: arrays as they are, whole numbers as int, others as
-    float."""
+    """Arguments in the kernel's order: arrays as they are, whole numbers as int, others as float."""
     scalars = {int: np.int32, float: np.float32}
     values = (argument(kernel, arguments, name) for name in kernel.params)
     return tuple(scalars[type(value)](value) if type(value) in scalars else value for value in values)

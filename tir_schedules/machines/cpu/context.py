@@ -1,16 +1,18 @@
-"""What lowering builds up: places in the register file, constants, counters, and the steps that use them."""
+"""What lowering builds up: places in the register file, constants, counters; and the micro-op."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from typing import Hashable, Iterable
 
 import numpy as np
 
-from tir_schedules.machines.cpu.extents import Extents
+from tir_schedules.machines.cpu.abi import BUFFER_SHIFT, SPECIAL
 from tir_schedules.machines.cpu.lane_code import STORAGE
-from tir_schedules.machines.cpu.merging import Merged, merged_accesses
-from tir_schedules.machines.cpu.ptx import (  # fmt: skip
+from tir_schedules.machines.cpu.ptx import (
+    BITS,
+    Address,
     Immediate,
     Instruction,
     Operand,
@@ -20,17 +22,6 @@ from tir_schedules.machines.cpu.ptx import (  # fmt: skip
     SpecialRegister,
     Symbol,
 )
-from tir_schedules.machines.cpu.signatures import Signature, signature_of
-
-NONE = 0xFFFFFFFF
-BUFFER_SHIFT = 40
-
-SPECIAL = [
-    "tid.x", "tid.y", "tid.z", "laneid", "warpid", "ctaid.x", "ctaid.y", "ctaid.z", "ntid.x", "ntid.y",
-    "ntid.z",
-    "nctaid.x", "nctaid.y", "nctaid.z",
-]  # fmt: skip
-"""Special registers, in the order of Program.special in core/machine.h."""
 
 LANES = np.arange(32)
 LANE_MASKS = {
@@ -44,28 +35,19 @@ SIZES = {"u8": 1, "s8": 1, "u16": 2, "s16": 2, "u32": 4, "s32": 4, "f32": 4, "u6
 
 
 @dataclass(frozen=True)
-class Step:
-    """One engine instruction. function: a name of the core, or a signature; operands: register offsets and
-    constants.
+class MicroOp:
+    """One call of a function of the core for a warp.
 
-    extent: number of the variable that its address stays in, see Extents; 0 for any.
+    function: its name in the core; operands: register offsets and constants, as the core documents them.
+    where: the operand it reaches memory through, whose variable it must stay in; None where it reaches none.
     """
 
-    function: str | Signature
+    function: str
     operands: tuple[int, ...]
     instruction: Instruction
     offset: int = 0
     counter: int = -1
-    extent: int = 0
-
-
-@dataclass(frozen=True)
-class Counted:
-    """An access that is counted: its class (see Counters), and what ptxas merges it into."""
-
-    instruction: Instruction
-    kind: str
-    merged: Merged | None
+    where: Address | None = None
 
 
 def size_of(kind: str) -> int:
@@ -78,19 +60,19 @@ class RegisterFile:
 
     def __init__(self) -> None:
         self.bytes = 0
-        self._places: dict[object, int] = {}
+        self._places: dict[Hashable, int] = {}
         self._free: dict[int, list[int]] = defaultdict(list)
         self._constants: dict[tuple, tuple[int, np.ndarray]] = {}
         self._initial: list[tuple[int, np.ndarray]] = []
 
-    def place(self, register: object, size: int) -> int:
+    def place(self, register: Hashable, size: int) -> int:
         """Where a register of `size` bytes per lane is."""
         if register not in self._places:
             free = self._free[size]
             self._places[register] = free.pop() if free else self._new(size)
         return self._places[register]
 
-    def release(self, register: object, size: int) -> None:
+    def release(self, register: Hashable, size: int) -> None:
         if register in self._places:
             self._free[size].append(self._places.pop(register))
 
@@ -106,7 +88,7 @@ class RegisterFile:
         self._initial.append((self._new(-(-values.nbytes // 32)), values))
         return self._initial[-1][0]
 
-    def fill(self, register: object, size: int, byte: int) -> None:
+    def fill(self, register: Hashable, size: int, byte: int) -> None:
         """Let a register hold a byte everywhere when a warp starts; it must never be released."""
         self._initial.append((self.place(register, size), np.full(32 * size, byte, np.uint8)))
 
@@ -123,23 +105,23 @@ class RegisterFile:
 
 
 class Lowering:
-    """State while one kernel is lowered."""
+    """State while one kernel is lowered.
+
+    counted: instruction and class of each access that is counted. narrowest_shared: bytes of the narrowest
+    access to shared memory; races are told apart at this width.
+    """
 
     def __init__(self, module: PtxModule, kernel: PtxKernel):
-        self.module, self.kernel = module, kernel
+        self.kernel = kernel
         self.file = RegisterFile()
-        self.merged = merged_accesses(kernel)
-        self.extents = Extents(kernel)
-        self.counted: list[Counted] = []
-        self.temporaries: list[tuple[object, int]] = []
+        self.counted: list[tuple[Instruction, str]] = []
+        self.temporaries: list[tuple[Register, int]] = []
         self.narrowest_shared = 4
         self.special = [self.file.place(name, 4) for name in SPECIAL]
         self.buffers = {name: number for number, name in enumerate(module.variables)}
 
-    # operands ---
     def place(self, operand: Operand, kind: str, instruction: Instruction) -> int:
-        """Register offset of an operand; constants and addresses of variables get a register that holds
-        them."""
+        """Register offset of an operand; a constant or a variable's address gets a register that holds it."""
         if isinstance(operand, Register):
             return self.file.place(operand, size_of(operand.type))
         if isinstance(operand, SpecialRegister):
@@ -162,6 +144,14 @@ class Lowering:
             return (self.buffers[symbol.name] + 1) << BUFFER_SHIFT
         raise instruction.unsupported(f"symbol {symbol.name}")
 
+    def address(self, address: Address, instruction: Instruction) -> tuple[int, int, int]:
+        """Register offset of the base, whether it has 64 bits, and the constant offset."""
+        if isinstance(address.base, Register):
+            base = self.place(address.base, address.base.type, instruction)
+            return base, int(address.base.bits == 64), address.offset
+        start = self.address_of(address.base, instruction) if address.base is not None else 0
+        return self.place(Immediate(0), "u64", instruction), 1, address.offset + start
+
     def temporary(self, name: str, kind: str) -> Register:
         """A register of our own that lives until the current PTX instruction is done."""
         register = Register(f"temporary {name}", kind)
@@ -169,20 +159,22 @@ class Lowering:
         return register
 
     def counter(self, instruction: Instruction, kind: str) -> int:
-        self.counted.append(
-            Counted(
-                instruction, kind, self.merged.get(instruction.line) if kind.startswith("shared") else None
-            )
-        )
+        """Number of a new counter, of one access."""
+        self.counted.append((instruction, kind))
         return len(self.counted) - 1
 
-    # instructions
-    # ----------------------------------------------------------------------------------------------------
-    def lane_step(self, instruction: Instruction) -> Step:
-        """An instruction that each lane executes for itself."""
-        signature, places = signature_of(instruction)
-        offsets = tuple(self.place(operand, kind, instruction) for operand, kind in places)
-        return Step(signature, offsets, instruction)
+    def watch_shared(self, instruction: Instruction, element_bytes: int) -> None:
+        """Note the width of what may be an access to shared memory."""
+        if instruction.space in ("shared", "generic"):
+            self.narrowest_shared = min(self.narrowest_shared, element_bytes)
+
+
+def only(i: Instruction, *allowed: Iterable[str]) -> None:
+    """UnsupportedInstruction when the opcode has a modifier that is neither a type nor allowed."""
+    known = set(BITS).union(*allowed)
+    for part in i.parts[1:]:
+        if part not in known:
+            raise i.unsupported(f"modifier .{part}")
 
 
 def constant(immediate: Immediate, kind: str) -> np.ndarray:

@@ -1,5 +1,4 @@
-"""From the engine's raw counts, per access and per basic block, to Counters, summed and per CUDA source
-line."""
+"""From the engine's counts per access and per basic block to Counters, in all and per CUDA source line."""
 
 from __future__ import annotations
 
@@ -7,28 +6,46 @@ from collections import defaultdict
 
 import numpy as np
 
-from tir_schedules.machines.cpu.classify import instruction_class
 from tir_schedules.machines.cpu.findings import Sources
-from tir_schedules.machines.cpu.lowering import Program
+from tir_schedules.machines.cpu.instructions import FORMS, form_of
+from tir_schedules.machines.cpu.lane_code import HALVES, is_float
+from tir_schedules.machines.cpu.lowering import LoweredKernel
+from tir_schedules.machines.cpu.ptx import Instruction
 from tir_schedules.model.counters import Access, Counters, LineCounters
 
-MERGE = np.dtype([("offset", "i4"), ("width", "u4")])
+MIX_BY_TYPE = ("fp16", "fp32", "fp64", "int")
+MIX = tuple(dict.fromkeys([form.mix for form in FORMS.values() if form.mix] + list(MIX_BY_TYPE)))
+"""Classes of instructions in the counters' mix."""
 
 
-def counters_of(program: Program, sources: Sources, accesses: np.ndarray, blocks: np.ndarray) -> Counters:
-    """accesses: requests, cost and ideal of each counted access. blocks: warps and threads that entered each
-    block."""
+def instruction_class(instruction: Instruction) -> str:
+    """One of MIX; arithmetic goes by its type."""
+    known = form_of(instruction).mix
+    if known:
+        return known
+    kind = instruction.types[-1] if instruction.types else ""
+    if kind.removesuffix("x2") in HALVES:
+        return "fp16"
+    if is_float(kind):
+        return "fp64" if kind == "f64" else "fp32"
+    return "int"
+
+
+def counters_of(
+    lowered: LoweredKernel, sources: Sources, accesses: np.ndarray, blocks: np.ndarray
+) -> Counters:
+    """accesses: rows of COUNTER, one for each counted access. blocks: rows of BLOCK_COUNT."""
     by_line: dict[tuple[str, int], dict[str, Access]] = defaultdict(lambda: defaultdict(Access))
     total: dict[str, Access] = defaultdict(Access)
-    for counted, row in zip(program.counted, accesses.tolist()):
-        if row[0]:
-            place = sources(counted.instruction.line)
-            by_line[place.file, place.line][counted.kind] += Access(*row)
-            total[counted.kind] += Access(*row)
+    for access, (requests, cost, ideal) in zip(lowered.counted, accesses.tolist()):
+        if requests:
+            place, counted = sources(access.instruction.line), Access(requests, cost, ideal)
+            by_line[place.file, place.line][access.kind] += counted
+            total[access.kind] += counted
     mix_by_line: dict[tuple[str, int], dict[str, int]] = defaultdict(lambda: defaultdict(int))
     mix: dict[str, int] = defaultdict(int)
     issued = executed = 0
-    for block, (warps, threads) in zip(program.kernel.blocks, blocks.tolist()):
+    for block, (warps, threads) in zip(lowered.kernel.blocks, blocks.tolist()):
         if not warps:
             continue
         for instruction in block.all_instructions:

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tir_schedules.machines.cpu.abi import EXTENT, NONE, SPACES, Space
+from tir_schedules.machines.cpu.instructions import form_of
 from tir_schedules.machines.cpu.ptx import (
     Address,
     Immediate,
@@ -28,10 +30,7 @@ from tir_schedules.machines.cpu.ptx import (
     Variable,
 )
 
-SHARED, GLOBAL, LOCAL, GENERIC = range(4)
-SPACES = {"shared": SHARED, "global": GLOBAL, "const": GLOBAL, "local": LOCAL, "generic": GENERIC}
-TO_THE_END = 0xFFFFFFFF
-EXTENT = np.dtype([(name, "u4") for name in ("space", "low", "high", "number")])
+TO_THE_END = NONE
 DEPOT = "__local_depot"
 
 
@@ -46,7 +45,7 @@ class Extent:
     name: str = ""
 
 
-ANYWHERE = Extent(GENERIC, 0, TO_THE_END)
+ANYWHERE = Extent(Space.GENERIC, 0, TO_THE_END)
 
 
 class Extents:
@@ -57,42 +56,32 @@ class Extents:
         self.known = list(dict.fromkeys([ANYWHERE, *self.variables.values()]))
         self._reached: dict[Register, frozenset[Extent]] = defaultdict(frozenset)
         if self.variables:
-            self._follow(
-                kernel, [instruction for instruction in kernel.instructions if computes_address(instruction)]
-            )
+            self._follow(kernel, list(filter(computes_address, kernel.instructions)))
 
     def of(self, address: Address, space: str) -> int:
-        """Number in `known` of the extent in which an access through the address has to stay; 0 when none is
-        known."""
+        """Number in `known` of the extent that an access through the address must stay in; 0 for any."""
         if isinstance(address.base, Symbol):
             found = frozenset({self.variables.get(address.base.name, ANYWHERE)})
         else:
-            found = self._reached[address.base] if address.base in self._reached else frozenset()
+            found = self._reached.get(address.base, frozenset()) if address.base else frozenset()
         if not found or ANYWHERE in found or len({extent.space for extent in found}) > 1:
             return 0
         extent = hull(found)
-        if SPACES[space] not in (extent.space, GENERIC):
+        if SPACES[space] not in (extent.space, Space.GENERIC):
             return 0
         if extent not in self.known:
             self.known.append(extent)
         return self.known.index(extent)
 
     def array(self) -> np.ndarray:
-        """dtype EXTENT, as core/machine.h has it."""
-        return np.array(
-            [(extent.space, extent.low, extent.high, k) for k, extent in enumerate(self.known)], EXTENT
-        )
+        """dtype EXTENT."""
+        rows = [(extent.space, extent.low, extent.high, k) for k, extent in enumerate(self.known)]
+        return np.array(rows, EXTENT)
 
     def at(self, space: int, address: int) -> Extent | None:
         """The variable that lies at an address."""
-        return next(
-            (
-                extent
-                for extent in self.known[1:]
-                if extent.space == space and extent.low <= address < extent.high
-            ),
-            None,
-        )
+        there = (e for e in self.known[1:] if e.space == space and e.low <= address < e.high)
+        return next(there, None)
 
     def _follow(self, kernel: PtxKernel, instructions: list[Instruction]) -> None:
         """Find what every register may be an address in: forward from each mention of a variable."""
@@ -107,11 +96,9 @@ class Extents:
         while pending:
             k = pending.pop()
             instruction = instructions[k]
-            found = (
-                frozenset({arrays[k]})
-                if k in arrays
-                else seeds[k].union(*(self._reached[r] for r in instruction.reads))
-            )
+            found = seeds[k].union(*(self._reached[r] for r in instruction.reads))
+            if k in arrays:
+                found = frozenset({arrays[k]})
             for register in instruction.results:
                 if register.type != "pred" and not self._reached[register] >= found:
                     self._reached[register] |= found
@@ -135,10 +122,9 @@ def extent_of(variable: Variable) -> Extent:
 
 
 def computes_address(instruction: Instruction) -> bool:
-    """Whether its results are computed from its operands alone: no memory, no tensor core."""
-    return instruction.name not in ("mma", "wmma") and not any(
-        isinstance(operand, Address) for operand in instruction.operands
-    )
+    """Whether its results are computed from its operands alone, and may be addresses."""
+    reaches_memory = any(isinstance(operand, Address) for operand in instruction.operands)
+    return form_of(instruction).makes_addresses and not reaches_memory
 
 
 def mentioned(variables: dict[str, Extent], instruction: Instruction) -> frozenset[Extent]:
@@ -159,14 +145,14 @@ def depot_arrays(
         instructions[k].results[0] for frame in frames for k in users[frame] if instructions[k].name == "cvta"
     ]
     starts = {
-        k: instructions[k].operands[2].value
+        k: instructions[k].number(2)
         for frame in frames
         for k in users[frame]
         if instructions[k].opcode == "add.u64" and isinstance(instructions[k].operands[2], Immediate)
     }
     ends = sorted({*starts.values(), depot.size})
     return {
-        k: Extent(LOCAL, depot.offset + start, depot.offset + next(end for end in ends if end > start))
+        k: Extent(Space.LOCAL, depot.offset + start, depot.offset + next(end for end in ends if end > start))
         for k, start in starts.items()
         if 0 <= start < depot.size
     }

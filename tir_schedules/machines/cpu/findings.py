@@ -1,5 +1,4 @@
-"""What the engine recorded of a fault, told as a Finding: what was accessed, where it comes from in the CUDA
-source."""
+"""What the engine recorded of a fault, told as a Finding."""
 
 from __future__ import annotations
 
@@ -9,27 +8,18 @@ from typing import Sequence
 import numpy as np
 
 from tir_schedules.compiler.source_text import SourceText
-from tir_schedules.machines.cpu.context import BUFFER_SHIFT
-from tir_schedules.machines.cpu.extents import GENERIC, GLOBAL, SHARED, Extent, Extents
+from tir_schedules.machines.cpu.abi import BUFFER_SHIFT, FINDING_KINDS, Space
+from tir_schedules.machines.cpu.extents import Extent, Extents
+from tir_schedules.machines.cpu.instructions import form_of
 from tir_schedules.machines.cpu.ptx import Instruction, PtxKernel, PtxModule
-from tir_schedules.model.findings import KINDS, Finding, Location
+from tir_schedules.model.findings import Finding, Location
 from tir_schedules.model.kernel import Binary
 
-FINDING_KINDS = tuple(KINDS)
-"""In the order of Kind in core/machine.h, and of how serious they are."""
-
-FINDING = np.dtype(
-    [
-        ("kind", "u4"), ("act", "u4"), ("space", "u4"), ("bytes", "u4"), ("line", "i4"), ("other_line", "i4"),
-        ("warp", "i4"), ("lane", "i4"), ("other_warp", "i4"), ("other_lane", "i4"), ("block", "u4", 3),
-        ("detail", "u4"),
-        ("extent", "u4"), ("extent_bytes", "u4"), ("address", "u8"), ("count", "u8"),
-    ]
-)  # fmt: skip
 PLAIN = ("line", "other_line", "warp", "lane", "other_warp", "count")
 ACTS = ("reads", "writes", "updates")
-UPDATES, READS = ("atom", "red"), ("ld", "ldmatrix", "wmma")
-SPACES = ("shared memory", "global memory", "local memory", "memory")
+"""In the order of Act."""
+
+SPACE_NAMES = ("shared memory", "global memory", "local memory", "memory")
 
 
 @dataclass(frozen=True)
@@ -53,7 +43,7 @@ class Sources:
         self.files = {number: self.text.shown(name) for number, name in module.files.items()}
         self.headers = {number for number, name in self.files.items() if self.text.includes(name)}
         self.lines = {instruction.line: self._source(instruction) for instruction in kernel.instructions}
-        self.opcodes = {instruction.line: instruction.parts for instruction in kernel.instructions}
+        self.acts = {instruction.line: form_of(instruction).access for instruction in kernel.instructions}
         numbers: dict[tuple[int, int], int] = {}
         self.origins = np.zeros(max(self.lines, default=0) + 1, np.int32)
         for ptx_line, place in self.lines.items():
@@ -69,10 +59,7 @@ class Sources:
 
     def act(self, ptx_line: int) -> str:
         """What the instruction does to memory."""
-        name, *parts = self.opcodes.get(ptx_line, ("", ""))
-        return (
-            "updates" if name in UPDATES else "reads" if name in READS and parts[0] != "store" else "writes"
-        )
+        return self.acts.get(ptx_line, "writes")
 
 
 def findings(
@@ -81,22 +68,21 @@ def findings(
     """Findings of the engine's records (dtype FINDING), most serious first."""
     found = []
     for record in records:
-        kind, block = FINDING_KINDS[record["kind"]], tuple(int(index) for index in record["block"])
+        kind, (x, y, z) = FINDING_KINDS[record["kind"]], (int(index) for index in record["block"])
         line, other, warp, lane, other_warp, count = (int(record[name]) for name in PLAIN)
         message, brief = (
             MESSAGES[kind](Fault(record, sources, buffers, extents, short)) for short in (False, True)
         )
         location, against = sources(line), sources(other) if other else None
         found.append(
-            Finding(kind, message, label, location, block, warp, lane, count, against, other_warp, brief)
+            Finding(kind, message, label, location, (x, y, z), warp, lane, count, against, other_warp, brief)
         )
     return tuple(sorted(found, key=lambda finding: FINDING_KINDS.index(finding.kind)))
 
 
 @dataclass(frozen=True)
 class Fault:
-    """One record, with phrases for its parts. short: without addresses in shared memory, threads and source
-    text."""
+    """One record in phrases. short: without addresses in shared memory, threads and source text."""
 
     record: np.void
     sources: Sources
@@ -110,15 +96,15 @@ class Fault:
 
     @property
     def where(self) -> str:
-        """What the address is: an element of a buffer, or a byte of a variable or of shared or local
-        memory."""
+        """What the address is: an element of a buffer, or a byte of a variable or of a space."""
         address, space = int(self.record["address"]), int(self.record["space"])
         number, offset = (address >> BUFFER_SHIFT) - 1, address & ((1 << BUFFER_SHIFT) - 1)
-        if space != GLOBAL:
+        if space != Space.GLOBAL:
             address -= (address >> 31 & 1) << 32
-            if self.extent is None:
-                return SPACES[space] + ("" if self.short else f" at byte {address}")
-            return self.variable + ("" if self.short else f" at byte {address - self.extent.low}")
+            extent, what = self.extent, SPACE_NAMES[space]
+            if extent:
+                what = f"{extent.name or 'an array'} in {what}"
+            return what if self.short else f"{what} at byte {address - (extent.low if extent else 0)}"
         if offset >= 1 << (BUFFER_SHIFT - 1):  # before the start of the next buffer
             number, offset = number + 1, offset - (1 << BUFFER_SHIFT)
         if not 0 <= number < len(self.buffers):
@@ -134,19 +120,16 @@ class Fault:
         return self.extents.known[number] if number else self.extents.at(space, int(self.record["address"]))
 
     @property
-    def variable(self) -> str:
-        space = SPACES[int(self.record["space"])]
-        return f"{self.extent.name} in {space}" if self.extent.name else f"an array in {space}"
+    def variable_name(self) -> str:
+        """Of the variable; empty for an array on the stack."""
+        return self.extent.name if self.extent else ""
 
     @property
     def limits(self) -> str:
         address = int(self.record["address"])
-        if int(self.record["space"]) != GLOBAL:
-            return (
-                f"; {self.extent.name or 'it'} has {self.record['extent_bytes']} bytes"
-                if self.record["extent"]
-                else ""
-            )
+        if int(self.record["space"]) != Space.GLOBAL:
+            has = f"; {self.variable_name or 'it'} has {self.record['extent_bytes']} bytes"
+            return has if self.record["extent"] else ""
         number = (address >> BUFFER_SHIFT) - 1
         number += address & ((1 << BUFFER_SHIFT) - 1) >= 1 << (BUFFER_SHIFT - 1)
         if not 0 <= number < len(self.buffers):
@@ -199,9 +182,9 @@ MESSAGES = {
 
 def uninitialized(fault: Fault) -> str:
     line, space = int(fault.record["other_line"]), int(fault.record["space"])
-    if space == GENERIC:
+    if space == Space.GENERIC:
         return "uses a variable that nothing has written"
-    if space == SHARED and line:
+    if space == Space.SHARED and line:
         return (
             f"{fault.act} {fault.where}, where a value that nothing has written was stored by {fault.other}"
         )

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from typing import Sequence, Union
 
-from tir_schedules.machines.cpu.ptx import BasicBlock, Instruction, Symbol
+from tir_schedules.machines.cpu.abi import Exit
+from tir_schedules.machines.cpu.instructions import form_of
+from tir_schedules.machines.cpu.ptx import BasicBlock, Instruction, Register, Symbol
 
-ENDS = ("bra", "ret", "exit", "trap")
-RETURN = Instruction("ret", ())
-
-
-def is_block_barrier(instruction: Instruction) -> bool:
-    """Whether it is a __syncthreads, which every warp of the block must reach."""
-    return instruction.name in ("bar", "barrier") and not instruction.has("warp")
+RETURN = Instruction("ret", (), has_result=False)
 
 
 def basic_blocks(items: Sequence[Union[Instruction, str]]) -> list[BasicBlock]:
-    """Split at labels (the strings) and after branches, barriers and exits; then find successors and live
-    registers."""
+    """Split at labels (the strings) and after what ends a block; find successors and live registers."""
     blocks, labels = [BasicBlock(0)], {}
     for item in items:
         current = blocks[-1]
@@ -27,10 +22,8 @@ def basic_blocks(items: Sequence[Union[Instruction, str]]) -> list[BasicBlock]:
             blocks.append(current)
         if isinstance(item, str):
             labels[item] = current.index
-        elif item.name in ENDS or is_block_barrier(item):
+        elif form_of(item).ends is not None:
             current.end = item
-        elif item.name == "brx":
-            raise item.unsupported()
         else:
             current.instructions.append(item)
     if blocks[-1].end is None:
@@ -43,10 +36,11 @@ def basic_blocks(items: Sequence[Union[Instruction, str]]) -> list[BasicBlock]:
 
 def successors(block: BasicBlock, labels: dict[str, int]) -> tuple[int, ...]:
     end, following = block.end, block.index + 1
-    if end is None or is_block_barrier(end):
+    how = form_of(end).ends if end else None
+    if end is None or how is Exit.BARRIER:
         return (following,)
     onward = (following,) if end.guard else ()
-    if end.name == "bra":
+    if how is Exit.BRANCH:
         target = end.operands[0]
         assert isinstance(target, Symbol)
         return (labels[target.name], *onward)
@@ -55,21 +49,24 @@ def successors(block: BasicBlock, labels: dict[str, int]) -> tuple[int, ...]:
 
 def find_live_registers(blocks: list[BasicBlock]) -> None:
     """Set live_in and live_out of every block: the least solution of the usual backward equations."""
-    used, defined = [], []
+    used: list[set[Register]] = []
+    defined: list[set[Register]] = []
     for block in blocks:
-        reads, writes = set(), set()
+        reads: set[Register] = set()
+        writes: set[Register] = set()
         for instruction in block.all_instructions:
             reads.update(register for register in instruction.reads if register not in writes)
             writes.update(instruction.results)
         used.append(reads)
         defined.append(writes)
-    live_in, live_out = [set(reads) for reads in used], [set() for _ in blocks]
+    live_in = [set(reads) for reads in used]
+    live_out: list[set[Register]] = [set() for _ in blocks]
     changed = True
     while changed:
         changed = False
         for block in reversed(blocks):
             k = block.index
-            out = set().union(*(live_in[successor] for successor in block.successors))
+            out = set[Register]().union(*(live_in[successor] for successor in block.successors))
             into = used[k] | (out - defined[k])
             if out != live_out[k] or into != live_in[k]:
                 live_out[k], live_in[k], changed = out, into, True

@@ -1,24 +1,22 @@
-"""How one lane of an instruction becomes C++: reading and writing its operands, and the table of what is
-known.
-
-Every name, modifier and type must be known: what is not is refused, never ignored.
-"""
+"""How one lane of an instruction becomes C++: reading and writing its operands."""
 
 from __future__ import annotations
-
-from typing import Callable
 
 from tir_schedules.machines.cpu.ptx import BITS, SINK, Instruction, Negated, Operand, Register
 
 STORAGE = {
-    "pred": "u32", "b8": "u8", "u8": "u8", "s8": "s8", "b16": "u16", "u16": "u16", "s16": "s16", "f16": "u16",
-    "bf16": "u16",
+    "pred": "u32", "b8": "u8", "u8": "u8", "s8": "s8",
+    "b16": "u16", "u16": "u16", "s16": "s16", "f16": "u16", "bf16": "u16",
     "b32": "u32", "u32": "u32", "s32": "s32", "f32": "f32", "tf32": "f32", "f16x2": "u32", "bf16x2": "u32",
     "b64": "u64", "u64": "u64", "s64": "s64", "f64": "f64",
 }  # fmt: skip
 """C++ type that holds a register of a PTX type."""
 
 FLOATS = ("f32", "f64", "tf32")
+HALVES = {"f16": ("half_to_float", "float_to_half"), "bf16": ("bfloat_to_float", "float_to_bfloat")}
+"""Helpers of core/numeric.h that widen a half to float32, and narrow float32 to it."""
+
+DIRECTIONS = {"rm": -1, "rp": 1, "rz": 0}
 
 
 def is_float(type_: str) -> bool:
@@ -32,6 +30,11 @@ def unsigned(type_: str) -> str:
 def raw(type_: str) -> str:
     """The type without interpretation: b32 for f32."""
     return type_ if type_ == "pred" else f"b{BITS[type_]}"
+
+
+def rounding(instruction: Instruction) -> int | None:
+    """-1, 0 or 1 for a directed rounding, None for rounding to nearest."""
+    return next((DIRECTIONS[part] for part in instruction.parts if part in DIRECTIONS), None)
 
 
 class LaneCode:
@@ -92,34 +95,3 @@ class LaneCode:
         local = f"v{len(self.computed)}"
         self.computed.append(f"const {target} {local} = {expression};\n")
         self.stored.append(f"{register.name}[l] = mask[l] ? {local} : {register.name}[l];\n")
-
-
-Operation = Callable[[LaneCode], None]
-OPERATIONS: dict[str, tuple[frozenset[str], Operation]] = {}
-"""Name -> (modifiers it may have besides types, what it computes)."""
-
-
-def operation(names: str, modifiers: str = "") -> Callable[[Operation], Operation]:
-    def register(function: Operation) -> Operation:
-        for name in names.split():
-            OPERATIONS[name] = frozenset(modifiers.split()), function
-        return function
-
-    return register
-
-
-def lane_code(instruction: Instruction) -> str:
-    """C++ statements of one lane. UnsupportedInstruction for a name, modifier or type that is not known."""
-    known = OPERATIONS.get(instruction.name)
-    if known is None:
-        raise instruction.unsupported()
-    modifiers, function = known
-    for part in instruction.parts[1:]:
-        if part not in BITS and part not in modifiers:
-            raise instruction.unsupported(f"modifier .{part}")
-    code = LaneCode(instruction)
-    try:
-        function(code)
-    except KeyError as error:
-        raise instruction.unsupported(f"type or modifier {error}") from None
-    return code.text()

@@ -34,8 +34,7 @@ LIBRARY = "library.so"
 
 
 class Library:
-    """Functions by name (core) and by signature (lane functions), as addresses. Safe to use from several
-    threads."""
+    """Addresses of functions, by name (core) or signature (lanes). Safe to use from several threads."""
 
     def __init__(self) -> None:
         self.sources = read_core()
@@ -51,6 +50,7 @@ class Library:
                 self._add(part, library)
         self.core = core.result()
         self.core.function_named.restype = ctypes.c_void_p
+        self.core.layout.restype = ctypes.c_char_p
 
     def function(self, name: str) -> int:
         """Address of a function of the core, such as "ld.shared"."""
@@ -60,8 +60,7 @@ class Library:
         return address
 
     def lane_functions(self, signatures: Iterable[Signature]) -> dict[str, int]:
-        """Address of each signature's function, by its text; those not known yet are compiled, about a
-        second."""
+        """Address of each signature's function, by its text; a new one is compiled in about a second."""
         wanted = {signature.text: signature for signature in signatures}
         with self._lock:
             missing = [signature for text, signature in sorted(wanted.items()) if text not in self._lanes]
@@ -79,19 +78,15 @@ class Library:
         return self._compiled("core", [name for name in self.sources if name.endswith(".cpp")], {})
 
     def _lane_library(self, signatures: list[Signature]) -> ctypes.CDLL:
-        return self._compiled("lanes", ["lanes.cpp"], {"lanes.cpp": library_source(signatures)})
+        headers = [name for name in self.sources if name.endswith(".h")]
+        return self._compiled("lanes", ["lanes.cpp"], {"lanes.cpp": library_source(signatures, headers)})
 
     def _compiled(self, kind: str, units: list[str], more: dict[str, str]) -> ctypes.CDLL:
         """A shared library of the translation units, beside the core's headers."""
-        sources = {
-            name: text for name, text in self.sources.items() if name.endswith(".h") or name in units
-        } | more
-        compiler = [
-            self.compiler,
-            compiler_version(self.compiler),
-            fingerprint(self.compiler),
-            *heeded_variables(),
-        ]
+        wanted = {name for name in self.sources if name.endswith(".h")} | set(units)
+        sources = {name: text for name, text in self.sources.items() if name in wanted} | more
+        version, digest = compiler_version(self.compiler), fingerprint(self.compiler)
+        compiler = [self.compiler, version, digest, *heeded_variables()]
         key = "\0".join([*compiler, processor(), *FLAGS, *map("\0".join, sources.items())])
 
         def build(folder: Path) -> None:
@@ -121,7 +116,7 @@ def load_library(path: Path) -> ctypes.CDLL:
     if is_plain(path):
         return ctypes.CDLL(str(path))
     with default_cache().workplace() as folder:
-        return ctypes.CDLL(shutil.copy(path, folder))
+        return ctypes.CDLL(str(shutil.copy(path, folder)))
 
 
 def compile_unit(compiler: str, folder: Path, unit: str) -> None:

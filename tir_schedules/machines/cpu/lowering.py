@@ -1,61 +1,58 @@
-"""From a parsed kernel to what the engine runs: an array of (function, register offsets) and a table of basic
-blocks."""
+"""From a parsed kernel to what the engine runs: micro-ops, and a table of basic blocks."""
 
 from __future__ import annotations
 
-import ctypes
 from dataclasses import dataclass
+from typing import NamedTuple, Sequence
 
 import numpy as np
 
-from tir_schedules.machines.cpu.context import NONE, SPECIAL, Counted, Lowering, Step, size_of
-from tir_schedules.machines.cpu.extents import EXTENT, Extents
-from tir_schedules.machines.cpu.flow import is_block_barrier
+from tir_schedules.machines.cpu import abi
+from tir_schedules.machines.cpu.abi import BASIC_BLOCK, EXTENT, MICRO_OP, NONE, Exit
+from tir_schedules.machines.cpu.context import Lowering, MicroOp, size_of
+from tir_schedules.machines.cpu.extents import Extents
+from tir_schedules.machines.cpu.instructions import form_of
 from tir_schedules.machines.cpu.library import Library
-from tir_schedules.machines.cpu.memory import lower_warp_instruction
-from tir_schedules.machines.cpu.ptx import BasicBlock, Immediate, Instruction, PtxKernel, PtxModule, Register
-from tir_schedules.machines.cpu.signatures import Signature
+from tir_schedules.machines.cpu.merging import Merged, merged_accesses
+from tir_schedules.machines.cpu.ptx import BasicBlock, Instruction, PtxKernel, PtxModule, Register
+from tir_schedules.machines.cpu.signatures import Signature, signature_of
 from tir_schedules.machines.cpu.undefined import Undefined
 
-BRANCH, BARRIER, LEAVE = range(3)
-ALWAYS = NONE, 0
-"""No guard."""
-WITHOUT_EFFECT = {
-    "membar",
-    "fence",
-    "prefetch",
-    "prefetchu",
-    "nanosleep",
-    "discard",
-    "applypriority",
-    "pmevent",
-}
 
-INSTRUCTION = np.dtype(
-    [(name, "u8") for name in ("run", "operands", "extent")]
-    + [("offset", "i8"), ("guard", "u4"), ("negated", "u4"), ("line", "i4"), ("counter", "i4")]
-)
-BLOCK = np.dtype(
-    [(name, "u4") for name in ("first", "count", "cost", "exit", "guard", "negated", "taken", "otherwise")]
-    + [("line", "i4")]
-)
+class Guard(NamedTuple):
+    """Place of a predicate, and whether it must be false."""
+
+    place: int
+    negated: int
 
 
-class ProgramHeader(ctypes.Structure):
-    """Program in core/machine.h."""
+ALWAYS = Guard(NONE, 0)
 
-    _fields_ = [
-        ("instructions", ctypes.c_void_p),
-        ("blocks", ctypes.c_void_p),
-        ("initial_registers", ctypes.c_void_p),
-        ("register_bytes", ctypes.c_uint32),
-        ("special", ctypes.c_uint32 * len(SPECIAL)),
-    ]
+
+class Placed(NamedTuple):
+    """What a row of MICRO_OP is made of. function: of the core, or of a lane. extent: number in Extents."""
+
+    function: str | Signature
+    operands: tuple[int, ...]
+    line: int
+    guard: Guard
+    offset: int = 0
+    counter: int = -1
+    extent: int = 0
 
 
 @dataclass(frozen=True)
-class Program:
-    """A kernel ready to run; the arrays are kept alive because the header points into them.
+class CountedAccess:
+    """An access that is counted: its class (see Counters), and what ptxas merges it into."""
+
+    instruction: Instruction
+    kind: str
+    merged: Merged | None
+
+
+@dataclass(frozen=True)
+class LoweredKernel:
+    """A kernel ready to run; the arrays are kept alive because the program points into them.
 
     granule_shift: log2 of the bytes of shared memory that are watched as one, the narrowest access of the
     kernel.
@@ -63,127 +60,133 @@ class Program:
 
     module: PtxModule
     kernel: PtxKernel
-    header: ProgramHeader
-    counted: list[Counted]
+    program: abi.Program
+    counted: list[CountedAccess]
     extents: Extents
     granule_shift: int
     arrays: tuple[np.ndarray, ...]
 
 
-def lower(library: Library, module: PtxModule, kernel: PtxKernel) -> Program:
+def lower(library: Library, module: PtxModule, kernel: PtxKernel) -> LoweredKernel:
     """Lower every instruction. UnsupportedInstruction names the first that is not known."""
-    lowering = Lowering(module, kernel)
-    keep: set[Register] = set()
+    blocks = Blocks(module, kernel)
+    rows = np.zeros(len(kernel.blocks), BASIC_BLOCK)
     for block in kernel.blocks:
-        keep |= block.live_in | block.live_out
-        if block.end and block.end.guard:
-            keep.add(block.end.guard[0])
-    for register in sorted(keep, key=lambda r: r.name):
-        lowering.file.place(register, size_of(register.type))
-    undefined = Undefined(lowering)
-    steps: list[Step] = []
-    guards: list[tuple[int, int]] = []
-    blocks = np.zeros(len(kernel.blocks), BLOCK)
-    for block in kernel.blocks:
-        first = len(steps)
-        for step, guard in lower_block(lowering, undefined, block, keep):
-            steps.append(step)
-            guards.append(guard)
-        blocks[block.index] = (
+        first = len(blocks.ops)
+        blocks.add(block)
+        rows[block.index] = (
             first,
-            len(steps) - first,
+            len(blocks.ops) - first,
             len(block.all_instructions),
-            *block_end(lowering, block),
+            *blocks.end_of(block),
         )
-    functions = library.lane_functions(
-        step.function for step in steps if isinstance(step.function, Signature)
+    low = blocks.low
+    extents = blocks.extents.array()
+    micro_ops, operands = assembled(library, blocks.ops, extents)
+    registers = low.file.initial()
+    program = abi.Program(
+        micro_ops.ctypes.data, rows.ctypes.data, registers.ctypes.data, len(registers), tuple(low.special)
     )
-    instructions, operands = np.zeros(len(steps) + 1, INSTRUCTION), []
-    starts = []
-    for step in steps:
+    merged = merged_accesses(kernel)
+    counted = [
+        CountedAccess(i, kind, merged.get(i.line) if kind.startswith("shared") else None)
+        for i, kind in low.counted
+    ]
+    arrays = (micro_ops, rows, registers, operands, extents)
+    shift = low.narrowest_shared.bit_length() - 1
+    return LoweredKernel(module, kernel, program, counted, blocks.extents, shift, arrays)
+
+
+def assembled(library: Library, ops: Sequence[Placed], extents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of MICRO_OP, and the operands that they point to. extents: rows of EXTENT."""
+    lanes = library.lane_functions(op.function for op in ops if isinstance(op.function, Signature))
+    rows, starts, operands = np.zeros(len(ops) + 1, MICRO_OP), [], []
+    for op in ops:
         starts.append(len(operands))
-        operands += [operand & NONE for operand in step.operands]
-    pool, extents = np.array([*operands, 0], np.uint32), lowering.extents.array()
-    for k, (step, guard) in enumerate(zip(steps, guards)):
-        function = (
-            functions[step.function.text]
-            if isinstance(step.function, Signature)
-            else library.function(step.function)
-        )
-        where = pool.ctypes.data + 4 * starts[k]
-        extent = extents.ctypes.data + EXTENT.itemsize * step.extent
-        instructions[k] = (function, where, extent, step.offset, *guard, step.instruction.line, step.counter)
-    registers = lowering.file.initial()
-    header = ProgramHeader(
-        instructions.ctypes.data, blocks.ctypes.data, registers.ctypes.data, len(registers)
-    )
-    header.special[:] = lowering.special
-    shift = lowering.narrowest_shared.bit_length() - 1
-    return Program(
-        module,
-        kernel,
-        header,
-        lowering.counted,
-        lowering.extents,
-        shift,
-        (instructions, blocks, registers, pool, extents),
-    )
+        operands += [operand & NONE for operand in op.operands]
+    pool = np.array([*operands, 0], np.uint32)
+    for k, (op, start) in enumerate(zip(ops, starts)):
+        name = op.function
+        function = lanes[name.text] if isinstance(name, Signature) else library.function(name)
+        where = pool.ctypes.data + pool.itemsize * start
+        extent = extents.ctypes.data + EXTENT.itemsize * op.extent
+        rows[k] = (function, where, extent, op.offset, *op.guard, op.line, op.counter)
+    return rows, pool
 
 
-def lower_block(
-    low: Lowering, undefined: Undefined, block: BasicBlock, keep: set[Register]
-) -> list[tuple[Step, tuple[int, int]]]:
-    """Steps with their guards. keep: registers that other blocks see; the others' places are used again after
-    their last use."""
-    steps: list[tuple[Step, tuple[int, int]]] = []
-    mentions = [set(instruction.results) | set(instruction.reads) for instruction in block.instructions]
-    last = {register: k for k, registers in enumerate(mentions) for register in registers}
-    for k, instruction in enumerate(block.instructions):
-        if instruction.name not in WITHOUT_EFFECT:
-            guard = guard_of(low, instruction)
-            lowered = lower_warp_instruction(low, instruction) or [low.lane_step(instruction)]
-            steps += ((step, ALWAYS) for step in undefined.guards(instruction))
-            steps += (
-                (step, guard)
-                for step in [*undefined.before(instruction), *lowered, *undefined.after(instruction)]
-            )
-        for register in mentions[k]:
-            if register not in keep and last[register] == k:
-                low.file.release(register, size_of(register.type))
-        for register, size in low.temporaries:
-            low.file.release(register, size)
-        low.temporaries.clear()
-    return steps + [(step, ALWAYS) for step in undefined.guards(block.end)]
+class Blocks:
+    """Lowers a kernel's basic blocks, one after another.
 
+    keep: registers that other blocks see; the places of the others are used again after their last use.
+    """
 
-def guard_of(lowering: Lowering, instruction: Instruction) -> tuple[int, int]:
-    if instruction.guard is None:
-        return ALWAYS
-    register, negated = instruction.guard
-    return lowering.place(register, "pred", instruction), int(negated)
+    def __init__(self, module: PtxModule, kernel: PtxKernel):
+        self.low = Lowering(module, kernel)
+        self.extents = Extents(kernel)
+        self.ops: list[Placed] = []
+        self.keep: set[Register] = set()
+        for block in kernel.blocks:
+            self.keep |= block.live_in | block.live_out
+            if block.end and block.end.guard:
+                self.keep.add(block.end.guard[0])
+        for register in sorted(self.keep, key=lambda r: r.name):
+            self.low.file.place(register, size_of(register.type))
+        self.undefined = Undefined(self.low, self.extents)
 
+    def add(self, block: BasicBlock) -> None:
+        """Lower the instructions of a block up to its end."""
+        mentions = [set(instruction.results) | set(instruction.reads) for instruction in block.instructions]
+        last = {register: k for k, registers in enumerate(mentions) for register in registers}
+        for k, instruction in enumerate(block.instructions):
+            self.instruction(instruction)
+            for register in mentions[k]:
+                if register not in self.keep and last[register] == k:
+                    self.low.file.release(register, size_of(register.type))
+            for register, size in self.low.temporaries:
+                self.low.file.release(register, size)
+            self.low.temporaries.clear()
+        self.place(self.undefined.guards(block.end), ALWAYS)
 
-def block_end(lowering: Lowering, block: BasicBlock) -> tuple[int, ...]:
-    """exit, guard, negated, taken, otherwise, line of a basic block."""
-    end = block.end
-    line = end.line if end else block.instructions[-1].line if block.instructions else 0
-    if end is None or end.name == "bra":
-        kind = BRANCH
-    elif is_block_barrier(end):
-        check_block_barrier(end)
-        kind = BARRIER
-    elif end.name == "trap":
-        raise end.unsupported()
-    else:
-        kind = LEAVE
-    guard = guard_of(lowering, end) if end else ALWAYS
-    following = (*block.successors, 0, 0)
-    taken, otherwise = (0, following[0]) if kind == LEAVE else following[:2]
-    return (kind, *guard, taken, otherwise, line)
+    def instruction(self, i: Instruction) -> None:
+        lower_it = form_of(i).lower
+        if lower_it is None:
+            return
+        guard = self.guard(i)
+        lowered = [self.placed(op, guard) for op in lower_it(self.low, i)]
+        self.place(self.undefined.guards(i), ALWAYS)
+        self.place(self.undefined.before(i), guard)
+        self.ops += lowered
+        self.place(self.undefined.after(i), guard)
 
+    def place(self, ops: Sequence[MicroOp], guard: Guard) -> None:
+        self.ops += (self.placed(op, guard) for op in ops)
 
-def check_block_barrier(instruction: Instruction) -> None:
-    """Only the barrier of __syncthreads: number 0, all threads, nothing reduced."""
-    known = {"bar", "barrier", "sync", "cta", "aligned"}
-    if not set(instruction.parts) <= known or instruction.operands != (Immediate(0),):
-        raise instruction.unsupported("only barrier 0 of all threads")
+    def placed(self, op: MicroOp | Instruction, guard: Guard) -> Placed:
+        """A micro-op, or an instruction that each lane executes for itself."""
+        if isinstance(op, Instruction):
+            signature, operands = signature_of(op)
+            places = tuple(self.low.place(operand, kind, op) for operand, kind in operands)
+            return Placed(signature, places, op.line, guard)
+        i = op.instruction
+        extent = self.extents.of(op.where, i.space) if op.where else 0
+        return Placed(op.function, op.operands, i.line, guard, op.offset, op.counter, extent)
+
+    def guard(self, instruction: Instruction) -> Guard:
+        if instruction.guard is None:
+            return ALWAYS
+        register, negated = instruction.guard
+        return Guard(self.low.place(register, "pred", instruction), int(negated))
+
+    def end_of(self, block: BasicBlock) -> tuple[int, ...]:
+        """exit, guard, guard_negated, taken, otherwise, line of a basic block."""
+        end, how, guard = block.end, Exit.BRANCH, ALWAYS
+        line = end.line if end else block.instructions[-1].line if block.instructions else 0
+        if end:
+            form = form_of(end)
+            assert form.ends is not None
+            how, guard = form.ends, self.guard(end)
+            if form.lower:
+                form.lower(self.low, end)
+        following = (*block.successors, 0, 0)
+        taken, otherwise = (0, following[0]) if how is Exit.LEAVE else following[:2]
+        return (how, *guard, taken, otherwise, line)

@@ -19,19 +19,21 @@ import numpy as np
 from tir_schedules import interrupts
 from tir_schedules.compiler.source_text import SourceText, place_in_ptx
 from tir_schedules.errors import BadInput, CheckFailed
-from tir_schedules.machines.cpu.context import BUFFER_SHIFT, NONE
-from tir_schedules.machines.cpu.counting import MERGE, counters_of
-from tir_schedules.machines.cpu.findings import FINDING, FINDING_KINDS, NamedBuffer, Sources, findings
+from tir_schedules.machines.cpu import abi
+from tir_schedules.machines.cpu.abi import BUFFER_SHIFT, FINDING_KINDS, NONE, Flag
+from tir_schedules.machines.cpu.counting import counters_of
+from tir_schedules.machines.cpu.findings import NamedBuffer, Sources, findings
 from tir_schedules.machines.cpu.library import Library, the_library
-from tir_schedules.machines.cpu.lowering import Program, ProgramHeader, lower
+from tir_schedules.machines.cpu.lowering import CountedAccess, LoweredKernel, lower
 from tir_schedules.machines.cpu.merging import address_of
 from tir_schedules.machines.cpu.parser import parse
-from tir_schedules.machines.cpu.ptx import BITS, Parameter, UnsupportedInstruction
+from tir_schedules.machines.cpu.ptx import BITS, Parameter, UnsupportedInstruction, Variable
 from tir_schedules.machines.cpu.watching import Watched
 from tir_schedules.model.attributes import Attributes, attributes_of, check_attributes, check_block, spelled
 from tir_schedules.model.execution import Execution, Watch
 from tir_schedules.model.findings import Location
 from tir_schedules.model.kernel import Binary
+from tir_schedules.model.workload import Arguments
 
 WARP_BUDGET = 1 << 27
 """Instructions a warp may execute before its loop counts as endless: some seconds of this machine."""
@@ -42,11 +44,7 @@ FINDING_LIMIT = 256
 STOP = ctypes.c_uint32(0)
 """Every launch ends where it is once this is not 0."""
 
-COUNT, REVERSE = 1, 2
-WARP_ORDERS = {"forward": 0, "reverse": REVERSE}
-
-BUFFER = np.dtype([("data", "u8"), ("bytes", "u8"), ("shadow", "u8"), ("element", "u4"), ("constant", "u4")])
-SHADOW = np.dtype([("line", "i4"), ("atomic", "u4"), ("thread", "u8")])
+WARP_ORDERS = {"forward": Flag(0), "reverse": Flag.REVERSE}
 
 
 def stop_launches() -> None:
@@ -56,29 +54,11 @@ def stop_launches() -> None:
 interrupts.at_stop(stop_launches)
 
 
-class LaunchArguments(ctypes.Structure):
-    """LaunchArguments in core/engine.cpp."""
-
-    _fields_ = [
-        ("program", ctypes.POINTER(ProgramHeader)),
-        *((name, ctypes.c_void_p) for name in ("params", "buffers", "counters", "merges", "block_counts")),
-        *((name, ctypes.c_void_p) for name in ("findings", "watch", "origins", "stop")),
-        ("budget", ctypes.c_uint64),
-        ("grid", ctypes.c_uint32 * 3),
-        ("block", ctypes.c_uint32 * 3),
-        *((name, ctypes.c_uint32) for name in ("buffer_count", "shared_bytes", "local_bytes", "flags")),
-        ("granule_shift", ctypes.c_uint32),
-        ("finding_limit", ctypes.c_uint32),
-    ]
-
-
 class CpuMachine:
     """Runs Binaries on the CPU. Safe to use from several threads.
 
-    warp_order: "forward" or "reverse", the order in which the warps of a block take turns; a sound kernel
-    does not care.
-    budget: instructions a warp may execute. Raises MissingTool when there is no C++ compiler to build the
-    machine with.
+    warp_order: "forward" or "reverse", how the warps of a block take turns; a sound kernel does not care.
+    budget: instructions a warp may execute. Running raises MissingTool when there is no C++ compiler.
     """
 
     name = "cpu"
@@ -91,7 +71,7 @@ class CpuMachine:
     def run(
         self,
         binary: Binary,
-        arguments: dict[str, np.ndarray | int | float],
+        arguments: Arguments,
         outputs: Sequence[str],
         *,
         count: bool = False,
@@ -110,27 +90,21 @@ class CpuMachine:
         check_launch(binary)
         library = the_library()
         try:
-            program = lowered(library, binary.ptx, binary.kernel.entry)
+            kernel = lowered(library, binary.ptx, binary.kernel.entry)
         except UnsupportedInstruction as error:
             raise UnsupportedInstruction(f"{binary.kernel.label}: {with_place(str(error), binary)}") from None
         watched = Watched(watch, binary.kernel) if watch else None
         count = count or watched is not None
-        launch = Launch(program, binary, arguments, outputs)
+        invocation = Invocation(kernel, binary, arguments, outputs)
+        flags = WARP_ORDERS[self.warp_order] | (Flag.COUNT if count else Flag(0))
         started = time.perf_counter()
-        launch.start(library, self.budget, WARP_ORDERS[self.warp_order] | (COUNT if count else 0), watched)
+        invocation.start(library, self.budget, flags, watched)
         seconds = time.perf_counter() - started
-        counters = (
-            counters_of(program, launch.sources, launch.counters, launch.block_counts) if count else None
-        )
-        found = findings(launch.records, binary.kernel.label, launch.sources, launch.names, program.extents)
-        requests = watched.requests(program.counted, launch.sources) if watched else ()
-        met = watched.met if watched else 0
-        return Execution(found, seconds, counters, launch.writer, launch.writers, requests, met)
+        return invocation.execution(seconds, count, watched)
 
 
 def check_launch(binary: Binary) -> None:
-    """CheckFailed for a launch that CUDA would refuse, UnsupportedInstruction for one in clusters of several
-    blocks."""
+    """CheckFailed for a launch that CUDA refuses, UnsupportedInstruction for clusters of several blocks."""
     kernel, asked = binary.kernel, attributes(binary.ptx, binary.kernel.entry)
     check_block(kernel)
     check_attributes(kernel, asked)
@@ -152,7 +126,7 @@ def attributes(ptx: str, entry: str) -> Attributes:
 
 
 @lru_cache(maxsize=128)
-def lowered(library: Library, ptx: str, entry: str) -> Program:
+def lowered(library: Library, ptx: str, entry: str) -> LoweredKernel:
     """Parse and lower a kernel; launches of one kernel with other arguments share the result."""
     module = parse(ptx)
     if entry not in module.kernels:
@@ -163,61 +137,62 @@ def lowered(library: Library, ptx: str, entry: str) -> Program:
 def with_place(message: str, binary: Binary) -> str:
     """A message that begins with a PTX line, with the source line that comes from."""
     ptx_line = re.match(r"PTX line (\d+)(?=:)", message)
-    place = ptx_line and place_in_ptx(binary.ptx, int(ptx_line[1]), binary.kernel)
-    if not place:
+    place = place_in_ptx(binary.ptx, int(ptx_line[1]), binary.kernel) if ptx_line else None
+    if not ptx_line or not place:
         return message
     file = SourceText(binary.kernel).shown(place[0])
     return f"{ptx_line[0]} ({file}:{place[1]}){message[ptx_line.end() :]}"
 
 
-class Launch:
+class Invocation:
     """Buffers, parameters and results of one launch."""
 
-    def __init__(self, program: Program, binary: Binary, arguments: dict, outputs: Sequence[str]):
-        self.program, self.binary = program, binary
-        self.sources = Sources(binary, program.module, program.kernel)
+    def __init__(self, lowered: LoweredKernel, binary: Binary, arguments: Arguments, outputs: Sequence[str]):
+        self.lowered, self.binary = lowered, binary
+        self.sources = Sources(binary, lowered.module, lowered.kernel)
         self.names: list[NamedBuffer] = []
         self.shadows: dict[str, np.ndarray] = {}
         self._kept: list[np.ndarray] = []  # what addresses point to
-        rows = [self._variable(variable) for variable in program.module.variables.values()]
-        addresses: dict[str, int] = {}
+        rows = [self._variable(variable) for variable in lowered.module.variables.values()]
+        values: list[int | float] = []
         for name in binary.kernel.params:
             value = arguments[name]
             if isinstance(value, np.ndarray):
                 rows.append(self._array(name, value, name in outputs))
-                addresses[name] = len(rows) << BUFFER_SHIFT
-        self.buffers = np.array(rows or [(0, 0, 0, 0, 1)], BUFFER)
+                value = len(rows) << BUFFER_SHIFT
+            values.append(value)
+        self.buffers = np.array(rows or [(0, 0, 0, 0, 1)], abi.BUFFER)
         self.buffer_count = len(rows)
-        values = [addresses.get(name, arguments[name]) for name in binary.kernel.params]
-        self.params = pack(program.kernel.parameters, values, binary.kernel.label)
-        self.counters = np.zeros((max(1, len(program.counted)), 3), np.uint64)
-        self.block_counts = np.zeros((len(program.kernel.blocks), 2), np.uint64)
-        self.records = np.zeros(FINDING_LIMIT * len(FINDING_KINDS), FINDING)
+        self.params = pack(lowered.kernel.parameters, values, binary.kernel.label)
+        self.counters = np.zeros(max(1, len(lowered.counted)), abi.COUNTER)
+        self.block_counts = np.zeros(len(lowered.kernel.blocks), abi.BLOCK_COUNT)
+        self.records = np.zeros(FINDING_LIMIT * len(FINDING_KINDS), abi.FINDING)
 
-    def _variable(self, variable) -> tuple:
-        """A module variable; const ones may not be written."""
+    def _variable(self, variable: Variable) -> tuple[int, ...]:
+        """A row of BUFFER for a module variable; const ones may not be written."""
         content = np.zeros(max(1, variable.size), np.uint8)
         content[: len(variable.initial)] = np.frombuffer(variable.initial, np.uint8)
         self._kept.append(content)
         self.names.append(NamedBuffer(variable.name, 1, variable.size))
         return (content.ctypes.data, variable.size, 0, 0, int(variable.space == "const"))
 
-    def _array(self, name: str, array: np.ndarray, output: bool) -> tuple:
+    def _array(self, name: str, array: np.ndarray, output: bool) -> tuple[int, ...]:
+        """A row of BUFFER for an argument."""
         if not array.flags.c_contiguous:
             raise ValueError(f"{name} is not C-contiguous")
         self.names.append(NamedBuffer(name, array.itemsize, array.size))
         shadow = 0
         if output:
-            self.shadows[name] = np.zeros(array.size + 1, SHADOW)
+            self.shadows[name] = np.zeros(array.size + 1, abi.OUTPUT_SHADOW)
             shadow = self.shadows[name].ctypes.data
         self._kept.append(array)
         return (array.ctypes.data, array.nbytes, shadow, array.itemsize.bit_length() - 1, int(not output))
 
     def start(self, library: Library, budget: int, flags: int, watched: Watched | None = None) -> None:
-        program, kernel = self.program, self.binary.kernel
-        merges = np.array([merge_row(counted) for counted in program.counted] or [(0, 0)], MERGE)
-        arguments = LaunchArguments(
-            program=ctypes.pointer(program.header),
+        lowered, kernel = self.lowered, self.binary.kernel
+        merges = np.array([merge_row(access) for access in lowered.counted] or [(0, 0)], abi.MERGE)
+        arguments = abi.LaunchArguments(
+            program=ctypes.pointer(lowered.program),
             params=ctypes.cast(self.params, ctypes.c_void_p).value,
             buffers=self.buffers.ctypes.data,
             counters=self.counters.ctypes.data,
@@ -231,14 +206,23 @@ class Launch:
             grid=kernel.grid,
             block=kernel.block,
             buffer_count=self.buffer_count,
-            shared_bytes=program.kernel.shared_bytes + kernel.dynamic_shared,
-            local_bytes=program.kernel.local_bytes,
+            shared_bytes=lowered.kernel.shared_bytes + kernel.dynamic_shared,
+            local_bytes=lowered.kernel.local_bytes,
             flags=flags,
-            granule_shift=program.granule_shift,
+            granule_shift=lowered.granule_shift,
             finding_limit=FINDING_LIMIT,
         )
         self.records = self.records[: library.core.launch(ctypes.byref(arguments))]
         interrupts.check()
+
+    def execution(self, seconds: float, count: bool, watched: Watched | None) -> Execution:
+        """What is known after the launch."""
+        lowered, sources = self.lowered, self.sources
+        counters = counters_of(lowered, sources, self.counters, self.block_counts) if count else None
+        found = findings(self.records, self.binary.kernel.label, sources, self.names, lowered.extents)
+        requests = watched.requests(lowered.counted, sources) if watched else ()
+        met = watched.met if watched else 0
+        return Execution(found, seconds, counters, self.writer, self.writers, requests, met)
 
     def writer(self, name: str, index: int) -> Location | None:
         """Where the element was last stored."""
@@ -250,12 +234,12 @@ class Launch:
         return tuple(self.sources(int(line)) for line in np.unique(self.shadows[name]["line"]) if line)
 
 
-def merge_row(counted) -> tuple[int, int]:
+def merge_row(access: CountedAccess) -> tuple[int, int]:
     """Offset from the access to the merged one, and its width; NONE for one that another counts for."""
-    merged = counted.merged
+    merged = access.merged
     if merged is None:
         return 0, 0
-    return merged.offset - address_of(counted.instruction).offset, merged.bytes if merged.leads else NONE
+    return merged.offset - address_of(access.instruction).offset, merged.bytes if merged.leads else NONE
 
 
 def pack(parameters: Sequence[Parameter], values: Sequence[int | float], label: str) -> ctypes.Array:

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Callable, Iterable
+from typing import Iterable
 
-from tir_schedules.machines.cpu.ptx import (  # fmt: skip
+from tir_schedules.machines.cpu.forms import Spread, Zeros
+from tir_schedules.machines.cpu.instructions import form_of
+from tir_schedules.machines.cpu.ptx import (
     BITS,
     Address,
     BasicBlock,
@@ -31,8 +33,7 @@ MOST_FROM_LAYOUT = 10
 
 @dataclass(frozen=True)
 class Merged:
-    """leads: the access that counts for all of them. offset, bytes: of the merged access, from the base
-    register."""
+    """leads: whether this access counts for all. offset (from the base register), bytes: of the whole."""
 
     leads: bool
     offset: int
@@ -50,9 +51,8 @@ def merged_accesses(kernel: PtxKernel) -> dict[int, Merged]:
 
 
 def address_of(instruction: Instruction) -> Address:
-    operand = instruction.operands[0 if instruction.name == "st" else 1]
-    assert isinstance(operand, Address)
-    return operand
+    """Of a load or a store."""
+    return instruction.address(1 if instruction.has_result else 0)
 
 
 def access_bytes(instruction: Instruction) -> int:
@@ -60,29 +60,26 @@ def access_bytes(instruction: Instruction) -> int:
 
 
 def contiguous_candidates(block: BasicBlock) -> Iterable[list[Instruction]]:
-    """Shared accesses of one kind with the same value in the same base register, nothing in the way between
-    them."""
+    """Shared accesses of one kind, with one value of one base register and nothing in the way between."""
     groups: dict[tuple, list[Instruction]] = {}
-    fences, versions = Counter(), Counter()
+    fences: Counter[str] = Counter()
+    versions: Counter[Operand | None] = Counter()
     for instruction in block.instructions:
-        if instruction.space == "shared" and instruction.name in ("ld", "st"):
+        form = form_of(instruction)
+        if instruction.space == "shared" and form.spread in (Spread.LOAD, Spread.STORE):
             if instruction.has("volatile"):
                 fences.update(("ld", "st"))
             else:
-                base = address_of(instruction).base
-                groups.setdefault(
-                    (instruction.name, base, versions[base], fences[instruction.name]), []
-                ).append(instruction)
-                fences["ld" if instruction.name == "st" else "st"] += 1
-        elif instruction.name in ("bar", "barrier", "cp") or instruction.space == "shared":
+                kind, base = instruction.name, address_of(instruction).base
+                groups.setdefault((kind, base, versions[base], fences[kind]), []).append(instruction)
+                fences["ld" if kind == "st" else "st"] += 1
+        elif form.fence or instruction.space == "shared":
             fences.update(("ld", "st"))
         versions.update(instruction.results)
     return groups.values()
 
 
-def merge_group(
-    group: list[Instruction], zeros: Callable[[Operand | None], int], merged: dict[int, Merged]
-) -> None:
+def merge_group(group: list[Instruction], zeros: Zeros, merged: dict[int, Merged]) -> None:
     at: dict[int, Instruction] = {}
     for instruction in group:
         at.setdefault(address_of(instruction).offset, instruction)
@@ -103,7 +100,7 @@ def merge_group(
                 merged.update({member.line: Merged(member is members[0], offset, size) for member in members})
 
 
-def trailing_zeros(kernel: PtxKernel) -> Callable[[Operand | None], int]:
+def trailing_zeros(kernel: PtxKernel) -> Zeros:
     """How many low bits of an operand are provably zero: the greatest fixed point over all instructions."""
     known: dict[Register, int] = {}
 
@@ -126,7 +123,8 @@ def trailing_zeros(kernel: PtxKernel) -> Callable[[Operand | None], int]:
                 known.update({register: 0 for register in instruction.results})
                 continue
             (register,) = instruction.results
-            result = min(ANY, result_zeros(instruction, zeros))
+            of_result = form_of(instruction).zeros
+            result = min(ANY, of_result(instruction, zeros)) if of_result else 0
             if result < known.get(register, ANY + 1):
                 known[register], changed = result, True
     return zeros
@@ -134,27 +132,3 @@ def trailing_zeros(kernel: PtxKernel) -> Callable[[Operand | None], int]:
 
 def lowest_bit(value: int) -> int:
     return (value & -value).bit_length() - 1 if value else ANY
-
-
-def result_zeros(i: Instruction, zeros: Callable[[Operand | None], int]) -> int:
-    """Trailing zeros of an integer instruction's result; 0 when nothing is known."""
-    if i.has("hi"):
-        return 0
-    first, second, third = (list(i.operands[1:4]) + [None] * 3)[:3]
-    if i.name in ("mov", "cvta") or i.name == "cvt" and i.type[0] in "usb":
-        return zeros(first)
-    if i.name in ("add", "sub", "or", "xor", "min", "max", "selp"):
-        return min(zeros(first), zeros(second))
-    if i.name == "and":
-        return max(zeros(first), zeros(second))
-    if i.name == "mul":
-        return zeros(first) + zeros(second)
-    if i.name == "mad":
-        return min(zeros(first) + zeros(second), zeros(third))
-    if i.name == "shl":
-        return zeros(first) + (second.value if isinstance(second, Immediate) else 0)
-    if i.name == "shr" and isinstance(second, Immediate):
-        return max(0, zeros(first) - second.value)
-    if i.name == "bfi" and isinstance(third, Immediate):
-        return min(zeros(first) + third.value, zeros(second))
-    return 0

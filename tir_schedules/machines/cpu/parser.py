@@ -6,12 +6,13 @@ Device functions that were not inlined, calls and texture state are refused by n
 
 from __future__ import annotations
 
-import re
 import struct
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Iterator
 
 from tir_schedules.machines.cpu.flow import basic_blocks
-from tir_schedules.machines.cpu.ptx import (  # fmt: skip
+from tir_schedules.machines.cpu.instructions import form_of_opcode
+from tir_schedules.machines.cpu.ptx import (
     BITS,
     Address,
     Immediate,
@@ -25,31 +26,15 @@ from tir_schedules.machines.cpu.ptx import (  # fmt: skip
     Register,
     SpecialRegister,
     Symbol,
-    UnsupportedInstruction,
     Variable,
     Vector,
 )
+from tir_schedules.machines.cpu.tokens import TokenReader
 from tir_schedules.model.gpus import rounded_up
 
-TOKEN = re.compile(
-    r"""
-    (?P<number>0[fF][0-9a-fA-F]{8}(?![0-9a-fA-F])|0[dD][0-9a-fA-F]{16}|0[xX][0-9a-fA-F]+U?|\d+\.\d+(?:[eE][-+]?\d+)?|\d+U?)
-  | (?P<name>[%$_.A-Za-z][\w$.]*(?:::[\w$.]+)*)
-  | (?P<string>"[^"]*")
-  | (?P<mark>[{}\[\]();:,@!|+\-<>=])
-""",
-    re.X,
-)
-COMMENT = re.compile(r"/\*.*?\*/", re.S)
 VARIABLE_SPACES = (".global", ".const", ".shared")
 LINKING = (".visible", ".weak", ".extern", ".common")
 DYNAMIC_ALIGN = 16
-
-
-class Token(NamedTuple):
-    kind: str
-    text: str
-    line: int
 
 
 def parse(text: str) -> PtxModule:
@@ -57,62 +42,26 @@ def parse(text: str) -> PtxModule:
     return Parser(text).module()
 
 
-def tokens(text: str) -> list[Token]:
-    text = COMMENT.sub(lambda match: "\n" * match.group().count("\n"), text)
-    found = []
-    for number, line in enumerate(text.split("\n"), 1):
-        for match in TOKEN.finditer(line.split("//", 1)[0]):
-            found.append(Token(match.lastgroup or "", match.group(), number))
-    return found
+@dataclass
+class Scope:
+    """Names declared between two braces. suffix: what sets its registers and labels apart from others."""
+
+    suffix: str = ""
+    names: dict[str, Register | Symbol] = field(default_factory=dict)
 
 
-class Parser:
-    """Recursive descent over the tokens; `scopes` holds registers and labels by name, innermost last."""
+class Parser(TokenReader):
+    """Recursive descent over the tokens; the innermost scope is the last."""
 
     def __init__(self, text: str):
-        self.tokens = tokens(text) + [Token("end", "", 0)]
-        self.position = 0
+        super().__init__(text)
         self.kernels: dict[str, PtxKernel] = {}
         self.variables: dict[str, Variable] = {}
         self.shared: dict[str, Variable] = {}
         self.files: dict[int, str] = {}
         self.target = ""
 
-    # tokens ---
-    @property
-    def text(self) -> str:
-        return self.tokens[self.position].text
-
-    @property
-    def line(self) -> int:
-        return self.tokens[self.position].line
-
-    def next(self) -> str:
-        self.position += 1
-        return self.tokens[self.position - 1].text
-
-    def accept(self, text: str) -> bool:
-        found = self.text == text
-        self.position += found
-        return found
-
-    def expect(self, text: str) -> None:
-        if not self.accept(text):
-            raise self.refuse(f"{self.text!r} where {text!r} should be")
-
-    def skip_past(self, text: str) -> None:
-        while self.tokens[self.position].kind != "end" and self.next() != text:
-            pass
-
-    def refuse(self, what: str) -> UnsupportedInstruction:
-        return UnsupportedInstruction(f"PTX line {self.line}: the CPU machine does not know {what}")
-
-    def integer(self) -> int:
-        sign = -1 if self.accept("-") else 1
-        return sign * int(self.next().rstrip("U"), 0)
-
-    # the module
-    # ----------------------------------------------------------------------------------------------------
+    # ---- the module ---
     def module(self) -> PtxModule:
         extern = False
         while self.tokens[self.position].kind != "end":
@@ -211,14 +160,14 @@ class Parser:
             raise self.refuse(f"the address of {text} as an initial value")
         return self.integer()
 
-    # a kernel ---
+    # ---- a kernel ---
     def entry(self) -> None:
         name = self.next()
         parameters = self.parameters()
         while self.text != "{":
             self.next()
         self.next()
-        self.scopes: list[dict[str, Any]] = [{}]
+        self.scopes = [Scope()]
         self.scope_count, self.source, self.within = 0, (0, 0), (0, 0)
         self.items: list[Instruction | str] = []
         self.own: dict[str, Variable] = {}
@@ -269,8 +218,15 @@ class Parser:
                 self.source = (int(self.next()), int(self.next()))
                 self.next()
 
-    def look_up(self, name: str) -> Any:
-        return next((scope[name] for scope in reversed(self.scopes) if name in scope), None)
+    def look_up(self, name: str) -> Register | Symbol | None:
+        return next((scope.names[name] for scope in reversed(self.scopes) if name in scope.names), None)
+
+    def predicate(self) -> Register:
+        register = self.look_up(self.text)
+        if not isinstance(register, Register):
+            raise self.refuse(f"the predicate {self.text}")
+        self.next()
+        return register
 
     def body(self) -> None:
         while True:
@@ -304,7 +260,7 @@ class Parser:
     def open_scope(self) -> None:
         """Names declared inside get the scope's number; its labels are known at once, for branches ahead."""
         self.scope_count += 1
-        scope: dict[str, Any] = {"#": self.scope_count}
+        scope = Scope(f"@{self.scope_count}")
         self.scopes.append(scope)
         depth, k = 1, self.position
         while depth:
@@ -316,19 +272,18 @@ class Parser:
                 and self.tokens[k + 1].text == ":"
                 and token.text[0] not in ".%"
             ):
-                scope[token.text] = Symbol(f"{token.text}@{self.scope_count}")
+                scope.names[token.text] = Symbol(token.text + scope.suffix)
             k += 1
 
     def registers(self, kind: str) -> None:
         scope = self.scopes[-1]
-        suffix = f"@{scope['#']}" if "#" in scope else ""
         while True:
             name = self.next()
             names = [name]
             if self.accept("<"):
                 names = [f"{name}{number}" for number in range(int(self.next()))]
                 self.expect(">")
-            scope.update({name: Register(name + suffix, kind) for name in names})
+            scope.names.update({name: Register(name + scope.suffix, kind) for name in names})
             if self.next() == ";":
                 return
 
@@ -336,13 +291,16 @@ class Parser:
         line, guard = self.line, None
         if self.accept("@"):
             negated = self.accept("!")
-            guard = (self.look_up(self.next()), negated)
+            guard = (self.predicate(), negated)
         opcode = self.next()
         operands = []
         while not self.accept(";"):
             if not self.accept(","):
                 operands.append(self.operand())
-        self.items.append(Instruction(opcode, tuple(operands), guard, line, self.source, self.within))
+        has_result = form_of_opcode(opcode).has_result
+        self.items.append(
+            Instruction(opcode, tuple(operands), guard, line, self.source, self.within, has_result)
+        )
 
     def operand(self) -> Operand:
         first = self.atom()
@@ -362,7 +320,7 @@ class Parser:
         if word == "[":
             return self.address()
         if word == "!":
-            return Negated(self.look_up(self.next()))
+            return Negated(self.predicate())
         if word == "-":
             return Immediate(-int(self.next().rstrip("U"), 0))
         if kind == "number":
@@ -376,6 +334,8 @@ class Parser:
         base, offset, sign = None, 0, 1
         if self.tokens[self.position].kind == "name":
             base = self.atom()
+            if not isinstance(base, (Register, Symbol)):
+                raise self.refuse(f"the address [{base}]")
         while not self.accept("]"):
             if self.text in ("+", "-"):
                 sign = -1 if self.next() == "-" else 1
@@ -386,8 +346,7 @@ class Parser:
         return Address(base, offset)
 
     def finished(self, name: str, parameters: list[Parameter]) -> PtxKernel:
-        """Lay out shared memory (the module's variables, the kernel's own, then the dynamic array) and the
-        stack."""
+        """Lay out the stack and shared memory: variables of the module, of the kernel, the dynamic array."""
         used = {symbol for item in self.items if isinstance(item, Instruction) for symbol in symbols_in(item)}
         variables = {v.name: Variable(**vars(v)) for v in self.shared.values() if v.name in used} | self.own
         sizes = {"shared": 0, "local": 0}
@@ -411,7 +370,7 @@ def number(text: str) -> Immediate:
 def symbols_in(instruction: Instruction) -> list[str]:
     """Names of variables an instruction mentions."""
 
-    def flat(operands):
+    def flat(operands: tuple[Operand, ...]) -> Iterator[Operand | None]:
         for operand in operands:
             if isinstance(operand, Vector):
                 yield from flat(operand.items)

@@ -37,8 +37,7 @@ class Register:
 
 @dataclass(frozen=True)
 class Immediate:
-    """A constant. kind: "int", where value is the number, or "f32" or "f64", where value is the bit
-    pattern."""
+    """A constant. kind: "int"; or "f32" or "f64", where value is the bit pattern."""
 
     value: int
     kind: str = "int"
@@ -89,6 +88,11 @@ SINK = Symbol("_")
 """Where a result goes that nobody wants."""
 
 
+def items(operand: Operand) -> list[Operand]:
+    """Those of a vector; any other operand by itself."""
+    return list(operand.items) if isinstance(operand, Vector) else [operand]
+
+
 def registers_in(operand: Operand) -> Iterator[Register]:
     """Every register an operand mentions."""
     if isinstance(operand, Register):
@@ -105,20 +109,13 @@ def registers_in(operand: Operand) -> Iterator[Register]:
         yield operand.register
 
 
-# Instructions whose first operand is not a result.
-WITHOUT_RESULT = {
-    "st", "bra", "bar", "barrier", "ret", "exit", "red", "membar", "fence", "prefetch", "prefetchu", "trap",
-    "brkpt",
-    "nanosleep", "cp", "griddepcontrol", "discard", "applypriority", "call", "stmatrix", "brx", "pmevent",
-}  # fmt: skip
-
-
 @dataclass(frozen=True)
 class Instruction:
     """opcode: with its modifiers, "ld.global.v4.f32". guard: (predicate, whether it must be false) or None.
 
     line: in the PTX text, from 1. source: (file number, line) of the CUDA source, or (0, 0); of code that was
-    inlined, where that was. within: the line of the inlined function itself.
+    inlined, where that was. within: the line of the inlined function itself. has_result: whether the first
+    operand is written.
     """
 
     opcode: str
@@ -127,6 +124,7 @@ class Instruction:
     line: int = 0
     source: tuple[int, int] = (0, 0)
     within: tuple[int, int] = (0, 0)
+    has_result: bool = True
 
     @cached_property
     def parts(self) -> tuple[str, ...]:
@@ -168,6 +166,20 @@ class Instruction:
                 return part
         raise self.unsupported()
 
+    def address(self, k: int) -> Address:
+        """Operand k, which must be an address."""
+        operand = self.operands[k] if k < len(self.operands) else None
+        if not isinstance(operand, Address):
+            raise self.unsupported(f"address {operand}")
+        return operand
+
+    def number(self, k: int) -> int:
+        """Operand k, which must be a constant."""
+        operand = self.operands[k] if k < len(self.operands) else None
+        if not isinstance(operand, Immediate):
+            raise self.unsupported(f"operand {operand}")
+        return operand.value
+
     def unsupported(self, why: str = "") -> UnsupportedInstruction:
         reason = f" ({why})" if why else ""
         return UnsupportedInstruction(
@@ -177,8 +189,7 @@ class Instruction:
     @cached_property
     def results(self) -> tuple[Register, ...]:
         """Registers it writes."""
-        stores = self.name in WITHOUT_RESULT or self.opcode.startswith("wmma.store")
-        if stores or not self.operands or isinstance(self.operands[0], Address):
+        if not self.has_result or not self.operands or isinstance(self.operands[0], Address):
             return ()
         return tuple(registers_in(self.operands[0]))
 
@@ -192,8 +203,7 @@ class Instruction:
 
 @dataclass
 class Variable:
-    """A variable in shared, local, global or const space. offset: in its space; extern: an array of dynamic
-    size."""
+    """A variable. offset: in its space; extern: an array of dynamic size."""
 
     name: str
     space: str

@@ -1,5 +1,4 @@
-"""A signature is an instruction without its registers: its opcode and the types of its operands, `add.f32 f32
-f32 f32`.
+"""A signature is a lane's instruction without its registers: opcode and operand types, `add.f32 f32 f32 f32`.
 
 Instructions of one signature share one compiled function; the operands are offsets into the register file.
 """
@@ -9,9 +8,9 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-from tir_schedules.machines.cpu import arithmetic, selection  # noqa: F401 (they fill the table of operations)
-from tir_schedules.machines.cpu.lane_code import STORAGE, lane_code
-from tir_schedules.machines.cpu.ptx import (  # fmt: skip
+from tir_schedules.machines.cpu.instructions import form_of
+from tir_schedules.machines.cpu.lane_code import STORAGE, LaneCode
+from tir_schedules.machines.cpu.ptx import (
     BITS,
     SINK,
     Immediate,
@@ -25,21 +24,10 @@ from tir_schedules.machines.cpu.ptx import (  # fmt: skip
     Vector,
 )
 
-LITERALS = {("lop3", 4)}
-"""Operands that are part of the operation rather than data: (name, position)."""
-
-OPERAND_TYPES = {
-    ("shl", 2): "u32", ("shr", 2): "u32", ("bfi", 3): "u32", ("bfi", 4): "u32", ("bfe", 2): "u32", ("bfe",
-    3): "u32",
-    ("shf", 3): "u32", ("selp", 3): "pred", ("setp", 3): "pred", ("cvta", 1): "u64",
-}  # fmt: skip
-"""Types of operands that are not those of their instruction: (name, position) -> type."""
-
 
 @dataclass(frozen=True)
 class Signature:
-    """text: its identity, from which `from_text` makes it again. instruction: over registers o0, o1, ... of
-    `types`."""
+    """text: `from_text` makes the signature of it. instruction: over registers o0, o1, ... of `types`."""
 
     text: str
     instruction: Instruction
@@ -52,12 +40,12 @@ class Signature:
     def source(self) -> str:
         """The C++ function. UnsupportedInstruction when the instruction is not known."""
         declarations = "".join(
-            f"{STORAGE[kind]}* o{k} = ({STORAGE[kind]}*)(R + I.operands[{k}]);\n"
+            f"{STORAGE[kind]}* o{k} = ({STORAGE[kind]}*)(R + op.operands[{k}]);\n"
             for k, kind in enumerate(self.types)
         )
         return (
             f"// {self.text}\n"
-            f'extern "C" void {self.function_name}(Machine&, Warp& W, u8* R, const Instruction& I) {{\n'
+            f'extern "C" void {self.function_name}(Machine&, Warp& W, u8* R, const MicroOp& op) {{\n'
             f'const s32* mask = W.mask;\n{declarations}_Pragma("GCC ivdep")\n'
             f"for (int l = 0; l < 32; ++l) {{\n{lane_code(self.instruction)}}}\n}}\n"
         )
@@ -86,9 +74,9 @@ def signature_of(instruction: Instruction) -> tuple[Signature, list[tuple[Operan
         places.append((operand, kind))
         return kind
 
-    words = [instruction.opcode]
+    words, literals = [instruction.opcode], form_of(instruction).literals
     for k, operand in enumerate(instruction.operands):
-        if (instruction.name, k) in LITERALS and isinstance(operand, Immediate):
+        if k in literals and isinstance(operand, Immediate):
             words.append(f"#{operand.value}")
         else:
             words.append(show(operand, operand_type(instruction, k)))
@@ -98,16 +86,16 @@ def signature_of(instruction: Instruction) -> tuple[Signature, list[tuple[Operan
 
 def operand_type(instruction: Instruction, k: int) -> str:
     """The type of operand k when it is not a register and so has none of its own."""
-    operand, name = instruction.operands[k], instruction.name
-    if (name, k) in OPERAND_TYPES:
-        return OPERAND_TYPES[name, k]
+    operand, known = instruction.operands[k], form_of(instruction).operand_types
+    if k in known:
+        return known[k]
     if not instruction.types:
         raise instruction.unsupported()
     if isinstance(operand, SpecialRegister):
         return "u32"
     if isinstance(operand, Symbol):
         return "b64" if BITS[instruction.type] == 64 else "b32"
-    if name == "mad" and k == 3 and instruction.has("wide"):
+    if k == 3 and instruction.has("wide"):  # what is added to a product of twice the width
         return f"b{2 * BITS[instruction.type]}"
     return instruction.type
 
@@ -135,8 +123,26 @@ def from_text(text: str, line: int = 0) -> Signature:
     return Signature(text, Instruction(opcode, operands, line=line), tuple(types))
 
 
-def library_source(signatures: list[Signature]) -> str:
-    """One C++ file with the functions of all signatures."""
-    return '#include "machine.h"\n#include <cmath>\n\n' + "\n".join(
-        signature.source() for signature in signatures
-    )
+def lane_code(instruction: Instruction) -> str:
+    """C++ statements of one lane.
+
+    UnsupportedInstruction for a name, modifier or type that is not known: none is ever ignored.
+    """
+    form = form_of(instruction)
+    if form.operation is None:
+        raise instruction.unsupported()
+    for part in instruction.parts[1:]:
+        if part not in BITS and part not in form.modifiers:
+            raise instruction.unsupported(f"modifier .{part}")
+    code = LaneCode(instruction)
+    try:
+        form.operation(code)
+    except KeyError as error:
+        raise instruction.unsupported(f"type or modifier {error}") from None
+    return code.text()
+
+
+def library_source(signatures: list[Signature], headers: list[str]) -> str:
+    """One C++ file with the functions of all signatures, over the helpers of some headers."""
+    includes = "".join(f'#include "{header}"\n' for header in headers)
+    return includes + "#include <cmath>\n\n" + "\n".join(signature.source() for signature in signatures)

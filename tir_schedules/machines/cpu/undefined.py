@@ -1,40 +1,40 @@
-"""Steps beside a kernel's own that follow values which nothing has written: see core/undefined.cpp.
+"""Micro-ops beside a kernel's own that follow values which nothing has written: see core/undefined.cpp.
 
 Such a value is in a register that is read before it is written, which is what a variable without an initial
 value becomes, or in local memory, where nvcc keeps arrays that it cannot keep in registers. Only the
-registers that may hold one are followed, so that most kernels have no such steps. Where lanes meet, and in
-the factors of a matrix product, nothing is followed: their results count as defined. So do values that are
-put together from parts, one of which is defined.
+registers that may hold one are followed, so that most kernels have no such micro-ops. Where lanes meet, and
+in the factors of a matrix multiplication, nothing is followed: their results count as defined. So do values
+that are put together from parts, one of which is defined.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from tir_schedules.machines.cpu.context import NONE, Lowering, Step, size_of
-from tir_schedules.machines.cpu.extents import SHARED
-from tir_schedules.machines.cpu.memory import LOCAL_WINDOW, address, items
-from tir_schedules.machines.cpu.ptx import BITS, Address, Instruction, Operand, Register, Vector, registers_in
+from tir_schedules.machines.cpu.abi import LOCAL_WINDOW, NONE, SHARED_WINDOW, UNDEFINED, Space
+from tir_schedules.machines.cpu.context import Lowering, MicroOp, size_of
+from tir_schedules.machines.cpu.extents import Extents
+from tir_schedules.machines.cpu.forms import Spread
+from tir_schedules.machines.cpu.instructions import form_of
+from tir_schedules.machines.cpu.ptx import BITS, Address, Instruction, Operand, Register, items, registers_in
 
-SHARED_WINDOW = 1 << 36
 ANY_OF, ALL_OF, CHOSEN, EACH = range(4)
-PARTS = {"and", "or", "lop3", "bfi", "prmt", "shf"}
-NOT_FOLLOWED = {"shfl", "vote", "activemask", "redux", "match", "elect", "atom", "ldmatrix", "ld", "ldu"}
+"""In the order of Flow in core/undefined.cpp."""
+
+WINDOWS = {"local": LOCAL_WINDOW, "shared": SHARED_WINDOW}
 
 
 class Undefined:
     """The registers of a kernel that may hold an undefined value, and their places."""
 
-    def __init__(self, low: Lowering):
-        self.low = low
+    def __init__(self, low: Lowering, extents: Extents):
+        self.low, self.extents = low, extents
         self.has_local = low.kernel.local_bytes > 0
         first = low.kernel.blocks[0].live_in
         self.followed = self._closure(set(first))
         self.places: dict[Register, int] = {}
         for register in sorted(self.followed, key=lambda r: r.name):
-            self.places[register] = low.file.holding(
-                np.array([NONE if register in first else 0, *[0] * 15], np.uint32)
-            )
+            self.places[register] = low.file.holding(initial(NONE if register in first else 0))
         for register in first:  # NaN, so that results show it even where nothing is followed
             low.file.fill(register, size_of(register.type), 0xFF)
 
@@ -56,108 +56,106 @@ class Undefined:
         return registers
 
     def _may_load_local(self, i: Instruction) -> bool:
-        return self.has_local and i.name in ("ld", "ldu") and self._may_be_local(i, i.operands[1])
+        return self.has_local and spread(i) is Spread.LOAD and self._may_be_local(i, i.address(1))
 
-    def _may_be_local(self, i: Instruction, where: Operand) -> bool:
+    def _may_be_local(self, i: Instruction, where: Address) -> bool:
         if i.space == "generic":
-            return self.low.extents.known[self.low.extents.of(where, "generic")].space != SHARED
+            return self.extents.known[self.extents.of(where, "generic")].space != Space.SHARED
         return i.space == "local"
 
-    def before(self, i: Instruction) -> list[Step]:
-        """Steps that go before an instruction, under its guard."""
+    def before(self, i: Instruction) -> list[MicroOp]:
+        """Those that go before an instruction, under its guard."""
         if not self.followed and not self.has_local:
             return []
         used = {
-            operand.base
+            register
             for operand in i.operands
-            if isinstance(operand, Address) and operand.base in self.followed
+            if isinstance(operand, Address)
+            for register in registers_in(operand)
         }
-        if i.name in ("atom", "red", "cp") or i.opcode.startswith("wmma.store"):
+        if spread(i) is Spread.USE:
             operands = i.operands[1:] if i.results else i.operands
-            used |= {register for operand in operands for register in registers_in(operand)} & self.followed
-        steps = self._use(used, i)
-        if i.name in ("ld", "ldu") and self.followed.intersection(i.results):
-            return steps + [self._load(i)]
-        if i.name == "st" and i.space != "param":
-            return steps
-        return steps + self._flow(i)
+            used.update(register for operand in operands for register in registers_in(operand))
+        ops = self._use(used & self.followed, i)
+        if spread(i) is Spread.LOAD and self.followed.intersection(i.results):
+            return ops + [self._load(i)]
+        if spread(i) is Spread.STORE:
+            return ops
+        return ops + self._flow(i)
 
-    def after(self, i: Instruction) -> list[Step]:
-        """Steps that go after an instruction, under its guard."""
-        if i.name != "st" or not self.followed and not self.has_local:
+    def after(self, i: Instruction) -> list[MicroOp]:
+        """Those that go after an instruction, under its guard."""
+        if spread(i) is not Spread.STORE or not self.followed and not self.has_local:
             return []
-        values = [self.places.get(value, NONE) for value in items(i.operands[1])]
-        local = self.has_local and self._may_be_local(i, i.operands[0])
-        return (
-            [self._beside("undefined.store", i, i.operands[0], values)]
-            if local or set(values) != {NONE}
-            else []
-        )
+        values = self._places(i.operands[1])
+        local = self.has_local and self._may_be_local(i, i.address(0))
+        if not local and set(values) == {NONE}:
+            return []
+        return [self._beside("undefined.store", i, i.address(0), values)]
 
-    def guards(self, i: Instruction | None) -> list[Step]:
+    def guards(self, i: Instruction | None) -> list[MicroOp]:
         """A check of the predicate that guards an instruction."""
         return self._use({i.guard[0]} & self.followed, i) if i and i.guard else []
 
-    def _use(self, registers: set[Register], i: Instruction) -> list[Step]:
+    def _use(self, registers: set[Register], i: Instruction) -> list[MicroOp]:
         places = [self.places[register] for register in sorted(registers, key=lambda r: r.name)]
-        return [Step("undefined.use", (len(places), *places), i)] if places else []
+        return [MicroOp("undefined.use", (len(places), *places), i)] if places else []
 
-    def _load(self, i: Instruction) -> Step:
+    def _load(self, i: Instruction) -> MicroOp:
         if not self._may_load_local(i):
             return self._flow(i)[0]
-        return self._beside(
-            "undefined.load",
-            i,
-            i.operands[1],
-            [self.places.get(value, NONE) for value in items(i.operands[0])],
-        )
+        return self._beside("undefined.load", i, i.address(1), self._places(i.operands[0]))
 
-    def _beside(self, function: str, i: Instruction, where: Operand, places: list[int]) -> Step:
-        base, wide, offset = address(self.low, where, i)
-        offset += {"local": LOCAL_WINDOW, "shared": SHARED_WINDOW}.get(i.space, 0)
+    def _beside(self, function: str, i: Instruction, where: Address, places: list[int]) -> MicroOp:
+        base, wide, offset = self.low.address(where, i)
         numbers = (base, wide, BITS[i.type] // 8, i.vector_length, *places)
-        return Step(function, numbers, i, offset, extent=self.low.extents.of(where, i.space))
+        return MicroOp(function, numbers, i, offset + WINDOWS.get(i.space, 0), where=where)
 
-    def _flow(self, i: Instruction) -> list[Step]:
-        if is_product(i):
-            results, found = (
-                [self.places.get(register, NONE) for register in items(i.operands[k])] for k in (0, 3)
-            )
-            return (
-                [Step("undefined.flow", (EACH, len(results), len(found), *results, *found), i)]
-                if set(results) != {NONE}
-                else []
-            )
+    def _flow(self, i: Instruction) -> list[MicroOp]:
+        how = spread(i)
+        if how is Spread.ADDEND:
+            results, found = self._places(i.operands[0]), self._places(i.operands[3])
+            return [flow(EACH, results, found, i)] if set(results) != {NONE} else []
         results = [self.places[register] for register in i.results if register in self.followed]
         if not results:
             return []
-        if i.name == "selp":
+        if how is Spread.CHOSEN:
             held = self.low.place(i.operands[3], "pred", i)
-            flow, found = CHOSEN, [*(self.places.get(operand, NONE) for operand in i.operands[1:4]), held]
-        else:
-            flow, found = (
-                ANY_OF,
-                [self.places[register] for register in sources(i) if register in self.followed],
-            )
-            if is_put_together(i):
-                parts = [part for operand in i.operands[1:3] for part in items(operand)]
-                flow, found = (
-                    (ALL_OF, found) if all(part in self.followed for part in parts) else (ANY_OF, [])
-                )
-        return [Step("undefined.flow", (flow, len(results), len(found), *results, *found), i)]
+            chosen = [place for operand in i.operands[1:4] for place in self._places(operand)]
+            return [flow(CHOSEN, results, [*chosen, held], i)]
+        found = [self.places[register] for register in sources(i) if register in self.followed]
+        parts = [part for operand in i.operands[1:3] for part in items(operand)]
+        if how is Spread.PARTS and len(parts) > 1:
+            every = all(part in self.followed for part in parts)
+            return [flow(ALL_OF, results, found, i) if every else flow(ANY_OF, results, [], i)]
+        return [flow(ANY_OF, results, found, i)]
+
+    def _places(self, operand: Operand) -> list[int]:
+        """Of each register of an operand; NONE for what is always defined."""
+        return [
+            self.places.get(item, NONE) if isinstance(item, Register) else NONE for item in items(operand)
+        ]
 
 
-def is_product(i: Instruction) -> bool:
-    return i.name == "mma" or i.opcode.startswith("wmma.mma")
+def spread(i: Instruction) -> Spread:
+    return form_of(i).spread
 
 
-def is_put_together(i: Instruction) -> bool:
-    return i.name in PARTS or i.name == "mov" and isinstance(i.operands[1], Vector)
+def initial(lanes: int) -> np.ndarray:
+    """What the place of a register holds when a warp starts. lanes: those in which it is undefined."""
+    content = np.zeros(1, UNDEFINED)
+    content["lanes"] = lanes
+    return content
+
+
+def flow(how: int, results: list[int], found: list[int], i: Instruction) -> MicroOp:
+    return MicroOp("undefined.flow", (how, len(results), len(found), *results, *found), i)
 
 
 def sources(i: Instruction) -> list[Register]:
     """The registers that make its results undefined when they are."""
-    if i.name in NOT_FOLLOWED or i.opcode.startswith("wmma.load"):
+    how = spread(i)
+    if how in (Spread.NONE, Spread.USE, Spread.LOAD):
         return []
-    operands = i.operands[3:4] if is_product(i) else i.operands[1:]
+    operands = i.operands[3:4] if how is Spread.ADDEND else i.operands[1:]
     return [register for operand in operands for register in registers_in(operand)]

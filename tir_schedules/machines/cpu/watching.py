@@ -1,37 +1,19 @@
-"""The requests of one warp to shared memory, one by one: what the engine is asked to keep, and what it
-kept."""
+"""The requests of one warp to shared memory, one by one."""
 
 from __future__ import annotations
-
-import ctypes
 
 import numpy as np
 
 from tir_schedules.errors import BadInput
-from tir_schedules.machines.cpu.context import Counted
+from tir_schedules.machines.cpu import abi
 from tir_schedules.machines.cpu.findings import Sources
+from tir_schedules.machines.cpu.lowering import CountedAccess
 from tir_schedules.model.execution import Request, Watch
 from tir_schedules.model.kernel import Kernel
 
-REQUEST = np.dtype(
-    [(name, "u4") for name in ("counter", "mask", "width", "cost", "ideal")]
-    + [("address", "u4", 32), ("value", "u4", 32)]
-)
-
-
-class WatchArguments(ctypes.Structure):
-    """Watch in core/machine.h."""
-
-    _fields_ = [
-        ("requests", ctypes.c_void_p),
-        ("block", ctypes.c_uint32 * 3),
-        *((name, ctypes.c_uint32) for name in ("warp", "limit", "met", "held", "valued")),
-    ]
-
 
 class Watched:
-    """Room for the requests of a launch, and what they are when it is done. BadInput for a block or a warp
-    the launch does not have."""
+    """Room for the requests of a launch. BadInput for a block or a warp the launch does not have."""
 
     def __init__(self, watch: Watch, kernel: Kernel):
         warps = -(-kernel.threads // 32)
@@ -39,15 +21,15 @@ class Watched:
             raise BadInput(f"there is no block {spelled(watch.block)}; the grid is {spelled(kernel.grid)}")
         if not 0 <= watch.warp < warps:
             raise BadInput(f"there is no warp {watch.warp}; a block has {warps}, counted from 0")
-        self.records = np.empty(watch.limit, REQUEST)
-        self.arguments = WatchArguments(self.records.ctypes.data, watch.block, watch.warp, watch.limit)
+        self.records = np.empty(watch.limit, abi.REQUEST)
+        self.arguments = abi.Watch(self.records.ctypes.data, watch.block, watch.warp, watch.limit)
 
     @property
     def met(self) -> int:
         """How many requests there were, kept or not."""
         return self.arguments.met
 
-    def requests(self, counted: list[Counted], sources: Sources) -> tuple[Request, ...]:
+    def requests(self, counted: list[CountedAccess], sources: Sources) -> tuple[Request, ...]:
         """What was kept, in order."""
         records = self.records[: self.arguments.held]
         figures = zip(*(records[name].tolist() for name in ("counter", "mask", "width", "cost", "ideal")))

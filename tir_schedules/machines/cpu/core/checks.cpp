@@ -1,5 +1,5 @@
-// What is wrong with an access: bounds, alignment, races, reads of what nobody wrote. A fault is recorded, the lane's access
-// is dropped, and the launch goes on.
+// What is wrong with an access: bounds, alignment, races, reads of what nobody wrote. A fault is recorded,
+// the lane's access is dropped, and the launch goes on.
 #include "machine.h"
 
 // One record per kind, source line, other source line and buffer; no kind takes the records of another.
@@ -17,17 +17,19 @@ Finding* Machine::report(Kind kind, s32 line, int lane, s32 other, u64 address) 
   if (of_kind == finding_limit) return nullptr;
   Finding& f = findings[finding_count++];
   f = Finding{};
-  f.kind = kind, f.line = line, f.other_line = other, f.address = address, f.warp = warp, f.lane = lane, f.count = 1;
+  f.kind = kind, f.line = line, f.other_line = other, f.address = address, f.warp = warp, f.lane = lane,
+  f.count = 1;
   memcpy(f.block, block_index, sizeof f.block);
   return &f;
 }
 
-Finding* Machine::report_access(Kind kind, s32 line, int lane, Act act, Space space, u64 address, u32 bytes, s32 other,
-                                int other_thread) {
+Finding* Machine::report_access(Kind kind, s32 line, int lane, Act act, Space space, u64 address, u32 bytes,
+                                s32 other, int other_thread) {
   Finding* f = report(kind, line, lane, other, address);
   if (f) {
     f->act = act, f->space = space, f->bytes = bytes;
-    f->other_warp = other_thread < 0 ? -1 : other_thread / 32, f->other_lane = other_thread < 0 ? -1 : other_thread % 32;
+    f->other_warp = other_thread < 0 ? -1 : other_thread / 32,
+    f->other_lane = other_thread < 0 ? -1 : other_thread % 32;
   }
   return f;
 }
@@ -38,65 +40,76 @@ bool whole_warp(Machine& M, const Warp& W, s32 line) {
   return false;
 }
 
-// In shared memory or a lane's local memory; inside the variable that the address comes from, where it comes from one.
-u8* Machine::at_own(Space space, u8* memory, u32 memory_bytes, u64 address, u32 bytes, const Instruction& I, int lane, Act act) {
-  const bool known = I.extent->space == space;
-  const u64 low = known ? I.extent->low : 0, high = known ? least(I.extent->high, memory_bytes) : memory_bytes;
+// In shared memory or a lane's local memory; inside the variable that the address comes from, where it comes
+// from one.
+u8* Machine::at_own(Space space, u8* memory, u32 memory_bytes, u64 address, u32 bytes, const MicroOp& op,
+                    int lane, Act act) {
+  const bool known = op.extent->space == space;
+  const u64 low = known ? op.extent->low : 0,
+            high = known ? least(op.extent->high, memory_bytes) : memory_bytes;
   const bool outside = address < low || address + bytes > high;
   if (!outside && !(address & (bytes - 1))) return memory + address;
-  if (Finding* f = report_access(outside ? OUT_OF_BOUNDS : MISALIGNED, I.line, lane, act, space, address, bytes))
-    if (known) f->extent = I.extent->number, f->extent_bytes = high - low;
+  if (Finding* f =
+          report_access(outside ? OUT_OF_BOUNDS : MISALIGNED, op.line, lane, act, space, address, bytes))
+    if (known) f->extent = op.extent->number, f->extent_bytes = high - low;
   return nullptr;
 }
 
 // The output's elements remember their last writer.
-static void note_output(Machine& M, const Buffer& buffer, u64 address, u64 offset, u32 bytes, Act act, int lane, s32 line) {
+static void note_output(Machine& M, const Buffer& buffer, u64 address, u64 offset, u32 bytes, Act act,
+                        int lane, s32 line) {
   const u64 self = M.thread(lane);
   for (u64 e = offset >> buffer.element; e <= (offset + bytes - 1) >> buffer.element; ++e) {
     OutputShadow& s = buffer.shadow[e];
     if (act != WRITE && !s.line) M.report_access(UNINITIALIZED, line, lane, act, GLOBAL, address, bytes);
     if (act == READ) continue;
     if (s.line > 0 && s.thread != self && !(act == ATOMIC && s.atomic))
-      M.report_access(OVERLAPPING_WRITES, line, lane, act, GLOBAL, address, bytes, s.line, int(s.thread % M.threads));
+      M.report_access(OVERLAPPING_WRITES, line, lane, act, GLOBAL, address, bytes, s.line,
+                      int(s.thread % M.threads));
     s = {line, act == ATOMIC, self};
   }
 }
 
-u8* Machine::at_global(u64 address, u32 bytes, const Instruction& I, int lane, Act act) {
+u8* Machine::at_global(u64 address, u32 bytes, const MicroOp& op, int lane, Act act) {
   const u64 number = (address >> BUFFER_SHIFT) - 1, offset = address & ((1ull << BUFFER_SHIFT) - 1);
-  const bool outside = number >= buffer_count || bytes > buffers[number].bytes || offset > buffers[number].bytes - bytes;
+  const bool outside =
+      number >= buffer_count || bytes > buffers[number].bytes || offset > buffers[number].bytes - bytes;
   if (outside || address & (bytes - 1)) {
-    report_access(outside ? OUT_OF_BOUNDS : MISALIGNED, I.line, lane, act, GLOBAL, address, bytes);
+    report_access(outside ? OUT_OF_BOUNDS : MISALIGNED, op.line, lane, act, GLOBAL, address, bytes);
     return nullptr;
   }
   const Buffer& buffer = buffers[number];
   if (act != READ && buffer.constant) {
-    report_access(WRITE_TO_INPUT, I.line, lane, act, GLOBAL, address, bytes);
+    report_access(WRITE_TO_INPUT, op.line, lane, act, GLOBAL, address, bytes);
     return nullptr;
   }
-  if (buffer.shadow) note_output(*this, buffer, address, offset, bytes, act, lane, I.line);
+  if (buffer.shadow) note_output(*this, buffer, address, offset, bytes, act, lane, op.line);
   return buffer.data + offset;
 }
 
-u8* Machine::at_generic(u64 address, u32 bytes, const Instruction& I, int lane, Act act) {
+u8* Machine::at_generic(u64 address, u32 bytes, const MicroOp& op, int lane, Act act) {
   if (address >= SHARED_WINDOW && address < SHARED_WINDOW + WINDOW_BYTES) {
-    u8* data = at_shared(u32(address - SHARED_WINDOW), bytes, I, lane, act);
-    if (data) touch(u32(address - SHARED_WINDOW), bytes, act, lane, I.line);
+    u8* data = at_shared(u32(address - SHARED_WINDOW), bytes, op, lane, act);
+    if (data) touch(u32(address - SHARED_WINDOW), bytes, act, lane, op.line);
     return data;
   }
-  if (address >= LOCAL_WINDOW && address < LOCAL_WINDOW + WINDOW_BYTES) return at_local(address - LOCAL_WINDOW, bytes, I, lane, act);
-  return at_global(address, bytes, I, lane, act);
+  if (address >= LOCAL_WINDOW && address < LOCAL_WINDOW + WINDOW_BYTES)
+    return at_local(address - LOCAL_WINDOW, bytes, op, lane, act);
+  return at_global(address, bytes, op, lane, act);
 }
 
-// Two threads touch a granule, one of them writes, and no __syncthreads lies between: a race when they are in different
-// warps, reliance on lockstep when they are lanes of one warp with no __syncwarp between.
+// Two threads touch a granule, one of them writes, and no __syncthreads lies between: a race when they are in
+// different warps, reliance on lockstep when they are lanes of one warp with no __syncwarp between.
 void Machine::touch(u32 address, u32 bytes, Act act, int lane, s32 line) {
   const u16 self = warp * 32 + lane;
   const Warp& W = warps[warp];
   const u32 sync = W.sync;
   bool reported = false;
-  // Of an earlier access by a lane of this warp: whether it or this lane has been in no __syncwarp since. Who has left needs none.
-  auto unordered = [&](u32 at, u16 other) { return at >= W.synced[lane] || (W.live >> other % 32 & 1 && at >= W.synced[other % 32]); };
+  // Of an earlier access by a lane of this warp: whether it or this lane has been in no __syncwarp since. Who
+  // has left needs none.
+  auto unordered = [&](u32 at, u16 other) {
+    return at >= W.synced[lane] || (W.live >> other % 32 & 1 && at >= W.synced[other % 32]);
+  };
   auto clash = [&](Kind kind, s32 other, int other_thread) {
     if (!reported) report_access(kind, line, lane, act, SHARED, address, bytes, other, other_thread);
     reported = true;
@@ -119,19 +132,24 @@ void Machine::touch(u32 address, u32 bytes, Act act, int lane, s32 line) {
     const bool read_now = s.read_epoch == epoch;
     if (act == READ) {
       const u32 warps_before = read_now ? s.read_warps : 0;
-      s.read_by_many = read_now && s.read_thread / 32 == warp && s.read_sync == sync && (s.read_by_many || s.read_thread != self);
+      s.read_by_many = read_now && s.read_thread / 32 == warp && s.read_sync == sync &&
+                       (s.read_by_many || s.read_thread != self);
       s.read_epoch = epoch, s.read_sync = sync, s.read_line = line, s.read_thread = self;
       s.read_warps = warps_before | 1u << warp;
       continue;
     }
     if (read_now) {
-      if (s.read_warps & ~(1u << warp)) clash(RACE, s.read_line, s.read_thread / 32 != warp ? s.read_thread : -1);
-      else if (s.read_thread != self ? unordered(s.read_sync, s.read_thread) : s.read_by_many && unordered(s.read_sync, self))
+      if (s.read_warps & ~(1u << warp))
+        clash(RACE, s.read_line, s.read_thread / 32 != warp ? s.read_thread : -1);
+      else if (s.read_thread != self ? unordered(s.read_sync, s.read_thread)
+                                     : s.read_by_many && unordered(s.read_sync, self))
         clash(LOCKSTEP, s.read_line, s.read_thread);
     }
     if (act == WRITE) s.plain_epoch = epoch, s.plain_line = line, s.plain_thread = self;
     else if (s.plain_epoch == epoch && s.plain_thread / 32 != warp) clash(RACE, s.plain_line, s.plain_thread);
-    else if (s.write_epoch == epoch && !s.write_atomic && s.write_thread == self && s.write_sync == sync) continue;   // others clash
-    s.write_epoch = epoch, s.write_sync = sync, s.write_line = line, s.write_thread = self, s.write_atomic = act == ATOMIC;
+    else if (s.write_epoch == epoch && !s.write_atomic && s.write_thread == self && s.write_sync == sync)
+      continue;  // others clash
+    s.write_epoch = epoch, s.write_sync = sync, s.write_line = line, s.write_thread = self,
+    s.write_atomic = act == ATOMIC;
   }
 }

@@ -1,9 +1,10 @@
-// What an access costs: wavefronts of shared memory (32 banks of 4 bytes) and 32-byte sectors of global memory.
+// What an access costs: wavefronts of shared memory (32 banks of 4 bytes), 32-byte sectors of global memory.
 //
-// A shared wavefront serves one word per bank, to any number of lanes. A request is split into phases first: the whole warp
-// up to 4 bytes per lane, half warps for 8, quarter warps for 16. Loads may do with half as many phases: when every active
-// lane t asks for the address of lane t^1, or every one for that of t^2, two phases are one (the "pair" rule). Stores never
-// do (the "quarter" rule). All rules here are those that Nsight Compute's counters follow on an H200.
+// A shared wavefront serves one word per bank, to any number of lanes. A request is split into phases first:
+// the whole warp up to 4 bytes per lane, half warps for 8, quarter warps for 16. Loads may do with half as
+// many phases: when every active lane t asks for the address of lane t^1, or every one for that of t^2, two
+// phases are one (the "pair" rule). Stores never do (the "quarter" rule). All rules here are those that
+// Nsight Compute's counters follow on an H200.
 #include <algorithm>
 #include "machine.h"
 
@@ -38,7 +39,8 @@ int shared_wavefronts(const u32* address, u32 mask, u32 width, bool store, int& 
     u32 asked[64];
     int count = 0;
     for (int l = first; l < first + lanes; ++l)
-      if (mask >> l & 1) for (int q = 0; q < words; ++q) asked[count++] = (address[l] >> 2) + q;
+      if (mask >> l & 1)
+        for (int q = 0; q < words; ++q) asked[count++] = (address[l] >> 2) + q;
     if (!count) continue;
     cost += conflict_degree(asked, count), phases++;
   }
@@ -48,7 +50,7 @@ void count_shared(Machine& M, s32 id, const u32* address, u32 mask, u32 width, b
   if (!mask || id < 0) return;
   ALIGNED u32 merged[32];
   const Merge merge = M.merges[id];
-  if (merge.width == NONE) return;   // part of another access, which counts for it
+  if (merge.width == NONE) return;  // part of another access, which counts for it
   if (merge.width) {
     LANES(merged[l] = address[l] + merge.offset)
     address = merged, width = merge.width;
@@ -67,7 +69,8 @@ void count_rows(Machine& M, s32 id, const u32* rows, int matrices) {
     cost += conflict_degree(words, 32);
   }
   M.counters[id].add(cost, matrices);
-  if (M.watch) watch_request(M, id, rows, matrices == 4 ? NONE : (1u << 8 * matrices) - 1, 16, cost, matrices);
+  if (M.watch)
+    watch_request(M, id, rows, matrices == 4 ? NONE : (1u << 8 * matrices) - 1, 16, cost, matrices);
 }
 void count_global(Machine& M, s32 id, const u64* address, u32 mask, u32 width) {
   if (!mask || id < 0) return;
@@ -79,5 +82,6 @@ void count_global(Machine& M, s32 id, const u64* address, u32 mask, u32 width) {
     if (last != first) sectors[count++] = last;
   })
   if (!std::is_sorted(sectors, sectors + count)) std::sort(sectors, sectors + count);
-  M.counters[id].add(std::unique(sectors, sectors + count) - sectors, (__builtin_popcount(mask) * width + 31) / 32);
+  M.counters[id].add(std::unique(sectors, sectors + count) - sectors,
+                     (__builtin_popcount(mask) * width + 31) / 32);
 }

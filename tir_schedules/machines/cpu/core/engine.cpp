@@ -1,6 +1,6 @@
-// Runs a launch: blocks one after another; in a block, warps from barrier to barrier; in a warp, the lanes at the lowest
-// basic block. Warps advance one at a time on purpose: what lockstep would hide, a missing __syncthreads, shows.
-// A launch that is watched runs one block alone.
+// Runs a launch: blocks one after another; in a block, warps from barrier to barrier; in a warp, the lanes at
+// the lowest basic block. Warps advance one at a time on purpose: what lockstep would hide, a missing
+// __syncthreads, shows. A launch that is watched runs one block alone.
 #include "machine.h"
 
 static void send(Warp& W, u32 mask, u32 target) { LANES(W.pc[l] = mask >> l & 1 ? target : W.pc[l]) }
@@ -19,16 +19,18 @@ static void set_mask(Warp& W, u32 mask) {
   LANES(W.mask[l] = -(s32)(mask >> l & 1))
 }
 static void set_special_registers(const Machine& M, u8* R, const u32* special) {
-  auto put = [&](int k, int l, u32 value) { ((u32*)(R + special[k]))[l] = value; };
+  auto put = [&](u32 name, int l, u32 value) { ((u32*)(R + special[name]))[l] = value; };
   LANES({
-    const u32 t = M.warp * 32 + l;
-    put(0, l, t % M.block[0]), put(1, l, t / M.block[0] % M.block[1]), put(2, l, t / (M.block[0] * M.block[1]));
-    put(3, l, l), put(4, l, M.warp);
-    for (int d = 0; d < 3; ++d) put(5 + d, l, M.block_index[d]), put(8 + d, l, M.block[d]), put(11 + d, l, M.grid[d]);
+    const u32 t = M.warp * 32 + l, x = M.block[0], y = M.block[1];
+    put(TID_X, l, t % x), put(TID_Y, l, t / x % y), put(TID_Z, l, t / (x * y));
+    put(LANEID, l, l), put(WARPID, l, M.warp);
+    for (u32 d = 0; d < 3; ++d) {
+      put(CTAID_X + d, l, M.block_index[d]), put(NTID_X + d, l, M.block[d]), put(NCTAID_X + d, l, M.grid[d]);
+    }
   })
 }
 
-// Run a warp until all its lanes wait or have left. False when the budget is used up, or the launch is to stop.
+// Run a warp until all its lanes wait or have left. False when the launch has to stop or its budget is spent.
 static bool advance(Machine& M, Warp& W, u8* R, const Program& program) {
   if (!W.started) set_special_registers(M, R, program.special), W.started = 1;
   u32 pc;
@@ -45,11 +47,14 @@ static bool advance(Machine& M, Warp& W, u8* R, const Program& program) {
         return false;
       }
       if (__builtin_expect(*M.stop, 0)) return false;
-      for (const Instruction *I = program.instructions + block.first, *end = I + block.count; I != end; ++I) {
-        if (__builtin_expect(I->guard == NONE, 1)) { I->run(M, W, R, *I); continue; }
-        const u32 holds = ballot((const u32*)(R + I->guard));
-        set_mask(W, lanes & (I->guard_negated ? ~holds : holds));
-        if (W.active) I->run(M, W, R, *I);
+      for (const MicroOp *op = program.micro_ops + block.first, *end = op + block.count; op != end; ++op) {
+        if (__builtin_expect(op->guard == NONE, 1)) {
+          op->run(M, W, R, *op);
+          continue;
+        }
+        const u32 holds = ballot((const u32*)(R + op->guard));
+        set_mask(W, lanes & (op->guard_negated ? ~holds : holds));
+        if (W.active) op->run(M, W, R, *op);
         set_mask(W, lanes);
       }
       u32 taken = lanes;
@@ -58,7 +63,10 @@ static bool advance(Machine& M, Warp& W, u8* R, const Program& program) {
         taken &= block.guard_negated ? ~holds : holds;
       }
       if (block.exit == BRANCH) {
-        if (together && (taken == lanes || !taken)) { pc = taken ? block.taken : block.otherwise; continue; }
+        if (together && (taken == lanes || !taken)) {
+          pc = taken ? block.taken : block.otherwise;
+          continue;
+        }
         send(W, taken, block.taken), send(W, lanes & ~taken, block.otherwise);
       } else if (block.exit == BARRIER) {
         send(W, lanes, block.taken);
@@ -77,7 +85,8 @@ static bool advance(Machine& M, Warp& W, u8* R, const Program& program) {
 // Every thread of the block must wait at the same barrier.
 static void check_barrier(Machine& M, int warps) {
   s32 line = 0;
-  for (int w = 0; w < warps && !line; ++w) if (M.warps[w].live) line = M.warps[w].barrier_line[__builtin_ctz(M.warps[w].live)];
+  for (int w = 0; w < warps && !line; ++w)
+    if (M.warps[w].live) line = M.warps[w].barrier_line[__builtin_ctz(M.warps[w].live)];
   for (int w = 0; w < warps; ++w) {
     const u32 threads = M.threads - w * 32, all = threads >= 32 ? NONE : (1u << threads) - 1;
     for (int l = 0; l < 32; ++l) {
@@ -85,7 +94,8 @@ static void check_barrier(Machine& M, int warps) {
       const bool left = !(M.warps[w].live >> l & 1);
       if (!left && M.warps[w].barrier_line[l] == line) continue;
       M.warp = w;
-      if (Finding* f = M.report(DIVERGENT_BARRIER, line, l, left ? 0 : M.warps[w].barrier_line[l])) f->other_warp = w, f->other_lane = l;
+      if (Finding* f = M.report(DIVERGENT_BARRIER, line, l, left ? 0 : M.warps[w].barrier_line[l]))
+        f->other_warp = w, f->other_lane = l;
       return;
     }
   }
@@ -115,48 +125,36 @@ static bool run_block(Machine& M, const Program& program, u8* registers) {
     M.epoch++;
     for (Warp& W : state) W.waiting = 0, W.sync++;
   }
-  for (int w = 0; w < warps; ++w)   // copies that nobody waited for still land, unseen
+  for (int w = 0; w < warps; ++w)  // copies that nobody waited for still land, unseen
     for (const AsyncCopy& copy : state[w].copies)
       GRANULES(M, copy.target, copy.bytes, M.shadow[g].in_flight = 0)
   return true;
 }
 
-extern "C" void* function_named(const char* name) {
-  Function f = memory_function(name);
-  if (!f) f = warp_function(name);
-  if (!f) f = tensor_function(name);
-  if (!f) f = undefined_function(name);
-  return (void*)f;
-}
+const Family* Family::all = nullptr;
 
-struct LaunchArguments {
-  const Program* program;
-  const u8* params;
-  const Buffer* buffers;
-  Counter* counters;
-  const Merge* merges;
-  BlockCount* block_counts;
-  Finding* findings;
-  Watch* watch;
-  const s32* origins;
-  const volatile u32* stop;
-  u64 budget;
-  u32 grid[3], block[3];
-  u32 buffer_count, shared_bytes, local_bytes, flags, granule_shift, finding_limit;
-};
+extern "C" void* function_named(const char* name) {
+  for (const Family* family = Family::all; family; family = family->next)
+    for (const NamedFunction& named : family->functions)
+      if (!strcmp(name, named.name)) return (void*)named.function;
+  return nullptr;
+}
 
 // Returns the number of findings.
 extern "C" u32 launch(const LaunchArguments* a) {
   Machine M{};
   M.params = a->params, M.buffers = a->buffers, M.buffer_count = a->buffer_count, M.budget = a->budget;
   M.counters = a->counters, M.merges = a->merges, M.block_counts = a->block_counts;
-  M.findings = a->findings, M.finding_limit = a->finding_limit, M.watch = a->watch, M.origins = a->origins, M.stop = a->stop;
-  M.shared_bytes = a->shared_bytes, M.local_bytes = a->local_bytes, M.local_stride = (a->local_bytes + 15) & ~15u;
+  M.findings = a->findings, M.finding_limit = a->finding_limit, M.watch = a->watch, M.origins = a->origins,
+  M.stop = a->stop;
+  M.shared_bytes = a->shared_bytes, M.local_bytes = a->local_bytes,
+  M.local_stride = (a->local_bytes + 15) & ~15u;
   M.flags = a->flags, M.granule_shift = a->granule_shift;
   memcpy(M.grid, a->grid, sizeof M.grid), memcpy(M.block, a->block, sizeof M.block);
   M.threads = M.block[0] * M.block[1] * M.block[2];
   const u64 warps = (M.threads + 31) / 32;
-  std::vector<u8> shared(M.shared_bytes + 192), local(warps * 32 * M.local_stride + 64), written(local.size());
+  std::vector<u8> shared(M.shared_bytes + 192), local(warps * 32 * M.local_stride + 64),
+      written(local.size());
   std::vector<u8> registers(warps * a->program->register_bytes + 64);
   M.shadow.resize((M.shared_bytes >> M.granule_shift) + 1);
   M.shared = (u8*)(((u64)shared.data() + 127) & ~127ull);
@@ -164,7 +162,7 @@ extern "C" u32 launch(const LaunchArguments* a) {
   M.local_written = written.data();
   u8* first_register = (u8*)(((u64)registers.data() + 63) & ~63ull);
   auto run = [&] {
-    memset(shared.data(), 0xff, shared.size());   // what nobody wrote reads as NaN
+    memset(shared.data(), 0xff, shared.size());  // what nobody wrote reads as NaN
     memset(local.data(), 0xff, local.size()), memset(written.data(), 0, written.size());
     return run_block(M, *a->program, first_register);
   };

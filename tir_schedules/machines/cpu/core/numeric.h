@@ -1,4 +1,4 @@
-// Scalar types and the arithmetic of PTX that C++ has no operator for. Every function is what one lane computes.
+// Scalar types, halves, minimum and maximum, rounding. Every function is what one lane computes.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -18,7 +18,7 @@ typedef double f64;
 
 template <class T, class S> static inline T bits(S value) { return __builtin_bit_cast(T, value); }
 
-// ---- half, bfloat16 and tf32: stored as bits, computed in float32 -------------------------------------------------
+// ---- half, bfloat16 and tf32: stored as bits, computed in float32 ---
 #if defined(__F16C__)
 typedef float four_floats __attribute__((vector_size(16)));
 typedef short eight_shorts __attribute__((vector_size(16)));
@@ -54,12 +54,9 @@ static inline u16 float_to_bfloat(f32 f) {
   return f != f ? 0x7fff : (pattern + 0x7fff + ((pattern >> 16) & 1)) >> 16;
 }
 static inline f32 bfloat_to_float(u16 h) { return bits<f32>((u32)h << 16); }
-static inline f32 round_to_tf32(f32 f) {  // to nearest, ties away from zero
-  return bits<f32>(f != f ? 0x7fffe000u : (bits<u32>(f) + 0x1000u) & 0xffffe000u);
-}
 static inline u32 pack(u16 low, u16 high) { return low | (u32)high << 16; }
 
-// ---- minimum and maximum: a NaN loses against a number, and -0 is less than +0 ------------------------------------
+// ---- minimum and maximum: a NaN loses against a number, and -0 is less than +0 ---
 template <class T> static inline T least(T a, T b) { return a < b ? a : b; }
 template <class T> static inline T greatest(T a, T b) { return a > b ? a : b; }
 static inline f32 float_min(f32 a, f32 b) {
@@ -75,22 +72,7 @@ static inline f64 float_max(f64 a, f64 b) {
   return a == b ? bits<f64>(bits<u64>(a) & bits<u64>(b)) : a > b || b != b ? a : b;
 }
 
-// ---- integers -----------------------------------------------------------------------------------------------------
-template <class T> static inline T divide(T a, T b) {  // what a GPU gives where C++ has no answer
-  if (b == 0) return T(-1);
-  return T(-1) < T(0) && b == T(-1) ? T(0 - (u64)a) : T(a / b);
-}
-template <class T> static inline T remainder_of(T a, T b) {
-  if (b == 0) return T(-1);
-  return T(-1) < T(0) && b == T(-1) ? T(0) : T(a % b);
-}
-// Conversion of a rounded value to an integer type with limits lo and hi; saturates, NaN gives `nan`.
-template <class T> static inline T to_integer(f64 value, f64 lo, f64 hi, u64 nan) {
-  if (value != value) return T(nan);
-  if (value <= lo) return T(lo);
-  if (value < hi) return T(value);
-  return T(-1) < T(0) ? T(((u64)1 << (8 * sizeof(T) - 1)) - 1) : T(-1);
-}
+// ---- rounding ---
 // A float64 result rounded to float32: mode -1 down, +1 up, 0 towards zero.
 static inline f32 round_directed(f64 exact, int mode) {
   f32 rounded = (f32)exact;
@@ -99,12 +81,12 @@ static inline f32 round_directed(f64 exact, int mode) {
   if (mode == 0 && fabs((f64)rounded) > fabs(exact)) return nextafterf(rounded, 0.f);
   return rounded;
 }
-// The float32 from which rounding to a narrower type gives what rounding the float64 itself would: inexact results are odd.
+// The float32 that rounds to a narrower type as the float64 itself would: inexact results are odd.
 static inline f32 round_to_odd(f64 exact) {
   f32 truncated = round_directed(exact, 0);
   return (f64)truncated == exact || exact != exact ? truncated : bits<f32>(bits<u32>(truncated) | 1);
 }
-// a + b as the float64 from which rounding to float32 in any direction gives what rounding the sum itself would.
+// a + b as the float64 that rounds to float32, in any direction, as the sum itself would.
 static inline f64 odd_sum(f64 a, f64 b) {
   const f64 sum = a + b, part = sum - a, error = (a - (sum - part)) + (b - part);
   const u64 pattern = bits<u64>(sum);
@@ -115,53 +97,3 @@ static inline f32 directed_sum(f64 a, f64 b, int mode) {  // down is up of the n
   return mode < 0 ? -round_directed(odd_sum(-a, -b), 1) : round_directed(odd_sum(a, b), mode);
 }
 static inline f32 flush(f32 x) { return fabsf(x) < 0x1p-126f ? copysignf(0.f, x) : x; }
-static inline u32 permute_bytes(u32 a, u32 b, u32 selector) {
-  u64 source = (u64)b << 32 | a;
-  u32 result = 0;
-  for (int k = 0; k < 4; ++k) {
-    u32 pick = selector >> 4 * k & 15, byte = source >> (pick & 7) * 8 & 255;
-    if (pick & 8) byte = byte & 128 ? 255 : 0;
-    result |= byte << 8 * k;
-  }
-  return result;
-}
-static inline u32 logic3(u32 a, u32 b, u32 c, int table) {
-  u32 result = 0;
-  for (int k = 0; k < 8; ++k)
-    if (table >> k & 1) result |= (k & 4 ? a : ~a) & (k & 2 ? b : ~b) & (k & 1 ? c : ~c);
-  return result;
-}
-template <class T> static inline T insert_field(T field, T into, u32 position, u32 length) {
-  const u32 width = 8 * sizeof(T);
-  position &= 255, length &= 255;
-  if (position >= width) return into;
-  T mask = (length >= width ? ~T(0) : (T(1) << length) - 1) << position;
-  return ((field << position) & mask) | (into & ~mask);
-}
-template <class T> static inline T extract_field(T value, u32 position, u32 length) {  // signed T: sign-extended
-  typedef std::conditional_t<sizeof(T) == 8, u64, u32> Bits;
-  const u32 width = 8 * sizeof(T);
-  position &= 255, length &= 255;
-  if (!length) return 0;
-  bool negative = T(-1) < T(0) && (Bits)value >> least(position + length - 1, width - 1) & 1;
-  Bits field = position >= width ? 0 : (Bits)value >> position, mask = length >= width ? ~Bits(0) : (Bits(1) << length) - 1;
-  if (!negative) return field & mask;
-  if (position + length > width) mask &= position >= width ? 0 : ~Bits(0) >> position;
-  return (field & mask) | ~mask;
-}
-static inline u32 reverse_bits(u32 x) {
-  u32 result = 0;
-  for (int k = 0; k < 32; ++k) result |= (x >> k & 1) << (31 - k);
-  return result;
-}
-static inline u32 find_highest(u32 x, bool is_signed, bool shift_amount) {
-  if (is_signed && (s32)x < 0) x = ~x;
-  if (!x) return ~0u;
-  u32 position = 31 - __builtin_clz(x);
-  return shift_amount ? 31 - position : position;
-}
-static inline s32 dot4(u32 a, u32 b, s32 c, bool signed_a, bool signed_b) {
-  for (int k = 0; k < 32; k += 8)
-    c += (signed_a ? (s32)(s8)(a >> k) : (s32)(u8)(a >> k)) * (signed_b ? (s32)(s8)(b >> k) : (s32)(u8)(b >> k));
-  return c;
-}

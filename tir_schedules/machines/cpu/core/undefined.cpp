@@ -1,17 +1,15 @@
-// Values that nothing has written: of variables that have none yet, and of local memory. Each register that may hold one has a
-// place that says for which lanes it does. Moving such a value about is no fault; a fault is to compute an address with it, to
-// decide a branch by it, or to store it where other threads see it.
+// Values that nothing has written: of variables that have none yet, and of local memory. Each register that
+// may hold one has a place that says for which lanes it does. Moving such a value about is no fault; a fault
+// is to compute an address with it, to decide a branch by it, or to store it where other threads see it.
 #include "machine.h"
 
-// lanes: whose value is undefined. line: of the read of local memory that it comes from, 0 for a variable; address, bytes, extent
-// are those of that read.
-struct Undefined { u32 lanes; s32 line; u64 address; u32 bytes, extent, extent_bytes; };
 #define UNDEFINED(k) (*(Undefined*)OPERAND(k))
 
-static void report_use(Machine& M, const Instruction& I, const Undefined& u, u32 lanes) {
+static void report_use(Machine& M, const MicroOp& op, const Undefined& u, u32 lanes) {
   if (!lanes) return;
   const Space space = u.line ? LOCAL : GENERIC;
-  Finding* f = M.report_access(UNINITIALIZED, u.line ? u.line : I.line, __builtin_ctz(lanes), READ, space, u.address, u.bytes, I.line);
+  Finding* f = M.report_access(UNINITIALIZED, u.line ? u.line : op.line, __builtin_ctz(lanes), READ, space,
+                               u.address, u.bytes, op.line);
   if (f) f->extent = u.extent, f->extent_bytes = u.extent_bytes;
 }
 static void add(Undefined& to, const Undefined& from, u32 lanes) {
@@ -22,25 +20,30 @@ static void add(Undefined& to, const Undefined& from, u32 lanes) {
 }
 static void assign(Undefined& to, Undefined from, u32 active) {
   const u32 others = to.lanes & ~active, own = from.lanes & active;
-  if (!own) { to.lanes = others; return; }
+  if (!own) {
+    to.lanes = others;
+    return;
+  }
   to = from, to.lanes = others | own;
 }
 enum Flow { ANY_OF, ALL_OF, CHOSEN, EACH };
-// operands: flow, results, sources, then the places of the results and of the sources; CHOSEN: of either source and of the
-// predicate, each NONE if always defined, and the predicate
-static void flow(Machine&, Warp& W, u8* R, const Instruction& I) {
-  const u32 results = I.operands[1], sources = I.operands[2], first = 3 + results;
+// operands: flow, results, sources, then the places of the results and of the sources; CHOSEN: of either
+// source and of the predicate, each NONE if always defined, and the predicate
+static void flow(Machine&, Warp& W, u8* R, const MicroOp& op) {
+  const u32 results = op.operands[1], sources = op.operands[2], first = 3 + results;
   Undefined found{};
-  switch (I.operands[0]) {
+  switch (op.operands[0]) {
     case EACH:
       for (u32 k = 0; k < results; ++k)
-        if (I.operands[3 + k] != NONE) assign(UNDEFINED(3 + k), I.operands[first + k] == NONE ? found : UNDEFINED(first + k), W.active);
+        if (op.operands[3 + k] != NONE)
+          assign(UNDEFINED(3 + k), op.operands[first + k] == NONE ? found : UNDEFINED(first + k), W.active);
       return;
     case CHOSEN: {
-      const u32 holds = ballot(WORDS(first + 3));
-      for (u32 k = 0; k < 3; ++k)
-        if (I.operands[first + k] != NONE)
-          add(found, UNDEFINED(first + k), UNDEFINED(first + k).lanes & W.active & (k == 0 ? holds : k == 1 ? ~holds : NONE));
+      const u32 holds = ballot(WORDS(first + 3)), lanes[3] = {holds, ~holds, NONE};
+      for (u32 k = 0; k < 3; ++k) {
+        if (op.operands[first + k] == NONE) continue;
+        add(found, UNDEFINED(first + k), UNDEFINED(first + k).lanes & W.active & lanes[k]);
+      }
       break;
     }
     case ALL_OF: {
@@ -50,68 +53,73 @@ static void flow(Machine&, Warp& W, u8* R, const Instruction& I) {
       break;
     }
     default:
-      for (u32 k = 0; k < sources; ++k) add(found, UNDEFINED(first + k), UNDEFINED(first + k).lanes & W.active);
+      for (u32 k = 0; k < sources; ++k)
+        add(found, UNDEFINED(first + k), UNDEFINED(first + k).lanes & W.active);
   }
   for (u32 k = 0; k < results; ++k) assign(UNDEFINED(3 + k), found, W.active);
 }
 // operands: count, then the places of what is used
-static void use(Machine& M, Warp& W, u8* R, const Instruction& I) {
-  for (u32 k = 1; k <= I.operands[0]; ++k) report_use(M, I, UNDEFINED(k), UNDEFINED(k).lanes & W.active);
+static void use(Machine& M, Warp& W, u8* R, const MicroOp& op) {
+  for (u32 k = 1; k <= op.operands[0]; ++k) report_use(M, op, UNDEFINED(k), UNDEFINED(k).lanes & W.active);
 }
 
-static u64 address_of(u8* R, const Instruction& I, int l) {
-  return (I.operands[1] ? ((u64*)OPERAND(0))[l] : WORDS(0)[l]) + I.offset;
+static u64 address_of(u8* R, const MicroOp& op, int l) {
+  return (op.operands[1] ? ((u64*)OPERAND(0))[l] : WORDS(0)[l]) + op.offset;
 }
-static u8* written(Machine& M, u64 address, u32 bytes, int lane) {   // flags of bytes of local memory; nullptr for another space
+// Flags of bytes of local memory; nullptr for another space.
+static u8* written(Machine& M, u64 address, u32 bytes, int lane) {
   const u64 offset = address - LOCAL_WINDOW;
   if (address < LOCAL_WINDOW || offset + bytes > M.local_bytes) return nullptr;
   return M.local_written + (u64)(M.warp * 32 + lane) * M.local_stride + offset;
 }
-// Beside a load. operands: address, whether it has 64 bits, bytes per element, elements, then the places of the registers. An
-// element is undefined when none of its bytes was written: padding is copied along with what it pads.
-static void load(Machine& M, Warp& W, u8* R, const Instruction& I) {
-  const u32 width = I.operands[2], count = I.operands[3];
+// Beside a load. operands: address, whether it has 64 bits, bytes per element, elements, then the places of
+// the registers. An element is undefined when none of its bytes was written: padding is copied along with
+// what it pads.
+static void load(Machine& M, Warp& W, u8* R, const MicroOp& op) {
+  const u32 width = op.operands[2], count = op.operands[3];
   Undefined found[4] = {};
   ACTIVE(W.active, {
-    const u64 address = address_of(R, I, l);
+    const u64 address = address_of(R, op, l);
     const u8* flags = written(M, address, width * count, l);
     for (u32 k = 0; flags && k < count; ++k) {
       bool any = false;
       for (u32 byte = 0; byte < width; ++byte) any |= flags[k * width + byte];
       if (any) continue;
       if (!found[k].lanes) {
-        found[k] = {0, I.line, address - LOCAL_WINDOW + k * width, width, 0, 0};
-        const Extent& e = *I.extent;
-        if (e.space == LOCAL) found[k].extent = e.number, found[k].extent_bytes = least(e.high, M.local_bytes) - e.low;
+        found[k] = {0, op.line, address - LOCAL_WINDOW + k * width, width, 0, 0};
+        const Extent& e = *op.extent;
+        if (e.space == LOCAL)
+          found[k].extent = e.number, found[k].extent_bytes = least(e.high, M.local_bytes) - e.low;
       }
       found[k].lanes |= 1u << l;
     }
   })
-  for (u32 k = 0; k < count; ++k) if (I.operands[4 + k] != NONE) assign(UNDEFINED(4 + k), found[k], W.active);
+  for (u32 k = 0; k < count; ++k)
+    if (op.operands[4 + k] != NONE) assign(UNDEFINED(4 + k), found[k], W.active);
 }
-// Beside a store. operands: as of a load; a place is NONE for a value that is always defined. Shared memory remembers what is
-// undefined; in global memory it is a fault, unless another element of the store is defined, for the same reason.
-static void store(Machine& M, Warp& W, u8* R, const Instruction& I) {
-  const u32 width = I.operands[2], count = I.operands[3];
+// Beside a store. operands: as of a load; a place is NONE for a value that is always defined. Shared memory
+// remembers what is undefined; in global memory it is a fault, unless another element of the store is
+// defined, for the same reason.
+static void store(Machine& M, Warp& W, u8* R, const MicroOp& op) {
+  const u32 width = op.operands[2], count = op.operands[3];
   const Undefined* worst = nullptr;
   ACTIVE(W.active, {
-    const u64 address = address_of(R, I, l);
+    const u64 address = address_of(R, op, l);
     u8* flags = written(M, address, width * count, l);
     const bool local = address >= LOCAL_WINDOW && address < LOCAL_WINDOW + WINDOW_BYTES;
     const bool shared = address >= SHARED_WINDOW && address - SHARED_WINDOW + width * count <= M.shared_bytes;
     u32 undefined = 0;
     for (u32 k = 0; k < count; ++k) {
-      const bool holds = I.operands[4 + k] != NONE && UNDEFINED(4 + k).lanes >> l & 1;
+      const bool holds = op.operands[4 + k] != NONE && UNDEFINED(4 + k).lanes >> l & 1;
       undefined += holds;
       if (flags) memset(flags + k * width, !holds, width);
-      if (shared && holds) GRANULES(M, u32(address - SHARED_WINDOW) + k * width, width, M.shadow[g].undefined = true)
+      if (shared && holds)
+        GRANULES(M, u32(address - SHARED_WINDOW) + k * width, width, M.shadow[g].undefined = true)
       if (holds) worst = &UNDEFINED(4 + k);
     }
-    if (!local && !shared && undefined == count) report_use(M, I, *worst, 1u << l);
+    if (!local && !shared && undefined == count) report_use(M, op, *worst, 1u << l);
   })
 }
 
-Function undefined_function(const char* name) {
-  NAMED("undefined.flow", flow) NAMED("undefined.use", use) NAMED("undefined.load", load) NAMED("undefined.store", store)
-  return nullptr;
-}
+static const Family undefined{
+    {"undefined.flow", flow}, {"undefined.use", use}, {"undefined.load", load}, {"undefined.store", store}};

@@ -15,18 +15,22 @@ void watch_values(Machine& M) {
     Request& request = watch.requests[watch.valued];
     ACTIVE(request.mask, {
       const u32 from = request.address[l];
-      if (from < M.shared_bytes) memcpy(&request.value[l], M.shared + from, least<u32>(4, M.shared_bytes - from));
+      if (from < M.shared_bytes)
+        memcpy(&request.value[l], M.shared + from, least<u32>(4, M.shared_bytes - from));
     })
   }
 }
 // A cp.async, which is in flight: what it will leave there. before: its counter before it was counted.
-void watch_copies(Machine& M, s32 counter, const Counter& before, const std::vector<AsyncCopy>& copies, u64 first) {
+void watch_copies(Machine& M, s32 counter, const Counter& before, const std::vector<AsyncCopy>& copies,
+                  u64 first) {
   u32 address[32], mask = 0;
-  for (u64 k = first; k < copies.size(); ++k) address[copies[k].lane] = copies[k].target, mask |= 1u << copies[k].lane;
+  for (u64 k = first; k < copies.size(); ++k)
+    address[copies[k].lane] = copies[k].target, mask |= 1u << copies[k].lane;
   if (!mask) return;
   Watch& watch = *M.watch;
   const Counter& after = M.counters[counter];
-  watch_request(M, counter, address, mask, copies[first].bytes, after.cost - before.cost, after.ideal - before.ideal);
+  watch_request(M, counter, address, mask, copies[first].bytes, after.cost - before.cost,
+                after.ideal - before.ideal);
   if (watch.valued == watch.held) return;
   Request& request = watch.requests[watch.valued++];
   for (u64 k = first; k < copies.size(); ++k) memcpy(&request.value[copies[k].lane], copies[k].data, 4);

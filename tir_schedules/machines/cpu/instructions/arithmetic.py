@@ -1,35 +1,33 @@
-"""What one lane computes for arithmetic instructions: C++ over the helpers of core/numeric.h.
+"""Arithmetic that each lane does for itself: C++ over the helpers of core/numeric.h and core/arithmetic.h.
 
 Source: PTX ISA, version 9.0, "Instruction Set".
 """
 
 from __future__ import annotations
 
-from tir_schedules.machines.cpu.lane_code import STORAGE, LaneCode, is_float, operation, unsigned
+from tir_schedules.machines.cpu.forms import Form, Zeros, lane
+from tir_schedules.machines.cpu.lane_code import HALVES, STORAGE, LaneCode, is_float, rounding, unsigned
 from tir_schedules.machines.cpu.ptx import BITS, Instruction
 
-HALVES = {"f16": ("half_to_float", "float_to_half"), "bf16": ("bfloat_to_float", "float_to_bfloat")}
 WIDER = {"u16": "u32", "s16": "s32", "u32": "u64", "s32": "s64"}
-DIRECTIONS = {"rm": -1, "rp": 1, "rz": 0}
-
-
-def rounding(instruction: Instruction) -> int | None:
-    """-1, 0 or 1 for a directed rounding, None for rounding to nearest."""
-    return next((DIRECTIONS[part] for part in instruction.parts if part in DIRECTIONS), None)
-
-
-# ---- floating point and integer arithmetic
-# ---------------------------------------------------------------------------
 FLOAT_FORMS = {
-    "add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}", "max": "float_max({0}, {1})",
+    "add": "{0} + {1}",
+    "sub": "{0} - {1}",
+    "mul": "{0} * {1}",
+    "max": "float_max({0}, {1})",
     "min": "float_min({0}, {1})",
-    "neg": "-{0}", "abs": "std::fabs({0})", "ex2": "std::exp2({0})", "tanh": "std::tanh({0})",
-}  # fmt: skip
+    "neg": "-{0}",
+    "abs": "std::fabs({0})",
+    "ex2": "std::exp2({0})",
+    "tanh": "std::tanh({0})",
+}
 DIRECTED_FORMS = {
-    "add": "directed_sum({0}, {1}, {mode})", "sub": "directed_sum({0}, -{1}, {mode})",
+    "add": "directed_sum({0}, {1}, {mode})",
+    "sub": "directed_sum({0}, -{1}, {mode})",
     "mul": "round_directed((f64){0} * {1}, {mode})",
-    "fma": "directed_sum((f64){0} * {1}, {2}, {mode})", "mad": "directed_sum((f64){0} * {1}, {2}, {mode})",
-}  # fmt: skip
+    "fma": "directed_sum((f64){0} * {1}, {2}, {mode})",
+    "mad": "directed_sum((f64){0} * {1}, {2}, {mode})",
+}
 
 
 def half_form(name: str, *values: str) -> str:
@@ -47,9 +45,8 @@ def half_arithmetic(code: LaneCode) -> None:
     widen, narrow = HALVES[i.type.removesuffix("x2")]
     count = len(i.operands)
     if not i.type.endswith("x2"):
-        return code.write(
-            f"{narrow}({half_form(i.name, *(f'{widen}({code.read(k)})' for k in range(1, count)))})"
-        )
+        values = [f"{widen}({code.read(k)})" for k in range(1, count)]
+        return code.write(f"{narrow}({half_form(i.name, *values)})")
     parts = []
     for shift in (0, 16):
         values = (f"{widen}((u16)({code.read(k, 'b32')} >> {shift}))" for k in range(1, count))
@@ -71,7 +68,6 @@ def float_arithmetic(code: LaneCode) -> None:
     code.write(f"float_min(float_max({expression}, 0.f), 1.f)" if i.has("sat") else expression)
 
 
-@operation("add sub mul fma mad max min", "rn rm rp rz ftz sat lo hi wide")
 def arithmetic(code: LaneCode) -> None:
     i = code.instruction
     if i.type.removesuffix("x2") in HALVES:
@@ -91,10 +87,10 @@ def integer_arithmetic(code: LaneCode) -> None:
     addend = i.name == "mad"
     if i.has("wide"):
         wide = WIDER[kind]
-        product = f"({STORAGE[wide]}){code.read(1)} * ({STORAGE[wide]}){code.read(2)}"
-        return code.write(
-            f"({unsigned(wide)})({product}) + {code.read(3, unsigned(wide))}" if addend else product, wide
-        )
+        result = f"({STORAGE[wide]}){code.read(1)} * ({STORAGE[wide]}){code.read(2)}"
+        if addend:
+            result = f"({unsigned(wide)})({result}) + {code.read(3, unsigned(wide))}"
+        return code.write(result, wide)
     if i.has("hi"):
         double = {32: f"{kind[0]}64", 64: "__int128" if kind[0] == "s" else "unsigned __int128"}[BITS[kind]]
         high = f"({STORAGE[kind]})(({double}){code.read(1)} * ({double}){code.read(2)} >> {BITS[kind]})"
@@ -105,22 +101,16 @@ def integer_arithmetic(code: LaneCode) -> None:
     code.write(f"({STORAGE[kind]})({result}{' + ' + code.read(3, plain) if addend else ''})")
 
 
-@operation("div", "rn approx full ftz")
 def division(code: LaneCode) -> None:
     kind = code.instruction.type
-    code.write(
-        f"{code.read(1)} / {code.read(2)}"
-        if is_float(kind)
-        else f"divide<{STORAGE[kind]}>({code.read(1)}, {code.read(2)})"
-    )
+    a, b = code.read(1), code.read(2)
+    code.write(f"{a} / {b}" if is_float(kind) else f"divide<{STORAGE[kind]}>({a}, {b})")
 
 
-@operation("rem")
 def remainder(code: LaneCode) -> None:
     code.write(f"remainder_of<{STORAGE[code.instruction.type]}>({code.read(1)}, {code.read(2)})")
 
 
-@operation("neg abs", "ftz")
 def sign(code: LaneCode) -> None:
     i = code.instruction
     if i.type.removesuffix("x2") in HALVES:
@@ -131,10 +121,8 @@ def sign(code: LaneCode) -> None:
     code.write(negative if i.name == "neg" else f"({code.read(1)} < 0 ? {negative} : {code.read(1)})")
 
 
-@operation("sqrt rcp rsqrt ex2 lg2 sin cos tanh", "rn approx ftz")
 def transcendental(code: LaneCode) -> None:
-    """Approximate instructions are computed to full precision; results agree with a GPU's to a few units in
-    the last place."""
+    """Approximate ones are computed to full precision: a GPU's differ by a few units in the last place."""
     i = code.instruction
     if i.type.removesuffix("x2") in HALVES:
         return half_arithmetic(code)
@@ -142,21 +130,53 @@ def transcendental(code: LaneCode) -> None:
         "sqrt": "std::sqrt({0})",
         "rcp": "{1}(1) / {0}",
         "rsqrt": "({1})(1.0 / std::sqrt((f64){0}))",
+        "ex2": "std::exp2({0})",
         "lg2": "std::log2({0})",
     }
-    code.write(
-        forms.get(i.name, f"std::{ {'ex2': 'exp2'}.get(i.name, i.name) }({{0}})").format(
-            code.read(1), STORAGE[i.type]
-        )
-    )
+    form = forms.get(i.name, f"std::{i.name}({{0}})")
+    code.write(form.format(code.read(1), STORAGE[i.type]))
 
 
-@operation("copysign")
 def copy_sign(code: LaneCode) -> None:
     code.write(f"std::copysign({code.read(2)}, {code.read(1)})")
 
 
-@operation("dp4a")
 def dot_product(code: LaneCode) -> None:
     a, b = (str(kind[0] == "s").lower() for kind in code.instruction.types)
     code.write(f"dot4({code.read(1, 'b32')}, {code.read(2, 'b32')}, {code.read(3, 's32')}, {a}, {b})", "s32")
+
+
+# ---- trailing zeros of results ---
+def zeros_of_sum(i: Instruction, zeros: Zeros) -> int:
+    return 0 if i.has("hi") else min(zeros(i.operands[1]), zeros(i.operands[2]))
+
+
+def zeros_of_product(i: Instruction, zeros: Zeros) -> int:
+    return 0 if i.has("hi") else zeros(i.operands[1]) + zeros(i.operands[2])
+
+
+def zeros_of_multiply_add(i: Instruction, zeros: Zeros) -> int:
+    return 0 if i.has("hi") else min(zeros_of_product(i, zeros), zeros(i.operands[3]))
+
+
+MODIFIERS = "rn rm rp rz ftz sat lo hi wide"
+SUM = lane(arithmetic, MODIFIERS, zeros=zeros_of_sum)
+SIGN = lane(sign, "ftz")
+SPECIAL = lane(transcendental, "rn approx ftz", mix="special")
+
+FORMS: dict[str, Form] = {
+    "add": SUM,
+    "sub": SUM,
+    "max": SUM,
+    "min": SUM,
+    "mul": lane(arithmetic, MODIFIERS, zeros=zeros_of_product),
+    "mad": lane(arithmetic, MODIFIERS, zeros=zeros_of_multiply_add),
+    "fma": lane(arithmetic, MODIFIERS),
+    "div": lane(division, "rn approx full ftz"),
+    "rem": lane(remainder),
+    "neg": SIGN,
+    "abs": SIGN,
+    "copysign": lane(copy_sign),
+    "dp4a": lane(dot_product),
+    **dict.fromkeys(("sqrt", "rcp", "rsqrt", "ex2", "lg2", "sin", "cos", "tanh"), SPECIAL),
+}

@@ -1,0 +1,144 @@
+"""What Python and the C++ core both know: constants, numberings and the layout of every structure they share.
+
+The C++ side is core/abi.h; tests/machines/test_abi.py compares the two.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from enum import IntEnum, IntFlag
+
+import numpy as np
+
+from tir_schedules.model.findings import KINDS
+
+NONE = 0xFFFFFFFF
+"""No operand, no guard, no limit."""
+
+BUFFER_SHIFT = 40
+SHARED_WINDOW, LOCAL_WINDOW = 1 << 36, 1 << 37
+"""Where shared and local memory lie among generic addresses."""
+
+FINDING_KINDS = tuple(KINDS)
+"""Names of Kind in core/abi.h, in its order, which is also how serious they are."""
+
+SPECIAL = [
+    "tid.x", "tid.y", "tid.z", "laneid", "warpid", "ctaid.x", "ctaid.y", "ctaid.z",
+    "ntid.x", "ntid.y", "ntid.z", "nctaid.x", "nctaid.y", "nctaid.z",
+]  # fmt: skip
+"""Special registers, in the order of Program.special."""
+
+
+class Space(IntEnum):
+    SHARED = 0
+    GLOBAL = 1
+    LOCAL = 2
+    GENERIC = 3
+
+
+SPACES = {
+    "shared": Space.SHARED,
+    "global": Space.GLOBAL,
+    "const": Space.GLOBAL,
+    "local": Space.LOCAL,
+    "generic": Space.GENERIC,
+}
+"""By the name PTX has for a state space."""
+
+
+class Act(IntEnum):
+    """What an access does to memory."""
+
+    READ = 0
+    WRITE = 1
+    ATOMIC = 2
+
+
+class Exit(IntEnum):
+    """How a basic block ends."""
+
+    BRANCH = 0
+    BARRIER = 1
+    LEAVE = 2
+
+
+class Flag(IntFlag):
+    """Options of a launch: count accesses; let the warps of a block take turns in reverse order."""
+
+    COUNT = 1
+    REVERSE = 2
+
+
+def record(kind: str, names: str) -> list[tuple[str, str]]:
+    """Fields of one type."""
+    return [(name, kind) for name in names.split()]
+
+
+MICRO_OP = np.dtype(
+    record("u8", "run operands extent")
+    + record("i8", "offset")
+    + record("u4", "guard guard_negated")
+    + record("i4", "line counter")
+)
+BASIC_BLOCK = np.dtype(
+    record("u4", "first count cost exit guard guard_negated taken otherwise") + record("i4", "line")
+)
+EXTENT = np.dtype(record("u4", "space low high number"))
+COUNTER = np.dtype(record("u8", "requests cost ideal"))
+BLOCK_COUNT = np.dtype(record("u8", "warps threads"))
+MERGE = np.dtype([("offset", "i4"), ("width", "u4")])
+BUFFER = np.dtype(record("u8", "data bytes shadow") + record("u4", "element constant"))
+OUTPUT_SHADOW = np.dtype([("line", "i4"), ("atomic", "u4"), ("thread", "u8")])
+REQUEST = np.dtype(
+    record("u4", "counter mask width cost ideal") + [("address", "u4", 32), ("value", "u4", 32)]
+)
+FINDING = np.dtype(
+    record("u4", "kind act space bytes")
+    + record("i4", "line other_line warp lane other_warp other_lane")
+    + [("block", "u4", 3)]
+    + record("u4", "detail extent extent_bytes")
+    + record("u8", "address count")
+)
+UNDEFINED = np.dtype(
+    [("lanes", "u4"), ("line", "i4"), ("address", "u8"), *record("u4", "bytes extent extent_bytes")],
+    align=True,
+)
+
+U32, U64, POINTER = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p
+
+
+class Program(ctypes.Structure):
+    """A lowered kernel."""
+
+    _fields_ = [
+        ("micro_ops", POINTER),
+        ("blocks", POINTER),
+        ("initial_registers", POINTER),
+        ("register_bytes", U32),
+        ("special", U32 * len(SPECIAL)),
+    ]
+
+
+class Watch(ctypes.Structure):
+    """The block that runs alone, the warp whose requests are kept, and room for them."""
+
+    _fields_ = [
+        ("requests", POINTER),
+        ("block", U32 * 3),
+        *((name, U32) for name in ("warp", "limit", "met", "held", "valued")),
+    ]
+
+
+class LaunchArguments(ctypes.Structure):
+    """All that the core's `launch` is given."""
+
+    _fields_ = [
+        ("program", ctypes.POINTER(Program)),
+        *((name, POINTER) for name in ("params", "buffers", "counters", "merges", "block_counts")),
+        *((name, POINTER) for name in ("findings", "watch", "origins", "stop")),
+        ("budget", U64),
+        ("grid", U32 * 3),
+        ("block", U32 * 3),
+        *((name, U32) for name in ("buffer_count", "shared_bytes", "local_bytes", "flags")),
+        *((name, U32) for name in ("granule_shift", "finding_limit")),
+    ]

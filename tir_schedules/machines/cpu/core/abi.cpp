@@ -1,0 +1,90 @@
+// What abi.h says as text: "Finding 88" is a structure's size, "Finding.kind 0 4" a field's offset and size,
+// "Act.READ 0" a value.
+#include <cstddef>
+#include <string>
+#include "abi.h"
+
+static std::string text;
+
+static void line(const char* name, u64 value) {
+  text += std::string(name) + " " + std::to_string(value) + "\n";
+}
+static void line(const char* type, const char* field, u64 offset, u64 bytes) {
+  text += std::string(type) + "." + field + " " + std::to_string(offset) + " " + std::to_string(bytes) + "\n";
+}
+
+#define STRUCT(type) line(#type, sizeof(type));
+#define FIELD(type, field) line(#type, #field, offsetof(type, field), sizeof(((type*)0)->field));
+#define VALUE(name) line(#name, (u64)(name));
+#define ONE_OF(type, name) line(#type "." #name, (u64)(name));
+
+static void describe() {
+  VALUE(BUFFER_SHIFT) VALUE(SHARED_WINDOW) VALUE(LOCAL_WINDOW) VALUE(NONE)
+  ONE_OF(Kind, RACE) ONE_OF(Kind, IN_FLIGHT) ONE_OF(Kind, LOCKSTEP) ONE_OF(Kind, DIVERGENT_BARRIER)
+  ONE_OF(Kind, OUT_OF_BOUNDS) ONE_OF(Kind, MISALIGNED) ONE_OF(Kind, WRITE_TO_INPUT)
+  ONE_OF(Kind, OVERLAPPING_WRITES) ONE_OF(Kind, UNINITIALIZED) ONE_OF(Kind, DIVERGENT_ALIGNED)
+  ONE_OF(Kind, ENDLESS_LOOP) VALUE(KINDS)
+  ONE_OF(Space, SHARED) ONE_OF(Space, GLOBAL) ONE_OF(Space, LOCAL) ONE_OF(Space, GENERIC)
+  ONE_OF(Act, READ) ONE_OF(Act, WRITE) ONE_OF(Act, ATOMIC)
+  ONE_OF(Flag, COUNT) ONE_OF(Flag, REVERSE)
+  ONE_OF(Exit, BRANCH) ONE_OF(Exit, BARRIER) ONE_OF(Exit, LEAVE)
+  ONE_OF(Special, TID_X) ONE_OF(Special, TID_Y) ONE_OF(Special, TID_Z) ONE_OF(Special, LANEID)
+  ONE_OF(Special, WARPID) ONE_OF(Special, CTAID_X) ONE_OF(Special, CTAID_Y) ONE_OF(Special, CTAID_Z)
+  ONE_OF(Special, NTID_X) ONE_OF(Special, NTID_Y) ONE_OF(Special, NTID_Z)
+  ONE_OF(Special, NCTAID_X) ONE_OF(Special, NCTAID_Y) ONE_OF(Special, NCTAID_Z) VALUE(SPECIALS)
+
+  STRUCT(Extent)
+  FIELD(Extent, space) FIELD(Extent, low) FIELD(Extent, high) FIELD(Extent, number)
+  STRUCT(MicroOp)
+  FIELD(MicroOp, run) FIELD(MicroOp, operands) FIELD(MicroOp, extent) FIELD(MicroOp, offset)
+  FIELD(MicroOp, guard) FIELD(MicroOp, guard_negated) FIELD(MicroOp, line) FIELD(MicroOp, counter)
+  STRUCT(BasicBlock)
+  FIELD(BasicBlock, first) FIELD(BasicBlock, count) FIELD(BasicBlock, cost) FIELD(BasicBlock, exit)
+  FIELD(BasicBlock, guard) FIELD(BasicBlock, guard_negated) FIELD(BasicBlock, taken)
+  FIELD(BasicBlock, otherwise) FIELD(BasicBlock, line)
+  STRUCT(Program)
+  FIELD(Program, micro_ops) FIELD(Program, blocks) FIELD(Program, initial_registers)
+  FIELD(Program, register_bytes) FIELD(Program, special)
+
+  STRUCT(Finding)
+  FIELD(Finding, kind) FIELD(Finding, act) FIELD(Finding, space) FIELD(Finding, bytes)
+  FIELD(Finding, line) FIELD(Finding, other_line) FIELD(Finding, warp) FIELD(Finding, lane)
+  FIELD(Finding, other_warp) FIELD(Finding, other_lane) FIELD(Finding, block) FIELD(Finding, detail)
+  FIELD(Finding, extent) FIELD(Finding, extent_bytes) FIELD(Finding, address) FIELD(Finding, count)
+  STRUCT(Counter)
+  FIELD(Counter, requests) FIELD(Counter, cost) FIELD(Counter, ideal)
+  STRUCT(BlockCount)
+  FIELD(BlockCount, warps) FIELD(BlockCount, threads)
+  STRUCT(Merge)
+  FIELD(Merge, offset) FIELD(Merge, width)
+  STRUCT(Request)
+  FIELD(Request, counter) FIELD(Request, mask) FIELD(Request, width) FIELD(Request, cost)
+  FIELD(Request, ideal) FIELD(Request, address) FIELD(Request, value)
+  STRUCT(Watch)
+  FIELD(Watch, requests) FIELD(Watch, block) FIELD(Watch, warp) FIELD(Watch, limit)
+  FIELD(Watch, met) FIELD(Watch, held) FIELD(Watch, valued)
+
+  STRUCT(OutputShadow)
+  FIELD(OutputShadow, line) FIELD(OutputShadow, atomic) FIELD(OutputShadow, thread)
+  STRUCT(Buffer)
+  FIELD(Buffer, data) FIELD(Buffer, bytes) FIELD(Buffer, shadow) FIELD(Buffer, element)
+  FIELD(Buffer, constant)
+  STRUCT(Undefined)
+  FIELD(Undefined, lanes) FIELD(Undefined, line) FIELD(Undefined, address) FIELD(Undefined, bytes)
+  FIELD(Undefined, extent) FIELD(Undefined, extent_bytes)
+
+  STRUCT(LaunchArguments)
+  FIELD(LaunchArguments, program) FIELD(LaunchArguments, params) FIELD(LaunchArguments, buffers)
+  FIELD(LaunchArguments, counters) FIELD(LaunchArguments, merges) FIELD(LaunchArguments, block_counts)
+  FIELD(LaunchArguments, findings) FIELD(LaunchArguments, watch) FIELD(LaunchArguments, origins)
+  FIELD(LaunchArguments, stop) FIELD(LaunchArguments, budget) FIELD(LaunchArguments, grid)
+  FIELD(LaunchArguments, block) FIELD(LaunchArguments, buffer_count) FIELD(LaunchArguments, shared_bytes)
+  FIELD(LaunchArguments, local_bytes) FIELD(LaunchArguments, flags) FIELD(LaunchArguments, granule_shift)
+  FIELD(LaunchArguments, finding_limit)
+}
+
+extern "C" const char* layout() {
+  text.clear();
+  describe();
+  return text.c_str();
+}

@@ -1,0 +1,108 @@
+"""What the machine knows of an instruction: its Form. The families in `instructions` make them.
+
+Every other module asks the Form, not the instruction's name; but extents.py knows how nvcc lays out a stack.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Callable, Mapping, Sequence, Union
+
+from tir_schedules.machines.cpu.abi import Exit
+from tir_schedules.machines.cpu.context import Lowering, MicroOp
+from tir_schedules.machines.cpu.lane_code import LaneCode
+from tir_schedules.machines.cpu.ptx import Instruction, Operand
+
+Lowered = Sequence[Union[MicroOp, Instruction]]
+"""What becomes of an instruction: calls of the core, and instructions that each lane executes for itself."""
+
+Lower = Callable[[Lowering, Instruction], Lowered]
+Operation = Callable[[LaneCode], None]
+"""Writes the C++ of one lane."""
+
+Zeros = Callable[[Union[Operand, None]], int]
+"""How many low bits of an operand are provably zero."""
+
+
+class Spread(Enum):
+    """How a value that nothing has written passes from the operands of an instruction to its results."""
+
+    ANY = "a result is undefined when any operand is"
+    PARTS = "a result is put together: it is undefined when all parts are"
+    CHOSEN = "a result is one of two operands, which a predicate chooses"
+    ADDEND = "each result is as undefined as the addend in its place"
+    NONE = "results count as defined"
+    LOAD = "results are as undefined as what lies in memory"
+    STORE = "memory becomes as undefined as the operands"
+    USE = "operands leave the thread: an undefined one is a fault"
+
+
+@dataclass(frozen=True)
+class Form:
+    """One kind of instruction. The defaults are those of arithmetic that each lane does for itself.
+
+    lower: what becomes of it; None when nothing has to be executed. Of one that ends a basic block it makes
+    nothing, and refuses what is not known.
+    ends: how it ends a basic block; None when it does not.
+    has_result: whether the first operand is written.
+    mix: its class in the counters' instruction mix; empty when that goes by its type.
+    access: what it does to memory, if anything: "reads", "writes" or "updates".
+    fence: whether ptxas merges no accesses to shared memory across it.
+    spread: how undefined values pass through it.
+    makes_addresses: whether what it computes from an address may be an address in the same variable.
+    zeros: how many low bits of its result are provably zero, from those of its operands.
+
+    operation: the C++ of one lane. modifiers: what its opcode may hold besides types. operand_types: of
+    operands whose type is not the opcode's, by position. literals: operands that are part of the operation.
+    """
+
+    lower: Lower | None
+    ends: Exit | None = None
+    has_result: bool = True
+    mix: str = ""
+    access: str = "writes"
+    fence: bool = False
+    spread: Spread = Spread.ANY
+    makes_addresses: bool = True
+    zeros: Callable[[Instruction, Zeros], int] | None = None
+    operation: Operation | None = None
+    modifiers: frozenset[str] = frozenset()
+    operand_types: Mapping[int, str] = field(default_factory=dict)
+    literals: tuple[int, ...] = ()
+
+
+def lane(
+    operation: Operation,
+    modifiers: str = "",
+    *,
+    mix: str = "",
+    spread: Spread = Spread.ANY,
+    zeros: Callable[[Instruction, Zeros], int] | None = None,
+    operand_types: Mapping[int, str] | None = None,
+    literals: tuple[int, ...] = (),
+) -> Form:
+    """The Form of an instruction that each lane executes for itself, on registers alone."""
+    return Form(
+        by_itself,
+        mix=mix,
+        spread=spread,
+        zeros=zeros,
+        operation=operation,
+        modifiers=frozenset(modifiers.split()),
+        operand_types=operand_types or {},
+        literals=literals,
+    )
+
+
+def by_itself(low: Lowering, instruction: Instruction) -> Lowered:
+    """Lowers an instruction that each lane executes for itself."""
+    return [instruction]
+
+
+def refuse(low: Lowering, instruction: Instruction) -> Lowered:
+    """Lowers no instruction."""
+    raise instruction.unsupported()
+
+
+UNKNOWN = Form(refuse)

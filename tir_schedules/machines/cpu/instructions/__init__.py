@@ -1,0 +1,38 @@
+"""The instructions the machine knows, by families.
+
+To add a family: write its file here and the one of the same name in ../core, and name it in FAMILIES.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from tir_schedules.machines.cpu.forms import UNKNOWN, Form
+from tir_schedules.machines.cpu.instructions import (
+    arithmetic,
+    async_copy,
+    bits,
+    control,
+    conversion,
+    memory,
+    selection,
+    tensor,
+    warp,
+)
+from tir_schedules.machines.cpu.ptx import Instruction
+
+FAMILIES = (arithmetic, bits, selection, conversion, memory, async_copy, warp, tensor, control)
+FORMS = {name: form for family in FAMILIES for name, form in family.FORMS.items()}
+"""Name, or name and first modifier, such as "bar.warp" -> Form."""
+
+
+@lru_cache(maxsize=None)
+def form_of_opcode(opcode: str) -> Form:
+    """The Form of an opcode with its modifiers; UNKNOWN when there is none."""
+    name, *modifiers = opcode.split(".")
+    longer = FORMS.get(f"{name}.{modifiers[0]}") if modifiers else None
+    return longer or FORMS.get(name, UNKNOWN)
+
+
+def form_of(instruction: Instruction) -> Form:
+    return form_of_opcode(instruction.opcode)

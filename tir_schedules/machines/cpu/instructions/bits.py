@@ -1,0 +1,123 @@
+"""Bit operations that each lane does for itself: C++ over the helpers of core/bits.h.
+
+Source: PTX ISA, version 9.0, "Instruction Set".
+"""
+
+from __future__ import annotations
+
+from tir_schedules.machines.cpu.forms import Form, Spread, Zeros, lane
+from tir_schedules.machines.cpu.lane_code import STORAGE, LaneCode, raw, unsigned
+from tir_schedules.machines.cpu.ptx import BITS, Immediate, Instruction
+
+
+def logic(code: LaneCode) -> None:
+    kind = raw(code.instruction.type)
+    symbol = {"and": "&", "or": "|", "xor": "^"}[code.instruction.name]
+    code.write(f"({STORAGE[kind]})({code.read(1, kind)} {symbol} {code.read(2, kind)})", kind)
+
+
+def complement(code: LaneCode) -> None:
+    kind = raw(code.instruction.type)
+    value = code.read(1, kind)
+    code.write(f"!{value}" if kind == "pred" else f"({STORAGE[kind]})~{value}", kind)
+
+
+def shift(code: LaneCode) -> None:
+    """A shift by the width or more gives 0, or copies of the sign."""
+    i = code.instruction
+    kind = i.type if i.name == "shr" and i.type[0] != "b" else unsigned(i.type)
+    value, amount, width = code.read(1, kind), code.read(2, "u32"), BITS[kind]
+    if kind[0] == "s":
+        return code.write(f"({STORAGE[kind]})({value} >> least<u32>({amount}, {width - 1}))", kind)
+    symbol = "<<" if i.name == "shl" else ">>"
+    shifted = f"{value} {symbol} ({amount} & {width - 1})"
+    code.write(f"({STORAGE[kind]})({amount} > {width - 1} ? 0 : {shifted})", kind)
+
+
+def funnel_shift(code: LaneCode) -> None:
+    amount, left = code.read(3, "u32"), code.instruction.has("l")
+    amount = f"({amount} & 31)" if code.instruction.has("wrap") else f"least<u32>({amount}, 32)"
+    both = f"((u64){code.read(2, 'b32')} << 32 | {code.read(1, 'b32')})"
+    code.write(f"(u32)(({both} << {amount}) >> 32)" if left else f"(u32)({both} >> {amount})", "b32")
+
+
+def insert(code: LaneCode) -> None:
+    kind, position, length = STORAGE[code.instruction.type], code.read(3, "u32"), code.read(4, "u32")
+    code.write(f"insert_field<{kind}>({code.read(1)}, {code.read(2)}, {position}, {length})")
+
+
+def extract(code: LaneCode) -> None:
+    kind, position, length = STORAGE[code.instruction.type], code.read(2, "u32"), code.read(3, "u32")
+    code.write(f"extract_field<{kind}>({code.read(1)}, {position}, {length})")
+
+
+def permute(code: LaneCode) -> None:
+    code.write(f"permute_bytes({code.read(1, 'b32')}, {code.read(2, 'b32')}, {code.read(3, 'b32')})", "b32")
+
+
+def three_input_logic(code: LaneCode) -> None:
+    table = code.operand(4)
+    if not isinstance(table, Immediate):
+        raise code.instruction.unsupported()
+    a, b, c = (code.read(k, "b32") for k in (1, 2, 3))
+    code.write(f"logic3({a}, {b}, {c}, {table.value})", "b32")
+
+
+def count_bits(code: LaneCode) -> None:
+    i = code.instruction
+    value, wide = code.read(1, raw(i.type)), BITS[i.type] == 64
+    if wide and i.name in ("brev", "bfind"):
+        raise i.unsupported("64 bits")
+    suffix = "ll" if wide else ""
+    forms = {
+        "popc": f"__builtin_popcount{suffix}({value})",
+        "clz": f"({value} ? __builtin_clz{suffix}({value}) : {BITS[i.type]})",
+        "brev": f"reverse_bits({value})",
+        "bfind": f"find_highest({value}, {int(i.type[0] == 's')}, {int(i.has('shiftamt'))})",
+    }
+    code.write(forms[i.name], "u32")
+
+
+# ---- trailing zeros of results ---
+def zeros_of_or(i: Instruction, zeros: Zeros) -> int:
+    return min(zeros(i.operands[1]), zeros(i.operands[2]))
+
+
+def zeros_of_and(i: Instruction, zeros: Zeros) -> int:
+    return max(zeros(i.operands[1]), zeros(i.operands[2]))
+
+
+def zeros_of_left_shift(i: Instruction, zeros: Zeros) -> int:
+    amount = i.operands[2]
+    return zeros(i.operands[1]) + (amount.value if isinstance(amount, Immediate) else 0)
+
+
+def zeros_of_right_shift(i: Instruction, zeros: Zeros) -> int:
+    amount = i.operands[2]
+    return max(0, zeros(i.operands[1]) - amount.value) if isinstance(amount, Immediate) else 0
+
+
+def zeros_of_insert(i: Instruction, zeros: Zeros) -> int:
+    field, into, position = i.operands[1:4]
+    return min(zeros(field) + position.value, zeros(into)) if isinstance(position, Immediate) else 0
+
+
+COUNT = lane(count_bits, "shiftamt")
+
+FORMS: dict[str, Form] = {
+    "and": lane(logic, spread=Spread.PARTS, zeros=zeros_of_and),
+    "or": lane(logic, spread=Spread.PARTS, zeros=zeros_of_or),
+    "xor": lane(logic, zeros=zeros_of_or),
+    "not": lane(complement),
+    "shl": lane(shift, zeros=zeros_of_left_shift, operand_types={2: "u32"}),
+    "shr": lane(shift, zeros=zeros_of_right_shift, operand_types={2: "u32"}),
+    "shf": lane(funnel_shift, "l r wrap clamp", spread=Spread.PARTS, operand_types={3: "u32"}),
+    "bfi": lane(insert, spread=Spread.PARTS, zeros=zeros_of_insert, operand_types={3: "u32", 4: "u32"}),
+    "bfe": lane(extract, operand_types={2: "u32", 3: "u32"}),
+    "prmt": lane(permute, spread=Spread.PARTS),
+    "lop3": lane(three_input_logic, spread=Spread.PARTS, literals=(4,)),
+    "popc": COUNT,
+    "clz": COUNT,
+    "brev": COUNT,
+    "bfind": COUNT,
+}
