@@ -86,7 +86,7 @@ def show(articles: Sequence[Article], results: dict[str, Any]) -> None:
 
 
 def parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     names = f"articles ({', '.join(ARTICLES)}; default: all), or a .zip that --pack wrote"
     parser.add_argument("names", nargs="*", metavar="NAME", help=names)
     parser.add_argument(

@@ -124,7 +124,7 @@ def read_result(path: Path) -> dict[str, Any] | None:
 
 
 def parser() -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    top = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     verbs = top.add_subparsers(required=True, metavar="VERB")
     for verb, does in {"pack": packing, "count": count, "sanitize": sanitize, "launch": launch}.items():
         one = verbs.add_parser(verb, help=(does.__doc__ or "").partition(";")[0].partition(".")[0])

@@ -20,6 +20,7 @@ if __name__ == "__main__":
     (verdict,) = run([(rung, workload)], "sm_80", CpuMachine())  # the schedule, its twin, and both compared
     (metrics,) = metrics_of([compile_kernel(kernel)], workload)  # one launch
     shared = metrics.access(*SHARED)
-    print(f"{rung.id} on {workload}: {len(schedule.trace.insts)} primitives, grid {kernel.grid}")
+    tir, cuda = len(schedule.mod.script().splitlines()), len(kernel.source.splitlines())
+    print(f"{rung.id} on {workload}: {tir} lines of TensorIR become {cuda} lines of CUDA, grid {kernel.grid}")
     print(f"{verdict.word}; {metrics.binary.resources.registers} registers per thread")
     print(f"{shared.requests} requests to shared memory take {shared.cost} wavefronts, ideal {shared.ideal}")

@@ -223,7 +223,7 @@ def show(results: Results) -> None:
 
 
 def parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument(
         "names", nargs="*", metavar="NAME", help=f"ladders ({', '.join(FAMILIES)}) or rungs (default: all)"
     )

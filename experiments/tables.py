@@ -84,7 +84,7 @@ def update_all(readme: Path, folder: Path, check: bool) -> int:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument(
         "--check",
         action="store_true",

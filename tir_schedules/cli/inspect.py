@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_arch
 from tir_schedules.cli.problems import add_problem, check_options, problem_of
@@ -81,8 +81,9 @@ def as_json(inspection: Inspection, view: str | None) -> Json:
     from tir_schedules.insight.inspection.listing import listing, opcodes
 
     found = inspection.as_json()
+    kernels: Any = found["kernels"]
     if view in ("sass", "ptx"):
         for form, launches in inspection.kernels.items():
             code = listing(launches[0].binary, view)
-            found["kernels"][form][view] = {"opcodes": opcodes(code), "lines": code}
+            kernels[form][view] = {"opcodes": opcodes(code), "lines": code}
     return found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_arch
 from tir_schedules.cli.problems import add_problem, check_options, problem_of
@@ -90,6 +89,8 @@ def layout(options: Options) -> int:
         if execution.requests_met == len(execution.requests)
         else [f"only the first {len(execution.requests)} requests are counted"]
     )
+    from tir_schedules.insight.banks.printing import document, print_patterns
+
     if options.output:
         write_text(options.output, document(options.output.suffix, title, subject, patterns, notes, binary))
     if options.json:
@@ -103,54 +104,3 @@ def layout(options: Options) -> int:
     elif not options.output:
         print_patterns(f"{title}, {subject}", patterns, notes)
     return 0
-
-
-def document(suffix: str, title: str, subject: str, patterns: Any, notes: list[str], binary: Any) -> str:
-    """The text of a page or of a picture."""
-    from tir_schedules.insight.banks import pictures
-
-    if suffix == ".svg":
-        return pictures.document_svg(patterns, f"{title}, {subject}")
-    from tir_schedules.pages import render
-
-    kernel = binary.kernel
-    provenance = [f"{kernel.label} for {kernel.arch}, executed on the CPU machine; no GPU took part", *notes]
-    return render(
-        "layout.html.j2",
-        title=title,
-        subject=subject,
-        patterns=patterns,
-        pictures=pictures,
-        provenance=provenance,
-    )
-
-
-def print_patterns(title: str, patterns: Any, notes: list[str]) -> None:
-    """A table of all patterns, then the pictures of each."""
-    from rich.markup import escape
-
-    from tir_schedules.console import console, print_line, print_table, print_whole, terminal_width
-    from tir_schedules.insight.banks.pictures import LEGEND, caption, place_of, request_text, tile_text
-
-    print_line(title)
-    rows = [
-        (p.name, p.action, str(p.requests), str(p.wavefronts), str(p.ideal), str(p.width), lines_of(p))
-        for p in patterns
-    ]
-    columns = ("buffer", "access", "requests", "wavefronts each", "(ideal)", "bytes per lane", "lines")
-    print_table(columns, [tuple(map(escape, row)) for row in rows], prose={"buffer": 6, "lines": 12}, keys=2)
-    for pattern in patterns:
-        print_line()
-        print_whole(place_of(pattern))
-        print_line(caption(pattern))
-        requests, tile = (draw(pattern, terminal_width()) for draw in (request_text, tile_text))
-        between = "\n" if "\n\n" in requests.plain else ""  # pictures that are cut themselves
-        for picture, end in ((requests, between), (tile, "")):
-            console().print(picture, end=end, soft_wrap=True)
-    print_line()
-    for line in (*LEGEND, *notes):
-        print_line(line)
-
-
-def lines_of(pattern: Any) -> str:
-    return ", ".join(str(location.line) for location in pattern.locations)

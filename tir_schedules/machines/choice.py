@@ -6,7 +6,7 @@ import importlib.util
 from typing import TYPE_CHECKING, Literal, cast, overload
 
 from tir_schedules.errors import BadInput, MissingTool
-from tir_schedules.model.machine import Machine
+from tir_schedules.model.machine import Device, Machine
 
 if TYPE_CHECKING:
     from tir_schedules.machines.gpu import GpuMachine
@@ -52,7 +52,7 @@ def the_gpu(otherwise: str) -> GpuMachine:
         raise MissingTool(f"{str(error).replace(', or use --machine cpu', '')}; {otherwise}") from None
 
 
-def arch_for(machine: Machine, asked: str | None) -> str:
+def arch_for(machine: Device, asked: str | None) -> str:
     """The architecture to compile for: the one asked for, else the GPU's own or CPU_ARCH.
 
     BadInput when a GPU does not run code for the one asked for.

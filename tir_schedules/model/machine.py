@@ -9,11 +9,21 @@ from tir_schedules.model.kernel import Binary
 from tir_schedules.model.workload import Arguments
 
 
-class Machine(Protocol):
-    """The CPU machine or a GPU. name: "cpu" or "gpu"."""
+class Device(Protocol):
+    """What executes, is measured or is predicted: a machine, or the servers of a tracker.
+
+    name: "cpu" or "gpu". device_name: the GPU's own name, or "CPU machine".
+    """
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def device_name(self) -> str: ...
+
+
+class Machine(Device, Protocol):
+    """The CPU machine or a GPU."""
 
     def run(
         self, binary: Binary, arguments: Arguments, outputs: Sequence[str], *, count: bool = False

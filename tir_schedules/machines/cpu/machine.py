@@ -62,6 +62,7 @@ class CpuMachine:
     """
 
     name = "cpu"
+    device_name = "CPU machine"
 
     def __init__(self, warp_order: str = "forward", budget: int = WARP_BUDGET):
         if warp_order not in WARP_ORDERS:

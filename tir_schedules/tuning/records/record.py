@@ -6,10 +6,11 @@ import hashlib
 import math
 import statistics
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from tir_schedules.errors import BadInput
 from tir_schedules.ladders.registry import FAMILIES
+from tir_schedules.model.machine import Device
 from tir_schedules.model.rung import Rung
 from tir_schedules.model.workload import Workload
 from tir_schedules.provenance import software_versions
@@ -20,16 +21,6 @@ from tir_schedules.workloads import workload_class
 
 MEASURED, PREDICTED = "measured", "predicted"
 CPU_DEVICE = "CPU machine"
-
-
-class Device(Protocol):
-    """What candidates are measured or predicted by: a machine, or the servers of a tracker.
-
-    name: "cpu" or "gpu". A GPU has a device_name, too.
-    """
-
-    @property
-    def name(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -145,4 +136,4 @@ def versions_now() -> dict[str, str]:
 
 def device_of(device: Device | None = None) -> str:
     """How records name a device: the GPU's own name, or CPU_DEVICE."""
-    return getattr(device, "device_name") if device is not None and device.name == "gpu" else CPU_DEVICE
+    return device.device_name if device is not None and device.name == "gpu" else CPU_DEVICE

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Iterable
 
+from tir_schedules.model.machine import Device
 from tir_schedules.model.rung import Rung
 from tir_schedules.model.workload import Workload
 from tir_schedules.tuning.records.database import best, latest
 from tir_schedules.tuning.records.journal import Entry
-from tir_schedules.tuning.records.record import MEASURED, PREDICTED, Device, Record, Task, device_of
+from tir_schedules.tuning.records.record import MEASURED, PREDICTED, Record, Task, device_of
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,58 @@
+"""Request patterns as a page or a picture, and printed."""
+
+from __future__ import annotations
+
+from typing import Sequence
+
+from rich.markup import escape
+
+from tir_schedules.console import console, print_line, print_table, print_whole, terminal_width
+from tir_schedules.insight.banks import pictures
+from tir_schedules.insight.banks.pictures import LEGEND, caption, place_of, request_text, tile_text
+from tir_schedules.insight.banks.requests import Pattern
+from tir_schedules.model.kernel import Binary
+from tir_schedules.pages import render
+
+
+def document(
+    suffix: str, title: str, subject: str, patterns: Sequence[Pattern], notes: list[str], binary: Binary
+) -> str:
+    """The text of a page or of a picture."""
+    if suffix == ".svg":
+        return pictures.document_svg(patterns, f"{title}, {subject}")
+    kernel = binary.kernel
+    provenance = [f"{kernel.label} for {kernel.arch}, executed on the CPU machine; no GPU took part", *notes]
+    return render(
+        "layout.html.j2",
+        title=title,
+        subject=subject,
+        patterns=patterns,
+        pictures=pictures,
+        provenance=provenance,
+    )
+
+
+def print_patterns(title: str, patterns: Sequence[Pattern], notes: list[str]) -> None:
+    """A table of all patterns, then the pictures of each."""
+    print_line(title)
+    rows = [
+        (p.name, p.action, str(p.requests), str(p.wavefronts), str(p.ideal), str(p.width), lines_of(p))
+        for p in patterns
+    ]
+    columns = ("buffer", "access", "requests", "wavefronts each", "(ideal)", "bytes per lane", "lines")
+    print_table(columns, [tuple(map(escape, row)) for row in rows], prose={"buffer": 6, "lines": 12}, keys=2)
+    for pattern in patterns:
+        print_line()
+        print_whole(place_of(pattern))
+        print_line(caption(pattern))
+        requests, tile = (draw(pattern, terminal_width()) for draw in (request_text, tile_text))
+        between = "\n" if "\n\n" in requests.plain else ""  # pictures that are cut themselves
+        for picture, end in ((requests, between), (tile, "")):
+            console().print(picture, end=end, soft_wrap=True)
+    print_line()
+    for line in (*LEGEND, *notes):
+        print_line(line)
+
+
+def lines_of(pattern: Pattern) -> str:
+    return ", ".join(str(location.line) for location in pattern.locations)

@@ -1,0 +1,87 @@
+"""A trace printed: a line per step, and what each step changes."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import Iterator
+
+from rich.markup import escape
+
+from tir_schedules.console import print_error, print_line, print_source, print_table, print_whole
+from tir_schedules.insight.inspection.tables import number, pair
+from tir_schedules.insight.metrics.counting import GLOBAL, SHARED
+from tir_schedules.insight.trace.diffs import unified
+from tir_schedules.insight.trace.key_metrics import INSTRUCTIONS, REGISTERS, SHARED_BYTES, outputs
+from tir_schedules.insight.trace.states import Trace
+
+COLUMNS = (
+    "step",
+    "call",
+    "registers",
+    "shared bytes",
+    "wavefronts (ideal)",
+    "sectors",
+    "instructions",
+    "outputs",
+)
+
+
+def print_trace(trace: Trace, tir: bool, cuda: bool) -> None:
+    """A table with a line per step; then, if asked for, what each step changes."""
+
+    print_line(
+        f"{trace.rung.id}, {trace.workload}, {trace.arch}: {len(trace.states) - 1} steps; executed on the CPU"
+        " machine"
+    )
+    print_table(
+        COLUMNS, [[escape(cell) for cell in row] for row in rows(trace)], prose={"call": 30, "outputs": 16}
+    )
+    for gap in gaps(trace):
+        print_line(gap)
+    if trace.refusal:
+        print_error(trace.refusal)
+    if tir or cuda:
+        print_changes(trace, tir, cuda)
+
+
+def rows(trace: Trace) -> Iterator[list[str]]:
+    """Cells of a state, all text; without figures where there are none, see `gaps`."""
+
+    for state in trace.states:
+        cells = [str(state.number), state.step.call if state.step else "(the algorithm)"]
+        if state.measured:
+            cells += [number(key.value(state.measured) or 0) for key in (REGISTERS, SHARED_BYTES)]
+        if state.measured and state.metrics:
+            sectors, instructions = state.metrics.access(*GLOBAL).cost, INSTRUCTIONS.value(state.measured)
+            cells += [pair(state.metrics.access(*SHARED)), number(sectors), number(instructions or 0)]
+            cells.append(outputs(state) + (f" (CUDA of {state.same})" if state.repeats else ""))
+        yield cells + [""] * (len(COLUMNS) - len(cells))
+
+
+def gaps(trace: Trace) -> Iterator[str]:
+    """Why states have no figures: a line for neighbours that have one reason."""
+    for why, group in groupby(
+        trace.states, key=lambda state: state.reason or (state.measured.unknown if state.measured else "")
+    ):
+        numbers = [state.number for state in group]
+        if why:
+            yield f"{numbers[0]} to {numbers[-1]}: {why}" if len(numbers) > 1 else f"{numbers[0]}: {why}"
+
+
+def print_changes(trace: Trace, tir: bool, cuda: bool) -> None:
+    """For each step the diffs of its TIR and of its CUDA."""
+
+    for before, state in zip(trace.states, trace.states[1:]):
+        if state.step:
+            print_whole(f"\nstep {state.number}: {state.step.call}")
+            print_line(f"  {' > '.join(map(str, state.step.places))}: {state.step.what}")
+        for wanted, name, old, new in (
+            (tir, "TIR", before.tir, state.tir),
+            (cuda, "CUDA", trace.cuda_before(state), state.cuda),
+        ):
+            if wanted and new:
+                print_line(f"--- {name}" + ("" if new != old else ": unchanged"))
+                if new != old:
+                    print_source(unified(old, new), "diff")
+            elif wanted:
+                print_line(f"--- {name}: {state.reason}")
