@@ -44,9 +44,10 @@ class Vendor(Protocol):
     def bind(self, subject: Subject, arguments: Arguments) -> BoundSubject: ...
 
 
-def bind(machine: GpuMachine, vendors: Vendor, subject: Subject, arguments: Arguments) -> BoundSubject:
-    """A subject on arguments that are on the GPU. vendors: binds what is a library's (see vendor.Vendors)."""
+def bind(machine: GpuMachine, vendors: Vendor | None, subject: Subject, arguments: Arguments) -> BoundSubject:
+    """A subject on arguments that are on the GPU. vendors: binds what is a library's."""
     if subject.form == "vendor":
+        assert vendors
         return vendors.bind(subject, arguments)
     launches = []
     for binary in subject.binaries:
