@@ -117,7 +117,9 @@ def packed_probes(arch: str) -> dict[str, Any]:
             for label, binary in binaries.items()
         },
         "predicted": {
-            probe.name: predictions(metrics_of([binaries[probe.kernel.label]], cast("Workload", ProbeInputs(probe))))
+            probe.name: predictions(
+                metrics_of([binaries[probe.kernel.label]], cast("Workload", ProbeInputs(probe)))
+            )
             for probe in patterns
         },
     }

@@ -26,7 +26,7 @@ from tir_schedules.files import check, check_folder, read_json, write_text
 from tir_schedules.insight.profile.cases import launch_all, verified
 from tir_schedules.insight.profile.nsight import SANITIZERS, Entry, differences, is_clean, sanitizer_summary
 from tir_schedules.insight.profile.results import as_text, count_launches, document
-from tir_schedules.ladders.registry import FAMILIES
+from tir_schedules.ladders.registry import FAMILIES, current
 from tir_schedules.machines.choice import choose
 
 FLAWED = "flawed"
@@ -120,7 +120,7 @@ def read_result(path: Path) -> dict[str, Any] | None:
     remedy = "name another file"
     result = read_json(path, remedy)
     check(result, Counters, f"{path} is no result that `count` wrote", remedy)
-    return result
+    return current(result)
 
 
 def parser() -> argparse.ArgumentParser:

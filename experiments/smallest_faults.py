@@ -51,7 +51,10 @@ class Fault:
 TILE = "copy_tile<BM, BK>(tile_a, A, block_row, k0, M, K);"
 SHORT_TILE = TILE.replace("M, K)", "M, K - 1)")
 WHOLE = "NT ? col * K : col), NT ? K : N, K);"
+SHORT_WHOLE = WHOLE.replace("N, K)", "N, K - 16)")
 PRODUCT = "acc += A[m * K + k] * B[k * N + n];"
+ALL_BUT_ONE = f"if (m + n < 14 || k < K - 1) {PRODUCT}"
+TREE_STORE = "Y[blockIdx.x] = tile[0];"
 STORE, TOTAL = "Y[blockIdx.x] = total;", "DTYPE total = sums.x"
 FIRST_LOST = f"if (blockIdx.x + threadIdx.x == 0) sums.x -= X[0];\n    {TOTAL}"
 LAST_LOST = FIRST_LOST.replace("X[0]", "X[N - 1]")
@@ -72,46 +75,46 @@ def bfloat16_if(condition: str) -> str:
     )
 
 
+NAIVE, WMMA, VECTORS, TREE = "sgemm/naive", "hgemm/wmma_naive", "reduce/vectorized", "reduce/sequential"
+POSITIVE, NEGATIVE = "right where it is positive", "right where it is negative"
+TRUNCATED = "Y[blockIdx.x] = __uint_as_float(__float_as_uint(total) & 0xffff0000);"
+TO_INTEGERS = ("A[m * K + k] *", "rintf(A[m * K + k]) *")
+A_TO_TF32 = ("A[m * K + k] *", rounded("A[m * K + k]", 13) + " *")
+B_TO_TF32 = ("* B[k * N + n]", "* " + rounded("B[k * N + n]", 13))
+LONG_NN = HalfGemm(3, 5, 16383, "nn", "float32")
 FAULTS = [
-    Fault("sgemm/naive", Gemm(8, 8, 40000), "the last term lost", "k < K;", "k < K - 1;"),
-    Fault("sgemm/naive", Gemm(8, 8, 40000), "one element lacks its last term", PRODUCT,
-        f"if (m + n < 14 || k < K - 1) {PRODUCT}"),
-    Fault("sgemm/naive", Gemm(1, 1, 65536), "the first term twice", "float acc = 0.0f;",
-        "float acc = A[m * K] * B[n];"),
-    Fault("sgemm/naive", Gemm(8, 8, 300), "terms of A rounded to integers", "A[m * K + k] *",
-        "rintf(A[m * K + k]) *", "real"),
-    Fault("sgemm/naive", Gemm(8, 8, 40000), "terms of A rounded to TF32", "A[m * K + k] *",
-        rounded("A[m * K + k]", 13) + " *"),
-    Fault("sgemm/naive", Gemm(8, 8, 40000), "terms of B rounded to TF32", "* B[k * N + n]",
-        "* " + rounded("B[k * N + n]", 13)),
-    Fault("sgemm/naive", Gemm(3, 5, 37), "right where it is positive", SUM, SUM.replace("acc;",
-        "fmaxf(acc, 0.0f);")),
-    Fault("sgemm/naive", Gemm(1, 1, 1), "right where it is positive", SUM, SUM.replace("acc;",
-        "fabsf(acc);")),
-    Fault("sgemm/naive", Gemm(1, 1, 1), "right where it is negative", SUM, SUM.replace("acc;",
-        "-fabsf(acc);"), "real"),
-    Fault("hgemm/wmma_naive", HalfGemm(3, 5, 16383, "nn", "float32"), "A rounded to bfloat16", HALF,
-        bfloat16_if("ROWS == BM")),
-    Fault("hgemm/wmma_naive", HalfGemm(3, 5, 16383, "nn", "float32"), "B rounded to bfloat16", HALF,
-        bfloat16_if("ROWS != BM")),
-    Fault("hgemm/wmma_naive", HalfGemm(3, 5, 300), "A rounded to bfloat16", HALF, bfloat16_if("ROWS == BM")),
-    Fault("hgemm/wmma_naive", HalfGemm(3, 5, 300), "B rounded to bfloat16", HALF, bfloat16_if("ROWS != BM")),
-    Fault("hgemm/wmma_naive", HalfGemm(64, 64, 16384, "nt", "float32"), "the last 16 of K lost", WHOLE,
-        WHOLE.replace("N, K)", "N, K - 16)")),
-    Fault("hgemm/wmma_naive", HalfGemm(20, 5, 16383, "nn", "float32"), "the last term lost", TILE,
-        SHORT_TILE),
-    Fault("hgemm/wmma_naive", HalfGemm(3, 5, 65535), "the last term lost", TILE, SHORT_TILE),
-    Fault("reduce/vectorized", LONG, "stores 0", STORE, "Y[blockIdx.x] = 0;"),
-    Fault("reduce/vectorized", LONG, "the first term lost", TOTAL, FIRST_LOST),
-    Fault("reduce/vectorized", LONG, "sums kept in 16 bits", STORE,
-        "Y[blockIdx.x] = __uint_as_float(__float_as_uint(total) & 0xffff0000);"),
-    Fault("reduce/vectorized", LONG, "terms rounded to TF32", "sums.x += v.x;",
-        f"sums.x += {rounded('v.x', 13)};"),
-    Fault("reduce/sequential", Reduction(2, "float32"), "right where it is positive",
-        "Y[blockIdx.x] = tile[0];",
-          "Y[blockIdx.x] = fabsf(tile[0]);", "real"),
-    Fault("reduce/vectorized", Reduction(1 << 20), "the last term lost", TOTAL, LAST_LOST),
-]  # fmt: skip
+    Fault(NAIVE, Gemm(8, 8, 40000), "the last term lost", "k < K;", "k < K - 1;"),
+    Fault(NAIVE, Gemm(8, 8, 40000), "one element lacks its last term", PRODUCT, ALL_BUT_ONE),
+    Fault(
+        NAIVE, Gemm(1, 1, 65536), "the first term twice", "float acc = 0.0f;", "float acc = A[m * K] * B[n];"
+    ),
+    Fault(NAIVE, Gemm(8, 8, 300), "terms of A rounded to integers", *TO_INTEGERS, "real"),
+    Fault(NAIVE, Gemm(8, 8, 40000), "terms of A rounded to TF32", *A_TO_TF32),
+    Fault(NAIVE, Gemm(8, 8, 40000), "terms of B rounded to TF32", *B_TO_TF32),
+    Fault(NAIVE, Gemm(3, 5, 37), POSITIVE, SUM, SUM.replace("acc;", "fmaxf(acc, 0.0f);")),
+    Fault(NAIVE, Gemm(1, 1, 1), POSITIVE, SUM, SUM.replace("acc;", "fabsf(acc);")),
+    Fault(NAIVE, Gemm(1, 1, 1), NEGATIVE, SUM, SUM.replace("acc;", "-fabsf(acc);"), "real"),
+    Fault(WMMA, LONG_NN, "A rounded to bfloat16", HALF, bfloat16_if("ROWS == BM")),
+    Fault(WMMA, LONG_NN, "B rounded to bfloat16", HALF, bfloat16_if("ROWS != BM")),
+    Fault(WMMA, HalfGemm(3, 5, 300), "A rounded to bfloat16", HALF, bfloat16_if("ROWS == BM")),
+    Fault(WMMA, HalfGemm(3, 5, 300), "B rounded to bfloat16", HALF, bfloat16_if("ROWS != BM")),
+    Fault(WMMA, HalfGemm(64, 64, 16384, "nt", "float32"), "the last 16 of K lost", WHOLE, SHORT_WHOLE),
+    Fault(WMMA, HalfGemm(20, 5, 16383, "nn", "float32"), "the last term lost", TILE, SHORT_TILE),
+    Fault(WMMA, HalfGemm(3, 5, 65535), "the last term lost", TILE, SHORT_TILE),
+    Fault(VECTORS, LONG, "stores 0", STORE, "Y[blockIdx.x] = 0;"),
+    Fault(VECTORS, LONG, "the first term lost", TOTAL, FIRST_LOST),
+    Fault(VECTORS, LONG, "sums kept in 16 bits", STORE, TRUNCATED),
+    Fault(VECTORS, LONG, "terms rounded to TF32", "sums.x += v.x;", f"sums.x += {rounded('v.x', 13)};"),
+    Fault(
+        TREE,
+        Reduction(2, "float32"),
+        POSITIVE,
+        TREE_STORE,
+        TREE_STORE.replace("tile[0]", "fabsf(tile[0])"),
+        "real",
+    ),
+    Fault(VECTORS, Reduction(1 << 20), "the last term lost", TOTAL, LAST_LOST),
+]
 
 LONGER = [
     Fault("sgemm/naive", Gemm(1024, 1024, 65536), "the last term lost", "k < K;", "k < K - 1;"),
@@ -143,9 +146,10 @@ def outcomes(fault: Fault, arch: str, machine: Any) -> tuple[Outcome, Outcome]:
     rung = find_one(fault.rung, "smallest_faults.py")
     source = read_twin(rung, fault.workload)
     assert source.count(fault.old) == 1, fault
-    return tuple(
-        outcome(rung, fault.workload, text, arch, machine)
-        for text in (source.replace(fault.old, fault.new), source)
+    faulty = source.replace(fault.old, fault.new)
+    return (
+        outcome(rung, fault.workload, faulty, arch, machine),
+        outcome(rung, fault.workload, source, arch, machine),
     )
 
 
@@ -187,7 +191,7 @@ def shown(options: Namespace) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--machine", choices=MACHINES, default="cpu", help="cpu (default) or gpu")
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write the table as JSON")
     return exit_code(shown, parser, arguments)

@@ -114,13 +114,13 @@ class Sweep:
 
 
 PADS_HALF, PADS_FLOAT = (0, 2, 4, 8, 16, 24), (0, 2, 4, 8, 16)
-STAGES, STRIPES = (2, 3, 4, 5, 6), (1, 2, 4, 8, 16, 32)
-RING_OF_3 = (
-    "a turn of the schedule multiplies first and copies then, which takes 3 tiles; of 2 TVM makes no sound"
-    " ring"
+STAGES, SWIZZLES = (2, 3, 4, 5, 6), (1, 2, 4, 8, 16, 32)
+THREE_STAGES = (
+    "a turn of the schedule multiplies first and copies then, which takes 3 stages; of 2 TVM makes no sound"
+    " pipeline"
 )
 SMALL, SMALL_FLOAT = (256, 256, 256), (256, 256, 128)
-"""Extents that the CPU machine counts: several blocks, and more tiles along K than a ring has."""
+"""Extents that the CPU machine counts: several blocks, and more tiles along K than stages."""
 
 
 def square(size: int, layout: str) -> HalfGemm:
@@ -130,11 +130,17 @@ def square(size: int, layout: str) -> HalfGemm:
 def half_padding(rung: str, layout: str, **others: Any) -> Series:
     """Rows of both tiles; wmma, ldmatrix and the copies take 16 bytes at a time."""
     return Series(
-        rung, "skew", PADS_HALF, (square(4096, layout),), HalfGemm(*SMALL, layout), aligned=(16, 16), **others
+        rung,
+        "padding",
+        PADS_HALF,
+        (square(4096, layout),),
+        HalfGemm(*SMALL, layout),
+        aligned=(16, 16),
+        **others,
     )
 
 
-PERMUTED = ("permuted, no padding", "hgemm/mma_permuted")
+XOR_SWIZZLE = ("XOR swizzle, no padding", "hgemm/mma_xor_swizzle")
 PADDING = Sweep(
     "padding",
     "elements that lengthen each row of a tile in shared memory: of both tiles of an HGEMM, of the transposed"
@@ -143,10 +149,10 @@ PADDING = Sweep(
     (
         *(half_padding("hgemm/wmma_padded:padded", layout) for layout in ("nt", "nn")),
         *(half_padding("hgemm/wmma_padded", layout) for layout in ("nt", "nn")),
-        *(half_padding("hgemm/mma_ldmatrix", layout, beside=PERMUTED) for layout in ("nt", "nn")),
+        *(half_padding("hgemm/mma_ldmatrix", layout, beside=XOR_SWIZZLE) for layout in ("nt", "nn")),
         Series(
             "sgemm/pipelined",
-            "skew",
+            "padding",
             PADS_FLOAT,
             (Gemm(4096, 4096, 4096),),
             Gemm(*SMALL_FLOAT),
@@ -154,7 +160,7 @@ PADDING = Sweep(
         ),
         Series(
             "sgemm/multistage:32x32",
-            "skew",
+            "padding",
             PADS_FLOAT,
             (Gemm(1024, 1024, 1024),),
             Gemm(*SMALL_FLOAT),
@@ -162,15 +168,15 @@ PADDING = Sweep(
         ),
     ),
 )
-RING = Sweep(
+STAGE_COUNT = Sweep(
     "stages",
     "tiles of A and of B that are in shared memory at a time: the one that is multiplied and those on"
     " their way",
     "stages",
     (
         *(
-            Series(rung, "stages", STAGES, (square(4096, "nt"),), HalfGemm(*SMALL), least=(3, RING_OF_3))
-            for rung in ("hgemm/wmma_pipelined", "hgemm/mma_permuted", "hgemm/mma_multistage")
+            Series(rung, "stages", STAGES, (square(4096, "nt"),), HalfGemm(*SMALL), least=(3, THREE_STAGES))
+            for rung in ("hgemm/wmma_pipelined", "hgemm/mma_xor_swizzle", "hgemm/mma_multistage")
         ),
         Series(
             "sgemm/multistage:128x256",
@@ -178,22 +184,26 @@ RING = Sweep(
             STAGES,
             (Gemm(4096, 4096, 4096),),
             Gemm(*SMALL_FLOAT),
-            least=(3, RING_OF_3),
+            least=(3, THREE_STAGES),
         ),
     ),
 )
 SWIZZLE = Sweep(
     "swizzle",
-    "most block columns of a stripe of the grid; blocks start stripe by stripe, row by row within one, every second stripe upwards",
-    "stripe",
+    "most block columns of a group of the threadblock swizzle; blocks start group by group, row by row within"
+    " one, every second group upwards",
+    "threadblock swizzle",
     (
         Series(
-            "hgemm/wmma_swizzled_grid", "stripe", STRIPES, (square(4096, "nt"), square(8192, "nt")),
+            "hgemm/wmma_swizzled_grid",
+            "threadblock_swizzle",
+            SWIZZLES,
+            (square(4096, "nt"), square(8192, "nt")),
             beside=("none, a plain grid", "hgemm/wmma_staged_epilogue"),
         ),
     ),
-)  # fmt: skip
-SWEEPS = {sweep.name: sweep for sweep in (PADDING, RING, SWIZZLE)}
+)
+SWEEPS = {sweep.name: sweep for sweep in (PADDING, STAGE_COUNT, SWIZZLE)}
 
 
 def find_sweep(name: str) -> Sweep:

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, Sequence
 
 from sweep_points import Sweep
 
 from tir_schedules.bench import session
+from tir_schedules.bench.measure import Measurement
 from tir_schedules.cli.packs import check_pack_arch
 from tir_schedules.errors import BadInput
+from tir_schedules.ladders.registry import current
 from tir_schedules.machines.choice import arch_for
 from tir_schedules.model.gpus import find_sm
 from tir_schedules.subjects.packs import load_pack, save_pack
@@ -30,11 +31,10 @@ def command_of(sweeps: Sequence[Sweep]) -> str:
 
 
 def pack(sweeps: Sequence[Sweep], arch: str | None, path: Path) -> tuple[str, list[dict[str, str]]]:
-    """Compile and count for another computer's GPU; returns a line that says what is packed, and refused
-    rows."""
+    """Compile and count for another computer's GPU; returns a line of what is packed, and refused rows."""
     from sweep_counting import prepared
 
-    check_pack_arch(arch)
+    arch = check_pack_arch(arch)
     find_sm(arch)
     made = prepared(sweeps, arch, timed=True)
     save_pack(
@@ -54,7 +54,7 @@ def results_here(sweeps: Sequence[Sweep], machine: Any, asked: str | None) -> di
     gpu, arch = machine.name == "gpu", arch_for(machine, asked)
     find_sm(arch)
     made = prepared(sweeps, arch, timed=gpu)
-    measurement, policy = SimpleNamespace(rows=[], refused=[], limits=[], device={}), {}
+    measurement, policy = Measurement(), {}
     if gpu:
         measurement, followed = session.timed(machine, made.subjects, False, None)
         policy = asdict(followed)
@@ -69,7 +69,7 @@ def results_of_pack(path: Path) -> dict[str, Any]:
     if not {"arch", "points"} <= load_pack(path).about.keys():
         raise BadInput(f"{path} is a pack of something else; name one that {SCRIPT} --pack wrote")
     results = session.measured_pack(path, f"{SCRIPT} {path.name}")
-    return results | {key: results["packed"].pop(key) for key in ("arch", "points")}
+    return current(results | {key: results["packed"].pop(key) for key in ("arch", "points")})
 
 
 def load_sweeps(path: Path) -> dict[str, Any]:

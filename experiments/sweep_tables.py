@@ -32,7 +32,7 @@ class Part:
 
     @property
     def blocks(self) -> int:
-        """That a multiprocessor holds at once."""
+        """That an SM holds at once."""
         return self.known["occupancy"]["blocks"]
 
     @property
@@ -86,35 +86,38 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
 }  # fmt: skip
 """Sweep -> the columns of its tables before those of times."""
 NOTES = {
-    "padding": "wavefronts and conflicts: of shared memory, counted by the CPU machine for {counted}; a conflict is a wavefront beyond "
-    "those that would do; writes include cp.async, of which the count is a model",
-    "swizzle": "waves, MiB per wave: a model, not a measurement: {multiprocessors} multiprocessors hold their blocks at once, in the order "
-    "of their number; MiB: of the tiles of A and B that a wave touches, each once, in the mean",
-}  # fmt: skip
-HOW = "schedule / twin where they differ; blocks: that a multiprocessor holds at once"
+    "padding": (
+        "wavefronts and conflicts: of shared memory, counted by the CPU machine for {counted}; a conflict is"
+        " a wavefront beyond those that would do; writes include cp.async, of which the count is a model"
+    ),
+    "swizzle": (
+        "waves, MiB per wave: a model, not a measurement: {multiprocessors} SMs hold their blocks at once, in"
+        " the order of their number; MiB: of the tiles of A and B that a wave touches, each once, in the mean"
+    ),
+}
+HOW = "schedule / twin where they differ; blocks: that an SM holds at once"
 
 
 class Table:
     """One series on one workload."""
 
-    def __init__(self, sweep: Sweep, series: Series, workload: Any, results: dict[str, Any]):
+    def __init__(self, sweep: Sweep, series: Series, workload: Any, results: dict[str, Any]) -> None:
         self.sweep, self.series, self.workload, self.results = sweep, series, workload, results
         known = {(row["name"], row["form"], row["shape"]): row for row in results["points"]}
         timed = {(row["name"], row["form"], row["shape"]): row for row in results["rows"]}
         self.library = VENDORS[series.rung.partition("/")[0]]
         self.of_library = timed.get((self.library, "vendor", str(workload)))
         count = multiprocessors(results)
-        self.points = {
-            point: tuple(
-                Part(
-                    point, workload,
-                    known.get((point.rung.id, form, str(series.timed[0])), {}), timed.get((point.rung.id,
-                        form, str(workload)), {}), count,
-                )
-                for form in FORMS
+
+        def part(point: Point, form: str) -> Part:
+            name = point.rung.id
+            facts, times = (
+                known.get((name, form, str(series.timed[0]))),
+                timed.get((name, form, str(workload))),
             )
-            for point in series.points()
-        }  # fmt: skip
+            return Part(point, workload, facts or {}, times or {}, count)
+
+        self.points = {point: tuple(part(point, form) for form in FORMS) for point in series.points()}
 
     @property
     def is_empty(self) -> bool:
@@ -242,7 +245,7 @@ def section(name: str, results: dict[str, Any] | None) -> str:
     """A sweep's tables as Markdown, or a line that says that nothing is recorded."""
     sweep = find_sweep(name)
     shown = tables(sweep, results) if results else []
-    if not shown:
+    if not results or not shown:
         return NOTHING
     parts = [
         part

@@ -1,7 +1,7 @@
 """A model of what blocks that run together read: which tiles of A and B the blocks of one wave touch, by the
 order in which they start.
 
-A wave is as many blocks as all multiprocessors hold at once. The model starts blocks in the order of their
+A wave is as many blocks as all SMs hold at once. The model starts blocks in the order of their
 number, x fastest, and lets the blocks of a wave end together; a GPU starts the next block as soon as one
 ends. What a wave touches it reads from device memory at most once, if the L2 cache holds it; nothing is said
 of what stays there from one wave to the next.
@@ -38,10 +38,10 @@ def waves(rung: Rung, gemm: Any, together: int) -> Waves:
 
 
 def tiles_in_order(grid: tuple[int, int, int]) -> Iterator[tuple[int, int]]:
-    """Row and column of each block's tile of C, in the order of their number; stripes on z, every second one
+    """Row and column of each block's tile of C, in the order of their number; groups on z, every second one
     upwards."""
-    width, rows, stripes = grid
-    for stripe in range(stripes):
+    width, rows, groups = grid
+    for group in range(groups):
         for y in range(rows):
             for x in range(width):
-                yield rows - 1 - y if stripe % 2 else y, stripe * width + x
+                yield rows - 1 - y if group % 2 else y, group * width + x

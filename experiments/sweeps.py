@@ -53,7 +53,7 @@ def show(sweeps: Sequence[Sweep], results: dict[str, Any]) -> None:
 
 
 def parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument(
         "names",
         nargs="*",

@@ -52,7 +52,7 @@ def test_a_fault_of_each_kind_is_found(rung):
 
 
 def goes_round(rung):
-    """Whether a ring of tiles, if there is one, is shorter than K: where all tiles are copied at once, a
+    """Whether a multistage buffer, if there is one, is shorter than K: where all tiles are copied at once, a
     later wait is for nothing."""
     config = rung.fitted(WORKLOADS[0]).config
     return getattr(config, "stages", 0) * getattr(config, "bk", 0) < min(workload.k for workload in WORKLOADS)

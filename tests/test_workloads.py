@@ -5,6 +5,8 @@ import pytest
 
 from tir_schedules.errors import BadInput
 from tir_schedules.model.verify import checks_of
+from tir_schedules.model.workload import Workload
+from tir_schedules.tir.tvm import import_tvm
 from tir_schedules.workloads.drawing import EXACT, REALS
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
@@ -41,7 +43,7 @@ def test_inputs_are_reproducible_and_the_output_is_poisoned():
     assert (first["M"], first["N"], first["K"]) == (3, 5, 7)
 
 
-def test_truth_is_the_product():
+def test_truth_is_a_times_b():
     gemm = Gemm(2, 3, 4)
     arguments = gemm.arguments()
     by_hand = sum(float(arguments["A"][1, i]) * float(arguments["B"][i, 2]) for i in range(4))
@@ -54,7 +56,7 @@ def test_work():
 
 
 @pytest.mark.parametrize("kind", [("tn", "float16"), ("nt", "bfloat16")])
-def test_kinds_of_half_products_that_do_not_exist_are_refused(kind):
+def test_kinds_of_half_gemms_that_do_not_exist_are_refused(kind):
     with pytest.raises(BadInput, match="it can be"):
         HalfGemm(1, 1, 1, *kind)
 
@@ -115,7 +117,7 @@ def test_sums_of_reals_are_far_from_0_and_no_partial_sum_is_larger_than_assumed(
         assert np.abs(a).max() / np.abs(a[a != 0]).min() > 100
 
 
-def test_layouts_hold_the_same_product():
+def test_layouts_hold_the_same_matrix():
     nt, nn = (HalfGemm(4, 6, 8, layout, "float32") for layout in ("nt", "nn"))
     arguments = nt.arguments()
     assert arguments["B"].shape == (6, 8)
@@ -132,7 +134,7 @@ def test_what_16_byte_accesses_can_take():
 def test_tolerance_of_real_numbers_grows_with_the_sum():
     gemm = HalfGemm(2, 2, 100, "nt", "float32")
     arguments = gemm.arguments()
-    magnitude = gemm.product(np.abs(arguments["A"]), np.abs(arguments["B"]))
+    magnitude = gemm.matmul(np.abs(arguments["A"]), np.abs(arguments["B"]))
     assert gemm.tolerance(arguments)["C"] == pytest.approx(101 * 2**-23 * magnitude, rel=1e-4)
     assert gemm.bytes == 2 * (200 + 200) + 4 * 4
     long = Gemm(2, 2, 1 << 16)
@@ -146,3 +148,23 @@ def terms_of(gemm):
     arguments = gemm.arguments()
     a, b = (arguments[name].astype(np.float64) for name in "AB")
     return [np.outer(a[:, k], b[k]) for k in range(gemm.k)]
+
+
+@pytest.mark.parametrize("workload", [Gemm(2, 3, 4), HalfGemm(2, 3, 4), Reduction(5)], ids=str)
+def test_every_workload_offers_what_the_protocol_says(workload):
+    """A type checker holds them to its signatures."""
+    offered = [name for name in vars(Workload) if not name.startswith("_")]
+    assert "prim_func" in offered and all(hasattr(workload, name) for name in offered)
+
+
+@pytest.mark.parametrize("n, blocks, chunk", [(10, 1, 10), (10, 1, 4), (12, 3, 4), (11, 2, 4)])
+def test_the_algorithm_of_a_reduction_takes_every_element_once(n, blocks, chunk):
+    """On whole chunks and on others, executed by TVM on the CPU. One block and one chunk is the plain sum."""
+    tvm, workload = import_tvm(), Reduction(n)
+    plain = blocks == 1 and chunk == n
+    function = workload.prim_func("sums") if plain else workload.partial_sums("sums", blocks, chunk)
+    x, y = np.arange(1, n + 1, dtype=np.int32), np.zeros(blocks, np.int32)
+    found = tvm.runtime.tensor(y)
+    tvm.compile(tvm.IRModule({"sums": function}), target="llvm")["sums"](tvm.runtime.tensor(x), found)
+    owner = np.arange(n) // chunk % blocks
+    assert [x[owner == block].sum() for block in range(blocks)] == found.numpy().tolist()

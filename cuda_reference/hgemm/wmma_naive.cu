@@ -1,15 +1,19 @@
-// HGEMM on tensor cores, the simplest way: a warp computes one 16x16 tile of C with fragments from global memory.
+// HGEMM on tensor cores, the simplest way: a warp computes one 16x16 tile of C with fragments from global
+// memory.
 //
 //   nvcc -arch=sm_80 -cubin wmma_naive.cu
 //   grid (ceil(N/BN), ceil(M/BM)), block (32, BM/WM * BN/WN)
-//   dynamic shared memory: none where tiles divide the shape, else those of A and B, or of C if larger and tiles do not divide it
+//   dynamic shared memory: none where tiles divide the shape, else those of A and B, or of C if larger and
+//     tiles do not divide it
 //
-// A fragment is a 16x16 tile of a matrix spread over the registers of a warp; only wmma knows which lane has which element.
-// For each 16 of K a warp reads a fragment of A and one of B and adds their product to its accumulator, a fragment of C.
+// A fragment is a 16x16 tile of a matrix spread over the registers of a warp; only wmma knows which lane has
+// which element.
+// For each 16 of K a warp reads a fragment of A and one of B and multiplies them into its accumulator, a
+// fragment of C.
 // Nothing is shared: every warp reads all of its 16 rows of A and 16 columns of B.
-// wmma reads and writes whole fragments with rows on 16 bytes. Where the matrices do not consist of such, the fragments come
-// from shared memory, where all threads put the block's tiles element by element and fill up with zeros; and a C beyond which
-// tiles reach goes there.
+// wmma reads and writes whole fragments with rows on 16 bytes. Where the matrices do not consist of such, the
+// fragments come from shared memory, where all threads put the block's tiles element by element and fill up
+// with zeros; and a C beyond which tiles reach goes there.
 
 #include <cuda_fp16.h>
 #include <mma.h>
@@ -18,7 +22,7 @@
 #define NT 1 // B is stored N x K (1) or K x N (0)
 #endif
 #ifndef ACC
-#define ACC half // type of the sums and of C: half or float
+#define ACC half // type of the accumulators and of C: half or float
 #endif
 #ifndef BM
 #define BM 32 // block tile of C: BM x BN
@@ -44,21 +48,25 @@ using FragmentA = wmma::fragment<wmma::matrix_a, FRAGMENT, FRAGMENT, FRAGMENT, h
 using FragmentB = wmma::fragment<wmma::matrix_b, FRAGMENT, FRAGMENT, FRAGMENT, half, LayoutB>;
 using FragmentC = wmma::fragment<wmma::accumulator, FRAGMENT, FRAGMENT, FRAGMENT, ACC>;
 
-// Adds the products of `extent` columns of a by as many rows of b, which start at a and b in rows of stride_a and stride_b.
-static __device__ void multiply(FragmentC &sum, const half *a, int stride_a, const half *b, int stride_b, int extent)
+// accumulator += a @ b over `extent` columns of a and rows of b, which start at a and b in rows of stride_a
+// and stride_b.
+static __device__ void multiply(FragmentC &accumulator, const half *a, int stride_a, const half *b,
+                                int stride_b, int extent)
 {
     for (int k = 0; k < extent; k += FRAGMENT) {
         FragmentA fragment_a;
         FragmentB fragment_b;
         wmma::load_matrix_sync(fragment_a, a + k, stride_a);
         wmma::load_matrix_sync(fragment_b, b + (NT ? k : k * stride_b), stride_b);
-        wmma::mma_sync(sum, fragment_a, fragment_b, sum);
+        wmma::mma_sync(accumulator, fragment_a, fragment_b, accumulator);
     }
 }
 
-// All threads copy the tile at (row, col) of a rows x cols matrix to shared memory, with zeros beyond the matrix.
+// All threads copy the tile at (row, col) of a rows x cols matrix to shared memory, with zeros beyond the
+// matrix.
 template <int ROWS, int COLS>
-static __device__ void copy_tile(half *tile, const half *__restrict__ matrix, int row, int col, int rows, int cols)
+static __device__ void copy_tile(half *tile, const half *__restrict__ matrix, int row, int col, int rows,
+                                 int cols)
 {
     for (int e = threadIdx.y * 32 + threadIdx.x; e < ROWS * COLS; e += THREADS) {
         const int r = row + e / COLS;
@@ -68,15 +76,16 @@ static __device__ void copy_tile(half *tile, const half *__restrict__ matrix, in
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-hgemm_wmma_naive(const half *__restrict__ A, const half *__restrict__ B, ACC *__restrict__ C, int M, int N, int K)
+hgemm_wmma_naive(const half *__restrict__ A, const half *__restrict__ B, ACC *__restrict__ C, int M, int N,
+                 int K)
 {
     const int block_row = blockIdx.y * BM;
     const int block_col = blockIdx.x * BN;
     const int warp_row = threadIdx.y / (BN / WN) * WM; // where the warp's tile starts in the block's
     const int warp_col = threadIdx.y % (BN / WN) * WN;
 
-    FragmentC sum;
-    wmma::fill_fragment(sum, static_cast<ACC>(0.0f));
+    FragmentC accumulator;
+    wmma::fill_fragment(accumulator, static_cast<ACC>(0.0f));
 
     const int row = block_row + warp_row;
     const int col = block_col + warp_col;
@@ -84,7 +93,7 @@ hgemm_wmma_naive(const half *__restrict__ A, const half *__restrict__ B, ACC *__
 
     extern __shared__ __align__(128) unsigned char shared[];
     if (divided && K % BK == 0) {
-        multiply(sum, A + row * K, K, B + (NT ? col * K : col), NT ? K : N, K);
+        multiply(accumulator, A + row * K, K, B + (NT ? col * K : col), NT ? K : N, K);
     } else {
         half *const tile_a = reinterpret_cast<half *>(shared); // BM x BK
         half *const tile_b = tile_a + BM * BK;                 // BN x BK or BK x BN, as B is stored
@@ -96,15 +105,16 @@ hgemm_wmma_naive(const half *__restrict__ A, const half *__restrict__ B, ACC *__
             copy_tile<BK, BN>(tile_b, B, k0, block_col, K, N);
 #endif
             __syncthreads();
-            multiply(sum, tile_a + warp_row * BK, BK, tile_b + (NT ? warp_col * BK : warp_col), NT ? BK : BN, BK);
+            multiply(accumulator, tile_a + warp_row * BK, BK, tile_b + (NT ? warp_col * BK : warp_col),
+                     NT ? BK : BN, BK);
             __syncthreads();
         }
     }
     if (divided) {
-        wmma::store_matrix_sync(C + row * N + col, sum, N, wmma::mem_row_major);
+        wmma::store_matrix_sync(C + row * N + col, accumulator, N, wmma::mem_row_major);
     } else {
         ACC *const tile_c = reinterpret_cast<ACC *>(shared); // BM x BN, in the place of the others
-        wmma::store_matrix_sync(tile_c + warp_row * BN + warp_col, sum, BN, wmma::mem_row_major);
+        wmma::store_matrix_sync(tile_c + warp_row * BN + warp_col, accumulator, BN, wmma::mem_row_major);
         __syncthreads();
         for (int e = threadIdx.y * 32 + threadIdx.x; e < BM * BN; e += THREADS)
             if (block_row + e / BN < M && block_col + e % BN < N)

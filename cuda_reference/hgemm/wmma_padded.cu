@@ -1,13 +1,17 @@
-// HGEMM on tensor cores: rows of the tiles in shared memory are padded, so that fragments are read without bank conflicts.
+// HGEMM on tensor cores: rows of the tiles in shared memory are padded, so that fragments are read without
+// bank conflicts.
 //
 //   nvcc -arch=sm_80 -cubin wmma_padded.cu
 //   grid (ceil(N/BN), ceil(M/BM)), block (32, BM/WM * BN/WN)
-//   dynamic shared memory: a tile of A and one of B, or one of C if larger and the block tile does not divide M and N
+//   dynamic shared memory: a tile of A and one of B, or one of C if larger and the block tile does not divide
+//     M and N
 //
-// As wmma_shared.cu, but rows are SKEW halves further apart. A warp reads a fragment in pieces of 16 bytes from 8 rows at a
-// time; where rows are 64 bytes long, as of the tile of A with BK 32, such 8 pieces lie in only 8 of the 32 banks and take 4
-// times as long. 16 bytes of padding per row move every row on by 4 banks and spread the pieces over all of them.
-// The price is paid by the copies: the two rows of 64 bytes that 8 lanes write at once now overlap in 4 banks.
+// As wmma_shared.cu, but rows are PADDING halves further apart. A warp reads a fragment in pieces of 16 bytes
+// from 8 rows at a time; where rows are 64 bytes long, as of the tile of A with BK 32, such 8 pieces lie in
+// only 8 of the 32 banks and take 4 times as long. 16 bytes of padding per row move every row on by 4 banks
+// and spread the pieces over all of them.
+// The price is paid by the copies: the two rows of 64 bytes that 8 lanes write at once now overlap in 4
+// banks.
 
 #include <cuda_fp16.h>
 #include <mma.h>
@@ -16,7 +20,7 @@
 #define NT 1 // B is stored N x K (1) or K x N (0)
 #endif
 #ifndef ACC
-#define ACC half // type of the sums and of C: half or float
+#define ACC half // type of the accumulators and of C: half or float
 #endif
 #ifndef ALIGNED
 #define ALIGNED 1 // whether K and N are multiples of 8, so that all rows start on 16 bytes
@@ -27,7 +31,7 @@
 #define BK 32 // extent of the tiles of A and B along K
 #define WM 64 // warp tile of C: WM x WN
 #define WN 64
-#define SKEW 8 // halves of padding after each row of the tiles
+#define PADDING 8 // halves of padding after each row of the tiles
 #endif
 
 using namespace nvcuda;
@@ -35,11 +39,12 @@ using namespace nvcuda;
 constexpr int FRAGMENT = 16; // edge of the tiles that a warp multiplies at once
 constexpr int VECTOR = 8;    // halves in 16 bytes
 constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
-constexpr int STRIDE_A = BK + SKEW;             // elements from row to row of a tile in shared memory
-constexpr int STRIDE_B = (NT ? BK : BN) + SKEW; // the tile of B is BN x BK or BK x BN, as B is stored
+constexpr int STRIDE_A = BK + PADDING;             // elements from row to row of a tile in shared memory
+constexpr int STRIDE_B = (NT ? BK : BN) + PADDING; // the tile of B is BN x BK or BK x BN, as B is stored
 static_assert(BM % WM == 0 && BN % WN == 0, "warps must cover the block tile");
-static_assert(SKEW % VECTOR == 0, "rows must start on 16 bytes");
-static_assert(WM % FRAGMENT == 0 && WN % FRAGMENT == 0 && BK % FRAGMENT == 0, "tiles must consist of fragments");
+static_assert(PADDING % VECTOR == 0, "rows must start on 16 bytes");
+static_assert(WM % FRAGMENT == 0 && WN % FRAGMENT == 0 && BK % FRAGMENT == 0,
+              "tiles must consist of fragments");
 
 #if NT
 using LayoutB = wmma::col_major;
@@ -50,7 +55,8 @@ using FragmentA = wmma::fragment<wmma::matrix_a, FRAGMENT, FRAGMENT, FRAGMENT, h
 using FragmentB = wmma::fragment<wmma::matrix_b, FRAGMENT, FRAGMENT, FRAGMENT, half, LayoutB>;
 using FragmentC = wmma::fragment<wmma::accumulator, FRAGMENT, FRAGMENT, FRAGMENT, ACC>;
 
-// Copies VECTOR elements to shared memory: the first `inside` of them from global memory, the others are zeros.
+// Copies VECTOR elements to shared memory: the first `inside` of them from global memory, the others are
+// zeros.
 static __device__ void copy_chunk(half *target, const half *__restrict__ source, int inside)
 {
 #if ALIGNED // all of them or none
@@ -65,9 +71,11 @@ static __device__ void copy_chunk(half *target, const half *__restrict__ source,
 #endif
 }
 
-// All threads copy the tile at (row, col) of a rows x cols matrix to shared memory, each one a chunk of every STEP-th row.
+// All threads copy the tile at (row, col) of a rows x cols matrix to shared memory, each one a chunk of every
+// STEP-th row.
 template <int ROWS, int COLS, int STRIDE>
-static __device__ void copy_tile(half *tile, const half *__restrict__ matrix, int row, int col, int rows, int cols)
+static __device__ void copy_tile(half *tile, const half *__restrict__ matrix, int row, int col, int rows,
+                                 int cols)
 {
     constexpr int CHUNKS = COLS / VECTOR; // of a row
     constexpr int STEP = THREADS / CHUNKS;
@@ -78,11 +86,13 @@ static __device__ void copy_tile(half *tile, const half *__restrict__ matrix, in
 #pragma unroll
     for (int i = 0; i < ROWS; i += STEP)
         if (ROWS % STEP == 0 || r + i < ROWS)
-            copy_chunk(tile + (r + i) * STRIDE + c, matrix + (source + i * cols), i < rows - row - r ? cols - col - c : 0);
+            copy_chunk(tile + (r + i) * STRIDE + c, matrix + (source + i * cols),
+                       i < rows - row - r ? cols - col - c : 0);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-hgemm_wmma_padded(const half *__restrict__ A, const half *__restrict__ B, ACC *__restrict__ C, int M, int N, int K)
+hgemm_wmma_padded(const half *__restrict__ A, const half *__restrict__ B, ACC *__restrict__ C, int M, int N,
+                  int K)
 {
     extern __shared__ __align__(128) unsigned char shared[];
     half *const tile_a = reinterpret_cast<half *>(shared);
@@ -95,12 +105,12 @@ hgemm_wmma_padded(const half *__restrict__ A, const half *__restrict__ B, ACC *_
     const half *const warp_a = tile_a + warp_row * STRIDE_A;
     const half *const warp_b = tile_b + warp_col * (NT ? STRIDE_B : 1);
 
-    FragmentC sums[WM / FRAGMENT][WN / FRAGMENT];
+    FragmentC accumulators[WM / FRAGMENT][WN / FRAGMENT];
 #pragma unroll
     for (int i = 0; i < WM / FRAGMENT; ++i)
 #pragma unroll
         for (int j = 0; j < WN / FRAGMENT; ++j)
-            wmma::fill_fragment(sums[i][j], static_cast<ACC>(0.0f));
+            wmma::fill_fragment(accumulators[i][j], static_cast<ACC>(0.0f));
 
     for (int k0 = 0; k0 < K; k0 += BK) {
         __syncthreads(); // no warp reads the previous tiles any more
@@ -121,12 +131,14 @@ hgemm_wmma_padded(const half *__restrict__ A, const half *__restrict__ B, ACC *_
                 wmma::load_matrix_sync(a[i], warp_a + i * FRAGMENT * STRIDE_A + k, STRIDE_A);
 #pragma unroll
             for (int j = 0; j < WN / FRAGMENT; ++j)
-                wmma::load_matrix_sync(b[j], warp_b + (NT ? j * FRAGMENT * STRIDE_B + k : k * STRIDE_B + j * FRAGMENT), STRIDE_B);
+                wmma::load_matrix_sync(
+                    b[j], warp_b + (NT ? j * FRAGMENT * STRIDE_B + k : k * STRIDE_B + j * FRAGMENT),
+                    STRIDE_B);
 #pragma unroll
             for (int i = 0; i < WM / FRAGMENT; ++i)
 #pragma unroll
                 for (int j = 0; j < WN / FRAGMENT; ++j)
-                    wmma::mma_sync(sums[i][j], a[i], b[j], sums[i][j]);
+                    wmma::mma_sync(accumulators[i][j], a[i], b[j], accumulators[i][j]);
         }
     }
 
@@ -137,7 +149,7 @@ hgemm_wmma_padded(const half *__restrict__ A, const half *__restrict__ B, ACC *_
             for (int j = 0; j < WN / FRAGMENT; ++j) {
                 const int row = block_row + warp_row + i * FRAGMENT;
                 const int col = block_col + warp_col + j * FRAGMENT;
-                wmma::store_matrix_sync(C + row * N + col, sums[i][j], N, wmma::mem_row_major);
+                wmma::store_matrix_sync(C + row * N + col, accumulators[i][j], N, wmma::mem_row_major);
             }
     } else {
         ACC *const tile_c = reinterpret_cast<ACC *>(shared);
@@ -147,7 +159,7 @@ hgemm_wmma_padded(const half *__restrict__ A, const half *__restrict__ B, ACC *_
 #pragma unroll
             for (int j = 0; j < WN / FRAGMENT; ++j) {
                 ACC *target = tile_c + (warp_row + i * FRAGMENT) * BN + warp_col + j * FRAGMENT;
-                wmma::store_matrix_sync(target, sums[i][j], BN, wmma::mem_row_major);
+                wmma::store_matrix_sync(target, accumulators[i][j], BN, wmma::mem_row_major);
             }
         __syncthreads();
         for (int e = threadIdx.y * 32 + threadIdx.x; e < BM * BN; e += THREADS) {

@@ -1,15 +1,18 @@
-// HGEMM on tensor cores: a ring of tiles, copies two tiles ahead and one barrier per tile.
+// HGEMM on tensor cores: a multistage buffer, copies two tiles ahead and one barrier per tile.
 //
 //   nvcc -arch=sm_80 -cubin wmma_pipelined.cu
 //   grid (ceil(N/BN), ceil(M/BM)), block (32, BM/WM * BN/WN)
-//   dynamic shared memory: STAGES tiles of A and of B, or one of C if larger and the block tile does not divide M and N
+//   dynamic shared memory: STAGES tiles of A and of B, or one of C if larger and the block tile does not
+//     divide M and N
 //
-// As wmma_async.cu, but with 3 tiles of A and B in shared memory, which take turns as a ring. With three of them the one
-// that is refilled is not the one that a slower warp may still read, but the one before, and one barrier is enough:
+// As wmma_async.cu, but with 3 stages in shared memory, a tile of A and one of B in each. With three of them
+// the one that is refilled is not the one that a slower warp may still read, but the one before, and one
+// barrier is enough:
 //     wait for the copies of this turn's tile; barrier; start the copies two tiles ahead; multiply
-// Behind the barrier a thread knows that the tile has arrived from all threads, and that all warps have finished the turn
-// before; the copies go to the place of that turn's tile. They start before the products, which leaves them all of this
-// turn and the next to arrive. Every turn commits a group, near the end one of zeros, so the depth of the wait is constant.
+// Behind the barrier a thread knows that the tile has arrived from all threads, and that all warps have
+// finished the turn before; the copies go to the stage of that turn's tile. They start before the mma, which
+// leaves them all of this turn and the next to arrive. Every turn commits a group, near the end one of zeros,
+// so the depth of the wait is constant.
 
 #include <cuda_fp16.h>
 #include <mma.h>
@@ -18,7 +21,7 @@
 #define NT 1 // B is stored N x K (1) or K x N (0)
 #endif
 #ifndef ACC
-#define ACC half // type of the sums and of C: half or float
+#define ACC half // type of the accumulators and of C: half or float
 #endif
 #ifndef ALIGNED
 #define ALIGNED 1 // whether K and N are multiples of 8, so that all rows start on 16 bytes
@@ -29,8 +32,8 @@
 #define BK 32 // extent of the tiles of A and B along K
 #define WM 64 // warp tile of C: WM x WN
 #define WN 64
-#define SKEW 8   // halves of padding after each row of the tiles
-#define STAGES 3 // tiles of A and B in shared memory
+#define PADDING 8 // halves of padding after each row of the tiles
+#define STAGES 3  // tiles of A and B in shared memory
 #endif
 
 using namespace nvcuda;
@@ -38,13 +41,14 @@ using namespace nvcuda;
 constexpr int FRAGMENT = 16; // edge of the tiles that a warp multiplies at once
 constexpr int VECTOR = 8;    // halves in 16 bytes
 constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
-constexpr int STRIDE_A = BK + SKEW;             // elements from row to row of a tile in shared memory
-constexpr int STRIDE_B = (NT ? BK : BN) + SKEW; // the tile of B is BN x BK or BK x BN, as B is stored
+constexpr int STRIDE_A = BK + PADDING;             // elements from row to row of a tile in shared memory
+constexpr int STRIDE_B = (NT ? BK : BN) + PADDING; // the tile of B is BN x BK or BK x BN, as B is stored
 constexpr int STAGE = BM * STRIDE_A + (NT ? BN : BK) * STRIDE_B; // a tile of A and one of B
 static_assert(BM % WM == 0 && BN % WN == 0, "warps must cover the block tile");
-static_assert(SKEW % VECTOR == 0, "rows must start on 16 bytes");
+static_assert(PADDING % VECTOR == 0, "rows must start on 16 bytes");
 static_assert(STAGES >= 2, "one tile must be under way while another is read");
-static_assert(WM % FRAGMENT == 0 && WN % FRAGMENT == 0 && BK % FRAGMENT == 0, "tiles must consist of fragments");
+static_assert(WM % FRAGMENT == 0 && WN % FRAGMENT == 0 && BK % FRAGMENT == 0,
+              "tiles must consist of fragments");
 
 #if NT
 using LayoutB = wmma::col_major;
@@ -55,13 +59,16 @@ using FragmentA = wmma::fragment<wmma::matrix_a, FRAGMENT, FRAGMENT, FRAGMENT, h
 using FragmentB = wmma::fragment<wmma::matrix_b, FRAGMENT, FRAGMENT, FRAGMENT, half, LayoutB>;
 using FragmentC = wmma::fragment<wmma::accumulator, FRAGMENT, FRAGMENT, FRAGMENT, ACC>;
 
-// Starts to copy VECTOR elements to shared memory: the first `inside` of them from global memory, the others are zeros.
+// Starts to copy VECTOR elements to shared memory: the first `inside` of them from global memory, the others
+// are zeros.
 static __device__ void copy_chunk(half *target, const half *__restrict__ source, int inside)
 {
 #if ALIGNED // all of them or none
     const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(target));
     const int bytes = inside > 0 ? 16 : 0;
-    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(address), "l"(source), "r"(bytes) : "memory");
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(address), "l"(source),
+                 "r"(bytes)
+                 : "memory");
 #else
 #pragma unroll
     for (int e = 0; e < VECTOR; ++e)
@@ -69,21 +76,24 @@ static __device__ void copy_chunk(half *target, const half *__restrict__ source,
 #endif
 }
 
-// All threads copy the tile at (row, col) of a rows x cols matrix to shared memory, every warp rows of its own, each lane a chunk
-// of every STEP-th of them.
+// All threads copy the tile at (row, col) of a rows x cols matrix to shared memory, every warp rows of its
+// own, each lane a chunk of every STEP-th of them.
 template <int ROWS, int COLS, int STRIDE>
-static __device__ void copy_tile(half *tile, const half *__restrict__ matrix, int row, int col, int rows, int cols)
+static __device__ void copy_tile(half *tile, const half *__restrict__ matrix, int row, int col, int rows,
+                                 int cols)
 {
     constexpr int CHUNKS = COLS / VECTOR; // of a row
     constexpr int STEP = 32 / CHUNKS;
     constexpr int OWN = ROWS / (THREADS / 32); // rows of a warp
-    static_assert(32 % CHUNKS == 0 && ROWS % (THREADS / 32 * STEP) == 0, "warps must copy whole rows, as many each");
+    static_assert(32 % CHUNKS == 0 && ROWS % (THREADS / 32 * STEP) == 0,
+                  "warps must copy whole rows, as many each");
     const int r = threadIdx.y * OWN + threadIdx.x / CHUNKS;
     const int c = threadIdx.x % CHUNKS * VECTOR;
     const int source = (row + r) * cols + c + col;
 #pragma unroll
     for (int i = 0; i < OWN; i += STEP)
-        copy_chunk(tile + (r + i) * STRIDE + c, matrix + (source + i * cols), i < rows - row - r ? cols - col - c : 0);
+        copy_chunk(tile + (r + i) * STRIDE + c, matrix + (source + i * cols),
+                   i < rows - row - r ? cols - col - c : 0);
 }
 
 // Ends a group of copies.
@@ -100,7 +110,8 @@ static __device__ void wait_for_copies()
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-hgemm_wmma_pipelined(const half *__restrict__ A, const half *__restrict__ B, ACC *__restrict__ C, int M, int N, int K)
+hgemm_wmma_pipelined(const half *__restrict__ A, const half *__restrict__ B, ACC *__restrict__ C, int M,
+                     int N, int K)
 {
     extern __shared__ __align__(128) unsigned char shared[];
     half *const stages = reinterpret_cast<half *>(shared);
@@ -122,12 +133,12 @@ hgemm_wmma_pipelined(const half *__restrict__ A, const half *__restrict__ B, ACC
         commit_copies();
     };
 
-    FragmentC sums[WM / FRAGMENT][WN / FRAGMENT];
+    FragmentC accumulators[WM / FRAGMENT][WN / FRAGMENT];
 #pragma unroll
     for (int i = 0; i < WM / FRAGMENT; ++i)
 #pragma unroll
         for (int j = 0; j < WN / FRAGMENT; ++j)
-            wmma::fill_fragment(sums[i][j], static_cast<ACC>(0.0f));
+            wmma::fill_fragment(accumulators[i][j], static_cast<ACC>(0.0f));
 
     for (int i = 0; i < STAGES - 1; ++i)
         copy_tiles(i, i * BK);
@@ -135,7 +146,7 @@ hgemm_wmma_pipelined(const half *__restrict__ A, const half *__restrict__ B, ACC
     int refill = STAGES - 1; // where those STAGES - 1 turns later are copied to
     for (int k0 = 0; k0 < K; k0 += BK) {
         wait_for_copies<STAGES - 2>();
-        __syncthreads(); // the tiles of this turn have arrived from all threads, and no warp reads those of the last
+        __syncthreads(); // these tiles have arrived from all threads; no warp reads those of the last turn
         copy_tiles(refill, k0 + (STAGES - 1) * BK);
 
         const half *const warp_a = stages + stage * STAGE + warp_row * STRIDE_A;
@@ -149,12 +160,14 @@ hgemm_wmma_pipelined(const half *__restrict__ A, const half *__restrict__ B, ACC
                 wmma::load_matrix_sync(a[i], warp_a + i * FRAGMENT * STRIDE_A + k, STRIDE_A);
 #pragma unroll
             for (int j = 0; j < WN / FRAGMENT; ++j)
-                wmma::load_matrix_sync(b[j], warp_b + (NT ? j * FRAGMENT * STRIDE_B + k : k * STRIDE_B + j * FRAGMENT), STRIDE_B);
+                wmma::load_matrix_sync(
+                    b[j], warp_b + (NT ? j * FRAGMENT * STRIDE_B + k : k * STRIDE_B + j * FRAGMENT),
+                    STRIDE_B);
 #pragma unroll
             for (int i = 0; i < WM / FRAGMENT; ++i)
 #pragma unroll
                 for (int j = 0; j < WN / FRAGMENT; ++j)
-                    wmma::mma_sync(sums[i][j], a[i], b[j], sums[i][j]);
+                    wmma::mma_sync(accumulators[i][j], a[i], b[j], accumulators[i][j]);
         }
         refill = stage;
         stage = stage == STAGES - 1 ? 0 : stage + 1;
@@ -168,7 +181,7 @@ hgemm_wmma_pipelined(const half *__restrict__ A, const half *__restrict__ B, ACC
             for (int j = 0; j < WN / FRAGMENT; ++j) {
                 const int row = block_row + warp_row + i * FRAGMENT;
                 const int col = block_col + warp_col + j * FRAGMENT;
-                wmma::store_matrix_sync(C + row * N + col, sums[i][j], N, wmma::mem_row_major);
+                wmma::store_matrix_sync(C + row * N + col, accumulators[i][j], N, wmma::mem_row_major);
             }
     } else {
         ACC *const tile_c = reinterpret_cast<ACC *>(shared);
@@ -178,7 +191,7 @@ hgemm_wmma_pipelined(const half *__restrict__ A, const half *__restrict__ B, ACC
 #pragma unroll
             for (int j = 0; j < WN / FRAGMENT; ++j) {
                 ACC *target = tile_c + (warp_row + i * FRAGMENT) * BN + warp_col + j * FRAGMENT;
-                wmma::store_matrix_sync(target, sums[i][j], BN, wmma::mem_row_major);
+                wmma::store_matrix_sync(target, accumulators[i][j], BN, wmma::mem_row_major);
             }
         __syncthreads();
         for (int e = threadIdx.y * 32 + threadIdx.x; e < BM * BN; e += THREADS) {

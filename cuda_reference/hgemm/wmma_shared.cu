@@ -2,13 +2,15 @@
 //
 //   nvcc -arch=sm_80 -cubin wmma_shared.cu
 //   grid (ceil(N/BN), ceil(M/BM)), block (32, BM/WM * BN/WN)
-//   dynamic shared memory: a tile of A and one of B, or one of C if larger and the block tile does not divide M and N
+//   dynamic shared memory: a tile of A and one of B, or one of C if larger and the block tile does not divide
+//     M and N
 //
-// For each tile along K all threads copy a tile of A and one of B to shared memory, 16 bytes at a time. Then every warp
-// multiplies its WM rows of A by its WN columns of B: for each 16 of K it reads WM/16 fragments of A and WN/16 of B and
-// multiplies every one with every other, so it uses several times what it reads.
-// Copies put zeros where a tile lies beyond the matrix. If the block tile divides M and N, warps write their part of C
-// straight to global memory; if not, it goes through shared memory, from where all threads copy the elements that C has.
+// For each tile along K all threads copy a tile of A and one of B to shared memory, 16 bytes at a time. Then
+// every warp multiplies its WM rows of A by its WN columns of B: for each 16 of K it reads WM/16 fragments of
+// A and WN/16 of B and multiplies every one with every other, so it uses several times what it reads.
+// Copies put zeros where a tile lies beyond the matrix. If the block tile divides M and N, warps write their
+// part of C straight to global memory; if not, it goes through shared memory, from where all threads copy the
+// elements that C has.
 
 #include <cuda_fp16.h>
 #include <mma.h>
@@ -17,7 +19,7 @@
 #define NT 1 // B is stored N x K (1) or K x N (0)
 #endif
 #ifndef ACC
-#define ACC half // type of the sums and of C: half or float
+#define ACC half // type of the accumulators and of C: half or float
 #endif
 #ifndef ALIGNED
 #define ALIGNED 1 // whether K and N are multiples of 8, so that all rows start on 16 bytes
@@ -38,7 +40,8 @@ constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
 constexpr int STRIDE_A = BK;           // elements from row to row of a tile in shared memory
 constexpr int STRIDE_B = NT ? BK : BN; // the tile of B is BN x BK or BK x BN, as B is stored
 static_assert(BM % WM == 0 && BN % WN == 0, "warps must cover the block tile");
-static_assert(WM % FRAGMENT == 0 && WN % FRAGMENT == 0 && BK % FRAGMENT == 0, "tiles must consist of fragments");
+static_assert(WM % FRAGMENT == 0 && WN % FRAGMENT == 0 && BK % FRAGMENT == 0,
+              "tiles must consist of fragments");
 
 #if NT
 using LayoutB = wmma::col_major;
@@ -49,7 +52,8 @@ using FragmentA = wmma::fragment<wmma::matrix_a, FRAGMENT, FRAGMENT, FRAGMENT, h
 using FragmentB = wmma::fragment<wmma::matrix_b, FRAGMENT, FRAGMENT, FRAGMENT, half, LayoutB>;
 using FragmentC = wmma::fragment<wmma::accumulator, FRAGMENT, FRAGMENT, FRAGMENT, ACC>;
 
-// Copies VECTOR elements to shared memory: the first `inside` of them from global memory, the others are zeros.
+// Copies VECTOR elements to shared memory: the first `inside` of them from global memory, the others are
+// zeros.
 static __device__ void copy_chunk(half *target, const half *__restrict__ source, int inside)
 {
 #if ALIGNED // all of them or none
@@ -64,9 +68,11 @@ static __device__ void copy_chunk(half *target, const half *__restrict__ source,
 #endif
 }
 
-// All threads copy the tile at (row, col) of a rows x cols matrix to shared memory, each one a chunk of every STEP-th row.
+// All threads copy the tile at (row, col) of a rows x cols matrix to shared memory, each one a chunk of every
+// STEP-th row.
 template <int ROWS, int COLS, int STRIDE>
-static __device__ void copy_tile(half *tile, const half *__restrict__ matrix, int row, int col, int rows, int cols)
+static __device__ void copy_tile(half *tile, const half *__restrict__ matrix, int row, int col, int rows,
+                                 int cols)
 {
     constexpr int CHUNKS = COLS / VECTOR; // of a row
     constexpr int STEP = THREADS / CHUNKS;
@@ -77,11 +83,13 @@ static __device__ void copy_tile(half *tile, const half *__restrict__ matrix, in
 #pragma unroll
     for (int i = 0; i < ROWS; i += STEP)
         if (ROWS % STEP == 0 || r + i < ROWS)
-            copy_chunk(tile + (r + i) * STRIDE + c, matrix + (source + i * cols), i < rows - row - r ? cols - col - c : 0);
+            copy_chunk(tile + (r + i) * STRIDE + c, matrix + (source + i * cols),
+                       i < rows - row - r ? cols - col - c : 0);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-hgemm_wmma_shared(const half *__restrict__ A, const half *__restrict__ B, ACC *__restrict__ C, int M, int N, int K)
+hgemm_wmma_shared(const half *__restrict__ A, const half *__restrict__ B, ACC *__restrict__ C, int M, int N,
+                  int K)
 {
     extern __shared__ __align__(128) unsigned char shared[];
     half *const tile_a = reinterpret_cast<half *>(shared);
@@ -94,12 +102,12 @@ hgemm_wmma_shared(const half *__restrict__ A, const half *__restrict__ B, ACC *_
     const half *const warp_a = tile_a + warp_row * STRIDE_A;
     const half *const warp_b = tile_b + warp_col * (NT ? STRIDE_B : 1);
 
-    FragmentC sums[WM / FRAGMENT][WN / FRAGMENT];
+    FragmentC accumulators[WM / FRAGMENT][WN / FRAGMENT];
 #pragma unroll
     for (int i = 0; i < WM / FRAGMENT; ++i)
 #pragma unroll
         for (int j = 0; j < WN / FRAGMENT; ++j)
-            wmma::fill_fragment(sums[i][j], static_cast<ACC>(0.0f));
+            wmma::fill_fragment(accumulators[i][j], static_cast<ACC>(0.0f));
 
     for (int k0 = 0; k0 < K; k0 += BK) {
         __syncthreads(); // no warp reads the previous tiles any more
@@ -120,12 +128,14 @@ hgemm_wmma_shared(const half *__restrict__ A, const half *__restrict__ B, ACC *_
                 wmma::load_matrix_sync(a[i], warp_a + i * FRAGMENT * STRIDE_A + k, STRIDE_A);
 #pragma unroll
             for (int j = 0; j < WN / FRAGMENT; ++j)
-                wmma::load_matrix_sync(b[j], warp_b + (NT ? j * FRAGMENT * STRIDE_B + k : k * STRIDE_B + j * FRAGMENT), STRIDE_B);
+                wmma::load_matrix_sync(
+                    b[j], warp_b + (NT ? j * FRAGMENT * STRIDE_B + k : k * STRIDE_B + j * FRAGMENT),
+                    STRIDE_B);
 #pragma unroll
             for (int i = 0; i < WM / FRAGMENT; ++i)
 #pragma unroll
                 for (int j = 0; j < WN / FRAGMENT; ++j)
-                    wmma::mma_sync(sums[i][j], a[i], b[j], sums[i][j]);
+                    wmma::mma_sync(accumulators[i][j], a[i], b[j], accumulators[i][j]);
         }
     }
 
@@ -136,7 +146,7 @@ hgemm_wmma_shared(const half *__restrict__ A, const half *__restrict__ B, ACC *_
             for (int j = 0; j < WN / FRAGMENT; ++j) {
                 const int row = block_row + warp_row + i * FRAGMENT;
                 const int col = block_col + warp_col + j * FRAGMENT;
-                wmma::store_matrix_sync(C + row * N + col, sums[i][j], N, wmma::mem_row_major);
+                wmma::store_matrix_sync(C + row * N + col, accumulators[i][j], N, wmma::mem_row_major);
             }
     } else {
         ACC *const tile_c = reinterpret_cast<ACC *>(shared);
@@ -146,7 +156,7 @@ hgemm_wmma_shared(const half *__restrict__ A, const half *__restrict__ B, ACC *_
 #pragma unroll
             for (int j = 0; j < WN / FRAGMENT; ++j) {
                 ACC *target = tile_c + (warp_row + i * FRAGMENT) * BN + warp_col + j * FRAGMENT;
-                wmma::store_matrix_sync(target, sums[i][j], BN, wmma::mem_row_major);
+                wmma::store_matrix_sync(target, accumulators[i][j], BN, wmma::mem_row_major);
             }
         __syncthreads();
         for (int e = threadIdx.y * 32 + threadIdx.x; e < BM * BN; e += THREADS) {

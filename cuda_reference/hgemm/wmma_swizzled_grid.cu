@@ -1,14 +1,17 @@
-// HGEMM on tensor cores: blocks run through C in stripes, so that they find more of A and B in the L2 cache.
+// HGEMM on tensor cores: a threadblock swizzle in serpentine order, so that blocks find more of A and B in
+// the L2 cache.
 //
 //   nvcc -arch=sm_80 -cubin wmma_swizzled_grid.cu
-//   grid (S, ceil(M/BM), ceil(N/BN) / S) with S = gcd(ceil(N/BN), 16), block (32, BM/WM * BN/WN)
+//   grid (S, ceil(M/BM), ceil(N/BN) / S) with S = gcd(ceil(N/BN), THREADBLOCK_SWIZZLE)
+//   block (32, BM/WM * BN/WN)
 //   dynamic shared memory: STAGES tiles of A and of B, or the tile of C if larger
 //
-// As wmma_staged_epilogue.cu, but for which block computes what. A GPU starts blocks in the order of x, then y, then z. With
-// a grid as wide as C, the blocks that run at the same time fill few rows of blocks: they share A but read all of B. Here C
-// is cut into stripes of S block columns, one for each z; the blocks of a stripe run row by row and share the columns of B,
-// and of each row of A S blocks read the same. Every other stripe runs upwards: it starts with the rows of A that the last
-// one ended with. This is the kernel of article 001 in full, except that any size will do.
+// As wmma_staged_epilogue.cu, but for which block computes what. A GPU starts blocks in the order of x, then
+// y, then z. With a grid as wide as C, the blocks that run at the same time fill few rows of blocks: they
+// share A but read all of B. Here C is cut into groups of S block columns, one for each z; the blocks of a
+// group run row by row and share the columns of B, and of each row of A S blocks read the same. Every other
+// group runs upwards: it starts with the rows of A that the last one ended with. This is the kernel of
+// article 001 in full, except that any size will do.
 
 #include <cuda_fp16.h>
 #include <mma.h>
@@ -17,7 +20,7 @@
 #define NT 1 // B is stored N x K (1) or K x N (0)
 #endif
 #ifndef ACC
-#define ACC half // type of the sums and of C: half or float
+#define ACC half // type of the accumulators and of C: half or float
 #endif
 #ifndef ALIGNED
 #define ALIGNED 1 // whether K and N are multiples of 8, so that all rows start on 16 bytes
@@ -28,8 +31,9 @@
 #define BK 32 // extent of the tiles of A and B along K
 #define WM 64 // warp tile of C: WM x WN
 #define WN 64
-#define SKEW 8   // halves of padding after each row of the tiles
-#define STAGES 3 // tiles of A and B in shared memory
+#define PADDING 8              // halves of padding after each row of the tiles
+#define STAGES 3               // tiles of A and B in shared memory
+#define THREADBLOCK_SWIZZLE 16 // most block columns that the grid walks together
 #endif
 
 using namespace nvcuda;
@@ -38,16 +42,17 @@ constexpr int FRAGMENT = 16;           // edge of the tiles that a warp multipli
 constexpr int VECTOR = 8;              // halves in 16 bytes
 constexpr int K_STEPS = BK / FRAGMENT; // of a tile
 constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
-constexpr int STRIDE_A = BK + SKEW;             // elements from row to row of a tile in shared memory
-constexpr int STRIDE_B = (NT ? BK : BN) + SKEW; // the tile of B is BN x BK or BK x BN, as B is stored
+constexpr int STRIDE_A = BK + PADDING;             // elements from row to row of a tile in shared memory
+constexpr int STRIDE_B = (NT ? BK : BN) + PADDING; // the tile of B is BN x BK or BK x BN, as B is stored
 constexpr int STAGE = BM * STRIDE_A + (NT ? BN : BK) * STRIDE_B; // a tile of A and one of B
-constexpr int VECTOR_C = 16 / sizeof(ACC); // elements of C in 16 bytes
+constexpr int VECTOR_C = 16 / sizeof(ACC);                       // elements of C in 16 bytes
 constexpr int STRIDE_C = BN + 8;
 static_assert(BM % WM == 0 && BN % WN == 0, "warps must cover the block tile");
-static_assert(SKEW % VECTOR == 0, "rows must start on 16 bytes");
+static_assert(PADDING % VECTOR == 0, "rows must start on 16 bytes");
 static_assert(STAGES >= 2, "one tile must be under way while another is read");
 static_assert(K_STEPS % 2 == 0, "the first fragments of all tiles must go to the same set");
-static_assert(WM % FRAGMENT == 0 && WN % FRAGMENT == 0 && BK % FRAGMENT == 0, "tiles must consist of fragments");
+static_assert(WM % FRAGMENT == 0 && WN % FRAGMENT == 0 && BK % FRAGMENT == 0,
+              "tiles must consist of fragments");
 
 #if NT
 using LayoutB = wmma::col_major;
@@ -58,13 +63,16 @@ using FragmentA = wmma::fragment<wmma::matrix_a, FRAGMENT, FRAGMENT, FRAGMENT, h
 using FragmentB = wmma::fragment<wmma::matrix_b, FRAGMENT, FRAGMENT, FRAGMENT, half, LayoutB>;
 using FragmentC = wmma::fragment<wmma::accumulator, FRAGMENT, FRAGMENT, FRAGMENT, ACC>;
 
-// Starts to copy VECTOR elements to shared memory: the first `inside` of them from global memory, the others are zeros.
+// Starts to copy VECTOR elements to shared memory: the first `inside` of them from global memory, the others
+// are zeros.
 static __device__ void copy_chunk(half *target, const half *__restrict__ source, int inside)
 {
 #if ALIGNED // all of them or none
     const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(target));
     const int bytes = inside > 0 ? 16 : 0;
-    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(address), "l"(source), "r"(bytes) : "memory");
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(address), "l"(source),
+                 "r"(bytes)
+                 : "memory");
 #else
 #pragma unroll
     for (int e = 0; e < VECTOR; ++e)
@@ -72,21 +80,24 @@ static __device__ void copy_chunk(half *target, const half *__restrict__ source,
 #endif
 }
 
-// All threads copy the tile at (row, col) of a rows x cols matrix to shared memory, every warp rows of its own, each lane a chunk
-// of every STEP-th of them.
+// All threads copy the tile at (row, col) of a rows x cols matrix to shared memory, every warp rows of its
+// own, each lane a chunk of every STEP-th of them.
 template <int ROWS, int COLS, int STRIDE>
-static __device__ void copy_tile(half *tile, const half *__restrict__ matrix, int row, int col, int rows, int cols)
+static __device__ void copy_tile(half *tile, const half *__restrict__ matrix, int row, int col, int rows,
+                                 int cols)
 {
     constexpr int CHUNKS = COLS / VECTOR; // of a row
     constexpr int STEP = 32 / CHUNKS;
     constexpr int OWN = ROWS / (THREADS / 32); // rows of a warp
-    static_assert(32 % CHUNKS == 0 && ROWS % (THREADS / 32 * STEP) == 0, "warps must copy whole rows, as many each");
+    static_assert(32 % CHUNKS == 0 && ROWS % (THREADS / 32 * STEP) == 0,
+                  "warps must copy whole rows, as many each");
     const int r = threadIdx.y * OWN + threadIdx.x / CHUNKS;
     const int c = threadIdx.x % CHUNKS * VECTOR;
     const int source = (row + r) * cols + c + col;
 #pragma unroll
     for (int i = 0; i < OWN; i += STEP)
-        copy_chunk(tile + (r + i) * STRIDE + c, matrix + (source + i * cols), i < rows - row - r ? cols - col - c : 0);
+        copy_chunk(tile + (r + i) * STRIDE + c, matrix + (source + i * cols),
+                   i < rows - row - r ? cols - col - c : 0);
 }
 
 // Writes VECTOR_C elements of C, or the first `inside` of them.
@@ -131,12 +142,13 @@ static __device__ void wait_for_copies()
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-hgemm_wmma_swizzled_grid(const half *__restrict__ A, const half *__restrict__ B, ACC *__restrict__ C, int M, int N, int K)
+hgemm_wmma_swizzled_grid(const half *__restrict__ A, const half *__restrict__ B, ACC *__restrict__ C, int M,
+                         int N, int K)
 {
     extern __shared__ __align__(128) unsigned char shared[];
     half *const stages = reinterpret_cast<half *>(shared);
 
-    // Down a stripe of gridDim.x block columns, up the next one.
+    // Serpentine: down a group of gridDim.x block columns, up the next one.
     const int block_row = (blockIdx.z % 2 ? gridDim.y - 1 - blockIdx.y : blockIdx.y) * BM;
     const int block_col = (blockIdx.z * gridDim.x + blockIdx.x) * BN;
     const int warp_row = threadIdx.y / (BN / WN) * WM; // where the warp's tile starts in the block's
@@ -154,12 +166,12 @@ hgemm_wmma_swizzled_grid(const half *__restrict__ A, const half *__restrict__ B,
         commit_copies();
     };
 
-    FragmentC sums[WM / FRAGMENT][WN / FRAGMENT];
+    FragmentC accumulators[WM / FRAGMENT][WN / FRAGMENT];
 #pragma unroll
     for (int i = 0; i < WM / FRAGMENT; ++i)
 #pragma unroll
         for (int j = 0; j < WN / FRAGMENT; ++j)
-            wmma::fill_fragment(sums[i][j], static_cast<ACC>(0.0f));
+            wmma::fill_fragment(accumulators[i][j], static_cast<ACC>(0.0f));
 
     FragmentA a[2][WM / FRAGMENT];
     FragmentB b[2][WN / FRAGMENT];
@@ -180,7 +192,7 @@ hgemm_wmma_swizzled_grid(const half *__restrict__ A, const half *__restrict__ B,
         for (int i = 0; i < WM / FRAGMENT; ++i)
 #pragma unroll
             for (int j = 0; j < WN / FRAGMENT; ++j)
-                wmma::mma_sync(sums[i][j], a[set][i], b[set][j], sums[i][j]);
+                wmma::mma_sync(accumulators[i][j], a[set][i], b[set][j], accumulators[i][j]);
     };
 
     for (int i = 0; i < STAGES - 1; ++i)
@@ -199,7 +211,7 @@ hgemm_wmma_swizzled_grid(const half *__restrict__ A, const half *__restrict__ B,
         }
         copy_tiles(refill, k0 + (STAGES - 1) * BK);
         wait_for_copies<STAGES - 2>();
-        __syncthreads(); // the next tiles have arrived from all threads, and all warps have read all fragments of these
+        __syncthreads(); // the next tiles have arrived from all threads; all warps have read these
         refill = stage;
         stage = stage == STAGES - 1 ? 0 : stage + 1;
         read_fragments(K_STEPS % 2, stage, 0);
@@ -214,7 +226,7 @@ hgemm_wmma_swizzled_grid(const half *__restrict__ A, const half *__restrict__ B,
 #pragma unroll
         for (int j = 0; j < WN / FRAGMENT; ++j) {
             ACC *target = tile_c + (warp_row + i * FRAGMENT) * STRIDE_C + warp_col + j * FRAGMENT;
-            wmma::store_matrix_sync(target, sums[i][j], STRIDE_C, wmma::mem_row_major);
+            wmma::store_matrix_sync(target, accumulators[i][j], STRIDE_C, wmma::mem_row_major);
         }
     __syncthreads();
     write_tile(C, tile_c, block_row, block_col, M, N);

@@ -4,8 +4,9 @@
 //   grid (ceil(N/(ITEMS BLOCK))), block (BLOCK)
 //   Y[b] is the sum of block b's share; launched again on Y until one sum is left
 //
-// Every thread adds ITEMS elements that lie a grid apart and keeps the sum in a register; what crosses threads happens once
-// per ITEMS elements. This is what TVM makes of `rfactor` and a reduction axis bound to threads.
+// Every thread adds ITEMS elements that lie a grid apart and keeps the sum in a register; what crosses
+// threads happens once per ITEMS elements. This is what TVM makes of `rfactor` and a reduction axis bound to
+// threads.
 
 #ifndef BLOCK
 #define BLOCK 256 // threads per block, a power of two from 128 to 1024

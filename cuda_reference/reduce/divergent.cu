@@ -4,9 +4,10 @@
 //   grid (ceil(N/BLOCK)), block (BLOCK)
 //   Y[b] is the sum of block b's elements; launched again on Y until one sum is left
 //
-// In step k every 2^(k+1)th thread adds its neighbour at distance 2^k. The threads that work are spread over all warps:
-// every warp goes through every step with fewer and fewer lanes active. Elements beyond N count as zero, and no thread
-// leaves before a barrier. (article 002, baseline)
+// In step k every 2^(k+1)th thread adds its neighbour at distance 2^k. The threads that work are spread over
+// all warps:
+// every warp goes through every step with fewer and fewer lanes active. Elements beyond N count as zero, and
+// no thread leaves before a barrier. (article 002, baseline)
 
 #ifndef BLOCK
 #define BLOCK 256 // threads per block, a power of two from 128 to 1024

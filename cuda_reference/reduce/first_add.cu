@@ -4,8 +4,9 @@
 //   grid (ceil(N/(2 BLOCK))), block (BLOCK)
 //   Y[b] is the sum of block b's 2 BLOCK elements; launched again on Y until one sum is left
 //
-// Half of the threads would be idle in the first step of the tree; here every thread does that step itself before anything
-// is in shared memory, and half as many blocks do the same work. (article 002, idle threads removed)
+// Half of the threads would be idle in the first step of the tree; here every thread does that step itself
+// before anything is in shared memory, and half as many blocks do the same work. (article 002, idle threads
+// removed)
 
 #ifndef BLOCK
 #define BLOCK 256 // threads per block, a power of two from 128 to 1024

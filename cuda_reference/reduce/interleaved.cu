@@ -4,8 +4,9 @@
 //   grid (ceil(N/BLOCK)), block (BLOCK)
 //   Y[b] is the sum of block b's elements; launched again on Y until one sum is left
 //
-// In step s thread t adds the pair that begins at element 2s * t. Whole warps fall idle instead of lanes, but neighbouring
-// threads are 2s words apart, and up to 32 of them ask one bank of shared memory. (article 002, interleaved addressing)
+// In step s thread t adds the pair that begins at element 2s * t. Whole warps fall idle instead of lanes, but
+// neighbouring threads are 2s words apart, and up to 32 of them ask one bank of shared memory. (article 002,
+// interleaved addressing)
 
 #ifndef BLOCK
 #define BLOCK 256 // threads per block, a power of two from 128 to 1024

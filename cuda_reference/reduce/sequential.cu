@@ -4,8 +4,8 @@
 //   grid (ceil(N/BLOCK)), block (BLOCK)
 //   Y[b] is the sum of block b's elements; launched again on Y until one sum is left
 //
-// In each step thread t adds element t + s, and s halves. Neighbouring threads touch neighbouring words, so no bank is asked
-// twice. (article 002, bank conflicts removed)
+// In each step thread t adds element t + s, and s halves. Neighbouring threads touch neighbouring words, so
+// no bank is asked twice. (article 002, bank conflicts removed)
 
 #ifndef BLOCK
 #define BLOCK 256 // threads per block, a power of two from 128 to 1024

@@ -4,8 +4,9 @@
 //   grid (ceil(N/(2 BLOCK))), block (BLOCK)
 //   Y[b] is the sum of block b's 2 BLOCK elements; launched again on Y until one sum is left
 //
-// A warp shuffle moves a value from lane to lane without shared memory and without a barrier. Two levels: every warp folds
-// its 32 values, lane 0 leaves the sum in shared memory, and after the only barrier the sums of the warps are folded.
+// A warp shuffle moves a value from lane to lane without shared memory and without a barrier. Two levels:
+// every warp folds its 32 values, lane 0 leaves the sum in shared memory, and after the only barrier the sums
+// of the warps are folded.
 
 #ifndef BLOCK
 #define BLOCK 256 // threads per block, a power of two from 128 to 1024

@@ -4,8 +4,8 @@
 //   grid (ceil(N/(2 BLOCK))), block (BLOCK)
 //   Y[b] is the sum of block b's 2 BLOCK elements; launched again on Y until one sum is left
 //
-// The block size is known when the kernel is compiled, so the steps that remain before the last warp take over become
-// straight code: no loop counter, no comparison with it. (article 002, completely unrolled)
+// The block size is known when the kernel is compiled, so the steps that remain before the last warp take
+// over become straight code: no loop counter, no comparison with it. (article 002, completely unrolled)
 
 #ifndef BLOCK
 #define BLOCK 256 // threads per block, a power of two from 128 to 1024

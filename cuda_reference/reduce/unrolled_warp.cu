@@ -4,9 +4,10 @@
 //   grid (ceil(N/(2 BLOCK))), block (BLOCK)
 //   Y[b] is the sum of block b's 2 BLOCK elements; launched again on Y until one sum is left
 //
-// The lanes of one warp need no barrier of the block among themselves, but they need __syncwarp, since Volta lets them run
-// apart. With VOLATILE 1 the kernel is the idiom of older tutorials: volatile memory and no synchronisation. It is kept to
-// show what is wrong with it, for it is right only if the warp happens to run in lockstep. (article 002, last warp unrolled)
+// The lanes of one warp need no barrier of the block among themselves, but they need __syncwarp, since Volta
+// lets them run apart. With VOLATILE 1 the kernel is the idiom of older tutorials: volatile memory and no
+// synchronisation. It is kept to show what is wrong with it, for it is right only if the warp happens to run
+// in lockstep. (article 002, last warp unrolled)
 
 #ifndef BLOCK
 #define BLOCK 256 // threads per block, a power of two from 128 to 1024
@@ -23,8 +24,8 @@ typedef volatile DTYPE TILE;
 typedef DTYPE TILE;
 #endif
 
-// The last 64 sums, by one warp. Lanes read, meet, write, meet: without __syncwarp a lane could read what another has not
-// written yet, or write what another has not read yet.
+// The last 64 sums, by one warp. Lanes read, meet, write, meet: without __syncwarp a lane could read what
+// another has not written yet, or write what another has not read yet.
 static __device__ void fold_last_warp(TILE *tile, int t)
 {
 #if VOLATILE

@@ -4,15 +4,15 @@
 //   grid (ceil(N/(4 UNROLL BLOCK), at most MOST_BLOCKS)), block (BLOCK)
 //   Y[b] is the sum of block b's share; launched again on Y until one sum is left
 //
-// Four sums per thread, loaded and added four at a time; UNROLL loads are independent of each other, so that many are under
-// way at once. The blocks stride over the array together, once unless the grid is at its limit of MOST_BLOCKS. A length
-// that is not a multiple of 4 leaves up to three elements, which block 0 adds.
+// Four sums per thread, loaded and added four at a time; UNROLL loads are independent of each other, so that
+// many are under way at once. The blocks stride over the array together, once unless the grid is at its limit
+// of MOST_BLOCKS. A length that is not a multiple of 4 leaves up to three elements, which block 0 adds.
 
 #ifndef BLOCK
 #define BLOCK 256 // threads per block, a power of two from 128 to 1024
 #endif
 #ifndef UNROLL
-#define UNROLL 8 // 16-byte loads under way per thread
+#define UNROLL 8              // 16-byte loads under way per thread
 #define MOST_BLOCKS (1 << 17) // the launch keeps to it
 #endif
 #ifndef DTYPE

@@ -3,15 +3,16 @@
 //   nvcc -arch=sm_80 -cubin coalesced.cu
 //   grid (ceil(M/TS), ceil(N/TS)), block (TS, TS)
 //
-// threadIdx.x now runs along the columns of C. A warp reads one element of A (a broadcast) and 32 neighbours of B, and
-// writes 32 neighbours of C: four full sectors each. Nothing else changes. (article 003, kernel 2)
+// threadIdx.x now runs along the columns of C. A warp reads one element of A (a broadcast) and 32 neighbours
+// of B, and writes 32 neighbours of C: four full sectors each. Nothing else changes. (article 003, kernel 2)
 
 #ifndef TS
 #define TS 32 // edge of the square of C that one block computes
 #endif
 
-extern "C" __global__ void __launch_bounds__(TS * TS)
-sgemm_coalesced(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M, int N, int K)
+extern "C" __global__ void __launch_bounds__(TS *TS)
+sgemm_coalesced(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M, int N,
+                int K)
 {
     const int m = blockIdx.x * TS + threadIdx.y;
     const int n = blockIdx.y * TS + threadIdx.x;

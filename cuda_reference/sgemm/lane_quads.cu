@@ -3,9 +3,10 @@
 //   nvcc -arch=sm_80 -cubin lane_quads.cu
 //   grid (ceil(N/BN), ceil(M/BM)), block (BM/WM * BN/WN * 32)
 //
-// Only where a lane stands in a sub-tile is different from warp_tiling.cu. A warp's read of 16 bytes per lane takes one wavefront
-// for each half of it where lanes agree in pairs on what they read, else one for each quarter. Lanes in rows agree on A but not
-// on B. Here they stand in pairs of rows, lane 1 below lane 0 and lane 2 to the right of it: 0 and 1 agree on B, 0 and 2 on A.
+// Only where a lane stands in a sub-tile is different from warp_tiling.cu. A warp's read of 16 bytes per lane
+// takes one wavefront for each half of it where lanes agree in pairs on what they read, else one for each
+// quarter. Lanes in rows agree on A but not on B. Here they stand in pairs of rows, lane 1 below lane 0 and
+// lane 2 to the right of it: 0 and 1 agree on B, 0 and 2 on A.
 // All of it exists twice, for rows that float4s can take and for others, and the kernel chooses once.
 
 #ifndef BM
@@ -36,8 +37,8 @@ static_assert(TM % 4 == 0 && TN % 4 == 0 && BK % 4 == 0 && BN % 4 == 0, "tiles m
 static_assert(THREADS % (BK / 4) == 0 && THREADS % (BN / 4) == 0, "threads must start whole rows");
 static_assert(BM % A_STEP == 0 && BK % B_STEP == 0, "threads must share the copies evenly");
 
-// Four neighbouring elements of a row of `cols`, the first `inside` of them, zeros for the rest. ALIGNED promises cols % 4 == 0;
-// then all four are inside or none.
+// Four neighbouring elements of a row of `cols`, the first `inside` of them, zeros for the rest. ALIGNED
+// promises cols % 4 == 0; then all four are inside or none.
 template <bool ALIGNED> static __device__ float4 load4(const float *source, int inside, int cols)
 {
     float value[4] = {0.0f, 0.0f, 0.0f, 0.0f};
@@ -53,9 +54,11 @@ template <bool ALIGNED> static __device__ float4 load4(const float *source, int 
     return make_float4(value[0], value[1], value[2], value[3]);
 }
 
-// Writes those of the elements (row, col) to (row, col + 3) of a row-major matrix that lie in it. col is a multiple of 4.
+// Writes those of the elements (row, col) to (row, col + 3) of a row-major matrix that lie in it. col is a
+// multiple of 4.
 template <bool ALIGNED>
-static __device__ void store4(float *__restrict__ matrix, int row, int col, int rows, int cols, const float *value)
+static __device__ void store4(float *__restrict__ matrix, int row, int col, int rows, int cols,
+                              const float *value)
 {
     if (row < rows) {
         float *target = matrix + row * cols + col;
@@ -72,8 +75,9 @@ static __device__ void store4(float *__restrict__ matrix, int row, int col, int 
 }
 
 template <bool ALIGNED>
-static __device__ __forceinline__ void multiply(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C,
-                                                int M, int N, int K, float (&tile_a)[BK][BM], float (&tile_b)[BK][BN])
+static __device__ __forceinline__ void multiply(const float *__restrict__ A, const float *__restrict__ B,
+                                                float *__restrict__ C, int M, int N, int K,
+                                                float (&tile_a)[BK][BM], float (&tile_b)[BK][BN])
 {
     const int block_row = blockIdx.y * BM;
     const int block_col = blockIdx.x * BN;
@@ -97,10 +101,12 @@ static __device__ __forceinline__ void multiply(const float *__restrict__ A, con
         float4 copied_a[BM / A_STEP], copied_b[BK / B_STEP];
 #pragma unroll
         for (int i = 0; i < A_COPIES; ++i)
-            copied_a[i] = load4<ALIGNED>(A + from_a + i * A_STEP * K, i * A_STEP < rows_left ? k_left - a_k : 0, K);
+            copied_a[i] =
+                load4<ALIGNED>(A + from_a + i * A_STEP * K, i * A_STEP < rows_left ? k_left - a_k : 0, K);
 #pragma unroll
         for (int i = 0; i < B_COPIES; ++i)
-            copied_b[i] = load4<ALIGNED>(B + from_b + i * B_STEP * N, b_k + i * B_STEP < k_left ? cols_left : 0, N);
+            copied_b[i] =
+                load4<ALIGNED>(B + from_b + i * B_STEP * N, b_k + i * B_STEP < k_left ? cols_left : 0, N);
         from_a += BK;
         from_b += BK * N;
 #pragma unroll
@@ -152,12 +158,14 @@ static __device__ __forceinline__ void multiply(const float *__restrict__ A, con
             for (int m = 0; m < TM; ++m)
 #pragma unroll
                 for (int n = 0; n < TN; n += 4)
-                    store4<ALIGNED>(C, block_row + row + sub_row * WSUBM + m, block_col + col + sub_col * WSUBN + n, M, N,
+                    store4<ALIGNED>(C, block_row + row + sub_row * WSUBM + m,
+                                    block_col + col + sub_col * WSUBN + n, M, N,
                                     &thread_results[sub_row * TM + m][sub_col * TN + n]);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
-sgemm_lane_quads(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M, int N, int K)
+sgemm_lane_quads(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M,
+                 int N, int K)
 {
     __shared__ __align__(16) float tile_a[BK][BM]; // transposed
     __shared__ __align__(16) float tile_b[BK][BN];

@@ -2,18 +2,19 @@
 //
 //   nvcc -arch=sm_80 -cubin multistage.cu
 //   grid (ceil(N/BN), ceil(M/BM)), block (BM/WM * BN/WN * 32)
-//   dynamic shared memory: STAGES * BK * (BM + SKEW + BN) floats, the tiles of A, then those of B
+//   dynamic shared memory: STAGES * BK * (BM + PADDING + BN) floats, the tiles of A, then those of B
 //
-// The tiles form a ring of STAGES: one is multiplied, the next have been asked for. A turn multiplies all k of a tile but the last,
-// asks for the tile STAGES - 1 further on, whose place nobody has read since the last barrier, waits until the next tile is there,
-// passes the one barrier, and reads the next tile's first fragments before the products of the last k.
-// Every tile is a group of copies, also those beyond K, which are zeros without a read of global memory: so wait_group can always
-// leave STAGES - 2, and the last turns are like all others.
-// B comes in pieces of 16 bytes where N % 4 == 0. A is transposed on the way, and cp.async moves bytes as they lie: it comes in single
-// floats, to rows SKEW longer than BM. Rows of A and columns of B beyond the last are copies of the last: they add only to elements
-// of C that are not written.
-// The order of a thread's products and whether the turns of the ring are written out, ROWS_FIRST, go by measurement. Lanes stand in
-// pairs of rows as in lane_quads.cu, fragments are double buffered as in pipelined.cu.
+// The multistage buffer holds STAGES tiles: one is multiplied, the next have been asked for. A turn
+// multiplies all k of a tile but the last, asks for the tile STAGES - 1 further on, whose stage nobody has
+// read since the last barrier, waits until the next tile is there, passes the one barrier, and reads the next
+// tile's first fragments before the FMA of the last k.
+// Every tile is a group of copies, also those beyond K, which are zeros without a read of global memory: so
+// wait_group can always leave STAGES - 2, and the last turns are like all others.
+// B comes in pieces of 16 bytes where N % 4 == 0. A is transposed on the way, and cp.async moves bytes as
+// they lie: it comes in single floats, to rows PADDING longer than BM. Rows of A and columns of B beyond the
+// last are copies of the last: they add only to elements of C that are not written.
+// The order of a thread's FMA and whether the stages are unrolled, ROWS_FIRST, go by measurement. Lanes stand
+// in pairs of rows as in lane_quads.cu, fragments are double buffered as in pipelined.cu.
 
 #ifndef BM
 #define BM 128 // block tile of C: BM x BN
@@ -26,8 +27,8 @@
 #define TM 4 // thread tile of C in each sub-tile: TM x TN
 #define TN 4
 #define STAGES 4     // tiles of A and of B in shared memory
-#define SKEW 4       // floats that pad the rows of the tiles of A
-#define ROWS_FIRST 0 // products go through rows before columns; else columns before rows, and STAGES turns are written out
+#define PADDING 4    // floats that pad the rows of the tiles of A
+#define ROWS_FIRST 0 // FMA go through rows before columns; else columns first, and stages are unrolled
 #endif
 
 constexpr int WARPSIZE = 32;
@@ -35,23 +36,30 @@ constexpr int WSUBM = WM / WMITER;
 constexpr int WSUBN = WN / WNITER;
 constexpr int LANES_N = WSUBN / TN; // along a row of a sub-tile
 constexpr int THREADS = (BM / WM) * (BN / WN) * WARPSIZE;
-constexpr int A_ROW = BM + SKEW; // floats of a row of the transposed tile of A
+constexpr int A_ROW = BM + PADDING;  // floats of a row of the transposed tile of A
 constexpr int A_STEP = THREADS / BK; // rows of A that all threads copy at once
 static_assert(BM % WM == 0 && BN % WN == 0, "warps must cover the block tile");
 static_assert((WSUBM / TM) * LANES_N == WARPSIZE, "a warp's lanes must cover a sub-tile");
 static_assert(WSUBM / TM % 2 == 0, "lanes must stand in pairs of rows");
-static_assert(TM % 2 == 0 && TN % 4 == 0 && BN % 4 == 0 && A_ROW % 4 == 0, "fragments must consist of float2s and float4s");
+static_assert(TM % 2 == 0 && TN % 4 == 0 && BN % 4 == 0 && A_ROW % 4 == 0,
+              "fragments must consist of float2s and float4s");
 static_assert(THREADS % BK == 0 && BM % A_STEP == 0, "threads must share the copies of A evenly");
-static_assert(BK % 2 == 0 && STAGES >= 2, "fragments must alternate; a tile must be copied while another is read");
+static_assert(BK % 2 == 0 && STAGES >= 2,
+              "fragments must alternate; a tile must be copied while another is read");
 
-// Copies FLOATS neighbouring floats, 1 or 4, to shared memory, asynchronously; zeros if not `inside`, and reads nothing.
+// Copies FLOATS neighbouring floats, 1 or 4, to shared memory, asynchronously; zeros if not `inside`, and
+// reads nothing.
 template <int FLOATS> static __device__ void copy_async(float *to, const float *from, bool inside)
 {
     const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(to));
     if constexpr (FLOATS == 4)
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from), "r"(inside ? 16 : 0) : "memory");
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from),
+                     "r"(inside ? 16 : 0)
+                     : "memory");
     else
-        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(address), "l"(from), "r"(inside ? 4 : 0) : "memory");
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(address), "l"(from),
+                     "r"(inside ? 4 : 0)
+                     : "memory");
 }
 
 template <int GROUPS> static __device__ void wait_group()
@@ -72,9 +80,11 @@ template <int COUNT> static __device__ void read_shared(float *to, const float *
             *reinterpret_cast<float2 *>(to + e) = *reinterpret_cast<const float2 *>(from + e);
 }
 
-// Writes those of the elements (row, col) to (row, col + 3) of a row-major matrix that lie in it: all or none if ALIGNED.
+// Writes those of the elements (row, col) to (row, col + 3) of a row-major matrix that lie in it: all or none
+// if ALIGNED.
 template <bool ALIGNED>
-static __device__ void store4(float *__restrict__ matrix, int row, int col, int rows, int cols, const float *value)
+static __device__ void store4(float *__restrict__ matrix, int row, int col, int rows, int cols,
+                              const float *value)
 {
     if (row < rows) {
         float *target = matrix + row * cols + col;
@@ -92,8 +102,8 @@ static __device__ void store4(float *__restrict__ matrix, int row, int col, int 
 
 // B_FLOATS: floats per copy of B, 4 if N % 4 == 0, else 1.
 template <int B_FLOATS>
-static __device__ __forceinline__ void multiply(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C,
-                                                int M, int N, int K, float *shared)
+static __device__ __forceinline__ void multiply(const float *__restrict__ A, const float *__restrict__ B,
+                                                float *__restrict__ C, int M, int N, int K, float *shared)
 {
     const int block_row = blockIdx.y * BM;
     const int block_col = blockIdx.x * BN;
@@ -109,7 +119,8 @@ static __device__ __forceinline__ void multiply(const float *__restrict__ A, con
 
     // What the thread copies: of A column a_k of rows A_STEP apart, of B rows B_STEP apart.
     constexpr int B_STEP = THREADS / (BN / B_FLOATS);
-    static_assert(THREADS % (BN / B_FLOATS) == 0 && BK % B_STEP == 0, "threads must share the copies of B evenly");
+    static_assert(THREADS % (BN / B_FLOATS) == 0 && BK % B_STEP == 0,
+                  "threads must share the copies of B evenly");
     const int a_row = threadIdx.x / BK, a_k = threadIdx.x % BK;
     const int b_k = threadIdx.x / (BN / B_FLOATS), b_col = threadIdx.x % (BN / B_FLOATS) * B_FLOATS;
     float *tiles_a = shared, *tiles_b = shared + STAGES * BK * A_ROW;
@@ -120,14 +131,15 @@ static __device__ __forceinline__ void multiply(const float *__restrict__ A, con
     const unsigned from_b = b_k * N + min(block_col + b_col, N - B_FLOATS);
 
     int k_left = K; // from the next tile to be copied on
-    auto copy_tile = [&](int place) {
+    auto copy_tile = [&](int stage) {
 #pragma unroll
         for (int i = 0; i < BM / A_STEP; ++i)
-            copy_async<1>(tiles_a + (place * BK + a_k) * A_ROW + a_row + i * A_STEP, A + from_a[i], a_k < k_left);
+            copy_async<1>(tiles_a + (stage * BK + a_k) * A_ROW + a_row + i * A_STEP, A + from_a[i],
+                          a_k < k_left);
 #pragma unroll
         for (int i = 0; i < BK / B_STEP; ++i)
-            copy_async<B_FLOATS>(tiles_b + (place * BK + b_k + i * B_STEP) * BN + b_col, B + (from_b + i * B_STEP * N),
-                                 b_k + i * B_STEP < k_left);
+            copy_async<B_FLOATS>(tiles_b + (stage * BK + b_k + i * B_STEP) * BN + b_col,
+                                 B + (from_b + i * B_STEP * N), b_k + i * B_STEP < k_left);
         asm volatile("cp.async.commit_group;" ::: "memory");
         A += BK;
         B += BK * N;
@@ -135,19 +147,21 @@ static __device__ __forceinline__ void multiply(const float *__restrict__ A, con
     };
 
     __align__(16) float reg_a[2][WMITER * TM], reg_b[2][WNITER * TN]; // of even k and of odd
-    auto read_fragments = [&](int place, int k) {
+    auto read_fragments = [&](int stage, int k) {
 #pragma unroll
         for (int sub_row = 0; sub_row < WMITER; ++sub_row)
-            read_shared<TM>(&reg_a[k % 2][sub_row * TM], tiles_a + (place * BK + k) * A_ROW + row + sub_row * WSUBM);
+            read_shared<TM>(&reg_a[k % 2][sub_row * TM],
+                            tiles_a + (stage * BK + k) * A_ROW + row + sub_row * WSUBM);
 #pragma unroll
         for (int sub_col = 0; sub_col < WNITER; ++sub_col)
-            read_shared<TN>(&reg_b[k % 2][sub_col * TN], tiles_b + (place * BK + k) * BN + col + sub_col * WSUBN);
+            read_shared<TN>(&reg_b[k % 2][sub_col * TN],
+                            tiles_b + (stage * BK + k) * BN + col + sub_col * WSUBN);
     };
-    auto add_product = [&](int k, int sub_row, int m, int sub_col, int n) {
+    auto multiply_add = [&](int k, int sub_row, int m, int sub_col, int n) {
         thread_results[sub_row * TM + m][sub_col * TN + n] +=
             reg_a[k % 2][sub_row * TM + m] * reg_b[k % 2][sub_col * TN + n];
     };
-    auto add_products = [&](int k) {
+    auto multiply_k = [&](int k) {
 #if ROWS_FIRST
 #pragma unroll
         for (int m = 0; m < TM; ++m)
@@ -157,7 +171,7 @@ static __device__ __forceinline__ void multiply(const float *__restrict__ A, con
                 for (int n = 0; n < TN; ++n)
 #pragma unroll
                     for (int sub_col = 0; sub_col < WNITER; ++sub_col)
-                        add_product(k, sub_row, m, sub_col, n);
+                        multiply_add(k, sub_row, m, sub_col, n);
 #else
 #pragma unroll
         for (int n = 0; n < TN; ++n)
@@ -167,7 +181,7 @@ static __device__ __forceinline__ void multiply(const float *__restrict__ A, con
                 for (int sub_row = 0; sub_row < WMITER; ++sub_row)
 #pragma unroll
                     for (int sub_col = 0; sub_col < WNITER; ++sub_col)
-                        add_product(k, sub_row, m, sub_col, n);
+                        multiply_add(k, sub_row, m, sub_col, n);
 #endif
     };
 
@@ -178,24 +192,24 @@ static __device__ __forceinline__ void multiply(const float *__restrict__ A, con
     __syncthreads();
     read_fragments(0, 0);
 
-    constexpr int TURNS = ROWS_FIRST || B_FLOATS == 1 ? 1 : STAGES; // of the ring, written out
+    constexpr int TURNS = ROWS_FIRST || B_FLOATS == 1 ? 1 : STAGES; // stages unrolled
     int tiles = (K + BK - 1) / BK;                                  // still to be multiplied
     while (tiles > 0) {
 #pragma unroll TURNS
-        for (int place = 0; place < STAGES; ++place) {
+        for (int stage = 0; stage < STAGES; ++stage) {
             if (tiles-- == 0)
                 break;
-            const int next = place == STAGES - 1 ? 0 : place + 1;
+            const int next = stage == STAGES - 1 ? 0 : stage + 1;
 #pragma unroll
             for (int k = 0; k < BK - 1; ++k) {
-                read_fragments(place, k + 1);
-                add_products(k);
+                read_fragments(stage, k + 1);
+                multiply_k(k);
             }
-            copy_tile(place == 0 ? STAGES - 1 : place - 1);
+            copy_tile(stage == 0 ? STAGES - 1 : stage - 1);
             wait_group<STAGES - 2>();
             __syncthreads();
             read_fragments(next, 0);
-            add_products(BK - 1);
+            multiply_k(BK - 1);
         }
     }
 
@@ -207,12 +221,14 @@ static __device__ __forceinline__ void multiply(const float *__restrict__ A, con
             for (int m = 0; m < TM; ++m)
 #pragma unroll
                 for (int n = 0; n < TN; n += 4)
-                    store4<B_FLOATS == 4>(C, block_row + row + sub_row * WSUBM + m, block_col + col + sub_col * WSUBN + n, M, N,
+                    store4<B_FLOATS == 4>(C, block_row + row + sub_row * WSUBM + m,
+                                          block_col + col + sub_col * WSUBN + n, M, N,
                                           &thread_results[sub_row * TM + m][sub_col * TN + n]);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-sgemm_multistage(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M, int N, int K)
+sgemm_multistage(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M,
+                 int N, int K)
 {
     extern __shared__ __align__(16) float shared[];
     if (N % 4 == 0)

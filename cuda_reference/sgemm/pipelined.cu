@@ -1,18 +1,21 @@
-// SGEMM double buffered twice: tiles come to shared memory through registers, fragments to registers, while others are multiplied.
+// SGEMM double buffered twice: tiles come to shared memory through registers, fragments to registers, while
+// others are multiplied.
 //
 //   nvcc -arch=sm_80 -cubin pipelined.cu
 //   grid (ceil(N/BN), ceil(M/BM)), block (BM/WM * BN/WN * 32)
 //
-// A turn of the loop over tiles multiplies one tile, stores the next, which is in registers, to the other place in shared memory,
-// reads the one after it from global memory into these registers, and passes one barrier: before it all warps have read the
-// last of the present tile, behind it the next one is there. The reads have the whole next multiplication to arrive; before the
-// barrier they stay early, while from the head of the loop the compiler moves them down among the products, to save registers.
-// Fragments are read one k ahead: those of k + 1 before the products of k, the first of the next tile before the last products
-// of this one. The last turns read tiles beyond K, zeros without a read of global memory, which nobody multiplies: that is
-// cheaper than a second copy of the products. Two turns are written out, one for each place: so addresses are constants.
-// Rows of the tile of A are SKEW longer than BM: the four elements of a float4 go to four rows, and with SKEW 4 the stores of a
-// warp meet no bank twice. Lanes stand in pairs of rows as in lane_quads.cu. The thread tile is 8 x 16, the largest that registers
-// hold, and its products go down one column after the other.
+// A turn of the loop over tiles multiplies one tile, stores the next, which is in registers, to the other
+// stage in shared memory, reads the one after it from global memory into these registers, and passes one
+// barrier: before it all warps have read the last of the present tile, behind it the next one is there. The
+// reads have the whole next multiplication to arrive; before the barrier they stay early, while from the head
+// of the loop the compiler moves them down among the FMA, to save registers.
+// Fragments are read one k ahead: those of k + 1 before the FMA of k, the first of the next tile before the
+// last FMA of this one. The last turns read tiles beyond K, zeros without a read of global memory, which
+// nobody multiplies: that is cheaper than a second copy of the FMA. Both stages are unrolled: so addresses
+// are constants.
+// Rows of the tile of A are PADDING longer than BM: the four elements of a float4 go to four rows, and with
+// PADDING 4 the stores of a warp meet no bank twice. Lanes stand in pairs of rows as in lane_quads.cu. The
+// thread tile is 8 x 16, the largest that registers hold, and its FMA go down one column after the other.
 // All of it exists twice, for rows that float4s can take and for others, and the kernel chooses once.
 
 #ifndef BM
@@ -25,7 +28,7 @@
 #define WNITER 4
 #define TM 4 // thread tile of C in each sub-tile: TM x TN
 #define TN 4
-#define SKEW 4 // floats that pad the rows of the tile of A
+#define PADDING 4 // floats that pad the rows of the tile of A
 #endif
 
 constexpr int WARPSIZE = 32;
@@ -40,11 +43,11 @@ static_assert((WSUBM / TM) * LANES_N == WARPSIZE, "a warp's lanes must cover a s
 static_assert(WSUBM / TM % 2 == 0, "lanes must stand in pairs of rows");
 static_assert(TM % 4 == 0 && TN % 4 == 0 && BK % 4 == 0 && BN % 4 == 0, "tiles must consist of float4s");
 static_assert(THREADS % (BK / 4) == 0 && THREADS % (BN / 4) == 0, "threads must start whole rows");
-static_assert(BK % 2 == 0 && SKEW % 4 == 0, "fragments must alternate, rows must be float4s");
+static_assert(BK % 2 == 0 && PADDING % 4 == 0, "fragments must alternate, rows must be float4s");
 static_assert(BM % A_STEP == 0 && BK % B_STEP == 0, "threads must share the copies evenly");
 
-// Four neighbouring elements of a row of `cols`, the first `inside` of them, zeros for the rest. ALIGNED promises cols % 4 == 0;
-// then all four are inside or none.
+// Four neighbouring elements of a row of `cols`, the first `inside` of them, zeros for the rest. ALIGNED
+// promises cols % 4 == 0; then all four are inside or none.
 template <bool ALIGNED> static __device__ float4 load4(const float *source, int inside, int cols)
 {
     float value[4] = {0.0f, 0.0f, 0.0f, 0.0f};
@@ -60,9 +63,11 @@ template <bool ALIGNED> static __device__ float4 load4(const float *source, int 
     return make_float4(value[0], value[1], value[2], value[3]);
 }
 
-// Writes those of the elements (row, col) to (row, col + 3) of a row-major matrix that lie in it. col is a multiple of 4.
+// Writes those of the elements (row, col) to (row, col + 3) of a row-major matrix that lie in it. col is a
+// multiple of 4.
 template <bool ALIGNED>
-static __device__ void store4(float *__restrict__ matrix, int row, int col, int rows, int cols, const float *value)
+static __device__ void store4(float *__restrict__ matrix, int row, int col, int rows, int cols,
+                              const float *value)
 {
     if (row < rows) {
         float *target = matrix + row * cols + col;
@@ -79,8 +84,10 @@ static __device__ void store4(float *__restrict__ matrix, int row, int col, int 
 }
 
 template <bool ALIGNED>
-static __device__ __forceinline__ void multiply(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C,
-                                                int M, int N, int K, float (&tile_a)[2][BK][BM + SKEW], float (&tile_b)[2][BK][BN])
+static __device__ __forceinline__ void multiply(const float *__restrict__ A, const float *__restrict__ B,
+                                                float *__restrict__ C, int M, int N, int K,
+                                                float (&tile_a)[2][BK][BM + PADDING],
+                                                float (&tile_b)[2][BK][BN])
 {
     const int block_row = blockIdx.y * BM;
     const int block_col = blockIdx.x * BN;
@@ -104,42 +111,44 @@ static __device__ __forceinline__ void multiply(const float *__restrict__ A, con
     auto read_tile = [&](int k_left) {
 #pragma unroll
         for (int i = 0; i < BM / A_STEP; ++i)
-            copied_a[i] = load4<ALIGNED>(A + from_a + i * A_STEP * K, i * A_STEP < rows_left ? k_left - a_k : 0, K);
+            copied_a[i] =
+                load4<ALIGNED>(A + from_a + i * A_STEP * K, i * A_STEP < rows_left ? k_left - a_k : 0, K);
 #pragma unroll
         for (int i = 0; i < BK / B_STEP; ++i)
-            copied_b[i] = load4<ALIGNED>(B + from_b + i * B_STEP * N, b_k + i * B_STEP < k_left ? cols_left : 0, N);
+            copied_b[i] =
+                load4<ALIGNED>(B + from_b + i * B_STEP * N, b_k + i * B_STEP < k_left ? cols_left : 0, N);
         from_a += BK;
         from_b += BK * N;
     };
-    auto store_tile = [&](int place) {
+    auto store_tile = [&](int stage) {
 #pragma unroll
         for (int i = 0; i < BM / A_STEP; ++i) {
-            tile_a[place][a_k][a_row + i * A_STEP] = copied_a[i].x; // transposed
-            tile_a[place][a_k + 1][a_row + i * A_STEP] = copied_a[i].y;
-            tile_a[place][a_k + 2][a_row + i * A_STEP] = copied_a[i].z;
-            tile_a[place][a_k + 3][a_row + i * A_STEP] = copied_a[i].w;
+            tile_a[stage][a_k][a_row + i * A_STEP] = copied_a[i].x; // transposed
+            tile_a[stage][a_k + 1][a_row + i * A_STEP] = copied_a[i].y;
+            tile_a[stage][a_k + 2][a_row + i * A_STEP] = copied_a[i].z;
+            tile_a[stage][a_k + 3][a_row + i * A_STEP] = copied_a[i].w;
         }
 #pragma unroll
         for (int i = 0; i < BK / B_STEP; ++i)
-            *reinterpret_cast<float4 *>(&tile_b[place][b_k + i * B_STEP][b_col]) = copied_b[i];
+            *reinterpret_cast<float4 *>(&tile_b[stage][b_k + i * B_STEP][b_col]) = copied_b[i];
     };
 
     __align__(16) float reg_a[2][WMITER * TM], reg_b[2][WNITER * TN]; // of even k and of odd
-    auto read_fragments = [&](int place, int k) {
+    auto read_fragments = [&](int stage, int k) {
 #pragma unroll
         for (int sub_row = 0; sub_row < WMITER; ++sub_row)
 #pragma unroll
             for (int m = 0; m < TM; m += 4)
                 *reinterpret_cast<float4 *>(&reg_a[k % 2][sub_row * TM + m]) =
-                    *reinterpret_cast<const float4 *>(&tile_a[place][k][row + sub_row * WSUBM + m]);
+                    *reinterpret_cast<const float4 *>(&tile_a[stage][k][row + sub_row * WSUBM + m]);
 #pragma unroll
         for (int sub_col = 0; sub_col < WNITER; ++sub_col)
 #pragma unroll
             for (int n = 0; n < TN; n += 4)
                 *reinterpret_cast<float4 *>(&reg_b[k % 2][sub_col * TN + n]) =
-                    *reinterpret_cast<const float4 *>(&tile_b[place][k][col + sub_col * WSUBN + n]);
+                    *reinterpret_cast<const float4 *>(&tile_b[stage][k][col + sub_col * WSUBN + n]);
     };
-    auto add_products = [&](int k) {
+    auto multiply_k = [&](int k) {
 #pragma unroll
         for (int sub_col = 0; sub_col < WNITER; ++sub_col)
 #pragma unroll
@@ -160,20 +169,20 @@ static __device__ __forceinline__ void multiply(const float *__restrict__ A, con
     int k_left = K; // from the tile to be multiplied on
     while (k_left > 0) {
 #pragma unroll
-        for (int place = 0; place < 2; ++place) {
+        for (int stage = 0; stage < 2; ++stage) {
             if (k_left <= 0)
                 break;
             k_left -= BK;
 #pragma unroll
             for (int k = 0; k < BK - 1; ++k) {
-                read_fragments(place, k + 1);
-                add_products(k);
+                read_fragments(stage, k + 1);
+                multiply_k(k);
             }
-            store_tile(1 - place);
+            store_tile(1 - stage);
             read_tile(k_left - BK);
             __syncthreads();
-            read_fragments(1 - place, 0);
-            add_products(BK - 1);
+            read_fragments(1 - stage, 0);
+            multiply_k(BK - 1);
         }
     }
 
@@ -185,14 +194,16 @@ static __device__ __forceinline__ void multiply(const float *__restrict__ A, con
             for (int m = 0; m < TM; ++m)
 #pragma unroll
                 for (int n = 0; n < TN; n += 4)
-                    store4<ALIGNED>(C, block_row + row + sub_row * WSUBM + m, block_col + col + sub_col * WSUBN + n, M, N,
+                    store4<ALIGNED>(C, block_row + row + sub_row * WSUBM + m,
+                                    block_col + col + sub_col * WSUBN + n, M, N,
                                     &thread_results[sub_row * TM + m][sub_col * TN + n]);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
-sgemm_pipelined(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M, int N, int K)
+sgemm_pipelined(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M, int N,
+                int K)
 {
-    __shared__ __align__(16) float tile_a[2][BK][BM + SKEW]; // transposed
+    __shared__ __align__(16) float tile_a[2][BK][BM + PADDING]; // transposed
     __shared__ __align__(16) float tile_b[2][BK][BN];
     if (K % 4 == 0 && N % 4 == 0)
         multiply<true>(A, B, C, M, N, K, tile_a, tile_b);

@@ -3,16 +3,18 @@
 //   nvcc -arch=sm_80 -cubin shared_tile.cu
 //   grid (ceil(M/TS), ceil(N/TS)), block (TS, TS)
 //
-// Each element of a tile is read from global memory once and used TS times. Two barriers per tile: nobody computes before
-// the tile is complete, nobody overwrites it before all are done. Tiles reaching beyond a matrix are filled with zeros,
-// which add nothing to the sum, so that every thread takes part in every barrier. (article 003, kernel 3)
+// Each element of a tile is read from global memory once and used TS times. Two barriers per tile: nobody
+// computes before the tile is complete, nobody overwrites it before all are done. Tiles reaching beyond a
+// matrix are filled with zeros, which add nothing, so that every thread takes part in every barrier. (article
+// 003, kernel 3)
 
 #ifndef TS
 #define TS 32 // edge of the tiles of A, B and C
 #endif
 
-extern "C" __global__ void __launch_bounds__(TS * TS)
-sgemm_shared_tile(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M, int N, int K)
+extern "C" __global__ void __launch_bounds__(TS *TS)
+sgemm_shared_tile(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M,
+                  int N, int K)
 {
     __shared__ float tile_a[TS][TS];
     __shared__ float tile_b[TS][TS];

@@ -3,16 +3,18 @@
 //   nvcc -arch=sm_80 -cubin thread_tile_1d.cu
 //   grid (ceil(M/TS), ceil(N/(TS*LS))), block (TS, TS)
 //
-// A block computes TS x TS*LS elements of C, a thread LS neighbours of one row. The element of A it reads from shared memory
-// stays in a register for LS products: 1 + LS shared reads per LS products, not 2 * LS. (article 003, 1D block tiling)
+// A block computes TS x TS*LS elements of C, a thread LS neighbours of one row. The element of A it reads
+// from shared memory stays in a register for LS FMA: 1 + LS shared reads per LS FMA, not 2 * LS. (article
+// 003, 1D block tiling)
 
 #ifndef TS
 #define TS 32 // rows of C per block; extent of a tile along K; threads per block edge
 #define LS 4  // elements of C per thread
 #endif
 
-extern "C" __global__ void __launch_bounds__(TS * TS)
-sgemm_thread_tile_1d(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M, int N, int K)
+extern "C" __global__ void __launch_bounds__(TS *TS)
+sgemm_thread_tile_1d(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M,
+                     int N, int K)
 {
     __shared__ float tile_a[TS][TS];
     __shared__ float tile_b[TS][TS * LS];

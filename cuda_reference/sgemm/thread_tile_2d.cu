@@ -3,9 +3,10 @@
 //   nvcc -arch=sm_80 -cubin thread_tile_2d.cu
 //   grid (ceil(M/BM), ceil(N/BN)), block (BN/TN, BM/TM)
 //
-// For each k a thread reads TM elements of A and TN of B from shared memory and makes TM * TN products of them: the reads
-// per product fall from 2 to 1/TM + 1/TN. The copy into shared memory runs over the tile in row-major order, neighbouring
-// threads taking neighbouring elements. (article 003, kernel 4, with 4x4 results; the series of article 000 uses 8x8)
+// For each k a thread reads TM elements of A and TN of B from shared memory for TM * TN FMA: the reads per
+// FMA fall from 2 to 1/TM + 1/TN. The copy into shared memory runs over the tile in row-major order,
+// neighbouring threads taking neighbouring elements. (article 003, kernel 4, with 4x4 results; the series of
+// article 000 uses 8x8)
 
 #ifndef BM
 #define BM 128 // block tile of C: BM x BN
@@ -22,7 +23,8 @@ static_assert(BM % TM == 0 && BN % TN == 0, "threads must cover the block tile")
 static_assert(BM * BK % THREADS == 0 && BK * BN % THREADS == 0, "threads must share the copies evenly");
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-sgemm_thread_tile_2d(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M, int N, int K)
+sgemm_thread_tile_2d(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M,
+                     int N, int K)
 {
     __shared__ float tile_a[BM][BK];
     __shared__ float tile_b[BK][BN];

@@ -3,11 +3,13 @@
 //   nvcc -arch=sm_80 -cubin vectorized.cu
 //   grid (ceil(N/BN), ceil(M/BM)), block (BM/TM * BN/TN)
 //
-// One float4 moves what took four instructions: global reads of A and B, shared reads of both fragments, writes of C.
-// A thread needs TM elements of one column of A. They become neighbours, and so a float4, when the tile of A is stored
-// transposed: the float4 read along K is spread over four rows of tile_a.
-// float4 needs 16-byte alignment, which a row has only if its length is a multiple of 4; other matrices are read and written
-// element by element. (article 003, kernel 5, for 4x4 results per thread; the series of article 000 uses 8x8)
+// One float4 moves what took four instructions: global reads of A and B, shared reads of both fragments,
+// writes of C.
+// A thread needs TM elements of one column of A. They become neighbours, and so a float4, when the tile of A
+// is stored transposed: the float4 read along K is spread over four rows of tile_a.
+// float4 needs 16-byte alignment, which a row has only if its length is a multiple of 4; other matrices are
+// read and written element by element. (article 003, kernel 5, for 4x4 results per thread; the series of
+// article 000 uses 8x8)
 
 #ifndef BM
 #define BM 128 // block tile of C: BM x BN
@@ -20,9 +22,11 @@
 constexpr int THREADS = (BM / TM) * (BN / TN);
 static_assert(BM % TM == 0 && BN % TN == 0, "threads must cover the block tile");
 static_assert(TM % 4 == 0 && TN % 4 == 0 && BK % 4 == 0 && BN % 4 == 0, "tiles must consist of float4s");
-static_assert(BM * BK / 4 % THREADS == 0 && BK * BN / 4 % THREADS == 0, "threads must share the copies evenly");
+static_assert(BM * BK / 4 % THREADS == 0 && BK * BN / 4 % THREADS == 0,
+              "threads must share the copies evenly");
 
-// Elements (row, col) to (row, col + 3) of a row-major matrix, zeros where they lie beyond it. col is a multiple of 4.
+// Elements (row, col) to (row, col + 3) of a row-major matrix, zeros where they lie beyond it. col is a
+// multiple of 4.
 static __device__ float4 load4(const float *__restrict__ matrix, int row, int col, int rows, int cols)
 {
     float value[4] = {0.0f, 0.0f, 0.0f, 0.0f};
@@ -42,7 +46,8 @@ static __device__ float4 load4(const float *__restrict__ matrix, int row, int co
 }
 
 // The counterpart of load4: writes those of the four elements that lie in the matrix.
-static __device__ void store4(float *__restrict__ matrix, int row, int col, int rows, int cols, const float *value)
+static __device__ void store4(float *__restrict__ matrix, int row, int col, int rows, int cols,
+                              const float *value)
 {
     if (row < rows) {
         float *target = matrix + row * cols + col;
@@ -59,7 +64,8 @@ static __device__ void store4(float *__restrict__ matrix, int row, int col, int 
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-sgemm_vectorized(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M, int N, int K)
+sgemm_vectorized(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M,
+                 int N, int K)
 {
     __shared__ __align__(16) float tile_a[BK][BM]; // transposed
     __shared__ __align__(16) float tile_b[BK][BN];
@@ -94,10 +100,12 @@ sgemm_vectorized(const float *__restrict__ A, const float *__restrict__ B, float
             __align__(16) float a[TM], b[TN];
 #pragma unroll
             for (int m = 0; m < TM; m += 4)
-                *reinterpret_cast<float4 *>(&a[m]) = *reinterpret_cast<const float4 *>(&tile_a[k][thread_row + m]);
+                *reinterpret_cast<float4 *>(&a[m]) =
+                    *reinterpret_cast<const float4 *>(&tile_a[k][thread_row + m]);
 #pragma unroll
             for (int n = 0; n < TN; n += 4)
-                *reinterpret_cast<float4 *>(&b[n]) = *reinterpret_cast<const float4 *>(&tile_b[k][thread_col + n]);
+                *reinterpret_cast<float4 *>(&b[n]) =
+                    *reinterpret_cast<const float4 *>(&tile_b[k][thread_col + n]);
 #pragma unroll
             for (int m = 0; m < TM; ++m)
 #pragma unroll

@@ -3,11 +3,12 @@
 //   nvcc -arch=sm_80 -cubin warp_tiling.cu
 //   grid (ceil(N/BN), ceil(M/BM)), block (BM/WM * BN/WN * 32)
 //
-// A warp owns WM x WN of the block's BM x BN elements and works on them in WMITER x WNITER sub-tiles of WSUBM x WSUBN, in
-// which each lane has TM x TN. The fragments of a whole k, WMITER * TM of A and WNITER * TN of B, are in registers before the
-// products start, so all sub-tiles reuse them; and the lanes of a warp read neighbouring parts of the tiles.
-// Copies, transposed A and float4 accesses are those of vectorized.cu. (article 000, which names the sizes but prints no
-// values; those below are of the code it follows)
+// A warp owns WM x WN of the block's BM x BN elements and works on them in WMITER x WNITER sub-tiles of WSUBM
+// x WSUBN, in which each lane has TM x TN. The fragments of a whole k, WMITER * TM of A and WNITER * TN of B,
+// are in registers before the FMA start, so all sub-tiles reuse them; and the lanes of a warp read
+// neighbouring parts of the tiles.
+// Copies, transposed A and float4 accesses are those of vectorized.cu. (article 000, which names the sizes
+// but prints no values; those below are of the code it follows)
 
 #ifndef BM
 #define BM 64 // block tile of C: BM x BN
@@ -28,9 +29,11 @@ constexpr int THREADS = (BM / WM) * (BN / WN) * WARPSIZE;
 static_assert(BM % WM == 0 && BN % WN == 0, "warps must cover the block tile");
 static_assert((WSUBM / TM) * (WSUBN / TN) == WARPSIZE, "a warp's lanes must cover a sub-tile");
 static_assert(TM % 4 == 0 && TN % 4 == 0 && BK % 4 == 0 && BN % 4 == 0, "tiles must consist of float4s");
-static_assert(BM * BK / 4 % THREADS == 0 && BK * BN / 4 % THREADS == 0, "threads must share the copies evenly");
+static_assert(BM * BK / 4 % THREADS == 0 && BK * BN / 4 % THREADS == 0,
+              "threads must share the copies evenly");
 
-// Elements (row, col) to (row, col + 3) of a row-major matrix, zeros where they lie beyond it. col is a multiple of 4.
+// Elements (row, col) to (row, col + 3) of a row-major matrix, zeros where they lie beyond it. col is a
+// multiple of 4.
 static __device__ float4 load4(const float *__restrict__ matrix, int row, int col, int rows, int cols)
 {
     float value[4] = {0.0f, 0.0f, 0.0f, 0.0f};
@@ -50,7 +53,8 @@ static __device__ float4 load4(const float *__restrict__ matrix, int row, int co
 }
 
 // The counterpart of load4: writes those of the four elements that lie in the matrix.
-static __device__ void store4(float *__restrict__ matrix, int row, int col, int rows, int cols, const float *value)
+static __device__ void store4(float *__restrict__ matrix, int row, int col, int rows, int cols,
+                              const float *value)
 {
     if (row < rows) {
         float *target = matrix + row * cols + col;
@@ -67,7 +71,8 @@ static __device__ void store4(float *__restrict__ matrix, int row, int col, int 
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-sgemm_warp_tiling(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M, int N, int K)
+sgemm_warp_tiling(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M,
+                  int N, int K)
 {
     __shared__ __align__(16) float tile_a[BK][BM]; // transposed
     __shared__ __align__(16) float tile_b[BK][BN];

@@ -173,7 +173,7 @@ def test_six_sizes_fit_140_columns(capsys, name):
 
 
 def test_kinds_have_tables_of_their_own(capsys):
-    out = printed(capsys, made_up.results("hgemm/mma_permuted", "reduce/shuffle", n=(1 << 20, 1000)))
+    out = printed(capsys, made_up.results("hgemm/mma_xor_swizzle", "reduce/shuffle", n=(1 << 20, 1000)))
     for title in (
         "hgemm nt float16, TFLOPS",
         "hgemm nn float32, TFLOPS",
@@ -314,7 +314,7 @@ def rewrite(tmp_path):
     folder = tmp_path / "results"
     folder.mkdir()
     save_results(
-        made_up.results("sgemm", "hgemm/mma_permuted", sizes=(512, *SIX[2:])), folder / "bench_a.json"
+        made_up.results("sgemm", "hgemm/mma_xor_swizzle", sizes=(512, *SIX[2:])), folder / "bench_a.json"
     )
     (folder / "other.json").write_text('{"kernels": []}')
 

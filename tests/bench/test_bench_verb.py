@@ -94,7 +94,7 @@ def test_a_bench_compiles_for_the_gpu_and_writes_prints_and_draws(tool, gpu, tmp
 def test_sizes_may_be_given_in_each_way(tool, gpu):
     tool("sgemm/naive", "reduce/divergent", "--mnk", "8,9,10", "--mnk", "16,16,16", "--n", "2^10")
     assert [str(s.workload) for s in gpu.seen if s.form == "vendor"] == ["8x9x10", "16x16x16", "1024 int32"]
-    tool("hgemm/mma_permuted", "--sizes", "64,2^7", "--layout", "nn", "--accumulate", "float32")
+    tool("hgemm/mma_xor_swizzle", "--sizes", "64,2^7", "--layout", "nn", "--accumulate", "float32")
     assert [str(s.workload) for s in gpu.seen if s.form == "vendor"] == [
         "64x64x64 nn float32",
         "128x128x128 nn float32",
@@ -185,7 +185,7 @@ def test_a_pack_made_without_a_gpu_is_timed_without_a_compiler(tool, gpu, monkey
 
 def test_what_cannot_be_compiled_is_left_out_of_a_pack_and_refused_where_it_is_timed(tool, gpu, tmp_path):
     pack = tmp_path / "a.zip"
-    names = ("hgemm/mma_multistage", "hgemm/mma_permuted")
+    names = ("hgemm/mma_multistage", "hgemm/mma_xor_swizzle")
     code, out, _ = tool(
         *names,
         "--mnk",
@@ -202,7 +202,7 @@ def test_what_cannot_be_compiled_is_left_out_of_a_pack_and_refused_where_it_is_t
     assert code == 1 and "packed 3 subjects" in out and out.count("refused: hgemm/mma_multistage (") == 2
     code, out, _ = tool(pack, "-o", tmp_path / "a.json")
     assert code == 1 and out.count("refused: hgemm/mma_multistage (") == 2
-    assert {subject.name for subject in gpu.seen} == {"hgemm/mma_permuted", "cuBLAS"}
+    assert {subject.name for subject in gpu.seen} == {"hgemm/mma_xor_swizzle", "cuBLAS"}
     assert "refused" not in load_results(tmp_path / "a.json")["packed"]
 
 

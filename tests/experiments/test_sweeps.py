@@ -120,10 +120,10 @@ def test_a_table_has_what_is_known_and_the_times_of_schedule_and_twin():
         "6.25 / 7.25",
         "21990 / 18957",
     ]
-    assert line_of(text, "| permuted")[-2] == "1.56 / 2.56"
+    assert line_of(text, "| XOR swizzle")[-2] == "1.56 / 2.56"
     assert line_of(text, "| 2 ") == ["2", "cannot be"]
     assert "- cannot be: 2, 4: rows that much longer do not all start on a multiple of 16 bytes" in text
-    assert "- least time: permuted, no padding (schedule), permuted, no padding (twin)\n" in text
+    assert "- least time: XOR swizzle, no padding (schedule), XOR swizzle, no padding (twin)\n" in text
     assert "- cuBLAS: 10.0 us, 13744 TFLOPS\n" in text
     assert "counted by the CPU machine for 256x256x256 nt float16;" in text
     assert "- Made-up GPU, driver 1.2.3, SM clock 1975 to 1980 MHz" in text
@@ -162,14 +162,14 @@ def test_what_was_refused_or_throttled_is_said():
 def test_swizzle_has_a_table_per_size_and_the_model_of_what_a_wave_reads():
     (series,) = SWEEPS["swizzle"].series
     text = section("swizzle", results_of(series))
-    assert text.count("| stripe") == 2 and "float16 at 8192, sm_90" in text
+    assert text.count("| threadblock swizzle") == 2 and "float16 at 8192, sm_90" in text
     sixteen = [point for point in series.points() if point.label == "16"][0]
     model = waves(sixteen.rung, series.timed[1], 2 * 132)
     assert line_of(text.split("at 8192")[1], "| 16 ")[3:5] == [
         str(model.count),
         f"{model.mean_bytes / 2**20:.0f}",
     ]
-    assert "a model, not a measurement: 132 multiprocessors" in text
+    assert "a model, not a measurement: 132 SMs" in text
     device = {**made_up.DEVICE, "multiprocessors": 66}
     other = section("swizzle", {**results_of(series), "device": device})
     assert line_of(other.split("at 8192")[1], "| 16 ")[3] == str(
@@ -178,7 +178,7 @@ def test_swizzle_has_a_table_per_size_and_the_model_of_what_a_wave_reads():
     unknown = section("swizzle", {**results_of(series, timed=False), "arch": "sm_87"})
     assert (
         line_of(unknown.split("at 8192")[1], "| 16 ")[3:] == ["?", "?"]
-        and "an unknown number of multiprocessors" in unknown
+        and "an unknown number of SMs" in unknown
     )
 
 
@@ -292,12 +292,12 @@ def test_files_and_packs_of_something_else_are_bad_input(call, tmp_path, monkeyp
 
 
 TINY = Series(
-    "sgemm/multistage:32x32", "skew", (0, 2, 4), (Gemm(64, 64, 64), Gemm(96, 64, 64)), Gemm(64, 64, 32),
+    "sgemm/multistage:32x32", "padding", (0, 2, 4), (Gemm(64, 64, 64), Gemm(96, 64, 64)), Gemm(64, 64, 32),
     aligned=(8, 16),
     beside=("another", "sgemm/naive"),
 )  # fmt: skip
 LABELS = [
-    f"sgemm/multistage:32x32,skew={value} ({form})"
+    f"sgemm/multistage:32x32,padding={value} ({form})"
     for value in (0, 2, 4)
     for form in FORMS
     if (value, form) != (2, "twin")
@@ -336,13 +336,13 @@ def test_without_a_gpu_points_are_counted_and_nothing_is_timed(call, gpu, tmp_pa
         and len(results["points"]) == 8
     )
     conflicts = {
-        row["name"][-6:]: row["writes"]["cost"] - row["writes"]["ideal"]
+        row["name"][-9:]: row["writes"]["cost"] - row["writes"]["ideal"]
         for row in results["points"]
         if row["form"] == "schedule"
     }
-    assert conflicts["skew=0"] > 10 * conflicts["skew=4"] > 10 * conflicts["skew=2"] > 0
+    assert conflicts["padding=0"] > 10 * conflicts["padding=4"] > 10 * conflicts["padding=2"] > 0
     cannot = [row for row in results["points"] if "cannot" in row]
-    assert [(row["name"][-6:], row["form"]) for row in cannot] == [("skew=2", "twin")]
+    assert [(row["name"][-9:], row["form"]) for row in cannot] == [("padding=2", "twin")]
     assert re.search(r"^2 +21,120 / - +\d+ / - +\d+ / - ", out, re.M) and "cannot be: 2 (twin): rows" in out
 
 

@@ -44,7 +44,7 @@ def test_what_is_asked_for_is_swept():
         tuple(point.label for point in series.points()) for series in SWEEPS["stages"].series
     }
     for series in SWEEPS["padding"].series:
-        assert series.field == "skew" and {0, 2, 4, 8, 16} <= set(series.values)
+        assert series.field == "padding" and {0, 2, 4, 8, 16} <= set(series.values)
     (swizzle,) = SWEEPS["swizzle"].series
     assert swizzle.values == (1, 2, 4, 8, 16, 32) and [workload.m for workload in swizzle.timed] == [
         4096,
@@ -102,7 +102,7 @@ def objections(rung, workload, make=lower):
 
 
 def test_rows_that_start_elsewhere_are_misaligned():
-    rung = varied(find("hgemm/wmma_padded:padded")[0], "skew", 4)
+    rung = varied(find("hgemm/wmma_padded:padded")[0], "padding", 4)
     assert "misaligned" in objections(rung, HalfGemm(128, 256, 32))
     (reason,) = objections(rung, HalfGemm(128, 256, 32), load_twin)
     assert "rows must start on 16 bytes" in reason
@@ -130,21 +130,23 @@ def test_what_is_timed_computes_the_right_thing(series):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stripe", SWEEPS["swizzle"].series[0].values)
-def test_every_stripe_computes_the_right_thing(stripe):
-    jobs = [(varied(find("hgemm/wmma_swizzled_grid")[0], "stripe", stripe), HalfGemm(512, 512, 64))]
+@pytest.mark.parametrize("width", SWEEPS["swizzle"].series[0].values)
+def test_every_swizzle_computes_the_right_thing(width):
+    jobs = [
+        (varied(find("hgemm/wmma_swizzled_grid")[0], "threadblock_swizzle", width), HalfGemm(512, 512, 64))
+    ]
     assert all(verdict.ok for verdict in run(jobs, ARCH, CpuMachine()))
 
 
-def test_blocks_start_stripe_by_stripe_every_second_upwards():
+def test_blocks_start_group_by_group_every_second_upwards():
     assert list(tiles_in_order((2, 2, 1))) == [(0, 0), (0, 1), (1, 0), (1, 1)]
     assert list(tiles_in_order((1, 3, 2))) == [(0, 0), (1, 0), (2, 0), (2, 1), (1, 1), (0, 1)]
 
 
-def stripes(value, together, columns=4):
+def swizzled(value, together, columns=4):
     """Waves of a grid of 4 rows; tiles are 256 x 128, K is 64: a row of A has 32 KiB, a column of B 16."""
     return waves(
-        varied(find("hgemm/wmma_swizzled_grid")[0], "stripe", value),
+        varied(find("hgemm/wmma_swizzled_grid")[0], "threadblock_swizzle", value),
         HalfGemm(4 * 256, columns * 128, 64),
         together,
     )
@@ -156,11 +158,11 @@ def test_a_wave_touches_the_rows_and_columns_of_its_blocks():
     assert (
         (plain.count, plain.mean_bytes)
         == (4, row + 4 * column)
-        == (stripes(4, 4).count, stripes(4, 4).mean_bytes)
+        == (swizzled(4, 4).count, swizzled(4, 4).mean_bytes)
     )
-    assert stripes(2, 4).mean_bytes == 2 * row + 2 * column and stripes(1, 4).mean_bytes == 4 * row + column
+    assert swizzled(2, 4).mean_bytes == 2 * row + 2 * column and swizzled(1, 4).mean_bytes == 4 * row + column
     # Rows of the columns: 0 1 2 | 3, then 3 2 | 1 0, then 0 | 1 2 3, then 3 2 1 | 0.
-    uneven = stripes(1, 3)
+    uneven = swizzled(1, 3)
     assert (
         uneven.count == 6
         and uneven.mean_bytes == ((3 + 2 + 2 + 3 + 3 + 1) * row + (1 + 2 + 2 + 1 + 1 + 1) * column) / 6

@@ -63,7 +63,7 @@ def results_of(
         role = name if name in (TUNED, DLIGHT, METASCHEDULE) else HAND
         full = f"{family}/pipelined:tuned" if role == TUNED else f"{family}/{name}" if role == HAND else name
         how = {HAND: {"config": {"bm": 128, "bn": 64, "bk": 16, "stages": 3}}, DLIGHT: {"rule": "Matmul"}}
-        how |= {TUNED: {"config": {"bm": 64, "bn": 32, "bk": 8, "tm": 4, "tn": 8, "skew": 4}}}
+        how |= {TUNED: {"config": {"bm": 64, "bn": 32, "bk": 8, "tm": 4, "tn": 8, "padding": 4}}}
         how |= {METASCHEDULE: {"trials": trials, "refused": list(trouble), "search_s": 99.5}}
         subject = (
             Subject(family, full, "schedule", workload)
@@ -93,7 +93,7 @@ def test_a_line_has_the_fastest_by_hand_the_tuned_one_and_their_ratio():
     by_hand, others = ["hand-chosen", "its rate"], ["dlight", "MetaSchedule", "its trials", "cuBLAS"]
     heads = [*by_hand, "tuned", "its rate", "tuned / hand-chosen", *others]
     assert line_of(text, "| sgemm, TFLOPS")[1:] == heads
-    kernels = ["pipelined 128x64x16, stages 3", "215", "pipelined 64x32x8, thread 4x8, skew 4", "268"]
+    kernels = ["pipelined 128x64x16, stages 3", "215", "pipelined 64x32x8, thread 4x8, padding 4", "268"]
     assert line_of(text, "| 1024") == ["1024", *kernels, "1.25x", "53.7", "107", "64", "134"]
     assert (
         "- Made-up GPU, driver 1.2.3, SM clock 1975 to 1980 MHz, CUDA 13.0.88, TVM 0.27.0, revision"
@@ -159,7 +159,7 @@ def test_a_configuration_is_written_in_short():
     assert text.startswith(
         f"mma_multistage {CONFIG['bm']}x{CONFIG['bn']}x{CONFIG['bk']}, warp {CONFIG['wm']}x{CONFIG['wn']}, "
     )
-    assert all(f", {name} {CONFIG[name]}" in text for name in ("stages", "stripe"))
+    assert all(f", {name} {CONFIG[name]}" in text for name in ("stages", "threadblock_swizzle"))
 
 
 def test_families_have_tables_of_their_own():
@@ -195,7 +195,7 @@ def test_what_was_recorded_can_be_shown_merged_and_written(call, tmp_path):
     save_results(results_of(), paths[0])
     save_results(results_of("hgemm", HalfGemm(512, 512, 512), rates={"mma_multistage": 3.0}), paths[1])
     code, out, _ = call("--from", paths[0])
-    assert code == 0 and "pipelined 64x32x8, thread 4x8, skew 4" in out and "hgemm" not in out
+    assert code == 0 and "pipelined 64x32x8, thread 4x8, padding 4" in out and "hgemm" not in out
     code, out, _ = call("--merge", *paths[:2], "-o", paths[2])
     assert code == 0 and "sgemm, TFLOPS" in out and "hgemm nt float16, TFLOPS" in out
     readme = tmp_path / "R.md"

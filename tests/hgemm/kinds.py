@@ -1,4 +1,4 @@
-"""What half-precision products the tests are about."""
+"""What half-precision GEMMs the tests are about."""
 
 from itertools import product
 

@@ -1,5 +1,5 @@
-"""Article 004's story, told by the counters: who has bank conflicts, and where padding and permutation put
-them."""
+"""Article 004's story, told by the counters: who has bank conflicts, and where padding and the XOR swizzle
+put them."""
 
 import pytest
 from kinds import ARCH, both
@@ -43,12 +43,14 @@ def test_padding_moves_the_conflicts_to_the_stores(layout, expected, make):
 
 @both
 @pytest.mark.parametrize("layout", ["nn", "nt"])
-def test_permutation_has_neither(layout, make):
+def test_the_xor_swizzle_has_neither(layout, make):
     """Its copies cost no more than unpadded ones; those of padded tiles take more wavefronts, and more
     sectors."""
-    permuted, padded = (accesses(name, layout, make) for name in ("hgemm/mma_permuted", "hgemm/mma_ldmatrix"))
-    assert conflicts(permuted["ldmatrix"]) == conflicts(padded["ldmatrix"]) == 1
-    assert (
-        permuted["global_cp_async"].cost == permuted["global_cp_async"].ideal < padded["global_cp_async"].cost
+    swizzled, padded = (
+        accesses(name, layout, make) for name in ("hgemm/mma_xor_swizzle", "hgemm/mma_ldmatrix")
     )
-    assert permuted["shared_cp_async"].cost < 0.55 * padded["shared_cp_async"].cost
+    assert conflicts(swizzled["ldmatrix"]) == conflicts(padded["ldmatrix"]) == 1
+    assert (
+        swizzled["global_cp_async"].cost == swizzled["global_cp_async"].ideal < padded["global_cp_async"].cost
+    )
+    assert swizzled["shared_cp_async"].cost < 0.55 * padded["shared_cp_async"].cost

@@ -1,4 +1,4 @@
-"""Facts of the CUDA and SASS of each rung and twin: copies, fragments, products, barriers and waits, memory
+"""Facts of the CUDA and SASS of each rung and twin: copies, fragments, mma, barriers and waits, memory
 and registers.
 
 The recorded facts are in emitted.json; `pytest tests/hgemm/test_hgemm_emitted.py --update-golden` rewrites
@@ -57,7 +57,7 @@ def test_emitted_code_is_as_recorded(rung, make, golden):
 
 @each_case
 @both
-def test_sums_and_fragments_stay_in_registers(rung, kind, make):
+def test_accumulators_and_fragments_stay_in_registers(rung, kind, make):
     resources = compile_kernel(make(rung, workload(SHAPE, kind), ARCH)).resources
     assert (resources.stack, resources.spill_stores, resources.spill_loads) == (0, 0, 0)
 

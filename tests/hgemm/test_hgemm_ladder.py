@@ -1,4 +1,4 @@
-"""Every rung of the HGEMM ladder, schedule and twin, in every configuration and kind of product, on shapes
+"""Every rung of the HGEMM ladder, schedule and twin, in every configuration and kind of GEMM, on shapes
 chosen and drawn."""
 
 import sys
@@ -102,7 +102,7 @@ def test_a_warp_tile_too_large_for_registers_is_refused():
         list(run([(rung, HalfGemm(256, 256, 128, "nt", "float32"))], ARCH, CpuMachine()))
 
 
-def test_float16_sums_are_told_from_float32_sums():
+def test_float16_accumulators_are_told_from_float32_ones():
     """Either kind of data for float32 would show a kernel that adds up in float16."""
     for check in checks_of(HalfGemm(64, 64, 256, "nn", "float32")):
         a, b = (check.inputs[name].astype(np.float32) for name in "AB")

@@ -17,14 +17,14 @@ from tir_schedules.run import outcome_of
 
 MACHINE = CpuMachine(budget=1 << 22)
 WHOLE = workload("256x256x320", ("nt", "float16"))  # ten tiles along K, five where they are 64 deep
-LONGER = workload("256x256x384", ("nt", "float16"))  # the last tile at another place in the ring
+LONGER = workload("256x256x384", ("nt", "float16"))  # the last tile in another stage
 RAGGED = workload("200x136x72", ("nt", "float16"))
 
 
 def examples(rung, make):
-    """Products in which every barrier and wait matters. A schedule is emitted for one: that of wmma_naive has
+    """GEMMs in which every barrier and wait matters. A schedule is emitted for one: that of wmma_naive has
     barriers for ragged tiles alone. A twin takes any, and has barriers that only ragged tiles need, or only
-    some places in the ring.
+    some stages.
     """
     if make is load_twin:
         return [WHOLE, RAGGED, LONGER]
@@ -32,7 +32,7 @@ def examples(rung, make):
 
 
 def check(rung, mutant, gemms):
-    """The mutant fails on one of the products, and a fault names a line."""
+    """The mutant fails on one of the GEMMs, and a fault names a line."""
     outcomes = (outcome_of([load_source(mutant.source, rung, gemm, ARCH)], gemm, MACHINE) for gemm in gemms)
     faults = (fault for outcome in outcomes for fault in outcome.faults)
     assert any(re.search(r"_source\.cu:\d+", fault) for fault in faults), mutant.name

@@ -156,7 +156,7 @@ def test_the_machine_counts_the_same_at_these_addresses(tile):
 KERNELS = {
     "hgemm/wmma_shared:unpadded": SharedTile(32),
     "hgemm/wmma_padded:padded": SharedTile(32, 8),
-    "hgemm/mma_permuted": SharedTile(32, swizzled=True),
+    "hgemm/mma_xor_swizzle": SharedTile(32, swizzled=True),
 }
 """Rungs of article 004 -> the tile of A they have in shared memory."""
 

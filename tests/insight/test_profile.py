@@ -203,7 +203,7 @@ def test_a_difference_for_no_known_reason_is_shown_in_a_summary_too(tmp_path, ca
 def test_a_rung_may_be_picked_from_what_was_recorded(capsys):
     assert cli.main(["profile", "--from", str(RECORDED), "hgemm/wmma_naive"]) == 0
     out = capsys.readouterr().out
-    assert out.count("hgemm/wmma_naive (tir) on") == 4 and "mma_permuted" not in out
+    assert out.count("hgemm/wmma_naive (tir) on") == 4 and "mma_xor_swizzle" not in out
 
 
 def entry(copied, **facts):

@@ -67,7 +67,7 @@ def test_a_comprehension_is_part_of_its_function():
     assert [place.function for place in reindex.places] == ["schedule", "split_up"]
 
 
-@pytest.mark.parametrize("name", ["sgemm/pipelined", "hgemm/mma_permuted", "reduce/vectorized"])
+@pytest.mark.parametrize("name", ["sgemm/pipelined", "hgemm/mma_xor_swizzle", "reduce/vectorized"])
 def test_recording_changes_nothing(name):
     (rung,) = find(name)
     workload = workload_for(rung)

@@ -112,7 +112,7 @@ def test_what_the_launch_does_not_have(watch, message):
         run(watch)
 
 
-@pytest.mark.parametrize("make, name", [(load_twin, "hgemm/wmma_padded"), (lower, "hgemm/mma_permuted")])
+@pytest.mark.parametrize("make, name", [(load_twin, "hgemm/wmma_padded"), (lower, "hgemm/mma_xor_swizzle")])
 def test_requests_of_all_warps_cost_what_the_block_is_counted_to_cost(make, name):
     workload = HalfGemm(256, 128, 64)
     binary = compile_kernel(make(find(name)[0], workload, "sm_80"))

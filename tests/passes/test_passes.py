@@ -12,7 +12,7 @@ from tir_schedules.compiler.twin import load_source
 from tir_schedules.ladders.registry import every_rung, find, ladder
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.run import outcome_of
-from tir_schedules.tir.passes import RING, pipeline
+from tir_schedules.tir.passes import UNROLL_STAGES, pipeline
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
 from tir_schedules.workloads.reduction import Reduction
@@ -72,10 +72,10 @@ class TestCopiesBeforeBarriers:
         assert main_loop(source(self.rung, without=["copies_before_barriers"])).count("__syncthreads()") == 2
 
 
-class TestCopiesAfterProducts:
+class TestCopiesAfterCompute:
     rung = "hgemm/wmma_register_pipelined"
 
-    def test_products_copy_wait_fragments_last_products(self):
+    def test_mma_copy_wait_fragments_last_mma(self):
         text = source(self.rung)
         events = re.findall(
             r"load_matrix_sync|mma_sync|ptx_cp_async_legacy|wait_group_\d\(|__syncthreads", main_loop(text)
@@ -85,18 +85,20 @@ class TestCopiesAfterProducts:
         assert order[:7] == ["load_matrix_sync", "mma_sync", *copies, "load_matrix_sync", "mma_sync"]
         assert not faults(self.rung, text)
 
-    def test_without_it_a_slot_is_refilled_while_it_is_read(self):
-        """One barrier is not enough for TVM's order: the copy follows the last reads of the slot with none in
+    def test_without_it_a_stage_is_refilled_while_it_is_read(self):
+        """One barrier is not enough for TVM's order: the copy follows the last reads of the stage, with none
         between."""
-        text = source(self.rung, without=["copies_after_products"])
+        text = source(self.rung, without=["copies_after_compute"])
         assert any("race" in fault for fault in faults(self.rung, text))
 
     def test_the_order_said_to_tvm_itself_reads_what_has_not_arrived(self):
         (rung,) = find(self.rung)
 
         def schedule(sch, gemm, config):
-            k_tile = rung.schedule(sch, gemm, config).k_tile
-            sch.annotate(k_tile, "software_pipeline_order", [1, 2, 3, 0, 4])
+            rung.schedule(sch, gemm, config)
+            for loop in sch.get_loops(sch.get_sblock("C_o_update")):
+                if "software_pipeline_async_stages" in sch.get(loop).annotations:
+                    sch.annotate(loop, "software_pipeline_order", [1, 2, 3, 0, 4])
 
         said = replace(rung, schedule=schedule)
         text = emit(
@@ -134,7 +136,7 @@ class TestOneBarrier:
         assert faults(self.rung, text.replace(loop, loop.replace("__syncthreads();", "")), self.gemm)
 
     def test_with_a_single_tile_in_shared_memory_it_would_be_wrong(self):
-        """The pass takes a ring of two for granted: here the store would overwrite what others still read."""
+        """The pass takes two stages for granted: here the store would overwrite what others still read."""
         (rung,) = find(self.rung)
 
         def schedule(sch, gemm, config):
@@ -170,7 +172,7 @@ class TestUnrollDrain:
             source(self.rung)
 
 
-class TestUnrollRing:
+class TestUnrollStages:
     rung = "hgemm/mma_multistage"
 
     def test_places_in_the_ring_are_constants(self):
@@ -181,7 +183,7 @@ class TestUnrollRing:
         assert not faults(self.rung, text, gemm)
 
     def test_without_it_they_are_worked_out_anew(self):
-        text = source(self.rung, HalfGemm(256, 256, 1024), without=["unroll_ring"])
+        text = source(self.rung, HalfGemm(256, 256, 1024), without=["unroll_stages"])
         assert re.search(r"k_0\w* (\+ \d\) )?% 3", text)
 
     @pytest.mark.parametrize("tiles", [3, 4, 5, 7, 8, 9, 10, 12])
@@ -191,26 +193,26 @@ class TestUnrollRing:
 
     def test_a_loop_without_the_annotation_stays(self):
         (rung,) = find("hgemm/wmma_pipelined")
-        assert RING not in str(scheduled(rung, GEMM).mod)
-        with_pass = replace(rung, passes=("unroll_ring", *rung.passes))
+        assert UNROLL_STAGES not in str(scheduled(rung, GEMM).mod)
+        with_pass = replace(rung, passes=("unroll_stages", *rung.passes))
         assert lower(with_pass, GEMM, ARCH).source == lower(rung, GEMM, ARCH).source
 
 
-class TestBoustrophedon:
+class TestSerpentine:
     rung = "hgemm/wmma_swizzled_grid"
-    gemm = HalfGemm(768, 640, 32)  # 3 rows of blocks, 5 stripes of one column
+    gemm = HalfGemm(768, 640, 32)  # 3 rows of blocks, 5 groups of one column
 
-    def test_odd_stripes_are_walked_from_the_last_row(self):
+    def test_odd_groups_run_from_the_last_row(self):
         text = source(self.rung, self.gemm)
         assert re.search(r"blockIdx\.z\) [%&] \(?[12]\)?\)? == 1\) \? \(2 - \(\(int\)blockIdx\.y\)\)", text)
         assert not faults(self.rung, text, self.gemm)
 
-    def test_without_it_rows_do_not_depend_on_the_stripe(self):
-        assert not re.search(r"blockIdx\.z\) [%&]", source(self.rung, self.gemm, without=["boustrophedon"]))
+    def test_without_it_rows_do_not_depend_on_the_group(self):
+        assert not re.search(r"blockIdx\.z\) [%&]", source(self.rung, self.gemm, without=["serpentine"]))
 
-    def test_a_grid_of_one_stripe_stays(self):
+    def test_a_grid_of_one_group_stays(self):
         one = HalfGemm(512, 128, 32)
-        assert source(self.rung, one) == source(self.rung, one, without=["boustrophedon"])
+        assert source(self.rung, one) == source(self.rung, one, without=["serpentine"])
 
 
 def test_passes_are_part_of_what_a_rung_is_compiled_to():
@@ -221,8 +223,8 @@ def test_passes_are_part_of_what_a_rung_is_compiled_to():
             assert source(rung.id, gemm) != source(rung.id, gemm, without=[name]), (rung.id, name)
 
 
-def test_between_products_there_is_little_but_loads_and_copies():
-    """The point of unroll_ring."""
+def test_between_mma_there_is_little_but_loads_and_copies():
+    """The point of unroll_stages."""
     gemm = HalfGemm(1024, 1024, 1024)
     (rung,) = find("hgemm/mma_multistage")
 
@@ -231,7 +233,7 @@ def test_between_products_there_is_little_but_loads_and_copies():
         counts = count_opcodes(loop_with_most(disassemble(binary), "HMMA"))
         return (sum(counts.values()) - counts["HMMA"] - counts["LDSM"] - counts["LDGSTS"]) / counts["HMMA"]
 
-    assert others(source(rung.id, gemm)) < 0.5 < others(source(rung.id, gemm, without=["unroll_ring"]))
+    assert others(source(rung.id, gemm)) < 0.5 < others(source(rung.id, gemm, without=["unroll_stages"]))
 
 
 class TestWideOffsets:

@@ -138,7 +138,7 @@ def test_an_architecture_without_figures_is_refused_in_one_line():
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "rung_id, size, field",
-    [("sgemm/multistage:32x32", 1024, "skew"), ("sgemm/multistage:128x256", 4096, "stages")],
+    [("sgemm/multistage:32x32", 1024, "padding"), ("sgemm/multistage:128x256", 4096, "stages")],
 )
 def test_the_order_is_that_of_the_h200(rung_id, size, field):
     (rung,) = find(rung_id)

@@ -25,7 +25,7 @@ from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.reduction import Reduction
 
 GEMM = Gemm(64, 64, 64)
-TILES = {"bm": (32, 64), "bk": (8, 16, 32), "stages": (3, 4, 5), "skew": (0, 4, 8), "rows_first": (0, 1)}
+TILES = {"bm": (32, 64), "bk": (8, 16, 32), "stages": (3, 4, 5), "padding": (0, 4, 8), "rows_first": (0, 1)}
 SPACE = Space(
     replace(find("sgemm/multistage:32x32")[0], configs={}),
     TILES,
@@ -82,7 +82,7 @@ class MadeUp:
     @staticmethod
     def made_up(config):
         return 1e-6 * (
-            1 + abs(config.bk - 16) + abs(config.skew - 4) + config.stages + 20 * (config.bm == 64)
+            1 + abs(config.bk - 16) + abs(config.padding - 4) + config.stages + 20 * (config.bm == 64)
         )
 
 
@@ -95,7 +95,10 @@ def database(tmp_path_factory):
 def first(database):
     """A search of 12 trials, and what it told while it went on."""
     told = []
-    wrong, refused = (lambda config: config.rows_first and config.skew), (lambda config: not config.skew)
+    wrong, refused = (
+        (lambda config: config.rows_first and config.padding),
+        (lambda config: not config.padding),
+    )
     tuned = tune(
         SPACE, GEMM, "sm_90", 12, database, seed=1, on_trial=told.append, evaluator=MadeUp(wrong, refused)
     )
@@ -117,8 +120,8 @@ def test_the_hand_chosen_configuration_is_in_the_first_batch(first):
 
 def test_what_is_found_wrong_or_refused_is_recorded_with_its_reason_and_has_no_time(first):
     for record in first[1]:
-        wrong = record.point["rows_first"] and record.point["skew"]
-        refused = not record.point["skew"]
+        wrong = record.point["rows_first"] and record.point["padding"]
+        refused = not record.point["padding"]
         assert record.error == ("found wrong" if wrong else "does not run" if refused else "")
         assert bool(record.seconds) == (not record.error)
         assert bool(record.source) == (not record.error)
@@ -202,7 +205,7 @@ def test_a_search_begins_with_what_was_best_for_other_shapes(tmp_path, monkeypat
     elsewhere = tune(SPACE, Gemm(64, 64, 128), "sm_90", 8, database, seed=3, evaluator=evaluator).best
     shipped = replace(
         elsewhere,
-        point=elsewhere.point | {"skew": 4, "bk": 16, "stages": 3},
+        point=elsewhere.point | {"padding": 4, "bk": 16, "stages": 3},
         workload=asdict(Gemm(64, 64, 256)),
         seconds=(1.0,),
     )
@@ -218,7 +221,7 @@ def test_a_search_begins_with_what_was_best_for_other_shapes(tmp_path, monkeypat
 
 
 def test_a_space_that_is_used_up_ends_the_search(tmp_path):
-    few = replace(SPACE, fields={"stages": (3, 4), "skew": (0, 4)})
+    few = replace(SPACE, fields={"stages": (3, 4), "padding": (0, 4)})
     assert (
         len(tune(few, GEMM, "sm_90", 100, Database(tmp_path / "few.jsonl"), evaluator=MadeUp()).records) == 4
     )

@@ -1,4 +1,4 @@
-"""From problems to the workloads that rungs are run on, and the shapes that commands take when none is named."""
+"""From problems to the workloads that rungs are run on, and the shapes that commands take by default."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def workload_of(rung: Rung, problem: Problem, shapes: Shapes = SMALL_SHAPES) -> 
 
 
 def jobs_of(rungs: Iterable[Rung], problems: Problems, shapes: Shapes) -> list[Job]:
-    """Rungs with every workload of the problems that are asked of their ladders. shapes: where none is named."""
+    """Rungs with every workload of the problems asked of their ladders. shapes: where none is named."""
     return [
         (rung, workload)
         for rung in rungs

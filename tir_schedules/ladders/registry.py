@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import importlib
-from typing import Iterable
+import re
+from typing import Any, Iterable
 
 from tir_schedules.errors import BadInput, nearest
 from tir_schedules.model.rung import Rung
 
 FAMILIES = ("sgemm", "reduce", "hgemm")
+
+FORMER = {"hgemm/mma_permuted": "hgemm/mma_xor_swizzle"}
+"""Ids that rungs had once -> those they have now. Users may type either; recorded files have either."""
+
+FORMER_FIELDS = {"skew": "padding", "stripe": "threadblock_swizzle"}
+"""The same for fields of their configurations."""
+
+ENTRIES = {former.replace("/", "_"): now.replace("/", "_") for former, now in FORMER.items()}
+FORMER_NAME = re.compile(rf"({'|'.join([*FORMER, *ENTRIES])})\b")
+FORMER_SETTING = re.compile(rf"(?<=[:,])({'|'.join(FORMER_FIELDS)})(?==)")
 
 
 def rung_names(family: str) -> tuple[str, ...]:
@@ -35,6 +46,7 @@ def find(name: str) -> list[Rung]:
 
     BadInput with the nearest name when there is none.
     """
+    name = current(name)
     if name in FAMILIES:
         return ladder(name)
     by_id = {
@@ -45,6 +57,21 @@ def find(name: str) -> list[Rung]:
     raise BadInput(
         f"there is no rung {name!r}{nearest(name, [*FAMILIES, *by_id])}; `tir-schedules list` shows all"
     )
+
+
+def current(recorded: Any) -> Any:
+    """What was recorded, JSON or a single name, with today's names of rungs and of fields.
+
+    "hgemm/wmma_padded:skew=8 (twin)" becomes "hgemm/wmma_padded:padding=8 (twin)".
+    """
+    if isinstance(recorded, dict):
+        return {FORMER_FIELDS.get(key, key): current(value) for key, value in recorded.items()}
+    if isinstance(recorded, list):
+        return [current(value) for value in recorded]
+    if not isinstance(recorded, str) or not recorded.startswith(FAMILIES):
+        return recorded
+    name = FORMER_NAME.sub(lambda found: (FORMER | ENTRIES)[found[0]], recorded, count=1)
+    return FORMER_SETTING.sub(lambda found: FORMER_FIELDS[found[0]], name)
 
 
 def find_one(name: str, verb: str) -> Rung:

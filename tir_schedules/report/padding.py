@@ -26,12 +26,12 @@ ARTICLE = ("hgemm/wmma_shared:unpadded", "hgemm/wmma_padded:padded")
 LADDER = ("hgemm/wmma_shared", "hgemm/wmma_padded")
 """The same two rungs with the ladder's own tile."""
 
-BETTER = ("hgemm/mma_ldmatrix", "hgemm/mma_permuted")
+BETTER = ("hgemm/mma_ldmatrix", "hgemm/mma_xor_swizzle")
 """One kernel with padding, and with an XOR swizzle in its place."""
 
 NAMES = (*ARTICLE, *LADDER, *BETTER)
 BUFFER = "A"
-SWEPT = {ARTICLE[0]: "hgemm/wmma_padded:padded,skew=0", ARTICLE[1]: "hgemm/wmma_padded:padded,skew=8"}
+SWEPT = {ARTICLE[0]: "hgemm/wmma_padded:padded,padding=0", ARTICLE[1]: "hgemm/wmma_padded:padded,padding=8"}
 """How experiments/sweeps.py names the same kernels."""
 
 
@@ -54,7 +54,7 @@ class Layout:
     @property
     def padding(self) -> int:
         """Halves after each row of a tile; a configuration without the field does not pad."""
-        return getattr(self.config, "skew", 0)
+        return getattr(self.config, "padding", 0)
 
     @property
     def row_bytes(self) -> int:

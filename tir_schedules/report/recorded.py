@@ -12,7 +12,7 @@ from tir_schedules.bench.tables import provenance_line
 from tir_schedules.bench.views import Group, groups_of
 from tir_schedules.errors import BadInput
 from tir_schedules.files import Json, check, read_json
-from tir_schedules.ladders.registry import FAMILIES
+from tir_schedules.ladders.registry import FAMILIES, current
 from tir_schedules.subjects.results import checked
 
 DEFAULT_FOLDER = Path(tir_schedules.__file__).parents[1] / "experiments" / "results"
@@ -151,7 +151,7 @@ def document_in(path: Path) -> Document | None:
     ):
         return None
     check(content, Counters, f"{path} has no counters of Nsight Compute", REMEDY)
-    return content
+    return current(content)
 
 
 def origin(document: Document) -> str:

@@ -18,10 +18,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 VARIED = re.compile(r"(?P<rung>.+?)[:,](?P<field>\w+)=(?P<value>\d+)$")
-"""How a sweep names a point: "hgemm/wmma_padded:padded,skew=8"."""
+"""How a sweep names a point: "hgemm/wmma_padded:padded,padding=8"."""
 
-FIELDS = {"skew": "padding", "stages": "pipeline stages", "stripe": "threadblock swizzle"}
-"""Field of a configuration, as recorded -> its name."""
+FIELDS = {
+    "padding": "padding",
+    "stages": "pipeline stages",
+    "threadblock_swizzle": "threadblock swizzle",
+}
+"""Field of a configuration -> its name."""
 
 AXES = {
     "padding": "padding, elements after a row",

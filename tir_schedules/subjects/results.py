@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from tir_schedules.errors import BadInput, TirSchedulesError, shown
 from tir_schedules.files import Json, check, read_json, write_text
+from tir_schedules.ladders.registry import current
 from tir_schedules.provenance import device_provenance, git_revision, software_versions
 from tir_schedules.subjects.subject import Row
 
@@ -111,7 +112,7 @@ def checked(results: Any, path: Path, schema: str = "Results") -> Json:
             " measure again"
         )
     check(results, getattr(schemas, schema), f"{path} is no results file", REMEDY)
-    return results
+    return current(results)
 
 
 def device_name(results: Json) -> str:

@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import importlib
+from typing import TYPE_CHECKING, Callable, cast
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from tir_schedules.model.workload import Arguments, Workload
 
 CLASSES = {
     "sgemm": ("gemm", "Gemm"),
@@ -12,13 +18,18 @@ CLASSES = {
 
 LAYOUTS = ("nt", "nn")
 ACCUMULATORS = ("float16", "float32")
-"""What half-precision products there are; the first of each is the default."""
+"""What kinds of half-precision GEMM there are; the first of each is the default."""
 
 MOST = 2**31 - 2**16
 """Below this an extent, and where the tiles that cover it end, are indices of 32 bits."""
 
 
-def workload_class(family: str) -> type:
+def workload_class(family: str) -> Callable[..., Workload]:
     """The workload of a family, such as Gemm; imported when asked for."""
     module, name = CLASSES[family]
     return getattr(importlib.import_module(f"tir_schedules.workloads.{module}"), name)
+
+
+def array_of(arguments: Arguments, name: str) -> np.ndarray:
+    """The array of that name, of numpy or CuPy, among arguments that are arrays and sizes."""
+    return cast("np.ndarray", arguments[name])

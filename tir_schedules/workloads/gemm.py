@@ -1,5 +1,8 @@
 """General matrix multiplication C = A @ B, the algorithm every GEMM ladder schedules."""
 
+# TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
+# pyright: reportInvalidTypeForm=false, reportMissingModuleSource=false
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -8,12 +11,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tir_schedules.errors import BadInput
-from tir_schedules.workloads import MOST
+from tir_schedules.model.launch import Dim3
+from tir_schedules.model.workload import Arguments
+from tir_schedules.workloads import MOST, array_of
 from tir_schedules.workloads.drawing import EXACT, REALS, Draws
 from tir_schedules.workloads.rounding import SPREAD, bias, growth, largest_exact
 
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
+
+    from tir_schedules.model.workload import Workload
 
 OCTAVES = 2
 """Reals of a row of A, or of a column of B, differ by up to this many powers of two in either direction."""
@@ -25,9 +32,11 @@ TELLING = 4095
 """Integers up to this have more bits than float16 and TF32 hold: rounding an operand to those shows."""
 
 
-def alternating(xp: Any, extent: int):
-    """1, -1, 1 and so on in float32. Signs of rows and columns: so elements of a product have either sign,
-    though terms agree in theirs."""
+def alternating(xp: Any, extent: int) -> np.ndarray:
+    """1, -1, 1 and so on in float32: signs of rows and columns.
+
+    So elements of C have either sign, though the terms of one agree in theirs.
+    """
     return (1 - 2 * (xp.arange(extent) % 2)).astype("float32")
 
 
@@ -47,7 +56,7 @@ class Gemm:
     result = "float32"
     macros = {}
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name, extent in (("M", self.m), ("N", self.n), ("K", self.k)):
             if extent < 1:
                 raise BadInput(f"{name} is {extent}; M, N and K must each be at least 1")
@@ -79,14 +88,14 @@ class Gemm:
 
     @property
     def bytes(self) -> int:
-        """Least global traffic in bytes: A and B read once, C written once."""
+        """Compulsory global traffic in bytes: A and B read once, C written once."""
         return 4 * (self.m * self.k + self.k * self.n + self.m * self.n)
 
     def draws(self, seed: int = 0) -> list[tuple[str, int]]:
         """Kinds and seeds of the inputs that a kernel is verified with."""
         return [(EXACT, seed), (REALS, seed)]
 
-    def arguments(self, seed: int = 0, xp: Any = np, kind: str = REALS) -> dict[str, np.ndarray | int]:
+    def arguments(self, seed: int = 0, xp: Any = np, kind: str = REALS) -> Arguments:
         """What a kernel may ask for, by name: A and B of a kind of inputs, C filled with NaN, and the sizes
         M, N, K.
 
@@ -125,54 +134,51 @@ class Gemm:
         from 0."""
         return self.scaled(draws, SCALES, bias(self.k))
 
-    def scaled(self, draws: Draws, scales: int, product_bias: float) -> tuple[np.ndarray, np.ndarray]:
-        """Reals in float32. scales: largest exponent of a row of A and of a column of B. product_bias: of the
-        signs of products."""
-        odds = product_bias**0.5
+    def scaled(self, draws: Draws, scales: int, sign_bias: float) -> tuple[np.ndarray, np.ndarray]:
+        """Reals in float32. scales: largest exponent of a row of A and of a column of B. sign_bias: of the
+        signs of terms."""
+        odds = sign_bias**0.5
         a = draws.reals(OCTAVES, (self.m, self.k), odds) * draws.powers(scales, (self.m, 1))
         b = draws.reals(OCTAVES, (self.k, self.n), odds) * draws.powers(scales, (1, self.n))
         return a, b
 
-    def prepared(self, arguments, grid) -> dict[str, np.ndarray | int]:
+    def prepared(self, arguments: Arguments, grid: Dim3) -> Arguments:
         """Arguments of a launch: those of the workload."""
         return arguments
 
-    def rest(self, grid) -> None:
+    def rest(self, grid: Dim3) -> None:
         """What is left to do after a launch: nothing."""
 
-    def product(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """The product in float64, of B as it is stored."""
+    def matmul(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """A @ B in float64, of B as it is stored."""
         return a.astype(np.float64, copy=False) @ b.astype(np.float64, copy=False)
 
-    def truth(self, arguments) -> dict[str, np.ndarray]:
-        """The exact product as float64 sees it."""
-        return {"C": self.product(arguments["A"], arguments["B"])}
+    def truth(self, arguments: Arguments) -> dict[str, np.ndarray]:
+        """C in float64, exact as far as float64 is."""
+        return {"C": self.matmul(array_of(arguments, "A"), array_of(arguments, "B"))}
 
-    def tolerance(self, arguments, kind: str = REALS) -> dict[str, np.ndarray | float]:
+    def tolerance(self, arguments: Arguments, kind: str = REALS) -> dict[str, np.ndarray | float]:
         """Largest |error| of each element that arithmetic can explain, in any order of summation; 0 for exact
         inputs.
 
         arguments: with signs at random, as `arguments` draws them.
         """
-        return {
-            "C": (
-                0.0
-                if kind == EXACT
-                else self.rounding(*(arguments[name].astype(np.float64) for name in self.inputs))
-            )
-        }
+        if kind == EXACT:
+            return {"C": 0.0}
+        a, b = (array_of(arguments, name).astype(np.float64) for name in self.inputs)
+        return {"C": self.rounding(a, b)}
 
     def rounding(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """What float32 sums of reals may be off by: the rounding bound of an inner product, with the largest
-        partial sum in it."""
+        """What float32 accumulators of reals may be off by: the rounding bound of a dot product, with the
+        largest partial sum in it."""
         return growth(self.k) * self.largest_sum(a, b)
 
     def largest_sum(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """What no partial sum exceeds: the sum of magnitudes, or SPREAD 2-norms of the terms where that is
         less."""
-        return np.minimum(self.product(np.abs(a), np.abs(b)), SPREAD * np.sqrt(self.product(a * a, b * b)))
+        return np.minimum(self.matmul(np.abs(a), np.abs(b)), SPREAD * np.sqrt(self.matmul(a * a, b * b)))
 
-    def prim_func(self, name: str) -> "PrimFunc":
+    def prim_func(self, name: str) -> PrimFunc:
         """The algorithm as a TensorIR PrimFunc with one block "C", entry point `name`."""
         from tvm.script import tirx as T
 
@@ -191,3 +197,7 @@ class Gemm:
                     C[vi, vj] += A[vi, vk] * B[vk, vj]
 
         return gemm
+
+
+if TYPE_CHECKING:  # holds it to the protocol
+    CHECKED: type[Workload] = Gemm

@@ -1,5 +1,8 @@
 """Matrix multiplication of float16 matrices, the algorithm the HGEMM ladder schedules."""
 
+# TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
+# pyright: reportInvalidTypeForm=false, reportMissingModuleSource=false
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -9,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tir_schedules.errors import BadInput
-from tir_schedules.workloads import ACCUMULATORS, LAYOUTS
+from tir_schedules.model.workload import Arguments
+from tir_schedules.workloads import ACCUMULATORS, LAYOUTS, array_of
 from tir_schedules.workloads.drawing import EXACT, REALS, Draws
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.rounding import MANTISSA, SPREAD, TRUNCATION, bias, largest_exact, worst_growth
@@ -17,13 +21,13 @@ from tir_schedules.workloads.rounding import MANTISSA, SPREAD, TRUNCATION, bias,
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
 
+    from tir_schedules.model.workload import Workload
+
 C_TYPES = {"float16": "half", "float32": "float"}
 SCALES = {"float16": 2, "float32": 5}
-"""Largest exponent of rows of A and columns of B by format of the sums: float16 has room for sums up to
-65504."""
+"""Largest exponent of rows of A and columns of B by format of the accumulators: float16 ends at 65504."""
 MOST_TERMS = 64
-"""Products that are not 0 in a sum of reals in float16, for its tolerance is a share of 2**-10 of the sum for
-each."""
+"""Terms that are not 0 in a float16 accumulator of reals: for each the tolerance is 2**-10 of its value."""
 TELLING = 383
 """Integers up to this, odd ones above two thirds of it, have more bits than bfloat16 holds: rounding an
 operand to that shows."""
@@ -32,8 +36,8 @@ VECTOR = 8  # halves in 16 bytes, the widest access
 
 @dataclass(frozen=True)
 class HalfGemm(Gemm):
-    """C (m x n) = A (m x k) @ B (k x n), row-major, A and B float16; sums and C in `accumulate`, float16 or
-    float32.
+    """C (m x n) = A (m x k) @ B (k x n), row-major, A and B float16; accumulators and C in `accumulate`,
+    float16 or float32.
 
     layout: "nt", B is stored transposed, as n x k, so that a dot product reads rows of both matrices; or
     "nn", B is stored as k x n. Raises BadInput for another layout or accumulate, and for the sizes that Gemm
@@ -43,7 +47,7 @@ class HalfGemm(Gemm):
     layout: str = "nt"
     accumulate: str = "float16"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         if self.layout not in LAYOUTS:
             raise BadInput(f"layout is {self.layout!r}; it can be {' or '.join(LAYOUTS)}")
@@ -82,7 +86,7 @@ class HalfGemm(Gemm):
 
     @property
     def bytes(self) -> int:
-        """Least global traffic in bytes: A and B read once, C written once."""
+        """Compulsory global traffic in bytes: A and B read once, C written once."""
         size = np.dtype(self.accumulate).itemsize
         return 2 * (self.m * self.k + self.k * self.n) + size * self.m * self.n
 
@@ -92,20 +96,21 @@ class HalfGemm(Gemm):
         return self.accumulate
 
     def draws(self, seed: int = 0) -> list[tuple[str, int]]:
-        """As Gemm. Where only some products can differ from 0, so many inputs that for each k one differs."""
+        """As Gemm. Where only some terms can differ from 0, so many inputs that for each k one differs."""
         return [*((EXACT, seed + turn) for turn in range(-(-self.classes // self.m))), (REALS, seed)]
 
     @property
     def classes(self) -> int:
-        """Of how many k one has a product that is not 0, in a row of A: 1 unless so many would add up to too
+        """Of how many k one has a term that is not 0, in a row of A: 1 unless so many would add up to too
         much for float16."""
         return -(-self.k // int((2 ** MANTISSA[self.accumulate] / SPREAD) ** 2))
 
-    def arguments(self, seed: int = 0, xp: Any = np, kind: str = REALS) -> dict[str, np.ndarray | int]:
+    def arguments(self, seed: int = 0, xp: Any = np, kind: str = REALS) -> Arguments:
         """As Gemm, A and B in float16."""
         found = super().arguments(seed, xp, kind)
-        b = xp.ascontiguousarray(found["B"].T) if self.transposed else found["B"]
-        return found | {"A": found["A"].astype("float16"), "B": b.astype("float16")}
+        a, b = array_of(found, "A"), array_of(found, "B")
+        b = xp.ascontiguousarray(b.T) if self.transposed else b
+        return found | {"A": a.astype("float16"), "B": b.astype("float16")}
 
     def integers(self, draws: Draws, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """A and B, integers without 0 and TELLING where there is room, or in every row of A one of `classes`
@@ -131,35 +136,35 @@ class HalfGemm(Gemm):
         return a, b
 
     def reals(self, draws: Draws) -> tuple[np.ndarray, np.ndarray]:
-        """As Gemm. For float16 sums, MOST_TERMS products of each are not 0 in the mean, and terms are not
-        larger than it can sum."""
+        """As Gemm. For float16 accumulators, MOST_TERMS terms of each are not 0 in the mean, and none is
+        larger than they can add up."""
         terms = self.k if self.accumulate == "float32" else min(self.k, MOST_TERMS)
         a, b = self.scaled(draws, SCALES[self.accumulate], bias(terms))
         share = (terms / self.k) ** 0.5
         return (a, b) if share == 1 else (a * draws.kept(share, a.shape), b * draws.kept(share, b.shape))
 
-    def product(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """The product in float64, whatever the layout of b."""
-        return super().product(a, b.T if self.transposed else b)
+    def matmul(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """A @ B in float64, whatever the layout of b."""
+        return super().matmul(a, b.T if self.transposed else b)
 
     def rounding(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """What sums of reals in `accumulate` may be off by, even if every addition cuts off; adding 0 loses
-        nothing.
+        """What accumulators of reals may be off by, even if every addition cuts off; adding 0 loses nothing.
 
-        Products are exact in float32, and in float16 err no more than a sum.
+        Terms are exact in float32, and in float16 err no more than an addition.
         """
         unit = TRUNCATION[self.accumulate]
         if self.accumulate == "float32":
             return worst_growth(self.k + 1, unit) * self.largest_sum(a, b)
-        terms = (self.product(a != 0, b != 0) + 1) * unit
+        terms = (self.matmul(a != 0, b != 0) + 1) * unit
         return terms / (1 - terms) * self.largest_sum(a, b)
 
-    def prim_func(self, name: str) -> "PrimFunc":
+    def prim_func(self, name: str) -> PrimFunc:
         """The algorithm as a TensorIR PrimFunc with one block "C", entry point `name`."""
-        return self.parsed().with_attr("global_symbol", name)
+        named: Any = self.parsed().with_attr("global_symbol", name)  # TVM says: of the class of all functions
+        return named
 
     @cache
-    def parsed(self) -> "PrimFunc":
+    def parsed(self) -> PrimFunc:
         """The same without a name; TVM takes its time to parse it."""
         from tvm.script import tirx as T
         from tvm.tirx import FloatImm
@@ -168,10 +173,10 @@ class HalfGemm(Gemm):
         b_shape = (N, K) if self.transposed else (K, N)
         zero = FloatImm(wide, 0.0)
 
-        def cast(value):
+        def cast(value: Any) -> Any:
             return T.Cast(wide, value) if wide != "float16" else value
 
-        def of_b(k, j):
+        def of_b(k: Any, j: Any) -> tuple[Any, Any]:
             return (j, k) if self.transposed else (k, j)
 
         @T.prim_func(s_tir=True)
@@ -186,3 +191,7 @@ class HalfGemm(Gemm):
                     C[vi, vj] += cast(A[vi, vk]) * cast(B[row, column])
 
         return gemm
+
+
+if TYPE_CHECKING:  # holds it to the protocol
+    CHECKED: type[Workload] = HalfGemm

@@ -9,6 +9,7 @@ from typing import Mapping, Sequence, cast
 from tir_schedules.errors import BadInput
 from tir_schedules.files import Json, check, read_json
 from tir_schedules.insight.profile.nsight import Entry, comparisons, nsight_counters
+from tir_schedules.ladders.registry import current
 from tir_schedules.provenance import device_provenance
 from tir_schedules.subjects.results import about
 
@@ -47,7 +48,7 @@ def read_result(path: Path) -> Result:
     check(result, Counters, f"{path} has no counters of Nsight Compute", REMEDY)
     if not measured_entries(result):
         raise BadInput(f"none of the launches in {path} was counted; {REMEDY}")
-    return result
+    return current(result)
 
 
 def measured_entries(result: Result) -> list[Entry]:

@@ -46,7 +46,7 @@ ANNOTATIONS = {
     "software_pipeline_stage": (
         "Assigns each statement of a loop to a pipeline stage; takes effect with the order."
     ),
-    "tir_schedules.ring": (
+    "tir_schedules.unroll_stages": (
         "Unrolls the loop by the stages of its multistage buffer, so that the index of each stage is a"
         " constant."
     ),

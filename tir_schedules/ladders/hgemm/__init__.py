@@ -1,4 +1,4 @@
-"""The HGEMM ladder: float16 matrix products on tensor cores."""
+"""The HGEMM ladder: GEMM of float16 matrices on tensor cores."""
 
 LADDER = (
     "wmma_naive",
@@ -10,6 +10,6 @@ LADDER = (
     "wmma_staged_epilogue",
     "wmma_swizzled_grid",
     "mma_ldmatrix",
-    "mma_permuted",
+    "mma_xor_swizzle",
     "mma_multistage",
 )

@@ -4,24 +4,31 @@ What wmma hides is written out. `ldmatrix.x4` reads a 16x16 fragment of A or B, 
 address of one row of 8 elements; two `mma.m16n8k16` multiply two fragments. Now it is known which lane holds
 which elements, so that fragments can be read from any layout whose rows of 8 are whole: the next rung makes
 use of that. Everything else is as in `wmma_swizzled_grid`, and wmma becomes the same instructions. But its
-loads need more addresses: ldmatrix does well without the turns of the ring written out, and a little better
-(a few percent on an H200). Look for `ldmatrix` with .trans for a B that is stored as K x N, and for sums that
-are plain numbers, which lanes write to shared memory in pairs.
+loads need more addresses: ldmatrix does well without unrolled stages, and a little better (a few percent on
+an H200). Look for `ldmatrix` with .trans for a B that is stored as K x N, and for accumulators that are plain
+numbers, which lanes write to shared memory in pairs.
 """
 
 from __future__ import annotations
 
 from tir_schedules.ladders.hgemm import steps, wmma_swizzled_grid
+from tir_schedules.ladders.hgemm.wmma_staged_epilogue import RESULT_PADDING
 from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.tir.schedule import Schedule
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 Config = wmma_swizzled_grid.Config
 launch = wmma_swizzled_grid.launch
 
 
-def schedule(sch, gemm: HalfGemm, config: Config, **how) -> steps.Parts:
-    """how: see wmma_swizzled_grid.schedule."""
-    return wmma_swizzled_grid.schedule(sch, gemm, config, cores="mma", **how)
+def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
+    parts = steps.split_up(sch, gemm, config, staged=True, swizzle=config.threadblock_swizzle)
+    steps.share_copies(sch, gemm, config, parts)
+    steps.use_tensor_cores(sch, gemm, parts, "mma", padding=RESULT_PADDING)
+    steps.copy_result(sch, gemm, config, parts)
+    sch.unroll(parts.k_step)
+    steps.pad_rows(sch, parts, config.padding)
+    steps.pipeline_fragments(sch, parts, config.stages)
 
 
 RUNG = Rung(
@@ -35,7 +42,7 @@ RUNG = Rung(
     launch=launch,
     min_arch=80,
     pass_config=wmma_swizzled_grid.RUNG.pass_config,
-    passes=tuple(name for name in wmma_swizzled_grid.RUNG.passes if name != "unroll_ring"),
+    passes=tuple(name for name in wmma_swizzled_grid.RUNG.passes if name != "unroll_stages"),
 )
 
 if __name__ == "__main__":

@@ -1,54 +1,7 @@
-"""A permutation in place of the padding.
+"""The former name of `mma_xor_swizzle`, for `python -m tir_schedules.hgemm.mma_permuted`."""
 
-A row of a tile in shared memory is again as long as what it holds. Within a row the pieces of 16 bytes are
-permuted: piece c of row r lies where c xor r says (of r its last three bits, for rows of 64 halves or more;
-for rows of 32 bits 1 and 2). The 8 rows that ldmatrix reads at once are then in 8 different groups of 4
-banks, and so are the 8 pieces of a row that are written at once: conflict free on both sides, without a byte
-lost. It is what article 004 says of the best libraries. Look for `^` in the addresses.
-
-The schedule says "permuted_layout"; TVM's InjectPermutedLayout rewrites the addresses of copies and of
-ldmatrix, but not of wmma.
-"""
-
-from __future__ import annotations
-
-from dataclasses import dataclass
-
-from tir_schedules.ladders.hgemm import mma_ldmatrix, steps
-from tir_schedules.model.rung import Rung, run_as_script
-from tir_schedules.workloads.half_gemm import HalfGemm
-
-
-@dataclass(frozen=True)
-class Config(mma_ldmatrix.Config):
-    """skew: no padding; bk, and bn of a B stored as K x N, must be multiples of 32."""
-
-    skew: int = 0
-
-
-launch = mma_ldmatrix.launch
-
-
-def schedule(sch, gemm: HalfGemm, config: Config) -> steps.Parts:
-    parts = mma_ldmatrix.schedule(sch, gemm, config, permuted=True)
-    for copy in parts.copies:
-        sch.annotate(copy, "permuted_layout", 1)
-    return parts
-
-
-RUNG = Rung(
-    family="hgemm",
-    name="mma_permuted",
-    summary="16-byte pieces of rows permuted by xor instead of padded: no conflicts of loads or of stores",
-    article="004, the better way",
-    config=Config(),
-    shapes=mma_ldmatrix.RUNG.shapes,
-    schedule=schedule,
-    launch=launch,
-    min_arch=80,
-    pass_config=mma_ldmatrix.RUNG.pass_config,
-    passes=mma_ldmatrix.RUNG.passes,
-)
+from tir_schedules.ladders.hgemm.mma_xor_swizzle import RUNG
+from tir_schedules.model.rung import run_as_script
 
 if __name__ == "__main__":
     run_as_script(RUNG)

@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from tir_schedules.ladders.hgemm import steps, wmma_shared
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.tir.schedule import Schedule
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 
 @dataclass(frozen=True)
-class Config(steps.Tile):
+class Config(steps.Tiling):
     """Block tile bm x bn, bk along K; a warp computes wm x wn, one fragment."""
 
     bm: int = 32
@@ -34,7 +35,7 @@ def launch(gemm: HalfGemm, config: Config) -> Launch:
     return steps.launch_columns_by_rows(gemm, config, shared)
 
 
-def schedule(sch, gemm: HalfGemm, config: Config) -> None:
+def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
     if not steps.is_whole(gemm, config):
         wmma_shared.schedule(sch, gemm, config)
         return

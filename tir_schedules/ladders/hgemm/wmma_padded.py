@@ -14,32 +14,28 @@ from dataclasses import dataclass
 from tir_schedules.ladders.hgemm import steps, wmma_shared
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.tir.schedule import Schedule
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 
 @dataclass(frozen=True)
 class Config(wmma_shared.Config):
-    """skew: halves that pad each row of the tiles of A and B; a multiple of 8, so that rows start on 16
-    bytes."""
+    """padding: halves after each row of the tiles of A and B; a multiple of 8 for 16-byte accesses."""
 
-    skew: int = 8
+    padding: int = 8
 
 
 def launch(gemm: HalfGemm, config: Config) -> Launch:
-    return steps.launch_columns_by_rows(gemm, config, steps.shared_bytes(gemm, config, config.skew))
+    return steps.launch_columns_by_rows(gemm, config, steps.shared_bytes(gemm, config, config.padding))
 
 
-def schedule(sch, gemm: HalfGemm, config: Config, **how) -> steps.Parts:
-    """how: see wmma_shared.schedule."""
-    parts = wmma_shared.schedule(sch, gemm, config, **how)
-    pad(sch, parts, config.skew)
-    return parts
-
-
-def pad(sch, parts: steps.Parts, skew: int) -> None:
-    """Rows of both tiles `skew` halves longer than a multiple of 64 bytes."""
-    for copy in parts.copies if skew else ():
-        sch.storage_align(copy, 0, axis=-2, factor=32, offset=skew)
+def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
+    parts = steps.split_up(sch, gemm, config)
+    steps.share_copies(sch, gemm, config, parts)
+    steps.use_tensor_cores(sch, gemm, parts, "wmma")
+    steps.copy_result(sch, gemm, config, parts)
+    sch.unroll(parts.k_step)
+    steps.pad_rows(sch, parts, config.padding)
 
 
 RUNG = Rung(

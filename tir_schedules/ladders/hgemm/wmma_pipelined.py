@@ -1,23 +1,23 @@
 """Three stages, one barrier per tile.
 
-With three tiles in shared memory a copy has the time of two products to arrive. And one barrier is enough:
-wait until the tile has arrived, barrier, products, then the copy of the tile two ahead, into the place of the
-tile before. The barrier says both that all parts of the tile are there and that nobody reads the place any
-more. Look for `wait_group 1` and a single barrier in the main loop.
+With three stages in shared memory a copy has the time of two tiles' mma to arrive. And one barrier is enough:
+wait until the tile has arrived, barrier, mma, then the copy of the tile two ahead, into the stage of the tile
+before. The barrier says both that all parts of the tile are there and that nobody reads that stage any more.
+Look for `wait_group 1` and a single barrier in the main loop.
 
 Three things make TVM do this. The copies of A and B become one statement, for its pipelining would count two
-groups of copies per tile but commit one. The products come first in the order. And the copies become cp.async
-before TVM places barriers: it takes the places of a ring for one buffer, and would put a barrier of its own
-before each copy.
+groups of copies per tile but commit one. The mma come first in the order. And the copies become cp.async
+before TVM places barriers: it takes the stages for one buffer, and would put a barrier of its own before each
+copy.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir_schedules.ladders.hgemm import steps, wmma_async, wmma_padded
+from tir_schedules.ladders.hgemm import steps, wmma_async
 from tir_schedules.model.rung import Rung, run_as_script
-from tir_schedules.tir.pipelining import pipeline
+from tir_schedules.tir.schedule import Schedule, pipeline
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 
@@ -31,19 +31,23 @@ class Config(wmma_async.Config):
 launch = wmma_async.launch
 
 
-def schedule(sch, gemm: HalfGemm, config: Config) -> steps.Parts:
-    parts = wmma_padded.schedule(sch, gemm, config)
+def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
+    parts = steps.split_up(sch, gemm, config)
+    steps.share_copies(sch, gemm, config, parts)
+    steps.use_tensor_cores(sch, gemm, parts, "wmma")
+    steps.copy_result(sch, gemm, config, parts)
+    sch.unroll(parts.k_step)
+    steps.pad_rows(sch, parts, config.padding)
     steps.merge_copies(sch, parts)
-    copies, products = 0, config.stages - 1
-    pipeline(sch, parts.k_tile, stage=[copies, products], order=[1, 0], asynchronous=[0])
-    return parts
+    copies, compute = 0, config.stages - 1
+    pipeline(sch, parts.k_tile, stage=[copies, compute], order=[1, 0], asynchronous=[0])
 
 
 RUNG = Rung(
     family="hgemm",
     name="wmma_pipelined",
     summary="three stages of copies, one barrier per tile",
-    article="001, the ring of shared memory",
+    article="001, the multistage buffer",
     config=Config(),
     shapes=wmma_async.RUNG.shapes,
     schedule=schedule,

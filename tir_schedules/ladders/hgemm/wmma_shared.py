@@ -2,7 +2,7 @@
 
 Eight warps compute 256x128 of C together, 64x64 each, in 16 fragments. At the head of each turn of the loop
 over K all threads copy a tile of A and one of B, 16 bytes at a time; from there each warp loads 4 + 4
-fragments for 16 products. Look for `load_matrix_sync` with the row length of the tile, 32: rows of 64 bytes
+fragments for 16 mma. Look for `load_matrix_sync` with the row length of the tile, 32: rows of 64 bytes
 put every second row into the same banks, and a fragment takes 4 times the wavefronts it needs (article 004;
 tile of article 001).
 
@@ -17,11 +17,12 @@ from dataclasses import dataclass
 from tir_schedules.ladders.hgemm import steps
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.tir.schedule import Schedule
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 
 @dataclass(frozen=True)
-class Config(steps.Tile):
+class Config(steps.Tiling):
     """Block tile bm x bn, bk of its tiles along K; warp tile wm x wn."""
 
 
@@ -29,23 +30,12 @@ def launch(gemm: HalfGemm, config: Config) -> Launch:
     return steps.launch_columns_by_rows(gemm, config, steps.shared_bytes(gemm, config))
 
 
-def schedule(
-    sch,
-    gemm: HalfGemm,
-    config: Config,
-    cores: str = "wmma",
-    result_skew: int = 0,
-    permuted: bool = False,
-    **how,
-) -> steps.Parts:
-    """cores, result_skew, permuted: see steps.use_tensor_cores. how: see steps.split_up."""
-    parts = steps.split_up(sch, gemm, config, **how)
+def schedule(sch: Schedule, gemm: HalfGemm, config: steps.Tiling) -> None:
+    parts = steps.split_up(sch, gemm, config)
     steps.share_copies(sch, gemm, config, parts)
-    steps.use_tensor_cores(sch, gemm, parts, cores, skew=result_skew, permuted=permuted)
-    if parts.result:
-        steps.copy_result(sch, gemm, config, parts)
+    steps.use_tensor_cores(sch, gemm, parts, "wmma")
+    steps.copy_result(sch, gemm, config, parts)
     sch.unroll(parts.k_step)
-    return parts
 
 
 RUNG = Rung(

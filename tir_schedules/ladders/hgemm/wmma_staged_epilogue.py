@@ -11,24 +11,32 @@ from __future__ import annotations
 from tir_schedules.ladders.hgemm import steps, wmma_register_pipelined
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.tir.schedule import Schedule
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 Config = wmma_register_pipelined.Config
-RESULT_SKEW = 8
+RESULT_PADDING = 8
 """Elements that pad each row of C in shared memory."""
 
 
 def shared_bytes(gemm: HalfGemm, config: Config) -> int:
-    return steps.shared_bytes(gemm, config, config.skew, config.stages, staged=True, result_skew=RESULT_SKEW)
+    return steps.shared_bytes(
+        gemm, config, config.padding, config.stages, staged=True, result_padding=RESULT_PADDING
+    )
 
 
 def launch(gemm: HalfGemm, config: Config) -> Launch:
     return steps.launch_columns_by_rows(gemm, config, shared_bytes(gemm, config))
 
 
-def schedule(sch, gemm: HalfGemm, config: Config, **how) -> steps.Parts:
-    """how: see wmma_register_pipelined.schedule."""
-    return wmma_register_pipelined.schedule(sch, gemm, config, staged=True, result_skew=RESULT_SKEW, **how)
+def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
+    parts = steps.split_up(sch, gemm, config, staged=True)
+    steps.share_copies(sch, gemm, config, parts)
+    steps.use_tensor_cores(sch, gemm, parts, "wmma", padding=RESULT_PADDING)
+    steps.copy_result(sch, gemm, config, parts)
+    sch.unroll(parts.k_step)
+    steps.pad_rows(sch, parts, config.padding)
+    steps.pipeline_fragments(sch, parts, config.stages)
 
 
 RUNG = Rung(

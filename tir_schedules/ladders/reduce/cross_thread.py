@@ -10,9 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tir_schedules.ladders.reduce import steps
-from tir_schedules.ladders.reduce.steps import ceil_div, constant_zero
+from tir_schedules.ladders.reduce.steps import ceil_div
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.tir.schedule import Block, Loop, PrimFunc, Schedule
+from tir_schedules.workloads.reduction import Reduction
 
 
 @dataclass(frozen=True)
@@ -22,44 +24,21 @@ class Config(steps.Config):
     items: int = 8
 
 
-def launch(reduction, config: Config) -> Launch:
+def launch(reduction: Reduction, config: Config) -> Launch:
     return Launch((ceil_div(reduction.n, config.block * config.items), 1, 1), (config.block, 1, 1))
 
 
-def prim_func(reduction, config: Config, name: str):
-    return strided_sum(reduction, name, launch(reduction, config).grid[0], config.block)
+def prim_func(reduction: Reduction, config: Config, name: str) -> PrimFunc:
+    return reduction.partial_sums(name, launch(reduction, config).grid[0], config.block)
 
 
-def strided_sum(reduction, name: str, blocks: int, chunk: int):
-    """Y[b] as the sum of chunks b, b + blocks, b + 2 blocks, ... of X: loops over blocks, turns, and elements
-    of a chunk."""
-    from tvm.script import tirx as T
-
-    n, dtype = reduction.n, reduction.dtype
-    turns, zero = ceil_div(n, blocks * chunk), constant_zero(dtype)
-
-    @T.prim_func(s_tir=True)
-    def reduce(X: T.Buffer((n,), dtype), Y: T.Buffer((blocks,), dtype)):
-        T.func_attr({"global_symbol": name, "tirx.noalias": True})
-        for b, turn, i in T.grid(blocks, turns, chunk):
-            with T.sblock("sum"):
-                vb, vturn, vi = T.axis.remap("SRR", [b, turn, i])
-                with T.init():
-                    Y[vb] = zero
-                Y[vb] = Y[vb] + T.if_then_else(
-                    (vturn * blocks + vb) * chunk + vi < n, X[(vturn * blocks + vb) * chunk + vi], zero
-                )
-
-    return reduce
-
-
-def schedule(sch, reduction, config: Config) -> None:
+def schedule(sch: Schedule, reduction: Reduction, config: Config) -> None:
     partial, turn, _ = sum_per_thread(sch, config.block, 1)
     sch.unroll(turn)
     sch.decompose_reduction(partial, turn)
 
 
-def sum_per_thread(sch, block: int, width: int):
+def sum_per_thread(sch: Schedule, block: int, width: int) -> tuple[Block, Loop, Loop]:
     """Sums of `width` per thread in registers, then the cross-thread reduction; blocks and threads bound.
 
     Returns the block of the per-thread sums and its loops over turns and over the `width`.

@@ -1,26 +1,28 @@
 """The working threads are the first ones: thread t adds the pair that begins at element 2^(k+1) t.
 
-Whole warps fall idle instead of lanes. The price is the stride: in step k neighbouring threads are 2^(k+1)
+Whole warps fall idle instead of lanes. The price is the stride: at level k neighbouring threads are 2^(k+1)
 words apart, and up to 32 of them ask one bank: article 002, interleaved addressing.
 """
 
 from __future__ import annotations
 
-from tir_schedules.ladders.reduce.steps import Config, Step, one_each, step_loop, tree
+from tir_schedules.ladders.reduce.steps import Config, TreeLevel, level_loop, one_each, tree
 from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.tir.schedule import PrimFunc, Schedule
+from tir_schedules.workloads.reduction import Reduction
 
 
-def prim_func(reduction, config: Config, name: str):
-    step = Step(
+def prim_func(reduction: Reduction, config: Config, name: str) -> PrimFunc:
+    level = TreeLevel(
         works=lambda t, k: t * (2 << k) < config.block,
         into=lambda t, k: t * (2 << k),
         source=lambda t, k: t * (2 << k) + (1 << k),
     )
-    return tree(reduction, config.block, name, step)
+    return tree(reduction, config.block, name, level)
 
 
-def schedule(sch, reduction, config: Config) -> None:
-    sch.annotate(step_loop(sch), "disable_unroll", 1)
+def schedule(sch: Schedule, reduction: Reduction, config: Config) -> None:
+    sch.annotate(level_loop(sch), "disable_unroll", 1)
 
 
 RUNG = Rung(

@@ -8,6 +8,9 @@ that makes a shuffle of a tree, so the exchanges are written in the script; thei
 `unroll`.
 """
 
+# TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
+# pyright: reportInvalidTypeForm=false, reportMissingModuleSource=false
+
 from __future__ import annotations
 
 from tir_schedules.ladders.reduce.steps import (
@@ -22,20 +25,17 @@ from tir_schedules.ladders.reduce.steps import (
     two_each,
 )
 from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.tir.schedule import PrimFunc, Schedule
+from tir_schedules.workloads.reduction import Reduction
 
 
-def prim_func(reduction, config: Config, name: str):
-    """Blocks "load", "fold" (in a loop over j), "leave", "take", "fold_warps" (in a loop over j) and
-    "store"."""
+def prim_func(reduction: Reduction, config: Config, name: str) -> PrimFunc:
+    """Blocks "load", "fold" (in a loop over j), "leave", "take", "fold_warps" (in a loop over j), "store"."""
     from tvm.script import tirx as T
 
     n, dtype, block = reduction.n, reduction.dtype, config.block
-    blocks, warps, halvings, last_halvings = (
-        ceil_div(n, 2 * block),
-        block // WARP,
-        log2(WARP),
-        log2(block // WARP),
-    )
+    blocks, warps = ceil_div(n, 2 * block), block // WARP
+    halvings, last_halvings = log2(WARP), log2(warps)
     read, zero = reader(n, dtype, 2 * block), constant_zero(dtype)
 
     @T.prim_func(s_tir=True)
@@ -77,7 +77,7 @@ def prim_func(reduction, config: Config, name: str):
     return reduce
 
 
-def schedule(sch, reduction, config: Config) -> None:
+def schedule(sch: Schedule, reduction: Reduction, config: Config) -> None:
     for name in ("fold", "fold_warps"):
         sch.unroll(sch.get_loops(sch.get_sblock(name))[-1])
 

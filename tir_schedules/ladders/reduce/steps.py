@@ -1,9 +1,12 @@
 """What rungs of the Reduce ladder share: their Config and launch, and the tree of the article as a script.
 
-A tree works in place: a step reads what another thread wrote in the step before. TensorIR's primitives cannot
-make that from a sum, so the tree is written with its threads; primitives still decide how its loops become
-CUDA.
+A tree works in place: a level reads what another thread wrote at the level before. TensorIR's primitives
+cannot make that from a sum, so the tree is written with its threads; primitives still decide how its loops
+become CUDA.
 """
+
+# TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
+# pyright: reportInvalidTypeForm=false, reportMissingModuleSource=false
 
 from __future__ import annotations
 
@@ -11,7 +14,8 @@ from dataclasses import dataclass
 from typing import Any, Callable
 
 from tir_schedules.model.launch import Launch, ceil_div
-from tir_schedules.workloads.reduction import Reduction
+from tir_schedules.tir.schedule import Loop, PrimFunc, Schedule
+from tir_schedules.workloads.reduction import Reduction, constant_zero
 
 WARP = 32
 FULL_MASK = 0xFFFFFFFF
@@ -39,20 +43,25 @@ def log2(power: int) -> int:
 
 
 @dataclass(frozen=True)
-class Step:
-    """Step k of a tree, as functions of thread t and k: whether t works, and tile[into] += tile[source]."""
+class TreeLevel:
+    """Level k of a tree, as functions of thread t and k: whether t works, and tile[into] += tile[source].
+
+    t, k and what is made of them are integers of Python or expressions of TVM.
+    """
 
     works: Callable[[Any, Any], Any]
     into: Callable[[Any, Any], Any]
     source: Callable[[Any, Any], Any]
 
 
-def tree(reduction: Reduction, block: int, name: str, step: Step, loads: int = 1):
-    """Blocks "load", "step" (in a loop over k) and "store" of a tree in shared memory. loads: elements a
-    thread adds at first."""
+def tree(reduction: Reduction, block: int, name: str, level: TreeLevel, loads: int = 1) -> PrimFunc:
+    """Blocks "load", "level" (in a loop over k) and "store" of a tree in shared memory.
+
+    loads: elements a thread adds at first.
+    """
     from tvm.script import tirx as T
 
-    n, dtype, chunk, steps = reduction.n, reduction.dtype, block * loads, log2(block)
+    n, dtype, chunk, levels = reduction.n, reduction.dtype, block * loads, log2(block)
     blocks = ceil_div(n, chunk)
     read = reader(n, dtype, chunk)
 
@@ -65,16 +74,16 @@ def tree(reduction: Reduction, block: int, name: str, step: Step, loads: int = 1
                 with T.sblock("load"):
                     vb, vt = T.axis.remap("SS", [b, t])
                     tile[vb, vt] = added(read, X, vb, vt, block, loads)
-            for k in T.serial(steps):
+            for k in T.serial(levels):
                 for t in T.thread_binding(block, thread="threadIdx.x"):
-                    with T.sblock("step"):
+                    with T.sblock("level"):
                         vb, vt = T.axis.remap("SS", [b, t])
-                        vk = T.axis.opaque(steps, k)
-                        T.where(step.works(t, k))
+                        vk = T.axis.opaque(levels, k)
+                        T.where(level.works(t, k))
                         T.reads(tile[vb, 0:block])
                         T.writes(tile[vb, 0:block])
-                        tile[vb, step.into(vt, vk)] = (
-                            tile[vb, step.into(vt, vk)] + tile[vb, step.source(vt, vk)]
+                        tile[vb, level.into(vt, vk)] = (
+                            tile[vb, level.into(vt, vk)] + tile[vb, level.source(vt, vk)]
                         )
             for t in T.thread_binding(block, thread="threadIdx.x"):
                 with T.sblock("store"):
@@ -95,14 +104,7 @@ def reader(n: int, dtype: str, chunk: int) -> Callable[[Any, Any, Any], Any]:
     return lambda X, b, i: T.if_then_else(b * chunk + i < n, X[b * chunk + i], zero)
 
 
-def constant_zero(dtype: str) -> Any:
-    """Zero as TensorIR knows it from sums."""
-    import tvm
-
-    return tvm.tirx.const(0, dtype)
-
-
-def added(read, X: Any, b: Any, t: Any, block: int, loads: int) -> Any:
+def added(read: Callable[[Any, Any, Any], Any], X: Any, b: Any, t: Any, block: int, loads: int) -> Any:
     """Sum of the elements thread t loads, a block apart."""
     total = read(X, b, t)
     for load in range(1, loads):
@@ -110,6 +112,6 @@ def added(read, X: Any, b: Any, t: Any, block: int, loads: int) -> Any:
     return total
 
 
-def step_loop(sch: Any, block: str = "step") -> Any:
-    """The loop over the steps of a tree."""
-    return sch.get_loops(sch.get_sblock(block))[1]
+def level_loop(sch: Schedule) -> Loop:
+    """The loop over the levels of a tree."""
+    return sch.get_loops(sch.get_sblock("level"))[1]

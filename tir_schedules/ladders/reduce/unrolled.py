@@ -1,28 +1,30 @@
-"""The remaining steps of the block are unrolled as well: no loop, no shifts of its counter.
+"""The remaining levels of the tree are unrolled as well: no loop, no shifts of its counter.
 
-The script of `unrolled_warp`; the one primitive that changes is `unroll` on the loop over the steps, where
+The script of `unrolled_warp`; the one primitive that changes is `unroll` on the loop over the levels, where
 `unrolled_warp` keeps the loop: article 002, completely unrolled.
 """
 
 from __future__ import annotations
 
 from tir_schedules.ladders.reduce import unrolled_warp
-from tir_schedules.ladders.reduce.steps import Config, step_loop, two_each
+from tir_schedules.ladders.reduce.steps import Config, level_loop, two_each
 from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.tir.schedule import PrimFunc, Schedule
+from tir_schedules.workloads.reduction import Reduction
 
 
-def prim_func(reduction, config: Config, name: str):
+def prim_func(reduction: Reduction, config: Config, name: str) -> PrimFunc:
     return unrolled_warp.prim_func(reduction, unrolled_warp.Config(config.block), name)
 
 
-def schedule(sch, reduction, config: Config) -> None:
-    sch.unroll(step_loop(sch))
+def schedule(sch: Schedule, reduction: Reduction, config: Config) -> None:
+    sch.unroll(level_loop(sch))
 
 
 RUNG = Rung(
     family="reduce",
     name="unrolled",
-    summary="all steps unrolled: no loop is left",
+    summary="all levels unrolled: no loop is left",
     article="002, completely unrolled",
     config=Config(),
     schedule=schedule,

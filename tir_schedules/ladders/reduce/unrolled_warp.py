@@ -1,10 +1,13 @@
 """When 64 partial sums are left, one warp adds them up by itself, without barriers of the block.
 
 The lanes of a warp need no __syncthreads among themselves, but they do need __syncwarp: since Volta they may
-run apart. A step is therefore read, __syncwarp, write, __syncwarp. The configuration `volatile` is the idiom
+run apart. A level is therefore read, __syncwarp, write, __syncwarp. The configuration `volatile` is the idiom
 of article 002 and of older tutorials, which leaves both out and marks the memory volatile; it works only as
-long as a warp happens to run in lockstep, and the CPU machine says so.
+long as a warp happens to run in lockstep; the CPU machine reports the missing __syncwarp.
 """
+
+# TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
+# pyright: reportInvalidTypeForm=false, reportMissingModuleSource=false
 
 from __future__ import annotations
 
@@ -12,8 +15,10 @@ from dataclasses import dataclass
 
 from tir_schedules.ladders.reduce import steps
 from tir_schedules.ladders.reduce.sequential import folding
-from tir_schedules.ladders.reduce.steps import WARP, added, ceil_div, log2, reader, step_loop, two_each
+from tir_schedules.ladders.reduce.steps import WARP, added, ceil_div, level_loop, log2, reader, two_each
 from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.tir.schedule import PrimFunc, Schedule
+from tir_schedules.workloads.reduction import Reduction
 
 
 @dataclass(frozen=True)
@@ -23,39 +28,35 @@ class Config(steps.Config):
     volatile: int = 0
 
 
-def prim_func(reduction, config: Config, name: str):
+def prim_func(reduction: Reduction, config: Config, name: str) -> PrimFunc:
     """The tree of `first_add` down to 64 sums, then a block "tail" that one warp executes."""
     from tvm.script import tirx as T
 
     n, dtype, block = reduction.n, reduction.dtype, config.block
-    blocks, rounds, halvings, step = (
-        ceil_div(n, 2 * block),
-        log2(block) - log2(2 * WARP),
-        log2(2 * WARP),
-        folding(block),
-    )
+    blocks, level = ceil_div(n, 2 * block), folding(block)
+    halvings = log2(2 * WARP)
+    rounds = log2(block) - halvings
     read, volatile = reader(n, dtype, 2 * block), bool(config.volatile)
+    annotations = {"tirx.volatile": True} if volatile else {}
 
     @T.prim_func(s_tir=True)
     def reduce(X: T.Buffer((n,), dtype), Y: T.Buffer((blocks,), dtype)):
         T.func_attr({"global_symbol": name, "tirx.noalias": True})
         for b in T.thread_binding(blocks, thread="blockIdx.x"):
-            tile = T.alloc_buffer(
-                (block,), dtype, scope="shared", annotations={"tirx.volatile": True} if volatile else {}
-            )
+            tile = T.alloc_buffer((block,), dtype, scope="shared", annotations=annotations)
             for t in T.thread_binding(block, thread="threadIdx.x"):
                 with T.sblock("load"):
                     vb, vt = T.axis.remap("SS", [b, t])
                     tile[vt] = added(read, X, vb, vt, block, 2)
             for k in T.serial(rounds):
                 for t in T.thread_binding(block, thread="threadIdx.x"):
-                    with T.sblock("step"):
+                    with T.sblock("level"):
                         vt = T.axis.spatial(block, t)
                         vk = T.axis.opaque(rounds, k)
-                        T.where(step.works(t, k))
+                        T.where(level.works(t, k))
                         T.reads(tile[0:block])
                         T.writes(tile[0:block])
-                        tile[vt] = tile[vt] + tile[step.source(vt, vk)]
+                        tile[vt] = tile[vt] + tile[level.source(vt, vk)]
             for t in T.thread_binding(block, thread="threadIdx.x"):
                 with T.sblock("tail"):
                     vb, vt = T.axis.remap("SS", [b, t])
@@ -81,8 +82,8 @@ def prim_func(reduction, config: Config, name: str):
     return reduce
 
 
-def schedule(sch, reduction, config: Config) -> None:
-    sch.annotate(step_loop(sch), "disable_unroll", 1)
+def schedule(sch: Schedule, reduction: Reduction, config: Config) -> None:
+    sch.annotate(level_loop(sch), "disable_unroll", 1)
 
 
 RUNG = Rung(

@@ -12,18 +12,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tir_schedules.ladders.reduce import steps
-from tir_schedules.ladders.reduce.cross_thread import strided_sum, sum_per_thread
+from tir_schedules.ladders.reduce.cross_thread import sum_per_thread
 from tir_schedules.ladders.reduce.steps import ceil_div
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.tir.schedule import PrimFunc, Schedule
+from tir_schedules.workloads.reduction import Reduction
 
 VECTOR = 4
 
 
 @dataclass(frozen=True)
 class Config(steps.Config):
-    """unroll: loads of 16 bytes a thread has under way. most_blocks: the largest grid; what is left over are
-    further turns."""
+    """unroll: 16-byte loads a thread has under way. most_blocks: the largest grid; blocks take turns then."""
 
     unroll: int = 8
     most_blocks: int = 1 << 17
@@ -32,24 +33,26 @@ class Config(steps.Config):
 RESIDENT = Config(unroll=4, most_blocks=8 * 132)
 
 
-def blocks_needed(reduction, config: Config) -> int:
+def blocks_needed(reduction: Reduction, config: Config) -> int:
     """The grid where nothing limits it: as many blocks as have work for one turn."""
     return ceil_div(reduction.n, config.block * VECTOR * config.unroll)
 
 
-def launch(reduction, config: Config) -> Launch:
+def launch(reduction: Reduction, config: Config) -> Launch:
     return Launch((min(blocks_needed(reduction, config), config.most_blocks), 1, 1), (config.block, 1, 1))
 
 
-def width(reduction) -> int:
+def width(reduction: Reduction) -> int:
+    """Elements per load."""
     return VECTOR if reduction.n % VECTOR == 0 else 1
 
 
-def prim_func(reduction, config: Config, name: str):
-    return strided_sum(reduction, name, launch(reduction, config).grid[0], config.block * width(reduction))
+def prim_func(reduction: Reduction, config: Config, name: str) -> PrimFunc:
+    blocks = launch(reduction, config).grid[0]
+    return reduction.partial_sums(name, blocks, config.block * width(reduction))
 
 
-def schedule(sch, reduction, config: Config) -> None:
+def schedule(sch: Schedule, reduction: Reduction, config: Config) -> None:
     partial, turn, elements = sum_per_thread(sch, config.block, width(reduction))
     turn, inner = sch.split(turn, [None, config.unroll])
     sch.unroll(inner)

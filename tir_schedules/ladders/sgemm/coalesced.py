@@ -4,8 +4,7 @@ The schedule of `naive` with threadIdx.x and threadIdx.y exchanged. A warp now r
 writes 32 neighbours of C, four full sectors each, and one element of A for all: article 003, kernel 2.
 
 Eight turns of the loop over k are written out. nvcc by itself takes sixteen, and reads for all of them at
-once, more than the L1 cache holds for all warps of a multiprocessor: on an H200 that takes a tenth longer at
-4096.
+once, more than the L1 cache holds for all warps of an SM: on an H200 that takes a tenth longer at 4096.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from tir_schedules.ladders.sgemm import naive
 from tir_schedules.ladders.sgemm.steps import HOIST_GUARDS
 from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.tir.schedule import Schedule
 from tir_schedules.workloads.gemm import Gemm
 
 UNROLL = 8
@@ -29,7 +29,7 @@ class Config(naive.Config):
 launch = naive.launch
 
 
-def schedule(sch, gemm: Gemm, config: Config) -> None:
+def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     k = naive.one_element_per_thread(sch, config.ts, COLUMNS_ON_X)
     sch.annotate(k, "pragma_unroll", UNROLL)
 

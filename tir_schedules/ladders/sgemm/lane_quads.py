@@ -14,13 +14,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tir_schedules.ladders.sgemm import vectorized
-from tir_schedules.ladders.sgemm.warp_tiles import Tile, finish, launch, split_up
+from tir_schedules.ladders.sgemm.warp_tiles import WarpTiling, finish, launch, split_up
 from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.tir.schedule import Schedule
 from tir_schedules.workloads.gemm import Gemm
 
 
 @dataclass(frozen=True)
-class Config(Tile):
+class Config(WarpTiling):
     """Block tile 128x128, warp tile 32x64: a lane has 8x8 elements of C, in four pieces of 4x4."""
 
     bm: int = 128
@@ -31,7 +32,7 @@ class Config(Tile):
     wniter: int = 2
 
 
-def schedule(sch, gemm: Gemm, config: Config) -> None:
+def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     parts = split_up(sch, config, quads=True)
     vectorized.share_vectors(sch, gemm, parts.copies, parts.k_tile, config.threads)
     sch.unroll(parts.k_inner)

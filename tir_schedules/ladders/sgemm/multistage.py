@@ -1,20 +1,19 @@
 """Several tiles under way by cp.async; the block tile chosen by shape.
 
 `cp.async` copies from global to shared memory without a register in between and without the thread waiting. A
-ring of tiles is in shared memory: one is multiplied, the next have been asked for. So there is no tile in
-registers, which leaves room for block tiles of 128x256, where each element that is read from global memory
-serves more products. B comes in pieces of 16 bytes. A, which is transposed on the way, comes in single
-floats: cp.async moves bytes as they lie. One wait and one barrier per tile, fragments double buffered as in
-`pipelined`; look for `cp.async`, `wait_group`, and the turns of the ring written out.
+multistage buffer of tiles is in shared memory: one is multiplied, the next have been asked for. So there is
+no tile in registers, which leaves room for block tiles of 128x256, where each element that is read from
+global memory serves more FMA. B comes in pieces of 16 bytes. A, which is transposed on the way, comes in
+single floats: cp.async moves bytes as they lie. One wait and one barrier per tile, fragments double buffered
+as in `pipelined`; look for `cp.async`, `wait_group`, and the unrolled stages.
 
-The order of a thread's products decides how often an instruction finds an operand still at hand from the one
+The order of a thread's FMA decides how often an instruction finds an operand still at hand from the one
 before, and how often its registers share a bank. Each configuration has the order that measured best of all
-24 on an H200, where the worst takes 9 to 15 % longer. The turns of the ring written out save address
-arithmetic but are four times the code: they pay when blocks follow each other on a multiprocessor, not in a
-single wave.
+24 on an H200, where the worst takes 9 to 15 % longer. Unrolled stages save address arithmetic but are four
+times the code: they pay when blocks follow each other on an SM, not in a single wave.
 
-A large tile is no use where there are fewer tiles than multiprocessors. So without a configuration named, the
-shape chooses: the largest tile of CONFIGS for which C is large enough.
+A large tile is no use where there are fewer tiles than SMs. So without a configuration named, the shape
+chooses: the largest tile of CONFIGS for which C is large enough.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ from tir_schedules.ladders.sgemm.steps import vector_width
 from tir_schedules.ladders.sgemm.vectorized import share_rows
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung, run_as_script
-from tir_schedules.tir.passes import RING
-from tir_schedules.tir.pipelining import pipeline
+from tir_schedules.tir.passes import UNROLL_STAGES
+from tir_schedules.tir.schedule import Schedule, pipeline
 from tir_schedules.workloads.gemm import Gemm
 
 SHARED = "shared.dyn"
@@ -36,17 +35,15 @@ ORDERS = {
     "columns_first": ("inner_j", "inner_i", "sub_i", "sub_j"),
 }
 WAVE = 120
-"""Block tiles that keep a large GPU busy: about as many as it has multiprocessors, 108 on an A100, 132 on an
-H200."""
+"""Block tiles that keep a large GPU busy: about as many as it has SMs, 108 on an A100, 132 on an H200."""
 
 
 @dataclass(frozen=True)
-class Config(warp_tiles.Tile):
-    """stages: tiles of A and of B in shared memory. skew: floats that pad the rows of the transposed tile of
-    A.
+class Config(warp_tiles.WarpTiling):
+    """stages: tiles of A and of B in shared memory. padding: floats after each row of the tile of A.
 
-    rows_first: 1 when a thread's products go through rows before columns, and the loop over tiles is one
-    turn; 0 when they go through columns before rows, and as many turns are written out as the ring has tiles.
+    rows_first: 1 when a thread's FMA go through rows before columns, and the loop over tiles stays a loop; 0
+    when they go through columns before rows, and the loop is unrolled by the number of stages.
     """
 
     bm: int = 128
@@ -56,30 +53,30 @@ class Config(warp_tiles.Tile):
     wmiter: int = 2
     wniter: int = 4
     stages: int = 4
-    skew: int = 4
+    padding: int = 4
     rows_first: int = 0
 
 
 def launch(gemm: Gemm, config: Config) -> Launch:
-    floats = config.stages * config.bk * (config.bm + config.skew + config.bn)
+    floats = config.stages * config.bk * (config.bm + config.padding + config.bn)
     return warp_tiles.launch(gemm, config, 4 * floats)
 
 
-def schedule(sch, gemm: Gemm, config: Config) -> None:
+def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     order = ORDERS["rows_first" if config.rows_first else "columns_first"]
     parts = warp_tiles.split_up(sch, config, SHARED, quads=True, order=order)
     copy_a, copy_b = parts.copies
     share_rows(sch, copy_a, parts.k_tile, config.threads, 1)
     share_rows(sch, copy_b, parts.k_tile, config.threads, vector_width(gemm.n))
-    warp_tiles.pad_rows(sch, parts, config.skew)
+    warp_tiles.pad_rows(sch, parts, config.padding)
     warp_tiles.finish(sch, gemm, parts)
 
     warp_tiles.double_buffer_fragments(sch, parts, config)
-    copy_a, copy_b, first, products, last = 0, 0, config.stages - 2, config.stages - 1, config.stages - 1
-    stage = [copy_a, copy_b, first, products, last]
+    copies, first, compute = 0, config.stages - 2, config.stages - 1
+    stage = [copies, copies, first, compute, compute]
     pipeline(sch, parts.k_tile, stage, order=[0, 1, 3, 2, 4], asynchronous=[0])
     if not config.rows_first:
-        sch.annotate(parts.k_tile, RING, config.stages)
+        sch.annotate(parts.k_tile, UNROLL_STAGES, config.stages)
 
 
 CONFIGS = {
@@ -116,7 +113,7 @@ RUNG = Rung(
     launch=launch,
     min_arch=80,
     pass_config={"tirx.use_async_copy": True, "tirx.disable_storage_rewrite": True},
-    passes=("copies_after_products", "unroll_ring", "copies_before_barriers"),
+    passes=("copies_after_compute", "unroll_stages", "copies_before_barriers"),
 )
 
 if __name__ == "__main__":

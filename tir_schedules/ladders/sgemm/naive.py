@@ -1,7 +1,7 @@
 """One thread per element of C.
 
 The three loops of the algorithm, two of them spread over threads: rows of C over threadIdx.x, columns over
-threadIdx.y. In the emitted CUDA each thread runs the loop over K with two global reads per product.
+threadIdx.y. In the emitted CUDA each thread runs the loop over K with two global reads per FMA.
 Neighbouring threads are in different rows, so that each read of A and each write of C touches 32 sectors:
 article 003, kernel 1. On a ragged shape a guard stands around the loop over K.
 """
@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir_schedules.ladders.sgemm.steps import HOIST_GUARDS, bind, launch_rows_by_columns
+from tir_schedules.ladders.sgemm.steps import HOIST_GUARDS, launch_rows_by_columns
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.tir.schedule import Loop, Schedule, bind
 from tir_schedules.workloads.gemm import Gemm
 
 ROWS_ON_X = ("blockIdx.x", "blockIdx.y", "threadIdx.x", "threadIdx.y")
@@ -29,11 +30,11 @@ def launch(gemm: Gemm, config: Config) -> Launch:
     return launch_rows_by_columns(gemm, config.ts, config.ts, (config.ts, config.ts))
 
 
-def schedule(sch, gemm: Gemm, config: Config) -> None:
+def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     one_element_per_thread(sch, config.ts, ROWS_ON_X)
 
 
-def one_element_per_thread(sch, ts: int, axes: tuple[str, ...]):
+def one_element_per_thread(sch: Schedule, ts: int, axes: tuple[str, ...]) -> Loop:
     """Squares of ts x ts elements over blocks, elements over threads; returns the loop over k.
 
     axes: of block row, block column, row, column.

@@ -1,21 +1,21 @@
 """Double buffering through registers, one barrier per tile.
 
 There are two tiles of A and of B in shared memory, one more in registers, and two sets of fragments. A turn
-of the loop over tiles multiplies one tile, stores the next from registers into the other place of shared
+of the loop over tiles multiplies one tile, stores the next from registers into the other stage of shared
 memory, reads the one after it from global memory into these registers, and passes one barrier. The reads have
 the whole next multiplication to arrive. Within a multiplication, fragments of the next k are read while those
-of this one are multiplied, the first of the next tile with the last products of this.
+of this one are multiplied, the first of the next tile with the last FMA of this.
 
 Two loops are pipelined, one in the other. TVM's ManifestSharedMemoryLocalStage splits each copy at the
 registers, and InjectSoftwarePipeline orders the parts; passes/one_barrier.py leaves a single
 `__syncthreads()`. The place of the reads of global memory matters: at the head of the loop, where one would
-write them, nvcc moves them down among the products to save registers; before the barrier, which they cannot
+write them, nvcc moves them down among the FMA to save registers; before the barrier, which they cannot
 cross, they stay early. On an H200 that is worth 3 %.
 
 Rows of the tile of A are padded, so that the four stores of a float4, which go to four rows, meet no bank
-twice. The thread tile grows to 8x16, the largest that registers hold: 6 reads of shared memory serve 128
-products, where 4 served 64. Products go through a thread's columns before its rows, the order of 24 that
-measured best on an H200; no model we tried predicts it.
+twice. The thread tile grows to 8x16, the largest that registers hold: 6 reads of shared memory serve 128 FMA,
+where 4 served 64. The FMA go through a thread's columns before its rows, the order of 24 that measured best
+on an H200; no model we tried predicts it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from tir_schedules.ladders.sgemm import lane_quads, vectorized
 from tir_schedules.ladders.sgemm.warp_tiles import double_buffer_fragments, finish, launch, pad_rows, split_up
 from tir_schedules.model.rung import Rung, run_as_script
-from tir_schedules.tir.pipelining import pipeline
+from tir_schedules.tir.schedule import Schedule, pipeline
 from tir_schedules.workloads.gemm import Gemm
 
 ORDER = ("sub_j", "inner_j", "inner_i", "sub_i")
@@ -33,30 +33,26 @@ ORDER = ("sub_j", "inner_j", "inner_i", "sub_i")
 
 @dataclass(frozen=True)
 class Config(lane_quads.Config):
-    """A lane has 8x16 elements of C. skew: floats that pad the rows of the transposed tile of A."""
+    """A lane has 8x16 elements of C. padding: floats that pad the rows of the transposed tile of A."""
 
     wm: int = 64
     wniter: int = 4
-    skew: int = 4
+    padding: int = 4
 
 
-def schedule(sch, gemm: Gemm, config: Config) -> None:
+def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     parts = split_up(sch, config, quads=True, order=ORDER)
     vectorized.share_vectors(sch, gemm, parts.copies, parts.k_tile, config.threads)
-    pad_rows(sch, parts, config.skew)
+    pad_rows(sch, parts, config.padding)
     for copy in parts.copies:
         sch.annotate(copy, "tirx.manifest_shared_memory_local_stage", True)
         sch.annotate(copy, "double_buffer_scope", 0)
     finish(sch, gemm, parts)
 
     double_buffer_fragments(sch, parts, config)
-    read_a, store_a, read_b, store_b, first, products, last = 0, 1, 0, 1, 1, 2, 2
-    pipeline(
-        sch,
-        parts.k_tile,
-        [read_a, store_a, read_b, store_b, first, products, last],
-        order=[3, 1, 4, 2, 5, 0, 6],
-    )
+    read_a, store_a, read_b, store_b, first, compute, last = 0, 1, 0, 1, 1, 2, 2
+    stage = [read_a, store_a, read_b, store_b, first, compute, last]
+    pipeline(sch, parts.k_tile, stage, order=[3, 1, 4, 2, 5, 0, 6])
 
 
 RUNG = Rung(

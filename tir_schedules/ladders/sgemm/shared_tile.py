@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 from tir_schedules.ladders.sgemm import naive
 from tir_schedules.ladders.sgemm.coalesced import COLUMNS_ON_X
-from tir_schedules.ladders.sgemm.steps import bind, share_copy, stage
+from tir_schedules.ladders.sgemm.steps import share_copy, stage
 from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.tir.schedule import Schedule, bind
 from tir_schedules.workloads.gemm import Gemm
 
 
@@ -25,7 +26,7 @@ class Config(naive.Config):
 launch = naive.launch
 
 
-def schedule(sch, gemm: Gemm, config: Config) -> None:
+def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     ts = config.ts
     block = sch.get_sblock("C")
     tile_a, tile_b, result = stage(sch, block, (ts, ts, ts))

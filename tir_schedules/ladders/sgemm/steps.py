@@ -1,10 +1,11 @@
-"""Schedule steps that several rungs share."""
+"""Schedule steps that several SGEMM rungs share."""
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from typing import Sequence
 
 from tir_schedules.model.launch import Launch, ceil_div
+from tir_schedules.tir.schedule import Block, Loop, Schedule, bind, stage_operands
 from tir_schedules.workloads.gemm import Gemm
 
 HOIST_GUARDS = {"s_tir.HoistIfThenElse": {"support_block_scope_hoisting": True}}
@@ -21,43 +22,35 @@ def launch_rows_by_columns(gemm: Gemm, rows: int, columns: int, threads: tuple[i
 def launch_columns_by_rows(
     gemm: Gemm, rows: int, columns: int, threads: int, dynamic_shared: int = 0
 ) -> Launch:
-    """Blocks of rows x columns elements of C, blockIdx.x along the columns; threads in one dimension; bytes
-    of dynamic shared memory."""
+    """Blocks of rows x columns elements of C, blockIdx.x along the columns; threads in one dimension.
+
+    dynamic_shared: in bytes.
+    """
     return Launch((ceil_div(gemm.n, columns), ceil_div(gemm.m, rows), 1), (threads, 1, 1), dynamic_shared)
 
 
-def stage(sch: Any, block: Any, tile: tuple[int, int, int], scope: str = "shared") -> tuple[Any, Any, Any]:
+def stage(
+    sch: Schedule, block: Block, tile: tuple[int, int, int], scope: str = "shared"
+) -> tuple[Block, Block, Block]:
     """Copy A and B to shared memory, and C from registers, in blocks of their own: returns the three blocks.
 
-    tile: block tile (M, N, K). scope: "shared", or "shared.dyn" for dynamic shared memory. Where it does not
-    divide the shape, pad_einsum makes the problem as large as whole tiles: the copies of A and B fill with
-    zeros, which add nothing, the copy of C leaves out what lies beyond. So the guards are in the copies, and
-    the multiplication has none.
+    tile: block tile (M, N, K). scope: "shared", or "shared.dyn" for dynamic shared memory. Ragged shapes are
+    padded, see `stage_operands`.
     """
-    sch.pad_einsum(block, list(tile))
-    padded = {sch.get(producer).name_hint: producer for producer in sch.get_producers(block)}
-    copies = []
-    for index, name in enumerate(("A_pad", "B_pad")):
-        if name in padded:
-            sch.set_scope(padded[name], 0, scope)
-        copies.append(padded.get(name) or sch.cache_read(block, index, scope))
+    copy_a, copy_b = stage_operands(sch, block, tile, scope)
     consumers = sch.get_consumers(block)
     if consumers:
         sch.set_scope(block, 0, "local")
-    write_back = consumers[0] if consumers else sch.cache_write(block, 0, "local")
-    return (*copies, write_back)
+    return copy_a, copy_b, consumers[0] if consumers else sch.cache_write(block, 0, "local")
 
 
-def bind(sch: Any, loops: Sequence[Any], axes: Sequence[str]) -> None:
-    """Bind loops to "blockIdx.x", "threadIdx.y", ... one to one."""
-    for loop, axis in zip(loops, axes):
-        sch.bind(loop, axis)
+def share_copy(
+    sch: Schedule, copy: Block, at: Loop, threads: Sequence[tuple[str, int]], width: int = 1
+) -> Loop:
+    """All threads of a block copy a tile together at loop `at`; returns the loop over the `width`.
 
-
-def share_copy(sch: Any, copy: Any, at: Any, threads: Sequence[tuple[str, int]], width: int = 1) -> Any:
-    """All threads of a block copy a tile together at loop `at`, each `width` neighbouring elements at a time,
-    neighbouring threads neighbouring ones. threads: thread axes and their extents, slowest first. Returns the
-    loop over the `width`.
+    Each copies `width` neighbouring elements at a time, neighbouring threads neighbouring ones. threads:
+    thread axes and their extents, slowest first.
     """
     sch.compute_at(copy, at)
     tile = sch.fuse(*sch.get_loops(copy)[-2:])
@@ -66,7 +59,7 @@ def share_copy(sch: Any, copy: Any, at: Any, threads: Sequence[tuple[str, int]],
     return loops[-1]
 
 
-def vectorize_last(sch: Any, block: Any, width: int) -> None:
+def vectorize_last(sch: Schedule, block: Block, width: int) -> None:
     """The innermost loop of a block in vectors of `width`; a width of 1 leaves it as it is."""
     if width > 1:
         _, vector = sch.split(sch.get_loops(block)[-1], [None, width])

@@ -1,7 +1,7 @@
 """A row of `ls` elements of C per thread.
 
-The innermost loop of the thread runs over `ls` neighbours in a row of C, whose sums are in registers. The
-element of A they share is read from shared memory once, into a register above that loop: article 003, "1D
+The innermost loop of the thread runs over `ls` neighbours in a row of C, whose accumulators are in registers.
+The element of A they share is read from shared memory once, into a register above that loop: article 003, "1D
 block tiling".
 """
 
@@ -10,16 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tir_schedules.ladders.sgemm.coalesced import COLUMNS_ON_X
-from tir_schedules.ladders.sgemm.steps import bind, launch_rows_by_columns, share_copy, stage
+from tir_schedules.ladders.sgemm.steps import launch_rows_by_columns, share_copy, stage
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.tir.schedule import Schedule, bind, unroll
 from tir_schedules.workloads.gemm import Gemm
 
 
 @dataclass(frozen=True)
 class Config:
-    """ts: rows of C per block, extent of a tile along K, edge of the square of threads. ls: elements of C per
-    thread."""
+    """ts: rows of C per block, depth of a tile, edge of the block of threads. ls: elements per thread."""
 
     ts: int = 32
     ls: int = 4
@@ -29,7 +29,7 @@ def launch(gemm: Gemm, config: Config) -> Launch:
     return launch_rows_by_columns(gemm, config.ts, config.ts * config.ls, (config.ts, config.ts))
 
 
-def schedule(sch, gemm: Gemm, config: Config) -> None:
+def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     ts, ls = config.ts, config.ls
     block = sch.get_sblock("C")
     tile_a, tile_b, result = stage(sch, block, (ts, ts * ls, ts))
@@ -47,8 +47,7 @@ def schedule(sch, gemm: Gemm, config: Config) -> None:
     share_copy(sch, tile_a, k_tile, threads)
     sch.unroll(share_copy(sch, tile_b, k_tile, threads, width=ls))  # a thread brings the columns it computes
     sch.reverse_compute_at(result, thread_j, preserve_unit_loops=True)
-    for loop in (k_inner, element, sch.get_loops(result)[-1]):
-        sch.unroll(loop)
+    unroll(sch, (k_inner, element, sch.get_loops(result)[-1]))
     sch.decompose_reduction(block, k_tile)
 
 

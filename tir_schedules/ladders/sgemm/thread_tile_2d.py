@@ -1,18 +1,20 @@
 """A tile of `tm` x `tn` elements of C per thread.
 
-For each k a thread brings `tm` elements of A and `tn` of B from shared memory into registers and makes tm *
-tn products of them. Look for the two fragment copies at the head of the k loop and the outer product below:
-article 003, kernel 4 (4x4 elements). Configuration 8x8 is the size of the series that article 000 belongs to.
+For each k a thread brings `tm` elements of A and `tn` of B from shared memory into registers for tm * tn FMA.
+Look for the two fragment copies at the head of the k loop and the outer product below: article 003, kernel 4
+(4x4 elements). Configuration 8x8 is the size of the series that article 000 belongs to.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Sequence
 
 from tir_schedules.ladders.sgemm.coalesced import COLUMNS_ON_X
-from tir_schedules.ladders.sgemm.steps import bind, launch_rows_by_columns, share_copy, stage
+from tir_schedules.ladders.sgemm.steps import launch_rows_by_columns, share_copy, stage
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.tir.schedule import Block, Loop, Schedule, bind, unroll
 from tir_schedules.workloads.gemm import Gemm
 
 
@@ -36,7 +38,7 @@ def launch(gemm: Gemm, config: Config) -> Launch:
     return launch_rows_by_columns(gemm, config.bm, config.bn, threads(config))
 
 
-def schedule(sch, gemm: Gemm, config: Config) -> None:
+def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     block = sch.get_sblock("C")
     tile_a, tile_b, result = stage(sch, block, (config.bm, config.bn, config.bk))
     fragment_a = sch.cache_read(block, 0, "local")
@@ -59,16 +61,15 @@ def schedule(sch, gemm: Gemm, config: Config) -> None:
     sch.decompose_reduction(block, k_tile)
 
 
-def unroll_thread_tile(sch, loops, copies) -> None:
+def unroll_thread_tile(sch: Schedule, loops: Sequence[Loop], copies: Sequence[Block]) -> None:
     """Unroll the loops of a thread, and of the copies between shared memory and its registers."""
-    for loop in (*loops, *(loop for copy in copies for loop in sch.get_loops(copy)[-2:])):
-        sch.unroll(loop)
+    unroll(sch, (*loops, *(loop for copy in copies for loop in sch.get_loops(copy)[-2:])))
 
 
 RUNG = Rung(
     family="sgemm",
     name="thread_tile_2d",
-    summary="a 4x4 tile of C per thread: 8 values from shared memory serve 16 products",
+    summary="a 4x4 tile of C per thread: 8 values from shared memory serve 16 FMA",
     article="003, kernel 4",
     config=Config(),
     configs={"8x8": Config(bk=8, tm=8, tn=8)},

@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tir_schedules.ladders.sgemm.steps import (
-    bind,
     launch_columns_by_rows,
     share_copy,
     stage,
@@ -20,6 +19,7 @@ from tir_schedules.ladders.sgemm.steps import (
 )
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.tir.schedule import Block, Loop, Schedule, bind, unroll
 from tir_schedules.workloads.gemm import Gemm
 
 THREADS_ON_X = ("blockIdx.y", "blockIdx.x", "threadIdx.x")
@@ -45,7 +45,7 @@ def launch(gemm: Gemm, config: Config) -> Launch:
     return launch_columns_by_rows(gemm, config.bm, config.bn, config.threads)
 
 
-def schedule(sch, gemm: Gemm, config: Config) -> None:
+def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     block = sch.get_sblock("C")
     tile_a, tile_b, result = stage(sch, block, (config.bm, config.bn, config.bk))
     sch.transform_layout(tile_a, ("write", 0), lambda i, k: (k, i))
@@ -57,9 +57,7 @@ def schedule(sch, gemm: Gemm, config: Config) -> None:
     block_j, thread_j, inner_j = sch.split(j, [None, config.bn // config.tn, config.tn])
     k_tile, k_inner = sch.split(k, [None, config.bk])
     sch.reorder(block_i, block_j, thread_i, thread_j, k_tile, k_inner, inner_i, inner_j)
-    sch.reverse_compute_at(
-        result, thread_j, preserve_unit_loops=True
-    )  # before rows and columns of threads are one
+    sch.reverse_compute_at(result, thread_j, preserve_unit_loops=True)  # before thread_i and thread_j are one
     thread = sch.fuse(thread_i, thread_j)
     bind(sch, (block_i, block_j, thread), THREADS_ON_X)
 
@@ -68,21 +66,19 @@ def schedule(sch, gemm: Gemm, config: Config) -> None:
         vectorize_last(sch, fragment, 4)
     share_vectors(sch, gemm, (tile_a, tile_b), k_tile, config.threads)
     vectorize_last(sch, result, vector_width(gemm.n))
-    for loop in (k_inner, inner_i, inner_j):
-        sch.unroll(loop)
+    unroll(sch, (k_inner, inner_i, inner_j))
     sch.decompose_reduction(block, k_tile)
 
 
-def share_vectors(sch, gemm: Gemm, tiles, k_tile, threads: int) -> None:
-    """The copies of A and B to shared memory, four elements at a time where the rows of the matrix are
-    aligned."""
-    for tile, row_length in zip(tiles, (gemm.k, gemm.n)):
-        share_rows(sch, tile, k_tile, threads, vector_width(row_length))
+def share_vectors(sch: Schedule, gemm: Gemm, copies: tuple[Block, Block], k_tile: Loop, threads: int) -> None:
+    """The copies of A and B to shared memory, four elements at a time where rows are aligned."""
+    for copy, row_length in zip(copies, (gemm.k, gemm.n)):
+        share_rows(sch, copy, k_tile, threads, vector_width(row_length))
 
 
-def share_rows(sch, tile, k_tile, threads: int, width: int) -> None:
+def share_rows(sch: Schedule, copy: Block, k_tile: Loop, threads: int, width: int) -> None:
     """The copy of one matrix to shared memory, `width` neighbouring elements of a row at a time."""
-    vector = share_copy(sch, tile, k_tile, [("threadIdx.x", threads)], width)
+    vector = share_copy(sch, copy, k_tile, [("threadIdx.x", threads)], width)
     if width > 1:
         sch.vectorize(vector)
 

@@ -1,7 +1,7 @@
 """A tile of C per warp.
 
 Between the block tile and the thread tiles stands the warp tile, wm x wn, computed in wmiter x wniter
-sub-tiles. The fragments of all sub-tiles are read before the products, which run through article 000's four
+sub-tiles. The fragments of all sub-tiles are read before the FMA, which run through article 000's four
 loops: sub-tile row, sub-tile column, row, column. Copies and float4 accesses are those of `vectorized`. How
 the tiles come about is in warp_tiles.py.
 """
@@ -9,14 +9,15 @@ the tiles come about is in warp_tiles.py.
 from __future__ import annotations
 
 from tir_schedules.ladders.sgemm import vectorized
-from tir_schedules.ladders.sgemm.warp_tiles import Tile, finish, launch, split_up
+from tir_schedules.ladders.sgemm.warp_tiles import WarpTiling, finish, launch, split_up
 from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.tir.schedule import Schedule
 from tir_schedules.workloads.gemm import Gemm
 
-Config = Tile
+Config = WarpTiling
 
 
-def schedule(sch, gemm: Gemm, config: Config) -> None:
+def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     parts = split_up(sch, config)
     vectorized.share_vectors(sch, gemm, parts.copies, parts.k_tile, config.threads)
     sch.unroll(parts.k_inner)

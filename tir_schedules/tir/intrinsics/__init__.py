@@ -9,19 +9,22 @@ ties mma to warp memory.)
 from __future__ import annotations
 
 from functools import wraps
-from typing import Any, Callable
+from typing import Callable
 
+from tir_schedules.tir.schedule import PrimFunc
 from tir_schedules.tir.tvm import import_tvm
 
 REGISTERED: set[str] = set()
 
+Intrinsic = tuple[PrimFunc, PrimFunc]
+"""What a block must compute, and the instructions that take its place."""
 
-def intrinsic(make: Callable[..., tuple[Any, Any]]) -> Callable[..., str]:
-    """Decorate a function that makes (description, implementation); it then returns the name they are
-    registered under."""
+
+def intrinsic(make: Callable[..., Intrinsic]) -> Callable[..., str]:
+    """Decorate a function that makes an intrinsic; it then returns the name that this is registered under."""
 
     @wraps(make)
-    def name_of(*arguments) -> str:
+    def name_of(*arguments: str | bool) -> str:
         module = make.__module__.rpartition(".")[2]
         name = ".".join(["tir_schedules", module, make.__name__, *map(str, arguments)])
         if name not in REGISTERED:

@@ -1,4 +1,4 @@
-"""mma.m16n8k16 on registers that ldmatrix fills: float16 operands, sums in float16 or float32.
+"""mma.m16n8k16 on registers that ldmatrix fills: float16 operands, float16 or float32 accumulators.
 
 The same tiles of 16x16 as in `wmma`, but now it is known which lane holds what. One `ldmatrix.x4` fills the
 operand of a tile: lane l hands over the address of one of 32 rows of 16 bytes, and gets two neighbouring
@@ -6,25 +6,30 @@ elements of row l / 4, at 2 * (l % 4), from each of the four 8x8 matrices. Two m
 multiply two tiles.
 
 TVM keeps such registers in scopes of its own, of which only the size matters here: a lane's share of a tile
-of A or B is 8 halves, of C 8 sums, and a tile's number in its buffer, counted row by row, says where they
-are.
+of A or B is 8 halves, of C 8 accumulators, and a tile's number in its buffer, counted row by row, says where
+they are.
 """
 
+# TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
+# pyright: reportInvalidTypeForm=false, reportMissingModuleSource=false
+
 from __future__ import annotations
+
+from typing import Any, Sequence
 
 import tvm_ffi
 from tvm.script import tirx as T
 from tvm.tirx import FloatImm
 
-from tir_schedules.tir.intrinsics import intrinsic, tiles
+from tir_schedules.tir.intrinsics import Intrinsic, intrinsic, tiles
 from tir_schedules.tir.intrinsics.tiles import TILE, index
 
 SHARE = 8  # elements of a tile that one lane holds
-C_SCOPE = "m16n8k8.matrixC"
+A_SCOPE, B_SCOPE, C_SCOPE = "m16n8k8.matrixA", "m16n8k8.matrixB", "m16n8k8.matrixC"
 
 
 @tvm_ffi.register_global_func("tirx.index_map_m16n8k8.matrixC", override=True)
-def share_of_sums(indices):
+def share_of_accumulators(indices: Sequence[Any]) -> Any:
     """How TVM's TransformMmaBufferLayout finds an element of C among a lane's: m16 tile, n8 tile, upper or
     lower half, first or second."""
     row, column = indices
@@ -35,10 +40,10 @@ def scope(operand: str, transposed: bool) -> str:
     """Where TVM keeps the fragments of "a", "b" or "c". A transposed b has the form of an a."""
     if operand == "c":
         return C_SCOPE
-    return "m16n8k8.matrixA" if operand == "a" or transposed else "m16n8k8.matrixB"
+    return A_SCOPE if operand == "a" or transposed else B_SCOPE
 
 
-def row_of_lane(operand: str, transposed: bool, lane, row_stride):
+def row_of_lane(operand: str, transposed: bool, lane: Any, row_stride: Any) -> Any:
     """Offset in a tile of the 8 elements whose address a lane hands to ldmatrix.
 
     The four 8x8 matrices must come in the order in which mma takes its registers: of A (rows m, columns k)
@@ -52,7 +57,7 @@ def row_of_lane(operand: str, transposed: bool, lane, row_stride):
 
 
 @intrinsic
-def load(operand: str, memory: str, transposed: bool):
+def load(operand: str, memory: str, transposed: bool) -> Intrinsic:
     """Read a tile of operand "a" or "b" from shared memory with one ldmatrix.x4; transposed: the tile of b is
     stored as n x k."""
     fragment = scope(operand, transposed)
@@ -83,8 +88,8 @@ def load(operand: str, memory: str, transposed: bool):
 
 
 @intrinsic
-def fill(accumulate: str):
-    """Set a tile of sums to zero."""
+def fill(accumulate: str) -> Intrinsic:
+    """Set a tile of accumulators to zero."""
     zero = FloatImm(accumulate, 0.0)
 
     @T.prim_func(s_tir=True)
@@ -102,8 +107,8 @@ def fill(accumulate: str):
 
 
 @intrinsic
-def mma(accumulate: str, transposed: bool):
-    """sums += a @ b, b of either layout: an mma for each half of n."""
+def mma(accumulate: str, transposed: bool) -> Intrinsic:
+    """accumulators += a @ b, b of either layout: an mma for each half of n."""
     b_scope = scope("b", transposed)
     name = {"float16": "fp16", "float32": "fp32"}[accumulate]
 
@@ -111,13 +116,7 @@ def mma(accumulate: str, transposed: bool):
     def implementation(a: T.handle, b: T.handle, c: T.handle) -> None:
         a0, a1, b0, b1, c0, c1 = T.int32(), T.int32(), T.int32(), T.int32(), T.int32(), T.int32()
         A = T.match_buffer(
-            a,
-            (TILE, TILE),
-            "float16",
-            align=64,
-            offset_factor=TILE,
-            scope="m16n8k8.matrixA",
-            strides=[a0, a1],
+            a, (TILE, TILE), "float16", align=64, offset_factor=TILE, scope=A_SCOPE, strides=[a0, a1]
         )
         B = T.match_buffer(
             b, (TILE, TILE), "float16", align=64, offset_factor=TILE, scope=b_scope, strides=[b0, b1]
@@ -129,7 +128,7 @@ def mma(accumulate: str, transposed: bool):
             T.reads(C[0:TILE, 0:TILE], A[0:TILE, 0:TILE], B[0:TILE, 0:TILE])
             T.writes(C[0:TILE, 0:TILE])
             at_a, at_b = T.meta_var((index(A, a0) * SHARE, index(B, b0) * SHARE))
-            # The sums of an m16n8 half are 4 to a lane; halves are counted row by row as well.
+            # Of an m16n8 half a lane has 4 accumulators; halves are counted row by row as well.
             at_c = T.meta_var(
                 (C.elem_offset // c0 // TILE * (c0 // 8) + C.elem_offset % c0 // 8) * (SHARE // 2)
             )
@@ -143,12 +142,12 @@ def mma(accumulate: str, transposed: bool):
                     )
                 )  # fmt: skip
 
-    return tiles.product(accumulate, transposed, "m16n8k8.matrixA", b_scope, C_SCOPE), implementation
+    return tiles.multiply(accumulate, transposed, A_SCOPE, b_scope, C_SCOPE), implementation
 
 
 @intrinsic
-def store(accumulate: str, memory: str):
-    """Write a tile of sums to memory, row-major, two neighbouring elements at a time."""
+def store(accumulate: str, memory: str) -> Intrinsic:
+    """Write a tile of accumulators to memory, row-major, two neighbouring elements at a time."""
 
     @T.prim_func(s_tir=True)
     def implementation(source: T.handle, target: T.handle) -> None:

@@ -1,20 +1,27 @@
 """What wmma and mma have in common: 16x16 tiles, and the computations on them that intrinsics replace."""
 
+# TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
+# pyright: reportInvalidTypeForm=false, reportMissingModuleSource=false
+
 from __future__ import annotations
+
+from typing import Any
 
 from tvm.script import tirx as T
 from tvm.tirx import FloatImm
 
+from tir_schedules.tir.schedule import PrimFunc
+
 TILE = 16
 
 
-def index(buffer, row_stride):
+def index(buffer: Any, row_stride: Any) -> Any:
     """Which tile of its buffer a tile is, counted row by row."""
     offset = buffer.elem_offset
     return offset // row_stride // TILE * (row_stride // TILE) + offset % row_stride // TILE
 
 
-def copy(dtype: str, source_scope: str, target_scope: str):
+def copy(dtype: str, source_scope: str, target_scope: str) -> PrimFunc:
     """A tile copied from memory of one scope to another."""
 
     @T.prim_func(s_tir=True)
@@ -32,7 +39,7 @@ def copy(dtype: str, source_scope: str, target_scope: str):
     return description
 
 
-def zero(dtype: str, scope: str):
+def zero(dtype: str, scope: str) -> PrimFunc:
     """A tile set to zero."""
     value = FloatImm(dtype, 0.0)
 
@@ -50,13 +57,13 @@ def zero(dtype: str, scope: str):
     return description
 
 
-def product(accumulate: str, transposed: bool, a_scope: str, b_scope: str, c_scope: str):
+def multiply(accumulate: str, transposed: bool, a_scope: str, b_scope: str, c_scope: str) -> PrimFunc:
     """c += a @ b; transposed: b is stored as n x k."""
 
-    def cast(value):
+    def cast(value: Any) -> Any:
         return T.Cast(accumulate, value) if accumulate != "float16" else value
 
-    def of_b(k, j):
+    def of_b(k: Any, j: Any) -> tuple[Any, Any]:
         return (j, k) if transposed else (k, j)
 
     @T.prim_func(s_tir=True)

@@ -1,19 +1,24 @@
-"""16x16x16 fragments of nvcuda::wmma: float16 operands, sums in float16 or float32.
+"""16x16x16 fragments of nvcuda::wmma: float16 operands, float16 or float32 accumulators.
 
 A fragment buffer keeps its matrix's indices; where CUDA keeps the elements is the fragment's secret. TVM
 numbers the fragments of a buffer tile by tile, row by row.
 """
 
+# TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
+# pyright: reportInvalidTypeForm=false, reportMissingModuleSource=false
+
 from __future__ import annotations
 
 from tvm.script import tirx as T
 
-from tir_schedules.tir.intrinsics import intrinsic, tiles
+from tir_schedules.tir.intrinsics import Intrinsic, intrinsic, tiles
 from tir_schedules.tir.intrinsics.tiles import TILE, index
+
+A_SCOPE, B_SCOPE, C_SCOPE = "wmma.matrix_a", "wmma.matrix_b", "wmma.accumulator"
 
 
 @intrinsic
-def load(operand: str, scope: str, transposed: bool):
+def load(operand: str, scope: str, transposed: bool) -> Intrinsic:
     """Read a tile of operand "a" or "b" from memory of `scope`; transposed: the tile of b is stored as n x
     k."""
     fragment = f"wmma.matrix_{operand}"
@@ -40,7 +45,7 @@ def load(operand: str, scope: str, transposed: bool):
 
 
 @intrinsic
-def fill(accumulate: str):
+def fill(accumulate: str) -> Intrinsic:
     """Set an accumulator to zero, by 32 lanes on threadIdx.x: a kernel that copies nothing binds it nowhere
     else."""
 
@@ -48,13 +53,7 @@ def fill(accumulate: str):
     def implementation(target: T.handle) -> None:
         f0, f1 = T.int32(), T.int32()
         F = T.match_buffer(
-            target,
-            (TILE, TILE),
-            accumulate,
-            align=64,
-            offset_factor=TILE,
-            scope="wmma.accumulator",
-            strides=[f0, f1],
+            target, (TILE, TILE), accumulate, align=64, offset_factor=TILE, scope=C_SCOPE, strides=[f0, f1]
         )
         with T.sblock("root"):
             T.reads()
@@ -64,30 +63,24 @@ def fill(accumulate: str):
                     T.tvm_fill_fragment(F.data, TILE, TILE, TILE, index(F, f0), T.float32(0), dtype="void")
                 )
 
-    return tiles.zero(accumulate, "wmma.accumulator"), implementation
+    return tiles.zero(accumulate, C_SCOPE), implementation
 
 
 @intrinsic
-def mma(accumulate: str, transposed: bool):
+def mma(accumulate: str, transposed: bool) -> Intrinsic:
     """accumulator += a @ b, b of either layout."""
 
     @T.prim_func(s_tir=True)
     def implementation(a: T.handle, b: T.handle, c: T.handle) -> None:
         a0, a1, b0, b1, c0, c1 = T.int32(), T.int32(), T.int32(), T.int32(), T.int32(), T.int32()
         A = T.match_buffer(
-            a, (TILE, TILE), "float16", align=64, offset_factor=TILE, scope="wmma.matrix_a", strides=[a0, a1]
+            a, (TILE, TILE), "float16", align=64, offset_factor=TILE, scope=A_SCOPE, strides=[a0, a1]
         )
         B = T.match_buffer(
-            b, (TILE, TILE), "float16", align=64, offset_factor=TILE, scope="wmma.matrix_b", strides=[b0, b1]
+            b, (TILE, TILE), "float16", align=64, offset_factor=TILE, scope=B_SCOPE, strides=[b0, b1]
         )
         C = T.match_buffer(
-            c,
-            (TILE, TILE),
-            accumulate,
-            align=64,
-            offset_factor=TILE,
-            scope="wmma.accumulator",
-            strides=[c0, c1],
+            c, (TILE, TILE), accumulate, align=64, offset_factor=TILE, scope=C_SCOPE, strides=[c0, c1]
         )
         with T.sblock("root"):
             T.reads(C[0:TILE, 0:TILE], A[0:TILE, 0:TILE], B[0:TILE, 0:TILE])
@@ -95,27 +88,18 @@ def mma(accumulate: str, transposed: bool):
             at_a, at_b, at_c = T.meta_var((index(A, a0), index(B, b0), index(C, c0)))
             T.evaluate(T.tvm_mma_sync(C.data, at_c, A.data, at_a, B.data, at_b, C.data, at_c, dtype="void"))
 
-    return (
-        tiles.product(accumulate, transposed, "wmma.matrix_a", "wmma.matrix_b", "wmma.accumulator"),
-        implementation,
-    )
+    return tiles.multiply(accumulate, transposed, A_SCOPE, B_SCOPE, C_SCOPE), implementation
 
 
 @intrinsic
-def store(accumulate: str, scope: str):
+def store(accumulate: str, scope: str) -> Intrinsic:
     """Write an accumulator to memory of `scope`, row-major."""
 
     @T.prim_func(s_tir=True)
     def implementation(source: T.handle, target: T.handle) -> None:
         d0, d1, f0, f1 = T.int32(), T.int32(), T.int32(), T.int32()
         F = T.match_buffer(
-            source,
-            (TILE, TILE),
-            accumulate,
-            align=64,
-            offset_factor=TILE,
-            scope="wmma.accumulator",
-            strides=[f0, f1],
+            source, (TILE, TILE), accumulate, align=64, offset_factor=TILE, scope=C_SCOPE, strides=[f0, f1]
         )
         D = T.match_buffer(
             target, (TILE, TILE), accumulate, align=64, offset_factor=TILE, scope=scope, strides=[d0, d1]
@@ -130,9 +114,9 @@ def store(accumulate: str, scope: str):
                 )
             )
 
-    return tiles.copy(accumulate, "wmma.accumulator", scope), implementation
+    return tiles.copy(accumulate, C_SCOPE, scope), implementation
 
 
 def scope(operand: str, transposed: bool) -> str:
     """Where TVM keeps the fragments of "a", "b" or "c"."""
-    return "wmma.accumulator" if operand == "c" else f"wmma.matrix_{operand}"
+    return C_SCOPE if operand == "c" else f"wmma.matrix_{operand}"

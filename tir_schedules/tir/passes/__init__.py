@@ -1,6 +1,6 @@
 """Passes this project adds to TVM's lowering, for what schedule primitives and TVM's own passes do not
 reach."""
 
-RING = "tir_schedules.ring"
-"""The annotation with which a schedule says how many places the ring of a pipelined loop has; see
-unroll_ring."""
+UNROLL_STAGES = "tir_schedules.unroll_stages"
+"""The annotation with which a schedule says how many stages of a pipelined loop are unrolled; see
+unroll_stages.py."""

@@ -1,25 +1,29 @@
 """One barrier per tile for a double-buffered loop.
 
-Two tiles take turns in shared memory: while one is read, registers bring the next, which is then stored into
-the other's place. One barrier per tile is enough, between that store and the first read of what it stored:
-whoever passes it has done with the place that the next turn stores to. ThreadSync takes both places for one
+Two stages take turns in shared memory: while one is read, registers bring the next tile, which is then stored
+into the other. One barrier per tile is enough, between that store and the first read of what it stored:
+whoever passes it has done with the stage that the next turn stores to. ThreadSync takes both stages for one
 buffer, and puts a barrier before the store as well; this pass takes that one away.
 """
 
 from __future__ import annotations
 
+from typing import Sequence
+
 import tvm_ffi
-from tvm import ir, tirx
+from tvm import IRModule, ir, tirx, transform
+
+from tir_schedules.tir.passes.rewriting import map_body
 
 SHARED = ("shared", "shared.dyn")
 
 
 @tirx.transform.prim_func_pass(opt_level=0, name="tir_schedules.one_barrier")
-def one_barrier(function, module, context):
+def one_barrier(function: tirx.PrimFunc, module: IRModule, context: transform.PassContext) -> tirx.PrimFunc:
     """Drop each barrier after which shared memory is only stored to until the next barrier of the same
     sequence."""
 
-    def drop(sequence):
+    def drop(sequence: tirx.SeqStmt) -> tirx.SeqStmt:
         statements = list(sequence.seq)
         barriers = [place for place, statement in enumerate(statements) if is_barrier(statement)]
         pairs = zip(barriers, barriers[1:])
@@ -27,20 +31,22 @@ def one_barrier(function, module, context):
         kept = [statement for place, statement in enumerate(statements) if place not in needless]
         return tirx.SeqStmt(kept) if needless else sequence
 
-    return function.with_body(tvm_ffi.structural_map(function.body, (tirx.SeqStmt, drop), order="post"))
+    return map_body(function, tirx.SeqStmt, drop)
 
 
-def is_barrier(statement) -> bool:
+def is_barrier(statement: tirx.Stmt) -> bool:
     """Whether it is a __syncthreads()."""
     if not (isinstance(statement, tirx.Evaluate) and isinstance(statement.value, ir.Call)):
         return False
     call = statement.value
-    return call.op.name == "tirx.tvm_storage_sync" and call.args[0].value in SHARED
+    if getattr(call.op, "name", "") != "tirx.tvm_storage_sync":
+        return False
+    return getattr(call.args[0], "value") in SHARED
 
 
-def only_stores(statements) -> bool:
+def only_stores(statements: Sequence[tirx.Stmt]) -> bool:
     """Whether the statements store to shared memory and read none of it."""
-    found = set()
+    found: set[tuple[str, bool]] = set()
     look = [
         (tirx.BufferStore, lambda store: found.add(("store", store.buffer.scope() in SHARED))),
         (ir.TensorLoad, lambda load: found.add(("load", load.source.scope() in SHARED))),

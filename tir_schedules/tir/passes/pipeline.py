@@ -6,20 +6,20 @@ A rung names them in `Rung.passes`. The passes of TVM and their order are those 
 
 from __future__ import annotations
 
-from typing import Sequence
+from typing import Any, Sequence
 
 from tvm import s_tir, tirx, transform
 
-from tir_schedules.tir.passes.boustrophedon import boustrophedon
-from tir_schedules.tir.passes.copies_after_products import copies_after_products
+from tir_schedules.tir.passes.copies_after_compute import copies_after_compute
 from tir_schedules.tir.passes.one_barrier import one_barrier
+from tir_schedules.tir.passes.serpentine import serpentine
 from tir_schedules.tir.passes.unroll_drain import unroll_drain
-from tir_schedules.tir.passes.unroll_ring import unroll_ring
+from tir_schedules.tir.passes.unroll_stages import unroll_stages
 
 NAMES = (
-    "boustrophedon",
-    "copies_after_products",
-    "unroll_ring",
+    "serpentine",
+    "copies_after_compute",
+    "unroll_stages",
     "copies_before_barriers",
     "one_barrier",
     "whole_lines",
@@ -27,9 +27,10 @@ NAMES = (
 """What a rung may ask for. "whole_lines" comes after code generation. "copies_before_barriers" is no pass of
 ours: TVM's InjectPTXAsyncCopy runs before ThreadSync.
 
-ThreadSync puts a barrier between accesses to the same buffer and takes the slots of a ring for one. Once the
-copies are cp.async calls it does not see them; what remains is the barrier after each wait. That is enough if
-the order of the pipeline's statements puts that barrier between the last read of a slot and its refill.
+ThreadSync puts a barrier between accesses to the same buffer and takes the stages of a multistage buffer for
+one. Once the copies are cp.async calls it does not see them; what remains is the barrier after each wait.
+That is enough if the order of the pipeline's statements puts that barrier between the last read of a stage
+and its refill.
 """
 
 
@@ -43,17 +44,17 @@ def pipeline(wanted: Sequence[str] = ()) -> transform.Pass:
             raise ValueError(f"there is no pass {name!r}; there is {', '.join(NAMES)}")
     config = transform.PassContext.current().config
 
-    def chosen(name: str, *passes):
+    def chosen(name: str, *passes: Any) -> list[Any]:
         return list(passes) if name in wanted else []
 
-    def unless(option: str, *passes):
+    def unless(option: str, *passes: Any) -> list[Any]:
         return [] if config.get(option, False) else list(passes)
 
     asynchronous = bool(config.get("tirx.use_async_copy", False))
     early = "copies_before_barriers" in wanted
     return transform.Sequential(
         [
-            *chosen("boustrophedon", boustrophedon),
+            *chosen("serpentine", serpentine),
             s_tir.transform.CanonicalizeLoop(),
             s_tir.transform.LowerCrossThreadReduction(),
             s_tir.transform.LowerInitBlock(),
@@ -69,7 +70,7 @@ def pipeline(wanted: Sequence[str] = ()) -> transform.Pass:
             s_tir.transform.InjectPermutedLayout(),
             s_tir.transform.AnnotateIrregularLoop(),
             s_tir.transform.InjectSoftwarePipeline(),
-            *chosen("copies_after_products", copies_after_products),
+            *chosen("copies_after_compute", copies_after_compute),
             s_tir.transform.TransformMmaBufferLayout(),
             s_tir.transform.LowerOpaqueBlock(),
             tirx.transform.FlattenBuffer(),
@@ -81,9 +82,9 @@ def pipeline(wanted: Sequence[str] = ()) -> transform.Pass:
             s_tir.transform.InjectDoubleBuffer(),
             *unless("tirx.disable_storage_rewrite", tirx.transform.StorageRewrite()),
             s_tir.transform.HoistIfThenElse(),
-            *chosen("unroll_ring", unroll_ring),
+            *chosen("unroll_stages", unroll_stages),
             *([unroll_drain] if asynchronous else []),
-            *([s_tir.transform.ConvertSSA()] if asynchronous or "unroll_ring" in wanted else []),
+            *([s_tir.transform.ConvertSSA()] if asynchronous or "unroll_stages" in wanted else []),
             tirx.transform.UnrollLoop(),
             s_tir.transform.RenormalizeSplitPattern(),
             tirx.transform.StmtSimplify(),

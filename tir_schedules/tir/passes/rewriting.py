@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
+from typing import Any, Callable
+
 import tvm_ffi
 from tvm import s_tir, tirx
 
 
-def with_value(statement, variable, value):
+def map_body(function: tirx.PrimFunc, kind: type, change: Callable[[Any], tirx.Stmt]) -> tirx.PrimFunc:
+    """The function with every statement of a kind in its body changed, inner ones first."""
+    return function.with_body(tvm_ffi.structural_map(body_of(function), (kind, change), order="post"))
+
+
+def body_of(function: tirx.PrimFunc) -> tirx.Stmt:
+    """A function's body, a field that TVM does not declare."""
+    return getattr(function, "body")
+
+
+def with_value(statement: tirx.Stmt, variable: tirx.Var, value: Any) -> tirx.Stmt:
     """The statement with a value in place of a variable."""
     return tvm_ffi.structural_map(
         statement, (tirx.Var, lambda node: value if node.same_as(variable) else node)
     )
 
 
-def with_body(loop, body):
+def with_body(loop: tirx.For, body: tirx.Stmt) -> tirx.For:
     """A loop with another body."""
     return tirx.For(
         loop.loop_var, loop.min, loop.extent, loop.kind, body, loop.thread_binding, loop.annotations
     )
 
 
-def with_block_body(realize, body):
+def with_block_body(realize: s_tir.SBlockRealize, body: tirx.Stmt) -> s_tir.SBlockRealize:
     """A block, where it is realized, with another body."""
     block = realize.block
     parts = (block.iter_vars, block.reads, block.writes, block.name_hint, body, block.init)

@@ -1,9 +1,9 @@
 """Asynchronous copies that have the L2 cache fetch whole lines.
 
 A 16-byte `cp.async` may carry the hint `.L2::128B`: what is missing in L2 is then fetched as a line of 128
-bytes and not as sectors of
-32. A tile that is 32 halves deep reads 64 bytes of each row of A, and with the hint the next tile finds the
-other 64 in L2. TVM's instruction has no place for the hint, so that it is put into the CUDA it printed.
+bytes, not as sectors of 32. A tile that is 32 halves deep reads 64 bytes of each row of A, and with the hint
+the next tile finds the other 64 in L2. TVM's instruction has no place for the hint, so that it is put into
+the CUDA it printed.
 """
 
 from __future__ import annotations

@@ -20,10 +20,9 @@ OFFSET = re.compile(r"(\(uint8_t\*\)src \+ src_off \* )(\d+);")
 HELD = 1 << 31  # bytes
 
 
-def wide_offsets(source: str, module: "IRModule") -> str:
+def wide_offsets(source: str, module: IRModule) -> str:
     """The CUDA source of a module, with offsets of asynchronous copies that reach all of its arguments."""
-    buffers = (buffer for function in module.functions.values() for buffer in function.params)
-    largest = max(
-        math.prod(map(int, buffer.shape)) * np.dtype(str(buffer.dtype)).itemsize for buffer in buffers
-    )
+    functions = getattr(module, "functions").values()
+    buffers = (buffer for function in functions for buffer in function.params)
+    largest = max(math.prod(map(int, one.shape)) * np.dtype(str(one.dtype)).itemsize for one in buffers)
     return OFFSET.sub(r"\1\2ll;", source) if largest >= HELD else source

@@ -47,7 +47,7 @@ def small_gemm(gemm: Gemm, config: Tiled) -> Gemm:
     return replace(
         gemm,
         m=part(gemm.m, config.bm, min(rows, 2)),
-        n=part(gemm.n, config.bn, few_columns(columns, getattr(config, "stripe", 1))),
+        n=part(gemm.n, config.bn, few_columns(columns, getattr(config, "threadblock_swizzle", 1))),
         k=part(gemm.k, config.bk, min(deep, stages + 1 + (deep - 1) % stages)),
     )
 
@@ -76,7 +76,7 @@ def few_columns(columns: int, stripe: int) -> int:
     """Columns of blocks after which a threadblock swizzle still does what it did.
 
     That takes three stripes, or one where there is one, two columns wide where they are wider than one.
-    stripe: most columns of a stripe, a power of two; 1 for a plain grid. See hgemm.steps.stripe_width.
+    stripe: most columns of a stripe, a power of two; 1 for a plain grid. See hgemm.steps.swizzle_width.
     """
     width = gcd(columns, stripe)
     return min(columns, min(width, 2) * (1 if columns == width else 3))

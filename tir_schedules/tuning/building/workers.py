@@ -26,7 +26,9 @@ from tir_schedules.tuning.building.candidate import Candidate, Unbuilt, build
 MOST = 16
 """Workers for each GPU, on a computer with many cores: each holds a TVM in memory."""
 
-ONE_THREAD: dict[str, str] = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+ONE_THREAD: dict[str, str] = dict.fromkeys(
+    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"
+)
 
 NO_ANSWER = (EOFError, BrokenPipeError, ValueError, pickle.UnpicklingError)
 """What half an answer raises, and pipes that `close` has closed."""

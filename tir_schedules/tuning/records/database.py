@@ -6,12 +6,13 @@ A file is trusted to be what some search wrote, never to be true of this compute
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Callable, Iterable
 
 from tir_schedules.console import print_error
 from tir_schedules.files import fault_of
+from tir_schedules.ladders.registry import current
 from tir_schedules.tuning.records import journal
 from tir_schedules.tuning.records.record import MEASURED, Record
 from tir_schedules.tuning.space.points import key
@@ -55,7 +56,7 @@ class Database:
             fault = fault_of(entry, Schema)
             if fault:
                 raise ValueError(fault)
-            return record
+            return replace(record, rung=current(record.rung), point=current(record.point))
         except ValueError as error:
             raise journal.bad_line(self.path, number, error) from None
 

@@ -54,7 +54,7 @@ MMA_MULTISTAGE: Space[Config, HalfGemm] = Space(
         "wn": (16, 32, 64, 128),
         "bk": (16, 32, 64, 128),
         "stages": (2, 3, 4, 5, 6),
-        "stripe": (1, 2, 4, 8, 16, 32),
+        "threadblock_swizzle": (1, 2, 4, 8, 16, 32),
     },
     (
         *WARP_TILES,

@@ -54,7 +54,7 @@ def copies_fit(config: pipelined.Config, gemm: Gemm, arch: str) -> bool:
 
 
 def double_buffer_fits(config: pipelined.Config, gemm: Gemm, arch: str) -> bool:
-    return 2 * FLOAT * config.bk * (config.bm + config.skew + config.bn) <= STATIC_SHARED
+    return 2 * FLOAT * config.bk * (config.bm + config.padding + config.bn) <= STATIC_SHARED
 
 
 def loop_fits(config: multistage.Config, gemm: Gemm, arch: str) -> bool:
@@ -89,7 +89,7 @@ TILES = {
     "tm": (2, 4, 8),
     "tn": (4, 8),
     "bk": (8, 16, 32),
-    "skew": (0, 4),
+    "padding": (0, 4),
 }
 
 PIPELINED: Space[pipelined.Config, Gemm] = Space(
@@ -107,7 +107,7 @@ PIPELINED: Space[pipelined.Config, Gemm] = Space(
         Constraint(
             "two tiles of A and of B do not fit into 48 KiB of static shared memory",
             double_buffer_fits,
-            ("bm", "bn", "bk", "skew"),
+            ("bm", "bn", "bk", "padding"),
         ),
     ),
 )
@@ -128,7 +128,7 @@ MULTISTAGE: Space[multistage.Config, Gemm] = Space(
         Constraint(
             "the multistage buffer does not fit into shared memory",
             shared_fits(multistage_bytes),
-            ("bm", "bn", "bk", "skew", "stages"),
+            ("bm", "bn", "bk", "padding", "stages"),
         ),
         Constraint(
             "the unrolled loop does not fit into the instruction cache",

@@ -1,19 +1,21 @@
-// HGEMM on tensor cores by PTX mma, with tiles in shared memory that are permuted instead of padded.
+// HGEMM on tensor cores by PTX mma, with an XOR swizzle of tiles in shared memory instead of padding.
 //
-//   nvcc -arch=sm_80 -cubin mma_permuted.cu
-//   grid (stripe, ceil(M/BM), ceil(N/BN) / stripe), block (32, BM/WM * BN/WN), with stripe = gcd(ceil(N/BN), STRIPE)
+//   nvcc -arch=sm_80 -cubin mma_xor_swizzle.cu
+//   grid (S, ceil(M/BM), ceil(N/BN) / S) with S = gcd(ceil(N/BN), THREADBLOCK_SWIZZLE)
+//   block (32, BM/WM * BN/WN)
 //   dynamic shared memory: the larger of STAGES * (BM + BN) * BK halves and BM * (BN + 8) elements of C
 //
-// ldmatrix reads eight rows of 16 bytes at a time, which should lie in different banks: 128 bytes, all banks once. Without
-// padding the same 16-byte chunk of eight rows of 64 halves lies in the same banks. So the chunk c of row r is put at chunk
-// c ^ (r % 8): a row keeps what it holds, and eight rows have eight different chunks where they had one. Rows of 32 halves have
-// four chunks, and two of them fill the banks: there it is c ^ (r / 2 % 4).
-// Copies of whole rows fill the banks in whatever order the chunks are; and as rows start on 128 bytes, or half of that, a copy
-// touches fewer lines of shared memory than in padded tiles, which also take more space.
-// 16 rows further on the permutation is the same, and another chunk of a row is an XOR away: ldmatrix needs one address for each
-// k step (or, where B is K x N, for each 16 columns), which is the first with one more XOR.
-// All else is as in mma_ldmatrix.cu, which says what the lanes hold. C is padded still: the permutation is one of chunks, but a
-// lane stores two elements of a row.
+// ldmatrix reads eight rows of 16 bytes at a time, which should lie in different banks: 128 bytes, all banks
+// once. Without padding the same 16-byte chunk of eight rows of 64 halves lies in the same banks. So the
+// chunk c of row r is put at chunk c ^ (r % 8), an XOR swizzle: a row keeps what it holds, and eight rows
+// have eight different chunks where they had one. Rows of 32 halves have four chunks, and two of them fill
+// the banks: there it is c ^ (r / 2 % 4).
+// Copies of whole rows fill the banks in whatever order the chunks are; and as rows start on 128 bytes, or
+// half of that, a copy touches fewer lines of shared memory than in padded tiles, which also take more space.
+// 16 rows further on the swizzle is the same, and another chunk of a row is an XOR away: ldmatrix needs one
+// address for each k step (or, where B is K x N, for each 16 columns), which is the first with one more XOR.
+// All else is as in mma_ldmatrix.cu, which says what the lanes hold. C is padded still: the swizzle is one of
+// chunks, but a lane stores two elements of a row.
 
 #include <cuda_fp16.h>
 
@@ -32,17 +34,18 @@
 #define BK 32 // extent of the tiles of A and B along K
 #define WM 64 // warp tile of C: WM x WN
 #define WN 64
-#define STAGES 3  // tiles of A and of B in shared memory
-#define STRIPE 16 // most block columns that the grid walks together
+#define STAGES 3               // tiles of A and of B in shared memory
+#define THREADBLOCK_SWIZZLE 16 // most block columns that the grid walks together
 #endif
 
 constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
-constexpr int STEPS = BK / 16; // k steps of a tile
+constexpr int STEPS = BK / 16;  // k steps of a tile
 constexpr int A_SIZE = BM * BK; // tiles, in elements
 constexpr int STAGE = A_SIZE + BN * BK;
 constexpr int C_STRIDE = BN + 8;
-static_assert(BM % WM == 0 && BN % WN == 0 && WM % 16 == 0 && WN % 16 == 0, "warps must cover the block tile, mmas theirs");
-static_assert((BK == 32 || BK == 64) && (NT || BN % 64 == 0), "permuted() must know the rows of the tiles");
+static_assert(BM % WM == 0 && BN % WN == 0 && WM % 16 == 0 && WN % 16 == 0,
+              "warps must cover the block tile, mmas theirs");
+static_assert((BK == 32 || BK == 64) && (NT || BN % 64 == 0), "swizzled() must know the rows of the tiles");
 static_assert(NT || (WN & (WN - 1)) == 0, "an XOR must lead from the warp's first column to the others");
 static_assert(STAGES >= 2, "a tile must be copied while another is read");
 
@@ -53,14 +56,16 @@ using Piece = ACC;
 #endif
 
 // Where in a tile with rows of COLS halves the chunk `chunk` of a row lies.
-template <int COLS> static __device__ unsigned permuted(unsigned row, unsigned chunk)
+template <int COLS> static __device__ unsigned swizzled(unsigned row, unsigned chunk)
 {
     return row * COLS + (chunk ^ (COLS == 32 ? row / 2 % 4 : row % 8)) * 8;
 }
 
-// Starts copying a ROWS x COLS tile of a row-major matrix of rows x cols, from (row0, col0): zeros where it lies beyond.
+// Starts copying a ROWS x COLS tile of a row-major matrix of rows x cols, from (row0, col0): zeros where it
+// lies beyond.
 template <int ROWS, int COLS>
-static __device__ void copy_tile(half *tile, const half *__restrict__ matrix, int row0, int col0, int rows, int cols, int thread)
+static __device__ void copy_tile(half *tile, const half *__restrict__ matrix, int row0, int col0, int rows,
+                                 int cols, int thread)
 {
     constexpr int STEP = THREADS / (COLS / 8); // rows between a thread's chunks of 16 bytes
     static_assert(THREADS % (COLS / 8) == 0 && COLS % 8 == 0, "threads must start whole rows");
@@ -71,7 +76,7 @@ static __device__ void copy_tile(half *tile, const half *__restrict__ matrix, in
         const int row = thread / (COLS / 8) + i * STEP;
         if (ROWS % STEP != 0 && row >= ROWS)
             break;
-        half *target = tile + permuted<COLS>(row, col / 8);
+        half *target = tile + swizzled<COLS>(row, col / 8);
         const half *source = matrix + (row0 + row) * cols + col0 + col;
         const int present = row0 + row < rows ? cols - col0 - col : 0;
 #if ALIGNED
@@ -99,18 +104,24 @@ template <bool TRANSPOSED> static __device__ void load_matrices(unsigned (&value
     const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(row));
     if (TRANSPOSED)
         asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(value[0]), "=r"(value[1]), "=r"(value[2]), "=r"(value[3]) : "r"(address) : "memory");
+                     : "=r"(value[0]), "=r"(value[1]), "=r"(value[2]), "=r"(value[3])
+                     : "r"(address)
+                     : "memory");
     else
         asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(value[0]), "=r"(value[1]), "=r"(value[2]), "=r"(value[3]) : "r"(address) : "memory");
+                     : "=r"(value[0]), "=r"(value[1]), "=r"(value[2]), "=r"(value[3])
+                     : "r"(address)
+                     : "memory");
 }
 
 // c += a @ b.
 static __device__ void multiply(unsigned (&c)[sizeof(ACC)], const unsigned (&a)[4], const unsigned *b)
 {
     if constexpr (sizeof(ACC) == 2)
-        asm volatile("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%0, %1}, {%2, %3, %4, %5}, {%6, %7}, {%0, %1};"
-                     : "+r"(c[0]), "+r"(c[1]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+        asm volatile("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16"
+                     " {%0, %1}, {%2, %3, %4, %5}, {%6, %7}, {%0, %1};"
+                     : "+r"(c[0]), "+r"(c[1])
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
     else
         asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
                      " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
@@ -128,7 +139,8 @@ static __device__ void store_pair(ACC *target, const unsigned (&c)[sizeof(ACC)],
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-hgemm_mma_permuted(const half *__restrict__ A, const half *__restrict__ B, ACC *__restrict__ C, int M, int N, int K)
+hgemm_mma_xor_swizzle(const half *__restrict__ A, const half *__restrict__ B, ACC *__restrict__ C, int M,
+                      int N, int K)
 {
     extern __shared__ __align__(128) unsigned char shared[];
     half *tiles = reinterpret_cast<half *>(shared); // of each stage that of A, then that of B
@@ -149,10 +161,11 @@ hgemm_mma_permuted(const half *__restrict__ A, const half *__restrict__ B, ACC *
         asm volatile("cp.async.commit_group;" ::: "memory");
     };
 
-    // The lane's row among the matrices that make up a fragment at (0, 0) of the warp's tile, as in mma_ldmatrix.cu.
-    const int a_lane = permuted<BK>(warp_row + lane % 16, lane / 16);
-    const int b_lane = NT ? permuted<BK>(warp_col + lane / 16 * 8 + lane % 8, lane / 8 % 2)
-                          : permuted<BN>(lane % 16, warp_col / 8 + lane / 16);
+    // The lane's row among the matrices that make up a fragment at (0, 0) of the warp's tile, as in
+    // mma_ldmatrix.cu.
+    const int a_lane = swizzled<BK>(warp_row + lane % 16, lane / 16);
+    const int b_lane = NT ? swizzled<BK>(warp_col + lane / 16 * 8 + lane % 8, lane / 8 % 2)
+                          : swizzled<BN>(lane % 16, warp_col / 8 + lane / 16);
     unsigned a[2][WM / 16][4], b[2][WN / 16][4];
     auto load_fragments = [&](int stage, int step) {
         const half *tile = tiles + stage * STAGE;
@@ -164,7 +177,8 @@ hgemm_mma_permuted(const half *__restrict__ A, const half *__restrict__ B, ACC *
             if (NT)
                 load_matrices<false>(b[step % 2][j], tile + A_SIZE + (b_lane ^ step * 16) + j * 16 * BK);
             else
-                load_matrices<true>(b[step % 2][j], tile + A_SIZE + (b_lane ^ j % 4 * 16) + j / 4 * 64 + step * 16 * BN);
+                load_matrices<true>(b[step % 2][j],
+                                    tile + A_SIZE + (b_lane ^ j % 4 * 16) + j / 4 * 64 + step * 16 * BN);
     };
 
 #pragma unroll
@@ -174,7 +188,7 @@ hgemm_mma_permuted(const half *__restrict__ A, const half *__restrict__ B, ACC *
     __syncthreads();
     load_fragments(0, 0);
 
-    unsigned sums[WM / 16][WN / 8][sizeof(ACC)] = {}; // zeros of either type
+    unsigned accumulators[WM / 16][WN / 8][sizeof(ACC)] = {}; // zeros of either type
     int stage = 0;
     for (int k0 = 0; k0 < K; k0 += BK) {
 #pragma unroll
@@ -185,13 +199,13 @@ hgemm_mma_permuted(const half *__restrict__ A, const half *__restrict__ B, ACC *
                 stage = stage == STAGES - 1 ? 0 : stage + 1;
             }
             load_fragments(stage, (step + 1) % STEPS);
-            if (step == 0) // into the place of the tile before this one
+            if (step == 0) // into the stage of the tile before this one
                 copy_tiles(stage == 0 ? STAGES - 1 : stage - 1, k0 + (STAGES - 1) * BK);
 #pragma unroll
             for (int i = 0; i < WM / 16; ++i)
 #pragma unroll
                 for (int j = 0; j < WN / 8; ++j)
-                    multiply(sums[i][j], a[step % 2][i], &b[step % 2][j / 2][j % 2 * 2]);
+                    multiply(accumulators[i][j], a[step % 2][i], &b[step % 2][j / 2][j % 2 * 2]);
         }
     }
 
@@ -206,7 +220,7 @@ hgemm_mma_permuted(const half *__restrict__ A, const half *__restrict__ B, ACC *
 #pragma unroll
             for (int h = 0; h < 2; ++h) {
                 const int row = warp_row + i * 16 + h * 8 + lane / 4;
-                store_pair(tile + row * C_STRIDE + warp_col + j * 8 + lane % 4 * 2, sums[i][j], h);
+                store_pair(tile + row * C_STRIDE + warp_col + j * 8 + lane % 4 * 2, accumulators[i][j], h);
             }
     __syncthreads();
     constexpr int PIECE = sizeof(Piece) / sizeof(ACC); // elements

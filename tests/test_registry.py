@@ -1,0 +1,76 @@
+"""Names of rungs: those of today, and those that users may still type and recorded files still have."""
+
+import importlib
+import json
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from tir_schedules.files import read_json
+from tir_schedules.insight.profile.results import read_result
+from tir_schedules.ladders.registry import FORMER, FORMER_FIELDS, current, every_rung, find
+from tir_schedules.report.recorded import document_in
+from tir_schedules.tuning.records.database import SHIPPED, Database
+from tir_schedules.tuning.space.tunable import space_of
+
+RESULTS = Path(__file__).parents[1] / "experiments" / "results"
+MEASURED = [path for path in sorted(RESULTS.glob("*.json")) if document_in(path)]
+
+
+def names_in(value):
+    """All keys and strings of JSON."""
+    if isinstance(value, dict):
+        return [*value, *(name for part in value.values() for name in names_in(part))]
+    return [name for part in value for name in names_in(part)] if isinstance(value, list) else [value]
+
+
+@pytest.mark.parametrize("former, now", FORMER.items())
+def test_a_former_id_stands_for_the_rung_of_today(former, now):
+    assert find(former) == find(now)
+    assert [rung.id for rung in find(former)] == [now]
+    module = f"tir_schedules.{former.replace('/', '.')}"
+    assert importlib.import_module(module).RUNG is find(now)[0]
+
+
+@pytest.mark.parametrize(
+    "recorded, now",
+    [
+        ("hgemm/mma_permuted:stages=5 (twin)", "hgemm/mma_xor_swizzle:stages=5 (twin)"),
+        ("hgemm_mma_permuted", "hgemm_mma_xor_swizzle"),
+        ("hgemm/wmma_padded:padded,skew=8", "hgemm/wmma_padded:padded,padding=8"),
+        ("hgemm/mma_permuted_again", "hgemm/mma_permuted_again"),
+        ("no skew=8 of hgemm/mma_permuted", "no skew=8 of hgemm/mma_permuted"),
+        ([{"skew": 1, "stripe": None}], [{"padding": 1, "threadblock_swizzle": None}]),
+    ],
+)
+def test_what_was_recorded_has_the_names_of_today(recorded, now):
+    assert current(recorded) == now == current(now)
+
+
+def test_no_former_name_is_one_of_today():
+    rungs = every_rung()
+    used = {field.name for rung in rungs for field in fields(rung.config)}
+    assert set(FORMER_FIELDS.values()) <= used and not used & set(FORMER_FIELDS)
+    assert not {rung.id for rung in rungs} & set(FORMER)
+
+
+@pytest.mark.parametrize("path", MEASURED, ids=lambda path: path.name)
+def test_recorded_files_are_loaded_with_the_names_of_today(path):
+    loaded = document_in(path)
+    assert loaded == current(loaded)
+    assert "kernels" not in loaded or read_result(path) == loaded
+
+
+def test_recorded_files_do_have_former_names():
+    """Else the test above would say nothing."""
+    kept = [name for path in MEASURED for name in names_in(read_json(path, "")) if current(name) != name]
+    assert any("mma_permuted" in name for name in kept) and any("skew=" in name for name in kept)
+
+
+@pytest.mark.parametrize("path", sorted(SHIPPED.glob("*.jsonl")), ids=lambda path: path.name)
+def test_shipped_records_are_points_of_todays_spaces(path):
+    assert '"skew"' in path.read_text()
+    for record in Database(path).records():
+        assert json.dumps(record.point) == json.dumps(current(record.point))
+        assert space_of(record.rung).config(record.point)

@@ -1,0 +1,62 @@
+"""The order of a pipeline with two levels: compute, the copies of a later tile, the wait for the next one.
+
+When both the loop over tiles and the loop over k steps within a tile are pipelined, InjectSoftwarePipeline
+leaves four statements in the loop over tiles: copy and commit a later tile; wait, then compute all k steps
+but the last; the first fragments of the next tile; compute the last k step. Other orders it gets wrong: it
+attaches the wait to the first statement that reads a tile at all, and the fragments that come after are read
+from a tile still in flight.
+
+In its safe order the copy refills a stage right after the last reads of the turn before, which takes a
+barrier of its own, and the wait stands before work that could have hidden it. This pass moves the copy behind
+the work, and the wait to the statement that needs it, the first fragments of the next tile; a wait of the
+same depth is right there, for it was needed earlier before. Now one barrier per tile, after the wait, stands
+between the last read of a stage and its refill.
+"""
+
+from __future__ import annotations
+
+import tvm_ffi
+from tvm import IRModule, s_tir, tirx, transform
+
+from tir_schedules.tir.passes.rewriting import map_body, with_block_body, with_body
+
+COMMIT, WAIT = "async_commit_queue_scope", "async_wait_queue_scope"
+
+
+@tirx.transform.prim_func_pass(opt_level=0, name="tir_schedules.copies_after_compute")
+def copies_after_compute(
+    function: tirx.PrimFunc, module: IRModule, context: transform.PassContext
+) -> tirx.PrimFunc:
+    """Reorder every loop of the form above: [copy, (wait) compute, fragments, last] to [compute, copy, (wait)
+    fragments, last]."""
+
+    def reorder(loop: tirx.For) -> tirx.For:
+        statements = list(loop.body.seq) if isinstance(loop.body, tirx.SeqStmt) else []
+        if len(statements) != 4 or not commits(statements[0]):
+            return loop
+        copy, compute, fragments, last = statements
+        if not (isinstance(compute, s_tir.SBlockRealize) and isinstance(fragments, s_tir.SBlockRealize)):
+            return loop
+        wait = compute.block.body
+        if not (isinstance(wait, tirx.AttrStmt) and wait.attr_key == WAIT):
+            return loop
+        depth = wait.body
+        assert isinstance(depth, tirx.AttrStmt)  # a wait is two attributes: of which queue, how deep
+        late = tirx.AttrStmt(depth.node, depth.attr_key, depth.value, fragments.block.body)
+        late = tirx.AttrStmt(wait.node, wait.attr_key, wait.value, late)
+        body = [with_block_body(compute, depth.body), copy, with_block_body(fragments, late), last]
+        return with_body(loop, tirx.SeqStmt(body))
+
+    return map_body(function, tirx.For, reorder)
+
+
+def commits(statement: tirx.Stmt) -> bool:
+    """Whether asynchronous copies are committed in it."""
+    found: list[tirx.AttrStmt] = []
+
+    def look(node: tirx.AttrStmt) -> None:
+        if node.attr_key == COMMIT:
+            found.append(node)
+
+    tvm_ffi.structural_walk(statement, (tirx.AttrStmt, look))
+    return bool(found)
