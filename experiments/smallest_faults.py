@@ -15,7 +15,7 @@ import argparse
 from argparse import Namespace
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Sequence
+from typing import TYPE_CHECKING, Any, Sequence, cast
 
 from scripts import exit_code
 
@@ -31,6 +31,9 @@ from tir_schedules.verdicts import PASS, Outcome
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
 from tir_schedules.workloads.reduction import Reduction
+
+if TYPE_CHECKING:
+    from tir_schedules.machines.gpu import GpuMachine
 
 
 @dataclass(frozen=True)
@@ -176,9 +179,9 @@ def shown(options: Namespace) -> int:
     columns = ("twin", "shape", "fault", "verdict", "without it")
     print_table(columns, rows, prose={"fault": 16, "verdict": 12})
     if options.output:
-        where = {"machine": machine.name, "arch": arch} | (
-            {"device": machine.describe()} if machine.name == "gpu" else {}
-        )
+        where: dict[str, Any] = {"machine": machine.name, "arch": arch}
+        if machine.name == "gpu":
+            where |= {"device": cast("GpuMachine", machine).describe()}
         found = {
             **about(f"smallest_faults.py --machine {machine.name}"),
             **where,
