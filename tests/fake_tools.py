@@ -25,10 +25,10 @@ class MadeUpGpu:
         self.ptx = {binary.cubin: binary.ptx for binary in map(compile_kernel, kernels)}
         self.cpu, self.spoil, self.launched = CpuMachine(), spoil, []
 
-    def run(self, binary, arguments, outputs):
+    def run(self, binary, arguments, outputs, *, count=False):
         assert not binary.ptx, "a pack has none"
         self.launched.append(binary.kernel.entry)
-        execution = self.cpu.run(replace(binary, ptx=self.ptx[binary.cubin]), arguments, outputs)
+        execution = self.cpu.run(replace(binary, ptx=self.ptx[binary.cubin]), arguments, outputs, count=count)
         if binary.kernel.entry == self.spoil:
             arguments[outputs[0]].flat[0] += 1
         return execution

@@ -13,7 +13,7 @@ from tir_schedules.compiler.twin import load_twin
 from tir_schedules.insight.metrics.counting import metrics_of
 from tir_schedules.insight.profile.cases import cubin_name
 from tir_schedules.insight.profile.nsight import prediction
-from tir_schedules.ladders.registry import every_rung, find
+from tir_schedules.ladders.registry import current, every_rung, find
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.model.metrics import METRICS
 from tir_schedules.run import launches
@@ -27,7 +27,7 @@ from counter_pack import COUNTED  # noqa: E402
 from counter_probes import probes  # noqa: E402
 
 ARCH = "sm_90"
-RECORDED = json.loads((EXPERIMENTS / "results" / "counters_h200.json").read_text())["kernels"]
+RECORDED = current(json.loads((EXPERIMENTS / "results" / "counters_h200.json").read_text()))["kernels"]
 MEASURED = {entry["probe"]: entry["measured"] for entry in RECORDED if "probe" in entry}
 PROBES = {probe.name: probe for probe in probes(ARCH)}
 # The data pipe's own counters also count stalls of other traffic; those of the instrumented code are exact.

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Callable, Sequence, TypeGuard
 
-from tir_schedules import ladders
+import tir_schedules
 from tir_schedules.compiler import lower
 from tir_schedules.errors import CheckFailed
 from tir_schedules.insight.trace.primitives import sentence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tvm import IRModule
     from tvm.s_tir import Schedule
 
-LADDERS = Path(ladders.__file__).parent
+PACKAGE = Path(tir_schedules.__file__).parent
 QUERIES = re.compile(r"get|can_|copy|fork_seed|seed|show|work_on|remove_rv")
 """Beginnings of the names of methods that leave the function as it is."""
 
@@ -160,8 +160,16 @@ def places_of(frame: FrameType | None) -> tuple[Place, ...]:
         code, line = frame.f_code, frame.f_lineno
         if not code.co_name.startswith("<"):
             path = Path(code.co_filename)
-            file = path.relative_to(LADDERS).as_posix() if path.is_relative_to(LADDERS) else path.name
-            places.append(Place(file, line, code.co_name, linecache.getline(code.co_filename, line).strip()))
+            inside = path.is_relative_to(PACKAGE)
+            file = path.relative_to(PACKAGE).as_posix() if inside else path.name
+            places.append(
+                Place(
+                    file.removeprefix("ladders/"),
+                    line,
+                    code.co_name,
+                    linecache.getline(code.co_filename, line).strip(),
+                )
+            )
         frame = frame.f_back
     return tuple(reversed(places))
 
