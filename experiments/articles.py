@@ -1,11 +1,15 @@
 """The articles' tables beside those of the GPU at hand.
 
-    python experiments/articles.py [002 003 000 001] [-o FILE.json]             # measure and print; needs a
-    GPU, TVM and nvcc python experiments/articles.py [002 ...] --pack FILE.zip --arch sm_90       # compile
-    for another computer python experiments/articles.py FILE.zip [-o FILE.json]                      # there:
-    needs a GPU and CuPy python experiments/articles.py [002 ...] --from FILE.json                   # print
-    what was recorded python experiments/articles.py --write | --check                            #
-    experiments/README.md from recorded results
+    python experiments/articles.py [002 003 000 001] [-o FILE.json]
+        measure and print; needs a GPU, TVM and nvcc
+    python experiments/articles.py [002 ...] --pack FILE.zip --arch sm_90
+        compile for another computer
+    python experiments/articles.py FILE.zip [-o FILE.json]
+        measure there; needs a GPU and CuPy
+    python experiments/articles.py [002 ...] --from FILE.json
+        print what was recorded
+    python experiments/articles.py --write | --check
+        write experiments/README.md from recorded results, or say whether that would change it
 
 Kernels are timed as `tir-schedules bench` times them; FILE.json is what `bench --output` writes.
 """

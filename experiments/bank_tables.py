@@ -31,10 +31,9 @@ from tir_schedules.insight.banks.tiles import (
     store_phases,
 )
 from tir_schedules.insight.banks.wavefronts import BANKS, LINE, WORD, cost
-
-SHAPES = ("m16n8k8", "m16n8k16")
 from tir_schedules.numerals import integer_for
 
+SHAPES = ("m16n8k8", "m16n8k16")
 PADS = (0, 8)
 ROW = 32
 """Halves: of article 004's tile of A, 128x32."""

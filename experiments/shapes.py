@@ -1,12 +1,15 @@
-"""Every rung on every combination of shapes, schedule and twin, on the CPU machine: right, refused in one
-line, or wrong.
+"""Every rung on every combination of shapes, on the CPU machine: right, refused in one line, or wrong.
 
-    python experiments/shapes.py [NAME ...] [-o FILE.json]                       # all 125 combinations of M,
-    N and K; needs TVM and nvcc python experiments/shapes.py hgemm --combinations pairwise --jobs 8          #
-    25 of them python experiments/shapes.py --shard 1/4 -o part1.json                       # a quarter of the
-    cases, on one of four computers python experiments/shapes.py -o FILE.json --resume
-    # go on with what was interrupted python experiments/shapes.py --from part1.json part2.json
-    # show what was recorded
+    python experiments/shapes.py [NAME ...] [-o FILE.json]
+        all 125 combinations of M, N and K, schedule and twin; needs TVM and nvcc
+    python experiments/shapes.py hgemm --combinations pairwise --jobs 8
+        25 of them
+    python experiments/shapes.py --shard 1/4 -o part1.json
+        a quarter of the cases, on one of four computers
+    python experiments/shapes.py -o FILE.json --resume
+        go on with what was interrupted
+    python experiments/shapes.py --from part1.json part2.json
+        print what was recorded
 
 NAME: ladders or rungs, by default all; each in every configuration but the flawed ones. hgemm in each layout
 and accumulation, reduce in each type and on lengths of its own. What a shape is to a rung's tiles is said in

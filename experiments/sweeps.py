@@ -1,12 +1,15 @@
-"""Padding, stages and the swizzle of the grid, one value after another: conflicts, memory, occupancy; on a
-GPU the time, too.
+"""Padding, stages and threadblock swizzle, one value after another: conflicts, memory, occupancy, times.
 
-    python experiments/sweeps.py [padding stages swizzle] [-o FILE.json]        # times where there is a GPU;
-    needs TVM and nvcc python experiments/sweeps.py [padding ...] --pack FILE.zip --arch sm_90     # compile
-    and count for another computer's GPU python experiments/sweeps.py FILE.zip [-o FILE.json]
-    # there: needs a GPU and CuPy python experiments/sweeps.py [padding ...] --from FILE.json [--plot F.png]
-    # print, draw what was recorded python experiments/sweeps.py --write | --check
-    # experiments/README.md from recorded results
+    python experiments/sweeps.py [padding stages swizzle] [-o FILE.json]
+        count, and measure times where there is a GPU; needs TVM and nvcc
+    python experiments/sweeps.py [padding ...] --pack FILE.zip --arch sm_90
+        compile and count for another computer's GPU
+    python experiments/sweeps.py FILE.zip [-o FILE.json]
+        measure there; needs a GPU and CuPy
+    python experiments/sweeps.py [padding ...] --from FILE.json [--plot F.png]
+        print, draw what was recorded
+    python experiments/sweeps.py --write | --check
+        write experiments/README.md from recorded results, or say whether that would change it
 
 Kernels are verified and timed as by `tir-schedules bench`, and FILE.json is what its --output writes, with a
 row for each point besides.

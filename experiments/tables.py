@@ -1,13 +1,12 @@
-"""The result tables of README.md, written from recorded benchmarks.
+"""The result tables of the READMEs, written from recorded benchmarks.
 
     tir-schedules bench sgemm -o experiments/results/bench_sgemm_h200.json    # on a GPU
-    python experiments/tables.py                                              # rewrite README.md
-    python experiments/tables.py --check                                      # exit code 1 when that would
-    change it
+    python experiments/tables.py            # rewrite the tables
+    python experiments/tables.py --check    # exit code 1 when that would change a file
 
 A table stands between `<!-- results: sgemm -->` and `<!-- end -->`; the name is that of a family, or of one
 of its kinds such as "hgemm nt float16". Where several files bench_*.json hold it, the one measured last
-counts. `<!-- tuned: sgemm -->` is the same for tuned_*.json, what `tir-schedules bench --tuned` wrote.
+counts. `<!-- tuned: sgemm -->` is the same for tuned_*.json, which `tir-schedules bench --tuned` wrote.
 """
 
 from __future__ import annotations
@@ -15,8 +14,9 @@ from __future__ import annotations
 import argparse
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Sequence
 
 from writing import update
 
@@ -26,12 +26,14 @@ from tir_schedules.errors import BadInput, TirSchedulesError
 from tir_schedules.subjects.results import device_name, load_results
 
 ROOT = Path(__file__).parents[1]
+READMES = (ROOT / "README.md", ROOT / "tir_schedules" / "tuning" / "README.md")
+"""The files that have markers."""
+
 SHOWN = {"sgemm": ("1024", "2048", "4096", "8192"), "hgemm": ("1024", "2048", "4096", "8192")}
-"""Family -> the sizes that its table of results shows; all, where the family or all of its sizes are missing
-here."""
+"""Family -> the sizes that its table of results shows. All, where none of these was measured."""
 
 FILES = {"results": "bench_*.json", "tuned": "tuned_*.json"}
-"""What a marker begins with -> the files that its tables are of."""
+"""What a marker begins with -> the files with its results."""
 
 
 def section(name: str, results: list[dict[str, Any]], shown: dict[str, tuple[str, ...]] = SHOWN) -> str:
@@ -45,7 +47,7 @@ def section(name: str, results: list[dict[str, Any]], shown: dict[str, tuple[str
             if name in (group.family, group.title)
         }
     if not found:
-        raise BadInput(f"README.md asks for results of {name!r}, but none are recorded")
+        raise BadInput(f"a marker asks for results of {name!r}, but none are recorded")
     return "\n\n".join(
         markdown(group, recorded, shown.get(group.family, ())) for group, recorded in found.values()
     )
@@ -74,12 +76,13 @@ def recorded_in(folder: Path, files: str) -> list[dict[str, Any]]:
     return [load_results(path) for path in sorted(folder.glob(files))]
 
 
-def update_all(readme: Path, folder: Path, check: bool) -> int:
+def update_all(readmes: Sequence[Path], folder: Path, check: bool) -> int:
     """Rewrite all tables; returns the exit code."""
     codes = []
     for marker, files in FILES.items():
         results, shown = recorded_in(folder, files), SHOWN if marker == "results" else {}
-        codes.append(update(readme, marker, lambda name: section(name, results, shown), check))
+        sections = partial(section, results=results, shown=shown)
+        codes += [update(readme, marker, sections, check) for readme in readmes]
     return max(codes)
 
 
@@ -88,9 +91,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--check",
         action="store_true",
-        help="change nothing; exit code 1 when the README is not what the results say",
+        help="change nothing; exit code 1 when a README is not what the results say",
     )
-    parser.add_argument("--readme", type=Path, default=ROOT / "README.md")
+    parser.add_argument(
+        "--readme", type=Path, nargs="+", default=READMES, metavar="FILE", help="default: those with markers"
+    )
     parser.add_argument("--results", type=Path, default=ROOT / "experiments" / "results")
     options = parser.parse_args(arguments)
     try:

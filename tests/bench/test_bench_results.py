@@ -1,6 +1,7 @@
 """Results files, tables, comparisons and the tables of the README, on made-up measurements."""
 
 import json
+import re
 import sys
 from copy import deepcopy
 from pathlib import Path
@@ -16,7 +17,7 @@ from tir_schedules.subjects.results import as_text, load_results, save_results
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "experiments"))
 
-import tables as tables_script  # noqa: E402
+import tables as tables_script
 
 SIX = (256, 512, 1024, 2048, 4096, 8192)
 
@@ -327,6 +328,7 @@ def rewrite(tmp_path):
     return call
 
 
+MARKED = re.compile(rf"<!-- ({'|'.join(tables_script.FILES)}): ")
 MARKERS = "before\n<!-- results: {} -->\nold\n<!-- end -->\nafter\n"
 
 
@@ -362,9 +364,26 @@ def test_check_says_whether_the_readme_is_up_to_date_and_changes_nothing(rewrite
     assert rewrite(stale, "--check") == (1, stale)
 
 
+def test_several_readmes_are_rewritten_and_checked_together(rewrite, tmp_path):
+    readme = rewrite(MARKERS.format("sgemm"))[1]
+    good, stale = tmp_path / "good.md", tmp_path / "stale.md"
+    good.write_text(readme)
+    stale.write_text(MARKERS.format("sgemm"))
+    both = ["--readme", str(good), str(stale), "--results", str(tmp_path / "results")]
+    assert tables_script.main([*both, "--check"]) == 1 and "old" in stale.read_text()
+    assert tables_script.main(both) == 0 and stale.read_text() == good.read_text() == readme
+    assert tables_script.main([*both, "--check"]) == 0
+
+
+def test_every_readme_with_markers_is_rewritten():
+    root = tables_script.ROOT
+    pages = [root / "README.md", *root.glob("[!.]*/**/README.md")]
+    assert {page for page in pages if MARKED.search(page.read_text())} == set(tables_script.READMES)
+
+
 def test_a_marker_without_results_is_bad_input(rewrite, capsys):
     assert rewrite(MARKERS.format("fft"))[0] == 2 and "'fft'" in capsys.readouterr().err
 
 
-def test_the_readme_of_this_project_is_what_the_recorded_results_say():
+def test_the_readmes_of_this_project_are_what_the_recorded_results_say():
     assert tables_script.main(["--check"]) == 0
