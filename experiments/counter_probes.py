@@ -19,12 +19,13 @@ SHARED_BYTES = 16384
 LANES = np.arange(32)
 
 SOURCE = """\
-// One access to shared memory per lane, at the byte offset that `offsets` holds; lanes with a negative offset sit it out.
+// One access to shared memory per lane, at the byte offset that `offsets` holds; a negative one: none.
 // A second offset per lane says where cp.async copies from.
 __device__ unsigned address(const unsigned char* tile, int offset) {
     return (unsigned)__cvta_generic_to_shared(tile + offset);
 }
-extern "C" __global__ void probe(const int* __restrict__ offsets, const uint4* __restrict__ X, unsigned* __restrict__ Y) {
+extern "C" __global__ void probe(const int* __restrict__ offsets, const uint4* __restrict__ X,
+                                 unsigned* __restrict__ Y) {
     __shared__ __align__(128) unsigned char tile[%(bytes)d];
     const int lane = threadIdx.x, offset = offsets[lane];
     const char* source = reinterpret_cast<const char*>(X) + offsets[lane + 32];
@@ -35,7 +36,8 @@ extern "C" __global__ void probe(const int* __restrict__ offsets, const uint4* _
 }
 """
 FILL = """\
-    for (int i = lane; i < %(bytes)d / 16; i += 32) reinterpret_cast<uint4*>(tile)[i] = make_uint4(i, i, i, i);
+    for (int i = lane; i < %(bytes)d / 16; i += 32)
+        reinterpret_cast<uint4*>(tile)[i] = make_uint4(i, i, i, i);
     __syncthreads();""" % {"bytes": SHARED_BYTES}
 
 

@@ -232,7 +232,7 @@ def parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--combinations", metavar="WHICH", type=parse_combinations, default="all",
-        help="all (default), pairwise, or some such as whole-whole-odd,one-ragged-smaller for M-N-K; for products",
+        help="all (default), pairwise, or some such as whole-whole-odd,one-ragged-smaller for M-N-K; GEMMs",
     )  # fmt: skip
     parser.add_argument(
         "--turn", metavar="N", type=int, default=0, help="other sizes of the same kinds (default 0)"

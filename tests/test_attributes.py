@@ -82,8 +82,10 @@ def test_a_launch_is_refused_where_the_driver_refuses_it(directives, grid, block
 
 @pytest.mark.parametrize(
     "block, refused",
-    [((1, 1, 64), ""), ((1, 1024, 1), ""), ((1, 1, 65), "1,1,65; CUDA allows 1,1,1 to 1024,1024,64"), ((0, 1, 1), "0,1,1"),
-     ((-32, -1, 1), "-32,-1,1"), ((1025, 1, 1), "1025 threads per block; CUDA allows 1024"), ((32, 32, 2), "2048 threads")],
+    [((1, 1, 64), ""), ((1, 1024, 1), ""), ((1, 1, 65), "1,1,65; CUDA allows 1,1,1 to 1024,1024,64"),
+     ((0, 1, 1), "0,1,1"), ((-32, -1, 1), "-32,-1,1"),
+     ((1025, 1, 1), "1025 threads per block; CUDA allows 1024"),
+     ((32, 32, 2), "2048 threads")],
 )  # fmt: skip
 def test_blocks_that_cuda_launches_of_no_kernel(block, refused):
     said = refusal(check_block, kernel(block=block))

@@ -15,7 +15,8 @@ import pytest
 from tir_schedules.cli import main as cli
 from tir_schedules.console import print_left_out, print_line, print_source, print_table, print_whole
 
-CODE = """__global__ void f(float *__restrict__ a_long_name, const float *__restrict__ another_long_name) {  // [bold] :x: 80 columns
+CODE = """__global__ void f(float *__restrict__ a_long_name, const float *__restrict__ another_long_name) {
+// [bold] :x: longer than 80 columns
 
 \tasm("mbarrier.init.shared.b64 [%0], 1;");
 }

@@ -1,4 +1,4 @@
-"""The house has one direction: a row imports only rows above it, and no module imports itself by way of others."""
+"""The house has one direction: a row imports only rows above it, and there is no circle."""
 
 import ast
 from graphlib import TopologicalSorter

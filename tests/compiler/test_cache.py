@@ -96,7 +96,7 @@ def build(folder):
 
 cache = Cache(Path(sys.argv[1]))
 for key in "abcd":
-    sizes = cache.load("kernel", key, build, lambda folder: [len((folder / name).read_text()) for name in "ab"])
+    sizes = cache.load("kernel", key, build, lambda at: [len((at / name).read_text()) for name in "ab"])
     assert sizes == [100000, 1]
     path = cache.entry("kernel", key, build)
     assert len((path / "a").read_text()) == 100000

@@ -248,9 +248,11 @@ def test_an_include_that_is_edited_meanwhile_is_not_kept(headers, monkeypatch):
 
 @pytest.mark.parametrize(
     "text",
-    ['#include "a.h"', "#include </a.h>", "#include <vector>", "#include NAME", "# /**/ include <cstdint>", "#inc\\\nlude <a>",
-     "#inc\\ \r\nlude <a>", "%:include <cstdint>", "??=include <cstdint>", "#import <cstdint>", "#include_next <cstdint>",
-     "#if __has_include(<cstdint>)", "#include <cstdint> /* a\n#include <b> */", "#embed <a>"],
+    ['#include "a.h"', "#include </a.h>", "#include <vector>", "#include NAME", "# /**/ include <cstdint>",
+     "#inc\\\nlude <a>", "#inc\\ \r\nlude <a>", "%:include <cstdint>", "??=include <cstdint>",
+     "#import <cstdint>",
+     "#include_next <cstdint>", "#if __has_include(<cstdint>)", "#include <cstdint> /* a\n#include <b> */",
+     "#embed <a>"],
 )  # fmt: skip
 def test_sources_that_may_read_files(text):
     assert reads_files(f"{PLAIN}{text}\n")

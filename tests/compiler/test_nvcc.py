@@ -286,12 +286,15 @@ esac
 @pytest.mark.parametrize(
     "said, error, explained",
     [
-        ("host_config.h(149): error: #error -- unsupported GNU version! gcc versions later than 15 are not supported!",
+        ("host_config.h(149): error: #error -- unsupported GNU version! gcc versions later than 15 are not"
+         " supported!",
          MissingTool, "gcc versions later than 15 are not supported; install an older g++"),
-        ("gcc: fatal error: cannot execute 'cc1plus': execvp: No such file or directory", MissingTool, "install g++"),
+        ("gcc: fatal error: cannot execute 'cc1plus': execvp: No such file or directory", MissingTool,
+         "install g++"),
         ("ptxas x.ptx, line 9; fatal   : Unsupported .version 9.5; current version is '9.0'",
          MissingTool, "come from different CUDA releases: pip install"),
-        ("x.cpp: fatal error: error writing: No space left on device", MissingTool, "no space left for the cache"),
+        ("x.cpp: fatal error: error writing: No space left on device", MissingTool,
+         "no space left for the cache"),
         ("Segmentation fault", CheckFailed, "Segmentation fault"),
         ("", CheckFailed, "nvcc says nothing"),
     ],

@@ -80,11 +80,9 @@ def test_shards_have_every_case_once_and_are_shown_together(call, fake, tmp_path
         assert call("sgemm/naive", "reduce", "--shard", f"{number}/3", "-o", file)[0] == 0
     assert sorted(map(str, asked)) == sorted(map(str, cases(["sgemm/naive", "reduce"], ALL)))
     code, out, _ = call("--from", *files)
-    assert (
-        code == 0
-        and f"{len(asked)} cases, {2 * len(asked)} right, 0 refused, 0 wrong kernels, {2 * len(asked)} seconds"
-        in out
-    )
+    kernels = 2 * len(asked)
+    closing = f"{len(asked)} cases, {kernels} right, 0 refused, 0 wrong kernels, {kernels} seconds"
+    assert code == 0 and closing in out
     code, _, err = call("--from", files[0], files[0])
     assert code == 2 and "in more than one file" in err
 

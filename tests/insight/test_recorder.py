@@ -53,7 +53,8 @@ def test_a_step_knows_the_rungs_own_line_and_that_of_the_helper():
     (rung,) = find("sgemm/warp_tiling")
     bind = next(step for step in record(rung, Gemm(64, 64, 8)).steps if step.primitive == "bind")
     assert [(place.file, place.function) for place in bind.places] == [
-        ("sgemm/warp_tiling.py", "schedule"), ("sgemm/warp_tiles.py", "split_up"), ("tir/schedule.py", "bind"),
+        ("sgemm/warp_tiling.py", "schedule"), ("sgemm/warp_tiles.py", "split_up"),
+        ("tir/schedule.py", "bind"),
     ]  # fmt: skip
     assert [place.text for place in bind.places][::2] == [
         "parts = split_up(sch, config)",

@@ -1,7 +1,7 @@
 """Nsight Compute's metrics that are compared with what the CPU machine counts.
 
-The shared-memory metrics of the L1 cache count what its data pipe really did, with the stalls of other traffic.
-Those of the instrumented code (smsp__sass) count what the instructions asked for.
+The shared-memory metrics of the L1 cache count what its data pipe really did, with the stalls of other
+traffic. Those of the instrumented code (smsp__sass) count what the instructions asked for.
 """
 
 DATA_PIPE, INSTRUMENTED = (
