@@ -1,16 +1,10 @@
 """The smallest fault a kernel can have, one term of its longest sum lost or counted twice, is seen; so is one
 that integers hide."""
 
-import sys
-from pathlib import Path
-
 import pytest
+from smallest_faults import FAULTS, outcomes
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "experiments"))
-
-from smallest_faults import FAULTS, outcomes  # noqa: E402
-
-from tir_schedules.machines.cpu import CpuMachine  # noqa: E402
+from tir_schedules.machines.cpu import CpuMachine
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=str)

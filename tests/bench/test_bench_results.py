@@ -2,22 +2,17 @@
 
 import json
 import re
-import sys
 from copy import deepcopy
-from pathlib import Path
 
 import made_up
 import pytest
+import tables as tables_script
 
 from tir_schedules.bench.compare import compare, parse_threshold, print_comparison
 from tir_schedules.bench.tables import print_results
 from tir_schedules.bench.views import figures, groups_of, spans
 from tir_schedules.errors import BadInput
 from tir_schedules.subjects.results import as_text, load_results, save_results
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "experiments"))
-
-import tables as tables_script
 
 SIX = (256, 512, 1024, 2048, 4096, 8192)
 

@@ -1,12 +1,10 @@
 """What tests of the scripts share."""
 
-import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT / folder) for folder in ("experiments", "tests/bench", "tests/tuning")]
 
 
 @pytest.fixture

@@ -2,28 +2,25 @@
 script as users call it."""
 
 import re
-import sys
 from dataclasses import replace
 from math import log2
 from pathlib import Path
 from types import SimpleNamespace
 
+import articles
+import made_up
 import pytest
+from article_figures import ARTICLES, HGEMM, REDUCE, SGEMM_1080TI, SGEMM_T4
+from article_tables import NOTHING, section
+
+from tir_schedules.bench import session
+from tir_schedules.bench.measure import Policy
+from tir_schedules.ladders.registry import find
+from tir_schedules.subjects.packs import load_pack
+from tir_schedules.subjects.results import document, load_results, save_results
+from tir_schedules.subjects.subject import VENDORS, Subject
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT / "experiments"), str(ROOT / "tests" / "bench")]
-
-import articles  # noqa: E402
-import made_up  # noqa: E402
-from article_figures import ARTICLES, HGEMM, REDUCE, SGEMM_1080TI, SGEMM_T4  # noqa: E402
-from article_tables import NOTHING, section  # noqa: E402
-
-from tir_schedules.bench import session  # noqa: E402
-from tir_schedules.bench.measure import Policy  # noqa: E402
-from tir_schedules.ladders.registry import find  # noqa: E402
-from tir_schedules.subjects.packs import load_pack  # noqa: E402
-from tir_schedules.subjects.results import document, load_results, save_results  # noqa: E402
-from tir_schedules.subjects.subject import VENDORS, Subject  # noqa: E402
 
 # Rows of the articles' tables as their text has them: the columns have run together.
 PRINTED = {

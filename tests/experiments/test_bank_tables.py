@@ -1,15 +1,9 @@
 """The script prints article 004's table as it stands there, what padding and permutation cost, and one line
 for what cannot be."""
 
-import sys
-from pathlib import Path
-
+import bank_tables
 import pytest
 from article_004 import ARTICLE
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "experiments"))
-
-import bank_tables  # noqa: E402
 
 
 @pytest.fixture

@@ -6,21 +6,18 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import counters_on_gpu
 import pytest
+from counter_pack import jobs_of, load_all
+from counter_probes import probes
 from fake_tools import MadeUpGpu, installer, predicted_launches, table
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "experiments"))
-
-import counters_on_gpu  # noqa: E402
-from counter_pack import jobs_of, load_all  # noqa: E402
-from counter_probes import probes  # noqa: E402
-
-from tir_schedules.compiler.lower import lower  # noqa: E402
-from tir_schedules.compiler.twin import load_twin  # noqa: E402
-from tir_schedules.insight.profile.nsight import SANITIZERS  # noqa: E402
-from tir_schedules.model.metrics import METRICS  # noqa: E402
-from tir_schedules.run import launches  # noqa: E402
-from tir_schedules.subjects.packs import save_pack  # noqa: E402
+from tir_schedules.compiler.lower import lower
+from tir_schedules.compiler.twin import load_twin
+from tir_schedules.insight.profile.nsight import SANITIZERS
+from tir_schedules.model.metrics import METRICS
+from tir_schedules.run import launches
+from tir_schedules.subjects.packs import save_pack
 
 ARCH = "sm_90"
 NAMES = ("sgemm/naive", "reduce/shuffle", "reduce/unrolled_warp:volatile")

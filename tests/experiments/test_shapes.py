@@ -1,20 +1,15 @@
 """The script that tries every combination of shapes."""
 
 import os
-import sys
 from collections import Counter
 from itertools import combinations
-from pathlib import Path
 
 import pytest
+import shapes
+from shape_cases import ALL, KINDS, PAIRWISE, Case, cases, cases_of, sizes_along, tile_along
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "experiments"))
-
-import shapes  # noqa: E402
-from shape_cases import ALL, KINDS, PAIRWISE, Case, cases, cases_of, sizes_along, tile_along  # noqa: E402
-
-from tir_schedules.ladders.registry import FAMILIES, every_rung  # noqa: E402
-from tir_schedules.workloads.gemm import Gemm  # noqa: E402
+from tir_schedules.ladders.registry import FAMILIES, every_rung
+from tir_schedules.workloads.gemm import Gemm
 
 RUNGS = every_rung("sgemm", "hgemm")
 

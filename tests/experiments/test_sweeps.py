@@ -2,35 +2,31 @@
 
 import json
 import re
-import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import made_up
 import pytest
+import sweep_plots
+import sweep_results
+import sweeps
+from article_tables import NOTHING
+from fake_gpu import FakeMachine, FakeVendors, multiply, multiply_wrongly
+from sweep_points import FORMS, SWEEPS, Series
+from sweep_tables import section, tables
+from sweep_waves import waves
+
+from tir_schedules.bench import session
+from tir_schedules.bench.measure import Policy, measure
+from tir_schedules.bench.plots import pyplot
+from tir_schedules.subjects.packs import load_pack, save_pack
+from tir_schedules.subjects.results import load_results, save_results
+from tir_schedules.subjects.subject import VENDORS, Subject
+from tir_schedules.workloads.gemm import Gemm
+from tir_schedules.workloads.half_gemm import HalfGemm
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT / "experiments"), str(ROOT / "tests" / "bench")]
-
-import made_up  # noqa: E402
-import sweep_plots  # noqa: E402
-import sweep_results  # noqa: E402
-import sweeps  # noqa: E402
-from article_tables import NOTHING  # noqa: E402
-from fake_gpu import FakeMachine, FakeVendors, multiply, multiply_wrongly  # noqa: E402
-from sweep_points import FORMS, SWEEPS, Series  # noqa: E402
-from sweep_tables import section, tables  # noqa: E402
-from sweep_waves import waves  # noqa: E402
-
-from tir_schedules.bench import session  # noqa: E402
-from tir_schedules.bench.measure import Policy, measure  # noqa: E402
-from tir_schedules.bench.plots import pyplot  # noqa: E402
-from tir_schedules.subjects.packs import load_pack, save_pack  # noqa: E402
-from tir_schedules.subjects.results import load_results, save_results  # noqa: E402
-from tir_schedules.subjects.subject import VENDORS, Subject  # noqa: E402
-from tir_schedules.workloads.gemm import Gemm  # noqa: E402
-from tir_schedules.workloads.half_gemm import HalfGemm  # noqa: E402
-
 ARCH = "sm_90"
 
 

@@ -1,24 +1,18 @@
 """What is swept and what cannot be: the CPU machine agrees; the model of what a wave of blocks touches."""
 
-import sys
-from pathlib import Path
-
 import pytest
+from sweep_points import SWEEPS, varied
+from sweep_waves import tiles_in_order, waves
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "experiments"))
-
-from sweep_points import SWEEPS, varied  # noqa: E402
-from sweep_waves import tiles_in_order, waves  # noqa: E402
-
-from tir_schedules.compiler.lower import lower  # noqa: E402
-from tir_schedules.compiler.nvcc import compile_kernel  # noqa: E402
-from tir_schedules.compiler.twin import load_twin  # noqa: E402
-from tir_schedules.errors import CheckFailed  # noqa: E402
-from tir_schedules.insight.metrics.counting import metrics_of  # noqa: E402
-from tir_schedules.ladders.registry import find  # noqa: E402
-from tir_schedules.machines.cpu import CpuMachine  # noqa: E402
-from tir_schedules.run import run  # noqa: E402
-from tir_schedules.workloads.half_gemm import HalfGemm  # noqa: E402
+from tir_schedules.compiler.lower import lower
+from tir_schedules.compiler.nvcc import compile_kernel
+from tir_schedules.compiler.twin import load_twin
+from tir_schedules.errors import CheckFailed
+from tir_schedules.insight.metrics.counting import metrics_of
+from tir_schedules.ladders.registry import find
+from tir_schedules.machines.cpu import CpuMachine
+from tir_schedules.run import run
+from tir_schedules.workloads.half_gemm import HalfGemm
 
 EVERY_SERIES = [series for sweep in SWEEPS.values() for series in sweep.series]
 ARCH = "sm_90"

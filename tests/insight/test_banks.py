@@ -1,13 +1,12 @@
 """The split into phases and wavefronts is the one that the CPU machine counts by; article 004's table and
 what follows from it."""
 
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from article_004 import ARTICLE
+from counter_probes import probes
 
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
@@ -30,10 +29,6 @@ from tir_schedules.ladders.registry import find
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.model.execution import Watch
 from tir_schedules.workloads.half_gemm import HalfGemm
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "experiments"))
-
-from counter_probes import probes  # noqa: E402
 
 PROBES = [probe for probe in probes("sm_80") if not probe.name.startswith("cp_async")]
 A8, A16, B8, B16 = (FRAGMENTS[name] for name in ("m16n8k8 A", "m16n8k16 A", "m16n8k8 B", "m16n8k16 B"))

@@ -2,10 +2,11 @@
 ladders."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
+from counter_pack import COUNTED
+from counter_probes import probes
 
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
@@ -21,11 +22,6 @@ from tir_schedules.workloads import workload_class
 from tir_schedules.workloads.gemm import Gemm
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
-sys.path.insert(0, str(EXPERIMENTS))
-
-from counter_pack import COUNTED  # noqa: E402
-from counter_probes import probes  # noqa: E402
-
 ARCH = "sm_90"
 RECORDED = current(json.loads((EXPERIMENTS / "results" / "counters_h200.json").read_text()))["kernels"]
 MEASURED = {entry["probe"]: entry["measured"] for entry in RECORDED if "probe" in entry}

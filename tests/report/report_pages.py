@@ -2,17 +2,13 @@
 
 import json
 import re
-import sys
 from html.parser import HTMLParser
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "bench"))
+import made_up
 
-import made_up  # noqa: E402
-
-from tir_schedules.cli.main import main  # noqa: E402
-from tir_schedules.model.metrics import DATA_PIPE, INSTRUMENTED, METRICS  # noqa: E402
-from tir_schedules.subjects.results import save_results  # noqa: E402
+from tir_schedules.cli.main import main
+from tir_schedules.model.metrics import DATA_PIPE, INSTRUMENTED, METRICS
+from tir_schedules.subjects.results import save_results
 
 HALVES = {"layout": "nt", "accumulate": "float16"}
 SIZES = (1024, 4096)

@@ -1,28 +1,22 @@
 """Every rung of the HGEMM ladder, schedule and twin, in every configuration and kind of GEMM, on shapes
 chosen and drawn."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+import shape_cases
 from drawing import drawn
 from hypothesis import given
 from hypothesis import strategies as st
 from kinds import ARCH, CASES, each_case, each_rung, other_kinds, workload
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "experiments"))
-
-import shape_cases  # noqa: E402
-
-from tir_schedules.compiler.lower import lower  # noqa: E402
-from tir_schedules.compiler.twin import load_twin  # noqa: E402
-from tir_schedules.errors import BadInput  # noqa: E402
-from tir_schedules.ladders.registry import find  # noqa: E402
-from tir_schedules.machines.cpu import CpuMachine  # noqa: E402
-from tir_schedules.model.verify import checks_of  # noqa: E402
-from tir_schedules.run import outcome_of, run  # noqa: E402
-from tir_schedules.workloads.half_gemm import HalfGemm  # noqa: E402
+from tir_schedules.compiler.lower import lower
+from tir_schedules.compiler.twin import load_twin
+from tir_schedules.errors import BadInput
+from tir_schedules.ladders.registry import find
+from tir_schedules.machines.cpu import CpuMachine
+from tir_schedules.model.verify import checks_of
+from tir_schedules.run import outcome_of, run
+from tir_schedules.workloads.half_gemm import HalfGemm
 
 # Ragged: along K alone; less than one tile; rows that 16-byte copies can take and rows they cannot, fewer
 # tiles along K than stages.

@@ -1,7 +1,8 @@
 """Facts of the CUDA that each rung emits, and of its twin: launch, shared memory, barriers, vector accesses,
 registers' home.
 
-The recorded facts are in emitted.json; `pytest tests/sgemm/test_emitted.py --update-golden` rewrites them.
+The recorded facts are in emitted.json. To rewrite them:
+`pytest tests/ladders/sgemm/test_emitted.py --update-golden`.
 """
 
 import re

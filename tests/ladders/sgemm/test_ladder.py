@@ -1,23 +1,17 @@
 """Every rung of the SGEMM ladder, schedule and twin, in every configuration, on shapes chosen and drawn."""
 
-import sys
-from pathlib import Path
-
 import pytest
+import shape_cases
 from drawing import drawn
 from hypothesis import given
 from hypothesis import strategies as st
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "experiments"))
-
-import shape_cases  # noqa: E402
-
-from tir_schedules.compiler.lower import lower  # noqa: E402
-from tir_schedules.compiler.twin import load_twin  # noqa: E402
-from tir_schedules.ladders.registry import every_rung  # noqa: E402
-from tir_schedules.machines.cpu import CpuMachine  # noqa: E402
-from tir_schedules.run import outcome_of, run  # noqa: E402
-from tir_schedules.workloads.gemm import Gemm  # noqa: E402
+from tir_schedules.compiler.lower import lower
+from tir_schedules.compiler.twin import load_twin
+from tir_schedules.ladders.registry import every_rung
+from tir_schedules.machines.cpu import CpuMachine
+from tir_schedules.run import outcome_of, run
+from tir_schedules.workloads.gemm import Gemm
 
 ARCH = "sm_80"
 RUNGS = every_rung("sgemm")

@@ -1,8 +1,8 @@
 """Facts of the CUDA and SASS of each rung and twin: copies, fragments, mma, barriers and waits, memory
 and registers.
 
-The recorded facts are in emitted.json; `pytest tests/hgemm/test_hgemm_emitted.py --update-golden` rewrites
-them.
+The recorded facts are in emitted.json. To rewrite them:
+`pytest tests/ladders/hgemm/test_hgemm_emitted.py --update-golden`.
 """
 
 import re
