@@ -51,6 +51,20 @@ def imports(root):
     return {name: {each for each in others if each in known} - {name} for name, others in found.items()}
 
 
+def spelled(root):
+    """Module -> modules of the package that a string of it names, as import_module() and `python -m` take
+    them. Of an f-string the part before its first {}.
+    """
+    known, found = modules(root), {}
+    for name, path in known.items():
+        tree = ast.walk(ast.parse(path.read_text()))
+        texts = (
+            node.value for node in tree if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        )
+        found[name] = {text.rstrip(".") for text in texts} & known.keys() - {name}
+    return found
+
+
 def row(module):
     """The number of the row a module stands in. The package itself holds its version alone: the first."""
     return ROW[module.split(".")[1]] if "." in module else 0
@@ -62,17 +76,34 @@ def upward(found):
 
 def test_every_arrow_points_downwards():
     assert upward(imports(ROOT)) == []
+    assert upward(spelled(ROOT)) == []
+
+
+def test_the_package_needs_neither_tests_nor_experiments():
+    for path in modules(ROOT).values():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, (ast.Import, ast.ImportFrom)):
+                names = (
+                    [node.module] if isinstance(node, ast.ImportFrom) else [each.name for each in node.names]
+                )
+                assert not {name.split(".")[0] for name in names} & {"tests", "experiments"}, path
 
 
 def test_there_is_no_circle():
     TopologicalSorter(imports(ROOT)).prepare()  # CycleError has the modules of a circle
 
 
+IMPORTS = (f"from {PACKAGE}.cli.main import main", f"import {PACKAGE}.cli.main", f"from {PACKAGE} import cli")
+NAMES = (f'import_module("{PACKAGE}.cli.main")', f'import_module(f"{PACKAGE}.cli.{{verb}}")')
+
+
+@pytest.mark.parametrize("line", IMPORTS + NAMES)
 @pytest.mark.parametrize("module", ["run.py", "bench/measure.py", "ladders/sgemm/naive.py"])
-def test_what_imports_the_command_line_is_seen(module, tmp_path):
+def test_what_imports_the_command_line_is_seen(module, line, tmp_path):
     path = tmp_path / PACKAGE / module
     path.parent.mkdir(parents=True)
-    path.write_text(f"def later():\n    from {PACKAGE}.cli.main import main\n")
+    path.write_text(f"def later():\n    {line}\n")
     (tmp_path / PACKAGE / "cli").mkdir()
-    (tmp_path / PACKAGE / "cli" / "main.py").write_text("")
-    assert len(upward(imports(tmp_path))) == 1
+    for file in ("__init__.py", "main.py"):
+        (tmp_path / PACKAGE / "cli" / file).write_text("")
+    assert len(upward(spelled(tmp_path) if line in NAMES else imports(tmp_path))) == 1

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tir_schedules.errors import BadInput
+from tir_schedules.model.problem import Problem
 from tir_schedules.model.verify import checks_of
 from tir_schedules.model.workload import Workload
 from tir_schedules.tir.tvm import import_tvm
@@ -168,3 +169,22 @@ def test_the_algorithm_of_a_reduction_takes_every_element_once(n, blocks, chunk)
     tvm.compile(tvm.IRModule({"sums": function}), target="llvm")["sums"](tvm.runtime.tensor(x), found)
     owner = np.arange(n) // chunk % blocks
     assert [x[owner == block].sum() for block in range(blocks)] == found.numpy().tolist()
+
+
+@pytest.mark.parametrize("shape", [None, 256, "256", (1, 2), (1.5, 2, 3), ("1", "2", "3")])
+def test_a_problem_takes_the_integers_of_its_ladder(shape):
+    with pytest.raises(BadInput, match="the shape of sgemm is .M, N, K., all integers, not"):
+        Problem("sgemm", shape)
+
+
+@pytest.mark.parametrize("ladder", [None, "gemm", ["sgemm"]])
+def test_a_problem_of_no_ladder_is_refused(ladder):
+    with pytest.raises(BadInput, match="there is no ladder"):
+        Problem(ladder)
+
+
+@pytest.mark.parametrize("shape", [[16, 8, 4], np.array([16, 8, 4])])
+def test_a_list_is_as_good_as_a_tuple(shape):
+    problem = Problem("sgemm", shape)
+    assert problem == Problem("sgemm", (16, 8, 4)) and problem.includes(Gemm(16, 8, 4))
+    assert hash(problem) and all(type(extent) is int for extent in problem.shape)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tir_schedules.errors import BadInput
 from tir_schedules.files import read_json
 from tir_schedules.insight.profile.results import read_result
 from tir_schedules.ladders.registry import FORMER, FORMER_FIELDS, current, every_rung, find
@@ -14,7 +15,7 @@ from tir_schedules.report.recorded import document_in
 from tir_schedules.tuning.records.database import SHIPPED, Database
 from tir_schedules.tuning.space.tunable import space_of
 
-RESULTS = Path(__file__).parents[1] / "experiments" / "results"
+RESULTS = Path(__file__).parents[2] / "experiments" / "results"
 MEASURED = [path for path in sorted(RESULTS.glob("*.json")) if document_in(path)]
 
 
@@ -46,6 +47,12 @@ def test_a_former_id_stands_for_the_rung_of_today(former, now):
 )
 def test_what_was_recorded_has_the_names_of_today(recorded, now):
     assert current(recorded) == now == current(now)
+
+
+@pytest.mark.parametrize("typed", ["hgemm/mma_permutd", "mma_permuted", "hgemm/mma_permuted:64x64"])
+def test_a_former_id_that_is_misspelled_leads_to_the_one_of_today(typed):
+    with pytest.raises(BadInput, match=f"no rung '{typed}', did you mean 'hgemm/mma_xor_swizzle'"):
+        find(typed)
 
 
 def test_no_former_name_is_one_of_today():

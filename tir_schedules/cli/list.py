@@ -13,7 +13,9 @@ from tir_schedules.model.rung import Rung
 
 def add_verb(verbs: Verbs) -> None:
     verb = verbs.add_parser("list", help="ladders and rungs, what each adds, its article")
-    verb.add_argument("family", nargs="?", help=f"one of {', '.join(FAMILIES)} (default: all)")
+    verb.add_argument(
+        "family", nargs="?", metavar="LADDER", help=f"one of {', '.join(FAMILIES)} (default: all)"
+    )
     verb.add_argument("--json", action="store_true", help="print JSON")
     verb.set_defaults(verb=list_rungs)
 

@@ -31,7 +31,7 @@ def add_problem(verb: Parser, shapes: Shapes) -> None:
 
 def add_problems(verb: Parser, sizes: bool = False) -> None:
     """The options of a verb that takes several sizes. sizes: --sizes as well, as `bench` has it."""
-    mnk, lengths = "whole and ragged tiles", " ".join(str(length) for (length,) in RUN_SHAPES["reduce"])
+    mnk, lengths = "whole and ragged tiles", ", ".join(str(length) for (length,) in RUN_SHAPES["reduce"])
     if sizes:
         mnk = lengths = "those of --sizes"
         known = (f"{ladder} {','.join(map(power, sizes))}" for ladder, sizes in BENCH_SIZES.items())

@@ -59,7 +59,7 @@ def workloads_of(rung: Rung, problem: Problem) -> list[Workload]:
     if problem.ladder != rung.family or not problem.shape:
         raise BadInput(f"{rung.id} takes a problem of {rung.family} with a shape, not {problem}")
     asked = {"dtype": problem.dtype, "layout": problem.layout, "accumulate": problem.accumulate}
-    kinds = ([asked[name]] if asked[name] else values for name, values in kinds_of(rung).items())
+    kinds = ([asked[name]] if asked[name] is not None else values for name, values in kinds_of(rung).items())
     return [workload_class(rung.family)(*problem.shape, *kind) for kind in product(*kinds)]
 
 

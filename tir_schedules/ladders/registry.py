@@ -46,7 +46,7 @@ def find(name: str) -> list[Rung]:
 
     BadInput with the nearest name when there is none.
     """
-    name = current(name)
+    asked, name = name, current(name)
     if name in FAMILIES:
         return ladder(name)
     by_id = {
@@ -54,9 +54,9 @@ def find(name: str) -> list[Rung]:
     }
     if name in by_id:
         return [by_id[name]]
-    raise BadInput(
-        f"there is no rung {name!r}{nearest(name, [*FAMILIES, *by_id])}; `tir-schedules list` shows all"
-    )
+    hint = nearest(asked, [*FAMILIES, *by_id, *FORMER])
+    hint = FORMER_NAME.sub(lambda found: FORMER[found[0]], hint)
+    raise BadInput(f"there is no rung {asked!r}{hint}; `tir-schedules list` shows all")
 
 
 def current(recorded: Any) -> Any:

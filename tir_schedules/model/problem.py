@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from operator import index
 from typing import Iterable
 
 from tir_schedules.errors import BadInput
@@ -34,11 +35,17 @@ class Problem:
     accumulate: str | None = None
 
     def __post_init__(self) -> None:
-        if self.ladder not in KINDS:
+        if self.ladder not in tuple(KINDS):
             raise BadInput(f"there is no ladder {self.ladder!r}; there is {', '.join(KINDS)}")
+        try:
+            shape = tuple(map(index, self.shape))  # lists and integers of numpy, too
+        except TypeError:
+            shape = None
         extents = EXTENTS[self.ladder]
-        if len(self.shape) not in (0, len(extents)):
-            raise BadInput(f"the shape of {self.ladder} is ({', '.join(extents)}), not {self.shape}")
+        if shape is None or len(shape) not in (0, len(extents)):
+            names = f"{', '.join(extents)}{',' if len(extents) == 1 else ''}"
+            raise BadInput(f"the shape of {self.ladder} is ({names}), all integers, not {self.shape!r}")
+        object.__setattr__(self, "shape", shape)
         for name in ("dtype", "layout", "accumulate"):
             if getattr(self, name) is not None and name not in KINDS[self.ladder]:
                 raise BadInput(f"{self.ladder} has no {name}")

@@ -27,7 +27,7 @@ class Rung:
     launch(workload, config): grid and block, the same for both twins.
     shapes: which shapes take the fast path and what happens to others. min_arch: the first sm it runs on.
     pass_config: options for TVM's lowering. passes: those of this project that it wants, see
-    passes/pipeline.py.
+    tir/passes/pipeline.py.
     dtypes: of the workloads it is run with, where the family has a choice.
     prim_func(workload, config, name): the algorithm, in place of the workload's own; `explicit` when it
     already says what each thread does, because primitives cannot reach the form.

@@ -14,7 +14,7 @@ MIX = {
     "shuffles": ("shuffle",),
     "branches, barriers": ("control", "barrier"),
 }
-"""What is shown of the instruction mix -> classes of instruction (machines/cpu/classify.py)."""
+"""What is shown of the instruction mix -> classes of instruction (`mix` of a Form, machines/cpu/forms.py)."""
 
 
 def number(value: int) -> str:

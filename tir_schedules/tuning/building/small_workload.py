@@ -15,7 +15,7 @@ from tir_schedules.workloads.reduction import Reduction
 
 
 class Tiled(Protocol):
-    """A configuration with block tiles; it may have `stages`, and a `stripe` of its threadblock swizzle."""
+    """A configuration with block tiles; it may have `stages` and a `threadblock_swizzle`."""
 
     @property
     def bm(self) -> int: ...
@@ -72,13 +72,13 @@ def small_reduction(rung: Rung, reduction: Reduction) -> tuple[Rung, Reduction]:
     )
 
 
-def few_columns(columns: int, stripe: int) -> int:
+def few_columns(columns: int, swizzle: int) -> int:
     """Columns of blocks after which a threadblock swizzle still does what it did.
 
-    That takes three stripes, or one where there is one, two columns wide where they are wider than one.
-    stripe: most columns of a stripe, a power of two; 1 for a plain grid. See hgemm.steps.swizzle_width.
+    That takes three groups of columns, or one where there is one, two columns wide where they are wider.
+    swizzle: most columns of a group, a power of two; 1 for a plain grid. See hgemm.steps.swizzle_width.
     """
-    width = gcd(columns, stripe)
+    width = gcd(columns, swizzle)
     return min(columns, min(width, 2) * (1 if columns == width else 3))
 
 
