@@ -159,7 +159,7 @@ class Table:
 
     @property
     def remarks(self) -> list[str]:
-        """Which points cannot be and why, which take the least time, and how long the vendor's library
+        """Which points cannot be and why, which take the shortest time, and how long the vendor's library
         takes."""
         reasons: dict[str, list[str]] = {}
         for point, parts in self.points.items():
@@ -170,7 +170,9 @@ class Table:
                     reasons[reason].append(who)
         found = [f"cannot be: {', '.join(points)}: {reason}" for reason, points in reasons.items()]
         if self.timed:
-            found.append("least time: " + ", ".join(filter(None, map(self.least_time, range(len(FORMS))))))
+            found.append(
+                "shortest time: " + ", ".join(filter(None, map(self.shortest_time, range(len(FORMS)))))
+            )
         if self.of_library:
             found.append(
                 f"{self.library}: {figures(self.of_library['median_us'])} us,"
@@ -178,7 +180,7 @@ class Table:
             )
         return found
 
-    def least_time(self, form: int) -> str:
+    def shortest_time(self, form: int) -> str:
         """ "8 (schedule)"; nothing where no point of the form was timed."""
         timed = [
             (parts[form].timed["median_us"], point.label)

@@ -3,10 +3,13 @@
 import numpy as np
 import pytest
 
+from tir_schedules.compiler.twin import load_twin
 from tir_schedules.errors import BadInput
+from tir_schedules.ladders.registry import find
 from tir_schedules.model.problem import Problem
 from tir_schedules.model.verify import checks_of
 from tir_schedules.model.workload import Workload
+from tir_schedules.run import launches
 from tir_schedules.tir.tvm import import_tvm
 from tir_schedules.workloads.drawing import EXACT, REALS
 from tir_schedules.workloads.gemm import Gemm
@@ -188,3 +191,9 @@ def test_a_list_is_as_good_as_a_tuple(shape):
     problem = Problem("sgemm", shape)
     assert problem == Problem("sgemm", (16, 8, 4)) and problem.includes(Gemm(16, 8, 4))
     assert hash(problem) and all(type(extent) is int for extent in problem.shape)
+
+
+def test_a_workload_of_another_ladder_is_refused_in_one_line():
+    (rung,) = find("hgemm/wmma_naive")
+    with pytest.raises(BadInput, match=r"hgemm/wmma_naive takes a HalfGemm, not Gemm\(m=16"):
+        launches(load_twin, rung, Gemm(16, 16, 16), "sm_80")

@@ -16,7 +16,7 @@ from tir_schedules.compiler.signature import definitions
 from tir_schedules.compiler.source_text import numbered, shown_name
 from tir_schedules.compiler.twin import check_parameters, load_source, load_twin
 from tir_schedules.errors import TirSchedulesError
-from tir_schedules.ladders.problems import Job
+from tir_schedules.ladders.problems import Job, check_job
 from tir_schedules.machines.execution import execute
 from tir_schedules.model.execution import Execution
 from tir_schedules.model.findings import Location
@@ -76,6 +76,7 @@ def launches(make: Maker, rung: Rung, workload: Workload, arch: str) -> list[Ker
 
     make: `lower`, `load_twin` or the like. A source given in place of a rung's own is for the first launch.
     """
+    check_job(rung, workload)
     kernels: list[Kernel] = []
     left: Workload | None = workload
     while left is not None:

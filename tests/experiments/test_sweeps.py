@@ -119,7 +119,7 @@ def test_a_table_has_what_is_known_and_the_times_of_schedule_and_twin():
     assert line_of(text, "| XOR swizzle")[-2] == "1.56 / 2.56"
     assert line_of(text, "| 2 ") == ["2", "cannot be"]
     assert "- cannot be: 2, 4: rows that much longer do not all start on a multiple of 16 bytes" in text
-    assert "- least time: XOR swizzle, no padding (schedule), XOR swizzle, no padding (twin)\n" in text
+    assert "- shortest time: XOR swizzle, no padding (schedule), XOR swizzle, no padding (twin)\n" in text
     assert "- cuBLAS: 10.0 us, 13744 TFLOPS\n" in text
     assert "counted by the CPU machine for 256x256x256 nt float16;" in text
     assert "- Made-up GPU, driver 1.2.3, SM clock 1975 to 1980 MHz" in text
@@ -134,13 +134,13 @@ def test_what_only_one_form_can_be_is_shown_with_the_reason_of_the_other():
         "- cannot be: 2 (schedule): a turn of the schedule" in text
         and "- cannot be: 6: a block would take 288 KiB" in text
     )
-    assert "- least time: 4 (schedule), 4 (twin)" in text
+    assert "- shortest time: 4 (schedule), 4 (twin)" in text
 
 
 def test_without_times_there_are_no_columns_for_them():
     text = section("stages", results_of(DEEP, timed=False))
     assert line_of(text, "| stages") == ["stages", "shared bytes", "blocks", "registers"]
-    assert "least time" not in text and "- nothing is timed: compiled for sm_90, CUDA 13.0.88" in text
+    assert "shortest time" not in text and "- nothing is timed: compiled for sm_90, CUDA 13.0.88" in text
     assert section("padding", results_of(DEEP)) == section("padding", None) == NOTHING
 
 

@@ -63,6 +63,13 @@ def workloads_of(rung: Rung, problem: Problem) -> list[Workload]:
     return [workload_class(rung.family)(*problem.shape, *kind) for kind in product(*kinds)]
 
 
+def check_job(rung: Rung, workload: Workload) -> None:
+    """BadInput for a workload of another ladder than the rung's."""
+    wanted = workload_class(rung.family)
+    if type(workload) is not wanted:
+        raise BadInput(f"{rung.id} takes a {wanted.__name__}, not {workload!r}")
+
+
 def kinds_of(rung: Rung) -> dict[str, Sequence[str]]:
     """What a rung has of each kind of its ladder, its default first."""
     if rung.family == "reduce":

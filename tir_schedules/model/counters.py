@@ -8,7 +8,7 @@ from dataclasses import dataclass
 @dataclass(frozen=True)
 class Access:
     """Memory accesses of one class: warp-level requests; what they cost (shared wavefronts or 32-byte global
-    sectors); and the least they could cost (no bank conflict, perfectly packed sectors)."""
+    sectors); and what is ideal (no bank conflict, every lane's own bytes side by side)."""
 
     requests: int = 0
     cost: int = 0

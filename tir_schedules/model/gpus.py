@@ -21,9 +21,11 @@ QUARTERS = 4  # an SM has four parts with a quarter of the registers and warps e
 
 @dataclass(frozen=True)
 class StreamingMultiprocessor:
-    """What an SM of one architecture holds. shared_kib: shared memory; reserved: bytes of it that
-    each block costs besides its own;
-    shared_unit: bytes in which it is given out. lanes: fp32 multiply-adds per cycle."""
+    """What an SM of one architecture holds.
+
+    shared_kib: shared memory. reserved: bytes of it that each block costs besides its own. shared_unit: bytes
+    in which it is given out. lanes: fp32 multiply-adds per cycle.
+    """
 
     warps: int
     blocks: int
