@@ -190,7 +190,7 @@ def test_rungs_that_call_each_others_schedules_are_told_in_short():
     from tir_schedules.workloads.half_gemm import HalfGemm
 
     step = record(find("hgemm/wmma_naive")[0], HalfGemm(20, 20, 20)).steps[0]
-    files = ["hgemm/wmma_naive.py", "hgemm/wmma_shared.py", "hgemm/steps.py", "schedule.py"]
+    files = ["hgemm/wmma_naive.py", "hgemm/wmma_shared.py", "hgemm/steps.py", "tir/schedule.py"]
     assert [place.file for place in short(step.places)] == files
     between = [Place(f"hgemm/{name}.py", 1, "schedule", "") for name in ("wmma_padded", "wmma_async")]
     assert short([step.places[0], *between, *step.places[1:]]) == short(step.places)
