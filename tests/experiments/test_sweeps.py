@@ -8,23 +8,20 @@ from types import SimpleNamespace
 
 import made_up
 import pytest
-import sweep_plots
 import sweep_results
 import sweeps
 from article_tables import NOTHING
 from fake_gpu import FakeMachine, FakeVendors, multiply, multiply_wrongly
 from sweep_points import FORMS, SWEEPS, Series
-from sweep_tables import section, tables
+from sweep_tables import section
 from sweep_waves import waves
 
 from tir_schedules.bench import session
 from tir_schedules.bench.measure import Policy, measure
-from tir_schedules.bench.plots import pyplot
 from tir_schedules.subjects.packs import load_pack, save_pack
 from tir_schedules.subjects.results import load_results, save_results
 from tir_schedules.subjects.subject import VENDORS, Subject
 from tir_schedules.workloads.gemm import Gemm
-from tir_schedules.workloads.half_gemm import HalfGemm
 
 ROOT = Path(__file__).parents[2]
 ARCH = "sm_90"
@@ -176,27 +173,6 @@ def test_swizzle_has_a_table_per_size_and_the_model_of_what_a_wave_reads():
         line_of(unknown.split("at 8192")[1], "| 16 ")[3:] == ["?", "?"]
         and "an unknown number of SMs" in unknown
     )
-
-
-def panels(sweep, results):
-    figure, rows = pyplot().subplots(1, 2)
-    table = tables(sweep, results)[0]
-    for axes, quantity in zip(rows, (sweep_plots.PREDICTED[sweep.name], sweep_plots.MEASURED)):
-        sweep_plots.draw(axes, table, quantity)
-    pyplot().close(figure)
-    return [sorted(bar.get_height() for bar in axes.patches if bar.get_height()) for axes in rows], rows
-
-
-def test_a_plot_has_what_is_predicted_and_what_was_measured():
-    (predicted, measured), (axes, _) = panels(SWEEPS["padding"], results_of(LDMATRIX))
-    assert predicted == sorted(4 * [4989, 4990, 4991, 4992, 4995])  # reads and writes of both forms
-    assert (
-        max(measured) == pytest.approx(HalfGemm(4096, 4096, 4096).flops / 1.5625 / 1e6)
-        and len(measured) == 10
-    )
-    assert [text.get_text() for text in axes.texts] == ["cannot be", "cannot be"]
-    (_, measured), _ = panels(SWEEPS["stages"], results_of(DEEP, timed=False))
-    assert measured == []
 
 
 @pytest.fixture
