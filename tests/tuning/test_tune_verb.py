@@ -229,7 +229,7 @@ def test_a_search_says_what_it_moves_out_of_the_way(tool, made_up, tmp_path):
 def own(monkeypatch, tmp_path):
     """Own records, in the place where they are without --records, and shipped ones; returns the path of the
     own."""
-    monkeypatch.setattr(verb, "own_records", lambda: tmp_path / "own.jsonl")
+    monkeypatch.setattr(database, "own_records", lambda: tmp_path / "own.jsonl")
     monkeypatch.setattr(database, "SHIPPED", tmp_path / "shipped")
     (tmp_path / "shipped").mkdir()
     Database(tmp_path / "shipped" / "nvidia_l4.jsonl").append(record(7, device="NVIDIA L4"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from tir_schedules.cli.options import Options, Verbs
 from tir_schedules.numerals import integer_for
-from tir_schedules.tuning.remote.serving import KEY, LOOPBACK, run_servers
+from tir_schedules.tuning.remote import KEY, LOOPBACK
 
 
 def add_verb(verbs: Verbs) -> None:
@@ -34,4 +34,6 @@ def add_verb(verbs: Verbs) -> None:
 
 def serve(options: Options) -> int:
     """Run the verb until it is interrupted."""
+    from tir_schedules.tuning.remote.serving import run_servers
+
     run_servers(options.servers, options.host, options.port, options.key)

@@ -17,8 +17,7 @@ from tir_schedules.ladders.problems import EMIT_SHAPES, workload_of
 from tir_schedules.ladders.registry import FAMILIES, find
 from tir_schedules.machines.choice import CPU_ARCH, MACHINES, arch_for, choose
 from tir_schedules.numerals import integer_for
-from tir_schedules.tuning.records.database import own_records
-from tir_schedules.tuning.remote.serving import KEY
+from tir_schedules.tuning.remote import KEY
 
 if TYPE_CHECKING:
     from tir_schedules.model.machine import Machine
@@ -95,6 +94,8 @@ def tune(options: Options) -> int:
     spaces = spaces_of(options)
     if options.show:
         return show(options, spaces)
+    from tir_schedules.tuning.records.database import own_records
+
     options.records = options.records or own_records()
     return search(options, spaces)
 
@@ -150,7 +151,7 @@ def show(options: Options, spaces: list[Space]) -> int:
     """Show the searches of a file, or of your own and those shipped; those of NAME and of the shape that is
     asked for."""
     from tir_schedules.console import print_error
-    from tir_schedules.tuning.records.database import SHIPPED, Database
+    from tir_schedules.tuning.records.database import SHIPPED, Database, own_records
     from tir_schedules.tuning.records.searches import searches_of
 
     if options.records and not options.records.exists():

@@ -6,7 +6,7 @@ from itertools import product
 from typing import Iterable, Mapping, Sequence
 
 from tir_schedules.errors import BadInput
-from tir_schedules.model.problem import Problem, Shapes
+from tir_schedules.model.problem import EXTENTS, Problem, Shapes
 from tir_schedules.model.rung import Rung
 from tir_schedules.model.workload import Workload
 from tir_schedules.workloads import LAYOUTS, workload_class
@@ -45,7 +45,7 @@ BENCH_SIZES = {
 
 def of_sizes(ladder: str, sizes: Iterable[int]) -> tuple[tuple[int, ...], ...]:
     """M = N = K = S for each size, or N = S for sums."""
-    return tuple((size,) if ladder == "reduce" else (size, size, size) for size in sizes)
+    return tuple((size,) * len(EXTENTS[ladder]) for size in sizes)
 
 
 BENCH_SHAPES: Shapes = {ladder: of_sizes(ladder, sizes) for ladder, sizes in BENCH_SIZES.items()}
@@ -58,8 +58,8 @@ def workloads_of(rung: Rung, problem: Problem) -> list[Workload]:
     """
     if problem.ladder != rung.family or not problem.shape:
         raise BadInput(f"{rung.id} takes a problem of {rung.family} with a shape, not {problem}")
-    asked = {"dtype": problem.dtype, "layout": problem.layout, "accumulate": problem.accumulate}
-    kinds = ([asked[name]] if asked[name] is not None else values for name, values in kinds_of(rung).items())
+    asked = {name: getattr(problem, name) for name in kinds_of(rung)}
+    kinds = (values if asked[name] is None else [asked[name]] for name, values in kinds_of(rung).items())
     return [workload_class(rung.family)(*problem.shape, *kind) for kind in product(*kinds)]
 
 

@@ -7,9 +7,10 @@ import re
 from typing import Any, Iterable
 
 from tir_schedules.errors import BadInput, nearest
+from tir_schedules.model.problem import KINDS
 from tir_schedules.model.rung import Rung
 
-FAMILIES = ("sgemm", "reduce", "hgemm")
+FAMILIES = tuple(KINDS)
 
 FORMER = {"hgemm/mma_permuted": "hgemm/mma_xor_swizzle"}
 """Ids that rungs had once -> those they have now. Users may type either; recorded files have either."""

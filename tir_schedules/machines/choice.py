@@ -6,10 +6,10 @@ import importlib.util
 from typing import TYPE_CHECKING, Literal, cast, overload
 
 from tir_schedules.errors import BadInput, MissingTool
-from tir_schedules.model.machine import Device, Machine
 
 if TYPE_CHECKING:
     from tir_schedules.machines.gpu import GpuMachine
+    from tir_schedules.model.machine import Device, Machine
 
 MACHINES = ("auto", "cpu", "gpu")
 CPU_ARCH = "sm_80"

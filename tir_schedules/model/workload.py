@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Mapping, Protocol, Sequence
 
-import numpy as np
-
 if TYPE_CHECKING:
+    import numpy as np
     from tvm.tirx import PrimFunc
 
     from tir_schedules.model.launch import Dim3
@@ -58,7 +57,7 @@ class Workload(Protocol):
         """Kinds and seeds of the inputs that a kernel is verified with."""
         ...
 
-    def arguments(self, seed: int = 0, xp: Any = np, kind: str = ...) -> Arguments:
+    def arguments(self, seed: int = 0, xp: Any = ..., kind: str = ...) -> Arguments:
         """What a kernel may ask for, by name. xp: the array module that draws, numpy or cupy."""
         ...
 

@@ -16,8 +16,8 @@ from tir_schedules import interrupts
 from tir_schedules.compiler.cache import default_root
 from tir_schedules.console import print_error, print_line, print_whole
 from tir_schedules.errors import BadInput, CheckFailed, MissingTool
+from tir_schedules.tuning.remote import KEY, LOOPBACK
 
-LOOPBACK, KEY = "127.0.0.1", "tir_schedules"
 ANYWHERE = ("0.0.0.0", "::", "")
 START_SECONDS = 60
 MOST = 256
