@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Sequence
 
+from tir_schedules.compiler.emitted import Emitted, kept
 from tir_schedules.compiler.signature import argument_name
 from tir_schedules.errors import CheckFailed, TirSchedulesError, TooLarge
 from tir_schedules.model.kernel import Kernel
@@ -32,21 +32,27 @@ OF_TVM, TOO_LARGE = "Check failed", "exceeds range of int32"
 
 
 def lower(rung: Rung, workload: Any, arch: str) -> Kernel:
-    """The CUDA kernel that `rung` makes of `workload` for `arch` ("sm_80").
+    """The CUDA kernel that `rung` makes of `workload` for `arch` ("sm_80"); from the cache where it was made
+    before.
 
     CheckFailed when the schedule is not sound (see `check_regions`), does not end in exactly one kernel, or
     launches differently from what the rung declares.
     """
     rung = rung.fitted(workload)
     rung.check_arch(arch)
-    schedule = scheduled(rung, workload)
-    with refusals(rung, workload):
-        emitted = emit(schedule, rung.entry, arch, rung.pass_config, rung.passes)
     declared = rung.launch(workload, rung.config)
-    if emitted.launch != declared:
-        raise CheckFailed(
-            f"{rung.id}: for {workload} it launches {emitted.launch}, but the rung declares {declared}"
-        )
+
+    def made() -> Emitted:
+        schedule = scheduled(rung, workload)
+        with refusals(rung, workload):
+            emitted = emit(schedule, rung.entry, arch, rung.pass_config, rung.passes)
+        if emitted.launch != declared:
+            raise CheckFailed(
+                f"{rung.id}: for {workload} it launches {emitted.launch}, but the rung declares {declared}"
+            )
+        return emitted
+
+    emitted = kept(rung, workload, arch, made)
     return Kernel(f"{rung.id} (tir)", emitted.source, rung.entry, emitted.params, arch=arch, **vars(declared))
 
 
@@ -143,16 +149,6 @@ def without_output_guards(function: "PrimFunc") -> "PrimFunc":
         return tvm.s_tir.SBlockRealize(realize.iter_values, tvm.tirx.const(True, "bool"), realize.block)
 
     return function.with_body(tvm_ffi.structural_map(function.body, (tvm.s_tir.SBlockRealize, unguarded)))
-
-
-@dataclass(frozen=True)
-class Emitted:
-    """CUDA source with one kernel, the kernel's parameters in order (names as in the PrimFunc), and its
-    launch."""
-
-    source: str
-    params: tuple[str, ...]
-    launch: Launch
 
 
 def emit(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
+from types import ModuleType
 from typing import Any
 
 
@@ -22,4 +24,32 @@ def import_tvm() -> Any:
     finally:
         if hide_torch:
             del modules["torch"]
+    hasten_prim_func()
     return tvm
+
+
+def hasten_prim_func() -> None:
+    """Give TVM's parser of PrimFuncs a cheap list of its callers.
+
+    It asks inspect.stack(), twice per function, which looks up file, module and source text of every frame:
+    half a second each time, among the thousand modules of TVM. What it reads are the frames' variables.
+    """
+    from tvm.tirx.script.parser import entry
+
+    known: ModuleType = vars(entry)["inspect"]
+    if known is not inspect:
+        return
+    quick = ModuleType(inspect.__name__, inspect.__doc__)
+    vars(quick).update(vars(inspect), stack=callers)
+    entry.__dict__["inspect"] = quick
+
+
+def callers() -> list[inspect.FrameInfo]:
+    """What inspect.stack() returns to its caller, without lines of source."""
+    frames = []
+    frame = sys._getframe(1)
+    while frame:
+        code = frame.f_code
+        frames.append(inspect.FrameInfo(frame, code.co_filename, frame.f_lineno, code.co_name, None, None))
+        frame = frame.f_back
+    return frames
