@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Iterable
 
 from tir_schedules import processes
+from tir_schedules.compiler import front_end
 from tir_schedules.compiler.cache import default_cache
 from tir_schedules.compiler.inputs import environment, host_compiler, identity, reads_files
 from tir_schedules.compiler.places import Links, is_plain, plain_links
@@ -41,15 +42,32 @@ COMPILE_SECONDS = 1800
 BESIDE = "beside"
 """The name by which nvcc knows the folder of the source's own headers."""
 
-# nvcc puts a hash of the source's path into the names of static functions and of what anonymous namespaces
-# hold: as text in symbols, and in the line table as character codes, which a line break and `.b8` may split.
-HASH_MARKERS = ("_INTERNAL_", "_GLOBAL__N__")
+# nvcc puts hashes of path and text, around the file's name, into the names of static functions and of what
+# anonymous namespaces hold: as text in symbols, and in the line table as character codes, which a line break
+# and `.b8` may split.
 BETWEEN_CODES = r"(?:,|\s*\.b8 )"
-MARKERS_IN_CODES = "|".join(
-    BETWEEN_CODES.join(str(ord(letter)) for letter in marker) for marker in HASH_MARKERS
-)
-HASH_IN_TEXT = re.compile(rf"({'|'.join(HASH_MARKERS)})[0-9a-f]{{8}}(?=_)")
-HASH_IN_CODES = re.compile(rf"({MARKERS_IN_CODES})((?:{BETWEEN_CODES}\d+){{8}})")
+
+
+def codes_of(text: str) -> str:
+    """A pattern of the text as character codes, `.` being any code."""
+    return BETWEEN_CODES.join(r"\d+" if letter == "." else str(ord(letter)) for letter in text)
+
+
+HEX_CODE = r"(?:4[89]|5[0-7]|9[789]|10[012])\b"
+HASH_MARKERS = ("_INTERNAL_", "_GLOBAL__N__")
+MARKERS_IN_CODES = "|".join(codes_of(marker) for marker in HASH_MARKERS)
+HASH_CODES, NAME_CODES = codes_of("." * 8), rf"(?:{BETWEEN_CODES}\d+){{1,130}}?"
+HASHES_IN_TEXT = [
+    re.compile(rf"({'|'.join(HASH_MARKERS)})[0-9a-f]{{8}}(?=_)"),
+    re.compile(rf"((?:{'|'.join(HASH_MARKERS)})0{{8}}_\w+?_cu_)[0-9a-f]{{8}}"),
+]
+HASHES_IN_CODES = [
+    re.compile(rf"((?:{MARKERS_IN_CODES}){BETWEEN_CODES})({HASH_CODES})"),
+    re.compile(
+        rf"((?:{MARKERS_IN_CODES}){NAME_CODES}{BETWEEN_CODES}{codes_of('_cu_')}{BETWEEN_CODES})"
+        rf"((?:{HEX_CODE}{BETWEEN_CODES}){{7}}{HEX_CODE})"
+    ),
+]
 FILE_DIRECTIVE = re.compile(r'^(\s*\.file\s+\d+\s+")((?:[^"\\\n]|\\.)+)"', re.M)
 PTX_COMPLAINT = re.compile(rf"ptxas {PTX}, line (\d+); (.*)")
 REPORTED = {
@@ -107,10 +125,13 @@ def build(kernel: Kernel, toolchain: Toolchain, folder: Path, seen: str | None =
     source with files of the user's."""
     check_arch(kernel.arch)
     source = write_source(kernel, folder)
-    nvcc(kernel, toolchain, folder, *FLAGS, "-ptx", source, "-o", PTX)
+    if not front_end.compiled(kernel, toolchain, FLAGS, folder, PTX):
+        nvcc(kernel, toolchain, folder, *FLAGS, "-ptx", source, "-o", PTX)
     ptx = (folder / PTX).read_text(encoding="utf-8", errors="replace")
     (folder / PTX).write_text(without_place(ptx), encoding="utf-8")
-    report = nvcc(kernel, toolchain, folder, *FLAGS, "-Xptxas", "-v", "-cubin", PTX, "-o", CUBIN)
+    report = front_end.assembled(kernel.arch, toolchain, folder, PTX, CUBIN)
+    if report is None:
+        report = nvcc(kernel, toolchain, folder, *FLAGS, "-Xptxas", "-v", "-cubin", PTX, "-o", CUBIN)
     (folder / REPORT).write_text(report, encoding="utf-8")
     if seen is not None and preprocess(kernel, toolchain, folder) != seen:
         raise CheckFailed(
@@ -175,8 +196,16 @@ def read_build(folder: Path) -> tuple[str, bytes, str]:
 def without_place(ptx: str) -> str:
     """The same PTX for the same source, wherever on whatever machine it was compiled."""
     ptx = FILE_DIRECTIVE.sub(shorten_path, ptx)
-    ptx = HASH_IN_TEXT.sub(rf"\g<1>{'0' * 8}", ptx)
-    return HASH_IN_CODES.sub(lambda match: match[1] + re.sub(r"(?<![b\d])\d+", str(ord("0")), match[2]), ptx)
+    for pattern in HASHES_IN_TEXT:
+        ptx = pattern.sub(rf"\g<1>{'0' * 8}", ptx)
+    for pattern in HASHES_IN_CODES:
+        ptx = pattern.sub(lambda match: match[1] + zeros(match[2]), ptx)
+    return ptx
+
+
+def zeros(codes: str) -> str:
+    """The character 0 as often as there are codes, divided as they are."""
+    return re.sub(r"(?<![b\d])\d+", str(ord("0")), codes)
 
 
 def shorten_path(directive: re.Match) -> str:

@@ -3,6 +3,7 @@ mirrors."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, replace
 from functools import partial
 from importlib import resources
@@ -14,6 +15,8 @@ from tir_schedules.compiler.signature import argument_names, check_ptx, find_sig
 from tir_schedules.errors import CheckFailed
 from tir_schedules.model.kernel import Binary, Kernel
 from tir_schedules.model.rung import Rung
+
+INCLUDE = re.compile(r"^#include.*\n", re.M)
 
 
 def load_twin(rung: Rung, workload: Any, arch: str) -> Kernel:
@@ -71,7 +74,7 @@ def named(kernel: Kernel, error: CheckFailed) -> CheckFailed:
 
 
 def read_twin(rung: Rung, workload: Any) -> str:
-    """Text of the twin; `#define` lines above the file's own text set a configuration or type other than the
+    """Text of the twin; `#define` lines below what it includes set a configuration or type other than the
     default."""
     path = twin_file(rung)
     if not path.is_file():
@@ -82,7 +85,9 @@ def read_twin(rung: Rung, workload: Any) -> str:
     if not macros:
         return text
     lines = "".join(f"#define {name} {value}\n" for name, value in macros.items())
-    return f"// configuration {rung.variant or 'default'}\n{lines}\n{text}"
+    includes = [match.end() for match in INCLUDE.finditer(text)]
+    end = includes[-1] if includes else 0
+    return f"{text[:end]}// configuration {rung.variant or 'default'}\n{lines}\n{text[end:]}"
 
 
 def twin_file(rung: Rung) -> Path:

@@ -1,0 +1,118 @@
+"""PTX made without reading all headers again is nvcc's."""
+
+import pytest
+
+from tir_schedules.compiler import front_end
+from tir_schedules.compiler.cache import default_cache
+from tir_schedules.compiler.declarations import Declarations, split
+from tir_schedules.compiler.front_end import changed, compiled, end_of_headers
+from tir_schedules.compiler.lower import lower
+from tir_schedules.compiler.nvcc import FLAGS, PTX, nvcc, without_place, write_source
+from tir_schedules.compiler.toolchain import find_toolchain
+from tir_schedules.compiler.twin import load_twin
+from tir_schedules.ladders.problems import workload_of
+from tir_schedules.ladders.registry import every_rung, find
+from tir_schedules.model.kernel import Kernel
+from tir_schedules.model.problem import Problem
+
+CHEAP = ["sgemm/thread_tile_2d", "hgemm/wmma_padded", "hgemm/mma_ldmatrix", "reduce/shuffle"]
+OTHERS = [rung.id for rung in every_rung() if rung.id not in CHEAP]
+
+
+def made(kernel, by_nvcc=False):
+    """The PTX of a kernel, or None where it is left to nvcc."""
+    toolchain = find_toolchain()
+    with default_cache().workplace() as folder:
+        source = write_source(kernel, folder)
+        if by_nvcc:
+            nvcc(kernel, toolchain, folder, *FLAGS, "-ptx", source, "-o", PTX)
+        elif not compiled(kernel, toolchain, FLAGS, folder, PTX):
+            return None
+        return without_place((folder / PTX).read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", [*CHEAP, *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)])
+def test_it_is_what_nvcc_makes(name):
+    rung = find(name)[0]
+    for make in (lower, load_twin):
+        kernel = make(rung, workload_of(rung, Problem(rung.family)), "sm_80")
+        assert made(kernel) == made(kernel, by_nvcc=True)
+
+
+def kernel_of(source, **more):
+    return Kernel("own", source, "own", (), (1, 1, 1), (32, 1, 1), arch="sm_80", **more)
+
+
+OWN = 'extern "C" __global__ void own(float *X) { X[threadIdx.x] = 1; }\n'
+
+
+def test_what_comes_from_users_or_does_not_compile_is_left_to_nvcc(monkeypatch):
+    assert made(kernel_of(OWN))
+    assert made(kernel_of(OWN, file="own.cu")) is None
+    assert made(kernel_of(OWN, folder="/tmp")) is None
+    assert made(kernel_of(OWN.replace("= 1", "= one"))) is None
+    assert made(kernel_of(OWN.replace("= 1", "= __COUNTER__"))) is None
+    monkeypatch.setattr(front_end, "ask", lambda *command: "#$ another way of saying it")
+    front_end.commands_of.cache_clear()
+    assert made(kernel_of(OWN)) is None
+    front_end.commands_of.cache_clear()
+
+
+@pytest.mark.parametrize(
+    "source, end",
+    [
+        (OWN, 0),
+        ("// #include <x>\n" + OWN, 0),
+        ("/* one */\n#include <mma.h>\n" + OWN, 27),
+        ("#define half int\n#include <cuda_fp16.h>\n" + OWN, None),
+        ("#ifdef __CUDACC_RTC__\n#endif\nint a;\n#if 1\n#endif\nint b;\n" + OWN + "#define C\n", 49),
+    ],
+)
+def test_where_headers_end(source, end):
+    assert end_of_headers(source) == end
+
+
+def test_macros_of_the_headers_are_made_and_unmade():
+    before = ["#define GONE 1", "#define SAME 2", "#define F(x) x"]
+    after = ["#define SAME 2", "#define F(x) (x)", "#define NEW"]
+    assert changed(before, after).split("\n") == ["#undef GONE", "#define F(x) (x)", "#define NEW", ""]
+
+
+HEADER = """# 1 "a.h"
+typedef int number; struct pair { number first; };
+namespace n { inline namespace m { template <class T> struct box : holder<T(1) < T(2)> { T it; }; } }
+#pragma GCC visibility push(default)
+extern "C" { pair make(number) __attribute__((nothrow, deprecated("use() {"))); }
+# 7 "b.h" 3
+static inline box<int> filled(pair p) { box<int> b; b.it = make(1).first; return b; }
+bool operator<(const pair &a, const pair &b);
+int unused = 1, also = {2}; enum color { red, green };
+"""
+
+
+@pytest.mark.parametrize(
+    "kernel, kept, left",
+    [
+        ("number n;", ["typedef int number"], ["struct pair", "make", "unused"]),
+        (
+            "make(2)",
+            ["typedef", "struct pair", "pair make(number)", "operator<"],
+            ["filled", "box", "unused"],
+        ),
+        ("filled(x)", ["pair make(number)", "struct box", "filled"], ["unused", "color"]),
+        ("green", ["enum color"], ["typedef", "unused"]),
+        ("also", ["unused = 1, also"], ["color"]),
+    ],
+)
+def test_what_a_kernel_leads_to(kernel, kept, left):
+    text = Declarations(split(HEADER)).needed(kernel)
+    assert all(part in text for part in [*kept, "#pragma GCC visibility"])
+    assert not any(part in text for part in left)
+    assert text.count("{") - text.count("use() {") == text.count("}")
+
+
+def test_declarations_keep_place_and_scope():
+    text = Declarations(split(HEADER)).needed("box")
+    assert '# 2 "a.h"\ntemplate <class T> struct box' in text
+    assert "namespace n {\ninline namespace m {\n" in text
+    assert '# 7 "b.h"' in Declarations(split(HEADER)).needed("filled")
