@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,24 @@ def pytest_collection_modifyitems(items):
     reason = why_no_gpu() if marked else None
     for item in marked if reason else ():
         item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """With --durations: seconds and tests by folder, below pytest's list of the slowest tests."""
+    if config.option.durations is None:
+        return
+    reports = [
+        report for some in terminalreporter.stats.values() for report in some if hasattr(report, "when")
+    ]
+    seconds, tests = Counter(), Counter()
+    for report in reports:
+        folder = "/".join(report.nodeid.split("::")[0].split("/")[:3])
+        seconds[folder] += report.duration
+        tests[folder] += report.when == "call"
+    terminalreporter.section("seconds by folder")
+    for folder, sum_of in seconds.most_common():
+        terminalreporter.write_line(f"{sum_of:8.1f} s {tests[folder]:5d} tests  {folder}")
+    terminalreporter.write_line(f"{seconds.total():8.1f} s {tests.total():5d} tests")
 
 
 def why_no_gpu() -> str | None:
