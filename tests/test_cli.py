@@ -1,6 +1,7 @@
 """The command line as users meet it: output, exit codes, one clear line for each kind of bad input."""
 
 import json
+import runpy
 import subprocess
 import sys
 from dataclasses import replace
@@ -245,13 +246,27 @@ def python(*arguments, **environment):
     )
 
 
+RUNGS = [rung for family in FAMILIES for rung in ladder(family)]
+FIRST = [ladder(family)[0] for family in FAMILIES]
+
+
 @pytest.mark.parametrize(
-    "rung", [rung for family in FAMILIES for rung in ladder(family)], ids=lambda rung: rung.id
+    "rung",
+    [rung if rung in FIRST else pytest.param(rung, marks=pytest.mark.slow) for rung in RUNGS],
+    ids=lambda rung: rung.id,
 )
 def test_every_rung_is_a_script(rung):
     size = ["--n", "2^12"] if rung.family == "reduce" else ["--mnk", "40,40,40"]
     done = python("-m", f"tir_schedules.{rung.family}.{rung.name}", *size)
     assert done.returncode == 0 and f"{rung.entry}(" in done.stdout and done.stderr == ""
+
+
+@pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.id)
+def test_the_module_of_every_rung_emits_that_rung(rung, monkeypatch):
+    emitted = []
+    monkeypatch.setattr("tir_schedules.model.rung.run_as_script", lambda one: emitted.append(one.id))
+    runpy.run_module(f"tir_schedules.{rung.family}.{rung.name}", run_name="__main__")
+    assert emitted == [rung.id]
 
 
 def test_import_is_quick_and_pulls_in_neither_tvm_nor_numpy():

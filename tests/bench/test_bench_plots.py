@@ -18,7 +18,7 @@ def texts(axes):
 
 @pytest.mark.parametrize("form, start", [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
 def test_the_same_results_make_the_same_file(tmp_path, form, start):
-    results = made_up.results("sgemm")
+    results = made_up.results("sgemm/naive", "sgemm/coalesced")
     contents = []
     for name in ("a", "b"):
         (path,) = plots.save_plots(results, tmp_path / f"{name}.{form}")

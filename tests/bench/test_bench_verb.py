@@ -15,6 +15,7 @@ from tir_schedules.bench.measure import Policy
 from tir_schedules.cli import main as cli
 from tir_schedules.errors import MissingTool
 from tir_schedules.subjects.results import load_results, save_results
+from tir_schedules.subjects.subject import VENDORS, Subject
 
 SMALL = ("--sizes", "64")
 
@@ -58,6 +59,12 @@ def gpu(monkeypatch):
 
 
 @pytest.fixture
+def no_cub(monkeypatch):
+    """Nothing in place of CUB's library, which takes longer to compile than all else here together."""
+    monkeypatch.setattr("tir_schedules.bench.vendor.build_cub", lambda arch: b"\x7fELF of " + arch.encode())
+
+
+@pytest.fixture
 def no_compiler(monkeypatch):
     monkeypatch.setattr(
         "tir_schedules.subjects.compiling.subjects_of", lambda *arguments: pytest.fail("compiles")
@@ -91,7 +98,12 @@ def test_a_bench_compiles_for_the_gpu_and_writes_prints_and_draws(tool, gpu, tmp
     assert len(list(tmp_path.glob("a_*.svg"))) == 3
 
 
-def test_sizes_may_be_given_in_each_way(tool, gpu):
+def test_sizes_may_be_given_in_each_way(tool, gpu, monkeypatch):
+    def libraries(jobs, arch, progress):
+        workloads = {workload: rung.family for rung, workload in jobs}
+        return [Subject(ladder, VENDORS[ladder], "vendor", one) for one, ladder in workloads.items()], []
+
+    monkeypatch.setattr("tir_schedules.subjects.compiling.subjects_of", libraries)
     tool("sgemm/naive", "reduce/divergent", "--mnk", "8,9,10", "--mnk", "16,16,16", "--n", "2^10")
     assert [str(s.workload) for s in gpu.seen if s.form == "vendor"] == ["8x9x10", "16x16x16", "1024 int32"]
     tool("hgemm/mma_xor_swizzle", "--sizes", "64,2^7", "--layout", "nn", "--accumulate", "float32")
@@ -153,7 +165,9 @@ def test_recorded_results_print_draw_and_compare_without_a_gpu(tool, no_compiler
 
 def test_rungs_the_gpu_is_too_old_for_are_left_out_with_a_line(tool, gpu):
     gpu.arch = "sm_75"
-    code, _, err = tool("hgemm/wmma_naive", "hgemm/wmma_async", "--mnk", "64,64,64")
+    code, _, err = tool(
+        "hgemm/wmma_naive", "hgemm/wmma_async", *SMALL, "--layout", "nt", "--accumulate", "float16"
+    )
     assert code == 0 and {subject.name for subject in gpu.seen} == {"hgemm/wmma_naive", "cuBLAS"}
     assert err == "tir-schedules: left out, they need a later architecture than sm_75: hgemm/wmma_async\n"
     code, _, err = tool("hgemm/wmma_async", "--mnk", "64,64,64")
@@ -165,7 +179,7 @@ def test_code_for_another_architecture_is_refused(tool, gpu, no_compiler):
     assert code == 2 and "sm_90" in err and err.count("\n") == 1
 
 
-def test_a_pack_made_without_a_gpu_is_timed_without_a_compiler(tool, gpu, monkeypatch, tmp_path):
+def test_a_pack_made_without_a_gpu_is_timed_without_a_compiler(tool, gpu, no_cub, monkeypatch, tmp_path):
     pack = tmp_path / "a.zip"
     monkeypatch.setattr(session, "gpu_machine", lambda: pytest.fail("looks for a GPU"))
     code, out, _ = tool("sgemm/naive", "reduce/shuffle", *SMALL, "--pack", pack, "--arch", "sm_80")

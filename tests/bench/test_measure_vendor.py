@@ -181,6 +181,7 @@ def test_libraries_are_loaded_when_first_needed_and_once(monkeypatch):
     assert loaded == ["cuBLAS", b"carried"]
 
 
+@pytest.mark.slow
 def test_cub_compiles_and_loads_and_knows_both_sums():
     library = load_library(build_cub("sm_80"))
     assert library.cub_sum_int32 and library.cub_sum_float32

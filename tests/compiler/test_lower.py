@@ -15,7 +15,7 @@ from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.toolchain import find_toolchain
 from tir_schedules.compiler.twin import load_source, load_twin
 from tir_schedules.errors import CheckFailed
-from tir_schedules.ladders.registry import every_rung, find
+from tir_schedules.ladders.registry import find, ladder
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung
 from tir_schedules.workloads.gemm import Gemm
@@ -53,7 +53,7 @@ def test_a_kernel_knows_its_launch_and_its_parameters():
 
 @pytest.mark.parametrize("make", [lower, load_twin], ids=["schedule", "twin"])
 def test_parameters_come_in_the_order_of_the_source(make):
-    for each in every_rung("sgemm"):
+    for each in ladder("sgemm"):
         kernel = make(each, GEMM, "sm_80")
         (signature,) = re.findall(rf"{kernel.entry}\(([^)]*)\)\s*{{", kernel.source)
         names = [parameter.split()[-1].lstrip("*").removesuffix("_ptr") for parameter in signature.split(",")]
@@ -98,15 +98,34 @@ def test_what_tvm_refuses_is_said_in_one_line():
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("make", [lower, load_twin], ids=["schedule", "twin"])
+PLAIN = {("sgemm/shared_tile", lower), ("sgemm/multistage", load_twin)}
+"""The simplest schedule that stores to shared memory; the twin with copies written in PTX."""
+
+HEADERS = ("<cuda.h>", "<cstdint>", "<type_traits>", "<cuda/std/cstdint>", "<cuda/std/type_traits>")
+"""What TVM writes above its kernels, for nvcc and for NVRTC."""
+
+
 @pytest.mark.parametrize(
-    "each", [rung for rung in every_rung("sgemm") if not rung.variant], ids=lambda rung: rung.id
+    "each, make",
+    [
+        pytest.param(rung, make, marks=() if (rung.id, make) in PLAIN else pytest.mark.slow)
+        for rung in ladder("sgemm")
+        for make in (lower, load_twin)
+    ],
+    ids=lambda value: getattr(value, "id", None) or ("schedule" if value is lower else "twin"),
 )
 def test_the_source_compiles_with_nothing_but_the_arch(each, make, tmp_path):
     (tmp_path / "kernel.cu").write_text(make(each, GEMM, "sm_80").source)
     command = [str(find_toolchain().nvcc), "-arch=sm_80", "-cubin", "kernel.cu"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0 and (tmp_path / "kernel.cubin").exists(), done.stderr
+
+
+@pytest.mark.parametrize("make", [lower, load_twin], ids=["schedule", "twin"])
+def test_sources_include_nothing_but_headers_of_the_compiler(make):
+    for each in ladder("sgemm"):
+        included = re.findall(r"^\s*#\s*include\s*(.*)", make(each, GEMM, "sm_80").source, re.M)
+        assert set(included) <= set(HEADERS), each.id
 
 
 LOWER_BESIDE_CUDA = """

@@ -138,7 +138,7 @@ def deadly(case, arch):
 
 def test_a_case_that_ends_its_process_is_wrong_and_no_other_is_lost(monkeypatch):
     monkeypatch.setattr(shapes, "verified", deadly)
-    wanted = [Case("sgemm/naive", ("odd",) * 3, Gemm(m, 1, 1)) for m in range(1, 8)]
+    wanted = [Case("sgemm/naive", ("odd",) * 3, Gemm(m, 1, 1)) for m in range(1, 5)]
     found = {case: [mark for mark, _ in marks] for case, marks, _ in shapes.all_verified(wanted, "sm_80", 2)}
     assert found == {case: ["wrong" if case.workload.m == 3 else "right"] * 2 for case in wanted}
 

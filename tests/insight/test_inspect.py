@@ -75,7 +75,7 @@ def test_json_has_all_launches_and_the_text_of_lines(capsys):
 
 
 def test_conflicts_are_shown_with_their_lines_or_not_at_all(capsys):
-    out = inspected(capsys, "reduce/interleaved", "--conflicts", "--n", "65536")
+    out = inspected(capsys, "reduce/interleaved", "--conflicts", "--n", "512")
     twin = out[out.index("per request  twin") :].splitlines()[1:]
     found = [re.split(r"\s{2,}", line.strip()) for line in twin if line]
     assert [(row[1], row[-1]) for row in found] == [
@@ -87,10 +87,10 @@ def test_conflicts_are_shown_with_their_lines_or_not_at_all(capsys):
         == pytest.approx(float(ratio), abs=0.01)
         and ideal == requests
     )
-    out = inspected(capsys, "reduce/sequential", "--conflicts", "--n", "1024")
-    assert "twin: no bank conflicts: all 180 requests to shared memory take the ideal wavefronts" in out
+    out = inspected(capsys, "reduce/sequential", "--conflicts", "--n", "512")
+    assert "twin: no bank conflicts: all 90 requests to shared memory take the ideal wavefronts" in out
     assert "it does not use shared memory" in inspected(
-        capsys, "sgemm/naive", "--conflicts", "--mnk", "32,32,32"
+        capsys, "sgemm/naive", "--conflicts", "--mnk", "64,64,64"
     )
 
 
@@ -116,11 +116,11 @@ def test_lines_of_a_function_outside_the_kernel_are_shown_after_it(capsys):
 
 
 def test_code_side_by_side_comes_after_how_often_each_instruction_stands_in_it(capsys):
-    out = inspected(capsys, "reduce/interleaved", "--sass", "--n", "1024")
+    out = inspected(capsys, "reduce/interleaved", "--sass", "--n", "512")
     table, code = out.split("not how often it is executed\n")
     assert cells(table, "LDS") == [str(len(re.findall(r"\bLDS\b", column))) for column in halves(code)]
     assert code.splitlines()[1].split() == ["schedule", "twin"] and "/*0" not in code and "NOP" not in code
-    out = inspected(capsys, "reduce/interleaved", "--ptx", "--n", "1024")
+    out = inspected(capsys, "reduce/interleaved", "--ptx", "--n", "512")
     assert int(cells(out, "ld.shared")[0]) == 3 and ".loc" not in out and ".debug" not in out
 
 

@@ -35,7 +35,7 @@ def kernel(name, make, *problem):
 
 @both
 def test_static_arrays_hold_the_argument_they_are_named_for(make):
-    patterns = request_patterns(*kernel("sgemm/vectorized", make, 200, 148, 100))
+    patterns = request_patterns(*kernel("sgemm/vectorized", make, 132, 100, 36))
     names = {(pattern.buffer, pattern.variable) for pattern in patterns}
     assert names == (
         {("A", "A_pad_shared"), ("B", "B_pad_shared")}
@@ -64,7 +64,7 @@ def test_the_parts_of_a_dynamic_array_are_told_apart(make, problem):
 
 @both
 def test_a_result_that_goes_through_shared_memory(make):
-    patterns = request_patterns(*kernel("hgemm/wmma_staged_epilogue", make, 256, 256, 64), "C")
+    patterns = request_patterns(*kernel("hgemm/wmma_staged_epilogue", make, 256, 256, 128), "C")
     assert [pattern.kind for pattern in patterns] == ["shared_store", "shared_load"]
 
 

@@ -2,6 +2,8 @@
 is not."""
 
 from collections import Counter
+from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from tir_schedules.model.kernel import Kernel
 
 THREADS = 64
 HEADER = 'extern "C" __global__ void k(const float* X, float* Y, int N) {\n  const int t = threadIdx.x;\n'
+TOGETHER = 5  # faults per call of nvcc
 
 # (kind, what, body, the part that is at fault, its repair). Two warps; X has 64 elements, Y has 64, N is 64.
 FAULTS = [
@@ -180,19 +183,37 @@ FAULTS = [
 IDS = [f"{kind}: {what}" for kind, what, *_ in FAULTS]
 
 
-def run(body, **options):
-    kernel = Kernel(
-        "test/kernel", HEADER + body + "\n}\n", "k", ("X", "Y", "N"), (1, 1, 1), (THREADS, 1, 1), "sm_80"
-    )
+def kernel_of(source, entry="k"):
+    return Kernel("test/kernel", source, entry, ("X", "Y", "N"), (1, 1, 1), (THREADS, 1, 1), "sm_80")
+
+
+def execute(binary, **options):
     arguments = {"X": np.linspace(0, 1, 64, dtype=np.float32), "Y": np.full(64, np.nan, np.float32), "N": 64}
-    return CpuMachine(**options).run(compile_kernel(kernel), arguments, ("Y",)), kernel
+    return CpuMachine(**options).run(binary, arguments, ("Y",)), binary.kernel
+
+
+def run(body, **options):
+    return execute(compile_kernel(kernel_of(HEADER + body + "\n}\n")), **options)
+
+
+@lru_cache(maxsize=None)
+def binaries_of(group):
+    """Some of FAULTS and their repairs, as kernels of one text: body -> its binary."""
+    faults = FAULTS[group * TOGETHER : (group + 1) * TOGETHER]
+    bodies = [text for *_, body, fault, repair in faults for text in (body, body.replace(fault, repair))]
+    entries = [f"k{number}" for number in range(len(bodies))]
+    heads = [HEADER.replace(" k(", f" {entry}(") for entry in entries]
+    source = "".join(f"{head}{body}\n}}\n" for head, body in zip(heads, bodies))
+    compiled = compile_kernel(kernel_of(source, entries[0]))
+    return {body: replace(compiled, kernel=kernel_of(source, entry)) for body, entry in zip(bodies, entries)}
 
 
 @pytest.mark.parametrize("order", ["forward", "reverse"])
 @pytest.mark.parametrize("kind, what, body, fault, repair", FAULTS, ids=IDS)
 def test_a_fault_is_found_and_its_absence_is_not(kind, what, body, fault, repair, order):
     assert body.count(fault) == 1
-    execution, kernel = run(body, warp_order=order, budget=100_000)
+    binaries = binaries_of(IDS.index(f"{kind}: {what}") // TOGETHER)
+    execution, kernel = execute(binaries[body], warp_order=order, budget=100_000)
     finding = next((finding for finding in execution.findings if finding.kind == kind), None)
     assert finding, execution.findings
     assert finding.kernel == kernel.label and 0 <= finding.warp < 2 and 0 <= finding.lane < 32
@@ -202,7 +223,7 @@ def test_a_fault_is_found_and_its_absence_is_not(kind, what, body, fault, repair
         and kernel.source.split("\n")[finding.location.line - 1].strip() == finding.location.text
     )
 
-    execution, _ = run(body.replace(fault, repair), warp_order=order, budget=100_000)
+    execution, _ = execute(binaries[body.replace(fault, repair)], warp_order=order, budget=100_000)
     assert execution.findings == ()
 
 

@@ -1,5 +1,8 @@
 """ldmatrix, mma.sync and wmma against numpy, with fragments laid out as the PTX manual has them."""
 
+from dataclasses import replace
+from functools import lru_cache
+
 import numpy as np
 import pytest
 from ptx_kernels import launch, module
@@ -115,10 +118,8 @@ def test_ldmatrix(count, transposed):
         assert (arguments["Y"][:, n] == expected).all()
 
 
-WMMA = """#include <cuda_bf16.h>
-#include <mma.h>
-using namespace nvcuda;
-extern "C" __global__ void k(const INPUT* A, const INPUT* B, const TYPE* C, TYPE* D) {
+WMMA_HEADERS = "#include <cuda_bf16.h>\n#include <mma.h>\nusing namespace nvcuda;\n"
+WMMA = """extern "C" __global__ void ENTRY(const INPUT* A, const INPUT* B, const TYPE* C, TYPE* D) {
   __shared__ INPUT a[16 * 24], b[16 * 24];
   for (int i = threadIdx.x; i < 256; i += 32) { a[i / 16 * 24 + i % 16] = A[i];
   b[i / 16 * 24 + i % 16] = B[i]; }
@@ -133,25 +134,39 @@ extern "C" __global__ void k(const INPUT* A, const INPUT* B, const TYPE* C, TYPE
   wmma::store_matrix_sync(D, fc, 16, wmma::mem_LAYOUT_D);
 }
 """
+SOURCES = {"shared": "b, 24", "global": "B, 16"}
+LAYOUTS = [("row", "row", "row"), ("row", "col", "row"), ("col", "row", "col"), ("col", "col", "row")]
 
 
-@pytest.mark.parametrize(
-    "layouts",
-    [("row", "row", "row"), ("row", "col", "row"), ("col", "row", "col"), ("col", "col", "row")],
-    ids="-".join,
-)
+@lru_cache(maxsize=None)
+def wmma(inputs, kind):
+    """Kernels of one text, for every source and layouts: entry -> its binary."""
+    text, entries = WMMA_HEADERS, []
+    for source, place in SOURCES.items():
+        for layouts in LAYOUTS:
+            entries.append("_".join((source, *layouts)))
+            one = WMMA.replace("ENTRY", entries[-1]).replace("FROM", place)
+            for name, layout in zip(("LAYOUT_A", "LAYOUT_B", "LAYOUT_D"), layouts):
+                one = one.replace(name, f"{layout}_major")
+            text += one.replace("TYPE", kind).replace("INPUT", inputs)
+    kernels = [
+        Kernel("test/wmma", text, entry, ("A", "B", "C", "D"), (1, 1, 1), (32, 1, 1), "sm_80")
+        for entry in entries
+    ]
+    compiled = compile_kernel(kernels[0])
+    return {kernel.entry: replace(compiled, kernel=kernel) for kernel in kernels}
+
+
+@pytest.mark.parametrize("layouts", LAYOUTS, ids="-".join)
 @pytest.mark.parametrize("inputs, kind", [("half", "float"), ("half", "half"), ("__nv_bfloat16", "float")])
-@pytest.mark.parametrize("source", ["b, 24", "B, 16"], ids=["shared", "global"])
+@pytest.mark.parametrize("source", SOURCES)
 def test_wmma(layouts, inputs, kind, source):
     a, b, c = rng.integers(-4, 5, (3, 16, 16))
-    text = WMMA.replace("FROM", source).replace("TYPE", kind).replace("INPUT", inputs)
-    for name, layout in zip(("LAYOUT_A", "LAYOUT_B", "LAYOUT_D"), layouts):
-        text = text.replace(name, f"{layout}_major")
-    kernel = Kernel("test/wmma", text, "k", ("A", "B", "C", "D"), (1, 1, 1), (32, 1, 1), "sm_80")
+    binary = wmma(inputs, kind)["_".join((source, *layouts))]
     number = np.float32 if kind == "float" else np.float16
     a16, b16 = (array.astype(np.float16) if inputs == "half" else bfloat(array) for array in (a, b))
     arguments = {"A": a16, "B": b16, "C": c.astype(number), "D": np.zeros((16, 16), number)}
-    execution = CpuMachine().run(compile_kernel(kernel), arguments, ("D",))
+    execution = CpuMachine().run(binary, arguments, ("D",))
     left, right = (array.T if layout == "col" else array for array, layout in zip((a, b), layouts))
     expected = left @ right + c
     assert execution.findings == ()

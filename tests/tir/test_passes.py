@@ -19,18 +19,29 @@ from tir_schedules.workloads.reduction import Reduction
 
 ARCH = "sm_80"
 GEMM = HalfGemm(256, 256, 256)
+SHORT = HalfGemm(128, 64, 256)
+SMALL = {"bm": 64, "bn": 64, "wm": 32, "wn": 32}
+"""Tiles of which each warp has four fragments by four, in place of eight by eight: sooner compiled."""
 
 
-def source(name, gemm=GEMM, without=()):
-    """The CUDA of a rung, lowered without some of the passes it asks for."""
+def named(name, **config):
+    """A rung, in another configuration if asked for."""
     (rung,) = find(name)
+    return replace(rung, config=replace(rung.config, **config))
+
+
+def source(name, gemm=GEMM, without=(), **config):
+    """The CUDA of a rung, lowered without some of the passes it asks for."""
+    rung = named(name, **config)
+    if not without:
+        return lower(rung, gemm, ARCH).source
     passes = [wanted for wanted in rung.passes if wanted not in without]
     return emit(scheduled(rung, gemm), rung.entry, ARCH, rung.pass_config, passes).source
 
 
-def faults(name, text, gemm=GEMM):
+def faults(name, text, gemm=GEMM, **config):
     """What the CPU machine says of CUDA in place of the rung's own."""
-    (rung,) = find(name)
+    rung = named(name, **config)
     return outcome_of([load_source(text, rung, gemm, ARCH)], gemm, CpuMachine()).faults
 
 
@@ -41,7 +52,13 @@ def main_loop(text):
 
 
 @pytest.mark.parametrize(
-    "rung", [rung for rung in every_rung("sgemm", "reduce") if not rung.passes], ids=lambda rung: rung.id
+    "rung",
+    [
+        rung if rung in ladder(rung.family) else pytest.param(rung, marks=pytest.mark.slow)
+        for rung in every_rung("sgemm", "reduce")
+        if not rung.passes
+    ],
+    ids=lambda rung: rung.id,
 )
 def test_with_none_of_ours_the_pipeline_is_that_of_tvm(rung, monkeypatch):
     workload = Gemm(132, 100, 36) if rung.family == "sgemm" else Reduction(70004, rung.dtypes[0])
@@ -76,23 +93,23 @@ class TestCopiesAfterCompute:
     rung = "hgemm/wmma_register_pipelined"
 
     def test_mma_copy_wait_fragments_last_mma(self):
-        text = source(self.rung)
+        text = source(self.rung, SHORT, **SMALL)
         events = re.findall(
             r"load_matrix_sync|mma_sync|ptx_cp_async_legacy|wait_group_\d\(|__syncthreads", main_loop(text)
         )
         order = [event for event, before in zip(events, [None, *events]) if event != before]
         copies = ["ptx_cp_async_legacy", "wait_group_1(", "__syncthreads"]
         assert order[:7] == ["load_matrix_sync", "mma_sync", *copies, "load_matrix_sync", "mma_sync"]
-        assert not faults(self.rung, text)
+        assert not faults(self.rung, text, SHORT, **SMALL)
 
     def test_without_it_a_stage_is_refilled_while_it_is_read(self):
         """One barrier is not enough for TVM's order: the copy follows the last reads of the stage, with none
         between."""
-        text = source(self.rung, without=["copies_after_compute"])
-        assert any("race" in fault for fault in faults(self.rung, text))
+        text = source(self.rung, SHORT, without=["copies_after_compute"], **SMALL)
+        assert any("race" in fault for fault in faults(self.rung, text, SHORT, **SMALL))
 
     def test_the_order_said_to_tvm_itself_reads_what_has_not_arrived(self):
-        (rung,) = find(self.rung)
+        rung = named(self.rung, **SMALL)
 
         def schedule(sch, gemm, config):
             rung.schedule(sch, gemm, config)
@@ -102,14 +119,15 @@ class TestCopiesAfterCompute:
 
         said = replace(rung, schedule=schedule)
         text = emit(
-            scheduled(said, GEMM), rung.entry, ARCH, rung.pass_config, ["copies_before_barriers"]
+            scheduled(said, SHORT), rung.entry, ARCH, rung.pass_config, ["copies_before_barriers"]
         ).source
-        assert faults(self.rung, text)
+        assert faults(self.rung, text, SHORT, **SMALL)
 
 
 class TestOneBarrier:
     rung = "sgemm/pipelined"
-    gemm = Gemm(256, 128, 64)
+    gemm = Gemm(128, 64, 64)
+    tiles = {**SMALL, "wmiter": 1, "wniter": 2}
 
     def main_loop(self, text):
         """The loop over tiles: the first in which registers are read from global memory and stored to shared
@@ -120,24 +138,28 @@ class TestOneBarrier:
         )
 
     def test_one_barrier_per_tile(self):
-        text = source(self.rung, self.gemm)
+        text = source(self.rung, self.gemm, **self.tiles)
         assert self.main_loop(text).count("__syncthreads()") == 1
-        assert not faults(self.rung, text, self.gemm)
+        assert not faults(self.rung, text, self.gemm, **self.tiles)
 
     def test_without_it_there_are_two(self):
         assert (
-            self.main_loop(source(self.rung, self.gemm, without=["one_barrier"])).count("__syncthreads()")
+            self.main_loop(source(self.rung, self.gemm, without=["one_barrier"], **self.tiles)).count(
+                "__syncthreads()"
+            )
             == 2
         )
 
     def test_the_barrier_that_is_left_is_needed(self):
-        text = source(self.rung, self.gemm)
+        text = source(self.rung, self.gemm, **self.tiles)
         loop = self.main_loop(text)
-        assert faults(self.rung, text.replace(loop, loop.replace("__syncthreads();", "")), self.gemm)
+        assert faults(
+            self.rung, text.replace(loop, loop.replace("__syncthreads();", "")), self.gemm, **self.tiles
+        )
 
     def test_with_a_single_tile_in_shared_memory_it_would_be_wrong(self):
         """The pass takes two stages for granted: here the store would overwrite what others still read."""
-        (rung,) = find(self.rung)
+        rung = named(self.rung, **self.tiles)
 
         def schedule(sch, gemm, config):
             rung.schedule(sch, gemm, config)
@@ -147,7 +169,7 @@ class TestOneBarrier:
         single = emit(
             scheduled(replace(rung, schedule=schedule), self.gemm), rung.entry, ARCH, {}, ["one_barrier"]
         ).source
-        assert any("race" in fault for fault in faults(self.rung, single, self.gemm))
+        assert any("race" in fault for fault in faults(self.rung, single, self.gemm, **self.tiles))
 
 
 class TestUnrollDrain:
@@ -160,34 +182,61 @@ class TestUnrollDrain:
         ]
         assert depths == [1, 1, 0]
 
+    @pytest.mark.parametrize(
+        "name, k",
+        [
+            (name, k) if k in some else pytest.param(name, k, marks=pytest.mark.slow)
+            for name, some in {
+                "wmma_pipelined": (32, 64),
+                "wmma_register_pipelined": (64, 96),
+                "mma_multistage": (64, 128),
+            }.items()
+            for k in (32, 64, 96, 128)
+        ],
+    )
+    def test_as_few_tiles_as_stages_and_fewer(self, name, k):
+        gemm, rung = HalfGemm(64, 64, k), f"hgemm/{name}"
+        assert not faults(rung, source(rung, gemm, **SMALL), gemm, **SMALL)
+
+    @pytest.mark.slow
     @pytest.mark.parametrize("k", [32, 64, 96, 128], ids="K={}".format)
-    def test_as_few_tiles_as_stages_and_fewer(self, k):
+    def test_as_few_in_the_tiles_of_the_rungs(self, k):
         for name in (self.rung, "hgemm/wmma_register_pipelined", "hgemm/mma_multistage"):
             gemm = HalfGemm(256, 128, k)
             assert not faults(name, source(name, gemm), gemm)
 
     def test_without_it_there_is_no_cuda(self, monkeypatch):
         monkeypatch.setattr(pipeline, "unroll_drain", import_tvm().tirx.transform.StmtSimplify())
+        (rung,) = find(self.rung)
         with pytest.raises(ValueError, match="compile-time constants"):
-            source(self.rung)
+            emit(scheduled(rung, GEMM), rung.entry, ARCH, rung.pass_config, rung.passes)
 
 
 class TestUnrollStages:
     rung = "hgemm/mma_multistage"
 
     def test_places_in_the_ring_are_constants(self):
-        gemm = HalfGemm(256, 256, 1024)
-        text = source(self.rung, gemm)
+        gemm = HalfGemm(64, 64, 1024)
+        text = source(self.rung, gemm, **SMALL)
         assert "k_0_turn < 3" in text
         assert "k_0_round" in text and not re.search(r"k_0_round\w* [%&]", text)
-        assert not faults(self.rung, text, gemm)
+        assert not faults(self.rung, text, gemm, **SMALL)
 
     def test_without_it_they_are_worked_out_anew(self):
-        text = source(self.rung, HalfGemm(256, 256, 1024), without=["unroll_stages"])
+        text = source(self.rung, HalfGemm(64, 64, 1024), without=["unroll_stages"], **SMALL)
         assert re.search(r"k_0\w* (\+ \d\) )?% 3", text)
 
-    @pytest.mark.parametrize("tiles", [3, 4, 5, 7, 8, 9, 10, 12])
+    @pytest.mark.parametrize(
+        "tiles", [3, 5, 9, *(pytest.param(tiles, marks=pytest.mark.slow) for tiles in (4, 7, 8, 10, 12))]
+    )
     def test_turns_left_over(self, tiles):
+        """Two tiles are copied ahead: turns 1, 3 and 7 of the loop; the test above has 14."""
+        gemm = HalfGemm(64, 64, 64 * tiles)
+        assert not faults(self.rung, source(self.rung, gemm, **SMALL), gemm, **SMALL)
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("tiles", [3, 4, 5, 7, 8, 9, 10, 12])
+    def test_turns_left_over_in_the_tiles_of_the_rung(self, tiles):
         gemm = HalfGemm(256, 128, 64 * tiles)
         assert not faults(self.rung, source(self.rung, gemm), gemm)
 
@@ -218,8 +267,8 @@ class TestSerpentine:
 def test_passes_are_part_of_what_a_rung_is_compiled_to():
     """The rungs that ask for passes differ from themselves without; none asks in vain."""
     for rung in (*ladder("sgemm"), *ladder("hgemm")):
+        gemm = HalfGemm(768, 640, 1024) if rung.family == "hgemm" else Gemm(1024, 1024, 1024)
         for name in rung.passes:
-            gemm = HalfGemm(768, 640, 1024) if rung.family == "hgemm" else Gemm(1024, 1024, 1024)
             assert source(rung.id, gemm) != source(rung.id, gemm, without=[name]), (rung.id, name)
 
 

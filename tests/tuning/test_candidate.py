@@ -19,7 +19,7 @@ from tir_schedules.tuning.space.tunable import space_of
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.reduction import Reduction
 
-SHAPE, ARCH = Gemm(64, 64, 64), "sm_80"
+SHAPE, ARCH = Gemm(64, 64, 64), "sm_90"
 
 
 @pytest.fixture(scope="module")
@@ -84,12 +84,12 @@ def test_faults_and_wrong_results_are_refused():
 
 
 def test_a_sum_is_built_and_verified_with_all_its_launches():
-    space, reduction = space_of("reduce/vectorized"), Reduction(1 << 22)
+    space, reduction = space_of("reduce/vectorized"), Reduction(1 << 16)
     rung = space.rung_at(space.point_of(space.rung.config))
     whole = build(rung, reduction, ARCH)
     kernels = launches(lower, rung, reduction, ARCH)
     assert whole.kernels == tuple(kernels)
-    assert [kernel.grid[0] for kernel in kernels] == [512, 1] and len(whole.metrics) == 2
+    assert [kernel.grid[0] for kernel in kernels] == [8, 1] and len(whole.metrics) == 2
     assert (
         whole.source == source_hash(*(kernel.source for kernel in kernels)) != source_hash(kernels[0].source)
     )
@@ -97,12 +97,12 @@ def test_a_sum_is_built_and_verified_with_all_its_launches():
 
 @pytest.mark.parametrize("launch", [0, 1], ids=["first", "further"])
 def test_a_launch_of_a_sum_that_is_wrong_is_refused(launch):
-    reduction = Reduction(1 << 14)
+    reduction = Reduction(1 << 16)
     kernels = launches(lower, find_one("reduce/vectorized", "run"), reduction, ARCH)
     assert len(verified(kernels, reduction)) == 2
     kernels[launch] = replace(
         kernels[launch],
         source=kernels[launch].source.replace("in_thread_Y_ptr[0] = 0;", "in_thread_Y_ptr[0] = 1;"),
     )
-    with pytest.raises(CheckFailed, match="wrong on 16384 int32"):
+    with pytest.raises(CheckFailed, match="wrong on 65536 int32"):
         verified(kernels, reduction)

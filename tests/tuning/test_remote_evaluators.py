@@ -10,8 +10,9 @@ import pytest
 from tir_schedules.bench.sampling import Policy
 from tir_schedules.errors import BadInput, CheckFailed, MissingTool
 from tir_schedules.machines.choice import choose
+from tir_schedules.tuning.building import workers
 from tir_schedules.tuning.building.candidate import Unbuilt, build
-from tir_schedules.tuning.measure import gpu_timing
+from tir_schedules.tuning.measure import gpu_timing, local
 from tir_schedules.tuning.measure.local import LocalPredictor
 from tir_schedules.tuning.remote import answers, evaluators
 from tir_schedules.tuning.space.tunable import space_of
@@ -39,6 +40,18 @@ class Servers:
 
 SPACE = space_of("sgemm/multistage")
 RUNG = SPACE.rung_at(next(SPACE.points(SHAPE, ARCH)))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_process_builds():
+    """In place of one for each evaluator, which takes seconds to start."""
+    pool = workers.Workers()
+    shared = SimpleNamespace(build=pool.build, close=lambda: None)
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (evaluators, local):
+            patch.setattr(module, "Workers", lambda: shared)
+        yield
+    pool.close()
 
 
 @pytest.fixture
@@ -107,7 +120,10 @@ def test_a_gpu_server_is_sent_a_pack(evaluator_on, monkeypatch):
 
 
 SUMS = space_of("reduce/vectorized")
-SUM, REDUCTION = SUMS.rung_at({"block": 128, "unroll": 2, "most_blocks": 131072}), Reduction(1 << 16)
+SUM, REDUCTION = (
+    SUMS.rung_at({"block": 128, "unroll": 2, "most_blocks": 131072}),
+    Reduction(1 << 16, "float32"),
+)
 
 
 def test_a_sum_is_predicted_by_a_server_as_it_is_here(evaluator_on):

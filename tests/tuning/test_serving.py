@@ -64,7 +64,9 @@ def alive(pid: int) -> bool:
         return False
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "how", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow), signal.SIGKILL]
+)
 def test_no_process_outlives_serve(how):
     command = [sys.executable, "-m", "tir_schedules", "serve", "--servers", "1"]
     started = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

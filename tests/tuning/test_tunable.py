@@ -88,9 +88,10 @@ def test_many_points_are_right_and_so_are_their_twins_where_they_compile(space, 
         assert outcome_of(kernels, workloads[0], CpuMachine()).faults == ()
 
 
+@pytest.mark.slow
 @each_space
 def test_what_is_launched_is_what_is_declared(space):
-    """lower() compares."""
+    """lower() compares, also that of the test above."""
     rng = random.Random(2)
     for _ in range(3):
         point = space.sample(rng, LARGE[space.rung.family], ARCH)
