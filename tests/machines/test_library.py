@@ -16,26 +16,11 @@ from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.machines.cpu.library import shipped_signatures, the_library
 from tir_schedules.machines.cpu.lowering import lower as lower_ptx
 from tir_schedules.machines.cpu.parser import parse
-from tir_schedules.machines.cpu.signatures import from_text
+from tir_schedules.machines.cpu.signatures import Signature
 from tir_schedules.model.problem import Problem
 from tir_schedules.workloads.gemm import Gemm
 
 SHIPPED = {signature.text for signature in shipped_signatures()}
-
-
-class Recorder:
-    """Stands for the library: notes which signatures a kernel needs, compiles none."""
-
-    def __init__(self):
-        self.needed = set()
-
-    def lane_functions(self, signatures):
-        texts = {signature.text for signature in signatures}
-        self.needed |= texts
-        return dict.fromkeys(texts, 1)
-
-    def function(self, name):
-        return 1
 
 
 def jobs(rung):
@@ -46,12 +31,12 @@ def jobs(rung):
 def check_shipped(chosen):
     """Otherwise the first run of a rung would compile some more; the names to add to signatures.txt are in
     the message."""
-    recorder = Recorder()
+    needed = set()
     kernels = [make(rung, workload, "sm_80") for rung, workload in chosen for make in (lower, load_twin)]
     for kernel in {kernel.source: kernel for kernel in kernels}.values():  # most twins serve every shape
         module = parse(compile_kernel(kernel).ptx)
-        lower_ptx(recorder, module, module.kernels[kernel.entry])
-    assert recorder.needed <= SHIPPED, sorted(recorder.needed - SHIPPED)
+        needed |= lower_ptx(module, module.kernels[kernel.entry]).lanes.keys()
+    assert needed <= SHIPPED, sorted(needed - SHIPPED)
 
 
 def one_job(rung, number):
@@ -76,7 +61,7 @@ def test_the_ladders_need_only_shipped_signatures(rung):
 def test_shipped_signatures_are_sorted_and_known():
     texts = [signature.text for signature in shipped_signatures()]
     assert texts == sorted(set(texts))
-    assert all(from_text(text).source() for text in texts)
+    assert all(Signature(text).source() for text in texts)
 
 
 def test_no_compiler(monkeypatch):

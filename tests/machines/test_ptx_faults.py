@@ -312,6 +312,29 @@ CONFLICTS = [
         "; bar.sync 0; setp",
     ),
     (
+        "race",
+        "one lane of a warp stores what another warp and itself have loaded",
+        "@p st.shared.u32 [b], a; bar.sync 0; ld.shared.u32 d, [b]; setp.eq.u32 q, t, 32"
+        "; @q st.shared.u32 [b], a;",
+        "; @q st",
+        "; bar.sync 0; @q st",
+    ),
+    (
+        "lockstep",
+        "the last lane stores what it and others have loaded",
+        "@p st.shared.v2.u32 [b], {a, a}; bar.sync 0; setp.lt.u32 q, t, 32; @q ld.shared.v2.u32 {c, d}, [b];"
+        "setp.eq.u32 q, t, 31; @q st.shared.u32 [b], a;",
+        "; @q st",
+        "; bar.sync 0; @q st",
+    ),
+    (
+        "uninitialized",
+        "a value that nothing has written, loaded after a __syncthreads",
+        "@p st.shared.u32 [b], none; bar.sync 0; ld.shared.u32 d, [b];",
+        "none",
+        "a",
+    ),
+    (
         "lockstep",
         "__syncwarp of each lane with itself",
         "shl.b32 s0, t, 2; add.u32 s0, s0, b; shl.b32 s1, 1, t; xor.b32 s2, s0, 4;"

@@ -6,22 +6,20 @@ millisecond.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sys
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from importlib import metadata, resources
-from importlib.resources.abc import Traversable
+from importlib import metadata
 from pathlib import Path
 from types import FunctionType
-from typing import Any, Callable, Iterator
+from typing import Any, Callable
 
 from tir_schedules.compiler.cache import default_cache
+from tir_schedules.compiler.code import PACKAGE, hash_of
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung
 
-PACKAGE = "tir_schedules"
 SOURCES = ("errors.py", "model", "workloads", "tir", "ladders", "compiler")
 """The code that decides what becomes of a schedule: the rows that the compiler imports, itself included."""
 
@@ -52,7 +50,9 @@ def kept(rung: Rung, workload: Any, arch: str, make: Callable[[], Emitted]) -> E
     def build(folder: Path) -> None:
         (folder / FILE).write_text(json.dumps(asdict(make())), encoding="utf-8")
 
-    key = "\0".join([repr(asked(rung)), repr(workload), repr(type(workload)), arch, sources(), libraries()])
+    key = "\0".join(
+        [repr(asked(rung)), repr(workload), repr(type(workload)), arch, hash_of(*SOURCES), libraries()]
+    )
     return default_cache().load("emitted", key, build, read)
 
 
@@ -97,26 +97,6 @@ def as_written() -> bool:
 def is_known(module: str) -> bool:
     root = module.partition(".")[0]
     return root in (PACKAGE, "tvm", "tvm_ffi", "numpy") or root in sys.stdlib_module_names
-
-
-@lru_cache(maxsize=1)
-def sources() -> str:
-    """A hash of the code that decides what becomes of a schedule."""
-    root = resources.files(PACKAGE)
-    digest = hashlib.sha256()
-    for name in SOURCES:
-        for path, text in texts(root / name, name):
-            digest.update(f"{path}\0{text}\0".encode())
-    return digest.hexdigest()
-
-
-def texts(place: Traversable, path: str) -> Iterator[tuple[str, str]]:
-    """Every Python file there, by its path."""
-    if place.is_dir():
-        for child in sorted(place.iterdir(), key=lambda child: child.name):
-            yield from texts(child, f"{path}/{child.name}")
-    elif path.endswith(".py"):
-        yield path, place.read_text(encoding="utf-8")
 
 
 @lru_cache(maxsize=1)

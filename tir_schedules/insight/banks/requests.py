@@ -18,7 +18,7 @@ from tir_schedules.insight.banks.wavefronts import PAIRING, WORD, Phase, bank_of
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.machines.cpu.extents import source_name
 from tir_schedules.machines.cpu.library import the_library
-from tir_schedules.machines.cpu.machine import lowered
+from tir_schedules.machines.cpu.machine import linked
 from tir_schedules.model.execution import Execution, Request, Watch
 from tir_schedules.model.findings import Location
 from tir_schedules.model.kernel import Binary
@@ -226,7 +226,7 @@ def shape_of(request: Request) -> tuple[int, ...]:
 
 def arrays_of(binary: Binary) -> dict[str, range]:
     """Static arrays in shared memory, named as in the CUDA source -> the bytes they take."""
-    variables = lowered(the_library(), binary.ptx, binary.kernel.entry).kernel.variables.values()
+    variables = linked(the_library(), binary.ptx, binary.kernel.entry).lowered.kernel.variables.values()
     shared = [variable for variable in variables if variable.space == "shared" and variable.size]
     return {
         array_name(variable.name): range(variable.offset, variable.offset + variable.size)

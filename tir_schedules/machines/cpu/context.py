@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
-from typing import Hashable, Iterable
+from typing import Container, Hashable, NamedTuple
 
 import numpy as np
 
@@ -32,10 +31,10 @@ LANE_MASKS = {
     "lanemask_gt": 0xFFFFFFFF & ~((2 << LANES) - 1),
 }
 SIZES = {"u8": 1, "s8": 1, "u16": 2, "s16": 2, "u32": 4, "s32": 4, "f32": 4, "u64": 8, "s64": 8, "f64": 8}
+BYTES = {kind: SIZES[storage] for kind, storage in STORAGE.items()}
 
 
-@dataclass(frozen=True)
-class MicroOp:
+class MicroOp(NamedTuple):
     """One call of a function of the core for a warp.
 
     function: its name in the core; operands: register offsets and constants, as the core documents them.
@@ -52,7 +51,7 @@ class MicroOp:
 
 def size_of(kind: str) -> int:
     """Bytes of one lane's register of a type."""
-    return SIZES[STORAGE[kind]]
+    return BYTES[kind]
 
 
 class RegisterFile:
@@ -67,10 +66,11 @@ class RegisterFile:
 
     def place(self, register: Hashable, size: int) -> int:
         """Where a register of `size` bytes per lane is."""
-        if register not in self._places:
+        place = self._places.get(register)
+        if place is None:
             free = self._free[size]
-            self._places[register] = free.pop() if free else self._new(size)
-        return self._places[register]
+            place = self._places[register] = free.pop() if free else self._new(size)
+        return place
 
     def release(self, register: Hashable, size: int) -> None:
         if register in self._places:
@@ -119,6 +119,7 @@ class Lowering:
         self.narrowest_shared = 4
         self.special = [self.file.place(name, 4) for name in SPECIAL]
         self.buffers = {name: number for number, name in enumerate(module.variables)}
+        self._constants: dict[tuple[Immediate, str], int] = {}
 
     def place(self, operand: Operand, kind: str, instruction: Instruction) -> int:
         """Register offset of an operand; a constant or a variable's address gets a register that holds it."""
@@ -134,7 +135,11 @@ class Lowering:
             operand = Immediate(self.address_of(operand, instruction))
         if not isinstance(operand, Immediate):
             raise instruction.unsupported(f"operand {operand}")
-        return self.file.constant(np.repeat(constant(operand, kind), 32))
+        place = self._constants.get((operand, kind))
+        if place is None:
+            place = self.file.constant(np.repeat(constant(operand, kind), 32))
+            self._constants[operand, kind] = place
+        return place
 
     def address_of(self, symbol: Symbol, instruction: Instruction) -> int:
         """Address of a variable in its own space; of a global or const variable, in global memory."""
@@ -169,11 +174,10 @@ class Lowering:
             self.narrowest_shared = min(self.narrowest_shared, element_bytes)
 
 
-def only(i: Instruction, *allowed: Iterable[str]) -> None:
+def only(i: Instruction, *allowed: Container[str]) -> None:
     """UnsupportedInstruction when the opcode has a modifier that is neither a type nor allowed."""
-    known = set(BITS).union(*allowed)
     for part in i.parts[1:]:
-        if part not in known:
+        if part not in BITS and not any(part in group for group in allowed):
             raise i.unsupported(f"modifier .{part}")
 
 

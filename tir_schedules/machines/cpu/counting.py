@@ -3,32 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from itertools import islice
 
 import numpy as np
 
 from tir_schedules.machines.cpu.findings import Sources
-from tir_schedules.machines.cpu.instructions import FORMS, form_of
-from tir_schedules.machines.cpu.lane_code import HALVES, is_float
 from tir_schedules.machines.cpu.lowering import LoweredKernel
-from tir_schedules.machines.cpu.ptx import Instruction
 from tir_schedules.model.counters import Access, Counters, LineCounters
-
-MIX_BY_TYPE = ("fp16", "fp32", "fp64", "int")
-MIX = tuple(dict.fromkeys([form.mix for form in FORMS.values() if form.mix] + list(MIX_BY_TYPE)))
-"""Classes of instructions in the counters' mix."""
-
-
-def instruction_class(instruction: Instruction) -> str:
-    """One of MIX; arithmetic goes by its type."""
-    known = form_of(instruction).mix
-    if known:
-        return known
-    kind = instruction.types[-1] if instruction.types else ""
-    if kind.removesuffix("x2") in HALVES:
-        return "fp16"
-    if is_float(kind):
-        return "fp64" if kind == "f64" else "fp32"
-    return "int"
 
 
 def counters_of(
@@ -39,17 +20,19 @@ def counters_of(
     total: dict[str, Access] = defaultdict(Access)
     for access, (requests, cost, ideal) in zip(lowered.counted, accesses.tolist()):
         if requests:
-            place, counted = sources(access.instruction.line), Access(requests, cost, ideal)
+            place, counted = sources(access.line), Access(requests, cost, ideal)
             by_line[place.file, place.line][access.kind] += counted
             total[access.kind] += counted
     mix_by_line: dict[tuple[str, int], dict[str, int]] = defaultdict(lambda: defaultdict(int))
     mix: dict[str, int] = defaultdict(int)
     issued = executed = 0
-    for block, (warps, threads) in zip(lowered.kernel.blocks, blocks.tolist()):
+    instructions = zip(lowered.listing.lines, lowered.listing.mixes)
+    for length, (warps, threads) in zip(lowered.blocks["cost"].tolist(), blocks.tolist()):
+        block = list(islice(instructions, length))
         if not warps:
             continue
-        for instruction in block.all_instructions:
-            kind, place = instruction_class(instruction), sources(instruction.line)
+        for line, kind in block:
+            place = sources(line)
             mix[kind] += threads
             mix_by_line[place.file, place.line][kind] += threads
             issued, executed = issued + warps, executed + threads

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from dataclasses import dataclass
+from typing import Sequence
 
 import numpy as np
 
@@ -46,6 +47,7 @@ class Extent:
 
 
 ANYWHERE = Extent(Space.GENERIC, 0, TO_THE_END)
+NOWHERE: frozenset[Extent] = frozenset()
 
 
 class Extents:
@@ -56,14 +58,14 @@ class Extents:
         self.known = list(dict.fromkeys([ANYWHERE, *self.variables.values()]))
         self._reached: dict[Register, frozenset[Extent]] = defaultdict(frozenset)
         if self.variables:
-            self._follow(kernel, list(filter(computes_address, kernel.instructions)))
+            self._follow(kernel)
 
     def of(self, address: Address, space: str) -> int:
         """Number in `known` of the extent that an access through the address must stay in; 0 for any."""
         if isinstance(address.base, Symbol):
             found = frozenset({self.variables.get(address.base.name, ANYWHERE)})
         else:
-            found = self._reached.get(address.base, frozenset()) if address.base else frozenset()
+            found = self._reached.get(address.base, NOWHERE) if address.base else NOWHERE
         if not found or ANYWHERE in found or len({extent.space for extent in found}) > 1:
             return 0
         extent = hull(found)
@@ -73,30 +75,22 @@ class Extents:
             self.known.append(extent)
         return self.known.index(extent)
 
-    def array(self) -> np.ndarray:
-        """dtype EXTENT."""
-        rows = [(extent.space, extent.low, extent.high, k) for k, extent in enumerate(self.known)]
-        return np.array(rows, EXTENT)
-
-    def at(self, space: int, address: int) -> Extent | None:
-        """The variable that lies at an address."""
-        there = (e for e in self.known[1:] if e.space == space and e.low <= address < e.high)
-        return next(there, None)
-
-    def _follow(self, kernel: PtxKernel, instructions: list[Instruction]) -> None:
+    def _follow(self, kernel: PtxKernel) -> None:
         """Find what every register may be an address in: forward from each mention of a variable."""
+        instructions = [instruction for instruction in kernel.instructions if computes_address(instruction)]
         users: dict[Register, list[int]] = defaultdict(list)
         for k, instruction in enumerate(instructions):
-            for register in set(instruction.reads):
+            for register in instruction.reads:
                 users[register].append(k)
-        seeds = {k: mentioned(self.variables, instruction) for k, instruction in enumerate(instructions)}
+        mentions = (mentioned(self.variables, instruction) for instruction in instructions)
+        seeds = {k: extents for k, extents in enumerate(mentions) if extents}
         arrays = depot_arrays(kernel, instructions, users)
         self.known += dict.fromkeys(arrays.values())
-        pending = [k for k in seeds if seeds[k] or k in arrays]
+        pending = list(dict.fromkeys([*seeds, *arrays]))
         while pending:
             k = pending.pop()
             instruction = instructions[k]
-            found = seeds[k].union(*(self._reached[r] for r in instruction.reads))
+            found = NOWHERE.union(seeds.get(k, ()), *(self._reached[r] for r in instruction.reads))
             if k in arrays:
                 found = frozenset({arrays[k]})
             for register in instruction.results:
@@ -105,9 +99,20 @@ class Extents:
                     pending += users[register]
 
 
+def rows_of(extents: Sequence[Extent]) -> np.ndarray:
+    """dtype EXTENT."""
+    return np.array([(e.space, e.low, e.high, number) for number, e in enumerate(extents)], EXTENT)
+
+
+def variable_at(extents: Sequence[Extent], space: int, address: int) -> Extent | None:
+    """The variable that lies at an address. extents: all of a kernel, from ANYWHERE on."""
+    there = (e for e in extents[1:] if e.space == space and e.low <= address < e.high)
+    return next(there, None)
+
+
 def hull(extents: frozenset[Extent]) -> Extent:
     """From the first of some variables of one space to the last."""
-    first, *others = sorted(extents, key=lambda extent: extent.low)
+    first, *others = sorted(extents, key=lambda extent: (extent.low, extent.name))
     if not others:
         return first
     name = " or ".join(dict.fromkeys(extent.name or "an array" for extent in (first, *others)))
@@ -123,14 +128,16 @@ def extent_of(variable: Variable) -> Extent:
 
 def computes_address(instruction: Instruction) -> bool:
     """Whether its results are computed from its operands alone, and may be addresses."""
-    reaches_memory = any(isinstance(operand, Address) for operand in instruction.operands)
-    return form_of(instruction).makes_addresses and not reaches_memory
+    for operand in instruction.operands:
+        if isinstance(operand, Address):
+            return False
+    return form_of(instruction).makes_addresses
 
 
-def mentioned(variables: dict[str, Extent], instruction: Instruction) -> frozenset[Extent]:
-    return frozenset(
+def mentioned(variables: dict[str, Extent], instruction: Instruction) -> list[Extent]:
+    return [
         variables[o.name] for o in instruction.operands[1:] if isinstance(o, Symbol) and o.name in variables
-    )
+    ]
 
 
 def depot_arrays(

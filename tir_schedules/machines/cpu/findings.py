@@ -9,9 +9,8 @@ import numpy as np
 
 from tir_schedules.compiler.source_text import SourceText
 from tir_schedules.machines.cpu.abi import BUFFER_SHIFT, FINDING_KINDS, Space
-from tir_schedules.machines.cpu.extents import Extent, Extents
-from tir_schedules.machines.cpu.instructions import form_of
-from tir_schedules.machines.cpu.ptx import Instruction, PtxKernel, PtxModule
+from tir_schedules.machines.cpu.extents import Extent, variable_at
+from tir_schedules.machines.cpu.lowering import LoweredKernel
 from tir_schedules.model.findings import Finding, Location
 from tir_schedules.model.kernel import Binary
 
@@ -38,19 +37,20 @@ class Sources:
     header. origins: array, PTX line -> a number for its source line.
     """
 
-    def __init__(self, binary: Binary, module: PtxModule, kernel: PtxKernel):
+    def __init__(self, binary: Binary, lowered: LoweredKernel):
         self.text = SourceText(binary.kernel)
-        self.files = {number: self.text.shown(name) for number, name in module.files.items()}
-        self.headers = {number for number, name in self.files.items() if self.text.includes(name)}
-        self.lines = {instruction.line: self._source(instruction) for instruction in kernel.instructions}
-        self.acts = {instruction.line: form_of(instruction).access for instruction in kernel.instructions}
+        self.files = {number: self.text.shown(name) for number, name in lowered.module.files.items()}
+        headers = {number for number, name in self.files.items() if self.text.includes(name)}
+        listing = lowered.listing
+        self.acts = dict(zip(listing.lines, listing.accesses))
+        self.lines = {
+            line: within if within[0] in headers else source
+            for line, source, within in zip(listing.lines, listing.sources, listing.within)
+        }
         numbers: dict[tuple[int, int], int] = {}
         self.origins = np.zeros(max(self.lines, default=0) + 1, np.int32)
         for ptx_line, place in self.lines.items():
             self.origins[ptx_line] = numbers.setdefault(place, len(numbers) + 1) if place[1] else -ptx_line
-
-    def _source(self, instruction: Instruction) -> tuple[int, int]:
-        return instruction.within if instruction.within[0] in self.headers else instruction.source
 
     def __call__(self, ptx_line: int) -> Location:
         file, line = self.lines.get(ptx_line, (0, 0))
@@ -63,7 +63,11 @@ class Sources:
 
 
 def findings(
-    records: np.ndarray, label: str, sources: Sources, buffers: Sequence[NamedBuffer], extents: Extents
+    records: np.ndarray,
+    label: str,
+    sources: Sources,
+    buffers: Sequence[NamedBuffer],
+    extents: Sequence[Extent],
 ) -> tuple[Finding, ...]:
     """Findings of the engine's records (dtype FINDING), most serious first."""
     found = []
@@ -87,7 +91,7 @@ class Fault:
     record: np.void
     sources: Sources
     buffers: Sequence[NamedBuffer]
-    extents: Extents
+    extents: Sequence[Extent]
     short: bool = False
 
     @property
@@ -117,7 +121,8 @@ class Fault:
     def extent(self) -> Extent | None:
         """The variable that an access to shared or local memory goes to, or comes from where it misses it."""
         number, space = int(self.record["extent"]), int(self.record["space"])
-        return self.extents.known[number] if number else self.extents.at(space, int(self.record["address"]))
+        address = int(self.record["address"])
+        return self.extents[number] if number else variable_at(self.extents, space, address)
 
     @property
     def variable_name(self) -> str:

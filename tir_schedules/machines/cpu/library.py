@@ -20,7 +20,7 @@ from tir_schedules.compiler.cache import default_cache
 from tir_schedules.compiler.inputs import environment, fingerprint, heeded_variables
 from tir_schedules.compiler.places import is_plain
 from tir_schedules.errors import MissingTool, one_line
-from tir_schedules.machines.cpu.signatures import Signature, from_text, library_source
+from tir_schedules.machines.cpu.signatures import Signature, library_source
 
 FLAGS = (
     "-std=c++17", "-O2", "-fPIC", "-march=native", "-ftree-vectorize", "-fvect-cost-model=unlimited",
@@ -30,7 +30,7 @@ FLAGS = (
 
 LANE_PARTS = 2
 ANSWER_SECONDS, COMPILE_SECONDS = 30, 900
-LIBRARY = "library.so"
+UNIT, LIBRARY = "library.cpp", "library.so"
 
 
 class Library:
@@ -75,16 +75,17 @@ class Library:
             self._lanes[signature.text] = ctypes.cast(function, ctypes.c_void_p).value or 0
 
     def _core(self) -> ctypes.CDLL:
-        return self._compiled("core", [name for name in self.sources if name.endswith(".cpp")], {})
+        """All of the core as one translation unit: the headers of each cost more than its code."""
+        units = [name for name in self.sources if name.endswith(".cpp")]
+        return self._compiled("core", "".join(f'#include "{name}"\n' for name in units), self.sources)
 
     def _lane_library(self, signatures: list[Signature]) -> ctypes.CDLL:
-        headers = [name for name in self.sources if name.endswith(".h")]
-        return self._compiled("lanes", ["lanes.cpp"], {"lanes.cpp": library_source(signatures, headers)})
+        headers = {name: text for name, text in self.sources.items() if name.endswith(".h")}
+        return self._compiled("lanes", library_source(signatures, list(headers)), headers)
 
-    def _compiled(self, kind: str, units: list[str], more: dict[str, str]) -> ctypes.CDLL:
-        """A shared library of the translation units, beside the core's headers."""
-        wanted = {name for name in self.sources if name.endswith(".h")} | set(units)
-        sources = {name: text for name, text in self.sources.items() if name in wanted} | more
+    def _compiled(self, kind: str, unit: str, included: dict[str, str]) -> ctypes.CDLL:
+        """A shared library of a translation unit, beside what it includes."""
+        sources = included | {UNIT: unit}
         version, digest = compiler_version(self.compiler), fingerprint(self.compiler)
         compiler = [self.compiler, version, digest, *heeded_variables()]
         key = "\0".join([*compiler, processor(), *FLAGS, *map("\0".join, sources.items())])
@@ -92,9 +93,7 @@ class Library:
         def build(folder: Path) -> None:
             for name, text in sources.items():
                 (folder / name).write_text(text, encoding="utf-8")
-            with ThreadPoolExecutor(os.cpu_count()) as pool:
-                list(pool.map(lambda unit: compile_unit(self.compiler, folder, unit), units))
-            gxx([self.compiler, "-shared", *(f"{unit}.o" for unit in units), "-o", LIBRARY], folder)
+            gxx([self.compiler, *FLAGS, "-shared", UNIT, "-o", LIBRARY], folder)
             for path in folder.iterdir():
                 if path.name != LIBRARY:
                     path.unlink()
@@ -117,10 +116,6 @@ def load_library(path: Path) -> ctypes.CDLL:
         return ctypes.CDLL(str(path))
     with default_cache().workplace() as folder:
         return ctypes.CDLL(str(shutil.copy(path, folder)))
-
-
-def compile_unit(compiler: str, folder: Path, unit: str) -> None:
-    gxx([compiler, *FLAGS, "-c", unit, "-o", f"{unit}.o"], folder)
 
 
 def gxx(command: list[str], folder: Path) -> None:
@@ -194,7 +189,7 @@ def read_core() -> dict[str, str]:
 def shipped_signatures() -> list[Signature]:
     """Signatures compiled ahead of time, so that the ladders need no compiler run of their own."""
     text = (resources.files("tir_schedules.machines.cpu") / "signatures.txt").read_text(encoding="utf-8")
-    return [from_text(line) for line in text.splitlines() if line and not line.startswith("#")]
+    return [Signature(line) for line in text.splitlines() if line and not line.startswith("#")]
 
 
 @lru_cache(maxsize=1)

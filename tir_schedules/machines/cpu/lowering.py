@@ -1,21 +1,20 @@
-"""From a parsed kernel to what the engine runs: micro-ops, and a table of basic blocks."""
+"""From a parsed kernel to micro-ops and a table of basic blocks: all that depends on the PTX alone."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Sequence
 
 import numpy as np
 
-from tir_schedules.machines.cpu import abi
-from tir_schedules.machines.cpu.abi import BASIC_BLOCK, EXTENT, MICRO_OP, NONE, Exit
+from tir_schedules.machines.cpu.abi import BASIC_BLOCK, MICRO_OP, NONE, Exit
 from tir_schedules.machines.cpu.context import Lowering, MicroOp, size_of
-from tir_schedules.machines.cpu.extents import Extents
+from tir_schedules.machines.cpu.extents import Extent, Extents
 from tir_schedules.machines.cpu.instructions import form_of
-from tir_schedules.machines.cpu.library import Library
-from tir_schedules.machines.cpu.merging import Merged, merged_accesses
+from tir_schedules.machines.cpu.merging import Merged, address_of, merged_accesses
+from tir_schedules.machines.cpu.mix import mix_of
 from tir_schedules.machines.cpu.ptx import BasicBlock, Instruction, PtxKernel, PtxModule, Register
-from tir_schedules.machines.cpu.signatures import Signature, signature_of
+from tir_schedules.machines.cpu.signatures import signature_of
 from tir_schedules.machines.cpu.undefined import Undefined
 
 
@@ -30,10 +29,14 @@ ALWAYS = Guard(NONE, 0)
 
 
 class Placed(NamedTuple):
-    """What a row of MICRO_OP is made of. function: of the core, or of a lane. extent: number in Extents."""
+    """What a row of MICRO_OP is made of.
 
-    function: str | Signature
-    operands: tuple[int, ...]
+    function: its name in the core; or a lane's, the signature. extent: number in Extents.
+    """
+
+    function: str
+    lane: bool
+    operands: Sequence[int]
     line: int
     guard: Guard
     offset: int = 0
@@ -41,77 +44,112 @@ class Placed(NamedTuple):
     extent: int = 0
 
 
-@dataclass(frozen=True)
-class CountedAccess:
-    """An access that is counted: its class (see Counters), and what ptxas merges it into."""
+class Listing(NamedTuple):
+    """The instructions of all blocks in their order: what is known of each, a list for each thing.
 
-    instruction: Instruction
+    lines: of PTX. sources, within: see Instruction. mixes: classes in the counters' mix. accesses: see Form.
+    """
+
+    lines: list[int]
+    sources: list[tuple[int, int]]
+    within: list[tuple[int, int]]
+    mixes: list[str]
+    accesses: list[str]
+
+
+class CountedAccess(NamedTuple):
+    """An access that is counted: its class (see Counters), and a row of MERGE, what ptxas merges it into."""
+
+    line: int
     kind: str
-    merged: Merged | None
+    merge: tuple[int, int]
 
 
 @dataclass(frozen=True)
 class LoweredKernel:
-    """A kernel ready to run; the arrays are kept alive because the program points into them.
+    """A kernel that can be linked; it depends on the PTX alone, and holds no address of this process.
 
-    granule_shift: log2 of the bytes of shared memory that are watched as one, the narrowest access of the
-    kernel.
+    module: without its kernels. kernel: without its blocks, whose instructions are in the listing.
+    functions: names in the core, and signatures of lanes. lanes: the signatures, each with the PTX line to
+    name where it is not known. micro_ops: rows of MICRO_OP, in which `run` is the number of a function,
+    `operands` that of the first in `operands`, `extent` that in `extents`. blocks: rows of BASIC_BLOCK.
+    registers: what they hold when a warp starts. special: places of the special registers. granule_shift:
+    log2 of the bytes of shared memory that are watched as one, the narrowest access of the kernel.
     """
 
     module: PtxModule
     kernel: PtxKernel
-    program: abi.Program
+    functions: tuple[str, ...]
+    lanes: dict[str, int]
+    micro_ops: np.ndarray
+    operands: np.ndarray
+    blocks: np.ndarray
+    registers: np.ndarray
+    special: tuple[int, ...]
+    extents: tuple[Extent, ...]
     counted: list[CountedAccess]
-    extents: Extents
+    listing: Listing
     granule_shift: int
-    arrays: tuple[np.ndarray, ...]
 
 
-def lower(library: Library, module: PtxModule, kernel: PtxKernel) -> LoweredKernel:
+def lower(module: PtxModule, kernel: PtxKernel) -> LoweredKernel:
     """Lower every instruction. UnsupportedInstruction names the first that is not known."""
     blocks = Blocks(module, kernel)
-    rows = np.zeros(len(kernel.blocks), BASIC_BLOCK)
+    low, ops, rows = blocks.low, blocks.ops, []
     for block in kernel.blocks:
-        first = len(blocks.ops)
+        first = len(ops)
         blocks.add(block)
-        rows[block.index] = (
-            first,
-            len(blocks.ops) - first,
-            len(block.all_instructions),
-            *blocks.end_of(block),
-        )
-    low = blocks.low
-    extents = blocks.extents.array()
-    micro_ops, operands = assembled(library, blocks.ops, extents)
-    registers = low.file.initial()
-    program = abi.Program(
-        micro_ops.ctypes.data, rows.ctypes.data, registers.ctypes.data, len(registers), tuple(low.special)
+        rows.append((first, len(ops) - first, len(block.all_instructions), *blocks.end_of(block)))
+    functions = {name: number for number, name in enumerate(dict.fromkeys(op.function for op in ops))}
+    micro_ops, operands = assembled(ops, functions)
+    return LoweredKernel(
+        module=replace(module, kernels={}),
+        kernel=replace(kernel, blocks=[]),
+        functions=tuple(functions),
+        lanes={op.function: op.line for op in ops if op.lane},
+        micro_ops=micro_ops,
+        operands=operands,
+        blocks=np.array(rows, BASIC_BLOCK),
+        registers=low.file.initial(),
+        special=tuple(low.special),
+        extents=tuple(blocks.extents.known),
+        counted=counted(low, merged_accesses(kernel)),
+        listing=listing(kernel),
+        granule_shift=low.narrowest_shared.bit_length() - 1,
     )
-    merged = merged_accesses(kernel)
-    counted = [
-        CountedAccess(i, kind, merged.get(i.line) if kind.startswith("shared") else None)
-        for i, kind in low.counted
-    ]
-    arrays = (micro_ops, rows, registers, operands, extents)
-    shift = low.narrowest_shared.bit_length() - 1
-    return LoweredKernel(module, kernel, program, counted, blocks.extents, shift, arrays)
 
 
-def assembled(library: Library, ops: Sequence[Placed], extents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of MICRO_OP, and the operands that they point to. extents: rows of EXTENT."""
-    lanes = library.lane_functions(op.function for op in ops if isinstance(op.function, Signature))
-    rows, starts, operands = np.zeros(len(ops) + 1, MICRO_OP), [], []
-    for op in ops:
-        starts.append(len(operands))
-        operands += [operand & NONE for operand in op.operands]
-    pool = np.array([*operands, 0], np.uint32)
-    for k, (op, start) in enumerate(zip(ops, starts)):
-        name = op.function
-        function = lanes[name.text] if isinstance(name, Signature) else library.function(name)
-        where = pool.ctypes.data + pool.itemsize * start
-        extent = extents.ctypes.data + EXTENT.itemsize * op.extent
-        rows[k] = (function, where, extent, op.offset, *op.guard, op.line, op.counter)
-    return rows, pool
+def assembled(ops: Sequence[Placed], functions: dict[str, int]) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of MICRO_OP, and the operands that they point to."""
+    rows, operands = [], []
+    for function, _, places, line, guard, offset, counter, extent in ops:
+        rows.append((functions[function], len(operands), extent, offset, *guard, line, counter))
+        operands += places
+    return np.array(rows, MICRO_OP), np.array(operands, np.int64).astype(np.uint32)
+
+
+def counted(low: Lowering, merged: dict[int, Merged]) -> list[CountedAccess]:
+    found = []
+    for i, kind in low.counted:
+        whole = merged.get(i.line) if kind.startswith("shared") else None
+        found.append(CountedAccess(i.line, kind, merge_row(i, whole) if whole else (0, 0)))
+    return found
+
+
+def merge_row(i: Instruction, whole: Merged) -> tuple[int, int]:
+    """Offset from the access to the merged one, and its width; NONE for one that another counts for."""
+    return whole.offset - address_of(i).offset, whole.bytes if whole.leads else NONE
+
+
+def listing(kernel: PtxKernel) -> Listing:
+    instructions = list(kernel.instructions)
+    return Listing(
+        [i.line for i in instructions],
+        [i.source for i in instructions],
+        [i.within for i in instructions],
+        [mix_of(i.opcode) for i in instructions],
+        [form_of(i).access for i in instructions],
+    )
 
 
 class Blocks:
@@ -135,16 +173,18 @@ class Blocks:
 
     def add(self, block: BasicBlock) -> None:
         """Lower the instructions of a block up to its end."""
-        mentions = [set(instruction.results) | set(instruction.reads) for instruction in block.instructions]
-        last = {register: k for k, registers in enumerate(mentions) for register in registers}
-        for k, instruction in enumerate(block.instructions):
-            self.instruction(instruction)
-            for register in mentions[k]:
-                if register not in self.keep and last[register] == k:
-                    self.low.file.release(register, size_of(register.type))
-            for register, size in self.low.temporaries:
-                self.low.file.release(register, size)
-            self.low.temporaries.clear()
+        low, last = self.low, {}
+        for k, i in enumerate(block.instructions):
+            for register in (*i.results, *i.reads):
+                last[register] = k
+        for k, i in enumerate(block.instructions):
+            self.instruction(i)
+            for register in (*i.results, *i.reads):
+                if last[register] == k and register not in self.keep:
+                    low.file.release(register, size_of(register.type))
+            for register, size in low.temporaries:
+                low.file.release(register, size)
+            low.temporaries.clear()
         self.place(self.undefined.guards(block.end), ALWAYS)
 
     def instruction(self, i: Instruction) -> None:
@@ -153,23 +193,26 @@ class Blocks:
             return
         guard = self.guard(i)
         lowered = [self.placed(op, guard) for op in lower_it(self.low, i)]
+        if self.undefined.nothing:
+            self.ops += lowered
+            return
         self.place(self.undefined.guards(i), ALWAYS)
         self.place(self.undefined.before(i), guard)
         self.ops += lowered
         self.place(self.undefined.after(i), guard)
 
     def place(self, ops: Sequence[MicroOp], guard: Guard) -> None:
-        self.ops += (self.placed(op, guard) for op in ops)
+        self.ops += [self.placed(op, guard) for op in ops]
 
     def placed(self, op: MicroOp | Instruction, guard: Guard) -> Placed:
         """A micro-op, or an instruction that each lane executes for itself."""
         if isinstance(op, Instruction):
             signature, operands = signature_of(op)
-            places = tuple(self.low.place(operand, kind, op) for operand, kind in operands)
-            return Placed(signature, places, op.line, guard)
+            places = [self.low.place(operand, kind, op) for operand, kind in operands]
+            return Placed(signature, True, places, op.line, guard)
         i = op.instruction
         extent = self.extents.of(op.where, i.space) if op.where else 0
-        return Placed(op.function, op.operands, i.line, guard, op.offset, op.counter, extent)
+        return Placed(op.function, False, op.operands, i.line, guard, op.offset, op.counter, extent)
 
     def guard(self, instruction: Instruction) -> Guard:
         if instruction.guard is None:

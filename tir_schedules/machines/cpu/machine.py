@@ -20,13 +20,12 @@ from tir_schedules import interrupts
 from tir_schedules.compiler.source_text import SourceText, place_in_ptx
 from tir_schedules.errors import BadInput, CheckFailed
 from tir_schedules.machines.cpu import abi
-from tir_schedules.machines.cpu.abi import BUFFER_SHIFT, FINDING_KINDS, NONE, Flag
+from tir_schedules.machines.cpu.abi import BUFFER_SHIFT, FINDING_KINDS, Flag
 from tir_schedules.machines.cpu.counting import counters_of
 from tir_schedules.machines.cpu.findings import NamedBuffer, Sources, findings
+from tir_schedules.machines.cpu.kept import lowered_kernel
 from tir_schedules.machines.cpu.library import Library, the_library
-from tir_schedules.machines.cpu.lowering import CountedAccess, LoweredKernel, lower
-from tir_schedules.machines.cpu.merging import address_of
-from tir_schedules.machines.cpu.parser import parse
+from tir_schedules.machines.cpu.linking import LinkedKernel, link
 from tir_schedules.machines.cpu.ptx import BITS, Parameter, UnsupportedInstruction, Variable
 from tir_schedules.machines.cpu.watching import Watched
 from tir_schedules.model.attributes import Attributes, attributes_of, check_attributes, check_block, spelled
@@ -91,7 +90,7 @@ class CpuMachine:
         check_launch(binary)
         library = the_library()
         try:
-            kernel = lowered(library, binary.ptx, binary.kernel.entry)
+            kernel = linked(library, binary.ptx, binary.kernel.entry)
         except UnsupportedInstruction as error:
             raise UnsupportedInstruction(f"{binary.kernel.label}: {with_place(str(error), binary)}") from None
         watched = Watched(watch, binary.kernel) if watch else None
@@ -127,12 +126,9 @@ def attributes(ptx: str, entry: str) -> Attributes:
 
 
 @lru_cache(maxsize=128)
-def lowered(library: Library, ptx: str, entry: str) -> LoweredKernel:
-    """Parse and lower a kernel; launches of one kernel with other arguments share the result."""
-    module = parse(ptx)
-    if entry not in module.kernels:
-        raise CheckFailed(f"the PTX has no entry {entry}")
-    return lower(library, module, module.kernels[entry])
+def linked(library: Library, ptx: str, entry: str) -> LinkedKernel:
+    """A kernel ready to run; launches of one kernel with other arguments share the result."""
+    return link(library, lowered_kernel(ptx, entry))
 
 
 def with_place(message: str, binary: Binary) -> str:
@@ -148,9 +144,10 @@ def with_place(message: str, binary: Binary) -> str:
 class Invocation:
     """Buffers, parameters and results of one launch."""
 
-    def __init__(self, lowered: LoweredKernel, binary: Binary, arguments: Arguments, outputs: Sequence[str]):
-        self.lowered, self.binary = lowered, binary
-        self.sources = Sources(binary, lowered.module, lowered.kernel)
+    def __init__(self, linked: LinkedKernel, binary: Binary, arguments: Arguments, outputs: Sequence[str]):
+        self.program, self.lowered, self.binary = linked.program, linked.lowered, binary
+        lowered = linked.lowered
+        self.sources = Sources(binary, lowered)
         self.names: list[NamedBuffer] = []
         self.shadows: dict[str, np.ndarray] = {}
         self._kept: list[np.ndarray] = []  # what addresses point to
@@ -166,7 +163,7 @@ class Invocation:
         self.buffer_count = len(rows)
         self.params = pack(lowered.kernel.parameters, values, binary.kernel.label)
         self.counters = np.zeros(max(1, len(lowered.counted)), abi.COUNTER)
-        self.block_counts = np.zeros(len(lowered.kernel.blocks), abi.BLOCK_COUNT)
+        self.block_counts = np.zeros(len(lowered.blocks), abi.BLOCK_COUNT)
         self.records = np.zeros(FINDING_LIMIT * len(FINDING_KINDS), abi.FINDING)
 
     def _variable(self, variable: Variable) -> tuple[int, ...]:
@@ -191,9 +188,9 @@ class Invocation:
 
     def start(self, library: Library, budget: int, flags: int, watched: Watched | None = None) -> None:
         lowered, kernel = self.lowered, self.binary.kernel
-        merges = np.array([merge_row(access) for access in lowered.counted] or [(0, 0)], abi.MERGE)
+        merges = np.array([access.merge for access in lowered.counted] or [(0, 0)], abi.MERGE)
         arguments = abi.LaunchArguments(
-            program=ctypes.pointer(lowered.program),
+            program=ctypes.pointer(self.program),
             params=ctypes.cast(self.params, ctypes.c_void_p).value,
             buffers=self.buffers.ctypes.data,
             counters=self.counters.ctypes.data,
@@ -233,14 +230,6 @@ class Invocation:
     def writers(self, name: str) -> tuple[Location, ...]:
         """Every place that stored to the output."""
         return tuple(self.sources(int(line)) for line in np.unique(self.shadows[name]["line"]) if line)
-
-
-def merge_row(access: CountedAccess) -> tuple[int, int]:
-    """Offset from the access to the merged one, and its width; NONE for one that another counts for."""
-    merged = access.merged
-    if merged is None:
-        return 0, 0
-    return merged.offset - address_of(access.instruction).offset, merged.bytes if merged.leads else NONE
 
 
 def pack(parameters: Sequence[Parameter], values: Sequence[int | float], label: str) -> ctypes.Array:

@@ -7,7 +7,7 @@ LDS and STS of SASS.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import Iterable
 
@@ -42,11 +42,11 @@ class Merged:
 
 def merged_accesses(kernel: PtxKernel) -> dict[int, Merged]:
     """PTX line of each shared access that is merged with others -> how."""
-    zeros = trailing_zeros(kernel)
+    groups = [group for block in kernel.blocks for group in contiguous_candidates(block) if len(group) > 1]
+    zeros = trailing_zeros(kernel, [address_of(group[0]).base for group in groups])
     merged: dict[int, Merged] = {}
-    for block in kernel.blocks:
-        for group in contiguous_candidates(block):
-            merge_group(group, zeros, merged)
+    for group in groups:
+        merge_group(group, zeros, merged)
     return merged
 
 
@@ -75,7 +75,8 @@ def contiguous_candidates(block: BasicBlock) -> Iterable[list[Instruction]]:
                 fences["ld" if kind == "st" else "st"] += 1
         elif form.fence or instruction.space == "shared":
             fences.update(("ld", "st"))
-        versions.update(instruction.results)
+        for register in instruction.results:
+            versions[register] += 1
     return groups.values()
 
 
@@ -100,8 +101,10 @@ def merge_group(group: list[Instruction], zeros: Zeros, merged: dict[int, Merged
                 merged.update({member.line: Merged(member is members[0], offset, size) for member in members})
 
 
-def trailing_zeros(kernel: PtxKernel) -> Zeros:
-    """How many low bits of an operand are provably zero: the greatest fixed point over all instructions."""
+def trailing_zeros(kernel: PtxKernel, wanted: Iterable[Operand | None]) -> Zeros:
+    """How many low bits of a wanted operand are provably zero: the greatest fixed point over all instructions
+    that it is computed by."""
+    instructions = makers(kernel, [operand for operand in wanted if isinstance(operand, Register)])
     known: dict[Register, int] = {}
 
     def zeros(operand: Operand | None) -> int:
@@ -118,7 +121,7 @@ def trailing_zeros(kernel: PtxKernel) -> Zeros:
     changed = True
     while changed:
         changed = False
-        for instruction in kernel.instructions:
+        for instruction in instructions:
             if len(instruction.results) != 1:
                 known.update({register: 0 for register in instruction.results})
                 continue
@@ -128,6 +131,21 @@ def trailing_zeros(kernel: PtxKernel) -> Zeros:
             if result < known.get(register, ANY + 1):
                 known[register], changed = result, True
     return zeros
+
+
+def makers(kernel: PtxKernel, registers: list[Register]) -> list[Instruction]:
+    """The instructions that compute registers, and those that compute what these read."""
+    writers: dict[Register, list[Instruction]] = defaultdict(list)
+    for instruction in kernel.instructions if registers else ():
+        for register in instruction.results:
+            writers[register].append(instruction)
+    found, seen, pending = [], set(registers), list(set(registers))
+    while pending:
+        for instruction in writers[pending.pop()]:
+            found.append(instruction)
+            pending += set(instruction.reads) - seen
+            seen.update(instruction.reads)
+    return found
 
 
 def lowest_bit(value: int) -> int:

@@ -7,8 +7,7 @@ Device functions that were not inlined, calls and texture state are refused by n
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, field
-from typing import Iterator
+from dataclasses import dataclass, field, replace
 
 from tir_schedules.machines.cpu.flow import basic_blocks
 from tir_schedules.machines.cpu.instructions import form_of_opcode
@@ -29,7 +28,7 @@ from tir_schedules.machines.cpu.ptx import (
     Variable,
     Vector,
 )
-from tir_schedules.machines.cpu.tokens import TokenReader
+from tir_schedules.machines.cpu.words import END, WordReader, is_name, is_number
 from tir_schedules.model.gpus import rounded_up
 
 VARIABLE_SPACES = (".global", ".const", ".shared")
@@ -50,8 +49,8 @@ class Scope:
     names: dict[str, Register | Symbol] = field(default_factory=dict)
 
 
-class Parser(TokenReader):
-    """Recursive descent over the tokens; the innermost scope is the last."""
+class Parser(WordReader):
+    """Recursive descent over the words; the innermost scope is the last."""
 
     def __init__(self, text: str):
         super().__init__(text)
@@ -64,7 +63,7 @@ class Parser(TokenReader):
     # ---- the module ---
     def module(self) -> PtxModule:
         extern = False
-        while self.tokens[self.position].kind != "end":
+        while self.word != END:
             word = self.next()
             if word == ".target":
                 self.target = self.next()
@@ -111,14 +110,14 @@ class Parser(TokenReader):
 
     def function(self) -> None:
         """Skip a declaration or body; whoever calls it is refused."""
-        while self.text not in ("{", ";"):
+        while self.word not in ("{", ";"):
             self.next()
-        if self.text == "{":
+        if self.word == "{":
             self.skip_braces()
 
     def variable(self, space: str, extern: bool = False) -> Variable:
         align, length = 0, 1
-        while self.text.startswith(".") and self.text[1:] not in BITS:
+        while self.word.startswith(".") and self.word[1:] not in BITS:
             word = self.next()
             if word == ".align":
                 align = int(self.next())
@@ -128,7 +127,7 @@ class Parser(TokenReader):
         element = BITS[kind] // 8
         size, unsized = element * length, False
         while self.accept("["):
-            if self.text == "]":
+            if self.word == "]":
                 unsized = True
             else:
                 size *= int(self.next(), 0)
@@ -153,10 +152,10 @@ class Parser(TokenReader):
         return values
 
     def constant(self) -> int:
-        text = self.text
+        text = self.word
         if text[:2].lower() in ("0f", "0d"):
             return int(self.next()[2:], 16)
-        if self.tokens[self.position].kind == "name":
+        if is_name(text):
             raise self.refuse(f"the address of {text} as an initial value")
         return self.integer()
 
@@ -164,13 +163,14 @@ class Parser(TokenReader):
     def entry(self) -> None:
         name = self.next()
         parameters = self.parameters()
-        while self.text != "{":
+        while self.word != "{":
             self.next()
         self.next()
         self.scopes = [Scope()]
         self.scope_count, self.source, self.within = 0, (0, 0), (0, 0)
         self.items: list[Instruction | str] = []
         self.own: dict[str, Variable] = {}
+        self.mentioned: set[str] = set()
         self.body()
         self.kernels[name] = self.finished(name, parameters)
 
@@ -184,10 +184,10 @@ class Parser(TokenReader):
                 continue
             self.expect(".param")
             align, kind = 0, "b8"
-            while self.text.startswith("."):
+            while self.word.startswith("."):
                 word = self.next()
                 if word == ".ptr":  # `.ptr .global .align 4` tells of what is pointed to
-                    while self.text.startswith("."):
+                    while self.word.startswith("."):
                         if self.next() == ".align":
                             self.next()
                 elif word == ".align":
@@ -219,40 +219,43 @@ class Parser(TokenReader):
                 self.next()
 
     def look_up(self, name: str) -> Register | Symbol | None:
-        return next((scope.names[name] for scope in reversed(self.scopes) if name in scope.names), None)
+        for scope in reversed(self.scopes):
+            if name in scope.names:
+                return scope.names[name]
+        return None
 
     def predicate(self) -> Register:
-        register = self.look_up(self.text)
+        register = self.look_up(self.word)
         if not isinstance(register, Register):
-            raise self.refuse(f"the predicate {self.text}")
+            raise self.refuse(f"the predicate {self.word}")
         self.next()
         return register
 
     def body(self) -> None:
         while True:
-            kind, word, _ = self.tokens[self.position]
-            self.position += 1
-            if word == "}":
+            word = self.next()
+            if word == ".loc":
+                self.location()
+            elif word == "{":
+                self.open_scope()
+            elif word == "}":
                 self.scopes.pop()
                 if not self.scopes:
                     return
-            elif word == "{":
-                self.open_scope()
             elif word == ".reg" or word.startswith(".reg."):
                 self.registers(word[5:] or self.next()[1:])
             elif word in (".shared", ".local"):
                 variable = self.variable(word[1:])
                 self.own[variable.name] = variable
-            elif word == ".loc":
-                self.location()
             elif word == ".pragma":
                 self.skip_past(";")
-            elif kind == "name" and not word.startswith(".") and self.accept(":"):
-                label = self.look_up(word)
-                self.items.append(label.name if isinstance(label, Symbol) else word)
             elif word.startswith("."):
                 self.position -= 1
                 raise self.refuse(word)
+            elif self.word == ":" and is_name(word):
+                self.position += 1
+                label = self.look_up(word)
+                self.items.append(label.name if isinstance(label, Symbol) else word)
             elif word != ";":
                 self.position -= 1
                 self.instruction()
@@ -264,15 +267,12 @@ class Parser(TokenReader):
         self.scopes.append(scope)
         depth, k = 1, self.position
         while depth:
-            token = self.tokens[k]
-            depth += (token.text == "{") - (token.text == "}")
-            if (
-                depth == 1
-                and token.kind == "name"
-                and self.tokens[k + 1].text == ":"
-                and token.text[0] not in ".%"
-            ):
-                scope.names[token.text] = Symbol(token.text + scope.suffix)
+            word = self.words[k]
+            depth += (word == "{") - (word == "}")
+            if word == ":" and depth == 1:
+                label = self.words[k - 1]
+                if is_name(label) and label[0] not in ".%":
+                    scope.names[label] = Symbol(label + scope.suffix)
             k += 1
 
     def registers(self, kind: str) -> None:
@@ -288,15 +288,18 @@ class Parser(TokenReader):
                 return
 
     def instruction(self) -> None:
-        line, guard = self.line, None
+        line, guard = self.lines[self.position], None
         if self.accept("@"):
             negated = self.accept("!")
             guard = (self.predicate(), negated)
         opcode = self.next()
         operands = []
-        while not self.accept(";"):
-            if not self.accept(","):
+        while (word := self.words[self.position]) != ";":
+            if word == ",":
+                self.position += 1
+            else:
                 operands.append(self.operand())
+        self.position += 1
         has_result = form_of_opcode(opcode).has_result
         self.items.append(
             Instruction(opcode, tuple(operands), guard, line, self.source, self.within, has_result)
@@ -304,51 +307,58 @@ class Parser(TokenReader):
 
     def operand(self) -> Operand:
         first = self.atom()
-        return Pair(first, self.atom()) if self.accept("|") else first
+        if self.words[self.position] != "|":
+            return first
+        self.position += 1
+        return Pair(first, self.atom())
 
     def atom(self) -> Operand:
-        kind, word, _ = self.tokens[self.position]
+        word = self.words[self.position]
         if word == "(":
             raise self.refuse("calls")
-        self.next()
+        self.position += 1
+        if word == "[":
+            return self.address()
         if word == "{":
             items = []
             while not self.accept("}"):
                 if not self.accept(","):
                     items.append(self.atom())
             return Vector(tuple(items))
-        if word == "[":
-            return self.address()
-        if word == "!":
-            return Negated(self.predicate())
-        if word == "-":
-            return Immediate(-int(self.next().rstrip("U"), 0))
-        if kind == "number":
+        if is_number(word):
             return number(word)
         known = self.look_up(word)
         if known is not None:
             return known
-        return SpecialRegister(word[1:]) if word.startswith("%") else Symbol(word)
+        if word == "!":
+            return Negated(self.predicate())
+        if word == "-":
+            return Immediate(-int(self.next().rstrip("U"), 0))
+        if word.startswith("%"):
+            return SpecialRegister(word[1:])
+        self.mentioned.add(word)
+        return Symbol(word)
 
     def address(self) -> Address:
         base, offset, sign = None, 0, 1
-        if self.tokens[self.position].kind == "name":
+        if is_name(self.word):
             base = self.atom()
             if not isinstance(base, (Register, Symbol)):
                 raise self.refuse(f"the address [{base}]")
-        while not self.accept("]"):
-            if self.text in ("+", "-"):
-                sign = -1 if self.next() == "-" else 1
-            elif self.tokens[self.position].kind != "number":
-                raise self.refuse("tensor coordinates in an address")
+        while (word := self.next()) != "]":
+            if word in ("+", "-"):
+                sign = -1 if word == "-" else 1
+            elif is_number(word):
+                offset += sign * int(word.rstrip("U"), 0)
             else:
-                offset += sign * int(self.next().rstrip("U"), 0)
+                self.position -= 1
+                raise self.refuse("tensor coordinates in an address")
         return Address(base, offset)
 
     def finished(self, name: str, parameters: list[Parameter]) -> PtxKernel:
         """Lay out the stack and shared memory: variables of the module, of the kernel, the dynamic array."""
-        used = {symbol for item in self.items if isinstance(item, Instruction) for symbol in symbols_in(item)}
-        variables = {v.name: Variable(**vars(v)) for v in self.shared.values() if v.name in used} | self.own
+        used = [variable for name, variable in self.shared.items() if name in self.mentioned]
+        variables = {variable.name: replace(variable) for variable in used} | self.own
         sizes = {"shared": 0, "local": 0}
         for variable in sorted(variables.values(), key=lambda v: v.extern):
             align = max(variable.align, DYNAMIC_ALIGN) if variable.extern else variable.align
@@ -365,15 +375,3 @@ def number(text: str) -> Immediate:
     if "." in text:
         return Immediate(struct.unpack("<Q", struct.pack("<d", float(text)))[0], "f64")
     return Immediate(int(text.rstrip("U"), 0))
-
-
-def symbols_in(instruction: Instruction) -> list[str]:
-    """Names of variables an instruction mentions."""
-
-    def flat(operands: tuple[Operand, ...]) -> Iterator[Operand | None]:
-        for operand in operands:
-            if isinstance(operand, Vector):
-                yield from flat(operand.items)
-            yield operand.base if isinstance(operand, Address) else operand
-
-    return [operand.name for operand in flat(instruction.operands) if isinstance(operand, Symbol)]

@@ -6,8 +6,8 @@ Source: PTX ISA, version 9.0.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Iterator, Union
+from functools import lru_cache
+from typing import Iterable, Iterator, Union
 
 from tir_schedules.errors import CheckFailed
 
@@ -25,8 +25,10 @@ class UnsupportedInstruction(CheckFailed):
     """The CPU machine does not know a PTX construct; nothing has been executed."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Register:
+    """One object for each register of a kernel: two are never equal."""
+
     name: str
     type: str
 
@@ -35,7 +37,7 @@ class Register:
         return BITS[self.type]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Immediate:
     """A constant. kind: "int"; or "f32" or "f64", where value is the bit pattern."""
 
@@ -43,19 +45,19 @@ class Immediate:
     kind: str = "int"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Symbol:
     name: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class SpecialRegister:
     """Such as tid.x, without the percent sign."""
 
     name: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Address:
     """[base + offset]; base is None for an absolute address."""
 
@@ -63,12 +65,12 @@ class Address:
     offset: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Vector:
     items: tuple["Operand", ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Pair:
     """first|second, two results."""
 
@@ -76,7 +78,7 @@ class Pair:
     second: "Operand"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Negated:
     """!predicate"""
 
@@ -93,29 +95,55 @@ def items(operand: Operand) -> list[Operand]:
     return list(operand.items) if isinstance(operand, Vector) else [operand]
 
 
-def registers_in(operand: Operand) -> Iterator[Register]:
-    """Every register an operand mentions."""
-    if isinstance(operand, Register):
-        yield operand
-    elif isinstance(operand, Vector):
-        for item in operand.items:
-            yield from registers_in(item)
-    elif isinstance(operand, Pair):
-        yield from registers_in(operand.first)
-        yield from registers_in(operand.second)
-    elif isinstance(operand, Address) and isinstance(operand.base, Register):
-        yield operand.base
-    elif isinstance(operand, Negated):
-        yield operand.register
+def registers_of(operands: Iterable[Operand]) -> tuple[Register, ...]:
+    """Every register that the operands mention."""
+    found: list[Register] = []
+    for operand in operands:
+        if isinstance(operand, Register):
+            found.append(operand)
+        elif isinstance(operand, Address):
+            if isinstance(operand.base, Register):
+                found.append(operand.base)
+        elif isinstance(operand, Vector):
+            found += registers_of(operand.items)
+        elif isinstance(operand, Pair):
+            found += registers_of((operand.first, operand.second))
+        elif isinstance(operand, Negated):
+            found.append(operand.register)
+    return tuple(found)
 
 
 @dataclass(frozen=True)
+class Opcode:
+    """What an opcode says, such as "ld.global.v4.f32".
+
+    parts: its name and its modifiers. types: those that are types. space: the state space of a memory
+    instruction, "generic" when the opcode names none.
+    """
+
+    parts: tuple[str, ...]
+    types: tuple[str, ...]
+    vector_length: int
+    space: str
+
+
+@lru_cache(maxsize=None)
+def read_opcode(text: str) -> Opcode:
+    parts = tuple(text.split("."))
+    spaces = [name for name in (part.split("::")[0] for part in parts) if name in STATE_SPACES]
+    lengths = [int(part[1]) for part in parts if part in ("v2", "v4", "v8")]
+    types = tuple(part for part in parts[1:] if part in BITS)
+    return Opcode(parts, types, lengths[0] if lengths else 1, spaces[0] if spaces else "generic")
+
+
+@dataclass(eq=False, slots=True)
 class Instruction:
-    """opcode: with its modifiers, "ld.global.v4.f32". guard: (predicate, whether it must be false) or None.
+    """opcode: with its modifiers. guard: (predicate, whether it must be false) or None.
 
     line: in the PTX text, from 1. source: (file number, line) of the CUDA source, or (0, 0); of code that was
     inlined, where that was. within: the line of the inlined function itself. has_result: whether the first
-    operand is written.
+    operand is written. results, reads: registers that it writes and reads; a guarded instruction also reads
+    what it may leave unchanged.
     """
 
     opcode: str
@@ -125,36 +153,47 @@ class Instruction:
     source: tuple[int, int] = (0, 0)
     within: tuple[int, int] = (0, 0)
     has_result: bool = True
+    decoded: Opcode = field(init=False, repr=False)
+    results: tuple[Register, ...] = field(init=False, repr=False)
+    reads: tuple[Register, ...] = field(init=False, repr=False)
 
-    @cached_property
+    def __post_init__(self) -> None:
+        self.decoded = read_opcode(self.opcode)
+        operands, results = self.operands, ()
+        if self.has_result and operands and not isinstance(operands[0], Address):
+            results = registers_of(operands[:1])
+            operands = operands[1:] if results else operands
+        self.results = results
+        self.reads = registers_of(operands)
+        if self.guard:
+            self.reads += (self.guard[0], *results)
+
+    @property
     def parts(self) -> tuple[str, ...]:
-        return tuple(self.opcode.split("."))
+        return self.decoded.parts
 
     @property
     def name(self) -> str:
-        return self.parts[0]
+        return self.decoded.parts[0]
 
-    @cached_property
+    @property
     def types(self) -> tuple[str, ...]:
-        return tuple(part for part in self.parts[1:] if part in BITS)
+        return self.decoded.types
 
     @property
     def type(self) -> str:
         """The last type the opcode names, that of the operands in most instructions."""
-        if not self.types:
+        if not self.decoded.types:
             raise self.unsupported()
-        return self.types[-1]
+        return self.decoded.types[-1]
 
-    @cached_property
+    @property
     def vector_length(self) -> int:
-        return next((int(part[1]) for part in self.parts if part in ("v2", "v4", "v8")), 1)
+        return self.decoded.vector_length
 
-    @cached_property
+    @property
     def space(self) -> str:
-        """The state space of a memory instruction, "generic" when the opcode names none."""
-        return next(
-            (part for part in (p.split("::")[0] for p in self.parts) if part in STATE_SPACES), "generic"
-        )
+        return self.decoded.space
 
     def has(self, modifier: str) -> bool:
         return modifier in self.parts[1:]
@@ -185,20 +224,6 @@ class Instruction:
         return UnsupportedInstruction(
             f"PTX line {self.line}: the CPU machine does not know {self.opcode}{reason}"
         )
-
-    @cached_property
-    def results(self) -> tuple[Register, ...]:
-        """Registers it writes."""
-        if not self.has_result or not self.operands or isinstance(self.operands[0], Address):
-            return ()
-        return tuple(registers_in(self.operands[0]))
-
-    @cached_property
-    def reads(self) -> tuple[Register, ...]:
-        """Registers it reads; a guarded instruction also reads what it may leave unchanged."""
-        sources = self.operands[1:] if self.results else self.operands
-        read = tuple(register for operand in sources for register in registers_in(operand))
-        return read + ((self.guard[0], *self.results) if self.guard else ())
 
 
 @dataclass

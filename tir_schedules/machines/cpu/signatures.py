@@ -27,11 +27,10 @@ from tir_schedules.machines.cpu.ptx import (
 
 @dataclass(frozen=True)
 class Signature:
-    """text: `from_text` makes the signature of it. instruction: over registers o0, o1, ... of `types`."""
+    """text: opcode and operand types. line: of the PTX, for the message that it is not known."""
 
     text: str
-    instruction: Instruction
-    types: tuple[str, ...]
+    line: int = 0
 
     @property
     def function_name(self) -> str:
@@ -39,49 +38,76 @@ class Signature:
 
     def source(self) -> str:
         """The C++ function. UnsupportedInstruction when the instruction is not known."""
+        instruction, types = self.instruction()
         declarations = "".join(
             f"{STORAGE[kind]}* o{k} = ({STORAGE[kind]}*)(R + op.operands[{k}]);\n"
-            for k, kind in enumerate(self.types)
+            for k, kind in enumerate(types)
         )
         return (
             f"// {self.text}\n"
             f'extern "C" void {self.function_name}(Machine&, Warp& W, u8* R, const MicroOp& op) {{\n'
             f'const s32* mask = W.mask;\n{declarations}_Pragma("GCC ivdep")\n'
-            f"for (int l = 0; l < 32; ++l) {{\n{lane_code(self.instruction)}}}\n}}\n"
+            f"for (int l = 0; l < 32; ++l) {{\n{lane_code(instruction)}}}\n}}\n"
         )
 
+    def instruction(self) -> tuple[Instruction, list[str]]:
+        """An instruction that has this signature, over registers o0, o1, ..., and their types."""
+        types: list[str] = []
 
-def canonical(kind: str) -> str:
-    """One type per way of storing a register."""
-    return kind if kind in ("pred", "f32", "f64") else "f32" if kind == "tf32" else f"b{BITS[kind]}"
+        def operand(word: str) -> Operand:
+            if word.startswith("{"):
+                return Vector(tuple(operand(part) for part in word[1:-1].split(",")))
+            if "|" in word:
+                first, second = word.split("|")
+                return Pair(operand(first), operand(second))
+            if word == "_":
+                return SINK
+            if word.startswith("#"):
+                return Immediate(int(word[1:]))
+            types.append(word.lstrip("!"))
+            register = Register(f"o{len(types) - 1}", types[-1])
+            return Negated(register) if word.startswith("!") else register
+
+        opcode, *words = self.text.split(" ")
+        return Instruction(opcode, tuple(operand(word) for word in words), line=self.line), types
 
 
-def signature_of(instruction: Instruction) -> tuple[Signature, list[tuple[Operand, str]]]:
-    """The signature, and for each of its registers the operand that takes the place, with its type."""
+CANONICAL = {kind: f"b{bits}" for kind, bits in BITS.items()} | {
+    "pred": "pred", "f32": "f32", "tf32": "f32", "f64": "f64",
+}  # fmt: skip
+"""One type per way of storing a register."""
+
+
+def signature_of(instruction: Instruction) -> tuple[str, list[tuple[Operand, str]]]:
+    """The text of the signature, and for each of its registers the operand in its place, with its type."""
     places: list[tuple[Operand, str]] = []
 
     def show(operand: Operand, kind: str) -> str:
-        if isinstance(operand, Vector):
+        if isinstance(operand, Register):
+            kind = operand.type
+        elif isinstance(operand, Vector):
             part = f"b{BITS[instruction.type] // len(operand.items)}"
-            return "{" + ",".join(show(item, part) for item in operand.items) + "}"
-        if isinstance(operand, Pair):
+            return "{" + ",".join([show(item, part) for item in operand.items]) + "}"
+        elif isinstance(operand, Pair):
             return f"{show(operand.first, 'pred')}|{show(operand.second, 'pred')}"
-        if isinstance(operand, Negated):
+        elif isinstance(operand, Negated):
             return "!" + show(operand.register, "pred")
-        if operand == SINK:
+        elif operand == SINK:
             return "_"
-        kind = canonical(operand.type if isinstance(operand, Register) else kind)
-        places.append((operand, kind))
-        return kind
+        places.append((operand, CANONICAL[kind]))
+        return CANONICAL[kind]
 
+    if not instruction.types:
+        raise instruction.unsupported()
     words, literals = [instruction.opcode], form_of(instruction).literals
     for k, operand in enumerate(instruction.operands):
-        if k in literals and isinstance(operand, Immediate):
+        if isinstance(operand, Register):
+            words.append(show(operand, operand.type))
+        elif k in literals and isinstance(operand, Immediate):
             words.append(f"#{operand.value}")
         else:
             words.append(show(operand, operand_type(instruction, k)))
-    text = " ".join(words)
-    return from_text(text, instruction.line), places
+    return " ".join(words), places
 
 
 def operand_type(instruction: Instruction, k: int) -> str:
@@ -89,38 +115,14 @@ def operand_type(instruction: Instruction, k: int) -> str:
     operand, known = instruction.operands[k], form_of(instruction).operand_types
     if k in known:
         return known[k]
-    if not instruction.types:
-        raise instruction.unsupported()
+    kind = instruction.type
     if isinstance(operand, SpecialRegister):
         return "u32"
     if isinstance(operand, Symbol):
-        return "b64" if BITS[instruction.type] == 64 else "b32"
+        return "b64" if BITS[kind] == 64 else "b32"
     if k == 3 and instruction.has("wide"):  # what is added to a product of twice the width
-        return f"b{2 * BITS[instruction.type]}"
-    return instruction.type
-
-
-def from_text(text: str, line: int = 0) -> Signature:
-    """The inverse of Signature.text."""
-    types: list[str] = []
-
-    def operand(word: str) -> Operand:
-        if word.startswith("{"):
-            return Vector(tuple(operand(part) for part in word[1:-1].split(",")))
-        if "|" in word:
-            first, second = word.split("|")
-            return Pair(operand(first), operand(second))
-        if word == "_":
-            return SINK
-        if word.startswith("#"):
-            return Immediate(int(word[1:]))
-        types.append(word.lstrip("!"))
-        register = Register(f"o{len(types) - 1}", types[-1])
-        return Negated(register) if word.startswith("!") else register
-
-    opcode, *words = text.split(" ")
-    operands = tuple(operand(word) for word in words)
-    return Signature(text, Instruction(opcode, operands, line=line), tuple(types))
+        return f"b{2 * BITS[kind]}"
+    return kind
 
 
 def lane_code(instruction: Instruction) -> str:

@@ -16,7 +16,7 @@ from tir_schedules.machines.cpu.context import Lowering, MicroOp, size_of
 from tir_schedules.machines.cpu.extents import Extents
 from tir_schedules.machines.cpu.forms import Spread
 from tir_schedules.machines.cpu.instructions import form_of
-from tir_schedules.machines.cpu.ptx import BITS, Address, Instruction, Operand, Register, items, registers_in
+from tir_schedules.machines.cpu.ptx import BITS, Address, Instruction, Operand, Register, items, registers_of
 
 ANY_OF, ALL_OF, CHOSEN, EACH = range(4)
 """In the order of Flow in core/undefined.cpp."""
@@ -25,13 +25,17 @@ WINDOWS = {"local": LOCAL_WINDOW, "shared": SHARED_WINDOW}
 
 
 class Undefined:
-    """The registers of a kernel that may hold an undefined value, and their places."""
+    """The registers of a kernel that may hold an undefined value, and their places.
+
+    nothing: whether no value can be undefined, so that nothing has to be followed.
+    """
 
     def __init__(self, low: Lowering, extents: Extents):
         self.low, self.extents = low, extents
         self.has_local = low.kernel.local_bytes > 0
         first = low.kernel.blocks[0].live_in
         self.followed = self._closure(set(first))
+        self.nothing = not self.followed and not self.has_local
         self.places: dict[Register, int] = {}
         for register in sorted(self.followed, key=lambda r: r.name):
             self.places[register] = low.file.holding(initial(NONE if register in first else 0))
@@ -65,17 +69,10 @@ class Undefined:
 
     def before(self, i: Instruction) -> list[MicroOp]:
         """Those that go before an instruction, under its guard."""
-        if not self.followed and not self.has_local:
-            return []
-        used = {
-            register
-            for operand in i.operands
-            if isinstance(operand, Address)
-            for register in registers_in(operand)
-        }
+        used = set(registers_of(operand for operand in i.operands if isinstance(operand, Address)))
         if spread(i) is Spread.USE:
             operands = i.operands[1:] if i.results else i.operands
-            used.update(register for operand in operands for register in registers_in(operand))
+            used.update(registers_of(operands))
         ops = self._use(used & self.followed, i)
         if spread(i) is Spread.LOAD and self.followed.intersection(i.results):
             return ops + [self._load(i)]
@@ -85,7 +82,7 @@ class Undefined:
 
     def after(self, i: Instruction) -> list[MicroOp]:
         """Those that go after an instruction, under its guard."""
-        if spread(i) is not Spread.STORE or not self.followed and not self.has_local:
+        if spread(i) is not Spread.STORE:
             return []
         values = self._places(i.operands[1])
         local = self.has_local and self._may_be_local(i, i.address(0))
@@ -152,10 +149,9 @@ def flow(how: int, results: list[int], found: list[int], i: Instruction) -> Micr
     return MicroOp("undefined.flow", (how, len(results), len(found), *results, *found), i)
 
 
-def sources(i: Instruction) -> list[Register]:
+def sources(i: Instruction) -> tuple[Register, ...]:
     """The registers that make its results undefined when they are."""
     how = spread(i)
     if how in (Spread.NONE, Spread.USE, Spread.LOAD):
-        return []
-    operands = i.operands[3:4] if how is Spread.ADDEND else i.operands[1:]
-    return [register for operand in operands for register in registers_in(operand)]
+        return ()
+    return registers_of(i.operands[3:4] if how is Spread.ADDEND else i.operands[1:])

@@ -34,8 +34,7 @@ class Watched:
         records = self.records[: self.arguments.held]
         figures = zip(*(records[name].tolist() for name in ("counter", "mask", "width", "cost", "ideal")))
         locations = {
-            number: sources(counted[number].instruction.line)
-            for number in np.unique(records["counter"]).tolist()
+            number: sources(counted[number].line) for number in np.unique(records["counter"]).tolist()
         }
         return tuple(
             Request(

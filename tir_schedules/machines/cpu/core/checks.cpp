@@ -98,12 +98,57 @@ u8* Machine::at_generic(u64 address, u32 bytes, const MicroOp& op, int lane, Act
   return at_global(address, bytes, op, lane, act);
 }
 
+// Of a warp's reads: what is the same for all of them.
+struct Reading {
+  const u32 epoch, sync;
+  const s32 line;
+  const int warp;
+
+  void note(SharedShadow& s, u16 thread) const {
+    const bool read_now = s.read_epoch == epoch;
+    s.read_by_many = read_now & (s.read_thread / 32 == warp) & (s.read_sync == sync) &
+                     (s.read_by_many | (s.read_thread != thread));
+    s.read_warps = (read_now ? s.read_warps : 0) | 1u << warp;
+    s.read_epoch = epoch, s.read_sync = sync, s.read_line = line, s.read_thread = thread;
+  }
+};
+
+// As `touch` of each lane. Where a whole value was written before the last __syncthreads, nothing can be
+// wrong, and the reader is noted at once.
+void Machine::touch_reads(const u32* addresses, u32 lanes, u32 bytes, s32 line) {
+  const Reading reading{epoch, warps[warp].sync, line, warp};
+  const u32 shift = granule_shift, now = epoch, first = first_epoch;
+  const int first_thread = warp * 32;
+  SharedShadow* const shadows = shadow.data();
+  u32 previous = NONE;
+  ACTIVE(lanes, {
+    const u32 address = addresses[l];
+    if (address == previous) {  // as the lane before, unless there is a writer to compare with
+      SharedShadow& s = shadows[previous >> shift];
+      if (s.write_epoch != now && bytes <= 1u << shift) {
+        s.read_by_many = 1;
+        continue;
+      }
+    }
+    previous = address;
+    for (u32 g = address >> shift, last = (address + bytes - 1) >> shift; g <= last; ++g) {
+      SharedShadow& s = shadows[g];
+      if (s.in_flight || s.undefined || s.write_epoch - first >= now - first) {
+        touch(address, bytes, READ, l, line);
+        break;
+      }
+      reading.note(s, first_thread + l);
+    }
+  })
+}
+
 // Two threads touch a granule, one of them writes, and no __syncthreads lies between: a race when they are in
 // different warps, reliance on lockstep when they are lanes of one warp with no __syncwarp between.
 void Machine::touch(u32 address, u32 bytes, Act act, int lane, s32 line) {
   const u16 self = warp * 32 + lane;
   const Warp& W = warps[warp];
   const u32 sync = W.sync;
+  const Reading reading{epoch, sync, line, warp};
   bool reported = false;
   // Of an earlier access by a lane of this warp: whether it or this lane has been in no __syncwarp since. Who
   // has left needs none.
@@ -131,11 +176,7 @@ void Machine::touch(u32 address, u32 bytes, Act act, int lane, s32 line) {
     }
     const bool read_now = s.read_epoch == epoch;
     if (act == READ) {
-      const u32 warps_before = read_now ? s.read_warps : 0;
-      s.read_by_many = read_now && s.read_thread / 32 == warp && s.read_sync == sync &&
-                       (s.read_by_many || s.read_thread != self);
-      s.read_epoch = epoch, s.read_sync = sync, s.read_line = line, s.read_thread = self;
-      s.read_warps = warps_before | 1u << warp;
+      reading.note(s, self);
       continue;
     }
     if (read_now) {

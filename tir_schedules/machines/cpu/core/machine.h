@@ -92,6 +92,7 @@ struct Machine {
   u8* at_global(u64 address, u32 bytes, const MicroOp& op, int lane, Act act);
   u8* at_generic(u64 address, u32 bytes, const MicroOp& op, int lane, Act act);
   void touch(u32 address, u32 bytes, Act act, int lane, s32 line);
+  void touch_reads(const u32* addresses, u32 lanes, u32 bytes, s32 line);
 };
 
 inline u32 ballot(const u32* predicate) {

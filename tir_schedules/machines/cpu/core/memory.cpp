@@ -51,18 +51,8 @@ template <bool STORE> static void shared_access(Machine& M, Warp& W, const Micro
   if (__builtin_expect(bad, 0))
     ACTIVE(asked, if (!M.at_shared(address[l], bytes, op, l, act)) mask &= ~(1u << l))
   if (M.flags & COUNT) count_shared(M, op.counter, address, mask, bytes, STORE);
-  u32 previous = NONE;
-  ACTIVE(mask, {
-    if (!STORE && address[l] == previous) {  // as the lane before, unless there is a writer to compare with
-      SharedShadow& s = M.shadow[previous >> M.granule_shift];
-      if (s.write_epoch != M.epoch && bytes <= 1u << M.granule_shift) {
-        s.read_by_many = 1;
-        continue;
-      }
-    }
-    previous = address[l];
-    M.touch(address[l], bytes, act, l, op.line);
-  })
+  if (STORE) ACTIVE(mask, M.touch(address[l], bytes, WRITE, l, op.line))
+  else M.touch_reads(address, mask, bytes, op.line);
   finish<STORE>(memory, mask, asked, width, count, values);
   if (M.watch) watch_values(M);
 }
