@@ -46,7 +46,7 @@ def test_what_lowering_depends_on_makes_another_entry(made, monkeypatch):
         *((rung, GEMM, "sm_80") for rung in find("sgemm/multistage")[0].variants()[:3]),
     ]
     assert [made(*each) for each in asked] == list(range(1, len(asked) + 1))
-    monkeypatch.setattr(emitted, "hash_of", lambda *names: "other code")
+    monkeypatch.setattr(emitted, "CODE", "other code")
     assert made(*asked[0]) == len(asked) + 1
 
 
@@ -54,6 +54,13 @@ def test_what_lowering_depends_on_makes_another_entry(made, monkeypatch):
 def test_a_rung_of_others_is_lowered_anew(made, name):
     own = replace(NAIVE, **{name: lambda *given: None})
     assert [made(own), made(own)] == [1, 2]
+
+
+def test_a_workload_of_others_is_lowered_anew(made):
+    class Own(Gemm):
+        pass
+
+    assert [made(workload=Own(64, 64, 64)), made(workload=Own(64, 64, 64))] == [1, 2]
 
 
 def test_a_replaced_function_of_ours_counts(made, monkeypatch):
