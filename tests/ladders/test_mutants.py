@@ -1,19 +1,21 @@
 """The machine cannot be fooled: barriers removed, bounds shifted by one and guards dropped make a kernel
 fail, at a line.
 
-One mutant of each kind runs for every rung and twin; `-m slow` runs all mutants of all configurations, of
-pipelined kernels those of barriers, waits and commits.
+By default one mutant of each kind runs for a kernel with single floats, scheduled and by hand, and for one
+with float4; `-m slow` runs all mutants of all configurations, of pipelined kernels those of barriers, waits
+and commits.
 """
 
 import re
 
 import pytest
+from layers import layers
 from mutants import asynchronous_mutants, mutants
 
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.twin import load_source, load_twin
 from tir_schedules.ladders.problems import RUN_SHAPES
-from tir_schedules.ladders.registry import every_rung
+from tir_schedules.ladders.registry import every_rung, find
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.run import outcome_of
 from tir_schedules.workloads.gemm import Gemm
@@ -26,10 +28,17 @@ MACHINE = CpuMachine(budget=1 << 20)
 RUNGS = every_rung("sgemm")
 
 
-def cases(rung):
-    """(source, workloads it is for) of the schedule, per workload, and of the twin."""
-    yield from ((lower(rung, workload, ARCH).source, [workload]) for workload in WORKLOADS)
-    yield load_twin(rung, WORKLOADS[0], ARCH).source, WORKLOADS
+def source_of(rung, form):
+    """The schedule's, emitted for one of the workloads, or the twin's; and the workloads it is for."""
+    if form == "twin":
+        return load_twin(rung, WORKLOADS[0], ARCH).source, WORKLOADS
+    return lower(rung, form, ARCH).source, [form]
+
+
+FORMS = [*WORKLOADS, "twin"]
+CASES = [(rung, form) for rung in RUNGS for form in FORMS]
+ALIGNED, ODD = WORKLOADS
+DEFAULT = [("shared_tile", ODD), ("shared_tile", "twin"), ("vectorized", ALIGNED)]
 
 
 def check(rung, mutant, workloads):
@@ -40,15 +49,20 @@ def check(rung, mutant, workloads):
     assert any(re.search(r"_source\.cu:\d+", fault) for fault in faults), (mutant.name, faults)
 
 
-@pytest.mark.parametrize("rung", [rung for rung in RUNGS if not rung.variant], ids=lambda rung: rung.id)
-def test_a_fault_of_each_kind_is_found(rung):
-    for source, workloads in cases(rung):
-        kinds = {}
-        for mutant in mutants(source):
-            kinds.setdefault(mutant.name.split(",")[0], mutant)
-        assert "guard + 1" in kinds and "no guard" in kinds
-        for mutant in kinds.values():
-            check(rung, mutant, workloads)
+@layers(
+    "rung, form",
+    [(find(f"sgemm/{name}")[0], form) for name, form in DEFAULT],
+    # of the others, the test below runs all mutants
+    [(rung, form) for rung, form in CASES if rung.passes and not rung.variant],
+)
+def test_a_fault_of_each_kind_is_found(rung, form):
+    source, workloads = source_of(rung, form)
+    kinds = {}
+    for mutant in mutants(source):
+        kinds.setdefault(mutant.name.split(",")[0], mutant)
+    assert sorted(kinds) == ["guard + 1", "no barrier", "no guard", "one turn less"]
+    for mutant in kinds.values():
+        check(rung, mutant, workloads)
 
 
 def goes_round(rung):
@@ -59,8 +73,10 @@ def goes_round(rung):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rung", [rung for rung in RUNGS if goes_round(rung)], ids=lambda rung: rung.id)
-def test_every_fault_is_found(rung):
-    for source, workloads in cases(rung):
-        for mutant in (asynchronous_mutants if rung.passes else mutants)(source):
-            check(rung, mutant, workloads)
+@layers("rung, form", [(rung, form) for rung, form in CASES if goes_round(rung)], [])
+def test_every_fault_is_found(rung, form):
+    source, workloads = source_of(rung, form)
+    found = list((asynchronous_mutants if rung.passes else mutants)(source))
+    assert found
+    for mutant in found:
+        check(rung, mutant, workloads)

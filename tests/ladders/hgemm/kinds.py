@@ -1,4 +1,8 @@
-"""What half-precision GEMMs the tests are about."""
+"""What half-precision GEMMs the tests are about.
+
+A schedule is lowered and compiled for one shape and kind, a twin for one kind. So that this is done once, the
+tests of the default layer ask for the same ones.
+"""
 
 from itertools import product
 
@@ -6,19 +10,25 @@ import pytest
 
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.twin import load_twin
-from tir_schedules.ladders.registry import every_rung
+from tir_schedules.ladders.registry import every_rung, ladder
 from tir_schedules.workloads import LAYOUTS
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 ARCH = "sm_80"
 RUNGS = every_rung("hgemm")
+LADDER = ladder("hgemm")
 CASES = [(rung, kind) for rung in RUNGS for kind in product(LAYOUTS, rung.config.accumulators)]
 
-each_rung = pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.id)
+# So many tiles along K that no compiler unrolls the loop over them.
+WHOLE = "256x256x1536"
+# Several blocks, ragged along M, N and K, with rows that 16-byte copies can take; and with rows they cannot.
+RAGGED, ODD = "264x264x136", "257x129x65"
+
 each_case = pytest.mark.parametrize(
     "rung, kind", CASES, ids=[f"{rung.id} {' '.join(kind)}" for rung, kind in CASES]
 )
-both = pytest.mark.parametrize("make", [lower, load_twin], ids=["schedule", "twin"])
+MAKERS = {"schedule": lower, "twin": load_twin}
+both = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 
 
 def workload(shape: str, kind) -> HalfGemm:
@@ -29,3 +39,25 @@ def workload(shape: str, kind) -> HalfGemm:
 def other_kinds(rung):
     """Two kinds that differ in both layout and accumulation, where the rung takes them."""
     return [("nt", "float16"), ("nn", rung.config.accumulators[-1])]
+
+
+def kinds_of(rung):
+    """The same two, first the one that the rung has aligned rows in by default: every other rung has the one,
+    and of the rungs of article 004 those that its figures are about."""
+    return other_kinds(rung)[:: -1 if rung.name in NN else 1]
+
+
+NN = (
+    "wmma_naive",
+    "wmma_async",
+    "wmma_register_pipelined",
+    "wmma_swizzled_grid",
+    "mma_ldmatrix",
+    "mma_xor_swizzle",
+)
+SHARED = [
+    (rung, gemm)
+    for rung in LADDER
+    for aligned, odd in [kinds_of(rung)]
+    for gemm in (workload(WHOLE, aligned), workload(RAGGED, aligned), workload(ODD, odd))
+]

@@ -1,8 +1,13 @@
 """Article 004's story, told by the counters: who has bank conflicts, and where padding and the XOR swizzle
-put them."""
+put them.
+
+By default each rung tells it on the GEMM that it is tested on; with `-m slow` in the article's configurations
+and with either layout of B.
+"""
 
 import pytest
-from kinds import ARCH, both
+from kinds import ARCH, SHARED, WHOLE, both
+from layers import layers
 
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.ladders.registry import find
@@ -11,11 +16,18 @@ from tir_schedules.workloads.half_gemm import HalfGemm
 
 
 def accesses(name, layout, make):
-    """Counters of each class of access, in one block of two tiles along K."""
+    """Counters of each class of access, in one block of two tiles along K, or without a layout as the rung is
+    tested."""
     (rung,) = find(name)
-    gemm = HalfGemm(rung.config.bm, rung.config.bn, 64, layout)
+    gemm = HalfGemm(rung.config.bm, rung.config.bn, 64, layout) if layout else shared_gemm(rung)
     binary = compile_kernel(make(rung, gemm, ARCH))
     return CpuMachine().run(binary, gemm.arguments(), gemm.outputs, count=True).counters.accesses
+
+
+def shared_gemm(rung):
+    """The whole tiles on which the rung is tested."""
+    (gemm,) = [gemm for other, gemm in SHARED if other == rung and str(gemm).startswith(WHOLE)]
+    return gemm
 
 
 def conflicts(access):
@@ -24,25 +36,33 @@ def conflicts(access):
 
 
 @both
-@pytest.mark.parametrize("layout, expected", [("nn", 6), ("nt", 4)])
-def test_unpadded_loads_conflict_and_stores_do_not(layout, expected, make):
+@layers(
+    "name, layout, expected",
+    [("hgemm/wmma_shared", None, 4)],
+    [("hgemm/wmma_shared:unpadded", "nn", 6), ("hgemm/wmma_shared:unpadded", "nt", 4)],
+)
+def test_unpadded_loads_conflict_and_stores_do_not(name, layout, expected, make):
     """Rows of 64 bytes: 8 of them use a quarter of the banks. Rows of B as K x N have 512 bytes: all 8 in the
     same banks."""
-    counted = accesses("hgemm/wmma_shared:unpadded", layout, make)
+    counted = accesses(name, layout, make)
     assert conflicts(counted["ldmatrix"]) == expected
     assert conflicts(counted["shared_store"]) == 1
 
 
 @both
-@pytest.mark.parametrize("layout, expected", [("nn", 4 / 3), ("nt", 2)])
-def test_padding_moves_the_conflicts_to_the_stores(layout, expected, make):
-    counted = accesses("hgemm/wmma_padded:padded", layout, make)
+@layers(
+    "name, layout, expected",
+    [("hgemm/wmma_padded", None, 2)],
+    [("hgemm/wmma_padded:padded", "nn", 4 / 3), ("hgemm/wmma_padded:padded", "nt", 2)],
+)
+def test_padding_moves_the_conflicts_to_the_stores(name, layout, expected, make):
+    counted = accesses(name, layout, make)
     assert conflicts(counted["ldmatrix"]) == 1
     assert conflicts(counted["shared_store"]) == pytest.approx(expected)
 
 
 @both
-@pytest.mark.parametrize("layout", ["nn", "nt"])
+@layers("layout", [None], ["nn", "nt"])
 def test_the_xor_swizzle_has_neither(layout, make):
     """Its copies cost no more than unpadded ones; those of padded tiles take more wavefronts, and more
     sectors."""

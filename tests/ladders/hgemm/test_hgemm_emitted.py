@@ -8,15 +8,14 @@ The recorded facts are in emitted.json. To rewrite them:
 import re
 from pathlib import Path
 
-from kinds import ARCH, both, each_case, each_rung, other_kinds, workload
+from kinds import ARCH, CASES, LADDER, RAGGED, RUNGS, SHARED, WHOLE, both, kinds_of, other_kinds, workload
+from layers import layers
 
-from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.sass import count_opcodes, disassemble, loop_with_most
-from tir_schedules.compiler.twin import load_twin
 
 RECORDED = Path(__file__).parent / "emitted.json"
-SHAPE = "512x512x4096"  # so many tiles along K that no compiler unrolls the loop over them
+ALIGNED = [(rung, kinds_of(rung)[0]) for rung in LADDER]
 COPY = re.compile(r"cp\.async\.c[ag]\.shared\.global\S*\s+\[[^]]*\],\s*\[[^]]*\],\s*(\d+)")
 WAIT = re.compile(r"cp\.async\.wait_group\s+(\d+)")
 MAIN_LOOP = {
@@ -47,27 +46,32 @@ def facts(kernel):
     }
 
 
-@each_rung
+@layers("rung, kind", ALIGNED, [(rung, kind) for rung in RUNGS for kind in other_kinds(rung)])
 @both
-def test_emitted_code_is_as_recorded(rung, make, golden):
-    for kind in other_kinds(rung):
-        kernel = make(rung, workload(SHAPE, kind), ARCH)
-        golden(RECORDED, f"{kernel.label} {' '.join(kind)}", facts(kernel))
+def test_emitted_code_is_as_recorded(rung, kind, make, golden):
+    kernel = make(rung, workload(WHOLE, kind), ARCH)
+    golden(RECORDED, f"{kernel.label} {' '.join(kind)}", facts(kernel))
 
 
-@each_case
+@layers(
+    "rung, gemm",
+    SHARED,
+    [(rung, workload(WHOLE, kind)) for rung, kind in CASES],
+)
 @both
-def test_accumulators_and_fragments_stay_in_registers(rung, kind, make):
-    resources = compile_kernel(make(rung, workload(SHAPE, kind), ARCH)).resources
+def test_accumulators_and_fragments_stay_in_registers(rung, gemm, make):
+    resources = compile_kernel(make(rung, gemm, ARCH)).resources
     assert (resources.stack, resources.spill_stores, resources.spill_loads) == (0, 0, 0)
 
 
-@each_rung
-def test_copies_are_asynchronous_on_ragged_tiles_too(rung):
+@layers(
+    "rung, kind",
+    [case for case in ALIGNED if case[0].min_arch >= 80],
+    [(rung, ("nt", "float16")) for rung in RUNGS if rung.min_arch >= 80],
+)
+@both
+def test_copies_are_asynchronous_on_ragged_tiles_too(rung, kind, make):
     """Where rows start on 16 bytes, what lies beyond the matrix is left out by predicated copies."""
-    if rung.min_arch < 80:
-        return
-    for make in (lower, load_twin):
-        ptx = compile_kernel(make(rung, workload("200x136x72", ("nt", "float16")), ARCH)).ptx
-        assert set(COPY.findall(ptx)) == {"16"}
-        assert not re.search(r"ld\.global\S*\.v4", ptx)
+    ptx = compile_kernel(make(rung, workload(RAGGED, kind), ARCH)).ptx
+    assert set(COPY.findall(ptx)) == {"16"}
+    assert not re.search(r"ld\.global\S*\.v4", ptx)

@@ -7,7 +7,8 @@ import shape_cases
 from drawing import drawn
 from hypothesis import given
 from hypothesis import strategies as st
-from kinds import ARCH, CASES, each_case, each_rung, other_kinds, workload
+from kinds import ARCH, CASES, LADDER, ODD, RAGGED, RUNGS, SHARED, kinds_of, other_kinds, workload
+from layers import layers
 
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.twin import load_twin
@@ -18,9 +19,19 @@ from tir_schedules.model.verify import checks_of
 from tir_schedules.run import outcome_of, run
 from tir_schedules.workloads.half_gemm import HalfGemm
 
-# Ragged: along K alone; less than one tile; rows that 16-byte copies can take and rows they cannot, fewer
+FEW_TILES = "256x256x128"
+# Ragged along K alone; less than one tile; rows that 16-byte copies can take and rows they cannot, fewer
 # tiles along K than stages.
-RAGGED = ["256x256x20", "1x1x1", "264x520x40", "129x127x65"]
+OTHER = ["256x256x20", "1x1x1", "264x520x40", "129x127x65"]
+# Ragged along one axis alone, or not at all with fewer tiles along K than stages; each for a rung that is not
+# among the dearest.
+ONE_EACH = [
+    ("wmma_naive", "1x1x1", "nt"),
+    ("wmma_shared", "256x130x32", "nn"),
+    ("wmma_async", "250x128x96", "nt"),
+    ("wmma_pipelined", "256x128x20", "nt"),
+    ("mma_ldmatrix", "256x128x32", "nt"),
+]
 # All pairs of what two extents can be to a tile, spread over rungs and kinds: 7 and their number have no
 # divisor in common.
 PAIRWISE = [
@@ -37,18 +48,30 @@ def check(rung, gemm):
     assert verdict.identical or rung.name == "mma_multistage" and gemm.k % rung.config.bk
 
 
-@each_case
-def test_whole_tiles_are_right_and_equal_bit_for_bit(rung, kind):
-    check(rung, workload("256x256x128", kind))
+@layers("rung, gemm", SHARED, [(rung, workload(FEW_TILES, kind)) for rung, kind in CASES])
+def test_schedule_and_twin_are_right_and_equal_bit_for_bit(rung, gemm):
+    check(rung, gemm)
 
 
-@each_rung
-@pytest.mark.parametrize("shape", ["512x384x320", *RAGGED])
-def test_other_shapes_are_right_and_equal_bit_for_bit(rung, shape):
-    for kind in other_kinds(rung):
-        check(rung, workload(shape, kind))
+@layers(
+    "rung, gemm",
+    [
+        (rung, workload(shape, (layout, "float16")))
+        for name, shape, layout in ONE_EACH
+        for rung in find(f"hgemm/{name}")
+    ],
+    [
+        (rung, workload(shape, kind))
+        for rung in RUNGS
+        for shape in [*OTHER, RAGGED, ODD]
+        for kind in other_kinds(rung)
+    ],
+)
+def test_other_shapes_are_right_and_equal_bit_for_bit(rung, gemm):
+    check(rung, gemm)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "rung, kind, combination", PAIRWISE, ids=lambda part: getattr(part, "id", None) or "-".join(part)
 )
@@ -56,32 +79,43 @@ def test_every_two_kinds_of_extents(rung, kind, combination):
     check(rung, HalfGemm(*shape_cases.shape_of(rung, combination, kind), *kind))
 
 
-@each_rung
+@layers("rung", LADDER, RUNGS)
 def test_a_ragged_k_goes_with_whole_rows_and_columns(rung):
     """What the launch counts for C in shared memory is what the schedule takes, and enough for the twin."""
-    for kind, k in zip(other_kinds(rung), (8, rung.config.bk + 1)):
+    for kind, k in zip(kinds_of(rung), (8, rung.config.bk + 1)):
         gemm = HalfGemm(rung.config.bm, rung.config.bn, k, *kind)
         assert lower(rung, gemm, ARCH).dynamic_shared == load_twin(rung, gemm, ARCH).dynamic_shared
         assert outcome_of([load_twin(rung, gemm, ARCH)], gemm, CpuMachine()).faults == ()
 
 
 @pytest.mark.slow
-@each_case
+@layers("rung, kind", CASES, [])
 def test_every_shape_in_every_kind(rung, kind):
     for shape in ["512x384x320", "257x100x511", "1x300x1"]:
         check(rung, workload(shape, kind))
 
 
-@each_rung
-@drawn(12)
-@given(m=extents, n=extents, k=extents, last=st.booleans())
-def test_twin_is_right_on_any_shape(rung, m, n, k, last):
-    gemm = HalfGemm(m, n, k, *other_kinds(rung)[last])
+def check_twin(rung, gemm):
     assert outcome_of([load_twin(rung, gemm, ARCH)], gemm, CpuMachine()).faults == ()
 
 
+@layers("rung", LADDER, [])
+@drawn(4)
+@given(m=extents, n=extents, k=extents)
+def test_twin_is_right_on_any_shape(rung, m, n, k):
+    check_twin(rung, HalfGemm(m, n, k, *kinds_of(rung)[-1]))
+
+
 @pytest.mark.slow
-@each_rung
+@layers("rung", RUNGS, [])
+@drawn(12)
+@given(m=extents, n=extents, k=extents, last=st.booleans())
+def test_twin_is_right_on_many_shapes(rung, m, n, k, last):
+    check_twin(rung, HalfGemm(m, n, k, *other_kinds(rung)[last]))
+
+
+@pytest.mark.slow
+@layers("rung", RUNGS, [])
 @drawn(5)
 @given(m=extents, n=extents, k=extents, last=st.booleans())
 def test_schedule_is_right_on_any_shape(rung, m, n, k, last):

@@ -1,17 +1,19 @@
 """The machine cannot be fooled: a barrier, a wait or a commit removed from a kernel of the HGEMM ladder is
 found.
 
-One of each kind runs for every rung and twin; `-m slow` runs all of all configurations.
+By default one of each kind runs for kernels that copy through registers, asynchronously and several tiles
+ahead; `-m slow` runs all of all configurations and twins.
 """
 
 import re
 
 import pytest
-from kinds import ARCH, both, each_rung, workload
+from kinds import ARCH, MAKERS, RUNGS, workload
+from layers import layers
 from mutants import asynchronous_mutants
 
 from tir_schedules.compiler.twin import load_source, load_twin
-from tir_schedules.ladders.registry import ladder
+from tir_schedules.ladders.registry import find
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.run import outcome_of
 
@@ -38,21 +40,28 @@ def check(rung, mutant, gemms):
     assert any(re.search(r"_source\.cu:\d+", fault) for fault in faults), mutant.name
 
 
-@pytest.mark.parametrize("rung", ladder("hgemm"), ids=lambda rung: rung.id)
-@both
-def test_a_fault_of_each_kind_is_found(rung, make):
-    kinds = {}
-    for mutant in asynchronous_mutants(make(rung, examples(rung, make)[0], ARCH).source):
+DEFAULT = [("wmma_naive", "schedule"), ("wmma_async", "schedule"), ("wmma_pipelined", "twin")]
+
+
+@layers("rung, form", [(find(f"hgemm/{name}")[0], form) for name, form in DEFAULT], [])
+def test_a_fault_of_each_kind_is_found(rung, form):
+    make, kinds = MAKERS[form], {}
+    for mutant in faults_of(rung, make):
         kinds.setdefault(mutant.name.split(",")[0], mutant)
-    if rung.min_arch >= 80:
-        assert sorted(kinds) == ["no barrier", "no commit", "no wait"]
     for mutant in kinds.values():
         check(rung, mutant, examples(rung, make))
 
 
 @pytest.mark.slow
-@each_rung
-@both
-def test_every_fault_of_order_is_found(rung, make):
-    for mutant in asynchronous_mutants(make(rung, examples(rung, make)[0], ARCH).source):
+@layers("rung, form", [(rung, form) for rung in RUNGS for form in MAKERS], [])
+def test_every_fault_of_order_is_found(rung, form):
+    make = MAKERS[form]
+    for mutant in faults_of(rung, make):
         check(rung, mutant, examples(rung, make))
+
+
+def faults_of(rung, make):
+    found = list(asynchronous_mutants(make(rung, examples(rung, make)[0], ARCH).source))
+    kinds = {mutant.name.split(",")[0] for mutant in found}
+    assert kinds >= ({"no barrier", "no commit", "no wait"} if rung.min_arch >= 80 else {"no barrier"})
+    return found

@@ -9,6 +9,7 @@ import pytest
 from drawing import drawn
 from hypothesis import given
 from hypothesis import strategies as st
+from layers import layers
 
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
@@ -20,42 +21,85 @@ from tir_schedules.workloads.reduction import Reduction
 
 ARCH = "sm_80"
 RUNGS = every_rung("reduce")
-each_rung = pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.id)
+LADDER = ladder("reduce")
 both = pytest.mark.parametrize("make", [lower, load_twin], ids=["schedule", "twin"])
 
+# Lengths that tests share: whole blocks; and ragged ones with as many blocks, so that the same kernel sums
+# what these leave. Of ODD 16-byte loads can take nothing.
+WHOLE, ODD, RAGGED = 1 << 16, (1 << 16) - 3, (1 << 16) - 4
+SHARED = [(rung, n) for rung in LADDER for n in (WHOLE, ODD)] + [(LADDER[-1], RAGGED)]
+# By default every rung meets one of these besides.
+SMALL = [1, 31, 255]
+FURTHER = [*SMALL, 257, 70004, 1 << 18]
+BLOCKS = [128, 512, 1024]
 
-@each_rung
-@pytest.mark.parametrize("n", [1, 31, 255, 257, 70004, 1 << 18])
+
+@layers(
+    "rung, n",
+    [*SHARED, *((rung, SMALL[place % 3]) for place, rung in enumerate(LADDER))],
+    [(rung, n) for rung in RUNGS for n in FURTHER],
+)
 def test_schedule_and_twin_are_right(rung, n):
-    for verdict in run([(rung, Reduction(n, dtype)) for dtype in rung.dtypes], ARCH, CpuMachine()):
-        assert verdict.faults == ()
-        assert verdict.identical or verdict.workload.dtype == "float32"
+    (verdict,) = run([(rung, Reduction(n))], ARCH, CpuMachine())
+    assert verdict.faults == ()
+    assert verdict.identical
+
+
+@layers(
+    "rung, n",
+    [(rung, ODD) for rung in LADDER if "float32" in rung.dtypes],
+    [(rung, n) for rung in RUNGS for n in FURTHER if "float32" in rung.dtypes],
+)
+def test_floats_are_summed_right(rung, n):
+    (verdict,) = run([(rung, Reduction(n, "float32"))], ARCH, CpuMachine())
+    assert verdict.faults == ()
 
 
 @pytest.mark.slow
-@each_rung
-@pytest.mark.parametrize("n", [1111111, 1 << 20])
+@layers("rung, n", [(rung, n) for rung in RUNGS for n in (1111111, 1 << 20)], [])
 def test_long_arrays(rung, n):
     for verdict in run([(rung, Reduction(n, dtype)) for dtype in rung.dtypes], ARCH, CpuMachine()):
         assert verdict.faults == ()
 
 
-@each_rung
+def check(make, rung, workload):
+    assert outcome_of(launches(make, rung, workload, ARCH), workload, CpuMachine()).faults == ()
+
+
+@layers("rung", LADDER, [])
+@drawn(15)
+@given(n=st.integers(1, 20000), last=st.booleans())
+def test_twin_is_right_at_any_length(rung, n, last):
+    check(load_twin, rung, Reduction(n, rung.dtypes[-1 if last else 0]))
+
+
+@pytest.mark.slow
+@layers("rung", RUNGS, [])
 @drawn(15)
 @given(n=st.integers(1, 20000), dtype=st.sampled_from(["int32", "float32"]))
-def test_twin_is_right_at_any_length(rung, n, dtype):
-    workload = Reduction(n, dtype)
-    assert outcome_of(launches(load_twin, rung, workload, ARCH), workload, CpuMachine()).faults == ()
+def test_twin_is_right_in_either_type(rung, n, dtype):
+    check(load_twin, rung, Reduction(n, dtype))
 
 
-@each_rung
+@layers(
+    "rung, block",
+    [(rung, BLOCKS[place % 3]) for place, rung in enumerate(LADDER)],
+    [(rung, block) for rung in RUNGS for block in BLOCKS],
+)
 @both
-@pytest.mark.parametrize("block", [128, 512, 1024])
 def test_other_block_sizes(rung, make, block):
     other = replace(rung, config=replace(rung.config, block=block), variant=str(block))
+    chunk = (1 << 20) // other.launch(Reduction(1 << 20), other.config).grid[0]
+    check(make, other, Reduction(chunk - 1))  # one launch, in which all threads work
+
+
+@pytest.mark.slow
+@layers("rung, block", [(rung, block) for rung in RUNGS for block in BLOCKS], [])
+@both
+def test_short_and_ragged_arrays_with_other_block_sizes(rung, make, block):
+    other = replace(rung, config=replace(rung.config, block=block), variant=str(block))
     for n in (77, 10001):
-        workload = Reduction(n)
-        assert outcome_of(launches(make, other, workload, ARCH), workload, CpuMachine()).faults == ()
+        check(make, other, Reduction(n))
 
 
 def test_integers_wrap_around():
@@ -94,7 +138,7 @@ def test_the_outdated_volatile_idiom_is_told_apart(make):
     assert rung.id not in {other.id for other in every_rung()}
 
 
-COUNTED = Reduction(1 << 16)
+COUNTED = Reduction(WHOLE)
 
 
 def counters(name, make):
@@ -135,24 +179,23 @@ def test_the_counters_tell_the_articles_story(make):
 RECORDED = Path(__file__).parent / "emitted.json"
 
 
-@each_rung
-def test_emitted_cuda_is_as_recorded(rung, golden):
-    for n in (1 << 18, 70003):
-        kernel = lower(rung, Reduction(n), ARCH)
-        binary = compile_kernel(kernel)
-        facts = {
-            "grid": kernel.grid,
-            "block": kernel.block,
-            "shared_bytes": binary.resources.shared,
-            "barriers": kernel.source.count("__syncthreads()"),
-            "warp_barriers": kernel.source.count("tvm_builtin_cuda_warp_sync();"),
-            "shuffles": kernel.source.count("__shfl_down_sync("),
-            "kept_loops": kernel.source.count("#pragma unroll 1\n"),
-            "unrolled_loops": kernel.source.count("#pragma unroll\n"),
-            "16_byte_loads": "ld.global.nc.v4" in binary.ptx or "ld.global.v4" in binary.ptx,
-            "spills": binary.resources.spill_loads,
-        }
-        golden(RECORDED, f"{rung.id} {n}", facts)
+@layers("rung, n", SHARED, [(rung, n) for rung in RUNGS for n in (WHOLE, ODD)])
+def test_emitted_cuda_is_as_recorded(rung, n, golden):
+    kernel = lower(rung, Reduction(n), ARCH)
+    binary = compile_kernel(kernel)
+    facts = {
+        "grid": kernel.grid,
+        "block": kernel.block,
+        "shared_bytes": binary.resources.shared,
+        "barriers": kernel.source.count("__syncthreads()"),
+        "warp_barriers": kernel.source.count("tvm_builtin_cuda_warp_sync();"),
+        "shuffles": kernel.source.count("__shfl_down_sync("),
+        "kept_loops": kernel.source.count("#pragma unroll 1\n"),
+        "unrolled_loops": kernel.source.count("#pragma unroll\n"),
+        "16_byte_loads": "ld.global.nc.v4" in binary.ptx or "ld.global.v4" in binary.ptx,
+        "spills": binary.resources.spill_loads,
+    }
+    golden(RECORDED, f"{rung.id} {n}", facts)
 
 
 def test_recorded_facts_are_those_of_the_ladder():

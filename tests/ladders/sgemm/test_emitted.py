@@ -9,17 +9,15 @@ import re
 from pathlib import Path
 
 import pytest
+from layers import layers
+from sgemm_cases import ARCH, BASE, EVERY, RUNGS, SHARED, WHOLE
 
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.twin import load_twin
-from tir_schedules.ladders.registry import every_rung
-from tir_schedules.workloads.gemm import Gemm
 
 RECORDED = Path(__file__).parent / "emitted.json"
-ARCH = "sm_80"
-RUNGS = every_rung("sgemm")
-each_rung = pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.id)
+each_rung = layers("rung", BASE, RUNGS)
 
 BARRIER = re.compile(r"^\s+bar\.sync|^\s+barrier\.sync", re.M)
 ACCESS = re.compile(r"^\s+(?:@\S+\s+)?((?:ld|st)\.(?:global|shared)\S*)", re.M)
@@ -51,27 +49,26 @@ def facts(kernel):
     }
 
 
-@each_rung
-@pytest.mark.parametrize("shape", [(256, 256, 256), (132, 100, 36), (129, 127, 65)], ids=str)
-def test_emitted_cuda_is_as_recorded(rung, shape, golden):
-    golden(RECORDED, f"{rung.id} {'x'.join(map(str, shape))}", facts(lower(rung, Gemm(*shape), ARCH)))
+@layers("rung, gemm", SHARED, EVERY)
+def test_emitted_cuda_is_as_recorded(rung, gemm, golden):
+    golden(RECORDED, f"{rung.id} {gemm}", facts(lower(rung, gemm, ARCH)))
 
 
 @each_rung
 def test_twin_is_as_recorded(rung, golden):
-    golden(RECORDED, f"{rung.id} twin", facts(load_twin(rung, Gemm(256, 256, 256), ARCH)))
+    golden(RECORDED, f"{rung.id} twin", facts(load_twin(rung, WHOLE, ARCH)))
 
 
 @each_rung
 @pytest.mark.parametrize("make", [lower, load_twin], ids=["schedule", "twin"])
 def test_accumulators_stay_in_registers(rung, make):
-    resources = compile_kernel(make(rung, Gemm(256, 256, 256), ARCH)).resources
+    resources = compile_kernel(make(rung, WHOLE, ARCH)).resources
     assert (resources.stack, resources.spill_stores, resources.spill_loads) == (0, 0, 0)
 
 
 @each_rung
 def test_schedule_and_twin_launch_the_same_block_with_the_same_shared_memory(rung):
-    tir, twin = (make(rung, Gemm(256, 256, 256), ARCH) for make in (lower, load_twin))
+    tir, twin = (make(rung, WHOLE, ARCH) for make in (lower, load_twin))
     assert (tir.grid, tir.block) == (twin.grid, twin.block)
     assert compile_kernel(tir).resources.shared == compile_kernel(twin).resources.shared
     assert tir.dynamic_shared == twin.dynamic_shared

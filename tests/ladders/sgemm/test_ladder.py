@@ -5,76 +5,95 @@ import shape_cases
 from drawing import drawn
 from hypothesis import given
 from hypothesis import strategies as st
+from layers import layers
+from sgemm_cases import ARCH, BASE, EVERY, LADDER, RUNGS, SHARED
 
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.twin import load_twin
-from tir_schedules.ladders.registry import every_rung
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.run import outcome_of, run
 from tir_schedules.workloads.gemm import Gemm
 
-ARCH = "sm_80"
-RUNGS = every_rung("sgemm")
-# Whole tiles; one element; thin matrices; ragged with and without rows that 16-byte accesses can take; K of
-# one tile and less.
-SHAPES = [
-    "256,256,256",
-    "1,1,1",
-    "1,300,1",
-    "300,1,5",
-    "3,3,431",
-    "132,100,36",
-    "129,127,65",
-    "257,100,511",
-    "64,64,4",
-]
+# By default every rung meets one of these besides the shapes that tests share.
+ONE_EACH = {
+    "naive": (1, 1, 1),
+    "coalesced": (1, 300, 1),
+    "shared_tile": (300, 1, 5),
+    "thread_tile_1d": (3, 3, 431),
+    "thread_tile_2d": (128, 132, 64),  # ragged along N alone
+    "vectorized": (257, 100, 511),  # 16-byte accesses to B and C, not to A
+    "warp_tiling": (64, 67, 40),  # to A, not to B and C
+    "lane_quads": (64, 64, 4),  # less than a tile
+    "pipelined": (128, 128, 20),  # ragged along K alone
+    "multistage": (36, 64, 16),  # ragged along M alone, fewer tiles along K than stages
+}
+# One element; thin matrices; K ragged and prime; less than a tile.
+FURTHER = [(1, 1, 1), (1, 300, 1), (300, 1, 5), (3, 3, 431), (257, 100, 511), (64, 64, 4)]
 
-each_rung = pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.id)
 extents = st.integers(1, 150)
 
 
-def workload(text):
-    return Gemm(*map(int, text.split(",")))
-
-
-@each_rung
-@pytest.mark.parametrize("shape", SHAPES)
-def test_schedule_and_twin_are_right_and_equal_bit_for_bit(rung, shape):
-    (verdict,) = run([(rung, workload(shape))], ARCH, CpuMachine())
+def check(rung, gemm):
+    (verdict,) = run([(rung, gemm)], ARCH, CpuMachine())
     assert verdict.faults == ()
     assert verdict.identical
 
 
+@layers("rung, gemm", SHARED, EVERY)
+def test_schedule_and_twin_are_right_and_equal_bit_for_bit(rung, gemm):
+    check(rung, gemm)
+
+
+@layers(
+    "rung, gemm",
+    [(rung, Gemm(*ONE_EACH[rung.name])) for rung in LADDER],
+    [(rung, Gemm(*shape)) for rung in RUNGS for shape in FURTHER],
+)
+def test_other_shapes_are_right_and_equal_bit_for_bit(rung, gemm):
+    check(rung, gemm)
+
+
 # All pairs of what two extents can be to a tile, spread over the rungs.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "number", range(len(shape_cases.PAIRWISE)), ids=lambda number: "-".join(shape_cases.PAIRWISE[number])
 )
 def test_every_two_kinds_of_extents(number):
     rung = RUNGS[number % len(RUNGS)]
-    (verdict,) = run(
-        [(rung, Gemm(*shape_cases.shape_of(rung, shape_cases.PAIRWISE[number])))], ARCH, CpuMachine()
-    )
-    assert verdict.faults == () and verdict.identical
+    check(rung, Gemm(*shape_cases.shape_of(rung, shape_cases.PAIRWISE[number])))
 
 
-@pytest.mark.parametrize(
-    "rung", [rung for rung in RUNGS if hasattr(rung.config, "tm")], ids=lambda rung: rung.id
+@layers(
+    "rung",
+    [rung for rung in BASE if hasattr(rung.config, "tm")],
+    [rung for rung in RUNGS if hasattr(rung.config, "tm")],
 )
 def test_tiles_of_threads_as_shapes(rung):
     for rows, columns in [("tm", "bn"), ("bm", "tn")]:
         lower(rung, Gemm(getattr(rung.config, rows), getattr(rung.config, columns), rung.config.bk), ARCH)
 
 
-@each_rung
-@drawn(30)
-@given(m=extents, n=extents, k=extents)
-def test_twin_is_right_on_any_shape(rung, m, n, k):
-    gemm = Gemm(m, n, k)
+def check_twin(rung, gemm):
     assert outcome_of([load_twin(rung, gemm, ARCH)], gemm, CpuMachine()).faults == ()
 
 
+@layers("rung", BASE, [])
+@drawn(8)
+@given(m=extents, n=extents, k=extents)
+def test_twin_is_right_on_any_shape(rung, m, n, k):
+    check_twin(rung, Gemm(m, n, k))
+
+
 @pytest.mark.slow
-@each_rung
+@layers("rung", RUNGS, [])
+@drawn(30)
+@given(m=extents, n=extents, k=extents)
+def test_twin_is_right_on_many_shapes(rung, m, n, k):
+    check_twin(rung, Gemm(m, n, k))
+
+
+@pytest.mark.slow
+@layers("rung", RUNGS, [])
 @drawn(4)
 @given(m=extents, n=extents, k=extents)
 def test_schedule_is_right_on_any_shape(rung, m, n, k):

@@ -1,0 +1,27 @@
+"""What SGEMMs the tests are about.
+
+A schedule is lowered and compiled for one shape. So that this is done once, the tests of the default layer
+ask for the same shapes.
+"""
+
+from tir_schedules.ladders.registry import every_rung, find, ladder
+from tir_schedules.workloads.gemm import Gemm
+
+ARCH = "sm_80"
+RUNGS = every_rung("sgemm")
+LADDER = ladder("sgemm")
+BASE = [*LADDER, *find("sgemm/multistage:32x64")]
+"""The default layer's. For small shapes `multistage` takes a configuration that unrolls its stages, and that
+one does not."""
+
+# Whole tiles, several of them.
+WHOLE = Gemm(256, 256, 256)
+# Ragged along M, N and K, with rows that 16-byte accesses can take; and with rows that they cannot.
+RAGGED, ODD = Gemm(132, 100, 36), Gemm(129, 127, 65)
+WIDE = [rung for rung in LADDER if rung.shapes != "any"]
+"""Rungs with 16-byte accesses, to which RAGGED and ODD are not the same."""
+
+SHARED = (
+    [(rung, WHOLE) for rung in BASE] + [(rung, ODD) for rung in LADDER] + [(rung, RAGGED) for rung in WIDE]
+)
+EVERY = [(rung, shape) for rung in RUNGS for shape in (WHOLE, RAGGED, ODD)]
