@@ -38,11 +38,14 @@ def pytest_terminal_summary(terminalreporter, config):
     if config.option.durations is None:
         return
     reports = [
-        report for some in terminalreporter.stats.values() for report in some if hasattr(report, "when")
+        report
+        for some in terminalreporter.stats.values()
+        for report in some
+        if isinstance(report, pytest.TestReport)
     ]
     seconds, tests = Counter(), Counter()
     for report in reports:
-        folder = "/".join(report.nodeid.split("::")[0].split("/")[:3])
+        folder = report.nodeid.split("::")[0].rpartition("/")[0]
         seconds[folder] += report.duration
         tests[folder] += report.when == "call"
     terminalreporter.section("seconds by folder")

@@ -298,7 +298,7 @@ def test_the_machines_library_is_known_by_its_compiler(monkeypatch, tmp_path):
         lambda: monkeypatch.chdir(tmp_path),
     ):
         change()
-        library._compiled("lanes", ["lanes.cpp"], {})
+        library._compiled("lanes", "lanes.cpp", {})
     assert len(set(keys)) == 3 and keys[2] == keys[3]
 
 

@@ -2,7 +2,7 @@
 registers' home.
 
 The recorded facts are in emitted.json. To rewrite them:
-`pytest tests/ladders/sgemm/test_emitted.py --update-golden`.
+`pytest tests/ladders/sgemm/test_sgemm_emitted.py --update-golden`.
 """
 
 import re
