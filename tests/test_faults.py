@@ -163,6 +163,13 @@ def test_a_disagreement_of_two_right_kernels_is_a_line_of_its_own():
     )
 
 
+def test_twins_are_identical_when_they_are_so_for_every_kind_of_inputs():
+    ones, twos = ({"C": np.full((2, 2), value, np.float32)} for value in (1, 2))
+    for others, identical in (((ones, ones), True), ((ones, twos), False), ((twos, ones), False)):
+        judged = judge_pair(RUNG, GEMM, [Outcome("k", outputs=(ones, ones)), Outcome("k", outputs=others)])
+        assert judged.identical is identical
+
+
 def test_a_wrong_twin_is_no_fault_of_the_schedule():
     judged = judge_pair(RUNG, GEMM, [outcome(1), outcome(2, (wrong(),))])
     assert (

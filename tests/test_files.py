@@ -101,6 +101,18 @@ def test_a_source_is_read_as_carefully(tmp_path, make, reason):
     )
 
 
+def test_a_file_that_is_written_again_keeps_its_permissions(tmp_path):
+    path, before = tmp_path / "a.json", os.umask(0o027)
+    try:
+        files.write_text(path, "1")
+        assert path.stat().st_mode & 0o777 == 0o640
+        path.chmod(0o604)
+        files.write_text(path, "2")
+    finally:
+        os.umask(before)
+    assert path.read_text() == "2" and path.stat().st_mode & 0o777 == 0o604
+
+
 def test_a_source_may_end_its_lines_in_another_way(tmp_path):
     (tmp_path / "a.cu").write_bytes("a\r\nb é\rc\n".encode())
     assert read_source(tmp_path / "a.cu").text == "a\nb é\nc\n"

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import suite_cost
 from suite_cost import OTHER, RECORD, main, programs, ticks
 
 
@@ -74,3 +75,12 @@ class Frame:
     def __init__(self, file, name, back):
         self.f_code = type("Code", (), {"co_filename": file, "co_name": name})
         self.f_back = back
+
+
+def test_what_was_measured_is_kept_when_a_test_fails(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(suite_cost, "run", lambda command, variables: 1)
+    out = tmp_path / "cost.json"
+    assert main(["--warm", "--out", str(out), "--", "tests/some"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("pytest ends with exit code 1")
+    assert suite_cost.recorded(out)["pytest"] == ["tests/some"]

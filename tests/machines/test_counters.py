@@ -4,9 +4,11 @@ ladders."""
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from counter_pack import COUNTED
 from counter_probes import probes
+from ptx_kernels import launch, module
 
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
@@ -115,13 +117,13 @@ def test_every_kernel_costs_what_the_gpu_counted(key):
         compile_kernel(kernel)
         for kernel in launches(lower if origin == "tir" else load_twin, rung, workload, ARCH)
     ]
-    for entry, launch in zip(KERNELS[key].values(), metrics_of(binaries, workload), strict=True):
-        same = entry["cubin"] == cubin_name(launch.binary)
-        predicted = {name: vars(access) for name, access in launch.counters.accesses.items()}
+    for entry, found in zip(KERNELS[key].values(), metrics_of(binaries, workload), strict=True):
+        same = entry["cubin"] == cubin_name(found.binary)
+        predicted = {name: vars(access) for name, access in found.counters.accesses.items()}
         skip = (NOISY, COPY_WAVEFRONTS) if entry.get("copies_under_p0") else (NOISY,)
-        found = differences(predicted, entry["measured"], skip)
+        unlike = differences(predicted, entry["measured"], skip)
         assert not {
-            name for name, (ours, theirs) in found.items() if same or abs(ours - theirs) > 0.02 * theirs
+            name for name, (ours, theirs) in unlike.items() if same or abs(ours - theirs) > 0.02 * theirs
         }
 
 
@@ -149,3 +151,34 @@ def test_counters_add_up_over_lines():
     tile_line = next(line for line in counters.lines if "shared_load" in line.accesses)
     assert "tile_a" in binary.kernel.source.split("\n")[tile_line.line - 1]
     assert counters.warp_instructions * 32 == counters.thread_instructions
+
+
+def counters_of(body, threads=32):
+    """Of a kernel whose registers are t (threadIdx.x), a, b, c, d and e."""
+    body = f".shared .align 16 .b8 tile[1024]; .reg .b32 t, a, b, c, d, e; mov.u32 t, %tid.x; {body}"
+    arguments = {"Y": np.zeros(32, np.uint32)}
+    return launch(module("test", arguments, body), arguments, (), block=(threads, 1, 1), count=True).counters
+
+
+def test_lanes_that_are_not_there_execute_nothing():
+    counters = counters_of("add.u32 a, t, 1;", threads=40)
+    assert counters.warp_instructions and counters.thread_instructions * 2 == counters.warp_instructions * 40
+
+
+@pytest.mark.parametrize("kind, mix", [
+    ("f16x2", "fp16"), ("bf16x2", "fp16"), ("f16", "fp16"), ("f32", "fp32"), ("f64", "fp64"), ("s32", "int"),
+])  # fmt: skip
+def test_arithmetic_is_counted_by_its_type(kind, mix):
+    width = {"f64": 64, "f16": 16}.get(kind, 32)
+    body = f".reg .b{width} x; mov.b{width} x, 0; " + f"max.{kind} x, x, x; " * 50
+    assert max(counters_of(body).mix.items(), key=lambda item: item[1])[0] == mix
+
+
+@pytest.mark.parametrize("stride, requests", [(4, 4), (8, 2), (16, 1)])
+def test_loads_merge_as_far_as_their_base_is_aligned(stride, requests):
+    """Four neighbours of 4 bytes, from a base that each thread computes."""
+    body = (
+        f"mov.u32 e, tile; mad.lo.u32 e, t, {stride}, e;\nld.shared.u32 a, [e];\n"
+        "ld.shared.u32 b, [e+4];\nld.shared.u32 c, [e+8];\nld.shared.u32 d, [e+12];"
+    )
+    assert counters_of(body).accesses["shared_load"].requests == requests

@@ -117,6 +117,14 @@ FAULTS = [
         "\n__syncwarp();\n",
     ),
     (
+        "lockstep",
+        "a __syncwarp without the lane that wrote",
+        "__shared__ volatile float s[64];\ns[t] = X[t];\nif (t % 2) __syncwarp(0xaaaaaaaa);\n"
+        "Y[t] = 0;\nif (t % 2) Y[t] = s[t - 1];",
+        "if (t % 2) __syncwarp(0xaaaaaaaa)",
+        "__syncwarp()",
+    ),
+    (
         "overlapping_writes",
         "two threads, one element",
         "Y[t] = 0;\n__syncthreads();\nY[t / 2] = X[t];",
@@ -257,6 +265,26 @@ def test_no_kind_of_finding_hides_another():
     )
     kinds = Counter(finding.kind for finding in execution.findings)
     assert kinds["uninitialized"] == FINDING_LIMIT and kinds["race"] and execution.findings[0].kind == "race"
+
+
+def test_causes_stand_before_their_effects():
+    """Not in the order of the alphabet, nor of time."""
+    execution, _ = run("Y[t / 2] = X[t];\n__shared__ float s[64];\ns[t] = X[t + 1];\nY[t / 2] = s[63 - t];")
+    kinds = dict.fromkeys(finding.kind for finding in execution.findings)
+    assert list(kinds) == ["race", "out_of_bounds", "overlapping_writes", "uninitialized"]
+
+
+def test_what_an_earlier_block_left_in_shared_memory_is_not_written():
+    source = HEADER + (
+        "__shared__ float s[64];\nif (blockIdx.x < N / 8) s[t] = X[t];\n__syncthreads();\n"
+        "Y[blockIdx.x * 64 + t] = s[t];\n}\n"
+    )
+    kernel = Kernel("test/kernel", source, "k", ("X", "Y", "N"), (16, 1, 1), (THREADS, 1, 1), "sm_80")
+    arguments = {"X": np.zeros(64, np.float32), "Y": np.zeros(16 * 64, np.float32), "N": 64}
+    binary = compile_kernel(kernel)
+    found = [finding.kind for finding in CpuMachine().run(binary, arguments, ("Y",)).findings]
+    assert found == ["uninitialized"]
+    assert not CpuMachine().run(binary, arguments | {"N": 8 * 16}, ("Y",)).findings
 
 
 def test_findings_of_an_unrolled_loop_are_one():

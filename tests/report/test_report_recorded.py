@@ -5,8 +5,9 @@ import pytest
 from report_pages import SIZES, made, made_up, recording
 
 from tir_schedules.cli.main import main
+from tir_schedules.insight.profile.nsight import Comparison
 from tir_schedules.ladders.registry import FAMILIES, every_rung, ladder
-from tir_schedules.report import recorded
+from tir_schedules.report import agreement, recorded
 from tir_schedules.report.counted import by_kernel, count, jobs_of
 from tir_schedules.subjects.results import save_results
 
@@ -93,3 +94,9 @@ def test_rungs_are_counted_by_the_cpu_machine(tmp_path):
     assert not refused and list(kernels) == [("sgemm/shared_tile", "schedule"), ("sgemm/shared_tile", "twin")]
     tiles = 256 // 32
     assert kernels["sgemm/shared_tile", "twin"].access("shared_store").requests == tiles**3 * 32 * 2
+
+
+def test_a_counter_may_be_far_above_the_prediction_or_far_below():
+    found = [Comparison("m", 1000, counted) for counted in (500.0, 995.0, 1000.0, 1250.0)]
+    line = agreement.line_of("loads", found)
+    assert (line.equal, line.noisy, line.beyond, line.worst) == (1, 1, 2, 1.0)

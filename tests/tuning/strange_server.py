@@ -1,4 +1,7 @@
-"""A server whose requests take long, end its process or say who answers. The tests of the client start it."""
+"""A server whose requests take long, wait for each other, end its process or say who answers.
+
+The tests of the client start it.
+"""
 
 import os
 import sys
@@ -9,15 +12,20 @@ from tir_schedules.tuning.remote import answers, server
 
 
 def sleep(task, payload, machine):
-    start = time.monotonic()
     time.sleep(task["seconds"])
     who = {"process": os.getpid(), "parent": os.getppid()}
-    return {
-        "bytes": len(payload),
-        **who,
-        "during": (start, time.monotonic()),
-        "broken": task.get("broken", ""),
-    }
+    return {"bytes": len(payload), **who, "broken": task.get("broken", "")}
+
+
+def meet(task, payload, machine):
+    """Wait until the request that leaves the other mark is here, too."""
+    Path(task["mark"]).touch()
+    end = time.monotonic() + 30
+    while not Path(task["other"]).exists():
+        if time.monotonic() > end:
+            raise TimeoutError("alone for 30 s")
+        time.sleep(0.01)
+    return {"bytes": len(payload), "parent": os.getppid()}
 
 
 def die(task, payload, machine):
@@ -33,5 +41,5 @@ def fail(task, payload, machine):
     raise ValueError("two\nlines")
 
 
-answers.ANSWERS |= {"sleep": sleep, "die": die, "fail": fail}
+answers.ANSWERS |= {"sleep": sleep, "meet": meet, "die": die, "fail": fail}
 server.main(*sys.argv[1:])

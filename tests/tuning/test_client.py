@@ -44,19 +44,19 @@ def ask_with(servers, *requests):
         return list(pool.map(lambda request: servers.answer(*request), requests))
 
 
-def test_all_servers_work_at_once_and_answers_keep_their_order(tracker):
+def test_all_servers_work_at_once_and_answers_keep_their_order(tracker, tmp_path):
     servers = client.Servers(tracker, "strange")
     assert (servers.count, servers.name, servers.device_name) == (2, "cpu", "CPU machine")
-    lengths = (1.5, 0.1, 1, 0.2)
-    requests = [
-        ({"what": "sleep", "seconds": seconds}, b"\0\xff" * 50_000 * index)
-        for index, seconds in enumerate(lengths)
+    first, third = str(tmp_path / "first"), str(tmp_path / "third")
+    tasks = [
+        {"what": "meet", "mark": first, "other": third},
+        {"what": "sleep", "seconds": 0.1},
+        {"what": "meet", "mark": third, "other": first},
+        {"what": "sleep", "seconds": 0.1},
     ]
-    answers = ask_with(servers, *requests)
+    answers = ask_with(servers, *[(task, b"\0\xff" * 50_000 * index) for index, task in enumerate(tasks)])
     assert [answer["bytes"] for answer in answers] == [0, 100_000, 200_000, 300_000]
-    assert len({answer["parent"] for answer in answers}) == 2
-    (start, end), (other, _) = answers[0]["during"], answers[2]["during"]
-    assert start < other < end, "the third runs while the first does"
+    assert answers[0]["parent"] != answers[2]["parent"]
 
 
 def test_servers_do_not_import_torch_which_would_take_the_gpu_from_their_sessions(tracker, torch):
