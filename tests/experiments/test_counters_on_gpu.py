@@ -88,6 +88,14 @@ def test_a_pack_has_cases_to_count_to_sanitize_and_flawed_ones(packed):
     )
 
 
+@pytest.mark.slow
+def test_all_single_accesses_are_packed(tmp_path, monkeypatch):
+    monkeypatch.setattr(counter_pack, "probes", probes)
+    path = tmp_path / "p.zip"
+    assert counters_on_gpu.main(["pack", str(path), "probes", "--arch", ARCH]) == 0
+    assert len(load_all(path)[0]) == len(probes(ARCH)) > 200
+
+
 def test_a_ladder_is_packed_in_all_its_configurations_and_kinds():
     jobs = {(rung.id, str(workload)) for rung, workload in jobs_of(["reduce", "hgemm"])}
     assert {

@@ -264,13 +264,13 @@ def test_files_and_packs_of_something_else_are_bad_input(call, tmp_path, monkeyp
 
 
 TINY = Series(
-    "sgemm/multistage:32x32", "padding", (0, 2), (Gemm(64, 64, 64), Gemm(96, 64, 64)), Gemm(64, 64, 32),
+    "sgemm/multistage:32x32", "padding", (0, 2, 4), (Gemm(64, 64, 64), Gemm(96, 64, 64)), Gemm(64, 64, 32),
     aligned=(8, 16),
     beside=("another", "sgemm/naive"),
 )  # fmt: skip
 LABELS = [
     f"sgemm/multistage:32x32,padding={value} ({form})"
-    for value in (0, 2)
+    for value in (0, 2, 4)
     for form in FORMS
     if (value, form) != (2, "twin")
 ]
@@ -305,14 +305,14 @@ def test_without_a_gpu_points_are_counted_and_nothing_is_timed(call, gpu, tmp_pa
     assert (
         results["rows"] == []
         and results["command"] == "experiments/sweeps.py padding"
-        and len(results["points"]) == 6
+        and len(results["points"]) == 8
     )
     conflicts = {
         row["name"][-9:]: row["writes"]["cost"] - row["writes"]["ideal"]
         for row in results["points"]
         if row["form"] == "schedule"
     }
-    assert conflicts["padding=0"] > 10 * conflicts["padding=2"] > 0
+    assert conflicts["padding=0"] > 10 * conflicts["padding=4"] > 10 * conflicts["padding=2"] > 0
     cannot = [row for row in results["points"] if "cannot" in row]
     assert [(row["name"][-9:], row["form"]) for row in cannot] == [("padding=2", "twin")]
     assert re.search(r"^2 +21,120 / - +\d+ / - +\d+ / - ", out, re.M) and "cannot be: 2 (twin): rows" in out
@@ -324,7 +324,7 @@ def test_points_are_measured_here(call, gpu, tmp_path):
     assert {str(subject.workload) for subject in gpu.seen} == {"64x64x64", "96x64x64"}
     results = load_results(tmp_path / "r.json")
     assert (
-        len(results["rows"]) == 12
+        len(results["rows"]) == 16
         and results["device"]["name"] == "Fake GPU"
         and results["policy"]["pause_s"] == 0.0
     )
@@ -341,7 +341,7 @@ def test_points_are_packed_for_another_computer_and_timed_there(call, gpu, tmp_p
     code, here, _ = call(path, "-o", tmp_path / "r.json")
     assert code == 0 and [subject.label for subject in gpu.seen] == 2 * LABELS
     results = sweep_results.load_sweeps(tmp_path / "r.json")
-    assert results["arch"] == ARCH and len(results["points"]) == 6 and "points" not in results["packed"]
+    assert results["arch"] == ARCH and len(results["points"]) == 8 and "points" not in results["packed"]
     assert (
         results["packed"]["command"] == "experiments/sweeps.py padding"
         and results["command"] == "experiments/sweeps.py s.zip"
@@ -362,7 +362,7 @@ def test_what_does_not_verify_is_refused(call, gpu, tmp_path):
 
 
 def test_what_the_cpu_machine_objects_to_is_not_given_to_a_gpu(call, gpu, tmp_path, monkeypatch):
-    racing = Series("sgemm/multistage:32x32", "stages", (2,), (Gemm(64, 64, 64),), Gemm(64, 64, 64))
+    racing = Series("sgemm/multistage:32x32", "stages", (2, 3), (Gemm(64, 64, 64),), Gemm(64, 64, 64))
     monkeypatch.setitem(SWEEPS, "stages", replace(SWEEPS["stages"], series=(racing,)))
     path = tmp_path / "s.zip"
     code, out, _ = call("stages", "--pack", path, "--arch", ARCH)

@@ -1,9 +1,8 @@
 """The machine cannot be fooled: barriers removed, bounds shifted by one and guards dropped make a kernel
 fail, at a line.
 
-By default one mutant of each kind runs for a kernel with single floats, scheduled and by hand, and for one
-with float4; `-m slow` runs all mutants of all configurations, of pipelined kernels those of barriers, waits
-and commits.
+By default one mutant of each kind runs for every rung and twin; `-m slow` runs all mutants of all
+configurations, of pipelined kernels those of barriers, waits and commits.
 """
 
 import re
@@ -15,7 +14,7 @@ from mutants import asynchronous_mutants, mutants
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.twin import load_source, load_twin
 from tir_schedules.ladders.problems import RUN_SHAPES
-from tir_schedules.ladders.registry import every_rung, find
+from tir_schedules.ladders.registry import every_rung, ladder
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.run import outcome_of
 from tir_schedules.workloads.gemm import Gemm
@@ -37,8 +36,7 @@ def source_of(rung, form):
 
 FORMS = [*WORKLOADS, "twin"]
 CASES = [(rung, form) for rung in RUNGS for form in FORMS]
-ALIGNED, ODD = WORKLOADS
-DEFAULT = [("shared_tile", ODD), ("shared_tile", "twin"), ("vectorized", ALIGNED)]
+LADDER = [(rung, form) for rung in ladder("sgemm") for form in FORMS]
 
 
 def check(rung, mutant, workloads):
@@ -49,18 +47,15 @@ def check(rung, mutant, workloads):
     assert any(re.search(r"_source\.cu:\d+", fault) for fault in faults), (mutant.name, faults)
 
 
-@layers(
-    "rung, form",
-    [(find(f"sgemm/{name}")[0], form) for name, form in DEFAULT],
-    # of the others, the test below runs all mutants
-    [(rung, form) for rung, form in CASES if rung.passes and not rung.variant],
-)
+@layers("rung, form", LADDER, [])
 def test_a_fault_of_each_kind_is_found(rung, form):
     source, workloads = source_of(rung, form)
     kinds = {}
     for mutant in mutants(source):
         kinds.setdefault(mutant.name.split(",")[0], mutant)
-    assert sorted(kinds) == ["guard + 1", "no barrier", "no guard", "one turn less"]
+    barriers = {"no barrier"} if "__syncthreads" in source else set()
+    assert kinds.keys() == {"guard + 1", "no guard", "one turn less"} | barriers
+    assert bool(barriers) == (rung.name not in ("naive", "coalesced"))
     for mutant in kinds.values():
         check(rung, mutant, workloads)
 

@@ -105,9 +105,17 @@ def test_a_compiler_that_is_none(monkeypatch, tmp_path, text, reason):
     assert not (tmp_path / "cache").exists() or list((tmp_path / "cache").iterdir()) == []
 
 
-def test_threads_share_a_machine():
+each_ladder = pytest.mark.parametrize(
+    "rungs",
+    [ladder("sgemm"), pytest.param(every_rung("sgemm"), marks=pytest.mark.slow)],
+    ids=["ladder", "all configurations"],
+)
+
+
+@each_ladder
+def test_threads_share_a_machine(rungs):
     gemm = Gemm(64, 64, 64)
-    binaries = [compile_kernel(load_twin(rung, gemm, "sm_80")) for rung in ladder("sgemm")]
+    binaries = [compile_kernel(load_twin(rung, gemm, "sm_80")) for rung in rungs]
     arguments = [gemm.arguments() for _ in binaries]
     machine = CpuMachine()
     with ThreadPoolExecutor(8) as pool:
@@ -116,9 +124,10 @@ def test_threads_share_a_machine():
     assert all(np.array_equal(arguments[0]["C"], other["C"]) for other in arguments[1:])
 
 
-def test_the_order_of_warps_changes_nothing():
+@each_ladder
+def test_the_order_of_warps_changes_nothing(rungs):
     gemm = Gemm(100, 70, 50)
-    for rung in ladder("sgemm"):
+    for rung in rungs:
         binary, outputs = compile_kernel(load_twin(rung, gemm, "sm_80")), []
         for order in ("forward", "reverse"):
             arguments = gemm.arguments()

@@ -1,19 +1,17 @@
 """The machine cannot be fooled: a barrier, a wait or a commit removed from a kernel of the HGEMM ladder is
 found.
 
-By default one of each kind runs for kernels that copy through registers, asynchronously and several tiles
-ahead; `-m slow` runs all of all configurations and twins.
+By default one of each kind runs for every rung and twin; `-m slow` runs all of all configurations.
 """
 
 import re
 
 import pytest
-from kinds import ARCH, MAKERS, RUNGS, workload
+from kinds import ARCH, LADDER, MAKERS, RUNGS, workload
 from layers import layers
 from mutants import asynchronous_mutants
 
 from tir_schedules.compiler.twin import load_source, load_twin
-from tir_schedules.ladders.registry import find
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.run import outcome_of
 
@@ -40,10 +38,7 @@ def check(rung, mutant, gemms):
     assert any(re.search(r"_source\.cu:\d+", fault) for fault in faults), mutant.name
 
 
-DEFAULT = [("wmma_naive", "schedule"), ("wmma_async", "schedule"), ("wmma_pipelined", "twin")]
-
-
-@layers("rung, form", [(find(f"hgemm/{name}")[0], form) for name, form in DEFAULT], [])
+@layers("rung, form", [(rung, form) for rung in LADDER for form in MAKERS], [])
 def test_a_fault_of_each_kind_is_found(rung, form):
     make, kinds = MAKERS[form], {}
     for mutant in faults_of(rung, make):
