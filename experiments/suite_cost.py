@@ -6,8 +6,8 @@
     python experiments/suite_cost.py --table before.json after.json
 
 What follows `--` goes to pytest (default: -n auto). Programs are counted by Linux's process accounting, which
-only root may switch on, and which counts every process of the computer: let nothing else run. Without it,
-programs are one sum. Exit code 1 when a test fails.
+only root may switch on; those that outlive their parents are not. Without it, programs are one sum. Times are
+worth something where nothing else runs. Exit code 1 when a test fails.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ OTHER = "other programs"
 FEW = 1.0
 """Programs of fewer CPU seconds are one line."""
 
-RECORD = struct.Struct("<32xHH12x16s")
-"""acct_v3 of acct(5): user and system time, and the name of the command."""
+RECORD = struct.Struct("<16xII8xHH12x16s")
+"""acct_v3 of acct(5): the process, its parent, user and system time, and the name of the command."""
 
 
 class Accounting:
@@ -63,11 +63,18 @@ class Accounting:
             raise OSError(number, os.strerror(number))
 
 
-def programs(path: Path) -> list[tuple[str, int, float]]:
-    """(program, runs, CPU seconds) of what process accounting wrote, the dearest first."""
+def programs(path: Path, root: int) -> list[tuple[str, int, float]]:
+    """(program, runs, CPU seconds) of what process accounting wrote of the process `root` and all that it
+    started, the dearest first."""
     runs: Counter[str] = Counter()
     seconds: dict[str, float] = defaultdict(float)
-    for user, system, command in RECORD.iter_unpack(path.read_bytes()):
+    rows = list(RECORD.iter_unpack(path.read_bytes()))
+    parents = {process: parent for process, parent, *_ in rows}
+    for process, _, user, system, command in rows:
+        while process != root and process in parents:
+            process = parents[process]
+        if process != root:
+            continue
         name = command.rstrip(b"\0").decode(errors="replace")
         runs[name] += 1
         seconds[name] += (ticks(user) + ticks(system)) / os.sysconf("SC_CLK_TCK")
@@ -100,10 +107,10 @@ def measured(arguments: Sequence[str], cache: Path, folder: Path) -> Json:
     log = folder / "accounting"
     try:
         with Accounting(log):
-            code = run(command, variables)
+            root, code = run(command, variables)
     except OSError:
         log.unlink(missing_ok=True)
-        code = run(command, variables)
+        root, code = run(command, variables)
     after, wall = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic() - started
     all_of_it = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     parts: dict[str, float] = defaultdict(float)
@@ -113,16 +120,16 @@ def measured(arguments: Sequence[str], cache: Path, folder: Path) -> Json:
     return {
         "exit_code": code,
         "wall_s": round(wall),
-        "programs": programs(log) if log.exists() else [("all programs", 1, all_of_it)],
+        "programs": programs(log, root) if log.exists() else [("all programs", 1, all_of_it)],
         "python_parts": dearest_first(parts),
     }
 
 
-def run(command: Sequence[str], variables: dict[str, str]) -> int:
-    """pytest's exit code; what it prints goes to our stderr."""
+def run(command: Sequence[str], variables: dict[str, str]) -> tuple[int, int]:
+    """The process that pytest was, and its exit code; what it prints goes to our stderr."""
     process = processes.begin(command, cwd=ROOT, env=variables, stdout=sys.stderr)
     try:
-        return process.wait()
+        return process.pid, process.wait()
     finally:
         processes.end(process)
 

@@ -14,16 +14,19 @@ def test_times_are_in_powers_of_8(compressed, value):
 
 def test_programs_are_summed_and_the_cheap_ones_are_one_line(tmp_path):
     rows = [
-        (150, 50, b"cicc"),
-        (100, 0, b"ptxas"),
-        (0x2000 | 25, 0, b"cicc"),
-        (1, 1, b"uname"),
-        (2, 0, b"ld"),
+        (13, 12, 150, 50, b"cicc"),
+        (14, 12, 100, 0, b"ptxas"),
+        (15, 12, 0x2000 | 25, 0, b"cicc"),
+        (16, 12, 1, 1, b"uname"),
+        (12, 11, 2, 0, b"nvcc"),
+        (11, 10, 100, 0, b"pytest"),
+        (10, 1, 100, 0, b"bash"),
+        (17, 10, 500, 0, b"cicc"),  # another's
     ]
     (tmp_path / "log").write_bytes(b"".join(RECORD.pack(*row) for row in rows))
     assert RECORD.size == 64
-    found = [(name, runs, round(seconds, 2)) for name, runs, seconds in programs(tmp_path / "log")]
-    assert found == [("cicc", 2, 4.0), ("ptxas", 1, 1.0), (OTHER, 2, 0.04)]
+    found = [(name, runs, round(seconds, 2)) for name, runs, seconds in programs(tmp_path / "log", 11)]
+    assert found == [("cicc", 2, 4.0), ("ptxas", 1, 1.0), ("pytest", 1, 1.0), (OTHER, 2, 0.04)]
 
 
 def test_results_side_by_side(tmp_path, capsys):
@@ -78,7 +81,7 @@ class Frame:
 
 
 def test_what_was_measured_is_kept_when_a_test_fails(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(suite_cost, "run", lambda command, variables: 1)
+    monkeypatch.setattr(suite_cost, "run", lambda command, variables: (10, 1))
     out = tmp_path / "cost.json"
     assert main(["--warm", "--out", str(out), "--", "tests/some"]) == 1
     (line,) = capsys.readouterr().err.splitlines()
