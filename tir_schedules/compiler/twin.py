@@ -17,18 +17,18 @@ from tir_schedules.model.kernel import Binary, Kernel
 from tir_schedules.model.rung import Rung
 
 INCLUDE = re.compile(r"^#include.*\n", re.M)
+OWN_HEADER = re.compile(r'^#include "([\w.]+)"\n', re.M)
+ONCE = re.compile(r"^#pragma once\n\n?", re.M)
 
 
 def load_twin(rung: Rung, workload: Any, arch: str) -> Kernel:
     """The hand-written kernel of the same name as the rung, with the rung's configuration as macros.
 
-    The file gives the article's constants as defaults (`#ifndef BM`), so it compiles alone as well.
-    CheckFailed when the file is missing or has no kernel named `rung.entry`.
+    The file gives the article's constants as defaults (`#ifndef BM`), so it compiles where it lies as well.
+    CheckFailed when it or a header of its own is missing, or it has no kernel named `rung.entry`.
     """
     rung = rung.fitted(workload)
-    source = read_twin(rung, workload)
-    folder = str(twin_file(rung).parent) if '#include "' in source else ""
-    return kernel_from_source(rung, source, "twin", workload, arch, folder)
+    return kernel_from_source(rung, read_twin(rung, workload), "twin", workload, arch, "")
 
 
 def load_source(
@@ -74,12 +74,16 @@ def named(kernel: Kernel, error: CheckFailed) -> CheckFailed:
 
 
 def read_twin(rung: Rung, workload: Any) -> str:
-    """Text of the twin; `#define` lines below what it includes set a configuration or type other than the
-    default."""
+    """Text of the twin, with the headers beside it written out; `#define` lines below what it includes set a
+    configuration or type other than the default."""
     path = twin_file(rung)
     if not path.is_file():
         raise CheckFailed(f"{rung.id} has no twin: expected cuda_reference/{rung.family}/{rung.name}.cu")
-    text = path.read_text(encoding="utf-8")
+    text = with_macros(path.read_text(encoding="utf-8"), rung, workload)
+    return with_headers(text, path.parent, rung.id)
+
+
+def with_macros(text: str, rung: Rung, workload: Any) -> str:
     macros = {name.upper(): value for name, value in asdict(rung.config).items()} if rung.variant else {}
     macros |= workload.macros
     if not macros:
@@ -88,6 +92,31 @@ def read_twin(rung: Rung, workload: Any) -> str:
     includes = [match.end() for match in INCLUDE.finditer(text)]
     end = includes[-1] if includes else 0
     return f"{text[:end]}// configuration {rung.variant or 'default'}\n{lines}\n{text[end:]}"
+
+
+def with_headers(text: str, folder: Path, identity: str) -> str:
+    """A text that compiles alone: each header that stands in the folder in place of the line that includes it
+    first, and what these include of CUDA's above the first of them."""
+    met: set[str] = set()
+    cuda: dict[str, None] = {}
+
+    def inlined(match: re.Match[str]) -> str:
+        name = match[1]
+        if name in met:
+            return ""
+        met.add(name)
+        try:
+            header = ONCE.sub("", (folder / name).read_text(encoding="utf-8"))
+        except OSError:
+            raise CheckFailed(f"the twin of {identity} includes {name}, which is not in {folder}") from None
+        cuda.update(dict.fromkeys(re.findall(r"^#include <.*\n", header, re.M)))
+        return OWN_HEADER.sub(inlined, re.sub(r"^#include <.*\n", "", header, flags=re.M))
+
+    first = OWN_HEADER.search(text)
+    if not first:
+        return text
+    above, below = text[: first.start()], OWN_HEADER.sub(inlined, text[first.start() :])
+    return above + "".join(line for line in cuda if line not in above) + below
 
 
 def twin_file(rung: Rung) -> Path:

@@ -1,0 +1,55 @@
+"""Twins and their headers: one text that compiles alone, with the same code as where the file lies."""
+
+import re
+import subprocess
+from importlib import resources
+from pathlib import Path
+
+import pytest
+from layers import layers
+
+from tir_schedules.compiler.toolchain import find_toolchain
+from tir_schedules.compiler.twin import load_twin, with_headers
+from tir_schedules.errors import CheckFailed
+from tir_schedules.ladders.problems import RUN_SHAPES, workloads_of
+from tir_schedules.ladders.registry import FAMILIES, ladder
+from tir_schedules.model.problem import Problem
+
+ALL = [rung for family in FAMILIES for rung in ladder(family)]
+FILES = Path(str(resources.files("cuda_reference")))
+
+
+def ptx(path, *flags):
+    command = [str(find_toolchain().nvcc), "-arch=sm_80", *flags, "-ptx", path.name, "-o", "-"]
+    done = subprocess.run(command, cwd=path.parent, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return re.sub(r"//.*|(?<=_INTERNAL_)[0-9a-f]{8}", "", done.stdout)  # a hash of the file's path
+
+
+def test_headers_are_written_out_once_below_those_of_cuda(tmp_path):
+    (tmp_path / "a.cuh").write_text('// A.\n#pragma once\n\n#include <mma.h>\n#include "b.cuh"\nint a;\n')
+    (tmp_path / "b.cuh").write_text("#pragma once\n\n#include <mma.h>\n#include <cuda_fp16.h>\nint b;\n")
+    text = '// K.\n#include <mma.h>\n#include "a.cuh"\n#include "b.cuh"\nint k;\n'
+    assert with_headers(text, tmp_path, "k") == (
+        "// K.\n#include <mma.h>\n#include <cuda_fp16.h>\n// A.\nint b;\nint a;\nint k;\n"
+    )
+
+
+def test_a_header_that_is_missing_is_one_line(tmp_path):
+    with pytest.raises(CheckFailed, match="the twin of sgemm/naive includes no.cuh, which is not in "):
+        with_headers('#include "no.cuh"\n', tmp_path, "sgemm/naive")
+
+
+@pytest.mark.parametrize("rung", ALL, ids=lambda rung: rung.id)
+def test_a_twin_needs_no_file_beside_it(rung):
+    source = load_twin(
+        rung, workloads_of(rung, Problem(rung.family, RUN_SHAPES[rung.family][0]))[0], "sm_80"
+    ).source
+    assert not re.search(r'^\s*#\s*include\s*"', source, re.M)
+
+
+@layers("rung", [ladder(family)[-1] for family in FAMILIES], ALL)
+def test_it_is_the_same_code_where_its_file_lies(rung, tmp_path):
+    path = FILES / rung.family / f"{rung.name}.cu"
+    (tmp_path / path.name).write_text(with_headers(path.read_text(), path.parent, rung.id))
+    assert ptx(path) == ptx(tmp_path / path.name)
