@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
-
-from article_figures import ARTICLES, Article, Step
 
 from tir_schedules.bench.tables import THROTTLED, closing_lines, limit, provenance_line, refusal
 from tir_schedules.bench.views import figures, short
 from tir_schedules.errors import BadInput
+from tir_schedules.ladders.articles import ARTICLES, Article, Step
 from tir_schedules.numerals import power
 from tir_schedules.subjects.results import device_name
 from tir_schedules.subjects.subject import VENDORS
+
+TABLES = {
+    name: replace(article, steps=tuple(step for step in article.steps if step.figures))
+    for name in ("002", "003", "000", "001")
+    for article in [ARTICLES[name]]
+}
+"""Articles with figures, and of them the steps that stand in their tables."""
 
 NOTHING = "Not recorded yet."
 UNITS = {"us": ("median_us", 1), "GB/s": ("rate", 1), "TFLOPS": ("rate", 1), "GFLOPS": ("rate", 1000)}
@@ -133,9 +140,9 @@ def notes_of(article: Article, results: dict[str, Any]) -> list[str]:
 
 def article_of(name: str) -> Article:
     """The article of a name such as "002". BadInput when there is no table of it."""
-    if name not in ARTICLES:
-        raise BadInput(f"there is no table of an article {name!r}; there are {', '.join(ARTICLES)}")
-    return ARTICLES[name]
+    if name not in TABLES:
+        raise BadInput(f"there is no table of an article {name!r}; there are {', '.join(TABLES)}")
+    return TABLES[name]
 
 
 def section(name: str, results: dict[str, Any] | None) -> str:

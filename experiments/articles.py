@@ -21,8 +21,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any, Sequence
 
-from article_figures import ARTICLES, Article
-from article_tables import article_of, notes_of, part_of, section, tables
+from article_tables import TABLES, article_of, notes_of, part_of, section, tables
 from scripts import add_recorded_options, check_alone, exit_code
 from writing import update
 
@@ -31,6 +30,7 @@ from tir_schedules.bench.tables import escaped, refusal
 from tir_schedules.cli.packs import check_pack_arch, is_pack
 from tir_schedules.console import print_line, print_table
 from tir_schedules.files import check_folder
+from tir_schedules.ladders.articles import Article
 from tir_schedules.ladders.registry import find
 from tir_schedules.machines.choice import arch_for
 from tir_schedules.model.rung import Rung
@@ -91,7 +91,7 @@ def show(articles: Sequence[Article], results: dict[str, Any]) -> None:
 
 def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
-    names = f"articles ({', '.join(ARTICLES)}; default: all), or a .zip that --pack wrote"
+    names = f"articles ({', '.join(TABLES)}; default: all), or a .zip that --pack wrote"
     parser.add_argument("names", nargs="*", metavar="NAME", help=names)
     parser.add_argument(
         "-o", "--output", metavar="FILE", type=Path, help="write every sample and where it comes from as JSON"
@@ -115,7 +115,7 @@ def perform(options: Namespace) -> int:
         )
         return update(options.readme, "article", lambda name: section(name, results), options.check)
     packed = is_pack(options.names)
-    articles = [article_of(name) for name in (() if packed else options.names)] or list(ARTICLES.values())
+    articles = [article_of(name) for name in (() if packed else options.names)] or list(TABLES.values())
     if packed:
         check_alone("a pack to be timed", options, ("pack", "recorded", "arch"))
     if options.pack:

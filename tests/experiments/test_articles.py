@@ -10,8 +10,7 @@ from types import SimpleNamespace
 import articles
 import made_up
 import pytest
-from article_figures import ARTICLES, HGEMM, REDUCE, SGEMM_1080TI, SGEMM_T4
-from article_tables import NOTHING, section
+from article_tables import NOTHING, TABLES, section
 
 from tir_schedules.bench import session
 from tir_schedules.bench.measure import Policy
@@ -20,6 +19,7 @@ from tir_schedules.subjects.packs import load_pack
 from tir_schedules.subjects.results import document, load_results, save_results
 from tir_schedules.subjects.subject import VENDORS, Subject
 
+REDUCE, SGEMM_T4, SGEMM_1080TI, HGEMM = (TABLES[name] for name in ("002", "003", "000", "001"))
 ROOT = Path(__file__).parents[2]
 
 # Rows of the articles' tables as their text has them: the columns have run together.
@@ -71,9 +71,9 @@ def test_the_first_two_steps_of_000_grow_faster_than_their_work_from_512_to_1024
 
 
 def test_every_step_is_a_rung_with_a_figure_or_none_for_each_size():
-    jobs = articles.jobs_of(list(ARTICLES.values()))
+    jobs = articles.jobs_of(list(TABLES.values()))
     assert len(jobs) == len({(rung.id, workload) for rung, workload in jobs}) == 6 + 6 + 4 * 6 + 2
-    for article in ARTICLES.values():
+    for article in TABLES.values():
         assert all(
             len(step.figures) == len(article.sizes) and len(step.also) == len(article.also)
             for step in article.steps
@@ -173,7 +173,7 @@ def test_an_article_with_several_sizes_has_a_table_for_each():
     assert re.findall(r"^\| step, (\d+) \|", text, re.M) == ["256", "512", "1024", "2048"]
     assert line_of(text.split("| step, ")[4], "| warp")[2:4] == ["2651.449", "1.09x"]
     tera = f"{2 * 8192**3 / 100e-6 / 1e12:.0f}"
-    assert line_of(section("001", results_of(HGEMM)).split("| step, ")[2], "| the kernel")[2:5] == [
+    assert line_of(section("001", results_of(HGEMM)).split("| step, ")[2], "| stripes")[2:5] == [
         "61",
         "-",
         tera,
@@ -244,7 +244,7 @@ def test_sections_of_a_readme_are_written_and_checked(call, recorded, tmp_path):
 def test_the_readme_of_the_experiments_is_what_was_recorded(call):
     assert call("--check")[0] == 0
     readme = (articles.FOLDER / "README.md").read_text()
-    assert re.findall(r"<!-- article: (\d+) -->", readme) == list(ARTICLES)
+    assert re.findall(r"<!-- article: (\d+) -->", readme) == list(TABLES)
 
 
 @pytest.mark.parametrize("arguments, message", [
@@ -281,8 +281,8 @@ def gpu(monkeypatch):
 
     monkeypatch.setattr(session, "gpu_machine", lambda: fake)
     monkeypatch.setattr(session, "timed", timed)
-    monkeypatch.setitem(ARTICLES, "000", replace(SGEMM_1080TI, sizes=(64,), steps=SGEMM_1080TI.steps[:2]))
-    monkeypatch.setitem(ARTICLES, "002", replace(REDUCE, sizes=(4096,), steps=REDUCE.steps[3:4]))
+    monkeypatch.setitem(TABLES, "000", replace(SGEMM_1080TI, sizes=(64,), steps=SGEMM_1080TI.steps[:2]))
+    monkeypatch.setitem(TABLES, "002", replace(REDUCE, sizes=(4096,), steps=REDUCE.steps[3:4]))
     return fake
 
 

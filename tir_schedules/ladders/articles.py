@@ -1,0 +1,226 @@
+"""The five articles: what each is about, the rung that each of its steps is here, what its listing says of
+launch and tile, and what it measured.
+
+Figures are as the articles print them. Their tables reached us as text whose columns had run together; where
+the digits could be split in more than one way, or do not agree with each other, a note says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Mapping
+
+from tir_schedules.model.workload import Workload
+from tir_schedules.workloads import workload_class
+
+Fact = int | tuple[int, ...]
+
+FACTS = {
+    "threads": "of a block",
+    "grid": "blocks (x, y, z) for M, N, K = 1024, 2048, 512",
+    "shared": "bytes of shared memory of a block",
+    "load": "bytes of the widest load from global memory",
+    "barriers": "of a thread for each tile along K, or for its whole sum",
+    "ahead": "tiles whose copies are under way when the main loop begins",
+    "waits": "how many tiles the waits leave under way: in the main loop, and in the drain",
+}
+"""What the listings say of a kernel, in tables and tests."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of an article.
+
+    name: in our words. rung: its id here. figures: as printed, one for each of the article's sizes; "" where
+    it has none. also: what else is printed in the row, one for each heading in Article.also. facts: of its
+    listing, by keys of FACTS.
+    """
+
+    name: str
+    rung: str
+    figures: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+    facts: Mapping[str, Fact] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Article:
+    """An article and its table.
+
+    name: its number. title: its own, or what it is where it has none. about: what it measured, on which GPU.
+    unit: of the figures: "us" of a product or sum, "GFLOPS" or "TFLOPS". sizes: extent of square matrices, or
+    number of elements. also: headings of further columns. notes: what must be known to read the figures.
+    """
+
+    name: str
+    title: str
+    about: str
+    family: str
+    unit: str
+    sizes: tuple[int, ...]
+    steps: tuple[Step, ...]
+    also: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def workload(self, size: int) -> Workload:
+        """What the rungs compute at one of the sizes: products of square matrices, or a sum of int32."""
+        extents = (size,) if self.family == "reduce" else (size, size, size)
+        return workload_class(self.family)(*extents)
+
+
+WARP_TILING = Article(
+    "000",
+    "Warp Tiling",
+    "SGEMM, GTX 1080 Ti",
+    "sgemm",
+    "us",
+    (256, 512, 1024, 2048),
+    (
+        Step("naive", "sgemm/naive", ("95.5152", "724.396", "28424", "228681")),
+        Step("shared memory", "sgemm/shared_tile", ("40.5293", "198.374", "8245.68", "59048.4")),
+        Step("1D thread tile", "sgemm/thread_tile_1d", ("35.215", "174.731", "894.779", "5880.03")),
+        Step("2D thread tile", "sgemm/thread_tile_2d:8x8", ("34.708", "92.946", "557.829", "3509.920")),
+        Step("vectorized accesses", "sgemm/vectorized", ("36.567", "90.745", "427.701", "2901.475")),
+        Step("warp tiling", "sgemm/warp_tiling", ("25.071", "65.810", "361.433", "2651.449")),
+    ),
+    notes=(
+        (
+            "The article calls its figures nanoseconds; read so, its GPU would do a thousand times what it"
+            " can: they are microseconds."
+        ),
+        (
+            "Naive and shared memory take 39 and 42 times as long at 1024 as at 512, for 8 times the work,"
+            " and the others 5 to 6 times; the article does not say why."
+        ),
+        # They stand as "35.215174.731". The second reading would make 1D tiling faster than 2D tiling at
+        # 512, and faster than vectorized accesses.
+        (
+            "The 1D thread tile's first two figures may also be read as 35.2151 and 74.731: the article's"
+            " columns have run together."
+        ),
+    ),
+)
+
+HALF_PRECISION = Article(
+    "001",
+    "Optimizing Half-Precision GEMM with Tensor Cores",
+    "HGEMM with fp16 sums, B stored as N x K, RTX 4060",
+    "hgemm",
+    "TFLOPS",
+    (4096, 8192),
+    (
+        Step(
+            "block and warp tiles", "hgemm/wmma_shared", facts={"threads": 256, "shared": 24576, "load": 16}
+        ),
+        Step("padding", "hgemm/wmma_padded", facts={"threads": 256, "shared": 30720}),
+        Step("asynchronous copies", "hgemm/wmma_async", facts={"threads": 256}),
+        Step(
+            "three buffers in shared memory",
+            "hgemm/wmma_pipelined",
+            facts={"threads": 256, "shared": 92160, "ahead": 2, "waits": (1, 0)},
+        ),
+        Step(
+            "two buffers in registers",
+            "hgemm/wmma_register_pipelined",
+            facts={"threads": 256, "shared": 92160, "ahead": 2, "waits": (1, 0)},
+        ),
+        Step("write-back through shared memory", "hgemm/wmma_staged_epilogue", facts={"shared": 92160}),
+        Step(
+            "stripes of blocks: the kernel in full",
+            "hgemm/wmma_swizzled_grid",
+            ("61", "61"),
+            facts={"threads": 256, "grid": (16, 4, 1), "shared": 92160, "ahead": 2, "waits": (1, 0)},
+        ),
+    ),
+    notes=("The article has one figure and no size; 4096 and 8192 are our choice.",),
+)
+
+UNROLLING = Article(
+    "002",
+    "Unrolling the Warp",
+    "sum of int32, GPU not named",
+    "reduce",
+    "us",
+    (1 << 25,),
+    (
+        Step("baseline, divergent branches", "reduce/divergent", ("3118.4",), ("42.503", "~")),
+        Step("interleaved addressing", "reduce/interleaved", ("1904.4",), ("73.522", "1.64")),
+        Step("bank conflicts removed", "reduce/sequential", ("1475.2",), ("97.536", "2.29"), {"barriers": 9}),
+        Step("idle threads removed", "reduce/first_add", ("758.38",), ("189.78", "4.11"), {"barriers": 9}),
+        Step("last warp unrolled", "reduce/unrolled_warp", ("484.01",), ("287.25", "6.44"), {"barriers": 3}),
+        Step("completely unrolled", "reduce/unrolled", ("477.23",), ("291.77", "6.53"), {"barriers": 3}),
+    ),
+    ("GB/s", "speed-up"),
+    (
+        (
+            "The article does not say how many elements it sums. Time x bandwidth is 133 to 144 MB, and 2^25"
+            " elements are 134 MB; no number of elements makes all rows agree."
+        ),
+        (
+            "The article's speed-ups are ratios of times, but for 2.29, which is the ratio of bandwidths:"
+            " that of times is 2.11."
+        ),
+    ),
+)
+
+BLAMS = Article(
+    "003",
+    "choiBLAMS, a draft after Simon Boehm",
+    "SGEMM, Tesla T4",
+    "sgemm",
+    "GFLOPS",
+    (4096,),
+    (
+        Step(
+            "kernel 1, naive", "sgemm/naive", ("60.8",),
+            facts={"threads": 1024, "grid": (32, 64, 1), "shared": 0, "load": 4, "barriers": 0},
+        ),
+        Step(
+            "kernel 2, coalesced", "sgemm/coalesced", ("499.3",),
+            facts={"threads": 1024, "grid": (32, 64, 1), "shared": 0, "load": 4, "barriers": 0},
+        ),
+        Step(
+            "kernel 3, shared memory", "sgemm/shared_tile", ("750.0",),
+            facts={"threads": 1024, "grid": (32, 64, 1), "shared": 8192, "load": 4, "barriers": 2},
+        ),
+        Step(
+            "1D block tiling", "sgemm/thread_tile_1d", ("",),
+            facts={"threads": 1024, "grid": (32, 16, 1), "shared": 20480, "load": 4, "barriers": 2},
+        ),
+        Step(
+            "kernel 4, 2D block tiling", "sgemm/thread_tile_2d", ("",),
+            facts={"threads": 1024, "grid": (8, 16, 1), "shared": 32768, "load": 4, "barriers": 2},
+        ),
+        Step(
+            "kernel 5, vectorized", "sgemm/vectorized:32x32", ("",),
+            facts={"threads": 1024, "grid": (8, 16, 1), "shared": 32768, "load": 16, "barriers": 2},
+        ),
+    ),
+    notes=(
+        (
+            "The article's matrix size is lost from its text, as are the figures after kernel 3; 4096 is our"
+            " choice."
+        ),
+    ),
+)  # fmt: skip
+
+PADDING = Article(
+    "004",
+    "Why does padding resolve bank conflicts?",
+    "HGEMM with a tile of 128 x 256 x 32, RTX 3090; profiles, no times",
+    "hgemm",
+    "TFLOPS",
+    (),
+    (
+        Step(
+            "no padding",
+            "hgemm/wmma_shared:unpadded",
+            facts={"threads": 256, "grid": (8, 8, 1), "shared": 24576},
+        ),
+        Step("8 elements of padding", "hgemm/wmma_padded:padded", facts={"threads": 256, "shared": 30720}),
+        Step("a permutation in place of padding", "hgemm/mma_xor_swizzle"),
+    ),
+)
+
+ARTICLES = {one.name: one for one in (WARP_TILING, HALF_PRECISION, UNROLLING, BLAMS, PADDING)}
+"""By number."""
