@@ -10,6 +10,7 @@ from tir_schedules.bench.views import figures, short
 from tir_schedules.errors import BadInput
 from tir_schedules.ladders.articles import ARTICLES, Article, Step
 from tir_schedules.numerals import power
+from tir_schedules.report.articles import UNITS, in_unit
 from tir_schedules.subjects.results import device_name
 from tir_schedules.subjects.subject import VENDORS
 
@@ -21,9 +22,6 @@ TABLES = {
 """Articles with figures, and of them the steps that stand in their tables."""
 
 NOTHING = "Not recorded yet."
-UNITS = {"us": ("median_us", 1), "GB/s": ("rate", 1), "TFLOPS": ("rate", 1), "GFLOPS": ("rate", 1000)}
-"""Unit -> the key of a row of results that has it, and what it is multiplied by."""
-
 Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
 """Headings and lines."""
 
@@ -55,9 +53,8 @@ class Here:
 
     def value(self, name: str, form: str, unit: str) -> float | None:
         """In a unit; None where it was not measured."""
-        key, scale = UNITS[unit]
         row = self.rows.get((name, form))
-        return row[key] * scale if row else None
+        return in_unit(row, unit) if row else None
 
     def cell(self, name: str, form: str, unit: str) -> str:
         """A value as text, marked when the GPU throttled; "refused", or "" where it was not asked for."""

@@ -1,6 +1,7 @@
 """The command line as users meet it: output, exit codes, one clear line for each kind of bad input."""
 
 import json
+import re
 import runpy
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from dataclasses import replace
 import pytest
 
 from tir_schedules.compiler.twin import load_twin
+from tir_schedules.ladders.articles import ARTICLES
 from tir_schedules.ladders.registry import FAMILIES, ladder
 from tir_schedules.machines.cpu import CpuMachine
 
@@ -26,6 +28,19 @@ def test_list_names_every_rung_and_its_article(tool):
     for rung in (rung for family in FAMILIES for rung in ladder(family)):
         line = next(line for line in out.splitlines() if line.startswith(rung.id + " "))
         assert rung.summary in line and rung.article in line
+
+
+def test_list_articles_has_their_figures_beside_ours(tool):
+    code, out, _ = tool("list", "--articles")
+    assert code == 0 and "NVIDIA H200" in out
+    for article in ARTICLES.values():
+        assert f"{article.name}, {article.title} (" in out
+        assert all(step.name in out and step.rung in out for step in article.steps)
+    assert re.search(r"^kernel 1, naive +sgemm/naive +threads 1024, .* 60\.8 GFLOPS +\d+ GFLOPS$", out, re.M)
+    _, out, _ = tool("list", "reduce", "--articles", "--json")
+    (article,) = json.loads(out)
+    assert article["name"] == "002" and article["steps"][3]["facts"] == {"barriers": 9}
+    assert article["steps"][0]["figures"] == ["3118.4"] and float(article["steps"][0]["here"][0]) > 0
 
 
 def test_list_json(tool):

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
+from typing import Sequence
 
 from tir_schedules.cli.options import Options, Verbs
 from tir_schedules.errors import BadInput, nearest
 from tir_schedules.files import Json
+from tir_schedules.ladders.articles import ARTICLES, FACTS
 from tir_schedules.ladders.registry import FAMILIES, ladder
 from tir_schedules.model.rung import Rung
+from tir_schedules.numerals import power
 
 
 def add_verb(verbs: Verbs) -> None:
     verb = verbs.add_parser("list", help="ladders and rungs, what each adds, its article")
     verb.add_argument(
         "family", nargs="?", metavar="LADDER", help=f"one of {', '.join(FAMILIES)} (default: all)"
+    )
+    verb.add_argument(
+        "--articles",
+        action="store_true",
+        help="the articles' steps: listings, figures",
     )
     verb.add_argument("--json", action="store_true", help="print JSON")
     verb.set_defaults(verb=list_rungs)
@@ -27,6 +36,8 @@ def list_rungs(options: Options) -> int:
             f" {', '.join(FAMILIES)}"
         )
     families = [options.family] if options.family else FAMILIES
+    if options.articles:
+        return list_articles(families, options.json)
     if options.json:
         print(json.dumps([describe(rung) for family in families for rung in ladder(family)], indent=2))
         return 0
@@ -55,3 +66,36 @@ def describe(rung: Rung) -> Json:
         "configs": {name: vars(config) for name, config in configs.items()},
         "flawed": rung.flawed,
     }
+
+
+def list_articles(families: Sequence[str], as_json: bool) -> int:
+    """Each article's steps: the rung, what the listing says of it, the article's figure and ours."""
+    from tir_schedules.report.articles import Here, joined, listed
+
+    here, articles = Here(), [article for article in ARTICLES.values() if article.family in families]
+    if as_json:
+        found = [
+            {**asdict(article), "steps": [
+                {**asdict(step), "here": here.figures(article, step)} for step in article.steps
+            ], "device": here.device}
+            for article in articles
+        ]  # fmt: skip
+        print(json.dumps(found, indent=2))
+        return 0
+    from tir_schedules.console import print_left_out, print_line, print_table
+
+    columns, left_out = ("step", "rung", "its listing", "article", here.device or "here"), []
+    prose = {"step": 20, "its listing": 28, "article": 12, columns[-1]: 12}
+    for article in articles:
+        sizes = f" at {', '.join(map(power, article.sizes))}" if article.sizes else ""
+        rows = [
+            (step.name, step.rung, listed(dict(step.facts)) or "-", joined(step.figures, article.unit),
+             joined(here.figures(article, step), article.unit))
+            for step in article.steps
+        ]  # fmt: skip
+        print_line(f"{article.name}, {article.title} ({article.about}){sizes}")
+        left_out += print_table(columns, rows, prose=prose, spare=("its listing",), keys=0)
+    print_left_out(left_out)
+    for name, meaning in FACTS.items():
+        print_line(f"{name}: {meaning}")
+    return 0

@@ -1,0 +1,54 @@
+"""The articles' steps as rows: what their listings say, what they measured, and what was measured here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tir_schedules.bench.views import figures
+from tir_schedules.files import Json
+from tir_schedules.ladders.articles import Article, Fact, Step
+from tir_schedules.report.recorded import DEFAULT_FOLDER
+from tir_schedules.subjects.results import device_name, load_results
+
+UNITS = {"us": ("median_us", 1), "GB/s": ("rate", 1), "TFLOPS": ("rate", 1), "GFLOPS": ("rate", 1000)}
+"""Unit -> the key of a row of results that has it, and what it is multiplied by."""
+
+RECORDED = DEFAULT_FOLDER / "articles_h200.json"
+
+
+def in_unit(row: Json, unit: str) -> float:
+    """What a row of results says, in an article's unit."""
+    key, scale = UNITS[unit]
+    return row[key] * scale
+
+
+class Here:
+    """What was measured of the articles' steps. device: where; empty where nothing is recorded."""
+
+    def __init__(self, path: Path = RECORDED):
+        results = load_results(path) if path.is_file() else None
+        self.device = device_name(results) if results else ""
+        rows = results["rows"] if results else []
+        self.rows = {(row["name"], row["shape"]): row for row in rows if row["form"] == "schedule"}
+
+    def figures(self, article: Article, step: Step) -> tuple[str, ...]:
+        """Of the schedule, one for each of the article's sizes; "" where it was not measured."""
+        found = (self.rows.get((step.rung, str(article.workload(size)))) for size in article.sizes)
+        return tuple(figures(in_unit(row, article.unit)) if row else "" for row in found)
+
+
+def joined(values: tuple[str, ...], unit: str) -> str:
+    """ "95.5, 724 us" of one figure for each size, once where they are all the same; "-" without any."""
+    values = values[:1] if len(set(values)) == 1 else values
+    return f"{', '.join(value or '-' for value in values)} {unit}" if any(values) else "-"
+
+
+def listed(facts: dict[str, Fact]) -> str:
+    """ "threads 1024, grid 32x64x1" """
+    return ", ".join(f"{name} {shown(name, fact)}" for name, fact in facts.items())
+
+
+def shown(name: str, fact: Fact) -> str:
+    if isinstance(fact, int):
+        return str(fact)
+    return ("x" if name == "grid" else " then ").join(map(str, fact))
