@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any, Sequence
 
 from tir_schedules import interrupts, processes
-from tir_schedules.errors import BadInput, CheckFailed, MissingTool, nearest
+from tir_schedules.errors import BadInput, CheckFailed, MissingTool, nearest, shown
 from tir_schedules.files import Json, read_json
 
 LIST = Path(__file__).with_name("mutations.json")
@@ -27,6 +28,8 @@ PARTS = (
 
 LEFT_OUT = ("tests/experiments/test_mutations.py",)
 """Tests that the text to be replaced is there: in a copy with the fault it is not."""
+
+ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}")
 
 FOUND, TIMEOUT, SURVIVED, NOT_APPLIED = "found", "timeout", "survived", "does not apply"
 PASSED, NO_TESTS = 0, 5
@@ -49,8 +52,11 @@ class Mutation:
 
     def applied(self, tree: Path) -> str:
         """The file's text with the fault. ValueError, with the reason, where it does not apply."""
+        path = tree / self.file
+        if not path.resolve().is_relative_to(tree.resolve()) or path.is_symlink():
+            raise ValueError(f"{self.file} is a link, or lies behind one")
         try:
-            text = (tree / self.file).read_text(encoding="utf-8")
+            text = path.read_text(encoding="utf-8")
         except OSError as error:
             raise ValueError(f"{self.file} cannot be read ({error.strerror})") from None
         count = text.count(self.old)
@@ -72,6 +78,10 @@ def load_mutations(path: Path) -> list[Mutation]:
         near, texts = row["near"], [value for name, value in row.items() if name != "near"]
         if not isinstance(near, list) or not all(isinstance(text, str) for text in (*near, *texts)):
             raise BadInput(f"{path}: [{place}] should have texts alone, and a list of them as near")
+        if not ID.fullmatch(row["id"]):
+            raise BadInput(
+                f"{path}: [{place}] has the id {shown(row['id'])}; it takes letters, digits, - and _"
+            )
         outside = Path(row["file"]).is_absolute() or ".." in row["file"]
         if outside or not row["old"] or row["old"] == row["new"]:
             raise BadInput(f"{path}: [{place}] changes nothing, or a file outside the tree")
@@ -134,7 +144,7 @@ class Runner:
     def mutated(self, mutation: Mutation, layers: Sequence[str]) -> dict[str, Ran]:
         """The layers on the tree with a fault, up to the first that finds it. ValueError where the fault does
         not apply."""
-        folder, found = self.work / mutation.id, {}
+        folder, found = self.work / "faults" / mutation.id, {}
         text = mutation.applied(self.tree)
         copy_tree(self.tree, folder / "tree")
         if not (folder / "tree" / mutation.file).exists():

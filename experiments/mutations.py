@@ -162,7 +162,11 @@ def recorded(path: Path) -> Json:
     """What --out wrote; BadInput for anything else."""
     found = read_json(path, REMEDY)
     try:
+        if found["layer"] not in (*LAYERS, "both"):
+            raise TypeError
         for row in found["rows"]:
+            if not row["results"].keys() <= LAYERS.keys():
+                raise TypeError
             told = [row["id"], row["file"], row["what"], found["git_revision"]]
             told += [text for ran in row["results"].values() for text in (ran["outcome"], ran["test"])]
             if not all(isinstance(text, str) for text in told) or not isinstance(row["applies"], bool):

@@ -25,6 +25,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Sequence
 
+from rich.markup import escape
 from scripts import exit_code
 
 from tir_schedules import processes
@@ -65,11 +66,13 @@ class Accounting:
 
 def programs(path: Path, root: int) -> list[tuple[str, int, float]]:
     """(program, runs, CPU seconds) of what process accounting wrote of the process `root` and all that it
-    started, the dearest first."""
+    started, the dearest first. Empty where it was switched off before that process ended."""
     runs: Counter[str] = Counter()
     seconds: dict[str, float] = defaultdict(float)
     rows = list(RECORD.iter_unpack(path.read_bytes()))
     parents = {process: parent for process, parent, *_ in rows}
+    if root not in parents:
+        return []
     for process, _, user, system, command in rows:
         while process != root and process in parents:
             process = parents[process]
@@ -120,7 +123,7 @@ def measured(arguments: Sequence[str], cache: Path, folder: Path) -> Json:
     return {
         "exit_code": code,
         "wall_s": round(wall),
-        "programs": programs(log, root) if log.exists() else [("all programs", 1, all_of_it)],
+        "programs": (log.exists() and programs(log, root)) or [("all programs", 1, all_of_it)],
         "python_parts": dearest_first(parts),
     }
 
@@ -158,7 +161,7 @@ def recorded(path: Path) -> Json:
     """What --out wrote; BadInput for anything else."""
     found = read_json(path, REMEDY)
     try:
-        runs = [found["cold"], *filter(None, [found.get("warm")])]
+        runs = [found[part] for part in ("cold", "warm") if part == "cold" or part in found]
         sound = all(
             isinstance(name, str) and seconds >= 0 for ran in runs for name, _, seconds in ran["programs"]
         )
@@ -185,7 +188,10 @@ def show(results: Sequence[tuple[str, Json]]) -> int:
     for title, key, column in (("program", "programs", 2), ("part of Python", "python_parts", 1)):
         cells = [{row[0]: row[column] for row in ran[key]} for _, ran in runs]
         names = dict.fromkeys(name for each in cells for name in each)
-        rows = [(name, *(f"{each[name]:.1f}" if name in each else "-" for each in cells)) for name in names]
+        rows = [
+            (escape(name), *(f"{each[name]:.1f}" if name in each else "-" for each in cells))
+            for name in names
+        ]
         print_table(
             (f"{title}, CPU s", *heads), [*rows, ("sum", *(f"{sum(each.values()):.1f}" for each in cells))]
         )

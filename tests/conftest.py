@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 from collections import Counter
 from pathlib import Path
@@ -10,8 +11,12 @@ from pathlib import Path
 import pytest
 
 from tir_schedules.cli import main as cli
+from tir_schedules.compiler.code import KEEP
 from tir_schedules.errors import MissingTool
 from tir_schedules.machines.gpu import GpuMachine
+
+# What TVM lowers is kept, as in a command; tests that replace code of ours make rungs of others of it.
+os.environ[KEEP] = "1"
 
 # A shell has what it starts in the background ignore Ctrl-C, and nohup SIGHUP. What the tests start must not
 # inherit that.

@@ -1,14 +1,18 @@
 """What TVM made of a schedule is kept, and asked for again under the same circumstances alone."""
 
+import os
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import wraps
 
 import pytest
 
-from tir_schedules.compiler import emitted
+from tir_schedules.compiler import code, emitted
+from tir_schedules.compiler.code import KEEP
 from tir_schedules.compiler.emitted import Emitted, kept
 from tir_schedules.compiler.lower import lower
+from tir_schedules.errors import BadInput
 from tir_schedules.ladders.registry import find
 from tir_schedules.model.launch import Launch
 from tir_schedules.workloads.gemm import Gemm
@@ -50,10 +54,70 @@ def test_what_lowering_depends_on_makes_another_entry(made, monkeypatch):
     assert made(*asked[0]) == len(asked) + 1
 
 
-@pytest.mark.parametrize("name", ["schedule", "launch"])
-def test_a_rung_of_others_is_lowered_anew(made, name):
-    own = replace(NAIVE, **{name: lambda *given: None})
-    assert [made(own), made(own)] == [1, 2]
+@dataclass(frozen=True)
+class Own:
+    """Of two different ones the repr is the same."""
+
+    ts: int = field(default=32, repr=False)
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"schedule": lambda *given: None},
+        {"launch": wraps(NAIVE.launch)(lambda *given: None)},
+        {"config": Own(16)},
+    ],
+)
+def test_a_rung_of_others_is_lowered_anew(made, own):
+    rung = replace(NAIVE, **own)
+    assert [made(rung), made(rung)] == [1, 2]
+
+
+def test_a_function_in_the_place_of_ours_is_not_ours(made, monkeypatch):
+    wrapped = wraps(NAIVE.schedule)(lambda *given: None)
+    monkeypatch.setattr(f"{NAIVE.schedule.__module__}.schedule", wrapped)
+    assert [made(replace(NAIVE, schedule=wrapped)) for _ in "12"] == [1, 2]
+
+
+def test_in_a_process_that_is_no_command_all_is_lowered_anew(made, monkeypatch):
+    assert made() == 1
+    monkeypatch.delenv(KEEP)
+    assert made() == 2
+
+
+def test_a_command_says_so_for_itself_and_what_it_starts():
+    script = (
+        "import os; from tir_schedules.cli.endings import command;"
+        " command(lambda: print(os.environ['TIR_SCHEDULES_KEEP']))"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != KEEP}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment)
+    assert done.stdout == "1\n"
+
+
+def test_a_cache_that_cannot_be_used_is_no_obstacle(made, monkeypatch):
+    class Full:
+        def load(self, *given):
+            raise BadInput("the disk is full")
+
+    monkeypatch.setattr(emitted, "default_cache", Full)
+    assert [made(), made()] == [1, 2]
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"launch": 3, "source": "", "params": []}'])
+def test_an_entry_that_cannot_be_read_is_built_again(tmp_path, text):
+    (tmp_path / emitted.FILE).write_text(text)
+    with pytest.raises(FileNotFoundError):
+        emitted.read(tmp_path)
+
+
+def test_the_code_is_what_python_imports(tmp_path):
+    """Not what an editor leaves there: locks, which lead nowhere, and files of another encoding."""
+    (tmp_path / "a.py").write_bytes(b"# caf\xe9\n")
+    (tmp_path / ".#a.py").symlink_to("someone@somewhere.123")
+    (tmp_path / "b.txt").write_text("")
+    assert list(code.contents(tmp_path, "x")) == [("x/a.py", b"# caf\xe9\n")]
 
 
 def test_a_workload_of_others_is_lowered_anew(made):

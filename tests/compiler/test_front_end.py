@@ -1,5 +1,7 @@
 """PTX made without reading all headers again is nvcc's."""
 
+from dataclasses import replace
+
 import pytest
 
 from tir_schedules.compiler import front_end
@@ -7,9 +9,9 @@ from tir_schedules.compiler.cache import default_cache
 from tir_schedules.compiler.declarations import Declarations, split
 from tir_schedules.compiler.front_end import changed, compiled, end_of_headers
 from tir_schedules.compiler.lower import lower
-from tir_schedules.compiler.nvcc import FLAGS, PTX, nvcc, without_place, write_source
-from tir_schedules.compiler.toolchain import find_toolchain
-from tir_schedules.compiler.twin import load_twin
+from tir_schedules.compiler.nvcc import FLAGS, PTX, compile_kernel, nvcc, without_place, write_source
+from tir_schedules.compiler.toolchain import ask, find_toolchain
+from tir_schedules.compiler.twin import load_source, load_twin
 from tir_schedules.ladders.problems import workload_of
 from tir_schedules.ladders.registry import every_rung, find
 from tir_schedules.model.kernel import Kernel
@@ -46,16 +48,54 @@ def kernel_of(source, **more):
 OWN = 'extern "C" __global__ void own(float *X) { X[threadIdx.x] = 1; }\n'
 
 
-def test_what_comes_from_users_or_does_not_compile_is_left_to_nvcc(monkeypatch):
-    assert made(kernel_of(OWN))
-    assert made(kernel_of(OWN, file="own.cu")) is None
-    assert made(kernel_of(OWN, folder="/tmp")) is None
-    assert made(kernel_of(OWN.replace("= 1", "= one"))) is None
-    assert made(kernel_of(OWN.replace("= 1", "= __COUNTER__"))) is None
-    monkeypatch.setattr(front_end, "ask", lambda *command: "#$ another way of saying it")
-    front_end.commands_of.cache_clear()
+@pytest.fixture
+def dry_run(monkeypatch):
+    """Makes nvcc say something else that it would do."""
+    known = front_end.commands_of, front_end.assembling
+    yield lambda change: (
+        [each.cache_clear() for each in known],
+        monkeypatch.setattr(front_end, "ask", lambda *command: change(ask(*command))),
+    )
+    for each in known:
+        each.cache_clear()
+
+
+def test_what_comes_from_users_or_does_not_compile_is_left_to_nvcc(dry_run):
+    assert made(kernel_of(OWN, own=True))
     assert made(kernel_of(OWN)) is None
-    front_end.commands_of.cache_clear()
+    assert made(kernel_of(OWN.replace("= 1", "= one"), own=True)) is None
+    assert made(kernel_of(OWN.replace("= 1", "= __COUNTER__"), own=True)) is None
+    for change in (
+        lambda told: "#$ another way of saying it",
+        lambda told: told.replace("--module_id_file_name", "--another"),
+        lambda told: told.replace("k.cu", "j.cu"),
+    ):
+        dry_run(change)
+        assert made(kernel_of(OWN, own=True)) is None
+
+
+def test_kernels_of_others_may_need_what_no_name_leads_to():
+    """Memory from `new` is that of a function of CUDA's headers, which the text does not name."""
+    ptx = compile_kernel(kernel_of(OWN.replace("X[threadIdx.x] = 1", "delete new int; *X = 1"))).ptx
+    assert "call" in ptx and "malloc" in ptx
+
+
+def test_schedules_and_twins_are_ours_in_every_configuration_and_others_are_not():
+    workload = workload_of(find("sgemm/multistage")[0], Problem("sgemm"))
+    for rung in (*find("sgemm/multistage:64x128"), *find("sgemm/naive")):
+        assert lower(rung, workload, "sm_80").own and load_twin(rung, workload, "sm_80").own
+    theirs = replace(rung, schedule=lambda *given: rung.schedule(*given))
+    assert not lower(theirs, workload, "sm_80").own and not load_twin(theirs, workload, "sm_80").own
+    assert not load_source(OWN.replace("own", "sgemm_naive").replace("X", "C"), rung, workload, "sm_80").own
+
+
+def test_ptxas_is_called_as_nvcc_calls_it(dry_run):
+    words = front_end.assembling(find_toolchain().nvcc, "sm_80", FLAGS)
+    assert words and "-arch=sm_80" in " ".join(words).replace("-arch sm_80", "-arch=sm_80")
+    dry_run(lambda told: told.replace("ptxas ", "ptxas -maxrregcount=24 "))  # a wrapper of the user's
+    assert "-maxrregcount=24" in front_end.assembling(find_toolchain().nvcc, "sm_80", FLAGS)
+    dry_run(lambda told: told + "\n#$ fatbinary k.cubin\n")
+    assert front_end.assembling(find_toolchain().nvcc, "sm_80", FLAGS) is None
 
 
 @pytest.mark.parametrize(

@@ -220,6 +220,8 @@ def test_bad_input_is_one_line(call, arguments, said):
         (json.dumps([ROWS[0] | {"new": 1}]), "[0] should have texts alone"),
         (json.dumps([ROWS[0] | {"new": "a > b"}]), "[0] changes nothing"),
         (json.dumps([ROWS[0] | {"file": "../x"}]), "or a file outside the tree"),
+        (json.dumps([ROWS[0] | {"id": "/tmp/x"}]), "[0] has the id '/tmp/x'; it takes letters"),
+        (json.dumps([ROWS[0] | {"id": "a\n"}]), "[0] has the id 'a\\n'; it takes letters"),
         (json.dumps([ROWS[0], ROWS[0]]), "several mutations with the id 'near'"),
     ],
 )
@@ -275,3 +277,28 @@ def test_a_mutation_says_why_it_does_not_apply(tree):
     twice = Mutation("twice", "tir_schedules/core.py", "", (), "return", "")
     with pytest.raises(ValueError, match="2 times, not once"):
         twice.applied(tree)
+
+
+def test_a_file_behind_a_link_is_never_written(tree, tmp_path):
+    (tmp_path / "outside.py").write_text("return\n")
+    (tree / "tir_schedules" / "link.py").symlink_to(tmp_path / "outside.py")
+    (tree / "linked").symlink_to(tmp_path)
+    for file in ("tir_schedules/link.py", "linked/outside.py"):
+        with pytest.raises(ValueError, match="is a link, or lies behind one"):
+            Mutation("linked", file, "", (), "return", "").applied(tree)
+
+
+@pytest.mark.parametrize("change", [{"layer": None}, {"layer": ["default"]}, {"layer": "fast"}])
+def test_results_of_another_layer_are_refused(call, tmp_path, change):
+    row = {
+        "id": "a",
+        "file": "b",
+        "what": "c",
+        "applies": True,
+        "results": {"fast": {"outcome": "", "test": ""}},
+    }
+    found = {"git_revision": "", "layer": "default", "rows": [row]} | change
+    for rows in ([row], [row | {"applies": False, "results": {}}] if change["layer"] != "fast" else [row]):
+        (tmp_path / "found.json").write_text(json.dumps(found | {"rows": rows}))
+        code, _, err = call("--table", tmp_path / "found.json")
+        assert code == 2 and "has no results of mutations" in err

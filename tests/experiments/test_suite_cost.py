@@ -1,6 +1,7 @@
 """What the tests cost: what Linux wrote is read as acct(5) says, and shown side by side."""
 
 import json
+from contextlib import nullcontext
 
 import pytest
 import suite_cost
@@ -43,7 +44,21 @@ def test_results_side_by_side(tmp_path, capsys):
     assert "before cold: 1 min 1 s" in out
 
 
-@pytest.mark.parametrize("text", ["[]", "{}", '{"cold": {"programs": [["cicc"]]}}', '{"cold": 3}'])
+def test_accounting_that_another_process_switched_off_is_worth_nothing(tmp_path):
+    (tmp_path / "log").write_bytes(RECORD.pack(13, 11, 100, 0, b"cicc"))
+    assert programs(tmp_path / "log", 11) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[]",
+        "{}",
+        '{"cold": {"wall_s": 1, "programs": [], "python_parts": []}, "warm": null}',
+        '{"cold": {"programs": [["cicc"]]}}',
+        '{"cold": 3}',
+    ],
+)
 def test_another_file_is_refused_in_one_line(tmp_path, capsys, text):
     (tmp_path / "other.json").write_text(text)
     assert main(["--table", str(tmp_path / "other.json")]) == 2
@@ -82,6 +97,7 @@ class Frame:
 
 def test_what_was_measured_is_kept_when_a_test_fails(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(suite_cost, "run", lambda command, variables: (10, 1))
+    monkeypatch.setattr(suite_cost, "Accounting", nullcontext)  # there is one for the whole computer
     out = tmp_path / "cost.json"
     assert main(["--warm", "--out", str(out), "--", "tests/some"]) == 1
     (line,) = capsys.readouterr().err.splitlines()

@@ -6,6 +6,8 @@ import pytest
 from ptx_kernels import launch, module
 from test_warp_instructions import PRELUDE, STORE
 
+from tir_schedules.machines.cpu.ptx import UnsupportedInstruction
+
 MORE = """.shared .align 16 .b8 odd[24]; .shared .align 16 .b8 last[64]; .reg .b64 w, never; .reg .b32 none;
 .reg .pred r, unset;
 mov.u32 b, tile; mov.u32 c, last; mov.u32 d, 0; setp.eq.u32 p, t, 0;
@@ -372,3 +374,28 @@ def test_conflicts_of_single_instructions(kind, what, body, fault, repair):
     assert body.count(fault) == 1
     one(kind, body, words=95)
     assert findings(body.replace(fault, repair), words=95) == ()
+
+
+@pytest.mark.parametrize("text", ["~3", "3*4", "3 ? 4", "-3.5", "089", "%nothing", "{a, b"])
+def test_what_is_no_ptx_is_refused_at_its_line(text):
+    with pytest.raises(UnsupportedInstruction, match=r"PTX line \d+"):
+        findings(f"mov.u32 d, {text};")
+
+
+@pytest.mark.parametrize(
+    "comment",
+    [
+        "// see src/*.cu\nmov.u32 d, 4;\n// and a*/b\n",
+        "/* one // */ mov.u32 d, 4; // two\n",
+        '.pragma "a/*b"; mov.u32 d, 4; .pragma "c*/d";',
+    ],
+)
+def test_comments_and_strings_do_not_begin_in_each_other(comment):
+    text = module(
+        "test",
+        ["Y"],
+        f".reg .b32 d; .reg .b64 y; ld.param.u64 y, [Y]; mov.u32 d, 3; {comment} st.global.u32 [y], d;",
+    )
+    arguments = {"Y": np.zeros(1, np.uint32)}
+    launch(text, arguments, ("Y",), block=(1, 1, 1))
+    assert arguments["Y"][0] == 4

@@ -12,6 +12,7 @@ import traceback
 from typing import Any, Callable
 
 from tir_schedules import interrupts
+from tir_schedules.compiler.code import KEEP
 from tir_schedules.errors import CheckFailed, TirSchedulesError, one_line, printable
 
 NAME = "tir-schedules"
@@ -109,6 +110,7 @@ def flushed(code: int) -> int:
 
 def command(perform: Callable[[], int], debug: bool = False, name: str = NAME) -> int:
     """`code_of` for the process's own command, which signals end."""
+    os.environ.setdefault(KEEP, "1")
     try:
         guard_streams()
         interrupts.guard()

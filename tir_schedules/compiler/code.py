@@ -10,6 +10,9 @@ from typing import Iterator
 
 PACKAGE = "tir_schedules"
 
+KEEP = "TIR_SCHEDULES_KEEP"
+"""The variable that a command sets for itself and what it starts: no code of ours is replaced here."""
+
 
 @lru_cache(maxsize=None)
 def hash_of(*names: str) -> str:
@@ -17,15 +20,16 @@ def hash_of(*names: str) -> str:
     root = resources.files(PACKAGE)
     digest = hashlib.sha256()
     for name in names:
-        for path, text in texts(root / name, name):
-            digest.update(f"{path}\0{text}\0".encode())
+        for path, content in contents(root / name, name):
+            digest.update(b"%s\0%d\0%s" % (path.encode(), len(content), content))
     return digest.hexdigest()
 
 
-def texts(place: Traversable, path: str) -> Iterator[tuple[str, str]]:
-    """Every Python file there, by its path."""
+def contents(place: Traversable, path: str) -> Iterator[tuple[str, bytes]]:
+    """Every Python file there, by its path. What an editor leaves beside them, such as `.#name.py`, is
+    none."""
     if place.is_dir():
         for child in sorted(place.iterdir(), key=lambda child: child.name):
-            yield from texts(child, f"{path}/{child.name}")
-    elif path.endswith(".py"):
-        yield path, place.read_text(encoding="utf-8")
+            yield from contents(child, f"{path}/{child.name}")
+    elif path.endswith(".py") and not place.name.startswith(".") and place.is_file():
+        yield path, place.read_bytes()

@@ -7,6 +7,7 @@ millisecond.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from dataclasses import asdict, dataclass
 from functools import lru_cache
@@ -16,7 +17,8 @@ from types import FunctionType
 from typing import Any, Callable
 
 from tir_schedules.compiler.cache import default_cache
-from tir_schedules.compiler.code import PACKAGE, hash_of
+from tir_schedules.compiler.code import KEEP, PACKAGE, hash_of
+from tir_schedules.errors import BadInput, MissingTool
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung
 
@@ -44,24 +46,33 @@ def kept(rung: Rung, workload: Any, arch: str, make: Callable[[], Emitted]) -> E
     """What `make()` returns, from the cache where it is there.
 
     rung: in the configuration that it takes for the workload. A rung or workload from outside this package is
-    made anew each time: nobody knows what its functions depend on. So is every one as long as a function of
-    ours is replaced by another, as tests do.
+    made anew each time: nobody knows what its functions depend on. So is every one in a process that is no
+    command of ours, unless it sets TIR_SCHEDULES_KEEP: it may replace anything.
     """
-    if not (is_ours(rung) and type(workload).__module__.startswith(f"{PACKAGE}.") and as_written()):
+    ours = is_ours(rung) and is_class_of_ours(workload)
+    if not (os.environ.get(KEEP) and ours and as_written()):
         return make()
 
     def build(folder: Path) -> None:
         (folder / FILE).write_text(json.dumps(asdict(make())), encoding="utf-8")
 
     key = "\0".join([repr(asked(rung)), repr(workload), repr(type(workload)), arch, CODE, libraries()])
-    return default_cache().load("emitted", key, build, read)
+    try:
+        return default_cache().load("emitted", key, build, read)
+    except (BadInput, MissingTool):  # a cache that is full, or cannot be written to
+        return make()
 
 
 def read(folder: Path) -> Emitted:
-    found = json.loads((folder / FILE).read_text(encoding="utf-8"))
-    grid, block = (tuple(found["launch"][name]) for name in ("grid", "block"))
-    launch = Launch(grid, block, found["launch"]["dynamic_shared"])
-    return Emitted(found["source"], tuple(found["params"]), launch)
+    """FileNotFoundError, on which the cache has it built again, also for one that cannot be read."""
+    path = folder / FILE
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        grid, block = (tuple(found["launch"][name]) for name in ("grid", "block"))
+        launch = Launch(grid, block, found["launch"]["dynamic_shared"])
+        return Emitted(found["source"], tuple(found["params"]), launch)
+    except (ValueError, KeyError, TypeError):
+        raise FileNotFoundError(path) from None
 
 
 def asked(rung: Rung) -> tuple:
@@ -76,15 +87,30 @@ def functions_of(rung: Rung) -> list[Any]:
 
 
 def is_ours(rung: Rung) -> bool:
-    """Whether the rung's functions are found in this package under their names."""
-    return all(isinstance(function, FunctionType) and in_place(function) for function in functions_of(rung))
+    """Whether the rung's functions and the class of its configuration are found in this package under their
+    names."""
+    functions = all(isinstance(each, FunctionType) and in_place(each) for each in functions_of(rung))
+    return functions and is_class_of_ours(rung.config)
 
 
 def in_place(function: Any) -> bool:
-    """Whether a function is what its module has under its name. Functions in functions are in no place."""
+    """Whether a function is what its module has under its name, and its code is in that module's file.
+    Functions in functions are in no place."""
     module = sys.modules.get(function.__module__)
     ours = function.__module__.partition(".")[0] == PACKAGE
-    return ours and getattr(module, function.__qualname__, None) is function
+    place = getattr(module, "__file__", None)
+    return (
+        ours
+        and getattr(module, function.__qualname__, None) is function
+        and function.__code__.co_filename == place
+    )
+
+
+def is_class_of_ours(value: Any) -> bool:
+    """Whether a value's class is what a module of this package has under its name."""
+    kind = type(value)
+    ours = kind.__module__.partition(".")[0] == PACKAGE
+    return ours and getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is kind
 
 
 def as_written() -> bool:

@@ -5,8 +5,9 @@ Here the headers of a source are preprocessed once and kept in the cache, as dec
 further kernel that includes the same is preprocessed alone, and cicc gets of the headers what it leads to
 (see declarations.py). The commands are nvcc's own, as `nvcc --dryrun` tells them.
 
-This is for kernels of this package; tests hold that the PTX is nvcc's, to the byte. nvcc itself compiles what
-comes from users, what is not known here, and what cicc complains about.
+This is for the schedules and twins of this package: tests hold that their PTX is nvcc's, to the byte. That
+cannot be said of other kernels, as the text is pruned by names. nvcc itself compiles those, and what is not
+known here or cicc complains about.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from pathlib import Path
 from typing import NamedTuple, Sequence
 
 from tir_schedules import processes
-from tir_schedules.compiler import declarations
 from tir_schedules.compiler.cache import default_cache
+from tir_schedules.compiler.code import hash_of
 from tir_schedules.compiler.declarations import Declaration, Declarations, split
 from tir_schedules.compiler.inputs import environment, identity, reads_files
 from tir_schedules.compiler.places import is_plain
@@ -40,8 +41,15 @@ COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 UNKNOWN = re.compile(r"__COUNTER__|__INCLUDE_LEVEL__|push_macro|_Pragma")
 """What a text cannot have that is preprocessed apart from its headers."""
 
+CODE = hash_of("compiler/front_end.py", "compiler/declarations.py")
+"""The code that decides what cicc gets to read."""
+
 HEADERS, MACROS, PREPROCESSED = "declarations.json", "macros.h", "k.cpp1.ii"
 SECONDS = 300
+
+PREPROCESSING = {"-include", "cuda_runtime.h", "k.cu", "-o"}
+COMPILING = {"k.ptx", "--orig_src_file_name", "--orig_src_path_name", "--module_id_file_name"}
+"""Words without which a command is not the one known here."""
 
 
 class Commands(NamedTuple):
@@ -60,7 +68,7 @@ class Headers(NamedTuple):
 
 def compiled(kernel: Kernel, toolchain: Toolchain, flags: Sequence[str], folder: Path, output: str) -> bool:
     """Leave the kernel's PTX in the folder as nvcc would, and say so; False where nvcc is to do it."""
-    if kernel.file or kernel.folder or os.environ.get("NVCC_CCBIN") or reads_files(kernel.source):
+    if not kernel.own or os.environ.get("NVCC_CCBIN") or reads_files(kernel.source):
         return False
     end = end_of_headers(kernel.source)
     if end is None or UNKNOWN.search(kernel.source, end) or not is_plain(toolkit_folder(toolchain.nvcc)):
@@ -95,8 +103,8 @@ def commands_of(nvcc: Path, arch: str, flags: tuple[str, ...]) -> Commands | Non
     if len(steps) != 2 or "-E" not in steps[0] or "-o" not in steps[1]:
         return None
     steps[1][0] = steps[1][0].replace("$CICC_PATH", variables.get("CICC_PATH", "$CICC_PATH"))
-    wanted = {"-include", "cuda_runtime.h", "k.cu", "-o"}
-    return Commands(*map(tuple, steps)) if wanted <= set(steps[0]) and "k.ptx" in steps[1] else None
+    known = PREPROCESSING <= set(steps[0]) and COMPILING <= set(steps[1])
+    return Commands(*map(tuple, steps)) if known else None
 
 
 @lru_cache(maxsize=16)
@@ -105,8 +113,7 @@ def headers_of(commands: Commands, opening: str, compilers: str) -> Headers | No
 
     compilers: text that differs when any part of them does.
     """
-    own = Path(declarations.__file__).read_text(encoding="utf-8")
-    key = "\0".join([*commands.preprocess, opening, compilers, own])
+    key = "\0".join([*commands.preprocess, opening, compilers, CODE])
 
     def build(folder: Path) -> None:
         (folder / "k.cu").write_text(opening + "\n", encoding="utf-8")
@@ -204,17 +211,33 @@ def with_values(command: Sequence[str], values: dict[str, str]) -> list[str]:
     return words
 
 
-def assembled(arch: str, toolchain: Toolchain, folder: Path, ptx: str, cubin: str) -> str | None:
+def assembled(
+    arch: str, toolchain: Toolchain, flags: Sequence[str], folder: Path, ptx: str, cubin: str
+) -> str | None:
     """Have ptxas make a cubin of PTX in the folder, as nvcc does; its report. None where nvcc is to do it."""
-    ptxas = toolkit_folder(toolchain.nvcc) / "ptxas"
-    if not (is_plain(ptxas) and ptxas.is_file()):
+    command = assembling(toolchain.nvcc, arch, tuple(flags))
+    if command is None:
         return None
+    words = [ptx if word == "k.ptx" else cubin if word == "k.cubin" else word for word in command]
     try:
-        return run(
-            [str(ptxas), f"-arch={arch}", "-m64", "-v", "--generate-line-info", ptx, "-o", cubin], folder
-        )
+        return run([*words, "-v"], folder)
     except Refused:
         return None
+
+
+@lru_cache(maxsize=64)
+def assembling(nvcc: Path, arch: str, flags: tuple[str, ...]) -> tuple[str, ...] | None:
+    """What nvcc runs to make a cubin of PTX, with all that a wrapper of the user's adds; None when it is not
+    one call of ptxas."""
+    ptxas = toolkit_folder(nvcc) / "ptxas"
+    if not (is_plain(ptxas) and ptxas.is_file()):
+        return None
+    told = ask(nvcc, "--dryrun", f"-arch={arch}", *flags, "-cubin", "k.ptx", "-o", "k.cubin")
+    lines = [line.removeprefix("#$ ") for line in told.splitlines() if line.startswith("#$ ")]
+    steps = [shlex.split(line) for line in lines if not re.match(r"\w+=", line)]
+    if len(steps) != 1 or steps[0][0] != "ptxas" or not {"k.ptx", "k.cubin"} <= set(steps[0]):
+        return None
+    return (str(ptxas), *steps[0][1:])
 
 
 def run(command: Sequence[str], folder: Path) -> str:

@@ -10,7 +10,7 @@ import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Sequence
 
-from tir_schedules.compiler.emitted import Emitted, kept
+from tir_schedules.compiler.emitted import Emitted, is_ours, kept
 from tir_schedules.compiler.signature import argument_name
 from tir_schedules.errors import CheckFailed, TirSchedulesError, TooLarge
 from tir_schedules.model.kernel import Kernel
@@ -32,8 +32,8 @@ OF_TVM, TOO_LARGE = "Check failed", "exceeds range of int32"
 
 
 def lower(rung: Rung, workload: Any, arch: str) -> Kernel:
-    """The CUDA kernel that `rung` makes of `workload` for `arch` ("sm_80"); from the cache where it was made
-    before.
+    """The CUDA kernel that `rung` makes of `workload` for `arch` ("sm_80"). In a command, and wherever
+    TIR_SCHEDULES_KEEP is set, it comes from the cache where it was made before.
 
     CheckFailed when the schedule is not sound (see `check_regions`), does not end in exactly one kernel, or
     launches differently from what the rung declares.
@@ -53,7 +53,10 @@ def lower(rung: Rung, workload: Any, arch: str) -> Kernel:
         return emitted
 
     emitted = kept(rung, workload, arch, made)
-    return Kernel(f"{rung.id} (tir)", emitted.source, rung.entry, emitted.params, arch=arch, **vars(declared))
+    return Kernel(
+        f"{rung.id} (tir)", emitted.source, rung.entry, emitted.params, arch=arch, own=is_ours(rung),
+        **vars(declared),
+    )  # fmt: skip
 
 
 def scheduled(

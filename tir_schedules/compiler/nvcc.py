@@ -98,6 +98,7 @@ def compile_kernel(kernel: Kernel) -> Binary:
     toolchain, cache = find_toolchain(), default_cache()
     key = "\0".join(
         [kernel.source, file_name(kernel), kernel.entry, kernel.arch, *FLAGS, identity(toolchain)]
+        + [front_end.CODE] * kernel.own
     )
     seen = None
     if reads_files(kernel.source):
@@ -129,7 +130,7 @@ def build(kernel: Kernel, toolchain: Toolchain, folder: Path, seen: str | None =
         nvcc(kernel, toolchain, folder, *FLAGS, "-ptx", source, "-o", PTX)
     ptx = (folder / PTX).read_text(encoding="utf-8", errors="replace")
     (folder / PTX).write_text(without_place(ptx), encoding="utf-8")
-    report = front_end.assembled(kernel.arch, toolchain, folder, PTX, CUBIN)
+    report = front_end.assembled(kernel.arch, toolchain, FLAGS, folder, PTX, CUBIN)
     if report is None:
         report = nvcc(kernel, toolchain, folder, *FLAGS, "-Xptxas", "-v", "-cubin", PTX, "-o", CUBIN)
     (folder / REPORT).write_text(report, encoding="utf-8")

@@ -10,6 +10,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from tir_schedules.compiler.emitted import is_ours
 from tir_schedules.compiler.nvcc import preprocessed
 from tir_schedules.compiler.signature import argument_names, check_ptx, find_signature
 from tir_schedules.errors import CheckFailed
@@ -25,10 +26,12 @@ def load_twin(rung: Rung, workload: Any, arch: str) -> Kernel:
     """The hand-written kernel of the same name as the rung, with the rung's configuration as macros.
 
     The file gives the article's constants as defaults (`#ifndef BM`), so it compiles where it lies as well.
-    CheckFailed when it or a header of its own is missing, or it has no kernel named `rung.entry`.
+    CheckFailed when it is missing or has no kernel named `rung.entry`.
     """
     rung = rung.fitted(workload)
-    return kernel_from_source(rung, read_twin(rung, workload), "twin", workload, arch, "")
+    source = read_twin(rung, workload)
+    folder = str(twin_file(rung).parent) if '#include "' in source else ""
+    return kernel_from_source(rung, source, "twin", workload, arch, folder)
 
 
 def load_source(
@@ -47,7 +50,10 @@ def kernel_from_source(
 ) -> Kernel:
     rung.check_arch(arch)
     launch, label = rung.launch(workload, rung.config), file or f"{rung.id} ({origin})"
-    kernel = Kernel(label, source, rung.entry, (), arch=arch, folder=folder, file=file, **vars(launch))
+    own = origin == "twin" and is_ours(rung)
+    kernel = Kernel(
+        label, source, rung.entry, (), arch=arch, folder=folder, file=file, own=own, **vars(launch)
+    )
     try:
         signature = find_signature(
             source, rung.entry, partial(preprocessed, kernel) if origin == "source" else None
@@ -80,7 +86,7 @@ def read_twin(rung: Rung, workload: Any) -> str:
     if not path.is_file():
         raise CheckFailed(f"{rung.id} has no twin: expected cuda_reference/{rung.family}/{rung.name}.cu")
     text = with_macros(path.read_text(encoding="utf-8"), rung, workload)
-    return with_headers(text, path.parent, rung.id)
+    return with_headers(text, path.parent)
 
 
 def with_macros(text: str, rung: Rung, workload: Any) -> str:
@@ -94,9 +100,10 @@ def with_macros(text: str, rung: Rung, workload: Any) -> str:
     return f"{text[:end]}// configuration {rung.variant or 'default'}\n{lines}\n{text[end:]}"
 
 
-def with_headers(text: str, folder: Path, identity: str) -> str:
+def with_headers(text: str, folder: Path) -> str:
     """A text that compiles alone: each header that stands in the folder in place of the line that includes it
-    first, and what these include of CUDA's above the first of them."""
+    first, and what these include of CUDA's above the first of them. What does not stand there is for nvcc to
+    look for."""
     met: set[str] = set()
     cuda: dict[str, None] = {}
 
@@ -108,7 +115,7 @@ def with_headers(text: str, folder: Path, identity: str) -> str:
         try:
             header = ONCE.sub("", (folder / name).read_text(encoding="utf-8"))
         except OSError:
-            raise CheckFailed(f"the twin of {identity} includes {name}, which is not in {folder}") from None
+            return match[0]
         cuda.update(dict.fromkeys(re.findall(r"^#include <.*\n", header, re.M)))
         return OWN_HEADER.sub(inlined, re.sub(r"^#include <.*\n", "", header, flags=re.M))
 

@@ -25,6 +25,8 @@ class Kernel:
     folder: where the files are that `source` includes by name, `#include "..."`; "" when there are none.
     file: what messages call the file that `source` was read from, such as "broken.cu"; empty when it comes
     from this project.
+    own: whether `source` is what a rung of this package makes, or its twin: the kernels for which
+    compiler/front_end.py is tested.
 
     TooLarge for a grid that CUDA does not launch.
     """
@@ -39,6 +41,7 @@ class Kernel:
     dynamic_shared: int = 0
     folder: str = ""
     file: str = ""
+    own: bool = False
 
     def __post_init__(self):
         check_grid(self.label, self.grid)

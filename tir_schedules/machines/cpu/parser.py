@@ -37,8 +37,13 @@ DYNAMIC_ALIGN = 16
 
 
 def parse(text: str) -> PtxModule:
-    """Parse a whole PTX file. UnsupportedInstruction for what the CPU machine has no notion of."""
-    return Parser(text).module()
+    """Parse a whole PTX file. UnsupportedInstruction for what the CPU machine has no notion of, and for what
+    is no PTX."""
+    parser = Parser(text)
+    try:
+        return parser.module()
+    except (ValueError, IndexError, KeyError, AttributeError, TypeError, struct.error):
+        raise parser.refuse("what stands there, or what should") from None
 
 
 @dataclass

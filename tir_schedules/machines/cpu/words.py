@@ -12,11 +12,13 @@ WORD = re.compile(
   | \d+\.\d+(?:[eE][-+]?\d+)?|\d+U?
   | [%$_.A-Za-z][\w$.]*(?:::[\w$.]+)*                                              # names
   | "[^"]*"
-  | [{}\[\]();:,@!|+\-<>=]
+  | \S                                                     # signs, among them those that no instruction has
 """,
     re.X,
 )
-COMMENT = re.compile(r"/\*.*?\*/", re.S)
+COMMENT = re.compile(r'"[^"\n]*"|//[^\n]*|/\*.*?\*/', re.S)
+"""Comments, and strings, in which there are none."""
+LINE_COMMENT = re.compile(r'("[^"]*")|//.*')
 END = ""
 """The word after the last."""
 
@@ -26,14 +28,19 @@ BEFORE_NAMES = tuple("%$_.abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 
 def words_of(text: str) -> tuple[list[str], list[int]]:
     """The words, END after them, and the line of each."""
-    text = COMMENT.sub(lambda match: "\n" * match.group().count("\n"), text)
+    if "/*" in text:
+        text = COMMENT.sub(
+            lambda match: match[0] if match[0][0] == '"' else "\n" * match[0].count("\n"), text
+        )
     words: list[str] = []
     lines: list[int] = []
     for number, line in enumerate(text.split("\n"), 1):
-        found = WORD.findall(line.split("//", 1)[0])
+        if "//" in line:
+            line = LINE_COMMENT.sub(r"\1", line)
+        found = WORD.findall(line)
         words += found
         lines += [number] * len(found)
-    return [*words, END], [*lines, 0]
+    return [*words, END], [*lines, lines[-1] if lines else 1]
 
 
 def is_number(word: str) -> bool:
@@ -73,7 +80,7 @@ class WordReader:
             pass
 
     def refuse(self, what: str) -> UnsupportedInstruction:
-        line = self.lines[self.position]
+        line = self.lines[min(self.position, len(self.lines) - 1)]
         return UnsupportedInstruction(f"PTX line {line}: the CPU machine does not know {what}")
 
     def integer(self) -> int:
