@@ -1,4 +1,4 @@
-"""The points of a sweep compiled, and their accesses to shared memory counted on the CPU machine. Needs TVM
+"""The points of a sweep compiled, and what they do counted on the CPU machine. Needs TVM
 and nvcc, no GPU."""
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from tir_schedules.console import progress
 from tir_schedules.errors import CheckFailed
 from tir_schedules.insight.metrics.counting import COPIES, LOADS, STORES, metrics_of, shared_bytes
 from tir_schedules.insight.metrics.occupancy import occupancy
+from tir_schedules.model.counters import Access
+from tir_schedules.model.gpus import WARP
 from tir_schedules.subjects.compiling import compiled
 from tir_schedules.subjects.subject import Subject
 
@@ -105,13 +107,13 @@ def impossible(part: Part, arch: str) -> dict[str, Any]:
 
 
 def known(part: Part, timed: bool, found: dict[tuple, Subject], reasons: dict[tuple, str]) -> dict[str, Any]:
-    """The row of a part: resources, occupancy, and reads and writes of shared memory where they are counted.
-    CheckFailed where it is not among the compiled ones or the CPU machine finds a fault."""
+    """The row of a part: resources and occupancy of its first launch, and what is counted of all, where it
+    is. CheckFailed where it is not among the compiled ones or the CPU machine finds a fault."""
     keys = [identity(part.subject(workload)) for workload in part.series.workloads(timed)]
     for key in keys:
         if key not in found:
             raise CheckFailed(reasons[key])
-    (binary,) = found[identity(part.shown)].binaries
+    binary = found[identity(part.shown)].binaries[0]
     registers, shared = binary.resources.registers, shared_bytes(binary)
     held = occupancy(binary.kernel.arch, binary.kernel.block, registers, shared)
     facts = {
@@ -122,14 +124,26 @@ def known(part: Part, timed: bool, found: dict[tuple, Subject], reasons: dict[tu
     }
     counted = part.series.counted
     if counted:
-        facts |= {"counted": str(counted), **accesses(found[keys[0]], counted)}
+        facts |= {"counted": str(counted), **counts(found[keys[0]], counted)}
     return {**part.shown.identity(), **facts}
 
 
-def accesses(subject: Subject, workload: Any) -> dict[str, Any]:
-    """Reads and writes of shared memory, in warp-level requests and wavefronts. CheckFailed with the first
+def counts(subject: Subject, workload: Any) -> dict[str, Any]:
+    """Of all launches: reads and writes of shared memory, in warp-level requests and wavefronts; instructions
+    of warps, and how many of them are barriers, of the block or of the warp. CheckFailed with the first
     finding."""
-    (metrics,) = metrics_of(subject.binaries, workload)
-    if metrics.findings:
-        raise CheckFailed(str(metrics.findings[0]))
-    return {"reads": asdict(metrics.access(*LOADS)), "writes": asdict(metrics.access(*STORES, *COPIES))}
+    launches = metrics_of(subject.binaries, workload)
+    for metrics in launches:
+        if metrics.findings:
+            raise CheckFailed(str(metrics.findings[0]))
+
+    def accesses(*classes: str) -> dict[str, int]:
+        return asdict(sum((metrics.access(*classes) for metrics in launches), Access()))
+
+    counters = [metrics.counters for metrics in launches]
+    return {
+        "reads": accesses(*LOADS),
+        "writes": accesses(*STORES, *COPIES),
+        "warp_instructions": sum(one.warp_instructions for one in counters),
+        "barriers": sum(one.mix.get("barrier", 0) // WARP for one in counters),
+    }

@@ -30,8 +30,9 @@ PREDICTED: dict[str, Quantity] = {
         "MiB read per wave (model)",
         lambda part: (part.waves.mean_bytes / MIB,) if part.waves else (),
     ),
+    "block": ("warp instructions", lambda part: (part.known["warp_instructions"],)),
 }
-MEASURED: Quantity = ("TFLOPS", lambda part: (part.timed["rate"],) if part.timed else ())
+MEASURED: Quantity = ("{unit}", lambda part: (part.timed["rate"],) if part.timed else ())
 
 
 def save_plots(sweeps: Sequence[Sweep], results: dict[str, Any], path: Path) -> list[Path]:
@@ -88,4 +89,4 @@ def draw(axes: Any, table: Table, quantity: Quantity) -> None:
     axes.set_xticks(range(len(table.points)), [point.label.partition(",")[0] for point in table.points])
     axes.set_title(table.title, fontsize=8)
     axes.set_xlabel(table.sweep.head)
-    axes.set_ylabel(name)
+    axes.set_ylabel(name.format(unit=table.unit))

@@ -12,10 +12,11 @@ from tir_schedules.model.gpus import find_sm
 from tir_schedules.model.rung import Rung
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
+from tir_schedules.workloads.reduction import Reduction
 
 FORMS = ("schedule", "twin")
-ELEMENT = {"sgemm": 4, "hgemm": 2}
-"""Family -> bytes of an element of A and B."""
+ELEMENT = {"sgemm": 4, "hgemm": 2, "reduce": 4}
+"""Family -> bytes of an element of A and B, or of X."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,7 @@ class Sweep:
 
 PADS_HALF, PADS_FLOAT = (0, 2, 4, 8, 16, 24), (0, 2, 4, 8, 16)
 STAGES, SWIZZLES = (2, 3, 4, 5, 6), (1, 2, 4, 8, 16, 32)
+BLOCKS = (128, 256, 512, 1024)
 THREE_STAGES = (
     "a turn of the schedule multiplies first and copies then, which takes 3 stages; of 2 TVM makes no sound"
     " pipeline"
@@ -203,7 +205,18 @@ SWIZZLE = Sweep(
         ),
     ),
 )
-SWEEPS = {sweep.name: sweep for sweep in (PADDING, STAGE_COUNT, SWIZZLE)}
+BLOCK = Sweep(
+    "block",
+    "threads of a block; with twice as many a tree has a level more, at which all warps wait and most rest,"
+    " and leaves half as many sums to the next launch: see how sequential pays for that level in barriers and"
+    " instructions, and shuffle hardly does",
+    "block",
+    tuple(
+        Series(f"reduce/{name}", "block", BLOCKS, (Reduction(1 << 25),), Reduction(1 << 16))
+        for name in ("sequential", "unrolled", "shuffle", "vectorized")
+    ),
+)
+SWEEPS = {sweep.name: sweep for sweep in (PADDING, STAGE_COUNT, SWIZZLE, BLOCK)}
 
 
 def find_sweep(name: str) -> Sweep:

@@ -2,7 +2,8 @@
 without a GPU.
 
 "arch": what was compiled for. "points": a row for each point and form: registers, bytes of spills and of
-shared memory, occupancy, accesses to shared memory at a small size ("counted"), or why the point "cannot" be.
+shared memory, occupancy, what the CPU machine counts at a small size ("counted"), or why the point "cannot"
+be.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ def pack(sweeps: Sequence[Sweep], arch: str | None, path: Path) -> tuple[str, li
         made.subjects,
         {**about(command_of(sweeps)), "arch": arch, "refused": made.refused, "points": made.points},
         path,
+        session.cub_library(made.subjects, arch),
     )
     advice = f"copy {path} to where the GPU is and run `python {SCRIPT} {path.name}`"
     return f"packed {len(made.subjects)} subjects for {arch}: {advice}", made.refused

@@ -13,7 +13,7 @@ from tir_schedules.bench.tables import THROTTLED, closing_lines, limit, provenan
 from tir_schedules.bench.views import figures, size_of
 from tir_schedules.insight.metrics.roofline import GPU_OF, gpu_for
 from tir_schedules.subjects.results import device_name
-from tir_schedules.subjects.subject import VENDORS
+from tir_schedules.subjects.subject import VENDORS, rate_of
 
 MIB = 1 << 20
 
@@ -59,7 +59,7 @@ TIMES: tuple[Column, ...] = (
             else ""
         ),
     ),
-    ("TFLOPS", lambda part: figures(part.timed["rate"]) if part.timed else ""),
+    ("{unit}", lambda part: figures(part.timed["rate"]) if part.timed else ""),
 )
 
 
@@ -83,12 +83,22 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         ("waves", lambda part: str(part.waves.count) if part.waves else "?"),
         ("MiB read per wave", lambda part: figures(part.waves.mean_bytes / MIB) if part.waves else "?"),
     ),
+    "block": (
+        *RESOURCES,
+        ("warp instructions", lambda part: f"{part.known['warp_instructions']:,}"),
+        ("barriers", lambda part: f"{part.known['barriers']:,}"),
+        ("wavefronts", lambda part: f"{part.known['reads']['cost'] + part.known['writes']['cost']:,}"),
+    ),
 }  # fmt: skip
 """Sweep -> the columns of its tables before those of times."""
 NOTES = {
     "padding": (
         "wavefronts and conflicts: of shared memory, counted by the CPU machine for {counted}; a conflict is"
         " a wavefront beyond those that would do; writes include cp.async, of which the count is a model"
+    ),
+    "block": (
+        "warp instructions, barriers and wavefronts of shared memory: of all launches, counted by the CPU"
+        " machine for {counted}; a barrier counts once for each warp at it, __syncwarp too"
     ),
     "swizzle": (
         "waves, MiB per wave: a model, not a measurement: {multiprocessors} SMs hold their blocks at once, in"
@@ -128,6 +138,11 @@ class Table:
         return any(part.timed for parts in self.points.values() for part in parts)
 
     @property
+    def unit(self) -> str:
+        """Of rates."""
+        return rate_of(self.series.rung.partition("/")[0], self.workload, 1.0)[1]
+
+    @property
     def title(self) -> str:
         """Rung, kind and size."""
         size = (
@@ -143,7 +158,7 @@ class Table:
 
     @property
     def heads(self) -> tuple[str, ...]:
-        return (self.sweep.head, *(head for head, _ in self.columns))
+        return (self.sweep.head, *(head.format(unit=self.unit) for head, _ in self.columns))
 
     @property
     def lines(self) -> list[tuple[str, ...]]:
@@ -176,7 +191,7 @@ class Table:
         if self.of_library:
             found.append(
                 f"{self.library}: {figures(self.of_library['median_us'])} us,"
-                f" {figures(self.of_library['rate'])} TFLOPS"
+                f" {figures(self.of_library['rate'])} {self.unit}"
             )
         return found
 

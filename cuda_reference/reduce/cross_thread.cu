@@ -8,6 +8,8 @@
 // threads happens once per ITEMS elements. This is what TVM makes of `rfactor` and a reduction axis bound to
 // threads.
 
+#include "shuffle.cuh"
+
 #ifndef BLOCK
 #define BLOCK 256 // threads per block, a power of two from 128 to 1024
 #endif
@@ -17,29 +19,6 @@
 #ifndef DTYPE
 #define DTYPE int
 #endif
-
-// Sum over the first `lanes` lanes of a warp, a power of two, in lane 0.
-static __device__ DTYPE fold_warp(DTYPE value, int lanes)
-{
-#pragma unroll
-    for (int s = lanes / 2; s > 0; s /= 2)
-        value += __shfl_down_sync(0xffffffffu, value, s);
-    return value;
-}
-
-// Sum over the threads of the block, in thread 0: a word of shared memory per warp between two folds.
-static __device__ DTYPE fold_block(DTYPE value)
-{
-    __shared__ DTYPE sums[BLOCK / 32];
-    const int t = threadIdx.x;
-    value = fold_warp(value, 32);
-    if (t % 32 == 0)
-        sums[t / 32] = value;
-    __syncthreads();
-    if (t < 32)
-        value = fold_warp(t < BLOCK / 32 ? sums[t] : DTYPE(0), BLOCK / 32);
-    return value;
-}
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
 reduce_cross_thread(const DTYPE *__restrict__ X, DTYPE *__restrict__ Y, int N)
@@ -51,7 +30,7 @@ reduce_cross_thread(const DTYPE *__restrict__ X, DTYPE *__restrict__ Y, int N)
         if (i < N)
             total += X[i];
     }
-    total = fold_block(total);
+    total = fold_block<BLOCK>(total);
     if (threadIdx.x == 0)
         Y[blockIdx.x] = total;
 }

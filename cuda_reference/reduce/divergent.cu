@@ -5,9 +5,11 @@
 //   Y[b] is the sum of block b's elements; launched again on Y until one sum is left
 //
 // In step k every 2^(k+1)th thread adds its neighbour at distance 2^k. The threads that work are spread over
-// all warps:
-// every warp goes through every step with fewer and fewer lanes active. Elements beyond N count as zero, and
-// no thread leaves before a barrier. (article 002, baseline)
+// all warps: every warp goes through every step with fewer and fewer lanes active. Elements beyond N count as zero, and
+// no thread leaves before a barrier. (article 002, "Unrolling the Warp", tables of sections 2.1 and 2.2:
+// baseline)
+
+#include "fold.cuh"
 
 #ifndef BLOCK
 #define BLOCK 256 // threads per block, a power of two from 128 to 1024
@@ -22,7 +24,7 @@ reduce_divergent(const DTYPE *__restrict__ X, DTYPE *__restrict__ Y, int N)
     __shared__ DTYPE tile[BLOCK];
     const int t = threadIdx.x;
     const int i = blockIdx.x * BLOCK + t;
-    tile[t] = i < N ? X[i] : DTYPE(0);
+    tile[t] = element(X, i, N);
     __syncthreads();
 
 #pragma unroll 1

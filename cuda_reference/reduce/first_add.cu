@@ -5,8 +5,10 @@
 //   Y[b] is the sum of block b's 2 BLOCK elements; launched again on Y until one sum is left
 //
 // Half of the threads would be idle in the first step of the tree; here every thread does that step itself
-// before anything is in shared memory, and half as many blocks do the same work. (article 002, idle threads
-// removed)
+// before anything is in shared memory, and half as many blocks do the same work. (article 002,
+// "Unrolling the Warp", tables of sections 2.1 and 2.2: idle threads removed)
+
+#include "fold.cuh"
 
 #ifndef BLOCK
 #define BLOCK 256 // threads per block, a power of two from 128 to 1024
@@ -21,15 +23,12 @@ reduce_first_add(const DTYPE *__restrict__ X, DTYPE *__restrict__ Y, int N)
     __shared__ DTYPE tile[BLOCK];
     const int t = threadIdx.x;
     const int i = blockIdx.x * 2 * BLOCK + t;
-    tile[t] = (i < N ? X[i] : DTYPE(0)) + (i + BLOCK < N ? X[i + BLOCK] : DTYPE(0));
+    tile[t] = element(X, i, N) + element(X, i + BLOCK, N);
     __syncthreads();
 
 #pragma unroll 1
-    for (int s = BLOCK / 2; s > 0; s /= 2) {
-        if (t < s)
-            tile[t] += tile[t + s];
-        __syncthreads();
-    }
+    for (int s = BLOCK / 2; s > 0; s /= 2)
+        fold_half(tile, t, s);
     if (t == 0)
         Y[blockIdx.x] = tile[0];
 }

@@ -6,7 +6,9 @@
 //
 // In step s thread t adds the pair that begins at element 2s * t. Whole warps fall idle instead of lanes, but
 // neighbouring threads are 2s words apart, and up to 32 of them ask one bank of shared memory. (article 002,
-// interleaved addressing)
+// "Unrolling the Warp", tables of sections 2.1 and 2.2: interleaved addressing)
+
+#include "fold.cuh"
 
 #ifndef BLOCK
 #define BLOCK 256 // threads per block, a power of two from 128 to 1024
@@ -21,7 +23,7 @@ reduce_interleaved(const DTYPE *__restrict__ X, DTYPE *__restrict__ Y, int N)
     __shared__ DTYPE tile[BLOCK];
     const int t = threadIdx.x;
     const int i = blockIdx.x * BLOCK + t;
-    tile[t] = i < N ? X[i] : DTYPE(0);
+    tile[t] = element(X, i, N);
     __syncthreads();
 
 #pragma unroll 1

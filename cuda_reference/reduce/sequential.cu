@@ -5,7 +5,10 @@
 //   Y[b] is the sum of block b's elements; launched again on Y until one sum is left
 //
 // In each step thread t adds element t + s, and s halves. Neighbouring threads touch neighbouring words, so
-// no bank is asked twice. (article 002, bank conflicts removed)
+// no bank is asked twice. (article 002, "Unrolling the Warp", section 1 and tables of sections 2.1 and 2.2:
+// bank conflicts removed)
+
+#include "fold.cuh"
 
 #ifndef BLOCK
 #define BLOCK 256 // threads per block, a power of two from 128 to 1024
@@ -20,7 +23,7 @@ reduce_sequential(const DTYPE *__restrict__ X, DTYPE *__restrict__ Y, int N)
     __shared__ DTYPE tile[BLOCK];
     const int t = threadIdx.x;
     const int i = blockIdx.x * BLOCK + t;
-    tile[t] = i < N ? X[i] : DTYPE(0);
+    tile[t] = element(X, i, N);
     __syncthreads();
 
 #pragma unroll 1

@@ -8,6 +8,8 @@
 // many are under way at once. The blocks stride over the array together, once unless the grid is at its limit
 // of MOST_BLOCKS. A length that is not a multiple of 4 leaves up to three elements, which block 0 adds.
 
+#include "shuffle.cuh"
+
 #ifndef BLOCK
 #define BLOCK 256 // threads per block, a power of two from 128 to 1024
 #endif
@@ -18,29 +20,6 @@
 #ifndef DTYPE
 #define DTYPE int
 #endif
-
-// Sum over the first `lanes` lanes of a warp, a power of two, in lane 0.
-static __device__ DTYPE fold_warp(DTYPE value, int lanes)
-{
-#pragma unroll
-    for (int s = lanes / 2; s > 0; s /= 2)
-        value += __shfl_down_sync(0xffffffffu, value, s);
-    return value;
-}
-
-// Sum over the threads of the block, in thread 0: a word of shared memory per warp between two folds.
-static __device__ DTYPE fold_block(DTYPE value)
-{
-    __shared__ DTYPE sums[BLOCK / 32];
-    const int t = threadIdx.x;
-    value = fold_warp(value, 32);
-    if (t % 32 == 0)
-        sums[t / 32] = value;
-    __syncthreads();
-    if (t < 32)
-        value = fold_warp(t < BLOCK / 32 ? sums[t] : DTYPE(0), BLOCK / 32);
-    return value;
-}
 
 struct __align__(16) Vector {
     DTYPE x, y, z, w;
@@ -69,7 +48,7 @@ reduce_vectorized(const DTYPE *__restrict__ X, DTYPE *__restrict__ Y, int N)
     DTYPE total = sums.x + sums.y + sums.z + sums.w;
     if (blockIdx.x == 0 && threadIdx.x < N % 4)
         total += X[count * 4 + threadIdx.x];
-    total = fold_block(total);
+    total = fold_block<BLOCK>(total);
     if (threadIdx.x == 0)
         Y[blockIdx.x] = total;
 }

@@ -5,6 +5,7 @@ import sweep_plots
 from sweep_points import SWEEPS
 from sweep_tables import tables
 from test_sweeps import DEEP, LDMATRIX, results_of
+from test_sweeps_block import SHUFFLE
 
 from tir_schedules.bench.plots import pyplot
 from tir_schedules.workloads.half_gemm import HalfGemm
@@ -27,5 +28,8 @@ def test_a_plot_has_what_is_predicted_and_what_was_measured():
         and len(measured) == 10
     )
     assert [text.get_text() for text in axes.texts] == ["cannot be", "cannot be"]
+    (predicted, measured), rows = panels(SWEEPS["block"], results_of(SHUFFLE))
+    assert predicted == sorted(2 * [7000, 7001, 7002, 7003]) and len(measured) == 8
+    assert [axes.get_ylabel() for axes in rows] == ["warp instructions", "GB/s"]
     (_, measured), _ = panels(SWEEPS["stages"], results_of(DEEP, timed=False))
     assert measured == []

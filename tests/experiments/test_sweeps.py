@@ -44,6 +44,7 @@ def known(series):
             facts |= {
                 kind: {"requests": 1, "cost": 5000 - number, "ideal": 5} for kind in ("reads", "writes")
             }
+            facts |= {"warp_instructions": 7000 + number, "barriers": 1000 + number}
             rows.append({**identity, "cannot": reason} if reason else {**identity, **facts})
     return rows
 

@@ -44,6 +44,8 @@ def test_what_is_asked_for_is_swept():
         4096,
         8192,
     ]
+    for series in SWEEPS["block"].series:
+        assert series.field == "block" and series.values == (128, 256, 512, 1024)
     article = series_of("padding", "hgemm/wmma_padded:padded").points()[0].rung.config
     assert (article.bm, article.bn, article.bk) == (128, 256, 32)  # article 004's tile
 
@@ -111,7 +113,9 @@ def test_schedules_cannot_have_a_ring_of_2_and_twins_can(series):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "series", [*SWEEPS["padding"].series, *SWEEPS["stages"].series], ids=lambda series: series.title
+    "series",
+    [series for name in ("padding", "stages", "block") for series in SWEEPS[name].series],
+    ids=lambda series: series.title,
 )
 def test_what_is_timed_computes_the_right_thing(series):
     ends = [

@@ -135,7 +135,7 @@ def test_a_key_metric_is_compared_with_the_state_measured_before(found):
 
 
 def test_to_begin_to_use_shared_memory_is_no_fault_but_conflicts_are():
-    found = trace(find("reduce/interleaved")[0], Reduction(300), "sm_80")
+    found = trace(find("reduce/interleaved:in_place")[0], Reduction(300), "sm_80")
     state = found.states[0]
     counters = replace(state.metrics.counters, accesses={})
     nothing = replace(

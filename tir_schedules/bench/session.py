@@ -32,13 +32,22 @@ def pack_jobs(jobs: Sequence[Job], arch: str, path: Path, command: str) -> tuple
     from tir_schedules.subjects.compiling import compiled
 
     subjects, refused = compiled(jobs, arch)
-    cub = None
-    if any(subject.name == "CUB" for subject in subjects):
-        from tir_schedules.bench.vendor import build_cub
-
-        cub = build_cub(arch)
-    save_pack(subjects, {**about(command), "arch": arch, "refused": refused}, path, cub)
+    save_pack(
+        subjects,
+        {**about(command), "arch": arch, "refused": refused},
+        path,
+        cub_library(subjects, arch),
+    )
     return subjects, refused
+
+
+def cub_library(subjects: Sequence[Subject], arch: str) -> bytes | None:
+    """CUB's library, compiled, where one of the subjects needs it."""
+    if not any(subject.name == "CUB" for subject in subjects):
+        return None
+    from tir_schedules.bench.vendor import build_cub
+
+    return build_cub(arch)
 
 
 def measured(

@@ -72,9 +72,10 @@ def scheduled(
     rung, tvm = rung.fitted(workload), import_tvm()
     check_grid(f"{rung.id} for {workload}", rung.launch(workload, rung.config).grid)
     with refusals(rung, workload):
-        schedule = tvm.s_tir.Schedule(algorithm(rung, workload))
+        function = algorithm(rung, workload)
+        schedule = tvm.s_tir.Schedule(function)
         rung.schedule(around(schedule), workload, rung.config)
-        if not rung.explicit:
+        if not has_threads(function):
             check_regions(schedule.mod, rung.id)
     return schedule
 
@@ -107,6 +108,21 @@ def algorithm(rung: Rung, workload: Any) -> "PrimFunc":
         if rung.prim_func
         else workload.prim_func(rung.entry)
     )
+
+
+def has_threads(function: "PrimFunc") -> bool:
+    """Whether the function says what each thread does."""
+    tvm = import_tvm()
+    import tvm_ffi
+
+    bound: list[Any] = []
+
+    def visit(loop: Any) -> None:
+        if loop.kind == tvm.tirx.ForKind.THREAD_BINDING:
+            bound.append(loop)
+
+    tvm_ffi.structural_walk(function.body, (tvm.tirx.For, visit))
+    return bool(bound)
 
 
 def check_regions(module: "IRModule", name: str) -> None:

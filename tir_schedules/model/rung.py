@@ -29,8 +29,8 @@ class Rung:
     pass_config: options for TVM's lowering. passes: those of this project that it wants, see
     tir/passes/pipeline.py.
     dtypes: of the workloads it is run with, where the family has a choice.
-    prim_func(workload, config, name): the algorithm, in place of the workload's own; `explicit` when it
-    already says what each thread does, because primitives cannot reach the form.
+    prim_func(workload, config, name): the algorithm, in place of the workload's own. Where primitives cannot
+    reach a form, it already says what each thread does.
     flawed: configurations shown for what is wrong with them: name -> kind of finding. They run only when
     asked for by name.
     twinned: whether the twin takes the configuration in use.
@@ -52,7 +52,6 @@ class Rung:
     passes: tuple[str, ...] = field(default=(), repr=False)
     dtypes: tuple[str, ...] = ()
     prim_func: Callable[[Any, Any, str], Any] | None = field(default=None, repr=False)
-    explicit: bool = False
     flawed: dict[str, str] = field(default_factory=dict, repr=False)
     twinned: bool = True
 

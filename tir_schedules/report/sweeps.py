@@ -29,6 +29,7 @@ FIELDS = {
 
 AXES = {
     "padding": "padding, elements after a row",
+    "block": "block, threads",
     "threadblock swizzle": "threadblock swizzle, columns of blocks",
 }
 """Name of a field -> what an axis says, where that is more."""

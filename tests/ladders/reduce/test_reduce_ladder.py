@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from layers import layers
 
-from tir_schedules.compiler.lower import lower
+from tir_schedules.compiler.lower import algorithm, has_threads, lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.twin import load_twin
 from tir_schedules.ladders.registry import every_rung, find, ladder
@@ -128,10 +128,11 @@ def test_launches_go_on_until_one_sum_is_left():
     ] == [4096, 1]
 
 
+@pytest.mark.parametrize("name", ["unrolled_warp", "unrolled"])
 @both
-def test_the_outdated_volatile_idiom_is_told_apart(make):
+def test_the_outdated_volatile_idiom_is_told_apart(make, name):
     """It gives the right sum on a machine that runs warps in lockstep, and is reported nevertheless."""
-    (rung,) = find("reduce/unrolled_warp:volatile")
+    (rung,) = find(f"reduce/{name}:volatile")
     workload = Reduction(4096)
     outcome = outcome_of(launches(make, rung, workload, ARCH), workload, CpuMachine())
     assert {finding.kind for finding in outcome.findings} == {rung.flawed["volatile"]} == {"lockstep"}
@@ -174,6 +175,28 @@ def test_the_counters_tell_the_articles_story(make):
     sectors = {name: seen[name].accesses["global_load"] for name in names}
     assert all(access.cost == COUNTED.n * 4 // 32 for access in sectors.values())
     assert sectors["vectorized"].requests * 4 == sectors["cross_thread"].requests
+
+
+def test_a_tree_by_primitives_costs_no_more_than_in_place():
+    """Neither barriers nor instructions nor wavefronts of shared memory, and as many conflicts of stores."""
+    for name in ("interleaved", "sequential"):
+        primitives, script = counters(name, lower), counters(f"{name}:in_place", lower)
+        assert primitives.mix["barrier"] * 9 == script.mix["barrier"] * 8
+        assert primitives.warp_instructions < script.warp_instructions
+        for kind in ("shared_load", "shared_store"):
+            assert primitives.accesses[kind].cost < script.accesses[kind].cost
+        wasted = [
+            one.accesses["shared_store"].cost - one.accesses["shared_store"].ideal
+            for one in (primitives, script)
+        ]
+        assert wasted[0] == wasted[1]
+
+
+def test_primitives_make_all_but_three_rungs():
+    """The README names them."""
+    scripts = [rung.id for rung in RUNGS if has_threads(algorithm(rung, COUNTED))]
+    trees = [f"reduce/{name}:in_place" for name in ("divergent", "interleaved", "sequential", "first_add")]
+    assert scripts == [*trees, "reduce/unrolled_warp", "reduce/unrolled", "reduce/shuffle"]
 
 
 RECORDED = Path(__file__).parent / "emitted.json"

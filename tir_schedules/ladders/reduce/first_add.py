@@ -1,23 +1,26 @@
 """Every thread adds two elements while it loads, a block apart, so that no thread is idle at the first level.
 
-Half as many blocks do the same work: article 002, idle threads removed.
+Half as many blocks do the same work: idle threads removed in article 002 ("Unrolling the Warp", tables of
+sections 2.1 and 2.2).
+
+By primitives alone, those of `sequential`; the chunk of a block has twice as many elements. What primitives
+cannot say is one array and a loop, see `tree.py`; the configuration `in_place` has both, as a script.
 """
 
 from __future__ import annotations
 
-from tir_schedules.ladders.reduce.sequential import folding
-from tir_schedules.ladders.reduce.steps import Config, level_loop, tree, two_each
+from tir_schedules.ladders.reduce import in_place, sequential
+from tir_schedules.ladders.reduce.steps import Config, InPlace, sum_of_blocks, two_each
 from tir_schedules.model.rung import Rung, run_as_script
-from tir_schedules.tir.schedule import PrimFunc, Schedule
+from tir_schedules.tir.schedule import PrimFunc
 from tir_schedules.workloads.reduction import Reduction
 
 
 def prim_func(reduction: Reduction, config: Config, name: str) -> PrimFunc:
-    return tree(reduction, config.block, name, folding(config.block), loads=2)
-
-
-def schedule(sch: Schedule, reduction: Reduction, config: Config) -> None:
-    sch.annotate(level_loop(sch), "disable_unroll", 1)
+    if isinstance(config, InPlace):
+        level = in_place.folding(config.block)
+        return in_place.script(reduction, config.block, name, level, loads=2)
+    return sum_of_blocks(reduction, two_each(reduction, config), name, loads=2)
 
 
 RUNG = Rung(
@@ -26,11 +29,11 @@ RUNG = Rung(
     summary="every thread adds two elements while it loads; half as many blocks",
     article="002, idle threads removed",
     config=Config(),
-    schedule=schedule,
+    configs={"in_place": InPlace()},
+    schedule=sequential.schedule,
     launch=two_each,
     dtypes=("int32",),
     prim_func=prim_func,
-    explicit=True,
 )
 
 if __name__ == "__main__":

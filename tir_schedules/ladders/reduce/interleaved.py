@@ -1,28 +1,47 @@
-"""The working threads are the first ones: thread t adds the pair that begins at element 2^(k+1) t.
+"""The working threads are the first ones: at level k thread t adds words 2^k t and 2^k t + 2^(k-1).
 
-Whole warps fall idle instead of lanes. The price is the stride: at level k neighbouring threads are 2^(k+1)
-words apart, and up to 32 of them ask one bank: article 002, interleaved addressing.
+Whole warps fall idle instead of lanes. The price is the stride: neighbouring threads are 2^k words apart, and
+up to 32 of them ask one bank: interleaved addressing in article 002 ("Unrolling the Warp", tables of sections
+2.1 and 2.2).
+
+By primitives alone: `spread` leaves out the words where the article's tree has old sums, so the banks are
+the same. What primitives cannot say is one array and a loop, see `tree.py`; the configuration `in_place` has
+both, as a script.
 """
 
 from __future__ import annotations
 
-from tir_schedules.ladders.reduce.steps import Config, TreeLevel, level_loop, one_each, tree
+from tir_schedules.ladders.reduce import in_place
+from tir_schedules.ladders.reduce.steps import Config, InPlace, one_each, sum_of_blocks
+from tir_schedules.ladders.reduce.tree import (
+    bind_levels,
+    first_threads,
+    neighbours,
+    split_into_levels,
+    spread,
+)
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
 from tir_schedules.workloads.reduction import Reduction
 
 
 def prim_func(reduction: Reduction, config: Config, name: str) -> PrimFunc:
-    level = TreeLevel(
+    if not isinstance(config, InPlace):
+        return sum_of_blocks(reduction, one_each(reduction, config), name)
+    level = in_place.TreeLevel(
         works=lambda t, k: t * (2 << k) < config.block,
         into=lambda t, k: t * (2 << k),
         source=lambda t, k: t * (2 << k) + (1 << k),
     )
-    return tree(reduction, config.block, name, level)
+    return in_place.script(reduction, config.block, name, level)
 
 
 def schedule(sch: Schedule, reduction: Reduction, config: Config) -> None:
-    sch.annotate(level_loop(sch), "disable_unroll", 1)
+    if isinstance(config, InPlace):
+        return in_place.keep_loop(sch)
+    levels = split_into_levels(sch, config.block, neighbours)
+    spread(sch, levels)
+    bind_levels(sch, levels, config.block, first_threads)
 
 
 RUNG = Rung(
@@ -31,11 +50,11 @@ RUNG = Rung(
     summary="the first threads work, at a stride: idle warps instead of idle lanes, and bank conflicts",
     article="002, interleaved addressing",
     config=Config(),
+    configs={"in_place": InPlace()},
     schedule=schedule,
     launch=one_each,
     dtypes=("int32",),
     prim_func=prim_func,
-    explicit=True,
 )
 
 if __name__ == "__main__":

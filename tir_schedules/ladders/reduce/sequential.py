@@ -1,30 +1,33 @@
-"""The tile is folded in half: at level k thread t adds element t + s, where s halves from level to level.
+"""The tile is folded in half: thread t adds sums t and t + s, where s halves from level to level.
 
-Neighbouring threads touch neighbouring words, so no bank is asked twice: article 002, bank conflicts removed.
+Neighbouring threads touch neighbouring words, so no bank is asked twice: bank conflicts removed in article
+002 ("Unrolling the Warp", tables of sections 2.1 and 2.2; section 1 has the loop).
+
+By primitives alone: `rfactor` keeps the inner loop of a `split`, where `interleaved` keeps the outer one.
+What primitives cannot say is one array and a loop, see `tree.py`; the configuration `in_place` has both, as a
+script.
 """
 
 from __future__ import annotations
 
-from tir_schedules.ladders.reduce.steps import Config, TreeLevel, level_loop, one_each, tree
+from tir_schedules.ladders.reduce import in_place
+from tir_schedules.ladders.reduce.steps import Config, InPlace, one_each, sum_of_blocks
+from tir_schedules.ladders.reduce.tree import bind_levels, first_threads, halves, split_into_levels
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
 from tir_schedules.workloads.reduction import Reduction
 
 
-def folding(block: int) -> TreeLevel:
-    """s = block/2 >> k; threads below s add what lies s further."""
-    half = block // 2
-    return TreeLevel(
-        works=lambda t, k: t < (half >> k), into=lambda t, k: t, source=lambda t, k: t + (half >> k)
-    )
-
-
 def prim_func(reduction: Reduction, config: Config, name: str) -> PrimFunc:
-    return tree(reduction, config.block, name, folding(config.block))
+    if isinstance(config, InPlace):
+        return in_place.script(reduction, config.block, name, in_place.folding(config.block))
+    return sum_of_blocks(reduction, one_each(reduction, config), name)
 
 
 def schedule(sch: Schedule, reduction: Reduction, config: Config) -> None:
-    sch.annotate(level_loop(sch), "disable_unroll", 1)
+    if isinstance(config, InPlace):
+        return in_place.keep_loop(sch)
+    bind_levels(sch, split_into_levels(sch, config.block, halves), config.block, first_threads)
 
 
 RUNG = Rung(
@@ -33,11 +36,11 @@ RUNG = Rung(
     summary="the tile is folded in half: neighbouring threads, neighbouring words, no bank conflict",
     article="002, bank conflicts removed",
     config=Config(),
+    configs={"in_place": InPlace()},
     schedule=schedule,
     launch=one_each,
     dtypes=("int32",),
     prim_func=prim_func,
-    explicit=True,
 )
 
 if __name__ == "__main__":

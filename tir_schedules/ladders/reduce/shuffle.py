@@ -3,9 +3,9 @@ one.
 
 Two levels: every warp folds its 32 values with __shfl_down_sync, lane 0 leaves the sum in shared memory, and
 after a barrier the first warp folds the sums of the warps. The warps that the tree let rest now work, so
-there are more instructions than before; what falls is barriers. Beyond article 002. TensorIR has no primitive
-that makes a shuffle of a tree, so the exchanges are written in the script; their loops are unrolled by
-`unroll`.
+there are more instructions than before; what falls is barriers. Beyond article 002 ("Unrolling the Warp").
+What primitives make of lanes is `cross_thread`, with a barrier more; so the exchanges are written in the
+script, and their loops are unrolled by `unroll`.
 """
 
 # TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
@@ -92,7 +92,6 @@ RUNG = Rung(
     launch=two_each,
     dtypes=("int32", "float32"),
     prim_func=prim_func,
-    explicit=True,
 )
 
 if __name__ == "__main__":

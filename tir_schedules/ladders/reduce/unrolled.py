@@ -1,20 +1,24 @@
 """The remaining levels of the tree are unrolled as well: no loop, no shifts of its counter.
 
 The script of `unrolled_warp`; the one primitive that changes is `unroll` on the loop over the levels, where
-`unrolled_warp` keeps the loop: article 002, completely unrolled.
+`unrolled_warp` keeps the loop: article 002 ("Unrolling the Warp"), section 2.2, completely unrolled. The
+configuration `volatile` is the article's form of the last warp, without __syncwarp, which is as wrong here as
+in `unrolled_warp`.
 """
 
 from __future__ import annotations
 
 from tir_schedules.ladders.reduce import unrolled_warp
-from tir_schedules.ladders.reduce.steps import Config, level_loop, two_each
+from tir_schedules.ladders.reduce.in_place import level_loop
+from tir_schedules.ladders.reduce.steps import two_each
+from tir_schedules.ladders.reduce.unrolled_warp import Config
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
 from tir_schedules.workloads.reduction import Reduction
 
 
 def prim_func(reduction: Reduction, config: Config, name: str) -> PrimFunc:
-    return unrolled_warp.prim_func(reduction, unrolled_warp.Config(config.block), name)
+    return unrolled_warp.prim_func(reduction, config, name)
 
 
 def schedule(sch: Schedule, reduction: Reduction, config: Config) -> None:
@@ -29,9 +33,10 @@ RUNG = Rung(
     config=Config(),
     schedule=schedule,
     launch=two_each,
+    configs={"volatile": Config(volatile=1)},
+    flawed={"volatile": "lockstep"},
     dtypes=("int32",),
     prim_func=prim_func,
-    explicit=True,
 )
 
 if __name__ == "__main__":

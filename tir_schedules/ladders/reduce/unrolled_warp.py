@@ -2,8 +2,9 @@
 
 The lanes of a warp need no __syncthreads among themselves, but they do need __syncwarp: since Volta they may
 run apart. A level is therefore read, __syncwarp, write, __syncwarp. The configuration `volatile` is the idiom
-of article 002 and of older tutorials, which leaves both out and marks the memory volatile; it works only as
-long as a warp happens to run in lockstep; the CPU machine reports the missing __syncwarp.
+of article 002 ("Unrolling the Warp", section 2.1) and of older tutorials, which leaves both out and marks the
+memory volatile. It works only as long as a warp happens to run in lockstep; the CPU machine reports the
+missing __syncwarp. No primitive makes a __syncwarp, so the whole kernel is a script.
 """
 
 # TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
@@ -14,8 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tir_schedules.ladders.reduce import steps
-from tir_schedules.ladders.reduce.sequential import folding
-from tir_schedules.ladders.reduce.steps import WARP, added, ceil_div, level_loop, log2, reader, two_each
+from tir_schedules.ladders.reduce.in_place import folding, keep_loop
+from tir_schedules.ladders.reduce.steps import WARP, added, ceil_div, log2, reader, two_each
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
 from tir_schedules.workloads.reduction import Reduction
@@ -83,7 +84,7 @@ def prim_func(reduction: Reduction, config: Config, name: str) -> PrimFunc:
 
 
 def schedule(sch: Schedule, reduction: Reduction, config: Config) -> None:
-    sch.annotate(level_loop(sch), "disable_unroll", 1)
+    keep_loop(sch)
 
 
 RUNG = Rung(
@@ -98,7 +99,6 @@ RUNG = Rung(
     flawed={"volatile": "lockstep"},
     dtypes=("int32",),
     prim_func=prim_func,
-    explicit=True,
 )
 
 if __name__ == "__main__":

@@ -2,9 +2,10 @@
 
 The schedule of `cross_thread` with four sums per thread that are loaded and added as one int4 or float4. The
 blocks stride over the array together, and the loop over turns is unrolled by `unroll` to have that many loads
-under way: the kernel waits for memory and for nothing else. Beyond article 002. The configuration `resident`
-has no more blocks than the GPU holds at once, which then take many turns; on an H200 that is slower for very
-long arrays. 16-byte loads need a length that is a multiple of 4; another is summed in single elements.
+under way: the kernel waits for memory and for nothing else. Beyond article 002 ("Unrolling the Warp"). The
+configuration `resident` has no more blocks than the GPU holds at once, which then take many turns; on an H200
+that is slower for very long arrays. 16-byte loads need a length that is a multiple of 4; another is summed in
+single elements.
 """
 
 from __future__ import annotations
