@@ -131,6 +131,9 @@ def notes_of(article: Article, results: dict[str, Any]) -> list[str]:
     """What was measured there and here, and what must be known to read it."""
     found = [f"Article: {article.about}.", f"Here: {device_name(results)}, {provenance_line(results)}."]
     found += [f"Limits: {'; '.join(map(limit, results['limits']))}."] if results["limits"] else []
+    known = {row["name"] for key in ("rows", "refused") for row in results[key]}
+    missing = [short(step.rung) for step in article.steps if step.rung not in known]
+    found += [f"Not measured yet: {', '.join(missing)}."] if missing else []
     marks = [line for line in closing_lines(results) if line.startswith(THROTTLED)]
     return found + list(article.notes) + marks + list(map(refusal, results["refused"]))
 

@@ -94,10 +94,8 @@ def sizes_along(axis: str, rung: Rung) -> dict[str, list[int]]:
 
 
 def tile_along(axis: str, config: Any) -> int:
-    """The block tile; rungs before thread_tile_2d have square ones of ts, of which thread_tile_1d takes ls
-    along N."""
-    square = getattr(config, "ts", 0) * (getattr(config, "ls", 1) if axis == "n" else 1)
-    return getattr(config, f"b{axis}", square)
+    """The block tile; rungs before thread_tile_1d have square ones of ts."""
+    return getattr(config, f"b{axis}", getattr(config, "ts", 0))
 
 
 def lengths_of(rung: Rung) -> dict[str, list[int]]:

@@ -35,7 +35,7 @@ from shape_cases import Case, cases, parse_combinations, parse_shard
 from tir_schedules.console import print_line, print_table, progress
 from tir_schedules.errors import BadInput, MissingTool, TirSchedulesError, one_line
 from tir_schedules.files import check_folder, plain_json, read_bytes
-from tir_schedules.ladders.registry import FAMILIES, find
+from tir_schedules.ladders.registry import FAMILIES, current, find
 from tir_schedules.machines.choice import CPU_ARCH
 from tir_schedules.subjects.results import about, as_text, save_results
 from tir_schedules.tuning.building.workers import ONE_THREAD
@@ -171,7 +171,7 @@ def load(path: Path) -> dict[str, Any]:
     try:
         recorded = plain_json(read_bytes(path, "name a file that --output wrote"))
         if recorded["shapes"] == SCHEMA:
-            return recorded
+            return current(recorded)
     except (ValueError, KeyError, TypeError):
         pass
     raise BadInput(f"{path} is no result of this script: name a file that --output wrote")

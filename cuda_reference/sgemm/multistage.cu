@@ -16,6 +16,9 @@
 // The order of a thread's FMA and whether the stages are unrolled, ROWS_FIRST, go by measurement. Lanes stand
 // in pairs of rows as in lane_quads.cu, fragments are double buffered as in pipelined.cu.
 
+#include "cp_async.cuh"
+#include "warp_tiles.cuh"
+
 #ifndef BM
 #define BM 128 // block tile of C: BM x BN
 #define BN 256
@@ -31,74 +34,16 @@
 #define ROWS_FIRST 0 // FMA go through rows before columns; else columns first, and stages are unrolled
 #endif
 
-constexpr int WARPSIZE = 32;
-constexpr int WSUBM = WM / WMITER;
-constexpr int WSUBN = WN / WNITER;
-constexpr int LANES_N = WSUBN / TN; // along a row of a sub-tile
-constexpr int THREADS = (BM / WM) * (BN / WN) * WARPSIZE;
+using Tiles = WarpTiles<BM, BN, WM, WN, WMITER, WNITER, TM, TN>;
+constexpr int THREADS = Tiles::THREADS;
 constexpr int A_ROW = BM + PADDING;  // floats of a row of the transposed tile of A
 constexpr int A_STEP = THREADS / BK; // rows of A that all threads copy at once
-static_assert(BM % WM == 0 && BN % WN == 0, "warps must cover the block tile");
-static_assert((WSUBM / TM) * LANES_N == WARPSIZE, "a warp's lanes must cover a sub-tile");
-static_assert(WSUBM / TM % 2 == 0, "lanes must stand in pairs of rows");
+static_assert(Tiles::LANES_M % 2 == 0, "lanes must stand in pairs of rows");
 static_assert(TM % 2 == 0 && TN % 4 == 0 && BN % 4 == 0 && A_ROW % 4 == 0,
               "fragments must consist of float2s and float4s");
 static_assert(THREADS % BK == 0 && BM % A_STEP == 0, "threads must share the copies of A evenly");
 static_assert(BK % 2 == 0 && STAGES >= 2,
               "fragments must alternate; a tile must be copied while another is read");
-
-// Copies FLOATS neighbouring floats, 1 or 4, to shared memory, asynchronously; zeros if not `inside`, and
-// reads nothing.
-template <int FLOATS> static __device__ void copy_async(float *to, const float *from, bool inside)
-{
-    const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(to));
-    if constexpr (FLOATS == 4)
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from),
-                     "r"(inside ? 16 : 0)
-                     : "memory");
-    else
-        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(address), "l"(from),
-                     "r"(inside ? 4 : 0)
-                     : "memory");
-}
-
-template <int GROUPS> static __device__ void wait_group()
-{
-    asm volatile("cp.async.wait_group %0;" ::"n"(GROUPS) : "memory");
-}
-
-// COUNT neighbouring floats of shared memory to registers, 4 or else 2 at a time.
-template <int COUNT> static __device__ void read_shared(float *to, const float *from)
-{
-    if constexpr (COUNT % 4 == 0)
-#pragma unroll
-        for (int e = 0; e < COUNT; e += 4)
-            *reinterpret_cast<float4 *>(to + e) = *reinterpret_cast<const float4 *>(from + e);
-    else
-#pragma unroll
-        for (int e = 0; e < COUNT; e += 2)
-            *reinterpret_cast<float2 *>(to + e) = *reinterpret_cast<const float2 *>(from + e);
-}
-
-// Writes those of the elements (row, col) to (row, col + 3) of a row-major matrix that lie in it: all or none
-// if ALIGNED.
-template <bool ALIGNED>
-static __device__ void store4(float *__restrict__ matrix, int row, int col, int rows, int cols,
-                              const float *value)
-{
-    if (row < rows) {
-        float *target = matrix + row * cols + col;
-        if (ALIGNED) {
-            if (col < cols)
-                *reinterpret_cast<float4 *>(target) = make_float4(value[0], value[1], value[2], value[3]);
-        } else {
-#pragma unroll
-            for (int e = 0; e < 4; ++e)
-                if (col + e < cols)
-                    target[e] = value[e];
-        }
-    }
-}
 
 // B_FLOATS: floats per copy of B, 4 if N % 4 == 0, else 1.
 template <int B_FLOATS>
@@ -107,14 +52,10 @@ static __device__ __forceinline__ void multiply(const float *__restrict__ A, con
 {
     const int block_row = blockIdx.y * BM;
     const int block_col = blockIdx.x * BN;
-
-    // Where the lane's elements start in the block tile.
-    const int warp = threadIdx.x / WARPSIZE;
-    const int lane = threadIdx.x % WARPSIZE;
-    const int lane_row = lane / (2 * LANES_N) * 2 + lane % 2;
-    const int lane_col = lane % (2 * LANES_N) / 2;
-    const int row = warp / (BN / WN) * WM + lane_row * TM;
-    const int col = warp % (BN / WN) * WN + lane_col * TN;
+    const int lane = threadIdx.x % 32;
+    const int lane_row = lane / (2 * Tiles::LANES_N) * 2 + lane % 2;
+    const int lane_col = lane % (2 * Tiles::LANES_N) / 2;
+    const Tiles part(threadIdx.x / 32, lane_row, lane_col);
     float thread_results[WMITER * TM][WNITER * TN] = {{0.0f}};
 
     // What the thread copies: of A column a_k of rows A_STEP apart, of B rows B_STEP apart.
@@ -140,7 +81,7 @@ static __device__ __forceinline__ void multiply(const float *__restrict__ A, con
         for (int i = 0; i < BK / B_STEP; ++i)
             copy_async<B_FLOATS>(tiles_b + (stage * BK + b_k + i * B_STEP) * BN + b_col,
                                  B + (from_b + i * B_STEP * N), b_k + i * B_STEP < k_left);
-        asm volatile("cp.async.commit_group;" ::: "memory");
+        commit_copies();
         A += BK;
         B += BK * N;
         k_left -= BK;
@@ -148,41 +89,14 @@ static __device__ __forceinline__ void multiply(const float *__restrict__ A, con
 
     __align__(16) float reg_a[2][WMITER * TM], reg_b[2][WNITER * TN]; // of even k and of odd
     auto read_fragments = [&](int stage, int k) {
-#pragma unroll
-        for (int sub_row = 0; sub_row < WMITER; ++sub_row)
-            read_shared<TM>(&reg_a[k % 2][sub_row * TM],
-                            tiles_a + (stage * BK + k) * A_ROW + row + sub_row * WSUBM);
-#pragma unroll
-        for (int sub_col = 0; sub_col < WNITER; ++sub_col)
-            read_shared<TN>(&reg_b[k % 2][sub_col * TN],
-                            tiles_b + (stage * BK + k) * BN + col + sub_col * WSUBN);
-    };
-    auto multiply_add = [&](int k, int sub_row, int m, int sub_col, int n) {
-        thread_results[sub_row * TM + m][sub_col * TN + n] +=
-            reg_a[k % 2][sub_row * TM + m] * reg_b[k % 2][sub_col * TN + n];
+        part.read_fragments(reg_a[k % 2], reg_b[k % 2], tiles_a + (stage * BK + k) * A_ROW,
+                            tiles_b + (stage * BK + k) * BN);
     };
     auto multiply_k = [&](int k) {
-#if ROWS_FIRST
-#pragma unroll
-        for (int m = 0; m < TM; ++m)
-#pragma unroll
-            for (int sub_row = 0; sub_row < WMITER; ++sub_row)
-#pragma unroll
-                for (int n = 0; n < TN; ++n)
-#pragma unroll
-                    for (int sub_col = 0; sub_col < WNITER; ++sub_col)
-                        multiply_add(k, sub_row, m, sub_col, n);
-#else
-#pragma unroll
-        for (int n = 0; n < TN; ++n)
-#pragma unroll
-            for (int m = 0; m < TM; ++m)
-#pragma unroll
-                for (int sub_row = 0; sub_row < WMITER; ++sub_row)
-#pragma unroll
-                    for (int sub_col = 0; sub_col < WNITER; ++sub_col)
-                        multiply_add(k, sub_row, m, sub_col, n);
-#endif
+        if constexpr (ROWS_FIRST)
+            part.multiply_rows_first(thread_results, reg_a[k % 2], reg_b[k % 2]);
+        else
+            part.multiply_columns_first(thread_results, reg_a[k % 2], reg_b[k % 2]);
     };
 
 #pragma unroll
@@ -213,17 +127,7 @@ static __device__ __forceinline__ void multiply(const float *__restrict__ A, con
         }
     }
 
-#pragma unroll
-    for (int sub_row = 0; sub_row < WMITER; ++sub_row)
-#pragma unroll
-        for (int sub_col = 0; sub_col < WNITER; ++sub_col)
-#pragma unroll
-            for (int m = 0; m < TM; ++m)
-#pragma unroll
-                for (int n = 0; n < TN; n += 4)
-                    store4<B_FLOATS == 4>(C, block_row + row + sub_row * WSUBM + m,
-                                          block_col + col + sub_col * WSUBN + n, M, N,
-                                          &thread_results[sub_row * TM + m][sub_col * TN + n]);
+    part.write_results<B_FLOATS == 4>(thread_results, C, block_row, block_col, M, N);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)

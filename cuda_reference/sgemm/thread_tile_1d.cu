@@ -1,49 +1,74 @@
-// SGEMM with a row of LS results per thread.
+// SGEMM with several results per thread, in a row or in a column of C.
 //
 //   nvcc -arch=sm_80 -cubin thread_tile_1d.cu
-//   grid (ceil(M/TS), ceil(N/(TS*LS))), block (TS, TS)
+//   grid (ceil(M/BM), ceil(N/BN)), block (BN/TN, BM/TM)
 //
-// A block computes TS x TS*LS elements of C, a thread LS neighbours of one row. The element of A it reads
-// from shared memory stays in a register for LS FMA: 1 + LS shared reads per LS FMA, not 2 * LS. (article
+// A thread has TN neighbours of one row. The element of A that they share stays in a register for TN FMA: 1
+// + TN shared reads per TN FMA, not 2 * TN. A thread brings the elements of B for its own columns. (article
 // 003, 1D block tiling)
+// With TN 1 it has TM neighbours of one column, and the element of B stays in a register. (the step of that
+// name in article 000's series, with 64x64x8 tiles and TM 8)
 
-#ifndef TS
-#define TS 32 // rows of C per block; extent of a tile along K; threads per block edge
-#define LS 4  // elements of C per thread
+#ifndef BM
+#define BM 32 // block tile of C: BM x BN
+#define BN 128
+#define BK 32 // extent of the tiles of A and B along K
+#define TM 1  // results of a thread: TM x TN, one of both 1
+#define TN 4
 #endif
 
-extern "C" __global__ void __launch_bounds__(TS *TS)
+constexpr int THREADS_X = BN / TN;
+constexpr int THREADS_Y = BM / TM;
+static_assert(TM == 1 || TN == 1, "a thread must have a row or a column");
+static_assert(BM % TM == 0 && BN % TN == 0, "threads must cover the block tile");
+static_assert(BM * BK == THREADS_X * THREADS_Y && BK == THREADS_Y, "threads must share the copies evenly");
+
+extern "C" __global__ void __launch_bounds__(THREADS_X *THREADS_Y)
 sgemm_thread_tile_1d(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M,
                      int N, int K)
 {
-    __shared__ float tile_a[TS][TS];
-    __shared__ float tile_b[TS][TS * LS];
+    __shared__ float tile_a[BM][BK];
+    __shared__ float tile_b[BK][BN];
 
     const int ty = threadIdx.y;
     const int tx = threadIdx.x;
-    const int m = blockIdx.x * TS + ty;
-    const int n = (blockIdx.y * TS + tx) * LS;
+    const int a_row = BK == THREADS_X ? ty : (ty * THREADS_X + tx) / BK;
+    const int a_k = BK == THREADS_X ? tx : (ty * THREADS_X + tx) % BK;
+    const int block_row = blockIdx.x * BM;
+    const int m = block_row + ty * TM;
+    const int n = (blockIdx.y * THREADS_X + tx) * TN;
 
-    float acc[LS] = {0.0f};
-    for (int k0 = 0; k0 < K; k0 += TS) {
-        tile_a[ty][tx] = m < M && k0 + tx < K ? A[m * K + k0 + tx] : 0.0f;
+    float acc[TM * TN] = {0.0f};
+    for (int k0 = 0; k0 < K; k0 += BK) {
+        tile_a[a_row][a_k] =
+            block_row + a_row < M && k0 + a_k < K ? A[(block_row + a_row) * K + k0 + a_k] : 0.0f;
 #pragma unroll
-        for (int l = 0; l < LS; ++l)
-            tile_b[ty][tx * LS + l] = k0 + ty < K && n + l < N ? B[(k0 + ty) * N + n + l] : 0.0f;
+        for (int l = 0; l < TN; ++l)
+            tile_b[ty][tx * TN + l] = k0 + ty < K && n + l < N ? B[(k0 + ty) * N + n + l] : 0.0f;
         __syncthreads();
 
 #pragma unroll
-        for (int k = 0; k < TS; ++k) {
-            const float a = tile_a[ty][k];
+        for (int k = 0; k < BK; ++k) {
+            if constexpr (TM == 1) {
+                const float a = tile_a[ty][k];
 #pragma unroll
-            for (int l = 0; l < LS; ++l)
-                acc[l] += a * tile_b[k][tx * LS + l];
+                for (int l = 0; l < TN; ++l)
+                    acc[l] += a * tile_b[k][tx * TN + l];
+            } else {
+                const float b = tile_b[k][tx];
+#pragma unroll
+                for (int l = 0; l < TM; ++l)
+                    acc[l] += tile_a[ty * TM + l][k] * b;
+            }
         }
         __syncthreads();
     }
 
 #pragma unroll
-    for (int l = 0; l < LS; ++l)
-        if (m < M && n + l < N)
-            C[m * N + n + l] = acc[l];
+    for (int l = 0; l < TM * TN; ++l) {
+        const int row = m + l / TN;
+        const int col = n + l % TN;
+        if (row < M && col < N)
+            C[row * N + col] = acc[l];
+    }
 }

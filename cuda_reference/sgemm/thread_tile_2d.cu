@@ -4,9 +4,12 @@
 //   grid (ceil(M/BM), ceil(N/BN)), block (BN/TN, BM/TM)
 //
 // For each k a thread reads TM elements of A and TN of B from shared memory for TM * TN FMA: the reads per
-// FMA fall from 2 to 1/TM + 1/TN. The copy into shared memory runs over the tile in row-major order,
-// neighbouring threads taking neighbouring elements. (article 003, kernel 4, with 4x4 results; the series of
-// article 000 uses 8x8)
+// FMA fall from 2 to 1/TM + 1/TN. (article 003, kernel 4, with 4x4 results; article 000's series has 8x8)
+// The copies into shared memory run over a tile in row-major order, neighbouring threads taking neighbouring
+// elements, as in article 000's series. With COPY_OWN they are article 003's: a thread brings elements of the
+// rows of A and the columns of B of its own results, so that neighbours read B at a stride of TN.
+
+#include "tile_copies.cuh"
 
 #ifndef BM
 #define BM 128 // block tile of C: BM x BN
@@ -14,13 +17,14 @@
 #define BK 32 // extent of the tiles of A and B along K
 #define TM 4  // thread tile of C: TM x TN
 #define TN 4
+#define COPY_OWN 0 // 1: a thread copies for its own results, 0: neighbours copy neighbouring elements
 #endif
 
 constexpr int THREADS_X = BN / TN;
 constexpr int THREADS_Y = BM / TM;
 constexpr int THREADS = THREADS_X * THREADS_Y;
 static_assert(BM % TM == 0 && BN % TN == 0, "threads must cover the block tile");
-static_assert(BM * BK % THREADS == 0 && BK * BN % THREADS == 0, "threads must share the copies evenly");
+static_assert(!COPY_OWN || (BK == THREADS_X && BK == THREADS_Y), "as many threads each way as BK");
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 sgemm_thread_tile_2d(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M,
@@ -37,18 +41,19 @@ sgemm_thread_tile_2d(const float *__restrict__ A, const float *__restrict__ B, f
 
     float acc[TM][TN] = {{0.0f}};
     for (int k0 = 0; k0 < K; k0 += BK) {
+#if COPY_OWN
 #pragma unroll
-        for (int i = 0; i < BM * BK / THREADS; ++i) {
-            const int row = (i * THREADS + thread) / BK;
-            const int k = (i * THREADS + thread) % BK;
-            tile_a[row][k] = block_row + row < M && k0 + k < K ? A[(block_row + row) * K + k0 + k] : 0.0f;
-        }
+        for (int m = 0; m < TM; ++m)
+            tile_a[thread_row + m][threadIdx.x] =
+                load(A, block_row + thread_row + m, k0 + threadIdx.x, M, K);
 #pragma unroll
-        for (int i = 0; i < BK * BN / THREADS; ++i) {
-            const int k = (i * THREADS + thread) / BN;
-            const int col = (i * THREADS + thread) % BN;
-            tile_b[k][col] = k0 + k < K && block_col + col < N ? B[(k0 + k) * N + block_col + col] : 0.0f;
-        }
+        for (int n = 0; n < TN; ++n)
+            tile_b[threadIdx.y][thread_col + n] =
+                load(B, k0 + threadIdx.y, block_col + thread_col + n, K, N);
+#else
+        copy_tile<THREADS>(tile_a, A, thread, block_row, k0, M, K);
+        copy_tile<THREADS>(tile_b, B, thread, k0, block_col, K, N);
+#endif
         __syncthreads();
 
 #pragma unroll

@@ -6,9 +6,10 @@
 // A warp owns WM x WN of the block's BM x BN elements and works on them in WMITER x WNITER sub-tiles of WSUBM
 // x WSUBN, in which each lane has TM x TN. The fragments of a whole k, WMITER * TM of A and WNITER * TN of B,
 // are in registers before the FMA start, so all sub-tiles reuse them; and the lanes of a warp read
-// neighbouring parts of the tiles.
-// Copies, transposed A and float4 accesses are those of vectorized.cu. (article 000, which names the sizes
-// but prints no values; those below are of the code it follows)
+// neighbouring parts of the tiles. Copies, transposed A and float4 accesses are those of transposed.cu.
+// (article 000, which names the sizes but prints no values; its program has WMITER 2 and WNITER 1 here)
+
+#include "float4_copies.cuh"
 
 #ifndef BM
 #define BM 64 // block tile of C: BM x BN
@@ -28,47 +29,7 @@ constexpr int WSUBN = WN / WNITER;
 constexpr int THREADS = (BM / WM) * (BN / WN) * WARPSIZE;
 static_assert(BM % WM == 0 && BN % WN == 0, "warps must cover the block tile");
 static_assert((WSUBM / TM) * (WSUBN / TN) == WARPSIZE, "a warp's lanes must cover a sub-tile");
-static_assert(TM % 4 == 0 && TN % 4 == 0 && BK % 4 == 0 && BN % 4 == 0, "tiles must consist of float4s");
-static_assert(BM * BK / 4 % THREADS == 0 && BK * BN / 4 % THREADS == 0,
-              "threads must share the copies evenly");
-
-// Elements (row, col) to (row, col + 3) of a row-major matrix, zeros where they lie beyond it. col is a
-// multiple of 4.
-static __device__ float4 load4(const float *__restrict__ matrix, int row, int col, int rows, int cols)
-{
-    float value[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-    if (row < rows) {
-        const float *source = matrix + row * cols + col;
-        if (cols % 4 == 0) {
-            if (col < cols)
-                return *reinterpret_cast<const float4 *>(source);
-        } else {
-#pragma unroll
-            for (int e = 0; e < 4; ++e)
-                if (col + e < cols)
-                    value[e] = source[e];
-        }
-    }
-    return make_float4(value[0], value[1], value[2], value[3]);
-}
-
-// The counterpart of load4: writes those of the four elements that lie in the matrix.
-static __device__ void store4(float *__restrict__ matrix, int row, int col, int rows, int cols,
-                              const float *value)
-{
-    if (row < rows) {
-        float *target = matrix + row * cols + col;
-        if (cols % 4 == 0) {
-            if (col < cols)
-                *reinterpret_cast<float4 *>(target) = make_float4(value[0], value[1], value[2], value[3]);
-        } else {
-#pragma unroll
-            for (int e = 0; e < 4; ++e)
-                if (col + e < cols)
-                    target[e] = value[e];
-        }
-    }
-}
+static_assert(TM % 4 == 0 && TN % 4 == 0, "fragments must consist of float4s");
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 sgemm_warp_tiling(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M,
@@ -90,22 +51,8 @@ sgemm_warp_tiling(const float *__restrict__ A, const float *__restrict__ B, floa
 
     float thread_results[WMITER * TM][WNITER * TN] = {{0.0f}};
     for (int k0 = 0; k0 < K; k0 += BK) {
-#pragma unroll
-        for (int i = 0; i < BM * BK / 4 / THREADS; ++i) {
-            const int row = (i * THREADS + threadIdx.x) / (BK / 4);
-            const int k = (i * THREADS + threadIdx.x) % (BK / 4) * 4;
-            const float4 tmp = load4(A, block_row + row, k0 + k, M, K);
-            tile_a[k][row] = tmp.x;
-            tile_a[k + 1][row] = tmp.y;
-            tile_a[k + 2][row] = tmp.z;
-            tile_a[k + 3][row] = tmp.w;
-        }
-#pragma unroll
-        for (int i = 0; i < BK * BN / 4 / THREADS; ++i) {
-            const int k = (i * THREADS + threadIdx.x) / (BN / 4);
-            const int col = (i * THREADS + threadIdx.x) % (BN / 4) * 4;
-            *reinterpret_cast<float4 *>(&tile_b[k][col]) = load4(B, k0 + k, block_col + col, K, N);
-        }
+        copy_transposed4<THREADS>(tile_a, A, threadIdx.x, block_row, k0, M, K);
+        copy_tile4<THREADS>(tile_b, B, threadIdx.x, k0, block_col, K, N);
         __syncthreads();
 
 #pragma unroll
@@ -113,16 +60,12 @@ sgemm_warp_tiling(const float *__restrict__ A, const float *__restrict__ B, floa
             __align__(16) float reg_a[WMITER * TM], reg_b[WNITER * TN];
 #pragma unroll
             for (int sub_row = 0; sub_row < WMITER; ++sub_row)
-#pragma unroll
-                for (int m = 0; m < TM; m += 4)
-                    *reinterpret_cast<float4 *>(&reg_a[sub_row * TM + m]) = *reinterpret_cast<const float4 *>(
-                        &tile_a[k][warp_row + sub_row * WSUBM + thread_row_in_warp + m]);
+                read_shared<TM>(&reg_a[sub_row * TM],
+                                &tile_a[k][warp_row + sub_row * WSUBM + thread_row_in_warp]);
 #pragma unroll
             for (int sub_col = 0; sub_col < WNITER; ++sub_col)
-#pragma unroll
-                for (int n = 0; n < TN; n += 4)
-                    *reinterpret_cast<float4 *>(&reg_b[sub_col * TN + n]) = *reinterpret_cast<const float4 *>(
-                        &tile_b[k][warp_col + sub_col * WSUBN + thread_col_in_warp + n]);
+                read_shared<TN>(&reg_b[sub_col * TN],
+                                &tile_b[k][warp_col + sub_col * WSUBN + thread_col_in_warp]);
 #pragma unroll
             for (int sub_row = 0; sub_row < WMITER; ++sub_row)
 #pragma unroll

@@ -21,7 +21,7 @@ DEVICE = {
 }
 SOURCE = {
     "command": "bench sgemm --sizes 1024",
-    "date": "2001-02-03T04:05:06Z",
+    "date": "2041-02-03T04:05:06Z",
     "versions": {"python": "3.10.0", "apache-tvm": "0.27.0", "nvcc": "13.0.88"},
     "git_revision": "0123456789abcdef0123456789abcdef01234567",
 }

@@ -241,7 +241,7 @@ def test_a_best_rung_may_be_a_twin():
     assert group.best("64")["form"] == "twin"
 
 
-OLD = made_up.results("sgemm/naive", "sgemm/vectorized", sizes=(1024,))
+OLD = made_up.results("sgemm/naive", "sgemm/transposed", sizes=(1024,))
 
 
 def slower(form, factor, **others):
@@ -285,7 +285,7 @@ def test_a_change_is_shown_with_both_times(capsys):
     print_comparison(compare(OLD, slower("schedule", 1.25)), 0.03)
     out = capsys.readouterr().out
     assert (
-        "sgemm/vectorized (schedule)  1024x1024x1024" in out
+        "sgemm/transposed (schedule)  1024x1024x1024" in out
         and "+25.0%  REGRESSION" in out
         and "4 within 3%, 1 regressions" in out
     )
@@ -335,7 +335,7 @@ def test_the_readme_gets_its_table_between_the_markers(rewrite):
         and readme.endswith("<!-- end -->\nafter\n")
     )
     assert "old" not in readme and "| sgemm, TFLOPS | 1024 | 2048 | 4096 | 8192 |" in readme
-    assert "| vectorized | " in readme and "| cuBLAS | " in readme and "hgemm" not in readme
+    assert "| transposed | " in readme and "| cuBLAS | " in readme and "hgemm" not in readme
     for fact in (
         "Made-up GPU",
         "driver 1.2.3",

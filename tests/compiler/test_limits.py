@@ -28,7 +28,7 @@ def from_source(rung, workload, arch):
     "name, workload, blocks",
     [
         ("sgemm/naive", Gemm(1, 65535 * 32 + 1, 1), "65536 blocks along y"),
-        ("sgemm/vectorized", Gemm(65535 * 128 + 1, 1, 1), "65536 blocks along y"),
+        ("sgemm/transposed", Gemm(65535 * 128 + 1, 1, 1), "65536 blocks along y"),
         ("hgemm/wmma_naive", HalfGemm(65535 * 32 + 1, 1, 1), "65536 blocks along y"),
         (
             "hgemm/mma_multistage",

@@ -31,11 +31,11 @@ PRINTED = {
     "reduce/unrolled_warp": "484.01287.256.44",
     "reduce/unrolled": "477.23291.776.53",
     "sgemm/naive": "95.5152724.39628424228681",
-    "sgemm/shared_tile": "40.5293198.3748245.6859048.4",
-    "sgemm/thread_tile_1d": "35.215174.731894.7795880.03",
-    "sgemm/thread_tile_2d:8x8": "34.70892.946557.8293509.920",
-    "sgemm/vectorized": "36.56790.745427.7012901.475",
-    "sgemm/warp_tiling": "25.07165.810361.4332651.449",
+    "sgemm/shared_tile:000": "40.5293198.3748245.6859048.4",
+    "sgemm/thread_tile_1d:000": "35.215174.731894.7795880.03",
+    "sgemm/thread_tile_2d:000": "34.70892.946557.8293509.920",
+    "sgemm/transposed:000": "36.56790.745427.7012901.475",
+    "sgemm/warp_tiling:000": "25.07165.810361.4332651.449",
 }
 
 
@@ -85,14 +85,17 @@ def test_every_step_is_a_rung_with_a_figure_or_none_for_each_size():
 
 
 def test_rungs_have_the_tiles_of_the_articles():
-    """Threads of 003 have 4x4 elements and tiles are 32 deep; those of 000 have 8x8, and tiles are 8 deep."""
+    """Tiles of 003 are 32 deep, threads have 4 elements, then 4x4; those of 000 are 64x64 and 8 deep, threads
+    have 8 elements, then 8x8, in the end 4x4 in each of two sub-tiles."""
 
     def tiles(article):
         configs = [find(step.rung)[0].config for step in article.steps]
         return [(tile.bm, tile.bn, tile.bk, tile.tm, tile.tn) for tile in configs if hasattr(tile, "tm")]
 
-    assert tiles(SGEMM_T4) == 2 * [(128, 128, 32, 4, 4)]
-    assert tiles(SGEMM_1080TI)[:2] == 2 * [(128, 128, 8, 8, 8)]
+    assert tiles(SGEMM_T4) == [(32, 128, 32, 1, 4), *2 * [(128, 128, 32, 4, 4)]]
+    assert tiles(SGEMM_1080TI) == [(64, 64, 8, 8, 1), *2 * [(64, 64, 8, 8, 8)], (64, 64, 8, 4, 4)]
+    warps = find(SGEMM_1080TI.steps[-1].rung)[0].config
+    assert (warps.wm, warps.wn, warps.wmiter, warps.wniter) == (32, 32, 2, 1)
 
 
 def results_of(*shown, refuse=(), **facts):
@@ -189,6 +192,15 @@ def test_what_was_refused_or_throttled_is_said():
     )
     assert f"- refused: {label} on 33554432 int32: C[0, 0] is nan" in text
     assert "- \\* the GPU lowered its clock while this was timed: power cap" in text
+
+
+def test_what_was_not_measured_is_said():
+    results = results_of(SGEMM_T4)
+    assert "Not measured" not in section("003", results)
+    results["rows"] = [
+        row for row in results["rows"] if row["name"] not in ("sgemm/naive", "sgemm/vectorized")
+    ]
+    assert "- Not measured yet: naive, vectorized.\n" in section("003", results)
 
 
 def test_an_article_shows_nothing_of_the_others():
@@ -289,8 +301,8 @@ def gpu(monkeypatch):
 GEMMS = [
     "sgemm/naive (schedule)",
     "sgemm/naive (twin)",
-    "sgemm/shared_tile (schedule)",
-    "sgemm/shared_tile (twin)",
+    "sgemm/shared_tile:000 (schedule)",
+    "sgemm/shared_tile:000 (twin)",
     "cuBLAS",
 ]
 SUMS = ["reduce/first_add (schedule)", "reduce/first_add (twin)", "CUB"]
@@ -299,7 +311,7 @@ SUMS = ["reduce/first_add (schedule)", "reduce/first_add (twin)", "CUB"]
 def test_articles_are_measured_here(call, gpu, tmp_path):
     code, out, err = call("000", "-o", tmp_path / "r.json")
     assert (code, err) == (0, "") and [subject.label for subject in gpu.seen] == GEMMS
-    assert re.search(r"shared memory +shared_tile +40.5293 +2.36x +10.0 +10.0 +1.00x", out)
+    assert re.search(r"shared memory +shared_tile:000 +40.5293 +2.36x +10.0 +10.0 +1.00x", out)
     results = load_results(tmp_path / "r.json")
     assert results["command"] == "experiments/articles.py 000" and len(results["rows"]) == 5
 

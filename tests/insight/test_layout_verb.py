@@ -37,11 +37,11 @@ def test_json(tool):
 
 def test_a_page(tool, tmp_path, check_page):
     page = tmp_path / "page.html"
-    code, out, _ = tool("layout", "sgemm/vectorized", "-o", str(page), "--twin", "--mnk", "128,128,16")
+    code, out, _ = tool("layout", "sgemm/transposed", "-o", str(page), "--twin", "--mnk", "128,128,16")
     text = page.read_text()
     assert (code, out) == (0, "") and text.count('<svg class="banks"') == 2 * text.count('<h2 id="pattern-')
     assert (
-        "<h1>sgemm/vectorized (twin): shared memory</h1>" in text
+        "<h1>sgemm/transposed (twin): shared memory</h1>" in text
         and "2 wavefronts each, 1 without bank conflicts" in text
     )
     check_page(page)

@@ -10,7 +10,7 @@ import pytest
 from tir_schedules.errors import BadInput
 from tir_schedules.files import read_json
 from tir_schedules.insight.profile.results import read_result
-from tir_schedules.ladders.registry import FORMER, FORMER_FIELDS, current, every_rung, find
+from tir_schedules.ladders.registry import FORMER, FORMER_FIELDS, REUSED, current, every_rung, find
 from tir_schedules.report.recorded import document_in
 from tir_schedules.tuning.records.database import SHIPPED, Database
 from tir_schedules.tuning.space.tunable import space_of
@@ -47,6 +47,41 @@ def test_a_former_id_stands_for_the_rung_of_today(former, now):
 )
 def test_what_was_recorded_has_the_names_of_today(recorded, now):
     assert current(recorded) == now == current(now)
+
+
+LABELS = ["sgemm/vectorized:32x32 (twin)", "sgemm_vectorized", "sgemm/vectorized_again"]
+THEN = ["sgemm/transposed:32x32 (twin)", "sgemm_transposed", "sgemm/vectorized_again"]
+
+
+@pytest.mark.parametrize(
+    "dates, labels",
+    [
+        ({"date": "2026-11-21T14:20:55Z"}, THEN),
+        ({"date": "2027-01-01T00:00:00Z"}, LABELS),
+        ({"date": "2027-01-01T00:00:00Z", "packed": {"date": "2026-11-21T14:17:12Z"}}, THEN),
+        ({"date": "2027-01-01T00:00:00Z", "packed": {"date": "2027-01-01T00:00:00Z"}}, LABELS),
+        ({"date": None}, LABELS),
+        ({}, LABELS),
+    ],
+    ids=str,
+)
+def test_an_id_that_was_given_again_stands_for_the_rung_that_had_it_when_a_file_was_recorded(dates, labels):
+    recorded = {**dates, "rows": [{"name": name} for name in LABELS]}
+    loaded = current(recorded)
+    assert [row["name"] for row in loaded["rows"]] == labels
+    assert current(loaded) == loaded
+
+
+def test_who_types_an_id_that_was_given_again_means_the_rung_of_today():
+    ids = {rung.id for rung in every_rung()}
+    for name, (then, _) in REUSED.items():
+        assert find(name)[0].id == name and then in ids
+
+
+def test_no_recorded_number_of_this_project_is_shown_for_the_vectorized_rung_of_today():
+    kept = {name for path in MEASURED for name in names_in(document_in(path)) if isinstance(name, str)}
+    assert not [name for name in kept if name.startswith("sgemm/vectorized")]
+    assert "sgemm/transposed" in kept
 
 
 @pytest.mark.parametrize("typed", ["hgemm/mma_permutd", "mma_permuted", "hgemm/mma_permuted:64x64"])

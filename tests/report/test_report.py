@@ -34,11 +34,11 @@ def folder(tmp_path_factory):
     entries = [counters(label, 1000, found) for label, found in measured.items()]
     write_counters(
         folder / "counters.json",
-        "2001-01-02",
+        "2041-01-02",
         [*entries, counters("sgemm/naive (tir)", 1, 2.0, probe="a load")],
     )
     write_counters(
-        folder / "old_counters.json", "2001-01-01", [counters(label, 1000, 1.0) for label in measured]
+        folder / "old_counters.json", "2041-01-01", [counters(label, 1000, 1.0) for label in measured]
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(page, "count", counted_by_hand.counted)
@@ -73,7 +73,7 @@ def test_rates_in_the_page_are_those_recorded(shown):
             set(names) == {f"{family}/{name}" for name in table if f"{family}/{name}" in names}
             and len(names) >= 10
         )
-    assert all(part in shown.text() for part in ("Made-up GPU", "2001-02-03", "0123456789ab", "nvcc 13.0.88"))
+    assert all(part in shown.text() for part in ("Made-up GPU", "2041-02-03", "0123456789ab", "nvcc 13.0.88"))
 
 
 def test_without_the_cpu_machine_the_page_says_what_is_left_out(results, monkeypatch, capsys):

@@ -15,11 +15,22 @@ FAMILIES = tuple(KINDS)
 FORMER = {"hgemm/mma_permuted": "hgemm/mma_xor_swizzle"}
 """Ids that rungs had once -> those they have now. Users may type either; recorded files have either."""
 
+REUSED = {"sgemm/vectorized": ("sgemm/transposed", "2026-11-22T19:00:00Z")}
+"""Ids that another rung has had since a time (UTC) -> what is now the id of the rung that had them before.
+
+Who types such an id means the rung of today. A file that was recorded before, by its date, means the other.
+"""
+
 FORMER_FIELDS = {"skew": "padding", "stripe": "threadblock_swizzle"}
 """The same for fields of their configurations."""
 
-ENTRIES = {former.replace("/", "_"): now.replace("/", "_") for former, now in FORMER.items()}
-FORMER_NAME = re.compile(rf"({'|'.join([*FORMER, *ENTRIES])})\b")
+
+def with_entries(ids: dict[str, str]) -> dict[str, str]:
+    """Former ids -> today's, and the same of the `__global__` functions that have their names."""
+    return ids | {former.replace("/", "_"): now.replace("/", "_") for former, now in ids.items()}
+
+
+NAMES = with_entries(FORMER)
 FORMER_SETTING = re.compile(rf"(?<=[:,])({'|'.join(FORMER_FIELDS)})(?==)")
 
 
@@ -56,23 +67,39 @@ def find(name: str) -> list[Rung]:
     if name in by_id:
         return [by_id[name]]
     hint = nearest(asked, [*FAMILIES, *by_id, *FORMER])
-    hint = FORMER_NAME.sub(lambda found: FORMER[found[0]], hint)
+    hint = renamed(hint, FORMER)
     raise BadInput(f"there is no rung {asked!r}{hint}; `tir-schedules list` shows all")
 
 
-def current(recorded: Any) -> Any:
+def current(recorded: Any, names: dict[str, str] = NAMES) -> Any:
     """What was recorded, JSON or a single name, with today's names of rungs and of fields.
 
-    "hgemm/wmma_padded:skew=8 (twin)" becomes "hgemm/wmma_padded:padding=8 (twin)".
+    "hgemm/wmma_padded:skew=8 (twin)" becomes "hgemm/wmma_padded:padding=8 (twin)". names: those that are no
+    longer in use, or were not when the kernels in a file were compiled -> those of today.
     """
     if isinstance(recorded, dict):
-        return {FORMER_FIELDS.get(key, key): current(value) for key, value in recorded.items()}
+        names = names | reused_since(recorded)
+        return {FORMER_FIELDS.get(key, key): current(value, names) for key, value in recorded.items()}
     if isinstance(recorded, list):
-        return [current(value) for value in recorded]
+        return [current(value, names) for value in recorded]
     if not isinstance(recorded, str) or not recorded.startswith(FAMILIES):
         return recorded
-    name = FORMER_NAME.sub(lambda found: (FORMER | ENTRIES)[found[0]], recorded, count=1)
-    return FORMER_SETTING.sub(lambda found: FORMER_FIELDS[found[0]], name)
+    return FORMER_SETTING.sub(lambda found: FORMER_FIELDS[found[0]], renamed(recorded, names))
+
+
+def reused_since(recorded: dict[str, Any]) -> dict[str, str]:
+    """The REUSED names that stood for another rung when the kernels of a file were compiled; none for what
+    has no date. Kernels of a pack were compiled before they were measured."""
+    packed = recorded.get("packed")
+    date = (packed if isinstance(packed, dict) else recorded).get("date")
+    if not isinstance(date, str):
+        return {}
+    return with_entries({name: then for name, (then, since) in REUSED.items() if date < since})
+
+
+def renamed(text: str, names: dict[str, str]) -> str:
+    """The text with the first of the names in it replaced."""
+    return re.sub(rf"({'|'.join(names)})\b", lambda found: names[found[0]], text, count=1)
 
 
 def find_one(name: str, verb: str) -> Rung:

@@ -22,6 +22,7 @@ ONE_EACH = {
     "thread_tile_1d": (3, 3, 431),
     "thread_tile_2d": (128, 132, 64),  # ragged along N alone
     "vectorized": (257, 100, 511),  # 16-byte accesses to B and C, not to A
+    "transposed": (130, 68, 44),  # ragged along all, 16-byte accesses to all
     "warp_tiling": (64, 67, 40),  # to A, not to B and C
     "lane_quads": (64, 64, 4),  # less than a tile
     "pipelined": (128, 128, 20),  # ragged along K alone

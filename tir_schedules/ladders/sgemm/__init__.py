@@ -8,6 +8,7 @@ LADDER = (
     "thread_tile_1d",
     "thread_tile_2d",
     "vectorized",
+    "transposed",
     "warp_tiling",
     "lane_quads",
     "pipelined",

@@ -12,13 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tir_schedules.ladders.sgemm import naive
-from tir_schedules.ladders.sgemm.steps import HOIST_GUARDS
+from tir_schedules.ladders.sgemm.steps import COLUMNS_ON_X, HOIST_GUARDS
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.schedule import Schedule
 from tir_schedules.workloads.gemm import Gemm
 
 UNROLL = 8
-COLUMNS_ON_X = ("blockIdx.x", "blockIdx.y", "threadIdx.y", "threadIdx.x")
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir_schedules.ladders.sgemm import vectorized
+from tir_schedules.ladders.sgemm.steps import FLOAT4_SHAPES, share_vectors
 from tir_schedules.ladders.sgemm.warp_tiles import WarpTiling, finish, launch, split_up
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.schedule import Schedule
@@ -34,7 +34,7 @@ class Config(WarpTiling):
 
 def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     parts = split_up(sch, config, quads=True)
-    vectorized.share_vectors(sch, gemm, parts.copies, parts.k_tile, config.threads)
+    share_vectors(sch, gemm, parts.copies, parts.k_tile, [("threadIdx.x", config.threads)])
     sch.unroll(parts.k_inner)
     finish(sch, gemm, parts)
 
@@ -46,7 +46,7 @@ RUNG = Rung(
     article="beyond 000",
     config=Config(),
     configs={"64x64": Config(wm=64, wniter=4)},
-    shapes=vectorized.RUNG.shapes,
+    shapes=FLOAT4_SHAPES,
     schedule=schedule,
     launch=launch,
 )

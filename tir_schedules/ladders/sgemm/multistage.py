@@ -21,8 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tir_schedules.ladders.sgemm import warp_tiles
-from tir_schedules.ladders.sgemm.steps import vector_width
-from tir_schedules.ladders.sgemm.vectorized import share_rows
+from tir_schedules.ladders.sgemm.steps import share_rows, vector_width
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.passes import UNROLL_STAGES
@@ -66,8 +65,9 @@ def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     order = ORDERS["rows_first" if config.rows_first else "columns_first"]
     parts = warp_tiles.split_up(sch, config, SHARED, quads=True, order=order)
     copy_a, copy_b = parts.copies
-    share_rows(sch, copy_a, parts.k_tile, config.threads, 1)
-    share_rows(sch, copy_b, parts.k_tile, config.threads, vector_width(gemm.n))
+    threads = [("threadIdx.x", config.threads)]
+    share_rows(sch, copy_a, parts.k_tile, threads, 1)
+    share_rows(sch, copy_b, parts.k_tile, threads, vector_width(gemm.n))
     warp_tiles.pad_rows(sch, parts, config.padding)
     warp_tiles.finish(sch, gemm, parts)
 

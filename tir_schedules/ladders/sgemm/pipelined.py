@@ -22,7 +22,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir_schedules.ladders.sgemm import lane_quads, vectorized
+from tir_schedules.ladders.sgemm import lane_quads
+from tir_schedules.ladders.sgemm.steps import FLOAT4_SHAPES, share_vectors
 from tir_schedules.ladders.sgemm.warp_tiles import double_buffer_fragments, finish, launch, pad_rows, split_up
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.schedule import Schedule, pipeline
@@ -42,7 +43,7 @@ class Config(lane_quads.Config):
 
 def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     parts = split_up(sch, config, quads=True, order=ORDER)
-    vectorized.share_vectors(sch, gemm, parts.copies, parts.k_tile, config.threads)
+    share_vectors(sch, gemm, parts.copies, parts.k_tile, [("threadIdx.x", config.threads)])
     pad_rows(sch, parts, config.padding)
     for copy in parts.copies:
         sch.annotate(copy, "tirx.manifest_shared_memory_local_stage", True)
@@ -65,7 +66,7 @@ RUNG = Rung(
     article="beyond 000",
     config=Config(),
     configs={"32x64": Config(wm=32, wniter=2)},
-    shapes=vectorized.RUNG.shapes,
+    shapes=FLOAT4_SHAPES,
     schedule=schedule,
     launch=launch,
     passes=("one_barrier",),

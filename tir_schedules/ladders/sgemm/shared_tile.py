@@ -3,7 +3,7 @@
 The loop over K is split into tiles of `ts`. At the head of each the block copies a ts x ts tile of A and of B
 to shared memory, one element of each per thread, and computes from there. Look for two barriers per tile: one
 before the copy (all have finished with the last tile), one after it (the tile is complete): article 003,
-kernel 3.
+kernel 3. The step before the thread tiles in article 000's series has the same tiles, configuration 000.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tir_schedules.ladders.sgemm import naive
-from tir_schedules.ladders.sgemm.coalesced import COLUMNS_ON_X
-from tir_schedules.ladders.sgemm.steps import share_copy, stage
+from tir_schedules.ladders.sgemm.steps import COLUMNS_ON_X, share_copy, stage
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.schedule import Schedule, bind
 from tir_schedules.workloads.gemm import Gemm
@@ -53,6 +52,7 @@ RUNG = Rung(
     ),
     article="003, kernel 3",
     config=Config(),
+    configs={"000": Config()},
     schedule=schedule,
     launch=launch,
 )

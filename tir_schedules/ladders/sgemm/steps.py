@@ -13,6 +13,15 @@ HOIST_GUARDS = {"s_tir.HoistIfThenElse": {"support_block_scope_hoisting": True}}
 
 VECTOR = 4  # floats in 16 bytes, the widest access
 
+FLOAT4_SHAPES = "any; float4 for A where K % 4 == 0, for B and C where N % 4 == 0, else one element at a time"
+"""What rungs with float4 accesses say of shapes."""
+
+COLUMNS_ON_X = ("blockIdx.x", "blockIdx.y", "threadIdx.y", "threadIdx.x")
+"""Axes of block row, block column, row and column, where threads are in two dimensions."""
+
+THREADS_ON_X = ("blockIdx.y", "blockIdx.x", "threadIdx.x")
+"""Axes of block row, block column and thread, where threads are in one dimension."""
+
 
 def launch_rows_by_columns(gemm: Gemm, rows: int, columns: int, threads: tuple[int, int]) -> Launch:
     """Blocks of rows x columns elements of C, blockIdx.x along the rows; threads: block size (x, y)."""
@@ -57,6 +66,21 @@ def share_copy(
     loops = sch.split(tile, [None, *(extent for _, extent in threads), width])
     bind(sch, loops[1:-1], [axis for axis, _ in threads])
     return loops[-1]
+
+
+def share_rows(sch: Schedule, copy: Block, at: Loop, threads: Sequence[tuple[str, int]], width: int) -> None:
+    """`share_copy` with one access for the `width` elements, which are neighbours in a row."""
+    vector = share_copy(sch, copy, at, threads, width)
+    if width > 1:
+        sch.vectorize(vector)
+
+
+def share_vectors(
+    sch: Schedule, gemm: Gemm, copies: tuple[Block, Block], at: Loop, threads: Sequence[tuple[str, int]]
+) -> None:
+    """The copies of A and B to shared memory, four elements at a time where rows are aligned."""
+    for copy, row_length in zip(copies, (gemm.k, gemm.n)):
+        share_rows(sch, copy, at, threads, vector_width(row_length))
 
 
 def vectorize_last(sch: Schedule, block: Block, width: int) -> None:

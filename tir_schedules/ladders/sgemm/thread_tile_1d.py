@@ -1,54 +1,45 @@
-"""A row of `ls` elements of C per thread.
+"""Several elements of C per thread, in a row or in a column.
 
-The innermost loop of the thread runs over `ls` neighbours in a row of C, whose accumulators are in registers.
-The element of A they share is read from shared memory once, into a register above that loop: article 003, "1D
-block tiling".
+The innermost loop of the thread runs over neighbours in a row of C, whose accumulators are in registers. The
+element of A they share is read from shared memory once, into a register above that loop: article 003, "1D
+block tiling", where a thread also brings the elements of B for its own columns, at a stride.
+
+Configuration 000 is the step of that name in the series of article 000. A thread has eight elements of a
+column, which share an element of B, and neighbouring threads bring neighbouring elements of both tiles.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir_schedules.ladders.sgemm.coalesced import COLUMNS_ON_X
-from tir_schedules.ladders.sgemm.steps import launch_rows_by_columns, share_copy, stage
-from tir_schedules.model.launch import Launch
+from tir_schedules.ladders.sgemm.steps import share_copy, stage
+from tir_schedules.ladders.sgemm.thread_tiles import ThreadTiling, launch, split_up
 from tir_schedules.model.rung import Rung, run_as_script
-from tir_schedules.tir.schedule import Schedule, bind, unroll
+from tir_schedules.tir.schedule import Schedule, unroll
 from tir_schedules.workloads.gemm import Gemm
 
 
 @dataclass(frozen=True)
-class Config:
-    """ts: rows of C per block, depth of a tile, edge of the block of threads. ls: elements per thread."""
+class Config(ThreadTiling):
+    """One of tm and tn is 1. As many threads as elements in a tile of A; bk of them along the rows of C."""
 
-    ts: int = 32
-    ls: int = 4
-
-
-def launch(gemm: Gemm, config: Config) -> Launch:
-    return launch_rows_by_columns(gemm, config.ts, config.ts * config.ls, (config.ts, config.ts))
+    bm: int = 32
+    tm: int = 1
 
 
 def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
-    ts, ls = config.ts, config.ls
     block = sch.get_sblock("C")
-    tile_a, tile_b, result = stage(sch, block, (ts, ts * ls, ts))
-    element_a = sch.cache_read(block, 0, "local")
+    tile_a, tile_b, result = stage(sch, block, (config.bm, config.bn, config.bk))
+    shared_by_all = sch.cache_read(block, 0 if config.tm == 1 else 1, "local")
+    loops = split_up(sch, block, config)
 
-    i, j, k = sch.get_loops(block)
-    block_i, thread_i = sch.split(i, [None, ts])
-    block_j, thread_j, element = sch.split(j, [None, ts, ls])
-    k_tile, k_inner = sch.split(k, [None, ts])
-    sch.reorder(block_i, block_j, thread_i, thread_j, k_tile, k_inner, element)
-    bind(sch, (block_i, block_j, thread_i, thread_j), COLUMNS_ON_X)
-
-    sch.compute_at(element_a, k_inner)
-    threads = [("threadIdx.y", ts), ("threadIdx.x", ts)]
-    share_copy(sch, tile_a, k_tile, threads)
-    sch.unroll(share_copy(sch, tile_b, k_tile, threads, width=ls))  # a thread brings the columns it computes
-    sch.reverse_compute_at(result, thread_j, preserve_unit_loops=True)
-    unroll(sch, (k_inner, element, sch.get_loops(result)[-1]))
-    sch.decompose_reduction(block, k_tile)
+    sch.compute_at(shared_by_all, loops.k_inner)
+    share_copy(sch, tile_a, loops.k_tile, config.both)
+    # A thread brings the columns it computes.
+    sch.unroll(share_copy(sch, tile_b, loops.k_tile, config.both, width=config.tn))
+    sch.reverse_compute_at(result, loops.thread, preserve_unit_loops=True)
+    unroll(sch, (loops.k_inner, *loops.fmas, *sch.get_loops(result)[-2:]))
+    sch.decompose_reduction(block, loops.k_tile)
 
 
 RUNG = Rung(
@@ -57,6 +48,7 @@ RUNG = Rung(
     summary="four neighbours of a row of C per thread, one register of A for all four",
     article="003, 1D block tiling",
     config=Config(),
+    configs={"000": Config(bm=64, bn=64, bk=8, tm=8, tn=1)},
     schedule=schedule,
     launch=launch,
 )

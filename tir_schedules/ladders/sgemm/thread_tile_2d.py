@@ -2,7 +2,12 @@
 
 For each k a thread brings `tm` elements of A and `tn` of B from shared memory into registers for tm * tn FMA.
 Look for the two fragment copies at the head of the k loop and the outer product below: article 003, kernel 4
-(4x4 elements). Configuration 8x8 is the size of the series that article 000 belongs to.
+(4x4 elements), and the step of article 000's series (8x8).
+
+Both copies to shared memory run over the tile in row-major order, neighbouring threads taking neighbouring
+elements. That and the fragments of B are from article 000's series. In article 003, configuration 003 here, a
+thread brings what its own tile needs: four elements in a row of B, so that neighbours read at a stride of
+four, 2.5 times the sectors of both matrices; it names no fragments of B, but nvcc keeps them in registers.
 """
 
 from __future__ import annotations
@@ -10,55 +15,48 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Sequence
 
-from tir_schedules.ladders.sgemm.coalesced import COLUMNS_ON_X
-from tir_schedules.ladders.sgemm.steps import launch_rows_by_columns, share_copy, stage
-from tir_schedules.model.launch import Launch
+from tir_schedules.ladders.sgemm.steps import share_copy, stage
+from tir_schedules.ladders.sgemm.thread_tiles import ThreadTiling, launch, split_up
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.schedule import Block, Loop, Schedule, bind, unroll
 from tir_schedules.workloads.gemm import Gemm
 
 
 @dataclass(frozen=True)
-class Config:
-    """Block tile bm x bn, bk of its tiles along K; thread tile tm x tn."""
+class Config(ThreadTiling):
+    """copy_own: 1 when a thread copies elements of the rows of A and columns of B of its own thread tile, for
+    which a block has bk threads each way; 0 when neighbouring threads copy neighbouring elements."""
 
-    bm: int = 128
-    bn: int = 128
-    bk: int = 32
-    tm: int = 4
-    tn: int = 4
-
-
-def threads(config: Config) -> tuple[int, int]:
-    """Threads of a block along columns (x) and rows (y) of C."""
-    return config.bn // config.tn, config.bm // config.tm
-
-
-def launch(gemm: Gemm, config: Config) -> Launch:
-    return launch_rows_by_columns(gemm, config.bm, config.bn, threads(config))
+    copy_own: int = 0
 
 
 def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     block = sch.get_sblock("C")
     tile_a, tile_b, result = stage(sch, block, (config.bm, config.bn, config.bk))
-    fragment_a = sch.cache_read(block, 0, "local")
-    fragment_b = sch.cache_read(block, 1, "local")
+    fragments = sch.cache_read(block, 0, "local"), sch.cache_read(block, 1, "local")
+    loops = split_up(sch, block, config)
 
-    threads_x, threads_y = threads(config)
-    i, j, k = sch.get_loops(block)
-    block_i, thread_i, inner_i = sch.split(i, [None, threads_y, config.tm])
-    block_j, thread_j, inner_j = sch.split(j, [None, threads_x, config.tn])
-    k_tile, k_inner = sch.split(k, [None, config.bk])
-    sch.reorder(block_i, block_j, thread_i, thread_j, k_tile, k_inner, inner_i, inner_j)
-    bind(sch, (block_i, block_j, thread_i, thread_j), COLUMNS_ON_X)
+    for fragment in fragments:
+        sch.compute_at(fragment, loops.k_inner)
+    if config.copy_own:
+        copy_own_rows(sch, tile_a, loops.k_tile, config.tm)
+        sch.unroll(share_copy(sch, tile_b, loops.k_tile, config.both, width=config.tn))
+    else:
+        for tile in (tile_a, tile_b):
+            share_copy(sch, tile, loops.k_tile, config.both)
+    sch.reverse_compute_at(result, loops.thread, preserve_unit_loops=True)
+    unroll_thread_tile(sch, (loops.k_inner, *loops.fmas), (*fragments, result))
+    sch.decompose_reduction(block, loops.k_tile)
 
-    for fragment in (fragment_a, fragment_b):
-        sch.compute_at(fragment, k_inner)
-    for tile in (tile_a, tile_b):
-        share_copy(sch, tile, k_tile, [("threadIdx.y", threads_y), ("threadIdx.x", threads_x)])
-    sch.reverse_compute_at(result, thread_j, preserve_unit_loops=True)
-    unroll_thread_tile(sch, (k_inner, inner_i, inner_j), (fragment_a, fragment_b, result))
-    sch.decompose_reduction(block, k_tile)
+
+def copy_own_rows(sch: Schedule, copy: Block, at: Loop, rows: int) -> None:
+    """A tile of A is copied at a loop: by each thread one column of the `rows` rows it computes."""
+    sch.compute_at(copy, at)
+    row, column = sch.get_loops(copy)[-2:]
+    thread, own = sch.split(row, [None, rows])
+    sch.reorder(thread, column, own)
+    bind(sch, (thread, column), ("threadIdx.y", "threadIdx.x"))
+    sch.unroll(own)
 
 
 def unroll_thread_tile(sch: Schedule, loops: Sequence[Loop], copies: Sequence[Block]) -> None:
@@ -72,7 +70,11 @@ RUNG = Rung(
     summary="a 4x4 tile of C per thread: 8 values from shared memory serve 16 FMA",
     article="003, kernel 4",
     config=Config(),
-    configs={"8x8": Config(bk=8, tm=8, tn=8)},
+    configs={
+        "8x8": Config(bk=8, tm=8, tn=8),
+        "003": Config(copy_own=1),
+        "000": Config(bm=64, bn=64, bk=8, tm=8, tn=8),
+    },
     schedule=schedule,
     launch=launch,
 )

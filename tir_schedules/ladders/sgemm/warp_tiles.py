@@ -5,8 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Sequence
 
-from tir_schedules.ladders.sgemm import vectorized
-from tir_schedules.ladders.sgemm.steps import launch_columns_by_rows, stage, vector_width, vectorize_last
+from tir_schedules.ladders.sgemm.steps import (
+    THREADS_ON_X,
+    launch_columns_by_rows,
+    stage,
+    vector_width,
+    vectorize_last,
+)
 from tir_schedules.model.launch import Launch
 from tir_schedules.tir.schedule import Block, Loop, Schedule, bind, pipeline, unroll
 from tir_schedules.workloads.gemm import Gemm
@@ -105,7 +110,7 @@ def split_up(
         lanes = [lane_i, lane_j, row_of_quad]
     sch.reorder(block_i, block_j, warp_i, warp_j, *lanes, k_tile, k_inner, *fmas)
     thread = sch.fuse(warp_i, warp_j, *lanes)
-    bind(sch, (block_i, block_j, thread), vectorized.THREADS_ON_X)
+    bind(sch, (block_i, block_j, thread), THREADS_ON_X)
     for fragment, width in zip(fragments, (tiling.tm, tiling.tn)):
         sch.compute_at(fragment, k_inner)
         vectorize_last(sch, fragment, min(width, 4))

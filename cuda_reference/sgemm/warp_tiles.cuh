@@ -1,0 +1,92 @@
+// A lane's part of a tile of C per warp, as warp_tiling.cu has it: WARP_M x WARP_N of the block's BLOCK_M x
+// BLOCK_N elements in ITER_M x ITER_N sub-tiles, of each of which the lane has THREAD_M x THREAD_N.
+#pragma once
+
+#include "float4.cuh"
+
+template <int BLOCK_M, int BLOCK_N, int WARP_M, int WARP_N, int ITER_M, int ITER_N, int THREAD_M,
+          int THREAD_N>
+struct WarpTiles {
+    static constexpr int SUB_M = WARP_M / ITER_M, SUB_N = WARP_N / ITER_N;
+    static constexpr int LANES_M = SUB_M / THREAD_M, LANES_N = SUB_N / THREAD_N;
+    static constexpr int THREADS = (BLOCK_M / WARP_M) * (BLOCK_N / WARP_N) * 32;
+    static_assert(BLOCK_M % WARP_M == 0 && BLOCK_N % WARP_N == 0, "warps must cover the block tile");
+    static_assert(LANES_M * LANES_N == 32, "a warp's lanes must cover a sub-tile");
+
+    const int row, col; // where the lane's elements start in the block tile
+
+    // warp: which of the block's. lane_row, lane_col: where the lane stands in a sub-tile.
+    __device__ __forceinline__ WarpTiles(int warp, int lane_row, int lane_col)
+        : row(warp / (BLOCK_N / WARP_N) * WARP_M + lane_row * THREAD_M),
+          col(warp % (BLOCK_N / WARP_N) * WARP_N + lane_col * THREAD_N)
+    {
+    }
+
+    // The fragments of one k: a row of the transposed tile of A and one of the tile of B.
+    __device__ __forceinline__ void read_fragments(float (&reg_a)[ITER_M * THREAD_M],
+                                                   float (&reg_b)[ITER_N * THREAD_N], const float *row_of_a,
+                                                   const float *row_of_b) const
+    {
+#pragma unroll
+        for (int sub_row = 0; sub_row < ITER_M; ++sub_row)
+            read_shared<THREAD_M>(&reg_a[sub_row * THREAD_M], row_of_a + row + sub_row * SUB_M);
+#pragma unroll
+        for (int sub_col = 0; sub_col < ITER_N; ++sub_col)
+            read_shared<THREAD_N>(&reg_b[sub_col * THREAD_N], row_of_b + col + sub_col * SUB_N);
+    }
+
+    // The FMA of one k, through rows before columns.
+    __device__ __forceinline__ void
+    multiply_rows_first(float (&results)[ITER_M * THREAD_M][ITER_N * THREAD_N],
+                        const float (&reg_a)[ITER_M * THREAD_M],
+                        const float (&reg_b)[ITER_N * THREAD_N]) const
+    {
+#pragma unroll
+        for (int m = 0; m < THREAD_M; ++m)
+#pragma unroll
+            for (int sub_row = 0; sub_row < ITER_M; ++sub_row)
+#pragma unroll
+                for (int n = 0; n < THREAD_N; ++n)
+#pragma unroll
+                    for (int sub_col = 0; sub_col < ITER_N; ++sub_col)
+                        results[sub_row * THREAD_M + m][sub_col * THREAD_N + n] +=
+                            reg_a[sub_row * THREAD_M + m] * reg_b[sub_col * THREAD_N + n];
+    }
+
+    // The same, through columns before rows.
+    __device__ __forceinline__ void
+    multiply_columns_first(float (&results)[ITER_M * THREAD_M][ITER_N * THREAD_N],
+                           const float (&reg_a)[ITER_M * THREAD_M],
+                           const float (&reg_b)[ITER_N * THREAD_N]) const
+    {
+#pragma unroll
+        for (int n = 0; n < THREAD_N; ++n)
+#pragma unroll
+            for (int m = 0; m < THREAD_M; ++m)
+#pragma unroll
+                for (int sub_row = 0; sub_row < ITER_M; ++sub_row)
+#pragma unroll
+                    for (int sub_col = 0; sub_col < ITER_N; ++sub_col)
+                        results[sub_row * THREAD_M + m][sub_col * THREAD_N + n] +=
+                            reg_a[sub_row * THREAD_M + m] * reg_b[sub_col * THREAD_N + n];
+    }
+
+    // ALIGNED promises N % 4 == 0.
+    template <bool ALIGNED>
+    __device__ __forceinline__ void
+    write_results(const float (&results)[ITER_M * THREAD_M][ITER_N * THREAD_N], float *__restrict__ C,
+                  int block_row, int block_col, int M, int N) const
+    {
+#pragma unroll
+        for (int sub_row = 0; sub_row < ITER_M; ++sub_row)
+#pragma unroll
+            for (int sub_col = 0; sub_col < ITER_N; ++sub_col)
+#pragma unroll
+                for (int m = 0; m < THREAD_M; ++m)
+#pragma unroll
+                    for (int n = 0; n < THREAD_N; n += 4)
+                        store4<ALIGNED>(C, block_row + row + sub_row * SUB_M + m,
+                               block_col + col + sub_col * SUB_N + n, M, N,
+                               &results[sub_row * THREAD_M + m][sub_col * THREAD_N + n]);
+    }
+};

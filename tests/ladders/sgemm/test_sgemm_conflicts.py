@@ -1,0 +1,21 @@
+"""Bank conflicts of shared memory, where a rung has them and where it has not."""
+
+import pytest
+from sgemm_cases import ARCH, WHOLE
+
+from tir_schedules.compiler.lower import lower
+from tir_schedules.compiler.nvcc import compile_kernel
+from tir_schedules.compiler.twin import load_twin
+from tir_schedules.insight.metrics.counting import metrics_of
+from tir_schedules.ladders.registry import find
+
+
+@pytest.mark.parametrize("make", [lower, load_twin], ids=["schedule", "twin"])
+@pytest.mark.parametrize("name, stores", [("sgemm/vectorized", 8192), ("sgemm/transposed:32x32", 36864)])
+def test_stores_of_a_transposed_tile_meet_the_same_banks(name, stores, make):
+    """Article 003's kernel 5 stores A as it lies, without a conflict. Both have the same tiles and take the
+    same wavefronts to read them."""
+    (metrics,) = metrics_of([compile_kernel(make(find(name)[0], WHOLE, ARCH))], WHOLE)
+    accesses = metrics.counters.accesses
+    assert (accesses["shared_store"].cost, accesses["shared_store"].ideal) == (stores, 8192)
+    assert accesses["shared_load"].cost == accesses["shared_load"].ideal == 196608

@@ -1,0 +1,88 @@
+"""A transposed in shared memory, so that both fragments are float4 rows.
+
+A thread's fragment of A is a column of the tile. Stored transposed it becomes a row, which float4 can read
+like that of B: for a thread tile of 8x8, four reads for 64 FMA. Look for the float4 read of A whose four
+components go to four rows of the shared tile. These stores are the price: where `vectorized` stores a float4,
+the threads of a warp now meet in a few banks. `pipelined` pads the rows for that.
+
+Article 000 starts from this step, which it calls vectorized accesses: threads in one dimension, blockIdx.x
+along the columns of C, thread tiles of 8x8, tiles 8 deep. Its block tile is 64x64, configuration 000.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tir_schedules.ladders.sgemm.steps import (
+    FLOAT4_SHAPES,
+    THREADS_ON_X,
+    launch_columns_by_rows,
+    share_vectors,
+    stage,
+    vector_width,
+    vectorize_last,
+)
+from tir_schedules.ladders.sgemm.thread_tiles import ThreadTiling
+from tir_schedules.model.launch import Launch
+from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.tir.schedule import Schedule, bind, unroll
+from tir_schedules.workloads.gemm import Gemm
+
+
+@dataclass(frozen=True)
+class Config(ThreadTiling):
+    """Threads are in one dimension."""
+
+    bk: int = 8
+    tm: int = 8
+    tn: int = 8
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return self.threads_y * self.threads_x
+
+
+def launch(gemm: Gemm, config: Config) -> Launch:
+    return launch_columns_by_rows(gemm, config.bm, config.bn, config.threads)
+
+
+def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
+    block = sch.get_sblock("C")
+    tile_a, tile_b, result = stage(sch, block, (config.bm, config.bn, config.bk))
+    sch.transform_layout(tile_a, ("write", 0), lambda i, k: (k, i))
+    fragment_a = sch.cache_read(block, 0, "local")
+    fragment_b = sch.cache_read(block, 1, "local")
+
+    i, j, k = sch.get_loops(block)
+    block_i, thread_i, inner_i = sch.split(i, [None, config.threads_y, config.tm])
+    block_j, thread_j, inner_j = sch.split(j, [None, config.threads_x, config.tn])
+    k_tile, k_inner = sch.split(k, [None, config.bk])
+    sch.reorder(block_i, block_j, thread_i, thread_j, k_tile, k_inner, inner_i, inner_j)
+    sch.reverse_compute_at(result, thread_j, preserve_unit_loops=True)  # before thread_i and thread_j are one
+    thread = sch.fuse(thread_i, thread_j)
+    bind(sch, (block_i, block_j, thread), THREADS_ON_X)
+
+    for fragment in (fragment_a, fragment_b):
+        sch.compute_at(fragment, k_inner)
+        vectorize_last(sch, fragment, 4)
+    share_vectors(sch, gemm, (tile_a, tile_b), k_tile, [("threadIdx.x", config.threads)])
+    vectorize_last(sch, result, vector_width(gemm.n))
+    unroll(sch, (k_inner, inner_i, inner_j))
+    sch.decompose_reduction(block, k_tile)
+
+
+RUNG = Rung(
+    family="sgemm",
+    name="transposed",
+    summary="A transposed in shared memory: the fragments of both operands are rows that float4 reads",
+    article="the step before 000's",
+    config=Config(),
+    configs={"32x32": Config(bk=32, tm=4, tn=4), "000": Config(bm=64, bn=64)},
+    shapes=FLOAT4_SHAPES,
+    schedule=schedule,
+    launch=launch,
+)
+
+if __name__ == "__main__":
+    run_as_script(RUNG)
