@@ -19,6 +19,11 @@
 
 #include <cuda_fp16.h>
 
+#include "fragment_pipeline.cuh"
+#include "mma_tiles.cuh"
+#include "sizes.cuh"
+#include "xor_swizzle.cuh"
+
 #ifndef NT
 #define NT 1 // B is stored N x K, else K x N
 #endif
@@ -39,197 +44,61 @@
 #endif
 
 constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
-constexpr int STEPS = BK / 16;  // k steps of a tile
-constexpr int A_SIZE = BM * BK; // tiles, in elements
-constexpr int STAGE = A_SIZE + BN * BK;
-constexpr int C_STRIDE = BN + 8;
-static_assert(BM % WM == 0 && BN % WN == 0 && WM % 16 == 0 && WN % 16 == 0,
-              "warps must cover the block tile, mmas theirs");
-static_assert((BK == 32 || BK == 64) && (NT || BN % 64 == 0), "swizzled() must know the rows of the tiles");
+using TileA = SwizzledTile<BM, BK>;
+using TileB = SwizzledTile<NT ? BN : BK, NT ? BK : BN>; // rows as B is stored
+constexpr int STAGE = TileA::SIZE + TileB::SIZE;
+constexpr int STRIDE_C = BN + 8;
+static_assert(BM % WM == 0 && BN % WN == 0, "warps must cover the block tile");
 static_assert(NT || (WN & (WN - 1)) == 0, "an XOR must lead from the warp's first column to the others");
-static_assert(STAGES >= 2, "a tile must be copied while another is read");
-
-#if ALIGNED
-using Piece = int4; // in which C is written
-#else
-using Piece = ACC;
-#endif
-
-// Where in a tile with rows of COLS halves the chunk `chunk` of a row lies.
-template <int COLS> static __device__ unsigned swizzled(unsigned row, unsigned chunk)
-{
-    return row * COLS + (chunk ^ (COLS == 32 ? row / 2 % 4 : row % 8)) * 8;
-}
-
-// Starts copying a ROWS x COLS tile of a row-major matrix of rows x cols, from (row0, col0): zeros where it
-// lies beyond.
-template <int ROWS, int COLS>
-static __device__ void copy_tile(half *tile, const half *__restrict__ matrix, int row0, int col0, int rows,
-                                 int cols, int thread)
-{
-    constexpr int STEP = THREADS / (COLS / 8); // rows between a thread's chunks of 16 bytes
-    static_assert(THREADS % (COLS / 8) == 0 && COLS % 8 == 0, "threads must start whole rows");
-    constexpr int UNROLL = ALIGNED ? ROWS / STEP : 1;
-    const int col = thread % (COLS / 8) * 8;
-#pragma unroll UNROLL
-    for (int i = 0; i < (ROWS + STEP - 1) / STEP; ++i) {
-        const int row = thread / (COLS / 8) + i * STEP;
-        if (ROWS % STEP != 0 && row >= ROWS)
-            break;
-        half *target = tile + swizzled<COLS>(row, col / 8);
-        const half *source = matrix + (row0 + row) * cols + col0 + col;
-        const int present = row0 + row < rows ? cols - col0 - col : 0;
-#if ALIGNED
-        const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(target));
-        asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(address), "l"(source),
-                     "r"(present > 0 ? 16 : 0) : "memory");
-#else
-        __align__(16) half value[8];
-#pragma unroll
-        for (int e = 0; e < 8; ++e)
-            value[e] = e < present ? source[e] : half(0.0f);
-        *reinterpret_cast<int4 *>(target) = *reinterpret_cast<int4 *>(value);
-#endif
-    }
-}
-
-template <int GROUPS> static __device__ void wait_group()
-{
-    asm volatile("cp.async.wait_group %0;" ::"n"(GROUPS) : "memory");
-}
-
-// Four 8 x 8 matrices from shared memory, a register of each.
-template <bool TRANSPOSED> static __device__ void load_matrices(unsigned (&value)[4], const half *row)
-{
-    const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(row));
-    if (TRANSPOSED)
-        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(value[0]), "=r"(value[1]), "=r"(value[2]), "=r"(value[3])
-                     : "r"(address)
-                     : "memory");
-    else
-        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(value[0]), "=r"(value[1]), "=r"(value[2]), "=r"(value[3])
-                     : "r"(address)
-                     : "memory");
-}
-
-// c += a @ b.
-static __device__ void multiply(unsigned (&c)[sizeof(ACC)], const unsigned (&a)[4], const unsigned *b)
-{
-    if constexpr (sizeof(ACC) == 2)
-        asm volatile("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16"
-                     " {%0, %1}, {%2, %3, %4, %5}, {%6, %7}, {%0, %1};"
-                     : "+r"(c[0]), "+r"(c[1])
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-    else
-        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
-                     " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                     : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
-
-// Stores the two elements of c that a lane has in row g (h 0) or g + 8 (h 1).
-static __device__ void store_pair(ACC *target, const unsigned (&c)[sizeof(ACC)], int h)
-{
-    if constexpr (sizeof(ACC) == 2)
-        *reinterpret_cast<unsigned *>(target) = c[h];
-    else
-        *reinterpret_cast<uint2 *>(target) = make_uint2(c[2 * h], c[2 * h + 1]);
-}
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 hgemm_mma_xor_swizzle(const half *__restrict__ A, const half *__restrict__ B, ACC *__restrict__ C, int M,
                       int N, int K)
 {
+#ifdef SIZE_M
+    fix_sizes<SIZE_M, SIZE_N, SIZE_K>(M, N, K);
+#endif
     extern __shared__ __align__(128) unsigned char shared[];
-    half *tiles = reinterpret_cast<half *>(shared); // of each stage that of A, then that of B
+    half *const stages = reinterpret_cast<half *>(shared); // of each the tile of A, then that of B
     const int lane = threadIdx.x;
-    const int thread = threadIdx.y * 32 + lane;
-    const int warp_row = threadIdx.y / (BN / WN) * WM;
-    const int warp_col = threadIdx.y % (BN / WN) * WN;
+
     const int block_row = (blockIdx.z % 2 ? gridDim.y - 1 - blockIdx.y : blockIdx.y) * BM;
     const int block_col = (blockIdx.z * gridDim.x + blockIdx.x) * BN;
+    const int warp_row = threadIdx.y / (BN / WN) * WM; // where the warp's tile starts in the block's
+    const int warp_col = threadIdx.y % (BN / WN) * WN;
 
-    auto copy_tiles = [&](int stage, int k0) {
-        copy_tile<BM, BK>(tiles + stage * STAGE, A, block_row, k0, M, K, thread);
-        half *tile_b = tiles + stage * STAGE + A_SIZE;
-        if (NT)
-            copy_tile<BN, BK>(tile_b, B, block_col, k0, N, K, thread);
-        else
-            copy_tile<BK, BN>(tile_b, B, k0, block_col, K, N, thread);
-        asm volatile("cp.async.commit_group;" ::: "memory");
+    const auto copy = [&](int stage, int k0) { // what lies beyond K becomes zeros
+        copy_tiles<TileA, TileB, NT, THREADS, AsyncCopy<ALIGNED>>(stages + stage * STAGE, A, B, block_row,
+                                                                  block_col, k0, M, N, K);
+        commit_copies();
     };
 
     // The lane's row among the matrices that make up a fragment at (0, 0) of the warp's tile, as in
     // mma_ldmatrix.cu.
-    const int a_lane = swizzled<BK>(warp_row + lane % 16, lane / 16);
-    const int b_lane = NT ? swizzled<BK>(warp_col + lane / 16 * 8 + lane % 8, lane / 8 % 2)
-                          : swizzled<BN>(lane % 16, warp_col / 8 + lane / 16);
-    unsigned a[2][WM / 16][4], b[2][WN / 16][4];
-    auto load_fragments = [&](int stage, int step) {
-        const half *tile = tiles + stage * STAGE;
+    const int a_lane = TileA::offset(warp_row + lane % 16, lane / 16 * 8);
+    const int b_lane = NT ? TileB::offset(warp_col + lane / 16 * 8 + lane % 8, lane / 8 % 2 * 8)
+                          : TileB::offset(lane % 16, warp_col + lane / 16 * 8);
+    MmaOperands<WM, WN> operands[2];
+    const auto read = [&](int set, int stage, int step) {
+        auto &[a, b] = operands[set];
+        const half *const tile_a = stages + stage * STAGE, *const tile_b = tile_a + TileA::SIZE;
 #pragma unroll
         for (int i = 0; i < WM / 16; ++i)
-            load_matrices<false>(a[step % 2][i], tile + (a_lane ^ step * 16) + i * 16 * BK);
+            load_matrices<false>(a[i], shared_address(tile_a + (a_lane ^ step * 16) + i * 16 * BK));
 #pragma unroll
         for (int j = 0; j < WN / 16; ++j)
-            if (NT)
-                load_matrices<false>(b[step % 2][j], tile + A_SIZE + (b_lane ^ step * 16) + j * 16 * BK);
-            else
-                load_matrices<true>(b[step % 2][j],
-                                    tile + A_SIZE + (b_lane ^ j % 4 * 16) + j / 4 * 64 + step * 16 * BN);
+            load_matrices<!NT>(
+                b[j], shared_address(tile_b + (NT ? (b_lane ^ step * 16) + j * 16 * BK
+                                                  : (b_lane ^ j % 4 * 16) + j / 4 * 64 + step * 16 * BN)));
     };
 
-#pragma unroll
-    for (int stage = 0; stage < STAGES - 1; ++stage)
-        copy_tiles(stage, stage * BK);
-    wait_group<STAGES - 2>();
-    __syncthreads();
-    load_fragments(0, 0);
+    MmaAccumulators<WM, WN, ACC> accumulators;
+    const auto multiply = [&](int set) { accumulators.add(operands[set]); };
+    run_fragment_pipeline<STAGES, BK, BK / 16>(K, copy, read, multiply);
 
-    unsigned accumulators[WM / 16][WN / 8][sizeof(ACC)] = {}; // zeros of either type
-    int stage = 0;
-    for (int k0 = 0; k0 < K; k0 += BK) {
-#pragma unroll
-        for (int step = 0; step < STEPS; ++step) {
-            if (step == STEPS - 1) {
-                wait_group<STAGES - 2>(); // the next tile is there
-                __syncthreads();          // for all warps; and all are done with this one
-                stage = stage == STAGES - 1 ? 0 : stage + 1;
-            }
-            load_fragments(stage, (step + 1) % STEPS);
-            if (step == 0) // into the stage of the tile before this one
-                copy_tiles(stage == 0 ? STAGES - 1 : stage - 1, k0 + (STAGES - 1) * BK);
-#pragma unroll
-            for (int i = 0; i < WM / 16; ++i)
-#pragma unroll
-                for (int j = 0; j < WN / 8; ++j)
-                    multiply(accumulators[i][j], a[step % 2][i], &b[step % 2][j / 2][j % 2 * 2]);
-        }
-    }
-
-    // C goes through shared memory, so that neighbouring lanes write neighbouring pieces of a row.
-    wait_group<0>();
+    ACC *const tile_c = reinterpret_cast<ACC *>(shared);
+    __syncthreads(); // the tiles of A and B are no longer used
+    accumulators.store(tile_c + warp_row * STRIDE_C + warp_col, STRIDE_C);
     __syncthreads();
-    ACC *tile = reinterpret_cast<ACC *>(shared);
-#pragma unroll
-    for (int i = 0; i < WM / 16; ++i)
-#pragma unroll
-        for (int j = 0; j < WN / 8; ++j)
-#pragma unroll
-            for (int h = 0; h < 2; ++h) {
-                const int row = warp_row + i * 16 + h * 8 + lane / 4;
-                store_pair(tile + row * C_STRIDE + warp_col + j * 8 + lane % 4 * 2, accumulators[i][j], h);
-            }
-    __syncthreads();
-    constexpr int PIECE = sizeof(Piece) / sizeof(ACC); // elements
-#pragma unroll 8
-    for (int i = 0; i < BM * BN / PIECE / THREADS; ++i) {
-        const int row = (i * THREADS + thread) / (BN / PIECE);
-        const int col = (i * THREADS + thread) % (BN / PIECE) * PIECE;
-        if (block_row + row < M && block_col + col < N)
-            *reinterpret_cast<Piece *>(C + (block_row + row) * N + block_col + col) =
-                *reinterpret_cast<const Piece *>(tile + row * C_STRIDE + col);
-    }
+    write_tile<BM, BN, STRIDE_C, THREADS, ALIGNED>(C, tile_c, block_row, block_col, M, N);
 }

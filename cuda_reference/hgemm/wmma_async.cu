@@ -8,14 +8,17 @@
 // As wmma_padded.cu, but there is room for STAGES tiles of A and B, and cp.async copies to it: the
 // instruction only starts a copy of 16 bytes from global to shared memory, without a register in between, and
 // the thread goes on. A thread commits what it has started for a tile as a group, and later waits until its
-// groups have arrived except for the latest few; the barrier after that makes the tile visible to all. A
-// second barrier keeps the copies of the next turn off the tile that warps still read.
-// cp.async with fewer source bytes than 16 fills up with zeros. L2::128B has L2 fetch the neighbouring bytes,
-// which the next tile along K needs. (Where rows do not start on 16 bytes, copies are of single elements and
-// not asynchronous.)
+// groups have arrived except for the latest few; the barrier after that makes the tile visible to all.
+// Another barrier keeps copies off a tile that warps still read.
+// The loop ends when the last tile is under way. The drain multiplies what is left, with waits that
+// leave one group less each time. Of a K with fewer tiles than STAGES - 1, the others are zeros.
 
 #include <cuda_fp16.h>
 #include <mma.h>
+
+#include "async_copies.cuh"
+#include "sizes.cuh"
+#include "wmma_result.cuh"
 
 #ifndef NT
 #define NT 1 // B is stored N x K (1) or K x N (0)
@@ -36,170 +39,72 @@
 #define STAGES 2  // tiles of A and B in shared memory
 #endif
 
-using namespace nvcuda;
-
-constexpr int FRAGMENT = 16; // edge of the tiles that a warp multiplies at once
-constexpr int VECTOR = 8;    // halves in 16 bytes
 constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
-constexpr int STRIDE_A = BK + PADDING;             // elements from row to row of a tile in shared memory
-constexpr int STRIDE_B = (NT ? BK : BN) + PADDING; // the tile of B is BN x BK or BK x BN, as B is stored
-constexpr int STAGE = BM * STRIDE_A + (NT ? BN : BK) * STRIDE_B; // a tile of A and one of B
+using TileA = PaddedTile<BM, BK, PADDING>;
+using TileB = PaddedTile<NT ? BN : BK, NT ? BK : BN, PADDING>; // rows as B is stored
+constexpr int STAGE = TileA::SIZE + TileB::SIZE;
 static_assert(BM % WM == 0 && BN % WN == 0, "warps must cover the block tile");
-static_assert(PADDING % VECTOR == 0, "rows must start on 16 bytes");
 static_assert(STAGES >= 2, "one tile must be under way while another is read");
-static_assert(WM % FRAGMENT == 0 && WN % FRAGMENT == 0 && BK % FRAGMENT == 0,
-              "tiles must consist of fragments");
-
-#if NT
-using LayoutB = wmma::col_major;
-#else
-using LayoutB = wmma::row_major;
-#endif
-using FragmentA = wmma::fragment<wmma::matrix_a, FRAGMENT, FRAGMENT, FRAGMENT, half, wmma::row_major>;
-using FragmentB = wmma::fragment<wmma::matrix_b, FRAGMENT, FRAGMENT, FRAGMENT, half, LayoutB>;
-using FragmentC = wmma::fragment<wmma::accumulator, FRAGMENT, FRAGMENT, FRAGMENT, ACC>;
-
-// Starts to copy VECTOR elements to shared memory: the first `inside` of them from global memory, the others
-// are zeros.
-static __device__ void copy_chunk(half *target, const half *__restrict__ source, int inside)
-{
-#if ALIGNED // all of them or none
-    const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(target));
-    const int bytes = inside > 0 ? 16 : 0;
-    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(address), "l"(source),
-                 "r"(bytes)
-                 : "memory");
-#else
-#pragma unroll
-    for (int e = 0; e < VECTOR; ++e)
-        target[e] = e < inside ? source[e] : __float2half(0.0f);
-#endif
-}
-
-// All threads copy the tile at (row, col) of a rows x cols matrix to shared memory, every warp rows of its
-// own, each lane a chunk of every STEP-th of them.
-template <int ROWS, int COLS, int STRIDE>
-static __device__ void copy_tile(half *tile, const half *__restrict__ matrix, int row, int col, int rows,
-                                 int cols)
-{
-    constexpr int CHUNKS = COLS / VECTOR; // of a row
-    constexpr int STEP = 32 / CHUNKS;
-    constexpr int OWN = ROWS / (THREADS / 32); // rows of a warp
-    static_assert(32 % CHUNKS == 0 && ROWS % (THREADS / 32 * STEP) == 0,
-                  "warps must copy whole rows, as many each");
-    const int r = threadIdx.y * OWN + threadIdx.x / CHUNKS;
-    const int c = threadIdx.x % CHUNKS * VECTOR;
-    const int source = (row + r) * cols + c + col;
-#pragma unroll
-    for (int i = 0; i < OWN; i += STEP)
-        copy_chunk(tile + (r + i) * STRIDE + c, matrix + (source + i * cols),
-                   i < rows - row - r ? cols - col - c : 0);
-}
-
-// Ends a group of copies.
-static __device__ void commit_copies()
-{
-    asm volatile("cp.async.commit_group;" ::: "memory");
-}
-
-// Waits until the thread's copies have arrived, but for the latest PENDING groups.
-template <int PENDING>
-static __device__ void wait_for_copies()
-{
-    asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
-}
+static_assert(BK % FRAGMENT == 0, "tiles must consist of fragments");
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 hgemm_wmma_async(const half *__restrict__ A, const half *__restrict__ B, ACC *__restrict__ C, int M, int N,
                  int K)
 {
+#ifdef SIZE_M
+    fix_sizes<SIZE_M, SIZE_N, SIZE_K>(M, N, K);
+#endif
     extern __shared__ __align__(128) unsigned char shared[];
-    half *const stages = reinterpret_cast<half *>(shared);
+    half *const stages = reinterpret_cast<half *>(shared); // of each the tile of A, then that of B
 
     const int block_row = blockIdx.y * BM;
     const int block_col = blockIdx.x * BN;
     const int warp_row = threadIdx.y / (BN / WN) * WM; // where the warp's tile starts in the block's
     const int warp_col = threadIdx.y % (BN / WN) * WN;
+    const int warp_a = TileA::offset(warp_row, 0);
+    const int warp_b = TileA::SIZE + (NT ? TileB::offset(warp_col, 0) : TileB::offset(0, warp_col));
 
-    const auto copy_tiles = [&](int stage, int k0) { // what lies beyond K becomes zeros
-        half *const tile_a = stages + stage * STAGE;
-        half *const tile_b = tile_a + BM * STRIDE_A;
-        copy_tile<BM, BK, STRIDE_A>(tile_a, A, block_row, k0, M, K);
-#if NT
-        copy_tile<BN, BK, STRIDE_B>(tile_b, B, block_col, k0, N, K);
-#else
-        copy_tile<BK, BN, STRIDE_B>(tile_b, B, k0, block_col, K, N);
-#endif
+    const auto copy = [&](int stage, int k0) { // what lies beyond K becomes zeros
+        copy_tiles<TileA, TileB, NT, THREADS, AsyncCopy<ALIGNED>>(stages + stage * STAGE, A, B, block_row,
+                                                                  block_col, k0, M, N, K);
         commit_copies();
     };
 
-    FragmentC accumulators[WM / FRAGMENT][WN / FRAGMENT];
-#pragma unroll
-    for (int i = 0; i < WM / FRAGMENT; ++i)
-#pragma unroll
-        for (int j = 0; j < WN / FRAGMENT; ++j)
-            wmma::fill_fragment(accumulators[i][j], static_cast<ACC>(0.0f));
-
-    for (int i = 0; i < STAGES - 1; ++i)
-        copy_tiles(i, i * BK);
+    Accumulators<WM, WN, ACC> accumulators;
     int stage = 0;           // where the tiles are that are multiplied
     int refill = STAGES - 1; // where those STAGES - 1 turns later are copied to
-    for (int k0 = 0; k0 < K; k0 += BK) {
-        copy_tiles(refill, k0 + (STAGES - 1) * BK);
-        wait_for_copies<STAGES - 1>();
-        __syncthreads(); // the tiles of this turn have arrived from all threads
-
-        const half *const warp_a = stages + stage * STAGE + warp_row * STRIDE_A;
-        const half *const warp_b = stages + stage * STAGE + BM * STRIDE_A + warp_col * (NT ? STRIDE_B : 1);
-#pragma unroll
-        for (int k = 0; k < BK; k += FRAGMENT) {
-            FragmentA a[WM / FRAGMENT];
-            FragmentB b[WN / FRAGMENT];
-#pragma unroll
-            for (int i = 0; i < WM / FRAGMENT; ++i)
-                wmma::load_matrix_sync(a[i], warp_a + i * FRAGMENT * STRIDE_A + k, STRIDE_A);
-#pragma unroll
-            for (int j = 0; j < WN / FRAGMENT; ++j)
-                wmma::load_matrix_sync(
-                    b[j], warp_b + (NT ? j * FRAGMENT * STRIDE_B + k : k * STRIDE_B + j * FRAGMENT),
-                    STRIDE_B);
-#pragma unroll
-            for (int i = 0; i < WM / FRAGMENT; ++i)
-#pragma unroll
-                for (int j = 0; j < WN / FRAGMENT; ++j)
-                    wmma::mma_sync(accumulators[i][j], a[i], b[j], accumulators[i][j]);
-        }
-        __syncthreads(); // no warp reads the tiles of this turn any more
+    const auto advance = [&] {
         refill = stage;
         stage = stage == STAGES - 1 ? 0 : stage + 1;
+    };
+    const auto multiply_tiles = [&] {
+        const half *const tile = stages + stage * STAGE;
+#pragma unroll
+        for (int step = 0; step < BK / FRAGMENT; ++step) {
+            Operands<WM, WN, NT> operands;
+            operands.load(tile + warp_a, TileA::STRIDE, tile + warp_b, TileB::STRIDE, step);
+            accumulators.add(operands);
+        }
+    };
+
+    for (int i = 0; i < STAGES - 1; ++i)
+        copy(i, i * BK);
+    for (int k0 = (STAGES - 1) * BK; k0 < K; k0 += BK) {
+        __syncthreads(); // no warp reads the tiles of the last turn any more
+        copy(refill, k0);
+        wait_for_copies(STAGES - 1);
+        __syncthreads(); // the tiles of this turn have arrived from all threads
+        multiply_tiles();
+        advance();
     }
 
-    wait_for_copies<0>(); // those beyond K
-    if (M % BM == 0 && N % BN == 0) {
-#pragma unroll
-        for (int i = 0; i < WM / FRAGMENT; ++i)
-#pragma unroll
-            for (int j = 0; j < WN / FRAGMENT; ++j) {
-                const int row = block_row + warp_row + i * FRAGMENT;
-                const int col = block_col + warp_col + j * FRAGMENT;
-                wmma::store_matrix_sync(C + row * N + col, accumulators[i][j], N, wmma::mem_row_major);
-            }
-    } else {
-        ACC *const tile_c = reinterpret_cast<ACC *>(shared);
-        __syncthreads(); // the tiles of A and B are no longer used
-#pragma unroll
-        for (int i = 0; i < WM / FRAGMENT; ++i)
-#pragma unroll
-            for (int j = 0; j < WN / FRAGMENT; ++j) {
-                ACC *target = tile_c + (warp_row + i * FRAGMENT) * BN + warp_col + j * FRAGMENT;
-                wmma::store_matrix_sync(target, accumulators[i][j], BN, wmma::mem_row_major);
-            }
+#pragma unroll 1 // unrolled it takes more registers than the loop above
+    for (int pending = STAGES - 2; pending >= 0; --pending) { // the drain: all copies are under way
+        wait_for_copies<STAGES - 2>(pending);
         __syncthreads();
-        for (int e = threadIdx.y * 32 + threadIdx.x; e < BM * BN; e += THREADS) {
-            const int row = block_row + e / BN;
-            const int col = block_col + e % BN;
-            if (row < M && col < N)
-                C[row * N + col] = tile_c[e];
-        }
+        multiply_tiles();
+        advance();
     }
+
+    store_result<BM, BN, THREADS>(C, accumulators, shared, block_row, block_col, warp_row, warp_col, M, N);
 }

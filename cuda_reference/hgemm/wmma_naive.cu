@@ -18,6 +18,9 @@
 #include <cuda_fp16.h>
 #include <mma.h>
 
+#include "sizes.cuh"
+#include "wmma_result.cuh"
+
 #ifndef NT
 #define NT 1 // B is stored N x K (1) or K x N (0)
 #endif
@@ -32,92 +35,50 @@
 #define WN 16
 #endif
 
-using namespace nvcuda;
-
-constexpr int FRAGMENT = 16; // edge of the tiles that a warp multiplies at once
 constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
+using TileA = PaddedTile<BM, BK, 0>;
+using TileB = PaddedTile<NT ? BN : BK, NT ? BK : BN, 0>; // rows as B is stored
 static_assert(WM == FRAGMENT && WN == FRAGMENT, "a warp must compute one tile");
 static_assert(BM % WM == 0 && BN % WN == 0 && BK % FRAGMENT == 0, "tiles must consist of fragments");
-
-#if NT
-using LayoutB = wmma::col_major;
-#else
-using LayoutB = wmma::row_major;
-#endif
-using FragmentA = wmma::fragment<wmma::matrix_a, FRAGMENT, FRAGMENT, FRAGMENT, half, wmma::row_major>;
-using FragmentB = wmma::fragment<wmma::matrix_b, FRAGMENT, FRAGMENT, FRAGMENT, half, LayoutB>;
-using FragmentC = wmma::fragment<wmma::accumulator, FRAGMENT, FRAGMENT, FRAGMENT, ACC>;
-
-// accumulator += a @ b over `extent` columns of a and rows of b, which start at a and b in rows of stride_a
-// and stride_b.
-static __device__ void multiply(FragmentC &accumulator, const half *a, int stride_a, const half *b,
-                                int stride_b, int extent)
-{
-    for (int k = 0; k < extent; k += FRAGMENT) {
-        FragmentA fragment_a;
-        FragmentB fragment_b;
-        wmma::load_matrix_sync(fragment_a, a + k, stride_a);
-        wmma::load_matrix_sync(fragment_b, b + (NT ? k : k * stride_b), stride_b);
-        wmma::mma_sync(accumulator, fragment_a, fragment_b, accumulator);
-    }
-}
-
-// All threads copy the tile at (row, col) of a rows x cols matrix to shared memory, with zeros beyond the
-// matrix.
-template <int ROWS, int COLS>
-static __device__ void copy_tile(half *tile, const half *__restrict__ matrix, int row, int col, int rows,
-                                 int cols)
-{
-    for (int e = threadIdx.y * 32 + threadIdx.x; e < ROWS * COLS; e += THREADS) {
-        const int r = row + e / COLS;
-        const int c = col + e % COLS;
-        tile[e] = r < rows && c < cols ? matrix[r * cols + c] : __float2half(0.0f);
-    }
-}
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 hgemm_wmma_naive(const half *__restrict__ A, const half *__restrict__ B, ACC *__restrict__ C, int M, int N,
                  int K)
 {
+#ifdef SIZE_M
+    fix_sizes<SIZE_M, SIZE_N, SIZE_K>(M, N, K);
+#endif
     const int block_row = blockIdx.y * BM;
     const int block_col = blockIdx.x * BN;
     const int warp_row = threadIdx.y / (BN / WN) * WM; // where the warp's tile starts in the block's
     const int warp_col = threadIdx.y % (BN / WN) * WN;
 
-    FragmentC accumulator;
-    wmma::fill_fragment(accumulator, static_cast<ACC>(0.0f));
-
-    const int row = block_row + warp_row;
-    const int col = block_col + warp_col;
-    const bool divided = M % BM == 0 && N % BN == 0; // C, by block tiles
+    Accumulators<WM, WN, ACC> accumulator;
+    // Adds the product of `extent` columns of a and rows of b, which start at a and b.
+    const auto multiply = [&](const half *a, int stride_a, const half *b, int stride_b, int extent) {
+        for (int k = 0; k < extent; k += FRAGMENT) {
+            Operands<WM, WN, NT> operands;
+            operands.load(a + k, stride_a, b + (NT ? k : k * stride_b), stride_b, 0);
+            accumulator.add(operands);
+        }
+    };
 
     extern __shared__ __align__(128) unsigned char shared[];
-    if (divided && K % BK == 0) {
-        multiply(accumulator, A + row * K, K, B + (NT ? col * K : col), NT ? K : N, K);
+    if (M % BM == 0 && N % BN == 0 && K % BK == 0) {
+        const int col = block_col + warp_col;
+        multiply(A + (block_row + warp_row) * K, K, B + (NT ? col * K : col), NT ? K : N, K);
     } else {
-        half *const tile_a = reinterpret_cast<half *>(shared); // BM x BK
-        half *const tile_b = tile_a + BM * BK;                 // BN x BK or BK x BN, as B is stored
+        half *const tile_a = reinterpret_cast<half *>(shared);
+        half *const tile_b = tile_a + TileA::SIZE;
         for (int k0 = 0; k0 < K; k0 += BK) {
-            copy_tile<BM, BK>(tile_a, A, block_row, k0, M, K);
-#if NT
-            copy_tile<BN, BK>(tile_b, B, block_col, k0, N, K);
-#else
-            copy_tile<BK, BN>(tile_b, B, k0, block_col, K, N);
-#endif
+            __syncthreads(); // no warp reads the previous tiles any more
+            copy_tiles<TileA, TileB, NT, THREADS, RegisterCopy<false>>(tile_a, A, B, block_row, block_col, k0,
+                                                                       M, N, K);
             __syncthreads();
-            multiply(accumulator, tile_a + warp_row * BK, BK, tile_b + (NT ? warp_col * BK : warp_col),
-                     NT ? BK : BN, BK);
-            __syncthreads();
+            multiply(tile_a + TileA::offset(warp_row, 0), TileA::STRIDE,
+                     tile_b + (NT ? TileB::offset(warp_col, 0) : TileB::offset(0, warp_col)), TileB::STRIDE,
+                     BK);
         }
     }
-    if (divided) {
-        wmma::store_matrix_sync(C + row * N + col, accumulator, N, wmma::mem_row_major);
-    } else {
-        ACC *const tile_c = reinterpret_cast<ACC *>(shared); // BM x BN, in the place of the others
-        wmma::store_matrix_sync(tile_c + warp_row * BN + warp_col, accumulator, BN, wmma::mem_row_major);
-        __syncthreads();
-        for (int e = threadIdx.y * 32 + threadIdx.x; e < BM * BN; e += THREADS)
-            if (block_row + e / BN < M && block_col + e % BN < N)
-                C[(block_row + e / BN) * N + block_col + e % BN] = tile_c[e];
-    }
+    store_result<BM, BN, THREADS>(C, accumulator, shared, block_row, block_col, warp_row, warp_col, M, N);
 }

@@ -15,6 +15,9 @@
 #include <cuda_fp16.h>
 #include <mma.h>
 
+#include "sizes.cuh"
+#include "wmma_result.cuh"
+
 #ifndef NT
 #define NT 1 // B is stored N x K (1) or K x N (0)
 #endif
@@ -32,138 +35,42 @@
 #define WN 64
 #endif
 
-using namespace nvcuda;
-
-constexpr int FRAGMENT = 16; // edge of the tiles that a warp multiplies at once
-constexpr int VECTOR = 8;    // halves in 16 bytes
 constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
-constexpr int STRIDE_A = BK;           // elements from row to row of a tile in shared memory
-constexpr int STRIDE_B = NT ? BK : BN; // the tile of B is BN x BK or BK x BN, as B is stored
+using TileA = PaddedTile<BM, BK, 0>;
+using TileB = PaddedTile<NT ? BN : BK, NT ? BK : BN, 0>; // rows as B is stored
 static_assert(BM % WM == 0 && BN % WN == 0, "warps must cover the block tile");
-static_assert(WM % FRAGMENT == 0 && WN % FRAGMENT == 0 && BK % FRAGMENT == 0,
-              "tiles must consist of fragments");
-
-#if NT
-using LayoutB = wmma::col_major;
-#else
-using LayoutB = wmma::row_major;
-#endif
-using FragmentA = wmma::fragment<wmma::matrix_a, FRAGMENT, FRAGMENT, FRAGMENT, half, wmma::row_major>;
-using FragmentB = wmma::fragment<wmma::matrix_b, FRAGMENT, FRAGMENT, FRAGMENT, half, LayoutB>;
-using FragmentC = wmma::fragment<wmma::accumulator, FRAGMENT, FRAGMENT, FRAGMENT, ACC>;
-
-// Copies VECTOR elements to shared memory: the first `inside` of them from global memory, the others are
-// zeros.
-static __device__ void copy_chunk(half *target, const half *__restrict__ source, int inside)
-{
-#if ALIGNED // all of them or none
-    uint4 chunk = make_uint4(0, 0, 0, 0);
-    if (inside > 0)
-        chunk = *reinterpret_cast<const uint4 *>(source);
-    *reinterpret_cast<uint4 *>(target) = chunk;
-#else
-#pragma unroll
-    for (int e = 0; e < VECTOR; ++e)
-        target[e] = e < inside ? source[e] : __float2half(0.0f);
-#endif
-}
-
-// All threads copy the tile at (row, col) of a rows x cols matrix to shared memory, each one a chunk of every
-// STEP-th row.
-template <int ROWS, int COLS, int STRIDE>
-static __device__ void copy_tile(half *tile, const half *__restrict__ matrix, int row, int col, int rows,
-                                 int cols)
-{
-    constexpr int CHUNKS = COLS / VECTOR; // of a row
-    constexpr int STEP = THREADS / CHUNKS;
-    static_assert(THREADS % CHUNKS == 0, "threads must copy whole rows");
-    const int r = (threadIdx.y * 32 + threadIdx.x) / CHUNKS;
-    const int c = (threadIdx.y * 32 + threadIdx.x) % CHUNKS * VECTOR;
-    const int source = (row + r) * cols + c + col;
-#pragma unroll
-    for (int i = 0; i < ROWS; i += STEP)
-        if (ROWS % STEP == 0 || r + i < ROWS)
-            copy_chunk(tile + (r + i) * STRIDE + c, matrix + (source + i * cols),
-                       i < rows - row - r ? cols - col - c : 0);
-}
+static_assert(BK % FRAGMENT == 0, "tiles must consist of fragments");
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 hgemm_wmma_shared(const half *__restrict__ A, const half *__restrict__ B, ACC *__restrict__ C, int M, int N,
                   int K)
 {
+#ifdef SIZE_M
+    fix_sizes<SIZE_M, SIZE_N, SIZE_K>(M, N, K);
+#endif
     extern __shared__ __align__(128) unsigned char shared[];
     half *const tile_a = reinterpret_cast<half *>(shared);
-    half *const tile_b = tile_a + BM * STRIDE_A;
+    half *const tile_b = tile_a + TileA::SIZE;
 
     const int block_row = blockIdx.y * BM;
     const int block_col = blockIdx.x * BN;
     const int warp_row = threadIdx.y / (BN / WN) * WM; // where the warp's tile starts in the block's
     const int warp_col = threadIdx.y % (BN / WN) * WN;
-    const half *const warp_a = tile_a + warp_row * STRIDE_A;
-    const half *const warp_b = tile_b + warp_col * (NT ? STRIDE_B : 1);
+    const half *const warp_a = tile_a + TileA::offset(warp_row, 0);
+    const half *const warp_b = tile_b + (NT ? TileB::offset(warp_col, 0) : TileB::offset(0, warp_col));
 
-    FragmentC accumulators[WM / FRAGMENT][WN / FRAGMENT];
-#pragma unroll
-    for (int i = 0; i < WM / FRAGMENT; ++i)
-#pragma unroll
-        for (int j = 0; j < WN / FRAGMENT; ++j)
-            wmma::fill_fragment(accumulators[i][j], static_cast<ACC>(0.0f));
-
+    Accumulators<WM, WN, ACC> accumulators;
     for (int k0 = 0; k0 < K; k0 += BK) {
         __syncthreads(); // no warp reads the previous tiles any more
-        copy_tile<BM, BK, STRIDE_A>(tile_a, A, block_row, k0, M, K);
-#if NT
-        copy_tile<BN, BK, STRIDE_B>(tile_b, B, block_col, k0, N, K);
-#else
-        copy_tile<BK, BN, STRIDE_B>(tile_b, B, k0, block_col, K, N);
-#endif
+        copy_tiles<TileA, TileB, NT, THREADS, RegisterCopy<ALIGNED>>(tile_a, A, B, block_row, block_col, k0,
+                                                                     M, N, K);
         __syncthreads();
-
 #pragma unroll
-        for (int k = 0; k < BK; k += FRAGMENT) {
-            FragmentA a[WM / FRAGMENT];
-            FragmentB b[WN / FRAGMENT];
-#pragma unroll
-            for (int i = 0; i < WM / FRAGMENT; ++i)
-                wmma::load_matrix_sync(a[i], warp_a + i * FRAGMENT * STRIDE_A + k, STRIDE_A);
-#pragma unroll
-            for (int j = 0; j < WN / FRAGMENT; ++j)
-                wmma::load_matrix_sync(
-                    b[j], warp_b + (NT ? j * FRAGMENT * STRIDE_B + k : k * STRIDE_B + j * FRAGMENT),
-                    STRIDE_B);
-#pragma unroll
-            for (int i = 0; i < WM / FRAGMENT; ++i)
-#pragma unroll
-                for (int j = 0; j < WN / FRAGMENT; ++j)
-                    wmma::mma_sync(accumulators[i][j], a[i], b[j], accumulators[i][j]);
+        for (int step = 0; step < BK / FRAGMENT; ++step) {
+            Operands<WM, WN, NT> operands;
+            operands.load(warp_a, TileA::STRIDE, warp_b, TileB::STRIDE, step);
+            accumulators.add(operands);
         }
     }
-
-    if (M % BM == 0 && N % BN == 0) {
-#pragma unroll
-        for (int i = 0; i < WM / FRAGMENT; ++i)
-#pragma unroll
-            for (int j = 0; j < WN / FRAGMENT; ++j) {
-                const int row = block_row + warp_row + i * FRAGMENT;
-                const int col = block_col + warp_col + j * FRAGMENT;
-                wmma::store_matrix_sync(C + row * N + col, accumulators[i][j], N, wmma::mem_row_major);
-            }
-    } else {
-        ACC *const tile_c = reinterpret_cast<ACC *>(shared);
-        __syncthreads(); // no warp reads the tiles of A and B any more
-#pragma unroll
-        for (int i = 0; i < WM / FRAGMENT; ++i)
-#pragma unroll
-            for (int j = 0; j < WN / FRAGMENT; ++j) {
-                ACC *target = tile_c + (warp_row + i * FRAGMENT) * BN + warp_col + j * FRAGMENT;
-                wmma::store_matrix_sync(target, accumulators[i][j], BN, wmma::mem_row_major);
-            }
-        __syncthreads();
-        for (int e = threadIdx.y * 32 + threadIdx.x; e < BM * BN; e += THREADS) {
-            const int row = block_row + e / BN;
-            const int col = block_col + e % BN;
-            if (row < M && col < N)
-                C[row * N + col] = tile_c[e];
-        }
-    }
+    store_result<BM, BN, THREADS>(C, accumulators, shared, block_row, block_col, warp_row, warp_col, M, N);
 }

@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from typing import Iterator
 
 BARRIER = re.compile(r"__syncthreads\(\);")
-# Calls that commit asynchronous copies and wait for them, as TVM and the twins write them. (When a twin's
-# loop is over it waits for all groups, which are empty or zeros that nobody reads: a precaution, not to be
+# Calls that commit asynchronous copies and wait for them, as TVM and the twins write them. (Where the loop of a
+# twin goes on over zeros, it waits at the end for all groups, which nobody reads: a precaution, not to be
 # missed.)
-WAIT = re.compile(r"^\s+(?:tvm_builtin_ptx_cp_async_wait_group\w*\(\)|wait_\w+<(?!0>)[^>]*>\(\));")
+WAIT = re.compile(
+    r"^\s+(?:tvm_builtin_ptx_cp_async_wait_group\w*\(\)|wait_\w+<(?!0>)[^>]*>\(\)"
+    r"|wait_for_copies(?:<[^>]*>)?\(\w[^;]*\));"
+)
 COMMIT = re.compile(
     r"^\s+(?:tvm_builtin_ptx_cp_async_commit_group\w*\(\)|commit_copies\(\)|asm"
     r' volatile\("cp.async.commit_group;".*\));'

@@ -11,7 +11,8 @@ from kinds import ARCH, CASES, LADDER, ODD, RAGGED, RUNGS, SHARED, kinds_of, oth
 from layers import layers
 
 from tir_schedules.compiler.lower import lower
-from tir_schedules.compiler.twin import load_twin
+from tir_schedules.compiler.nvcc import compile_kernel
+from tir_schedules.compiler.twin import load_source, load_twin
 from tir_schedules.errors import BadInput
 from tir_schedules.ladders.registry import find
 from tir_schedules.machines.cpu import CpuMachine
@@ -120,6 +121,16 @@ def test_twin_is_right_on_many_shapes(rung, m, n, k, last):
 @given(m=extents, n=extents, k=extents, last=st.booleans())
 def test_schedule_is_right_on_any_shape(rung, m, n, k, last):
     check(rung, HalfGemm(m, n, k, *other_kinds(rung)[last]))
+
+
+@layers("rung", find("hgemm/wmma_swizzled_grid"), LADDER)
+def test_a_twin_can_be_compiled_for_one_shape(rung):
+    """Then it reads no size from its arguments, as a schedule does not."""
+    gemm = workload(RAGGED, kinds_of(rung)[0])
+    sizes = "".join(f"#define SIZE_{name} {getattr(gemm, name.lower())}\n" for name in "MNK")
+    kernel = load_source(sizes + load_twin(rung, gemm, ARCH).source, rung, gemm, ARCH)
+    assert "ld.param.u64" in (ptx := compile_kernel(kernel).ptx) and "ld.param.u32" not in ptx
+    assert outcome_of([kernel], gemm, CpuMachine()).faults == ()
 
 
 def test_a_warp_tile_too_large_for_registers_is_refused():

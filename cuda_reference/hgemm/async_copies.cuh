@@ -1,0 +1,38 @@
+// Asynchronous copies: cp.async starts a copy from global to shared memory, and the thread goes on.
+#pragma once
+
+#include "tiles.cuh"
+
+// As RegisterCopy, but a chunk only starts on its way, without a register in between. With 0 bytes of source
+// cp.async writes zeros. L2::128B has L2 fetch the bytes beside it, which the next tile along K needs. Where
+// rows do not start on 16 bytes, copies are not asynchronous.
+template <bool ON_16_BYTES> struct AsyncCopy {
+    static constexpr bool UNROLLED = ON_16_BYTES;
+
+    static __device__ void chunk(half *target, const half *__restrict__ source, int inside)
+    {
+        if constexpr (ON_16_BYTES)
+            asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(
+                             static_cast<unsigned>(__cvta_generic_to_shared(target))),
+                         "l"(source), "r"(inside > 0 ? 16 : 0)
+                         : "memory");
+        else
+            RegisterCopy<false>::chunk(target, source, inside);
+    }
+};
+
+// Ends a group of copies.
+static __device__ inline void commit_copies()
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+// Waits until the thread's copies have arrived, but for the latest `pending` groups, or MOST if these are
+// less. The instruction takes a constant: what is left of this function is one wait where `pending` is one.
+template <int MOST = 7> static __device__ void wait_for_copies(int pending)
+{
+    if constexpr (MOST > 0)
+        if (pending < MOST)
+            return wait_for_copies<MOST - 1>(pending);
+    asm volatile("cp.async.wait_group %0;" ::"n"(MOST) : "memory");
+}
