@@ -77,11 +77,26 @@ WARP_TILING = Article(
     (256, 512, 1024, 2048),
     (
         Step("naive", "sgemm/naive", ("95.5152", "724.396", "28424", "228681")),
-        Step("shared memory", "sgemm/shared_tile:000", ("40.5293", "198.374", "8245.68", "59048.4")),
-        Step("1D thread tile", "sgemm/thread_tile_1d:000", ("35.215", "174.731", "894.779", "5880.03")),
-        Step("2D thread tile", "sgemm/thread_tile_2d:000", ("34.708", "92.946", "557.829", "3509.920")),
-        Step("vectorized accesses", "sgemm/transposed:000", ("36.567", "90.745", "427.701", "2901.475")),
-        Step("warp tiling", "sgemm/warp_tiling:000", ("25.071", "65.810", "361.433", "2651.449")),
+        Step(
+            "shared memory", "sgemm/shared_tile:000", ("40.5293", "198.374", "8245.68", "59048.4"),
+            facts={"threads": 1024, "shared": 8192, "load": 4, "barriers": 2},
+        ),
+        Step(
+            "1D thread tile", "sgemm/thread_tile_1d:000", ("35.215", "174.731", "894.779", "5880.03"),
+            facts={"threads": 512, "shared": 4096, "load": 4, "barriers": 2},
+        ),
+        Step(
+            "2D thread tile", "sgemm/thread_tile_2d:000", ("34.708", "92.946", "557.829", "3509.920"),
+            facts={"threads": 64, "shared": 4096, "load": 4, "barriers": 2},
+        ),
+        Step(
+            "vectorized accesses", "sgemm/transposed:000", ("36.567", "90.745", "427.701", "2901.475"),
+            facts={"threads": 64, "grid": (32, 16, 1), "shared": 4096, "load": 16, "barriers": 2},
+        ),
+        Step(
+            "warp tiling", "sgemm/warp_tiling:000", ("25.071", "65.810", "361.433", "2651.449"),
+            facts={"threads": 128, "grid": (32, 16, 1), "shared": 4096, "load": 16, "barriers": 2},
+        ),
     ),
     notes=(
         (
@@ -103,7 +118,7 @@ WARP_TILING = Article(
             " columns have run together."
         ),
     ),
-)
+)  # fmt: skip
 
 HALF_PRECISION = Article(
     "001",
