@@ -38,6 +38,7 @@
 #define PADDING 8              // halves of padding after each row of the tiles
 #define STAGES 3               // tiles of A and B in shared memory
 #define THREADBLOCK_SWIZZLE 16 // most block columns that the grid walks together
+#define PARTIAL_GROUP 0        // whether S is THREADBLOCK_SWIZZLE, and the last group may be narrower
 #endif
 
 constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
@@ -61,6 +62,8 @@ hgemm_wmma_swizzled_grid(const half *__restrict__ A, const half *__restrict__ B,
     // Serpentine: down a group of gridDim.x block columns, up the next one.
     const int block_row = (blockIdx.z % 2 ? gridDim.y - 1 - blockIdx.y : blockIdx.y) * BM;
     const int block_col = (blockIdx.z * gridDim.x + blockIdx.x) * BN;
+    if (PARTIAL_GROUP && block_col >= N)
+        return;
     const int warp_row = threadIdx.y / (BN / WN) * WM; // where the warp's tile starts in the block's
     const int warp_col = threadIdx.y % (BN / WN) * WN;
     const int warp_a = TileA::offset(warp_row, 0);

@@ -18,7 +18,7 @@ def test_all_combinations_of_every_rung_in_every_kind():
     found = cases(FAMILIES, ALL)
     assert len(set(map(str, found))) == len(found)
     per_row = Counter(case.row for case in found if not case.rung.startswith("reduce"))
-    assert set(per_row.values()) == {125} and len(per_row) == len(every_rung("sgemm")) + 58
+    assert set(per_row.values()) == {125} and len(per_row) == len(every_rung("sgemm")) + 62
     assert {case.row for case in found if case.rung.startswith("reduce")} == {
         (rung.id, dtype) for rung in every_rung("reduce") for dtype in rung.dtypes
     }

@@ -13,7 +13,7 @@ import pytest
 from tir_schedules.cli import main as cli
 from tir_schedules.cli import trace as trace_verb
 from tir_schedules.insight.trace.key_metrics import CHARTS, REGISTERS, SPILLS, cells, change
-from tir_schedules.insight.trace.page import chart, page, sections, short
+from tir_schedules.insight.trace.page import chart, page, sections
 from tir_schedules.insight.trace.states import trace
 from tir_schedules.ladders.registry import find
 from tir_schedules.workloads.gemm import Gemm
@@ -183,17 +183,6 @@ def test_steps_stand_under_the_line_that_makes_them():
     assert titles[0].startswith("copy_a, copy_b, write_back = stage(")
     assert titles[1] == "parts = split_up(sch, config)" and titles[-1] == "finish(sch, gemm, parts)"
     assert all(len(section.states) <= 13 for section in listed)
-
-
-def test_rungs_that_call_each_others_schedules_are_told_in_short():
-    from tir_schedules.insight.trace.recorder import Place, record
-    from tir_schedules.workloads.half_gemm import HalfGemm
-
-    step = record(find("hgemm/wmma_naive")[0], HalfGemm(20, 20, 20)).steps[0]
-    files = ["hgemm/wmma_naive.py", "hgemm/wmma_shared.py", "hgemm/steps.py", "tir/schedule.py"]
-    assert [place.file for place in short(step.places)] == files
-    between = [Place(f"hgemm/{name}.py", 1, "schedule", "") for name in ("wmma_padded", "wmma_async")]
-    assert short([step.places[0], *between, *step.places[1:]]) == short(step.places)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from tir_schedules.compiler.lower import emit, import_tvm, lower, scheduled
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.sass import count_opcodes, disassemble, loop_with_most
-from tir_schedules.compiler.twin import load_source
+from tir_schedules.compiler.twin import load_source, load_twin
 from tir_schedules.ladders.registry import every_rung, find, ladder
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.run import outcome_of
@@ -22,6 +22,7 @@ GEMM = HalfGemm(256, 256, 256)
 SHORT = HalfGemm(128, 64, 256)
 SMALL = {"bm": 64, "bn": 64, "wm": 32, "wn": 32}
 """Tiles of which each warp has four fragments by four, in place of eight by eight: sooner compiled."""
+MULTIPLY = ["load_matrix_sync", "mma_sync"]
 
 
 def named(name, **config):
@@ -49,6 +50,15 @@ def main_loop(text):
     """The body of the first loop in which fragments are multiplied."""
     loops = re.findall(r"\n  for \(.*?\n  }", text, re.S)
     return next(loop for loop in loops if "mma_sync" in loop or "mma_m16n8k16" in loop)
+
+
+def events(text):
+    """What happens in the text of a kernel, one after another; of what follows itself once."""
+    found = re.findall(
+        r"load_matrix_sync|mma_sync|cp_async_whole_lines|wait_group_\d\(|__syncthreads",
+        text,
+    )
+    return [event for event, before in zip(found, [None, *found]) if event != before]
 
 
 @pytest.mark.parametrize(
@@ -94,12 +104,8 @@ class TestCopiesAfterCompute:
 
     def test_mma_copy_wait_fragments_last_mma(self):
         text = source(self.rung, SHORT, **SMALL)
-        events = re.findall(
-            r"load_matrix_sync|mma_sync|ptx_cp_async_legacy|wait_group_\d\(|__syncthreads", main_loop(text)
-        )
-        order = [event for event, before in zip(events, [None, *events]) if event != before]
-        copies = ["ptx_cp_async_legacy", "wait_group_1(", "__syncthreads"]
-        assert order[:7] == ["load_matrix_sync", "mma_sync", *copies, "load_matrix_sync", "mma_sync"]
+        copies = ["cp_async_whole_lines", "wait_group_1(", "__syncthreads"]
+        assert events(main_loop(text))[:7] == [*MULTIPLY, *copies, *MULTIPLY]
         assert not faults(self.rung, text, SHORT, **SMALL)
 
     def test_without_it_a_stage_is_refilled_while_it_is_read(self):
@@ -118,10 +124,26 @@ class TestCopiesAfterCompute:
                     sch.annotate(loop, "software_pipeline_order", [1, 2, 3, 0, 4])
 
         said = replace(rung, schedule=schedule)
-        text = emit(
-            scheduled(said, SHORT), rung.entry, ARCH, rung.pass_config, ["copies_before_barriers"]
-        ).source
+        passes = ["unroll_drain", "copies_before_barriers"]
+        text = emit(scheduled(said, SHORT), rung.entry, ARCH, rung.pass_config, passes).source
         assert faults(self.rung, text, SHORT, **SMALL)
+
+
+class TestLateDrain:
+    rung = "hgemm/wmma_register_pipelined"
+
+    @pytest.mark.parametrize("stages", [3, 4])
+    def test_the_last_tiles_are_multiplied_while_the_last_of_all_is_on_its_way(self, stages):
+        """Article 001's drain: each wait stands before the fragments that need it, as deep as it can be."""
+        text = source(self.rung, SHORT, **SMALL, stages=stages)
+        waits = [[f"wait_group_{depth}(", "__syncthreads"] for depth in reversed(range(stages - 2))]
+        drain = [*(event for wait in waits for event in (*MULTIPLY, *wait, *MULTIPLY)), *MULTIPLY]
+        assert events(text)[-len(drain) :] == drain
+        assert not faults(self.rung, text, SHORT, **SMALL, stages=stages)
+
+    def test_without_it_a_tile_is_waited_for_a_phase_early(self):
+        early = events(source(self.rung, SHORT, without=["late_drain"], **SMALL))
+        assert early[-8:] == ["wait_group_0(", "__syncthreads", *MULTIPLY, *MULTIPLY, *MULTIPLY]
 
 
 class TestOneBarrier:
@@ -205,11 +227,9 @@ class TestUnrollDrain:
             gemm = HalfGemm(256, 128, k)
             assert not faults(name, source(name, gemm), gemm)
 
-    def test_without_it_there_is_no_cuda(self, monkeypatch):
-        monkeypatch.setattr(pipeline, "unroll_drain", import_tvm().tirx.transform.StmtSimplify())
-        (rung,) = find(self.rung)
+    def test_without_it_there_is_no_cuda(self):
         with pytest.raises(ValueError, match="compile-time constants"):
-            emit(scheduled(rung, GEMM), rung.entry, ARCH, rung.pass_config, rung.passes)
+            source(self.rung, without=["unroll_drain"])
 
 
 class TestUnrollStages:
@@ -264,12 +284,73 @@ class TestSerpentine:
         assert source(self.rung, one) == source(self.rung, one, without=["serpentine"])
 
 
+class TestPartialGroup:
+    rung = "hgemm/wmma_swizzled_grid"
+    groups = {**SMALL, "partial_group": 1, "threadblock_swizzle": 2}
+    gemm = HalfGemm(192, 320, 64)  # 3 rows of blocks, 5 columns: 2 groups of 2, and one that lacks a column
+    LEAVE = re.compile(r"\n  if \([^\n]*blockIdx[^\n]*\) {\n    return;\n  }")
+
+    @pytest.mark.parametrize(
+        "gemm",
+        [gemm, HalfGemm(70, 65, 72), pytest.param(HalfGemm(129, 575, 33, "nn"), marks=pytest.mark.slow)],
+    )
+    def test_blocks_beyond_the_last_column_leave(self, gemm):
+        rung = named(self.rung, **self.groups)
+        text = lower(rung, gemm, ARCH).source
+        assert rung.launch(gemm, rung.config).grid[0] == 2
+        assert len(self.LEAVE.findall(text)) == (gemm.n > 128)
+        twin = load_twin(replace(rung, variant="changed"), gemm, ARCH)
+        assert not faults(self.rung, text, gemm, **self.groups)
+        assert outcome_of([twin], gemm, CpuMachine()).faults == ()
+
+    def test_those_that_stay_write_beyond_the_matrix(self):
+        text = self.LEAVE.sub("", source(self.rung, self.gemm, **self.groups))
+        assert any("out of bounds" in fault for fault in faults(self.rung, text, self.gemm, **self.groups))
+
+    def test_groups_that_divide_the_columns_are_as_without(self):
+        even = HalfGemm(128, 256, 64)
+        with_pass, without = (named(self.rung, **self.groups | {"partial_group": n}) for n in (1, 0))
+        assert "return;" not in lower(with_pass, even, ARCH).source
+        assert with_pass.launch(even, with_pass.config) == without.launch(even, without.config)
+
+
+class TestWholeLines:
+    rung = "hgemm/wmma_async"
+    gemms = {"whole": SHORT, "ragged": HalfGemm(120, 64, 72)}
+
+    @pytest.mark.parametrize("gemm", gemms.values(), ids=gemms)
+    def test_the_hint_alone_is_added(self, gemm):
+        def instructions(text):
+            ptx = compile_kernel(load_source(text, named(self.rung, **SMALL), gemm, ARCH)).ptx
+            kernel = ptx[ptx.index(".entry") : ptx.index(".section")].splitlines()
+            return [line for line in kernel if not line.lstrip().startswith((".loc", ".file"))]
+
+        hinted, plain = (
+            instructions(source(self.rung, gemm, without, **SMALL)) for without in ([], ["whole_lines"])
+        )
+        copy = "cp.async.cg.shared.global"
+        assert sum(copy in line for line in plain) > 2
+        assert hinted == [line.replace(copy, f"{copy}.L2::128B") for line in plain]
+
+    @pytest.mark.parametrize("gemm", gemms.values(), ids=gemms)
+    def test_the_copies_are_right(self, gemm):
+        assert not faults(self.rung, source(self.rung, gemm, **SMALL), gemm, **SMALL)
+
+
 def test_passes_are_part_of_what_a_rung_is_compiled_to():
-    """The rungs that ask for passes differ from themselves without; none asks in vain."""
+    """The rungs that ask for passes differ from themselves without, or are not compiled at all; none asks in
+    vain. (The drain of two stages is a single turn.)"""
     for rung in (*ladder("sgemm"), *ladder("hgemm")):
         gemm = HalfGemm(768, 640, 1024) if rung.family == "hgemm" else Gemm(1024, 1024, 1024)
+        config = {"stages": 4} if "unroll_drain" in rung.passes else {}
+        if "partial_group" in rung.passes:
+            config |= {"partial_group": 1, "threadblock_swizzle": 2}
         for name in rung.passes:
-            assert source(rung.id, gemm) != source(rung.id, gemm, without=[name]), (rung.id, name)
+            try:
+                without = source(rung.id, gemm, [name], **config)
+            except ValueError:
+                continue
+            assert without != source(rung.id, gemm, **config), (rung.id, name)
 
 
 def test_between_mma_there_is_little_but_loads_and_copies():

@@ -63,9 +63,8 @@ def test_padding_moves_the_conflicts_to_the_stores(name, layout, expected, make)
 
 @both
 @layers("layout", [None], ["nn", "nt"])
-def test_the_xor_swizzle_has_neither(layout, make):
-    """Its copies cost no more than unpadded ones; those of padded tiles take more wavefronts, and more
-    sectors."""
+def test_the_xor_swizzle_has_no_conflicts_of_loads_and_fewer_of_copies(layout, make):
+    """Copies of padded tiles take more wavefronts, and more sectors."""
     swizzled, padded = (
         accesses(name, layout, make) for name in ("hgemm/mma_xor_swizzle", "hgemm/mma_ldmatrix")
     )
@@ -73,4 +72,12 @@ def test_the_xor_swizzle_has_neither(layout, make):
     assert (
         swizzled["global_cp_async"].cost == swizzled["global_cp_async"].ideal < padded["global_cp_async"].cost
     )
+    assert 1 < conflicts(swizzled["shared_cp_async"]) <= 2
     assert swizzled["shared_cp_async"].cost < 0.55 * padded["shared_cp_async"].cost
+
+
+@both
+@layers("layout", [None], ["nn", "nt"])
+def test_with_rows_of_128_bytes_neither_loads_nor_copies_have_any(layout, make):
+    counted = accesses("hgemm/mma_multistage", layout, make)
+    assert conflicts(counted["ldmatrix"]) == conflicts(counted["shared_cp_async"]) == 1

@@ -91,7 +91,6 @@ def page(trace: Trace) -> str:
         signs=diffs.SIGNS,
         tools={
             "row": row,
-            "short": short,
             "mix": key_metrics.mix,
             "outputs": key_metrics.outputs,
             "launch": launch,
@@ -196,16 +195,6 @@ def places_of(state: State) -> tuple[Place, ...]:
 def place_at(state: State, depth: int) -> Place:
     places = places_of(state)
     return places[min(depth, len(places) - 1)]
-
-
-def short(places: Sequence[Place]) -> list[Place]:
-    """Where a step is made: the rung's own line, and the lines of helpers.
-
-    Rungs that build on each other call one another's `schedule`; the last one stands for all.
-    """
-    own = [place for place in places if place.function == "schedule"]
-    helpers = [place for place in places if place.function != "schedule"]
-    return [*dict.fromkeys((*own[:1], *own[-1:])), *helpers]
 
 
 def row(state: State) -> list[str]:

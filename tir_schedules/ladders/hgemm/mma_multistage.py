@@ -2,33 +2,73 @@
 
 A row of a tile is now 128 bytes: a line of global memory and all banks of shared memory. The 8 pieces that 8
 lanes copy come from one line and go to one line, where rows of 64 bytes fill each line of shared memory from
-two of global memory, in twice the wavefronts. And there are half as many waits and barriers. Three stages of
-such tiles take 144 KiB, the most that an A100 has room for; a copy has the time of two tiles, as much as of
-four tiles of the rungs before. The stages are unrolled again.
+two of global memory, in twice the wavefronts. Now neither loads nor copies have bank conflicts. And there are
+half as many waits and barriers. Three stages of such tiles take 144 KiB, the most that an A100 has room for;
+a copy has the time of two tiles, as much as of four tiles of the rungs before. The stages are unrolled again.
 
 Configuration "256x256": what limits 64x64 warp tiles is reading shared memory. A warp tile of 128x64 needs
-3/4 of the reads per mma, and has room in registers when the accumulators are float16. "128x128": less shared
-memory, for GPUs that have 99 KiB of it.
+3/4 of the reads per mma, and has room in registers when the accumulators are float16; its tiles are 32 deep
+again, so its copies take twice the wavefronts again. "128x128": less shared memory, for GPUs that have 99 KiB
+of it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir_schedules.ladders.hgemm import mma_xor_swizzle
+from tir_schedules.ladders.hgemm import steps
+from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.tir.schedule import Schedule
+from tir_schedules.workloads.half_gemm import HalfGemm
 
 
 @dataclass(frozen=True)
-class Config(mma_xor_swizzle.Config):
-    """bk: extent of the tiles along K, a multiple of 32. stages: tiles of A and of B in shared memory."""
+class Config(steps.Tiling):
+    """Block tile bm x bn, bk of its tiles along K; warp tile wm x wn. bk, and bn of a B stored as K x N,
+    must be multiples of 32.
 
+    stages: tiles of A and of B in shared memory at a time, at least 3.
+    result_padding: elements after each row of C in shared memory.
+    threadblock_swizzle: most columns of blocks in a group; a group has as many of them as divide both this
+    and the number of all columns.
+    """
+
+    bm: int = 256
+    bn: int = 128
     bk: int = 64
+    wm: int = 64
+    wn: int = 64
     stages: int = 3
+    result_padding: int = 8
+    threadblock_swizzle: int = 16
 
 
-launch = mma_xor_swizzle.launch
-schedule = mma_xor_swizzle.schedule
+def shared_bytes(gemm: HalfGemm, config: Config) -> int:
+    return steps.shared_bytes(
+        gemm, config, stages=config.stages, staged=True, result_padding=config.result_padding
+    )
+
+
+def launch(gemm: HalfGemm, config: Config) -> Launch:
+    return steps.launch_swizzled(gemm, config, config.threadblock_swizzle, shared_bytes(gemm, config))
+
+
+def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
+    copies = steps.stage_operands(sch, config)
+    result = steps.stage_result(sch)
+    tiles = steps.split_into_tiles(sch, config)
+    block = steps.swizzle_blocks(sch, gemm, config, tiles, config.threadblock_swizzle)
+    steps.share_copies(sch, gemm, config, tiles, copies)
+    fragments = steps.hold_fragments(sch, gemm, tiles, "mma")
+    steps.share_result(sch, gemm, config, block, result)
+    loads = steps.load_fragments(sch, gemm, fragments)
+    steps.multiply_fragments(sch, gemm, tiles, fragments)
+    steps.store_fragments(sch, gemm, fragments, result, config.result_padding)
+    sch.unroll(tiles.k_step)
+    steps.xor_swizzle(sch, copies, loads)
+    steps.pipeline_fragments(sch, tiles, config.stages)
+    steps.unroll_stages(sch, tiles, config.stages)
 
 
 RUNG = Rung(
@@ -38,12 +78,20 @@ RUNG = Rung(
     article="beyond 001 and 004",
     config=Config(),
     configs={"256x256": Config(bn=256, wm=128, bk=32, stages=4), "128x128": Config(bm=128)},
-    shapes=mma_xor_swizzle.RUNG.shapes,
+    shapes=steps.SHAPES_STAGED,
     schedule=schedule,
     launch=launch,
     min_arch=80,
-    pass_config=mma_xor_swizzle.RUNG.pass_config,
-    passes=("unroll_stages", *mma_xor_swizzle.RUNG.passes),
+    pass_config=steps.ASYNC,
+    passes=(
+        "serpentine",
+        "copies_after_compute",
+        "late_drain",
+        "unroll_stages",
+        "unroll_drain",
+        "copies_before_barriers",
+        "whole_lines",
+    ),
 )
 
 if __name__ == "__main__":

@@ -3,8 +3,11 @@
 A row of a tile in shared memory is again as long as what it holds. Within a row the pieces of 16 bytes are
 swizzled: piece c of row r lies where c xor r says (of r its last three bits, for rows of 64 halves or more;
 for rows of 32 bits 1 and 2). The 8 rows that ldmatrix reads at once are then in 8 different groups of 4
-banks, and so are the 8 pieces of a row that are written at once: conflict free on both sides, without a byte
-lost. It is what article 004 says of the best libraries. Look for `^` in the addresses.
+banks: no conflicts, without a byte lost. It is what "Why does padding resolve bank conflicts?" (article 004)
+says of the best libraries in its last section. Look for `^` in the addresses.
+
+Copies are not free of conflicts yet: of tiles whose rows have 64 bytes, 32 lanes copy in 8 wavefronts where 4
+would do; in padded rows they take 15. `mma_multistage`, with rows of 128 bytes, takes the 4.
 
 The schedule says "permuted_layout", TVM's name for it; InjectPermutedLayout rewrites the addresses of copies
 and of ldmatrix, but not of wmma.
@@ -14,46 +17,79 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir_schedules.ladders.hgemm import mma_ldmatrix, steps
-from tir_schedules.ladders.hgemm.wmma_staged_epilogue import RESULT_PADDING
+from tir_schedules.ladders.hgemm import steps
+from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.schedule import Schedule
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 
 @dataclass(frozen=True)
-class Config(mma_ldmatrix.Config):
-    """padding: none. bk, and bn of a B stored as K x N, must be multiples of 32."""
+class Config(steps.Tiling):
+    """Block tile bm x bn, bk of its tiles along K; warp tile wm x wn. bk, and bn of a B stored as K x N,
+    must be multiples of 32.
 
-    padding: int = 0
+    stages: tiles of A and of B in shared memory at a time, at least 3.
+    result_padding: elements after each row of C in shared memory.
+    threadblock_swizzle: most columns of blocks in a group; a group has as many of them as divide both this
+    and the number of all columns.
+    """
+
+    bm: int = 256
+    bn: int = 128
+    bk: int = 32
+    wm: int = 64
+    wn: int = 64
+    stages: int = 3
+    result_padding: int = 8
+    threadblock_swizzle: int = 16
 
 
-launch = mma_ldmatrix.launch
+def shared_bytes(gemm: HalfGemm, config: Config) -> int:
+    return steps.shared_bytes(
+        gemm, config, stages=config.stages, staged=True, result_padding=config.result_padding
+    )
+
+
+def launch(gemm: HalfGemm, config: Config) -> Launch:
+    return steps.launch_swizzled(gemm, config, config.threadblock_swizzle, shared_bytes(gemm, config))
 
 
 def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
-    parts = steps.split_up(sch, gemm, config, staged=True, swizzle=config.threadblock_swizzle)
-    steps.share_copies(sch, gemm, config, parts)
-    steps.use_tensor_cores(sch, gemm, parts, "mma", padding=RESULT_PADDING, xor_swizzle=True)
-    steps.copy_result(sch, gemm, config, parts)
-    sch.unroll(parts.k_step)
-    steps.pad_rows(sch, parts, config.padding)
-    steps.pipeline_fragments(sch, parts, config.stages)
-    steps.xor_swizzle(sch, parts)
+    copies = steps.stage_operands(sch, config)
+    result = steps.stage_result(sch)
+    tiles = steps.split_into_tiles(sch, config)
+    block = steps.swizzle_blocks(sch, gemm, config, tiles, config.threadblock_swizzle)
+    steps.share_copies(sch, gemm, config, tiles, copies)
+    fragments = steps.hold_fragments(sch, gemm, tiles, "mma")
+    steps.share_result(sch, gemm, config, block, result)
+    loads = steps.load_fragments(sch, gemm, fragments)
+    steps.multiply_fragments(sch, gemm, tiles, fragments)
+    steps.store_fragments(sch, gemm, fragments, result, config.result_padding)
+    sch.unroll(tiles.k_step)
+    steps.xor_swizzle(sch, copies, loads)
+    steps.pipeline_fragments(sch, tiles, config.stages)
 
 
 RUNG = Rung(
     family="hgemm",
     name="mma_xor_swizzle",
-    summary="XOR swizzle of 16-byte pieces instead of padding: no bank conflicts of loads or of stores",
+    summary="XOR swizzle of 16-byte pieces instead of padding: no bank conflicts of loads, fewer of copies",
     article="004, the better way",
     config=Config(),
-    shapes=mma_ldmatrix.RUNG.shapes,
+    shapes=steps.SHAPES_STAGED,
     schedule=schedule,
     launch=launch,
     min_arch=80,
-    pass_config=mma_ldmatrix.RUNG.pass_config,
-    passes=mma_ldmatrix.RUNG.passes,
+    pass_config=steps.ASYNC,
+    passes=(
+        "serpentine",
+        "copies_after_compute",
+        "late_drain",
+        "unroll_drain",
+        "copies_before_barriers",
+        "whole_lines",
+    ),
 )
 
 if __name__ == "__main__":

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import importlib
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import ModuleType
+from typing import Sequence
 
 from tir_schedules.errors import BadInput
 from tir_schedules.model.launch import Launch, ceil_div
-from tir_schedules.tir.passes import UNROLL_STAGES
-from tir_schedules.tir.schedule import Block, Loop, Schedule, name_of, pipeline, stage_operands, unroll
+from tir_schedules.tir import schedule
+from tir_schedules.tir.passes import PARTIAL_GROUP, UNROLL_STAGES
+from tir_schedules.tir.schedule import Block, Loop, Schedule, name_of, pipeline, unroll
 from tir_schedules.workloads import ACCUMULATORS
 from tir_schedules.workloads.half_gemm import VECTOR, HalfGemm
 
@@ -26,16 +29,29 @@ ACCUMULATOR_REGISTERS = 128  # at most; the others are for fragments and address
 PASS_CONFIG = {"tirx.disable_storage_rewrite": True}
 """Options of TVM's lowering. Its storage rewriting would give C the place of A alone, not that of A and B."""
 
+ASYNC = PASS_CONFIG | {"tirx.use_async_copy": True}
+"""The same, and copies of asynchronous stages become cp.async."""
+
+SHAPES = (
+    "any; 16-byte copies where K % 8 == 0 and N % 8 == 0, else one element at a time; C through shared"
+    " memory unless tiles divide it"
+)
+SHAPES_ASYNC = f"{SHAPES}; copies of single elements are not asynchronous"
+SHAPES_STAGED = (
+    "any; 16-byte accesses where K % 8 == 0 and N % 8 == 0, else one element at a time, and copies that"
+    " are not asynchronous"
+)
+
 
 @dataclass(frozen=True)
 class Tiling:
     """Block tile bm x bn, bk of its tiles along K; a warp computes wm x wn of it."""
 
-    bm: int = 256
-    bn: int = 128
-    bk: int = 32
-    wm: int = 64
-    wn: int = 64
+    bm: int
+    bn: int
+    bk: int
+    wm: int
+    wn: int
 
     @property
     def warps(self) -> int:
@@ -50,23 +66,34 @@ class Tiling:
 
 
 @dataclass(frozen=True)
-class Parts:
+class Tiles:
     """Blocks and loops of a tiled GEMM.
 
     compute: the block that multiplies fragments, around the block `fragment` that multiplies elements.
-    copies: of A and B to shared memory. result: of C from shared to global memory, None when warps write C
-    themselves.
-    block, warp, k_tile, k_step: loops over blocks (the innermost), warps, tiles along K, fragments along K.
+    block_i, block_j, warp, k_tile, k_step: loops over rows and columns of blocks, warps, tiles along K,
+    fragments along K.
     """
 
     compute: Block
     fragment: Block
-    copies: tuple[Block, ...]
-    result: Block | None
-    block: Loop
+    block_i: Loop
+    block_j: Loop
     warp: Loop
     k_tile: Loop
     k_step: Loop
+
+
+@dataclass(frozen=True)
+class Fragments:
+    """Blocks of the fragments in registers, and the module with the intrinsics that are to take their place.
+
+    zero: what clears the accumulators. loads: of A and of B. store: of C.
+    """
+
+    intrinsics: ModuleType
+    zero: Block
+    loads: tuple[Block, Block]
+    store: Block
 
 
 def launch_columns_by_rows(gemm: HalfGemm, tiling: Tiling, shared: int) -> Launch:
@@ -76,20 +103,22 @@ def launch_columns_by_rows(gemm: HalfGemm, tiling: Tiling, shared: int) -> Launc
     return Launch(grid, (WARP, tiling.warps, 1), shared)
 
 
-def launch_swizzled(gemm: HalfGemm, tiling: Tiling, most: int, shared: int) -> Launch:
+def launch_swizzled(gemm: HalfGemm, tiling: Tiling, most: int, shared: int, partial: bool = False) -> Launch:
     """A block for each tile of C, under a threadblock swizzle: blockIdx.x along the `swizzle_width` columns
     of blocks that the grid walks together, blockIdx.z along the groups of so many columns."""
     check_registers(gemm, tiling)
-    columns, width = ceil_div(gemm.n, tiling.bn), swizzle_width(gemm, tiling, most)
-    return Launch((width, ceil_div(gemm.m, tiling.bm), columns // width), (WARP, tiling.warps, 1), shared)
+    columns, width = ceil_div(gemm.n, tiling.bn), swizzle_width(gemm, tiling, most, partial)
+    grid = width, ceil_div(gemm.m, tiling.bm), ceil_div(columns, width)
+    return Launch(grid, (WARP, tiling.warps, 1), shared)
 
 
-def swizzle_width(gemm: HalfGemm, tiling: Tiling, most: int) -> int:
+def swizzle_width(gemm: HalfGemm, tiling: Tiling, most: int, partial: bool = False) -> int:
     """Columns of blocks in a group of a threadblock swizzle.
 
-    A divisor of `most` that divides the number of all columns: no group has blocks with nothing to do.
+    A divisor of `most` that divides the number of all columns, so that no group has blocks with nothing to
+    do. partial: `most` itself, and the last group may have such blocks.
     """
-    return math.gcd(ceil_div(gemm.n, tiling.bn), most)
+    return most if partial else math.gcd(ceil_div(gemm.n, tiling.bn), most)
 
 
 def shared_bytes(
@@ -131,31 +160,34 @@ def reaches_beyond(gemm: HalfGemm, tiling: Tiling) -> bool:
     return gemm.m % tiling.bm != 0 or gemm.n % tiling.bn != 0
 
 
-def split_up(
-    sch: Schedule,
-    gemm: HalfGemm,
-    tiling: Tiling,
-    shared: bool = True,
-    staged: bool = False,
-    swizzle: int = 0,
-) -> Parts:
-    """Tiles of blocks, warps and fragments, bound to blockIdx and threadIdx.y; copies, not yet placed.
+def stage_operands(sch: Schedule, tiling: Tiling, copied: bool = True) -> tuple[Block, ...]:
+    """A and B copied to shared memory, in blocks not yet placed. Ragged shapes are padded to whole tiles.
 
-    Ragged shapes are padded, see `stage_operands`. A C beyond which tiles reach is staged: written by warps
-    to shared memory and copied from there by all threads together.
-
-    shared: whether A and B are copied to shared memory. staged: whether C is in any case. swizzle: most
-    columns of blocks in a group of a threadblock swizzle, whose groups are on blockIdx.z; 0 for a plain grid.
+    copied: False for whole tiles that are read from global memory.
     """
-    fragment = sch.get_sblock("C")
-    copies = stage_operands(sch, fragment, (tiling.bm, tiling.bn, tiling.bk), SHARED, copied=shared)
-    result = None
-    if reaches_beyond(gemm, tiling):
-        sch.set_scope(fragment, 0, SHARED)
-        (result,) = sch.get_consumers(fragment)
-    elif staged:
-        result = sch.cache_write(fragment, 0, SHARED)
+    tile = (tiling.bm, tiling.bn, tiling.bk)
+    return schedule.stage_operands(sch, sch.get_sblock("C"), tile, SHARED, copied)
 
+
+def stage_ragged_result(sch: Schedule) -> Block | None:
+    """A C beyond which tiles reach written to shared memory: the block that copies it from there, leaving out
+    what lies beyond. None for another C, which warps write to global memory themselves."""
+    block = sch.get_sblock("C")
+    copies = sch.get_consumers(block)  # one where C was padded
+    if not copies:
+        return None
+    sch.set_scope(block, 0, SHARED)
+    return copies[0]
+
+
+def stage_result(sch: Schedule) -> Block:
+    """C written to shared memory, whether tiles divide it or not: the block that copies it from there."""
+    return stage_ragged_result(sch) or sch.cache_write(sch.get_sblock("C"), 0, SHARED)
+
+
+def split_into_tiles(sch: Schedule, tiling: Tiling) -> Tiles:
+    """Tiles of blocks, of warps, bound to threadIdx.y, and of fragments."""
+    fragment = sch.get_sblock("C")
     i, j, k = sch.get_loops(fragment)
     warps_i, warps_j = tiling.bm // tiling.wm, tiling.bn // tiling.wn
     block_i, warp_i, i, inner_i = sch.split(i, [None, warps_i, tiling.wm // FRAGMENT, FRAGMENT])
@@ -163,36 +195,53 @@ def split_up(
     k_tile, k_step, inner_k = sch.split(k, [None, tiling.bk // FRAGMENT, FRAGMENT])
     sch.reorder(block_i, block_j, warp_i, warp_j, k_tile, k_step, i, j, inner_i, inner_j, inner_k)
     compute = sch.blockize(inner_i)
-    if swizzle:
-        group_j, block_j = sch.split(block_j, [None, swizzle_width(gemm, tiling, swizzle)])
-        sch.reorder(group_j, block_i, block_j)
-        sch.bind(group_j, "blockIdx.z")
-    sch.bind(block_i, "blockIdx.y")
-    sch.bind(block_j, "blockIdx.x")
     warp = sch.fuse(warp_i, warp_j)
     sch.bind(warp, "threadIdx.y")
-    return Parts(compute, fragment, copies, result, block_j, warp, k_tile, k_step)
+    return Tiles(compute, fragment, block_i, block_j, warp, k_tile, k_step)
 
 
-def share_copies(sch: Schedule, gemm: HalfGemm, tiling: Tiling, parts: Parts) -> None:
+def bind_blocks(sch: Schedule, tiles: Tiles) -> Loop:
+    """blockIdx.x along the columns of C, blockIdx.y along the rows. Returns the inner one of these loops."""
+    sch.bind(tiles.block_i, "blockIdx.y")
+    sch.bind(tiles.block_j, "blockIdx.x")
+    return tiles.block_j
+
+
+def swizzle_blocks(
+    sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles, most: int, partial: bool = False
+) -> Loop:
+    """The same under a threadblock swizzle: blockIdx.z along groups of columns of blocks, blockIdx.x along
+    those of a group. most, partial: see `swizzle_width`."""
+    if partial:
+        sch.annotate(tiles.block_j, PARTIAL_GROUP, most)
+        return bind_blocks(sch, tiles)
+    group, block_j = sch.split(tiles.block_j, [None, swizzle_width(gemm, tiling, most)])
+    sch.reorder(group, tiles.block_i, block_j)
+    sch.bind(group, "blockIdx.z")
+    return bind_blocks(sch, replace(tiles, block_j=block_j))
+
+
+def share_copies(
+    sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles, copies: Sequence[Block]
+) -> None:
     """All threads copy the tiles of A and B at the head of each turn of the loop over K, 16 bytes at a time
     where rows allow."""
-    for copy, columns in zip(parts.copies, (tiling.bk, tiling.bk if gemm.transposed else tiling.bn)):
-        sch.compute_at(copy, parts.k_tile)
+    for copy, columns in zip(copies, (tiling.bk, tiling.bk if gemm.transposed else tiling.bn)):
+        sch.compute_at(copy, tiles.k_tile)
         by_all_threads(sch, copy, tiling, columns, VECTOR if gemm.aligned else 1)
 
 
-def copy_result(sch: Schedule, gemm: HalfGemm, tiling: Tiling, parts: Parts) -> None:
+def share_result(sch: Schedule, gemm: HalfGemm, tiling: Tiling, block: Loop, result: Block | None) -> None:
     """All threads copy C from shared to global memory at the end of the block's work, if it is there, 16
     bytes at a time where rows allow."""
-    if parts.result is None:
+    if result is None:
         return
-    row, column = sch.get_loops(parts.result)[-2:]  # as long as the tile, or as C where it is smaller
+    sch.reverse_compute_at(result, block, preserve_unit_loops=True)
+    row, column = sch.get_loops(result)[-2:]  # as long as the tile, or as C where it is smaller
     rows, row = sch.split(row, [None, tiling.bm])
     columns, column = sch.split(column, [None, tiling.bn])
     sch.reorder(rows, columns, row, column)
-    width = 16 // ELEMENT[gemm.accumulate] if gemm.aligned else 1
-    by_all_threads(sch, parts.result, tiling, tiling.bn, width)
+    by_all_threads(sch, result, tiling, tiling.bn, 16 // ELEMENT[gemm.accumulate] if gemm.aligned else 1)
 
 
 def by_all_threads(sch: Schedule, copy: Block, tiling: Tiling, columns: int, width: int) -> None:
@@ -209,44 +258,55 @@ def by_all_threads(sch: Schedule, copy: Block, tiling: Tiling, columns: int, wid
         sch.vectorize(loop)
 
 
-def use_tensor_cores(
-    sch: Schedule,
-    gemm: HalfGemm,
-    parts: Parts,
-    cores: str,
-    source: str = SHARED,
-    padding: int = 0,
-    xor_swizzle: bool = False,
-) -> None:
-    """Fragments in registers, read from memory of scope `source`, and the intrinsics that fill, load,
-    multiply and store them.
+def hold_fragments(sch: Schedule, gemm: HalfGemm, tiles: Tiles, cores: str) -> Fragments:
+    """Fragments in registers: of A and B for a k step, of C, zero before the first tile, for all of K.
 
-    cores: the module of `tir_schedules.tir.intrinsics` that has them, "wmma" or "mma". padding: elements that
-    pad the rows of a staged C. xor_swizzle: whether loads find the tiles of A and B under an XOR swizzle.
+    cores: the module of `tir_schedules.tir.intrinsics` whose instructions are used, "wmma" or "mma".
     """
     intrinsics = importlib.import_module(f"tir_schedules.tir.intrinsics.{cores}")
-    transposed, wide = gemm.transposed, gemm.accumulate
-    loads = []
-    for operand, name in enumerate("ab"):
-        loads.append(sch.cache_read(parts.compute, operand, intrinsics.scope(name, transposed)))
-        sch.compute_at(loads[-1], parts.k_step)
-    store = sch.cache_write(parts.compute, 0, intrinsics.scope("c", transposed))
-    sch.reverse_compute_at(store, parts.warp)
-    if parts.result:
-        sch.reverse_compute_at(parts.result, parts.block, preserve_unit_loops=True)
-    zero = sch.decompose_reduction(parts.compute, parts.k_tile)
+    load_a, load_b = (
+        sch.cache_read(tiles.compute, operand, intrinsics.scope(name, gemm.transposed))
+        for operand, name in enumerate("ab")
+    )
+    for load in (load_a, load_b):
+        sch.compute_at(load, tiles.k_step)
+    store = sch.cache_write(tiles.compute, 0, intrinsics.scope("c", gemm.transposed))
+    sch.reverse_compute_at(store, tiles.warp)
+    zero = sch.decompose_reduction(tiles.compute, tiles.k_tile)
+    return Fragments(intrinsics, zero, (load_a, load_b), store)
 
-    for load, name in zip(loads, "ab"):
-        block = by_fragments(sch, load, intrinsics.load(name, source, name == "b" and transposed))
-        if xor_swizzle:
-            sch.annotate(block, "permuted_layout", 1)
-    store = by_fragments(sch, store, intrinsics.store(wide, SHARED if parts.result else "global"))
+
+def load_fragments(
+    sch: Schedule, gemm: HalfGemm, fragments: Fragments, source: str = SHARED
+) -> tuple[Block, Block]:
+    """Fragments of A and of B loaded by intrinsics from memory of scope `source`. Returns the blocks around
+    these."""
+    load, (a, b) = fragments.intrinsics.load, fragments.loads
+    return (
+        by_fragments(sch, a, load("a", source, False)),
+        by_fragments(sch, b, load("b", source, gemm.transposed)),
+    )
+
+
+def multiply_fragments(sch: Schedule, gemm: HalfGemm, tiles: Tiles, fragments: Fragments) -> None:
+    """Fragments cleared and multiplied by intrinsics."""
+    zero, compute = fragments.zero, tiles.compute
+    unroll(sch, sch.get_loops(zero)[-2:])
+    fill, mma = fragments.intrinsics.fill(gemm.accumulate), fragments.intrinsics.mma
+    sch.tensorize(sch.get_loops(sch.get_child_blocks(zero)[0])[-2], fill)
+    unroll(sch, sch.get_loops(compute)[-2:])
+    sch.tensorize(sch.get_loops(tiles.fragment)[-3], mma(gemm.accumulate, gemm.transposed))
+
+
+def store_fragments(
+    sch: Schedule, gemm: HalfGemm, fragments: Fragments, result: Block | None, padding: int = 0
+) -> None:
+    """Fragments of C stored by intrinsics, to shared memory if a `result` is copied from there. padding:
+    elements that pad its rows."""
+    target = "global" if result is None else SHARED
+    store = by_fragments(sch, fragments.store, fragments.intrinsics.store(gemm.accumulate, target))
     if padding:
         sch.storage_align(store, 0, axis=-2, factor=32, offset=padding)
-    unroll(sch, sch.get_loops(zero)[-2:])
-    sch.tensorize(sch.get_loops(sch.get_child_blocks(zero)[0])[-2], intrinsics.fill(wide))
-    unroll(sch, sch.get_loops(parts.compute)[-2:])
-    sch.tensorize(sch.get_loops(parts.fragment)[-3], intrinsics.mma(wide, transposed))
 
 
 def by_fragments(sch: Schedule, copy: Block, intrinsic: str) -> Block:
@@ -262,47 +322,52 @@ def by_fragments(sch: Schedule, copy: Block, intrinsic: str) -> Block:
     return sch.get_sblock(f"{name}_o")
 
 
-def pad_rows(sch: Schedule, parts: Parts, padding: int) -> None:
+def pad_rows(sch: Schedule, copies: Sequence[Block], padding: int) -> None:
     """Rows of both tiles in shared memory `padding` halves longer than a multiple of 64 bytes."""
-    for copy in parts.copies if padding else ():
+    for copy in copies if padding else ():
         sch.storage_align(copy, 0, axis=-2, factor=32, offset=padding)
 
 
-def xor_swizzle(sch: Schedule, parts: Parts) -> None:
-    """The copies of A and B write their tiles under an XOR swizzle, which TVM calls a permuted layout."""
-    for copy in parts.copies:
-        sch.annotate(copy, "permuted_layout", 1)
+def xor_swizzle(sch: Schedule, copies: Sequence[Block], loads: Sequence[Block]) -> None:
+    """Tiles of A and B written by copies and read by loads of fragments under an XOR swizzle, which TVM calls
+    a permuted layout."""
+    for block in (*copies, *loads):
+        sch.annotate(block, "permuted_layout", 1)
 
 
-def pipeline_fragments(sch: Schedule, parts: Parts, stages: int) -> None:
+def pipeline_fragments(sch: Schedule, tiles: Tiles, stages: int) -> None:
     """Fragments double buffered in registers, within a pipeline of `stages` tiles in shared memory."""
     load_a, load_b, compute = 0, 0, 1
-    pipeline(sch, parts.k_step, stage=[load_a, load_b, compute], order=[0, 1, 2])
+    pipeline(sch, tiles.k_step, stage=[load_a, load_b, compute], order=[0, 1, 2])
     # In the loop over tiles this makes three statements of one: the first loads, the mma of all k steps but
     # the last, those of the last.
     copy_a, copy_b, loads, compute, last = 0, 0, stages - 2, stages - 1, stages - 1
     stage = [copy_a, copy_b, loads, compute, last]
-    pipeline(sch, parts.k_tile, stage, order=[0, 1, 3, 2, 4], asynchronous=[0])
-    sch.annotate(parts.k_tile, UNROLL_STAGES, stages)
+    pipeline(sch, tiles.k_tile, stage, order=[0, 1, 3, 2, 4], asynchronous=[0])
 
 
-def merge_copies(sch: Schedule, parts: Parts) -> None:
+def unroll_stages(sch: Schedule, tiles: Tiles, stages: int) -> None:
+    """The loop over tiles unrolled by the stages in shared memory, by the pass of that name."""
+    sch.annotate(tiles.k_tile, UNROLL_STAGES, stages)
+
+
+def merge_copies(sch: Schedule, tiles: Tiles, copies: Sequence[Block]) -> None:
     """The copies of A and B as one statement: TVM's pipelining would count a commit group for each, but emit
     one."""
-    sch.merge(*(sch.add_unit_loop(own_loops(sch, parts, copy)[0]) for copy in parts.copies))
+    sch.merge(*(sch.add_unit_loop(own_loops(sch, tiles, copy)[0]) for copy in copies))
 
 
-def keep_rolled(sch: Schedule, parts: Parts, copy: Block) -> None:
+def keep_rolled(sch: Schedule, tiles: Tiles, copy: Block) -> None:
     """Loops over what a thread copies are not unrolled: `#pragma unroll 1`."""
     from tvm.tirx import For, ForKind, IntImm
 
-    for loop in own_loops(sch, parts, copy):
+    for loop in own_loops(sch, tiles, copy):
         found = sch.get(loop)
         assert isinstance(found, For) and isinstance(found.extent, IntImm)
         if found.kind == ForKind.SERIAL and found.extent.value > 1:
             sch.annotate(loop, "disable_unroll", True)
 
 
-def own_loops(sch: Schedule, parts: Parts, copy: Block) -> list[Loop]:
+def own_loops(sch: Schedule, tiles: Tiles, copy: Block) -> list[Loop]:
     """The loops of a copy within the loop over tiles."""
-    return sch.get_loops(copy)[len(sch.get_loops(parts.compute)) - 3 :]
+    return sch.get_loops(copy)[len(sch.get_loops(tiles.compute)) - 3 :]

@@ -6,7 +6,10 @@ way. So there are two tiles of A and of B in shared memory now, and while one is
 copied. In TensorIR this is software pipelining: the copies are stage 0, asynchronous, and the mma stage 1.
 Look for the copy of tile k + 1, `wait_group 1`, and two barriers per tile: before the copy all must be
 done with the tile whose place it takes, after the wait all must see what the others have copied. The copies
-ask the L2 cache to fetch whole lines, see passes/whole_lines.py.
+ask the L2 cache to fetch whole lines, see passes/whole_lines.py. It is CP_ASYNC_CG of "Optimizing
+Half-Precision GEMM with Tensor Cores" (article 001), "Instructions".
+
+The price of padding is higher here than for stores: a copy of 32 lanes takes 15 wavefronts, where 4 would do.
 
 With float16 accumulators two blocks share an SM. Copies issued at a stroke then fill its queue to shared
 memory, and the other block's loads of fragments wait behind them. So the loop over a thread's copies of A is
@@ -18,7 +21,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir_schedules.ladders.hgemm import steps, wmma_padded
+from tir_schedules.ladders.hgemm import steps
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.schedule import Schedule, pipeline
@@ -26,9 +29,19 @@ from tir_schedules.workloads.half_gemm import HalfGemm
 
 
 @dataclass(frozen=True)
-class Config(wmma_padded.Config):
-    """stages: tiles of A and of B in shared memory at a time."""
+class Config(steps.Tiling):
+    """Block tile bm x bn, bk of its tiles along K; warp tile wm x wn.
 
+    padding: halves after each row of the tiles of A and B; a multiple of 8 for 16-byte accesses.
+    stages: tiles of A and of B in shared memory at a time.
+    """
+
+    bm: int = 256
+    bn: int = 128
+    bk: int = 32
+    wm: int = 64
+    wn: int = 64
+    padding: int = 8
     stages: int = 2
 
 
@@ -38,16 +51,23 @@ def launch(gemm: HalfGemm, config: Config) -> Launch:
 
 
 def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
-    parts = steps.split_up(sch, gemm, config)
-    steps.share_copies(sch, gemm, config, parts)
-    steps.use_tensor_cores(sch, gemm, parts, "wmma")
-    steps.copy_result(sch, gemm, config, parts)
-    sch.unroll(parts.k_step)
-    steps.pad_rows(sch, parts, config.padding)
+    copies = steps.stage_operands(sch, config)
+    result = steps.stage_ragged_result(sch)
+    tiles = steps.split_into_tiles(sch, config)
+    block = steps.bind_blocks(sch, tiles)
+    steps.share_copies(sch, gemm, config, tiles, copies)
+    fragments = steps.hold_fragments(sch, gemm, tiles, "wmma")
+    steps.share_result(sch, gemm, config, block, result)
+    steps.load_fragments(sch, gemm, fragments)
+    steps.multiply_fragments(sch, gemm, tiles, fragments)
+    steps.store_fragments(sch, gemm, fragments, result)
+    sch.unroll(tiles.k_step)
+    steps.pad_rows(sch, copies, config.padding)
     copy_a, copy_b, compute = 0, 0, config.stages - 1
-    pipeline(sch, parts.k_tile, stage=[copy_a, copy_b, compute], order=[0, 1, 2], asynchronous=[0])
+    stage = [copy_a, copy_b, compute]
+    pipeline(sch, tiles.k_tile, stage, order=[0, 1, 2], asynchronous=[0])
     if gemm.accumulate == "float16":
-        steps.keep_rolled(sch, parts, parts.copies[0])
+        steps.keep_rolled(sch, tiles, copies[0])
 
 
 RUNG = Rung(
@@ -56,12 +76,12 @@ RUNG = Rung(
     summary="cp.async: copies that take no registers, the next tile under way while one is multiplied",
     article="001",
     config=Config(),
-    shapes=f"{wmma_padded.RUNG.shapes}; copies of single elements are not asynchronous",
+    shapes=steps.SHAPES_ASYNC,
     schedule=schedule,
     launch=launch,
     min_arch=80,
-    pass_config=steps.PASS_CONFIG | {"tirx.use_async_copy": True},
-    passes=("whole_lines",),
+    pass_config=steps.ASYNC,
+    passes=("unroll_drain", "whole_lines"),
 )
 
 if __name__ == "__main__":

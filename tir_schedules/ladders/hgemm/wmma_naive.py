@@ -4,6 +4,8 @@ A warp computes one 16x16 tile of C. For each 16 of K it loads a fragment of A a
 and multiplies them with one `mma_sync`. Look for the leading dimension K in `load_matrix_sync`, and for 32
 threads on threadIdx.x that no index uses: fragments belong to a warp as a whole.
 
+The fragment is the "MMA Tile" of "Optimizing Half-Precision GEMM with Tensor Cores" (article 001).
+
 Global memory cannot be read with guards by `load_matrix_sync`: a ragged shape takes the way of `wmma_shared`
 with these small tiles.
 """
@@ -12,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir_schedules.ladders.hgemm import steps, wmma_shared
+from tir_schedules.ladders.hgemm import steps
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.schedule import Schedule
@@ -36,11 +38,17 @@ def launch(gemm: HalfGemm, config: Config) -> Launch:
 
 
 def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
-    if not steps.is_whole(gemm, config):
-        wmma_shared.schedule(sch, gemm, config)
-        return
-    parts = steps.split_up(sch, gemm, config, shared=False)
-    steps.use_tensor_cores(sch, gemm, parts, "wmma", source="global")
+    shared = not steps.is_whole(gemm, config)
+    copies = steps.stage_operands(sch, config, copied=shared)
+    result = steps.stage_ragged_result(sch)
+    tiles = steps.split_into_tiles(sch, config)
+    block = steps.bind_blocks(sch, tiles)
+    steps.share_copies(sch, gemm, config, tiles, copies)
+    fragments = steps.hold_fragments(sch, gemm, tiles, "wmma")
+    steps.share_result(sch, gemm, config, block, result)
+    steps.load_fragments(sch, gemm, fragments, steps.SHARED if shared else "global")
+    steps.multiply_fragments(sch, gemm, tiles, fragments)
+    steps.store_fragments(sch, gemm, fragments, result)
 
 
 RUNG = Rung(

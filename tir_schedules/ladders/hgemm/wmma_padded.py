@@ -3,15 +3,16 @@
 storage_align lengthens each row of the tiles in shared memory by 8 halves, to 80 bytes: now 8 rows that a
 fragment takes at once start in 8 different groups of 4 banks, and its loads have no conflicts. The price is
 paid where the tiles are written: the rows of one 128-byte write no longer follow each other, and the stores
-have conflicts. Each value is stored once and loaded several times, so the trade is good (article 004). Look
-for the row length 40 in `load_matrix_sync`.
+take twice the wavefronts. Each value is stored once and loaded several times, so the trade is good: "Why does
+padding resolve bank conflicts?" (article 004), the section with padding and its table of banks. Article 001
+has the same 8, SKEW_PADDING. Look for the row length 40 in `load_matrix_sync`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir_schedules.ladders.hgemm import steps, wmma_shared
+from tir_schedules.ladders.hgemm import steps
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.schedule import Schedule
@@ -19,23 +20,38 @@ from tir_schedules.workloads.half_gemm import HalfGemm
 
 
 @dataclass(frozen=True)
-class Config(wmma_shared.Config):
-    """padding: halves after each row of the tiles of A and B; a multiple of 8 for 16-byte accesses."""
+class Config(steps.Tiling):
+    """Block tile bm x bn, bk of its tiles along K; warp tile wm x wn.
 
+    padding: halves after each row of the tiles of A and B; a multiple of 8 for 16-byte accesses.
+    """
+
+    bm: int = 256
+    bn: int = 128
+    bk: int = 32
+    wm: int = 64
+    wn: int = 64
     padding: int = 8
 
 
 def launch(gemm: HalfGemm, config: Config) -> Launch:
-    return steps.launch_columns_by_rows(gemm, config, steps.shared_bytes(gemm, config, config.padding))
+    shared = steps.shared_bytes(gemm, config, config.padding)
+    return steps.launch_columns_by_rows(gemm, config, shared)
 
 
 def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
-    parts = steps.split_up(sch, gemm, config)
-    steps.share_copies(sch, gemm, config, parts)
-    steps.use_tensor_cores(sch, gemm, parts, "wmma")
-    steps.copy_result(sch, gemm, config, parts)
-    sch.unroll(parts.k_step)
-    steps.pad_rows(sch, parts, config.padding)
+    copies = steps.stage_operands(sch, config)
+    result = steps.stage_ragged_result(sch)
+    tiles = steps.split_into_tiles(sch, config)
+    block = steps.bind_blocks(sch, tiles)
+    steps.share_copies(sch, gemm, config, tiles, copies)
+    fragments = steps.hold_fragments(sch, gemm, tiles, "wmma")
+    steps.share_result(sch, gemm, config, block, result)
+    steps.load_fragments(sch, gemm, fragments)
+    steps.multiply_fragments(sch, gemm, tiles, fragments)
+    steps.store_fragments(sch, gemm, fragments, result)
+    sch.unroll(tiles.k_step)
+    steps.pad_rows(sch, copies, config.padding)
 
 
 RUNG = Rung(
@@ -45,7 +61,7 @@ RUNG = Rung(
     article="004; 001",
     config=Config(),
     configs={"padded": Config(bm=128, bn=256)},
-    shapes=wmma_shared.RUNG.shapes,
+    shapes=steps.SHAPES,
     schedule=schedule,
     launch=launch,
     pass_config=steps.PASS_CONFIG,

@@ -5,6 +5,10 @@ wait until the tile has arrived, barrier, mma, then the copy of the tile two ahe
 before. The barrier says both that all parts of the tile are there and that nobody reads that stage any more.
 Look for `wait_group 1` and a single barrier in the main loop.
 
+Mma, then copy, then wait and barrier is the order of "Optimizing Half-Precision GEMM with Tensor Cores"
+(article 001), "Three-level pipeline", without its second set of fragments. (To copy before the mma is as
+right: the barrier stands before both.)
+
 Three things make TVM do this. The copies of A and B become one statement, for its pipelining would count two
 groups of copies per tile but commit one. The mma come first in the order. And the copies become cp.async
 before TVM places barriers: it takes the stages for one buffer, and would put a barrier of its own before each
@@ -15,32 +19,51 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir_schedules.ladders.hgemm import steps, wmma_async
+from tir_schedules.ladders.hgemm import steps
+from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.schedule import Schedule, pipeline
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 
 @dataclass(frozen=True)
-class Config(wmma_async.Config):
-    """stages: tiles of A and of B in shared memory at a time, at least 3."""
+class Config(steps.Tiling):
+    """Block tile bm x bn, bk of its tiles along K; warp tile wm x wn.
 
+    padding: halves after each row of the tiles of A and B; a multiple of 8 for 16-byte accesses.
+    stages: tiles of A and of B in shared memory at a time, at least 3.
+    """
+
+    bm: int = 256
+    bn: int = 128
+    bk: int = 32
+    wm: int = 64
+    wn: int = 64
+    padding: int = 8
     stages: int = 3
 
 
-launch = wmma_async.launch
+def launch(gemm: HalfGemm, config: Config) -> Launch:
+    shared = steps.shared_bytes(gemm, config, config.padding, config.stages)
+    return steps.launch_columns_by_rows(gemm, config, shared)
 
 
 def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
-    parts = steps.split_up(sch, gemm, config)
-    steps.share_copies(sch, gemm, config, parts)
-    steps.use_tensor_cores(sch, gemm, parts, "wmma")
-    steps.copy_result(sch, gemm, config, parts)
-    sch.unroll(parts.k_step)
-    steps.pad_rows(sch, parts, config.padding)
-    steps.merge_copies(sch, parts)
-    copies, compute = 0, config.stages - 1
-    pipeline(sch, parts.k_tile, stage=[copies, compute], order=[1, 0], asynchronous=[0])
+    copies = steps.stage_operands(sch, config)
+    result = steps.stage_ragged_result(sch)
+    tiles = steps.split_into_tiles(sch, config)
+    block = steps.bind_blocks(sch, tiles)
+    steps.share_copies(sch, gemm, config, tiles, copies)
+    fragments = steps.hold_fragments(sch, gemm, tiles, "wmma")
+    steps.share_result(sch, gemm, config, block, result)
+    steps.load_fragments(sch, gemm, fragments)
+    steps.multiply_fragments(sch, gemm, tiles, fragments)
+    steps.store_fragments(sch, gemm, fragments, result)
+    sch.unroll(tiles.k_step)
+    steps.pad_rows(sch, copies, config.padding)
+    steps.merge_copies(sch, tiles, copies)
+    copy, compute = 0, config.stages - 1
+    pipeline(sch, tiles.k_tile, stage=[copy, compute], order=[1, 0], asynchronous=[0])
 
 
 RUNG = Rung(
@@ -49,12 +72,12 @@ RUNG = Rung(
     summary="three stages of copies, one barrier per tile",
     article="001, the multistage buffer",
     config=Config(),
-    shapes=wmma_async.RUNG.shapes,
+    shapes=steps.SHAPES_ASYNC,
     schedule=schedule,
     launch=launch,
     min_arch=80,
-    pass_config=wmma_async.RUNG.pass_config,
-    passes=("copies_before_barriers", *wmma_async.RUNG.passes),
+    pass_config=steps.ASYNC,
+    passes=("unroll_drain", "copies_before_barriers", "whole_lines"),
 )
 
 if __name__ == "__main__":

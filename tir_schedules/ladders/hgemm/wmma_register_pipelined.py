@@ -2,12 +2,14 @@
 
 There are two sets of fragments: while the tensor cores multiply one, the other is loaded for the next 16 of
 K, the first ones of a tile while the last ones of the tile before are multiplied. Two loops are pipelined,
-the one over k steps within the one over tiles. The order of a turn is the article's: second fragments of the
-tile, first mma, copy of the tile two ahead, wait, barrier, first fragments of the next tile, last mma. Look
-for fragment arrays of 8, of which 0 to 3 and 4 to 7 take turns.
+the one over k steps within the one over tiles. The order of a turn is that of "Optimizing Half-Precision GEMM
+with Tensor Cores" (article 001), "Three-level pipeline": second fragments of the tile, first mma, copy of the
+tile two ahead, wait, barrier, first fragments of the next tile, last mma. So is that of the drain: it waits
+for the last tile when the one before is half multiplied. Look for fragment arrays of 8, of which 0 to 3 and 4
+to 7 take turns.
 
 InjectSoftwarePipeline offers no order that is both right and this one: see passes/copies_after_compute.py.
-And it finds a tile's stage by a division, for every address anew. Here the loop is unrolled by the number of
+It finds a tile's stage by a division, for every address anew. Here the loop is unrolled by the number of
 stages, so that each stage is a constant: look for `k_0_turn` in the loop over rounds, and see
 passes/unroll_stages.py. With float32 accumulators, which leave few registers for addresses, that is worth a
 tenth of the time.
@@ -15,23 +17,52 @@ tenth of the time.
 
 from __future__ import annotations
 
-from tir_schedules.ladders.hgemm import steps, wmma_pipelined
+from dataclasses import dataclass
+
+from tir_schedules.ladders.hgemm import steps
+from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.schedule import Schedule
 from tir_schedules.workloads.half_gemm import HalfGemm
 
-Config = wmma_pipelined.Config
-launch = wmma_pipelined.launch
+
+@dataclass(frozen=True)
+class Config(steps.Tiling):
+    """Block tile bm x bn, bk of its tiles along K; warp tile wm x wn.
+
+    padding: halves after each row of the tiles of A and B; a multiple of 8 for 16-byte accesses.
+    stages: tiles of A and of B in shared memory at a time, at least 3.
+    """
+
+    bm: int = 256
+    bn: int = 128
+    bk: int = 32
+    wm: int = 64
+    wn: int = 64
+    padding: int = 8
+    stages: int = 3
+
+
+def launch(gemm: HalfGemm, config: Config) -> Launch:
+    shared = steps.shared_bytes(gemm, config, config.padding, config.stages)
+    return steps.launch_columns_by_rows(gemm, config, shared)
 
 
 def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
-    parts = steps.split_up(sch, gemm, config)
-    steps.share_copies(sch, gemm, config, parts)
-    steps.use_tensor_cores(sch, gemm, parts, "wmma")
-    steps.copy_result(sch, gemm, config, parts)
-    sch.unroll(parts.k_step)
-    steps.pad_rows(sch, parts, config.padding)
-    steps.pipeline_fragments(sch, parts, config.stages)
+    copies = steps.stage_operands(sch, config)
+    result = steps.stage_ragged_result(sch)
+    tiles = steps.split_into_tiles(sch, config)
+    block = steps.bind_blocks(sch, tiles)
+    steps.share_copies(sch, gemm, config, tiles, copies)
+    fragments = steps.hold_fragments(sch, gemm, tiles, "wmma")
+    steps.share_result(sch, gemm, config, block, result)
+    steps.load_fragments(sch, gemm, fragments)
+    steps.multiply_fragments(sch, gemm, tiles, fragments)
+    steps.store_fragments(sch, gemm, fragments, result)
+    sch.unroll(tiles.k_step)
+    steps.pad_rows(sch, copies, config.padding)
+    steps.pipeline_fragments(sch, tiles, config.stages)
+    steps.unroll_stages(sch, tiles, config.stages)
 
 
 RUNG = Rung(
@@ -40,12 +71,19 @@ RUNG = Rung(
     summary="two sets of fragments: one is loaded while the other is multiplied",
     article="001, three-level pipeline",
     config=Config(),
-    shapes=wmma_pipelined.RUNG.shapes,
+    shapes=steps.SHAPES_ASYNC,
     schedule=schedule,
     launch=launch,
     min_arch=80,
-    pass_config=wmma_pipelined.RUNG.pass_config,
-    passes=("copies_after_compute", "unroll_stages", *wmma_pipelined.RUNG.passes),
+    pass_config=steps.ASYNC,
+    passes=(
+        "copies_after_compute",
+        "late_drain",
+        "unroll_stages",
+        "unroll_drain",
+        "copies_before_barriers",
+        "whole_lines",
+    ),
 )
 
 if __name__ == "__main__":

@@ -3,8 +3,9 @@
 Eight warps compute 256x128 of C together, 64x64 each, in 16 fragments. At the head of each turn of the loop
 over K all threads copy a tile of A and one of B, 16 bytes at a time; from there each warp loads 4 + 4
 fragments for 16 mma. Look for `load_matrix_sync` with the row length of the tile, 32: rows of 64 bytes
-put every second row into the same banks, and a fragment takes 4 times the wavefronts it needs (article 004;
-tile of article 001).
+put every second row into the same banks, and a fragment takes 4 times the wavefronts it needs: "Why does
+padding resolve bank conflicts?" (article 004), the section without padding. The tile is that of "Optimizing
+Half-Precision GEMM with Tensor Cores" (article 001), "Block Tile" and "Warp Tile".
 
 On a ragged shape C goes through shared memory, too: `store_matrix_sync` cannot leave out what lies beyond the
 matrix.
@@ -25,17 +26,30 @@ from tir_schedules.workloads.half_gemm import HalfGemm
 class Config(steps.Tiling):
     """Block tile bm x bn, bk of its tiles along K; warp tile wm x wn."""
 
+    bm: int = 256
+    bn: int = 128
+    bk: int = 32
+    wm: int = 64
+    wn: int = 64
+
 
 def launch(gemm: HalfGemm, config: Config) -> Launch:
-    return steps.launch_columns_by_rows(gemm, config, steps.shared_bytes(gemm, config))
+    shared = steps.shared_bytes(gemm, config)
+    return steps.launch_columns_by_rows(gemm, config, shared)
 
 
-def schedule(sch: Schedule, gemm: HalfGemm, config: steps.Tiling) -> None:
-    parts = steps.split_up(sch, gemm, config)
-    steps.share_copies(sch, gemm, config, parts)
-    steps.use_tensor_cores(sch, gemm, parts, "wmma")
-    steps.copy_result(sch, gemm, config, parts)
-    sch.unroll(parts.k_step)
+def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
+    copies = steps.stage_operands(sch, config)
+    result = steps.stage_ragged_result(sch)
+    tiles = steps.split_into_tiles(sch, config)
+    block = steps.bind_blocks(sch, tiles)
+    steps.share_copies(sch, gemm, config, tiles, copies)
+    fragments = steps.hold_fragments(sch, gemm, tiles, "wmma")
+    steps.share_result(sch, gemm, config, block, result)
+    steps.load_fragments(sch, gemm, fragments)
+    steps.multiply_fragments(sch, gemm, tiles, fragments)
+    steps.store_fragments(sch, gemm, fragments, result)
+    sch.unroll(tiles.k_step)
 
 
 RUNG = Rung(
@@ -45,10 +59,7 @@ RUNG = Rung(
     article="001; 004, without padding",
     config=Config(),
     configs={"unpadded": Config(bm=128, bn=256)},
-    shapes=(
-        "any; 16-byte copies where K % 8 == 0 and N % 8 == 0, else one element at a time; C through shared"
-        " memory unless tiles divide it"
-    ),
+    shapes=steps.SHAPES,
     schedule=schedule,
     launch=launch,
     pass_config=steps.PASS_CONFIG,

@@ -3,25 +3,43 @@
 A warp that stores a fragment of float16 writes 16 rows of 32 bytes. Now warps store their fragments to shared
 memory, in the place of the tiles of A and B, which are used up, and then all threads copy C to global memory,
 16 bytes each and whole rows at a time. Rows of C in shared memory are padded like those of A and B. Look for
-`store_matrix_sync` to shared memory with the row length 136, and 16-byte stores to global memory.
+`store_matrix_sync` to shared memory with the row length 136, and 16-byte stores to global memory. It is the
+write-back of "Optimizing Half-Precision GEMM with Tensor Cores" (article 001), with its C_SMEM_STRIDE.
 """
 
 from __future__ import annotations
 
-from tir_schedules.ladders.hgemm import steps, wmma_register_pipelined
+from dataclasses import dataclass
+
+from tir_schedules.ladders.hgemm import steps
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.schedule import Schedule
 from tir_schedules.workloads.half_gemm import HalfGemm
 
-Config = wmma_register_pipelined.Config
-RESULT_PADDING = 8
-"""Elements that pad each row of C in shared memory."""
+
+@dataclass(frozen=True)
+class Config(steps.Tiling):
+    """Block tile bm x bn, bk of its tiles along K; warp tile wm x wn.
+
+    padding: halves after each row of the tiles of A and B; a multiple of 8 for 16-byte accesses.
+    stages: tiles of A and of B in shared memory at a time, at least 3.
+    result_padding: elements after each row of C in shared memory.
+    """
+
+    bm: int = 256
+    bn: int = 128
+    bk: int = 32
+    wm: int = 64
+    wn: int = 64
+    padding: int = 8
+    stages: int = 3
+    result_padding: int = 8
 
 
 def shared_bytes(gemm: HalfGemm, config: Config) -> int:
     return steps.shared_bytes(
-        gemm, config, config.padding, config.stages, staged=True, result_padding=RESULT_PADDING
+        gemm, config, config.padding, config.stages, staged=True, result_padding=config.result_padding
     )
 
 
@@ -30,13 +48,20 @@ def launch(gemm: HalfGemm, config: Config) -> Launch:
 
 
 def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
-    parts = steps.split_up(sch, gemm, config, staged=True)
-    steps.share_copies(sch, gemm, config, parts)
-    steps.use_tensor_cores(sch, gemm, parts, "wmma", padding=RESULT_PADDING)
-    steps.copy_result(sch, gemm, config, parts)
-    sch.unroll(parts.k_step)
-    steps.pad_rows(sch, parts, config.padding)
-    steps.pipeline_fragments(sch, parts, config.stages)
+    copies = steps.stage_operands(sch, config)
+    result = steps.stage_result(sch)
+    tiles = steps.split_into_tiles(sch, config)
+    block = steps.bind_blocks(sch, tiles)
+    steps.share_copies(sch, gemm, config, tiles, copies)
+    fragments = steps.hold_fragments(sch, gemm, tiles, "wmma")
+    steps.share_result(sch, gemm, config, block, result)
+    steps.load_fragments(sch, gemm, fragments)
+    steps.multiply_fragments(sch, gemm, tiles, fragments)
+    steps.store_fragments(sch, gemm, fragments, result, config.result_padding)
+    sch.unroll(tiles.k_step)
+    steps.pad_rows(sch, copies, config.padding)
+    steps.pipeline_fragments(sch, tiles, config.stages)
+    steps.unroll_stages(sch, tiles, config.stages)
 
 
 RUNG = Rung(
@@ -45,15 +70,19 @@ RUNG = Rung(
     summary="C through shared memory, written in rows of 16-byte stores",
     article="001, the write-back",
     config=Config(),
-    shapes=(
-        "any; 16-byte accesses where K % 8 == 0 and N % 8 == 0, else one element at a time, and copies that"
-        " are not asynchronous"
-    ),
+    shapes=steps.SHAPES_STAGED,
     schedule=schedule,
     launch=launch,
     min_arch=80,
-    pass_config=wmma_register_pipelined.RUNG.pass_config,
-    passes=wmma_register_pipelined.RUNG.passes,
+    pass_config=steps.ASYNC,
+    passes=(
+        "copies_after_compute",
+        "late_drain",
+        "unroll_stages",
+        "unroll_drain",
+        "copies_before_barriers",
+        "whole_lines",
+    ),
 )
 
 if __name__ == "__main__":

@@ -1,18 +1,22 @@
-"""A threadblock swizzle in serpentine order. With this the schedule is article 001's kernel in full.
+"""A threadblock swizzle in serpentine order.
 
 Blocks start in the order of their number, some hundred at a time. In a plain grid those are a few long rows
 of blocks, which read few rows of A and all of B. In groups of 16 columns they are a more square patch, which
 reads less and finds more of it in the L2 cache; and every second group runs from the last row to the first,
 so that it begins with the rows of A that the group before has just read. Look for blockIdx.z, the group, and
-the row of blocks that depends on whether it is odd.
+the row of blocks that depends on whether it is odd. It is "Grid and block" of "Optimizing Half-Precision GEMM
+with Tensor Cores" (article 001), and the last of that article's techniques.
+
+The article's groups always have 16 columns, and blocks of the last group that lie beyond C leave at once:
+configuration "partial_group". By default a group has a divisor of 16 that also divides the number of columns,
+so that no block starts in vain; but an odd number of columns makes groups of one.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir_schedules.ladders.hgemm import steps, wmma_staged_epilogue
-from tir_schedules.ladders.hgemm.wmma_staged_epilogue import RESULT_PADDING, shared_bytes
+from tir_schedules.ladders.hgemm import steps
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.schedule import Schedule
@@ -20,39 +24,80 @@ from tir_schedules.workloads.half_gemm import HalfGemm
 
 
 @dataclass(frozen=True)
-class Config(wmma_staged_epilogue.Config):
-    """threadblock_swizzle: most columns of blocks in a group; a group has as many of them as divide both this
-    and the number of all columns."""
+class Config(steps.Tiling):
+    """Block tile bm x bn, bk of its tiles along K; warp tile wm x wn.
 
+    padding: halves after each row of the tiles of A and B; a multiple of 8 for 16-byte accesses.
+    stages: tiles of A and of B in shared memory at a time, at least 3.
+    result_padding: elements after each row of C in shared memory.
+    threadblock_swizzle: most columns of blocks in a group; a group has as many of them as divide both this
+    and the number of all columns.
+    partial_group: 1 when all groups have that many columns, and blocks that the last one lacks leave at once.
+    """
+
+    bm: int = 256
+    bn: int = 128
+    bk: int = 32
+    wm: int = 64
+    wn: int = 64
+    padding: int = 8
+    stages: int = 3
+    result_padding: int = 8
     threadblock_swizzle: int = 16
+    partial_group: int = 0
+
+
+def shared_bytes(gemm: HalfGemm, config: Config) -> int:
+    return steps.shared_bytes(
+        gemm, config, config.padding, config.stages, staged=True, result_padding=config.result_padding
+    )
 
 
 def launch(gemm: HalfGemm, config: Config) -> Launch:
-    return steps.launch_swizzled(gemm, config, config.threadblock_swizzle, shared_bytes(gemm, config))
+    swizzle, shared = config.threadblock_swizzle, shared_bytes(gemm, config)
+    return steps.launch_swizzled(gemm, config, swizzle, shared, bool(config.partial_group))
 
 
 def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
-    parts = steps.split_up(sch, gemm, config, staged=True, swizzle=config.threadblock_swizzle)
-    steps.share_copies(sch, gemm, config, parts)
-    steps.use_tensor_cores(sch, gemm, parts, "wmma", padding=RESULT_PADDING)
-    steps.copy_result(sch, gemm, config, parts)
-    sch.unroll(parts.k_step)
-    steps.pad_rows(sch, parts, config.padding)
-    steps.pipeline_fragments(sch, parts, config.stages)
+    copies = steps.stage_operands(sch, config)
+    result = steps.stage_result(sch)
+    tiles = steps.split_into_tiles(sch, config)
+    swizzle, partial = config.threadblock_swizzle, bool(config.partial_group)
+    block = steps.swizzle_blocks(sch, gemm, config, tiles, swizzle, partial)
+    steps.share_copies(sch, gemm, config, tiles, copies)
+    fragments = steps.hold_fragments(sch, gemm, tiles, "wmma")
+    steps.share_result(sch, gemm, config, block, result)
+    steps.load_fragments(sch, gemm, fragments)
+    steps.multiply_fragments(sch, gemm, tiles, fragments)
+    steps.store_fragments(sch, gemm, fragments, result, config.result_padding)
+    sch.unroll(tiles.k_step)
+    steps.pad_rows(sch, copies, config.padding)
+    steps.pipeline_fragments(sch, tiles, config.stages)
+    steps.unroll_stages(sch, tiles, config.stages)
 
 
 RUNG = Rung(
     family="hgemm",
     name="wmma_swizzled_grid",
     summary="threadblock swizzle in serpentine order: blocks that run together share more in the L2 cache",
-    article="001, grid and block: the article's kernel in full",
+    article="001, grid and block",
     config=Config(),
-    shapes=wmma_staged_epilogue.RUNG.shapes,
+    configs={"partial_group": Config(partial_group=1)},
+    shapes=steps.SHAPES_STAGED,
     schedule=schedule,
     launch=launch,
     min_arch=80,
-    pass_config=wmma_staged_epilogue.RUNG.pass_config,
-    passes=("serpentine", *wmma_staged_epilogue.RUNG.passes),
+    pass_config=steps.ASYNC,
+    passes=(
+        "partial_group",
+        "serpentine",
+        "copies_after_compute",
+        "late_drain",
+        "unroll_stages",
+        "unroll_drain",
+        "copies_before_barriers",
+        "whole_lines",
+    ),
 )
 
 if __name__ == "__main__":

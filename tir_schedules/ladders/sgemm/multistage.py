@@ -113,7 +113,7 @@ RUNG = Rung(
     launch=launch,
     min_arch=80,
     pass_config={"tirx.use_async_copy": True, "tirx.disable_storage_rewrite": True},
-    passes=("copies_after_compute", "unroll_stages", "copies_before_barriers"),
+    passes=("copies_after_compute", "unroll_stages", "unroll_drain", "copies_before_barriers"),
 )
 
 if __name__ == "__main__":

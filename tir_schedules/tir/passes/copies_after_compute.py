@@ -35,19 +35,27 @@ def copies_after_compute(
         if len(statements) != 4 or not commits(statements[0]):
             return loop
         copy, compute, fragments, last = statements
-        if not (isinstance(compute, s_tir.SBlockRealize) and isinstance(fragments, s_tir.SBlockRealize)):
-            return loop
-        wait = compute.block.body
-        if not (isinstance(wait, tirx.AttrStmt) and wait.attr_key == WAIT):
-            return loop
-        depth = wait.body
-        assert isinstance(depth, tirx.AttrStmt)  # a wait is two attributes: of which queue, how deep
-        late = tirx.AttrStmt(depth.node, depth.attr_key, depth.value, fragments.block.body)
-        late = tirx.AttrStmt(wait.node, wait.attr_key, wait.value, late)
-        body = [with_block_body(compute, depth.body), copy, with_block_body(fragments, late), last]
-        return with_body(loop, tirx.SeqStmt(body))
+        moved = with_wait_moved(compute, fragments)
+        return with_body(loop, tirx.SeqStmt([moved[0], copy, moved[1], last])) if moved else loop
 
     return map_body(function, tirx.For, reorder)
+
+
+def with_wait_moved(
+    compute: tirx.Stmt, fragments: tirx.Stmt
+) -> tuple[s_tir.SBlockRealize, s_tir.SBlockRealize] | None:
+    """Two blocks with the wait at the head of the first at the head of the second; None where there is
+    none."""
+    if not (isinstance(compute, s_tir.SBlockRealize) and isinstance(fragments, s_tir.SBlockRealize)):
+        return None
+    wait = compute.block.body
+    if not (isinstance(wait, tirx.AttrStmt) and wait.attr_key == WAIT):
+        return None
+    depth = wait.body
+    assert isinstance(depth, tirx.AttrStmt)  # a wait is two attributes: of which queue, how deep
+    late = tirx.AttrStmt(depth.node, depth.attr_key, depth.value, fragments.block.body)
+    late = tirx.AttrStmt(wait.node, wait.attr_key, wait.value, late)
+    return with_block_body(compute, depth.body), with_block_body(fragments, late)
 
 
 def commits(statement: tirx.Stmt) -> bool:

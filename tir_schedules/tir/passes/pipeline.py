@@ -11,21 +11,27 @@ from typing import Any, Sequence
 from tvm import s_tir, tirx, transform
 
 from tir_schedules.tir.passes.copies_after_compute import copies_after_compute
+from tir_schedules.tir.passes.late_drain import late_drain
 from tir_schedules.tir.passes.one_barrier import one_barrier
+from tir_schedules.tir.passes.partial_group import partial_group
 from tir_schedules.tir.passes.serpentine import serpentine
 from tir_schedules.tir.passes.unroll_drain import unroll_drain
 from tir_schedules.tir.passes.unroll_stages import unroll_stages
+from tir_schedules.tir.passes.whole_lines import whole_lines
 
 NAMES = (
+    "partial_group",
     "serpentine",
     "copies_after_compute",
+    "late_drain",
     "unroll_stages",
+    "unroll_drain",
     "copies_before_barriers",
     "one_barrier",
     "whole_lines",
 )
-"""What a rung may ask for. "whole_lines" comes after code generation. "copies_before_barriers" is no pass of
-ours: TVM's InjectPTXAsyncCopy runs before ThreadSync.
+"""What a rung may ask for, in the order in which it runs. "copies_before_barriers" is no pass of ours: TVM's
+InjectPTXAsyncCopy runs before ThreadSync.
 
 ThreadSync puts a barrier between accesses to the same buffer and takes the stages of a multistage buffer for
 one. Once the copies are cp.async calls it does not see them; what remains is the barrier after each wait.
@@ -54,6 +60,7 @@ def pipeline(wanted: Sequence[str] = ()) -> transform.Pass:
     early = "copies_before_barriers" in wanted
     return transform.Sequential(
         [
+            *chosen("partial_group", partial_group),
             *chosen("serpentine", serpentine),
             s_tir.transform.CanonicalizeLoop(),
             s_tir.transform.LowerCrossThreadReduction(),
@@ -71,6 +78,7 @@ def pipeline(wanted: Sequence[str] = ()) -> transform.Pass:
             s_tir.transform.AnnotateIrregularLoop(),
             s_tir.transform.InjectSoftwarePipeline(),
             *chosen("copies_after_compute", copies_after_compute),
+            *chosen("late_drain", late_drain),
             s_tir.transform.TransformMmaBufferLayout(),
             s_tir.transform.LowerOpaqueBlock(),
             tirx.transform.FlattenBuffer(),
@@ -83,7 +91,7 @@ def pipeline(wanted: Sequence[str] = ()) -> transform.Pass:
             *unless("tirx.disable_storage_rewrite", tirx.transform.StorageRewrite()),
             s_tir.transform.HoistIfThenElse(),
             *chosen("unroll_stages", unroll_stages),
-            *([unroll_drain] if asynchronous else []),
+            *chosen("unroll_drain", unroll_drain),
             *([s_tir.transform.ConvertSSA()] if asynchronous or "unroll_stages" in wanted else []),
             tirx.transform.UnrollLoop(),
             s_tir.transform.RenormalizeSplitPattern(),
@@ -102,6 +110,7 @@ def pipeline(wanted: Sequence[str] = ()) -> transform.Pass:
             s_tir.transform.LowerThreadAllreduce(),
             *([s_tir.transform.InjectPTXAsyncCopy()] if asynchronous and not early else []),
             s_tir.transform.MergeSharedMemoryAllocations(),
+            *chosen("whole_lines", whole_lines),
             tirx.transform.SplitHostDevice(),
             tirx.transform.MakePackedAPI(),
             tirx.transform.BF16StorageLegalize(),

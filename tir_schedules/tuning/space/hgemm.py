@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tir_schedules.ladders.hgemm import mma_multistage, steps
-from tir_schedules.ladders.hgemm.wmma_staged_epilogue import shared_bytes
 from tir_schedules.model.gpus import WARP
 from tir_schedules.tuning.space.constraints import (
     BLOCK_AND_WARP,
@@ -76,7 +75,7 @@ MMA_MULTISTAGE: Space[Config, HalfGemm] = Space(
         ),
         Constraint(
             "the multistage buffer does not fit into shared memory",
-            shared_fits(shared_bytes),
+            shared_fits(mma_multistage.shared_bytes),
             ("bm", "bn", "bk", "stages"),
         ),
     ),
