@@ -110,8 +110,8 @@ def test_lines_of_a_function_outside_the_kernel_are_shown_after_it(capsys):
     out = inspected(capsys, "hgemm/wmma_naive", "--lines", "--mnk", "64,64,32")
     closing = out.rindex("\n" + next(line for line in out.splitlines()[::-1] if line.endswith(" }")))
     assert (
-        "wmma::mma_sync(accumulator, fragment_a" in out[closing:]
-        and "wmma::load_matrix_sync(fragment_b" in out[closing:]
+        "wmma::mma_sync(c[i][j], step.a[i]" in out[closing:]
+        and "wmma::load_matrix_sync(b[j]" in out[closing:]
     )
 
 

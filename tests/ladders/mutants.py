@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Iterator
 
 BARRIER = re.compile(r"__syncthreads\(\);")
-# Calls that commit asynchronous copies and wait for them, as TVM and the twins write them. (Where the loop of a
-# twin goes on over zeros, it waits at the end for all groups, which nobody reads: a precaution, not to be
-# missed.)
+# Calls that commit asynchronous copies and wait for them, as TVM and the twins write them. (Where the loop
+# of a twin goes on over zeros, it waits at the end for all groups, which nobody reads: a precaution, not to
+# be missed.)
 WAIT = re.compile(
     r"^\s+(?:tvm_builtin_ptx_cp_async_wait_group\w*\(\)|wait_\w+<(?!0>)[^>]*>\(\)"
     r"|wait_for_copies(?:<[^>]*>)?\(\w[^;]*\));"
