@@ -170,7 +170,7 @@ def test_tvm_compiles_nothing_where_its_cuda_runtime_is_at_hand(tmp_path):
 def test_a_configuration_of_a_twin_is_set_by_macros():
     (variant,) = find("sgemm/transposed:32x32")
     source = load_twin(variant, GEMM, "sm_80").source
-    assert "#define BM 128" in source.split("// SGEMM")[0] and load_twin(variant, GEMM, "sm_80").block == (
+    assert "#define BM 128" in source.split("#ifndef BM")[0] and load_twin(variant, GEMM, "sm_80").block == (
         1024,
         1,
         1,

@@ -88,7 +88,7 @@ def test_patterns_are_alike_up_to_a_shift_and_keep_what_differs():
     assert (load.requests, load.starts) == (16, (0, 4, 8, 12, 16, 20, 24, 28))
     text = "tile_a[ty][tx] = m < M && k0 + tx < K ? A[m * K + k0 + tx] : 0.0f;"
     assert (store.requests, store.starts, [at.text for at in store.locations]) == (2, (0,), [text])
-    stores = request_patterns(*kernel("sgemm/transposed", load_twin, 128, 128, 16), "A")[0]
+    stores = request_patterns(*kernel("sgemm/transposed", lower, 128, 128, 16), "A")[0]
     # four rows of A, transposed
     assert (stores.requests, len(stores.locations), stores.starts) == (8, 4, (0,))
 

@@ -15,7 +15,7 @@ FAMILIES = tuple(KINDS)
 FORMER = {"hgemm/mma_permuted": "hgemm/mma_xor_swizzle"}
 """Ids that rungs had once -> those they have now. Users may type either; recorded files have either."""
 
-REUSED = {"sgemm/vectorized": ("sgemm/transposed", "2026-11-22T19:00:00Z")}
+REUSED = {"sgemm/vectorized": ("sgemm/transposed", "2026-11-22T19:10:00Z")}
 """Ids that another rung has had since a time (UTC) -> what is now the id of the rung that had them before.
 
 Who types such an id means the rung of today. A file that was recorded before, by its date, means the other.
