@@ -46,6 +46,9 @@ ANNOTATIONS = {
     "software_pipeline_stage": (
         "Assigns each statement of a loop to a pipeline stage; takes effect with the order."
     ),
+    "tir_schedules.partial_group": (
+        "Makes groups of so many columns of blocks; blocks that the last group lacks leave at once."
+    ),
     "tir_schedules.unroll_stages": (
         "Unrolls the loop by the stages of its multistage buffer, so that the index of each stage is a"
         " constant."

@@ -5,9 +5,9 @@ bytes, not as sectors of 32. A tile that is 32 halves deep reads 64 bytes of eac
 the next tile finds the other 64 in L2. TVM's own call, `cp_async_raw`, has no place for the hint, so the
 copies become calls of the functions below, which are TVM's but for the hint.
 
-`T.ptx["cp.async.cg.shared.global.L2::128B"]` has the hint as well, but it is another kernel: it declares that
-it changes memory, which forbids nvcc to move other accesses past it, and it counts in bytes. On sm_80 that
-takes 201 registers instead of 166 for a ragged `wmma_async`.
+`T.ptx["cp.async.cg.shared.global.L2::128B"]` has the hint as well, but makes other kernels: it declares that
+it changes memory, past which nvcc moves no other access, and fills with zeros by a source size in place of a
+predicate. A ragged `wmma_async` with float32 accumulators takes 201 registers with it, 166 without.
 """
 
 from __future__ import annotations
