@@ -55,7 +55,7 @@ def main_loop(text):
 def events(text):
     """What happens in the text of a kernel, one after another; of what follows itself once."""
     found = re.findall(
-        r"load_matrix_sync|mma_sync|cp_async_whole_lines|wait_group_\d\(|__syncthreads",
+        r"load_matrix_sync|mma_sync|ptx_cp_async_legacy|wait_group_\d\(|__syncthreads",
         text,
     )
     return [event for event, before in zip(found, [None, *found]) if event != before]
@@ -104,7 +104,7 @@ class TestCopiesAfterCompute:
 
     def test_mma_copy_wait_fragments_last_mma(self):
         text = source(self.rung, SHORT, **SMALL)
-        copies = ["cp_async_whole_lines", "wait_group_1(", "__syncthreads"]
+        copies = ["ptx_cp_async_legacy", "wait_group_1(", "__syncthreads"]
         assert events(main_loop(text))[:7] == [*MULTIPLY, *copies, *MULTIPLY]
         assert not faults(self.rung, text, SHORT, **SMALL)
 

@@ -86,7 +86,6 @@ RUNG = Rung(
     passes=(
         "serpentine",
         "copies_after_compute",
-        "late_drain",
         "unroll_stages",
         "unroll_drain",
         "copies_before_barriers",
