@@ -51,8 +51,7 @@ class Fault:
         return f"{self.rung} {self.workload}: {self.what}"
 
 
-TILE = "copy_tile<BM, BK>(tile_a, A, block_row, k0, M, K);"
-SHORT_TILE = TILE.replace("M, K)", "M, K - 1)")
+TILES_READ = "multiply(tile_a + TileA::offset"
 WHOLE = "NT ? col * K : col), NT ? K : N, K);"
 SHORT_WHOLE = WHOLE.replace("N, K)", "N, K - 16)")
 PRODUCT = "acc += A[m * K + k] * B[k * N + n];"
@@ -63,7 +62,6 @@ FIRST_LOST = f"if (blockIdx.x + threadIdx.x == 0) sums.x -= X[0];\n    {TOTAL}"
 LAST_LOST = FIRST_LOST.replace("X[0]", "X[N - 1]")
 LONG = Reduction(1 << 22, "float32")
 SUM = "C[m * N + n] = acc;"
-HALF = "? matrix[r * cols + c] :"
 
 
 def rounded(value: str, bits: int) -> str:
@@ -71,13 +69,22 @@ def rounded(value: str, bits: int) -> str:
     return f"__uint_as_float((__float_as_uint({value}) + {1 << bits - 1}u) & {2**32 - 2**bits}u)"
 
 
-def bfloat16_if(condition: str) -> str:
-    return (
-        f"? {condition} ? __float2half({rounded('__half2float(matrix[r * cols + c])', 16)}) : matrix[r * cols"
-        " + c] :"
-    )
+def spoiled(statement: str) -> str:
+    """A change of the tiles in shared memory between their copy and their use."""
+    return f"{statement}\n            __syncthreads();\n            {TILES_READ}"
 
 
+def in_bfloat16(tile: str) -> str:
+    """CUDA that rounds the tile of A or B, named a or b."""
+    value = rounded(f"__half2float(tile_{tile}[e])", 16)
+    every = f"for (int e = thread_of_block(); e < Tile{tile.upper()}::SIZE; e += THREADS)"
+    return spoiled(f"{every} tile_{tile}[e] = __float2half({value});")
+
+
+LAST_COLUMN = "tile_a[TileA::offset(e, K - 1 - k0)]"
+LAST_TERM_LOST = spoiled(
+    f"for (int e = thread_of_block(); k0 + BK >= K && e < BM; e += THREADS) {LAST_COLUMN} = __float2half(0.0f);"
+)
 NAIVE, WMMA, VECTORS, TREE = "sgemm/naive", "hgemm/wmma_naive", "reduce/vectorized", "reduce/sequential"
 POSITIVE, NEGATIVE = "right where it is positive", "right where it is negative"
 TRUNCATED = "Y[blockIdx.x] = __uint_as_float(__float_as_uint(total) & 0xffff0000);"
@@ -97,13 +104,13 @@ FAULTS = [
     Fault(NAIVE, Gemm(3, 5, 37), POSITIVE, SUM, SUM.replace("acc;", "fmaxf(acc, 0.0f);")),
     Fault(NAIVE, Gemm(1, 1, 1), POSITIVE, SUM, SUM.replace("acc;", "fabsf(acc);")),
     Fault(NAIVE, Gemm(1, 1, 1), NEGATIVE, SUM, SUM.replace("acc;", "-fabsf(acc);"), "real"),
-    Fault(WMMA, LONG_NN, "A rounded to bfloat16", HALF, bfloat16_if("ROWS == BM")),
-    Fault(WMMA, LONG_NN, "B rounded to bfloat16", HALF, bfloat16_if("ROWS != BM")),
-    Fault(WMMA, HalfGemm(3, 5, 300), "A rounded to bfloat16", HALF, bfloat16_if("ROWS == BM")),
-    Fault(WMMA, HalfGemm(3, 5, 300), "B rounded to bfloat16", HALF, bfloat16_if("ROWS != BM")),
+    Fault(WMMA, LONG_NN, "A rounded to bfloat16", TILES_READ, in_bfloat16("a")),
+    Fault(WMMA, LONG_NN, "B rounded to bfloat16", TILES_READ, in_bfloat16("b")),
+    Fault(WMMA, HalfGemm(3, 5, 300), "A rounded to bfloat16", TILES_READ, in_bfloat16("a")),
+    Fault(WMMA, HalfGemm(3, 5, 300), "B rounded to bfloat16", TILES_READ, in_bfloat16("b")),
     Fault(WMMA, HalfGemm(64, 64, 16384, "nt", "float32"), "the last 16 of K lost", WHOLE, SHORT_WHOLE),
-    Fault(WMMA, HalfGemm(20, 5, 16383, "nn", "float32"), "the last term lost", TILE, SHORT_TILE),
-    Fault(WMMA, HalfGemm(3, 5, 65535), "the last term lost", TILE, SHORT_TILE),
+    Fault(WMMA, HalfGemm(20, 5, 16383, "nn", "float32"), "the last term lost", TILES_READ, LAST_TERM_LOST),
+    Fault(WMMA, HalfGemm(3, 5, 65535), "the last term lost", TILES_READ, LAST_TERM_LOST),
     Fault(VECTORS, LONG, "stores 0", STORE, "Y[blockIdx.x] = 0;"),
     Fault(VECTORS, LONG, "the first term lost", TOTAL, FIRST_LOST),
     Fault(VECTORS, LONG, "sums kept in 16 bits", STORE, TRUNCATED),
@@ -128,7 +135,7 @@ LONGER = [
         WHOLE,
         WHOLE.replace("N, K)", "N, K - 16)"),
     ),
-    Fault("hgemm/wmma_naive", HalfGemm(1000, 1000, 65535), "the last term lost", TILE, SHORT_TILE),
+    Fault("hgemm/wmma_naive", HalfGemm(1000, 1000, 65535), "the last term lost", TILES_READ, LAST_TERM_LOST),
     Fault("reduce/vectorized", Reduction(1 << 28, "float32"), "stores 0", STORE, "Y[blockIdx.x] = 0;"),
     Fault("reduce/vectorized", Reduction(1 << 28, "float32"), "the first term lost", TOTAL, FIRST_LOST),
     Fault("reduce/vectorized", Reduction(1 << 28), "the last term lost", TOTAL, LAST_LOST),

@@ -3,7 +3,7 @@
 #pragma once
 
 // What a tile is made of.
-template <typename T, bool VOLATILE> struct Word {
+template <typename T, bool IN_MEMORY> struct Word {
     typedef T type;
 };
 template <typename T> struct Word<T, true> {

@@ -24,10 +24,10 @@ ROOT = Path(__file__).parents[2]
 
 # Rows of the articles' tables as their text has them: the columns have run together.
 PRINTED = {
-    "reduce/divergent": "3118.442.503~",
-    "reduce/interleaved": "1904.473.5221.64",
-    "reduce/sequential": "1475.297.5362.29",
-    "reduce/first_add": "758.38189.784.11",
+    "reduce/divergent:in_place": "3118.442.503~",
+    "reduce/interleaved:in_place": "1904.473.5221.64",
+    "reduce/sequential:in_place": "1475.297.5362.29",
+    "reduce/first_add:in_place": "758.38189.784.11",
     "reduce/unrolled_warp": "484.01287.256.44",
     "reduce/unrolled": "477.23291.776.53",
     "sgemm/naive": "95.5152724.39628424228681",

@@ -41,7 +41,7 @@ class Kernel:
     dynamic_shared: int = 0
     folder: str = ""
     file: str = ""
-    own: bool = False
+    own: bool = field(default=False, compare=False)
 
     def __post_init__(self):
         check_grid(self.label, self.grid)

@@ -10,6 +10,10 @@ REASONS = (
         "no kernel yet: loops are not bound to the blocks and threads of the GPU",
     ),
     (
+        r"Cannot insert syncs inside condition",
+        "a guard stands around a barrier: the loop it guards is not bound to threads yet",
+    ),
+    (
         r"Cannot find shape of the wmma fragment (\S+)",
         r"{0} is a tensor-core fragment, but not every use of it is tensorized yet",
     ),
