@@ -81,9 +81,9 @@ def in_bfloat16(tile: str) -> str:
     return spoiled(f"{every} tile_{tile}[e] = __float2half({value});")
 
 
-LAST_COLUMN = "tile_a[TileA::offset(e, K - 1 - k0)]"
 LAST_TERM_LOST = spoiled(
-    f"for (int e = thread_of_block(); k0 + BK >= K && e < BM; e += THREADS) {LAST_COLUMN} = __float2half(0.0f);"
+    "for (int e = thread_of_block(); k0 + BK >= K && e < BM; e += THREADS)"
+    " tile_a[TileA::offset(e, K - 1 - k0)] = __float2half(0.0f);"
 )
 NAIVE, WMMA, VECTORS, TREE = "sgemm/naive", "hgemm/wmma_naive", "reduce/vectorized", "reduce/sequential"
 POSITIVE, NEGATIVE = "right where it is positive", "right where it is negative"

@@ -130,7 +130,7 @@ def test_a_table_of_times_has_both_gains_over_the_step_before_and_bandwidths():
     assert line_of(text, "| step") == heads + here
     first = [
         "baseline, divergent branches",
-        "divergent",
+        "divergent:in_place",
         "3118.4",
         "42.503",
         "~",
@@ -144,7 +144,7 @@ def test_a_table_of_times_has_both_gains_over_the_step_before_and_bandwidths():
     # 1904.4 / 1475.2; 4 x 2^25 bytes in 25 us
     third = [
         "bank conflicts removed",
-        "sequential",
+        "sequential:in_place",
         "1475.2",
         "97.536",
         "2.29",
@@ -184,7 +184,7 @@ def test_an_article_with_several_sizes_has_a_table_for_each():
 
 
 def test_what_was_refused_or_throttled_is_said():
-    label = "reduce/sequential (schedule)"
+    label = "reduce/sequential:in_place (schedule)"
     text = section("002", results_of(REDUCE, refuse=[label], throttled=["power cap"]))
     assert (
         line_of(text, "| bank")[6:] == ["refused", "50.0\\*", "refused", "-"]
@@ -227,7 +227,8 @@ def recorded(tmp_path):
 def test_what_was_recorded_can_be_shown(call, recorded):
     code, out, _ = call("--from", recorded)
     assert code == 0 and re.search(
-        r"bank conflicts removed +sequential +1475.2 +97.536 +2.29 +1.29x +25.0 +50.0 +5369 +2.00x", out
+        r"bank conflicts removed +sequential:in_place +1475.2 +97.536 +2.29 +1.29x +25.0 +50.0 +5369 +2.00x",
+        out,
     )
     assert "Article 002" in out and "Article 003" not in out
     assert call("003", "--from", recorded)[1] == ""
@@ -305,7 +306,7 @@ GEMMS = [
     "sgemm/shared_tile:000 (twin)",
     "cuBLAS",
 ]
-SUMS = ["reduce/first_add (schedule)", "reduce/first_add (twin)", "CUB"]
+SUMS = ["reduce/first_add:in_place (schedule)", "reduce/first_add:in_place (twin)", "CUB"]
 
 
 def test_articles_are_measured_here(call, gpu, tmp_path):
