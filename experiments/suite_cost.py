@@ -115,7 +115,7 @@ def measured(arguments: Sequence[str], cache: Path, folder: Path) -> Json:
         log.unlink(missing_ok=True)
         root, code = run(command, variables)
     after, wall = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic() - started
-    all_of_it = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    all_of_it = (after.ru_utime + after.ru_stime) - (before.ru_utime + before.ru_stime)  # never below 0
     parts: dict[str, float] = defaultdict(float)
     for path in folder.glob("*.json"):
         for part, used in json.loads(path.read_text()).items():
