@@ -20,7 +20,7 @@ INTERVAL = 0.01
 
 PARTS = {
     "imports": ("importlib", "<frozen importlib"),
-    "kernels executed": ("machines/cpu/machine.py:start",),
+    "kernels executed": ("machines/cpu/invocation.py:start",),
     "PTX parsed": ("machines/cpu/parser.py", "machines/cpu/words.py", "machines/cpu/flow.py"),
     "PTX lowered": ("machines/cpu/",),
     "TVM": ("tvm/", "tvm_ffi/", "compiler/lower.py"),

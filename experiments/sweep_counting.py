@@ -13,9 +13,9 @@ from sweep_points import FORMS, Point, Series, Sweep
 from tir_schedules.console import progress
 from tir_schedules.errors import CheckFailed
 from tir_schedules.insight.metrics.counting import COPIES, LOADS, STORES, metrics_of, shared_bytes
-from tir_schedules.insight.metrics.occupancy import occupancy
 from tir_schedules.model.counters import Access
 from tir_schedules.model.gpus import WARP
+from tir_schedules.model.occupancy import occupancy
 from tir_schedules.subjects.compiling import compiled
 from tir_schedules.subjects.subject import Subject
 

@@ -24,7 +24,7 @@ from tir_schedules.workloads.gemm import Gemm
 
 EXECUTING = """
 import os, sys
-from tir_schedules.machines.cpu.machine import Invocation
+from tir_schedules.machines.cpu.invocation import Invocation
 start = Invocation.start
 def told(self, *arguments):
     os.write(1, b"executing\\n")

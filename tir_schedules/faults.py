@@ -15,7 +15,7 @@ from tir_schedules.verdicts import DISAGREE, ERROR, FAIL, HAZARD, PASS, Outcome,
 SHOWN = 8
 WIDTH = 80
 LEAST_TEXT = 16  # characters of a source line that are worth showing
-NO_ACCESS = ("divergent_barrier", "divergent_aligned", "endless_loop")
+NO_ACCESS = ("divergent_barrier", "divergent_aligned", "deadlock", "endless_loop", "order_dependent")
 
 
 def closing(verdicts: Sequence[Verdict]) -> str:
@@ -48,9 +48,21 @@ def paragraphs(verdicts: Sequence[Verdict], width: int = WIDTH) -> Iterator[str]
         left = len(groups) - len(shown) + max(0, len(errors) - SHOWN)
         if left:
             yield f"{kernel}: and {left} more like these at other lines; --json has them all"
+    yield from notes(by_kernel, width)
     for verdict in verdicts:
         if verdict.disagreement:
             yield fitted([f"{verdict.rung.id} on {verdict.workload}: {verdict.disagreement}"], "", width)
+
+
+def notes(by_kernel: dict[str, list[tuple[str, Outcome]]], width: int) -> Iterator[str]:
+    """What was seen of any kernel that is no fault, each kind and place once."""
+    for outcomes in by_kernel.values():
+        first = {
+            (note.kind, line_of(note.location)): note for _, outcome in outcomes for note in outcome.notes
+        }
+        for note in list(first.values())[:SHOWN]:
+            place = note.location.place or f"{note.kernel}, PTX line {note.location.ptx_line},"
+            yield fitted([f"note: {place} {note.brief or note.message}"], note.location.text, width)
 
 
 @dataclass

@@ -53,7 +53,7 @@ class Outcome:
     """One kernel on one workload, each field of faults empty when it is right.
 
     error: why it could not be compiled or launched. wrong: outputs that are not what they should be.
-    findings: hazards that the machine saw.
+    findings: hazards that the machine saw; notes: what else it saw, which is no fault.
     seconds: of all executions. outputs: by name, of each of the workload's checks in order, as far as they
     ran.
     """
@@ -64,6 +64,7 @@ class Outcome:
     findings: tuple[Finding, ...] = ()
     seconds: float = 0.0
     outputs: tuple[dict[str, np.ndarray], ...] = field(default=(), repr=False)
+    notes: tuple[Finding, ...] = ()
 
     @property
     def word(self) -> str:
@@ -82,6 +83,7 @@ class Outcome:
     def as_json(self) -> Json:
         findings = [asdict(finding) for finding in self.findings]
         told = {"error": self.error or None, "wrong": list(map(str, self.wrong)), "findings": findings}
+        told["notes"] = [asdict(note) for note in self.notes]
         return {
             "kernel": self.kernel,
             "ok": self.ok,

@@ -80,7 +80,7 @@ def test_time_goes_to_the_innermost_part_that_is_known(monkeypatch, tmp_path):
     run = ("/x/tir_schedules/machines/cpu/machine.py", "run")
     assert suite_plugin.part_of(frame(("/usr/re.py", "sub"), parse, run)) == "PTX parsed"
     assert (
-        suite_plugin.part_of(frame(("/x/tir_schedules/machines/cpu/machine.py", "start"), run))
+        suite_plugin.part_of(frame(("/x/tir_schedules/machines/cpu/invocation.py", "start"), run))
         == "kernels executed"
     )
     assert suite_plugin.part_of(frame(run)) == "PTX lowered"

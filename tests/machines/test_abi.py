@@ -18,13 +18,13 @@ STRUCTURES = {
     "LaunchArguments": abi.LaunchArguments,
     "Merge": abi.MERGE,
     "MicroOp": abi.MICRO_OP,
-    "OutputShadow": abi.OUTPUT_SHADOW,
+    "Cell": abi.CELL,
     "Program": abi.Program,
     "Request": abi.REQUEST,
     "Undefined": abi.UNDEFINED,
     "Watch": abi.Watch,
 }
-ENUMERATIONS = (abi.Space, abi.Act, abi.Exit, abi.Flag)
+ENUMERATIONS = (abi.Space, abi.Act, abi.Exit, abi.Flag, abi.Trait)
 CONSTANTS = ("BUFFER_SHIFT", "SHARED_WINDOW", "LOCAL_WINDOW", "NONE")
 
 

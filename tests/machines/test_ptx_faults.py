@@ -277,11 +277,11 @@ CONFLICTS = [
         "; bar.sync 0; setp",
     ),
     (
-        "overlapping_writes",
-        "an atomic after a plain store of another thread",
-        "@p st.global.u32 [y+800], a; bar.sync 0;setp.eq.u32 q, t, 1; @q red.global.add.u32 [y+800], 1;",
-        "@q red",
-        "@p red",
+        "lockstep",
+        "an atomic on an output after a plain store of another thread",
+        "@p st.global.u32 [y+800], a; setp.eq.u32 q, t, 1; @q red.global.add.u32 [y+800], 1;",
+        "; setp",
+        "; bar.sync 0; setp",
     ),
     (
         "uninitialized",

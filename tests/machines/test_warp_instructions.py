@@ -307,8 +307,7 @@ def test_cp_async_with_groups_and_zero_fill(size):
 UNKNOWN = [
     "add.u16x2 d, a, a;",
     "addc.u32 d, a, a;",
-    "bar.red.popc.u32 d, 0, p;",
-    "bar.sync 1;",
+    "barrier.cluster.arrive;",
     "mov.u32 d, %clock;",
     "tex.1d.v4.u32.s32 d, a;",
     "ld.global.L2::cache_hint.u32 d, [at], x;",
@@ -341,7 +340,7 @@ UNKNOWN = [
     "cp.async.ca.shared.global [tile], [x], 12;",
     "cp.async.bulk.commit_group;",
     "cp.async.mbarrier.arrive.shared.b64 [tile];",
-    "bar.arrive 0, 64;",
+    "bar.arrive 0;",
     "trap;",
     "mov.u64 x, %clock64;",
     "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 d, a, a, a;",

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from tir_schedules.verdicts import Verdict
 
 
+ORDERS = 2
+
+
 def add_verb(verbs: Verbs) -> None:
     verb = verbs.add_parser("run", help="emit, compile, execute and verify rungs and their twins")
     verb.add_argument(
@@ -31,6 +34,11 @@ def add_verb(verbs: Verbs) -> None:
         " shows one"
     )
     verb.add_argument("--machine", choices=MACHINES, default="auto", help=f"{machine_help} (default auto)")
+    orders_help = (
+        f"orders in which blocks and warps take turns on the CPU machine (default {ORDERS}: as they are"
+        " numbered, and in reverse; more are random)"
+    )
+    verb.add_argument("--orders", type=int, metavar="N", default=ORDERS, help=orders_help)
     verb.add_argument(
         "--configs", action="store_true", help="every configuration of the rungs, not only the default"
     )
@@ -53,7 +61,7 @@ def run(options: Options) -> int:
     problems = problems_of(rungs, options)
     if options.tuned is not None and (source or options.configs):
         raise BadInput(f"--tuned chooses the configuration: leave out --{'source' if source else 'configs'}")
-    machine = choose(options.machine)
+    machine = choose(options.machine, options.orders)
     arch = arch_for(machine, options.arch)
     if options.tuned is None:
         jobs = jobs_of(rungs, problems, RUN_SHAPES)

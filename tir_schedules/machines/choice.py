@@ -19,10 +19,10 @@ CPU_ARCH = "sm_80"
 @overload
 def choose(name: Literal["gpu"]) -> GpuMachine: ...
 @overload
-def choose(name: str) -> Machine: ...
-def choose(name: str) -> Machine:
+def choose(name: str, orders: int = ...) -> Machine: ...
+def choose(name: str, orders: int = 1) -> Machine:
     """The machine "cpu" or "gpu"; for "auto" the GPU when CuPy is installed and sees one, else the CPU
-    machine.
+    machine. orders: how many orders of blocks and warps the CPU machine executes.
 
     MissingTool when "gpu" is asked for and there is no CuPy or no GPU.
     """
@@ -38,7 +38,7 @@ def choose(name: str) -> Machine:
                 raise
     from tir_schedules.machines.cpu import CpuMachine
 
-    return CpuMachine()
+    return CpuMachine(orders=orders)
 
 
 def the_gpu(otherwise: str) -> GpuMachine:

@@ -48,7 +48,8 @@ class Request:
 
 @dataclass(frozen=True)
 class Execution:
-    """One launch. findings: most serious first, empty for a sound kernel. seconds: wall time on this machine.
+    """One launch. findings: most serious first, empty for a sound kernel. notes: of NOTES. seconds: wall time
+    on this machine.
 
     counters: None unless counting was asked for. writer(name, index): Location of the instruction that last
     stored to flat element `index` of output `name`, or None when nothing did; writers(name): of all
@@ -64,3 +65,4 @@ class Execution:
     writers: Callable[[str], tuple[Location, ...] | None] = field(default=lambda name: None, repr=False)
     requests: tuple[Request, ...] = field(default=(), repr=False)
     requests_met: int = 0
+    notes: tuple[Finding, ...] = ()

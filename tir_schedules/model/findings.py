@@ -60,7 +60,10 @@ class Finding:
 
 
 KINDS = {
-    "race": "two warps touch a shared word, one writes, and no __syncthreads lies between",
+    "race": (
+        "two threads touch a word of shared or global memory, one writes, and neither a barrier nor a flag"
+        " with fences orders them"
+    ),
     "in_flight": "data of a cp.async touched before the wait that covers it",
     "lockstep": "lanes of one warp exchange data through memory with no __syncwarp between",
     "divergent_barrier": "a __syncthreads that not every thread of the block reaches",
@@ -70,16 +73,24 @@ KINDS = {
         " asks"
     ),
     "write_to_input": "a store to an array that is not an output",
-    "overlapping_writes": "two threads store to the same word of an output without an atomic",
+    "overlapping_writes": "two threads store to one word of global memory, and nothing orders them",
     "uninitialized": (
         "a read of shared, local or output memory that nothing wrote, or the use of a variable without a"
         " value"
     ),
-    "divergent_aligned": "a warp-wide .aligned instruction met with inactive lanes",
-    "endless_loop": "the instruction budget was used up",
+    "divergent_aligned": "a warp-wide instruction that not every lane it names executes",
+    "deadlock": "every thread waits: at a barrier, or in a loop for memory that nobody changes",
+    "endless_loop": "a loop that comes back to where it was, or the instruction budget was used up",
+    "order_dependent": "other values in an output when blocks and warps take turns in another order",
 }
 """Kinds of finding, causes before what they bring about: a missing barrier is a race, and so others read what
 nobody wrote yet."""
+
+OF_SEVERAL_ORDERS = ("order_dependent",)
+"""Kinds that no single execution shows."""
+
+NOTES = {"same_value": "several threads store one value to a word, and nothing orders them"}
+"""What is worth knowing, and no fault."""
 
 TITLES = {"lockstep": "missing __syncwarp"}
 """Kinds that messages call by another name."""

@@ -15,13 +15,13 @@ from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.source_text import kernel_part
 from tir_schedules.errors import CheckFailed, TirSchedulesError
 from tir_schedules.insight.metrics.counting import Metrics, shared_bytes
-from tir_schedules.insight.metrics.occupancy import occupancy
 from tir_schedules.insight.trace.reasons import short_reason
 from tir_schedules.insight.trace.recorder import Step, only_function, record, script
 from tir_schedules.model.findings import Finding
 from tir_schedules.model.gpus import find_sm
 from tir_schedules.model.kernel import Binary, Kernel
 from tir_schedules.model.launch import Dim3
+from tir_schedules.model.occupancy import occupancy
 from tir_schedules.model.rung import Rung
 from tir_schedules.model.verify import shared_checks
 from tir_schedules.model.workload import Workload

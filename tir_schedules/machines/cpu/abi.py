@@ -10,7 +10,7 @@ from enum import IntEnum, IntFlag
 
 import numpy as np
 
-from tir_schedules.model.findings import KINDS
+from tir_schedules.model.findings import KINDS, NOTES, OF_SEVERAL_ORDERS
 
 NONE = 0xFFFFFFFF
 """No operand, no guard, no limit."""
@@ -19,7 +19,7 @@ BUFFER_SHIFT = 40
 SHARED_WINDOW, LOCAL_WINDOW = 1 << 36, 1 << 37
 """Where shared and local memory lie among generic addresses."""
 
-FINDING_KINDS = tuple(KINDS)
+FINDING_KINDS = tuple(kind for kind in (*KINDS, *NOTES) if kind not in OF_SEVERAL_ORDERS)
 """Names of Kind in core/abi.h, in its order, which is also how serious they are."""
 
 SPECIAL = [
@@ -63,10 +63,21 @@ class Exit(IntEnum):
 
 
 class Flag(IntFlag):
-    """Options of a launch: count accesses; let the warps of a block take turns in reverse order."""
+    """Options of a launch: count accesses; let blocks, and the warps of each, take turns in reverse order, or
+    in an order that a seed decides."""
 
     COUNT = 1
     REVERSE = 2
+    SHUFFLE = 4
+
+
+class Trait(IntFlag):
+    """What a kernel may do: order accesses by more than barriers of all threads; wait for memory in a loop;
+    have barriers of some of its threads."""
+
+    CLOCKS = 1
+    POLLS = 2
+    NAMED = 4
 
 
 def record(kind: str, names: str) -> list[tuple[str, str]]:
@@ -81,14 +92,18 @@ MICRO_OP = np.dtype(
     + record("i4", "line counter")
 )
 BASIC_BLOCK = np.dtype(
-    record("u4", "first count cost exit guard guard_negated taken otherwise") + record("i4", "line")
+    record("u4", "first count cost exit guard guard_negated taken otherwise")
+    + record("i4", "line")
+    + record("u4", "end members gathers polls")
 )
 EXTENT = np.dtype(record("u4", "space low high number"))
 COUNTER = np.dtype(record("u8", "requests cost ideal"))
 BLOCK_COUNT = np.dtype(record("u8", "warps threads"))
 MERGE = np.dtype([("offset", "i4"), ("width", "u4")])
-BUFFER = np.dtype(record("u8", "data bytes shadow") + record("u4", "element constant"))
-OUTPUT_SHADOW = np.dtype([("line", "i4"), ("atomic", "u4"), ("thread", "u8")])
+BUFFER = np.dtype(record("u8", "data bytes cells") + record("u4", "element constant initialized pad"))
+CELL = np.dtype(
+    [("line", "i4"), *record("u4", "time block others"), *record("u2", "thread how"), ("plain_line", "i4")]
+)
 REQUEST = np.dtype(
     record("u4", "counter mask width cost ideal") + [("address", "u4", 32), ("value", "u4", 32)]
 )
@@ -98,6 +113,7 @@ FINDING = np.dtype(
     + [("block", "u4", 3)]
     + record("u4", "detail extent extent_bytes")
     + record("u8", "address count")
+    + record("u4", "other_block pad")
 )
 UNDEFINED = np.dtype(
     [("lanes", "u4"), ("line", "i4"), ("address", "u8"), *record("u4", "bytes extent extent_bytes")],
@@ -116,6 +132,9 @@ class Program(ctypes.Structure):
         ("initial_registers", POINTER),
         ("register_bytes", U32),
         ("special", U32 * len(SPECIAL)),
+        ("traits", U32),
+        ("block_count", U32),
+        ("counter_count", U32),
     ]
 
 
@@ -141,4 +160,5 @@ class LaunchArguments(ctypes.Structure):
         ("block", U32 * 3),
         *((name, U32) for name in ("buffer_count", "shared_bytes", "local_bytes", "flags")),
         *((name, U32) for name in ("granule_shift", "finding_limit")),
+        *((name, U32) for name in ("seed", "resident", "cores", "pad")),
     ]

@@ -30,6 +30,12 @@ LANE_MASKS = {
     "lanemask_ge": 0xFFFFFFFF & ~((1 << LANES) - 1),
     "lanemask_gt": 0xFFFFFFFF & ~((2 << LANES) - 1),
 }
+WORKSPACE = "the grid's workspace"
+"""What a cooperative launch lends a kernel: cooperative groups count there who has arrived."""
+
+WORKSPACE_WORDS = {"envreg1": 32, "envreg2": 0}
+"""Special registers with the halves of its address, and the bits below each half."""
+
 SIZES = {"u8": 1, "s8": 1, "u16": 2, "s16": 2, "u32": 4, "s32": 4, "f32": 4, "u64": 8, "s64": 8, "f64": 8}
 BYTES = {kind: SIZES[storage] for kind, storage in STORAGE.items()}
 
@@ -128,6 +134,11 @@ class Lowering:
         if isinstance(operand, SpecialRegister):
             if operand.name in SPECIAL:
                 return self.special[SPECIAL.index(operand.name)]
+            if operand.name in WORKSPACE_WORDS:
+                address = self.address_of(Symbol(WORKSPACE), instruction)
+                return self.place(
+                    Immediate(address >> WORKSPACE_WORDS[operand.name] & 0xFFFFFFFF), "u32", instruction
+                )
             if operand.name in LANE_MASKS:
                 return self.file.constant(LANE_MASKS[operand.name].astype(np.uint32))
             raise instruction.unsupported(f"special register %{operand.name}")

@@ -8,11 +8,12 @@ from typing import Sequence
 import numpy as np
 
 from tir_schedules.compiler.source_text import SourceText
-from tir_schedules.machines.cpu.abi import BUFFER_SHIFT, FINDING_KINDS, Space
+from tir_schedules.machines.cpu.abi import BUFFER_SHIFT, FINDING_KINDS, NONE, Space
 from tir_schedules.machines.cpu.extents import Extent, variable_at
 from tir_schedules.machines.cpu.lowering import LoweredKernel
 from tir_schedules.model.findings import Finding, Location
-from tir_schedules.model.kernel import Binary
+from tir_schedules.model.kernel import Binary, Kernel
+from tir_schedules.model.launch import Dim3
 
 PLAIN = ("line", "other_line", "warp", "lane", "other_warp", "count")
 ACTS = ("reads", "writes", "updates")
@@ -64,7 +65,7 @@ class Sources:
 
 def findings(
     records: np.ndarray,
-    label: str,
+    kernel: Kernel,
     sources: Sources,
     buffers: Sequence[NamedBuffer],
     extents: Sequence[Extent],
@@ -75,11 +76,24 @@ def findings(
         kind, (x, y, z) = FINDING_KINDS[record["kind"]], (int(index) for index in record["block"])
         line, other, warp, lane, other_warp, count = (int(record[name]) for name in PLAIN)
         message, brief = (
-            MESSAGES[kind](Fault(record, sources, buffers, extents, short)) for short in (False, True)
+            MESSAGES[kind](Fault(record, sources, buffers, extents, kernel.grid, short))
+            for short in (False, True)
         )
         location, against = sources(line), sources(other) if other else None
         found.append(
-            Finding(kind, message, label, location, (x, y, z), warp, lane, count, against, other_warp, brief)
+            Finding(
+                kind,
+                message,
+                kernel.label,
+                location,
+                (x, y, z),
+                warp,
+                lane,
+                count,
+                against,
+                other_warp,
+                brief,
+            )
         )
     return tuple(sorted(found, key=lambda finding: FINDING_KINDS.index(finding.kind)))
 
@@ -92,6 +106,7 @@ class Fault:
     sources: Sources
     buffers: Sequence[NamedBuffer]
     extents: Sequence[Extent]
+    grid: Dim3
     short: bool = False
 
     @property
@@ -153,14 +168,31 @@ class Fault:
             return "the same line"
         if self.short:
             return self.sources(line).place or (f"PTX line {line}" if line else "another warp")
-        who = f"warp {warp} lane {lane}" if warp >= 0 else "another warp"
+        who = f"{self.other_block}warp {warp} lane {lane}" if warp >= 0 else "another warp"
         return f"{who} at {self.sources(line)}" if line else who
+
+    @property
+    def other_block(self) -> str:
+        """The block of the other access, when it is another: "block 1,0,0 "."""
+        number = int(self.record["other_block"]) - 1
+        if number < 0:
+            return ""
+        rest, x = divmod(number, self.grid[0])
+        z, y = divmod(rest, self.grid[1])
+        return f"block {x},{y},{z} "
+
+    @property
+    def missing(self) -> str:
+        """What would order the two accesses."""
+        if self.record["other_block"]:
+            return "nothing orders the two blocks" if self.short else "and nothing orders the two blocks"
+        return "no __syncthreads between" if self.short else "with no __syncthreads between"
 
     @property
     def clash(self) -> str:
         """What a race or reliance on lockstep is between."""
         if not self.short:
-            return f"{self.act} {self.where}, which is also accessed by {self.other}, with"
+            return f"{self.act} {self.where}, which is also accessed by {self.other},"
         return (
             f"{self.act} {self.where} that {self.other} {self.sources.act(int(self.record['other_line']))},"
         )
@@ -170,8 +202,8 @@ MESSAGES = {
     "out_of_bounds": lambda f: f"{f.act} {f.bytes} of {f.where}, out of bounds{f.limits}",
     "misaligned": lambda f: misaligned(f),
     "uninitialized": lambda f: uninitialized(f),
-    "race": lambda f: f"{f.clash} no __syncthreads between",
-    "lockstep": lambda f: f"{f.clash} no __syncwarp between",
+    "race": lambda f: f"{f.clash} {f.missing}",
+    "lockstep": lambda f: f"{f.clash} {'' if f.short else 'with '}no __syncwarp between",
     "overlapping_writes": lambda f: (
         f"{f.act} {f.where}, which another thread has written{' at' if f.short else ','} {f.other}"
     ),
@@ -181,8 +213,32 @@ MESSAGES = {
         f"not every lane it concerns executes it (active lanes {int(f.record['detail']):#010x})"
     ),
     "divergent_barrier": lambda f: divergent_barrier(f),
-    "endless_loop": lambda f: "the instruction budget of a warp is used up; the launch was stopped",
+    "deadlock": lambda f: deadlock(f),
+    "endless_loop": lambda f: (
+        "this loop never ends: it comes back to where it was"
+        if int(f.record["detail"])
+        else "the instruction budget of a warp is used up; the launch was stopped"
+    ),
+    "same_value": lambda f: (
+        f"{f.act} {f.where}, where {f.other} has stored the same value, and nothing orders the two"
+    ),
 }
+
+
+def deadlock(fault: Fault) -> str:
+    number, arrived, expected, resident = (
+        int(fault.record[name]) for name in ("detail", "extent", "extent_bytes", "bytes")
+    )
+    held = (
+        f"; a GPU holds {resident} blocks of this kernel at once, and the others never begin"
+        if resident
+        else ""
+    )
+    if number == NONE:
+        return f"waits in this loop for memory that nobody changes{held}"
+    if not expected:
+        return f"waits at this barrier, which the others never reach{held}"
+    return f"waits at barrier {number} for {expected} threads, {arrived} have arrived, and no more will{held}"
 
 
 def uninitialized(fault: Fault) -> str:

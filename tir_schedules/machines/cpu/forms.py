@@ -50,6 +50,9 @@ class Form:
     access: what it does to memory, if anything: "reads", "writes" or "updates".
     fence: whether ptxas merges no accesses to shared memory across it.
     spread: how undefined values pass through it.
+    members: which operand names the lanes that execute it together, counted from the last when negative; None
+    when it asks for none. gathers: these may be at several such instructions.
+    orders: whether it orders accesses of threads in another way than a barrier of the block.
     makes_addresses: whether what it computes from an address may be an address in the same variable.
     zeros: how many low bits of its result are provably zero, from those of its operands.
 
@@ -64,6 +67,9 @@ class Form:
     access: str = "writes"
     fence: bool = False
     spread: Spread = Spread.ANY
+    members: int | None = None
+    gathers: bool = False
+    orders: bool = False
     makes_addresses: bool = True
     zeros: Callable[[Instruction, Zeros], int] | None = None
     operation: Operation | None = None

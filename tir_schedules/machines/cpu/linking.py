@@ -37,5 +37,8 @@ def link(library: Library, kernel: LoweredKernel) -> LinkedKernel:
         kernel.registers.ctypes.data,
         len(kernel.registers),
         kernel.special,
+        kernel.traits,
+        len(kernel.blocks),
+        len(kernel.counted),
     )
     return LinkedKernel(kernel, program, (rows, extents))

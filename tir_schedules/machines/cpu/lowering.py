@@ -7,15 +7,28 @@ from typing import NamedTuple, Sequence
 
 import numpy as np
 
-from tir_schedules.machines.cpu.abi import BASIC_BLOCK, MICRO_OP, NONE, Exit
-from tir_schedules.machines.cpu.context import Lowering, MicroOp, size_of
+from tir_schedules.machines.cpu.abi import BASIC_BLOCK, MICRO_OP, NONE, Exit, Trait
+from tir_schedules.machines.cpu.context import WORKSPACE, WORKSPACE_WORDS, Lowering, MicroOp, size_of
 from tir_schedules.machines.cpu.extents import Extent, Extents
 from tir_schedules.machines.cpu.instructions import form_of
+from tir_schedules.machines.cpu.instructions.control import is_of_the_block
 from tir_schedules.machines.cpu.merging import Merged, address_of, merged_accesses
 from tir_schedules.machines.cpu.mix import mix_of
-from tir_schedules.machines.cpu.ptx import BasicBlock, Instruction, PtxKernel, PtxModule, Register
+from tir_schedules.machines.cpu.polling import polling_blocks
+from tir_schedules.machines.cpu.ptx import (
+    BasicBlock,
+    Instruction,
+    Operand,
+    PtxKernel,
+    PtxModule,
+    Register,
+    SpecialRegister,
+    Variable,
+)
 from tir_schedules.machines.cpu.signatures import signature_of
 from tir_schedules.machines.cpu.undefined import Undefined
+
+WORKSPACE_BYTES = 64
 
 
 class Guard(NamedTuple):
@@ -74,7 +87,8 @@ class LoweredKernel:
     name where it is not known. micro_ops: rows of MICRO_OP, in which `run` is the number of a function,
     `operands` that of the first in `operands`, `extent` that in `extents`. blocks: rows of BASIC_BLOCK.
     registers: what they hold when a warp starts. special: places of the special registers. granule_shift:
-    log2 of the bytes of shared memory that are watched as one, the narrowest access of the kernel.
+    log2 of the bytes of shared memory that are watched as one, the narrowest access of the kernel. traits:
+    what it may do. float_atomics: whether it adds floats atomically, in whatever order.
     """
 
     module: PtxModule
@@ -90,16 +104,19 @@ class LoweredKernel:
     counted: list[CountedAccess]
     listing: Listing
     granule_shift: int
+    traits: Trait
+    float_atomics: bool
 
 
 def lower(module: PtxModule, kernel: PtxKernel) -> LoweredKernel:
     """Lower every instruction. UnsupportedInstruction names the first that is not known."""
+    if any(is_of_workspace(operand) for i in kernel.instructions for operand in i.operands):
+        workspace = Variable(WORKSPACE, "global", 4, WORKSPACE_BYTES)
+        module = replace(module, variables={**module.variables, WORKSPACE: workspace})
     blocks = Blocks(module, kernel)
-    low, ops, rows = blocks.low, blocks.ops, []
+    low, ops = blocks.low, blocks.ops
     for block in kernel.blocks:
-        first = len(ops)
         blocks.add(block)
-        rows.append((first, len(ops) - first, len(block.all_instructions), *blocks.end_of(block)))
     functions = {name: number for number, name in enumerate(dict.fromkeys(op.function for op in ops))}
     micro_ops, operands = assembled(ops, functions)
     return LoweredKernel(
@@ -109,14 +126,35 @@ def lower(module: PtxModule, kernel: PtxKernel) -> LoweredKernel:
         lanes={op.function: op.line for op in ops if op.lane},
         micro_ops=micro_ops,
         operands=operands,
-        blocks=np.array(rows, BASIC_BLOCK),
+        blocks=blocks.rows(),
         registers=low.file.initial(),
         special=tuple(low.special),
         extents=tuple(blocks.extents.known),
         counted=counted(low, merged_accesses(kernel)),
         listing=listing(kernel),
         granule_shift=low.narrowest_shared.bit_length() - 1,
+        traits=traits_of(kernel, bool(blocks.polling)),
+        float_atomics=any(adds_floats(i) for i in kernel.instructions),
     )
+
+
+def is_of_workspace(operand: Operand) -> bool:
+    return isinstance(operand, SpecialRegister) and operand.name in WORKSPACE_WORDS
+
+
+def traits_of(kernel: PtxKernel, polls: bool) -> Trait:
+    traits = Trait.POLLS | Trait.CLOCKS if polls else Trait(0)
+    for i in kernel.instructions:
+        form = form_of(i)
+        if form.ends is Exit.BARRIER and not is_of_the_block(i):
+            traits |= Trait.NAMED | Trait.CLOCKS
+        elif form.orders or {"acquire", "release", "acq_rel"}.intersection(i.parts):
+            traits |= Trait.CLOCKS
+    return traits
+
+
+def adds_floats(i: Instruction) -> bool:
+    return i.name in ("atom", "red") and i.has("add") and "f" in i.type
 
 
 def assembled(ops: Sequence[Placed], functions: dict[str, int]) -> tuple[np.ndarray, np.ndarray]:
@@ -155,7 +193,8 @@ def listing(kernel: PtxKernel) -> Listing:
 class Blocks:
     """Lowers a kernel's basic blocks, one after another.
 
-    keep: registers that other blocks see; the places of the others are used again after their last use.
+    keep: registers that other blocks see, or that what ends one reads or writes; the places of the others are
+    used again after their last use. polling: see polling.py.
     """
 
     def __init__(self, module: PtxModule, kernel: PtxKernel):
@@ -165,19 +204,34 @@ class Blocks:
         self.keep: set[Register] = set()
         for block in kernel.blocks:
             self.keep |= block.live_in | block.live_out
-            if block.end and block.end.guard:
-                self.keep.add(block.end.guard[0])
+            if block.end:
+                self.keep.update(block.end.reads, block.end.results)
         for register in sorted(self.keep, key=lambda r: r.name):
             self.low.file.place(register, size_of(register.type))
         self.undefined = Undefined(self.low, self.extents)
+        self.polling = polling_blocks(kernel)
+        self.starts: list[int] = []  # number of each block's first row
+        self.pending: list[tuple] = []  # what is known of a row before all are
+        self.targets: list[BasicBlock | None] = []  # whose end a row has; None: it goes on at the next row
 
     def add(self, block: BasicBlock) -> None:
-        """Lower the instructions of a block up to its end."""
+        """Lower the instructions of a block, and note its rows: one, or more where lanes wait for others."""
         low, last = self.low, {}
         for k, i in enumerate(block.instructions):
             for register in (*i.results, *i.reads):
                 last[register] = k
+        self.starts.append(len(self.pending))
+        first, cost, members = len(self.ops), 0, (NONE, 0)
         for k, i in enumerate(block.instructions):
+            own = self.members(i)
+            if own:
+                if cost:
+                    self.pending.append(
+                        (first, len(self.ops) - first, cost, Exit.BRANCH, *ALWAYS, i.line, NONE, members)
+                    )
+                    self.targets.append(None)
+                first, cost, members = len(self.ops), 0, own
+            cost += 1
             self.instruction(i)
             for register in (*i.results, *i.reads):
                 if last[register] == k and register not in self.keep:
@@ -186,6 +240,34 @@ class Blocks:
                 low.file.release(register, size)
             low.temporaries.clear()
         self.place(self.undefined.guards(block.end), ALWAYS)
+        count = len(self.ops) - first
+        how, *guard, line, end = self.end_of(block)
+        self.pending.append((first, count, cost + bool(block.end), how, *guard, line, end, members))
+        self.targets.append(block)
+
+    def members(self, i: Instruction) -> tuple[int, int] | None:
+        """Place of the lanes that execute it together, and whether they may be at several instructions."""
+        form = form_of(i)
+        if form.members is None or i.guard:
+            return None
+        return self.low.place(i.operands[form.members], "b32", i), int(form.gathers)
+
+    def rows(self) -> np.ndarray:
+        """Rows of BASIC_BLOCK."""
+        rows = []
+        for number, (pending, block) in enumerate(zip(self.pending, self.targets)):
+            *head, line, end, members = pending
+            if block is None:
+                targets, polls = (number + 1, 0), 0
+            else:
+                following = [
+                    self.starts[index] if index < len(self.starts) else 0 for index in block.successors
+                ] + [0, 0]
+                leaves = head[3] is Exit.LEAVE
+                targets = (0, following[0]) if leaves else tuple(following[:2])
+                polls = int(block.index in self.polling)
+            rows.append((*head, *targets, line, end, *members, polls))
+        return np.array(rows, BASIC_BLOCK)
 
     def instruction(self, i: Instruction) -> None:
         lower_it = form_of(i).lower
@@ -221,15 +303,16 @@ class Blocks:
         return Guard(self.low.place(register, "pred", instruction), int(negated))
 
     def end_of(self, block: BasicBlock) -> tuple[int, ...]:
-        """exit, guard, guard_negated, taken, otherwise, line of a basic block."""
-        end, how, guard = block.end, Exit.BRANCH, ALWAYS
+        """exit, guard, guard_negated, line of a basic block, and number of the micro-op with the operands of
+        its end."""
+        end, how, guard, operands = block.end, Exit.BRANCH, ALWAYS, NONE
         line = end.line if end else block.instructions[-1].line if block.instructions else 0
         if end:
             form = form_of(end)
             assert form.ends is not None
             how, guard = form.ends, self.guard(end)
-            if form.lower:
-                form.lower(self.low, end)
-        following = (*block.successors, 0, 0)
-        taken, otherwise = (0, following[0]) if how is Exit.LEAVE else following[:2]
-        return (how, *guard, taken, otherwise, line)
+            lowered = form.lower(self.low, end) if form.lower else []
+            if lowered:
+                operands = len(self.ops)
+                self.ops += [self.placed(op, ALWAYS) for op in lowered]
+        return (how, *guard, line, operands)

@@ -1,49 +1,42 @@
 """The CPU machine: executes the PTX that nvcc made, checks every access, and counts what it costs.
 
-It runs blocks one after another and, in a block, warps from barrier to barrier, so that code which relies on
-more synchronisation than it asks for goes wrong visibly. Findings never stop a launch, except an endless
-loop.
+It runs blocks one after another and, in a block, one warp until it waits, so that code which relies on more
+synchronisation than it asks for goes wrong visibly. Several orders of blocks and warps show more. Findings
+never stop a launch, except a deadlock and an endless loop.
 """
 
 from __future__ import annotations
 
-import ctypes
+import os
 import re
 import time
+from dataclasses import replace
 from functools import lru_cache
 from math import prod
 from typing import Sequence
 
-import numpy as np
-
 from tir_schedules import interrupts
 from tir_schedules.compiler.source_text import SourceText, place_in_ptx
-from tir_schedules.errors import BadInput, CheckFailed
-from tir_schedules.machines.cpu import abi
-from tir_schedules.machines.cpu.abi import BUFFER_SHIFT, FINDING_KINDS, Flag
-from tir_schedules.machines.cpu.counting import counters_of
-from tir_schedules.machines.cpu.findings import NamedBuffer, Sources, findings
+from tir_schedules.errors import BadInput
+from tir_schedules.machines.cpu.abi import Flag
+from tir_schedules.machines.cpu.invocation import STOP, Invocation, Launch
 from tir_schedules.machines.cpu.kept import lowered_kernel
 from tir_schedules.machines.cpu.library import Library, the_library
 from tir_schedules.machines.cpu.linking import LinkedKernel, link
-from tir_schedules.machines.cpu.ptx import BITS, Parameter, UnsupportedInstruction, Variable
+from tir_schedules.machines.cpu.orders import combined
+from tir_schedules.machines.cpu.ptx import UnsupportedInstruction
 from tir_schedules.machines.cpu.watching import Watched
 from tir_schedules.model.attributes import Attributes, attributes_of, check_attributes, check_block, spelled
 from tir_schedules.model.execution import Execution, Watch
-from tir_schedules.model.findings import Location
 from tir_schedules.model.kernel import Binary
 from tir_schedules.model.workload import Arguments
 
-WARP_BUDGET = 1 << 27
-"""Instructions a warp may execute before its loop counts as endless: some seconds of this machine."""
+WARP_BUDGET = 1 << 34
+"""Instructions a warp may execute before its loop counts as endless: some minutes of this machine. A loop
+that comes back to where it was needs no budget to be found."""
 
-FINDING_LIMIT = 256
-"""Records kept of one kind of finding: pairs of source lines."""
-
-STOP = ctypes.c_uint32(0)
-"""Every launch ends where it is once this is not 0."""
-
-WARP_ORDERS = {"forward": Flag(0), "reverse": Flag.REVERSE}
+ORDERS = {"forward": Flag(0), "reverse": Flag.REVERSE, "random": Flag.SHUFFLE}
+"""How blocks, and the warps of each, take turns."""
 
 
 def stop_launches() -> None:
@@ -56,17 +49,29 @@ interrupts.at_stop(stop_launches)
 class CpuMachine:
     """Runs Binaries on the CPU. Safe to use from several threads.
 
-    warp_order: "forward" or "reverse", how the warps of a block take turns; a sound kernel does not care.
-    budget: instructions a warp may execute. Running raises MissingTool when there is no C++ compiler.
+    warp_order: one of ORDERS, how blocks and the warps of each take turns; a sound kernel does not care.
+    orders: how many orders are executed: the one named, its reverse, then random ones that `seed` decides.
+    budget: instructions a warp may execute. cores: how many may run blocks that nothing orders. Running
+    raises MissingTool when there is no C++ compiler.
     """
 
     name = "cpu"
     device_name = "CPU machine"
 
-    def __init__(self, warp_order: str = "forward", budget: int = WARP_BUDGET):
-        if warp_order not in WARP_ORDERS:
-            raise BadInput(f"warp_order is {warp_order!r}; it can be {' or '.join(WARP_ORDERS)}")
-        self.warp_order, self.budget = warp_order, budget
+    def __init__(
+        self,
+        warp_order: str = "forward",
+        budget: int = WARP_BUDGET,
+        orders: int = 1,
+        seed: int = 0,
+        cores: int | None = None,
+    ):
+        if warp_order not in ORDERS:
+            raise BadInput(f"warp_order is {warp_order!r}; it can be {' or '.join(ORDERS)}")
+        if orders < 1:
+            raise BadInput(f"orders is {orders}; at least one is executed")
+        self.warp_order, self.budget, self.orders, self.seed = warp_order, budget, orders, seed
+        self.cores = cores or usable_cores()
 
     def run(
         self,
@@ -76,15 +81,16 @@ class CpuMachine:
         *,
         count: bool = False,
         watch: Watch | None = None,
+        given: Sequence[str] = (),
     ) -> Execution:
-        """Launch the kernel once.
+        """Launch the kernel once, in as many orders as the machine has.
 
         arguments: by name; arrays must be C-contiguous. outputs: names of the arrays the kernel may write, in
-        place; all their elements count as unwritten before. count: also count accesses and instructions,
-        which takes about as long again. watch: run one block alone, and keep the requests of one of its
-        warps; counts too. Raises, before anything runs, UnsupportedInstruction for PTX that the machine does
-        not know, CheckFailed for a launch that CUDA would refuse, and BadInput for a block or warp there is
-        not.
+        place; all their elements count as unwritten before, but for those in `given`. count: also count
+        accesses and instructions, which takes about as long again. watch: run one block alone, in one order,
+        and keep the requests of one of its warps; counts too. Raises, before anything runs,
+        UnsupportedInstruction for PTX that the machine does not know, CheckFailed for a launch that CUDA
+        would refuse, and BadInput for a block or warp there is not.
         """
         interrupts.check()
         check_launch(binary)
@@ -93,14 +99,50 @@ class CpuMachine:
             kernel = linked(library, binary.ptx, binary.kernel.entry)
         except UnsupportedInstruction as error:
             raise UnsupportedInstruction(f"{binary.kernel.label}: {with_place(str(error), binary)}") from None
-        watched = Watched(watch, binary.kernel) if watch else None
+        launch = Launch(kernel, binary, arguments, outputs, given)
+        if watch or self.orders == 1:
+            return self._once(launch, count, watch)
+        before = {name: arguments[name].copy() for name in outputs}
+        first = self._once(launch, count)
+        others = []
+        for flags, seed in self._more_orders():
+            again = {**arguments, **{name: array.copy() for name, array in before.items()}}
+            others.append((self._once(replace(launch, arguments=again), False, None, flags, seed), again))
+        return combined(first, others, launch)
+
+    def _more_orders(self) -> list[tuple[Flag, int]]:
+        """Options and seeds of the orders after the first."""
+        reverse = Flag(0) if self.warp_order == "reverse" else Flag.REVERSE
+        return [(reverse, 0), *((Flag.SHUFFLE, self.seed + k) for k in range(self.orders - 2))]
+
+    def _once(
+        self,
+        launch: Launch,
+        count: bool,
+        watch: Watch | None = None,
+        order: Flag | None = None,
+        seed: int | None = None,
+    ) -> Execution:
+        """Execute in one order."""
+        watched = Watched(watch, launch.binary.kernel) if watch else None
         count = count or watched is not None
-        invocation = Invocation(kernel, binary, arguments, outputs)
-        flags = WARP_ORDERS[self.warp_order] | (Flag.COUNT if count else Flag(0))
+        flags = ORDERS[self.warp_order] if order is None else order
+        flags |= Flag.COUNT if count else Flag(0)
+        seed = self.seed if seed is None else seed
         started = time.perf_counter()
-        invocation.start(library, self.budget, flags, watched)
-        seconds = time.perf_counter() - started
-        return invocation.execution(seconds, count, watched)
+        for cores in (self.cores, 1):
+            before = {name: launch.arguments[name].copy() for name in launch.outputs} if cores > 1 else {}
+            invocation = Invocation(launch)
+            if invocation.start(the_library(), self.budget, flags, seed, cores, watched):
+                break
+            for name, array in before.items():
+                launch.arguments[name][...] = array
+        return invocation.execution(time.perf_counter() - started, count, watched)
+
+
+def usable_cores() -> int:
+    """How many threads this process can run at once."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def check_launch(binary: Binary) -> None:
@@ -139,110 +181,3 @@ def with_place(message: str, binary: Binary) -> str:
         return message
     file = SourceText(binary.kernel).shown(place[0])
     return f"{ptx_line[0]} ({file}:{place[1]}){message[ptx_line.end() :]}"
-
-
-class Invocation:
-    """Buffers, parameters and results of one launch."""
-
-    def __init__(self, linked: LinkedKernel, binary: Binary, arguments: Arguments, outputs: Sequence[str]):
-        self.program, self.lowered, self.binary = linked.program, linked.lowered, binary
-        lowered = linked.lowered
-        self.sources = Sources(binary, lowered)
-        self.names: list[NamedBuffer] = []
-        self.shadows: dict[str, np.ndarray] = {}
-        self._kept: list[np.ndarray] = []  # what addresses point to
-        rows = [self._variable(variable) for variable in lowered.module.variables.values()]
-        values: list[int | float] = []
-        for name in binary.kernel.params:
-            value = arguments[name]
-            if isinstance(value, np.ndarray):
-                rows.append(self._array(name, value, name in outputs))
-                value = len(rows) << BUFFER_SHIFT
-            values.append(value)
-        self.buffers = np.array(rows or [(0, 0, 0, 0, 1)], abi.BUFFER)
-        self.buffer_count = len(rows)
-        self.params = pack(lowered.kernel.parameters, values, binary.kernel.label)
-        self.counters = np.zeros(max(1, len(lowered.counted)), abi.COUNTER)
-        self.block_counts = np.zeros(len(lowered.blocks), abi.BLOCK_COUNT)
-        self.records = np.zeros(FINDING_LIMIT * len(FINDING_KINDS), abi.FINDING)
-
-    def _variable(self, variable: Variable) -> tuple[int, ...]:
-        """A row of BUFFER for a module variable; const ones may not be written."""
-        content = np.zeros(max(1, variable.size), np.uint8)
-        content[: len(variable.initial)] = np.frombuffer(variable.initial, np.uint8)
-        self._kept.append(content)
-        self.names.append(NamedBuffer(variable.name, 1, variable.size))
-        return (content.ctypes.data, variable.size, 0, 0, int(variable.space == "const"))
-
-    def _array(self, name: str, array: np.ndarray, output: bool) -> tuple[int, ...]:
-        """A row of BUFFER for an argument."""
-        if not array.flags.c_contiguous:
-            raise ValueError(f"{name} is not C-contiguous")
-        self.names.append(NamedBuffer(name, array.itemsize, array.size))
-        shadow = 0
-        if output:
-            self.shadows[name] = np.zeros(array.size + 1, abi.OUTPUT_SHADOW)
-            shadow = self.shadows[name].ctypes.data
-        self._kept.append(array)
-        return (array.ctypes.data, array.nbytes, shadow, array.itemsize.bit_length() - 1, int(not output))
-
-    def start(self, library: Library, budget: int, flags: int, watched: Watched | None = None) -> None:
-        lowered, kernel = self.lowered, self.binary.kernel
-        merges = np.array([access.merge for access in lowered.counted] or [(0, 0)], abi.MERGE)
-        arguments = abi.LaunchArguments(
-            program=ctypes.pointer(self.program),
-            params=ctypes.cast(self.params, ctypes.c_void_p).value,
-            buffers=self.buffers.ctypes.data,
-            counters=self.counters.ctypes.data,
-            merges=merges.ctypes.data,
-            block_counts=self.block_counts.ctypes.data,
-            findings=self.records.ctypes.data,
-            watch=ctypes.addressof(watched.arguments) if watched else None,
-            origins=self.sources.origins.ctypes.data,
-            stop=ctypes.addressof(STOP),
-            budget=budget,
-            grid=kernel.grid,
-            block=kernel.block,
-            buffer_count=self.buffer_count,
-            shared_bytes=lowered.kernel.shared_bytes + kernel.dynamic_shared,
-            local_bytes=lowered.kernel.local_bytes,
-            flags=flags,
-            granule_shift=lowered.granule_shift,
-            finding_limit=FINDING_LIMIT,
-        )
-        self.records = self.records[: library.core.launch(ctypes.byref(arguments))]
-        interrupts.check()
-
-    def execution(self, seconds: float, count: bool, watched: Watched | None) -> Execution:
-        """What is known after the launch."""
-        lowered, sources = self.lowered, self.sources
-        counters = counters_of(lowered, sources, self.counters, self.block_counts) if count else None
-        found = findings(self.records, self.binary.kernel.label, sources, self.names, lowered.extents)
-        requests = watched.requests(lowered.counted, sources) if watched else ()
-        met = watched.met if watched else 0
-        return Execution(found, seconds, counters, self.writer, self.writers, requests, met)
-
-    def writer(self, name: str, index: int) -> Location | None:
-        """Where the element was last stored."""
-        line = int(self.shadows[name][index]["line"])
-        return self.sources(line) if line else None
-
-    def writers(self, name: str) -> tuple[Location, ...]:
-        """Every place that stored to the output."""
-        return tuple(self.sources(int(line)) for line in np.unique(self.shadows[name]["line"]) if line)
-
-
-def pack(parameters: Sequence[Parameter], values: Sequence[int | float], label: str) -> ctypes.Array:
-    """The kernel's parameter buffer."""
-    if len(parameters) != len(values):
-        raise CheckFailed(f"{label}: the kernel takes {len(parameters)} parameters, {len(values)} are named")
-    content = bytearray(max((p.offset + p.size for p in parameters), default=1))
-    for parameter, value in zip(parameters, values):
-        if parameter.type in ("f32", "f64"):
-            data = np.array([value], f"f{parameter.size}").tobytes()
-        elif parameter.size * 8 == BITS[parameter.type]:
-            data = (int(value) & ((1 << 8 * parameter.size) - 1)).to_bytes(parameter.size, "little")
-        else:
-            raise CheckFailed(f"{label}: parameter {parameter.name} is a struct, which is not supported")
-        content[parameter.offset : parameter.offset + parameter.size] = data
-    return (ctypes.c_uint8 * len(content)).from_buffer(content)

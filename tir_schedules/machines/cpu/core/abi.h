@@ -11,11 +11,14 @@ const u32 NONE = ~0u;
 
 enum Kind : u32 {  // of a finding
   RACE, IN_FLIGHT, LOCKSTEP, DIVERGENT_BARRIER, OUT_OF_BOUNDS, MISALIGNED, WRITE_TO_INPUT, OVERLAPPING_WRITES,
-  UNINITIALIZED, DIVERGENT_ALIGNED, ENDLESS_LOOP, KINDS
+  UNINITIALIZED, DIVERGENT_ALIGNED, DEADLOCK, ENDLESS_LOOP, SAME_VALUE, KINDS
 };
 enum Space : u32 { SHARED, GLOBAL, LOCAL, GENERIC };
 enum Act : u32 { READ, WRITE, ATOMIC };
-enum Flag : u32 { COUNT = 1, REVERSE = 2 };
+enum Flag : u32 { COUNT = 1, REVERSE = 2, SHUFFLE = 4 };
+// What a kernel may do, as far as its text tells. CLOCKS: it orders accesses by more than barriers of all
+// threads; POLLS: it has loops that wait for memory; NAMED: it has barriers of some threads.
+enum Trait : u32 { CLOCKS = 1, POLLS = 2, NAMED = 4 };
 enum Exit : u32 { BRANCH, BARRIER, LEAVE };
 enum Special : u32 {
   TID_X, TID_Y, TID_Z, LANEID, WARPID, CTAID_X, CTAID_Y, CTAID_Z, NTID_X, NTID_Y, NTID_Z,
@@ -41,15 +44,20 @@ struct MicroOp {
   u32 guard, guard_negated;
   s32 line, counter;
 };
+// end: the micro-op of what ends it, NONE where that needs no operands. members: the register that names the
+// lanes which execute its first instruction together, NONE: none need; gathers: these may be at several such
+// instructions. polls: the branch back to `taken` closes a loop that waits for memory.
 struct BasicBlock {
   u32 first, count, cost, exit, guard, guard_negated, taken, otherwise;
   s32 line;
+  u32 end, members, gathers, polls;
 };
 struct Program {
   const MicroOp* micro_ops;
   const BasicBlock* blocks;
   const u8* initial_registers;
   u32 register_bytes, special[SPECIALS];   // special: offsets of the special registers
+  u32 traits, block_count, counter_count;
 };
 
 // ---- what is recorded of a launch ---
@@ -62,6 +70,7 @@ struct Finding {
   u32 detail;                // a lane mask, or a stride in bytes
   u32 extent, extent_bytes;  // of the variable the address comes from, 0 where that is not known; its bytes
   u64 address, count;
+  u32 other_block, pad;      // of the other access, counted from 1 in the order of indices; 0: this one
 };
 struct Counter {
   u64 requests, cost, ideal;
@@ -88,17 +97,19 @@ struct Watch {
 };
 
 // ---- memory ---
-// The last store to an element of an output; line 0: none.
-struct OutputShadow {
+// The accesses to one element of memory that later ones may clash with. line: of the last store, 0: none.
+// time, block, thread, how: of the last store that was no atomic; block 0: none. others: see Order::others.
+struct Cell {
   s32 line;
-  u32 atomic;
-  u64 thread;
+  u32 time, block, others;
+  u16 thread, how;
+  s32 plain_line;
 };
 struct Buffer {
   u8* data;
   u64 bytes;
-  OutputShadow* shadow;   // nullptr: no output
-  u32 element, constant;  // element: log2 of its bytes
+  Cell* cells;                              // nullptr: nobody writes it
+  u32 element, constant, initialized, pad;  // element: log2 of its bytes
 };
 // The place of a register that may be undefined. lanes: those in which it is. line: of the read of local
 // memory that the value comes from, 0 for a variable; address, bytes, extent: of that read.
@@ -123,4 +134,5 @@ struct LaunchArguments {
   u64 budget;
   u32 grid[3], block[3];
   u32 buffer_count, shared_bytes, local_bytes, flags, granule_shift, finding_limit;
+  u32 seed, resident, cores, pad;  // resident: blocks that a GPU holds at once; cores: threads to run them
 };

@@ -21,8 +21,8 @@ static void copy_async(Machine& M, Warp& W, u8* R, const MicroOp& op) {
       reads |= 1u << l;
       const bool aligned = valid == bytes || !(source[l] & (bytes - 1));  // of a part, too
       if (!aligned) M.report_access(MISALIGNED, op.line, l, READ, GLOBAL, source[l], bytes);
-      const u8* data = aligned ? M.at_global(source[l], valid == bytes ? bytes : 1, op, l, READ) : nullptr;
-      if (data && valid < bytes && !M.at_global(source[l] + valid - 1, 1, op, l, READ)) data = nullptr;
+      const u8* data = aligned ? M.at_global(source[l], valid == bytes ? bytes : 1, op, l, READ, 0) : nullptr;
+      if (data && valid < bytes && !M.at_global(source[l] + valid - 1, 1, op, l, READ, 0)) data = nullptr;
       if (data) memcpy(copy.data, data, valid);
       else memset(copy.data, 0xff, bytes);
     }

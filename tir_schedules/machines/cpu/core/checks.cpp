@@ -55,22 +55,7 @@ u8* Machine::at_own(Space space, u8* memory, u32 memory_bytes, u64 address, u32 
   return nullptr;
 }
 
-// The output's elements remember their last writer.
-static void note_output(Machine& M, const Buffer& buffer, u64 address, u64 offset, u32 bytes, Act act,
-                        int lane, s32 line) {
-  const u64 self = M.thread(lane);
-  for (u64 e = offset >> buffer.element; e <= (offset + bytes - 1) >> buffer.element; ++e) {
-    OutputShadow& s = buffer.shadow[e];
-    if (act != WRITE && !s.line) M.report_access(UNINITIALIZED, line, lane, act, GLOBAL, address, bytes);
-    if (act == READ) continue;
-    if (s.line > 0 && s.thread != self && !(act == ATOMIC && s.atomic))
-      M.report_access(OVERLAPPING_WRITES, line, lane, act, GLOBAL, address, bytes, s.line,
-                      int(s.thread % M.threads));
-    s = {line, act == ATOMIC, self};
-  }
-}
-
-u8* Machine::at_global(u64 address, u32 bytes, const MicroOp& op, int lane, Act act) {
+u8* Machine::at_global(u64 address, u32 bytes, const MicroOp& op, int lane, Act act, u32 how) {
   const u64 number = (address >> BUFFER_SHIFT) - 1, offset = address & ((1ull << BUFFER_SHIFT) - 1);
   const bool outside =
       number >= buffer_count || bytes > buffers[number].bytes || offset > buffers[number].bytes - bytes;
@@ -83,50 +68,93 @@ u8* Machine::at_global(u64 address, u32 bytes, const MicroOp& op, int lane, Act 
     report_access(WRITE_TO_INPUT, op.line, lane, act, GLOBAL, address, bytes);
     return nullptr;
   }
-  if (buffer.shadow) note_output(*this, buffer, address, offset, bytes, act, lane, op.line);
-  return buffer.data + offset;
+  u8* data = buffer.data + offset;
+  if (!buffer.cells) return data;
+  if (act != WRITE || how & STRONG) interacts = true;
+  const Touch touch{address, data, bytes, how | (act == WRITE ? STORES : act == ATOMIC ? UPDATES | STRONG : 0),
+                    GLOBAL, op.line, lane};
+  for (u64 e = offset >> buffer.element; e <= (offset + bytes - 1) >> buffer.element; ++e) {
+    Cell& cell = buffer.cells[e];
+    if (act != WRITE && !cell.line && !buffer.initialized)
+      report_access(UNINITIALIZED, op.line, lane, act, GLOBAL, address, bytes);
+    if (alone && act == WRITE && !(cell.block | cell.others)) {
+      cell = {op.line, now, (u32)block_number + 1, 0, (u16)(warp * 32 + lane), (u16)(how | STORES), op.line};
+      continue;
+    }
+    if (!alone) {
+      if (!claim(cell)) interacts = true;
+      cell.line = cell.plain_line = op.line;
+      continue;
+    }
+    touch_cell(cell, touch);
+  }
+  return data;
+}
+// Whether an element is this block's alone, while other threads run other blocks.
+bool Machine::claim(Cell& cell) {
+  const u32 block = block_number + 1;
+  u32 owner = __atomic_load_n(&cell.block, __ATOMIC_RELAXED);
+  if (!owner) __atomic_compare_exchange_n(&cell.block, &owner, block, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  return !owner || owner == block;
 }
 
-u8* Machine::at_generic(u64 address, u32 bytes, const MicroOp& op, int lane, Act act) {
+bool Machine::same_value(u32 bytes, const u8* data, int lane, bool together, int other_lane) const {
+  if (!incoming) return false;
+  const u32 width = incoming_width;
+  if (together) {
+    auto at = [&](int l) { return incoming_wide ? ((const u64*)incoming_address)[l] : ((const u32*)incoming_address)[l]; };
+    if (at(lane) != at(other_lane)) return false;
+  }
+  for (u32 at = 0; at < bytes; at += width) {
+    const u8* values = (const u8*)incoming[at / width];
+    if (memcmp(values + lane * width, together ? values + other_lane * width : data + at, width)) return false;
+  }
+  return true;
+}
+
+u8* Machine::at_generic(u64 address, u32 bytes, const MicroOp& op, int lane, Act act, u32 how) {
   if (address >= SHARED_WINDOW && address < SHARED_WINDOW + WINDOW_BYTES) {
     u8* data = at_shared(u32(address - SHARED_WINDOW), bytes, op, lane, act);
-    if (data) touch(u32(address - SHARED_WINDOW), bytes, act, lane, op.line);
+    if (data) touch(u32(address - SHARED_WINDOW), bytes, act, lane, op.line, how);
     return data;
   }
   if (address >= LOCAL_WINDOW && address < LOCAL_WINDOW + WINDOW_BYTES)
     return at_local(address - LOCAL_WINDOW, bytes, op, lane, act);
-  return at_global(address, bytes, op, lane, act);
+  return at_global(address, bytes, op, lane, act, how);
 }
 
 // Of a warp's reads: what is the same for all of them.
 struct Reading {
-  const u32 epoch, sync;
+  const u32 epoch, time;
   const s32 line;
   const int warp;
 
-  void note(SharedShadow& s, u16 thread) const {
+  void note(SharedShadow& s, int lane) const {
     const bool read_now = s.read_epoch == epoch;
-    s.read_by_many = read_now & (s.read_thread / 32 == warp) & (s.read_sync == sync) &
-                     (s.read_by_many | (s.read_thread != thread));
+    const bool again = read_now & (s.read_warp == warp) & (s.read_time == time);
+    s.read_lanes = (again ? s.read_lanes : 0) | 1u << lane;
     s.read_warps = (read_now ? s.read_warps : 0) | 1u << warp;
-    s.read_epoch = epoch, s.read_sync = sync, s.read_line = line, s.read_thread = thread;
+    s.read_epoch = epoch, s.read_time = time, s.read_line = line, s.read_warp = warp;
   }
 };
 
 // As `touch` of each lane. Where a whole value was written before the last __syncthreads, nothing can be
 // wrong, and the reader is noted at once.
 void Machine::touch_reads(const u32* addresses, u32 lanes, u32 bytes, s32 line) {
-  const Reading reading{epoch, warps[warp].sync, line, warp};
+  if (traits & CLOCKS) {
+    ACTIVE(lanes, touch(addresses[l], bytes, READ, l, line))
+    return;
+  }
+  const Reading reading{epoch, now, line, warp};
   const u32 shift = granule_shift, now = epoch, first = first_epoch;
-  const int first_thread = warp * 32;
-  SharedShadow* const shadows = shadow.data();
+  SharedShadow* const shadows = shadow;
   u32 previous = NONE;
   ACTIVE(lanes, {
     const u32 address = addresses[l];
     if (address == previous) {  // as the lane before, unless there is a writer to compare with
       SharedShadow& s = shadows[previous >> shift];
       if (s.write_epoch != now && bytes <= 1u << shift) {
-        s.read_by_many = 1;
+        s.read_lanes |= 1u << l;
         continue;
       }
     }
@@ -137,27 +165,27 @@ void Machine::touch_reads(const u32* addresses, u32 lanes, u32 bytes, s32 line) 
         touch(address, bytes, READ, l, line);
         break;
       }
-      reading.note(s, first_thread + l);
+      reading.note(s, l);
     }
   })
 }
 
 // Two threads touch a granule, one of them writes, and no __syncthreads lies between: a race when they are in
-// different warps, reliance on lockstep when they are lanes of one warp with no __syncwarp between.
-void Machine::touch(u32 address, u32 bytes, Act act, int lane, s32 line) {
+// different warps, reliance on lockstep when they are lanes of one warp with no __syncwarp between. Where a
+// kernel orders accesses in other ways, too, cells tell.
+void Machine::touch(u32 address, u32 bytes, Act act, int lane, s32 line, u32 how) {
   const u16 self = warp * 32 + lane;
   const Warp& W = warps[warp];
-  const u32 sync = W.sync;
-  const Reading reading{epoch, sync, line, warp};
+  const Reading reading{epoch, now, line, warp};
+  const u32 clocks = traits & CLOCKS;
   bool reported = false;
-  // Of an earlier access by a lane of this warp: whether it or this lane has been in no __syncwarp since. Who
-  // has left needs none.
-  auto unordered = [&](u32 at, u16 other) {
-    return at >= W.synced[lane] || (W.live >> other % 32 & 1 && at >= W.synced[other % 32]);
-  };
-  auto clash = [&](Kind kind, s32 other, int other_thread) {
-    if (!reported) report_access(kind, line, lane, act, SHARED, address, bytes, other, other_thread);
-    reported = true;
+  // Of an earlier access by a lane of this warp. Who has left needs no __syncwarp.
+  auto unordered = [&](u32 time, u16 other) { return time > W.knows(lane, other % 32); };
+  auto clash = [&](Kind kind, s32 other, int other_thread, bool stores = false, bool together = false) {
+    if (reported) return;
+    if (stores && same_value(bytes, shared + address, lane, together, other_thread % 32)) kind = SAME_VALUE;
+    report_access(kind, line, lane, act, SHARED, address, bytes, other, other_thread);
+    reported = kind != SAME_VALUE;
   };
   for (u32 g = address >> granule_shift, last = (address + bytes - 1) >> granule_shift; g <= last; ++g) {
     SharedShadow& s = shadow[g];
@@ -166,31 +194,43 @@ void Machine::touch(u32 address, u32 bytes, Act act, int lane, s32 line) {
       if (act != WRITE) clash(UNINITIALIZED, s.write_line, s.write_thread);
       else s.undefined = false;
     }
+    if (clocks) {
+      if (act != WRITE && s.write_epoch < first_epoch) clash(UNINITIALIZED, 0, -1);
+      if (act != READ) s.write_epoch = epoch, s.write_line = line, s.write_thread = self;
+      const u32 acts = act == WRITE ? STORES : act == ATOMIC ? UPDATES | STRONG : 0;
+      touch_cell(cta->cells[g], {SHARED_WINDOW + address, shared + address, bytes, how | acts, SHARED, line, lane});
+      continue;
+    }
     if (s.write_epoch == epoch) {
       if (s.write_thread != self && !(act == ATOMIC && s.write_atomic)) {
-        if (s.write_thread / 32 != warp) clash(RACE, s.write_line, s.write_thread);
-        else if (unordered(s.write_sync, s.write_thread)) clash(LOCKSTEP, s.write_line, s.write_thread);
+        const bool stores = act == WRITE && !s.write_atomic, lanes = s.write_thread / 32 == warp;
+        if (!lanes) clash(RACE, s.write_line, s.write_thread, stores);
+        else if (unordered(s.write_time, s.write_thread))
+          clash(LOCKSTEP, s.write_line, s.write_thread, stores, s.write_line == line && s.write_time == now);
       }
     } else if (act != WRITE && s.write_epoch < first_epoch) {
       clash(UNINITIALIZED, 0, -1);
     }
     const bool read_now = s.read_epoch == epoch;
     if (act == READ) {
-      reading.note(s, self);
+      reading.note(s, lane);
       continue;
     }
     if (read_now) {
-      if (s.read_warps & ~(1u << warp))
-        clash(RACE, s.read_line, s.read_thread / 32 != warp ? s.read_thread : -1);
-      else if (s.read_thread != self ? unordered(s.read_sync, s.read_thread)
-                                     : s.read_by_many && unordered(s.read_sync, self))
-        clash(LOCKSTEP, s.read_line, s.read_thread);
+      if (s.read_warps & ~(1u << warp)) {
+        clash(RACE, s.read_line, s.read_warp != warp ? s.read_warp * 32 + __builtin_ctz(s.read_lanes) : -1);
+      } else {
+        const u32 readers = s.read_lanes & ~(1u << lane);
+        u32 late = 0;
+        if (readers && s.read_time > W.known) ACTIVE(readers, late |= (u32)unordered(s.read_time, l) << l)
+        if (late) clash(LOCKSTEP, s.read_line, warp * 32 + __builtin_ctz(late));
+      }
     }
     if (act == WRITE) s.plain_epoch = epoch, s.plain_line = line, s.plain_thread = self;
     else if (s.plain_epoch == epoch && s.plain_thread / 32 != warp) clash(RACE, s.plain_line, s.plain_thread);
-    else if (s.write_epoch == epoch && !s.write_atomic && s.write_thread == self && s.write_sync == sync)
+    else if (s.write_epoch == epoch && !s.write_atomic && s.write_thread == self && s.write_time == now)
       continue;  // others clash
-    s.write_epoch = epoch, s.write_sync = sync, s.write_line = line, s.write_thread = self,
+    s.write_epoch = epoch, s.write_time = now, s.write_line = line, s.write_thread = self,
     s.write_atomic = act == ATOMIC;
   }
 }

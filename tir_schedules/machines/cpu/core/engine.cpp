@@ -1,134 +1,166 @@
-// Runs a launch: blocks one after another; in a block, warps from barrier to barrier; in a warp, the lanes at
-// the lowest basic block. Warps advance one at a time on purpose: what lockstep would hide, a missing
-// __syncthreads, shows. A launch that is watched runs one block alone.
+// Runs a launch: blocks one after another; those that wait for others stay, as many as a GPU holds at once,
+// while later ones begin. Where nothing orders blocks, several threads run them. A launch that is watched
+// runs one block alone.
 #include "machine.h"
+#include <algorithm>
+#include <chrono>
+#include <deque>
+#include <thread>
 
-static void send(Warp& W, u32 mask, u32 target) { LANES(W.pc[l] = mask >> l & 1 ? target : W.pc[l]) }
-// The lanes that run next: those at the lowest basic block that do not wait at a barrier.
-static u32 pick(const Warp& W, u32& pc) {
-  u32 best = NONE, mask = 0;
-  ACTIVE(W.live & ~W.waiting, {
-    if (W.pc[l] < best) best = W.pc[l], mask = 0;
-    if (W.pc[l] == best) mask |= 1u << l;
-  })
-  pc = best;
-  return mask;
-}
-static void set_mask(Warp& W, u32 mask) {
-  W.active = mask;
-  LANES(W.mask[l] = -(s32)(mask >> l & 1))
-}
-static void set_special_registers(const Machine& M, u8* R, const u32* special) {
-  auto put = [&](u32 name, int l, u32 value) { ((u32*)(R + special[name]))[l] = value; };
-  LANES({
-    const u32 t = M.warp * 32 + l, x = M.block[0], y = M.block[1];
-    put(TID_X, l, t % x), put(TID_Y, l, t / x % y), put(TID_Z, l, t / (x * y));
-    put(LANEID, l, l), put(WARPID, l, M.warp);
-    for (u32 d = 0; d < 3; ++d) {
-      put(CTAID_X + d, l, M.block_index[d]), put(NTID_X + d, l, M.block[d]), put(NCTAID_X + d, l, M.grid[d]);
-    }
-  })
-}
+// The blocks of a launch in the order in which they begin.
+struct Order {
+  std::vector<u64> numbers;  // empty: as they are numbered
+  u64 total, wave;
+  bool reversed;
 
-// Run a warp until all its lanes wait or have left. False when the launch has to stop or its budget is spent.
-static bool advance(Machine& M, Warp& W, u8* R, const Program& program) {
-  if (!W.started) set_special_registers(M, R, program.special), W.started = 1;
-  u32 pc;
-  while (const u32 lanes = pick(W, pc)) {
-    const bool together = lanes == W.live;
-    const u32 lane_count = __builtin_popcount(lanes);
-    set_mask(W, lanes);
-    for (;;) {
-      const BasicBlock& block = program.blocks[pc];
-      M.block_counts[pc].warps++, M.block_counts[pc].threads += lane_count;
-      W.issued += block.cost;
-      if (__builtin_expect(W.issued > M.budget, 0)) {
-        M.report(ENDLESS_LOOP, block.line, __builtin_ctz(lanes));
-        return false;
-      }
-      if (__builtin_expect(*M.stop, 0)) return false;
-      for (const MicroOp *op = program.micro_ops + block.first, *end = op + block.count; op != end; ++op) {
-        if (__builtin_expect(op->guard == NONE, 1)) {
-          op->run(M, W, R, *op);
-          continue;
-        }
-        const u32 holds = ballot((const u32*)(R + op->guard));
-        set_mask(W, lanes & (op->guard_negated ? ~holds : holds));
-        if (W.active) op->run(M, W, R, *op);
-        set_mask(W, lanes);
-      }
-      u32 taken = lanes;
-      if (block.guard != NONE) {
-        const u32 holds = ballot((const u32*)(R + block.guard));
-        taken &= block.guard_negated ? ~holds : holds;
-      }
-      if (block.exit == BRANCH) {
-        if (together && (taken == lanes || !taken)) {
-          pc = taken ? block.taken : block.otherwise;
-          continue;
-        }
-        send(W, taken, block.taken), send(W, lanes & ~taken, block.otherwise);
-      } else if (block.exit == BARRIER) {
-        send(W, lanes, block.taken);
-        W.waiting |= taken;
-        ACTIVE(taken, W.barrier_line[l] = block.line)
-      } else {
-        W.live &= ~taken;
-        send(W, lanes & ~taken, block.otherwise);
-      }
-      break;
-    }
+  Order(const Machine& M, u64 total, u32 resident, std::mt19937_64& random)
+      : total(total), wave(M.traits & POLLS ? least<u64>(resident, total) : total), reversed(M.flags & REVERSE) {
+    if (!(M.flags & SHUFFLE)) return;
+    numbers.resize(total);
+    for (u64 k = 0; k < total; ++k) numbers[k] = k;
+    for (u64 k = 0; k < total; k += wave)
+      std::shuffle(numbers.begin() + k, numbers.begin() + least(k + wave, total), random);
   }
-  return true;
-}
-
-// Every thread of the block must wait at the same barrier.
-static void check_barrier(Machine& M, int warps) {
-  s32 line = 0;
-  for (int w = 0; w < warps && !line; ++w)
-    if (M.warps[w].live) line = M.warps[w].barrier_line[__builtin_ctz(M.warps[w].live)];
-  for (int w = 0; w < warps; ++w) {
-    const u32 threads = M.threads - w * 32, all = threads >= 32 ? NONE : (1u << threads) - 1;
-    for (int l = 0; l < 32; ++l) {
-      if (!(all >> l & 1)) continue;
-      const bool left = !(M.warps[w].live >> l & 1);
-      if (!left && M.warps[w].barrier_line[l] == line) continue;
-      M.warp = w;
-      if (Finding* f = M.report(DIVERGENT_BARRIER, line, l, left ? 0 : M.warps[w].barrier_line[l]))
-        f->other_warp = w, f->other_lane = l;
-      return;
-    }
+  // A GPU begins blocks in the order of their numbers: others that wait for them rely on it. So only those
+  // that are resident together change places.
+  u64 operator[](u64 k) const {
+    if (!numbers.empty()) return numbers[k];
+    if (!reversed) return k;
+    const u64 first = k / wave * wave;
+    return first + least(wave, total - first) - 1 - (k - first);
   }
-}
+};
 
-static bool run_block(Machine& M, const Program& program, u8* registers) {
-  const int warps = (M.threads + 31) / 32;
-  std::vector<Warp> state(warps);
-  M.warps = state.data();
-  M.first_epoch = ++M.epoch;
-  for (int w = 0; w < warps; ++w) {
+static void begin(Machine& M, Cta& cta, u64 number) {
+  const Program& program = *M.program;
+  const u64 warps = (M.threads + 31) / 32;
+  cta.number = number;
+  cta.index[0] = number % M.grid[0], cta.index[1] = number / M.grid[0] % M.grid[1],
+  cta.index[2] = number / M.grid[0] / M.grid[1];
+  if (cta.warps.empty()) {
+    cta.shared.resize(M.shared_bytes + 192);
+    cta.local.resize(warps * 32 * M.local_stride + 128), cta.written.resize(cta.local.size());
+    cta.registers.resize(warps * program.register_bytes + 64);
+    cta.shadow.resize((M.shared_bytes >> M.granule_shift) + 1);
+  }
+  std::fill(cta.shared.begin(), cta.shared.end(), 0xff);  // what nobody wrote reads as NaN
+  std::fill(cta.local.begin(), cta.local.end(), 0xff), std::fill(cta.written.begin(), cta.written.end(), 0);
+  cta.warps.assign(warps, Warp());
+  cta.first_epoch = cta.epoch = ++M.epochs;
+  cta.known = cta.fenced = 0, cta.learnt = nullptr, cta.flags.clear();
+  if (M.traits & CLOCKS) {
+    cta.cells.assign(cta.shadow.size(), Cell{});
+    cta.lanes.assign(warps * 32, LaneOrder());
+    for (NamedBarrier& barrier : cta.named) barrier = NamedBarrier();
+  }
+  u8* registers = (u8*)(((u64)cta.registers.data() + 63) & ~63ull);
+  for (u64 w = 0; w < warps; ++w) {
     const u32 threads = M.threads - w * 32;
-    memcpy(registers + (u64)program.register_bytes * w, program.initial_registers, program.register_bytes);
-    state[w].live = threads >= 32 ? NONE : (1u << threads) - 1;
-    memset(state[w].pc, 0, sizeof state[w].pc);
-    memset(state[w].groups, 0, sizeof state[w].groups);
+    memcpy(registers + program.register_bytes * w, program.initial_registers, program.register_bytes);
+    Warp& W = cta.warps[w];
+    W.live = threads >= 32 ? NONE : (1u << threads) - 1;
+    memset(W.pc, 0, sizeof W.pc), memset(W.groups, 0, sizeof W.groups);
   }
-  for (;;) {
-    u32 live = 0;
-    for (int k = 0; k < warps; ++k) {
-      M.warp = M.flags & REVERSE ? warps - 1 - k : k;
-      if (!advance(M, state[M.warp], registers + (u64)program.register_bytes * M.warp, program)) return false;
-      live |= state[M.warp].live;
+  enter(M, cta);
+}
+static void finish(Machine& M, Cta& cta) {
+  for (const Warp& W : cta.warps)  // copies that nobody waited for still land, unseen
+    for (const AsyncCopy& copy : W.copies) GRANULES(M, copy.target, copy.bytes, cta.shadow[g].in_flight = 0)
+  if (M.traits & CLOCKS)
+    for (Cell& cell : cta.cells) M.drop_others(cell);
+}
+
+// Blocks that have begun and not ended, and those that are done, to be used again.
+struct Blocks {
+  Machine& M;
+  std::deque<Cta> all;
+  std::vector<Cta*> stuck, free;
+
+  // Runs a block as far as it goes. False when the launch has to stop.
+  bool run(u64 number) {
+    if (free.empty()) free.push_back(&all.emplace_back());
+    Cta* cta = free.back();
+    free.pop_back();
+    begin(M, *cta, number);
+    return settle(cta, run_block(M));
+  }
+  bool settle(Cta* cta, Progress progress) {
+    cta->seen = M.stores;
+    if (progress == STUCK) stuck.push_back(cta);
+    else finish(M, *cta), free.push_back(cta);
+    return progress != STOPPED;
+  }
+  // Another turn for all that are stuck, last ones first: false when the launch has to stop.
+  bool retry(bool& moved) {
+    std::vector<Cta*> waiting;
+    waiting.swap(stuck);
+    std::reverse(waiting.begin(), waiting.end());
+    for (Cta* cta : waiting) {
+      const u64 stores = M.stores;
+      enter(M, *cta);
+      const Progress progress = run_block(M);
+      moved |= progress == FINISHED || M.stores != stores;
+      if (!settle(cta, progress)) return false;
     }
-    if (!live) break;
-    check_barrier(M, warps);
-    M.epoch++;
-    for (Warp& W : state) W.waiting = 0, W.sync++;
+    return true;
   }
-  for (int w = 0; w < warps; ++w)  // copies that nobody waited for still land, unseen
-    for (const AsyncCopy& copy : state[w].copies)
-      GRANULES(M, copy.target, copy.bytes, M.shadow[g].in_flight = 0)
-  return true;
+};
+
+static void run_in_order(Machine& M, const Order& order, u64 first, u32 resident) {
+  Blocks blocks{M};
+  for (u64 next = first; next < order.total || !blocks.stuck.empty();) {
+    if (next < order.total && blocks.stuck.size() < resident) {
+      if (!blocks.run(order[next++])) return;
+      if (next < order.total || blocks.stuck.empty()) continue;
+    }
+    bool moved = false;
+    if (!blocks.retry(moved)) return;
+    if (moved) continue;
+    for (Cta* cta : blocks.stuck) enter(M, *cta), report_stuck(M, resident, order.total - next);
+    return;
+  }
+}
+
+// ---- several threads ---
+static const double WORTHWHILE = 0.004;  // seconds of work left
+static double seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+// The first block shows whether blocks touch what others do, and how long they take. Then every thread takes
+// one block after another. False when it turns out that blocks touch the same elements, or that one is at
+// fault: all that was done is to be done again, in order.
+static bool run_in_threads(Machine& M, const LaunchArguments& a, const Program& program, const Order& order) {
+  const u32 counters = program.counter_count;
+  std::atomic<u64> next{1};
+  std::atomic<bool> failed{false};
+  struct Own {
+    std::vector<Counter> counters;
+    std::vector<BlockCount> blocks;
+    std::vector<Finding> findings;
+  };
+  std::vector<Own> own(a.cores);
+  auto work = [&](u32 k) {
+    Machine T = M;
+    own[k].counters.resize(counters), own[k].blocks.resize(program.block_count), own[k].findings.resize(KINDS);
+    T.counters = own[k].counters.data(), T.block_counts = own[k].blocks.data(), T.findings = own[k].findings.data();
+    T.finding_limit = 1, T.finding_count = 0, T.alone = false;
+    Blocks blocks{T};
+    for (u64 number; !failed && (number = next++) < order.total;)
+      if (!blocks.run(order[number]) || T.interacts || T.finding_count || !blocks.stuck.empty()) failed = true;
+  };
+  std::vector<std::thread> threads;
+  for (u32 k = 1; k < a.cores; ++k) threads.emplace_back(work, k);
+  work(0);
+  for (std::thread& thread : threads) thread.join();
+  for (const Own& each : own) {
+    for (u32 k = 0; k < each.counters.size(); ++k) {
+      M.counters[k].requests += each.counters[k].requests, M.counters[k].cost += each.counters[k].cost;
+      M.counters[k].ideal += each.counters[k].ideal;
+    }
+    for (u32 k = 0; k < each.blocks.size(); ++k)
+      M.block_counts[k].warps += each.blocks[k].warps, M.block_counts[k].threads += each.blocks[k].threads;
+  }
+  return !failed;
 }
 
 const Family* Family::all = nullptr;
@@ -140,9 +172,11 @@ extern "C" void* function_named(const char* name) {
   return nullptr;
 }
 
-// Returns the number of findings.
+// Returns the number of findings, or NONE when it has to be done again on one core.
 extern "C" u32 launch(const LaunchArguments* a) {
   Machine M{};
+  const Program& program = *a->program;
+  M.program = &program, M.traits = program.traits;
   M.params = a->params, M.buffers = a->buffers, M.buffer_count = a->buffer_count, M.budget = a->budget;
   M.counters = a->counters, M.merges = a->merges, M.block_counts = a->block_counts;
   M.findings = a->findings, M.finding_limit = a->finding_limit, M.watch = a->watch, M.origins = a->origins,
@@ -152,28 +186,26 @@ extern "C" u32 launch(const LaunchArguments* a) {
   M.flags = a->flags, M.granule_shift = a->granule_shift;
   memcpy(M.grid, a->grid, sizeof M.grid), memcpy(M.block, a->block, sizeof M.block);
   M.threads = M.block[0] * M.block[1] * M.block[2];
-  const u64 warps = (M.threads + 31) / 32;
-  std::vector<u8> shared(M.shared_bytes + 192), local(warps * 32 * M.local_stride + 64),
-      written(local.size());
-  std::vector<u8> registers(warps * a->program->register_bytes + 64);
-  M.shadow.resize((M.shared_bytes >> M.granule_shift) + 1);
-  M.shared = (u8*)(((u64)shared.data() + 127) & ~127ull);
-  M.local = (u8*)(((u64)local.data() + 63) & ~63ull);
-  M.local_written = written.data();
-  u8* first_register = (u8*)(((u64)registers.data() + 63) & ~63ull);
-  auto run = [&] {
-    memset(shared.data(), 0xff, shared.size());  // what nobody wrote reads as NaN
-    memset(local.data(), 0xff, local.size()), memset(written.data(), 0, written.size());
-    return run_block(M, *a->program, first_register);
-  };
+  M.random.seed(a->seed);
+  const u64 total = (u64)M.grid[0] * M.grid[1] * M.grid[2];
   if (M.watch) {
-    memcpy(M.block_index, M.watch->block, sizeof M.block_index);
-    run();
+    const u32* at = M.watch->block;
+    Blocks{M}.run(at[0] + (u64)M.grid[0] * (at[1] + (u64)M.grid[1] * at[2]));
     return M.finding_count;
   }
-  for (M.block_index[2] = 0; M.block_index[2] < M.grid[2]; ++M.block_index[2])
-    for (M.block_index[1] = 0; M.block_index[1] < M.grid[1]; ++M.block_index[1])
-      for (M.block_index[0] = 0; M.block_index[0] < M.grid[0]; ++M.block_index[0], ++M.block_number)
-        if (!run()) return M.finding_count;
+  const Order order(M, total, a->resident, M.random);
+  if (a->cores > 1 && total > 2 && !(M.traits & (CLOCKS | POLLS))) {
+    const double started = seconds();
+    {
+      Blocks blocks{M};
+      if (!blocks.run(order[0])) return M.finding_count;
+    }
+    const bool worthwhile = (seconds() - started) * (total - 1) > WORTHWHILE;
+    if (worthwhile && !M.interacts && !M.finding_count)
+      return run_in_threads(M, *a, program, order) ? M.finding_count : NONE;
+    run_in_order(M, order, 1, a->resident);
+    return M.finding_count;
+  }
+  run_in_order(M, order, 0, a->resident);
   return M.finding_count;
 }

@@ -3,9 +3,12 @@
 // Every PTX instruction is one function over the 32 lanes of a warp. A register is an array of 32 values at a
 // fixed offset of the warp's register file; an instruction names its registers by those offsets.
 #pragma once
+#include <atomic>
 #include <initializer_list>
+#include <random>
 #include <vector>
 #include "abi.h"
+#include "order.h"
 
 #define ALIGNED alignas(64)
 #define LANES(...) \
@@ -25,13 +28,15 @@
     __VA_ARGS__;                                                                                       \
   }
 
-// The last accesses to `1 << granule_shift` bytes of shared memory. Epochs count barriers, syncs count
-// __syncwarp. plain: the last write that was no atomic.
+// The last accesses to `1 << granule_shift` bytes of shared memory, of a kernel whose threads meet at barriers
+// of the whole block alone. Epochs count these. plain: the last write that was no atomic. read_lanes: of the
+// warp that read last, at that time.
 struct SharedShadow {
-  u32 write_epoch, write_sync, read_epoch, read_sync, read_warps, plain_epoch;
+  u32 write_epoch, write_time, read_epoch, read_time, read_warps, read_lanes, plain_epoch;
   s32 write_line, read_line, plain_line;
-  u16 write_thread, read_thread, plain_thread, in_flight;
-  u8 write_atomic : 1, undefined : 1, read_by_many;  // undefined: what was written is
+  u16 write_thread, plain_thread, in_flight;
+  u8 read_warp;
+  u8 write_atomic : 1, undefined : 1;  // undefined: what was written is
 };
 struct AsyncCopy {
   u32 target, bytes, group, lane;
@@ -39,15 +44,45 @@ struct AsyncCopy {
   u8 data[16];
 };
 
+// active: lanes that execute the current instruction. waiting: at a barrier of the block; held: for other
+// lanes of the warp; polling: went round a loop that waits for memory; released: may execute what they were
+// held at; excused: as their members are there, at another instruction. known: time of the last __syncwarp of all lanes; pairs: of the last that two lanes were in, empty
+// where there was none of some lanes only.
 struct Warp {
   ALIGNED s32 mask[32];  // -1 for lanes that execute the current instruction
   u32 pc[32];            // basic block each lane is at
-  u32 active = 0, live = 0, waiting = 0, started = 0;
+  u32 active = 0, live = 0, waiting = 0, held = 0, polling = 0, released = 0, excused = 0;
+  bool started = false, idle = false;
   s32 barrier_line[32];
+  u32 barrier[32];                // number of the one each lane waits at
   u32 groups[32];                 // cp.async groups each lane has committed
-  u32 sync = 1, synced[32] = {};  // __syncwarps so far; the count after the last that a lane took part in
-  u64 issued = 0;                 // instructions, against the budget
+  u32 known = 0;
+  std::vector<u32> pairs;
+  u64 issued = 0, state = 0, stores = 0;  // instructions, against the budget; state, stores: when it last polled
+  std::vector<u8> sample;         // registers some rounds of a long loop ago
+  u64 rounds = 0, sampled_stores = 0;
   std::vector<AsyncCopy> copies;
+
+  u32 knows(int lane, int other) const {
+    if (pairs.empty()) return known;
+    return pairs[lane * 32 + other] > known ? pairs[lane * 32 + other] : known;
+  }
+};
+// A block that runs, and all it has to itself. number: in the order of indices. epoch, first_epoch: see
+// SharedShadow. known: time of the last barrier of all its threads; learnt: what its threads all know of
+// others since then.
+struct Cta {
+  u32 index[3];
+  u64 number = 0, seen = 0;
+  u32 epoch = 1, first_epoch = 1, known = 0, fenced = 0;  // fenced: time of its last fence
+  std::vector<u8> shared, local, written, registers;
+  std::vector<SharedShadow> shadow;
+  std::vector<Cell> cells;  // of shared memory, by granule
+  std::vector<Warp> warps;
+  std::vector<LaneOrder> lanes;
+  NamedBarrier named[16];
+  Known learnt;
+  Flags flags;
 };
 
 struct Machine {
@@ -69,16 +104,28 @@ struct Machine {
   Finding* findings;
   u32 finding_limit, finding_count = 0;  // limit: records of one kind
   const s32* origins;                    // PTX line -> number of the source line it comes from
+  const Program* program;
   int warp = 0;
-  u32 epoch = 1, first_epoch = 1, threads = 0;
-  u64 block_number = 0;
-  std::vector<SharedShadow> shadow;
+  u32 traits = 0, epoch = 1, first_epoch = 1, threads = 0;
+  u64 block_number = 0, stores = 0;  // stores: and atomics that changed what was there
+  SharedShadow* shadow = nullptr;
   Warp* warps = nullptr;
+  Cta* cta = nullptr;
+  u32 now = 1, epochs = 1;           // see order.h; the last epoch of any block
+  std::vector<Other> others{1};      // number 0: none
+  u32 free_other = 0;
+  Flags flags_of_memory;
+  std::mt19937_64 random;
+  bool alone = true, interacts = false;  // whether no other thread runs blocks; whether blocks touch the same
+  // What the lanes are about to store: registers, bytes of each, addresses.
+  void* const* incoming = nullptr;
+  const void* incoming_address = nullptr;
+  u32 incoming_width = 0;
+  bool incoming_wide = false;  // whether addresses have 64 bits
 
   Finding* report(Kind kind, s32 line, int lane, s32 other = 0, u64 address = 0);
   Finding* report_access(Kind kind, s32 line, int lane, Act act, Space space, u64 address, u32 bytes,
                          s32 other = 0, int other_thread = -1);
-  u64 thread(int lane) const { return block_number * threads + warp * 32 + lane; }
   // The memory behind an address, or nullptr after a finding. bytes: a power of two.
   u8* at_shared(u32 address, u32 bytes, const MicroOp& op, int lane, Act act) {
     return at_own(SHARED, shared, shared_bytes, address, bytes, op, lane, act);
@@ -89,10 +136,28 @@ struct Machine {
   }
   u8* at_own(Space space, u8* memory, u32 memory_bytes, u64 address, u32 bytes, const MicroOp& op, int lane,
              Act act);
-  u8* at_global(u64 address, u32 bytes, const MicroOp& op, int lane, Act act);
-  u8* at_generic(u64 address, u32 bytes, const MicroOp& op, int lane, Act act);
-  void touch(u32 address, u32 bytes, Act act, int lane, s32 line);
+  u8* at_global(u64 address, u32 bytes, const MicroOp& op, int lane, Act act, u32 how);
+  u8* at_generic(u64 address, u32 bytes, const MicroOp& op, int lane, Act act, u32 how);
+  void touch(u32 address, u32 bytes, Act act, int lane, s32 line, u32 how = 0);
   void touch_reads(const u32* addresses, u32 lanes, u32 bytes, s32 line);
+  // Whether what is stored is what the memory holds, or what another lane of this instruction stores there.
+  bool claim(Cell& cell);
+  bool same_value(u32 bytes, const u8* data, int lane, bool together, int other_lane) const;
+
+  // ---- order.cpp ---
+  void touch_cell(Cell& cell, const Touch& touch);
+  bool ordered(int lane, u32 block, u32 thread, u32 time, bool strong) const;
+  void add_other(Cell& cell, const Touch& touch);
+  void drop_others(Cell& cell);
+  void fence(u32 lanes, Scope scope);
+  // A strong access of a lane: what it learns from who stored there, what it tells who reads there.
+  void synchronize(u64 address, u32 bytes, int lane, u32 how, bool reads);
+  void forget_flag(u64 address, u32 bytes);
+  Known told(int lane, Scope scope) const;
+  Known snapshot(u32 lanes) const;
+  void learn(u32 lanes, const Known& known);
+  void meet_in_warp(const u32* members);
+  void meet_in_block();
 };
 
 inline u32 ballot(const u32* predicate) {
@@ -107,6 +172,13 @@ template <class T> static inline void addresses(const u8* base, bool wide, s64 o
 }
 // Every lane must execute: a finding otherwise, and false.
 bool whole_warp(Machine& machine, const Warp& warp, s32 line);
+
+// ---- block.cpp ---
+enum Progress { FINISHED, STUCK, STOPPED };
+// Runs the warps of M.cta until all have left, or none of them can go on.
+Progress run_block(Machine& M);
+void enter(Machine& M, Cta& cta);
+void report_stuck(Machine& M, u32 resident, u64 left);
 
 void count_shared(Machine&, s32 counter, const u32* address, u32 mask, u32 width, bool store);
 // Wavefronts of one access to shared memory; adds its phases to `phases`.

@@ -33,6 +33,21 @@ static void move(u8* const* memory, u32 mask, u32 width, u32 count, void* const*
 static void poison(u32 mask, u32 width, u32 count, void* const* values) {
   for (u32 k = 0; k < count; ++k) ACTIVE(mask, memset((u8*)values[k] + l * width, 0xff, width))
 }
+// What lanes are about to store, for checks that look at it; none once it goes.
+struct Incoming {
+  Machine& M;
+  template <class T> Incoming(Machine& M, void* const* values, u32 width, const T* address) : M(M) {
+    M.incoming = values, M.incoming_width = width, M.incoming_address = address, M.incoming_wide = sizeof(T) == 8;
+  }
+  ~Incoming() { M.incoming = nullptr; }
+};
+// Of accesses that may order others: what a strong one brings about; a plain store takes a flag away.
+template <class T>
+static void order(Machine& M, u32 mask, const T* address, u64 window, u32 bytes, u32 how, bool store) {
+  if (!(M.traits & CLOCKS)) return;
+  if (how & STRONG) ACTIVE(mask, M.synchronize(window + address[l], bytes, l, how | (store ? STORES : 0), !store))
+  else if (store) ACTIVE(mask, M.forget_flag(window + address[l], bytes))
+}
 template <bool STORE>
 static void finish(u8* const* memory, u32 mask, u32 asked, u32 width, u32 count, void* const* values) {
   move<STORE>(memory, mask, width, count, values);
@@ -40,7 +55,7 @@ static void finish(u8* const* memory, u32 mask, u32 asked, u32 width, u32 count,
 }
 
 template <bool STORE> static void shared_access(Machine& M, Warp& W, const MicroOp& op, const u32* address,
-                                                u32 width, u32 count, void* const* values) {
+                                                u32 width, u32 count, void* const* values, u32 how) {
   const u32 bytes = width * count, asked = W.active;
   const Act act = STORE ? WRITE : READ;
   u8* memory[32];
@@ -51,13 +66,21 @@ template <bool STORE> static void shared_access(Machine& M, Warp& W, const Micro
   if (__builtin_expect(bad, 0))
     ACTIVE(asked, if (!M.at_shared(address[l], bytes, op, l, act)) mask &= ~(1u << l))
   if (M.flags & COUNT) count_shared(M, op.counter, address, mask, bytes, STORE);
-  if (STORE) ACTIVE(mask, M.touch(address[l], bytes, WRITE, l, op.line))
-  else M.touch_reads(address, mask, bytes, op.line);
+  if (STORE) {
+    const Incoming incoming(M, values, width, address);
+    ACTIVE(mask, M.touch(address[l], bytes, WRITE, l, op.line, how))
+    ++M.stores;
+  } else if (how) {
+    ACTIVE(mask, M.touch(address[l], bytes, READ, l, op.line, how))
+  } else {
+    M.touch_reads(address, mask, bytes, op.line);
+  }
+  order(M, mask, address, SHARED_WINDOW, bytes, how, STORE);
   finish<STORE>(memory, mask, asked, width, count, values);
   if (M.watch) watch_values(M);
 }
 template <bool STORE> static void global_access(Machine& M, Warp& W, const MicroOp& op, const u64* address,
-                                                u32 width, u32 count, void* const* values) {
+                                                u32 width, u32 count, void* const* values, u32 how) {
   const u32 bytes = width * count, asked = W.active;
   if (!asked) return;
   const Act act = STORE ? WRITE : READ;
@@ -67,40 +90,50 @@ template <bool STORE> static void global_access(Machine& M, Warp& W, const Micro
   u64 bad = 1;
   if (number < M.buffer_count) {
     const Buffer& buffer = M.buffers[number];
-    bad = buffer.bytes < bytes || (STORE && buffer.constant) || buffer.shadow;
+    bad = buffer.bytes < bytes || (STORE && buffer.constant) || buffer.cells;
     const u64 limit = buffer.bytes - bytes;
     LANES(bad |=
           ((u64)(address[l] - low > limit) | (u64)((address[l] & (bytes - 1)) != 0)) & (asked >> l & 1))
     LANES(memory[l] = buffer.data + (address[l] - low))
   }
-  if (bad) ACTIVE(asked, if (!(memory[l] = M.at_global(address[l], bytes, op, l, act))) mask &= ~(1u << l))
+  if (bad) {
+    const Incoming incoming(M, STORE ? values : nullptr, width, address);
+    ACTIVE(asked, if (!(memory[l] = M.at_global(address[l], bytes, op, l, act, how))) mask &= ~(1u << l))
+    order(M, mask, address, 0, bytes, how, STORE);
+  }
+  if (STORE) ++M.stores;
   if (M.flags & COUNT) count_global(M, op.counter, address, mask, bytes);
   finish<STORE>(memory, mask, asked, width, count, values);
 }
 template <bool STORE> static void generic_access(Machine& M, Warp& W, const MicroOp& op, const u64* address,
-                                                 u32 width, u32 count, void* const* values) {
+                                                 u32 width, u32 count, void* const* values, u32 how) {
   u8* memory[32];
-  u32 mask = W.active;
+  u32 mask = W.active, local = 0;
+  const Incoming incoming(M, STORE ? values : nullptr, width, address);
   ACTIVE(W.active, {
-    memory[l] = M.at_generic(address[l], width * count, op, l, STORE ? WRITE : READ);
+    memory[l] = M.at_generic(address[l], width * count, op, l, STORE ? WRITE : READ, how);
     if (!memory[l]) mask &= ~(1u << l);
+    local |= (u32)(address[l] >= LOCAL_WINDOW && address[l] < LOCAL_WINDOW + WINDOW_BYTES) << l;
   })
+  order(M, mask & ~local, address, 0, width * count, how, STORE);
+  if (STORE && mask & ~local) ++M.stores;
   finish<STORE>(memory, mask, W.active, width, count, values);
 }
-// operands: address, whether it has 64 bits, bytes per element, elements, then the registers
+// operands: address, whether it has 64 bits, bytes per element, elements, then the registers, then a How
 template <Space SPACE, bool STORE> static void access(Machine& M, Warp& W, u8* R, const MicroOp& op) {
   void* values[4];
   const u32 width = op.operands[2], count = op.operands[3];
   for (u32 k = 0; k < count; ++k) values[k] = OPERAND(4 + k);
+  const u32 how = op.operands[4 + count];
   if (SPACE == SHARED) {
     ALIGNED u32 address[32];
     addresses(OPERAND(0), op.operands[1], op.offset, address);
-    shared_access<STORE>(M, W, op, address, width, count, values);
+    shared_access<STORE>(M, W, op, address, width, count, values, how);
   } else {
     ALIGNED u64 address[32];
     addresses(OPERAND(0), op.operands[1], op.offset, address);
-    if (SPACE == GLOBAL) global_access<STORE>(M, W, op, address, width, count, values);
-    else generic_access<STORE>(M, W, op, address, width, count, values);
+    if (SPACE == GLOBAL) global_access<STORE>(M, W, op, address, width, count, values, how);
+    else generic_access<STORE>(M, W, op, address, width, count, values, how);
   }
 }
 static void load_parameter(Machine& M, Warp& W, u8* R, const MicroOp& op) {  // operands: register, bytes
@@ -149,7 +182,7 @@ static void update(u8* place, u8* result, const u8* value, const u8* other, int 
   if (result) ((T*)result)[l] = old;
 }
 // operands: address, wide, space, operation, type ('f', 's', 'u'), bytes, result or NONE, value,
-// second value or NONE
+// second value or NONE, a How
 static void atomic(Machine& M, Warp& W, u8* R, const MicroOp& op) {
   const u32 space = op.operands[2], bytes = op.operands[5];
   ALIGNED u64 address[32];
@@ -161,9 +194,13 @@ static void atomic(Machine& M, Warp& W, u8* R, const MicroOp& op) {
   u8* result = op.operands[6] == NONE ? nullptr : OPERAND(6);
   const u8 *value = OPERAND(7), *other = op.operands[8] == NONE ? nullptr : OPERAND(8);
   const int operation = op.operands[3];
+  const u32 how = op.operands[9];
   ACTIVE(W.active, {
-    u8* place = M.at_generic(address[l] + (space == SHARED ? SHARED_WINDOW : 0), bytes, op, l, ATOMIC);
+    const u64 at = address[l] + (space == SHARED ? SHARED_WINDOW : 0);
+    u8* place = M.at_generic(at, bytes, op, l, ATOMIC, how);
     if (!place) continue;
+    u64 before[2] = {};
+    memcpy(before, place, bytes);
     switch (op.operands[4] << 8 | bytes) {
       case 'f' << 8 | 4: update<f32>(place, result, value, other, operation, l); break;
       case 'f' << 8 | 8: update<f64>(place, result, value, other, operation, l); break;
@@ -172,11 +209,17 @@ static void atomic(Machine& M, Warp& W, u8* R, const MicroOp& op) {
       case 'u' << 8 | 4: update<u32>(place, result, value, other, operation, l); break;
       case 'u' << 8 | 8: update<u64>(place, result, value, other, operation, l); break;
     }
+    if (memcmp(before, place, bytes)) ++M.stores;
+    if (M.traits & CLOCKS) M.synchronize(at, bytes, l, how | UPDATES, result);
   })
   if (M.watch) watch_values(M);
 }
 
-static const Family memory{{"ld.shared", access<SHARED, false>},   {"st.shared", access<SHARED, true>},
+// operands: Scope
+static void fence(Machine& M, Warp& W, u8*, const MicroOp& op) { M.fence(W.active, (Scope)op.operands[0]); }
+
+static const Family memory{{"fence", fence},
+                           {"ld.shared", access<SHARED, false>},   {"st.shared", access<SHARED, true>},
                            {"ld.global", access<GLOBAL, false>},   {"st.global", access<GLOBAL, true>},
                            {"ld.generic", access<GENERIC, false>}, {"st.generic", access<GENERIC, true>},
                            {"ld.param", load_parameter},           {"atomic", atomic}};

@@ -187,7 +187,7 @@ template <bool STORE> static void wmma_access(Machine& M, Warp& W, u8* R, const 
   const bool doubled = !STORE && t.element == 2 && op.operands[7] == 8;
   LANES(for (int e = 0; e < 8; ++e) {
     const u64 address = element_address(t, e, l) + (t.space == SHARED ? SHARED_WINDOW : 0);
-    u8* data = M.at_generic(address, t.element, op, l, STORE ? WRITE : READ);
+    u8* data = M.at_generic(address, t.element, op, l, STORE ? WRITE : READ, 0);
     if (t.element == 4) {
       u32& word = WORDS(8 + e)[l];
       if (!STORE) word = data ? *(u32*)data : NONE;

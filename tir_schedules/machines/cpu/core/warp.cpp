@@ -30,6 +30,8 @@ static void shuffle(Machine& M, Warp& W, u8* R, const MicroOp& op) {
     }
     valid[l] = op.operands[0] == UP ? from >= bound : from <= bound;
     if (!valid[l]) from = l;
+    if (!(W.live >> from & 1))
+      if (Finding* f = M.report(DIVERGENT_ALIGNED, op.line, l)) f->detail = W.active;
     values[l] = source[from];
     if (!(W.active & WORDS(6)[l] & 1u << from))
       values[l] = NONE;  // of a lane that takes no part: undefined, which may go unused
@@ -102,12 +104,8 @@ static void elect(Machine&, Warp& W, u8* R, const MicroOp& op) {
 }
 // operands: members
 static void warp_barrier(Machine& M, Warp& W, u8* R, const MicroOp& op) {
-  check_members(M, W, op.line, WORDS(0));
-  u32 together = 0;  // a lane that waits for itself alone is ordered with nobody
-  ACTIVE(W.active, if (WORDS(0)[l] & W.live & ~(1u << l)) together |= 1u << l)
-  if (!together) return;
-  W.sync++;
-  ACTIVE(together, W.synced[l] = W.sync)
+  if (W.active & ~W.excused) check_members(M, W, op.line, WORDS(0));
+  M.meet_in_warp(WORDS(0));
 }
 
 static const Family warp{{"shfl", shuffle}, {"vote", vote},   {"redux", reduce},

@@ -23,15 +23,17 @@ from tir_schedules.machines.cpu.ptx import Instruction
 
 FAMILIES = (arithmetic, bits, selection, conversion, memory, async_copy, warp, tensor, control)
 FORMS = {name: form for family in FAMILIES for name, form in family.FORMS.items()}
-"""Name, or name and first modifier, such as "bar.warp" -> Form."""
+"""Name, or name and its first modifiers, such as "bar.warp" -> Form."""
 
 
 @lru_cache(maxsize=None)
 def form_of_opcode(opcode: str) -> Form:
     """The Form of an opcode with its modifiers; UNKNOWN when there is none."""
-    name, *modifiers = opcode.split(".")
-    longer = FORMS.get(f"{name}.{modifiers[0]}") if modifiers else None
-    return longer or FORMS.get(name, UNKNOWN)
+    parts = opcode.split(".")
+    for length in (3, 2, 1):
+        if form := FORMS.get(".".join(parts[:length])):
+            return form
+    return UNKNOWN
 
 
 def form_of(instruction: Instruction) -> Form:

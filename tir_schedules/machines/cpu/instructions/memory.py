@@ -16,6 +16,19 @@ CACHING = {
     "L2::64B", "L2::128B", "L2::256B",
 }  # fmt: skip
 ORDERING = {"volatile", "relaxed", "acquire", "release", "acq_rel", "weak"} | SCOPES
+HOW = {
+    "volatile": 2 | 16,
+    "relaxed": 2,
+    "mmio": 2,
+    "acquire": 2 | 32,
+    "release": 2 | 64,
+    "acq_rel": 2 | 32 | 64,
+}
+"""Bits of How in core/order.h, by what the opcode says of order."""
+
+OF_BLOCK = 8
+"""That of an access whose scope is the block."""
+
 ATOMICS = ["add", "min", "max", "exch", "cas", "and", "or", "xor"]
 """In the order of AtomicOperation in core/memory.cpp."""
 
@@ -38,6 +51,14 @@ def load_parameter(low: Lowering, i: Instruction) -> Lowered:
         raise i.unsupported("signed bytes as parameters")
     extend = Instruction(f"cvt.{kind}{to.bits}.{kind}{BITS[narrow]}", (to, held), i.guard, i.line, i.source)
     return [MicroOp("ld.param", (low.place(held, narrow, i), size), i, offset), extend]
+
+
+def how_ordered(i: Instruction) -> int:
+    """How the access orders others, as bits of How."""
+    bits = 0
+    for part in i.parts:
+        bits |= HOW.get(part, 0)
+    return bits | (OF_BLOCK if i.has("cta") else 0)
 
 
 def load_or_store(low: Lowering, i: Instruction) -> Lowered:
@@ -71,7 +92,7 @@ def load_or_store(low: Lowering, i: Instruction) -> Lowered:
         counter = low.counter(i, f"{space}_{'store' if store else 'load'}")
     if space == "local":
         space, offset = "generic", offset + LOCAL_WINDOW
-    numbers = (base, wide, bits // 8, count, *places)
+    numbers = (base, wide, bits // 8, count, *places, how_ordered(i))
     return [*before, MicroOp(f"{i.name[:2]}.{space}", numbers, i, offset, counter, where), *after]
 
 
@@ -93,7 +114,18 @@ def atomic(low: Lowering, i: Instruction) -> Lowered:
     other = low.place(values[1], kind, i) if len(values) > 1 else NONE
     counter = low.counter(i, f"{i.space}_atomic") if i.space in ("shared", "global") else -1
     operation = ATOMICS.index(i.choice(ATOMICS))
-    numbers = (base, wide, SPACES[i.space], operation, ord(letter), BITS[kind] // 8, to, value, other)
+    numbers = (
+        base,
+        wide,
+        SPACES[i.space],
+        operation,
+        ord(letter),
+        BITS[kind] // 8,
+        to,
+        value,
+        other,
+        how_ordered(i),
+    )
     return [MicroOp("atomic", numbers, i, offset, counter, i.address(int(own)))]
 
 

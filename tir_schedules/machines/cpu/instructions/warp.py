@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tir_schedules.machines.cpu.abi import NONE
 from tir_schedules.machines.cpu.context import Lowering, MicroOp, only
-from tir_schedules.machines.cpu.forms import Form, Lowered, Spread
+from tir_schedules.machines.cpu.forms import Form, Lower, Lowered, Spread
 from tir_schedules.machines.cpu.lane_code import is_float
 from tir_schedules.machines.cpu.ptx import BITS, SINK, Immediate, Instruction, Negated, Pair
 
@@ -75,12 +75,19 @@ def warp_barrier(low: Lowering, i: Instruction) -> Lowered:
     return [MicroOp("bar.warp", (low.place(i.operands[0], "b32", i),), i)]
 
 
+def together(lower: Lower) -> Form:
+    """The Form of an instruction whose last operand names the lanes that execute it."""
+    return Form(lower, mix="shuffle", spread=Spread.NONE, members=-1)
+
+
 FORMS: dict[str, Form] = {
     "shfl": Form(shuffle, mix="shuffle", spread=Spread.NONE),
+    "shfl.sync": together(shuffle),
     "vote": Form(vote, mix="shuffle", spread=Spread.NONE),
+    "vote.sync": together(vote),
     "activemask": Form(active_mask, mix="shuffle", spread=Spread.NONE),
-    "redux": Form(reduction, mix="shuffle", spread=Spread.NONE),
-    "match": Form(match_any, mix="shuffle", spread=Spread.NONE),
-    "elect": Form(elect, mix="shuffle", spread=Spread.NONE),
-    "bar.warp": Form(warp_barrier, mix="barrier", has_result=False, fence=True),
+    "redux": together(reduction),
+    "match": together(match_any),
+    "elect": together(elect),
+    "bar.warp": Form(warp_barrier, mix="barrier", has_result=False, fence=True, members=0, gathers=True),
 }

@@ -1,0 +1,131 @@
+"""Blocks and warps take turns in several orders, and on several cores: what depends on it, and what does not."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tir_schedules.compiler.nvcc import compile_kernel
+from tir_schedules.errors import BadInput
+from tir_schedules.machines.cpu import CpuMachine
+from tir_schedules.machines.cpu.machine import ORDERS
+from tir_schedules.model.kernel import Kernel
+
+BLOCKS, THREADS = 8, 64
+SOURCE = """
+#define KERNEL(name) extern "C" __global__ void name(const float* X, float* Y, int* F, int N)
+KERNEL(last_wins) { atomicExch(&Y[0], (float)blockIdx.x); }
+KERNEL(adds) { atomicAdd(&Y[0], X[blockIdx.x * blockDim.x + threadIdx.x]); }
+KERNEL(marks) { if (X[threadIdx.x] > 0.5f) F[0] = 1; }
+KERNEL(counts_warps) {
+  __shared__ int s;
+  if (threadIdx.x == 0) s = 0;
+  __syncthreads();
+  if (threadIdx.x % 32 == 0) Y[threadIdx.x / 32] = atomicAdd(&s, 1);
+}
+KERNEL(works) {
+  float a = 0;
+  for (int i = 0; i < 4 * N; ++i) a = a * 0.5f + X[(threadIdx.x + i) % N];
+  Y[blockIdx.x * blockDim.x + threadIdx.x] = a;
+}
+KERNEL(works_and_races) {
+  float a = 0;
+  for (int i = 0; i < 4 * N; ++i) a = a * 0.5f + X[(threadIdx.x + i) % N];
+  Y[threadIdx.x] = a + blockIdx.x;
+}
+KERNEL(goes_on) {
+  float a = 0;
+  for (int i = 0; i < 300000; ++i) a = a * 0.5f + 1;
+  Y[threadIdx.x] = a;
+}
+KERNEL(next_sets) {  // every block waits for the next one
+  volatile int* f = F;
+  if (threadIdx.x == 0) {
+    while (blockIdx.x + 1 < gridDim.x && f[blockIdx.x + 1] == 0);
+    f[blockIdx.x] = 1;
+  }
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    kernel = Kernel("test", SOURCE, "works", ("X", "Y", "F", "N"), (BLOCKS, 1, 1), (THREADS, 1, 1), "sm_80")
+    return compile_kernel(kernel)
+
+
+@pytest.fixture
+def run(compiled):
+    def launch(entry, blocks=BLOCKS, threads=THREADS, **options):
+        size = BLOCKS * THREADS
+        arguments = {
+            "X": np.linspace(0.1, 1, size, dtype=np.float32),
+            "Y": np.zeros(size, np.float32),
+            "F": np.zeros(size, np.int32),
+            "N": size,
+        }
+        kernel = replace(compiled.kernel, entry=entry, grid=(blocks, 1, 1), block=(threads, 1, 1))
+        binary = replace(compiled, kernel=kernel)
+        outputs = ("Y", "F")
+        execution = CpuMachine(**options).run(binary, arguments, outputs, given=outputs)
+        return execution, arguments
+
+    return launch
+
+
+@pytest.mark.parametrize("entry", ["last_wins", "counts_warps"])
+def test_a_result_that_depends_on_the_order_is_a_finding(run, entry):
+    assert run(entry)[0].findings == ()
+    (finding,) = run(entry, orders=2)[0].findings
+    assert finding.kind == "order_dependent" and "atomic" in finding.location.text
+    assert "Y[0] is" in finding.message and finding.block == (0, 0, 0)
+
+
+def test_sums_that_differ_by_rounding_do_not_depend_on_the_order(run):
+    sums = {float(run("adds", warp_order=order, seed=3)[1]["Y"][0]) for order in ORDERS}
+    assert len(sums) > 1
+    assert run("adds", orders=4)[0].findings == ()
+
+
+def test_the_first_order_is_the_one_that_counts(run):
+    assert run("last_wins", orders=3)[1]["Y"][0] == BLOCKS - 1
+    assert run("last_wins", warp_order="reverse", orders=2)[1]["Y"][0] == 0
+
+
+def test_equal_values_stored_by_several_are_a_note(run):
+    execution, arguments = run("marks", orders=2)
+    assert execution.findings == () and arguments["F"][0] == 1
+    assert {note.kind for note in execution.notes} == {"same_value"}
+
+
+def test_cores_change_nothing(run):
+    one, alone = run("works", cores=1)
+    four, together = run("works", cores=4)
+    assert one.findings == four.findings == () and np.array_equal(alone["Y"], together["Y"])
+    assert four.writer("Y", 5).line == one.writer("Y", 5).line
+    found = [run("works_and_races", cores=cores)[0].findings for cores in (1, 4)]
+    assert found[0] == found[1] and found[0][0].kind == "overlapping_writes"
+    assert "block 0,0,0 warp" in found[0][0].message
+
+
+def test_a_long_loop_is_not_endless(run):
+    execution, arguments = run("goes_on", blocks=1, threads=1)
+    assert execution.findings == () and abs(arguments["Y"][0] - 2) < 1e-6
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_blocks_that_wait_for_later_ones(run, order):
+    execution, arguments = run("next_sets", warp_order=order)
+    assert execution.findings == () and arguments["F"][:BLOCKS].all()
+
+
+def test_more_blocks_than_a_gpu_holds_at_once(run, monkeypatch):
+    monkeypatch.setattr("tir_schedules.machines.cpu.invocation.resident_blocks", lambda binary: BLOCKS - 1)
+    (finding,) = run("next_sets")[0].findings
+    assert finding.kind == "deadlock" and f"holds {BLOCKS - 1} blocks" in finding.message
+    assert "while" in finding.location.text
+
+
+def test_orders_there_are_not():
+    with pytest.raises(BadInput, match="orders is 0"):
+        CpuMachine(orders=0)

@@ -1,0 +1,344 @@
+// One block: its warps take turns, each until all its lanes wait; in a warp, the lanes at the lowest basic
+// block run. Warps advance one at a time on purpose: what lockstep would hide, a missing __syncthreads, shows.
+//
+// A lane waits at a barrier of the block; for other lanes of its warp, at an instruction that names them; or
+// for memory, when it has gone round a loop that others can end. Such a loop is left to itself until everybody
+// else waits; a warp that then comes back in the state it was in, while nobody has stored anything, is idle.
+#include "machine.h"
+#include <algorithm>
+#include <string_view>
+
+void enter(Machine& M, Cta& cta) {
+  M.cta = &cta, M.warps = cta.warps.data(), M.shadow = cta.shadow.data();
+  M.epoch = cta.epoch, M.first_epoch = cta.first_epoch, M.block_number = cta.number;
+  memcpy(M.block_index, cta.index, sizeof M.block_index);
+  auto aligned = [](std::vector<u8>& bytes) { return (u8*)(((u64)bytes.data() + 127) & ~127ull); };
+  M.shared = aligned(cta.shared), M.local = aligned(cta.local), M.local_written = cta.written.data();
+}
+static u8* registers_of(const Machine& M, int warp) {
+  return (u8*)(((u64)M.cta->registers.data() + 63) & ~63ull) + (u64)M.program->register_bytes * warp;
+}
+static void send(Warp& W, u32 mask, u32 target) { LANES(W.pc[l] = mask >> l & 1 ? target : W.pc[l]) }
+// The lanes that run next: those at the lowest basic block that wait for nothing.
+static u32 pick(const Warp& W, u32& pc) {
+  u32 best = NONE, mask = 0;
+  ACTIVE(W.live & ~(W.waiting | W.held | W.polling), {
+    if (W.pc[l] < best) best = W.pc[l], mask = 0;
+    if (W.pc[l] == best) mask |= 1u << l;
+  })
+  pc = best;
+  return mask;
+}
+static void set_mask(Warp& W, u32 mask) {
+  W.active = mask;
+  LANES(W.mask[l] = -(s32)(mask >> l & 1))
+}
+static void set_special_registers(const Machine& M, u8* R) {
+  const u32* special = M.program->special;
+  auto put = [&](u32 name, int l, u32 value) { ((u32*)(R + special[name]))[l] = value; };
+  LANES({
+    const u32 t = M.warp * 32 + l, x = M.block[0], y = M.block[1];
+    put(TID_X, l, t % x), put(TID_Y, l, t / x % y), put(TID_Z, l, t / (x * y));
+    put(LANEID, l, l), put(WARPID, l, M.warp);
+    for (u32 d = 0; d < 3; ++d) {
+      put(CTAID_X + d, l, M.block_index[d]), put(NTID_X + d, l, M.block[d]), put(NCTAID_X + d, l, M.grid[d]);
+    }
+  })
+}
+
+// ---- lanes of a warp that wait for each other ---
+// Which of the lanes at a block may execute its first instruction: those whose members are all there. Members
+// of a __syncwarp may be at several of them.
+static u32 gathered(const Machine& M, const Warp& W, u8* R, const BasicBlock& block, u32 lanes) {
+  const u32* members = (const u32*)(R + block.members);
+  u32 ready = lanes & W.released;
+  ACTIVE(lanes & ~ready, {
+    u32 there = lanes;
+    if (block.gathers) {
+      const int self = l;
+      ACTIVE(W.held, {
+        const BasicBlock& other = M.program->blocks[W.pc[l]];
+        if (other.gathers && ((const u32*)(R + other.members))[l] == members[self]) there |= 1u << l;
+      })
+    }
+    if (!(members[l] & W.live & ~there) || !(members[l] >> l & 1)) ready |= 1u << l;
+  })
+  return ready;
+}
+// Lets every lane that is held go on, those that their members await at another instruction with them.
+static void release_partners(const Machine& M, Warp& W, u8* R, const BasicBlock& block, u32 ready) {
+  if (!block.gathers) return;
+  u32 wanted = 0;
+  ACTIVE(ready, wanted |= ((const u32*)(R + block.members))[l])
+  W.excused |= (wanted & W.held) | ready, W.released |= W.excused;
+  W.held &= ~W.released;
+}
+
+// ---- loops ---
+// Whether nothing has changed since some rounds ago: then nothing ever will, unless others change memory.
+static bool repeats(Machine& M, Warp& W, const u8* R) {
+  const u32 bytes = M.program->register_bytes;
+  const bool same = W.sample.size() == bytes && W.sampled_stores == M.stores && !memcmp(W.sample.data(), R, bytes);
+  if (!same) W.sample.assign(R, R + bytes), W.sampled_stores = M.stores;
+  return same;
+}
+const u64 LONG_LOOP = 1 << 16, ROUNDS = 1 << 12;  // instructions of a warp; rounds between two looks at a loop
+static bool goes_round(Machine& M, Warp& W, const u8* R, const BasicBlock& block) {
+  if (block.polls) return true;
+  return W.issued > LONG_LOOP && !(++W.rounds % ROUNDS) && repeats(M, W, R);
+}
+
+// ---- barriers ---
+// Operands of what ends a block at a barrier: whether it only arrives, its number, how many threads it is for
+// or NONE, then for a vote: kind, predicate, whether negated, result.
+enum Vote { POPULATION, EVERY, SOME };
+static void open_barrier(Machine& M, u32 number) {
+  NamedBarrier& barrier = M.cta->named[number];
+  const int self = M.warp;
+  bool all = true;
+  for (u32 w = 0; w < M.cta->warps.size(); ++w)
+    ACTIVE(M.warps[w].live, all &= M.warps[w].waiting >> l & 1 && M.warps[w].barrier[l] == number)
+  if (all) M.meet_in_block();
+  for (u32 w = 0; w < M.cta->warps.size(); ++w) {
+    Warp& W = M.warps[w];
+    u32 there = 0;
+    ACTIVE(W.waiting, there |= (u32)(W.barrier[l] == number) << l)
+    if (!there) continue;
+    M.warp = w;
+    if (!all) M.learn(there, barrier.gathered);
+    ACTIVE(there, {
+      const BasicBlock& block = M.program->blocks[W.pc[l]];
+      W.pc[l] = block.taken;
+      if (block.end == NONE) continue;
+      const u32* operands = M.program->micro_ops[block.end].operands;
+      if (operands[6] != NONE)
+        ((u32*)(registers_of(M, w) + operands[6]))[l] = operands[3] == POPULATION ? barrier.votes
+                                                        : operands[3] == EVERY    ? barrier.votes == barrier.result
+                                                                                  : barrier.votes > 0;
+    })
+    W.waiting &= ~there;
+  }
+  M.warp = self;
+  barrier = NamedBarrier();
+  M.cta->epoch = ++M.epochs, M.epoch = M.cta->epoch;
+}
+static void arrive(Machine& M, Warp& W, u8* R, const BasicBlock& block, u32 lanes) {
+  const u32* operands = block.end == NONE ? nullptr : M.program->micro_ops[block.end].operands;
+  const bool only_arrives = operands && operands[0];
+  if (only_arrives) send(W, lanes, block.taken);
+  else W.waiting |= lanes;
+  u32 numbers = 0;
+  ACTIVE(lanes, {
+    const u32 number = operands ? ((const u32*)(R + operands[1]))[l] & 15 : 0;
+    NamedBarrier& barrier = M.cta->named[number];
+    W.barrier[l] = number, W.barrier_line[l] = block.line, numbers |= 1u << number;
+    const u32 whole = (M.threads + 31) & ~31u;
+    barrier.arrived++, barrier.line = block.line;
+    barrier.of_all = !operands || operands[2] == NONE;
+    barrier.expected = barrier.of_all ? whole : ((const u32*)(R + operands[2]))[l];
+    if (operands && operands[6] != NONE) {
+      const bool holds = (((const u32*)(R + operands[4]))[l] != 0) != (operands[5] != 0);
+      barrier.votes += holds, barrier.result++;
+    }
+  })
+  ACTIVE(numbers, {
+    NamedBarrier& barrier = M.cta->named[l];
+    u32 those = 0;
+    const u32 number = l;
+    ACTIVE(lanes, those |= (u32)(W.barrier[l] == number) << l)
+    // The lanes that the last warp of the block lacks arrive with it.
+    const u32 own = M.threads - M.warp * 32;
+    if (own < 32 && those == (1u << own) - 1) barrier.arrived += 32 - own;
+    barrier.gathered = joined(barrier.gathered, M.snapshot(those));
+    if (barrier.arrived >= barrier.expected) open_barrier(M, number);
+  })
+}
+// At a __syncthreads every thread of the block must wait at the same one.
+static void check_barrier(Machine& M) {
+  s32 line = 0;
+  const int warps = M.cta->warps.size(), self = M.warp;
+  for (int w = 0; w < warps && !line; ++w)
+    if (M.warps[w].live) line = M.warps[w].barrier_line[__builtin_ctz(M.warps[w].live)];
+  for (int w = 0; w < warps; ++w) {
+    const u32 threads = M.threads - w * 32, all = threads >= 32 ? NONE : (1u << threads) - 1;
+    for (int l = 0; l < 32; ++l) {
+      if (!(all >> l & 1)) continue;
+      const bool left = !(M.warps[w].live >> l & 1);
+      if (!left && M.warps[w].barrier_line[l] == line) continue;
+      M.warp = w;
+      if (Finding* f = M.report(DIVERGENT_BARRIER, line, l, left ? 0 : M.warps[w].barrier_line[l]))
+        f->other_warp = w, f->other_lane = l;
+      M.warp = self;
+      return;
+    }
+  }
+}
+// Everybody waits. False when that will not end by itself.
+static bool open_barrier_of_all(Machine& M) {
+  for (Warp& W : M.cta->warps)
+    if (W.live != W.waiting) return false;
+  if (M.traits & NAMED) {  // those who have left count as arrived
+    for (u32 number = 0; number < 16; ++number) {
+      NamedBarrier& barrier = M.cta->named[number];
+      u32 there = 0, live = 0;
+      for (Warp& W : M.cta->warps) {
+        live += __builtin_popcount(W.live);
+        ACTIVE(W.waiting, there += W.barrier[l] == number)
+      }
+      if (!there || there != live || !barrier.of_all) continue;
+      check_barrier(M);
+      open_barrier(M, number);
+      return true;
+    }
+    return false;
+  }
+  check_barrier(M);
+  M.cta->epoch = ++M.epochs, M.epoch = M.cta->epoch;
+  M.meet_in_block();
+  for (Warp& W : M.cta->warps) {
+    ACTIVE(W.waiting, W.pc[l] = M.program->blocks[W.pc[l]].taken)
+    W.waiting = 0;
+  }
+  return true;
+}
+
+// ---- turns ---
+// Run a warp until all its lanes wait or have left. False when the launch has to stop or its budget is spent.
+static bool advance(Machine& M, Warp& W, u8* R) {
+  const Program& program = *M.program;
+  if (!W.started) set_special_registers(M, R), W.started = true;
+  u32 pc;
+  for (;;) {
+    u32 lanes = pick(W, pc);
+    if (!lanes) {
+      if (!W.held || W.polling) return true;
+      W.released |= W.held, W.held = 0;  // nobody else comes: what they execute says so
+      continue;
+    }
+    bool together = lanes == W.live;
+    if (!together && program.blocks[pc].members != NONE) {
+      const u32 ready = gathered(M, W, R, program.blocks[pc], lanes);
+      W.held |= lanes & ~ready;
+      if (!ready) continue;
+      release_partners(M, W, R, program.blocks[pc], ready);
+      lanes = ready;
+    }
+    const u32 lane_count = __builtin_popcount(lanes);
+    set_mask(W, lanes);
+    for (;;) {
+      const BasicBlock& block = program.blocks[pc];
+      M.block_counts[pc].warps++, M.block_counts[pc].threads += lane_count;
+      W.issued += block.cost;
+      if (__builtin_expect(W.issued > M.budget, 0)) {
+        M.report(ENDLESS_LOOP, block.line, __builtin_ctz(lanes));
+        return false;
+      }
+      if (__builtin_expect(*M.stop, 0)) return false;
+      for (const MicroOp *op = program.micro_ops + block.first, *end = op + block.count; op != end; ++op) {
+        if (__builtin_expect(op->guard == NONE, 1)) {
+          op->run(M, W, R, *op);
+          continue;
+        }
+        const u32 holds = ballot((const u32*)(R + op->guard));
+        set_mask(W, lanes & (op->guard_negated ? ~holds : holds));
+        if (W.active) op->run(M, W, R, *op);
+        set_mask(W, lanes);
+      }
+      W.released &= ~lanes, W.excused &= ~lanes, W.held = 0;
+      u32 taken = lanes;
+      if (block.guard != NONE) {
+        const u32 holds = ballot((const u32*)(R + block.guard));
+        taken &= block.guard_negated ? ~holds : holds;
+      }
+      if (block.exit == BRANCH) {
+        const bool round = taken && block.taken <= pc && goes_round(M, W, R, block);
+        if (together && !round && (taken == lanes || !taken)) {
+          pc = taken ? block.taken : block.otherwise;
+          continue;
+        }
+        send(W, taken, block.taken), send(W, lanes & ~taken, block.otherwise);
+        if (round) {
+          W.polling |= taken;
+          ACTIVE(taken, W.barrier_line[l] = block.line, W.barrier[l] = block.polls)
+        }
+      } else if (block.exit == BARRIER) {
+        send(W, taken, pc), send(W, lanes & ~taken, block.taken), W.sample.clear();
+        if (M.traits & NAMED) {
+          arrive(M, W, R, block, taken);
+        } else {
+          W.waiting |= taken;
+          ACTIVE(taken, W.barrier_line[l] = block.line)
+        }
+      } else {
+        W.live &= ~taken;
+        send(W, lanes & ~taken, block.otherwise);
+      }
+      break;
+    }
+  }
+}
+// One turn of a warp; notes whether it is idle.
+static bool turn(Machine& M, int w) {
+  Warp& W = M.warps[w];
+  u8* R = registers_of(M, w);
+  M.warp = w;
+  const u32 live = W.live, waiting = W.waiting, polled = W.polling;
+  W.polling = 0;
+  if (!advance(M, W, R)) return false;
+  W.idle = false;
+  if (!W.polling) return true;
+  const u64 state = std::hash<std::string_view>()({(const char*)R, M.program->register_bytes}) ^
+                    std::hash<std::string_view>()({(const char*)W.pc, sizeof W.pc});
+  W.idle = state == W.state && M.stores == W.stores && live == W.live && waiting == W.waiting && polled == W.polling;
+  W.state = state, W.stores = M.stores;
+  return true;
+}
+
+Progress run_block(Machine& M) {
+  const int warps = M.cta->warps.size();
+  std::vector<int> order(warps);
+  for (int w = 0; w < warps; ++w) order[w] = M.flags & REVERSE ? warps - 1 - w : w;
+  for (;;) {
+    if (M.flags & SHUFFLE) std::shuffle(order.begin(), order.end(), M.random);
+    u32 live = 0;
+    bool moved = false;
+    for (int w : order) {
+      if (!(M.warps[w].live & ~M.warps[w].waiting)) continue;
+      if (!turn(M, w)) return STOPPED;
+      moved |= !M.warps[w].idle;
+    }
+    for (Warp& W : M.cta->warps) live |= W.live;
+    if (!live) return FINISHED;
+    if (!open_barrier_of_all(M) && !moved) return STUCK;
+  }
+}
+
+// Nobody can go on. left: blocks that have not begun, of which a GPU holds no more than `resident` at once.
+void report_stuck(Machine& M, u32 resident, u64 left) {
+  for (int w = 0; w < (int)M.cta->warps.size(); ++w) {
+    const Warp& W = M.warps[w];
+    M.warp = w;
+    u32 told = 0;
+    ACTIVE(W.live, {
+      if (told >> l & 1) continue;
+      const bool waits = W.waiting >> l & 1;
+      const u32 lanes = waits ? W.waiting : W.polling;
+      ACTIVE(lanes, told |= 1u << l)
+      const bool endless = !waits && !W.barrier[l];
+      Finding* f = M.report(endless ? ENDLESS_LOOP : DEADLOCK, W.barrier_line[l], l);
+      if (!f) continue;
+      if (endless) {
+        f->detail = 1;
+        continue;
+      }
+      const NamedBarrier& barrier = M.cta->named[W.barrier[l]];
+      f->detail = !waits ? NONE : W.barrier[l];
+      f->extent = barrier.arrived, f->extent_bytes = barrier.expected;
+      if (left) f->bytes = resident;
+    })
+  }
+}
+
+// What a barrier of some threads needs to know stands in a micro-op, which nobody runs.
+static void nothing(Machine&, Warp&, u8*, const MicroOp&) {}
+static const Family barriers{{"barrier", nothing}};

@@ -1,0 +1,265 @@
+// Happens-before: see order.h. Source: PTX ISA 9.0, Memory Consistency Model. Where it differs: a barrier of a
+// block also completes what a flag of another block tells, as if a fence stood before it.
+#include "machine.h"
+#include <algorithm>
+
+static bool before(const Group& a, const Group& b) {
+  return a.block != b.block ? a.block < b.block : a.warp != b.warp ? a.warp < b.warp : a.lanes < b.lanes;
+}
+bool Knowledge::covers(u32 block, u32 thread, u32 time) const {
+  auto g = std::lower_bound(groups.begin(), groups.end(), Group{block, 0, 0, 0}, before);
+  for (; g != groups.end() && g->block == block; ++g)
+    if (time <= g->time && (g->warp == NONE || (g->warp == thread / 32 && g->lanes >> thread % 32 & 1))) return true;
+  return false;
+}
+Known joined(const Known& a, const Known& b) {
+  if (!a || a == b) return b;
+  if (!b) return a;
+  std::vector<Group> all, kept;
+  all.reserve(a->groups.size() + b->groups.size());
+  std::merge(a->groups.begin(), a->groups.end(), b->groups.begin(), b->groups.end(), std::back_inserter(all), before);
+  for (u64 first = 0, end; first < all.size(); first = end) {
+    u32 whole = 0;
+    for (end = first; end < all.size() && all[end].block == all[first].block; ++end)
+      if (all[end].warp == NONE && all[end].time > whole) whole = all[end].time;
+    for (u64 k = first; k < end; ++k) {
+      if (all[k].warp == NONE || all[k].time <= whole) continue;
+      const bool again = !kept.empty() && !before(kept.back(), all[k]);
+      if (again) kept.back().time = std::max(kept.back().time, all[k].time);
+      else kept.push_back(all[k]);
+    }
+    if (whole) kept.push_back({all[first].block, NONE, NONE, whole});
+  }
+  return std::make_shared<const Knowledge>(Knowledge{std::move(kept)});
+}
+static Known made(std::vector<Group> groups) {
+  if (groups.empty()) return nullptr;
+  std::sort(groups.begin(), groups.end(), before);
+  return std::make_shared<const Knowledge>(Knowledge{std::move(groups)});
+}
+
+// Whether an access of another thread at a time comes before what the lane does now. strong: how the lane
+// accesses memory: a flag it has read orders its strong accesses without a fence.
+bool Machine::ordered(int lane, u32 block, u32 thread, u32 time, bool strong) const {
+  const u32 self = warp * 32 + lane;
+  if (block == block_number + 1) {
+    if (thread == self || time <= cta->known) return true;
+    if ((int)thread / 32 == warp && time <= warps[warp].knows(lane, thread % 32)) return true;
+  }
+  if (!(traits & CLOCKS)) return false;
+  const LaneOrder& own = cta->lanes[self];
+  for (const Known* known : {&own.known, (const Known*)&cta->learnt})
+    if (*known && (*known)->covers(block, thread, time)) return true;
+  if (!strong) return false;
+  for (const Known* seen : {&own.seen, &own.seen_near})
+    if (*seen && (*seen)->covers(block, thread, time)) return true;
+  return false;
+}
+
+// ---- what clashes ---
+static bool clash(u32 how, u32 other, bool same_block) {
+  if (!((how | other) & (STORES | UPDATES))) return false;
+  return !(how & other & STRONG) || (!same_block && (how | other) & OF_BLOCK);
+}
+// Each access is compared with the last store and with the reads and updates since then; what comes before it
+// needs no more attention, as whoever is not ordered with that is not ordered with this.
+void Machine::touch_cell(Cell& c, const Touch& t) {
+  const u32 block = block_number + 1, self = warp * 32 + t.lane;
+  bool reported = false;
+  auto compare = [&](u32 how, u32 other_block, u32 other_thread, u32 time, s32 line) {
+    const bool near = other_block == block, lanes = near && other_thread / 32 == self / 32;
+    const bool in_step = lanes && t.space == SHARED && how & t.how & VOLATILE && (how | t.how) & STORES;
+    if (reported || (!in_step && !clash(t.how, how, near))) return;
+    if (ordered(t.lane, other_block, other_thread, time, t.how & STRONG)) return;
+    const bool stores = how & t.how & STORES;
+    Kind kind = stores && t.space == GLOBAL ? OVERLAPPING_WRITES : lanes ? LOCKSTEP : RACE;
+    if (stores && same_value(t.bytes, t.data, t.lane, lanes && line == t.line && time == now, other_thread % 32))
+      kind = SAME_VALUE;
+    const Act act = t.how & STORES ? WRITE : t.how & UPDATES ? ATOMIC : READ;
+    Finding* f = report_access(kind, t.line, t.lane, act, t.space, t.address, t.bytes, line, other_thread);
+    if (f && !near) f->other_block = other_block;
+    reported = kind != SAME_VALUE;
+  };
+  if (c.block) compare(c.how, c.block, c.thread, c.time, c.plain_line);
+  for (u32 k = c.others; k; k = others[k].next) {
+    const Other o = others[k];
+    if (!((o.how | t.how) & (STORES | UPDATES))) continue;
+    ACTIVE(o.lanes, compare(o.how, o.block, o.warp * 32 + l, o.time, o.line))
+  }
+  if (t.how & (STORES | UPDATES)) c.line = t.line;
+  if (!(t.how & STORES)) return add_other(c, t);
+  drop_others(c);
+  c.time = now, c.block = block, c.thread = self, c.how = t.how, c.plain_line = t.line;
+}
+const u32 OTHERS = 64;  // kept of one cell
+void Machine::add_other(Cell& c, const Touch& t) {
+  const u32 block = block_number + 1, how = t.how & (STRONG | UPDATES | OF_BLOCK | VOLATILE);
+  u32 kept = 0;
+  for (u32* link = &c.others; *link;) {
+    Other& o = others[*link];
+    if (o.block == block && o.warp == warp && o.time == now && o.how == how && o.line == t.line) {
+      o.lanes |= 1u << t.lane;
+      return;
+    }
+    u32 known = 0;
+    if (o.how == how) ACTIVE(o.lanes, known |= (u32)ordered(t.lane, o.block, o.warp * 32 + l, o.time, false) << l)
+    o.lanes &= ~known;
+    if (o.lanes && ++kept < OTHERS) {
+      link = &o.next;
+      continue;
+    }
+    const u32 gone = *link;
+    *link = o.next, o.next = free_other, free_other = gone;
+  }
+  u32 number = free_other;
+  if (number) free_other = others[number].next;
+  else number = others.size(), others.emplace_back();
+  others[number] = {c.others, now, block, 1u << t.lane, t.line, (u16)warp, (u16)how};
+  c.others = number;
+}
+void Machine::drop_others(Cell& c) {
+  while (c.others) {
+    const u32 gone = c.others;
+    c.others = others[gone].next, others[gone].next = free_other, free_other = gone;
+  }
+}
+
+// ---- what orders ---
+void Machine::fence(u32 lanes, Scope scope) {
+  if (!(traits & CLOCKS)) return;
+  ACTIVE(lanes, {
+    LaneOrder& own = cta->lanes[warp * 32 + l];
+    own.known = joined(own.known, own.seen_near), own.seen_near = nullptr;
+    if (scope == DEVICE) own.known = joined(own.known, own.seen), own.seen = nullptr;
+    for (u32 s = 0; s <= scope; ++s) {
+      Fence& f = own.fences[s];
+      f.time = now, f.block_known = cta->known, f.warp_known = warps[warp].known;
+      f.lane = own.known, f.block = cta->learnt;
+    }
+  })
+  cta->fenced = now++;
+}
+// What a lane tells by a strong store: all it knew at its last fence; and of each thread that has met it at a
+// barrier since, what that thread had put behind a fence of its own.
+Known Machine::told(int lane, Scope scope) const {
+  const u32 block = block_number + 1;
+  const Fence& own = cta->lanes[warp * 32 + lane].fences[scope];
+  std::vector<Group> groups;
+  Known others;
+  if (own.time) {
+    groups.push_back({block, (u32)warp, 1u << lane, own.time});
+    if (own.block_known) groups.push_back({block, NONE, NONE, own.block_known});
+    if (own.warp_known > own.block_known) groups.push_back({block, (u32)warp, NONE, own.warp_known});
+    others = joined(own.lane, own.block);
+  }
+  if (cta->known > own.block_known && cta->fenced > own.block_known)
+    for (u32 t = 0; t < threads; ++t) {
+      const Fence& f = cta->lanes[t].fences[scope];
+      if (f.time <= own.block_known || f.time > cta->known) continue;
+      groups.push_back({block, t / 32, 1u << t % 32, f.time});
+      if (f.lane && f.lane != own.lane) others = joined(others, f.lane);
+    }
+  return joined(made(std::move(groups)), others);
+}
+void Machine::synchronize(u64 address, u32 bytes, int lane, u32 how, bool reads) {
+  const bool shared_memory = address < LOCAL_WINDOW;
+  Flags& flags = shared_memory ? cta->flags : flags_of_memory;
+  const u32 block = block_number + 1, scope = how & OF_BLOCK ? THREADS_OF_BLOCK : DEVICE;
+  if (how & RELEASES) fence(1u << lane, (Scope)scope);
+  LaneOrder& own = cta->lanes[warp * 32 + lane];
+  for (u64 word = address >> 2; word <= (address + bytes - 1) >> 2; ++word) {
+    const auto found = flags.find(word);
+    if (reads && found != flags.end()) {
+      const Flagged& flag = found->second;
+      const bool near = flag.block == block;
+      Known& into = how & ACQUIRES && (near || scope == DEVICE) ? own.known : near ? own.seen_near : own.seen;
+      if (near) into = joined(into, flag.told[THREADS_OF_BLOCK]);
+      if (near || scope == DEVICE) into = joined(into, flag.told[DEVICE]);
+    }
+    if (!(how & (STORES | UPDATES))) continue;
+    Known news[2] = {told(lane, THREADS_OF_BLOCK), nullptr};
+    if (scope == DEVICE) news[DEVICE] = told(lane, DEVICE);
+    if (how & STORES && found != flags.end()) flags.erase(found);
+    if (!news[0] && !news[1]) continue;
+    Flagged& flag = flags[word];
+    for (u32 s : {THREADS_OF_BLOCK, DEVICE}) flag.told[s] = joined(flag.told[s], news[s]);
+    flag.block = block;
+  }
+  if (how & ACQUIRES) ++now;
+}
+void Machine::forget_flag(u64 address, u32 bytes) {
+  Flags& flags = address < LOCAL_WINDOW ? cta->flags : flags_of_memory;
+  if (flags.empty()) return;
+  for (u64 word = address >> 2; word <= (address + bytes - 1) >> 2; ++word) flags.erase(word);
+}
+// What some lanes of the warp know together, their own accesses so far included.
+Known Machine::snapshot(u32 lanes) const {
+  const u32 block = block_number + 1;
+  std::vector<Group> groups{{block, (u32)warp, lanes, now}};
+  if (cta->known) groups.push_back({block, NONE, NONE, cta->known});
+  if (warps[warp].known > cta->known) groups.push_back({block, (u32)warp, NONE, warps[warp].known});
+  Known all = joined(made(std::move(groups)), cta->learnt);
+  ACTIVE(lanes, {
+    const LaneOrder& own = cta->lanes[warp * 32 + l];
+    all = joined(all, joined(own.known, joined(own.seen, own.seen_near)));
+  })
+  return all;
+}
+void Machine::learn(u32 lanes, const Known& known) {
+  ACTIVE(lanes, {
+    LaneOrder& own = cta->lanes[warp * 32 + l];
+    own.known = joined(own.known, known), own.seen = own.seen_near = nullptr;
+  })
+}
+// A __syncwarp. members: of each active lane, who is in it.
+void Machine::meet_in_warp(const u32* members) {
+  Warp& W = warps[warp];
+  u32 together = 0;  // a lane that waits for itself alone is ordered with nobody
+  bool all = true;
+  ACTIVE(W.active, {
+    if (members[l] & W.live & ~(1u << l)) together |= 1u << l;
+    all &= !(W.live & ~members[l]);
+  })
+  if (!together) return;
+  if (traits & CLOCKS) {
+    Known known;
+    u32 done = 0;
+    ACTIVE(together, {
+      if (done >> l & 1) continue;
+      const u32 group = members[l];
+      bool any = false;
+      for (int k = 0; k < 32 && !any; ++k)
+        if (group >> k & 1 && warp * 32 + k < (int)threads) {
+          const LaneOrder& own = cta->lanes[warp * 32 + k];
+          any = own.known || own.seen || own.seen_near;
+        }
+      u32 there = group & W.live;
+      if (any) learn(there, snapshot(there));
+      done |= group;
+    })
+  }
+  if (all && (W.active | W.excused) == W.live) {
+    W.known = now++;
+    return;
+  }
+  if (W.pairs.empty()) W.pairs.assign(32 * 32, 0);
+  u32 done = 0;
+  ACTIVE(together, {
+    if (done >> l & 1) continue;
+    const u32 group = members[l];
+    done |= group;
+    u32 rows[32] = {};
+    ACTIVE(group, for (int k = 0; k < 32; ++k) rows[k] = greatest(rows[k], W.pairs[l * 32 + k]))
+    ACTIVE(group, rows[l] = now)
+    ACTIVE(group, memcpy(&W.pairs[l * 32], rows, sizeof rows))
+  })
+  ++now;
+}
+// A barrier of all threads of the block.
+void Machine::meet_in_block() {
+  cta->known = now++;
+  if (!(traits & CLOCKS)) return;
+  for (LaneOrder& own : cta->lanes)
+    for (Known* known : {&own.known, &own.seen, &own.seen_near})
+      if (*known) cta->learnt = joined(cta->learnt, *known), *known = nullptr;
+}

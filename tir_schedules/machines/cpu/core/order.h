@@ -1,0 +1,69 @@
+// Happens-before: which accesses of other threads a lane may rely on.
+//
+// Time counts the events that order accesses: barriers and fences. An access has the time it is made at, and
+// every event comes after all accesses of its own time. So what a lane knows of another thread is one number:
+// the time up to which that thread's accesses come before its own. Within a block most of it is the same for
+// all lanes: what was before the last barrier. What single lanes learn, from a flag that another block set or
+// at a barrier of some warps, is a Knowledge.
+#pragma once
+#include <memory>
+#include <unordered_map>
+#include <vector>
+#include "abi.h"
+
+// How memory is accessed. STRONG: volatile, relaxed or by a synchronising instruction; of two such accesses
+// neither is a race. OF_BLOCK: strong for threads of the same block alone.
+enum How : u32 { STORES = 1, STRONG = 2, UPDATES = 4, OF_BLOCK = 8, VOLATILE = 16, ACQUIRES = 32, RELEASES = 64 };
+enum Scope : u32 { THREADS_OF_BLOCK, DEVICE };
+
+// Lanes of a warp, and up to when their accesses are known. warp: NONE for all threads of the block.
+struct Group {
+  u32 block, warp, lanes, time;
+};
+struct Knowledge {
+  std::vector<Group> groups;  // by block
+  bool covers(u32 block, u32 thread, u32 time) const;
+};
+typedef std::shared_ptr<const Knowledge> Known;
+Known joined(const Known& a, const Known& b);
+
+// A fence of a lane: its time, and what the lane knew then.
+struct Fence {
+  u32 time = 0, block_known = 0, warp_known = 0;
+  Known lane, block;
+};
+// What a lane knows beyond its warp and its block. seen: what flags it has read tell, which holds once a fence
+// or a barrier follows; near: of flags that threads of its own block have set.
+struct LaneOrder {
+  Known known, seen, seen_near;
+  Fence fences[2];  // by Scope
+};
+// What a flag tells who reads it, by scope of the fence before it was set. block: who set it.
+struct Flagged {
+  Known told[2];
+  u32 block = 0;
+};
+typedef std::unordered_map<u64, Flagged> Flags;
+
+// Reads and atomic updates of an element that no later store is known to follow.
+struct Other {
+  u32 next, time, block, lanes;
+  s32 line;
+  u16 warp, how;
+};
+// One access of a lane, for the cells it touches. data: the memory it reaches.
+struct Touch {
+  u64 address;
+  const u8* data;
+  u32 bytes, how;
+  Space space;
+  s32 line;
+  int lane;
+};
+// A barrier of some threads of a block. gathered: what those who have arrived know.
+struct NamedBarrier {
+  u32 arrived = 0, expected = 0, votes = 0, result = 0;
+  s32 line = 0;
+  bool of_all = true;
+  Known gathered;
+};

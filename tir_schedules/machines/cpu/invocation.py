@@ -1,0 +1,193 @@
+"""One launch as the core is given it: buffers, parameters, room for what it records."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from dataclasses import dataclass
+from typing import Sequence
+
+import numpy as np
+
+from tir_schedules import interrupts
+from tir_schedules.errors import CheckFailed
+from tir_schedules.machines.cpu import abi
+from tir_schedules.machines.cpu.abi import BUFFER_SHIFT, FINDING_KINDS
+from tir_schedules.machines.cpu.counting import counters_of
+from tir_schedules.machines.cpu.findings import NamedBuffer, Sources, findings
+from tir_schedules.machines.cpu.library import Library
+from tir_schedules.machines.cpu.linking import LinkedKernel
+from tir_schedules.machines.cpu.ptx import BITS, Parameter, Variable
+from tir_schedules.machines.cpu.watching import Watched
+from tir_schedules.model.execution import Execution
+from tir_schedules.model.findings import NOTES, Location
+from tir_schedules.model.gpus import known_sm
+from tir_schedules.model.kernel import Binary
+from tir_schedules.model.occupancy import occupancy
+from tir_schedules.model.workload import Arguments
+
+SMALL = 1 << 16
+"""Bytes up to which a variable's accesses are told apart byte by byte."""
+
+FINDING_LIMIT = 256
+"""Records kept of one kind of finding: pairs of source lines."""
+
+STOP = ctypes.c_uint32(0)
+"""Every launch ends where it is once this is not 0."""
+
+AGAIN = abi.NONE
+"""What the core returns of a launch that has to be done again on one core."""
+
+MULTIPROCESSORS = {
+    "sm_75": 40, "sm_80": 108, "sm_86": 82, "sm_87": 16, "sm_89": 128, "sm_90": 132, "sm_100": 148,
+    "sm_120": 170,
+}  # fmt: skip
+"""Of the GPU whose size decides how many blocks are resident together: T4, A100, RTX 3090, Orin, RTX 4090,
+H100, B200, RTX 5090."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What is launched: a kernel on arguments. outputs, given: as of CpuMachine.run."""
+
+    kernel: LinkedKernel
+    binary: Binary
+    arguments: Arguments
+    outputs: Sequence[str]
+    given: Sequence[str]
+
+
+def resident_blocks(binary: Binary) -> int:
+    """How many blocks of a kernel a GPU of its architecture holds at once."""
+    arch = re.sub(r"[a-z]$", "", binary.kernel.arch)
+    if arch not in MULTIPROCESSORS or not known_sm(arch):
+        arch = "sm_90"
+    shared = binary.resources.shared + binary.kernel.dynamic_shared
+    held = occupancy(arch, binary.kernel.block, binary.resources.registers, shared).blocks
+    return max(1, held) * MULTIPROCESSORS[arch]
+
+
+class Invocation:
+    """Buffers, parameters and results of one launch."""
+
+    def __init__(self, launch: Launch):
+        lowered, binary, arguments = launch.kernel.lowered, launch.binary, launch.arguments
+        self.program, self.lowered, self.binary = launch.kernel.program, lowered, binary
+        self.sources = Sources(binary, lowered)
+        self.names: list[NamedBuffer] = []
+        self.cells: dict[str, np.ndarray] = {}
+        self._kept: list[np.ndarray] = []  # what addresses point to
+        rows = [self._variable(variable) for variable in lowered.module.variables.values()]
+        values: list[int | float] = []
+        for name in binary.kernel.params:
+            value = arguments[name]
+            if isinstance(value, np.ndarray):
+                rows.append(self._array(name, value, name in launch.outputs, name in launch.given))
+                value = len(rows) << BUFFER_SHIFT
+            values.append(value)
+        self.buffers = np.array(rows or [(0, 0, 0, 0, 1, 0, 0)], abi.BUFFER)
+        self.buffer_count = len(rows)
+        self.params = pack(lowered.kernel.parameters, values, binary.kernel.label)
+        self.counters = np.zeros(max(1, len(lowered.counted)), abi.COUNTER)
+        self.block_counts = np.zeros(len(lowered.blocks), abi.BLOCK_COUNT)
+        self.records = np.zeros(FINDING_LIMIT * len(FINDING_KINDS), abi.FINDING)
+
+    def _variable(self, variable: Variable) -> tuple[int, ...]:
+        """A row of BUFFER for a module variable; const ones may not be written."""
+        content = np.zeros(max(1, variable.size), np.uint8)
+        content[: len(variable.initial)] = np.frombuffer(variable.initial, np.uint8)
+        self._kept.append(content)
+        self.names.append(NamedBuffer(variable.name, 1, variable.size))
+        constant, cells, element = variable.space == "const", 0, 0
+        if not constant:
+            element = 0 if variable.size <= SMALL else min(variable.align, 4).bit_length() - 1
+            self._kept.append(np.zeros((variable.size >> element) + 1, abi.CELL))
+            cells = self._kept[-1].ctypes.data
+        return (content.ctypes.data, variable.size, cells, element, int(constant), 1, 0)
+
+    def _array(self, name: str, array: np.ndarray, output: bool, given: bool) -> tuple[int, ...]:
+        """A row of BUFFER for an argument."""
+        if not array.flags.c_contiguous:
+            raise ValueError(f"{name} is not C-contiguous")
+        self.names.append(NamedBuffer(name, array.itemsize, array.size))
+        cells = 0
+        if output:
+            self.cells[name] = np.zeros(array.size + 1, abi.CELL)
+            cells = self.cells[name].ctypes.data
+        self._kept.append(array)
+        element = array.itemsize.bit_length() - 1
+        return (array.ctypes.data, array.nbytes, cells, element, int(not output), int(given), 0)
+
+    def start(
+        self, library: Library, budget: int, flags: int, seed: int, cores: int, watched: Watched | None = None
+    ) -> bool:
+        """Whether the launch is done. When it is not, it has to be done again on one core, with outputs as
+        they were."""
+        lowered, kernel = self.lowered, self.binary.kernel
+        merges = np.array([access.merge for access in lowered.counted] or [(0, 0)], abi.MERGE)
+        arguments = abi.LaunchArguments(
+            program=ctypes.pointer(self.program),
+            params=ctypes.cast(self.params, ctypes.c_void_p).value,
+            buffers=self.buffers.ctypes.data,
+            counters=self.counters.ctypes.data,
+            merges=merges.ctypes.data,
+            block_counts=self.block_counts.ctypes.data,
+            findings=self.records.ctypes.data,
+            watch=ctypes.addressof(watched.arguments) if watched else None,
+            origins=self.sources.origins.ctypes.data,
+            stop=ctypes.addressof(STOP),
+            budget=budget,
+            grid=kernel.grid,
+            block=kernel.block,
+            buffer_count=self.buffer_count,
+            shared_bytes=lowered.kernel.shared_bytes + kernel.dynamic_shared,
+            local_bytes=lowered.kernel.local_bytes,
+            flags=flags,
+            granule_shift=lowered.granule_shift,
+            finding_limit=FINDING_LIMIT,
+            seed=seed,
+            resident=resident_blocks(self.binary),
+            cores=cores,
+        )
+        count = library.core.launch(ctypes.byref(arguments)) & abi.NONE
+        interrupts.check()
+        if count == AGAIN:
+            return False
+        self.records = self.records[:count]
+        return True
+
+    def execution(self, seconds: float, count: bool, watched: Watched | None) -> Execution:
+        """What is known after the launch."""
+        lowered, sources = self.lowered, self.sources
+        counters = counters_of(lowered, sources, self.counters, self.block_counts) if count else None
+        found = findings(self.records, self.binary.kernel, sources, self.names, lowered.extents)
+        faults = tuple(finding for finding in found if finding.kind not in NOTES)
+        notes = tuple(finding for finding in found if finding.kind in NOTES)
+        requests = watched.requests(lowered.counted, sources) if watched else ()
+        met = watched.met if watched else 0
+        return Execution(faults, seconds, counters, self.writer, self.writers, requests, met, notes)
+
+    def writer(self, name: str, index: int) -> Location | None:
+        """Where the element was last stored."""
+        line = int(self.cells[name][index]["line"])
+        return self.sources(line) if line else None
+
+    def writers(self, name: str) -> tuple[Location, ...]:
+        """Every place that stored to the output."""
+        return tuple(self.sources(int(line)) for line in np.unique(self.cells[name]["line"]) if line)
+
+
+def pack(parameters: Sequence[Parameter], values: Sequence[int | float], label: str) -> ctypes.Array:
+    """The kernel's parameter buffer."""
+    if len(parameters) != len(values):
+        raise CheckFailed(f"{label}: the kernel takes {len(parameters)} parameters, {len(values)} are named")
+    content = bytearray(max((p.offset + p.size for p in parameters), default=1))
+    for parameter, value in zip(parameters, values):
+        if parameter.type in ("f32", "f64"):
+            data = np.array([value], f"f{parameter.size}").tobytes()
+        elif parameter.size * 8 == BITS[parameter.type]:
+            data = (int(value) & ((1 << 8 * parameter.size) - 1)).to_bytes(parameter.size, "little")
+        else:
+            raise CheckFailed(f"{label}: parameter {parameter.name} is a struct, which is not supported")
+        content[parameter.offset : parameter.offset + parameter.size] = data
+    return (ctypes.c_uint8 * len(content)).from_buffer(content)

@@ -1,0 +1,63 @@
+"""One launch in several orders of blocks and warps: what all of them showed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Sequence
+
+import numpy as np
+
+from tir_schedules.machines.cpu.invocation import Launch
+from tir_schedules.model.execution import Execution
+from tir_schedules.model.findings import KINDS, Finding, Location
+from tir_schedules.model.workload import Arguments
+
+ROUNDING = 1 << 10
+"""How many units of the last place sums may differ by whose addends come in any order."""
+
+
+def combined(first: Execution, others: Sequence[tuple[Execution, Arguments]], launch: Launch) -> Execution:
+    """What one launch in several orders showed: the findings of all, each kind and place once; and whether
+    they left other values.
+
+    others: each with its arguments, outputs written.
+    """
+    found = {(f.kind, f.location.place or f.location.ptx_line): f for f in first.findings}
+    notes = {(f.kind, f.location.place or f.location.ptx_line): f for f in first.notes}
+    differences = []
+    for execution, left in others:
+        for finding in execution.findings:
+            found.setdefault((finding.kind, finding.location.place or finding.location.ptx_line), finding)
+        for note in execution.notes:
+            notes.setdefault((note.kind, note.location.place or note.location.ptx_line), note)
+        differences += [
+            difference for name in launch.outputs if (difference := depends(name, left[name], launch, first))
+        ]
+    order = list(KINDS)
+    findings = sorted([*found.values(), *differences[:1]], key=lambda finding: order.index(finding.kind))
+    seconds = first.seconds + sum(execution.seconds for execution, _ in others)
+    return replace(first, findings=tuple(findings), notes=tuple(notes.values()), seconds=seconds)
+
+
+def depends(name: str, other: np.ndarray, launch: Launch, execution: Execution) -> Finding | None:
+    """The finding that two orders left other values in an output. Sums that a kernel adds up atomically may
+    differ by rounding."""
+    one = launch.arguments[name]
+    same = (one == other) | ((one != one) & (other != other))
+    if launch.kernel.lowered.float_atomics and one.dtype.kind == "f":
+        largest = max(
+            (float(np.max(np.abs(a), initial=0, where=np.isfinite(a))) for a in (one, other)), default=0.0
+        )
+        same |= (
+            np.abs(one.astype(float) - other.astype(float))
+            <= ROUNDING * float(np.finfo(one.dtype).eps) * largest
+        )
+    if same.all():
+        return None
+    index = int(np.argmin(same.ravel()))
+    values = f"{one.ravel()[index]} or {other.ravel()[index]}"
+    message = f"{name}[{index}] is {values}, as blocks and warps take turns in one order or another"
+    location = execution.writer(name, index) or Location(0)
+    return Finding(
+        "order_dependent", message, launch.binary.kernel.label, location, (0, 0, 0), 0, 0, brief=message
+    )
