@@ -35,8 +35,17 @@ costs each of its kernels the time to parse it."""
 NOTES = {"note"}
 """Kinds that are no fault."""
 
-FOLLOW = {"order_dependent", "uninitialized", "overlapping_writes"}
-"""Kinds that may come with a race: what follows from it."""
+AFTER = {
+    "race": {"lockstep", "order_dependent", "uninitialized", "overlapping_writes"},
+    "lockstep": {"order_dependent", "uninitialized"},
+    "overlapping_writes": {"order_dependent"},
+    "in_flight": {"race", "lockstep", "order_dependent"},
+    "out_of_bounds": {"uninitialized"},
+    "misaligned": {"uninitialized"},
+    "divergent_aligned": {"uninitialized"},
+    "divergent_barrier": {"race"},
+}
+"""Kinds that may come with another: what follows from it, and what the same fault is between other threads."""
 
 INCLUDE = re.compile(r"^#include .*$", re.M)
 MARK = re.compile(r"// @([\w-]+(?:,? @[\w-]+)*)")
@@ -148,7 +157,7 @@ class Case:
             if not any(self.file.is_at(finding, one) for one in alternatives for finding in faults)
         ]
         asked = {one.kind for alternatives in self.variant.finds for one in alternatives}
-        allowed = asked | self.variant.may | (FOLLOW if asked & {"race", "lockstep"} else set())
+        allowed = asked.union(self.variant.may, *(AFTER.get(kind, ()) for kind in asked))
         return missing + [str(finding) for finding in faults if finding.kind not in allowed]
 
 

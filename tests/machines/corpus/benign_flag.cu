@@ -5,8 +5,8 @@
 // out Z: int32[4]
 // right: Y == 1
 // right: Z == 1
-// broken 1: overlapping_writes(set, set) | race(set, set); may lockstep -- each sets it to another value
-// broken 2: race(mark, mark) | lockstep(mark, mark); may lockstep, race -- each sets the flag of the block to another value
+// broken 1: overlapping_writes(set, set) | race(set, set) -- each sets it to another value
+// broken 2: race(mark, mark) | lockstep(mark, mark) -- each sets the flag of the block to another value
 // broken 3: race(mark, read) -- no barrier before the flag of the block is read
 
 extern "C" __global__ void KERNEL(const int* X, int* Y, int* Z) {

@@ -3,9 +3,9 @@
 // in X: int32[256] = numbers(256)
 // out Y: int32[256]
 // right: Y.reshape(2, 128) == np.sort(X.reshape(2, 128), axis=1)
-// broken 1: race(swap, look) | race(swap, swap); may lockstep, race -- no barrier after a step
-// broken 2: race(fill, look); may lockstep -- no barrier before the first step
-// broken 3: race(swap, look) | race(swap, drain); may lockstep -- barriers only for distances over a warp
+// broken 1: race(swap, look) | race(swap, swap) -- no barrier after a step
+// broken 2: race(fill, look) -- no barrier before the first step
+// broken 3: race(swap, look) | race(swap, drain) -- barriers only for distances over a warp
 
 extern "C" __global__ void KERNEL(const int* X, int* Y) {
   __shared__ int s[128];

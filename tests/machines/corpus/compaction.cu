@@ -5,8 +5,8 @@
 // out Y: int32[256]
 // right: N == (X > 40).sum()
 // right: np.sort(Y[: N[0]]) == np.sort(X[X > 40])
-// broken 1: race(place, place); may lockstep -- the counter is plain
-// broken 2: overlapping_writes(store, store) | race(store, store); may lockstep -- places are counted per block
+// broken 1: race(place, place) -- the counter is plain
+// broken 2: overlapping_writes(store, store) | race(store, store) -- places are counted per block
 // broken 3: race(count, read) -- a block reads the counter to see how many there are
 
 extern "C" __global__ void KERNEL(const int* X, int* N, int* Y) {

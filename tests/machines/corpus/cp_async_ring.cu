@@ -6,9 +6,9 @@
 // broken 1: in_flight(copy, get) -- one group too few is waited for
 // broken 2: race(copy, get) | in_flight(copy, get) -- no barrier after the wait
 // broken 3: race(copy, get) | in_flight(copy, get) -- the copy goes to the stage that is being read
-// broken 4: in_flight(copy, get); may race -- no wait
+// broken 4: in_flight(copy, get) -- no wait
 // broken 5: race(copy, get) | in_flight(copy, get) -- three copies ahead in three stages
-// broken 6: in_flight(copy, get); may race -- the copies of the last turns are not committed, the wait counts on it
+// broken 6: in_flight(copy, get) -- the copies of the last turns are not committed, the wait counts on it
 
 __device__ void copy(float4* to, const float* from) {
   const unsigned address = __cvta_generic_to_shared(to);

@@ -5,7 +5,7 @@
 // right: Y == np.bincount(X, minlength=16)
 // broken 1: race(zero, count) -- no barrier after the counters are zeroed
 // broken 2: race(count, flush) -- no barrier before they are added to the global ones
-// broken 3: race(count, count); may lockstep -- the shared counters are raised without an atomic
+// broken 3: race(count, count) -- the shared counters are raised without an atomic
 // broken 4: race(flush, flush) -- the global counters are raised without an atomic
 // broken 5: out_of_bounds(count) -- one key is a counter too far
 

@@ -5,7 +5,7 @@
 // out Z: int32[8]
 // right: Y == np.bincount(X, minlength=8)
 // right: Z == (X.reshape(8, 32) == 3).any(1)
-// broken 1: race(count, count); may lockstep -- the leader counts without an atomic
+// broken 1: race(count, count) -- the leader counts without an atomic
 
 extern "C" __global__ void KERNEL(const int* X, int* Y, int* Z) {
   const int i = blockIdx.x * 128 + threadIdx.x, lane = threadIdx.x % 32;

@@ -6,8 +6,8 @@
 // broken 1: race(update, update) -- no fence before the turn is passed on
 // broken 2: race(update, update) -- no fence once it is one's turn
 // broken 3: deadlock(wait) -- both wait for the other to begin
-// broken 4: race(update, update) | race(update, first); may lockstep -- no barrier of the warp after the wait
-// broken 5: race(update, update) | race(update, first); may lockstep -- no barrier of the warp before the turn is passed on
+// broken 4: race(update, update) | race(update, first) -- no barrier of the warp after the wait
+// broken 5: race(update, update) | race(update, first) -- no barrier of the warp before the turn is passed on
 
 __device__ volatile int turn;
 

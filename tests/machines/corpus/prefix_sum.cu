@@ -3,9 +3,9 @@
 // in X: int32[256] = numbers(256)
 // out Y: int32[256]
 // right: Y.reshape(2, 128) == np.cumsum(X.reshape(2, 128), axis=1)
-// broken 1: race(put, get); may lockstep -- no barrier between steps
-// broken 2: race(put, get); may lockstep -- one buffer, and one barrier per step
-// broken 3: race(fill, get); may lockstep -- no barrier before the first step
+// broken 1: race(put, get) -- no barrier between steps
+// broken 2: race(put, get) -- one buffer, and one barrier per step
+// broken 3: race(fill, get) -- no barrier before the first step
 
 extern "C" __global__ void KERNEL(const int* X, int* Y) {
   __shared__ int s[2][128];
@@ -21,8 +21,9 @@ extern "C" __global__ void KERNEL(const int* X, int* Y) {
 #else
     const int to = 1 - from;
 #endif
-    const int sum = s[from][t] + (t >= d ? s[from][t - d] : 0);  // @get
-    s[to][t] = sum;                                               // @put
+    int sum = s[from][t];
+    if (t >= d) sum += s[from][t - d];  // @get
+    s[to][t] = sum;                     // @put
 #ifndef BROKEN_1
     __syncthreads();
 #endif

@@ -32,8 +32,8 @@ extern "C" __global__ void KERNEL(const float* X, float* Y, int* Z) {
 #endif
   for (int k = 0; k < 4; ++k) Y[t + 64 * k] = s[255 - t - 64 * k];  // @get
 #ifdef BROKEN_4
-  words[t].bytes[0] = 1;                               // @byte
-  Z[t] = __float_as_uint(words[63 - t].number) >> 24;  // @word
+  words[t].bytes[0] = 1;                              // @byte
+  Z[t] = __float_as_uint(words[63 - t].number) % 99;  // @word
 #else
   Z[t] = words[63 - t].bytes[3];
 #endif

@@ -6,7 +6,7 @@
 // broken 1: race(put, get) -- no barrier between the warps' sums and the first warp
 // broken 2: race(put, get) -- no barrier between the two rounds
 // broken 3: race(put, get) -- a barrier of the warp instead
-// broken 4: divergent_barrier | deadlock; may race -- the barrier is in a branch of one warp
+// broken 4: divergent_barrier | deadlock -- the barrier is in a branch of one warp
 
 extern "C" __global__ void KERNEL(const int* X, int* Y) {
   __shared__ int sums[4];

@@ -22,6 +22,6 @@ extern "C" __global__ void KERNEL(const int* X, int* Y) {
     Y[t] = s[t ^ 1];  // @get
   } else {
     __syncwarp(0xffff0000);
-    Y[t] = s[t ^ 1];
+    Y[t] = s[t ^ 1];  // @get
   }
 }

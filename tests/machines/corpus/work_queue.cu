@@ -6,7 +6,7 @@
 // broken 1: race(take, ask) -- no barrier after the block has worked: thread 0 takes the next one too early
 // broken 2: race(take, ask) -- no barrier after thread 0 has told the block
 // broken 3: race(next, next) -- the queue is advanced without an atomic
-// broken 4: divergent_barrier | deadlock; may race -- one warp leaves, and the other waits for it
+// broken 4: divergent_barrier | deadlock -- one warp leaves, and the other waits for it
 
 __device__ int next;
 

@@ -5,7 +5,7 @@
 // right: Y == X.reshape(2, 128).sum(1)
 // broken 1: race(zero, add) -- no barrier after zeroing
 // broken 2: race(add, read) -- no barrier before reading
-// broken 3: race(add, add); may lockstep -- an addition without an atomic
+// broken 3: race(add, add) -- an addition without an atomic
 // broken 4: uninitialized(add) -- nobody zeroes it
 
 extern "C" __global__ void KERNEL(const int* X, int* Y) {
