@@ -5,7 +5,7 @@
 // out Y: int32[64]
 // right: Y.reshape(2, 32) == X + 2
 // broken 1: race(put, get) -- it sleeps once instead of looking
-// broken 2: deadlock(look) | endless_loop(look) -- the flag is taken back by nobody, and both want it back
+// broken 2: deadlock(look) | endless_loop(look) -- nobody sets the flag to what is waited for
 // broken 3: race(put, get) -- it gives up after three looks
 
 __device__ int flag;
@@ -23,12 +23,7 @@ extern "C" __global__ void KERNEL(const int* X, int* P, int* Y) {
   __nanosleep(1000000);
 #else
 #ifdef BROKEN_2
-  const int awaited = 0, until = 1 << 30;
-  if (t == 0) {
-    while (!*(volatile int*)&flag) {
-    }
-  }
-  __syncwarp();
+  const int awaited = 2, until = 1 << 30;
 #elif defined BROKEN_3
   const int awaited = 1, until = 3;
 #else

@@ -5,7 +5,7 @@
 // out Z: uint16[256]
 // out W: uint8[64]
 // right: Y.reshape(2, 128) == X.reshape(2, 128)[:, ::-1]
-// right: Z == X * 256 + 1
+// right: Z == X * np.uint16(256) + 1
 // right: W == np.repeat([3, 5, 9, 17], 16)
 // broken 1: race(bits, bits) -- four warps set bits of one byte
 

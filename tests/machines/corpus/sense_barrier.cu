@@ -19,12 +19,11 @@ __device__ void meet() {
     __threadfence();
 #endif
     if (atomicAdd(&count, 1) == gridDim.x - 1) {
+      __threadfence();
 #ifndef BROKEN_2
       count = 0;
 #endif
-#ifndef BROKEN_1
       __threadfence();
-#endif
       generation = mine + 1;
     } else {
       while (generation == mine) {
