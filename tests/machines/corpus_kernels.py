@@ -1,6 +1,7 @@
 """The corpus: kernels that synchronise in every way, each with variants that break it and what must be found.
 
     python tests/machines/corpus_kernels.py [NAME ...]      # what the CPU machine says of each case now
+    python tests/machines/corpus_kernels.py --waiting       # and list in corpus/waiting.txt what it gets wrong
 
 corpus/README.md says how a file is written. A case is a kernel in one variant, `split_k` or `split_k:2`.
 """
@@ -20,6 +21,7 @@ import numpy as np
 from tir_schedules.compiler.nvcc import compile_kernels
 from tir_schedules.errors import TirSchedulesError
 from tir_schedules.machines.cpu import CpuMachine
+from tir_schedules.machines.cpu.machine import WARP_ORDERS
 from tir_schedules.model.findings import Finding
 from tir_schedules.model.kernel import Binary, Kernel
 
@@ -126,9 +128,14 @@ class Case:
         broken = f"BROKEN_{self.variant.number}"
         body = INCLUDE.sub("", self.file.text)
         return (
-            f'#define KERNEL {self.entry}\n#define {broken}\nnamespace in_{self.entry} {{\n'
+            f"#define KERNEL {self.entry}\n#define {broken}\nnamespace in_{self.entry} {{\n"
             f'#line 1 "{self.file.name}.cu"\n{body}\n}}\n#undef KERNEL\n#undef {broken}\n'
         )
+
+    @property
+    def alone(self) -> str:
+        """A text for nvcc with nothing but this case."""
+        return "\n".join([*self.file.headers, self.source])
 
     def kernel(self, source: str, label: str) -> Kernel:
         file = self.file
@@ -174,6 +181,11 @@ class CorpusFile:
         head = self.text[: self.text.index("\n\n")].split("\n")
         return [(match[1], match[2]) for match in map(SETTING.match, head) if match]
 
+    @property
+    def headers(self) -> list[str]:
+        """Lines that include."""
+        return sorted(INCLUDE.findall(self.text))
+
     def all_of(self, key: str) -> list[str]:
         return [value for name, value in self.settings if name == key]
 
@@ -197,10 +209,6 @@ class CorpusFile:
     @property
     def cooperative(self) -> bool:
         return self.launch.get("cooperative") == "yes"
-
-    @property
-    def slow(self) -> bool:
-        return self.launch.get("slow") == "yes"
 
     @cached_property
     def arguments(self) -> list[Argument]:
@@ -275,11 +283,11 @@ def cases() -> list[Case]:
     return [case for file in corpus() for case in file.cases]
 
 
-def texts(arch: str = ARCH) -> dict[str, tuple[str, list[Case]]]:
+def texts() -> dict[str, tuple[str, list[Case]]]:
     """Label -> a text for nvcc, and the cases in it. Files that include the same are together."""
     found = {}
-    by_headers = sorted(cases(), key=lambda case: sorted(INCLUDE.findall(case.file.text)))
-    for headers, alike in groupby(by_headers, lambda case: sorted(INCLUDE.findall(case.file.text))):
+    by_headers = sorted(cases(), key=lambda case: case.file.headers)
+    for headers, alike in groupby(by_headers, lambda case: case.file.headers):
         group = list(alike)
         for first in range(0, len(group), TOGETHER):
             part = group[first : first + TOGETHER]
@@ -301,6 +309,11 @@ def binaries(arch: str = ARCH) -> dict[str, Binary]:
     return found
 
 
+def orders() -> tuple[str, ...]:
+    """How the machine can be told to let warps take turns."""
+    return tuple(WARP_ORDERS)
+
+
 def outcome(case: Case, warp_order: str = "forward") -> tuple[list[str], list[str]]:
     """Launch a case: how its findings surprise, and what its outputs get wrong where they must be right.
 
@@ -314,17 +327,19 @@ def outcome(case: Case, warp_order: str = "forward") -> tuple[list[str], list[st
 
 def main(names: Sequence[str]) -> int:
     """Print a line for each case that is asked for; 1 when any is not as expected."""
-    failed = 0
-    for case in cases():
-        if names and case.file.name not in names and case.name not in names:
-            continue
+    listing = "--waiting" in names
+    wanted = [case for case in cases() if listing or not names or {case.file.name, case.name} & {*names}]
+    failed = []
+    for case in wanted:
         try:
-            told = [line for order in ("forward", "reverse") for part in outcome(case, order) for line in part]
+            told = [line for order in orders() for part in outcome(case, order) for line in part]
         except TirSchedulesError as error:
             told = [str(error)]
-        failed += bool(told)
+        failed += [case.name] if told else []
         print(case.name, "  ".join(["NOT", *dict.fromkeys(told)]) if told else "as expected", flush=True)
-    return int(failed > 0)
+    if listing:
+        (FOLDER / "waiting.txt").write_text("".join(f"{name}\n" for name in failed))
+    return int(len(failed) > 0)
 
 
 if __name__ == "__main__":
