@@ -1,7 +1,7 @@
 """The corpus: kernels that synchronise in every way, each with variants that break it and what must be found.
 
     python tests/machines/corpus_kernels.py [NAME ...]      # what the CPU machine says of each case now
-    python tests/machines/corpus_kernels.py --waiting       # and list in corpus/waiting.txt what it gets wrong
+    python tests/machines/corpus_kernels.py --waiting       # and list in waiting.txt what it gets wrong
 
 corpus/README.md says how a file is written. A case is a kernel in one variant, `split_k` or `split_k:2`.
 """
@@ -47,7 +47,7 @@ AFTER = {
     "divergent_aligned": {"uninitialized"},
     "divergent_barrier": {"race"},
 }
-"""Kinds that may come with another: what follows from it, and what the same fault is between other threads."""
+"""Kinds that may come with another: what follows from it, or the same fault between other threads."""
 
 INCLUDE = re.compile(r"^#include .*$", re.M)
 MARK = re.compile(r"// @([\w-]+(?:,? @[\w-]+)*)")
@@ -58,8 +58,8 @@ EXPECTED = re.compile(r"(\w+)(?:\(([\w, -]*)\))?")
 
 @dataclass(frozen=True)
 class Argument:
-    """One parameter of a kernel. role: "in", "out" (nothing has written it) or "inout". fill: an expression of
-    numpy; that of a scalar is its value."""
+    """One parameter of a kernel. role: "in", "out" (nothing has written it) or "inout". fill: an expression
+    of numpy; that of a scalar is its value."""
 
     name: str
     role: str
@@ -178,7 +178,7 @@ class CorpusFile:
     @cached_property
     def settings(self) -> list[tuple[str, str]]:
         """Keys and values at the head of the file, in order."""
-        head = self.text[: self.text.index("\n\n")].split("\n")
+        head = self.text[: self.text.index("\n\n")].split("\n")[1:]
         return [(match[1], match[2]) for match in map(SETTING.match, head) if match]
 
     @property
@@ -317,8 +317,8 @@ def orders() -> tuple[str, ...]:
 def outcome(case: Case, warp_order: str = "forward") -> tuple[list[str], list[str]]:
     """Launch a case: how its findings surprise, and what its outputs get wrong where they must be right.
 
-    The only place that knows how the machine is asked: which arrays hold something before the launch, and that
-    blocks are to be resident together.
+    The only place that knows how the machine is asked: which arrays hold something before the launch, that
+    blocks are resident together, in which order they go on.
     """
     arguments = case.arguments()
     execution = CpuMachine(warp_order, BUDGET).run(binaries()[case.name], arguments, case.outputs)

@@ -1,5 +1,5 @@
-"""Each kernel of the corpus: nothing is found in the sound one and its outputs are right; in each broken one what
-its head says is found, at the lines it says, and nothing else."""
+"""Each kernel of the corpus: nothing is found in the sound one and its outputs are right; in each broken one
+what its head says is found, at the lines it says, and nothing else."""
 
 import re
 from dataclasses import replace
@@ -23,8 +23,8 @@ from tir_schedules.compiler.nvcc import compile_kernels
 from tir_schedules.model.findings import KINDS, Finding, Location
 
 WAITING = (FOLDER / "waiting.txt").read_text().split()  # [] switches all on
-"""Cases that the CPU machine does not get right yet. One that it gets right fails, so that it leaves the list:
-`python tests/machines/corpus_kernels.py --waiting` writes it anew."""
+"""Cases that the CPU machine does not get right yet. One that it gets right fails, so that it leaves the
+list: `python tests/machines/corpus_kernels.py --waiting` writes it anew."""
 
 COMING = {"deadlock", "order_dependent", "note"}
 """Kinds that the corpus may name before the machine has them."""
@@ -37,7 +37,7 @@ def parameter(name):
     return pytest.param(name, marks=marks, id=name)
 
 
-@pytest.mark.parametrize("name", map(parameter, NAMES))
+@pytest.mark.parametrize("name", [parameter(name) for name in NAMES])
 def test_a_case_has_the_findings_of_its_head(name):
     for order in orders():
         assert outcome(NAMES[name], order) == ([], [])

@@ -1,4 +1,4 @@
-// A block waits for a flag for a limited time only; the time is long enough. The other waits a while before it sets it.
+// A block waits for a flag, but not for ever. The other block lets some time pass before it sets the flag.
 // launch: grid=2 block=32
 // out Y: int32[2]
 // right: Y == [1, 7]

@@ -1,4 +1,4 @@
-// A sum: thread 0 stores its block's sum and takes a ticket; the last block adds up the sums, read as volatile.
+// Thread 0 stores its block's sum and takes a ticket; the last block adds up the sums, read as volatile.
 // launch: grid=4 block=64
 // in X: int32[256] = numbers(256)
 // out P: int32[4]

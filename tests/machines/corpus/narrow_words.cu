@@ -9,7 +9,8 @@
 // right: W == np.repeat([3, 5, 9, 17], 16)
 // broken 1: race(bits, bits) -- four warps set bits of one byte
 
-extern "C" __global__ void KERNEL(const unsigned char* X, unsigned char* Y, unsigned short* Z, unsigned char* W) {
+extern "C" __global__ void KERNEL(const unsigned char* X, unsigned char* Y, unsigned short* Z,
+                                  unsigned char* W) {
   __shared__ unsigned char s[128];
   __shared__ unsigned char bits[128];
   const int t = threadIdx.x, i = blockIdx.x * 128 + t;

@@ -1,4 +1,4 @@
-// Two blocks exclude each other by flags and a turn, with fence.sc between the own store and the look at the other.
+// Two blocks exclude each other by flags and a turn; fence.sc stands between the own store and the look.
 // launch: grid=2 block=32
 // inout Y: int32[1] = 0
 // right: Y == 6

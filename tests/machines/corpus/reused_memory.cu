@@ -1,4 +1,4 @@
-// One piece of shared memory serves two phases as different types; everything a thread does to its own is in order.
+// One piece of shared memory serves two phases, as ints and as doubles.
 // launch: grid=2 block=64 shared=512
 // in X: int32[128] = numbers(128)
 // out Y: float32[128]

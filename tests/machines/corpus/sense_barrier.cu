@@ -1,4 +1,4 @@
-// A barrier of the grid that is used several times: the last to arrive resets the counter and raises the generation.
+// A barrier of the grid for several rounds: the last to arrive resets the counter and raises the generation.
 // launch: grid=3 block=32
 // in X: int32[96] = numbers(96)
 // out P: int32[192]

@@ -28,7 +28,7 @@ extern "C" __global__ void KERNEL(const int* X, int* Y) {
 #else
     if (mine >= 10) return;
 #endif
-    Y[mine * 64 + t] = X[mine * 64 + t] * X[mine * 64 + t];  // @store
+    Y[mine * 64 + t] = X[mine * 64 + t] * X[mine * 64 + t];
 #ifndef BROKEN_1
     __syncthreads();
 #endif
