@@ -315,14 +315,20 @@ def orders() -> tuple[str, ...]:
 
 
 def outcome(case: Case, warp_order: str = "forward") -> tuple[list[str], list[str]]:
-    """Launch a case: how its findings surprise, and what its outputs get wrong where they must be right.
+    """Launch a case: how its findings surprise, and what its outputs get wrong where they must be right."""
+    findings, arguments = launched(case, warp_order)
+    return case.surprises(findings), case.wrong(arguments) if case.sound else []
+
+
+def launched(case: Case, warp_order: str = "forward") -> tuple[Sequence[Finding], dict]:
+    """What the CPU machine finds, and the arguments as the launch leaves them.
 
     The only place that knows how the machine is asked: which arrays hold something before the launch, that
     blocks are resident together, in which order they go on.
     """
     arguments = case.arguments()
     execution = CpuMachine(warp_order, BUDGET).run(binaries()[case.name], arguments, case.outputs)
-    return case.surprises(execution.findings), case.wrong(arguments) if case.sound else []
+    return execution.findings, arguments
 
 
 def main(names: Sequence[str]) -> int:

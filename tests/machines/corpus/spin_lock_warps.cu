@@ -5,7 +5,7 @@
 // right: Y == X.sum()
 // broken 1: race(update, update) -- no fence at either end
 // broken 2: deadlock(take) | endless_loop(take) -- it is never given back
-// broken 3: race(zero, take) | race(zero, update); may deadlock, endless_loop -- no barrier once the lock is 0
+// broken 3: race(zero, take) | race(zero, update); may deadlock, endless_loop -- no barrier after zeroing
 // broken 4: race(update, read) -- no barrier before the sum is read
 
 extern "C" __global__ void KERNEL(const int* X, int* Y) {
