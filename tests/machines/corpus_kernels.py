@@ -230,7 +230,8 @@ class CorpusFile:
 
     @cached_property
     def variants(self) -> list[Variant]:
-        found = [Variant(0)]
+        also = frozenset(text.removeprefix("may ") for text in self.all_of("sound"))
+        found = [Variant(0, may=also)]
         for key, value in self.settings:
             if key.startswith("broken "):
                 finds, _, what = value.partition(" -- ")
@@ -238,7 +239,7 @@ class CorpusFile:
                 wanted = tuple(
                     tuple(expected(one) for one in each.split(" | ")) for each in finds.split(" and ")
                 )
-                found.append(Variant(int(key.split()[1]), what, wanted, frozenset(may.split(", ")) - {""}))
+                found.append(Variant(int(key.split()[1]), what, wanted, also | {*may.split(", ")} - {""}))
         return found
 
     @property

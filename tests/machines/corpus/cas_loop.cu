@@ -5,6 +5,7 @@
 // out N: int32[64]
 // right: Y == 3 ** 20
 // right: sorted(N.tolist() + H.tolist()) == list(range(-1, 64))
+// sound: may order_dependent
 // broken 1: race(first, replace) -- the first look is plain
 // broken 2: race(replace, product) -- a product without an atomic
 // broken 3: race(head, head); may lockstep -- the head is exchanged without an atomic

@@ -4,6 +4,7 @@
 // in X: int32[256] = numbers(256)
 // out Y: int32[256]
 // right: np.sort(Y[: (X > 50).sum()]) == np.sort(X[X > 50])
+// sound: may order_dependent
 // broken 1: race(count, count) -- the leader counts without an atomic
 
 namespace cg = cooperative_groups;

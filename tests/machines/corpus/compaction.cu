@@ -5,6 +5,7 @@
 // out Y: int32[256]
 // right: N == (X > 40).sum()
 // right: np.sort(Y[: N[0]]) == np.sort(X[X > 40])
+// sound: may order_dependent
 // broken 1: race(place, place) -- the counter is plain
 // broken 2: overlapping_writes(store, store) | race(store, store) -- places are counted per block
 // broken 3: race(count, read) -- a block reads the counter to see how many there are

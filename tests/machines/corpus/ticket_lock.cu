@@ -3,6 +3,7 @@
 // inout Y: int32[6] = 0
 // right: Y[0] == 5
 // right: np.sort(Y[1:]) == np.arange(5)
+// sound: may order_dependent
 // broken 1: race(update, update) -- the turn is passed on before the update is fenced
 // broken 2: race(update, update) -- no fence once it is one's turn
 // broken 3: deadlock(turn) -- the turn is passed to the wrong one
