@@ -6,7 +6,7 @@
 // right: Y.reshape(2, 32) == X + 2
 // broken 1: race(put, get) -- it sleeps once instead of looking
 // broken 2: deadlock(look) | endless_loop(look) -- nobody sets the flag to what is waited for
-// broken 3: race(put, get) -- it gives up after three looks
+// broken 3: race(put, get) | order_dependent -- it gives up after three looks (in some orders)
 
 __device__ int flag;
 

@@ -8,7 +8,7 @@
 // broken 2: race(put, get) -- no fence before the counter is raised
 // broken 3: race(put, get) -- no barrier of the block after the wait
 // broken 4: deadlock(wait) -- it waits for one block more than there are
-// broken 5: race(put, get) -- it waits for one block less than there are
+// broken 5: race(put, get) | order_dependent -- it waits for one block less than there are (in some orders)
 // broken 6: race(put, get) -- the counter is raised in the block's scope
 // broken 7: race(raise, raise); may deadlock, endless_loop -- the counter is raised without an atomic
 

@@ -4,7 +4,7 @@
 // out T: int32[32]
 // out Y: int32[128]
 // right: Y.reshape(4, 32) == X[::-1] + 1
-// broken 1: race(fill, use) -- the others do not wait
+// broken 1: race(fill, use) | order_dependent -- the others do not wait (in some orders)
 // broken 2: race(fill, use) -- no fence before the table is called ready
 // broken 3: race(fill, use) | overlapping_writes(fill, fill) -- every block thinks it is the first
 // broken 4: deadlock(wait) | endless_loop(wait) -- the first one never says that the table is ready

@@ -7,7 +7,7 @@
 // broken 1: race(put, get) -- no barrier after the wait
 // broken 2: race(put, get) -- the writer has no barrier before its flag
 // broken 3: race(put, get) -- the writer does not fence
-// broken 4: race(put, get) -- thread 0 looks once, and does not wait
+// broken 4: race(put, get) | order_dependent -- thread 0 looks once, and does not wait (in some orders)
 // broken 5: deadlock(poll) | endless_loop(poll) -- the writer forgets the flag
 
 __device__ int flag;

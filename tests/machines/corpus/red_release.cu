@@ -6,7 +6,7 @@
 // right: Y == X.reshape(3, 32).sum(0)
 // broken 1: race(put, get) -- red.relaxed
 // broken 2: race(put, get) -- red.release of the block's scope
-// broken 3: race(put, get) -- it waits for two of three
+// broken 3: race(put, get) | order_dependent -- it waits for two of three (in some orders)
 // broken 4: race(put, get) -- only lane 0 announces, and no __syncwarp is before it
 
 __device__ unsigned arrived;

@@ -3,9 +3,9 @@
 // inout Y: int32[2] = 0
 // right: Y.sum() == 21
 // sound: may order_dependent
-// broken 1: race(use, use) -- the places have no locks
+// broken 1: race(use, use) -- the places have no locks (in some orders)
 // broken 2: deadlock(enter) | endless_loop(enter) -- nobody leaves
-// broken 3: race(use, use) -- the places' locks are freed before the use
+// broken 3: race(use, use) -- the places' locks are freed before the use (in some orders)
 
 __device__ int inside = 2, locks[2];
 

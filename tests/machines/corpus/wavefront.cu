@@ -6,7 +6,7 @@
 // right: Y == T
 // right: T.reshape(4, 32)[1:] == X.reshape(4, 32)[1:] + T.reshape(4, 32)[:-1][:, np.minimum(np.arange(32) + 1, 31)]
 // right: T[:32] == X[:32]
-// broken 1: race(make, above) -- it does not wait long enough: for the element above only
+// broken 1: race(make, above) | order_dependent -- it does not wait long enough: for the element above only (in some orders)
 // broken 2: race(make, above) -- progress is stored relaxed
 // broken 3: deadlock(wait) | endless_loop(wait) -- it waits for one element more than there are
 
@@ -26,8 +26,9 @@ extern "C" __global__ void KERNEL(const int* X, int* T, int* Y) {
       const int awaited = min(k + 2, 32);
 #endif
       int seen;
-      do asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(made + b - 1) : "memory");  // @wait
-      while (seen < awaited);
+      const int* there = made + b - 1;
+      do asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(there) : "memory");  // @wait
+      while (seen < awaited);  // @wait
       x += T[b * 32 - 32 + min(k + 1, 31)];  // @above
     }
     T[b * 32 + k] = x;  // @make
