@@ -316,7 +316,7 @@ def orders() -> tuple[str, ...]:
 
 
 def outcome(case: Case) -> tuple[list[str], list[str]]:
-    """Launch a case in every order: how its findings surprise, and what outputs that must be right are not."""
+    """Launch a case in every order: how its findings surprise, and which right outputs are wrong."""
     found, wrong = [], []
     for order in orders():
         findings, arguments = launched(case, order)

@@ -4,9 +4,9 @@
 // out T: int32[128]
 // out Y: int32[128]
 // right: Y == T
-// right: T.reshape(4, 32)[1:] == X.reshape(4, 32)[1:] + T.reshape(4, 32)[:-1][:, np.minimum(np.arange(32) + 1, 31)]
+// right: T[32:] == X[32:] + T[:96].reshape(4 - 1, 32)[:, np.minimum(np.arange(32) + 1, 31)].reshape(96)
 // right: T[:32] == X[:32]
-// broken 1: race(make, above) | order_dependent -- it does not wait long enough: for the element above only (in some orders)
+// broken 1: race(make, above) | order_dependent -- it waits for the element above only (in some orders)
 // broken 2: race(make, above) -- progress is stored relaxed
 // broken 3: deadlock(wait) | endless_loop(wait) -- it waits for one element more than there are
 
