@@ -34,7 +34,7 @@ TOGETHER = 40
 """Cases per call of nvcc. A call costs half a second of CPU time and a case a fiftieth, but a large PTX text
 costs each of its kernels the time to parse it."""
 
-NOTES = {"note"}
+NOTES = {"note", "same_value"}
 """Kinds that are no fault."""
 
 AFTER = {
@@ -49,6 +49,7 @@ AFTER = {
 }
 """Kinds that may come with another: what follows from it, or the same fault between other threads."""
 
+ENTRY = ".visible .entry "
 INCLUDE = re.compile(r"^#include .*$", re.M)
 MARK = re.compile(r"// @([\w-]+(?:,? @[\w-]+)*)")
 SETTING = re.compile(r"^// (\w+(?: \w+)?): (.*)$")
@@ -306,8 +307,16 @@ def binaries(arch: str = ARCH) -> dict[str, Binary]:
     for binary, (label, (text, part)) in zip(compile_kernels(kernels), parts.items()):
         for case in part:
             kernel = replace(case.kernel(text, label), arch=arch)
-            found[case.name] = replace(binary, kernel=kernel)
+            found[case.name] = replace(binary, kernel=kernel, ptx=alone(binary.ptx, case.entry))
     return found
+
+
+def alone(ptx: str, entry: str) -> str:
+    """PTX with one of its kernels and the variables of that one, which is read in a part of the time."""
+    head, *kernels = ptx.split(ENTRY)
+    body = next(text for text in kernels if text.startswith(f"{entry}("))
+    own = [line for line in head.split("\n") if "in_" not in line or f"in_{entry}" in line]
+    return "\n".join(own) + ENTRY + body.rpartition("\n}\n")[0] + "\n}\n" + ptx[ptx.rindex("\n}\n") + 3 :]
 
 
 def orders() -> tuple[str, ...]:
