@@ -3,7 +3,7 @@
 // in X: int32[256] = numbers(256)
 // out P: int32[256]
 // out Y: int32[256]
-// right: Y == 2 * X[::-1]
+// right: Y == 2 * np.roll(X, -64)
 // broken 1: race(put, get) -- no barrier of the block before the counter is raised
 // broken 2: race(put, get) -- no fence before the counter is raised
 // broken 3: race(put, get) -- no barrier of the block after the wait
@@ -45,5 +45,5 @@ extern "C" __global__ void KERNEL(const int* X, int* P, int* Y) {
 #ifndef BROKEN_3
   __syncthreads();
 #endif
-  Y[i] = P[255 - i];  // @get
+  Y[i] = P[(i + 64) % 256];  // @get
 }

@@ -2,8 +2,8 @@
 // launch: grid=1 block=64
 // out Y: int32[64]
 // right: Y == 1000000 * 3 + np.arange(64)
-// broken 1: endless_loop(work) -- the condition never becomes false
-// broken 2: endless_loop(spin) -- for (;;)
+// broken 1: endless_loop(work); may deadlock -- the condition never becomes false
+// broken 2: endless_loop(spin); may deadlock -- for (;;)
 
 extern "C" __global__ void KERNEL(int* Y) {
   __shared__ unsigned left;

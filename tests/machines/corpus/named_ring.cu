@@ -3,10 +3,10 @@
 // in X: int32[256] = numbers(256)
 // out Y: int32[32]
 // right: Y == X.reshape(8, 32)[:, ::-1].sum(0)
-// broken 1: race(put, get) | deadlock -- the producer does not wait for an empty stage
+// broken 1: race(put, get) | deadlock | divergent_barrier -- the producer does not wait for an empty stage
 // broken 2: race(put, get) -- the consumer says empty before it has read
 // broken 3: race(put, get) -- the consumer reads the other stage
-// broken 4: deadlock -- the consumer never says empty
+// broken 4: deadlock | divergent_barrier -- the consumer never says empty
 
 __device__ void wait(int barrier) { asm volatile("bar.sync %0, 64;" ::"r"(barrier) : "memory"); }
 __device__ void arrive(int barrier) { asm volatile("bar.arrive %0, 64;" ::"r"(barrier) : "memory"); }

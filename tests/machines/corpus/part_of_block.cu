@@ -4,7 +4,7 @@
 // out Y: int32[128]
 // right: Y.reshape(2, 64) == X.reshape(2, 128)[:, :64][:, ::-1] + X.reshape(2, 2, 64)[:, 1].reshape(2, 64)
 // broken 1: race(put, get) -- a barrier of each warp instead
-// broken 2: deadlock(meet) -- the barrier counts those who have left
+// broken 2: deadlock(meet) | divergent_barrier(meet) -- the barrier counts those who have left
 // broken 3: race(own, next) -- a warp reads from the part of the next one
 // broken 4: lockstep(own, take) -- no __syncwarp in a warp's own part
 

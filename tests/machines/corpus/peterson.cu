@@ -30,7 +30,7 @@ extern "C" __global__ void KERNEL(int* Y) {
   if (threadIdx.x) return;
   const int me = blockIdx.x;
   for (int round = 0; round < 3; ++round) {
-    store(wants + me, 1);
+    store(wants + me, 1);  // @turn
     store(&turn, 1 - me);  // @turn
     asm volatile("fence.sc.gpu;" ::: "memory");
 #ifndef BROKEN_2

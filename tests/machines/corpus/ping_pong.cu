@@ -4,7 +4,7 @@
 // out Y: int32[32]
 // right: Y == np.arange(32) + 8
 // broken 1: race(update, update) -- no fence before the turn is passed on
-// broken 2: race(update, update) -- no fence once it is one's turn
+// broken 2: race(update, update) -- the fence before the turn is passed on is of the block's scope
 // broken 3: deadlock(wait) -- both wait for the other to begin
 // broken 4: race(update, update) | race(update, first) -- no barrier of the warp after the wait
 // broken 5: race(update, update) | race(update, first) -- no barrier of the warp before the turn is passed on
@@ -23,9 +23,7 @@ extern "C" __global__ void KERNEL(int* P, int* Y) {
     if (t == 0) {
       while (turn != awaited) {  // @wait
       }
-#ifndef BROKEN_2
       __threadfence();
-#endif
     }
 #ifndef BROKEN_4
     __syncwarp();
@@ -35,7 +33,9 @@ extern "C" __global__ void KERNEL(int* P, int* Y) {
     __syncwarp();
 #endif
     if (t == 0) {
-#ifndef BROKEN_1
+#if defined BROKEN_2
+      __threadfence_block();
+#elif !defined BROKEN_1
       __threadfence();
 #endif
       turn = awaited + 1;

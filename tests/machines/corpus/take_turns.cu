@@ -2,10 +2,10 @@
 // launch: grid=2 block=64
 // out Y: int32[64]
 // right: Y.reshape(2, 32) == 12 + 2 * np.arange(32)
-// broken 1: race(update, update) | deadlock -- the second warp does not wait for the first
-// broken 2: deadlock -- nobody opens the first turn
+// broken 1: race(update, update) | deadlock | divergent_barrier -- the second warp does not wait for the first
+// broken 2: deadlock | divergent_barrier -- nobody opens the first turn
 // broken 3: race(update, update) -- both open the other's turn before their own is done
-// broken 4: race(update, update) | deadlock -- both wait at the same barrier
+// broken 4: race(update, update) | deadlock | divergent_barrier -- both wait at the same barrier
 
 __device__ void wait(int barrier) { asm volatile("bar.sync %0, 64;" ::"r"(barrier) : "memory"); }
 __device__ void open(int barrier) { asm volatile("bar.arrive %0, 64;" ::"r"(barrier) : "memory"); }
