@@ -349,7 +349,7 @@ def launched(case: Case, warp_order: str = "forward") -> tuple[Sequence[Finding]
 
 
 def is_of(finding: Finding, given: set[str]) -> bool:
-    """Whether it calls an array unwritten that the host has filled: the machine takes outputs for unwritten."""
+    """Whether it calls an array unwritten that the host has filled: to the machine all outputs are."""
     array = re.search(r"\b(\w+)\[", finding.message)
     return finding.kind == "uninitialized" and array is not None and array[1] in given
 

@@ -5,7 +5,7 @@
 // right: Y == X.reshape(2, 64)[:, ::-1].reshape(128) + 5
 // broken 1: race(put, get) -- the consumers wait at another barrier than the producers arrive at
 // broken 2: deadlock(full) | divergent_barrier(full) -- the barrier counts one warp more than come
-// broken 3: race(put, get) | deadlock(short) | divergent_barrier(short) -- the barrier counts one warp less than come
+// broken 3: race(put, get) | deadlock(short) | divergent_barrier(short) -- it counts one warp less than come
 // broken 4: race(put, get) -- the consumers do not wait
 // broken 5: deadlock(full) | divergent_barrier(full) -- the producers do not arrive
 

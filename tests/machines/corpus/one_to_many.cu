@@ -3,7 +3,7 @@
 // in X: int32[64] = numbers(64)
 // out Y: int32[192]
 // right: Y.reshape(2, 3, 32) == X.reshape(2, 1, 32)[:, :, ::-1] * [[[1], [2], [3]]]
-// broken 1: race(put, get) | deadlock(full) | divergent_barrier(full) -- the barrier counts two of the three that wait
+// broken 1: race(put, get) | deadlock(full) | divergent_barrier(full) -- it counts two of three that wait
 // broken 2: race(put, get) -- the producer arrives before it has produced
 // broken 3: deadlock(full) | divergent_barrier(full) -- one of the three is not there
 // broken 4: race(put, get) -- one of the three does not wait

@@ -4,7 +4,7 @@
 // out Y: int32[512]
 // right: Y == X + 1
 // broken 1: race(put, get) | order_dependent -- the producer runs one place too far ahead (in some orders)
-// broken 2: race(put, get) | order_dependent; may deadlock, endless_loop -- the consumer looks one place too far ahead (in some orders)
+// broken 2: race(put, get) | order_dependent; may deadlock, endless_loop -- the consumer is too early
 // broken 3: race(put, get) -- the consumer frees the place before it has read it
 // broken 4: deadlock(full) -- the consumer never frees a place
 // broken 5: race(put, get) -- the counters are stored relaxed

@@ -2,7 +2,7 @@
 // launch: grid=2 block=64
 // out Y: int32[64]
 // right: Y.reshape(2, 32) == 12 + 2 * np.arange(32)
-// broken 1: race(update, update) | deadlock | divergent_barrier -- the second warp does not wait for the first
+// broken 1: race(update, update) | deadlock | divergent_barrier -- the second warp does not wait
 // broken 2: deadlock | divergent_barrier -- nobody opens the first turn
 // broken 3: race(update, update) -- both open the other's turn before their own is done
 // broken 4: race(update, update) | deadlock | divergent_barrier -- both wait at the same barrier

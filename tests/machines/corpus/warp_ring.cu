@@ -6,7 +6,7 @@
 // broken 1: race(put, get) -- no fence before the flag
 // broken 2: race(put, get) -- no fence after the wait
 // broken 3: deadlock(wait) | endless_loop(wait) -- each warp waits for the next, the last for the first
-// broken 4: race(zero, wait) | race(zero, flag); may deadlock, endless_loop -- no barrier after the flags are zeroed
+// broken 4: race(zero, wait) | race(zero, flag); may deadlock, endless_loop -- no barrier after zeroing
 
 extern "C" __global__ void KERNEL(const int* X, int* Y) {
   __shared__ int message[4][32];

@@ -4,7 +4,7 @@
 // out Y: int32[640]
 // right: Y == X * X
 // broken 1: race(take, ask); may divergent_barrier, deadlock -- no barrier after the block has worked
-// broken 2: race(take, ask); may divergent_barrier, deadlock, out_of_bounds -- no barrier after thread 0 has told the block
+// broken 2: race(take, ask); may divergent_barrier, deadlock, out_of_bounds -- no barrier after telling
 // broken 3: race(next, next) -- the queue is advanced without an atomic
 // broken 4: divergent_barrier | deadlock -- one warp leaves, and the other waits for it
 
