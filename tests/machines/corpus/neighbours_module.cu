@@ -3,7 +3,7 @@
 // in X: int32[64] = numbers(64)
 // out Y: int32[64]
 // right: Y == 3 * X
-// broken 1: out_of_bounds(put); may race, order_dependent -- one element past the end of the first, into the second
+// broken 1: out_of_bounds(put); may race, order_dependent -- one element too far, into the second
 // broken 2: out_of_bounds(get); may race, order_dependent -- one element past the end of the second
 
 __device__ int a[64], b[64];
