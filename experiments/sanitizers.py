@@ -1,0 +1,269 @@
+"""What NVIDIA's compute-sanitizer finds in the kernels of tests/machines/corpus, beside what is to be found.
+
+    python experiments/sanitizers.py pack FILE.zip --arch sm_90     # needs nvcc, no GPU
+    python experiments/sanitizers.py run FILE.zip RESULT.json       # needs a GPU, CuPy and compute-sanitizer
+    python experiments/sanitizers.py table RESULT.json              # needs neither
+
+A pack has each kernel, sound and broken, with its arguments. `run` launches every one alone and under four
+tools, each in a process of its own that is ended after --seconds, as a broken one may wait for ever. It goes
+on with what RESULT.json lacks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import re
+import subprocess
+import sys
+import zipfile
+from argparse import Namespace
+from collections import Counter
+from dataclasses import asdict
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Iterator, Sequence
+
+import numpy as np
+from scripts import exit_code
+
+from tir_schedules import processes
+from tir_schedules.console import progress
+from tir_schedules.errors import BadInput, CheckFailed, TirSchedulesError
+from tir_schedules.files import check_folder, parsed, read_json, write_text
+from tir_schedules.insight.profile.nsight import SANITIZERS, last_line, tool
+from tir_schedules.machines.choice import choose
+from tir_schedules.model.kernel import Binary, Kernel, Resources
+from tir_schedules.subjects.results import about
+
+CORPUS = Path(__file__).parents[1] / "tests" / "machines"
+MANIFEST = "corpus.json"
+REMEDY = "name a file that `experiments/sanitizers.py` wrote"
+ALONE = "alone"
+"""Launched with no tool watching."""
+
+HANGS, CLEAN, FOUND = "hangs", "-", re.compile(r"(\d+) (?:errors?|hazards?)\b")
+RIGHT, WRONG = "right", "wrong"
+
+
+def pack(options: Namespace) -> int:
+    """Compile the corpus and write it with its arguments and what is expected."""
+    check_folder(options.file)
+    sys.path.insert(0, str(CORPUS))
+    corpus = import_module("corpus_kernels")
+    binaries = corpus.binaries(options.arch)
+    cubins: dict[bytes, str] = {}
+    with zipfile.ZipFile(options.file, "w", zipfile.ZIP_DEFLATED) as archive:
+        cases = []
+        for case in corpus.cases():
+            binary = binaries[case.name]
+            if binary.cubin not in cubins:
+                cubins[binary.cubin] = f"{len(cubins)}.cubin"
+                archive.writestr(cubins[binary.cubin], binary.cubin)
+            if case.sound:
+                archive.writestr(f"{case.file.name}.npz", saved(case.arguments()))
+            cases.append(entry_of(case, binary, cubins[binary.cubin], seen_by(corpus, case)))
+        command = f"experiments/sanitizers.py pack {options.file.name} --arch {options.arch}"
+        archive.writestr(
+            MANIFEST, json.dumps({**about(command), "arch": options.arch, "cases": cases}, indent=1)
+        )
+    print(f"packed {len(cases)} kernels for {options.arch}: copy {options.file} to where the GPU is")
+    return 0
+
+
+def saved(arguments: dict[str, Any]) -> bytes:
+    """Arguments as the content of a file."""
+    content = io.BytesIO()
+    np.savez_compressed(content, **arguments)
+    return content.getvalue()
+
+
+def entry_of(case: Any, binary: Binary, cubin: str, seen: str) -> dict[str, Any]:
+    """A case as the manifest has it."""
+    kernel, file, variant = binary.kernel, case.file, case.variant
+    finds = " and ".join(" | ".join(one.kind for one in alternatives) for alternatives in variant.finds)
+    return {
+        "name": case.name, "what": variant.what, "finds": finds, "cpu": seen,
+        "entry": kernel.entry, "cubin": cubin, "resources": asdict(binary.resources),
+        "grid": kernel.grid, "block": kernel.block, "dynamic_shared": kernel.dynamic_shared,
+        "cooperative": file.cooperative, "arguments": f"{file.name}.npz",
+        "roles": {argument.name: argument.role for argument in file.arguments}, "right": file.right,
+    }  # fmt: skip
+
+
+def seen_by(corpus: Any, case: Any) -> str:
+    """Kinds that the CPU machine finds in a case."""
+    try:
+        found = {finding.kind for order in corpus.orders() for finding in corpus.launched(case, order)[0]}
+    except TirSchedulesError:
+        return "? refused"
+    return " ".join(sorted(found - corpus.NOTES)) or CLEAN
+
+
+def run(options: Namespace) -> int:
+    """Launch what the result lacks, write it after each kernel, print the table."""
+    check_folder(options.result)
+    manifest = manifest_of(options.file)
+    result = read_result(options.result) if options.result.exists() else {"cases": {}}
+    result |= {"packed": {key: value for key, value in manifest.items() if key != "cases"}}
+    result |= {"device": choose("gpu").describe(), "sanitizer": sanitizer_version()}
+    wanted = [entry for entry in manifest["cases"] if not options.only or entry["name"] in options.only]
+    with progress(len(wanted), "launching") as step:
+        for entry in wanted:
+            row = result["cases"].setdefault(
+                entry["name"], {key: entry[key] for key in ("what", "finds", "cpu")}
+            )
+            for name in (ALONE, *SANITIZERS):
+                if name not in row:
+                    row[name] = told(name, entry, options)
+            write_text(options.result, json.dumps(result, indent=1))
+            step(entry["name"])
+    return table(options)
+
+
+def told(name: str, entry: dict[str, Any], options: Namespace) -> str:
+    """What a tool says of a kernel: `-`, how many errors or hazards, `hangs`, or why it says nothing."""
+    command = [sys.executable, __file__, "launch", str(options.file), entry["name"]]
+    if name != ALONE:
+        kernels = f"kernel_substring={entry['entry']}"
+        command = [tool("compute-sanitizer"), "--tool", name, "--kernel-regex", kernels, *command]
+    try:
+        done = processes.run(command, timeout=options.seconds)
+    except subprocess.TimeoutExpired:
+        return HANGS
+    lines = [line.strip("= ") for line in done.stdout.splitlines()]
+    if name == ALONE:
+        return next(
+            (line for line in lines if line.startswith((RIGHT, WRONG))), last_line(done.stderr, "error")
+        )
+    summary = next((line for line in reversed(lines) if "SUMMARY" in line), "")
+    counts = [int(count) for count in FOUND.findall(summary)]
+    if not counts:
+        return f"? {last_line(done.stdout + done.stderr, 'error')}"
+    return str(max(counts)) if any(counts) else CLEAN
+
+
+def sanitizer_version() -> str:
+    """Its own words."""
+    return last_line(processes.run([tool("compute-sanitizer"), "--version"]).stdout, "version")
+
+
+def launch(options: Namespace) -> int:
+    """What the tools watch: one kernel, once; prints whether its outputs are right."""
+    with zipfile.ZipFile(options.file) as archive:
+        entry = {each["name"]: each for each in manifest_of(options.file)["cases"]}[options.case]
+        cubin = archive.read(entry["cubin"])
+        before = dict(np.load(io.BytesIO(archive.read(entry["arguments"]))))
+    kernel = Kernel(
+        entry["name"], "", entry["entry"], tuple(entry["roles"]), tuple(entry["grid"]), tuple(entry["block"]),
+        manifest_of(options.file)["arch"], entry["dynamic_shared"],
+    )  # fmt: skip
+    after = launched(Binary(kernel, "", cubin, Resources(**entry["resources"])), before, entry)
+    names = {"np": np, **{f"{name}0": value for name, value in before.items()}, **after}
+    wrong = [text for text in entry["right"] if not np.all(eval(text, names))]
+    print("; ".join([WRONG, *wrong]) if wrong else RIGHT)
+    return 0
+
+
+def launched(binary: Binary, before: dict[str, np.ndarray], entry: dict[str, Any]) -> dict[str, np.ndarray]:
+    """Arguments after a launch. What nothing has written is not written here either, and each array has
+    memory of its own: initcheck and memcheck see what a kernel does to it."""
+    machine, kernel = choose("gpu"), binary.kernel
+    cupy = machine.cupy
+    cupy.cuda.set_allocator(None)
+    there = {
+        name: cupy.empty(value.shape, value.dtype) if entry["roles"][name] == "out" else cupy.asarray(value)
+        for name, value in before.items()
+    }
+    given = tuple(there[name] for name in kernel.params)
+    with machine.explaining(kernel.label), machine.device:
+        machine.load(binary)(
+            kernel.grid, kernel.block, given, kernel.dynamic_shared, machine.stream, entry["cooperative"]
+        )  # fmt: skip
+        machine.synchronize()
+        return {name: array.get() for name, array in there.items()}
+
+
+def manifest_of(path: Path) -> dict[str, Any]:
+    """The manifest of a pack. BadInput for a file that is none."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return parsed(archive.read(MANIFEST), path, REMEDY)
+    except (OSError, KeyError, zipfile.BadZipFile) as error:
+        raise BadInput(f"{path} is no pack of the corpus ({error}): {REMEDY}") from None
+
+
+def read_result(path: Path) -> dict[str, Any]:
+    """An earlier result. BadInput for a file that is something else."""
+    result = read_json(path, REMEDY)
+    if not isinstance(result, dict) or not isinstance(result.get("cases"), dict):
+        raise BadInput(f"{path} is no result of the corpus: {REMEDY}")
+    return result
+
+
+def table(options: Namespace) -> int:
+    """Print who finds what, by kernel and by kind. CheckFailed for a sound kernel that is wrong."""
+    result = read_result(options.result)
+    for line in (*rows(result["cases"]), "", *sums(result["cases"])):
+        print(line)
+    wrong = [name for name, row in result["cases"].items() if not row["finds"] and row.get(ALONE) != RIGHT]
+    if wrong:
+        raise CheckFailed(f"sound kernels that are not right on this GPU: {', '.join(wrong)}")
+    return 0
+
+
+def rows(cases: dict[str, dict[str, str]]) -> Iterator[str]:
+    """One row per kernel."""
+    yield cells("kernel", "what", "to be found", "CPU machine", ALONE, *SANITIZERS)
+    yield cells(*["---"] * (5 + len(SANITIZERS)))
+    for name, row in cases.items():
+        told = [row.get(key, "").split(";")[0] for key in (ALONE, *SANITIZERS)]
+        yield cells(name, row["what"], row["finds"].replace("|", "or") or CLEAN, row["cpu"], *told)
+
+
+def sums(cases: dict[str, dict[str, str]]) -> Iterator[str]:
+    """Of the kernels in which a kind is to be found, in how many each tool says anything."""
+    total: Counter[str] = Counter()
+    told: Counter[tuple[str, str]] = Counter()
+    for row in cases.values():
+        kind = re.split(r" (?:and|\|) ", row["finds"])[0] or "nothing"
+        total[kind] += 1
+        for name in ("cpu", *SANITIZERS):
+            told[kind, name] += row.get(name, "?")[0] not in "-?"
+    yield cells("to be found", "kernels", "CPU machine", *SANITIZERS)
+    yield cells("---", *["--:"] * (2 + len(SANITIZERS)))
+    for kind, count in sorted(total.items()):
+        yield cells(kind, count, *(told[kind, name] for name in ("cpu", *SANITIZERS)))
+
+
+def cells(*values: object) -> str:
+    return f"| {' | '.join(map(str, values))} |"
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
+    verbs = top.add_subparsers(required=True, metavar="VERB")
+    for verb, does in {"pack": pack, "run": run, "table": table, "launch": launch}.items():
+        one = verbs.add_parser(verb, help=(does.__doc__ or "").partition(";")[0].partition(".")[0])
+        one.set_defaults(does=does)
+        if does is not table:
+            one.add_argument("file", type=Path, metavar="FILE.zip")
+        if does in (run, table):
+            one.add_argument("result", type=Path, metavar="RESULT.json")
+        if does is pack:
+            one.add_argument("--arch", required=True, help="the GPU's architecture, such as sm_90")
+        if does is run:
+            one.add_argument("--seconds", type=float, default=60, help="most time of one launch (default 60)")
+            one.add_argument("--only", nargs="+", metavar="KERNEL", help="such as split_k split_k:2")
+        if does is launch:
+            one.add_argument("case", metavar="KERNEL")
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    return exit_code(lambda options: options.does(options), parser(), arguments)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
