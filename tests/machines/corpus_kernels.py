@@ -21,12 +21,12 @@ import numpy as np
 from tir_schedules.compiler.nvcc import compile_kernels
 from tir_schedules.errors import TirSchedulesError
 from tir_schedules.machines.cpu import CpuMachine
-from tir_schedules.machines.cpu.machine import WARP_ORDERS
 from tir_schedules.model.findings import Finding
 from tir_schedules.model.kernel import Binary, Kernel
 
 FOLDER = Path(__file__).parent / "corpus"
 ARCH = "sm_80"
+ORDERS = 6
 BUDGET = 1 << 20
 """Instructions of a warp: more than any case needs, few enough that an endless loop costs little."""
 
@@ -321,37 +321,19 @@ def alone(ptx: str, entry: str) -> str:
     return "\n".join(own) + ENTRY + body.rpartition("\n}\n")[0] + "\n}\n" + ptx[ptx.rindex("\n}\n") + 3 :]
 
 
-def orders() -> tuple[str, ...]:
-    """How the machine can be told to let warps take turns."""
-    return tuple(WARP_ORDERS)
-
-
 def outcome(case: Case) -> tuple[list[str], list[str]]:
-    """Launch a case in every order: how its findings surprise, and which right outputs are wrong."""
-    found, wrong = [], []
-    for order in orders():
-        findings, arguments = launched(case, order)
-        found += findings
-        wrong += case.wrong(arguments) if case.sound else []
-    return list(dict.fromkeys(case.surprises(found))), list(dict.fromkeys(wrong))
+    """Launch a case in several orders: how its findings surprise, and which right outputs are wrong."""
+    findings, arguments = launched(case)
+    return case.surprises(findings), case.wrong(arguments) if case.sound else []
 
 
-def launched(case: Case, warp_order: str = "forward") -> tuple[Sequence[Finding], dict]:
-    """What the CPU machine finds, and the arguments as the launch leaves them.
-
-    The only place that knows how the machine is asked: which arrays hold something before the launch, that
-    blocks are resident together, in which order they go on.
-    """
+def launched(case: Case) -> tuple[Sequence[Finding], dict]:
+    """What the CPU machine finds, and the arguments as the launch in the first order leaves them."""
     arguments = case.arguments()
-    execution = CpuMachine(warp_order, BUDGET).run(binaries()[case.name], arguments, case.outputs)
-    given = {argument.name for argument in case.file.arguments if argument.role == "inout"}
-    return [finding for finding in execution.findings if not is_of(finding, given)], arguments
+    given = [argument.name for argument in case.file.arguments if argument.role == "inout"]
+    machine = CpuMachine(budget=BUDGET, orders=ORDERS)
+    return machine.run(binaries()[case.name], arguments, case.outputs, given=given).findings, arguments
 
-
-def is_of(finding: Finding, given: set[str]) -> bool:
-    """Whether it calls an array unwritten that the host has filled: to the machine all outputs are."""
-    array = re.search(r"\b(\w+)\[", finding.message)
-    return finding.kind == "uninitialized" and array is not None and array[1] in given
 
 
 def main(names: Sequence[str]) -> int:

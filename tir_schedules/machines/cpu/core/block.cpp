@@ -3,7 +3,8 @@
 //
 // A lane waits at a barrier of the block; for other lanes of its warp, at an instruction that names them; or
 // for memory, when it has gone round a loop that others can end. Such a loop is left to itself until everybody
-// else waits; a warp that then comes back in the state it was in, while nobody has stored anything, is idle.
+// else waits, in this block and then in all; a warp that comes back in the state it was in, while nobody has
+// stored anything, is idle.
 #include "machine.h"
 #include <algorithm>
 #include <string_view>
@@ -152,6 +153,7 @@ static void arrive(Machine& M, Warp& W, u8* R, const BasicBlock& block, u32 lane
     barrier.gathered = joined(barrier.gathered, M.snapshot(those));
     if (barrier.arrived >= barrier.expected) open_barrier(M, number);
   })
+  ++M.now;
 }
 // At a __syncthreads every thread of the block must wait at the same one.
 static void check_barrier(Machine& M) {
@@ -203,6 +205,11 @@ static bool open_barrier_of_all(Machine& M) {
 }
 
 // ---- turns ---
+// At random, where threads order accesses by more than barriers: whether others get a turn in between.
+static bool interrupted(Machine& M, u32 often) {
+  return M.flags & SHUFFLE && M.traits & CLOCKS && M.random() % often == 0;
+}
+
 // Run a warp until all its lanes wait or have left. False when the launch has to stop or its budget is spent.
 static bool advance(Machine& M, Warp& W, u8* R) {
   const Program& program = *M.program;
@@ -251,8 +258,9 @@ static bool advance(Machine& M, Warp& W, u8* R) {
         taken &= block.guard_negated ? ~holds : holds;
       }
       if (block.exit == BRANCH) {
+        const bool pause = interrupted(M, 8);
         const bool round = taken && block.taken <= pc && goes_round(M, W, R, block);
-        if (together && !round && (taken == lanes || !taken)) {
+        if (together && !round && !pause && (taken == lanes || !taken)) {
           pc = taken ? block.taken : block.otherwise;
           continue;
         }
@@ -261,6 +269,7 @@ static bool advance(Machine& M, Warp& W, u8* R) {
           W.polling |= taken;
           ACTIVE(taken, W.barrier_line[l] = block.line, W.barrier[l] = block.polls)
         }
+        if (pause) return true;
       } else if (block.exit == BARRIER) {
         send(W, taken, pc), send(W, lanes & ~taken, block.taken), W.sample.clear();
         if (M.traits & NAMED) {
@@ -301,15 +310,18 @@ Progress run_block(Machine& M) {
   for (;;) {
     if (M.flags & SHUFFLE) std::shuffle(order.begin(), order.end(), M.random);
     u32 live = 0;
-    bool moved = false;
+    const u64 stores = M.stores;
+    bool moved = false, idle = true;
     for (int w : order) {
       if (!(M.warps[w].live & ~M.warps[w].waiting)) continue;
       if (!turn(M, w)) return STOPPED;
-      moved |= !M.warps[w].idle;
+      moved |= !M.warps[w].polling, idle &= M.warps[w].idle;
     }
     for (Warp& W : M.cta->warps) live |= W.live;
     if (!live) return FINISHED;
-    if (!open_barrier_of_all(M) && !moved) return STUCK;
+    moved |= open_barrier_of_all(M) || M.stores != stores;
+    M.cta->idle = idle && !moved;
+    if (!moved || interrupted(M, 4)) return STUCK;
   }
 }
 

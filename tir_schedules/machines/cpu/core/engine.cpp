@@ -85,7 +85,6 @@ struct Blocks {
     return settle(cta, run_block(M));
   }
   bool settle(Cta* cta, Progress progress) {
-    cta->seen = M.stores;
     if (progress == STUCK) stuck.push_back(cta);
     else finish(M, *cta), free.push_back(cta);
     return progress != STOPPED;
@@ -99,7 +98,7 @@ struct Blocks {
       const u64 stores = M.stores;
       enter(M, *cta);
       const Progress progress = run_block(M);
-      moved |= progress == FINISHED || M.stores != stores;
+      moved |= progress == FINISHED || M.stores != stores || !cta->idle;
       if (!settle(cta, progress)) return false;
     }
     return true;

@@ -73,7 +73,8 @@ struct Warp {
 // others since then.
 struct Cta {
   u32 index[3];
-  u64 number = 0, seen = 0;
+  u64 number = 0;
+  bool idle = false;  // whether a turn of all its warps changed nothing
   u32 epoch = 1, first_epoch = 1, known = 0, fenced = 0;  // fenced: time of its last fence
   std::vector<u8> shared, local, written, registers;
   std::vector<SharedShadow> shadow;

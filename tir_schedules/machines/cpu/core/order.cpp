@@ -80,12 +80,16 @@ void Machine::touch_cell(Cell& c, const Touch& t) {
     if (f && !near) f->other_block = other_block;
     reported = kind != SAME_VALUE;
   };
-  if (c.block) compare(c.how, c.block, c.thread, c.time, c.plain_line);
+  // Latest first. Who has seen a strong access to the element, has seen those before it.
+  bool observed = false;
   for (u32 k = c.others; k; k = others[k].next) {
     const Other o = others[k];
-    if (!((o.how | t.how) & (STORES | UPDATES))) continue;
-    ACTIVE(o.lanes, compare(o.how, o.block, o.warp * 32 + l, o.time, o.line))
+    if (!observed || !(o.how & STRONG))
+      if ((o.how | t.how) & (STORES | UPDATES)) ACTIVE(o.lanes, compare(o.how, o.block, o.warp * 32 + l, o.time, o.line))
+    if (o.how & STRONG && !observed)
+      ACTIVE(o.lanes, observed |= ordered(t.lane, o.block, o.warp * 32 + l, o.time, t.how & STRONG))
   }
+  if (c.block && !(observed && c.how & STRONG)) compare(c.how, c.block, c.thread, c.time, c.plain_line);
   if (t.how & (STORES | UPDATES)) c.line = t.line;
   if (!(t.how & STORES)) return add_other(c, t);
   drop_others(c);
@@ -97,7 +101,7 @@ void Machine::add_other(Cell& c, const Touch& t) {
   u32 kept = 0;
   for (u32* link = &c.others; *link;) {
     Other& o = others[*link];
-    if (o.block == block && o.warp == warp && o.time == now && o.how == how && o.line == t.line) {
+    if (link == &c.others && o.block == block && o.warp == warp && o.time == now && o.how == how && o.line == t.line) {
       o.lanes |= 1u << t.lane;
       return;
     }
@@ -140,7 +144,7 @@ void Machine::fence(u32 lanes, Scope scope) {
   cta->fenced = now++;
 }
 // What a lane tells by a strong store: all it knew at its last fence; and of each thread that has met it at a
-// barrier since, what that thread had put behind a fence of its own.
+// barrier or __syncwarp since, what that thread had put behind a fence of its own.
 Known Machine::told(int lane, Scope scope) const {
   const u32 block = block_number + 1;
   const Fence& own = cta->lanes[warp * 32 + lane].fences[scope];
@@ -159,6 +163,12 @@ Known Machine::told(int lane, Scope scope) const {
       groups.push_back({block, t / 32, 1u << t % 32, f.time});
       if (f.lane && f.lane != own.lane) others = joined(others, f.lane);
     }
+  for (int mate = 0; mate < 32; ++mate) {
+    const Fence& f = cta->lanes[warp * 32 + mate].fences[scope];
+    if (mate == lane || f.time <= own.warp_known || f.time > warps[warp].knows(lane, mate)) continue;
+    groups.push_back({block, (u32)warp, 1u << mate, f.time});
+    if (f.lane && f.lane != own.lane) others = joined(others, f.lane);
+  }
   return joined(made(std::move(groups)), others);
 }
 void Machine::synchronize(u64 address, u32 bytes, int lane, u32 how, bool reads) {
