@@ -65,49 +65,59 @@ static bool clash(u32 how, u32 other, bool same_block) {
 // needs no more attention, as whoever is not ordered with that is not ordered with this.
 void Machine::touch_cell(Cell& c, const Touch& t) {
   const u32 block = block_number + 1, self = warp * 32 + t.lane;
+  auto clashes = [&](u32 how, u32 other_block, u32 other_warp) {
+    const bool near = other_block == block;
+    const bool in_step = near && other_warp == self / 32 && t.space == SHARED && how & t.how & VOLATILE &&
+                         (how | t.how) & STORES;
+    return in_step || clash(t.how, how, near);
+  };
   bool reported = false;
   auto compare = [&](u32 how, u32 other_block, u32 other_thread, u32 time, s32 line) {
     const bool near = other_block == block, lanes = near && other_thread / 32 == self / 32;
-    const bool in_step = lanes && t.space == SHARED && how & t.how & VOLATILE && (how | t.how) & STORES;
-    if (reported || (!in_step && !clash(t.how, how, near))) return;
-    if (ordered(t.lane, other_block, other_thread, time, t.how & STRONG)) return;
+    if (reported || ordered(t.lane, other_block, other_thread, time, t.how & STRONG)) return;
     const bool stores = how & t.how & STORES;
     Kind kind = stores && t.space == GLOBAL ? OVERLAPPING_WRITES : lanes ? LOCKSTEP : RACE;
-    if (stores && same_value(t.bytes, t.data, t.lane, lanes && line == t.line && time == now, other_thread % 32))
-      kind = SAME_VALUE;
+    const bool together = lanes && line == t.line && time == now;
+    if (stores && same_value(t.bytes, t.data, t.lane, together, other_thread % 32)) kind = SAME_VALUE;
     const Act act = t.how & STORES ? WRITE : t.how & UPDATES ? ATOMIC : READ;
     Finding* f = report_access(kind, t.line, t.lane, act, t.space, t.address, t.bytes, line, other_thread);
     if (f && !near) f->other_block = other_block;
     reported = kind != SAME_VALUE;
   };
-  // Latest first. Who has seen a strong access to the element, has seen those before it.
+  const bool with_store = c.block && clashes(c.how, c.block, c.thread / 32);
+  bool any = with_store;
+  for (u32 k = c.others; k && !any; k = others[k].next) any = clashes(others[k].how, others[k].block, others[k].warp);
+  // Latest first. Who comes after a strong access to the element comes after those that it has seen.
   bool observed = false;
-  for (u32 k = c.others; k; k = others[k].next) {
+  for (u32 k = any ? c.others : 0; k; k = others[k].next) {
     const Other o = others[k];
-    if (!observed || !(o.how & STRONG))
-      if ((o.how | t.how) & (STORES | UPDATES)) ACTIVE(o.lanes, compare(o.how, o.block, o.warp * 32 + l, o.time, o.line))
+    if (!(observed && o.how & STRONG) && clashes(o.how, o.block, o.warp))
+      ACTIVE(o.lanes, compare(o.how, o.block, o.warp * 32 + l, o.time, o.line))
     if (o.how & STRONG && !observed)
       ACTIVE(o.lanes, observed |= ordered(t.lane, o.block, o.warp * 32 + l, o.time, t.how & STRONG))
   }
-  if (c.block && !(observed && c.how & STRONG)) compare(c.how, c.block, c.thread, c.time, c.plain_line);
+  if (with_store && !(observed && c.how & STRONG)) compare(c.how, c.block, c.thread, c.time, c.plain_line);
   if (t.how & (STORES | UPDATES)) c.line = t.line;
   if (!(t.how & STORES)) return add_other(c, t);
   drop_others(c);
   c.time = now, c.block = block, c.thread = self, c.how = t.how, c.plain_line = t.line;
 }
-const u32 OTHERS = 64;  // kept of one cell
+const u32 OTHERS = 64, FEW = 8;  // entries kept of one cell; up to which none is looked at again
+// The lanes of a warp that access an element in one way and at one time are one entry; it goes to the front.
+// Entries that come before this access need no more attention.
 void Machine::add_other(Cell& c, const Touch& t) {
   const u32 block = block_number + 1, how = t.how & (STRONG | UPDATES | OF_BLOCK | VOLATILE);
-  u32 kept = 0;
+  u32 number = 0, lanes = 1u << t.lane, kept = 0;
   for (u32* link = &c.others; *link;) {
     Other& o = others[*link];
-    if (link == &c.others && o.block == block && o.warp == warp && o.time == now && o.how == how && o.line == t.line) {
-      o.lanes |= 1u << t.lane;
-      return;
+    const bool own = o.block == block && o.warp == warp && o.how == how && o.line == t.line;
+    if (own && o.time == now) {
+      lanes |= o.lanes, o.lanes = 0;
+    } else if (own || (kept > FEW && o.how == how)) {
+      u32 known = 0;
+      ACTIVE(o.lanes, known |= (u32)ordered(t.lane, o.block, o.warp * 32 + l, o.time, false) << l)
+      o.lanes &= ~known;
     }
-    u32 known = 0;
-    if (o.how == how) ACTIVE(o.lanes, known |= (u32)ordered(t.lane, o.block, o.warp * 32 + l, o.time, false) << l)
-    o.lanes &= ~known;
     if (o.lanes && ++kept < OTHERS) {
       link = &o.next;
       continue;
@@ -115,10 +125,10 @@ void Machine::add_other(Cell& c, const Touch& t) {
     const u32 gone = *link;
     *link = o.next, o.next = free_other, free_other = gone;
   }
-  u32 number = free_other;
+  number = free_other;
   if (number) free_other = others[number].next;
   else number = others.size(), others.emplace_back();
-  others[number] = {c.others, now, block, 1u << t.lane, t.line, (u16)warp, (u16)how};
+  others[number] = {c.others, now, block, lanes, t.line, (u16)warp, (u16)how};
   c.others = number;
 }
 void Machine::drop_others(Cell& c) {
