@@ -50,7 +50,7 @@ static void set_special_registers(const Machine& M, u8* R) {
 // ---- lanes of a warp that wait for each other ---
 // Which of the lanes at a block may execute its first instruction: those whose members are all there. Members
 // of a __syncwarp may be at several of them.
-static u32 gathered(const Machine& M, const Warp& W, u8* R, const BasicBlock& block, u32 lanes) {
+static u32 gathered(const Machine& M, Warp& W, u8* R, const BasicBlock& block, u32 lanes) {
   const u32* members = (const u32*)(R + block.members);
   u32 ready = lanes & W.released;
   ACTIVE(lanes & ~ready, {
@@ -62,7 +62,9 @@ static u32 gathered(const Machine& M, const Warp& W, u8* R, const BasicBlock& bl
         if (other.gathers && ((const u32*)(R + other.members))[l] == members[self]) there |= 1u << l;
       })
     }
-    if (!(members[l] & W.live & ~there) || !(members[l] >> l & 1)) ready |= 1u << l;
+    const u32 missing = members[l] & W.live & ~there;
+    if (!missing || !(members[l] >> l & 1)) ready |= 1u << l;
+    else W.missed |= missing;
   })
   return ready;
 }
@@ -334,6 +336,7 @@ void report_stuck(Machine& M, u32 resident, u64 left) {
     ACTIVE(W.live, {
       if (told >> l & 1) continue;
       const bool waits = W.waiting >> l & 1;
+      if (!waits && !(W.polling >> l & 1)) continue;  // waits for lanes that do
       const u32 lanes = waits ? W.waiting : W.polling;
       ACTIVE(lanes, told |= 1u << l)
       const bool endless = !waits && !W.barrier[l];

@@ -105,16 +105,22 @@ struct Blocks {
   }
 };
 
+// Rounds of all blocks in which nobody stores anything, after which those that wait count as stuck: loops
+// that count how often they look come back to no state.
+const u32 PATIENCE = 1 << 14;
 static void run_in_order(Machine& M, const Order& order, u64 first, u32 resident) {
   Blocks blocks{M};
+  u64 stores = 0, rounds = 0;
   for (u64 next = first; next < order.total || !blocks.stuck.empty();) {
     if (next < order.total && blocks.stuck.size() < resident) {
       if (!blocks.run(order[next++])) return;
       if (next < order.total || blocks.stuck.empty()) continue;
     }
     bool moved = false;
+    const u64 waiting = blocks.stuck.size();
     if (!blocks.retry(moved)) return;
-    if (moved) continue;
+    if (M.stores != stores || blocks.stuck.size() < waiting) stores = M.stores, rounds = 0;
+    if (moved && ++rounds < PATIENCE) continue;
     for (Cta* cta : blocks.stuck) enter(M, *cta), report_stuck(M, resident, order.total - next);
     return;
   }

@@ -46,12 +46,13 @@ struct AsyncCopy {
 
 // active: lanes that execute the current instruction. waiting: at a barrier of the block; held: for other
 // lanes of the warp; polling: went round a loop that waits for memory; released: may execute what they were
-// held at; excused: as their members are there, at another instruction. known: time of the last __syncwarp of all lanes; pairs: of the last that two lanes were in, empty
+// held at; excused: as their members are there, at another instruction;
+// missed: that lanes have waited for. known: time of the last __syncwarp of all lanes; pairs: of the last that two lanes were in, empty
 // where there was none of some lanes only.
 struct Warp {
   ALIGNED s32 mask[32];  // -1 for lanes that execute the current instruction
   u32 pc[32];            // basic block each lane is at
-  u32 active = 0, live = 0, waiting = 0, held = 0, polling = 0, released = 0, excused = 0;
+  u32 active = 0, live = 0, waiting = 0, held = 0, polling = 0, released = 0, excused = 0, missed = 0;
   bool started = false, idle = false;
   s32 barrier_line[32];
   u32 barrier[32];                // number of the one each lane waits at

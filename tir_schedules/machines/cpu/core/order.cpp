@@ -110,7 +110,7 @@ void Machine::add_other(Cell& c, const Touch& t) {
   u32 number = 0, lanes = 1u << t.lane, kept = 0;
   for (u32* link = &c.others; *link;) {
     Other& o = others[*link];
-    const bool own = o.block == block && o.warp == warp && o.how == how && o.line == t.line;
+    const bool own = o.block == block && o.warp == warp && o.how == how;
     if (own && o.time == now) {
       lanes |= o.lanes, o.lanes = 0;
     } else if (own || (kept > FEW && o.how == how)) {
@@ -193,8 +193,11 @@ void Machine::synchronize(u64 address, u32 bytes, int lane, u32 how, bool reads)
       const Flagged& flag = found->second;
       const bool near = flag.block == block;
       Known& into = how & ACQUIRES && (near || scope == DEVICE) ? own.known : near ? own.seen_near : own.seen;
-      if (near) into = joined(into, flag.told[THREADS_OF_BLOCK]);
-      if (near || scope == DEVICE) into = joined(into, flag.told[DEVICE]);
+      for (u32 s : {THREADS_OF_BLOCK, DEVICE}) {
+        if (!(near || (s == DEVICE && scope == DEVICE))) continue;
+        if (flag.told[s] == own.last[s] && !(how & ACQUIRES)) continue;  // as a loop that polls does
+        into = joined(into, flag.told[s]), own.last[s] = flag.told[s];
+      }
     }
     if (!(how & (STORES | UPDATES))) continue;
     Known news[2] = {told(lane, THREADS_OF_BLOCK), nullptr};

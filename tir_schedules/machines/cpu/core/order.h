@@ -35,7 +35,7 @@ struct Fence {
 // What a lane knows beyond its warp and its block. seen: what flags it has read tell, which holds once a fence
 // or a barrier follows; near: of flags that threads of its own block have set.
 struct LaneOrder {
-  Known known, seen, seen_near;
+  Known known, seen, seen_near, last[2];  // last: what the flag told that was read last, by Scope
   Fence fences[2];  // by Scope
 };
 // What a flag tells who reads it, by scope of the fence before it was set. block: who set it.

@@ -3,10 +3,13 @@
 // instruction together.
 #include "machine.h"
 
-// The lanes a .sync instruction names must all execute it, and each lane must be among those it names.
-static void check_members(Machine& M, const Warp& W, s32 line, const u32* members) {
+// The lanes a .sync instruction names must all execute it, and each lane must be among those it names. Who left
+// the kernel while they waited did not come, either.
+static void check_members(Machine& M, Warp& W, s32 line, const u32* members) {
+  const u32 missed = W.missed;
+  W.missed &= ~W.active;
   ACTIVE(W.active, {
-    const u32 named = members[l] & W.live;
+    const u32 named = members[l] & (W.live | missed);
     if ((named & ~W.active) == 0 && named >> l & 1) continue;
     if (Finding* f = M.report(DIVERGENT_ALIGNED, line, l)) f->detail = W.active;
     return;
