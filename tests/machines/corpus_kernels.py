@@ -335,7 +335,6 @@ def launched(case: Case) -> tuple[Sequence[Finding], dict]:
     return machine.run(binaries()[case.name], arguments, case.outputs, given=given).findings, arguments
 
 
-
 def main(names: Sequence[str]) -> int:
     """Print a line for each case that is asked for; 1 when any is not as expected."""
     listing = "--waiting" in names

@@ -246,8 +246,11 @@ class Blocks:
         self.targets.append(block)
 
     def members(self, i: Instruction) -> tuple[int, int] | None:
-        """Place of the lanes that execute it together, and whether they may be at several instructions."""
+        """Place of the lanes that execute it together, and whether they may be at several instructions. Others
+        may get a turn before a fence, which is all that this says of one."""
         form = form_of(i)
+        if form.orders:
+            return NONE, 0
         if form.members is None or i.guard:
             return None
         return self.low.place(i.operands[form.members], "b32", i), int(form.gathers)

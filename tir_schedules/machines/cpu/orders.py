@@ -22,14 +22,14 @@ def combined(first: Execution, others: Sequence[tuple[Execution, Arguments]], la
 
     others: each with its arguments, outputs written.
     """
-    found = {(f.kind, f.location.place or f.location.ptx_line): f for f in first.findings}
-    notes = {(f.kind, f.location.place or f.location.ptx_line): f for f in first.notes}
+    found = {places(finding): finding for finding in first.findings}
+    notes = {places(note): note for note in first.notes}
     differences = []
     for execution, left in others:
         for finding in execution.findings:
-            found.setdefault((finding.kind, finding.location.place or finding.location.ptx_line), finding)
+            found.setdefault(places(finding), finding)
         for note in execution.notes:
-            notes.setdefault((note.kind, note.location.place or note.location.ptx_line), note)
+            notes.setdefault(places(note), note)
         differences += [
             difference for name in launch.outputs if (difference := depends(name, left[name], launch, first))
         ]
@@ -37,6 +37,12 @@ def combined(first: Execution, others: Sequence[tuple[Execution, Arguments]], la
     findings = sorted([*found.values(), *differences[:1]], key=lambda finding: order.index(finding.kind))
     seconds = first.seconds + sum(execution.seconds for execution, _ in others)
     return replace(first, findings=tuple(findings), notes=tuple(notes.values()), seconds=seconds)
+
+
+def places(finding: Finding) -> tuple[object, ...]:
+    """What tells a finding from others: its kind, and the lines it is about."""
+    lines = (finding.location, finding.other) if finding.other else (finding.location,)
+    return finding.kind, frozenset(line.place or line.ptx_line for line in lines)
 
 
 def depends(name: str, other: np.ndarray, launch: Launch, execution: Execution) -> Finding | None:
