@@ -1,10 +1,12 @@
-"""Blocks and warps take turns in several orders, on one core or several: what depends on it, what does not."""
+"""Blocks and warps take turns in several orders, on one core or several: what depends on it."""
 
+import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from tir_schedules import processes
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.errors import BadInput
 from tir_schedules.machines.cpu import CpuMachine
@@ -129,3 +131,11 @@ def test_more_blocks_than_a_gpu_holds_at_once(run, monkeypatch):
 def test_orders_there_are_not():
     with pytest.raises(BadInput, match="orders is 0"):
         CpuMachine(orders=0)
+
+
+def test_the_machine_stands_by_itself():
+    told = "import sys, tir_schedules.machines.cpu; print(*sys.modules)"
+    modules = processes.run([sys.executable, "-c", told], timeout=60).stdout.split()
+    assert "tir_schedules.machines.cpu.machine" in modules
+    others = ("tvm", "tvm_ffi", "tir_schedules.ladders", "tir_schedules.tir", "tir_schedules.workloads")
+    assert not [name for name in modules for other in others if f"{name}.".startswith(f"{other}.")]

@@ -246,8 +246,8 @@ class Blocks:
         self.targets.append(block)
 
     def members(self, i: Instruction) -> tuple[int, int] | None:
-        """Place of the lanes that execute it together, and whether they may be at several instructions. Others
-        may get a turn before a fence, which is all that this says of one."""
+        """Place of the lanes that execute it together, and whether they may be at several instructions. Of a
+        fence, that others may get a turn before it."""
         form = form_of(i)
         if form.orders:
             return NONE, 0
