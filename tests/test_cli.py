@@ -203,7 +203,7 @@ class PretendedGpu(CpuMachine):
 def pretended_gpu(monkeypatch):
     monkeypatch.setattr(
         "tir_schedules.cli.run.choose",
-        lambda name: {"gpu": PretendedGpu, "auto": PretendedGpu, "cpu": CpuMachine}[name](),
+        lambda name, orders: {"gpu": PretendedGpu, "auto": PretendedGpu, "cpu": CpuMachine}[name](),
     )
 
 

@@ -106,9 +106,9 @@ def test_linking_leaves_what_was_lowered_as_it_is():
 
 
 def test_errors_are_not_kept(lowered, tmp_path):
-    unknown = PTX.replace("bar.sync 0", "bar.sync 1")
+    unknown = PTX.replace("bar.sync 0", "bar.arrive 0")
     for _ in range(2):
-        with pytest.raises(UnsupportedInstruction, match="bar.sync .only barrier 0 of all threads"):
+        with pytest.raises(UnsupportedInstruction, match="bar.arrive .without a number of threads"):
             lowered_kernel(unknown, "first")
         with pytest.raises(CheckFailed, match="^the PTX has no entry third$"):
             lowered_kernel(PTX, "third")

@@ -23,7 +23,7 @@ from tir_schedules.insight.trace.key_metrics import (
 )
 from tir_schedules.insight.trace.recorder import Place
 from tir_schedules.insight.trace.states import State, Trace
-from tir_schedules.model.findings import KINDS
+from tir_schedules.model.findings import KINDS, NOTES
 from tir_schedules.pages import render
 from tir_schedules.provenance import git_revision, software_versions
 
@@ -221,4 +221,4 @@ def launch(state: State) -> str:
 def explained(state: State) -> list[tuple[str, str]]:
     """Findings and what their kinds mean."""
     found = state.metrics.findings if state.metrics else ()
-    return [(str(finding), KINDS[finding.kind]) for finding in found[:FINDINGS_SHOWN]]
+    return [(str(finding), (KINDS | NOTES)[finding.kind]) for finding in found[:FINDINGS_SHOWN]]

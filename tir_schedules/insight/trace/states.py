@@ -17,7 +17,7 @@ from tir_schedules.errors import CheckFailed, TirSchedulesError
 from tir_schedules.insight.metrics.counting import Metrics, shared_bytes
 from tir_schedules.insight.trace.reasons import short_reason
 from tir_schedules.insight.trace.recorder import Step, only_function, record, script
-from tir_schedules.model.findings import Finding
+from tir_schedules.model.findings import NOTES, Finding
 from tir_schedules.model.gpus import find_sm
 from tir_schedules.model.kernel import Binary, Kernel
 from tir_schedules.model.launch import Dim3
@@ -109,7 +109,8 @@ class Trace:
         measured = self.states[-1].measured
         if self.refusal or not (measured and measured.right):
             return False
-        return measured.metrics is not None and not measured.metrics.findings
+        faults = measured.metrics and [f for f in measured.metrics.findings if f.kind not in NOTES]
+        return measured.metrics is not None and not faults
 
     def cuda_before(self, state: State) -> str:
         """The CUDA of the last earlier state that has any."""
@@ -222,7 +223,8 @@ def measure(kernels: Sequence[Kernel], workload: Workload, outside: dict[str, np
             return replace(measured, unknown=unknown)
     held = occupancy(kernel.arch, kernel.block, resources.registers, shared_bytes(binaries[0]))
     mismatch = None if outside else check.mismatch(arguments)
-    findings = tuple(finding for finding in executions[0].findings if not of_outside(finding, outside))
+    seen = (*executions[0].findings, *executions[0].notes)
+    findings = tuple(finding for finding in seen if not of_outside(finding, outside))
     counters = executions[0].counters
     assert counters is not None, "it was told to count"
     metrics = Metrics(binaries[0], held, counters, findings)

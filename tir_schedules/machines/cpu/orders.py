@@ -22,21 +22,19 @@ def combined(first: Execution, others: Sequence[tuple[Execution, Arguments]], la
 
     others: each with its arguments, outputs written.
     """
-    found = {places(finding): finding for finding in first.findings}
-    notes = {places(note): note for note in first.notes}
-    differences = []
+    findings, notes, differences = [*first.findings], [*first.notes], []
+    seen = {places(finding) for finding in findings + notes}
     for execution, left in others:
-        for finding in execution.findings:
-            found.setdefault(places(finding), finding)
-        for note in execution.notes:
-            notes.setdefault(places(note), note)
+        for kept, more in ((findings, execution.findings), (notes, execution.notes)):
+            kept += [finding for finding in more if places(finding) not in seen]
+            seen.update(map(places, more))
         differences += [
             difference for name in launch.outputs if (difference := depends(name, left[name], launch, first))
         ]
     order = list(KINDS)
-    findings = sorted([*found.values(), *differences[:1]], key=lambda finding: order.index(finding.kind))
+    findings = sorted([*findings, *differences[:1]], key=lambda finding: order.index(finding.kind))
     seconds = first.seconds + sum(execution.seconds for execution, _ in others)
-    return replace(first, findings=tuple(findings), notes=tuple(notes.values()), seconds=seconds)
+    return replace(first, findings=tuple(findings), notes=tuple(notes), seconds=seconds)
 
 
 def places(finding: Finding) -> tuple[object, ...]:
