@@ -83,7 +83,7 @@ def test_run_source_names_headers_and_line_directives(run_text, tmp_path):
     (tmp_path / "mine.h").write_text(HEADER)
     include = f'#include "{tmp_path}/mine.h"\n'
     code, out, _ = run_text(
-        include + "#line 100\n" + NAIVE % "at(A, 0) + threadIdx.x", "sgemm/naive", "--mnk", "1,1,1", "--json"
+        include + "#line 100\n" + NAIVE % "at(A, 0) > 1 ? 1 : threadIdx.x", "sgemm/naive", "--mnk", "1,1,1", "--json"
     )
     (verdict,) = json.loads(out)
     found = {finding["kind"]: finding["location"] for finding in verdict["kernels"]["schedule"]["findings"]}
@@ -93,7 +93,7 @@ def test_run_source_names_headers_and_line_directives(run_text, tmp_path):
         found["overlapping_writes"]["file"] == str(tmp_path / "mine.cu")
         and found["overlapping_writes"]["line"] == 101
     )
-    assert found["overlapping_writes"]["text"] == "C[threadIdx.x % M] = at(A, 0) + threadIdx.x;"
+    assert found["overlapping_writes"]["text"] == "C[threadIdx.x % M] = at(A, 0) > 1 ? 1 : threadIdx.x;"
 
 
 @pytest.mark.parametrize(
