@@ -10,9 +10,9 @@
 
 #include <cuda_fp16.h>
 
+#include "../sizes.cuh"
 #include "fragment_pipeline.cuh"
 #include "mma_tiles.cuh"
-#include "sizes.cuh"
 
 #ifndef NT
 #define NT 1 // B is stored N x K, else K x N

@@ -20,9 +20,9 @@
 
 #include <cuda_fp16.h>
 
+#include "../sizes.cuh"
 #include "advancing_copies.cuh"
 #include "mma_tiles.cuh"
-#include "sizes.cuh"
 #include "xor_swizzle.cuh"
 
 #ifndef NT

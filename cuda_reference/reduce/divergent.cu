@@ -9,6 +9,7 @@
 // no thread leaves before a barrier. (article 002, "Unrolling the Warp", tables of sections 2.1 and 2.2:
 // baseline)
 
+#include "../sizes.cuh"
 #include "fold.cuh"
 
 #ifndef BLOCK
@@ -21,6 +22,9 @@
 extern "C" __global__ void __launch_bounds__(BLOCK)
 reduce_divergent(const DTYPE *__restrict__ X, DTYPE *__restrict__ Y, int N)
 {
+#ifdef SIZE_N
+    fix_sizes<SIZE_N>(N);
+#endif
     __shared__ DTYPE tile[BLOCK];
     const int t = threadIdx.x;
     const int i = blockIdx.x * BLOCK + t;

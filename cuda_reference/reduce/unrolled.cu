@@ -8,6 +8,7 @@
 // over become straight code: no loop counter, no comparison with it. VOLATILE 1 is the article's form, without
 // __syncwarp. (article 002, "Unrolling the Warp", section 2.2: completely unrolled)
 
+#include "../sizes.cuh"
 #include "fold.cuh"
 
 #ifndef BLOCK
@@ -23,6 +24,9 @@
 extern "C" __global__ void __launch_bounds__(BLOCK)
 reduce_unrolled(const DTYPE *__restrict__ X, DTYPE *__restrict__ Y, int N)
 {
+#ifdef SIZE_N
+    fix_sizes<SIZE_N>(N);
+#endif
     __shared__ Word<DTYPE, VOLATILE>::type tile[BLOCK];
     const int t = threadIdx.x;
     const int i = blockIdx.x * 2 * BLOCK + t;

@@ -9,6 +9,8 @@
 // With TN 1 it has TM neighbours of one column, and the element of B stays in a register. (the step of that
 // name in article 000's series, with 64x64x8 tiles and TM 8)
 
+#include "../sizes.cuh"
+
 #ifndef BM
 #define BM 32 // block tile of C: BM x BN
 #define BN 128
@@ -27,6 +29,9 @@ extern "C" __global__ void __launch_bounds__(THREADS_X *THREADS_Y)
 sgemm_thread_tile_1d(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M,
                      int N, int K)
 {
+#ifdef SIZE_M
+    fix_sizes<SIZE_M, SIZE_N, SIZE_K>(M, N, K);
+#endif
     __shared__ float tile_a[BM][BK];
     __shared__ float tile_b[BK][BN];
 

@@ -9,6 +9,7 @@
 // elements, as in article 000's series. With COPY_OWN they are article 003's: a thread brings elements of the
 // rows of A and the columns of B of its own results, so that neighbours read B at a stride of TN.
 
+#include "../sizes.cuh"
 #include "tile_copies.cuh"
 
 #ifndef BM
@@ -30,6 +31,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 sgemm_thread_tile_2d(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M,
                      int N, int K)
 {
+#ifdef SIZE_M
+    fix_sizes<SIZE_M, SIZE_N, SIZE_K>(M, N, K);
+#endif
     __shared__ float tile_a[BM][BK];
     __shared__ float tile_b[BK][BN];
 

@@ -8,6 +8,7 @@
 // thread bring 8 elements of A and 8 of B for 64 FMA. The stores cost more: the threads of a warp meet in a
 // few banks. (the step before article 000's, which calls it vectorized accesses)
 
+#include "../sizes.cuh"
 #include "float4_copies.cuh"
 
 #ifndef BM
@@ -26,6 +27,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 sgemm_transposed(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M,
                  int N, int K)
 {
+#ifdef SIZE_M
+    fix_sizes<SIZE_M, SIZE_N, SIZE_K>(M, N, K);
+#endif
     __shared__ __align__(16) float tile_a[BK][BM]; // transposed
     __shared__ __align__(16) float tile_b[BK][BN];
 
