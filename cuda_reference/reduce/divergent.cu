@@ -5,9 +5,9 @@
 //   Y[b] is the sum of block b's elements; launched again on Y until one sum is left
 //
 // In step k every 2^(k+1)th thread adds its neighbour at distance 2^k. The threads that work are spread over
-// all warps: every warp goes through every step with fewer and fewer lanes active. Elements beyond N count as zero, and
-// no thread leaves before a barrier. (article 002, "Unrolling the Warp", tables of sections 2.1 and 2.2:
-// baseline)
+// all warps: every warp goes through every step with fewer and fewer lanes active. Elements beyond N count as
+// zero, and no thread leaves before a barrier. (article 002, "Unrolling the Warp", tables of sections 2.1 and
+// 2.2: baseline)
 
 #include "../sizes.cuh"
 #include "fold.cuh"

@@ -6,7 +6,8 @@
 //
 // A warp shuffle moves a value from lane to lane without shared memory and without a barrier. Two levels, in
 // shuffle.cuh: every warp folds its 32 values, lane 0 leaves the sum in shared memory, and after the only
-// barrier the sums of the warps are folded. (beyond article 002)
+// barrier the sums of the warps are folded. (beyond article 002,
+// "Unrolling the Warp")
 
 #include "../sizes.cuh"
 #include "fold.cuh"

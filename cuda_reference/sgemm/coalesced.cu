@@ -4,7 +4,8 @@
 //   grid (ceil(M/TS), ceil(N/TS)), block (TS, TS)
 //
 // threadIdx.x now runs along the columns of C. A warp reads one element of A (a broadcast) and 32 neighbours
-// of B, and writes 32 neighbours of C: four full sectors each. Nothing else changes. (article 003, kernel 2)
+// of B, and writes 32 neighbours of C: four full sectors each. Nothing else changes. (article 003,
+// "choiBLAMS", kernel 2)
 
 #include "../sizes.cuh"
 

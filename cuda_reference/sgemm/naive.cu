@@ -5,7 +5,7 @@
 //
 // threadIdx.x runs along the rows of C. The 32 threads of a warp then read 32 different rows of A and write
 // 32 different rows of C: every access touches 32 memory sectors of which it uses 4 bytes each. (article 003,
-// kernel 1)
+// "choiBLAMS", kernel 1)
 
 #include "../sizes.cuh"
 

@@ -6,7 +6,7 @@
 // Each element of a tile is read from global memory once and used TS times. Two barriers per tile: nobody
 // computes before the tile is complete, nobody overwrites it before all are done. Tiles reaching beyond a
 // matrix are filled with zeros, which add nothing, so that every thread takes part in every barrier. (article
-// 003, kernel 3)
+// 003, "choiBLAMS", kernel 3)
 
 #include "../sizes.cuh"
 

@@ -6,7 +6,7 @@
 // A thread needs TM elements of one column of A. They become neighbours, and so float4s, when the tile of A
 // is stored transposed: the float4 read along K is spread over four rows of tile_a. Then four reads of a
 // thread bring 8 elements of A and 8 of B for 64 FMA. The stores cost more: the threads of a warp meet in a
-// few banks. (the step before article 000's, which calls it vectorized accesses)
+// few banks. (the step before that of article 000, "Warp Tiling", which calls it vectorized accesses)
 
 #include "../sizes.cuh"
 #include "float4_copies.cuh"

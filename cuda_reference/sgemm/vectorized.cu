@@ -6,7 +6,7 @@
 // One float4 moves what took four instructions in thread_tile_2d.cu: reads of A and B from global memory,
 // their stores to shared memory, reads of B's fragment, writes of C. A lies in shared memory as in global
 // memory, so the TM elements that a thread needs of one column of A are in different rows: they are read one
-// by one. (article 003, kernel 5)
+// by one. (article 003, "choiBLAMS", kernel 5)
 
 #include "../sizes.cuh"
 #include "float4_copies.cuh"

@@ -145,7 +145,7 @@ HALF_PRECISION = Article(
         ),
         Step("write-back through shared memory", "hgemm/wmma_staged_epilogue", facts={"shared": 92160}),
         Step(
-            "stripes of blocks: the kernel in full",
+            "stripes of blocks: all techniques",
             "hgemm/wmma_swizzled_grid",
             ("61", "61"),
             facts={"threads": 256, "grid": (16, 4, 1), "shared": 92160, "ahead": 2, "waits": (1, 0)},
@@ -196,8 +196,8 @@ UNROLLING = Article(
 
 BLAMS = Article(
     "003",
-    "choiBLAMS, a draft after Simon Boehm",
-    "SGEMM, Tesla T4",
+    "choiBLAMS",
+    "SGEMM, a draft after Simon Boehm, Tesla T4",
     "sgemm",
     "GFLOPS",
     (4096,),
