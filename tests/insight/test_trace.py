@@ -86,6 +86,26 @@ def test_a_copy_that_every_thread_makes_is_a_race_until_its_loop_is_bound(tiles)
     assert alone.metrics.access("shared_store").cost == 64 * shared.metrics.access("shared_store").cost
 
 
+def test_a_kernel_within_a_loop_on_the_host_is_shown_but_not_executed():
+    def schedule(sch, gemm, config):
+        turn, i = sch.split(sch.get_loops(sch.get_sblock("C"))[0], [2, None])
+        sch.bind(i, "blockIdx.x")
+        sch.bind(turn, "threadIdx.x")
+
+    rung = replace(
+        find_one("sgemm/naive", "trace"),
+        schedule=schedule,
+        launch=lambda gemm, config: Launch((4, 1, 1), (2, 1, 1)),
+    )
+    found = trace(rung, Gemm(8, 8, 8), ARCH)
+    state = after(found, "sch.bind(i_1")
+    assert "i_0" in state.cuda and state.measured.right is None and not state.metrics
+    assert state.measured.unknown == (
+        "not executed: it is launched anew in each turn of a loop outside, over i_0"
+    )
+    assert found.right
+
+
 def test_the_last_state_is_the_rung(tiles):
     kernel = lower(tiles.rung, tiles.workload, ARCH)
     last = tiles.states[-1]
