@@ -19,9 +19,6 @@ from tir_schedules.model.workload import Workload
 from tir_schedules.run import launches
 from tir_schedules.subjects.subject import VENDORS, Row, Subject
 
-TWINS = {"twin": load_twin, FIXED_TWIN: load_fixed_twin}
-"""Form of a twin -> what makes its kernel."""
-
 
 def runnable(jobs: Sequence[Job], arch: str) -> list[Job]:
     """Those that run on an architecture; a line says which do not. BadInput when none does."""
@@ -56,16 +53,15 @@ def subjects_of(
     distinct workload.
 
     Workloads keep the order in which they are first met; the vendor's subject is the last of a workload.
-    progress: called with a rung's id when its two kernels for a workload are on their way to nvcc.
-    twin: of which form twins are, "twin" (it takes sizes at run time) or FIXED_TWIN (it is compiled for the
-    shape, as a schedule is). Also
-    returns a refused row for each kernel that cannot be made. Raises BadInput for an architecture that nvcc
-    or a rung does not take, MissingTool without nvcc.
+    progress: called with a rung's id when its two kernels for a workload are on their way to nvcc. twin: of
+    which form twins are, "twin" (it takes sizes at run time) or FIXED_TWIN (it is compiled for the shape, as
+    a schedule is). Also returns a refused row for each kernel that cannot be made. Raises BadInput for an
+    architecture that nvcc or a rung does not take, MissingTool without nvcc.
     """
     check_arch(arch)
     for rung, _ in jobs:
         rung.check_arch(arch)
-    forms = {"schedule": lower, twin: TWINS[twin]}
+    forms = {"schedule": lower, twin: load_fixed_twin if twin == FIXED_TWIN else load_twin}
     pending: dict[Workload, list[tuple[Subject, Future[list[Binary]]]]] = {
         workload: [] for _, workload in jobs
     }
