@@ -5,8 +5,8 @@
 //   Y[b] is the sum of block b's 2 BLOCK elements; launched again on Y until one sum is left
 //
 // The block size is known when the kernel is compiled, so the steps that remain before the last warp takes
-// over become straight code: no loop counter, no comparison with it. VOLATILE 1 is the article's form, without
-// __syncwarp. (article 002, "Unrolling the Warp", section 2.2: completely unrolled)
+// over become straight code: no loop counter, no comparison with it. VOLATILE 1 is the article's form,
+// without __syncwarp. (article 002, "Unrolling the Warp", section 2.2: completely unrolled)
 
 #include "../sizes.cuh"
 #include "fold.cuh"

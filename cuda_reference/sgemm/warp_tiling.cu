@@ -7,8 +7,8 @@
 // x WSUBN, in which each lane has TM x TN. The fragments of a whole k, WMITER * TM of A and WNITER * TN of B,
 // are in registers before the FMA start, so all sub-tiles reuse them; and the lanes of a warp read
 // neighbouring parts of the tiles. Copies, transposed A and float4 accesses are those of transposed.cu.
-// (article 000, "Warp Tiling", which names the sizes but prints no values; its program has WMITER 2 and WNITER
-// 1 here)
+// (article 000, "Warp Tiling", which names the sizes but prints no values; its program has WMITER 2 and
+// WNITER 1 here)
 
 #include "../sizes.cuh"
 #include "float4_copies.cuh"
