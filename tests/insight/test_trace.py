@@ -86,26 +86,6 @@ def test_a_copy_that_every_thread_makes_is_a_race_until_its_loop_is_bound(tiles)
     assert alone.metrics.access("shared_store").cost == 64 * shared.metrics.access("shared_store").cost
 
 
-def test_a_kernel_within_a_loop_on_the_host_is_shown_but_not_executed():
-    def schedule(sch, gemm, config):
-        turn, i = sch.split(sch.get_loops(sch.get_sblock("C"))[0], [2, None])
-        sch.bind(i, "blockIdx.x")
-        sch.bind(turn, "threadIdx.x")
-
-    rung = replace(
-        find_one("sgemm/naive", "trace"),
-        schedule=schedule,
-        launch=lambda gemm, config: Launch((4, 1, 1), (2, 1, 1)),
-    )
-    found = trace(rung, Gemm(8, 8, 8), ARCH)
-    state = after(found, "sch.bind(i_1")
-    assert "i_0" in state.cuda and state.measured.right is None and not state.metrics
-    assert state.measured.unknown == (
-        "not executed: it is launched anew in each turn of a loop outside, over i_0"
-    )
-    assert found.right
-
-
 def test_the_last_state_is_the_rung(tiles):
     kernel = lower(tiles.rung, tiles.workload, ARCH)
     last = tiles.states[-1]
@@ -196,18 +176,20 @@ def test_what_the_cpu_machine_does_not_know_is_compiled_but_not_judged(monkeypat
     )
 
 
-def test_a_kernel_in_loops_of_the_host_is_compiled_but_not_judged():
+@pytest.mark.parametrize("inner, outer", [("threadIdx.x", "blockIdx.x"), ("blockIdx.x", "threadIdx.x")])
+def test_a_kernel_in_loops_of_the_host_is_shown_but_not_executed(inner, outer):
     """It takes their variables."""
 
     def schedule(sch, gemm, config):
         i, j, _ = sch.get_loops(sch.get_sblock("C"))
-        sch.bind(j, "threadIdx.x")
-        sch.bind(i, "blockIdx.x")
+        sch.bind(j, inner)
+        sch.bind(i, outer)
 
     found = trace(replace(find_one("sgemm/naive", "trace"), schedule=schedule), Gemm(8, 8, 8), ARCH)
-    _, threads, whole = found.states[-3:]
-    assert threads.measured.binary.kernel.params[-1] == "i" and threads.measured.right is None
-    assert threads.measured.unknown == "not executed: the host launches it once for each i"
+    _, part, whole = found.states[-3:]
+    assert part.measured.binary.kernel.params[-1] == "i" and "int i)" in part.cuda
+    assert part.measured.right is None and not part.metrics
+    assert part.measured.unknown == "not executed: the host launches it once for each i"
     assert whole.measured.right and not whole.measured.unknown and found.right
 
 

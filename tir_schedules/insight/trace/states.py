@@ -204,10 +204,6 @@ def measure(kernels: Sequence[Kernel], workload: Workload, outside: dict[str, np
     binaries = [compile_kernel(kernel) for kernel in kernels]
     kernel, resources = kernels[0], binaries[0].resources
     measured = Measured(binaries[0], outside=tuple(outside))
-    loops = [name for name in kernel.params if name not in workload.parameters and name not in outside]
-    if loops:
-        unknown = f"not executed: it is launched anew in each turn of a loop outside, over {', '.join(loops)}"
-        return replace(measured, unknown=unknown)
     if resources.stack * kernel.threads > LOCAL_BYTES:
         unknown = f"not executed: each thread has {resources.stack:,} bytes of local memory"
         return replace(measured, unknown=unknown)
