@@ -1,5 +1,4 @@
-"""Padding, stages, threadblock swizzle, block and tile size, one value after another: conflicts, sectors,
-occupancy, times.
+"""Padding, stages, swizzle, block and tile size, one value after another: conflicts, sectors, times.
 
     python experiments/sweeps.py [padding stages swizzle block tile] [-o FILE.json]
         count, and measure times where there is a GPU; needs TVM and nvcc
