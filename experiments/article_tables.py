@@ -8,6 +8,7 @@ from typing import Any
 from tir_schedules.bench.tables import THROTTLED, closing_lines, limit, provenance_line, refusal
 from tir_schedules.bench.views import figures, short
 from tir_schedules.errors import BadInput
+from tir_schedules.insight.metrics.roofline import find_gpu
 from tir_schedules.ladders.articles import ARTICLES, Article, Step
 from tir_schedules.numerals import power
 from tir_schedules.report.articles import UNITS, in_unit
@@ -129,13 +130,36 @@ def gain(unit: str, before: float | None, after: float | None) -> str:
 
 def notes_of(article: Article, results: dict[str, Any]) -> list[str]:
     """What was measured there and here, and what must be known to read it."""
-    found = [f"Article: {article.about}.", f"Here: {device_name(results)}, {provenance_line(results)}."]
+    found = [f"Article: {article.about}.{roof_of(article)}"]
+    found += [f"Here: {device_name(results)}, {provenance_line(results)}."]
     found += [f"Limits: {'; '.join(map(limit, results['limits']))}."] if results["limits"] else []
     known = {row["name"] for key in ("rows", "refused") for row in results[key]}
     missing = [short(step.rung) for step in article.steps if step.rung not in known]
     found += [f"Not measured yet: {', '.join(missing)}."] if missing else []
     marks = [line for line in closing_lines(results) if line.startswith(THROTTLED)]
     return found + list(article.notes) + marks + list(map(refusal, results["refused"]))
+
+
+def roof_of(article: Article) -> str:
+    """What the article's GPU can do by its datasheet, and how much of that the article's best figure is."""
+    if not article.gpu:
+        return ""
+    gpu, number = find_gpu(article.gpu), len(article.sizes) - 1
+    workload = article.workload(article.sizes[number])
+    rates = [rate_in_tflops(article, number, step) for step in article.steps if step.figures[number]]
+    peak, best = gpu.peak(workload), max(rates)
+    return (
+        f" A {gpu.name} has {peak:g} TFLOPS and {gpu.bandwidth:g} GB/s by its datasheet; the best figure at"
+        f" {article.sizes[number]} is {figures(best)} TFLOPS, {100 * best / peak:.0f} % of that peak."
+    )
+
+
+def rate_in_tflops(article: Article, number: int, step: Step) -> float:
+    """A step's figure as a rate. number: of the size."""
+    figure = float(step.figures[number])
+    if article.unit == "us":
+        return article.workload(article.sizes[number]).flops / figure / 1e6
+    return figure / {"GFLOPS": 1000, "TFLOPS": 1}[article.unit]
 
 
 def article_of(name: str) -> Article:

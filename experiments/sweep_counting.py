@@ -9,10 +9,18 @@ from os import cpu_count
 from typing import Any, Sequence
 
 from sweep_points import FORMS, Point, Series, Sweep
+from sweep_waves import block_sectors
 
 from tir_schedules.console import progress
 from tir_schedules.errors import CheckFailed
-from tir_schedules.insight.metrics.counting import COPIES, LOADS, STORES, metrics_of, shared_bytes
+from tir_schedules.insight.metrics.counting import (
+    COPIES,
+    GLOBAL_LOADS,
+    LOADS,
+    STORES,
+    metrics_of,
+    shared_bytes,
+)
 from tir_schedules.model.counters import Access
 from tir_schedules.model.gpus import WARP
 from tir_schedules.model.occupancy import occupancy
@@ -125,13 +133,15 @@ def known(part: Part, timed: bool, found: dict[tuple, Subject], reasons: dict[tu
     counted = part.series.counted
     if counted:
         facts |= {"counted": str(counted), **counts(found[keys[0]], counted)}
+        if part.series.field in ("ts", "bm"):
+            facts["block_sectors"] = block_sectors(part.point.rung, counted)
     return {**part.shown.identity(), **facts}
 
 
 def counts(subject: Subject, workload: Any) -> dict[str, Any]:
-    """Of all launches: reads and writes of shared memory, in warp-level requests and wavefronts; instructions
-    of warps, and how many of them are barriers, of the block or of the warp. CheckFailed with the first
-    finding."""
+    """Of all launches: reads and writes of shared memory, in warp-level requests and wavefronts; reads of
+    global memory, in requests and sectors; instructions of warps, and how many of them are barriers, of the
+    block or of the warp. CheckFailed with the first finding."""
     launches = metrics_of(subject.binaries, workload)
     for metrics in launches:
         if metrics.findings:
@@ -144,6 +154,7 @@ def counts(subject: Subject, workload: Any) -> dict[str, Any]:
     return {
         "reads": accesses(*LOADS),
         "writes": accesses(*STORES, *COPIES),
+        "global_reads": accesses(*GLOBAL_LOADS),
         "warp_instructions": sum(one.warp_instructions for one in counters),
         "barriers": sum(one.mix.get("barrier", 0) // WARP for one in counters),
     }

@@ -30,6 +30,7 @@ PREDICTED: dict[str, Quantity] = {
         "MiB read per wave (model)",
         lambda part: (part.waves.mean_bytes / MIB,) if part.waves else (),
     ),
+    "tile": ("sectors read", lambda part: (part.known["global_reads"]["cost"],)),
     "block": ("warp instructions", lambda part: (part.known["warp_instructions"],)),
 }
 MEASURED: Quantity = ("{unit}", lambda part: (part.timed["rate"],) if part.timed else ())

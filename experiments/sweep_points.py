@@ -216,7 +216,32 @@ BLOCK = Sweep(
         for name in ("sequential", "unrolled", "shuffle", "vectorized")
     ),
 )
-SWEEPS = {sweep.name: sweep for sweep in (PADDING, STAGE_COUNT, SWIZZLE, BLOCK)}
+
+
+def tile_sizes(rung: str, field: str, values: tuple[int, ...], size: int) -> Series:
+    """Of article 003's steps at 4096, of 000's at 2048."""
+    return Series(rung, field, values, (Gemm(size, size, size),), Gemm(*SMALL_FLOAT))
+
+
+TILE = Sweep(
+    "tile",
+    "rows of a block's tile of C, of naive, coalesced and shared_tile also its columns; with larger tiles"
+    " less of A and B is read, by fewer blocks: see how shared_tile reads each sector once, where a block of"
+    " coalesced asks for it again and again; the L1 cache may serve that, as article 003 remarks of what"
+    " little it gains by shared memory",
+    "tile",
+    (
+        tile_sizes("sgemm/naive", "ts", (8, 16, 32), 4096),
+        tile_sizes("sgemm/coalesced", "ts", (8, 16, 32), 4096),
+        tile_sizes("sgemm/shared_tile", "ts", (8, 16, 32), 4096),
+        tile_sizes("sgemm/thread_tile_2d", "bm", (32, 64, 128), 4096),
+        tile_sizes("sgemm/vectorized", "bm", (32, 64, 128), 4096),
+        tile_sizes("sgemm/thread_tile_2d:000", "bm", (32, 64, 128), 2048),
+        tile_sizes("sgemm/transposed:000", "bm", (32, 64, 128), 2048),
+        tile_sizes("sgemm/warp_tiling:000", "bm", (32, 64), 2048),
+    ),
+)
+SWEEPS = {sweep.name: sweep for sweep in (PADDING, STAGE_COUNT, SWIZZLE, BLOCK, TILE)}
 
 
 def find_sweep(name: str) -> Sweep:

@@ -83,6 +83,13 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         ("waves", lambda part: str(part.waves.count) if part.waves else "?"),
         ("MiB read per wave", lambda part: figures(part.waves.mean_bytes / MIB) if part.waves else "?"),
     ),
+    "tile": (
+        *RESOURCES,
+        ("warps / SM", lambda part: str(part.known["occupancy"]["warps"])),
+        ("sectors read", lambda part: f"{part.known['global_reads']['cost']:,}"),
+        ("of each block", lambda part: f"{part.known['block_sectors']:,}"),
+        ("ratio", lambda part: f"{part.known['global_reads']['cost'] / part.known['block_sectors']:.2f}x"),
+    ),
     "block": (
         *RESOURCES,
         ("warp instructions", lambda part: f"{part.known['warp_instructions']:,}"),
@@ -95,6 +102,11 @@ NOTES = {
     "padding": (
         "wavefronts and conflicts: of shared memory, counted by the CPU machine for {counted}; a conflict is"
         " a wavefront beyond those that would do; writes include cp.async, of which the count is a model"
+    ),
+    "tile": (
+        "sectors read: all that warps ask the L1 cache for, counted by the CPU machine for {counted}; of each"
+        " block: what the tiles need, once for each block; ratio: how often a block asks for a sector, which"
+        " L1 may serve again if it still holds it"
     ),
     "block": (
         "warp instructions, barriers and wavefronts of shared memory: of all launches, counted by the CPU"

@@ -10,8 +10,10 @@ of what stays there from one wave to the next.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import Any, Iterator
 
+from tir_schedules.insight.metrics.counting import SECTOR
 from tir_schedules.model.launch import ceil_div
 from tir_schedules.model.rung import Rung
 
@@ -35,6 +37,14 @@ def waves(rung: Rung, gemm: Any, together: int) -> Waves:
     )  # bytes of A for a row of blocks, of B for a column
     touched = [row * len({i for i, _ in part}) + column * len({j for _, j in part}) for part in parts]
     return Waves(ceil_div(len(tiles), together), sum(touched) / len(touched))
+
+
+def block_sectors(rung: Rung, gemm: Any) -> int:
+    """Sectors of A and B in fp32 that the blocks need, each once for each block; whole tiles, and rows of A
+    and B that start on a sector."""
+    tile, grid = vars(rung.config), rung.launch(gemm, rung.config).grid
+    rows, columns = tile.get("bm", tile.get("ts")), tile.get("bn", tile.get("ts"))
+    return prod(grid) * (rows + columns) * gemm.k * 4 // SECTOR
 
 
 def tiles_in_order(grid: tuple[int, int, int]) -> Iterator[tuple[int, int]]:

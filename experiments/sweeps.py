@@ -1,6 +1,6 @@
-"""Padding, stages, threadblock swizzle and block size, one value after another: conflicts, occupancy, times.
+"""Padding, stages, swizzle, block and tile size, one value after another: conflicts, sectors, times.
 
-    python experiments/sweeps.py [padding stages swizzle block] [-o FILE.json]
+    python experiments/sweeps.py [padding stages swizzle block tile] [-o FILE.json]
         count, and measure times where there is a GPU; needs TVM and nvcc
     python experiments/sweeps.py [padding ...] --pack FILE.zip --arch sm_90
         compile and count for another computer's GPU

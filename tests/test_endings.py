@@ -1,19 +1,25 @@
 """How commands end: by signals and closed pipes, in time and with all that they started; and in one line,
 whatever goes wrong."""
 
+import itertools
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 from pathlib import Path
 
 import pytest
 from killing import SIGNALS, Victim, commands, faults_of, slow_nvcc, wait_for
 
-from tir_schedules import interrupts
+from tir_schedules import interrupts, processes
 from tir_schedules.cli import endings
 from tir_schedules.cli import main as cli
+from tir_schedules.compiler import places
+from tir_schedules.compiler.cache import default_cache
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.twin import load_twin
 from tir_schedules.console import print_error, print_line
@@ -130,6 +136,59 @@ def test_the_main_thread_has_a_moment_to_unwind_which_a_second_ctrl_c_does_not_t
         rest,
         "tir-schedules: interrupted\n",
     ) and ended.seconds < 2
+
+
+def interrupted_at(moment):
+    """Raises Interrupted at the line of that number that Python comes to."""
+    lines = itertools.count(1)
+
+    def trace(frame, event, argument):
+        if event == "line" and next(lines) == moment:
+            raise interrupts.Interrupted
+        return trace
+
+    return trace
+
+
+FOLDERS = {
+    "scratch": places.scratch,
+    "temporary": processes.temporary_folder,
+    "workplace": lambda: default_cache().workplace(),
+}
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a destructor's line
+@pytest.mark.parametrize("name", FOLDERS)
+def test_a_folder_goes_at_whatever_moment_a_signal_comes(name, tmp_path, monkeypatch):
+    """At once, or when the process ends."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("TIR_SCHEDULES_CACHE", str(tmp_path))
+
+    def use():
+        with FOLDERS[name]() as path:
+            Path(path, "file").write_text("")
+
+    use()  # there is a keeper from here on
+    before, done = sys.gettrace(), False
+    for moment in itertools.count(1):
+        monkeypatch.setattr(processes, "_lock", threading.RLock())  # which may stay locked
+        monkeypatch.setattr(processes, "_kept", set())
+        sys.settrace(interrupted_at(moment))
+        try:
+            use()
+            done = True
+        except (interrupts.Interrupted, OSError):  # OSError: rmtree closes a folder twice then
+            pass
+        finally:
+            sys.settrace(before)
+        known = [os.fsdecode(bytes.fromhex(path)) for path in processes.kept("path")]
+        assert {str(path) for path in tmp_path.iterdir()} <= set(known)
+        for path in known:
+            shutil.rmtree(path, ignore_errors=True)
+        if done:
+            break
+    assert moment > 50
 
 
 def test_an_ignored_signal_stays_ignored(tmp_path):

@@ -70,21 +70,27 @@ def end(process: subprocess.Popen) -> None:
 
 @contextmanager
 def unfinished(path: Path) -> Iterator[None]:
-    """A file or folder that is to be removed if this process ends meanwhile; who uses it removes or renames
-    it."""
+    """A file or folder that is to be removed if this process ends meanwhile; who uses it makes it in here,
+    and removes or renames it.
+
+    What is there nevertheless goes when this process ends: a signal may come at any moment, also while it is
+    made or removed.
+    """
     name = os.fsencode(path).hex()
     keep("path", name)
     try:
         yield
     finally:
-        keep("path", name, False)
+        if not os.path.lexists(path):
+            keep("path", name, False)
 
 
 @contextmanager
 def passing(folder: Path) -> Iterator[Path]:
-    """A folder that is gone afterwards, however this process ends."""
+    """A new folder that is gone afterwards, however this process ends. OSError where it cannot be made."""
     with unfinished(folder):
         try:
+            folder.mkdir(0o700)
             yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
@@ -93,8 +99,13 @@ def passing(folder: Path) -> Iterator[Path]:
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
     """A folder for temporary files."""
-    with passing(Path(tempfile.mkdtemp(prefix="tir_schedules-"))) as folder:
+    with passing(unused(Path(tempfile.gettempdir()), "tir_schedules-")) as folder:
         yield folder
+
+
+def unused(place: Path, prefix: str) -> Path:
+    """A path in a folder that nothing has yet. The name is known before there is anything to remove."""
+    return place / f"{prefix}{os.urandom(8).hex()}"
 
 
 def keep(what: str, name: object, more: bool = True) -> None:

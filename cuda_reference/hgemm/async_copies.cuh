@@ -6,8 +6,9 @@
 // As RegisterCopy, but a chunk only starts on its way, without a register in between. With 0 bytes of source
 // cp.async writes zeros. L2::128B has L2 fetch the bytes beside it, which the next tile along K needs. Where
 // rows do not start on 16 bytes, copies are not asynchronous.
-template <bool ON_16_BYTES> struct AsyncCopy {
-    static constexpr bool UNROLLED = ON_16_BYTES;
+// UNROLL: whether a thread's copies of a tile are issued at a stroke.
+template <bool ON_16_BYTES, bool UNROLL = ON_16_BYTES> struct AsyncCopy {
+    static constexpr bool UNROLLED = UNROLL;
 
     static __device__ void chunk(half *target, const half *__restrict__ source, int inside)
     {

@@ -1,5 +1,5 @@
-// The pipeline of article 001: tiles are copied ahead into a multistage buffer, fragments are read ahead into
-// a second set of registers.
+// The pipeline of article 001, "Optimizing Half-Precision GEMM with Tensor Cores": tiles are copied ahead
+// into a multistage buffer, fragments are read ahead into a second set of registers.
 #pragma once
 
 #include "async_copies.cuh"

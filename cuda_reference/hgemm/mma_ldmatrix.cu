@@ -6,13 +6,14 @@
 //   dynamic shared memory: the larger of STAGES tiles of A and of B and BM * (BN + PADDING) elements of C
 //
 // wmma hides which lane holds what; mma documents it, and ldmatrix hands it out so: see mma_tiles.cuh.
-// Pipeline, staged epilogue and grid are those of wmma_swizzled_grid.cu. (article 001 up to there)
+// Pipeline, staged epilogue and grid are those of wmma_swizzled_grid.cu. (up to there
+// article 001, "Optimizing Half-Precision GEMM with Tensor Cores")
 
 #include <cuda_fp16.h>
 
+#include "../sizes.cuh"
 #include "fragment_pipeline.cuh"
 #include "mma_tiles.cuh"
-#include "sizes.cuh"
 
 #ifndef NT
 #define NT 1 // B is stored N x K, else K x N

@@ -12,17 +12,17 @@
 // Fragments are double buffered in registers: ldmatrix fetches those of the next k step, be it in the next
 // tile, while mma multiplies those of this one.
 // The ragged tile along K comes first, where the prologue fills it up with zeros, and nothing is tested
-// across K: see advancing_copies.cuh. So the loop has no test. Tiles are 64 deep: 16 bytes of 8 neighbouring lanes
-// are a whole line of global memory and a whole line of shared memory, where tiles 32 deep fill each line of
-// shared memory from two of global memory, which takes twice the wavefronts.
+// across K: see advancing_copies.cuh. So the loop has no test. Tiles are 64 deep: 16 bytes of 8 neighbouring
+// lanes are a whole line of global memory and a whole line of shared memory, where tiles 32 deep fill each
+// line of shared memory from two of global memory, which takes twice the wavefronts.
 // The XOR swizzle of tiles is that of mma_xor_swizzle.cu, the threadblock swizzle that of
 // wmma_swizzled_grid.cu.
 
 #include <cuda_fp16.h>
 
+#include "../sizes.cuh"
 #include "advancing_copies.cuh"
 #include "mma_tiles.cuh"
-#include "sizes.cuh"
 #include "xor_swizzle.cuh"
 
 #ifndef NT
@@ -116,14 +116,7 @@ hgemm_mma_multistage(const half *__restrict__ A, const half *__restrict__ B, ACC
                     commit_copies();
                 }
             }
-            const auto &[a, b] = operands[step % 2];
-#pragma unroll
-            for (int i = 0; i < WM / 16; ++i)
-#pragma unroll
-                for (int n = 0; n < WN / 8; ++n) {
-                    const int j = i % 2 ? WN / 8 - 1 - n : n; // back and forth, so that one operand stays
-                    multiply(accumulators.c[i][j], a[i], &b[j / 2][j % 2 * 2]);
-                }
+            accumulators.template add<true>(operands[step % 2]);
         }
     };
 

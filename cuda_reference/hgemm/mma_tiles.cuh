@@ -59,14 +59,16 @@ template <int HEIGHT, int WIDTH, typename Element> struct MmaAccumulators {
     static_assert(HEIGHT % 16 == 0 && WIDTH % 16 == 0, "mmas must cover the warp tile");
     unsigned c[HEIGHT / 16][WIDTH / 8][sizeof(Element)] = {}; // zeros of either type
 
-    // Adds a step's product.
-    __device__ void add(const MmaOperands<HEIGHT, WIDTH> &step)
+    // Adds a step's product. BACK_AND_FORTH: every other row from its end, so that one operand stays.
+    template <bool BACK_AND_FORTH = false> __device__ void add(const MmaOperands<HEIGHT, WIDTH> &step)
     {
 #pragma unroll
         for (int i = 0; i < HEIGHT / 16; ++i)
 #pragma unroll
-            for (int j = 0; j < WIDTH / 8; ++j)
+            for (int n = 0; n < WIDTH / 8; ++n) {
+                const int j = BACK_AND_FORTH && i % 2 ? WIDTH / 8 - 1 - n : n;
                 multiply(c[i][j], step.a[i], &step.b[j / 2][j % 2 * 2]);
+            }
     }
 
     // Writes the tile to memory, in rows of `stride` elements.

@@ -19,9 +19,9 @@
 
 #include <cuda_fp16.h>
 
+#include "../sizes.cuh"
 #include "fragment_pipeline.cuh"
 #include "mma_tiles.cuh"
-#include "sizes.cuh"
 #include "xor_swizzle.cuh"
 
 #ifndef NT

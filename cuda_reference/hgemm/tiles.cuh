@@ -67,13 +67,14 @@ static __device__ void copy_tile(half *tile, const half *__restrict__ matrix, in
 }
 
 // All threads copy both tiles of a turn, from k0 on: that of A, m x k, from `row`, and behind it that of B,
-// which is stored as n x k if B_BY_COLUMNS, else as k x n, from `col`.
-template <typename TileA, typename TileB, bool B_BY_COLUMNS, int THREADS, typename Copy>
+// which is stored as n x k if B_BY_COLUMNS, else as k x n, from `col`. CopyA: the manner for A.
+template <typename TileA, typename TileB, bool B_BY_COLUMNS, int THREADS, typename Copy,
+          typename CopyA = Copy>
 static __device__ void copy_tiles(half *tiles, const half *__restrict__ A, const half *__restrict__ B,
                                   int row, int col, int k0, int m, int n, int k)
 {
     half *const tile_b = tiles + TileA::SIZE;
-    copy_tile<TileA, THREADS, Copy>(tiles, A, row, k0, m, k);
+    copy_tile<TileA, THREADS, CopyA>(tiles, A, row, k0, m, k);
     if constexpr (B_BY_COLUMNS)
         copy_tile<TileB, THREADS, Copy>(tile_b, B, col, k0, n, k);
     else

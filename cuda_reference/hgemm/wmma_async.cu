@@ -10,14 +10,16 @@
 // the thread goes on. A thread commits what it has started for a tile as a group, and later waits until its
 // groups have arrived except for the latest few; the barrier after that makes the tile visible to all.
 // Another barrier keeps copies off a tile that warps still read.
+// With accumulators of half two blocks share an SM. Copies issued at a stroke then fill its queue to shared
+// memory, behind which the other block's loads wait: a loop around those of A spaces them.
 // The loop ends when the last tile is under way. The drain multiplies what is left, with waits that
 // leave one group less each time. Of a K with fewer tiles than STAGES - 1, the others are zeros.
 
 #include <cuda_fp16.h>
 #include <mma.h>
 
+#include "../sizes.cuh"
 #include "async_copies.cuh"
-#include "sizes.cuh"
 #include "wmma_result.cuh"
 
 #ifndef NT
@@ -42,6 +44,7 @@
 constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
 using TileA = PaddedTile<BM, BK, PADDING>;
 using TileB = PaddedTile<NT ? BN : BK, NT ? BK : BN, PADDING>; // rows as B is stored
+using CopyA = AsyncCopy<ALIGNED, ALIGNED && sizeof(ACC) == 4>; // spaced where two blocks share an SM
 constexpr int STAGE = TileA::SIZE + TileB::SIZE;
 static_assert(BM % WM == 0 && BN % WN == 0, "warps must cover the block tile");
 static_assert(STAGES >= 2, "one tile must be under way while another is read");
@@ -65,8 +68,8 @@ hgemm_wmma_async(const half *__restrict__ A, const half *__restrict__ B, ACC *__
     const int warp_b = TileA::SIZE + (NT ? TileB::offset(warp_col, 0) : TileB::offset(0, warp_col));
 
     const auto copy = [&](int stage, int k0) { // what lies beyond K becomes zeros
-        copy_tiles<TileA, TileB, NT, THREADS, AsyncCopy<ALIGNED>>(stages + stage * STAGE, A, B, block_row,
-                                                                  block_col, k0, M, N, K);
+        copy_tiles<TileA, TileB, NT, THREADS, AsyncCopy<ALIGNED>, CopyA>(stages + stage * STAGE, A, B,
+                                                                         block_row, block_col, k0, M, N, K);
         commit_copies();
     };
 

@@ -18,7 +18,7 @@
 #include <cuda_fp16.h>
 #include <mma.h>
 
-#include "sizes.cuh"
+#include "../sizes.cuh"
 #include "wmma_result.cuh"
 
 #ifndef NT

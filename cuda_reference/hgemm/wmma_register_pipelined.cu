@@ -17,8 +17,8 @@
 #include <cuda_fp16.h>
 #include <mma.h>
 
+#include "../sizes.cuh"
 #include "fragment_pipeline.cuh"
-#include "sizes.cuh"
 #include "wmma_result.cuh"
 
 #ifndef NT

@@ -10,14 +10,16 @@
 // y, then z. With a grid as wide as C, the blocks that run at the same time fill few rows of blocks: they
 // share A but read all of B. Here C is cut into groups of S block columns, one for each z; the blocks of a
 // group run row by row and share the columns of B, and of each row of A S blocks read the same. Every other
-// group runs upwards: it starts with the rows of A that the last one ended with. This is the kernel of
-// article 001 in full, except that any size will do.
+// group runs upwards: it starts with the rows of A that the last one ended with. With it all
+// techniques of article 001, "Optimizing Half-Precision GEMM with Tensor Cores", are there. Its kernel has
+// groups of 16 columns whatever N is (PARTIAL_GROUP 1), a warp copies and writes back rows that follow each
+// other, where here all threads go on from row to row together, and sizes must be whole tiles.
 
 #include <cuda_fp16.h>
 #include <mma.h>
 
+#include "../sizes.cuh"
 #include "fragment_pipeline.cuh"
-#include "sizes.cuh"
 #include "wmma_tiles.cuh"
 
 #ifndef NT

@@ -8,6 +8,7 @@
 // threads happens once per ITEMS elements. This is what TVM makes of `rfactor` and a reduction axis bound to
 // threads.
 
+#include "../sizes.cuh"
 #include "shuffle.cuh"
 
 #ifndef BLOCK
@@ -23,6 +24,9 @@
 extern "C" __global__ void __launch_bounds__(BLOCK)
 reduce_cross_thread(const DTYPE *__restrict__ X, DTYPE *__restrict__ Y, int N)
 {
+#ifdef SIZE_N
+    fix_sizes<SIZE_N>(N);
+#endif
     DTYPE total = 0;
 #pragma unroll
     for (int item = 0; item < ITEMS; ++item) {

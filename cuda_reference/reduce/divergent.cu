@@ -5,10 +5,11 @@
 //   Y[b] is the sum of block b's elements; launched again on Y until one sum is left
 //
 // In step k every 2^(k+1)th thread adds its neighbour at distance 2^k. The threads that work are spread over
-// all warps: every warp goes through every step with fewer and fewer lanes active. Elements beyond N count as zero, and
-// no thread leaves before a barrier. (article 002, "Unrolling the Warp", tables of sections 2.1 and 2.2:
-// baseline)
+// all warps: every warp goes through every step with fewer and fewer lanes active. Elements beyond N count as
+// zero, and no thread leaves before a barrier. (article 002, "Unrolling the Warp", tables of sections 2.1 and
+// 2.2: baseline)
 
+#include "../sizes.cuh"
 #include "fold.cuh"
 
 #ifndef BLOCK
@@ -21,6 +22,9 @@
 extern "C" __global__ void __launch_bounds__(BLOCK)
 reduce_divergent(const DTYPE *__restrict__ X, DTYPE *__restrict__ Y, int N)
 {
+#ifdef SIZE_N
+    fix_sizes<SIZE_N>(N);
+#endif
     __shared__ DTYPE tile[BLOCK];
     const int t = threadIdx.x;
     const int i = blockIdx.x * BLOCK + t;

@@ -8,6 +8,7 @@
 // before anything is in shared memory, and half as many blocks do the same work. (article 002,
 // "Unrolling the Warp", tables of sections 2.1 and 2.2: idle threads removed)
 
+#include "../sizes.cuh"
 #include "fold.cuh"
 
 #ifndef BLOCK
@@ -20,6 +21,9 @@
 extern "C" __global__ void __launch_bounds__(BLOCK)
 reduce_first_add(const DTYPE *__restrict__ X, DTYPE *__restrict__ Y, int N)
 {
+#ifdef SIZE_N
+    fix_sizes<SIZE_N>(N);
+#endif
     __shared__ DTYPE tile[BLOCK];
     const int t = threadIdx.x;
     const int i = blockIdx.x * 2 * BLOCK + t;

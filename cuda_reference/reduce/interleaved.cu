@@ -8,6 +8,7 @@
 // neighbouring threads are 2s words apart, and up to 32 of them ask one bank of shared memory. (article 002,
 // "Unrolling the Warp", tables of sections 2.1 and 2.2: interleaved addressing)
 
+#include "../sizes.cuh"
 #include "fold.cuh"
 
 #ifndef BLOCK
@@ -20,6 +21,9 @@
 extern "C" __global__ void __launch_bounds__(BLOCK)
 reduce_interleaved(const DTYPE *__restrict__ X, DTYPE *__restrict__ Y, int N)
 {
+#ifdef SIZE_N
+    fix_sizes<SIZE_N>(N);
+#endif
     __shared__ DTYPE tile[BLOCK];
     const int t = threadIdx.x;
     const int i = blockIdx.x * BLOCK + t;

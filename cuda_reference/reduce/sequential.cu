@@ -8,6 +8,7 @@
 // no bank is asked twice. (article 002, "Unrolling the Warp", section 1 and tables of sections 2.1 and 2.2:
 // bank conflicts removed)
 
+#include "../sizes.cuh"
 #include "fold.cuh"
 
 #ifndef BLOCK
@@ -20,6 +21,9 @@
 extern "C" __global__ void __launch_bounds__(BLOCK)
 reduce_sequential(const DTYPE *__restrict__ X, DTYPE *__restrict__ Y, int N)
 {
+#ifdef SIZE_N
+    fix_sizes<SIZE_N>(N);
+#endif
     __shared__ DTYPE tile[BLOCK];
     const int t = threadIdx.x;
     const int i = blockIdx.x * BLOCK + t;

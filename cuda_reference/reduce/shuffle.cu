@@ -6,8 +6,10 @@
 //
 // A warp shuffle moves a value from lane to lane without shared memory and without a barrier. Two levels, in
 // shuffle.cuh: every warp folds its 32 values, lane 0 leaves the sum in shared memory, and after the only
-// barrier the sums of the warps are folded. (beyond article 002)
+// barrier the sums of the warps are folded. (beyond article 002,
+// "Unrolling the Warp")
 
+#include "../sizes.cuh"
 #include "fold.cuh"
 #include "shuffle.cuh"
 
@@ -21,6 +23,9 @@
 extern "C" __global__ void __launch_bounds__(BLOCK)
 reduce_shuffle(const DTYPE *__restrict__ X, DTYPE *__restrict__ Y, int N)
 {
+#ifdef SIZE_N
+    fix_sizes<SIZE_N>(N);
+#endif
     const int i = blockIdx.x * 2 * BLOCK + threadIdx.x;
     const DTYPE total = fold_block<BLOCK>(element(X, i, N) + element(X, i + BLOCK, N));
     if (threadIdx.x == 0)

@@ -5,9 +5,10 @@
 //   Y[b] is the sum of block b's 2 BLOCK elements; launched again on Y until one sum is left
 //
 // The block size is known when the kernel is compiled, so the steps that remain before the last warp takes
-// over become straight code: no loop counter, no comparison with it. VOLATILE 1 is the article's form, without
-// __syncwarp. (article 002, "Unrolling the Warp", section 2.2: completely unrolled)
+// over become straight code: no loop counter, no comparison with it. VOLATILE 1 is the article's form,
+// without __syncwarp. (article 002, "Unrolling the Warp", section 2.2: completely unrolled)
 
+#include "../sizes.cuh"
 #include "fold.cuh"
 
 #ifndef BLOCK
@@ -23,6 +24,9 @@
 extern "C" __global__ void __launch_bounds__(BLOCK)
 reduce_unrolled(const DTYPE *__restrict__ X, DTYPE *__restrict__ Y, int N)
 {
+#ifdef SIZE_N
+    fix_sizes<SIZE_N>(N);
+#endif
     __shared__ Word<DTYPE, VOLATILE>::type tile[BLOCK];
     const int t = threadIdx.x;
     const int i = blockIdx.x * 2 * BLOCK + t;

@@ -9,6 +9,7 @@
 // tutorials: volatile memory and no synchronisation, which is right only if the warp happens to run in
 // lockstep. (article 002, "Unrolling the Warp", section 2.1: last warp unrolled)
 
+#include "../sizes.cuh"
 #include "fold.cuh"
 
 #ifndef BLOCK
@@ -24,6 +25,9 @@
 extern "C" __global__ void __launch_bounds__(BLOCK)
 reduce_unrolled_warp(const DTYPE *__restrict__ X, DTYPE *__restrict__ Y, int N)
 {
+#ifdef SIZE_N
+    fix_sizes<SIZE_N>(N);
+#endif
     __shared__ Word<DTYPE, VOLATILE>::type tile[BLOCK];
     const int t = threadIdx.x;
     const int i = blockIdx.x * 2 * BLOCK + t;

@@ -8,6 +8,7 @@
 // many are under way at once. The blocks stride over the array together, once unless the grid is at its limit
 // of MOST_BLOCKS. A length that is not a multiple of 4 leaves up to three elements, which block 0 adds.
 
+#include "../sizes.cuh"
 #include "shuffle.cuh"
 
 #ifndef BLOCK
@@ -28,6 +29,9 @@ struct __align__(16) Vector {
 extern "C" __global__ void __launch_bounds__(BLOCK)
 reduce_vectorized(const DTYPE *__restrict__ X, DTYPE *__restrict__ Y, int N)
 {
+#ifdef SIZE_N
+    fix_sizes<SIZE_N>(N);
+#endif
     const Vector *vectors = reinterpret_cast<const Vector *>(X);
     const int count = N / 4;
     const int stride = gridDim.x * BLOCK;

@@ -9,6 +9,7 @@
 // lane 2 to the right of it: 0 and 1 agree on B, 0 and 2 on A.
 // All of it exists twice, for rows that float4s can take and for others, and the kernel chooses once.
 
+#include "../sizes.cuh"
 #include "tiles_in_registers.cuh"
 #include "warp_tiles.cuh"
 
@@ -70,6 +71,9 @@ extern "C" __global__ void __launch_bounds__(Tiles::THREADS, 2)
 sgemm_lane_quads(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M,
                  int N, int K)
 {
+#ifdef SIZE_M
+    fix_sizes<SIZE_M, SIZE_N, SIZE_K>(M, N, K);
+#endif
     __shared__ __align__(16) float tile_a[BK][BM]; // transposed
     __shared__ __align__(16) float tile_b[BK][BN];
     if (K % 4 == 0 && N % 4 == 0)

@@ -16,6 +16,7 @@
 // The order of a thread's FMA and whether the stages are unrolled, ROWS_FIRST, go by measurement. Lanes stand
 // in pairs of rows as in lane_quads.cu, fragments are double buffered as in pipelined.cu.
 
+#include "../sizes.cuh"
 #include "cp_async.cuh"
 #include "warp_tiles.cuh"
 
@@ -134,6 +135,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 sgemm_multistage(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M,
                  int N, int K)
 {
+#ifdef SIZE_M
+    fix_sizes<SIZE_M, SIZE_N, SIZE_K>(M, N, K);
+#endif
     extern __shared__ __align__(16) float shared[];
     if (N % 4 == 0)
         multiply<4>(A, B, C, M, N, K, shared);

@@ -18,6 +18,7 @@
 // thread tile is 8 x 16, the largest that registers hold, and its FMA go down one column after the other.
 // All of it exists twice, for rows that float4s can take and for others, and the kernel chooses once.
 
+#include "../sizes.cuh"
 #include "tiles_in_registers.cuh"
 #include "warp_tiles.cuh"
 
@@ -102,6 +103,9 @@ extern "C" __global__ void __launch_bounds__(Tiles::THREADS, 2)
 sgemm_pipelined(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M, int N,
                 int K)
 {
+#ifdef SIZE_M
+    fix_sizes<SIZE_M, SIZE_N, SIZE_K>(M, N, K);
+#endif
     __shared__ __align__(16) float tile_a[2][BK][BM + PADDING]; // transposed
     __shared__ __align__(16) float tile_b[2][BK][BN];
     if (K % 4 == 0 && N % 4 == 0)

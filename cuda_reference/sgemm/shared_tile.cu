@@ -6,7 +6,9 @@
 // Each element of a tile is read from global memory once and used TS times. Two barriers per tile: nobody
 // computes before the tile is complete, nobody overwrites it before all are done. Tiles reaching beyond a
 // matrix are filled with zeros, which add nothing, so that every thread takes part in every barrier. (article
-// 003, kernel 3)
+// 003, "choiBLAMS", kernel 3)
+
+#include "../sizes.cuh"
 
 #ifndef TS
 #define TS 32 // edge of the tiles of A, B and C
@@ -16,6 +18,9 @@ extern "C" __global__ void __launch_bounds__(TS *TS)
 sgemm_shared_tile(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M,
                   int N, int K)
 {
+#ifdef SIZE_M
+    fix_sizes<SIZE_M, SIZE_N, SIZE_K>(M, N, K);
+#endif
     __shared__ float tile_a[TS][TS];
     __shared__ float tile_b[TS][TS];
 

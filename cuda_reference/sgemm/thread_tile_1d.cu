@@ -4,10 +4,12 @@
 //   grid (ceil(M/BM), ceil(N/BN)), block (BN/TN, BM/TM)
 //
 // A thread has TN neighbours of one row. The element of A that they share stays in a register for TN FMA: 1
-// + TN shared reads per TN FMA, not 2 * TN. A thread brings the elements of B for its own columns. (article
-// 003, 1D block tiling)
+// + TN shared reads per TN FMA, not 2 * TN. A thread brings the elements of B for its own columns, one by
+// one: with TN 4 the lanes of a warp store to every fourth bank. (article 003, "choiBLAMS", 1D Blocktiling)
 // With TN 1 it has TM neighbours of one column, and the element of B stays in a register. (the step of that
-// name in article 000's series, with 64x64x8 tiles and TM 8)
+// name in the series of article 000, "Warp Tiling", with 64x64x8 tiles and TM 8)
+
+#include "../sizes.cuh"
 
 #ifndef BM
 #define BM 32 // block tile of C: BM x BN
@@ -27,6 +29,9 @@ extern "C" __global__ void __launch_bounds__(THREADS_X *THREADS_Y)
 sgemm_thread_tile_1d(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M,
                      int N, int K)
 {
+#ifdef SIZE_M
+    fix_sizes<SIZE_M, SIZE_N, SIZE_K>(M, N, K);
+#endif
     __shared__ float tile_a[BM][BK];
     __shared__ float tile_b[BK][BN];
 

@@ -4,11 +4,13 @@
 //   grid (ceil(M/BM), ceil(N/BN)), block (BN/TN, BM/TM)
 //
 // For each k a thread reads TM elements of A and TN of B from shared memory for TM * TN FMA: the reads per
-// FMA fall from 2 to 1/TM + 1/TN. (article 003, kernel 4, with 4x4 results; article 000's series has 8x8)
+// FMA fall from 2 to 1/TM + 1/TN. (article 003, "choiBLAMS", kernel 4, with 4x4 results; the series of
+// article 000, "Warp Tiling", has 8x8)
 // The copies into shared memory run over a tile in row-major order, neighbouring threads taking neighbouring
-// elements, as in article 000's series. With COPY_OWN they are article 003's: a thread brings elements of the
+// elements, as in that series. With COPY_OWN they are the other article's: a thread brings elements of the
 // rows of A and the columns of B of its own results, so that neighbours read B at a stride of TN.
 
+#include "../sizes.cuh"
 #include "tile_copies.cuh"
 
 #ifndef BM
@@ -30,6 +32,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 sgemm_thread_tile_2d(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M,
                      int N, int K)
 {
+#ifdef SIZE_M
+    fix_sizes<SIZE_M, SIZE_N, SIZE_K>(M, N, K);
+#endif
     __shared__ float tile_a[BM][BK];
     __shared__ float tile_b[BK][BN];
 

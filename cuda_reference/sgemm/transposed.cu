@@ -6,8 +6,9 @@
 // A thread needs TM elements of one column of A. They become neighbours, and so float4s, when the tile of A
 // is stored transposed: the float4 read along K is spread over four rows of tile_a. Then four reads of a
 // thread bring 8 elements of A and 8 of B for 64 FMA. The stores cost more: the threads of a warp meet in a
-// few banks. (the step before article 000's, which calls it vectorized accesses)
+// few banks. (the step before that of article 000, "Warp Tiling", which calls it vectorized accesses)
 
+#include "../sizes.cuh"
 #include "float4_copies.cuh"
 
 #ifndef BM
@@ -26,6 +27,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 sgemm_transposed(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M,
                  int N, int K)
 {
+#ifdef SIZE_M
+    fix_sizes<SIZE_M, SIZE_N, SIZE_K>(M, N, K);
+#endif
     __shared__ __align__(16) float tile_a[BK][BM]; // transposed
     __shared__ __align__(16) float tile_b[BK][BN];
 

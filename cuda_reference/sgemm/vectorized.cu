@@ -6,8 +6,9 @@
 // One float4 moves what took four instructions in thread_tile_2d.cu: reads of A and B from global memory,
 // their stores to shared memory, reads of B's fragment, writes of C. A lies in shared memory as in global
 // memory, so the TM elements that a thread needs of one column of A are in different rows: they are read one
-// by one. (article 003, kernel 5)
+// by one. (article 003, "choiBLAMS", kernel 5)
 
+#include "../sizes.cuh"
 #include "float4_copies.cuh"
 
 #ifndef BM
@@ -28,6 +29,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 sgemm_vectorized(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M,
                  int N, int K)
 {
+#ifdef SIZE_M
+    fix_sizes<SIZE_M, SIZE_N, SIZE_K>(M, N, K);
+#endif
     __shared__ __align__(16) float tile_a[BM][BK];
     __shared__ __align__(16) float tile_b[BK][BN];
 

@@ -7,8 +7,10 @@
 // x WSUBN, in which each lane has TM x TN. The fragments of a whole k, WMITER * TM of A and WNITER * TN of B,
 // are in registers before the FMA start, so all sub-tiles reuse them; and the lanes of a warp read
 // neighbouring parts of the tiles. Copies, transposed A and float4 accesses are those of transposed.cu.
-// (article 000, which names the sizes but prints no values; its program has WMITER 2 and WNITER 1 here)
+// (article 000, "Warp Tiling", which names the sizes but prints no values; its program has WMITER 2 and
+// WNITER 1 here)
 
+#include "../sizes.cuh"
 #include "float4_copies.cuh"
 
 #ifndef BM
@@ -35,6 +37,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 sgemm_warp_tiling(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M,
                   int N, int K)
 {
+#ifdef SIZE_M
+    fix_sizes<SIZE_M, SIZE_N, SIZE_K>(M, N, K);
+#endif
     __shared__ __align__(16) float tile_a[BK][BM]; // transposed
     __shared__ __align__(16) float tile_b[BK][BN];
 

@@ -14,6 +14,7 @@ from tir_schedules.bench import measure, session
 from tir_schedules.bench.measure import Policy
 from tir_schedules.cli import main as cli
 from tir_schedules.errors import MissingTool
+from tir_schedules.model.kernel import FIXED_TWIN
 from tir_schedules.subjects.results import load_results, save_results
 from tir_schedules.subjects.subject import VENDORS, Subject
 
@@ -87,19 +88,20 @@ def test_a_bench_compiles_for_the_gpu_and_writes_prints_and_draws(tool, gpu, tmp
     )
     assert (code, err) == (0, "")
     assert {binary.kernel.arch for subject in gpu.seen for binary in subject.binaries} == {"sm_80"}
-    labels = ["sgemm/naive (schedule)", "sgemm/naive (twin)", "cuBLAS"]
-    labels += 2 * ["reduce/shuffle (schedule)", "reduce/shuffle (twin)", "CUB"]
+    labels = ["sgemm/naive (schedule)", "sgemm/naive (twin, sizes fixed)", "cuBLAS"]
+    labels += 2 * ["reduce/shuffle (schedule)", "reduce/shuffle (twin, sizes fixed)", "CUB"]
     assert [subject.label for subject in gpu.seen] == labels
     results = load_results(tmp_path / "a.json")
     assert [row["name"] for row in results["rows"]] == [subject.name for subject in gpu.seen]
     assert results["command"] == "bench sgemm/naive reduce/shuffle --sizes 64"
     assert results["versions"]["nvcc"] and results["policy"]["sustained"] is False
     assert "sgemm, TFLOPS" in out and "reduce float32, GB/s" in out and "drawn: " in out
+    assert "schedule / (twin, sizes fixed): 1.0" in out and "compiled for the shape" in out
     assert len(list(tmp_path.glob("a_*.svg"))) == 3
 
 
 def test_sizes_may_be_given_in_each_way(tool, gpu, monkeypatch):
-    def libraries(jobs, arch, progress):
+    def libraries(jobs, arch, progress, twin):
         workloads = {workload: rung.family for rung, workload in jobs}
         return [Subject(ladder, VENDORS[ladder], "vendor", one) for one, ladder in workloads.items()], []
 
@@ -113,11 +115,21 @@ def test_sizes_may_be_given_in_each_way(tool, gpu, monkeypatch):
     ]
 
 
+def test_twins_may_take_sizes_at_run_time(tool, gpu, tmp_path):
+    pack, command = tmp_path / "a.zip", "bench sgemm/naive --sizes 64 --arch sm_80 --run-time-sizes"
+    assert tool(*command.split()[1:], "--pack", pack)[0] == 0
+    code, out, _ = tool(pack, "-o", tmp_path / "a.json")
+    assert code == 0 and "schedule / twin: " in out and "sizes fixed" not in out
+    results = load_results(tmp_path / "a.json")
+    assert [row["form"] for row in results["rows"]] == ["schedule", "twin", "vendor"]
+    assert results["packed"]["command"] == command
+
+
 def test_what_is_refused_costs_exit_code_1_and_is_kept(tool, gpu, tmp_path):
-    gpu.refuse = ("sgemm/naive (twin)",)
+    gpu.refuse = ("sgemm/naive (twin, sizes fixed)",)
     code, out, _ = tool("sgemm/naive", *SMALL, "-o", tmp_path / "a.json")
-    assert code == 1 and "refused: sgemm/naive (twin) on 64x64x64: C[0, 0] is nan" in out
-    assert [row["form"] for row in load_results(tmp_path / "a.json")["refused"]] == ["twin"]
+    assert code == 1 and "refused: sgemm/naive (twin, sizes fixed) on 64x64x64: C[0, 0] is nan" in out
+    assert [row["form"] for row in load_results(tmp_path / "a.json")["refused"]] == [FIXED_TWIN]
 
 
 def test_json_is_the_results_file(tool, gpu, tmp_path):

@@ -19,6 +19,8 @@ from tir_schedules.model.problem import Problem
 
 CHEAP = ["sgemm/thread_tile_2d", "hgemm/wmma_padded", "hgemm/mma_ldmatrix", "reduce/shuffle"]
 OTHERS = [rung.id for rung in every_rung() if rung.id not in CHEAP]
+WIDENED = {"sgemm/multistage:128x256"}
+"""Of these cicc widens a load in one call, and not in another."""
 
 
 def made(kernel, by_nvcc=False):
@@ -38,7 +40,8 @@ def test_it_is_what_nvcc_makes(name):
     rung = find(name)[0]
     for make in (lower, load_twin):
         kernel = make(rung, workload_of(rung, Problem(rung.family)), "sm_80")
-        assert made(kernel) == made(kernel, by_nvcc=True)
+        ours, theirs = made(kernel), made(kernel, by_nvcc=True)
+        assert ours == theirs or (ours is None and (name in WIDENED or front_end.UNDETERMINED in theirs))
 
 
 def kernel_of(source, **more):
@@ -65,6 +68,9 @@ def test_what_comes_from_users_or_does_not_compile_is_left_to_nvcc(dry_run):
     assert made(kernel_of(OWN)) is None
     assert made(kernel_of(OWN.replace("= 1", "= one"), own=True)) is None
     assert made(kernel_of(OWN.replace("= 1", "= __COUNTER__"), own=True)) is None
+    wide = "= ((float4 *)X)[threadIdx.y].x + ((float4 *)X)[threadIdx.y].z"
+    assert made(kernel_of(OWN.replace("= 1", wide), own=True)) is None
+    assert front_end.UNDETERMINED in made(kernel_of(OWN.replace("= 1", wide)), by_nvcc=True)
     for change in (
         lambda told: "#$ another way of saying it",
         lambda told: told.replace("--module_id_file_name", "--another"),

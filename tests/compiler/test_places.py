@@ -5,12 +5,10 @@ import ctypes
 import os
 import shutil
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
-from tir_schedules.compiler import cache as cache_module
 from tir_schedules.compiler import places
 from tir_schedules.compiler.cache import Cache, default_cache
 from tir_schedules.compiler.nvcc import compile_kernel
@@ -99,28 +97,32 @@ def test_a_failed_build_leaves_nothing_in_either_place(tmp_path, elsewhere):
     assert os.listdir(elsewhere) == os.listdir(tmp_path / ODD) == []
 
 
-def test_what_a_killed_build_left_outside_the_cache_is_removed(tmp_path, elsewhere):
-    left, at_work = (new_folder("", tmp_path / ODD) for _ in range(2))
-    (left / "data").write_bytes(bytes(100))
-    old = time.time() - 2 * cache_module.ABANDONED_SECONDS
-    os.utime(left, (old, old))
+@pytest.fixture
+def left(tmp_path, elsewhere):
+    """A folder of a build in an odd cache that was killed, with 100 bytes in it."""
+    with new_folder("", tmp_path / ODD) as folder:
+        (folder / "data").write_bytes(bytes(100))
+        os.utime(folder, (0, 0))
+        yield folder
+
+
+def test_what_a_killed_build_left_outside_the_cache_is_removed(tmp_path, elsewhere, left):
     (elsewhere / "others").mkdir()
-    os.utime(elsewhere / "others", (old, old))
+    os.utime(elsewhere / "others", (0, 0))
     precious = tmp_path / "precious"
     precious.mkdir()
     link = elsewhere / f"{places.own_prefix()}link"
     link.symlink_to(precious)
-    os.utime(precious, (old, old))
-    assert scratch_folders() == sorted([left, at_work])
-    assert Cache(tmp_path / "cache").size() == 100
-    Cache(tmp_path / "cache").entry("kernel", "a", lambda folder: None)
-    assert sorted(elsewhere.iterdir()) == sorted([at_work, link, elsewhere / "others"]) and precious.is_dir()
+    os.utime(precious, (0, 0))
+    with new_folder("", tmp_path / ODD) as at_work:
+        assert scratch_folders() == sorted([left, at_work])
+        assert Cache(tmp_path / "cache").size() == 100
+        Cache(tmp_path / "cache").entry("kernel", "a", lambda folder: None)
+        assert sorted(elsewhere.iterdir()) == sorted([at_work, link, elsewhere / "others"])
+    assert precious.is_dir()
 
 
-def test_clearing_the_cache_frees_what_killed_builds_left_outside(tmp_path, elsewhere):
-    left = new_folder("", tmp_path / ODD)
-    (left / "data").write_bytes(bytes(100))
-    os.utime(left, (0, 0))
+def test_clearing_the_cache_frees_what_killed_builds_left_outside(tmp_path, elsewhere, left):
     assert Cache(tmp_path / "cache").clear() == 100 and os.listdir(elsewhere) == []
 
 

@@ -56,8 +56,8 @@ def test_it_is_the_same_code_where_its_file_lies(rung, tmp_path):
 
 def test_headers_use_no_macro_of_a_twin():
     """Else a header would be included below the configuration, and `nvcc -DBM=64` would reach into it."""
-    for header in FILES.glob("*/*.cuh"):
-        twins = [path.read_text() for path in header.parent.glob("*.cu")]
+    for header in FILES.rglob("*.cuh"):
+        twins = [path.read_text() for path in header.parent.rglob("*.cu")]
         macros = {name for text in twins for name in re.findall(r"^#\s*define (\w+)", text, re.M)}
         code = re.sub(r"//.*", "", header.read_text())
         assert not macros & set(re.findall(r"\w+", code)), header.name

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import articles
 import made_up
 import pytest
-from article_tables import NOTHING, TABLES, section
+from article_tables import NOTHING, TABLES, roof_of, section
 
 from tir_schedules.bench import session
 from tir_schedules.bench.measure import Policy
@@ -62,6 +62,15 @@ def test_the_figures_of_000_are_microseconds_that_a_1080_ti_can_reach():
     for step in SGEMM_1080TI.steps:
         for size, figure in zip(SGEMM_1080TI.sizes, step.figures):
             assert 0.05 < SGEMM_1080TI.workload(size).flops / float(figure) / 1e6 < 11.3  # TFLOPS, its peak
+
+
+def test_a_table_says_what_the_articles_gpu_can_do():
+    assert roof_of(TABLES["003"]) == (
+        " A T4 has 8.1 TFLOPS and 320 GB/s by its datasheet; the best figure at 4096 is 0.750 TFLOPS, 9 % of"
+        " that peak."
+    )
+    assert "at 2048 is 6.48 TFLOPS, 57 %" in roof_of(TABLES["000"])  # 2 * 2048^3 in 2651 us
+    assert "8192 is 61.0 TFLOPS, 101 %" in roof_of(TABLES["001"]) and roof_of(TABLES["002"]) == ""
 
 
 def test_the_first_two_steps_of_000_grow_faster_than_their_work_from_512_to_1024():

@@ -2,7 +2,7 @@
 
 import pytest
 from sweep_points import SWEEPS, varied
-from sweep_waves import tiles_in_order, waves
+from sweep_waves import block_sectors, tiles_in_order, waves
 
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
@@ -12,6 +12,7 @@ from tir_schedules.insight.metrics.counting import metrics_of
 from tir_schedules.ladders.registry import find
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.run import run
+from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 EVERY_SERIES = [series for sweep in SWEEPS.values() for series in sweep.series]
@@ -46,6 +47,8 @@ def test_what_is_asked_for_is_swept():
     ]
     for series in SWEEPS["block"].series:
         assert series.field == "block" and series.values == (128, 256, 512, 1024)
+    for series in SWEEPS["tile"].series:
+        assert series.field in ("ts", "bm") and series.timed[0].m in (2048, 4096)
     article = series_of("padding", "hgemm/wmma_padded:padded").points()[0].rung.config
     assert (article.bm, article.bn, article.bk) == (128, 256, 32)  # article 004's tile
 
@@ -114,7 +117,7 @@ def test_schedules_cannot_have_a_ring_of_2_and_twins_can(series):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "series",
-    [series for name in ("padding", "stages", "block") for series in SWEEPS[name].series],
+    [series for name in ("padding", "stages", "block", "tile") for series in SWEEPS[name].series],
     ids=lambda series: series.title,
 )
 def test_what_is_timed_computes_the_right_thing(series):
@@ -134,6 +137,12 @@ def test_every_swizzle_computes_the_right_thing(width):
         (varied(find("hgemm/wmma_swizzled_grid")[0], "threadblock_swizzle", width), HalfGemm(512, 512, 64))
     ]
     assert all(verdict.ok for verdict in run(jobs, ARCH, CpuMachine()))
+
+
+def test_a_block_needs_its_rows_of_a_and_columns_of_b():
+    coalesced, transposed = find("sgemm/coalesced")[0], find("sgemm/transposed:000")[0]
+    assert block_sectors(coalesced, Gemm(64, 64, 16)) == 4 * (32 + 32) * 16 // 8
+    assert block_sectors(varied(transposed, "bm", 32), Gemm(64, 64, 16)) == 2 * (32 + 64) * 16 // 8
 
 
 def test_blocks_start_group_by_group_every_second_upwards():

@@ -42,6 +42,12 @@ def test_fp32_accumulators_have_a_peak_of_their_own():
     assert times[1] == pytest.approx(2 * times[0], rel=0.01)
 
 
+def test_a_gpu_without_tensor_cores_has_no_bound_for_them():
+    assert bound(GPUS["gtx1080ti"], Gemm(2048, 2048, 2048))["rate"] == pytest.approx(11.3)
+    with pytest.raises(BadInput, match="the GeForce GTX 1080 Ti has no tensor cores: name a later GPU"):
+        bound(GPUS["gtx1080ti"], HalfGemm(64, 64, 64))
+
+
 def test_a_gpu_is_found_however_it_is_spelled():
     assert find_gpu("") is find_gpu("H200") is GPUS["h200"] and find_gpu("RTX 4090") is GPUS["rtx4090"]
     with pytest.raises(BadInput, match="'h201'.*did you mean 'h200'"):

@@ -177,6 +177,23 @@ def test_what_the_cpu_machine_does_not_know_is_compiled_but_not_judged(monkeypat
     )
 
 
+@pytest.mark.parametrize("inner, outer", [("threadIdx.x", "blockIdx.x"), ("blockIdx.x", "threadIdx.x")])
+def test_a_kernel_in_loops_of_the_host_is_shown_but_not_executed(inner, outer):
+    """It takes their variables."""
+
+    def schedule(sch, gemm, config):
+        i, j, _ = sch.get_loops(sch.get_sblock("C"))
+        sch.bind(j, inner)
+        sch.bind(i, outer)
+
+    found = trace(replace(find_one("sgemm/naive", "trace"), schedule=schedule), Gemm(8, 8, 8), ARCH)
+    _, part, whole = found.states[-3:]
+    assert part.measured.binary.kernel.params[-1] == "i" and "int i)" in part.cuda
+    assert part.measured.right is None and not part.metrics
+    assert part.measured.unknown == "not executed: the host launches it once for each i"
+    assert whole.measured.right and not whole.measured.unknown and found.right
+
+
 def test_an_architecture_is_checked_before_anything_is_made():
     with pytest.raises(BadInput, match="needs sm_80"):
         trace(find("sgemm/multistage")[0], Gemm(64, 64, 64), "sm_75")

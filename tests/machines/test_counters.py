@@ -1,5 +1,8 @@
-"""The counters against those Nsight Compute recorded on a GPU: single accesses, and every kernel of all
-ladders."""
+"""The counters against those Nsight Compute recorded on a GPU: single accesses, and kernels of all ladders.
+
+Left out are counters that Nsight Compute is known to give otherwise: those of the data pipe, and wavefronts
+of copies under P0.
+"""
 
 import json
 from pathlib import Path

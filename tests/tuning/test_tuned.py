@@ -203,7 +203,7 @@ def test_bench_times_the_tuned_rung_beside_the_one_chosen_by_hand(file, monkeypa
     seen = []
     monkeypatch.setattr(session, "gpu_machine", lambda: H200)
     monkeypatch.setattr(
-        "tir_schedules.subjects.compiling.compiled", lambda jobs, arch: seen.extend(jobs) or ([], [])
+        "tir_schedules.subjects.compiling.compiled", lambda jobs, arch, twin: seen.extend(jobs) or ([], [])
     )
     measurement = SimpleNamespace(rows=[], refused=[], limits=[], device={"name": "NVIDIA H200"})
     monkeypatch.setattr(session, "timed", lambda *arguments: (measurement, Policy()))

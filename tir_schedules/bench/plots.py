@@ -86,7 +86,7 @@ def draw_ladder(axes: Any, group: Group, limits: list[Json]) -> None:
     """Bars of schedule and twin per rung at the largest size, first rung on top; lines for the vendor's
     library and the limit."""
     size = group.sizes[-1]
-    for form, offset, color in (("schedule", -0.2, SCHEDULE), ("twin", 0.2, TWIN)):
+    for form, offset, color in (("schedule", -0.2, SCHEDULE), (group.twin, 0.2, TWIN)):
         rates = [group.rate(name, form, size) or 0 for name in group.names]
         texts = [part(group, name, form, size) for name in group.names]
         places = [index + offset for index in range(len(group.names))]
@@ -112,7 +112,7 @@ def draw_ladder(axes: Any, group: Group, limits: list[Json]) -> None:
     axes.set_title(f"the ladder at {size}")
     axes.margins(x=0.1)
     named = sorted(
-        zip(*axes.get_legend_handles_labels()), key=lambda pair: pair[1] not in ("schedule", "twin")
+        zip(*axes.get_legend_handles_labels()), key=lambda pair: pair[1] not in ("schedule", group.twin)
     )
     axes.legend(*zip(*named), loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=4, frameon=False)
 

@@ -26,12 +26,14 @@ def gpu_machine() -> GpuMachine:
     return the_gpu("without a GPU nothing can be timed, but --predict shows what can be known")
 
 
-def pack_jobs(jobs: Sequence[Job], arch: str, path: Path, command: str) -> tuple[list[Subject], list[Row]]:
+def pack_jobs(
+    jobs: Sequence[Job], arch: str, path: Path, command: str, twin: str = "twin"
+) -> tuple[list[Subject], list[Row]]:
     """Compile rungs on workloads and write the pack, with CUB's library where it is needed; returns subjects
-    and refused rows. command: what made the pack."""
+    and refused rows. command: what made the pack. twin: of which form twins are."""
     from tir_schedules.subjects.compiling import compiled
 
-    subjects, refused = compiled(jobs, arch)
+    subjects, refused = compiled(jobs, arch, twin)
     save_pack(
         subjects,
         {**about(command), "arch": arch, "refused": refused},
@@ -51,15 +53,21 @@ def cub_library(subjects: Sequence[Subject], arch: str) -> bytes | None:
 
 
 def measured(
-    machine: GpuMachine, jobs: Sequence[Job], arch: str, command: str, sustained: bool = False
+    machine: GpuMachine,
+    jobs: Sequence[Job],
+    arch: str,
+    command: str,
+    sustained: bool = False,
+    twin: str = "twin",
 ) -> Json:
     """Time schedules, twins and the vendor's library; returns a results document.
 
-    command: as the document names it. sustained: without pauses between samples.
+    command: as the document names it. sustained: without pauses between samples. twin: of which
+    form twins are.
     """
     from tir_schedules.subjects.compiling import compiled
 
-    subjects, refused = compiled(jobs, arch)
+    subjects, refused = compiled(jobs, arch, twin)
     measurement, policy = timed(machine, subjects, sustained, None)
     return document(about(command), measurement, asdict(policy), refused)
 

@@ -10,6 +10,7 @@ from rich.markup import escape
 from tir_schedules.bench.views import Group, Row, figures, groups_of, short, spans
 from tir_schedules.console import print_line, print_table
 from tir_schedules.files import Json
+from tir_schedules.model.kernel import FIXED_TWIN
 from tir_schedules.subjects.results import device_name
 
 THROTTLED = "*"
@@ -60,7 +61,7 @@ def table(group: Group) -> list[tuple[str, ...]]:
 
 def cell(group: Group, name: str, size: str) -> str:
     """ "36.2 (1.01x)": the schedule's rate, and schedule / twin."""
-    schedule, twin = (part(group, name, form, size) for form in ("schedule", "twin"))
+    schedule, twin = (part(group, name, form, size) for form in ("schedule", group.twin))
     ratio = group.twin_ratio(name, size)
     if ratio:
         mark = THROTTLED if THROTTLED in schedule + twin else ""
@@ -97,8 +98,8 @@ def summary(group: Group) -> list[str]:
         mean = exp(sum(map(log, ratios.values())) / len(ratios))
         (name, size), lowest = min(ratios.items(), key=lambda item: item[1])
         lines.append(
-            f"schedule / twin: {mean:.3f}x in the geometric mean, lowest {lowest:.3f}x ({short(name)} at"
-            f" {size})"
+            f"schedule / {named_twin(group.twin)}: {mean:.3f}x in the geometric mean, lowest {lowest:.3f}x"
+            f" ({short(name)} at {size})"
         )
     return lines
 
@@ -108,8 +109,11 @@ def closing_lines(results: Json) -> list[str]:
     lines = []
     if results["limits"]:
         lines.append("limits of this GPU: " + "; ".join(map(limit, results["limits"])))
-    if any(row["form"] == "twin" for row in results["rows"]):
+    twins = {row["form"] for row in results["rows"]} & {"twin", FIXED_TWIN}
+    if twins:
         lines.append("a cell has the schedule's rate; in brackets, schedule / twin")
+    if FIXED_TWIN in twins:
+        lines.append(f"{named_twin(FIXED_TWIN)}: compiled for the shape, as the schedule is")
     throttled = [row for row in results["rows"] if row.get("throttled")]
     if throttled:
         reasons = ", ".join(sorted({reason for row in throttled for reason in row["throttled"]}))
@@ -117,6 +121,11 @@ def closing_lines(results: Json) -> list[str]:
             f"{THROTTLED} the GPU lowered its clock while this was timed: {reasons}{clocks(throttled)}"
         )
     return lines + list(map(refusal, results["refused"]))
+
+
+def named_twin(form: str) -> str:
+    """ "twin", or "(twin, sizes fixed)"."""
+    return form if form == "twin" else f"({form})"
 
 
 def refusal(row: Row) -> str:

@@ -9,6 +9,7 @@ from typing import Iterable
 
 from tir_schedules.files import Json
 from tir_schedules.ladders.registry import rung_names
+from tir_schedules.model.kernel import FIXED_TWIN
 from tir_schedules.numerals import power
 
 Row = Json
@@ -44,9 +45,16 @@ class Group:
     def vendor_rate(self, size: str) -> float | None:
         return self.rate(self.vendor, "vendor", size)
 
+    @property
+    def twin(self) -> str:
+        """The form of the twins that schedules are compared with: those compiled for the shape, where there
+        are some."""
+        fixed = any(form == FIXED_TWIN for _, form, _ in (*self.cells, *self.refused))
+        return FIXED_TWIN if fixed else "twin"
+
     def twin_ratio(self, name: str, size: str) -> float | None:
         """Rate of the schedule over that of its twin, None unless both were timed."""
-        schedule, twin = self.rate(name, "schedule", size), self.rate(name, "twin", size)
+        schedule, twin = self.rate(name, "schedule", size), self.rate(name, self.twin, size)
         return schedule / twin if schedule and twin else None
 
     def best(self, size: str) -> Row | None:

@@ -15,14 +15,15 @@ from tir_schedules.ladders.problems import BENCH_SHAPES, Job
 from tir_schedules.ladders.problems import jobs_of as jobs_on
 from tir_schedules.ladders.registry import FAMILIES, find_each
 from tir_schedules.machines.choice import CPU_ARCH, arch_for, choose
+from tir_schedules.model.kernel import FIXED_TWIN
 from tir_schedules.model.machine import Machine
 from tir_schedules.tuning.measure.lookup import tuned_jobs
 
 PROBLEM = ("sizes", "mnk", "layout", "accumulate", "n", "dtype", "configs", "arch")
 SHOW = ("compare", "threshold", "plot", "json")
 TAKEN = {
-    "measure": (*PROBLEM, *SHOW, "tuned", "output", "sustained"),
-    "pack": (*PROBLEM, "tuned", "pack"),
+    "measure": (*PROBLEM, *SHOW, "tuned", "run_time_sizes", "output", "sustained"),
+    "pack": (*PROBLEM, "tuned", "run_time_sizes", "pack"),
     "predict": (*PROBLEM, "predict", "json"),
     "recorded": (*SHOW, "recorded"),
     "unpack": (*SHOW, "output", "sustained"),
@@ -33,7 +34,7 @@ WHAT = {
     "pack": "--pack", "predict": "--predict", "recorded": "--from",
     "unpack": "a pack, which has its sizes and architecture already"
 }  # fmt: skip
-SPELLED = {"recorded": "from"}
+SPELLED = {"recorded": "from", "run_time_sizes": "run-time-sizes"}
 
 
 def add_verb(verbs: Verbs) -> None:
@@ -52,6 +53,11 @@ def add_verb(verbs: Verbs) -> None:
         "--configs", action="store_true", help="every configuration of the rungs, not only the default"
     )
     add_tuned(verb)
+    verb.add_argument(
+        "--run-time-sizes",
+        action="store_true",
+        help="twins take sizes as arguments (default: they are compiled for the shape, as schedules are)",
+    )
     verb.add_argument(
         "--sustained", action="store_true", help="without pauses: clocks as they are under constant load"
     )
@@ -154,7 +160,7 @@ def pack(options: Options) -> int:
     from tir_schedules.console import print_line
 
     arch, path = check_pack_arch(options.arch), options.pack
-    subjects, refused = pack_jobs(jobs_of(options), arch, path, command_of(options))
+    subjects, refused = pack_jobs(jobs_of(options), arch, path, command_of(options), twin_of(options))
     kernels = len({binary.cubin for subject in subjects for binary in subject.binaries})
     advice = f"copy {path} to where the GPU is and run `tir-schedules bench {path.name}`"
     print_line(f"packed {len(subjects)} subjects, {kernels} kernels for {arch}: {advice}")
@@ -218,7 +224,7 @@ def measured(options: Options, mode: str, baseline: Json | None) -> Json:
     machine = machine or session.gpu_machine()
     session.check_baseline(machine, baseline)
     arch = arch_for(machine, options.arch)
-    return session.measured(machine, jobs, arch, command_of(options), options.sustained)
+    return session.measured(machine, jobs, arch, command_of(options), options.sustained, twin_of(options))
 
 
 def jobs_of(options: Options, machine: Machine | None = None) -> list[Job]:
@@ -236,13 +242,18 @@ def jobs_of(options: Options, machine: Machine | None = None) -> list[Job]:
     return tuned_jobs(rungs, problems, options.tuned, there, arch_for(there, options.arch), beside=True)
 
 
+def twin_of(options: Options) -> str:
+    """The form of twins that is asked for."""
+    return "twin" if options.run_time_sizes else FIXED_TWIN
+
+
 def command_of(options: Options) -> str:
     """The command as it can be typed again, without what only says where results go."""
     words = ["bench", *options.names]
-    for name in (*PROBLEM, "tuned", "sustained"):
+    for name in (*PROBLEM, "tuned", "run_time_sizes", "sustained"):
         value = getattr(options, name)
         if value is True or value == "":
-            words.append(f"--{name}")
+            words.append(f"--{SPELLED.get(name, name)}")
         elif name in ("mnk", "n"):
             words += [f"--{name} {item if name == 'n' else ','.join(map(str, item))}" for item in value or ()]
         elif value:

@@ -95,6 +95,8 @@ def list_articles(families: Sequence[str], as_json: bool) -> int:
         ]  # fmt: skip
         print_line(f"{article.name}, {article.title} ({article.about}){sizes}")
         left_out += print_table(columns, rows, prose=prose, spare=("its listing",), keys=0)
+        for note in article.notes:
+            print_line(f"- {note}")
     print_left_out(left_out)
     for name, meaning in FACTS.items():
         print_line(f"{name}: {meaning}")

@@ -16,7 +16,6 @@ import os
 import re
 import shutil
 import sys
-import tempfile
 import threading
 import time
 from contextlib import contextmanager
@@ -26,7 +25,7 @@ from typing import Callable, Iterator, TypeVar
 
 from tir_schedules.compiler.places import new_folder, scratch_folders
 from tir_schedules.errors import BadInput, MissingTool, TirSchedulesError, one_line, printable
-from tir_schedules.processes import passing
+from tir_schedules.processes import passing, unused
 
 T = TypeVar("T")
 Build = Callable[[Path], None]
@@ -116,7 +115,7 @@ class Cache:
         where their path is not plain."""
         with self._explained():
             self.path.mkdir(parents=True, exist_ok=True)
-            with passing(new_folder(BUILDING, self.path)) as folder:
+            with new_folder(BUILDING, self.path) as folder:
                 yield folder
 
     def _place(self, kind: str, key: str) -> Path:
@@ -154,7 +153,7 @@ class Cache:
         if work.parent == self.path:
             yield work
             return
-        with passing(Path(tempfile.mkdtemp(prefix=BUILDING, dir=self.path))) as folder:
+        with passing(unused(self.path, BUILDING)) as folder:
             yield shutil.copytree(work, folder, dirs_exist_ok=True)
 
     def _publish(self, folder: Path, path: Path) -> None:

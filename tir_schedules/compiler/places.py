@@ -6,13 +6,12 @@ from __future__ import annotations
 import os
 import re
 import stat
-import tempfile
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Iterator
+from typing import Iterable, Iterator
 
 from tir_schedules.errors import BadInput, printable
-from tir_schedules.processes import passing
+from tir_schedules.processes import passing, unused
 
 PLAIN = re.compile(r"(?!-)(?:[\w.+-]|/(?!-))*", re.A)
 PLACES = ("/tmp", "/var/tmp", "/dev/shm")
@@ -25,22 +24,37 @@ def is_plain(path: str | Path) -> bool:
     return all(PLAIN.fullmatch(text) for text in (str(path), os.path.realpath(path)))
 
 
-def new_folder(prefix: str, root: Path) -> Path:
-    """A new empty folder with a plain name: under the root, or where that has no plain name or cannot be
-    written in one of `places`.
+@contextmanager
+def new_folder(prefix: str, root: Path) -> Iterator[Path]:
+    """A new empty folder with a plain name, gone afterwards: under the root, or where that has no plain name
+    or cannot be written in one of `places`.
 
     BadInput when none of them can be written.
     """
-    for place, start in [(root, prefix)] * is_plain(root) + [(place, own_prefix()) for place in places()]:
-        try:
-            return Path(tempfile.mkdtemp(prefix=start, dir=place))
-        except OSError:
-            continue
-    raise BadInput(
-        f"nothing can be compiled in {printable(root)}, which cannot be written or has a name that a shell"
-        f" reads otherwise, nor in {', '.join(PLACES)}: set TMPDIR or TIR_SCHEDULES_CACHE to a folder named"
-        " in letters, digits and . _ + - alone"
-    )
+    own = [(str(root), prefix)] * is_plain(root)
+    with first_made([*own, *((place, own_prefix()) for place in places())]) as made:
+        if made is None:
+            raise BadInput(
+                f"nothing can be compiled in {printable(root)}, which cannot be written or has a name that a"
+                f" shell reads otherwise, nor in {', '.join(PLACES)}: set TMPDIR or TIR_SCHEDULES_CACHE to a"
+                " folder named in letters, digits and . _ + - alone"
+            )
+        yield made
+
+
+@contextmanager
+def first_made(candidates: Iterable[tuple[str, str]]) -> Iterator[Path | None]:
+    """A new folder in the first place where one can be made, gone afterwards; None where there is none.
+
+    candidates: places, and what the folder's name begins with there.
+    """
+    made = None
+    with ExitStack() as stack:
+        for place, prefix in candidates:
+            with suppress(OSError):
+                made = stack.enter_context(passing(unused(Path(place), prefix)))
+                break
+        yield made
 
 
 def places() -> list[str]:
@@ -57,16 +71,8 @@ def places() -> list[str]:
 def scratch() -> Iterator[str]:
     """A folder for what programs write in passing, gone afterwards even when they are killed; "/" where there
     is room for none."""
-    made = None
-    for place in places():
-        with suppress(OSError):
-            made = Path(tempfile.mkdtemp(prefix=own_prefix(), dir=place))
-            break
-    if made is None:
-        yield "/"
-        return
-    with passing(made):
-        yield str(made)
+    with first_made((place, own_prefix()) for place in places()) as made:
+        yield str(made or "/")
 
 
 def own_prefix() -> str:

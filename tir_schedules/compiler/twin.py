@@ -8,17 +8,18 @@ from dataclasses import asdict, replace
 from functools import partial
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Mapping
 
 from tir_schedules.compiler.emitted import is_ours
 from tir_schedules.compiler.nvcc import preprocessed
 from tir_schedules.compiler.signature import argument_names, check_ptx, find_signature
 from tir_schedules.errors import CheckFailed
-from tir_schedules.model.kernel import Binary, Kernel
+from tir_schedules.model.kernel import FIXED_TWIN, Binary, Kernel
 from tir_schedules.model.rung import Rung
 
 INCLUDE = re.compile(r"^#include.*\n", re.M)
-OWN_HEADER = re.compile(r'^#include "([\w.]+)"\n', re.M)
+OWN_HEADER = re.compile(r'^#include "([\w./]+)"\n', re.M)
 ONCE = re.compile(r"^#pragma once\n\n?", re.M)
 
 
@@ -28,10 +29,22 @@ def load_twin(rung: Rung, workload: Any, arch: str) -> Kernel:
     The file gives the article's constants as defaults (`#ifndef BM`), so it compiles where it lies as well.
     CheckFailed when it is missing or has no kernel named `rung.entry`.
     """
-    rung = rung.fitted(workload)
-    source = read_twin(rung, workload)
+    return twin_from(rung.fitted(workload), workload, arch, "twin", {})
+
+
+def load_fixed_twin(rung: Rung, workload: Any, arch: str) -> Kernel:
+    """The same compiled for the sizes of the workload alone, as a schedule is: as numbers in place of what it
+    is given as arguments."""
+    names = [name for name, kind in workload.parameters.items() if kind == "int"]
+    sizes = {f"SIZE_{name}": extent for name, extent in zip(names, workload.shape, strict=True)}
+    return twin_from(rung.fitted(workload), workload, arch, FIXED_TWIN, sizes)
+
+
+def twin_from(rung: Rung, workload: Any, arch: str, form: str, sizes: Mapping[str, int]) -> Kernel:
+    """form: what the label calls it. sizes: macros that put numbers in place of arguments."""
+    source = read_twin(rung, workload, sizes)
     folder = str(twin_file(rung).parent) if '#include "' in source else ""
-    return kernel_from_source(rung, source, "twin", workload, arch, folder)
+    return kernel_from_source(rung, source, form, workload, arch, folder)
 
 
 def load_source(
@@ -50,7 +63,7 @@ def kernel_from_source(
 ) -> Kernel:
     rung.check_arch(arch)
     launch, label = rung.launch(workload, rung.config), file or f"{rung.id} ({origin})"
-    own = origin == "twin" and is_ours(rung)
+    own = origin != "source" and is_ours(rung)
     kernel = Kernel(
         label, source, rung.entry, (), arch=arch, folder=folder, file=file, own=own, **vars(launch)
     )
@@ -79,19 +92,19 @@ def named(kernel: Kernel, error: CheckFailed) -> CheckFailed:
     return error if str(error).startswith(f"{kernel.label}: ") else CheckFailed(f"{kernel.label}: {error}")
 
 
-def read_twin(rung: Rung, workload: Any) -> str:
-    """Text of the twin, with the headers beside it written out; `#define` lines below what it includes set a
+def read_twin(rung: Rung, workload: Any, sizes: Mapping[str, int] = MappingProxyType({})) -> str:
+    """Text of the twin, with its headers written out; `#define` lines below what it includes set sizes, and a
     configuration or type other than the default."""
     path = twin_file(rung)
     if not path.is_file():
         raise CheckFailed(f"{rung.id} has no twin: expected cuda_reference/{rung.family}/{rung.name}.cu")
-    text = with_macros(path.read_text(encoding="utf-8"), rung, workload)
+    text = with_macros(path.read_text(encoding="utf-8"), rung, {**workload.macros, **sizes})
     return with_headers(text, path.parent)
 
 
-def with_macros(text: str, rung: Rung, workload: Any) -> str:
+def with_macros(text: str, rung: Rung, others: Mapping[str, str | int]) -> str:
     macros = {name.upper(): value for name, value in asdict(rung.config).items()} if rung.variant else {}
-    macros |= workload.macros
+    macros |= others
     if not macros:
         return text
     lines = "".join(f"#define {name} {value}\n" for name, value in macros.items())

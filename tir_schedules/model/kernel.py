@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 
 from tir_schedules.model.launch import Dim3, check_grid
 
+FIXED_TWIN = "twin, sizes fixed"
+"""The form of a twin that is compiled for one shape, as schedules are; a "twin" takes sizes at run time."""
+
 
 @dataclass(frozen=True)
 class Kernel:

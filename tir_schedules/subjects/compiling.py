@@ -9,11 +9,11 @@ from typing import Callable, Sequence
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.toolchain import check_arch
-from tir_schedules.compiler.twin import load_twin
+from tir_schedules.compiler.twin import load_fixed_twin, load_twin
 from tir_schedules.console import print_error, progress
 from tir_schedules.errors import BadInput, CheckFailed
 from tir_schedules.ladders.problems import Job
-from tir_schedules.model.kernel import Binary, Kernel
+from tir_schedules.model.kernel import FIXED_TWIN, Binary, Kernel
 from tir_schedules.model.rung import Rung
 from tir_schedules.model.workload import Workload
 from tir_schedules.run import launches
@@ -36,35 +36,39 @@ def runnable(jobs: Sequence[Job], arch: str) -> list[Job]:
     return fit
 
 
-def compiled(jobs: Sequence[Job], arch: str) -> tuple[list[Subject], list[Row]]:
-    """Subjects and refused rows, with a bar while nvcc works."""
+def compiled(jobs: Sequence[Job], arch: str, twin: str = "twin") -> tuple[list[Subject], list[Row]]:
+    """Subjects and refused rows, with a bar while nvcc works. twin: as in `subjects_of`."""
     jobs = runnable(jobs, arch)
     with progress(len(jobs), "compiling") as step:
-        return subjects_of(jobs, arch, step)
+        return subjects_of(jobs, arch, step, twin)
 
 
 def subjects_of(
-    jobs: Sequence[Job], arch: str, progress: Callable[[str], object] = lambda name: None
+    jobs: Sequence[Job],
+    arch: str,
+    progress: Callable[[str], object] = lambda name: None,
+    twin: str = "twin",
 ) -> tuple[list[Subject], list[Row]]:
     """Schedules and twins of (rung, workload) pairs compiled for `arch`, and one vendor's subject per
     distinct workload.
 
     Workloads keep the order in which they are first met; the vendor's subject is the last of a workload.
-    progress: called with a rung's id when its two kernels for a workload are on their way to nvcc. Also
-    returns a refused row for each kernel that cannot be made. Raises BadInput for an architecture that nvcc
-    or a rung does not take, MissingTool without nvcc.
+    progress: called with a rung's id when its two kernels for a workload are on their way to nvcc. twin: of
+    which form twins are, "twin" (it takes sizes at run time) or FIXED_TWIN (it is compiled for the shape, as
+    a schedule is). Also returns a refused row for each kernel that cannot be made. Raises BadInput for an
+    architecture that nvcc or a rung does not take, MissingTool without nvcc.
     """
     check_arch(arch)
     for rung, _ in jobs:
         rung.check_arch(arch)
-    forms = {"schedule": lower, "twin": load_twin}
+    forms = {"schedule": lower, twin: load_fixed_twin if twin == FIXED_TWIN else load_twin}
     pending: dict[Workload, list[tuple[Subject, Future[list[Binary]]]]] = {
         workload: [] for _, workload in jobs
     }
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         for rung, workload in jobs:
             for form, make in forms.items():
-                if form == "twin" and not rung.twinned:
+                if form == twin and not rung.twinned:
                     continue
                 subject = Subject(rung.family, rung.id, form, workload)
                 pending[workload].append((subject, start(pool, make, rung, workload, arch)))

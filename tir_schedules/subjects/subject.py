@@ -22,7 +22,8 @@ class Subject:
 
     family: "sgemm", "reduce" or "hgemm". name: a rung's id such as "sgemm/warp_tiling:128x128", or "cuBLAS",
     "CUB".
-    form: "schedule", "twin" or "vendor". binaries: one per launch, in order; none for a vendor's library.
+    form: "schedule", "twin" (it takes sizes at run time), FIXED_TWIN (it is compiled for the workload) or
+    "vendor". binaries: one per launch, in order; none for a vendor's library.
     """
 
     family: str

@@ -111,10 +111,11 @@ def print_predictions(predicted: Json) -> None:
         ("bound by datasheet", "kind", "shortest us", "at most", "limited by"),
         map(bound_line, predicted["bounds"]),
     )
+    tensor = f"{gpu['fp16']} fp16 and {gpu['mixed']} with fp32 accumulators on tensor cores"
     print_line(
-        f"{gpu['name']}, datasheet: {gpu['fp32']} TFLOPS fp32, {gpu['fp16']} fp16 and {gpu['mixed']} with"
-        f" fp32 accumulators on tensor cores, {gpu['bandwidth']} GB/s. shortest us = max(flops / peak,"
-        " compulsory bytes / bandwidth)."
+        f"{gpu['name']}, datasheet: {gpu['fp32']} TFLOPS fp32,"
+        f" {tensor if gpu['fp16'] else 'no tensor cores'}, {gpu['bandwidth']} GB/s."
+        " shortest us = max(flops / peak, compulsory bytes / bandwidth)."
     )
 
 

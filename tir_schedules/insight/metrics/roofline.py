@@ -15,8 +15,9 @@ from tir_schedules.model.workload import Workload
 class Gpu:
     """Figures of a datasheet.
 
-    fp32: TFLOPS. fp16, mixed: dense TFLOPS of tensor cores on fp16, with fp16 and with fp32 accumulators.
-    bandwidth: GB/s. multiprocessors: how many SMs.
+    fp32: TFLOPS. fp16, mixed: dense TFLOPS of tensor cores on fp16, with fp16 and with fp32 accumulators; 0
+    where there are none. Of the RTX 4060 these are a quarter and an eighth of the datasheet's 242 AI TOPS,
+    which are of sparse fp8. bandwidth: GB/s. multiprocessors: how many SMs.
     """
 
     name: str
@@ -27,9 +28,12 @@ class Gpu:
     multiprocessors: int
 
     def peak(self, workload: Workload) -> float:
-        """TFLOPS at most in the arithmetic of a workload."""
+        """TFLOPS at most in the arithmetic of a workload. BadInput without the tensor cores it needs."""
         accumulate = getattr(workload, "accumulate", None)
-        return {None: self.fp32, "float16": self.fp16, "float32": self.mixed}[accumulate]
+        peak = {None: self.fp32, "float16": self.fp16, "float32": self.mixed}[accumulate]
+        if not peak:
+            raise BadInput(f"the {self.name} has no tensor cores: name a later GPU for {workload}")
+        return peak
 
 
 GPUS = {
@@ -42,7 +46,9 @@ GPUS = {
     "t4": Gpu("T4", 8.1, 65, 65, 320, 40),
     "rtx5090": Gpu("GeForce RTX 5090", 104.8, 419, 209.5, 1792, 170),
     "rtx4090": Gpu("GeForce RTX 4090", 82.6, 330.3, 165.2, 1008, 128),
+    "rtx4060": Gpu("GeForce RTX 4060", 15.1, 60.5, 30.2, 272, 24),
     "rtx3090": Gpu("GeForce RTX 3090", 35.6, 142, 71, 936, 82),
+    "gtx1080ti": Gpu("GeForce GTX 1080 Ti", 11.3, 0, 0, 484, 28),
 }
 DEFAULT_GPU = "h200"
 GPU_OF = {

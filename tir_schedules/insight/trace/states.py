@@ -212,6 +212,9 @@ def measure(kernels: Sequence[Kernel], workload: Workload, outside: dict[str, np
     arguments = check.arguments()
     for binary in binaries:
         arguments = workload.prepared(arguments, binary.kernel.grid)
+        if loops := [name for name in binary.kernel.params if name not in {*arguments, *outside}]:
+            unknown = f"not executed: the host launches it once for each {', '.join(loops)}"
+            return replace(measured, unknown=unknown)
         try:
             outputs = [*workload.outputs, *outside]
             executions.append(machine.run(binary, {**arguments, **outside}, outputs, count=True))

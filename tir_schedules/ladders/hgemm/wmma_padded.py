@@ -4,8 +4,9 @@ storage_align lengthens each row of the tiles in shared memory by 8 halves, to 8
 fragment takes at once start in 8 different groups of 4 banks, and its loads have no conflicts. The price is
 paid where the tiles are written: the rows of one 128-byte write no longer follow each other, and the stores
 take twice the wavefronts. Each value is stored once and loaded several times, so the trade is good: "Why does
-padding resolve bank conflicts?" (article 004), the section with padding and its table of banks. Article 001
-has the same 8, SKEW_PADDING. Look for the row length 40 in `load_matrix_sync`.
+padding resolve bank conflicts?" (article 004), the section with padding and its table of banks. "Optimizing
+Half-Precision GEMM with Tensor Cores" (article 001) has the same 8, SKEW_PADDING. Look for the row length 40
+in `load_matrix_sync`.
 """
 
 from __future__ import annotations

@@ -4,8 +4,9 @@ Blocks start in the order of their number, some hundred at a time. In a plain gr
 of blocks, which read few rows of A and all of B. In groups of 16 columns they are a more square patch, which
 reads less and finds more of it in the L2 cache; and every second group runs from the last row to the first,
 so that it begins with the rows of A that the group before has just read. Look for blockIdx.z, the group, and
-the row of blocks that depends on whether it is odd. It is "Grid and block" of "Optimizing Half-Precision GEMM
-with Tensor Cores" (article 001), and the last of that article's techniques.
+the row of blocks that depends on whether it is odd, with `--mnk 4096,4096,4096`: 1024 columns are one group.
+It is "Grid and block" of "Optimizing Half-Precision GEMM with Tensor Cores" (article 001), and the last of
+that article's techniques.
 
 The article's groups always have 16 columns, and blocks of the last group that lie beyond C leave at once:
 configuration "partial_group". By default a group has a divisor of 16 that also divides the number of columns,

@@ -2,8 +2,8 @@
 
 `rfactor` splits the sum of a block into one sum per thread; binding what is left of the reduction axis to
 threadIdx.x makes TVM generate the cross-thread reduction: warp shuffles, a word of shared memory per warp,
-and shuffles again. Every thread adds eight elements, a block apart. Beyond article
-002 ("Unrolling the Warp").
+and shuffles again. Every thread adds eight elements, as far apart as the grid has threads. Beyond
+article 002 ("Unrolling the Warp").
 """
 
 from __future__ import annotations

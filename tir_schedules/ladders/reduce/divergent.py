@@ -2,8 +2,8 @@
 
 The threads that work are spread over all warps, so every warp runs through every level with fewer and fewer
 lanes active: the baseline of article 002 ("Unrolling the Warp", tables of sections 2.1 and 2.2). Look for
-`threadIdx.x) & 3`, `& 7`, `& 15` in the emitted CUDA, and for a count of warp instructions twice that of
-`interleaved`.
+`threadIdx.x) & 3`, `& 7`, `& 15` in the emitted CUDA, and for nearly twice as many warp instructions as
+in `interleaved`.
 
 By primitives alone. What these cannot say is one array and a loop, see `tree.py`; the configuration
 `in_place` has both, as a script. There the remainder costs a division besides.

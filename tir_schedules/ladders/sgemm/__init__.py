@@ -1,5 +1,7 @@
-"""fp32 matrix multiplication, from one thread per element past warp tiling (articles 003 and 000) to copies
-that overlap with it all."""
+"""fp32 matrix multiplication, from one thread per element past warp tiling to overlapped copies.
+
+After article 003 ("choiBLAMS") up to `vectorized`, and article 000 ("Warp Tiling") up to `warp_tiling`.
+"""
 
 LADDER = (
     "naive",

@@ -2,8 +2,9 @@
 
 The loop over K is split into tiles of `ts`. At the head of each the block copies a ts x ts tile of A and of B
 to shared memory, one element of each per thread, and computes from there. Look for two barriers per tile: one
-before the copy (all have finished with the last tile), one after it (the tile is complete): article 003,
-kernel 3. The step before the thread tiles in article 000's series has the same tiles, configuration 000.
+before the copy (all have finished with the last tile), one after it (the tile is complete): article 003
+("choiBLAMS"), kernel 3. The step before the thread tiles in the series of article 000 ("Warp Tiling") has the
+same tiles, configuration 000.
 """
 
 from __future__ import annotations

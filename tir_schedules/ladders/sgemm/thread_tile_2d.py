@@ -1,8 +1,8 @@
 """A tile of `tm` x `tn` elements of C per thread.
 
 For each k a thread brings `tm` elements of A and `tn` of B from shared memory into registers for tm * tn FMA.
-Look for the two fragment copies at the head of the k loop and the outer product below: article 003, kernel 4
-(4x4 elements), and the step of article 000's series (8x8).
+Look for the two fragment copies at the head of the k loop and the outer product below: article 003
+("choiBLAMS"), kernel 4 (4x4 elements), and the step of the series of article 000 ("Warp Tiling") (8x8).
 
 Both copies to shared memory run over the tile in row-major order, neighbouring threads taking neighbouring
 elements. That and the fragments of B are from article 000's series. In article 003, configuration 003 here, a

@@ -3,10 +3,13 @@
 A thread's fragment of A is a column of the tile. Stored transposed it becomes a row, which float4 can read
 like that of B: for a thread tile of 8x8, four reads for 64 FMA. Look for the float4 read of A whose four
 components go to four rows of the shared tile. These stores are the price: where `vectorized` stores a float4,
-the threads of a warp now meet in a few banks. `pipelined` pads the rows for that.
+the threads of a warp now meet in a few banks. `pipelined` pads the rows for that. And the float4 of B that
+neighbouring threads read are 32 bytes apart: both fragments together take 1.67 times the wavefronts they
+need, until `warp_tiling` cuts the thread tile into sub-tiles.
 
-Article 000 starts from this step, which it calls vectorized accesses: threads in one dimension, blockIdx.x
-along the columns of C, thread tiles of 8x8, tiles 8 deep. Its block tile is 64x64, configuration 000.
+Article 000 ("Warp Tiling") starts from this step, which it calls vectorized accesses: threads in one
+dimension, blockIdx.x along the columns of C, thread tiles of 8x8, tiles 8 deep. Its block tile is 64x64,
+configuration 000.
 """
 
 from __future__ import annotations

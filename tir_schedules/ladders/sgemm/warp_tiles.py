@@ -18,7 +18,8 @@ from tir_schedules.workloads.gemm import Gemm
 
 WARP_SIZE = 32
 ORDER = ("sub_i", "sub_j", "inner_i", "inner_j")
-"""The loops of a thread's FMA in article 000's order: over sub-tiles, then over the elements of one."""
+"""The loops of a thread's FMA in the order of article 000 ("Warp Tiling"): over sub-tiles, then over the
+elements of one."""
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 """A tile of C per warp.
 
 Between the block tile and the thread tiles stands the warp tile, wm x wn, computed in wmiter x wniter
-sub-tiles. The fragments of all sub-tiles are read before the FMA, which run through article 000's four
-loops: sub-tile row, sub-tile column, row, column. Copies and float4 accesses are those of `transposed`. How
-the tiles come about is in warp_tiles.py.
+sub-tiles. The fragments of all sub-tiles are read before the FMA, which run through the four loops of
+article 000 ("Warp Tiling"): sub-tile row, sub-tile column, row, column. Copies and float4 accesses are those
+of `transposed`. How the tiles come about is in warp_tiles.py.
 
 The article prints no values. Those of its program are configuration 000, where the two sub-tiles of a warp
 tile stand one below the other; by default they stand side by side, and all else is the same.

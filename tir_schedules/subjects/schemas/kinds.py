@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from tir_schedules.errors import BadInput, MissingTool, shown
 from tir_schedules.ladders.registry import FAMILIES
+from tir_schedules.model.kernel import FIXED_TWIN
 from tir_schedules.workloads import ACCUMULATORS, LAYOUTS, workload_class
 
 try:
@@ -75,7 +76,7 @@ Share = Annotated[float, Field(ge=0, lt=1e9, allow_inf_nan=False)]
 Counter = Annotated[float, Field(ge=0, lt=2**53, allow_inf_nan=False)]
 Scalar = Annotated[Any, AfterValidator(scalar)]
 Family = Literal[FAMILIES]
-Form = Literal["schedule", "twin", "vendor"]
+Form = Literal["schedule", "twin", FIXED_TWIN, "vendor"]
 Versions = dict[Name, Text]
 
 

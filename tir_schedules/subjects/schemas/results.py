@@ -114,6 +114,8 @@ class Swept(Named):
     occupancy: Occupancy = None
     reads: FullAccess = None
     writes: FullAccess = None
+    global_reads: FullAccess = None
+    block_sectors: Count = None
     warp_instructions: Count = None
     barriers: Count = None
 
