@@ -30,8 +30,31 @@ LANE_MASKS = {
     "lanemask_ge": 0xFFFFFFFF & ~((1 << LANES) - 1),
     "lanemask_gt": 0xFFFFFFFF & ~((2 << LANES) - 1),
 }
-SIZES = {"u8": 1, "s8": 1, "u16": 2, "s16": 2, "u32": 4, "s32": 4, "f32": 4, "u64": 8, "s64": 8, "f64": 8}
-BYTES = {kind: SIZES[storage] for kind, storage in STORAGE.items()}
+SAME_AS = {
+    f"{'n' * count}clusterid.{axis}": f"{'n' * count}ctaid.{axis}" for count in (0, 1) for axis in "xyz"
+}
+"""Each block is a cluster by itself."""
+
+ALWAYS = {
+    **{f"cluster_{name}": 0 for name in ("ctaid.x", "ctaid.y", "ctaid.z", "ctarank")},
+    **{f"cluster_{name}": 1 for name in ("nctaid.x", "nctaid.y", "nctaid.z", "nctarank")},
+    "is_explicit_cluster": 0,
+    "smid": 0,
+    "nsmid": 1,
+    "gridid": 0,
+    "current_graph_exec": 0,
+    "reserved_smem_offset_begin": 0,
+    "reserved_smem_offset_end": 0,
+}
+"""Special registers that hold one number. The machine is one multiprocessor that runs one grid."""
+
+READ_BY_CORE = [
+    "clock", "clock64", "clock_hi", "globaltimer", "globaltimer_lo", "globaltimer_hi",
+    "nwarpid", "dynamic_smem_size", "total_smem_size",
+]  # fmt: skip
+"""In the order of SpecialRegister in core/special.cpp."""
+
+BYTES = {kind: int(storage[1:]) // 8 for kind, storage in STORAGE.items()}
 
 
 class MicroOp(NamedTuple):
@@ -126,8 +149,11 @@ class Lowering:
         if isinstance(operand, Register):
             return self.file.place(operand, size_of(operand.type))
         if isinstance(operand, SpecialRegister):
-            if operand.name in SPECIAL:
-                return self.special[SPECIAL.index(operand.name)]
+            name = SAME_AS.get(operand.name, operand.name)
+            if name in SPECIAL:
+                return self.special[SPECIAL.index(name)]
+            if name in ALWAYS:
+                return self.place(Immediate(ALWAYS[name]), kind, instruction)
             if operand.name in LANE_MASKS:
                 return self.file.constant(LANE_MASKS[operand.name].astype(np.uint32))
             raise instruction.unsupported(f"special register %{operand.name}")

@@ -42,11 +42,13 @@ struct AsyncCopy {
 struct Warp {
   ALIGNED s32 mask[32];  // -1 for lanes that execute the current instruction
   u32 pc[32];            // basic block each lane is at
+  u32 carry[32] = {};    // the carry flag of each lane
   u32 active = 0, live = 0, waiting = 0, started = 0;
   s32 barrier_line[32];
   u32 groups[32];                 // cp.async groups each lane has committed
   u32 sync = 1, synced[32] = {};  // __syncwarps so far; the count after the last that a lane took part in
   u64 issued = 0;                 // instructions, against the budget
+  u64 clock = 0;                  // what %clock64 gave last
   std::vector<AsyncCopy> copies;
 };
 

@@ -14,6 +14,7 @@ from tir_schedules.machines.cpu.instructions import (
     bits,
     control,
     conversion,
+    integers,
     memory,
     selection,
     tensor,
@@ -21,7 +22,7 @@ from tir_schedules.machines.cpu.instructions import (
 )
 from tir_schedules.machines.cpu.ptx import Instruction
 
-FAMILIES = (arithmetic, bits, selection, conversion, memory, async_copy, warp, tensor, control)
+FAMILIES = (arithmetic, integers, bits, selection, conversion, memory, async_copy, warp, tensor, control)
 FORMS = {name: form for family in FAMILIES for name, form in family.FORMS.items()}
 """Name, or name and first modifier, such as "bar.warp" -> Form."""
 
