@@ -5,9 +5,9 @@ Every other module asks the Form, not the instruction's name; but extents.py kno
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Callable, Mapping, Sequence, Union
+from typing import Callable, Mapping, NamedTuple, Sequence, Union
 
 from tir_schedules.machines.cpu.abi import Exit
 from tir_schedules.machines.cpu.context import Lowering, MicroOp
@@ -38,6 +38,36 @@ class Spread(Enum):
     USE = "operands leave the thread: an undefined one is a fault"
 
 
+class Line(NamedTuple):
+    """Opcodes that the machine treats alike; `tir-schedules list --instructions` prints it.
+
+    opcodes: separated by spaces; {,.sat} stands for nothing or .sat. precision: "exact", the bits of a GPU,
+    but for those of a NaN; "modelled", right within a rule; or "refused". note: what an exact result was held
+    against; the rule; what would be right instead. since: the oldest GPU that has it, 90 for sm_90; 0: all
+    that nvcc knows.
+    """
+
+    opcodes: str
+    precision: str
+    note: str
+    since: int = 0
+
+
+INTEGERS, FRACTIONS, COPIES = "Python's integers", "rational arithmetic", "the bytes themselves"
+
+
+def exact(opcodes: str, held_against: str = INTEGERS, since: int = 0) -> Line:
+    return Line(opcodes, "exact", held_against, since)
+
+
+def modelled(opcodes: str, rule: str, since: int = 0) -> Line:
+    return Line(opcodes, "modelled", rule, since)
+
+
+def refused(opcodes: str, remedy: str, since: int = 0) -> Line:
+    return Line(opcodes, "refused", remedy, since)
+
+
 @dataclass(frozen=True)
 class Form:
     """One kind of instruction. The defaults are those of arithmetic that each lane does for itself.
@@ -55,6 +85,8 @@ class Form:
 
     operation: the C++ of one lane. modifiers: what its opcode may hold besides types. operand_types: of
     operands whose type is not the opcode's, by position. literals: operands that are part of the operation.
+
+    lines: of the table of instructions.
     """
 
     lower: Lower | None
@@ -70,6 +102,11 @@ class Form:
     modifiers: frozenset[str] = frozenset()
     operand_types: Mapping[int, str] = field(default_factory=dict)
     literals: tuple[int, ...] = ()
+    lines: tuple[Line, ...] = ()
+
+    def told(self, *lines: Line) -> Form:
+        """The same Form with lines in the table of instructions."""
+        return replace(self, lines=lines)
 
 
 def lane(
@@ -103,6 +140,15 @@ def by_itself(low: Lowering, instruction: Instruction) -> Lowered:
 def refuse(low: Lowering, instruction: Instruction) -> Lowered:
     """Lowers no instruction."""
     raise instruction.unsupported()
+
+
+def refused_form(opcodes: str, remedy: str, since: int = 0) -> Form:
+    """The Form of what is known by name, and refused with a remedy."""
+
+    def lower(low: Lowering, instruction: Instruction) -> Lowered:
+        raise instruction.unsupported(remedy)
+
+    return Form(lower, lines=(refused(opcodes, remedy, since),))
 
 
 UNKNOWN = Form(refuse)

@@ -16,23 +16,41 @@ from tir_schedules.machines.cpu.instructions import (
     conversion,
     integers,
     memory,
+    refused,
     selection,
     tensor,
     warp,
 )
 from tir_schedules.machines.cpu.ptx import Instruction
 
-FAMILIES = (arithmetic, integers, bits, selection, conversion, memory, async_copy, warp, tensor, control)
+FAMILIES = (
+    arithmetic,
+    integers,
+    bits,
+    selection,
+    conversion,
+    memory,
+    async_copy,
+    warp,
+    tensor,
+    control,
+    refused,
+)
 FORMS = {name: form for family in FAMILIES for name, form in family.FORMS.items()}
-"""Name, or name and first modifier, such as "bar.warp" -> Form."""
+"""Name, or name and first modifiers, such as "bar.warp" -> Form."""
+
+LONGEST = max(name.count(".") for name in FORMS) + 1
 
 
 @lru_cache(maxsize=None)
 def form_of_opcode(opcode: str) -> Form:
     """The Form of an opcode with its modifiers; UNKNOWN when there is none."""
-    name, *modifiers = opcode.split(".")
-    longer = FORMS.get(f"{name}.{modifiers[0]}") if modifiers else None
-    return longer or FORMS.get(name, UNKNOWN)
+    parts = opcode.split(".")
+    for count in range(min(LONGEST, len(parts)), 0, -1):
+        form = FORMS.get(".".join(parts[:count]))
+        if form:
+            return form
+    return UNKNOWN
 
 
 def form_of(instruction: Instruction) -> Form:

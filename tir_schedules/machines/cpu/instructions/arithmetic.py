@@ -5,7 +5,7 @@ Source: PTX ISA, version 9.0, "Instruction Set".
 
 from __future__ import annotations
 
-from tir_schedules.machines.cpu.forms import Form, Zeros, lane
+from tir_schedules.machines.cpu.forms import FRACTIONS, Form, Line, Zeros, exact, lane, modelled, refused
 from tir_schedules.machines.cpu.instructions.integers import extended, pairs_of_16, product
 from tir_schedules.machines.cpu.lane_code import (
     HALVES,
@@ -107,7 +107,7 @@ def float_arithmetic(code: LaneCode) -> None:
 def arithmetic(code: LaneCode) -> None:
     i = code.instruction
     if len(i.types) > 1:
-        raise i.unsupported("operands of two types: needs sm_100")
+        raise i.unsupported(MIXED)
     if i.type.removesuffix("x2") in HALVES:
         return half_arithmetic(code)
     if is_float(i.type):
@@ -224,6 +224,7 @@ def zeros_of_multiply_add(i: Instruction, zeros: Zeros) -> int:
     return 0 if i.has("hi") else min(zeros_of_product(i, zeros), zeros(i.operands[3]))
 
 
+MIXED = "convert the half first"
 ROUNDINGS = "rn rm rp rz ftz"
 MODIFIERS = f"{ROUNDINGS} sat lo hi wide cc"
 SUM = lane(arithmetic, MODIFIERS, zeros=zeros_of_sum)
@@ -232,19 +233,88 @@ SIGN = lane(sign, "ftz")
 ROOT = lane(transcendental, f"{ROUNDINGS} approx", mix="special")
 SPECIAL = lane(transcendental, "approx ftz", mix="special")
 
+ALL_ROUNDINGS = "{,.rn,.rz,.rm,.rp}"
+SINGLE = f"{ALL_ROUNDINGS}{{,.ftz}}{{,.sat}}.f32"
+HALF = "{,.rn}{,.ftz}{,.sat}.{f16,f16x2}"
+WITHIN = "correctly rounded in float32 or float64; a GPU's differs by some units in the last place"
+
+
+def of_sums(name: str) -> tuple[Line, ...]:
+    return (
+        exact(f"{name}.{{u16,s16,u32,s32,u64,s64}} {name}.sat.s32 {name}.cc.{{u32,s32,u64,s64}}"),
+        exact(f"{name}{SINGLE} {name}{ALL_ROUNDINGS}.f64 {name}{HALF}", FRACTIONS),
+        exact(f"{name}{{,.rn}}.{{bf16,bf16x2}}", FRACTIONS, 90),
+        refused(f"{name}.f32.{{f16,bf16}}", MIXED, 100),
+    )
+
+
+def of_extremes(name: str) -> tuple[Line, ...]:
+    return (
+        exact(f"{name}.{{u16,s16,u32,s32,u64,s64}}"),
+        exact(f"{name}{{,.relu}}.s16x2 {name}.u16x2 {name}.relu.s32", since=90),
+        exact(f"{name}{{,.ftz}}.f32 {name}.f64", FRACTIONS),
+        exact(f"{name}{{,.ftz}}{{,.NaN}}{{,.xorsign.abs}}.{{f16,f16x2}}", FRACTIONS, 80),
+        exact(f"{name}{{,.NaN}}{{,.xorsign.abs}}.{{bf16,bf16x2}}", FRACTIONS, 80),
+        exact(f"{name}{{,.ftz}}.NaN{{,.xorsign.abs}}.f32 {name}{{,.ftz}}.xorsign.abs.f32", FRACTIONS, 80),
+    )
+
+
+OF_SIGNS = "{s16,s32,s64}"
+OF_ROOTS = "{.rn,.rz,.rm,.rp}{.f32,.ftz.f32,.f64}"
+
 FORMS: dict[str, Form] = {
-    "add": SUM,
-    "sub": SUM,
-    "max": EXTREME,
-    "min": EXTREME,
-    "mul": lane(arithmetic, MODIFIERS, zeros=zeros_of_product),
-    "mad": lane(arithmetic, MODIFIERS, zeros=zeros_of_multiply_add),
-    "fma": lane(arithmetic, f"{ROUNDINGS} sat relu"),
-    "div": lane(division, f"{ROUNDINGS} approx full"),
-    "rem": lane(remainder),
-    "neg": SIGN,
-    "abs": SIGN,
-    "copysign": lane(copy_sign),
-    **dict.fromkeys(("sqrt", "rcp"), ROOT),
-    **dict.fromkeys(("rsqrt", "ex2", "lg2", "sin", "cos", "tanh"), SPECIAL),
+    "add": SUM.told(*of_sums("add"), exact("add.{u16x2,s16x2}", since=90)),
+    "sub": SUM.told(*of_sums("sub")),
+    "max": EXTREME.told(*of_extremes("max")),
+    "min": EXTREME.told(*of_extremes("min")),
+    "mul": lane(arithmetic, MODIFIERS, zeros=zeros_of_product).told(
+        exact("mul.{lo,hi}.{u16,s16,u32,s32,u64,s64} mul.wide.{u16,s16,u32,s32}"),
+        exact(f"mul{SINGLE} mul{ALL_ROUNDINGS}.f64 mul{HALF}", FRACTIONS),
+        exact("mul{,.rn}.{bf16,bf16x2}", FRACTIONS, 90),
+    ),
+    "mad": lane(arithmetic, MODIFIERS, zeros=zeros_of_multiply_add).told(
+        exact("mad.{lo,hi}.{u16,s16,u32,s32,u64,s64} mad.wide.{u16,s16,u32,s32} mad.hi.sat.s32"),
+        exact("mad.{lo,hi}.cc.{u32,s32,u64,s64}"),
+        exact("mad{.rn,.rz,.rm,.rp}{,.ftz}{,.sat}.f32 mad{.rn,.rz,.rm,.rp}.f64", FRACTIONS),
+    ),
+    "fma": lane(arithmetic, f"{ROUNDINGS} sat relu").told(
+        exact("fma{.rn,.rz,.rm,.rp}{,.ftz}{,.sat}.f32 fma{.rn,.rz,.rm,.rp}.f64", FRACTIONS),
+        exact("fma.rn{,.ftz}{,.sat}.{f16,f16x2}", FRACTIONS),
+        exact("fma.rn{,.ftz}.relu.{f16,f16x2} fma.rn{,.relu}.{bf16,bf16x2}", FRACTIONS, 80),
+        refused("fma.rn.oob.{f16,bf16x2}", "write the comparison with NaN as a selection", 90),
+        refused("fma.rn.f32.{f16,bf16}", MIXED, 100),
+    ),
+    "div": lane(division, f"{ROUNDINGS} approx full").told(
+        exact("div.{u16,s16,u32,s32,u64,s64}"),
+        exact("div{.rn,.rz,.rm,.rp}{.f32,.ftz.f32,.f64}", FRACTIONS),
+        modelled("div.{approx,full}{,.ftz}.f32", WITHIN),
+    ),
+    "rem": lane(remainder).told(exact("rem.{u16,s16,u32,s32,u64,s64}")),
+    "neg": SIGN.told(
+        exact(f"neg.{OF_SIGNS}"),
+        exact("neg.{f32,ftz.f32,f64,f16,f16x2,ftz.f16,ftz.f16x2}", FRACTIONS),
+        exact("neg.{bf16,bf16x2}", FRACTIONS, 80),
+    ),
+    "abs": SIGN.told(
+        exact(f"abs.{OF_SIGNS}"),
+        exact("abs.{f32,ftz.f32,f64,f16,f16x2,ftz.f16,ftz.f16x2}", FRACTIONS),
+        exact("abs.{bf16,bf16x2}", FRACTIONS, 80),
+    ),
+    "copysign": lane(copy_sign).told(exact("copysign.{f32,f64}", FRACTIONS)),
+    "sqrt": ROOT.told(exact(f"sqrt{OF_ROOTS}", FRACTIONS), modelled("sqrt.approx{,.ftz}.f32", WITHIN)),
+    "rcp": ROOT.told(
+        exact(f"rcp{OF_ROOTS}", FRACTIONS),
+        modelled("rcp.approx{,.ftz}.f32 rcp.approx.ftz.f64", WITHIN),
+    ),
+    "rsqrt": SPECIAL.told(modelled("rsqrt.approx{,.ftz}.{f32,f64}", WITHIN)),
+    "sin": SPECIAL.told(modelled("sin.approx{,.ftz}.f32", WITHIN)),
+    "cos": SPECIAL.told(modelled("cos.approx{,.ftz}.f32", WITHIN)),
+    "lg2": SPECIAL.told(modelled("lg2.approx{,.ftz}.f32", WITHIN)),
+    "ex2": SPECIAL.told(
+        modelled("ex2.approx{,.ftz}.f32 ex2.approx.{f16,f16x2}", WITHIN),
+        modelled("ex2.approx.ftz.{bf16,bf16x2}", WITHIN, 90),
+    ),
+    "tanh": SPECIAL.told(
+        modelled("tanh.approx.{f32,f16,f16x2}", WITHIN), modelled("tanh.approx.{bf16,bf16x2}", WITHIN, 90)
+    ),
 }

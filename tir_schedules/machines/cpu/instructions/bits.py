@@ -5,7 +5,7 @@ Source: PTX ISA, version 9.0, "Instruction Set".
 
 from __future__ import annotations
 
-from tir_schedules.machines.cpu.forms import Form, Spread, Zeros, lane
+from tir_schedules.machines.cpu.forms import Form, Spread, Zeros, exact, lane
 from tir_schedules.machines.cpu.lane_code import STORAGE, LaneCode, raw, unsigned
 from tir_schedules.machines.cpu.ptx import BITS, Immediate, Instruction, Pair
 
@@ -139,23 +139,33 @@ def zeros_of_insert(i: Instruction, zeros: Zeros) -> int:
 COUNT = lane(count_bits, "shiftamt")
 
 FORMS: dict[str, Form] = {
-    "and": lane(logic, spread=Spread.PARTS, zeros=zeros_of_and),
-    "or": lane(logic, spread=Spread.PARTS, zeros=zeros_of_or),
-    "xor": lane(logic, zeros=zeros_of_or),
-    "not": lane(complement),
-    "shl": lane(shift, zeros=zeros_of_left_shift, operand_types={2: "u32"}),
-    "shr": lane(shift, zeros=zeros_of_right_shift, operand_types={2: "u32"}),
-    "shf": lane(funnel_shift, "l r wrap clamp", spread=Spread.PARTS, operand_types={3: "u32"}),
-    "bfi": lane(insert, spread=Spread.PARTS, zeros=zeros_of_insert, operand_types={3: "u32", 4: "u32"}),
-    "bfe": lane(extract, operand_types={2: "u32", 3: "u32"}),
-    "prmt": lane(permute, " ".join(PERMUTE_MODES), spread=Spread.PARTS),
-    "lop3": lane(three_input_logic, "and or", spread=Spread.PARTS, operand_types={5: "pred"}, literals=(4,)),
-    "cnot": lane(conditional_not),
-    "fns": lane(find_nth),
-    "bmsk": lane(bit_mask, "clamp wrap"),
-    "szext": lane(extend, "clamp wrap", operand_types={2: "u32"}),
-    "popc": COUNT,
-    "clz": COUNT,
-    "brev": COUNT,
-    "bfind": COUNT,
+    "and": lane(logic, spread=Spread.PARTS, zeros=zeros_of_and).told(exact("and.{pred,b16,b32,b64}")),
+    "or": lane(logic, spread=Spread.PARTS, zeros=zeros_of_or).told(exact("or.{pred,b16,b32,b64}")),
+    "xor": lane(logic, zeros=zeros_of_or).told(exact("xor.{pred,b16,b32,b64}")),
+    "not": lane(complement).told(exact("not.{pred,b16,b32,b64}")),
+    "shl": lane(shift, zeros=zeros_of_left_shift, operand_types={2: "u32"}).told(exact("shl.{b16,b32,b64}")),
+    "shr": lane(shift, zeros=zeros_of_right_shift, operand_types={2: "u32"}).told(
+        exact("shr.{b16,b32,b64,u16,s16,u32,s32,u64,s64}")
+    ),
+    "shf": lane(funnel_shift, "l r wrap clamp", spread=Spread.PARTS, operand_types={3: "u32"}).told(
+        exact("shf.{l,r}.{wrap,clamp}.b32")
+    ),
+    "bfi": lane(insert, spread=Spread.PARTS, zeros=zeros_of_insert, operand_types={3: "u32", 4: "u32"}).told(
+        exact("bfi.{b32,b64}")
+    ),
+    "bfe": lane(extract, operand_types={2: "u32", 3: "u32"}).told(exact("bfe.{u32,s32,u64,s64}")),
+    "prmt": lane(permute, " ".join(PERMUTE_MODES), spread=Spread.PARTS).told(
+        exact("prmt.b32{,.f4e,.b4e,.rc8,.ecl,.ecr,.rc16}")
+    ),
+    "lop3": lane(
+        three_input_logic, "and or", spread=Spread.PARTS, operand_types={5: "pred"}, literals=(4,)
+    ).told(exact("lop3.b32 lop3.{or,and}.b32")),
+    "cnot": lane(conditional_not).told(exact("cnot.{b16,b32,b64}")),
+    "fns": lane(find_nth).told(exact("fns.b32")),
+    "bmsk": lane(bit_mask, "clamp wrap").told(exact("bmsk.{clamp,wrap}.b32")),
+    "szext": lane(extend, "clamp wrap", operand_types={2: "u32"}).told(exact("szext.{clamp,wrap}.{u32,s32}")),
+    "popc": COUNT.told(exact("popc.{b32,b64}")),
+    "clz": COUNT.told(exact("clz.{b32,b64}")),
+    "brev": COUNT.told(exact("brev.{b32,b64}")),
+    "bfind": COUNT.told(exact("bfind{,.shiftamt}.{u32,s32,u64,s64}")),
 }

@@ -9,7 +9,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tir_schedules.machines.cpu.context import READ_BY_CORE, Lowering, MicroOp
-from tir_schedules.machines.cpu.forms import Form, Lowered, Spread, Zeros, by_itself, lane
+from tir_schedules.machines.cpu.forms import (
+    COPIES,
+    FRACTIONS,
+    Form,
+    Lowered,
+    Spread,
+    Zeros,
+    by_itself,
+    exact,
+    lane,
+    modelled,
+    refused,
+)
 from tir_schedules.machines.cpu.lane_code import HALVES, STORAGE, LaneCode, is_float, raw, rounding
 from tir_schedules.machines.cpu.ptx import BITS, Instruction, SpecialRegister, Vector
 
@@ -150,7 +162,7 @@ def pack_integers(code: LaneCode) -> None:
 
 def move_or_read_clock(low: Lowering, i: Instruction) -> Lowered:
     """A register that changes while the warp runs, or that only a launch knows, is read by the core."""
-    source = i.operands[1] if len(i.operands) > 1 else None
+    source = i.operands[-1]
     if not isinstance(source, SpecialRegister) or source.name not in READ_BY_CORE:
         return by_itself(low, i)
     which, to = READ_BY_CORE.index(source.name), low.place(i.operands[0], i.type, i)
@@ -165,9 +177,16 @@ def zeros_of_converted(i: Instruction, zeros: Zeros) -> int:
     return zeros(i.operands[1]) if i.type[0] in "usb" else 0
 
 
+NARROW_FLOATS = "8-bit floats are the narrowest that are known"
+TIME = "of %clock, %clock64 and %globaltimer: the instructions that the warp has issued in this block"
+ROUND, TO_WHOLE = "{.rn,.rz,.rm,.rp}", "{.rni,.rzi,.rmi,.rpi}"
+WHOLE = "{u8,s8,u16,s16,u32,s32,u64,s64}"
+MOVE = replace(lane(move, mix="move", spread=Spread.PARTS, zeros=zeros_of_source), lower=move_or_read_clock)
+
 FORMS: dict[str, Form] = {
-    "mov": replace(
-        lane(move, mix="move", spread=Spread.PARTS, zeros=zeros_of_source), lower=move_or_read_clock
+    "mov": MOVE.told(
+        exact("mov.{pred,b16,b32,b64,b128,u16,s16,u32,s32,u64,s64,f32,f64}", COPIES),
+        modelled("mov.{u32,u64}", TIME),
     ),
     "cvta": lane(
         convert_address,
@@ -175,12 +194,33 @@ FORMS: dict[str, Form] = {
         mix="move",
         zeros=zeros_of_source,
         operand_types={1: "u64"},
-    ),
+    ).told(exact("cvta{,.to}.{global,shared,shared::cta,local,const}.u64", COPIES)),
     "cvt": lane(
         convert,
         "rn rna rm rp rz rni rzi rmi rpi ftz sat satfinite relu",
         mix="convert",
         zeros=zeros_of_converted,
+    ).told(
+        exact(f"cvt{{,.sat}}.{WHOLE}.{WHOLE}"),
+        exact(f"cvt{TO_WHOLE}.{WHOLE}.{{f16,f32,f64}} cvt{TO_WHOLE}.ftz.{{s32,u64}}.f32", FRACTIONS),
+        exact(f"cvt{ROUND}.{{f16,f32,f64}}.{WHOLE}", FRACTIONS),
+        exact(f"cvt{TO_WHOLE}{{.f16.f16,.f32.f32,.f64.f64,.ftz.f32.f32,.sat.f32.f32}}", FRACTIONS),
+        exact(f"cvt{ROUND}{{,.sat}}.f16.{{f32,f64}} cvt{ROUND}{{,.ftz}}{{,.sat}}.f32.f64", FRACTIONS),
+        exact("cvt{,.sat}.{f32,f64}.f16 cvt{,.ftz}{,.sat}.f64.f32 cvt.ftz{,.sat}.f32.f16", FRACTIONS),
+        exact("cvt{.rn,.rz}{,.relu}.{f16x2,bf16x2,bf16,f16}.f32 cvt.rna.tf32.f32", FRACTIONS, 80),
+        exact("cvt{.rm,.rp}.bf16.f32 cvt.f32.bf16", FRACTIONS, 80),
+        exact(f"cvt{ROUND}.bf16.{WHOLE} cvt{TO_WHOLE}.{{s32,u64}}.bf16 cvt{ROUND}.bf16.f64", FRACTIONS, 90),
+        exact(
+            "cvt{.rn,.rz}{,.relu}.tf32.f32 cvt.rn.satfinite{,.relu}.{e4m3x2,e5m2x2}.{f32,f16x2}",
+            FRACTIONS,
+            89,
+        ),
+        exact("cvt.rn{,.relu}.f16x2.{e4m3x2,e5m2x2}", FRACTIONS, 89),
+        refused("cvt.rn.satfinite.{e2m1x2,e2m3x2,e3m2x2}.f32 cvt.rz.ue8m0x2.f32", NARROW_FLOATS, 100),
+        refused("cvt.rs.satfinite.{e4m3x4,e5m2x4}.f32", NARROW_FLOATS, 100),
     ),
-    "cvt.pack": lane(pack_integers, "pack sat", mix="convert", operand_types={3: "b32"}),
+    "cvt.pack": lane(pack_integers, "pack sat", mix="convert", operand_types={3: "b32"}).told(
+        exact("cvt.pack.sat.{u16,s16}.s32 cvt.pack.sat.{u8,s8}.s32.b32"),
+        refused("cvt.pack.sat.{u4,s4}.s32.b32", "pack bytes, and put these together with shifts"),
+    ),
 }

@@ -5,7 +5,7 @@ Source: PTX ISA, version 9.0, "Integer Arithmetic Instructions" and "Extended-Pr
 
 from __future__ import annotations
 
-from tir_schedules.machines.cpu.forms import Form, lane
+from tir_schedules.machines.cpu.forms import Form, exact, lane, refused
 from tir_schedules.machines.cpu.lane_code import CARRY, STORAGE, WIDER, LaneCode, unsigned
 from tir_schedules.machines.cpu.ptx import BITS
 
@@ -89,17 +89,23 @@ def part_differences(code: LaneCode) -> None:
 
 EXTENDED = lane(extended, "cc lo hi")
 OF_24 = lane(of_24_bits, "lo hi sat")
+ABSOLUTE, LIMITED = "u32.{u32.u32,s32.s32}{,.add}", "u32.u32.u32.sat"
+WITH_PARTS = "only u32 results without .sat"
 DIFFERENCES = lane(part_differences, "add")
 
 FORMS: dict[str, Form] = {
-    "addc": EXTENDED,
-    "subc": EXTENDED,
-    "madc": EXTENDED,
-    "sad": lane(sum_of_differences),
-    "mul24": OF_24,
-    "mad24": OF_24,
-    "dp4a": lane(dot_product),
-    "dp2a": lane(dot_product, "lo hi"),
-    "vabsdiff2": DIFFERENCES,
-    "vabsdiff4": DIFFERENCES,
+    "addc": EXTENDED.told(exact("addc{,.cc}.{u32,s32,u64,s64}")),
+    "subc": EXTENDED.told(exact("subc{,.cc}.{u32,s32,u64,s64}")),
+    "madc": EXTENDED.told(exact("madc.{lo,hi}{,.cc}.{u32,s32,u64,s64}")),
+    "sad": lane(sum_of_differences).told(exact("sad.{u16,s16,u32,s32,u64,s64}")),
+    "mul24": OF_24.told(exact("mul24.{lo,hi}.{u32,s32}")),
+    "mad24": OF_24.told(exact("mad24.{lo,hi}.{u32,s32} mad24.hi.sat.s32")),
+    "dp4a": lane(dot_product).told(exact("dp4a.{u32,s32}.{u32,s32}")),
+    "dp2a": lane(dot_product, "lo hi").told(exact("dp2a.{lo,hi}.{u32,s32}.{u32,s32}")),
+    "vabsdiff2": DIFFERENCES.told(
+        exact(f"vabsdiff2.{ABSOLUTE}"), refused(f"vabsdiff2.{LIMITED}", WITH_PARTS)
+    ),
+    "vabsdiff4": DIFFERENCES.told(
+        exact(f"vabsdiff4.{ABSOLUTE}"), refused(f"vabsdiff4.{LIMITED}", WITH_PARTS)
+    ),
 }

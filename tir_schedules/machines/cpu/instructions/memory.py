@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tir_schedules.machines.cpu.abi import LOCAL_WINDOW, NONE, SPACES
 from tir_schedules.machines.cpu.context import Lowering, MicroOp, only
-from tir_schedules.machines.cpu.forms import Form, Lowered, Spread
+from tir_schedules.machines.cpu.forms import COPIES, Form, Line, Lowered, Spread, exact, modelled, refused
 from tir_schedules.machines.cpu.lane_code import HALVES, is_float
 from tir_schedules.machines.cpu.ptx import BITS, SINK, Immediate, Instruction, Operand, Register, items
 
@@ -136,14 +138,65 @@ def atomic(low: Lowering, i: Instruction) -> Lowered:
     return [MicroOp("atomic", numbers, i, offset, counter, i.address(int(i.has_result)))]
 
 
+def cache_policy(low: Lowering, i: Instruction) -> Lowered:
+    """A policy changes no result, so that any number will do."""
+    return [Instruction("mov.b64", (i.operands[0], Immediate(0)), i.guard, i.line, i.source, i.within)]
+
+
 LOAD = Form(load_or_store, mix="load", access="reads", spread=Spread.LOAD)
+STORE = Form(load_or_store, mix="store", has_result=False, spread=Spread.STORE)
+ATOMIC = Form(atomic, mix="atomic", access="updates", spread=Spread.USE)
 HINT = Form(None, has_result=False)
 
+TYPES = "{b8,b16,b32,b64,u8,s8,u16,s16,u32,s32,u64,s64,f32,f64}"
+PAIRS = "{b16,b32,b64,u8,u16,u32,u64,f32,f64}"
+VECTORS = f".v2.{PAIRS} .v4.{{b8,b16,b32,u8,u16,u32,f32}} .b128"
+TOO_WIDE = "two accesses of 16 bytes each: only sm_100 has one of 32"
+IN_SPACE = "{,.global,.shared}"
+FLUSHES = "in global memory denormal numbers count as zeros, in shared memory they do not"
+ONE_BY_ONE = "lanes one after another, in their order; a GPU has any order"
+
+
+def of_vectors(opcode: str) -> str:
+    return " ".join(opcode + vector for vector in VECTORS.split())
+
+
+def of_atomics(name: str) -> tuple[Line, ...]:
+    add = f"{name}{IN_SPACE}.add"
+    return (
+        modelled(f"{add}.{{u32,s32,u64,f64}} {name}{IN_SPACE}.{{min,max}}.{{u32,s32,u64,s64}}", ONE_BY_ONE),
+        modelled(f"{name}{IN_SPACE}.{{and,or,xor}}.{{b32,b64}} {name}{IN_SPACE}.{{inc,dec}}.u32", ONE_BY_ONE),
+        modelled(f"{add}.f32", f"{ONE_BY_ONE}; {FLUSHES}"),
+        modelled(f"{add}.noftz.{{f16,f16x2}}", ONE_BY_ONE),
+        modelled(f"{add}.noftz.{{bf16,bf16x2}}", ONE_BY_ONE, 90),
+        modelled(f"{name}.global.add.{{v2,v4}}.f32", ONE_BY_ONE, 90),
+        modelled(f"{name}.global.{{add,min,max}}.noftz.{{v2,v4,v8}}.{{f16,bf16}}", ONE_BY_ONE, 90),
+        modelled(f"{name}.global.{{add,min,max}}.noftz.{{v2,v4}}.{{f16x2,bf16x2}}", ONE_BY_ONE, 90),
+    )
+
+
 FORMS: dict[str, Form] = {
-    "ld": LOAD,
-    "ldu": LOAD,
-    "st": Form(load_or_store, mix="store", has_result=False, spread=Spread.STORE),
-    "atom": Form(atomic, mix="atomic", access="updates", spread=Spread.USE),
-    "red": Form(atomic, mix="atomic", access="updates", spread=Spread.USE, has_result=False),
-    **dict.fromkeys(("prefetch", "prefetchu", "discard", "applypriority"), HINT),
+    "ld": LOAD.told(
+        exact(f"ld{{,.global,.shared,.local,.const}}.{TYPES} {of_vectors('ld.global')}", COPIES),
+        exact("ld.global.{nc,ca,cg,cs,lu,cv}.b32 ld.{volatile,relaxed.gpu,acquire.sys}.global.b32", COPIES),
+        exact("ld.param.{b8,b16,b32,b64,u8,s8,u16,s16,u32,s32,u64,s64,f32,f64,v2.b32,v4.f32}", COPIES),
+        refused("ld.global.{v8.b32,v4.b64}", TOO_WIDE, 100),
+    ),
+    "ldu": LOAD.told(exact("ldu.global.{b32,v4.f32}", COPIES)),
+    "st": STORE.told(
+        exact(f"st{{,.global,.shared,.local}}.{TYPES} {of_vectors('st.global')}", COPIES),
+        exact("st.global.{wb,cg,cs,wt}.b32 st.{volatile,relaxed.gpu,release.sys}.global.b32", COPIES),
+        refused("st.global.{v8.b32,v4.b64}", TOO_WIDE, 100),
+    ),
+    "atom": ATOMIC.told(
+        *of_atomics("atom"),
+        modelled(f"atom{IN_SPACE}.{{cas,exch}}.{{b32,b64}} atom{IN_SPACE}.cas.b16", ONE_BY_ONE),
+        modelled(f"atom{IN_SPACE}.{{cas,exch}}.b128", ONE_BY_ONE, 90),
+    ),
+    "red": replace(ATOMIC, has_result=False).told(*of_atomics("red")),
+    "createpolicy": Form(cache_policy, mix="move").told(modelled("createpolicy", "no cache is modelled", 80)),
+    **{
+        name: HINT.told(modelled(name, "no cache is modelled"))
+        for name in ("prefetch", "prefetchu", "discard", "applypriority")
+    },
 }

@@ -5,7 +5,7 @@ Source: PTX ISA, version 9.0, "Instruction Set".
 
 from __future__ import annotations
 
-from tir_schedules.machines.cpu.forms import Form, Spread, Zeros, lane
+from tir_schedules.machines.cpu.forms import FRACTIONS, Form, Line, Spread, Zeros, exact, lane, refused
 from tir_schedules.machines.cpu.lane_code import HALVES, STORAGE, LaneCode, is_float, raw, unsigned
 from tir_schedules.machines.cpu.ptx import BITS, SINK, Instruction, Pair
 
@@ -114,11 +114,46 @@ def zeros_of_either(i: Instruction, zeros: Zeros) -> int:
 COMPARED = " ".join(COMPARISONS) + " equ neu ltu leu gtu geu num nan and or xor ftz"
 PROPERTIES = "finite infinite number notanumber normal subnormal"
 
+TESTS = "{eq,ne,lt,le,gt,ge}"
+ON_FLOATS = "{eq,ne,lt,le,gt,ge,equ,neu,ltu,leu,gtu,geu,num,nan}"
+
+
+def of_comparisons(name: str, result: str) -> tuple[Line, ...]:
+    """result: of set, its type."""
+    halves = result.replace("f32", "f16")
+    return (
+        exact(f"{name}.{TESTS}{{,.and,.or,.xor}}{result}.{{s16,s32,s64}}"),
+        exact(
+            f"{name}.{{eq,ne}}{result}.{{b16,b32,b64}} {name}.{{eq,ne,lo,ls,hi,hs}}{result}.{{u16,u32,u64}}"
+        ),
+        exact(f"{name}.{ON_FLOATS}{result}{{.f32,.f64}} {name}.{TESTS}.ftz{result}.f32", FRACTIONS),
+        exact(f"{name}.{ON_FLOATS}{halves}.f16 {name}.{TESTS}.ftz{halves}.f16", FRACTIONS),
+    )
+
+
 FORMS: dict[str, Form] = {
-    "setp": lane(compare, COMPARED, operand_types={3: "pred"}),
-    "set": lane(set_number, COMPARED, operand_types={3: "pred"}),
-    "testp": lane(test_property, PROPERTIES),
-    "isspacep": lane(is_in_space, "global local shared shared::cta", operand_types={1: "u64"}),
-    "slct": lane(select_by_sign, "ftz"),
-    "selp": lane(select, spread=Spread.CHOSEN, zeros=zeros_of_either, operand_types={3: "pred"}),
+    "setp": lane(compare, COMPARED, operand_types={3: "pred"}).told(
+        *of_comparisons("setp", ""),
+        exact(f"setp.{ON_FLOATS}{{,.and}}.f16x2", FRACTIONS),
+        exact(f"setp.{ON_FLOATS}.{{bf16,bf16x2}}", FRACTIONS, 90),
+    ),
+    "set": lane(set_number, COMPARED, operand_types={3: "pred"}).told(
+        *of_comparisons("set", ".{u32,s32,f32}"),
+        exact(f"set.{ON_FLOATS}.{{f16x2,u32}}.f16x2", FRACTIONS),
+        exact(f"set.{ON_FLOATS}.{{bf16x2,u32}}.bf16x2 set.{ON_FLOATS}.bf16.bf16", FRACTIONS, 90),
+    ),
+    "testp": lane(test_property, PROPERTIES).told(
+        exact("testp.{finite,infinite,number,notanumber,normal,subnormal}.{f32,f64}", FRACTIONS)
+    ),
+    "isspacep": lane(is_in_space, "global local shared shared::cta", operand_types={1: "u64"}).told(
+        exact("isspacep.{global,local,shared,shared::cta}"),
+        refused("isspacep.const", "the machine keeps constants among global variables"),
+        refused("isspacep.shared::cluster", "clusters of several blocks are not known", 90),
+    ),
+    "slct": lane(select_by_sign, "ftz").told(
+        exact("slct.{b16,b32,b64,u16,s16,u32,s32,u64,s64,f32,f64}.s32"), exact("slct{,.ftz}.{b32,f64}.f32")
+    ),
+    "selp": lane(select, spread=Spread.CHOSEN, zeros=zeros_of_either, operand_types={3: "pred"}).told(
+        exact("selp.{b16,b32,b64,u16,s16,u32,s32,u64,s64,f32,f64}")
+    ),
 }
