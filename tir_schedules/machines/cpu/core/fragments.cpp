@@ -3,6 +3,8 @@
 #include <algorithm>
 #include "machine.h"
 
+namespace fragments {
+
 enum Element { F16, BF16, TF32, F64, F32, S32, S8, U8, S4, U4, B1 };
 static int bits_of(u32 kind) {
   const int bits[] = {16, 16, 32, 64, 32, 32, 8, 8, 4, 4, 1};
@@ -193,8 +195,9 @@ static void transpose_matrix(Machine& M, Warp& W, u8* R, const MicroOp& op) {
   memcpy(WORDS(0), result, 128);
 }
 
-static const Family fragments{{"mma.fragments", mma},
-                              {"wmma.load.fragments", wmma_access<false>},
-                              {"wmma.store.fragments", wmma_access<true>},
-                              {"stmatrix", store_matrices},
-                              {"movmatrix", transpose_matrix}};
+static const Family family{{"mma.fragments", mma},
+                           {"wmma.load.fragments", wmma_access<false>},
+                           {"wmma.store.fragments", wmma_access<true>},
+                           {"stmatrix", store_matrices},
+                           {"movmatrix", transpose_matrix}};
+}  // namespace fragments
