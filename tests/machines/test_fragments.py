@@ -1,12 +1,17 @@
 """mma of integers, bits, tf32 and float64, stmatrix, movmatrix and wmma against numpy."""
 
 import re
+from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 import pytest
 from ptx_kernels import launch, module
 
+from tir_schedules.compiler.nvcc import compile_kernel
+from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.machines.cpu.catalogue import entries, expanded
+from tir_schedules.model.kernel import Kernel
 
 GROUP, MEMBER = np.arange(32) // 4, np.arange(32) % 4
 rng = np.random.default_rng(0)
@@ -145,3 +150,78 @@ def test_movmatrix():
     arguments = {"X": matrix, "Y": np.zeros((8, 8), np.uint16)}
     assert launch(module("test", ("X", "Y"), body), arguments, ("Y",), block=(32, 1, 1)).findings == ()
     assert (arguments["Y"] == matrix.T).all()
+
+
+WMMA = """#include <cuda_bf16.h>
+#include <mma.h>
+using namespace nvcuda;
+template <class T, class Held, class Sum, int M, int N, int K, class LayoutA, class LayoutB, bool SHARED>
+__device__ void multiply(const Held* A, const Held* B, const Sum* C, Sum* D, wmma::layout_t layout) {
+  __shared__ __align__(32) Held a[1024], b[1024];
+  wmma::fragment<wmma::matrix_a, M, N, K, T, LayoutA> fa;
+  wmma::fragment<wmma::matrix_b, M, N, K, T, LayoutB> fb;
+  wmma::fragment<wmma::accumulator, M, N, K, Sum> fc;
+  for (int i = threadIdx.x; SHARED && i < 1024; i += 32) a[i] = A[i], b[i] = B[i];
+  __syncthreads();
+  wmma::load_matrix_sync(fa, SHARED ? a : A, 32);
+  wmma::load_matrix_sync(fb, SHARED ? b : B, 32);
+  wmma::load_matrix_sync(fc, C, 32, layout);
+  wmma::mma_sync(fc, fa, fb, fc);
+  wmma::store_matrix_sync(D, fc, 32, layout);
+}
+"""
+WMMA_CASES = {
+    "s8_16": ("signed char", "signed char", "int", 16, 16, 16),
+    "u8_32": ("unsigned char", "unsigned char", "int", 32, 8, 16),
+    "s8_8": ("signed char", "signed char", "int", 8, 32, 16),
+    "half_32": ("half", "half", "float", 32, 8, 16),
+    "half_8": ("half", "half", "half", 8, 32, 16),
+    "bf16_8": ("__nv_bfloat16", "__nv_bfloat16", "float", 8, 32, 16),
+    "tf32": ("wmma::precision::tf32", "float", "float", 16, 16, 8),
+    "double": ("double", "double", "double", 8, 8, 4),
+}
+NUMPY = {"signed char": "i1", "unsigned char": "u1", "half": "f2", "float": "f4", "double": "f8", "int": "i4"}
+
+
+@lru_cache(maxsize=None)
+def wmma_binary():
+    """Every case by rows from global and by columns from shared memory, compiled together."""
+    text = WMMA
+    for name, (kind, held, total, m, n, k) in WMMA_CASES.items():
+        for a, b, shared in (("row", "col", "false"), ("col", "row", "true")):
+            text += f"""extern "C" __global__ void {name}_{a}(const {held}* A, const {held}* B, const {total}* C,
+            {total}* D) {{ multiply<{kind}, {held}, {total}, {m}, {n}, {k}, wmma::{a}_major, wmma::{b}_major,
+            {shared}>(A, B, C, D, wmma::mem_{a}_major); }}
+            """
+    return compile_kernel(Kernel("test", text, "s8_16_row", tuple("ABCD"), (1,) * 3, (32, 1, 1), "sm_80"))
+
+
+@pytest.mark.parametrize("layout", ["row", "col"])
+@pytest.mark.parametrize("name", WMMA_CASES)
+def test_wmma(name, layout):
+    """A and C in one layout, B in the other; rows, or columns, are 32 elements apart."""
+    kind, held, total, m, n, k = WMMA_CASES[name]
+    low = 0 if held.startswith("unsigned") else -9
+    a, b = rng.integers(low, 10, (m, k)), rng.integers(low, 10, (k, n))
+    c = rng.integers(-9, 10, (m, n))
+
+    def stored(matrix, by_rows, of):
+        matrix = matrix if by_rows else matrix.T
+        padded = np.zeros((32, 32), matrix.dtype)
+        padded[: matrix.shape[0], : matrix.shape[1]] = matrix
+        if of == "__nv_bfloat16":
+            return (padded.astype("f4").view("u4") >> 16).astype("u2")
+        return padded.astype(NUMPY[of])
+
+    by_rows = layout == "row"
+    first, second = stored(a, by_rows, held), stored(b, not by_rows, held)
+    arguments = {
+        "A": first,
+        "B": second,
+        "C": stored(c, by_rows, total),
+        "D": np.zeros((32, 32), NUMPY[total]),
+    }
+    binary = wmma_binary()
+    binary = replace(binary, kernel=replace(binary.kernel, entry=f"{name}_{layout}"))
+    assert CpuMachine().run(binary, arguments, ("D",), count=True).findings == ()
+    assert (arguments["D"] == stored(a @ b + c, by_rows, total)).all()
