@@ -189,9 +189,9 @@ def wmma_binary():
     text = WMMA
     for name, (kind, held, total, m, n, k) in WMMA_CASES.items():
         for a, b, shared in (("row", "col", "false"), ("col", "row", "true")):
-            text += f"""extern "C" __global__ void {name}_{a}(const {held}* A, const {held}* B, const {total}* C,
-            {total}* D) {{ multiply<{kind}, {held}, {total}, {m}, {n}, {k}, wmma::{a}_major, wmma::{b}_major,
-            {shared}>(A, B, C, D, wmma::mem_{a}_major); }}
+            types = f"{kind}, {held}, {total}, {m}, {n}, {k}, wmma::{a}_major, wmma::{b}_major, {shared}"
+            text += f"""extern "C" __global__ void {name}_{a}(const {held}* A, const {held}* B,
+            const {total}* C, {total}* D) {{ multiply<{types}>(A, B, C, D, wmma::mem_{a}_major); }}
             """
     return compile_kernel(Kernel("test", text, "s8_16_row", tuple("ABCD"), (1,) * 3, (32, 1, 1), "sm_80"))
 
