@@ -156,8 +156,9 @@ def mask_of(kind):
 
 
 def sample(line):
-    """Every seventh of a line's opcodes: each line, and each part of most opcodes."""
-    return list(expanded(line.opcodes))[:: 7 if line.opcodes.count("{") > 1 else 3]
+    """All of a line's opcodes, or every seventh of many."""
+    opcodes = list(expanded(line.opcodes))
+    return opcodes[:: 7 if len(opcodes) > 20 else 1]
 
 
 @pytest.fixture(scope="module")
