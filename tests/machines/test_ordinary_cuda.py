@@ -124,8 +124,9 @@ __device__ __half to_half(float x) { return __float2half(x); }
 __device__ float h2(__half2 x) { return __high2float(x); }
 __device__ float h2(__nv_bfloat162 x) { return __high2float(x); }
 __device__ unsigned wide(unsigned x, unsigned z) {
-  unsigned __int128 a = (unsigned __int128)x << 96 | (unsigned __int128)z << 32 | 5, b = (unsigned __int128)z << 40 | x;
-  return (unsigned)((a * b - ((unsigned __int128)z << 64)) >> 93);
+  typedef unsigned __int128 u128;
+  const u128 a = (u128)x << 96 | (u128)z << 32 | 5, b = (u128)z << 40 | x;
+  return (unsigned)((a * b - ((u128)z << 64)) >> 93);
 }
 """
 
