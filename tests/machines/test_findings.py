@@ -309,9 +309,9 @@ def test_a_finding_in_brief_says_what_the_other_access_does():
 
 def test_an_instruction_that_is_not_known_names_its_source_line():
     with pytest.raises(
-        UnsupportedInstruction, match=r"test/kernel: PTX line \d+ \(test_kernel\.cu:4\): .*smid"
+        UnsupportedInstruction, match=r"test/kernel: PTX line \d+ \(test_kernel\.cu:4\): .*pm0"
     ):
-        run('unsigned x;\nasm volatile("mov.u32 %0, %%smid;" : "=r"(x));\nY[t] = x;')
+        run('unsigned x;\nasm volatile("mov.u32 %0, %%pm0;" : "=r"(x));\nY[t] = x;')
 
 
 def test_a_block_is_named():

@@ -25,6 +25,8 @@ def product(code: LaneCode) -> str:
 def extended(code: LaneCode) -> None:
     """A sum or difference that takes a carry, or leaves one. The carry of a difference is its borrow."""
     i, plain = code.instruction, unsigned(code.instruction.type)
+    if i.type not in ("u32", "s32", "u64", "s64"):
+        raise i.unsupported("type")
     wide, taken = WIDER[plain], " {} W.carry[l]" if i.name.endswith("c") else ""
     if i.name.startswith("mad"):
         result = f"({wide})({plain}){product(code)} + {code.read(3, plain)}{taken.format('+')}"

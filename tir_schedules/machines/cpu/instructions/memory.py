@@ -69,6 +69,8 @@ def load_or_store(low: Lowering, i: Instruction) -> Lowered:
     for k, value in enumerate(items(values)):
         if value == SINK:
             value = low.temporary(f"sink {k}", f"b{bits}")
+        elif isinstance(value, Register) and max(value.bits, bits) == 128 != min(value.bits, bits):
+            raise i.unsupported("a register of another width")
         elif isinstance(value, Register) and value.bits != bits:  # bytes live in wider registers
             kind = i.type[0] if i.type[0] in "us" else "u"
             held = low.temporary(f"element {k}", f"{kind}{bits}")
@@ -113,8 +115,11 @@ def atomic(low: Lowering, i: Instruction) -> Lowered:
     result, _, value, *others = without_hint(i) if i.has_result else (SINK, *without_hint(i))
     operation, kind, count = i.choice(ATOMICS), i.type, i.vector_length
     letter, bytes_ = of_atomic(kind, operation), BITS[kind] // 8
-    if letter is None or count * bytes_ > 16 or i.has("noftz") != (letter in "hb"):
+    if letter is None or i.has("noftz") != (letter in "hb"):
         raise i.unsupported("type")
+    vectors = kind == "f32" and operation == "add" or letter in "hb"
+    if count > 1 and (not vectors or i.space == "shared" or count * bytes_ > 16):
+        raise i.unsupported("vectors of this type or space")
     values, results = items(value), [SINK] * count if result == SINK else items(result)
     if not len(values) == len(results) == count or len(others) != (operation == "cas"):
         raise i.unsupported("number of elements")
