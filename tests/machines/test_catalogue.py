@@ -1,6 +1,7 @@
 """Each opcode of each line of `tir-schedules list --instructions`: what is known runs, what is refused is."""
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -237,6 +238,17 @@ vsub vsub2 vsub4 wgmma wmma.load wmma.mma wmma.store xor"""
 def test_every_opcode_of_the_isa_is_in_the_table():
     listed = {opcode for line in ENTRIES for opcode in expanded(line.opcodes)}
     assert not [name for name in ISA.split() if not any(f"{o}.".startswith(f"{name}.") for o in listed)]
+
+
+def test_opcodes_without_lines_have_tests_of_their_own():
+    """But for those that nothing is executed of."""
+    others = [path for path in Path(__file__).parent.glob("test_*.py") if path != Path(__file__)]
+    tests = "".join(path.read_text() for path in others)
+    for name, form in FORMS.items():
+        if form.lower is None:
+            lowered(name, *(["END; END:"] if name == "bra" else []))
+        elif not form.lines:
+            assert re.search(rf"\b{re.escape(name)}\b", tests), name
 
 
 def test_an_opcode_of_no_list_is_refused():

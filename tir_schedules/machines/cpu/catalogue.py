@@ -9,7 +9,7 @@ import re
 from itertools import product
 from typing import Iterator, NamedTuple
 
-from tir_schedules.machines.cpu.forms import exact
+from tir_schedules.machines.cpu.forms import Form, Line, exact, modelled, refuse, refused
 from tir_schedules.machines.cpu.instructions import FAMILIES
 
 
@@ -24,13 +24,21 @@ class Entry(NamedTuple):
 
 
 def entries() -> list[Entry]:
-    """Of a Form that has no lines, one with its name."""
     return [
         Entry(opcodes, family.__name__.rpartition(".")[2], f"sm_{since or 75}", precision, note)
         for family in FAMILIES
         for name, form in family.FORMS.items()
-        for opcodes, precision, note, since in form.lines or [exact(name, "cases written by hand")]
+        for opcodes, precision, note, since in form.lines or [line_of(name, form)]
     ]
+
+
+def line_of(name: str, form: Form) -> Line:
+    """Of a Form that has no lines."""
+    if form.lower is refuse:
+        return refused(name, "known by name alone")
+    if form.lower is None and form.ends is None:
+        return modelled(name, "nothing is executed")
+    return exact(name, "cases written by hand")
 
 
 def expanded(opcodes: str) -> Iterator[str]:
