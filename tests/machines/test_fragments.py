@@ -11,6 +11,9 @@ from ptx_kernels import launch, module
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.machines.cpu.catalogue import entries, expanded
+from tir_schedules.machines.cpu.lowering import lower
+from tir_schedules.machines.cpu.parser import parse
+from tir_schedules.machines.cpu.ptx import UnsupportedInstruction
 from tir_schedules.model.kernel import Kernel
 
 GROUP, MEMBER = np.arange(32) // 4, np.arange(32) % 4
@@ -227,3 +230,44 @@ def test_wmma(name, layout):
     binary = replace(binary, kernel=replace(binary.kernel, entry=f"{name}_{layout}"))
     assert CpuMachine().run(binary, arguments, ("D",), count=True).findings == ()
     assert (arguments["D"] == stored(a @ b + c, by_rows, total)).all()
+
+
+WMMA_OPCODES = [
+    opcode
+    for entry in entries()
+    if entry.opcodes.startswith("wmma.") and entry.precision != "refused"
+    for opcode in expanded(entry.opcodes)
+]
+WIDTHS = {**BITS, "f32": 32, "s32": 32}
+
+
+def wmma_registers(opcode, matrix, kind):
+    """Operand text: of halves, a and b have 8 registers in every shape."""
+    m, n, k = map(int, re.search(r"m(\d+)n(\d+)k(\d+)", opcode).groups())
+    elements = {"a": m * k, "b": k * n}.get(matrix, m * n)
+    count = elements // 32 // max(1, 32 // WIDTHS[kind])
+    count = 8 if kind == "f16" and matrix in "ab" else count
+    name = "w" if kind == "f64" else "r"
+    return f"{{{', '.join(f'{name}{number}' for number in range(count))}}}"
+
+
+@pytest.mark.parametrize("opcode", WMMA_OPCODES)
+def test_every_form_of_wmma_is_known(opcode):
+    """It is lowered with the registers that it takes, and refused with one more."""
+    kinds = re.findall(r"\.(f16|bf16|tf32|f64|f32|s32|s8|u8)\b", opcode)
+    if ".mma" in opcode:
+        kinds = kinds if len(kinds) == 4 else [kinds[0], "f16", "f16", kinds[1]]
+        operands = [wmma_registers(opcode, matrix, kind) for matrix, kind in zip("dabc", kinds)]
+    else:
+        matrix = opcode.split(".")[2]
+        operands = ["[x]", wmma_registers(opcode, matrix, kinds[0])][:: -1 if "load" in opcode else 1] + [
+            "16"
+        ]
+
+    def lowered(*operands):
+        body = f".reg .b64 x; .reg .b32 r<16>; .reg .f64 w<4>; {opcode} {', '.join(operands)};"
+        return lower(parse(text := module("test", (), body)), parse(text).kernels["test"])
+
+    assert any(name.startswith(("wmma", "mma")) for name in lowered(*operands).functions)
+    with pytest.raises(UnsupportedInstruction, match="number of registers"):
+        lowered(*(operand.replace("}", ", w3}" if "w0" in operand else ", r15}") for operand in operands))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Sequence
 
 from tir_schedules.machines.cpu.abi import SPACES
 from tir_schedules.machines.cpu.context import Lowering, MicroOp, only
 from tir_schedules.machines.cpu.forms import COPIES, INTEGERS, Form, Lowered, Spread, exact, modelled, refused
 from tir_schedules.machines.cpu.instructions.memory import SPACE_NAMES
-from tir_schedules.machines.cpu.ptx import BITS, Immediate, Instruction, Operand, items
+from tir_schedules.machines.cpu.ptx import BITS, Immediate, Instruction, items
 
 ROWS = {"sync", "aligned", "m8n8", "x1", "x2", "x4", "trans", "shared", "shared::cta"}
 MULTIPLIED = {"sync", "aligned", "row", "col", "mma", "satfinite", "xor", "and", "popc", "rn"}
@@ -86,27 +85,30 @@ def matrix_multiply(low: Lowering, i: Instruction) -> Lowered:
     if i.has("satfinite") and left not in ("s8", "u8", "s4", "u4") or (left == "b1") != i.has("popc"):
         raise i.unsupported("modifier")
     groups = [items(operand) for operand in i.operands[:4]]
+    m, n, k = numbers_of(shape)
+    for group, kind, elements, factor in zip(groups, types, (m * n, m * k, k * n, m * n), (0, 1, 1, 0)):
+        check_registers(i, len(group), kind, elements, bool(factor))
     if left in ("f16", "bf16") and shape in BY_ITSELF:
         registers = [low.place(register, "b32", i) for group in groups for register in group]
         kinds = (int(left == "bf16"), int(result == "f16"), int(addend == "f16"), int(wmma))
         counts = [len(group) for group in groups]
-        return [MicroOp("mma", (numbers_of(shape)[2], *kinds, *counts, *registers), i)]
+        return [MicroOp("mma", (k, *kinds, *counts, *registers), i)]
     flags = i.has("satfinite") | i.has("xor") << 1 | i.has("and") << 2
     kinds = [ELEMENTS.index(kind) for kind in types]
     registers = [low.place(r, "f64" if left == "f64" else "b32", i) for group in groups for r in group]
-    check_registers(i, shape, types, groups)
-    numbers = (*kinds, *numbers_of(shape), flags, *(len(group) for group in groups), *registers)
+    numbers = (*kinds, m, n, k, flags, *(len(group) for group in groups), *registers)
     return [MicroOp("mma.fragments", numbers, i)]
 
 
-def check_registers(
-    i: Instruction, shape: str, types: Sequence[str], groups: Sequence[list[Operand]]
-) -> None:
-    """UnsupportedInstruction where an operand has not as many registers as its matrix takes."""
-    m, n, k = numbers_of(shape)
-    for group, kind, elements in zip(groups, types, (m * n, m * k, k * n, m * n)):
-        if len(group) % (elements * min(BITS[kind], 32) // 32**2) or not group:
-            raise i.unsupported("number of registers")
+def check_registers(i: Instruction, count: int, kind: str, elements: int, factor: bool) -> None:
+    """UnsupportedInstruction where an operand has not as many registers as its matrix takes.
+
+    A factor of halves has 8 in every shape of wmma.
+    """
+    per = max(1, 32 // BITS[kind])
+    wanted = 8 if i.name == "wmma" and factor and kind == "f16" else elements // 32 // per
+    if count != wanted:
+        raise i.unsupported("number of registers")
 
 
 def wmma_access(low: Lowering, i: Instruction) -> Lowered:
@@ -128,6 +130,7 @@ def wmma_access(low: Lowering, i: Instruction) -> Lowered:
         i.operands[2] if len(i.operands) > 2 else Immediate(columns if row else rows), "s32", i
     )
     places = [low.place(register, "f64" if size == 8 else "b32", i) for register in items(fragment)]
+    check_registers(i, len(places), i.type, rows * columns, matrix < 2)
     by_itself = shape in BY_ITSELF and i.type in ("f16", "bf16", "f32", "s32")
     counter = -1
     if i.space in ("shared", "global"):
@@ -136,8 +139,6 @@ def wmma_access(low: Lowering, i: Instruction) -> Lowered:
     if by_itself:
         numbers = (base, wide, matrix, row, SPACES[i.space], size, stride, len(places), *places)
         return [MicroOp(f"wmma.{i.parts[1]}", numbers, i, offset, counter, where)]
-    if len(places) % (rows * columns * size // 128 if size < 8 else rows * columns // 32) or not places:
-        raise i.unsupported("number of registers")
     kind = ELEMENTS.index(i.type)
     numbers = (base, wide, matrix, kind, m, n, k, row, SPACES[i.space], stride, len(places), *places)
     return [MicroOp(f"wmma.{i.parts[1]}.fragments", numbers, i, offset, counter, where)]
