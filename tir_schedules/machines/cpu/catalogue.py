@@ -9,7 +9,7 @@ import re
 from itertools import product
 from typing import Iterator, NamedTuple
 
-from tir_schedules.machines.cpu.forms import Form, Line, exact, modelled, refuse, refused
+from tir_schedules.machines.cpu.forms import Form, Line, exact, modelled, refusal, refuse
 from tir_schedules.machines.cpu.instructions import FAMILIES
 
 
@@ -35,7 +35,7 @@ def entries() -> list[Entry]:
 def line_of(name: str, form: Form) -> Line:
     """Of a Form that has no lines."""
     if form.lower is refuse:
-        return refused(name, "known by name alone")
+        return refusal(name, "known by name alone")
     if form.lower is None and form.ends is None:
         return modelled(name, "nothing is executed")
     return exact(name, "cases written by hand")

@@ -64,7 +64,7 @@ def modelled(opcodes: str, rule: str, since: int = 0) -> Line:
     return Line(opcodes, "modelled", rule, since)
 
 
-def refused(opcodes: str, remedy: str, since: int = 0) -> Line:
+def refusal(opcodes: str, remedy: str, since: int = 0) -> Line:
     return Line(opcodes, "refused", remedy, since)
 
 
@@ -83,6 +83,8 @@ class Form:
     makes_addresses: whether what it computes from an address may be an address in the same variable.
     zeros: how many low bits of its result are provably zero, from those of its operands.
 
+    remedy: of an instruction that is refused: what would be right in its place.
+
     operation: the C++ of one lane. modifiers: what its opcode may hold besides types. operand_types: of
     operands whose type is not the opcode's, by position. literals: operands that are part of the operation.
 
@@ -98,6 +100,7 @@ class Form:
     spread: Spread = Spread.ANY
     makes_addresses: bool = True
     zeros: Callable[[Instruction, Zeros], int] | None = None
+    remedy: str = ""
     operation: Operation | None = None
     modifiers: frozenset[str] = frozenset()
     operand_types: Mapping[int, str] = field(default_factory=dict)
@@ -142,13 +145,13 @@ def refuse(low: Lowering, instruction: Instruction) -> Lowered:
     raise instruction.unsupported()
 
 
-def refused_form(opcodes: str, remedy: str, since: int = 0) -> Form:
-    """The Form of what is known by name, and refused with a remedy."""
+def refused(remedy: str) -> Form:
+    """The Form of an instruction that is refused. remedy: what would be right."""
 
     def lower(low: Lowering, instruction: Instruction) -> Lowered:
         raise instruction.unsupported(remedy)
 
-    return Form(lower, lines=(refused(opcodes, remedy, since),))
+    return Form(lower, has_result=False, remedy=remedy)
 
 
 UNKNOWN = Form(refuse)

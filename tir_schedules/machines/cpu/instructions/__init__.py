@@ -24,6 +24,7 @@ from tir_schedules.machines.cpu.instructions import (
 from tir_schedules.machines.cpu.ptx import Instruction
 
 FAMILIES = (
+    refused,
     arithmetic,
     integers,
     bits,
@@ -34,7 +35,6 @@ FAMILIES = (
     warp,
     tensor,
     control,
-    refused,
 )
 FORMS = {name: form for family in FAMILIES for name, form in family.FORMS.items()}
 """Name, or name and first modifiers, such as "bar.warp" -> Form."""

@@ -5,7 +5,7 @@ Source: PTX ISA, version 9.0, "Instruction Set".
 
 from __future__ import annotations
 
-from tir_schedules.machines.cpu.forms import FRACTIONS, Form, Line, Zeros, exact, lane, modelled, refused
+from tir_schedules.machines.cpu.forms import FRACTIONS, Form, Line, Zeros, exact, lane, modelled, refusal
 from tir_schedules.machines.cpu.instructions.integers import extended, pairs_of_16, product
 from tir_schedules.machines.cpu.lane_code import (
     HALVES,
@@ -244,7 +244,7 @@ def of_sums(name: str) -> tuple[Line, ...]:
         exact(f"{name}.{{u16,s16,u32,s32,u64,s64}} {name}.sat.s32 {name}.cc.{{u32,s32,u64,s64}}"),
         exact(f"{name}{SINGLE} {name}{ALL_ROUNDINGS}.f64 {name}{HALF}", FRACTIONS),
         exact(f"{name}{{,.rn}}.{{bf16,bf16x2}}", FRACTIONS, 90),
-        refused(f"{name}.f32.{{f16,bf16}}", MIXED, 100),
+        refusal(f"{name}.f32.{{f16,bf16}}", MIXED, 100),
     )
 
 
@@ -281,8 +281,8 @@ FORMS: dict[str, Form] = {
         exact("fma{.rn,.rz,.rm,.rp}{,.ftz}{,.sat}.f32 fma{.rn,.rz,.rm,.rp}.f64", FRACTIONS),
         exact("fma.rn{,.ftz}{,.sat}.{f16,f16x2}", FRACTIONS),
         exact("fma.rn{,.ftz}.relu.{f16,f16x2} fma.rn{,.relu}.{bf16,bf16x2}", FRACTIONS, 80),
-        refused("fma.rn.oob.{f16,bf16x2}", "write the comparison with NaN as a selection", 90),
-        refused("fma.rn.f32.{f16,bf16}", MIXED, 100),
+        refusal("fma.rn.oob.{f16,bf16x2}", "write the comparison with NaN as a selection", 90),
+        refusal("fma.rn.f32.{f16,bf16}", MIXED, 100),
     ),
     "div": lane(division, f"{ROUNDINGS} approx full").told(
         exact("div.{u16,s16,u32,s32,u64,s64}"),

@@ -20,7 +20,7 @@ from tir_schedules.machines.cpu.forms import (
     exact,
     lane,
     modelled,
-    refused,
+    refusal,
 )
 from tir_schedules.machines.cpu.lane_code import HALVES, STORAGE, LaneCode, is_float, raw, rounding
 from tir_schedules.machines.cpu.ptx import BITS, Instruction, SpecialRegister, Vector
@@ -216,11 +216,11 @@ FORMS: dict[str, Form] = {
             89,
         ),
         exact("cvt.rn{,.relu}.f16x2.{e4m3x2,e5m2x2}", FRACTIONS, 89),
-        refused("cvt.rn.satfinite.{e2m1x2,e2m3x2,e3m2x2}.f32 cvt.rz.ue8m0x2.f32", NARROW_FLOATS, 100),
-        refused("cvt.rs.satfinite.{e4m3x4,e5m2x4}.f32", NARROW_FLOATS, 100),
+        refusal("cvt.rn.satfinite.{e2m1x2,e2m3x2,e3m2x2}.f32 cvt.rz.ue8m0x2.f32", NARROW_FLOATS, 100),
+        refusal("cvt.rs.satfinite.{e4m3x4,e5m2x4}.f32", NARROW_FLOATS, 100),
     ),
     "cvt.pack": lane(pack_integers, "pack sat", mix="convert", operand_types={3: "b32"}).told(
         exact("cvt.pack.sat.{u16,s16}.s32 cvt.pack.sat.{u8,s8}.s32.b32"),
-        refused("cvt.pack.sat.{u4,s4}.s32.b32", "pack bytes, and put these together with shifts"),
+        refusal("cvt.pack.sat.{u4,s4}.s32.b32", "pack bytes, and put these together with shifts"),
     ),
 }

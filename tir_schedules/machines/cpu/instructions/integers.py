@@ -5,7 +5,7 @@ Source: PTX ISA, version 9.0, "Integer Arithmetic Instructions" and "Extended-Pr
 
 from __future__ import annotations
 
-from tir_schedules.machines.cpu.forms import Form, exact, lane, refused
+from tir_schedules.machines.cpu.forms import Form, exact, lane, refusal
 from tir_schedules.machines.cpu.lane_code import CARRY, STORAGE, WIDER, LaneCode, unsigned
 from tir_schedules.machines.cpu.ptx import BITS
 
@@ -105,9 +105,9 @@ FORMS: dict[str, Form] = {
     "dp4a": lane(dot_product).told(exact("dp4a.{u32,s32}.{u32,s32}")),
     "dp2a": lane(dot_product, "lo hi").told(exact("dp2a.{lo,hi}.{u32,s32}.{u32,s32}")),
     "vabsdiff2": DIFFERENCES.told(
-        exact(f"vabsdiff2.{ABSOLUTE}"), refused(f"vabsdiff2.{LIMITED}", WITH_PARTS)
+        exact(f"vabsdiff2.{ABSOLUTE}"), refusal(f"vabsdiff2.{LIMITED}", WITH_PARTS)
     ),
     "vabsdiff4": DIFFERENCES.told(
-        exact(f"vabsdiff4.{ABSOLUTE}"), refused(f"vabsdiff4.{LIMITED}", WITH_PARTS)
+        exact(f"vabsdiff4.{ABSOLUTE}"), refusal(f"vabsdiff4.{LIMITED}", WITH_PARTS)
     ),
 }

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tir_schedules.machines.cpu.abi import LOCAL_WINDOW, NONE, SPACES
 from tir_schedules.machines.cpu.context import Lowering, MicroOp, only
-from tir_schedules.machines.cpu.forms import COPIES, Form, Line, Lowered, Spread, exact, modelled, refused
+from tir_schedules.machines.cpu.forms import COPIES, Form, Line, Lowered, Spread, exact, modelled, refusal
 from tir_schedules.machines.cpu.lane_code import HALVES, is_float
 from tir_schedules.machines.cpu.ptx import BITS, SINK, Immediate, Instruction, Operand, Register, items
 
@@ -190,13 +190,13 @@ FORMS: dict[str, Form] = {
         exact(f"ld{{,.global,.shared,.local,.const}}.{TYPES} {of_vectors('ld.global')}", COPIES),
         exact("ld.global.{nc,ca,cg,cs,lu,cv}.b32 ld.{volatile,relaxed.gpu,acquire.sys}.global.b32", COPIES),
         exact("ld.param.{b8,b16,b32,b64,u8,s8,u16,s16,u32,s32,u64,s64,f32,f64,v2.b32,v4.f32}", COPIES),
-        refused("ld.global.{v8.b32,v4.b64}", TOO_WIDE, 100),
+        refusal("ld.global.{v8.b32,v4.b64}", TOO_WIDE, 100),
     ),
     "ldu": LOAD.told(exact("ldu.global.{b32,v4.f32}", COPIES)),
     "st": STORE.told(
         exact(f"st{{,.global,.shared,.local}}.{TYPES} {of_vectors('st.global')}", COPIES),
         exact("st.global.{wb,cg,cs,wt}.b32 st.{volatile,relaxed.gpu,release.sys}.global.b32", COPIES),
-        refused("st.global.{v8.b32,v4.b64}", TOO_WIDE, 100),
+        refusal("st.global.{v8.b32,v4.b64}", TOO_WIDE, 100),
     ),
     "atom": ATOMIC.told(
         *of_atomics("atom"),

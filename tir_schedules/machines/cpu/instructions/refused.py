@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tir_schedules.machines.cpu.forms import Form, refused_form
+from tir_schedules.machines.cpu.forms import Form, refusal, refused
 
 VIDEO = "write it with prmt, bfe and integer arithmetic"
 TEXTURES = "textures and surfaces are not known: read global memory"
@@ -38,4 +38,6 @@ REFUSED = {
 }
 """Opcode, or the first parts of it -> what would be right instead, and the oldest GPU that has it."""
 
-FORMS: dict[str, Form] = {name: refused_form(name, *why) for name, why in REFUSED.items()}
+FORMS: dict[str, Form] = {
+    name: refused(remedy).told(refusal(name, remedy, since)) for name, (remedy, since) in REFUSED.items()
+}

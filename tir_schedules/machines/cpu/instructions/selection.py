@@ -5,7 +5,7 @@ Source: PTX ISA, version 9.0, "Instruction Set".
 
 from __future__ import annotations
 
-from tir_schedules.machines.cpu.forms import FRACTIONS, Form, Line, Spread, Zeros, exact, lane, refused
+from tir_schedules.machines.cpu.forms import FRACTIONS, Form, Line, Spread, Zeros, exact, lane, refusal
 from tir_schedules.machines.cpu.lane_code import HALVES, STORAGE, LaneCode, is_float, raw, unsigned
 from tir_schedules.machines.cpu.ptx import BITS, SINK, Instruction, Pair
 
@@ -147,8 +147,8 @@ FORMS: dict[str, Form] = {
     ),
     "isspacep": lane(is_in_space, "global local shared shared::cta", operand_types={1: "u64"}).told(
         exact("isspacep.{global,local,shared,shared::cta}"),
-        refused("isspacep.const", "the machine keeps constants among global variables"),
-        refused("isspacep.shared::cluster", "clusters of several blocks are not known", 90),
+        refusal("isspacep.const", "the machine keeps constants among global variables"),
+        refusal("isspacep.shared::cluster", "clusters of several blocks are not known", 90),
     ),
     "slct": lane(select_by_sign, "ftz").told(
         exact("slct.{b16,b32,b64,u16,s16,u32,s32,u64,s64,f32,f64}.s32"), exact("slct{,.ftz}.{b32,f64}.f32")

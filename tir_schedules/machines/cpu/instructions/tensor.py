@@ -6,7 +6,7 @@ import re
 
 from tir_schedules.machines.cpu.abi import SPACES
 from tir_schedules.machines.cpu.context import Lowering, MicroOp, only
-from tir_schedules.machines.cpu.forms import COPIES, INTEGERS, Form, Lowered, Spread, exact, modelled, refused
+from tir_schedules.machines.cpu.forms import COPIES, INTEGERS, Form, Lowered, Spread, exact, modelled, refusal
 from tir_schedules.machines.cpu.instructions.memory import SPACE_NAMES
 from tir_schedules.machines.cpu.ptx import BITS, Immediate, Instruction, items
 
@@ -163,11 +163,11 @@ HALF_SHAPES = "{m16n16k16,m32n8k16,m8n32k16}"
 FORMS: dict[str, Form] = {
     "ldmatrix": Form(matrices, mix="load", access="reads", spread=Spread.NONE).told(
         exact("ldmatrix.sync.aligned.m8n8.{x1,x2,x4}{,.trans}.shared.b16", COPIES),
-        refused("ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8", "load matrices of 16 bits", 100),
+        refusal("ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8", "load matrices of 16 bits", 100),
     ),
     "stmatrix": Form(matrices, mix="store", has_result=False, spread=Spread.USE).told(
         exact("stmatrix.sync.aligned.m8n8.{x1,x2,x4}{,.trans}.shared.b16", COPIES, 90),
-        refused("stmatrix.sync.aligned.m16n8.x1.trans.shared.b8", "store matrices of 16 bits", 100),
+        refusal("stmatrix.sync.aligned.m16n8.x1.trans.shared.b8", "store matrices of 16 bits", 100),
     ),
     "movmatrix": Form(transpose, mix="move", spread=Spread.NONE).told(
         exact("movmatrix.sync.aligned.m8n8.trans.b16", COPIES)
@@ -181,8 +181,8 @@ FORMS: dict[str, Form] = {
         exact(of_mma(SHAPES["s8"], "{,satfinite.}s32.{s8.s8,u8.u8,s8.u8,u8.s8}.s32"), INTEGERS),
         exact(of_mma(SHAPES["s4"], "{,satfinite.}s32.{s4.s4,u4.u4,s4.u4,u4.s4}.s32"), INTEGERS),
         exact(of_mma(SHAPES["b1"], "s32.b1.b1.s32.{xor,and}.popc"), INTEGERS),
-        refused(of_mma("m8n8k4", "{f16.f16.f16.f16,f32.f16.f16.f32}"), ON_OTHERS),
-        refused(of_mma("m16n8k32", "f32.{e4m3.e4m3,e5m2.e5m2}.f32"), "convert to f16 first", 89),
+        refusal(of_mma("m8n8k4", "{f16.f16.f16.f16,f32.f16.f16.f32}"), ON_OTHERS),
+        refusal(of_mma("m16n8k32", "f32.{e4m3.e4m3,e5m2.e5m2}.f32"), "convert to f16 first", 89),
     ),
     "wmma.mma": MULTIPLY.told(
         modelled(of_wmma("mma", f"sync.aligned.row.col.{HALF_SHAPES}.{{f16.f16,f32.f32}}"), SUMS),
@@ -195,14 +195,14 @@ FORMS: dict[str, Form] = {
             of_wmma("mma", f"sync.aligned.row.col.{HALF_SHAPES}.s32.{{s8.s8,u8.u8}}.s32{{,.satfinite}}"),
             INTEGERS,
         ),
-        refused("wmma.mma.sync.aligned.row.col.m8n8k32.s32.{s4.s4,u4.u4}.s32", "use mma.sync"),
-        refused("wmma.mma.and.popc.sync.aligned.row.col.m8n8k128.s32.b1.b1.s32", "use mma.sync"),
+        refusal("wmma.mma.sync.aligned.row.col.m8n8k32.s32.{s4.s4,u4.u4}.s32", "use mma.sync"),
+        refusal("wmma.mma.and.popc.sync.aligned.row.col.m8n8k128.s32.b1.b1.s32", "use mma.sync"),
     ),
     "wmma.load": Form(wmma_access, mix="load", access="reads", spread=Spread.NONE).told(
         modelled(of_wmma("load.{a,b}", f"sync.aligned.{{row,col}}.{HALF_SHAPES}.{{f16,bf16,s8,u8}}"), LAYOUT),
         modelled(of_wmma("load.c", f"sync.aligned.{{row,col}}.{HALF_SHAPES}.{{f16,f32,s32}}"), LAYOUT),
         modelled(of_wmma("load.{a,b}", "sync.aligned.{row,col}.{m16n16k8.tf32,m8n8k4.f64}"), LAYOUT, 80),
-        refused(of_wmma("load.a", "sync.aligned.row.m8n8k32.{s4,u4}"), "use mma.sync"),
+        refusal(of_wmma("load.a", "sync.aligned.row.m8n8k32.{s4,u4}"), "use mma.sync"),
     ),
     "wmma.store": Form(wmma_access, mix="store", has_result=False, spread=Spread.USE).told(
         modelled(of_wmma("store.d", f"sync.aligned.{{row,col}}.{HALF_SHAPES}.{{f16,f32,s32}}"), LAYOUT),
