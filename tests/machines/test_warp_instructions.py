@@ -342,7 +342,6 @@ UNKNOWN = [
     "cp.async.bulk.commit_group;",
     "cp.async.mbarrier.arrive.shared.b64 [tile];",
     "bar.arrive 0, 64;",
-    "trap;",
     "mov.u64 x, %clock64;",
     "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 d, a, a, a;",
     "mma.sync.aligned.m16n8k16.col.col.f32.f16.f16.f32 d, a, a, a;",

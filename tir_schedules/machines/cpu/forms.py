@@ -42,8 +42,8 @@ class Spread(Enum):
 class Form:
     """One kind of instruction. The defaults are those of arithmetic that each lane does for itself.
 
-    lower: what becomes of it; None when nothing has to be executed. Of one that ends a basic block it makes
-    nothing, and refuses what is not known.
+    lower: what becomes of it; None when nothing has to be executed. Of one that ends a basic block: what is
+    executed before the block ends.
     ends: how it ends a basic block; None when it does not.
     has_result: whether the first operand is written.
     mix: its class in the counters' instruction mix; empty when that goes by its type.
@@ -52,6 +52,8 @@ class Form:
     spread: how undefined values pass through it.
     makes_addresses: whether what it computes from an address may be an address in the same variable.
     zeros: how many low bits of its result are provably zero, from those of its operands.
+
+    remedy: of an instruction that is refused: what would be right in its place.
 
     operation: the C++ of one lane. modifiers: what its opcode may hold besides types. operand_types: of
     operands whose type is not the opcode's, by position. literals: operands that are part of the operation.
@@ -66,6 +68,7 @@ class Form:
     spread: Spread = Spread.ANY
     makes_addresses: bool = True
     zeros: Callable[[Instruction, Zeros], int] | None = None
+    remedy: str = ""
     operation: Operation | None = None
     modifiers: frozenset[str] = frozenset()
     operand_types: Mapping[int, str] = field(default_factory=dict)
@@ -103,6 +106,15 @@ def by_itself(low: Lowering, instruction: Instruction) -> Lowered:
 def refuse(low: Lowering, instruction: Instruction) -> Lowered:
     """Lowers no instruction."""
     raise instruction.unsupported()
+
+
+def refused(remedy: str) -> Form:
+    """The Form of an instruction that is refused. remedy: what would be right."""
+
+    def lower(low: Lowering, instruction: Instruction) -> Lowered:
+        raise instruction.unsupported(remedy)
+
+    return Form(lower, has_result=False, remedy=remedy)
 
 
 UNKNOWN = Form(refuse)

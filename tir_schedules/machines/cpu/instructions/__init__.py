@@ -12,16 +12,30 @@ from tir_schedules.machines.cpu.instructions import (
     arithmetic,
     async_copy,
     bits,
+    calls,
     control,
     conversion,
     memory,
+    refused,
     selection,
     tensor,
     warp,
 )
 from tir_schedules.machines.cpu.ptx import Instruction
 
-FAMILIES = (arithmetic, bits, selection, conversion, memory, async_copy, warp, tensor, control)
+FAMILIES = (
+    refused,
+    arithmetic,
+    bits,
+    selection,
+    conversion,
+    memory,
+    async_copy,
+    warp,
+    tensor,
+    control,
+    calls,
+)
 FORMS = {name: form for family in FAMILIES for name, form in family.FORMS.items()}
 """Name, or name and first modifier, such as "bar.warp" -> Form."""
 
