@@ -14,7 +14,7 @@ NAMES = [family.__name__.rpartition(".")[2] for family in FAMILIES]
 OF_LANES = [
     name for name, family in zip(NAMES, FAMILIES) if all(form.operation for form in family.FORMS.values())
 ]
-OF_THE_ENGINE = ["control"]
+OF_THE_ENGINE = ["control", "refused"]
 
 
 def test_every_family_is_in_the_table():

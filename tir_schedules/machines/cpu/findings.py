@@ -199,7 +199,7 @@ MESSAGES = {
     "bad_free": lambda f: bad_free(f),
     "stack_overflow": lambda f: (
         f"the stack has {f.record['detail']} bytes, and {f.record['bytes']} more are needed; the launch was"
-        " stopped"
+        " stopped (on a GPU, cudaDeviceSetLimit with cudaLimitStackSize gives it more)"
     ),
     "assertion": lambda f: f.assertion,
     "trap": lambda f: trap(f),

@@ -260,7 +260,10 @@ class Rewriter:
         if i.name in ("ret", "exit", "bra") and not i.guard:
             self.stored.clear()
         if i.name == "ret" and not self.function.is_entry:
-            return [like(i, RETURN, (), guard=i.guard)]
+            frame = self.linker.frames[self.function.name]
+            size = 0 if self.recursive else frame[END] - frame[START]
+            place = (Immediate(frame[START]), Immediate(size)) if size else ()
+            return [like(i, RETURN, place, guard=i.guard)]
         if i.opcode.startswith("brx.idx"):
             label = getattr(i.operands[-1], "name", "")
             if label not in self.function.targets:

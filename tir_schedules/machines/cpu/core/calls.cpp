@@ -52,6 +52,11 @@ static void enter(Machine& M, Warp& W, u8*, const MicroOp& op) {
   const u32 *o = op.operands;
   ACTIVE(W.active, forget(M, l, o[0], o[1]); copy_within(M, l, o[0], o[3], o[2]))
 }
+// What points into the parameters and variables of a function that has returned reads what nobody wrote.
+// operands: place, bytes
+static void leave(Machine& M, Warp& W, u8*, const MicroOp& op) {
+  ACTIVE(W.active, forget(M, l, op.operands[0], op.operands[1]))
+}
 // operands: register for the place, bytes, bytes of the parameters, where these are, bytes that count
 static void push(Machine& M, Warp& W, u8* R, const MicroOp& op) {
   const u32 *o = op.operands;
@@ -68,7 +73,7 @@ static void allocate_on_stack(Machine& M, Warp& W, u8* R, const MicroOp& op) {
   u64 *result = (u64*)OPERAND(0), *asked = (u64*)OPERAND(1);
   ACTIVE(W.active, {
     const u64 align = greatest<u64>(op.operands[2], 16),
-              bytes = asked[l] > M.local_bytes ? M.local_bytes + 1ull : (asked[l] + 15) & ~15ull;
+              bytes = (least<u64>(asked[l], 1u << 31) + 15) & ~15ull;
     result[l] = room(M, W, op, l, bytes, bytes, align);
   })
 }
@@ -135,7 +140,7 @@ void leave_block(Machine& M, Warp& W, const BasicBlock& block, u32 lanes, u32 ta
   ACTIVE(taken, {
     if (block.exit == RETURN) {
       const CallState::Call& call = calls.made[l].back();
-      forget(M, l, call.top, calls.top[l] - call.top);  // what points into the frame reads what nobody wrote
+      forget(M, l, call.top, calls.top[l] - call.top);
       W.pc[l] = call.back_to, calls.top[l] = call.top, calls.used[l] = call.used;
       calls.made[l].pop_back();
       continue;
@@ -176,7 +181,7 @@ void mark_written(Machine& M, u64 address, int lane) {
     own_flags(M, lane)[address - LOCAL_WINDOW] = 1;
 }
 
-static const Family calls{{"call.enter", enter},   {"call.push", push},     {"call.save", save},
+static const Family calls{{"call.enter", enter},   {"call.leave", leave},   {"call.push", push},     {"call.save", save},
                           {"call.resume", resume}, {"call.target", target}, {"call.memcpy", copy},
-                          {"call.memset", fill},   {"switch", choose},      {"stop", stop},
+                          {"call.memset", fill},   {"switch", choose}, {"stop", stop},
                           {"alloca", allocate_on_stack}};

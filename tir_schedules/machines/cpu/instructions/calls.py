@@ -80,8 +80,8 @@ def allocate(low: Lowering, i: Instruction) -> Lowered:
     ]
 
 
-def nothing(low: Lowering, i: Instruction) -> Lowered:
-    return []
+def leave(low: Lowering, i: Instruction) -> Lowered:
+    return [MicroOp("call.leave", numbers(i), i)] if i.operands else []
 
 
 def control(lower: Lower, ends: Exit | None = None, *, result: bool = False, fence: bool = False) -> Form:
@@ -99,7 +99,7 @@ def control(lower: Lower, ends: Exit | None = None, *, result: bool = False, fen
 
 FORMS: dict[str, Form] = {
     "call": control(call, Exit.CALL),
-    "call.return": control(nothing, Exit.RETURN),
+    "call.return": control(leave, Exit.RETURN),
     "brx": control(switch, Exit.SWITCH),
     "trap": control(stop, Exit.LEAVE),
     "brkpt": control(stop, Exit.LEAVE),
