@@ -218,7 +218,8 @@ def bad_free(fault: Fault) -> str:
 def trap(fault: Fault) -> str:
     address = int(fault.record["bytes"]) | int(fault.record["extent_bytes"]) << 32
     called = f"calls a function at {address:#x}, where there is none"
-    what = ("a trap was executed", "a brkpt was executed, with no debugger to stop in", called)
+    beyond = f"goes to entry {address} of a table of branches, which has less"
+    what = ("a trap was executed", "a brkpt was executed, with no debugger to stop in", called, beyond)
     return f"{what[int(fault.record['detail'])]}; the launch was stopped"
 
 

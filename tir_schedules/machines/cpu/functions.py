@@ -320,6 +320,8 @@ class Rewriter:
         if isinstance(target, Symbol) and target.name in BUILT_IN:
             areas = (Immediate(self.linker.area(ARGUMENTS)), Immediate(self.linker.area(RESULTS)))
             return [like(i, BUILT_IN[target.name], areas, guard=i.guard)]
+        if isinstance(target, Symbol):
+            target = Symbol(self.linker.graph.reached_by(self.function, i)[0].name)
         call: list[Union[Instruction, str]] = [like(i, i.opcode, (target,))]
         if self.linker.within_cycle(self.function, i):
             call = [like(i, SAVE, ()), *call, like(i, RESUME, ())]

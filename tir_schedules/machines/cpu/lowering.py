@@ -168,7 +168,8 @@ def listing(kernel: PtxKernel) -> Listing:
 class Blocks:
     """Lowers a kernel's basic blocks, one after another.
 
-    keep: registers that other blocks, or the end of one, see; the places of the others are used again after their last use.
+    keep: registers that other blocks see, or the end of one; the places of the others are used again after
+    their last use.
     """
 
     def __init__(self, module: PtxModule, kernel: PtxKernel):

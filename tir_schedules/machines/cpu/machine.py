@@ -171,7 +171,7 @@ class Invocation:
         values: list[Any] = []
         for name in binary.kernel.params:
             value = arguments[name]
-            if isinstance(value, np.ndarray) and value.shape:
+            if isinstance(value, np.ndarray) and not (value.shape == () and value.dtype.names):
                 rows.append(self._array(name, value, name in outputs))
                 value = len(rows) << BUFFER_SHIFT
             values.append(value)

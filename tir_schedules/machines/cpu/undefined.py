@@ -32,7 +32,7 @@ class Undefined:
 
     def __init__(self, low: Lowering, extents: Extents):
         self.low, self.extents = low, extents
-        self.has_local = low.kernel.local_bytes > 0
+        self.has_local = low.kernel.local_bytes + low.kernel.stack_scale > 0
         blocks = low.kernel.blocks
         first = frozenset[Register]().union(*(blocks[k].live_in for k in low.kernel.first_blocks))
         self.followed = self._closure(set(first))

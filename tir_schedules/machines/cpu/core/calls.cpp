@@ -104,7 +104,7 @@ static void resume(Machine& M, Warp& W, u8* R, const MicroOp& op) {
     calls.saved[l].resize(first);
   })
 }
-enum Stop { TRAPPED, BROKE, NO_FUNCTION };
+enum Stop { TRAPPED, BROKE, NO_FUNCTION, NO_TARGET };
 static void report_stop(Machine& M, const MicroOp& op, int lane, Stop stop, u64 address = 0) {
   if (Finding* f = M.report(TRAP, op.line, lane))
     f->detail = stop, f->bytes = (u32)address, f->extent_bytes = address >> 32;
@@ -130,7 +130,7 @@ static void choose(Machine& M, Warp& W, u8* R, const MicroOp& op) {
   ACTIVE(W.active, {
     const u32 index = WORDS(0)[l], count = op.operands[1];
     calls.target[l] = op.operands[2 + (index < count ? index : 0)];
-    if (index >= count) report_stop(M, op, l, NO_FUNCTION, index);
+    if (index >= count) report_stop(M, op, l, NO_TARGET, index);
   })
 }
 

@@ -11,8 +11,8 @@ from tir_schedules.machines.cpu.context import Lowering, MicroOp, only, size_of
 from tir_schedules.machines.cpu.forms import Form, Lower, Lowered, Spread
 from tir_schedules.machines.cpu.ptx import Immediate, Instruction, Register, items
 
-STOPS = ["trap", "brkpt", "target"]
-"""In the order of Stop in core/calls.cpp; "target": a call through a pointer that is no function's."""
+STOPS = ["trap", "brkpt"]
+"""In the order of Stop in core/calls.cpp."""
 
 
 def numbers(i: Instruction) -> tuple[int, ...]:

@@ -27,6 +27,8 @@ def load_parameter(low: Lowering, i: Instruction) -> Lowered:
     if parameter is None or not isinstance(to, Register):
         raise i.unsupported("parameter")
     offset, size = parameter.offset + source.offset, BITS[i.type] // 8
+    if not parameter.offset <= offset <= parameter.offset + parameter.size - size:
+        raise i.unsupported(f"bytes that {parameter.name} does not have")
     if to.bits == BITS[i.type]:
         return [MicroOp("ld.param", (low.place(to, i.type, i), size), i, offset)]
     # A narrower parameter: load it, then extend it to the register. Bytes are loaded as 16 bits with the high
