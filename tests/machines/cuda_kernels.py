@@ -11,21 +11,18 @@ from tir_schedules.model.kernel import Kernel
 
 
 @lru_cache(maxsize=None)
-def compiled(source, entry):
-    return compile_kernel(Kernel("test/kernel", source, entry, ("Y",), (1, 1, 1), (1, 1, 1), "sm_80"))
+def compiled(source):
+    return compile_kernel(Kernel("test/kernel", source, "k", ("Y",), (1, 1, 1), (1, 1, 1), "sm_80"))
 
 
-def run(
-    source, entry, arguments=None, threads=64, grid=1, dtype=np.int32, kernels="k", count=False, **machine
-):
-    """The outputs and the Execution of a kernel whose last parameter is the output Y, of one element for each
-    thread.
+def run(source, entry, arguments=None, threads=64, grid=1, dynamic=0, **machine):
+    """The outputs and the Execution of one of the kernels of a text, one of which is `k`. The last parameter
+    is the output Y, of an int for each thread.
 
-    arguments: all others, by name. kernels: one that the text has, for all to be compiled by. machine:
-    options of CpuMachine.
+    arguments: all others, by name. machine: options of CpuMachine.
     """
-    given = (arguments or {}) | {"Y": np.zeros(threads * grid, dtype)}
-    kernel = Kernel("test/kernel", source, entry, tuple(given), (grid, 1, 1), (threads, 1, 1), "sm_80")
-    binary = replace(compiled(source, kernels), kernel=kernel)
-    execution = CpuMachine(**machine).run(binary, given, ("Y",), count=count)
+    given = (arguments or {}) | {"Y": np.zeros(threads * grid, np.int32)}
+    shape = ((grid, 1, 1), (threads, 1, 1))
+    kernel = Kernel("test/kernel", source, entry, tuple(given), *shape, "sm_80", dynamic)
+    execution = CpuMachine(**machine).run(replace(compiled(source), kernel=kernel), given, ("Y",))
     return given["Y"], execution

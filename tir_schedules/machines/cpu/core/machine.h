@@ -111,10 +111,10 @@ struct Machine {
   Finding* report(Kind kind, s32 line, int lane, s32 other = 0, u64 address = 0);
   Finding* report_access(Kind kind, s32 line, int lane, Act act, Space space, u64 address, u32 bytes,
                          s32 other = 0, int other_thread = -1);
-  // Number of the buffer, from 1; all that malloc gave is one.
+  // Number of the buffer, from 1; all that malloc gave is one, with what lies just before it.
   u64 buffer_of(u64 address) const {
-    const u64 number = address >> BUFFER_SHIFT;
-    return heap.buffers.empty() ? number : least(number, heap.first + 1);
+    if (heap.buffers.empty()) return address >> BUFFER_SHIFT;
+    return least<u64>((address + (1ull << (BUFFER_SHIFT - 1))) >> BUFFER_SHIFT, heap.first + 1);
   }
   u64 thread(int lane) const { return block_number * threads + warp * 32 + lane; }
   // The memory behind an address, or nullptr after a finding. bytes: a power of two.
