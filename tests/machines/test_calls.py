@@ -84,6 +84,13 @@ FAR int walk(Node* n, int* out, int at) {
 FAR void remove(Node* n) { if (n) { remove(n->left); remove(n->right); delete n; } }
 FAR int* dangling(int i) { int own[4] = {1, 2, 3, 4}; int* volatile p = own; return p + i % 4; }
 __device__ volatile int where_to;
+FAR int either(int* given, int i) {
+  int own[8];
+  for (int k = 0; k < 8; k++) own[k] = k;
+  int* from = i % 3 ? given : own;
+  from[i % 8] += 100;
+  return from[i % 8] + own[7];
+}
 FAR int hidden(int i) { int own[8]; for (int k = 0; k < 8; k++) own[k] = k; return own[i]; }
 FAR int unset(int i) { int own[8]; for (int k = 0; k < i; k++) own[k] = k; return own[i + where_to]; }
 
@@ -134,6 +141,11 @@ __global__ void trees(int* Y) {
   walk(root, out, 0);
   remove(root);
   Y[threadIdx.x] = out[threadIdx.x % 10];
+}
+__global__ void chooses(int* Y) {
+  int a[64];
+  for (int k = 0; k < 64; k++) a[k] = 10 * k;
+  Y[threadIdx.x] = either(a + 8, threadIdx.x);
 }
 __global__ void dangles(int* Y) { Y[threadIdx.x] = *dangling(threadIdx.x); }
 __global__ void hides(int* Y) { Y[threadIdx.x] = hidden(threadIdx.x % 9); }
@@ -204,6 +216,7 @@ EXPECTED = {
     "barrier": lambda t: 2016 + 64,
     "allocas": lambda t: 100 * sum(((i * 3) % (t % 7 + 1)) ** 2 for i in range(t % 7 + 1)),
     "trees": lambda t: t % 10,
+    "chooses": lambda t: 107 + (80 + 10 * (t % 8) if t % 3 else t % 8) + 100 * (t % 24 == 15),
     "both": lambda t: t + 1 if t % 2 else 2 * t,
 }
 
@@ -220,7 +233,7 @@ def test_results_are_those_of_python(entry, order):
 FAULTS = [
     ("hides", "out_of_bounds", "an array in local memory at byte 32, out of bounds; it has 32 bytes"),
     ("dangles", "uninitialized", "local memory"),
-    ("unsets", "uninitialized", "local memory"),
+    ("unsets", "uninitialized", "uses what a function returned without a value"),
     ("too_much", "stack_overflow", "the stack has 1024 bytes"),
     ("null", "trap", "calls a function at 0x0, where there is none"),
 ]
@@ -259,6 +272,15 @@ setp.gt.u32 p, x, 40; mul.lo.u32 x, x, 3; st.param.b32 [r], x;
 @p ret; add.u32 x, x, 1; st.param.b32 [r], x; ret; }
 .func (.param .b32 r) strange (.param .b32 a) { tex.2d.v4.f32.f32 {%f1, %f2}, [a, {%f1, %f2}]; ret; }
 .func silent () { ret; }
+.func (.param .b32 r) unset (.param .b32 a)
+{ .reg .b32 x, none; add.u32 x, none, 1; st.param.b32 [r], x; ret; }
+.func (.param .b32 r) again (.param .b32 a)
+{ .reg .b32 n, m, x, y, none; .reg .pred p; ld.param.b32 n, [a]; setp.eq.u32 p, n, 0;
+mov.u32 x, n; mov.u32 y, 0; @p mov.u32 x, none; @p bra LAST; sub.u32 m, n, 1;
+{ .param .b32 given; .param .b32 taken; st.param.b32 [given], m; call (taken), again, (given);
+ld.param.b32 y, [taken]; }
+add.u32 y, x, y;
+LAST: st.param.b32 [r], y; ret; }
 .global .u64 pointers[2] = {twice, thrice};
 .visible .entry test(.param .u64 Y)
 { .reg .b64 y, f; .reg .b32 t, d, s; .reg .pred p;
@@ -283,6 +305,10 @@ def thrice(t):
 BODIES = {
     "direct": (CALL.format(call="call.uni (r), twice, (a)"), lambda t: 2 * t),
     "alias": (CALL.format(call="call (r), same, (a)"), lambda t: 2 * t),
+    "undefined in the innermost": (
+        "and.b32 t, t, 7; " + CALL.format(call="call (r), again, (a)"),
+        lambda t: t % 8 * (t % 8 + 1) // 2,
+    ),
     "guarded ret": (CALL.format(call="call (r), thrice, (a)"), thrice),
     "guarded call": (
         CALL.format(call="st.param.b32 [a], 5; @!p call (r), thrice, (a)").replace(
@@ -324,6 +350,11 @@ def test_a_switch_past_its_table_is_found():
     assert "entry 4 of a table of branches" in findings[0].message
 
 
+def test_a_variable_of_a_function_that_nothing_has_written_is_found():
+    _, findings = of_ptx(CALL.format(call="call (r), unset, (a)"))
+    assert [finding.message for finding in findings] == ["uses what a function returned without a value"]
+
+
 REFUSED = {
     "call (r), unknown, (a)": "unknown, which the PTX does not define; define it in the same file",
     "call cudaDeviceSynchronize": "cudaDeviceSynchronize, .*a kernel cannot wait for its own launches",
@@ -340,6 +371,25 @@ REFUSED = {
 def test_what_cannot_be_called_is_refused_by_name(call):
     with pytest.raises(UnsupportedInstruction, match=rf"PTX line \d+: .*{REFUSED[call]}"):
         of_ptx(CALL.format(call=call))
+
+
+@pytest.mark.parametrize(
+    "instruction, remedy",
+    [
+        ("tex.2d.v4.f32.s32 {d, d, d, d}, [y, {t, t}];", "textures: read the array through a pointer"),
+        ("txq.width.b32 d, [y];", "textures"),
+        ("suld.b.1d.b32.trap d, [y, {t}];", "surfaces: write the array through a pointer"),
+        ("sust.b.1d.b32.trap [y, {t}], d;", "surfaces"),
+        ("mapa.u64 y, y, 1;", "thread block clusters"),
+        ("barrier.cluster.arrive;", "thread block clusters"),
+        ("griddepcontrol.wait;", "programmatic dependent launch"),
+    ],
+)
+def test_what_is_refused_on_purpose_says_what_would_be_right(instruction, remedy):
+    with pytest.raises(
+        UnsupportedInstruction, match=rf"PTX line \d+: .*{instruction.split()[0].strip(';')} \({remedy}"
+    ):
+        of_ptx(instruction)
 
 
 def test_a_function_that_nothing_calls_may_hold_anything():

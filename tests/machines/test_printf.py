@@ -29,8 +29,8 @@ __global__ void k(int* Y) {
 __global__ void widths(int* Y) {
   if (threadIdx.x == 0)
     printf("[%5d][%-5d][%05d][%+d][% d][%#x][%#o][%10s][%-10s][%.2s][%*d][%-*d][%.*f][%8.3f][%+.2e]"
-           "[%.0f][%5c][%5%][%k]\n", 42, 42, 42, 42, 42, 255, 8, "right", "left", "cut", 7, 99, 7, 99, 2,
-           1.23456, 3.14159, 31415.9, 2.5, 'c');
+           "[%.0f][%.*f][%5c][%5%][%k]\n", 42, 42, 42, 42, 42, 255, 8, "right", "left", "cut", 7, 99, 7, 99,
+           2, 1.23456, 3.14159, 31415.9, 2.5, -1, 1.25, 'c');
   Y[threadIdx.x] = 0;
 }
 __global__ void results(int* Y) {
@@ -89,7 +89,8 @@ def test_flags_widths_and_precisions():
     expected = formatted("[%5d][%-5d][%05d][%+d][% d][%#x][%#o]", 42, 42, 42, 42, 42, 255, 8)
     expected += formatted("[%10s][%-10s][%.2s][%*d][%-*d]", b"right", b"left", b"cut", 7, 99, 7, 99)
     expected += formatted("[%.*f][%8.3f]", 2, double(1.23456), double(3.14159))
-    expected += formatted("[%+.2e][%.0f][%5c]", double(31415.9), double(2.5), ord("c"))
+    expected += formatted("[%+.2e][%.0f][%.*f]", double(31415.9), double(2.5), -1, double(1.25))
+    expected += formatted("[%5c]", ord("c"))
     assert printed("widths") == expected + "[%5%][%k]\n"
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from tir_schedules.compiler.source_text import SourceText
 from tir_schedules.machines.cpu.abi import BUFFER_SHIFT, FINDING_KINDS, Space
 from tir_schedules.machines.cpu.extents import Extent, variable_at
+from tir_schedules.machines.cpu.functions import ARGUMENTS, RESULTS
 from tir_schedules.machines.cpu.lowering import LoweredKernel
 from tir_schedules.model.findings import Finding, Location
 from tir_schedules.model.kernel import Binary
@@ -207,6 +208,13 @@ MESSAGES = {
 }
 
 
+UNSET = {
+    RESULTS: "uses what a function returned without a value",
+    ARGUMENTS: "uses an argument that was handed over without a value",
+}
+"""Of the areas that calls share."""
+
+
 def bad_free(fault: Fault) -> str:
     if fault.of_heap == 2:
         return "frees what has been freed"
@@ -231,6 +239,8 @@ def uninitialized(fault: Fault) -> str:
         return (
             f"{fault.act} {fault.where}, where a value that nothing has written was stored by {fault.other}"
         )
+    if fault.variable_name in UNSET:
+        return UNSET[fault.variable_name]
     use, read = fault.sources(line), fault.sources(int(fault.record["line"]))
     used = f"; used at {use}" if line and (use.file, use.line) != (read.file, read.line) else ""
     return f"{fault.act} {fault.where}, which nothing has written{used}"

@@ -251,8 +251,7 @@ class Rewriter:
         given = (Immediate(passed), Immediate(self.linker.area(ARGUMENTS)))
         if self.recursive:
             return [like(first, PUSH, (self.frame, Immediate(frame[END]), *given), has_result=True)]
-        size = frame[END] - frame[START]
-        return [like(first, ENTER, (Immediate(frame[START]), Immediate(size), *given))] if size else []
+        return [like(first, ENTER, (Immediate(frame[START]), *given))] if passed else []
 
     def _rewritten(self, i: Instruction) -> list[Union[Instruction, str]]:
         if i.name == "call":

@@ -47,10 +47,10 @@ static u64 room(Machine& M, Warp& W, const MicroOp& op, int lane, u64 bytes, u64
   stop_launch(M);
   return M.stack_start;
 }
-// operands: place, bytes, bytes of the parameters, where these are handed over
+// operands: place, bytes of the parameters, where these are handed over
 static void enter(Machine& M, Warp& W, u8*, const MicroOp& op) {
-  const u32 *o = op.operands;
-  ACTIVE(W.active, forget(M, l, o[0], o[1]); copy_within(M, l, o[0], o[3], o[2]))
+  const u32* o = op.operands;
+  ACTIVE(W.active, copy_within(M, l, o[0], o[2], o[1]))
 }
 // What points into the parameters and variables of a function that has returned reads what nobody wrote.
 // operands: place, bytes
@@ -59,13 +59,11 @@ static void leave(Machine& M, Warp& W, u8*, const MicroOp& op) {
 }
 // operands: register for the place, bytes, bytes of the parameters, where these are, bytes that count
 static void push(Machine& M, Warp& W, u8* R, const MicroOp& op) {
-  const u32 *o = op.operands;
+  const u32* o = op.operands;
   u64* frame = (u64*)OPERAND(0);
   ACTIVE(W.active, {
     frame[l] = room(M, W, op, l, o[1], o[4], 16);
-    if (frame[l] + o[1] > M.local_bytes) continue;
-    forget(M, l, frame[l], o[1]);
-    copy_within(M, l, frame[l], o[3], o[2]);
+    if (frame[l] + o[1] <= M.local_bytes) copy_within(M, l, frame[l], o[3], o[2]);
   })
 }
 // operands: result, bytes, alignment
