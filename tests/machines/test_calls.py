@@ -262,6 +262,8 @@ PTX = """.version 8.0
 .address_size 64
 .extern .func (.param .b32 r) unknown (.param .b32 a);
 .extern .func cudaDeviceSynchronize ();
+.extern .func (.param .b64 r) memcpy (.param .b64 a, .param .b64 b, .param .b64 c);
+.extern .func (.param .b64 r) memset (.param .b64 a, .param .b32 b, .param .b64 c);
 .func (.param .b32 r) twice (.param .b32 a);
 .alias same, twice;
 .func (.param .b32 r) twice (.param .b32 a) .noinline
@@ -290,6 +292,13 @@ BODY
 st.global.u32 [y], d; ret; }
 """
 CALL = "{{ .param .b32 a; .param .b32 r; st.param.b32 [a], t; {call}; ld.param.b32 d, [r]; }}"
+BYTES = """.local .align 8 .b8 from[8]; .local .align 8 .b8 to[16]; .reg .b64 a, b;
+mov.u64 a, from; cvta.local.u64 a, a; mov.u64 b, to; cvta.local.u64 b, b;
+{ .param .b64 p; .param .b32 v; .param .b64 n; .param .b64 r; st.param.b64 [p], a; st.param.b32 [v], t;
+st.param.b64 [n], LENGTH; call (r), memset, (p, v, n); ld.param.b64 a, [r]; }
+{ .param .b64 p; .param .b64 q; .param .b64 n; .param .b64 r; st.param.b64 [p], b; st.param.b64 [q], a;
+st.param.b64 [n], 8; call (r), memcpy, (p, q, n); ld.param.b64 b, [r]; }
+ld.u32 d, [b+4];"""
 SWITCH = """table: .branchtargets L0, L1, L2, L1;
 and.b32 s, t, 3; {guard}brx.idx s, table;
 L0: add.u32 d, t, 100; bra END;
@@ -323,6 +332,7 @@ BODIES = {
         "ld.global.u64 q, [q]; call (r), q, (a), T; ld.param.b32 d, [r]; }",
         lambda t: thrice(t) if t % 2 else 2 * t,
     ),
+    "memset and memcpy": (BYTES.replace("LENGTH", "8"), lambda t: 0x01010101 * t),
     "switch": (SWITCH.format(guard=""), lambda t: t + (100, 200, 300, 200)[t % 4]),
     "guarded switch": (
         SWITCH.format(guard="@!p "),
@@ -348,6 +358,12 @@ def test_a_switch_past_its_table_is_found():
     _, findings = of_ptx(SWITCH.format(guard="").replace("and.b32 s, t, 3", "shr.u32 s, t, 3"))
     assert [finding.kind for finding in findings] == ["trap"]
     assert "entry 4 of a table of branches" in findings[0].message
+
+
+def test_memset_past_the_end_is_found():
+    _, findings = of_ptx(BYTES.replace("LENGTH", "900"))
+    assert [finding.kind for finding in findings] == ["out_of_bounds"]
+    assert "writes 1 bytes of local memory" in findings[0].message
 
 
 def test_a_variable_of_a_function_that_nothing_has_written_is_found():
@@ -390,6 +406,16 @@ def test_what_is_refused_on_purpose_says_what_would_be_right(instruction, remedy
         UnsupportedInstruction, match=rf"PTX line \d+: .*{instruction.split()[0].strip(';')} \({remedy}"
     ):
         of_ptx(instruction)
+
+
+def test_a_kernel_is_not_refused_for_what_another_has():
+    head, entry, kernel = PTX.partition(".visible")
+    other = kernel.replace(" test(", " other(").replace(
+        "BODY", "tex.2d.v4.f32.s32 {d, d, d, d}, [y, {t, t}];"
+    )
+    text = head + entry + other + entry + kernel.replace("BODY", "")
+    y = np.zeros(64, np.uint32)
+    assert launch(text, {"Y": y}, ("Y",), block=(64, 1, 1)).findings == () and (y == 7).all()
 
 
 def test_a_function_that_nothing_calls_may_hold_anything():

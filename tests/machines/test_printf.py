@@ -52,6 +52,13 @@ __global__ void floods(int* Y) {
   Y[threadIdx.x + blockIdx.x * blockDim.x] = 0;
 }
 __global__ void strays(int* Y) { printf("%s\n", (const char*)Y + 256 + threadIdx.x); Y[threadIdx.x] = 0; }
+__global__ void waits(int* Y) {
+  __shared__ int s[64];
+  s[threadIdx.x] = 0;
+  if (blockIdx.x == 1 && threadIdx.x < 32) assert(Y == 0);
+  __syncthreads();
+  Y[threadIdx.x + blockIdx.x * blockDim.x] = 1 + s[63 - threadIdx.x];
+}
 __global__ void asserts(int* Y) {
   assert(blockIdx.x < 1 || threadIdx.x != 37 && "50% of it");
   Y[threadIdx.x + blockIdx.x * blockDim.x] = 1;
@@ -142,6 +149,13 @@ def test_an_assert_that_fails_says_what_a_gpu_says_and_ends_the_launch():
     )
     assert (finding.kind, finding.block, finding.warp, finding.lane) == ("assertion", (1, 0, 0), 1, 5)
     assert result.sum() < 128 and result[:64].all() and not result[128:].any()
+
+
+@pytest.mark.parametrize("order", ["forward", "reverse"])
+def test_threads_that_wait_for_those_of_a_failed_assert_are_no_fault(order):
+    result, execution = run(SOURCE, "waits", grid=3, warp_order=order)
+    assert [(finding.kind, finding.count) for finding in execution.findings] == [("assertion", 32)]
+    assert result[:64].all() and not result[64:].any()
 
 
 def test_what_is_printed_before_a_fault_is_kept():

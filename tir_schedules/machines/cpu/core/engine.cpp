@@ -81,7 +81,7 @@ static bool advance(Machine& M, Warp& W, u8* R, const Program& program) {
       break;
     }
   }
-  return true;
+  return !*M.stop;
 }
 
 // Every thread of the block must wait at the same barrier.
