@@ -42,8 +42,14 @@ from tir_schedules.model.gpus import rounded_up
 ARGUMENTS, RESULTS = "arguments of calls", "results of calls"
 """The areas that calls share, as variables."""
 
+START, END = "start", "end"
+"""Of a frame, beside the names of what is in it."""
+
+SAVE, RESUME, RETURN, ENTER, PUSH = "call.save", "call.resume", "call.return", "call.enter", "call.push"
+"""Instructions that no PTX has."""
+
 DYNAMIC_ALIGN = FRAME_ALIGN = 16
-RETURN_ADDRESS = 8
+RETURN_ADDRESS, LEAST_FRAME = 8, 16
 PARAM_SPACE = re.compile(r"\.param(::\w+)?(?=\.|$)")
 QUICK_PARAMETER = re.compile(r"ld\.param(::entry)?\.([usbf](16|32|64)|[ub]8)$")
 """Loads of a kernel's parameters that need no address: one value of at most 64 bits."""
@@ -178,7 +184,7 @@ class Linker:
 
     def _keep_registers(self, function: PtxFunction, blocks: list[BasicBlock]) -> int:
         """Name the registers that live across calls in the instructions that save them, and what the frame
-        counts as: about what ptxas gives it. Returns bytes of the frame for each that counts."""
+        counts as: what ptxas gives it, or a little less. Returns bytes of the frame for each that counts."""
         most = 0
         for block, following in zip(blocks, blocks[1:]):
             if not block.instructions or block.instructions[-1].opcode != SAVE:
@@ -189,17 +195,10 @@ class Linker:
             most = max(most, sum(max(1, register.bits // 32) for register in kept))
         frame = self.frames[function.name]
         own = frame[END] - rounded_up(end_of(function.prototype.parameters), FRAME_ALIGN)
-        counted = rounded_up(RETURN_ADDRESS + 4 * most + max(own, 0), 8)
+        counted = max(LEAST_FRAME, rounded_up(RETURN_ADDRESS + 4 * most + max(own, 0), 8))
         push = blocks[0].instructions[0]
         blocks[0].instructions[0] = replace_operands(push, (*push.operands, Immediate(counted)))
         return -(-frame[END] // counted) + 1
-
-
-START, END = "start", "end"
-"""Of a frame, beside the names of what is in it."""
-
-SAVE, RESUME, RETURN, ENTER, PUSH = "call.save", "call.resume", "call.return", "call.enter", "call.push"
-"""Instructions that no PTX has."""
 
 
 class Rewriter:
@@ -209,7 +208,6 @@ class Rewriter:
         self.linker, self.function = linker, function
         self.recursive = function.name in linker.graph.recursive
         self.frame = Register(f"frame@{function.name}", "b64")
-        self.own = {f"{p.name}@{function.name}" for p in function.prototype.parameters}
         self.places = self._places()
         self.stored: set[str] = set()
         self.returned: set[str] = set()
