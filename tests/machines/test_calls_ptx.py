@@ -110,6 +110,13 @@ def test_a_switch_past_its_table_is_found():
     assert "entry 4 of a table of branches" in findings[0].message
 
 
+@pytest.mark.parametrize("form", ["and.b32 s, t, 3; brx.idx none, table;", "@p brx.idx none, table;"])
+def test_a_table_indexed_by_what_nothing_has_written(form):
+    body = ".reg .b32 none; " + SWITCH.format(guard="").replace("and.b32 s, t, 3; brx.idx s, table;", form)
+    _, findings = of_ptx(body)
+    assert "uninitialized" in {finding.kind for finding in findings}
+
+
 def test_memset_past_the_end_is_found():
     _, findings = of_ptx(BYTES.replace("LENGTH", "900"))
     assert [finding.kind for finding in findings] == ["out_of_bounds"]
@@ -127,6 +134,8 @@ REFUSED = {
     "call (r), strange, (a)": "tex.2d.*read the array through a pointer",
     "call (r), twice, (a, a)": "2 arguments of calls where the function has 1",
     "call (r), twice, (t)": "passed in registers: use .param",
+    "call": "what test calls, or how",
+    "bra NOWHERE": "a branch to NOWHERE",
     "call (r), f, (a)": "without a .callprototype",
     "call (r), thrice, (a); st.param.b32 [a], t; call silent": "a call between a st.param",
     "call (r), thrice, (a); call silent": "read after another call",

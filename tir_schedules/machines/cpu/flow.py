@@ -44,8 +44,10 @@ def successors(block: BasicBlock, labels: dict[str, int]) -> tuple[int, ...]:
         return (following,)
     onward = (following,) if end.guard else ()
     if how in (Exit.BRANCH, Exit.SWITCH):
-        targets = (target for target in end.operands if isinstance(target, Symbol))
-        return (*(labels[target.name] for target in targets), *onward)
+        targets = [target.name for target in end.operands if isinstance(target, Symbol)]
+        if not targets or not labels.keys() >= set(targets):
+            raise end.unsupported(f"a branch to {' or '.join(targets) or 'what is no label'}")
+        return (*(labels[target] for target in targets), *onward)
     return onward
 
 

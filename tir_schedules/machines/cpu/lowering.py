@@ -203,6 +203,7 @@ class Blocks:
         self.place(self.undefined.guards(block.end), ALWAYS)
         if block.end and (lower_it := form_of(block.end).lower):
             low.successors = block.successors
+            self.place(self.undefined.before(block.end), self.guard(block.end))
             self.ops += [self.placed(op, self.guard(block.end)) for op in lower_it(low, block.end)]
 
     def instruction(self, i: Instruction) -> None:

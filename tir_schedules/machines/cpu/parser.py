@@ -34,6 +34,9 @@ from tir_schedules.machines.cpu.words import END, is_name, is_number
 
 VARIABLE_SPACES = (".global", ".const", ".shared")
 LINKING = (".visible", ".weak", ".extern", ".common")
+MALFORMED = (ValueError, IndexError, KeyError, AttributeError, TypeError, struct.error)
+"""What the reading of words raises where they are no PTX."""
+
 ENDS = {"{": "}", "(": ")"}
 
 
@@ -43,7 +46,7 @@ def parse(text: str) -> PtxModule:
     parser = Parser(text)
     try:
         return parser.module()
-    except (ValueError, IndexError, KeyError, AttributeError, TypeError, struct.error):
+    except MALFORMED:
         raise parser.refuse("what stands there, or what should") from None
 
 
@@ -122,6 +125,10 @@ class Parser(DeclarationReader):
                     module.kernels[name] = linked_kernel(body, functions, self.shared, stored, self.refused)
                 except UnsupportedInstruction as error:
                     self.refused[name] = error
+                except MALFORMED:
+                    self.refused[name] = UnsupportedInstruction(
+                        f"PTX line {body.line}: the CPU machine does not know what {name} calls, or how"
+                    )
         return module
 
     def file(self) -> None:

@@ -84,7 +84,14 @@ def leave(low: Lowering, i: Instruction) -> Lowered:
     return [MicroOp("call.leave", numbers(i), i)] if i.operands else []
 
 
-def control(lower: Lower, ends: Exit | None = None, *, result: bool = False, fence: bool = False) -> Form:
+def control(
+    lower: Lower,
+    ends: Exit | None = None,
+    *,
+    result: bool = False,
+    fence: bool = False,
+    spread: Spread = Spread.NONE,
+) -> Form:
     """The Form of an instruction through which no undefined value passes."""
     return Form(
         lower,
@@ -92,15 +99,15 @@ def control(lower: Lower, ends: Exit | None = None, *, result: bool = False, fen
         has_result=result,
         mix="control",
         fence=fence,
-        spread=Spread.NONE,
+        spread=spread,
         makes_addresses=False,
     )
 
 
 FORMS: dict[str, Form] = {
-    "call": control(call, Exit.CALL),
+    "call": control(call, Exit.CALL, spread=Spread.USE),
     "call.return": control(leave, Exit.RETURN),
-    "brx": control(switch, Exit.SWITCH),
+    "brx": control(switch, Exit.SWITCH, spread=Spread.USE),
     "trap": control(stop, Exit.LEAVE),
     "brkpt": control(stop, Exit.LEAVE),
     "call.assert": control(built_in, Exit.LEAVE),
