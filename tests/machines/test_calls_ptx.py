@@ -135,7 +135,7 @@ REFUSED = {
     "call (r), twice, (a, a)": "2 arguments of calls where the function has 1",
     "call (r), twice, (t)": "passed in registers: use .param",
     "call": "what test calls, or how",
-    "bra NOWHERE": "a branch to NOWHERE",
+    "call (r), twice, (a); bra NOWHERE": "a branch to NOWHERE",
     "call (r), f, (a)": "without a .callprototype",
     "call (r), thrice, (a); st.param.b32 [a], t; call silent": "a call between a st.param",
     "call (r), thrice, (a); call silent": "read after another call",
