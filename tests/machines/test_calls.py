@@ -83,6 +83,7 @@ FAR int walk(Node* n, int* out, int at) {
 FAR void remove(Node* n) { if (n) { remove(n->left); remove(n->right); delete n; } }
 FAR int* dangling(int i) { int own[4] = {1, 2, 3, 4}; int* volatile p = own; return p + i % 4; }
 __device__ volatile int where_to;
+FAR int total(int* a, int n) { int sum = 0; for (int i = 0; i < n; i++) sum += a[i]; return sum; }
 FAR int either(int* given, int i) {
   int own[8];
   for (int k = 0; k < 8; k++) own[k] = k;
@@ -140,6 +141,11 @@ __global__ void trees(int* Y) {
   walk(root, out, 0);
   remove(root);
   Y[threadIdx.x] = out[threadIdx.x % 10];
+}
+__global__ void beyond(int* Y) {
+  int a[8];
+  for (int k = 0; k < 8; k++) a[k] = k;
+  Y[threadIdx.x] = total(a, 9 - where_to);
 }
 __global__ void chooses(int* Y) {
   int a[64];
@@ -231,6 +237,7 @@ def test_results_are_those_of_python(entry, order):
 # (kernel, kind of its finding, what its message says)
 FAULTS = [
     ("hides", "out_of_bounds", "an array in local memory at byte 32, out of bounds; it has 32 bytes"),
+    ("beyond", "uninitialized", "local memory at byte 32, which nothing has written"),
     ("dangles", "uninitialized", "local memory"),
     ("unsets", "uninitialized", "uses what a function returned without a value"),
     ("too_much", "stack_overflow", "the stack has 1024 bytes"),

@@ -49,6 +49,10 @@ SAVE, RESUME, RETURN, ENTER, PUSH = "call.save", "call.resume", "call.return", "
 """Instructions that no PTX has."""
 
 DYNAMIC_ALIGN = FRAME_ALIGN = 16
+GAP = 64
+"""Bytes between the variables of two functions: whoever reads past an array that it was given a pointer to reads
+what nobody wrote."""
+
 RETURN_ADDRESS, LEAST_FRAME = 8, 16
 PARAM_SPACE = re.compile(r"\.param(::\w+)?(?=\.|$)")
 QUICK_PARAMETER = re.compile(r"ld\.param(::entry)?\.([usbf](16|32|64)|[ub]8)$")
@@ -108,6 +112,7 @@ class Linker:
         for area in (ARGUMENTS, RESULTS):
             size = max((end_of(handed(area, p)) for f in graph.order for p in self._prototypes(f)), default=0)
             if size:
+                self.sizes["local"] += GAP
                 self._place(Variable(area, "local", FRAME_ALIGN, size), FRAME_ALIGN)
 
     def kernel(self) -> PtxKernel:
@@ -166,7 +171,7 @@ class Linker:
     def _frame(self, function: PtxFunction) -> None:
         """Parameters, as they are handed over, then variables: at a fixed place, or in a frame."""
         recursive, name = function.name in self.graph.recursive, function.name
-        start = 0 if recursive else rounded_up(self.sizes["local"], FRAME_ALIGN)
+        start = 0 if recursive else rounded_up(self.sizes["local"] + GAP, FRAME_ALIGN)
         found = [
             Variable(f"{p.name}@{name}", "local", 1, p.size, offset=start + p.offset)
             for p in function.prototype.parameters
@@ -198,7 +203,7 @@ class Linker:
         counted = max(LEAST_FRAME, rounded_up(RETURN_ADDRESS + 4 * most + max(own, 0), 8))
         push = blocks[0].instructions[0]
         blocks[0].instructions[0] = replace_operands(push, (*push.operands, Immediate(counted)))
-        return -(-frame[END] // counted) + 1
+        return -(-frame[END] // counted)
 
 
 class Rewriter:
