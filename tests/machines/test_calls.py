@@ -237,7 +237,7 @@ def test_results_are_those_of_python(entry, order):
 # (kernel, kind of its finding, what its message says)
 FAULTS = [
     ("hides", "out_of_bounds", "an array in local memory at byte 32, out of bounds; it has 32 bytes"),
-    ("beyond", "uninitialized", "local memory at byte 32, which nothing has written"),
+    ("beyond", "uninitialized", "uses what a function returned without a value"),
     ("dangles", "uninitialized", "local memory"),
     ("unsets", "uninitialized", "uses what a function returned without a value"),
     ("too_much", "stack_overflow", "the stack has 1024 bytes"),

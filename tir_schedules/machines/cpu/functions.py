@@ -50,7 +50,7 @@ SAVE, RESUME, RETURN, ENTER, PUSH = "call.save", "call.resume", "call.return", "
 
 DYNAMIC_ALIGN = FRAME_ALIGN = 16
 GAP = 64
-"""Bytes between the variables of two functions: whoever reads past an array that it was given a pointer to reads
+"""Bytes between the variables of two functions: whoever is given a pointer to an array and reads past it reads
 what nobody wrote."""
 
 RETURN_ADDRESS, LEAST_FRAME = 8, 16
