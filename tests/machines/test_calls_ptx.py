@@ -117,6 +117,13 @@ def test_a_table_indexed_by_what_nothing_has_written(form):
     assert "uninitialized" in {finding.kind for finding in findings}
 
 
+@pytest.mark.parametrize("instruction", ["trap", "brkpt"])
+def test_what_ends_a_launch(instruction):
+    y, findings = of_ptx(f"@p {instruction};")
+    assert [(finding.kind, finding.count) for finding in findings] == [("trap", 8)] and not y.any()
+    assert f"a {instruction} was executed" in findings[0].message
+
+
 def test_memset_past_the_end_is_found():
     _, findings = of_ptx(BYTES.replace("LENGTH", "900"))
     assert [finding.kind for finding in findings] == ["out_of_bounds"]

@@ -50,8 +50,8 @@ SAVE, RESUME, RETURN, ENTER, PUSH = "call.save", "call.resume", "call.return", "
 
 DYNAMIC_ALIGN = FRAME_ALIGN = 16
 GAP = 64
-"""Bytes between the variables of two functions: who is given a pointer to an array and reads past it reads what
-nobody wrote."""
+"""Bytes between the variables of two functions: who is given a pointer to an array and reads past it, reads
+what nobody wrote."""
 
 RETURN_ADDRESS, LEAST_FRAME = 8, 16
 PARAM_SPACE = re.compile(r"\.param(::\w+)?(?=\.|$)")
