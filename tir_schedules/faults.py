@@ -15,7 +15,9 @@ from tir_schedules.verdicts import DISAGREE, ERROR, FAIL, HAZARD, PASS, Outcome,
 SHOWN = 8
 WIDTH = 80
 LEAST_TEXT = 16  # characters of a source line that are worth showing
-NO_ACCESS = ("divergent_barrier", "divergent_aligned", "endless_loop")
+NO_ACCESS = (
+    "divergent_barrier", "divergent_aligned", "stack_overflow", "assertion", "trap", "endless_loop",
+)  # fmt: skip
 
 
 def closing(verdicts: Sequence[Verdict]) -> str:

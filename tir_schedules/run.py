@@ -99,7 +99,7 @@ def outcome_of(kernels: Sequence[Kernel], workload: Workload, machine: Machine) 
 
     A check that fails is the last; findings are those of the first check that has some.
     """
-    label, wrong, findings, seconds, kept = kernels[0].label, (), (), 0.0, []
+    label, wrong, findings, seconds, kept, printed = kernels[0].label, (), (), 0.0, [], ""
     try:
         binaries = [compile_kernel(kernel) for kernel in kernels]
         for binary in binaries:
@@ -108,6 +108,7 @@ def outcome_of(kernels: Sequence[Kernel], workload: Workload, machine: Machine) 
         for check in shared_checks(workload):
             done = execute(machine, workload, binaries, check.arguments())
             findings = findings or tuple(finding for execution, _ in done for finding in execution.findings)
+            printed = printed or "".join(execution.printed for execution, _ in done)
             seconds += sum(execution.seconds for execution, _ in done)
             kept.append({name: done[-1][1][name] for name in workload.outputs})
             mismatch = check.mismatch(kept[-1])
@@ -116,7 +117,7 @@ def outcome_of(kernels: Sequence[Kernel], workload: Workload, machine: Machine) 
                 break
     except TirSchedulesError as error:
         return failed(label, error)
-    return Outcome(label, "", wrong, findings, seconds, tuple(kept))
+    return Outcome(label, "", wrong, findings, seconds, tuple(kept), printed)
 
 
 def blamed(

@@ -21,11 +21,12 @@ STRUCTURES = {
     "OutputShadow": abi.OUTPUT_SHADOW,
     "Program": abi.Program,
     "Request": abi.REQUEST,
+    "Said": abi.Said,
     "Undefined": abi.UNDEFINED,
     "Watch": abi.Watch,
 }
 ENUMERATIONS = (abi.Space, abi.Act, abi.Exit, abi.Flag)
-CONSTANTS = ("BUFFER_SHIFT", "SHARED_WINDOW", "LOCAL_WINDOW", "NONE")
+CONSTANTS = ("BUFFER_SHIFT", "SHARED_WINDOW", "LOCAL_WINDOW", "FUNCTION_WINDOW", "FUNCTION_BYTES", "NONE")
 
 
 @pytest.fixture(scope="module")

@@ -343,7 +343,6 @@ UNKNOWN = [
     "cp.async.bulk.commit_group;",
     "cp.async.mbarrier.arrive.shared.b64 [tile];",
     "bar.arrive 0, 64;",
-    "trap;",
     "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 d, a, a, a;",
     "mma.sync.aligned.m16n8k16.col.col.f32.f16.f16.f32 d, a, a, a;",
     "ldmatrix.sync.aligned.m8n8.x4.trans.shared::cluster.b16 {a, b, c, d}, [tile];",

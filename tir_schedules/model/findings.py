@@ -70,16 +70,20 @@ KINDS = {
         " asks"
     ),
     "write_to_input": "a store to an array that is not an output",
+    "bad_free": "a free of what malloc did not return, or of what has been freed",
     "overlapping_writes": "two threads store to the same word of an output without an atomic",
     "uninitialized": (
         "a read of shared, local or output memory that nothing wrote, or the use of a variable without a"
         " value"
     ),
     "divergent_aligned": "a warp-wide .aligned instruction met with inactive lanes",
+    "stack_overflow": "more bytes for the calls of recursive functions and alloca than the stack has",
+    "assertion": "an assert that failed",
+    "trap": "a trap, or a call through a pointer that is no function's",
     "endless_loop": "the instruction budget was used up",
 }
 """Kinds of finding, causes before what they bring about: a missing barrier is a race, and so others read what
 nobody wrote yet."""
 
-TITLES = {"lockstep": "missing __syncwarp"}
+TITLES = {"lockstep": "missing __syncwarp", "bad_free": "bad free", "stack_overflow": "stack overflow"}
 """Kinds that messages call by another name."""

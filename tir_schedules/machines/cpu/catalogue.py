@@ -28,6 +28,7 @@ def entries() -> list[Entry]:
         Entry(opcodes, family.__name__.rpartition(".")[2], f"sm_{since or 75}", precision, note)
         for family in FAMILIES
         for name, form in family.FORMS.items()
+        if not form.ours
         for opcodes, precision, note, since in form.lines or [line_of(name, form)]
     ]
 

@@ -7,7 +7,7 @@ from typing import Container, Hashable, NamedTuple
 
 import numpy as np
 
-from tir_schedules.machines.cpu.abi import BUFFER_SHIFT, SPECIAL
+from tir_schedules.machines.cpu.abi import BUFFER_SHIFT, SPECIAL, function_address
 from tir_schedules.machines.cpu.lane_code import STORAGE
 from tir_schedules.machines.cpu.ptx import (
     BITS,
@@ -55,6 +55,9 @@ READ_BY_CORE = [
 """In the order of SpecialRegister in core/special.cpp."""
 
 BYTES = {kind: int(storage[1:]) // 8 for kind, storage in STORAGE.items()}
+
+PARAMETERS = "parameters of the kernel"
+"""The variable that a kernel's parameters are where it reads them as memory."""
 
 
 class MicroOp(NamedTuple):
@@ -131,7 +134,9 @@ class Lowering:
     """State while one kernel is lowered.
 
     counted: instruction and class of each access that is counted. narrowest_shared: bytes of the narrowest
-    access to shared memory; races are told apart at this width.
+    access to shared memory; races are told apart at this width. functions: of the module, in the order of
+    their addresses. followed: places that say where registers are undefined. successors: of the block that
+    is lowered.
     """
 
     def __init__(self, module: PtxModule, kernel: PtxKernel):
@@ -142,6 +147,10 @@ class Lowering:
         self.narrowest_shared = 4
         self.special = [self.file.place(name, 4) for name in SPECIAL]
         self.buffers = {name: number for number, name in enumerate(module.variables)}
+        self.parameters = {parameter.name: parameter.offset for parameter in kernel.parameters}
+        self.functions = module.functions
+        self.followed: dict[Register, int] = {}
+        self.successors: tuple[int, ...] = ()
         self._constants: dict[tuple[Immediate, str], int] = {}
 
     def place(self, operand: Operand, kind: str, instruction: Instruction) -> int:
@@ -173,6 +182,10 @@ class Lowering:
             return self.kernel.variables[symbol.name].offset
         if symbol.name in self.buffers:
             return (self.buffers[symbol.name] + 1) << BUFFER_SHIFT
+        if symbol.name in self.parameters and PARAMETERS in self.buffers:
+            return ((self.buffers[PARAMETERS] + 1) << BUFFER_SHIFT) + self.parameters[symbol.name]
+        if symbol.name in self.functions:
+            return function_address(self.functions.index(symbol.name))
         raise instruction.unsupported(f"symbol {symbol.name}")
 
     def address(self, address: Address, instruction: Instruction) -> tuple[int, int, int]:

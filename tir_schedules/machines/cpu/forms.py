@@ -72,8 +72,8 @@ def refusal(opcodes: str, remedy: str, since: int = 0) -> Line:
 class Form:
     """One kind of instruction. The defaults are those of arithmetic that each lane does for itself.
 
-    lower: what becomes of it; None when nothing has to be executed. Of one that ends a basic block it makes
-    nothing, and refuses what is not known.
+    lower: what becomes of it; None when nothing has to be executed. Of one that ends a basic block: what is
+    executed before the block ends.
     ends: how it ends a basic block; None when it does not.
     has_result: whether the first operand is written.
     mix: its class in the counters' instruction mix; empty when that goes by its type.
@@ -88,7 +88,7 @@ class Form:
     operation: the C++ of one lane. modifiers: what its opcode may hold besides types. operand_types: of
     operands whose type is not the opcode's, by position. literals: operands that are part of the operation.
 
-    lines: of the table of instructions.
+    lines: of the table of instructions. ours: whether no PTX has it, and functions.py writes it.
     """
 
     lower: Lower | None
@@ -106,6 +106,7 @@ class Form:
     operand_types: Mapping[int, str] = field(default_factory=dict)
     literals: tuple[int, ...] = ()
     lines: tuple[Line, ...] = ()
+    ours: bool = False
 
     def told(self, *lines: Line) -> Form:
         """The same Form with lines in the table of instructions."""

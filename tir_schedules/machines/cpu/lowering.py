@@ -8,12 +8,20 @@ from typing import NamedTuple, Sequence
 import numpy as np
 
 from tir_schedules.machines.cpu.abi import BASIC_BLOCK, MICRO_OP, NONE, Exit
-from tir_schedules.machines.cpu.context import Lowering, MicroOp, size_of
+from tir_schedules.machines.cpu.context import PARAMETERS, Lowering, MicroOp, size_of
 from tir_schedules.machines.cpu.extents import Extent, Extents
 from tir_schedules.machines.cpu.instructions import form_of
 from tir_schedules.machines.cpu.merging import Merged, address_of, merged_accesses
 from tir_schedules.machines.cpu.mix import mix_of
-from tir_schedules.machines.cpu.ptx import BasicBlock, Instruction, PtxKernel, PtxModule, Register
+from tir_schedules.machines.cpu.ptx import (
+    BasicBlock,
+    Instruction,
+    PtxKernel,
+    PtxModule,
+    Register,
+    Symbol,
+    Variable,
+)
 from tir_schedules.machines.cpu.signatures import signature_of
 from tir_schedules.machines.cpu.undefined import Undefined
 
@@ -94,6 +102,11 @@ class LoweredKernel:
 
 def lower(module: PtxModule, kernel: PtxKernel) -> LoweredKernel:
     """Lower every instruction. UnsupportedInstruction names the first that is not known."""
+    if kernel.addresses_parameters:
+        size = max(parameter.offset + parameter.size for parameter in kernel.parameters)
+        module = replace(
+            module, variables=module.variables | {PARAMETERS: Variable(PARAMETERS, "const", 16, size)}
+        )
     blocks = Blocks(module, kernel)
     low, ops, rows = blocks.low, blocks.ops, []
     for block in kernel.blocks:
@@ -103,7 +116,7 @@ def lower(module: PtxModule, kernel: PtxKernel) -> LoweredKernel:
     functions = {name: number for number, name in enumerate(dict.fromkeys(op.function for op in ops))}
     micro_ops, operands = assembled(ops, functions)
     return LoweredKernel(
-        module=replace(module, kernels={}),
+        module=replace(module, kernels={}, refused={}),
         kernel=replace(kernel, blocks=[]),
         functions=tuple(functions),
         lanes={op.function: op.line for op in ops if op.lane},
@@ -155,7 +168,8 @@ def listing(kernel: PtxKernel) -> Listing:
 class Blocks:
     """Lowers a kernel's basic blocks, one after another.
 
-    keep: registers that other blocks see; the places of the others are used again after their last use.
+    keep: registers that other blocks see, or the end of one; the places of the others are used again after
+    their last use.
     """
 
     def __init__(self, module: PtxModule, kernel: PtxKernel):
@@ -165,11 +179,12 @@ class Blocks:
         self.keep: set[Register] = set()
         for block in kernel.blocks:
             self.keep |= block.live_in | block.live_out
-            if block.end and block.end.guard:
-                self.keep.add(block.end.guard[0])
+            if block.end:
+                self.keep.update(block.end.reads)
         for register in sorted(self.keep, key=lambda r: r.name):
             self.low.file.place(register, size_of(register.type))
         self.undefined = Undefined(self.low, self.extents)
+        self.low.followed = self.undefined.places
 
     def add(self, block: BasicBlock) -> None:
         """Lower the instructions of a block up to its end."""
@@ -186,6 +201,10 @@ class Blocks:
                 low.file.release(register, size)
             low.temporaries.clear()
         self.place(self.undefined.guards(block.end), ALWAYS)
+        if block.end and (lower_it := form_of(block.end).lower):
+            low.successors = block.successors
+            self.place(self.undefined.before(block.end), self.guard(block.end))
+            self.ops += [self.placed(op, self.guard(block.end)) for op in lower_it(low, block.end)]
 
     def instruction(self, i: Instruction) -> None:
         lower_it = form_of(i).lower
@@ -225,11 +244,15 @@ class Blocks:
         end, how, guard = block.end, Exit.BRANCH, ALWAYS
         line = end.line if end else block.instructions[-1].line if block.instructions else 0
         if end:
-            form = form_of(end)
-            assert form.ends is not None
-            how, guard = form.ends, self.guard(end)
-            if form.lower:
-                form.lower(self.low, end)
+            ends = form_of(end).ends
+            assert ends is not None
+            how, guard = ends, self.guard(end)
         following = (*block.successors, 0, 0)
-        taken, otherwise = (0, following[0]) if how is Exit.LEAVE else following[:2]
+        taken, otherwise = following[:2]
+        if how in (Exit.LEAVE, Exit.RETURN, Exit.SWITCH):
+            taken, otherwise = 0, block.successors[-1] if guard is not ALWAYS else 0
+        elif end and how is Exit.CALL:
+            target = end.operands[0]
+            taken = self.low.kernel.starts[target.name] if isinstance(target, Symbol) else NONE
+            otherwise = following[0]
         return (how, *guard, taken, otherwise, line)

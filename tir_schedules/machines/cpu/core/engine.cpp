@@ -72,14 +72,16 @@ static bool advance(Machine& M, Warp& W, u8* R, const Program& program) {
         send(W, lanes, block.taken);
         W.waiting |= taken;
         ACTIVE(taken, W.barrier_line[l] = block.line)
-      } else {
+      } else if (block.exit == LEAVE) {
         W.live &= ~taken;
         send(W, lanes & ~taken, block.otherwise);
+      } else {
+        leave_block(M, W, block, lanes, taken);
       }
       break;
     }
   }
-  return true;
+  return !*M.stop;
 }
 
 // Every thread of the block must wait at the same barrier.
@@ -149,6 +151,8 @@ extern "C" u32 launch(const LaunchArguments* a) {
   M.stop = a->stop;
   M.shared_bytes = a->shared_bytes, M.local_bytes = a->local_bytes,
   M.local_stride = (a->local_bytes + 15) & ~15u;
+  M.said = a->said, M.heap_bytes = a->heap_bytes, M.stack_start = a->stack_start,
+  M.stack_limit = a->stack_limit;
   M.flags = a->flags, M.granule_shift = a->granule_shift;
   memcpy(M.grid, a->grid, sizeof M.grid), memcpy(M.block, a->block, sizeof M.block);
   M.threads = M.block[0] * M.block[1] * M.block[2];

@@ -4,6 +4,7 @@
 // fixed offset of the warp's register file; an instruction names its registers by those offsets.
 #pragma once
 #include <initializer_list>
+#include <memory>
 #include <vector>
 #include "abi.h"
 
@@ -39,6 +40,33 @@ struct AsyncCopy {
   u8 data[16];
 };
 
+// Calls that lanes are in. made: where they return to, and their stack as it was before. saved: registers of
+// recursive functions. target: the block that a call through a pointer, or a switch, goes to next. top: the
+// end of the stack in local memory; used: bytes of it that count against its limit.
+struct CallState {
+  struct Call {
+    u32 back_to, top, used;
+  };
+  struct Saved {
+    u64 value;
+    bool undefined;
+  };
+  std::vector<Call> made[32];
+  std::vector<Saved> saved[32];
+  u32 target[32], top[32], used[32] = {};
+};
+struct Allocation {  // what malloc gave
+  u64 bytes;
+  bool freed;
+};
+// buffers: those of the launch, then one for each Allocation in `made`, the first of which is `first`.
+struct Heap {
+  std::vector<Buffer> buffers;
+  std::vector<Allocation> made;
+  u64 first = 0, used = 0;
+  ~Heap();
+};
+
 struct Warp {
   ALIGNED s32 mask[32];  // -1 for lanes that execute the current instruction
   u32 pc[32];            // basic block each lane is at
@@ -50,6 +78,7 @@ struct Warp {
   u64 issued = 0;                 // instructions, against the budget
   u64 clock = 0;                  // what %clock64 gave last
   std::vector<AsyncCopy> copies;
+  std::unique_ptr<CallState> calls;  // of a warp that calls nothing: nullptr
 };
 
 struct Machine {
@@ -76,10 +105,19 @@ struct Machine {
   u64 block_number = 0;
   std::vector<SharedShadow> shadow;
   Warp* warps = nullptr;
+  Said* said;
+  Heap heap;
+  u64 heap_bytes;
+  u32 stack_start, stack_limit;
 
   Finding* report(Kind kind, s32 line, int lane, s32 other = 0, u64 address = 0);
   Finding* report_access(Kind kind, s32 line, int lane, Act act, Space space, u64 address, u32 bytes,
                          s32 other = 0, int other_thread = -1);
+  // Number of the buffer, from 1; all that malloc gave is one, with what lies just before it.
+  u64 buffer_of(u64 address) const {
+    if (heap.buffers.empty()) return address >> BUFFER_SHIFT;
+    return least<u64>((address + (1ull << (BUFFER_SHIFT - 1))) >> BUFFER_SHIFT, heap.first + 1);
+  }
   u64 thread(int lane) const { return block_number * threads + warp * 32 + lane; }
   // The memory behind an address, or nullptr after a finding. bytes: a power of two.
   u8* at_shared(u32 address, u32 bytes, const MicroOp& op, int lane, Act act) {
@@ -109,6 +147,17 @@ template <class T> static inline void addresses(const u8* base, bool wide, s64 o
 }
 // Every lane must execute: a finding otherwise, and false.
 bool whole_warp(Machine& machine, const Warp& warp, s32 line);
+
+CallState& calls_of(Machine&, Warp&);
+// The lanes of a block that ends in a call, a return or a switch go on. taken: those that do so.
+void leave_block(Machine&, Warp&, const BasicBlock&, u32 lanes, u32 taken);
+void stop_launch(Machine&);  // at the end of the current block
+// What a call hands over, at an offset of local memory.
+u64 argument(Machine&, int lane, u32 offset, u32 bytes);
+void give_back(Machine&, int lane, u32 offset, u64 value, u32 bytes);
+void mark_written(Machine&, u64 address, int lane);
+// Of a finding at an address in what malloc gave: detail: 1, or 2 where it has been freed; its bytes.
+void describe_heap(const Machine&, u64 address, Finding&);
 
 void count_shared(Machine&, s32 counter, const u32* address, u32 mask, u32 width, bool store);
 // Wavefronts of one access to shared memory; adds its phases to `phases`.

@@ -12,6 +12,7 @@ from tir_schedules.machines.cpu.instructions import (
     arithmetic,
     async_copy,
     bits,
+    calls,
     control,
     conversion,
     integers,
@@ -35,6 +36,7 @@ FAMILIES = (
     warp,
     tensor,
     control,
+    calls,
 )
 FORMS = {name: form for family in FAMILIES for name, form in family.FORMS.items()}
 """Name, or name and first modifiers, such as "bar.warp" -> Form."""

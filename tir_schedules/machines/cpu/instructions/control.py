@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tir_schedules.machines.cpu.abi import Exit
 from tir_schedules.machines.cpu.context import Lowering
-from tir_schedules.machines.cpu.forms import Form, Lowered, refuse
+from tir_schedules.machines.cpu.forms import Form, Lowered
 from tir_schedules.machines.cpu.ptx import Immediate, Instruction
 
 
@@ -25,7 +25,6 @@ FORMS: dict[str, Form] = {
     "bra": Form(None, ends=Exit.BRANCH, has_result=False, mix="control"),
     "ret": EXIT,
     "exit": EXIT,
-    "trap": Form(refuse, ends=Exit.LEAVE, has_result=False, mix="control"),
     "bar": BARRIER,
     "barrier": BARRIER,
     "membar": FENCE,

@@ -31,9 +31,12 @@ def load_parameter(low: Lowering, i: Instruction) -> Lowered:
     if parameter is None:
         raise i.unsupported("parameter")
     offset, size, lowered = parameter.offset + source.offset, BITS[i.type] // 8, []
-    for k, to in enumerate(items(i.operands[0])):
-        if to != SINK:
-            lowered += load_parameter_element(low, i, to, offset + size * k)
+    to = items(i.operands[0])
+    if not parameter.offset <= offset <= parameter.offset + parameter.size - size * len(to):
+        raise i.unsupported(f"bytes that {parameter.name} does not have")
+    for k, element in enumerate(to):
+        if element != SINK:
+            lowered += load_parameter_element(low, i, element, offset + size * k)
     return lowered
 
 
