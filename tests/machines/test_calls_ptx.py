@@ -33,6 +33,14 @@ mov.u32 x, n; mov.u32 y, 0; @p mov.u32 x, none; @p bra LAST; sub.u32 m, n, 1;
 ld.param.b32 y, [taken]; }
 add.u32 y, x, y;
 LAST: st.param.b32 [r], y; ret; }
+.func (.param .b32 r) wide (.param .b32 a)
+{ .reg .b32 n, m, y, h; .reg .b64 low, high; .reg .b128 both; .reg .pred p; ld.param.b32 n, [a];
+setp.eq.u32 p, n, 0; mov.u32 y, 0; @p bra LAST; sub.u32 m, n, 1;
+mov.u64 low, 0; cvt.u64.u32 high, n; mov.b128 both, {low, high};
+{ .param .b32 given; .param .b32 taken; st.param.b32 [given], m; call (taken), wide, (given);
+ld.param.b32 y, [taken]; }
+mov.b128 {low, high}, both; cvt.u32.u64 h, high; add.u32 y, y, h;
+LAST: st.param.b32 [r], y; ret; }
 .global .u64 pointers[2] = {twice, thrice};
 .visible .entry test(.param .u64 Y)
 { .reg .b64 y, f; .reg .b32 t, d, s; .reg .pred p;
@@ -66,6 +74,10 @@ BODIES = {
     "alias": (CALL.format(call="call (r), same, (a)"), lambda t: 2 * t),
     "undefined in the innermost": (
         "and.b32 t, t, 7; " + CALL.format(call="call (r), again, (a)"),
+        lambda t: t % 8 * (t % 8 + 1) // 2,
+    ),
+    "registers of 128 bits": (
+        "and.b32 t, t, 7; " + CALL.format(call="call (r), wide, (a)"),
         lambda t: t % 8 * (t % 8 + 1) // 2,
     ),
     "guarded ret": (CALL.format(call="call (r), thrice, (a)"), thrice),

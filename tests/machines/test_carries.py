@@ -62,3 +62,16 @@ def test_carries(kind):
         for n, exact in enumerate((x + y, x - y, low, high)):
             got = [int(v) for v in arguments["Y"][n, :, lane]]
             assert got == [part(exact, k) for k in range(count)] + [part(exact >> bits * count, 0)]
+
+
+def test_the_carry_of_a_difference_is_that_of_a_sum_with_the_complement():
+    """So it is 1 where nothing is borrowed, and a difference after a sum borrows where that has none."""
+    body = SLOTS + ".reg .b32 a, b, d; ld.global.b32 a, [x]; ld.global.b32 b, [x+256];"
+    body += "sub.cc.u32 d, a, b; addc.u32 d, 0, 0; st.global.b32 [y], d;"
+    body += "add.cc.u32 d, a, b; subc.u32 d, 0, 0; st.global.b32 [y+256], d;"
+    a, b = (np.array(numbers(32, 32), np.uint64) for _ in range(2))
+    b[:4] = a[:4]
+    arguments = {"X": np.array([a, b]), "Y": np.zeros((2, 32), np.uint64)}
+    assert launch(module("test", ("X", "Y"), body), arguments, ("Y",), block=(32, 1, 1)).findings == ()
+    y = arguments["Y"].astype(np.uint32)
+    assert (y[0] == (a >= b)).all() and (y[1] == np.where(a + b < 2**32, 2**32 - 1, 0)).all()

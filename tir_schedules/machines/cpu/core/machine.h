@@ -48,7 +48,7 @@ struct CallState {
     u32 back_to, top, used;
   };
   struct Saved {
-    u64 value;
+    unsigned __int128 value;
     bool undefined;
   };
   std::vector<Call> made[32];

@@ -23,16 +23,22 @@ def product(code: LaneCode) -> str:
 
 
 def extended(code: LaneCode) -> None:
-    """A sum or difference that takes a carry, or leaves one. The carry of a difference is its borrow."""
+    """A sum or difference that takes a carry, or leaves one.
+
+    A difference is a sum with the complement, as on a GPU: its carry is 0 where it borrows. The ISA calls the
+    flag a borrow there, but nvcc's division of 128 bits asks by addc whether sub.cc has borrowed.
+    """
     i, plain = code.instruction, unsigned(code.instruction.type)
     if i.type not in ("u32", "s32", "u64", "s64"):
         raise i.unsupported("type")
-    wide, taken = WIDER[plain], " {} W.carry[l]" if i.name.endswith("c") else ""
+    wide, taken = WIDER[plain], "W.carry[l]" if i.name.endswith("c") else "0"
     if i.name.startswith("mad"):
-        result = f"({wide})({plain}){product(code)} + {code.read(3, plain)}{taken.format('+')}"
+        result = f"({wide})({plain}){product(code)} + {code.read(3, plain)} + {taken}"
+    elif i.name.startswith("add"):
+        result = f"({wide}){code.read(1, plain)} + {code.read(2, plain)} + {taken}"
     else:
-        symbol = "+" if i.name.startswith("add") else "-"
-        result = f"({wide}){code.read(1, plain)} {symbol} {code.read(2, plain)}{taken.format(symbol)}"
+        taken = "1" if i.name == "sub" else taken
+        result = f"({wide}){code.read(1, plain)} + ({STORAGE[plain]})~({code.read(2, plain)}) + {taken}"
     code.write(f"({plain})({result})", plain)
     if i.has("cc"):
         code.write(f"(u32)(({result}) >> {BITS[plain]} & 1)", "u32", CARRY)

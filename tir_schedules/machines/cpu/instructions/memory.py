@@ -24,26 +24,15 @@ ATOMICS = ["add", "min", "max", "exch", "cas", "and", "or", "xor", "inc", "dec"]
 
 
 def load_parameter(low: Lowering, i: Instruction) -> Lowered:
-    """Each element by itself: nothing counts how wide a load of parameters is."""
-    only(i, SPACE_NAMES, {"v2", "v4"})
-    source = i.address(1)
+    """One value: functions.py makes any other load of parameters one of memory."""
+    only(i, SPACE_NAMES)
+    to, source = i.operands[0], i.address(1)
     parameter = {p.name: p for p in low.kernel.parameters}.get(getattr(source.base, "name", ""))
-    if parameter is None:
+    if parameter is None or not isinstance(to, Register):
         raise i.unsupported("parameter")
-    offset, size, lowered = parameter.offset + source.offset, BITS[i.type] // 8, []
-    to = items(i.operands[0])
-    if not parameter.offset <= offset <= parameter.offset + parameter.size - size * len(to):
+    offset, size = parameter.offset + source.offset, BITS[i.type] // 8
+    if not parameter.offset <= offset <= parameter.offset + parameter.size - size:
         raise i.unsupported(f"bytes that {parameter.name} does not have")
-    for k, element in enumerate(to):
-        if element != SINK:
-            lowered += load_parameter_element(low, i, element, offset + size * k)
-    return lowered
-
-
-def load_parameter_element(low: Lowering, i: Instruction, to: Operand, offset: int) -> Lowered:
-    if not isinstance(to, Register):
-        raise i.unsupported(f"result {to}")
-    size = BITS[i.type] // 8
     if to.bits == BITS[i.type]:
         return [MicroOp("ld.param", (low.place(to, i.type, i), size), i, offset)]
     # A narrower parameter: load it, then extend it to the register. Bytes are loaded as 16 bits with the high
