@@ -154,3 +154,16 @@ def test_loops_that_wait_for_a_time_end(clock, bits):
     arguments = {"X": np.zeros(32, np.uint64), "Y": np.zeros(32, np.uint64)}
     assert launch(module("test", ("X", "Y"), body), arguments, ("Y",), block=(32, 1, 1)).findings == ()
     assert (arguments["Y"] > 100).all() and (arguments["Y"] < 1000).all()
+
+
+def test_the_space_of_an_address():
+    """Of generic addresses in global, shared and local memory."""
+    body = SLOTS + ".shared .align 8 .b8 tile[8]; .local .align 8 .b8 stack[8];"
+    body += ".reg .b64 a0, a1, a2; mov.u64 a0, x;"
+    body += ".reg .b32 d; .reg .pred p; cvta.shared.u64 a1, tile; mov.u64 a2, stack; cvta.local.u64 a2, a2;"
+    spaces = ("global", "shared", "local", "shared::cta")
+    for number, (space, address) in enumerate((space, k) for space in spaces for k in range(3)):
+        body += f"isspacep.{space} p, a{address}; selp.u32 d, 1, 0, p; st.global.b32 [y+{8 * number}], d;"
+    arguments = {"X": np.zeros(1, np.uint64), "Y": np.zeros((4, 3), np.uint64)}
+    assert launch(module("test", ("X", "Y"), body), arguments, ("Y",), block=(1, 1, 1)).findings == ()
+    assert arguments["Y"].tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 1, 0]]
