@@ -95,7 +95,7 @@ def entry_of(case: Any, binary: Binary, cubin: str, seen: str) -> dict[str, Any]
 def seen_by(corpus: Any, case: Any) -> str:
     """Kinds that the CPU machine finds in a case."""
     try:
-        found = {finding.kind for order in corpus.orders() for finding in corpus.launched(case, order)[0]}
+        found = {finding.kind for finding in corpus.launched(case)[0]}
     except TirSchedulesError:
         return "? refused"
     return " ".join(sorted(found - corpus.NOTES)) or CLEAN

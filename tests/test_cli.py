@@ -30,6 +30,16 @@ def test_list_names_every_rung_and_its_article(tool):
         assert rung.summary in line and rung.article in line
 
 
+def test_list_instructions_has_what_is_known_and_what_is_refused(tool):
+    code, out, _ = tool("list", "--instructions")
+    assert code == 0 and "exact: the bits of a GPU" in out and "tcgen05" in out
+    _, out, _ = tool("list", "--instructions", "--json")
+    lines = {line["opcodes"]: line for line in json.loads(out)}
+    assert lines["lop3.b32 lop3.{or,and}.b32"]["precision"] == "exact"
+    assert lines["wgmma"]["precision"] == "refused" and lines["wgmma"]["since"] == "sm_90"
+    assert "no ladder" in tool("list", "sgemm", "--instructions")[2]
+
+
 def test_list_articles_has_their_figures_beside_ours(tool):
     code, out, _ = tool("list", "--articles")
     assert code == 0 and "NVIDIA H200" in out

@@ -50,6 +50,13 @@ def test_run_source_names_the_line_of_a_missing_barrier(tool, edited):
     assert all(len(line) <= 160 for line in out.splitlines())
 
 
+PRINTS = SUM.replace(
+    "  if (",
+    '  if (blockIdx.x + threadIdx.x == 0) printf("%d numbers\\n\\x1b[2J%5.1f\\n", n, 0.25f * n);\n  if (',
+    1,
+)
+
+
 @pytest.fixture
 def run_text(tool, tmp_path):
     """Runs CUDA text as a rung's kernel."""
@@ -83,7 +90,11 @@ def test_run_source_names_headers_and_line_directives(run_text, tmp_path):
     (tmp_path / "mine.h").write_text(HEADER)
     include = f'#include "{tmp_path}/mine.h"\n'
     code, out, _ = run_text(
-        include + "#line 100\n" + NAIVE % "at(A, 0) > 1 ? 1 : threadIdx.x", "sgemm/naive", "--mnk", "1,1,1", "--json"
+        include + "#line 100\n" + NAIVE % "at(A, 0) > 1 ? 1 : threadIdx.x",
+        "sgemm/naive",
+        "--mnk",
+        "1,1,1",
+        "--json",
     )
     (verdict,) = json.loads(out)
     found = {finding["kind"]: finding["location"] for finding in verdict["kernels"]["schedule"]["findings"]}
@@ -155,3 +166,15 @@ def test_run_source_without_the_kernel(tool, tmp_path):
     path.write_text("int nothing;")
     code, out, _ = tool("run", "sgemm/naive", "--mnk", "4,4,4", "--source", str(path))
     assert code == 1 and "sgemm_naive" in out and "no kernel found" in out
+
+
+def test_what_a_kernel_prints_is_shown_once_and_as_text(run_text):
+    """Of the first check alone; what a terminal would obey is escaped."""
+    source = "#include <cstdio>\n" + PRINTS
+    code, out, _ = run_text(source, "reduce/divergent", "--n", "1000")
+    lines = out.splitlines()
+    at = next(k for k, line in enumerate(lines) if line.endswith("mine.cu prints:"))
+    assert code == 0 and lines[at + 1 : at + 3] == ["1000 numbers", r"\x1b[2J250.0"]
+    assert out.count("1000 numbers") == 1 and "1 of 1 verified" in lines[-1]
+    _, out, _ = run_text(source, "reduce/divergent", "--n", "1000", "--json")
+    assert json.loads(out)[0]["kernels"]["schedule"]["printed"] == "1000 numbers\n\x1b[2J250.0\n"

@@ -15,7 +15,10 @@ from tir_schedules.verdicts import DISAGREE, ERROR, FAIL, HAZARD, PASS, Outcome,
 SHOWN = 8
 WIDTH = 80
 LEAST_TEXT = 16  # characters of a source line that are worth showing
-NO_ACCESS = ("divergent_barrier", "divergent_aligned", "deadlock", "endless_loop", "order_dependent")
+NO_ACCESS = (
+    "divergent_barrier", "divergent_aligned", "stack_overflow", "assertion", "trap", "deadlock",
+    "endless_loop", "order_dependent",
+)  # fmt: skip
 
 
 def closing(verdicts: Sequence[Verdict]) -> str:

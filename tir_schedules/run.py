@@ -99,7 +99,7 @@ def outcome_of(kernels: Sequence[Kernel], workload: Workload, machine: Machine) 
 
     A check that fails is the last; findings are those of the first check that has some.
     """
-    label, wrong, findings, notes, seconds, kept = kernels[0].label, (), (), (), 0.0, []
+    label, wrong, findings, notes, seconds, kept, printed = kernels[0].label, (), (), (), 0.0, [], ""
     try:
         binaries = [compile_kernel(kernel) for kernel in kernels]
         for binary in binaries:
@@ -109,6 +109,7 @@ def outcome_of(kernels: Sequence[Kernel], workload: Workload, machine: Machine) 
             done = execute(machine, workload, binaries, check.arguments())
             findings = findings or tuple(finding for execution, _ in done for finding in execution.findings)
             notes = notes or tuple(note for execution, _ in done for note in execution.notes)
+            printed = printed or "".join(execution.printed for execution, _ in done)
             seconds += sum(execution.seconds for execution, _ in done)
             kept.append({name: done[-1][1][name] for name in workload.outputs})
             mismatch = check.mismatch(kept[-1])
@@ -117,7 +118,7 @@ def outcome_of(kernels: Sequence[Kernel], workload: Workload, machine: Machine) 
                 break
     except TirSchedulesError as error:
         return failed(label, error)
-    return Outcome(label, "", wrong, findings, seconds, tuple(kept), notes)
+    return Outcome(label, "", wrong, findings, seconds, tuple(kept), printed, notes)
 
 
 def blamed(

@@ -54,6 +54,7 @@ class Outcome:
 
     error: why it could not be compiled or launched. wrong: outputs that are not what they should be.
     findings: hazards that the machine saw; notes: what else it saw, which is no fault.
+    printed: by its printf calls, in the first check in which there are any.
     seconds: of all executions. outputs: by name, of each of the workload's checks in order, as far as they
     ran.
     """
@@ -64,6 +65,7 @@ class Outcome:
     findings: tuple[Finding, ...] = ()
     seconds: float = 0.0
     outputs: tuple[dict[str, np.ndarray], ...] = field(default=(), repr=False)
+    printed: str = field(default="", repr=False)
     notes: tuple[Finding, ...] = ()
 
     @property
@@ -91,6 +93,7 @@ class Outcome:
             "seconds": self.seconds,
             "faults": self.faults,
             **told,
+            **({"printed": self.printed} if self.printed else {}),
         }
 
 

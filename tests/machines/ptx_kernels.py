@@ -29,6 +29,12 @@ NUMPY = {
 BITS = {name: int(kind[1]) * 8 for name, kind in NUMPY.items()}
 
 
+SLOTS = """.reg .b64 x, y, off; .reg .b32 t; mov.u32 t, %tid.x; mul.wide.u32 off, t, 8; ld.param.u64 x, [X];
+ld.param.u64 y, [Y]; add.s64 x, x, off; add.s64 y, y, off;
+"""
+"""Lets x and y point to each thread's own 8 bytes of the arrays X and Y."""
+
+
 def register_type(kind):
     return kind if kind in ("f32", "f64") else f"b{max(16, BITS[kind])}"
 

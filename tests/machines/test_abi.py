@@ -21,11 +21,12 @@ STRUCTURES = {
     "Cell": abi.CELL,
     "Program": abi.Program,
     "Request": abi.REQUEST,
+    "Said": abi.Said,
     "Undefined": abi.UNDEFINED,
     "Watch": abi.Watch,
 }
 ENUMERATIONS = (abi.Space, abi.Act, abi.Exit, abi.Flag, abi.Trait)
-CONSTANTS = ("BUFFER_SHIFT", "SHARED_WINDOW", "LOCAL_WINDOW", "NONE")
+CONSTANTS = ("BUFFER_SHIFT", "SHARED_WINDOW", "LOCAL_WINDOW", "FUNCTION_WINDOW", "FUNCTION_BYTES", "NONE")
 
 
 @pytest.fixture(scope="module")

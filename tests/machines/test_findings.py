@@ -202,6 +202,43 @@ FAULTS = [
         "N / 64",
     ),
     (
+        "bad_free",
+        "freed twice",
+        "int* p = (int*)malloc(4);\n*p = N;\nY[t] = *p;\nfree(p);\nfree(p);",
+        "free(p);\nfree(p);",
+        "free(p);",
+    ),
+    (
+        "out_of_bounds",
+        "past what malloc gave",
+        "float* p = (float*)malloc(N * 4);\np[t + N / 64] = X[t];\nY[t] = p[t + N / 64];\nfree(p);",
+        "p[t + N / 64] = X[t];\nY[t] = p[t + N / 64]",
+        "p[t] = X[t];\nY[t] = p[t]",
+    ),
+    (
+        "out_of_bounds",
+        "freed memory",
+        "float* p = (float*)malloc(4);\n*p = X[t];\nfree(p);\nY[t] = *(volatile float*)p;",
+        "free(p);\nY[t] = *(volatile float*)p;",
+        "Y[t] = *p;\nfree(p);",
+    ),
+    (
+        "stack_overflow",
+        "recursion too deep",
+        "struct R {\nstatic __device__ int f(int n) { return n < 1 ? n : f(n - 1) * 3 + f(n - 2); }\n};\n"
+        "Y[t] = R::f(N);",
+        "R::f(N)",
+        "R::f(N / 16)",
+    ),
+    (
+        "assertion",
+        "an assert that fails",
+        'if (t >= N / 2) __assert_fail("t < n", "file.cu", 12, "k");\nY[t] = X[t];',
+        "N / 2",
+        "N",
+    ),
+    ("trap", "a trap", "if (t >= N / 2) __trap();\nY[t] = X[t];", "N / 2", "N"),
+    (
         "endless_loop",
         "a flag nobody sets",
         "volatile float* y = Y;\ny[t] = 1;\nwhile (y[t] > X[0] - 2) y[t] = 2;",
@@ -330,9 +367,9 @@ def test_a_finding_in_brief_says_what_the_other_access_does():
 
 def test_an_instruction_that_is_not_known_names_its_source_line():
     with pytest.raises(
-        UnsupportedInstruction, match=r"test/kernel: PTX line \d+ \(test_kernel\.cu:4\): .*smid"
+        UnsupportedInstruction, match=r"test/kernel: PTX line \d+ \(test_kernel\.cu:4\): .*pm0"
     ):
-        run('unsigned x;\nasm volatile("mov.u32 %0, %%smid;" : "=r"(x));\nY[t] = x;')
+        run('unsigned x;\nasm volatile("mov.u32 %0, %%pm0;" : "=r"(x));\nY[t] = x;')
 
 
 def test_a_block_is_named():

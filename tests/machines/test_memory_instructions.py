@@ -161,6 +161,16 @@ def test_cp_async_fills_the_rest_with_zeros(available):
     assert (run(body + STORE, x.view(np.uint32)) == expected).all()
 
 
+@pytest.mark.parametrize("ignoring", ["setp.gt.u32 p, t, 15;|p", "setp.le.u32 p, t, 15;|!p"])
+def test_cp_async_may_ignore_its_source(ignoring):
+    """Half of the lanes do, get zeros and read nothing: their source is out of bounds."""
+    test, predicate = ignoring.split("|")
+    body = f"""{test} mul.lo.u32 b, t, 4; mov.u32 c, tile; add.u32 b, b, c; add.s64 x, x, off;
+    st.shared.u32 [b], 7; cp.async.ca.shared.global [b], [x+64], 4, {predicate}; cp.async.wait_all;
+    ld.shared.u32 d, [b];"""
+    assert (run(body + STORE) == np.where(LANES > 15, 0, LANES + 16)).all()
+
+
 @pytest.mark.parametrize("pending, arrived", [(0, 3), (1, 2), (2, 1), (3, 0)])
 def test_cp_async_wait_group_leaves_the_last_groups_in_flight(pending, arrived):
     """What has not been waited for still reads as before; reading it is a finding."""

@@ -1,4 +1,4 @@
-"""The verb `list`: ladders and rungs, what each adds, its article."""
+"""The verb `list`: ladders and rungs, what each adds, its article; the instructions of the CPU machine."""
 
 from __future__ import annotations
 
@@ -25,6 +25,11 @@ def add_verb(verbs: Verbs) -> None:
         action="store_true",
         help="the articles' steps: listings, figures",
     )
+    verb.add_argument(
+        "--instructions",
+        action="store_true",
+        help="the PTX instructions that the CPU machine knows, and those that it refuses",
+    )
     verb.add_argument("--json", action="store_true", help="print JSON")
     verb.set_defaults(verb=list_rungs)
 
@@ -35,6 +40,10 @@ def list_rungs(options: Options) -> int:
             f"there is no ladder {options.family!r}{nearest(options.family, FAMILIES)}; there is"
             f" {', '.join(FAMILIES)}"
         )
+    if options.instructions:
+        if options.family or options.articles:
+            raise BadInput("--instructions goes with no ladder and with no articles")
+        return list_instructions(options.json)
     families = [options.family] if options.family else FAMILIES
     if options.articles:
         return list_articles(families, options.json)
@@ -100,4 +109,20 @@ def list_articles(families: Sequence[str], as_json: bool) -> int:
     print_left_out(left_out)
     for name, meaning in FACTS.items():
         print_line(f"{name}: {meaning}")
+    return 0
+
+
+def list_instructions(as_json: bool) -> int:
+    """What the CPU machine knows of PTX ISA 9.0: how near to a GPU, and what else to write."""
+    from tir_schedules.machines.cpu.catalogue import entries
+
+    if as_json:
+        print(json.dumps([entry._asdict() for entry in entries()], indent=2))
+        return 0
+    from tir_schedules.console import print_left_out, print_line, print_table
+
+    columns = ("opcodes", "family", "since", "precision", "held against, rule or remedy")
+    prose = {"opcodes": 30, columns[-1]: 24}
+    print_left_out(print_table(columns, entries(), prose=prose, spare=("since", "family"), keys=0))
+    print_line("{,.sat} stands for nothing or .sat; exact: the bits of a GPU, but for those of a NaN")
     return 0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Iterable
 
 from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_arch, add_tuned
 from tir_schedules.cli.problems import add_problems, check_options, problems_of
-from tir_schedules.errors import BadInput
+from tir_schedules.errors import BadInput, printable
 from tir_schedules.ladders.problems import RUN_SHAPES, jobs_of
 from tir_schedules.ladders.registry import FAMILIES, find_each
 from tir_schedules.machines.choice import CPU_ARCH, MACHINES, arch_for, choose
@@ -85,6 +85,7 @@ def print_verdicts(verdicts: Iterable[Verdict], total: int, machine: Machine, fo
         print_line,
         print_paragraph,
         print_table,
+        print_whole,
         progress,
         terminal_width,
     )
@@ -100,6 +101,11 @@ def print_verdicts(verdicts: Iterable[Verdict], total: int, machine: Machine, fo
     print_left_out(
         print_table(columns, [row(verdict) for verdict in seen], prose=prose, spare=("seconds",), keys=0)
     )
+    for verdict in seen:
+        for outcome in verdict.outcomes:
+            if outcome.printed:
+                print_line(f"{outcome.kernel} prints:")
+                print_whole(printable(outcome.printed.removesuffix("\n"), "\n\t"))
     for paragraph in paragraphs(seen, min(WIDTH, terminal_width() or WIDTH)):
         print_paragraph(paragraph)
     where = "the CPU machine"

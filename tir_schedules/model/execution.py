@@ -54,6 +54,7 @@ class Execution:
     counters: None unless counting was asked for. writer(name, index): Location of the instruction that last
     stored to flat element `index` of output `name`, or None when nothing did; writers(name): of all
     instructions that stored to the output, or None where the machine does not know (the GPU machine).
+    printed: what its printf calls wrote, in the order they were executed.
     requests: of the warp that was watched, in order; requests_met: how many there were, more than are kept
     when they exceed the limit.
     """
@@ -65,4 +66,5 @@ class Execution:
     writers: Callable[[str], tuple[Location, ...] | None] = field(default=lambda name: None, repr=False)
     requests: tuple[Request, ...] = field(default=(), repr=False)
     requests_met: int = 0
+    printed: str = ""
     notes: tuple[Finding, ...] = ()

@@ -73,12 +73,16 @@ KINDS = {
         " asks"
     ),
     "write_to_input": "a store to an array that is not an output",
+    "bad_free": "a free of what malloc did not return, or of what has been freed",
     "overlapping_writes": "two threads store to one word of global memory, and nothing orders them",
     "uninitialized": (
         "a read of shared, local or output memory that nothing wrote, or the use of a variable without a"
         " value"
     ),
     "divergent_aligned": "a warp-wide instruction that not every lane it names executes",
+    "stack_overflow": "more bytes for the calls of recursive functions and alloca than the stack has",
+    "assertion": "an assert that failed",
+    "trap": "a trap, or a call through a pointer that is no function's",
     "deadlock": "every thread waits: at a barrier, or in a loop for memory that nobody changes",
     "endless_loop": "a loop that comes back to where it was, or the instruction budget was used up",
     "order_dependent": "other values in an output when blocks and warps take turns in another order",
@@ -92,5 +96,5 @@ OF_SEVERAL_ORDERS = ("order_dependent",)
 NOTES = {"same_value": "several threads store one value to a word, and nothing orders them"}
 """What is worth knowing, and no fault."""
 
-TITLES = {"lockstep": "missing __syncwarp"}
+TITLES = {"lockstep": "missing __syncwarp", "bad_free": "bad free", "stack_overflow": "stack overflow"}
 """Kinds that messages call by another name."""

@@ -19,6 +19,9 @@ BUFFER_SHIFT = 40
 SHARED_WINDOW, LOCAL_WINDOW = 1 << 36, 1 << 37
 """Where shared and local memory lie among generic addresses."""
 
+FUNCTION_WINDOW, FUNCTION_BYTES = 1 << 38, 16
+"""Where functions lie among addresses, and how far apart."""
+
 FINDING_KINDS = tuple(kind for kind in (*KINDS, *NOTES) if kind not in OF_SEVERAL_ORDERS)
 """Names of Kind in core/abi.h, in its order, which is also how serious they are."""
 
@@ -60,6 +63,9 @@ class Exit(IntEnum):
     BRANCH = 0
     BARRIER = 1
     LEAVE = 2
+    CALL = 3
+    RETURN = 4
+    SWITCH = 5
 
 
 class Flag(IntFlag):
@@ -78,6 +84,11 @@ class Trait(IntFlag):
     CLOCKS = 1
     POLLS = 2
     NAMED = 4
+
+
+def function_address(number: int) -> int:
+    """Of a function of a module."""
+    return FUNCTION_WINDOW + (number + 1) * FUNCTION_BYTES
 
 
 def record(kind: str, names: str) -> list[tuple[str, str]]:
@@ -148,17 +159,29 @@ class Watch(ctypes.Structure):
     ]
 
 
+class Said(ctypes.Structure):
+    """What a kernel printed, and the message of an assertion. bytes: of the text; cut: whether more was
+    printed than there was room for."""
+
+    _fields_ = [
+        ("text", POINTER),
+        ("message", POINTER),
+        *((name, U32) for name in ("limit", "message_limit", "bytes", "cut")),
+    ]
+
+
 class LaunchArguments(ctypes.Structure):
     """All that the core's `launch` is given."""
 
     _fields_ = [
         ("program", ctypes.POINTER(Program)),
         *((name, POINTER) for name in ("params", "buffers", "counters", "merges", "block_counts")),
-        *((name, POINTER) for name in ("findings", "watch", "origins", "stop")),
+        *((name, POINTER) for name in ("findings", "watch", "origins", "stop", "said")),
         ("budget", U64),
+        ("heap_bytes", U64),
         ("grid", U32 * 3),
         ("block", U32 * 3),
         *((name, U32) for name in ("buffer_count", "shared_bytes", "local_bytes", "flags")),
-        *((name, U32) for name in ("granule_shift", "finding_limit")),
+        *((name, U32) for name in ("granule_shift", "finding_limit", "stack_start", "stack_limit")),
         *((name, U32) for name in ("seed", "resident", "cores", "pad")),
     ]

@@ -7,7 +7,7 @@ from typing import Container, Hashable, NamedTuple
 
 import numpy as np
 
-from tir_schedules.machines.cpu.abi import BUFFER_SHIFT, SPECIAL
+from tir_schedules.machines.cpu.abi import BUFFER_SHIFT, SPECIAL, function_address
 from tir_schedules.machines.cpu.lane_code import STORAGE
 from tir_schedules.machines.cpu.ptx import (
     BITS,
@@ -30,14 +30,40 @@ LANE_MASKS = {
     "lanemask_ge": 0xFFFFFFFF & ~((1 << LANES) - 1),
     "lanemask_gt": 0xFFFFFFFF & ~((2 << LANES) - 1),
 }
+SAME_AS = {
+    f"{'n' * count}clusterid.{axis}": f"{'n' * count}ctaid.{axis}" for count in (0, 1) for axis in "xyz"
+}
+"""Each block is a cluster by itself."""
+
+ALWAYS = {
+    **{f"cluster_{name}": 0 for name in ("ctaid.x", "ctaid.y", "ctaid.z", "ctarank")},
+    **{f"cluster_{name}": 1 for name in ("nctaid.x", "nctaid.y", "nctaid.z", "nctarank")},
+    "is_explicit_cluster": 0,
+    "smid": 0,
+    "nsmid": 1,
+    "gridid": 0,
+    "current_graph_exec": 0,
+    "reserved_smem_offset_begin": 0,
+    "reserved_smem_offset_end": 0,
+}
+"""Special registers that hold one number. The machine is one multiprocessor that runs one grid."""
+
+READ_BY_CORE = [
+    "clock", "clock64", "clock_hi", "globaltimer", "globaltimer_lo", "globaltimer_hi",
+    "nwarpid", "dynamic_smem_size", "total_smem_size",
+]  # fmt: skip
+"""In the order of SpecialRegister in core/special.cpp."""
+
+BYTES = {kind: int(storage[1:]) // 8 for kind, storage in STORAGE.items()}
+
+PARAMETERS = "parameters of the kernel"
+"""The variable that a kernel's parameters are where it reads them as memory."""
+
 WORKSPACE = "the grid's workspace"
 """What a cooperative launch lends a kernel: cooperative groups count there who has arrived."""
 
 WORKSPACE_WORDS = {"envreg1": 32, "envreg2": 0}
 """Special registers with the halves of its address, and the bits below each half."""
-
-SIZES = {"u8": 1, "s8": 1, "u16": 2, "s16": 2, "u32": 4, "s32": 4, "f32": 4, "u64": 8, "s64": 8, "f64": 8}
-BYTES = {kind: SIZES[storage] for kind, storage in STORAGE.items()}
 
 
 class MicroOp(NamedTuple):
@@ -114,7 +140,9 @@ class Lowering:
     """State while one kernel is lowered.
 
     counted: instruction and class of each access that is counted. narrowest_shared: bytes of the narrowest
-    access to shared memory; races are told apart at this width.
+    access to shared memory; races are told apart at this width. functions: of the module, in the order of
+    their addresses. followed: places that say where registers are undefined. successors: of the block that
+    is lowered.
     """
 
     def __init__(self, module: PtxModule, kernel: PtxKernel):
@@ -125,6 +153,10 @@ class Lowering:
         self.narrowest_shared = 4
         self.special = [self.file.place(name, 4) for name in SPECIAL]
         self.buffers = {name: number for number, name in enumerate(module.variables)}
+        self.parameters = {parameter.name: parameter.offset for parameter in kernel.parameters}
+        self.functions = module.functions
+        self.followed: dict[Register, int] = {}
+        self.successors: tuple[int, ...] = ()
         self._constants: dict[tuple[Immediate, str], int] = {}
 
     def place(self, operand: Operand, kind: str, instruction: Instruction) -> int:
@@ -132,13 +164,14 @@ class Lowering:
         if isinstance(operand, Register):
             return self.file.place(operand, size_of(operand.type))
         if isinstance(operand, SpecialRegister):
-            if operand.name in SPECIAL:
-                return self.special[SPECIAL.index(operand.name)]
-            if operand.name in WORKSPACE_WORDS:
-                address = self.address_of(Symbol(WORKSPACE), instruction)
-                return self.place(
-                    Immediate(address >> WORKSPACE_WORDS[operand.name] & 0xFFFFFFFF), "u32", instruction
-                )
+            name = SAME_AS.get(operand.name, operand.name)
+            if name in SPECIAL:
+                return self.special[SPECIAL.index(name)]
+            if name in ALWAYS:
+                return self.place(Immediate(ALWAYS[name]), kind, instruction)
+            if name in WORKSPACE_WORDS:
+                word = self.address_of(Symbol(WORKSPACE), instruction) >> WORKSPACE_WORDS[name]
+                return self.place(Immediate(word & 0xFFFFFFFF), "u32", instruction)
             if operand.name in LANE_MASKS:
                 return self.file.constant(LANE_MASKS[operand.name].astype(np.uint32))
             raise instruction.unsupported(f"special register %{operand.name}")
@@ -158,6 +191,10 @@ class Lowering:
             return self.kernel.variables[symbol.name].offset
         if symbol.name in self.buffers:
             return (self.buffers[symbol.name] + 1) << BUFFER_SHIFT
+        if symbol.name in self.parameters and PARAMETERS in self.buffers:
+            return ((self.buffers[PARAMETERS] + 1) << BUFFER_SHIFT) + self.parameters[symbol.name]
+        if symbol.name in self.functions:
+            return function_address(self.functions.index(symbol.name))
         raise instruction.unsupported(f"symbol {symbol.name}")
 
     def address(self, address: Address, instruction: Instruction) -> tuple[int, int, int]:

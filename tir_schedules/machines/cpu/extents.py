@@ -7,7 +7,8 @@ where the next one starts, at most some padding later. Arrays that are never ali
 which is as long as the longest of them.
 
 Where an address may come from several variables, it has to stay between the start of the first and the end of
-the last. Of one that has been through memory, only the bounds of the whole space are known.
+the last. Of one that has been through memory, as what a call hands over has, or that lies in the frame of a
+recursive function, only the bounds of the whole space are known.
 """
 
 from __future__ import annotations
@@ -87,6 +88,9 @@ class Extents:
         arrays = depot_arrays(kernel, instructions, users)
         self.known += dict.fromkeys(arrays.values())
         pending = list(dict.fromkeys([*seeds, *arrays]))
+        for register in handed_addresses(kernel):
+            self._reached[register] = frozenset({ANYWHERE})
+            pending += users[register]
         while pending:
             k = pending.pop()
             instruction = instructions[k]
@@ -123,7 +127,7 @@ def extent_of(variable: Variable) -> Extent:
     if variable.name.startswith(DEPOT):
         return ANYWHERE
     end = TO_THE_END if variable.extern else variable.offset + variable.size
-    return Extent(SPACES[variable.space], variable.offset, end, source_name(variable.name))
+    return Extent(SPACES[variable.space], variable.offset, end, source_name(variable.name.partition("@")[0]))
 
 
 def computes_address(instruction: Instruction) -> bool:
@@ -140,13 +144,25 @@ def mentioned(variables: dict[str, Extent], instruction: Instruction) -> list[Ex
     ]
 
 
+def handed_addresses(kernel: PtxKernel) -> list[Register]:
+    """Registers that may hold the address of another function's variable: what a call hands over lies in
+    local memory."""
+    loads = (i for i in kernel.instructions if i.opcode.startswith("ld.local")) if kernel.starts else ()
+    return [register for i in loads for register in i.results if register.bits == 64]
+
+
 def depot_arrays(
     kernel: PtxKernel, instructions: list[Instruction], users: dict[Register, list[int]]
 ) -> dict[int, Extent]:
     """Index of each instruction that makes the start of an array -> the array."""
-    depot = next((variable for name, variable in kernel.variables.items() if name.startswith(DEPOT)), None)
-    if depot is None:
-        return {}
+    depots = [variable for name, variable in kernel.variables.items() if name.startswith(DEPOT)]
+    return {k: array for depot in depots for k, array in arrays_in(depot, instructions, users).items()}
+
+
+def arrays_in(
+    depot: Variable, instructions: list[Instruction], users: dict[Register, list[int]]
+) -> dict[int, Extent]:
+    """Those of one depot."""
     frames = [i.results[0] for i in instructions if i.name == "mov" and i.operands[1] == Symbol(depot.name)]
     frames += [
         instructions[k].results[0] for frame in frames for k in users[frame] if instructions[k].name == "cvta"

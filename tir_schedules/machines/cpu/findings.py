@@ -10,6 +10,7 @@ import numpy as np
 from tir_schedules.compiler.source_text import SourceText
 from tir_schedules.machines.cpu.abi import BUFFER_SHIFT, FINDING_KINDS, NONE, Space
 from tir_schedules.machines.cpu.extents import Extent, variable_at
+from tir_schedules.machines.cpu.functions import ARGUMENTS, RESULTS
 from tir_schedules.machines.cpu.lowering import LoweredKernel
 from tir_schedules.model.findings import Finding, Location
 from tir_schedules.model.kernel import Binary, Kernel
@@ -69,14 +70,16 @@ def findings(
     sources: Sources,
     buffers: Sequence[NamedBuffer],
     extents: Sequence[Extent],
+    assertion: str = "",
 ) -> tuple[Finding, ...]:
-    """Findings of the engine's records (dtype FINDING), most serious first."""
+    """Findings of the engine's records (dtype FINDING), most serious first. assertion: what the one that
+    failed says."""
     found = []
     for record in records:
         kind, (x, y, z) = FINDING_KINDS[record["kind"]], (int(index) for index in record["block"])
         line, other, warp, lane, other_warp, count = (int(record[name]) for name in PLAIN)
         message, brief = (
-            MESSAGES[kind](Fault(record, sources, buffers, extents, kernel.grid, short))
+            MESSAGES[kind](Fault(record, sources, buffers, extents, kernel.grid, short, assertion))
             for short in (False, True)
         )
         location, against = sources(line), sources(other) if other else None
@@ -108,6 +111,7 @@ class Fault:
     extents: Sequence[Extent]
     grid: Dim3
     short: bool = False
+    assertion: str = ""
 
     @property
     def act(self) -> str:
@@ -126,6 +130,8 @@ class Fault:
             return what if self.short else f"{what} at byte {address - (extent.low if extent else 0)}"
         if offset >= 1 << (BUFFER_SHIFT - 1):  # before the start of the next buffer
             number, offset = number + 1, offset - (1 << BUFFER_SHIFT)
+        if self.of_heap:
+            return f"memory of malloc at byte {offset}"
         if not 0 <= number < len(self.buffers):
             return f"global memory at {address:#x}, where no buffer is"
         buffer = self.buffers[number]
@@ -145,8 +151,17 @@ class Fault:
         return self.extent.name if self.extent else ""
 
     @property
+    def of_heap(self) -> int:
+        """1 in what malloc gave, 2 where that has been freed."""
+        plain = FINDING_KINDS[self.record["kind"]] in ("out_of_bounds", "bad_free")
+        return int(self.record["detail"]) if plain else 0
+
+    @property
     def limits(self) -> str:
         address = int(self.record["address"])
+        if self.of_heap:
+            has = f"it has {self.record['extent_bytes']} bytes"
+            return f"; {has}" if self.of_heap == 1 else "; it has been freed"
         if int(self.record["space"]) != Space.GLOBAL:
             has = f"; {self.variable_name or 'it'} has {self.record['extent_bytes']} bytes"
             return has if self.record["extent"] else ""
@@ -213,6 +228,13 @@ MESSAGES = {
         f"not every lane it concerns executes it (active lanes {int(f.record['detail']):#010x})"
     ),
     "divergent_barrier": lambda f: divergent_barrier(f),
+    "bad_free": lambda f: bad_free(f),
+    "stack_overflow": lambda f: (
+        f"the stack has {f.record['detail']} bytes, and {f.record['bytes']} more are needed; the launch was"
+        " stopped (on a GPU, cudaDeviceSetLimit with cudaLimitStackSize gives it more)"
+    ),
+    "assertion": lambda f: f.assertion,
+    "trap": lambda f: trap(f),
     "deadlock": lambda f: deadlock(f),
     "endless_loop": lambda f: (
         "this loop never ends: it comes back to where it was"
@@ -241,6 +263,29 @@ def deadlock(fault: Fault) -> str:
     return f"waits at barrier {number} for {expected} threads, {arrived} have arrived, and no more will{held}"
 
 
+UNSET = {
+    RESULTS: "uses what a function returned without a value",
+    ARGUMENTS: "uses an argument that was handed over without a value",
+}
+"""Of the areas that calls share."""
+
+
+def bad_free(fault: Fault) -> str:
+    if fault.of_heap == 2:
+        return "frees what has been freed"
+    if fault.of_heap:
+        return f"frees {fault.where}, not its start"
+    return f"frees {fault.where}, which malloc did not give"
+
+
+def trap(fault: Fault) -> str:
+    address = int(fault.record["bytes"]) | int(fault.record["extent_bytes"]) << 32
+    called = f"calls a function at {address:#x}, where there is none"
+    beyond = f"goes to entry {address} of a table of branches, which has less"
+    what = ("a trap was executed", "a brkpt was executed, with no debugger to stop in", called, beyond)
+    return f"{what[int(fault.record['detail'])]}; the launch was stopped"
+
+
 def uninitialized(fault: Fault) -> str:
     line, space = int(fault.record["other_line"]), int(fault.record["space"])
     if space == Space.GENERIC:
@@ -249,6 +294,8 @@ def uninitialized(fault: Fault) -> str:
         return (
             f"{fault.act} {fault.where}, where a value that nothing has written was stored by {fault.other}"
         )
+    if fault.variable_name in UNSET:
+        return UNSET[fault.variable_name]
     use, read = fault.sources(line), fault.sources(int(fault.record["line"]))
     used = f"; used at {use}" if line and (use.file, use.line) != (read.file, read.line) else ""
     return f"{fault.act} {fault.where}, which nothing has written{used}"

@@ -11,14 +11,17 @@ from tir_schedules.machines.cpu.ptx import BasicBlock, Instruction, Register, Sy
 RETURN = Instruction("ret", (), has_result=False)
 
 
-def basic_blocks(items: Sequence[Union[Instruction, str]]) -> list[BasicBlock]:
-    """Split at labels (the strings) and after what ends a block; find successors and live registers."""
-    blocks, labels = [BasicBlock(0)], {}
+def basic_blocks(items: Sequence[Union[Instruction, str]], first: int = 0) -> list[BasicBlock]:
+    """Split at labels (the strings) and after what ends a block; find successors and live registers.
+
+    first: number of the first block.
+    """
+    blocks, labels = [BasicBlock(first)], {}
     for item in items:
         current = blocks[-1]
         starts = isinstance(item, str) and current.instructions
         if starts or current.end is not None:
-            current = BasicBlock(len(blocks))
+            current = BasicBlock(first + len(blocks))
             blocks.append(current)
         if isinstance(item, str):
             labels[item] = current.index
@@ -37,13 +40,14 @@ def basic_blocks(items: Sequence[Union[Instruction, str]]) -> list[BasicBlock]:
 def successors(block: BasicBlock, labels: dict[str, int]) -> tuple[int, ...]:
     end, following = block.end, block.index + 1
     how = form_of(end).ends if end else None
-    if end is None or how is Exit.BARRIER:
+    if end is None or how in (Exit.BARRIER, Exit.CALL):
         return (following,)
     onward = (following,) if end.guard else ()
-    if how is Exit.BRANCH:
-        target = end.operands[0]
-        assert isinstance(target, Symbol)
-        return (labels[target.name], *onward)
+    if how in (Exit.BRANCH, Exit.SWITCH):
+        targets = [target.name for target in end.operands if isinstance(target, Symbol)]
+        if not targets or not labels.keys() >= set(targets):
+            raise end.unsupported(f"a branch to {' or '.join(targets) or 'what is no label'}")
+        return (*(labels[target] for target in targets), *onward)
     return onward
 
 
@@ -59,16 +63,17 @@ def find_live_registers(blocks: list[BasicBlock]) -> None:
             writes.update(instruction.results)
         used.append(reads)
         defined.append(writes)
+    first = blocks[0].index
     live_in = [set(reads) for reads in used]
     live_out: list[set[Register]] = [set() for _ in blocks]
     changed = True
     while changed:
         changed = False
         for block in reversed(blocks):
-            k = block.index
-            out = set[Register]().union(*(live_in[successor] for successor in block.successors))
+            k = block.index - first
+            out = set[Register]().union(*(live_in[successor - first] for successor in block.successors))
             into = used[k] | (out - defined[k])
             if out != live_out[k] or into != live_in[k]:
                 live_out[k], live_in[k], changed = out, into, True
-    for block in blocks:
-        block.live_in, block.live_out = frozenset(live_in[block.index]), frozenset(live_out[block.index])
+    for block, into, out in zip(blocks, live_in, live_out):
+        block.live_in, block.live_out = frozenset(into), frozenset(out)

@@ -5,9 +5,9 @@ Every other module asks the Form, not the instruction's name; but extents.py kno
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Callable, Mapping, Sequence, Union
+from typing import Callable, Mapping, NamedTuple, Sequence, Union
 
 from tir_schedules.machines.cpu.abi import Exit
 from tir_schedules.machines.cpu.context import Lowering, MicroOp
@@ -38,12 +38,42 @@ class Spread(Enum):
     USE = "operands leave the thread: an undefined one is a fault"
 
 
+class Line(NamedTuple):
+    """Opcodes that the machine treats alike; `tir-schedules list --instructions` prints it.
+
+    opcodes: separated by spaces; {,.sat} stands for nothing or .sat. precision: "exact", the bits of a GPU,
+    but for those of a NaN; "modelled", right within a rule; or "refused". note: what an exact result was held
+    against; the rule; what would be right instead. since: the oldest GPU that has it, 90 for sm_90; 0: all
+    that nvcc knows.
+    """
+
+    opcodes: str
+    precision: str
+    note: str
+    since: int = 0
+
+
+INTEGERS, FRACTIONS, COPIES = "Python's integers", "rational arithmetic", "the bytes themselves"
+
+
+def exact(opcodes: str, held_against: str = INTEGERS, since: int = 0) -> Line:
+    return Line(opcodes, "exact", held_against, since)
+
+
+def modelled(opcodes: str, rule: str, since: int = 0) -> Line:
+    return Line(opcodes, "modelled", rule, since)
+
+
+def refusal(opcodes: str, remedy: str, since: int = 0) -> Line:
+    return Line(opcodes, "refused", remedy, since)
+
+
 @dataclass(frozen=True)
 class Form:
     """One kind of instruction. The defaults are those of arithmetic that each lane does for itself.
 
-    lower: what becomes of it; None when nothing has to be executed. Of one that ends a basic block it makes
-    nothing, and refuses what is not known.
+    lower: what becomes of it; None when nothing has to be executed. Of one that ends a basic block: what is
+    executed before the block ends.
     ends: how it ends a basic block; None when it does not.
     has_result: whether the first operand is written.
     mix: its class in the counters' instruction mix; empty when that goes by its type.
@@ -56,8 +86,12 @@ class Form:
     makes_addresses: whether what it computes from an address may be an address in the same variable.
     zeros: how many low bits of its result are provably zero, from those of its operands.
 
+    remedy: of an instruction that is refused: what would be right in its place.
+
     operation: the C++ of one lane. modifiers: what its opcode may hold besides types. operand_types: of
     operands whose type is not the opcode's, by position. literals: operands that are part of the operation.
+
+    lines: of the table of instructions. ours: whether no PTX has it, and functions.py writes it.
     """
 
     lower: Lower | None
@@ -72,10 +106,17 @@ class Form:
     orders: bool = False
     makes_addresses: bool = True
     zeros: Callable[[Instruction, Zeros], int] | None = None
+    remedy: str = ""
     operation: Operation | None = None
     modifiers: frozenset[str] = frozenset()
     operand_types: Mapping[int, str] = field(default_factory=dict)
     literals: tuple[int, ...] = ()
+    lines: tuple[Line, ...] = ()
+    ours: bool = False
+
+    def told(self, *lines: Line) -> Form:
+        """The same Form with lines in the table of instructions."""
+        return replace(self, lines=lines)
 
 
 def lane(
@@ -109,6 +150,15 @@ def by_itself(low: Lowering, instruction: Instruction) -> Lowered:
 def refuse(low: Lowering, instruction: Instruction) -> Lowered:
     """Lowers no instruction."""
     raise instruction.unsupported()
+
+
+def refused(remedy: str) -> Form:
+    """The Form of an instruction that is refused. remedy: what would be right."""
+
+    def lower(low: Lowering, instruction: Instruction) -> Lowered:
+        raise instruction.unsupported(remedy)
+
+    return Form(lower, has_result=False, remedy=remedy)
 
 
 UNKNOWN = Form(refuse)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import re
 from dataclasses import dataclass
-from typing import Sequence
+from typing import Any, NamedTuple, Sequence
 
 import numpy as np
 
@@ -13,15 +13,17 @@ from tir_schedules import interrupts
 from tir_schedules.errors import CheckFailed
 from tir_schedules.machines.cpu import abi
 from tir_schedules.machines.cpu.abi import BUFFER_SHIFT, FINDING_KINDS
+from tir_schedules.machines.cpu.context import PARAMETERS
 from tir_schedules.machines.cpu.counting import counters_of
 from tir_schedules.machines.cpu.findings import NamedBuffer, Sources, findings
+from tir_schedules.machines.cpu.functions import FRAME_ALIGN
 from tir_schedules.machines.cpu.library import Library
 from tir_schedules.machines.cpu.linking import LinkedKernel
 from tir_schedules.machines.cpu.ptx import BITS, Parameter, Variable
 from tir_schedules.machines.cpu.watching import Watched
 from tir_schedules.model.execution import Execution
 from tir_schedules.model.findings import NOTES, Location
-from tir_schedules.model.gpus import known_sm
+from tir_schedules.model.gpus import known_sm, rounded_up
 from tir_schedules.model.kernel import Binary
 from tir_schedules.model.occupancy import occupancy
 from tir_schedules.model.workload import Arguments
@@ -35,6 +37,12 @@ FINDING_LIMIT = 256
 STOP = ctypes.c_uint32(0)
 """Every launch ends where it is once this is not 0."""
 
+STACK_BYTES, HEAP_BYTES, PRINTED_BYTES = 1 << 10, 8 << 20, 1 << 20
+"""What CUDA gives by default: stack of a thread, memory for malloc, and for printf."""
+
+CUT = "\n[printf: what was printed beyond {} bytes is left out]\n"
+MESSAGE_BYTES = 4096
+
 AGAIN = abi.NONE
 """What the core returns of a launch that has to be done again on one core."""
 
@@ -44,6 +52,14 @@ MULTIPROCESSORS = {
 }  # fmt: skip
 """Of the GPU whose size decides how many blocks are resident together: T4, A100, RTX 3090, Orin, RTX 4090,
 H100, B200, RTX 5090."""
+
+
+class Room(NamedTuple):
+    """What a launch may use up: instructions of a warp; bytes of a thread's stack, and for malloc."""
+
+    budget: int
+    stack: int
+    heap: int
 
 
 @dataclass(frozen=True)
@@ -77,17 +93,25 @@ class Invocation:
         self.names: list[NamedBuffer] = []
         self.cells: dict[str, np.ndarray] = {}
         self._kept: list[np.ndarray] = []  # what addresses point to
+        self.variable_places: dict[str, int] = {}  # where among them a variable is
         rows = [self._variable(variable) for variable in lowered.module.variables.values()]
-        values: list[int | float] = []
+        values: list[Any] = []
         for name in binary.kernel.params:
             value = arguments[name]
-            if isinstance(value, np.ndarray):
+            if isinstance(value, np.ndarray) and not (value.shape == () and value.dtype.names):
                 rows.append(self._array(name, value, name in launch.outputs, name in launch.given))
                 value = len(rows) << BUFFER_SHIFT
             values.append(value)
         self.buffers = np.array(rows or [(0, 0, 0, 0, 1, 0, 0)], abi.BUFFER)
         self.buffer_count = len(rows)
         self.params = pack(lowered.kernel.parameters, values, binary.kernel.label)
+        if PARAMETERS in lowered.module.variables:
+            ctypes.memmove(
+                self._kept[self.variable_places[PARAMETERS]].ctypes.data, self.params, len(self.params)
+            )
+        self.printed = np.zeros(PRINTED_BYTES, np.uint8)
+        self.message = np.zeros(MESSAGE_BYTES, np.uint8)
+        self.said = abi.Said(self.printed.ctypes.data, self.message.ctypes.data, PRINTED_BYTES, MESSAGE_BYTES)
         self.counters = np.zeros(max(1, len(lowered.counted)), abi.COUNTER)
         self.block_counts = np.zeros(len(lowered.blocks), abi.BLOCK_COUNT)
         self.records = np.zeros(FINDING_LIMIT * len(FINDING_KINDS), abi.FINDING)
@@ -96,6 +120,7 @@ class Invocation:
         """A row of BUFFER for a module variable; const ones may not be written."""
         content = np.zeros(max(1, variable.size), np.uint8)
         content[: len(variable.initial)] = np.frombuffer(variable.initial, np.uint8)
+        self.variable_places[variable.name] = len(self._kept)
         self._kept.append(content)
         self.names.append(NamedBuffer(variable.name, 1, variable.size))
         constant, cells, element = variable.space == "const", 0, 0
@@ -119,11 +144,13 @@ class Invocation:
         return (array.ctypes.data, array.nbytes, cells, element, int(not output), int(given), 0)
 
     def start(
-        self, library: Library, budget: int, flags: int, seed: int, cores: int, watched: Watched | None = None
+        self, library: Library, room: Room, flags: int, seed: int, cores: int, watched: Watched | None = None
     ) -> bool:
         """Whether the launch is done. When it is not, it has to be done again on one core, with outputs as
         they were."""
         lowered, kernel = self.lowered, self.binary.kernel
+        stack_start = rounded_up(lowered.kernel.local_bytes, FRAME_ALIGN)
+        stack = room.stack * lowered.kernel.stack_scale
         merges = np.array([access.merge for access in lowered.counted] or [(0, 0)], abi.MERGE)
         arguments = abi.LaunchArguments(
             program=ctypes.pointer(self.program),
@@ -136,15 +163,19 @@ class Invocation:
             watch=ctypes.addressof(watched.arguments) if watched else None,
             origins=self.sources.origins.ctypes.data,
             stop=ctypes.addressof(STOP),
-            budget=budget,
+            said=ctypes.addressof(self.said),
+            budget=room.budget,
+            heap_bytes=room.heap,
             grid=kernel.grid,
             block=kernel.block,
             buffer_count=self.buffer_count,
             shared_bytes=lowered.kernel.shared_bytes + kernel.dynamic_shared,
-            local_bytes=lowered.kernel.local_bytes,
+            local_bytes=stack_start + stack if stack else lowered.kernel.local_bytes,
             flags=flags,
             granule_shift=lowered.granule_shift,
             finding_limit=FINDING_LIMIT,
+            stack_start=stack_start,
+            stack_limit=room.stack,
             seed=seed,
             resident=resident_blocks(self.binary),
             cores=cores,
@@ -160,12 +191,21 @@ class Invocation:
         """What is known after the launch."""
         lowered, sources = self.lowered, self.sources
         counters = counters_of(lowered, sources, self.counters, self.block_counts) if count else None
-        found = findings(self.records, self.binary.kernel, sources, self.names, lowered.extents)
+        assertion = self.message.tobytes().partition(b"\0")[0].decode("utf-8", "replace")
+        told = (self.binary.kernel, sources, self.names, lowered.extents, assertion)
+        found = findings(self.records, *told)
         faults = tuple(finding for finding in found if finding.kind not in NOTES)
         notes = tuple(finding for finding in found if finding.kind in NOTES)
         requests = watched.requests(lowered.counted, sources) if watched else ()
         met = watched.met if watched else 0
-        return Execution(faults, seconds, counters, self.writer, self.writers, requests, met, notes)
+        return Execution(
+            faults, seconds, counters, self.writer, self.writers, requests, met, self.all_printed(), notes
+        )
+
+    def all_printed(self) -> str:
+        """What the kernel printed, which need not be text."""
+        text = self.printed[: self.said.bytes].tobytes().decode("utf-8", "replace")
+        return text + CUT.format(PRINTED_BYTES) if self.said.cut else text
 
     def writer(self, name: str, index: int) -> Location | None:
         """Where the element was last stored."""
@@ -177,17 +217,26 @@ class Invocation:
         return tuple(self.sources(int(line)) for line in np.unique(self.cells[name]["line"]) if line)
 
 
-def pack(parameters: Sequence[Parameter], values: Sequence[int | float], label: str) -> ctypes.Array:
-    """The kernel's parameter buffer."""
+def pack(parameters: Sequence[Parameter], values: Sequence[Any], label: str) -> ctypes.Array:
+    """The kernel's parameter buffer. values: numbers, and bytes or numpy scalars for what is a struct."""
     if len(parameters) != len(values):
         raise CheckFailed(f"{label}: the kernel takes {len(parameters)} parameters, {len(values)} are named")
     content = bytearray(max((p.offset + p.size for p in parameters), default=1))
     for parameter, value in zip(parameters, values):
-        if parameter.type in ("f32", "f64"):
+        if isinstance(value, (bytes, bytearray, memoryview, np.void, np.ndarray)):
+            data = bytes(value) if isinstance(value, (bytes, bytearray)) else value.tobytes()
+            if len(data) != parameter.size:
+                raise CheckFailed(
+                    f"{label}: parameter {parameter.name} has {parameter.size} bytes, {len(data)} are given"
+                )
+        elif parameter.type in ("f32", "f64"):
             data = np.array([value], f"f{parameter.size}").tobytes()
         elif parameter.size * 8 == BITS[parameter.type]:
             data = (int(value) & ((1 << 8 * parameter.size) - 1)).to_bytes(parameter.size, "little")
         else:
-            raise CheckFailed(f"{label}: parameter {parameter.name} is a struct, which is not supported")
+            raise CheckFailed(
+                f"{label}: parameter {parameter.name} is a struct of {parameter.size} bytes: give bytes, or a"
+                " numpy scalar of a structured type"
+            )
         content[parameter.offset : parameter.offset + parameter.size] = data
     return (ctypes.c_uint8 * len(content)).from_buffer(content)

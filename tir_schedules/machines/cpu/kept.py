@@ -39,6 +39,8 @@ def made(ptx: str, entry: str) -> LoweredKernel:
     """Parse and lower a kernel. CheckFailed where there is none of that name, UnsupportedInstruction for what
     is not known."""
     module = parse(ptx)
+    if entry in module.refused:
+        raise module.refused[entry]
     if entry not in module.kernels:
         raise CheckFailed(f"the PTX has no entry {entry}")
     return lower(module, module.kernels[entry])

@@ -5,16 +5,32 @@ from __future__ import annotations
 from tir_schedules.machines.cpu.ptx import BITS, SINK, Instruction, Negated, Operand, Register
 
 STORAGE = {
-    "pred": "u32", "b8": "u8", "u8": "u8", "s8": "s8",
+    "pred": "u32", "b8": "u8", "u8": "u8", "s8": "s8", "e4m3x2": "u16", "e5m2x2": "u16",
     "b16": "u16", "u16": "u16", "s16": "s16", "f16": "u16", "bf16": "u16",
     "b32": "u32", "u32": "u32", "s32": "s32", "f32": "f32", "tf32": "f32", "f16x2": "u32", "bf16x2": "u32",
-    "b64": "u64", "u64": "u64", "s64": "s64", "f64": "f64",
+    "s16x2": "u32", "u16x2": "u32",
+    "b64": "u64", "u64": "u64", "s64": "s64", "f64": "f64", "b128": "u128",
 }  # fmt: skip
 """C++ type that holds a register of a PTX type."""
+
+WIDER = {
+    "f32": "f64",
+    "f64": "quad",
+    "u16": "u32",
+    "s16": "s32",
+    "u32": "u64",
+    "s32": "s64",
+    "u64": "u128",
+    "s64": "s128",
+}
+"""C++ type that holds a product of two values of a PTX type exactly."""
 
 FLOATS = ("f32", "f64", "tf32")
 HALVES = {"f16": ("half_to_float", "float_to_half"), "bf16": ("bfloat_to_float", "float_to_bfloat")}
 """Helpers of core/numeric.h that widen a half to float32, and narrow float32 to it."""
+
+CARRY = Register("W.carry", "b32")
+"""The carry flag of each lane, from one instruction to the next."""
 
 DIRECTIONS = {"rm": -1, "rp": 1, "rz": 0}
 
@@ -74,6 +90,26 @@ class LaneCode:
         if BITS[type_] == operand.bits:
             return f"bits<{to}>({name})"
         return f"({to})bits<u{operand.bits}>({name})"
+
+    def halves(self, k: int, type_: str | None = None) -> list[str]:
+        """Operand k of a type of halves as float32, one for each half."""
+        type_ = type_ or self.instruction.type
+        half = type_.removesuffix("x2")
+        patterns = [self.read(k, type_)]
+        if type_ != half:
+            patterns = [f"(u16)({patterns[0]} >> {shift})" for shift in (0, 16)]
+        if self.instruction.has("ftz"):
+            patterns = [f"flush_{half}({pattern})" for pattern in patterns]
+        return [f"{HALVES[half][0]}({pattern})" for pattern in patterns]
+
+    def write_halves(self, values: list[str], type_: str | None = None) -> None:
+        """Assign float32 expressions, one for each half, to the first operand."""
+        type_ = type_ or self.instruction.type
+        half = type_.removesuffix("x2")
+        patterns = [f"{HALVES[half][1]}({value})" for value in values]
+        if self.instruction.has("ftz"):
+            patterns = [f"flush_{half}({pattern})" for pattern in patterns]
+        self.write(f"pack({', '.join(patterns)})" if type_ != half else patterns[0], raw(type_))
 
     def write(self, expression: str, type_: str | None = None, to: Operand | None = None) -> None:
         """Assign an expression of a type to the first operand, or to `to`."""

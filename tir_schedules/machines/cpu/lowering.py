@@ -8,7 +8,14 @@ from typing import NamedTuple, Sequence
 import numpy as np
 
 from tir_schedules.machines.cpu.abi import BASIC_BLOCK, MICRO_OP, NONE, Exit, Trait
-from tir_schedules.machines.cpu.context import WORKSPACE, WORKSPACE_WORDS, Lowering, MicroOp, size_of
+from tir_schedules.machines.cpu.context import (
+    PARAMETERS,
+    WORKSPACE,
+    WORKSPACE_WORDS,
+    Lowering,
+    MicroOp,
+    size_of,
+)
 from tir_schedules.machines.cpu.extents import Extent, Extents
 from tir_schedules.machines.cpu.instructions import form_of
 from tir_schedules.machines.cpu.instructions.control import is_of_the_block
@@ -23,12 +30,15 @@ from tir_schedules.machines.cpu.ptx import (
     PtxModule,
     Register,
     SpecialRegister,
+    Symbol,
     Variable,
 )
 from tir_schedules.machines.cpu.signatures import signature_of
 from tir_schedules.machines.cpu.undefined import Undefined
 
 WORKSPACE_BYTES = 64
+NAMES_BLOCKS = ("call.target", "switch")
+"""Micro-ops whose operands from the third on are blocks, or NONE."""
 
 
 class Guard(NamedTuple):
@@ -113,14 +123,20 @@ def lower(module: PtxModule, kernel: PtxKernel) -> LoweredKernel:
     if any(is_of_workspace(operand) for i in kernel.instructions for operand in i.operands):
         workspace = Variable(WORKSPACE, "global", 4, WORKSPACE_BYTES)
         module = replace(module, variables={**module.variables, WORKSPACE: workspace})
+    if kernel.addresses_parameters:
+        size = max(parameter.offset + parameter.size for parameter in kernel.parameters)
+        module = replace(
+            module, variables=module.variables | {PARAMETERS: Variable(PARAMETERS, "const", 16, size)}
+        )
     blocks = Blocks(module, kernel)
     low, ops = blocks.low, blocks.ops
     for block in kernel.blocks:
         blocks.add(block)
+    ops = [relocated(op, blocks.starts) for op in ops]
     functions = {name: number for number, name in enumerate(dict.fromkeys(op.function for op in ops))}
     micro_ops, operands = assembled(ops, functions)
     return LoweredKernel(
-        module=replace(module, kernels={}),
+        module=replace(module, kernels={}, refused={}),
         kernel=replace(kernel, blocks=[]),
         functions=tuple(functions),
         lanes={op.function: op.line for op in ops if op.lane},
@@ -140,6 +156,14 @@ def lower(module: PtxModule, kernel: PtxKernel) -> LoweredKernel:
 
 def is_of_workspace(operand: Operand) -> bool:
     return isinstance(operand, SpecialRegister) and operand.name in WORKSPACE_WORDS
+
+
+def relocated(op: Placed, starts: Sequence[int]) -> Placed:
+    """A micro-op that names blocks, with the rows where these begin."""
+    if op.function not in NAMES_BLOCKS:
+        return op
+    places = [place if place == NONE else starts[place] for place in op.operands[2:]]
+    return op._replace(operands=(*op.operands[:2], *places))
 
 
 def traits_of(kernel: PtxKernel, polls: bool) -> Trait:
@@ -209,6 +233,7 @@ class Blocks:
         for register in sorted(self.keep, key=lambda r: r.name):
             self.low.file.place(register, size_of(register.type))
         self.undefined = Undefined(self.low, self.extents)
+        self.low.followed = self.undefined.places
         self.polling = polling_blocks(kernel)
         self.starts: list[int] = []  # number of each block's first row
         self.pending: list[tuple] = []  # what is known of a row before all are
@@ -240,9 +265,22 @@ class Blocks:
                 low.file.release(register, size)
             low.temporaries.clear()
         self.place(self.undefined.guards(block.end), ALWAYS)
+        end, line = block.end, block.instructions[-1].line if block.instructions else 0
+        how, guard, waits = Exit.BRANCH, ALWAYS, NONE
+        if end:
+            form, line = form_of(end), end.line
+            assert form.ends is not None
+            how, guard = form.ends, self.guard(end)
+            if form.lower and how is not Exit.BARRIER:
+                low.successors = block.successors
+                self.place(self.undefined.before(end), guard)
+                self.ops += [self.placed(op, guard) for op in form.lower(low, end)]
         count = len(self.ops) - first
-        how, *guard, line, end = self.end_of(block)
-        self.pending.append((first, count, cost + bool(block.end), how, *guard, line, end, members))
+        if end and form.lower and how is Exit.BARRIER:  # what the engine itself reads
+            lowered = [self.placed(op, ALWAYS) for op in form.lower(low, end)]
+            waits = len(self.ops) if lowered else NONE
+            self.ops += lowered
+        self.pending.append((first, count, cost + bool(end), how, *guard, line, waits, members))
         self.targets.append(block)
 
     def members(self, i: Instruction) -> tuple[int, int] | None:
@@ -256,21 +294,27 @@ class Blocks:
         return self.low.place(i.operands[form.members], "b32", i), int(form.gathers)
 
     def rows(self) -> np.ndarray:
-        """Rows of BASIC_BLOCK."""
+        """Rows of BASIC_BLOCK. Micro-ops that name blocks are told the rows where these begin."""
         rows = []
         for number, (pending, block) in enumerate(zip(self.pending, self.targets)):
-            *head, line, end, members = pending
-            if block is None:
-                targets, polls = (number + 1, 0), 0
-            else:
-                following = [
-                    self.starts[index] if index < len(self.starts) else 0 for index in block.successors
-                ] + [0, 0]
-                leaves = head[3] is Exit.LEAVE
-                targets = (0, following[0]) if leaves else tuple(following[:2])
-                polls = int(block.index in self.polling)
-            rows.append((*head, *targets, line, end, *members, polls))
+            *head, line, waits, members = pending
+            targets, polls = (number + 1, 0), 0
+            if block:
+                targets, polls = self.following(block, head[3]), int(block.index in self.polling)
+            rows.append((*head, *targets, line, waits, *members, polls))
         return np.array(rows, BASIC_BLOCK)
+
+    def following(self, block: BasicBlock, how: Exit) -> tuple[int, int]:
+        """Rows that a block goes on at: where it is taken, and otherwise."""
+        places = [self.starts[index] if index < len(self.starts) else 0 for index in block.successors]
+        taken, otherwise = (*places, 0, 0)[:2]
+        if how in (Exit.LEAVE, Exit.RETURN, Exit.SWITCH):
+            return 0, places[-1] if block.end and block.end.guard else 0
+        if block.end and how is Exit.CALL:
+            target, otherwise = block.end.operands[0], taken
+            known = isinstance(target, Symbol)
+            taken = self.starts[self.low.kernel.starts[target.name]] if known else NONE
+        return taken, otherwise
 
     def instruction(self, i: Instruction) -> None:
         lower_it = form_of(i).lower
@@ -304,18 +348,3 @@ class Blocks:
             return ALWAYS
         register, negated = instruction.guard
         return Guard(self.low.place(register, "pred", instruction), int(negated))
-
-    def end_of(self, block: BasicBlock) -> tuple[int, ...]:
-        """exit, guard, guard_negated, line of a basic block, and number of the micro-op with the operands of
-        its end."""
-        end, how, guard, operands = block.end, Exit.BRANCH, ALWAYS, NONE
-        line = end.line if end else block.instructions[-1].line if block.instructions else 0
-        if end:
-            form = form_of(end)
-            assert form.ends is not None
-            how, guard = form.ends, self.guard(end)
-            lowered = form.lower(self.low, end) if form.lower else []
-            if lowered:
-                operands = len(self.ops)
-                self.ops += [self.placed(op, ALWAYS) for op in lowered]
-        return (how, *guard, line, operands)

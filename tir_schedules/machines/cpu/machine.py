@@ -19,7 +19,7 @@ from tir_schedules import interrupts
 from tir_schedules.compiler.source_text import SourceText, place_in_ptx
 from tir_schedules.errors import BadInput
 from tir_schedules.machines.cpu.abi import Flag
-from tir_schedules.machines.cpu.invocation import STOP, Invocation, Launch
+from tir_schedules.machines.cpu.invocation import HEAP_BYTES, STACK_BYTES, STOP, Invocation, Launch, Room
 from tir_schedules.machines.cpu.kept import lowered_kernel
 from tir_schedules.machines.cpu.library import Library, the_library
 from tir_schedules.machines.cpu.linking import LinkedKernel, link
@@ -51,8 +51,9 @@ class CpuMachine:
 
     warp_order: one of ORDERS, how blocks and the warps of each take turns; a sound kernel does not care.
     orders: how many orders are executed: the one named, its reverse, then random ones that `seed` decides.
-    budget: instructions a warp may execute. cores: how many may run blocks that nothing orders. Running
-    raises MissingTool when there is no C++ compiler.
+    budget: instructions a warp may execute. cores: how many may run blocks that nothing orders. stack, heap:
+    bytes for the calls of recursive functions and alloca of a thread, and for malloc. Running raises
+    MissingTool when there is no C++ compiler.
     """
 
     name = "cpu"
@@ -65,13 +66,15 @@ class CpuMachine:
         orders: int = 1,
         seed: int = 0,
         cores: int | None = None,
+        stack: int = STACK_BYTES,
+        heap: int = HEAP_BYTES,
     ):
         if warp_order not in ORDERS:
             raise BadInput(f"warp_order is {warp_order!r}; it can be {' or '.join(ORDERS)}")
         if orders < 1:
             raise BadInput(f"orders is {orders}; at least one is executed")
         self.warp_order, self.budget, self.orders, self.seed = warp_order, budget, orders, seed
-        self.cores = cores or usable_cores()
+        self.cores, self.stack, self.heap = cores or usable_cores(), stack, heap
 
     def run(
         self,
@@ -129,11 +132,12 @@ class CpuMachine:
         flags = ORDERS[self.warp_order] if order is None else order
         flags |= Flag.COUNT if count else Flag(0)
         seed = self.seed if seed is None else seed
+        room = Room(self.budget, self.stack, self.heap)
         started = time.perf_counter()
         for cores in (self.cores, 1):
             before = {name: launch.arguments[name].copy() for name in launch.outputs} if cores > 1 else {}
             invocation = Invocation(launch)
-            if invocation.start(the_library(), self.budget, flags, seed, cores, watched):
+            if invocation.start(the_library(), room, flags, seed, cores, watched):
                 break
             for name, array in before.items():
                 launch.arguments[name][...] = array

@@ -1,39 +1,43 @@
 """PTX text, as nvcc writes it, to kernels of basic blocks.
 
-Covers entries, shared/global/const/local variables, line tables and the scopes that inline assembly opens.
-Device functions that were not inlined, calls and texture state are refused by name.
+Covers entries and functions, shared/global/const/local variables, line tables and the scopes that inline
+assembly and calls open. functions.py makes kernels of them.
 """
 
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from tir_schedules.machines.cpu.flow import basic_blocks
+from tir_schedules.machines.cpu.abi import BUFFER_SHIFT, function_address
+from tir_schedules.machines.cpu.declarations import DeclarationReader, with_addresses
+from tir_schedules.machines.cpu.functions import linked_kernel
 from tir_schedules.machines.cpu.instructions import form_of_opcode
 from tir_schedules.machines.cpu.ptx import (
-    BITS,
     Address,
     Immediate,
     Instruction,
     Negated,
     Operand,
     Pair,
-    Parameter,
-    PtxKernel,
+    Prototype,
+    PtxFunction,
     PtxModule,
     Register,
     SpecialRegister,
     Symbol,
+    UnsupportedInstruction,
     Variable,
     Vector,
 )
-from tir_schedules.machines.cpu.words import END, WordReader, is_name, is_number
-from tir_schedules.model.gpus import rounded_up
+from tir_schedules.machines.cpu.words import END, is_name, is_number
 
 VARIABLE_SPACES = (".global", ".const", ".shared")
 LINKING = (".visible", ".weak", ".extern", ".common")
-DYNAMIC_ALIGN = 16
+MALFORMED = (ValueError, IndexError, KeyError, AttributeError, TypeError, struct.error)
+"""What the reading of words raises where they are no PTX."""
+
+ENDS = {"{": "}", "(": ")"}
 
 
 def parse(text: str) -> PtxModule:
@@ -42,7 +46,7 @@ def parse(text: str) -> PtxModule:
     parser = Parser(text)
     try:
         return parser.module()
-    except (ValueError, IndexError, KeyError, AttributeError, TypeError, struct.error):
+    except MALFORMED:
         raise parser.refuse("what stands there, or what should") from None
 
 
@@ -54,12 +58,15 @@ class Scope:
     names: dict[str, Register | Symbol] = field(default_factory=dict)
 
 
-class Parser(WordReader):
+class Parser(DeclarationReader):
     """Recursive descent over the words; the innermost scope is the last."""
 
     def __init__(self, text: str):
         super().__init__(text)
-        self.kernels: dict[str, PtxKernel] = {}
+        self.bodies: dict[str, PtxFunction] = {}
+        self.declared: dict[str, PtxFunction] = {}
+        self.aliases: dict[str, str] = {}
+        self.refused: dict[str, UnsupportedInstruction] = {}
         self.variables: dict[str, Variable] = {}
         self.shared: dict[str, Variable] = {}
         self.files: dict[int, str] = {}
@@ -88,17 +95,41 @@ class Parser(WordReader):
             elif word in VARIABLE_SPACES:
                 variable = self.variable(word[1:], extern)
                 (self.shared if word == ".shared" else self.variables)[variable.name] = variable
-            elif word == ".entry":
-                self.entry()
-            elif word == ".func":
-                self.function()
+            elif word in (".entry", ".func"):
+                self.function(word == ".entry")
+            elif word == ".alias":
+                name = self.next()
+                self.expect(",")
+                self.aliases[name] = self.next()
             elif word == ".pragma":
                 self.skip_past(";")
             elif word != ";":
                 self.position -= 1
                 raise self.refuse(f"{word!r} outside a function")
             extern = False
-        return PtxModule(self.kernels, self.variables, self.files, self.target)
+        return self.linked()
+
+    def linked(self) -> PtxModule:
+        """The module with its kernels, each with the functions that it reaches."""
+        functions = {name: body for name, body in self.bodies.items() if not body.is_entry}
+        functions |= {name: functions[target] for name, target in self.aliases.items() if target in functions}
+        known = {**self.declared, **functions}
+        addresses = {name: (number + 1) << BUFFER_SHIFT for number, name in enumerate(self.variables)}
+        addresses |= {name: function_address(number) for number, name in enumerate(known)}
+        stored = {at.name for variable in self.variables.values() for at in variable.references}
+        variables = {name: with_addresses(one, addresses) for name, one in self.variables.items()}
+        module = PtxModule({}, variables, self.files, self.target, self.refused, tuple(known))
+        for name, body in self.bodies.items():
+            if body.is_entry:
+                try:
+                    module.kernels[name] = linked_kernel(body, functions, self.shared, stored, self.refused)
+                except UnsupportedInstruction as error:
+                    self.refused[name] = error
+                except MALFORMED:
+                    self.refused[name] = UnsupportedInstruction(
+                        f"PTX line {body.line}: the CPU machine does not know what {name} calls, or how"
+                    )
+        return module
 
     def file(self) -> None:
         number = int(self.next())
@@ -113,101 +144,33 @@ class Parser(WordReader):
             word = self.next()
             depth += (word == "{") - (word == "}")
 
-    def function(self) -> None:
-        """Skip a declaration or body; whoever calls it is refused."""
+    # ---- a kernel or a function ---
+    def function(self, is_entry: bool) -> None:
+        """One that has what is not known is refused when it is asked for."""
+        line = self.lines[self.position]
+        results = [] if is_entry else self.parameters()
+        name = self.next()
+        prototype = Prototype(tuple(self.parameters()), tuple(results))
         while self.word not in ("{", ";"):
             self.next()
-        if self.word == "{":
-            self.skip_braces()
-
-    def variable(self, space: str, extern: bool = False) -> Variable:
-        align, length = 0, 1
-        while self.word.startswith(".") and self.word[1:] not in BITS:
-            word = self.next()
-            if word == ".align":
-                align = int(self.next())
-            elif word in (".v2", ".v4"):
-                length = int(word[2])
-        kind, name = self.next()[1:], self.next()
-        element = BITS[kind] // 8
-        size, unsized = element * length, False
-        while self.accept("["):
-            if self.word == "]":
-                unsized = True
-            else:
-                size *= int(self.next(), 0)
-            self.expect("]")
-        initial = b""
-        if self.accept("="):
-            values = self.initial_values()
-            initial = b"".join(
-                (value & ((1 << 8 * element) - 1)).to_bytes(element, "little") for value in values
-            )
-        self.expect(";")
-        dynamic = extern or unsized
-        return Variable(name, space, align or element, 0 if dynamic else size, initial, dynamic)
-
-    def initial_values(self) -> list[int]:
-        if not self.accept("{"):
-            return [self.constant()]
-        values = []
-        while not self.accept("}"):
-            if not self.accept(","):
-                values.append(self.constant())
-        return values
-
-    def constant(self) -> int:
-        text = self.word
-        if text[:2].lower() in ("0f", "0d"):
-            return int(self.next()[2:], 16)
-        if is_name(text):
-            raise self.refuse(f"the address of {text} as an initial value")
-        return self.integer()
-
-    # ---- a kernel ---
-    def entry(self) -> None:
-        name = self.next()
-        parameters = self.parameters()
-        while self.word != "{":
-            self.next()
-        self.next()
-        self.scopes = [Scope()]
+        self.made = PtxFunction(name, prototype, is_entry, line)
+        if self.next() == ";":
+            self.declared[name] = self.made
+            return
+        begins = self.position
+        suffix = "" if is_entry else f"@{name}"
+        self.scopes = [Scope(suffix)]
+        if not is_entry:
+            for parameter in (*prototype.parameters, *results):
+                self.scopes[0].names[parameter.name] = Symbol(parameter.name + suffix)
         self.scope_count, self.source, self.within = 0, (0, 0), (0, 0)
-        self.items: list[Instruction | str] = []
-        self.own: dict[str, Variable] = {}
-        self.mentioned: set[str] = set()
-        self.body()
-        self.kernels[name] = self.finished(name, parameters)
-
-    def parameters(self) -> list[Parameter]:
-        found: list[Parameter] = []
-        offset = 0
-        if not self.accept("("):
-            return found
-        while not self.accept(")"):
-            if self.accept(","):
-                continue
-            self.expect(".param")
-            align, kind = 0, "b8"
-            while self.word.startswith("."):
-                word = self.next()
-                if word == ".ptr":  # `.ptr .global .align 4` tells of what is pointed to
-                    while self.word.startswith("."):
-                        if self.next() == ".align":
-                            self.next()
-                elif word == ".align":
-                    align = int(self.next())
-                else:
-                    kind = word[1:]
-            name, size = self.next(), BITS[kind] // 8
-            align = align or size
-            if self.accept("["):
-                size *= int(self.next(), 0)
-                self.expect("]")
-            offset = rounded_up(offset, align)
-            found.append(Parameter(name, kind, size, offset))
-            offset += size
-        return found
+        try:
+            self.body()
+            self.bodies[name] = self.made
+        except UnsupportedInstruction as error:
+            self.refused[name] = error
+            self.position = begins - 1
+            self.skip_braces()
 
     def location(self) -> None:
         """`.loc file line column`, with the line that inlined it last: that is where the reader will look."""
@@ -251,7 +214,13 @@ class Parser(WordReader):
                 self.registers(word[5:] or self.next()[1:])
             elif word in (".shared", ".local"):
                 variable = self.variable(word[1:])
-                self.own[variable.name] = variable
+                if word == ".local" and not self.made.is_entry:
+                    own = f"{variable.name}@{self.made.name}"
+                    self.scopes[-1].names[variable.name] = Symbol(own)
+                    variable.name = own
+                self.made.variables[variable.name] = variable
+            elif word == ".param":
+                self.passed()
             elif word == ".pragma":
                 self.skip_past(";")
             elif word.startswith("."):
@@ -259,16 +228,48 @@ class Parser(WordReader):
                 raise self.refuse(word)
             elif self.word == ":" and is_name(word):
                 self.position += 1
-                label = self.look_up(word)
-                self.items.append(label.name if isinstance(label, Symbol) else word)
+                found = self.look_up(word)
+                label = found.name if isinstance(found, Symbol) else word
+                if not self.directive_of(label):
+                    self.made.items.append(label)
             elif word != ";":
                 self.position -= 1
                 self.instruction()
 
+    def passed(self) -> None:
+        """Declarations of what calls take and return."""
+        parameter, _ = self.parameter()
+        name = f"{parameter.name}@{len(self.made.passed)}"
+        self.scopes[-1].names[parameter.name] = Symbol(name)
+        self.made.passed[name] = parameter
+        self.expect(";")
+
+    def directive_of(self, label: str) -> bool:
+        """Read what a label may stand before that is no instruction; whether it does."""
+        word = self.word
+        if word == ".callprototype":
+            self.next()
+            results = self.parameters()
+            self.expect("_")
+            self.made.prototypes[label] = Prototype(tuple(self.parameters()), tuple(results))
+        elif word in (".branchtargets", ".calltargets"):
+            self.next()
+            named: list[str] = []
+            while self.word != ";":
+                if not self.accept(","):
+                    found = self.look_up(self.word)
+                    named.append(found.name if isinstance(found, Symbol) else self.word)
+                    self.next()
+            self.made.targets[label] = named
+        else:
+            return False
+        self.skip_past(";")
+        return True
+
     def open_scope(self) -> None:
         """Names declared inside get the scope's number; its labels are known at once, for branches ahead."""
         self.scope_count += 1
-        scope = Scope(f"@{self.scope_count}")
+        scope = Scope(f"@{self.scope_count}{self.scopes[0].suffix}")
         self.scopes.append(scope)
         depth, k = 1, self.position
         while depth:
@@ -297,7 +298,7 @@ class Parser(WordReader):
         if self.accept("@"):
             negated = self.accept("!")
             guard = (self.predicate(), negated)
-        opcode = self.next()
+        opcode = self.opcode = self.next()
         operands = []
         while (word := self.words[self.position]) != ";":
             if word == ",":
@@ -306,7 +307,7 @@ class Parser(WordReader):
                 operands.append(self.operand())
         self.position += 1
         has_result = form_of_opcode(opcode).has_result
-        self.items.append(
+        self.made.items.append(
             Instruction(opcode, tuple(operands), guard, line, self.source, self.within, has_result)
         )
 
@@ -319,14 +320,12 @@ class Parser(WordReader):
 
     def atom(self) -> Operand:
         word = self.words[self.position]
-        if word == "(":
-            raise self.refuse("calls")
         self.position += 1
         if word == "[":
             return self.address()
-        if word == "{":
+        if word in ENDS:  # a vector, or what a call takes or returns
             items = []
-            while not self.accept("}"):
+            while not self.accept(ENDS[word]):
                 if not self.accept(","):
                     items.append(self.atom())
             return Vector(tuple(items))
@@ -341,7 +340,7 @@ class Parser(WordReader):
             return Immediate(-int(self.next().rstrip("U"), 0))
         if word.startswith("%"):
             return SpecialRegister(word[1:])
-        self.mentioned.add(word)
+        self.made.mentioned.add(word)
         return Symbol(word)
 
     def address(self) -> Address:
@@ -357,20 +356,11 @@ class Parser(WordReader):
                 offset += sign * int(word.rstrip("U"), 0)
             else:
                 self.position -= 1
-                raise self.refuse("tensor coordinates in an address")
+                remedy = form_of_opcode(self.opcode).remedy
+                raise self.refuse(
+                    f"{self.opcode} ({remedy})" if remedy else "tensor coordinates in an address"
+                )
         return Address(base, offset)
-
-    def finished(self, name: str, parameters: list[Parameter]) -> PtxKernel:
-        """Lay out the stack and shared memory: variables of the module, of the kernel, the dynamic array."""
-        used = [variable for name, variable in self.shared.items() if name in self.mentioned]
-        variables = {variable.name: replace(variable) for variable in used} | self.own
-        sizes = {"shared": 0, "local": 0}
-        for variable in sorted(variables.values(), key=lambda v: v.extern):
-            align = max(variable.align, DYNAMIC_ALIGN) if variable.extern else variable.align
-            variable.offset = rounded_up(sizes[variable.space], align)
-            sizes[variable.space] = variable.offset + variable.size
-        blocks = basic_blocks(self.items)
-        return PtxKernel(name, parameters, variables, blocks, sizes["shared"], sizes["local"])
 
 
 def number(text: str) -> Immediate:

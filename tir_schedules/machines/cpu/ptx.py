@@ -12,8 +12,11 @@ from typing import Iterable, Iterator, Union
 from tir_schedules.errors import CheckFailed
 
 BITS = {
-    "pred": 1, "b8": 8, "u8": 8, "s8": 8, "b16": 16, "u16": 16, "s16": 16, "f16": 16, "bf16": 16,
+    "pred": 1, "b1": 1, "s4": 4, "u4": 4,
+    "b8": 8, "u8": 8, "s8": 8,
+    "b16": 16, "u16": 16, "s16": 16, "f16": 16, "bf16": 16, "e4m3x2": 16, "e5m2x2": 16,
     "b32": 32, "u32": 32, "s32": 32, "f32": 32, "f16x2": 32, "bf16x2": 32, "tf32": 32,
+    "s16x2": 32, "u16x2": 32,
     "b64": 64, "u64": 64, "s64": 64, "f64": 64, "b128": 128,
 }  # fmt: skip
 """Width of each PTX type."""
@@ -228,7 +231,8 @@ class Instruction:
 
 @dataclass
 class Variable:
-    """A variable. offset: in its space; extern: an array of dynamic size."""
+    """A variable. offset: in its space; extern: an array of dynamic size. references: addresses among its
+    initial values."""
 
     name: str
     space: str
@@ -237,11 +241,24 @@ class Variable:
     initial: bytes = b""
     extern: bool = False
     offset: int = 0
+    references: tuple["Reference", ...] = ()
+
+
+@dataclass(frozen=True)
+class Reference:
+    """An address as an initial value: that of a variable or function, plus `addend`. The bits that `mask`
+    has fill `bytes` bytes at `offset`."""
+
+    offset: int
+    bytes: int
+    name: str
+    addend: int
+    mask: int
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A kernel parameter; offset and size in bytes of the parameter buffer."""
+    """A parameter of a kernel or function; offset and size in bytes of the parameter buffer."""
 
     name: str
     type: str
@@ -269,11 +286,50 @@ class BasicBlock:
         return self.instructions + ([self.end] if self.end else [])
 
 
+@dataclass(frozen=True)
+class Prototype:
+    """What a function takes and returns; offsets are those of the bytes that a call hands over."""
+
+    parameters: tuple[Parameter, ...]
+    results: tuple[Parameter, ...]
+
+    @property
+    def shape(self) -> tuple[tuple[int, ...], ...]:
+        """Bytes of each parameter and of each result."""
+        return tuple(tuple(one.size for one in several) for several in (self.parameters, self.results))
+
+
+@dataclass
+class PtxFunction:
+    """An .entry or a .func as it is written.
+
+    items: instructions, and labels as text. variables: its own, by name. mentioned: every symbol it names.
+    prototypes: of calls through a pointer, by label; an entry of `targets` names the functions such a call
+    may reach, or the labels that a brx.idx may go to. passed: parameters and results that it declares for
+    its calls, by name. line: of the PTX where it begins.
+    """
+
+    name: str
+    prototype: Prototype
+    is_entry: bool
+    line: int
+    items: list[Union[Instruction, str]] = field(default_factory=list)
+    variables: dict[str, Variable] = field(default_factory=dict)
+    mentioned: set[str] = field(default_factory=set)
+    prototypes: dict[str, Prototype] = field(default_factory=dict)
+    targets: dict[str, list[str]] = field(default_factory=dict)
+    passed: dict[str, Parameter] = field(default_factory=dict)
+
+
 @dataclass
 class PtxKernel:
-    """One .entry. shared_bytes: static shared memory; dynamic shared memory begins there, rounded up to 16.
+    """One .entry with the functions it reaches, whose blocks stand before its own: lanes that have been
+    called run before those that wait for them.
 
-    local_bytes: stack of each thread.
+    shared_bytes: static shared memory; dynamic shared memory begins there, rounded up to 16. local_bytes:
+    stack of each thread, without the frames of recursive functions, which lie behind it. starts: first block
+    of each function. stack_scale: bytes behind it for each byte that counts against the limit of the stack;
+    0 when nothing is kept there. addresses_parameters: whether its parameters are read as memory.
     """
 
     name: str
@@ -282,6 +338,14 @@ class PtxKernel:
     blocks: list[BasicBlock]
     shared_bytes: int
     local_bytes: int
+    starts: dict[str, int] = field(default_factory=dict)
+    stack_scale: int = 0
+    addresses_parameters: bool = False
+
+    @property
+    def first_blocks(self) -> list[int]:
+        """Of the entry and of each function."""
+        return [0, *self.starts.values()]
 
     @property
     def instructions(self) -> Iterator[Instruction]:
@@ -292,9 +356,12 @@ class PtxKernel:
 @dataclass
 class PtxModule:
     """A PTX file. variables: in global and const space. files: number -> name of the CUDA source. target:
-    "sm_80"."""
+    "sm_80". refused: kernels that have what is not known, and why. functions: names of all, whose addresses
+    follow from their places here."""
 
     kernels: dict[str, PtxKernel]
     variables: dict[str, Variable]
     files: dict[int, str]
     target: str
+    refused: dict[str, UnsupportedInstruction] = field(default_factory=dict)
+    functions: tuple[str, ...] = ()

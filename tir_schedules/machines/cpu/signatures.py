@@ -97,9 +97,10 @@ def signature_of(instruction: Instruction) -> tuple[str, list[tuple[Operand, str
         places.append((operand, CANONICAL[kind]))
         return CANONICAL[kind]
 
-    if not instruction.types:
+    form = form_of(instruction)
+    if not instruction.types and not form.operand_types:
         raise instruction.unsupported()
-    words, literals = [instruction.opcode], form_of(instruction).literals
+    words, literals = [instruction.opcode], form.literals
     for k, operand in enumerate(instruction.operands):
         if isinstance(operand, Register):
             words.append(show(operand, operand.type))

@@ -32,8 +32,9 @@ class Undefined:
 
     def __init__(self, low: Lowering, extents: Extents):
         self.low, self.extents = low, extents
-        self.has_local = low.kernel.local_bytes > 0
-        first = low.kernel.blocks[0].live_in
+        self.has_local = low.kernel.local_bytes + low.kernel.stack_scale > 0
+        blocks = low.kernel.blocks
+        first = frozenset[Register]().union(*(blocks[k].live_in for k in low.kernel.first_blocks))
         self.followed = self._closure(set(first))
         self.nothing = not self.followed and not self.has_local
         self.places: dict[Register, int] = {}

@@ -19,9 +19,10 @@ static void line(const char* type, const char* field, u64 offset, u64 bytes) {
 #define ONE_OF(type, name) line(#type "." #name, (u64)(name));
 
 static void describe() {
-  VALUE(BUFFER_SHIFT) VALUE(SHARED_WINDOW) VALUE(LOCAL_WINDOW) VALUE(NONE)
+  VALUE(BUFFER_SHIFT) VALUE(SHARED_WINDOW) VALUE(LOCAL_WINDOW) VALUE(FUNCTION_WINDOW) VALUE(FUNCTION_BYTES) VALUE(NONE)
   ONE_OF(Kind, RACE) ONE_OF(Kind, IN_FLIGHT) ONE_OF(Kind, LOCKSTEP) ONE_OF(Kind, DIVERGENT_BARRIER)
   ONE_OF(Kind, OUT_OF_BOUNDS) ONE_OF(Kind, MISALIGNED) ONE_OF(Kind, WRITE_TO_INPUT)
+  ONE_OF(Kind, BAD_FREE) ONE_OF(Kind, STACK_OVERFLOW) ONE_OF(Kind, ASSERTION) ONE_OF(Kind, TRAP)
   ONE_OF(Kind, OVERLAPPING_WRITES) ONE_OF(Kind, UNINITIALIZED) ONE_OF(Kind, DIVERGENT_ALIGNED)
   ONE_OF(Kind, DEADLOCK) ONE_OF(Kind, ENDLESS_LOOP) ONE_OF(Kind, SAME_VALUE) VALUE(KINDS)
   ONE_OF(Space, SHARED) ONE_OF(Space, GLOBAL) ONE_OF(Space, LOCAL) ONE_OF(Space, GENERIC)
@@ -29,6 +30,7 @@ static void describe() {
   ONE_OF(Flag, COUNT) ONE_OF(Flag, REVERSE) ONE_OF(Flag, SHUFFLE)
   ONE_OF(Trait, CLOCKS) ONE_OF(Trait, POLLS) ONE_OF(Trait, NAMED)
   ONE_OF(Exit, BRANCH) ONE_OF(Exit, BARRIER) ONE_OF(Exit, LEAVE)
+  ONE_OF(Exit, CALL) ONE_OF(Exit, RETURN) ONE_OF(Exit, SWITCH)
   ONE_OF(Special, TID_X) ONE_OF(Special, TID_Y) ONE_OF(Special, TID_Z) ONE_OF(Special, LANEID)
   ONE_OF(Special, WARPID) ONE_OF(Special, CTAID_X) ONE_OF(Special, CTAID_Y) ONE_OF(Special, CTAID_Z)
   ONE_OF(Special, NTID_X) ONE_OF(Special, NTID_Y) ONE_OF(Special, NTID_Z)
@@ -68,6 +70,10 @@ static void describe() {
   FIELD(Watch, requests) FIELD(Watch, block) FIELD(Watch, warp) FIELD(Watch, limit)
   FIELD(Watch, met) FIELD(Watch, held) FIELD(Watch, valued)
 
+  STRUCT(Said)
+  FIELD(Said, text) FIELD(Said, message) FIELD(Said, limit) FIELD(Said, message_limit)
+  FIELD(Said, bytes) FIELD(Said, cut)
+
   STRUCT(Cell)
   FIELD(Cell, line) FIELD(Cell, time) FIELD(Cell, block) FIELD(Cell, others) FIELD(Cell, thread)
   FIELD(Cell, how) FIELD(Cell, plain_line)
@@ -81,6 +87,8 @@ static void describe() {
   STRUCT(LaunchArguments)
   FIELD(LaunchArguments, program) FIELD(LaunchArguments, params) FIELD(LaunchArguments, buffers)
   FIELD(LaunchArguments, counters) FIELD(LaunchArguments, merges) FIELD(LaunchArguments, block_counts)
+  FIELD(LaunchArguments, said) FIELD(LaunchArguments, heap_bytes)
+  FIELD(LaunchArguments, stack_start) FIELD(LaunchArguments, stack_limit)
   FIELD(LaunchArguments, findings) FIELD(LaunchArguments, watch) FIELD(LaunchArguments, origins)
   FIELD(LaunchArguments, stop) FIELD(LaunchArguments, budget) FIELD(LaunchArguments, grid)
   FIELD(LaunchArguments, block) FIELD(LaunchArguments, buffer_count) FIELD(LaunchArguments, shared_bytes)

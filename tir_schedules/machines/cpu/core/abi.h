@@ -7,11 +7,14 @@
 // another buffer. Generic addresses of shared and local memory lie in windows below the first buffer.
 const int BUFFER_SHIFT = 40;
 const u64 SHARED_WINDOW = 1ull << 36, LOCAL_WINDOW = 1ull << 37, WINDOW_BYTES = 1ull << 32;
+// Functions have addresses too, FUNCTION_BYTES apart, the first one at FUNCTION_WINDOW + FUNCTION_BYTES.
+const u64 FUNCTION_WINDOW = 1ull << 38, FUNCTION_BYTES = 16;
 const u32 NONE = ~0u;
 
 enum Kind : u32 {  // of a finding
-  RACE, IN_FLIGHT, LOCKSTEP, DIVERGENT_BARRIER, OUT_OF_BOUNDS, MISALIGNED, WRITE_TO_INPUT, OVERLAPPING_WRITES,
-  UNINITIALIZED, DIVERGENT_ALIGNED, DEADLOCK, ENDLESS_LOOP, SAME_VALUE, KINDS
+  RACE, IN_FLIGHT, LOCKSTEP, DIVERGENT_BARRIER, OUT_OF_BOUNDS, MISALIGNED, WRITE_TO_INPUT, BAD_FREE,
+  OVERLAPPING_WRITES, UNINITIALIZED, DIVERGENT_ALIGNED, STACK_OVERFLOW, ASSERTION, TRAP, DEADLOCK, ENDLESS_LOOP,
+  SAME_VALUE, KINDS
 };
 enum Space : u32 { SHARED, GLOBAL, LOCAL, GENERIC };
 enum Act : u32 { READ, WRITE, ATOMIC };
@@ -19,7 +22,7 @@ enum Flag : u32 { COUNT = 1, REVERSE = 2, SHUFFLE = 4 };
 // What a kernel may do, as far as its text tells. CLOCKS: it orders accesses by more than barriers of all
 // threads; POLLS: it has loops that wait for memory; NAMED: it has barriers of some threads.
 enum Trait : u32 { CLOCKS = 1, POLLS = 2, NAMED = 4 };
-enum Exit : u32 { BRANCH, BARRIER, LEAVE };
+enum Exit : u32 { BRANCH, BARRIER, LEAVE, CALL, RETURN, SWITCH };
 enum Special : u32 {
   TID_X, TID_Y, TID_Z, LANEID, WARPID, CTAID_X, CTAID_Y, CTAID_Z, NTID_X, NTID_Y, NTID_Z,
   NCTAID_X, NCTAID_Y, NCTAID_Z, SPECIALS
@@ -96,6 +99,13 @@ struct Watch {
   u32 block[3], warp, limit, met, held, valued;
 };
 
+// What a kernel prints, and the message of an assertion, which ends in a zero. bytes: of the text; cut:
+// whether more was printed than there was room for.
+struct Said {
+  char *text, *message;
+  u32 limit, message_limit, bytes, cut;
+};
+
 // ---- memory ---
 // The accesses to one element of memory that later ones may clash with. line: of the last store, 0: none.
 // time, block, thread, how: of the last store that was no atomic; block 0: none. others: see Order::others.
@@ -131,8 +141,10 @@ struct LaunchArguments {
   Watch* watch;               // nullptr: none
   const s32* origins;         // PTX line -> number of the source line it comes from
   const volatile u32* stop;   // not 0: the launch is to end
-  u64 budget;
+  Said* said;
+  u64 budget, heap_bytes;
   u32 grid[3], block[3];
   u32 buffer_count, shared_bytes, local_bytes, flags, granule_shift, finding_limit;
+  u32 stack_start, stack_limit;  // of the frames of recursive functions, in local memory; their bytes at most
   u32 seed, resident, cores, pad;  // resident: blocks that a GPU holds at once; cores: threads to run them
 };

@@ -38,14 +38,47 @@ template <class T> static inline T extract_field(T value, u32 position, u32 leng
   if (position + length > width) mask &= position >= width ? 0 : ~Bits(0) >> position;
   return (field & mask) | ~mask;
 }
-static inline u32 reverse_bits(u32 x) {
-  u32 result = 0;
-  for (int k = 0; k < 32; ++k) result |= (x >> k & 1) << (31 - k);
+// The modes of prmt in which the low two bits of the selector choose a pattern of bytes.
+enum PermuteMode { F4E, B4E, RC8, ECL, ECR, RC16 };
+static inline u32 permute_by_mode(u32 a, u32 b, u32 selector, int mode) {
+  const int n = selector & 3;
+  u32 picks = 0;
+  for (int k = 0; k < 4; ++k) {
+    const int by_mode[] = {n + k, (n - k) & 7, n, greatest(k, n), least(k, n), (n & 1) * 2 + (k & 1)};
+    picks |= by_mode[mode] << 4 * k;
+  }
+  return permute_bytes(a, b, picks);
+}
+template <class T> static inline T reverse_bits(T x) {
+  const int width = 8 * sizeof(T);
+  T result = 0;
+  for (int k = 0; k < width; ++k) result |= (x >> k & 1) << (width - 1 - k);
   return result;
 }
-static inline u32 find_highest(u32 x, bool is_signed, bool shift_amount) {
-  if (is_signed && (s32)x < 0) x = ~x;
+template <class T> static inline u32 find_highest(T x, bool is_signed, bool shift_amount) {
+  const u32 top = 8 * sizeof(T) - 1;
+  if (is_signed && x >> top) x = ~x;
   if (!x) return ~0u;
-  u32 position = 31 - __builtin_clz(x);
-  return shift_amount ? 31 - position : position;
+  const u32 position = 63 - __builtin_clzll(x);
+  return shift_amount ? top - position : position;
+}
+// Where the nth bit that is set lies, from bit `base` on; upwards, or downwards where n is negative.
+static inline u32 find_nth(u32 mask, u32 base, s32 n) {
+  if (n == 0) return base < 32 && mask >> base & 1 ? base : ~0u;
+  s64 left = n < 0 ? -(s64)n : n;
+  for (s64 k = (s32)base; k >= 0 && k < 32; k += n < 0 ? -1 : 1)
+    if (mask >> k & 1 && --left == 0) return k;
+  return ~0u;
+}
+static inline u32 bit_mask(u32 position, u32 length, bool clamp) {
+  if (clamp && position >= 32) return 0;
+  const u32 first = position & 31, count = clamp ? least(length, 32u) : length & 31;
+  return u32((((u64)1 << count) - 1) << first);
+}
+static inline u32 extend_sign_or_zeros(u32 value, u32 width, bool is_signed, bool clamp) {
+  if (clamp && width >= 32) return value;
+  width &= 31;
+  if (!width) return 0;
+  const u32 at_top = value << (32 - width);
+  return is_signed ? u32((s32)at_top >> (32 - width)) : at_top >> (32 - width);
 }

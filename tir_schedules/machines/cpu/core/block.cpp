@@ -220,7 +220,7 @@ static bool advance(Machine& M, Warp& W, u8* R) {
   for (;;) {
     u32 lanes = pick(W, pc);
     if (!lanes) {
-      if (!W.held || W.polling) return true;
+      if (!W.held || W.polling) return !*M.stop;
       W.released |= W.held, W.held = 0;  // nobody else comes: what they execute says so
       continue;
     }
@@ -280,9 +280,11 @@ static bool advance(Machine& M, Warp& W, u8* R) {
           W.waiting |= taken;
           ACTIVE(taken, W.barrier_line[l] = block.line)
         }
-      } else {
+      } else if (block.exit == LEAVE) {
         W.live &= ~taken;
         send(W, lanes & ~taken, block.otherwise);
+      } else {
+        leave_block(M, W, block, lanes, taken);
       }
       break;
     }

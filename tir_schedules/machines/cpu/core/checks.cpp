@@ -8,7 +8,7 @@ Finding* Machine::report(Kind kind, s32 line, int lane, s32 other, u64 address) 
   for (u32 k = 0; k < finding_count; ++k) {
     if (findings[k].kind != kind) continue;
     if (origins[findings[k].line] == origins[line] && origins[findings[k].other_line] == origins[other] &&
-        findings[k].address >> BUFFER_SHIFT == address >> BUFFER_SHIFT) {
+        buffer_of(findings[k].address) == buffer_of(address)) {
       findings[k].count++;
       return nullptr;
     }
@@ -60,7 +60,9 @@ u8* Machine::at_global(u64 address, u32 bytes, const MicroOp& op, int lane, Act 
   const bool outside =
       number >= buffer_count || bytes > buffers[number].bytes || offset > buffers[number].bytes - bytes;
   if (outside || address & (bytes - 1)) {
-    report_access(outside ? OUT_OF_BOUNDS : MISALIGNED, op.line, lane, act, GLOBAL, address, bytes);
+    if (Finding* f =
+            report_access(outside ? OUT_OF_BOUNDS : MISALIGNED, op.line, lane, act, GLOBAL, address, bytes))
+      describe_heap(*this, address, *f);
     return nullptr;
   }
   const Buffer& buffer = buffers[number];

@@ -45,7 +45,7 @@ static void begin(Machine& M, Cta& cta, u64 number) {
   }
   std::fill(cta.shared.begin(), cta.shared.end(), 0xff);  // what nobody wrote reads as NaN
   std::fill(cta.local.begin(), cta.local.end(), 0xff), std::fill(cta.written.begin(), cta.written.end(), 0);
-  cta.warps.assign(warps, Warp());
+  cta.warps.clear(), cta.warps.resize(warps);
   cta.first_epoch = cta.epoch = ++M.epochs;
   cta.known = cta.fenced = 0, cta.learnt = nullptr, cta.flags.clear();
   if (M.traits & CLOCKS) {
@@ -188,6 +188,8 @@ extern "C" u32 launch(const LaunchArguments* a) {
   M.stop = a->stop;
   M.shared_bytes = a->shared_bytes, M.local_bytes = a->local_bytes,
   M.local_stride = (a->local_bytes + 15) & ~15u;
+  M.said = a->said, M.heap_bytes = a->heap_bytes, M.stack_start = a->stack_start,
+  M.stack_limit = a->stack_limit;
   M.flags = a->flags, M.granule_shift = a->granule_shift;
   memcpy(M.grid, a->grid, sizeof M.grid), memcpy(M.block, a->block, sizeof M.block);
   M.threads = M.block[0] * M.block[1] * M.block[2];

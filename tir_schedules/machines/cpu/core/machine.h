@@ -6,6 +6,7 @@
 #include <atomic>
 #include <initializer_list>
 #include <random>
+#include <memory>
 #include <vector>
 #include "abi.h"
 #include "order.h"
@@ -44,14 +45,42 @@ struct AsyncCopy {
   u8 data[16];
 };
 
+// Calls that lanes are in. made: where they return to, and their stack as it was before. saved: registers of
+// recursive functions. target: the block that a call through a pointer, or a switch, goes to next. top: the
+// end of the stack in local memory; used: bytes of it that count against its limit.
+struct CallState {
+  struct Call {
+    u32 back_to, top, used;
+  };
+  struct Saved {
+    unsigned __int128 value;
+    bool undefined;
+  };
+  std::vector<Call> made[32];
+  std::vector<Saved> saved[32];
+  u32 target[32], top[32], used[32] = {};
+};
+struct Allocation {  // what malloc gave
+  u64 bytes;
+  bool freed;
+};
+// buffers: those of the launch, then one for each Allocation in `made`, the first of which is `first`.
+struct Heap {
+  std::vector<Buffer> buffers;
+  std::vector<Allocation> made;
+  u64 first = 0, used = 0;
+  ~Heap();
+};
+
 // active: lanes that execute the current instruction. waiting: at a barrier of the block; held: for other
 // lanes of the warp; polling: went round a loop that waits for memory; released: may execute what they were
-// held at; excused: as their members are there, at another instruction;
-// missed: that lanes have waited for. known: time of the last __syncwarp of all lanes; pairs: of the last that two lanes were in, empty
-// where there was none of some lanes only.
+// held at; excused: as their members are there, at another instruction; missed: that lanes have waited for.
+// known: time of the last __syncwarp of all lanes; pairs: of the last that two lanes were in, empty where there
+// was none of some lanes only.
 struct Warp {
   ALIGNED s32 mask[32];  // -1 for lanes that execute the current instruction
   u32 pc[32];            // basic block each lane is at
+  u32 carry[32] = {};    // the carry flag of each lane
   u32 active = 0, live = 0, waiting = 0, held = 0, polling = 0, released = 0, excused = 0, missed = 0;
   bool started = false, idle = false;
   s32 barrier_line[32];
@@ -62,7 +91,9 @@ struct Warp {
   u64 issued = 0, state = 0, stores = 0;  // instructions, against the budget; state, stores: when it last polled
   std::vector<u8> sample;         // registers some rounds of a long loop ago
   u64 rounds = 0, sampled_stores = 0;
+  u64 clock = 0;  // what %clock64 gave last
   std::vector<AsyncCopy> copies;
+  std::unique_ptr<CallState> calls;  // of a warp that calls nothing: nullptr
 
   u32 knows(int lane, int other) const {
     if (pairs.empty()) return known;
@@ -112,6 +143,10 @@ struct Machine {
   u64 block_number = 0, stores = 0;  // stores: and atomics that changed what was there
   SharedShadow* shadow = nullptr;
   Warp* warps = nullptr;
+  Said* said;
+  Heap heap;
+  u64 heap_bytes;
+  u32 stack_start, stack_limit;
   Cta* cta = nullptr;
   u32 now = 1, epochs = 1;           // see order.h; the last epoch of any block
   std::vector<Other> others{1};      // number 0: none
@@ -128,6 +163,11 @@ struct Machine {
   Finding* report(Kind kind, s32 line, int lane, s32 other = 0, u64 address = 0);
   Finding* report_access(Kind kind, s32 line, int lane, Act act, Space space, u64 address, u32 bytes,
                          s32 other = 0, int other_thread = -1);
+  // Number of the buffer, from 1; all that malloc gave is one, with what lies just before it.
+  u64 buffer_of(u64 address) const {
+    if (heap.buffers.empty()) return address >> BUFFER_SHIFT;
+    return least<u64>((address + (1ull << (BUFFER_SHIFT - 1))) >> BUFFER_SHIFT, heap.first + 1);
+  }
   // The memory behind an address, or nullptr after a finding. bytes: a power of two.
   u8* at_shared(u32 address, u32 bytes, const MicroOp& op, int lane, Act act) {
     return at_own(SHARED, shared, shared_bytes, address, bytes, op, lane, act);
@@ -138,8 +178,8 @@ struct Machine {
   }
   u8* at_own(Space space, u8* memory, u32 memory_bytes, u64 address, u32 bytes, const MicroOp& op, int lane,
              Act act);
-  u8* at_global(u64 address, u32 bytes, const MicroOp& op, int lane, Act act, u32 how);
-  u8* at_generic(u64 address, u32 bytes, const MicroOp& op, int lane, Act act, u32 how);
+  u8* at_global(u64 address, u32 bytes, const MicroOp& op, int lane, Act act, u32 how = 0);
+  u8* at_generic(u64 address, u32 bytes, const MicroOp& op, int lane, Act act, u32 how = 0);
   void touch(u32 address, u32 bytes, Act act, int lane, s32 line, u32 how = 0);
   void touch_reads(const u32* addresses, u32 lanes, u32 bytes, s32 line);
   // Whether what is stored is what the memory holds, or what another lane of this instruction stores there.
@@ -181,6 +221,16 @@ enum Progress { FINISHED, STUCK, STOPPED };
 Progress run_block(Machine& M);
 void enter(Machine& M, Cta& cta);
 void report_stuck(Machine& M, u32 resident, u64 left);
+CallState& calls_of(Machine&, Warp&);
+// The lanes of a block that ends in a call, a return or a switch go on. taken: those that do so.
+void leave_block(Machine&, Warp&, const BasicBlock&, u32 lanes, u32 taken);
+void stop_launch(Machine&);  // at the end of the current block
+// What a call hands over, at an offset of local memory.
+u64 argument(Machine&, int lane, u32 offset, u32 bytes);
+void give_back(Machine&, int lane, u32 offset, u64 value, u32 bytes);
+void mark_written(Machine&, u64 address, int lane);
+// Of a finding at an address in what malloc gave: detail: 1, or 2 where it has been freed; its bytes.
+void describe_heap(const Machine&, u64 address, Finding&);
 
 void count_shared(Machine&, s32 counter, const u32* address, u32 mask, u32 width, bool store);
 // Wavefronts of one access to shared memory; adds its phases to `phases`.

@@ -27,6 +27,7 @@ static void move(u8* const* memory, u32 mask, u32 width, u32 count, void* const*
     case 36: return move<u32, 4, STORE>(memory, mask, values);
     case 65: return move<u64, 1, STORE>(memory, mask, values);
     case 66: return move<u64, 2, STORE>(memory, mask, values);
+    case 129: return move<u128, 1, STORE>(memory, mask, values);
   }
 }
 // A load that was dropped leaves all bits set: NaN in every float type.
@@ -162,7 +163,7 @@ static void load_parameter(Machine& M, Warp& W, u8* R, const MicroOp& op) {  // 
 }
 
 // ---- atomics: lanes one after another ---
-enum AtomicOperation { ADD, MIN, MAX, EXCHANGE, COMPARE_AND_SWAP, AND, OR, XOR };
+enum AtomicOperation { ADD, MIN, MAX, EXCHANGE, COMPARE_AND_SWAP, AND, OR, XOR, INCREMENT, DECREMENT };
 template <class T> static T updated(T old, T value, T other, int operation) {
   switch (operation) {
     case ADD: return old + value;
@@ -170,47 +171,90 @@ template <class T> static T updated(T old, T value, T other, int operation) {
     case MAX: return value > old ? value : old;
     case EXCHANGE: return value;
     case COMPARE_AND_SWAP: return old == value ? other : old;
+    case INCREMENT: return old >= value ? T(0) : T(old + 1);
+    case DECREMENT: return old == T(0) || old > value ? value : T(old - 1);
   }
   if constexpr (std::is_integral_v<T>)
     return operation == AND ? old & value : operation == OR ? old | value : old ^ value;
   return old;
 }
-template <class T>
-static void update(u8* place, u8* result, const u8* value, const u8* other, int operation, int l) {
-  T old = *(T*)place;
-  *(T*)place = updated<T>(old, ((const T*)value)[l], other ? ((const T*)other)[l] : old, operation);
-  if (result) ((T*)result)[l] = old;
+// A half or bfloat16, computed in float32, from which it is rounded once.
+template <f32 WIDEN(u16), u16 NARROW(f32)> static u16 updated_half(u16 old, u16 value, int operation) {
+  const f32 a = WIDEN(old), b = WIDEN(value);
+  return NARROW(operation == ADD ? a + b : operation == MIN ? float_min(a, b) : float_max(a, b));
 }
-// operands: address, wide, space, operation, type ('f', 's', 'u'), bytes, result or NONE, value,
-// second value or NONE, a How
+struct AtomicOperands {
+  u8* result;                // nullptr: not wanted
+  const u8 *value, *other;   // other: nullptr where there is none
+};
+template <class T> static void update(u8* place, const AtomicOperands& at, int operation, int l) {
+  const T old = *(T*)place, value = ((const T*)at.value)[l];
+  *(T*)place = updated<T>(old, value, at.other ? ((const T*)at.other)[l] : old, operation);
+  if (at.result) ((T*)at.result)[l] = old;
+}
+// COUNT halves in one register.
+template <f32 WIDEN(u16), u16 NARROW(f32), int COUNT>
+static void update_halves(u8* place, const AtomicOperands& at, int operation, int l) {
+  for (int k = 0; k < COUNT; ++k) {
+    u16& now = ((u16*)place)[k];
+    const u16 old = now;
+    now = updated_half<WIDEN, NARROW>(old, ((const u16*)at.value)[COUNT * l + k], operation);
+    if (at.result) ((u16*)at.result)[COUNT * l + k] = old;
+  }
+}
+// Addition of float32 in global memory takes denormal numbers for zeros, that in shared memory does not.
+static void flushing_add(u8* place, const AtomicOperands& at, int l) {
+  const f32 old = *(f32*)place;
+  *(f32*)place = flush(flush(old) + flush(((const f32*)at.value)[l]));
+  if (at.result) ((f32*)at.result)[l] = old;
+}
+// type: 'f' float, 's' or 'u' integer, 'h' half, 'b' bfloat16. bytes: of the register.
+static void update_as(u32 type, u32 bytes, bool in_shared, u8* place, const AtomicOperands& at, int operation,
+                      int l) {
+  switch (type << 8 | bytes) {
+    case 'f' << 8 | 4:
+      if (operation == ADD && !in_shared) return flushing_add(place, at, l);
+      return update<f32>(place, at, operation, l);
+    case 'f' << 8 | 8: return update<f64>(place, at, operation, l);
+    case 's' << 8 | 4: return update<s32>(place, at, operation, l);
+    case 's' << 8 | 8: return update<s64>(place, at, operation, l);
+    case 'u' << 8 | 2: return update<u16>(place, at, operation, l);
+    case 'u' << 8 | 4: return update<u32>(place, at, operation, l);
+    case 'u' << 8 | 8: return update<u64>(place, at, operation, l);
+    case 'u' << 8 | 16: return update<u128>(place, at, operation, l);
+    case 'h' << 8 | 2: return update_halves<half_to_float, float_to_half, 1>(place, at, operation, l);
+    case 'h' << 8 | 4: return update_halves<half_to_float, float_to_half, 2>(place, at, operation, l);
+    case 'b' << 8 | 2: return update_halves<bfloat_to_float, float_to_bfloat, 1>(place, at, operation, l);
+    case 'b' << 8 | 4: return update_halves<bfloat_to_float, float_to_bfloat, 2>(place, at, operation, l);
+  }
+}
+// operands: address, wide, space, operation, type (see update_as), bytes of an element, elements, second
+// value or NONE, a How, then the values, then the results, each of which may be NONE
 static void atomic(Machine& M, Warp& W, u8* R, const MicroOp& op) {
-  const u32 space = op.operands[2], bytes = op.operands[5];
+  const u32 space = op.operands[2], element = op.operands[5], count = op.operands[6], bytes = element * count;
   ALIGNED u64 address[32];
   ALIGNED u32 narrow[32];
   addresses(OPERAND(0), op.operands[1], op.offset, address);
   LANES(narrow[l] = (u32)address[l])
   if (M.flags & COUNT && space == SHARED) count_shared(M, op.counter, narrow, W.active, bytes, true);
   if (M.flags & COUNT && space == GLOBAL) count_global(M, op.counter, address, W.active, bytes);
-  u8* result = op.operands[6] == NONE ? nullptr : OPERAND(6);
-  const u8 *value = OPERAND(7), *other = op.operands[8] == NONE ? nullptr : OPERAND(8);
-  const int operation = op.operands[3];
-  const u32 how = op.operands[9];
+  const u32 how = op.operands[8], *values = op.operands + 9, *results = values + count;
+  bool wanted = false;
+  for (u32 k = 0; k < count; ++k) wanted |= results[k] != NONE;
   ACTIVE(W.active, {
-    const u64 at = address[l] + (space == SHARED ? SHARED_WINDOW : 0);
-    u8* place = M.at_generic(at, bytes, op, l, ATOMIC, how);
+    const u64 generic = address[l] + (space == SHARED ? SHARED_WINDOW : 0);
+    u8* place = M.at_generic(generic, bytes, op, l, ATOMIC, how);
     if (!place) continue;
     u64 before[2] = {};
     memcpy(before, place, bytes);
-    switch (op.operands[4] << 8 | bytes) {
-      case 'f' << 8 | 4: update<f32>(place, result, value, other, operation, l); break;
-      case 'f' << 8 | 8: update<f64>(place, result, value, other, operation, l); break;
-      case 's' << 8 | 4: update<s32>(place, result, value, other, operation, l); break;
-      case 's' << 8 | 8: update<s64>(place, result, value, other, operation, l); break;
-      case 'u' << 8 | 4: update<u32>(place, result, value, other, operation, l); break;
-      case 'u' << 8 | 8: update<u64>(place, result, value, other, operation, l); break;
+    for (u32 k = 0; k < count; ++k) {
+      const AtomicOperands at = {results[k] == NONE ? nullptr : R + results[k], R + values[k],
+                                 op.operands[7] == NONE ? nullptr : OPERAND(7)};
+      const bool in_shared = generic - SHARED_WINDOW < WINDOW_BYTES;
+      update_as(op.operands[4], element, in_shared, place + element * k, at, op.operands[3], l);
     }
     if (memcmp(before, place, bytes)) ++M.stores;
-    if (M.traits & CLOCKS) M.synchronize(at, bytes, l, how | UPDATES, result);
+    if (M.traits & CLOCKS) M.synchronize(generic, bytes, l, how | UPDATES, wanted);
   })
   if (M.watch) watch_values(M);
 }

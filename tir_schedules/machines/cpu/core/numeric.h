@@ -13,8 +13,11 @@ typedef int8_t s8;
 typedef int16_t s16;
 typedef int32_t s32;
 typedef int64_t s64;
+typedef unsigned __int128 u128;
+typedef __int128 s128;
 typedef float f32;
 typedef double f64;
+typedef __float128 quad;
 
 template <class T, class S> static inline T bits(S value) { return __builtin_bit_cast(T, value); }
 
@@ -73,27 +76,39 @@ static inline f64 float_max(f64 a, f64 b) {
 }
 
 // ---- rounding ---
-// A float64 result rounded to float32: mode -1 down, +1 up, 0 towards zero.
-static inline f32 round_directed(f64 exact, int mode) {
-  f32 rounded = (f32)exact;
-  if (mode < 0 && (f64)rounded > exact) return nextafterf(rounded, -INFINITY);
-  if (mode > 0 && (f64)rounded < exact) return nextafterf(rounded, INFINITY);
-  if (mode == 0 && fabs((f64)rounded) > fabs(exact)) return nextafterf(rounded, 0.f);
+template <class T> struct Pattern;  // unsigned integer of the same width
+template <> struct Pattern<f32> { typedef u32 type; };
+template <> struct Pattern<f64> { typedef u64 type; };
+template <> struct Pattern<quad> { typedef u128 type; };
+// A wider result rounded to N: mode -1 down, +1 up, 0 towards zero.
+template <class N, class W> static inline N round_directed(W exact, int mode) {
+  const N rounded = (N)exact;
+  const W back = rounded, size = back < 0 ? -back : back, whole = exact < 0 ? -exact : exact;
+  if (mode < 0 && back > exact) return std::nextafter(rounded, (N)-INFINITY);
+  if (mode > 0 && back < exact) return std::nextafter(rounded, (N)INFINITY);
+  if (mode == 0 && size > whole) return std::nextafter(rounded, (N)0);
   return rounded;
 }
-// The float32 that rounds to a narrower type as the float64 itself would: inexact results are odd.
-static inline f32 round_to_odd(f64 exact) {
-  f32 truncated = round_directed(exact, 0);
-  return (f64)truncated == exact || exact != exact ? truncated : bits<f32>(bits<u32>(truncated) | 1);
+// The N that rounds to a narrower type as the wider result itself would: inexact results are odd.
+template <class N = f32, class W> static inline N round_to_odd(W exact) {
+  typedef typename Pattern<N>::type Bits;
+  const N truncated = round_directed<N>(exact, 0);
+  return (W)truncated == exact || exact != exact ? truncated : bits<N>(bits<Bits>(truncated) | 1);
 }
-// a + b as the float64 that rounds to float32, in any direction, as the sum itself would.
-static inline f64 odd_sum(f64 a, f64 b) {
-  const f64 sum = a + b, part = sum - a, error = (a - (sum - part)) + (b - part);
-  const u64 pattern = bits<u64>(sum);
+// a + b as the W that rounds to a type of half its digits, in any direction, as the sum itself would.
+template <class W> static inline W odd_sum(W a, W b) {
+  const W sum = a + b, part = sum - a, error = (a - (sum - part)) + (b - part);
+  const auto pattern = bits<typename Pattern<W>::type>(sum);
   if (!(error > 0 || error < 0) || pattern & 1) return sum;
-  return bits<f64>((error > 0) == (sum > 0) ? pattern + 1 : pattern - 1);
+  return bits<W>((error > 0) == (sum > 0) ? pattern + 1 : pattern - 1);
 }
-static inline f32 directed_sum(f64 a, f64 b, int mode) {  // down is up of the negated, which makes 1 - 1 a -0
-  return mode < 0 ? -round_directed(odd_sum(-a, -b), 1) : round_directed(odd_sum(a, b), mode);
+// Down is up of the negated, which makes 1 - 1 a -0.
+template <class N, class W> static inline N directed_sum(W a, W b, int mode) {
+  return mode < 0 ? -round_directed<N>(odd_sum<W>(-a, -b), 1) : round_directed<N>(odd_sum<W>(a, b), mode);
 }
 static inline f32 flush(f32 x) { return fabsf(x) < 0x1p-126f ? copysignf(0.f, x) : x; }
+static inline f64 flush(f64 x) { return fabs(x) < 0x1p-1022 ? copysign(0., x) : x; }
+static inline u16 flush_f16(u16 h) { return h & 0x7c00 ? h : h & 0x8000; }
+static inline u16 flush_bf16(u16 h) { return h & 0x7f80 ? h : h & 0x8000; }
+// Negative results become 0; a NaN stays one.
+template <class T> static inline T rectify(T x) { return x > 0 || x != x ? x : T(0); }

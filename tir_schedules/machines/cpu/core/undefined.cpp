@@ -81,6 +81,10 @@ static void load(Machine& M, Warp& W, u8* R, const MicroOp& op) {
   ACTIVE(W.active, {
     const u64 address = address_of(R, op, l);
     const u8* flags = written(M, address, width * count, l);
+    const u64 offset = address - LOCAL_WINDOW;
+    const bool outside = op.extent->space == LOCAL &&
+                         (offset < op.extent->low || offset + width * count > op.extent->high);
+    if (outside) continue;  // which is a fault of its own
     for (u32 k = 0; flags && k < count; ++k) {
       bool any = false;
       for (u32 byte = 0; byte < width; ++byte) any |= flags[k * width + byte];

@@ -12,26 +12,45 @@ from tir_schedules.machines.cpu.instructions import (
     arithmetic,
     async_copy,
     bits,
+    calls,
     control,
     conversion,
+    integers,
     memory,
+    refused,
     selection,
     tensor,
     warp,
 )
 from tir_schedules.machines.cpu.ptx import Instruction
 
-FAMILIES = (arithmetic, bits, selection, conversion, memory, async_copy, warp, tensor, control)
+FAMILIES = (
+    refused,
+    arithmetic,
+    integers,
+    bits,
+    selection,
+    conversion,
+    memory,
+    async_copy,
+    warp,
+    tensor,
+    control,
+    calls,
+)
 FORMS = {name: form for family in FAMILIES for name, form in family.FORMS.items()}
 """Name, or name and its first modifiers, such as "bar.warp" -> Form."""
+
+LONGEST = max(name.count(".") for name in FORMS) + 1
 
 
 @lru_cache(maxsize=None)
 def form_of_opcode(opcode: str) -> Form:
     """The Form of an opcode with its modifiers; UNKNOWN when there is none."""
     parts = opcode.split(".")
-    for length in (3, 2, 1):
-        if form := FORMS.get(".".join(parts[:length])):
+    for count in range(min(LONGEST, len(parts)), 0, -1):
+        form = FORMS.get(".".join(parts[:count]))
+        if form:
             return form
     return UNKNOWN
 

@@ -5,106 +5,171 @@ Source: PTX ISA, version 9.0, "Instruction Set".
 
 from __future__ import annotations
 
-from tir_schedules.machines.cpu.forms import Form, Zeros, lane
-from tir_schedules.machines.cpu.lane_code import HALVES, STORAGE, LaneCode, is_float, rounding, unsigned
+from tir_schedules.machines.cpu.forms import FRACTIONS, Form, Line, Zeros, exact, lane, modelled, refusal
+from tir_schedules.machines.cpu.instructions.integers import extended, pairs_of_16, product
+from tir_schedules.machines.cpu.lane_code import (
+    HALVES,
+    STORAGE,
+    WIDER,
+    LaneCode,
+    is_float,
+    rounding,
+    unsigned,
+)
 from tir_schedules.machines.cpu.ptx import BITS, Instruction
 
-WIDER = {"u16": "u32", "s16": "s32", "u32": "u64", "s32": "s64"}
 FLOAT_FORMS = {
     "add": "{0} + {1}",
     "sub": "{0} - {1}",
     "mul": "{0} * {1}",
-    "max": "float_max({0}, {1})",
-    "min": "float_min({0}, {1})",
     "neg": "-{0}",
     "abs": "std::fabs({0})",
     "ex2": "std::exp2({0})",
     "tanh": "std::tanh({0})",
 }
 DIRECTED_FORMS = {
-    "add": "directed_sum({0}, {1}, {mode})",
-    "sub": "directed_sum({0}, -{1}, {mode})",
-    "mul": "round_directed((f64){0} * {1}, {mode})",
-    "fma": "directed_sum((f64){0} * {1}, {2}, {mode})",
-    "mad": "directed_sum((f64){0} * {1}, {2}, {mode})",
+    "add": "directed_sum<{type}, {wide}>({0}, {1}, {mode})",
+    "sub": "directed_sum<{type}, {wide}>({0}, -{1}, {mode})",
+    "mul": "round_directed<{type}>(({wide}){0} * {1}, {mode})",
+    "fma": "directed_sum<{type}, {wide}>(({wide}){0} * {1}, {2}, {mode})",
+    "mad": "directed_sum<{type}, {wide}>(({wide}){0} * {1}, {2}, {mode})",
+    "div": "round_directed<{type}>(({wide}){0} / {1}, {mode})",
+    "rcp": "round_directed<{type}>(({wide})1 / {0}, {mode})",
 }
 
 
-def half_form(name: str, *values: str) -> str:
+def directed(code: LaneCode, values: list[str], mode: int) -> str:
+    """A result rounded down (mode -1), up (1) or towards zero (0)."""
+    i, kind = code.instruction, code.instruction.type
+    if i.name == "sqrt":
+        form = (
+            "directed_root({0}, {mode})"
+            if kind == "f64"
+            else "round_directed<f32>(std::sqrt((f64){0}), {mode})"
+        )
+    else:
+        form = DIRECTED_FORMS[i.name]
+    return form.format(*values, mode=mode, type=kind, wide=WIDER[kind])
+
+
+def extreme(i: Instruction, values: list[str]) -> str:
+    """The least or greatest of float32 or float64 values."""
+    signed, opposite = values, i.has("xorsign")
+    if opposite != (i.has("xorsign") and i.has("abs")) or opposite and len(values) != 2:
+        raise i.unsupported("modifier .xorsign")
+    if i.has("abs"):
+        values = [f"std::fabs({value})" for value in values]
+    result = values[0]
+    for value in values[1:]:
+        smaller = f"float_{i.name}({result}, {value})"
+        result = f"either_nan({result}, {value}, {smaller})" if i.has("NaN") else smaller
+    return f"with_xor_of_signs({result}, {signed[0]}, {signed[1]})" if opposite else result
+
+
+def half_form(i: Instruction, values: list[str]) -> str:
     """float32 from which rounding to half is right, of float32 operands."""
-    if name in ("fma", "mad"):
-        return "round_to_odd(odd_sum((f64){0} * {1}, {2}))".format(*values)
-    return FLOAT_FORMS[name].format(*values)
+    if i.name in ("max", "min"):
+        return extreme(i, values)
+    if i.name in ("fma", "mad"):
+        result = "round_to_odd(odd_sum((f64){0} * {1}, (f64){2}))".format(*values)
+    else:
+        result = FLOAT_FORMS[i.name].format(*values)
+    if i.has("sat"):
+        result = f"float_min(float_max({result}, 0.f), 1.f)"
+    return f"rectify({result})" if i.has("relu") else result
 
 
 def half_arithmetic(code: LaneCode) -> None:
     """f16, bf16 and their x2 forms, through float32."""
     i = code.instruction
-    if rounding(i) is not None or i.has("sat") or i.has("ftz") or i.has("NaN") or i.has("relu"):
-        raise i.unsupported()
-    widen, narrow = HALVES[i.type.removesuffix("x2")]
-    count = len(i.operands)
-    if not i.type.endswith("x2"):
-        values = [f"{widen}({code.read(k)})" for k in range(1, count)]
-        return code.write(f"{narrow}({half_form(i.name, *values)})")
-    parts = []
-    for shift in (0, 16):
-        values = (f"{widen}((u16)({code.read(k, 'b32')} >> {shift}))" for k in range(1, count))
-        parts.append(f"{narrow}({half_form(i.name, *values)})")
-    code.write(f"pack({parts[0]}, {parts[1]})", "b32")
+    if rounding(i) is not None or i.has("relu") and i.name != "fma":
+        raise i.unsupported("of halves")
+    operands = [code.halves(k) for k in range(1, len(i.operands))]
+    code.write_halves([half_form(i, list(values)) for values in zip(*operands)])
 
 
 def float_arithmetic(code: LaneCode) -> None:
     """f32 and f64, rounded as the instruction says."""
     i = code.instruction
-    values = [code.read(k) for k in range(1, len(i.operands))]
-    form = "std::fma({0}, {1}, {2})" if i.name in ("fma", "mad") else FLOAT_FORMS[i.name]
-    mode = rounding(i)
+    if i.has("relu"):
+        raise i.unsupported("modifier .relu of a type that is no half")
+    values, mode = [code.read(k) for k in range(1, len(i.operands))], rounding(i)
     if mode is not None:
-        if i.type != "f32":
-            raise i.unsupported("directed rounding of float64")
-        form = DIRECTED_FORMS[i.name]
-    expression = form.format(*values, mode=mode)
+        expression = directed(code, values, mode)
+    elif i.name in ("max", "min"):
+        expression = extreme(i, values)
+    else:
+        form = "std::fma({0}, {1}, {2})" if i.name in ("fma", "mad") else FLOAT_FORMS[i.name]
+        expression = form.format(*values)
     code.write(f"float_min(float_max({expression}, 0.f), 1.f)" if i.has("sat") else expression)
 
 
 def arithmetic(code: LaneCode) -> None:
     i = code.instruction
+    if len(i.types) > 1:
+        raise i.unsupported(MIXED)
     if i.type.removesuffix("x2") in HALVES:
         return half_arithmetic(code)
-    if not is_float(i.type):
-        return integer_arithmetic(code)
-    float_arithmetic(code)
+    if is_float(i.type):
+        return float_arithmetic(code)
+    if i.has("cc"):
+        return extended(code)
+    return pairs_of_16(code) if i.type.endswith("x2") else integer_arithmetic(code)
 
 
 def integer_arithmetic(code: LaneCode) -> None:
     i, kind = code.instruction, code.instruction.type
-    if i.has("sat"):
-        raise i.unsupported("modifier .sat")
     if i.name in ("max", "min"):
-        function = "greatest" if i.name == "max" else "least"
-        return code.write(f"{function}<{STORAGE[kind]}>({code.read(1)}, {code.read(2)})")
-    addend = i.name == "mad"
-    if i.has("wide"):
-        wide = WIDER[kind]
-        result = f"({STORAGE[wide]}){code.read(1)} * ({STORAGE[wide]}){code.read(2)}"
-        if addend:
-            result = f"({unsigned(wide)})({result}) + {code.read(3, unsigned(wide))}"
-        return code.write(result, wide)
-    if i.has("hi"):
-        double = {32: f"{kind[0]}64", 64: "__int128" if kind[0] == "s" else "unsigned __int128"}[BITS[kind]]
-        high = f"({STORAGE[kind]})(({double}){code.read(1)} * ({double}){code.read(2)} >> {BITS[kind]})"
-        return code.write(f"({STORAGE[kind]})({high} + {code.read(3)})" if addend else high)
-    plain = unsigned(kind)  # wraps around; narrow types are promoted beyond overflow
-    symbol = {"add": "+", "sub": "-", "mul": "*", "mad": "*"}[i.name]
-    result = f"(u{max(32, BITS[kind])}){code.read(1, plain)} {symbol} {code.read(2, plain)}"
-    code.write(f"({STORAGE[kind]})({result}{' + ' + code.read(3, plain) if addend else ''})")
+        return integer_extreme(code)
+    if i.has("sat"):
+        return saturated(code)
+    plain = unsigned(kind)  # wraps around
+    if i.name in ("mul", "mad"):
+        result = product(code)
+        if i.has("wide"):
+            wide = f"{kind[0]}{2 * BITS[kind]}"
+            added = (
+                f"({unsigned(wide)})({result}) + {code.read(3, unsigned(wide))}" if i.name == "mad" else ""
+            )
+            return code.write(added or result, wide)
+        return code.write(
+            f"({STORAGE[kind]})({result}{' + ' + code.read(3, plain) if i.name == 'mad' else ''})"
+        )
+    symbol = {"add": "+", "sub": "-"}[i.name]
+    code.write(
+        f"({STORAGE[kind]})((u{max(32, BITS[kind])}){code.read(1, plain)} {symbol} {code.read(2, plain)})"
+    )
+
+
+def integer_extreme(code: LaneCode) -> None:
+    i, kind = code.instruction, code.instruction.type
+    function = "greatest" if i.name == "max" else "least"
+    result = f"{function}<{STORAGE[kind]}>({code.read(1)}, {code.read(2)})"
+    if i.has("relu") and kind != "s32":
+        raise i.unsupported("modifier .relu")
+    code.write(f"greatest<s32>({result}, 0)" if i.has("relu") else result)
+
+
+def saturated(code: LaneCode) -> None:
+    i = code.instruction
+    forms = {
+        "add": "saturate((s64){0} + {1})",
+        "sub": "saturate((s64){0} - {1})",
+        "mad": "saturate(((s64){0} * {1} >> 32) + {2})",
+    }
+    if i.type != "s32" or i.name not in forms or i.name == "mad" and not i.has("hi"):
+        raise i.unsupported("modifier .sat")
+    code.write(forms[i.name].format(*(code.read(k) for k in range(1, len(i.operands)))))
 
 
 def division(code: LaneCode) -> None:
-    kind = code.instruction.type
+    i, kind, mode = code.instruction, code.instruction.type, rounding(code.instruction)
     a, b = code.read(1), code.read(2)
-    code.write(f"{a} / {b}" if is_float(kind) else f"divide<{STORAGE[kind]}>({a}, {b})")
+    if not is_float(kind):
+        return code.write(f"divide<{STORAGE[kind]}>({a}, {b})")
+    if mode is not None:
+        return code.write(directed(code, [a, b], mode))
+    code.write(f"approximate_quotient({a}, {b})" if i.has("approx") else f"{a} / {b}")
 
 
 def remainder(code: LaneCode) -> None:
@@ -123,9 +188,12 @@ def sign(code: LaneCode) -> None:
 
 def transcendental(code: LaneCode) -> None:
     """Approximate ones are computed to full precision: a GPU's differ by a few units in the last place."""
-    i = code.instruction
+    i, mode = code.instruction, rounding(code.instruction)
     if i.type.removesuffix("x2") in HALVES:
         return half_arithmetic(code)
+    value = code.read(1)
+    if mode is not None:
+        return code.write(directed(code, [value], mode))
     forms = {
         "sqrt": "std::sqrt({0})",
         "rcp": "{1}(1) / {0}",
@@ -134,16 +202,13 @@ def transcendental(code: LaneCode) -> None:
         "lg2": "std::log2({0})",
     }
     form = forms.get(i.name, f"std::{i.name}({{0}})")
-    code.write(form.format(code.read(1), STORAGE[i.type]))
+    if i.type == "f64" and i.has("ftz"):
+        value, form = f"flush({value})", f"flush(upper_half({form}))"
+    code.write(form.format(value, STORAGE[i.type]))
 
 
 def copy_sign(code: LaneCode) -> None:
     code.write(f"std::copysign({code.read(2)}, {code.read(1)})")
-
-
-def dot_product(code: LaneCode) -> None:
-    a, b = (str(kind[0] == "s").lower() for kind in code.instruction.types)
-    code.write(f"dot4({code.read(1, 'b32')}, {code.read(2, 'b32')}, {code.read(3, 's32')}, {a}, {b})", "s32")
 
 
 # ---- trailing zeros of results ---
@@ -159,24 +224,97 @@ def zeros_of_multiply_add(i: Instruction, zeros: Zeros) -> int:
     return 0 if i.has("hi") else min(zeros_of_product(i, zeros), zeros(i.operands[3]))
 
 
-MODIFIERS = "rn rm rp rz ftz sat lo hi wide"
+MIXED = "convert the half first"
+ROUNDINGS = "rn rm rp rz ftz"
+MODIFIERS = f"{ROUNDINGS} sat lo hi wide cc"
 SUM = lane(arithmetic, MODIFIERS, zeros=zeros_of_sum)
+EXTREME = lane(arithmetic, "ftz NaN xorsign abs relu", zeros=zeros_of_sum)
 SIGN = lane(sign, "ftz")
-SPECIAL = lane(transcendental, "rn approx ftz", mix="special")
+ROOT = lane(transcendental, f"{ROUNDINGS} approx", mix="special")
+SPECIAL = lane(transcendental, "approx ftz", mix="special")
+
+ALL_ROUNDINGS = "{,.rn,.rz,.rm,.rp}"
+SINGLE = f"{ALL_ROUNDINGS}{{,.ftz}}{{,.sat}}.f32"
+HALF = "{,.rn}{,.ftz}{,.sat}.{f16,f16x2}"
+WITHIN = "correctly rounded in float32 or float64; a GPU's differs by some units in the last place"
+
+
+def of_sums(name: str) -> tuple[Line, ...]:
+    return (
+        exact(f"{name}.{{u16,s16,u32,s32,u64,s64}} {name}.sat.s32 {name}.cc.{{u32,s32,u64,s64}}"),
+        exact(f"{name}{SINGLE} {name}{ALL_ROUNDINGS}.f64 {name}{HALF}", FRACTIONS),
+        exact(f"{name}{{,.rn}}.{{bf16,bf16x2}}", FRACTIONS, 90),
+        refusal(f"{name}.f32.{{f16,bf16}}", MIXED, 100),
+    )
+
+
+def of_extremes(name: str) -> tuple[Line, ...]:
+    return (
+        exact(f"{name}.{{u16,s16,u32,s32,u64,s64}}"),
+        exact(f"{name}{{,.relu}}.s16x2 {name}.u16x2 {name}.relu.s32", since=90),
+        exact(f"{name}{{,.ftz}}.f32 {name}.f64", FRACTIONS),
+        exact(f"{name}{{,.ftz}}{{,.NaN}}{{,.xorsign.abs}}.{{f16,f16x2}}", FRACTIONS, 80),
+        exact(f"{name}{{,.NaN}}{{,.xorsign.abs}}.{{bf16,bf16x2}}", FRACTIONS, 80),
+        exact(f"{name}{{,.ftz}}.NaN{{,.xorsign.abs}}.f32 {name}{{,.ftz}}.xorsign.abs.f32", FRACTIONS, 80),
+    )
+
+
+OF_SIGNS = "{s16,s32,s64}"
+OF_ROOTS = "{.rn,.rz,.rm,.rp}{.f32,.ftz.f32,.f64}"
 
 FORMS: dict[str, Form] = {
-    "add": SUM,
-    "sub": SUM,
-    "max": SUM,
-    "min": SUM,
-    "mul": lane(arithmetic, MODIFIERS, zeros=zeros_of_product),
-    "mad": lane(arithmetic, MODIFIERS, zeros=zeros_of_multiply_add),
-    "fma": lane(arithmetic, MODIFIERS),
-    "div": lane(division, "rn approx full ftz"),
-    "rem": lane(remainder),
-    "neg": SIGN,
-    "abs": SIGN,
-    "copysign": lane(copy_sign),
-    "dp4a": lane(dot_product),
-    **dict.fromkeys(("sqrt", "rcp", "rsqrt", "ex2", "lg2", "sin", "cos", "tanh"), SPECIAL),
+    "add": SUM.told(*of_sums("add"), exact("add.{u16x2,s16x2}", since=90)),
+    "sub": SUM.told(*of_sums("sub")),
+    "max": EXTREME.told(*of_extremes("max")),
+    "min": EXTREME.told(*of_extremes("min")),
+    "mul": lane(arithmetic, MODIFIERS, zeros=zeros_of_product).told(
+        exact("mul.{lo,hi}.{u16,s16,u32,s32,u64,s64} mul.wide.{u16,s16,u32,s32}"),
+        exact(f"mul{SINGLE} mul{ALL_ROUNDINGS}.f64 mul{HALF}", FRACTIONS),
+        exact("mul{,.rn}.{bf16,bf16x2}", FRACTIONS, 90),
+    ),
+    "mad": lane(arithmetic, MODIFIERS, zeros=zeros_of_multiply_add).told(
+        exact("mad.{lo,hi}.{u16,s16,u32,s32,u64,s64} mad.wide.{u16,s16,u32,s32} mad.hi.sat.s32"),
+        exact("mad.{lo,hi}.cc.{u32,s32,u64,s64}"),
+        exact("mad{.rn,.rz,.rm,.rp}{,.ftz}{,.sat}.f32 mad{.rn,.rz,.rm,.rp}.f64", FRACTIONS),
+    ),
+    "fma": lane(arithmetic, f"{ROUNDINGS} sat relu").told(
+        exact("fma{.rn,.rz,.rm,.rp}{,.ftz}{,.sat}.f32 fma{.rn,.rz,.rm,.rp}.f64", FRACTIONS),
+        exact("fma.rn{,.ftz}{,.sat}.{f16,f16x2}", FRACTIONS),
+        exact("fma.rn{,.ftz}.relu.{f16,f16x2} fma.rn{,.relu}.{bf16,bf16x2}", FRACTIONS, 80),
+        refusal("fma.rn.oob.{f16,bf16x2}", "write the comparison with NaN as a selection", 90),
+        refusal("fma.rn.f32.{f16,bf16}", MIXED, 100),
+    ),
+    "div": lane(division, f"{ROUNDINGS} approx full").told(
+        exact("div.{u16,s16,u32,s32,u64,s64}"),
+        exact("div{.rn,.rz,.rm,.rp}{.f32,.ftz.f32,.f64}", FRACTIONS),
+        modelled("div.{approx,full}{,.ftz}.f32", WITHIN),
+    ),
+    "rem": lane(remainder).told(exact("rem.{u16,s16,u32,s32,u64,s64}")),
+    "neg": SIGN.told(
+        exact(f"neg.{OF_SIGNS}"),
+        exact("neg.{f32,ftz.f32,f64,f16,f16x2,ftz.f16,ftz.f16x2}", FRACTIONS),
+        exact("neg.{bf16,bf16x2}", FRACTIONS, 80),
+    ),
+    "abs": SIGN.told(
+        exact(f"abs.{OF_SIGNS}"),
+        exact("abs.{f32,ftz.f32,f64,f16,f16x2,ftz.f16,ftz.f16x2}", FRACTIONS),
+        exact("abs.{bf16,bf16x2}", FRACTIONS, 80),
+    ),
+    "copysign": lane(copy_sign).told(exact("copysign.{f32,f64}", FRACTIONS)),
+    "sqrt": ROOT.told(exact(f"sqrt{OF_ROOTS}", FRACTIONS), modelled("sqrt.approx{,.ftz}.f32", WITHIN)),
+    "rcp": ROOT.told(
+        exact(f"rcp{OF_ROOTS}", FRACTIONS),
+        modelled("rcp.approx{,.ftz}.f32 rcp.approx.ftz.f64", WITHIN),
+    ),
+    "rsqrt": SPECIAL.told(modelled("rsqrt.approx{,.ftz}.{f32,f64}", WITHIN)),
+    "sin": SPECIAL.told(modelled("sin.approx{,.ftz}.f32", WITHIN)),
+    "cos": SPECIAL.told(modelled("cos.approx{,.ftz}.f32", WITHIN)),
+    "lg2": SPECIAL.told(modelled("lg2.approx{,.ftz}.f32", WITHIN)),
+    "ex2": SPECIAL.told(
+        modelled("ex2.approx{,.ftz}.f32 ex2.approx.{f16,f16x2}", WITHIN),
+        modelled("ex2.approx.ftz.{bf16,bf16x2}", WITHIN, 90),
+    ),
+    "tanh": SPECIAL.told(
+        modelled("tanh.approx.{f32,f16,f16x2}", WITHIN), modelled("tanh.approx.{bf16,bf16x2}", WITHIN, 90)
+    ),
 }

@@ -5,9 +5,9 @@ Source: PTX ISA, version 9.0, "Instruction Set".
 
 from __future__ import annotations
 
-from tir_schedules.machines.cpu.forms import Form, Spread, Zeros, lane
+from tir_schedules.machines.cpu.forms import Form, Spread, Zeros, exact, lane
 from tir_schedules.machines.cpu.lane_code import STORAGE, LaneCode, raw, unsigned
-from tir_schedules.machines.cpu.ptx import BITS, Immediate, Instruction
+from tir_schedules.machines.cpu.ptx import BITS, Immediate, Instruction, Pair
 
 
 def logic(code: LaneCode) -> None:
@@ -51,23 +51,42 @@ def extract(code: LaneCode) -> None:
     code.write(f"extract_field<{kind}>({code.read(1)}, {position}, {length})")
 
 
+PERMUTE_MODES = ["f4e", "b4e", "rc8", "ecl", "ecr", "rc16"]
+"""In the order of PermuteMode in core/bits.h."""
+
+
 def permute(code: LaneCode) -> None:
-    code.write(f"permute_bytes({code.read(1, 'b32')}, {code.read(2, 'b32')}, {code.read(3, 'b32')})", "b32")
+    operands = ", ".join(code.read(k, "b32") for k in (1, 2, 3))
+    mode = next((k for k, mode in enumerate(PERMUTE_MODES) if code.instruction.has(mode)), None)
+    code.write(
+        f"permute_bytes({operands})" if mode is None else f"permute_by_mode({operands}, {mode})", "b32"
+    )
 
 
 def three_input_logic(code: LaneCode) -> None:
-    table = code.operand(4)
+    """With .and or .or, also a predicate: whether any bit is set, combined with another predicate."""
+    i, to, table = code.instruction, code.operand(0), code.operand(4)
     if not isinstance(table, Immediate):
-        raise code.instruction.unsupported()
+        raise i.unsupported()
     a, b, c = (code.read(k, "b32") for k in (1, 2, 3))
-    code.write(f"logic3({a}, {b}, {c}, {table.value})", "b32")
+    result = f"logic3({a}, {b}, {c}, {table.value})"
+    symbol = "&" if i.has("and") else "|" if i.has("or") else ""
+    if isinstance(to, Pair) != bool(symbol):
+        raise i.unsupported("a predicate")
+    if isinstance(to, Pair):
+        code.write(f"(u32)({result} != 0) {symbol} {code.read(5, 'pred')}", "pred", to.second)
+        to = to.first
+    code.write(result, "b32", to)
+
+
+def conditional_not(code: LaneCode) -> None:
+    kind = raw(code.instruction.type)
+    code.write(f"({STORAGE[kind]})({code.read(1, kind)} == 0)", kind)
 
 
 def count_bits(code: LaneCode) -> None:
     i = code.instruction
     value, wide = code.read(1, raw(i.type)), BITS[i.type] == 64
-    if wide and i.name in ("brev", "bfind"):
-        raise i.unsupported("64 bits")
     suffix = "ll" if wide else ""
     forms = {
         "popc": f"__builtin_popcount{suffix}({value})",
@@ -75,7 +94,22 @@ def count_bits(code: LaneCode) -> None:
         "brev": f"reverse_bits({value})",
         "bfind": f"find_highest({value}, {int(i.type[0] == 's')}, {int(i.has('shiftamt'))})",
     }
-    code.write(forms[i.name], "u32")
+    code.write(forms[i.name], unsigned(i.type) if i.name == "brev" else "u32")
+
+
+def find_nth(code: LaneCode) -> None:
+    code.write(f"find_nth({code.read(1, 'u32')}, {code.read(2, 'u32')}, {code.read(3, 's32')})", "u32")
+
+
+def bit_mask(code: LaneCode) -> None:
+    clamp = int(code.instruction.choice(["clamp", "wrap"]) == "clamp")
+    code.write(f"bit_mask({code.read(1, 'u32')}, {code.read(2, 'u32')}, {clamp})", "u32")
+
+
+def extend(code: LaneCode) -> None:
+    i = code.instruction
+    how = f"{int(i.type[0] == 's')}, {int(i.choice(['clamp', 'wrap']) == 'clamp')}"
+    code.write(f"extend_sign_or_zeros({code.read(1, 'u32')}, {code.read(2, 'u32')}, {how})", "u32")
 
 
 # ---- trailing zeros of results ---
@@ -105,19 +139,33 @@ def zeros_of_insert(i: Instruction, zeros: Zeros) -> int:
 COUNT = lane(count_bits, "shiftamt")
 
 FORMS: dict[str, Form] = {
-    "and": lane(logic, spread=Spread.PARTS, zeros=zeros_of_and),
-    "or": lane(logic, spread=Spread.PARTS, zeros=zeros_of_or),
-    "xor": lane(logic, zeros=zeros_of_or),
-    "not": lane(complement),
-    "shl": lane(shift, zeros=zeros_of_left_shift, operand_types={2: "u32"}),
-    "shr": lane(shift, zeros=zeros_of_right_shift, operand_types={2: "u32"}),
-    "shf": lane(funnel_shift, "l r wrap clamp", spread=Spread.PARTS, operand_types={3: "u32"}),
-    "bfi": lane(insert, spread=Spread.PARTS, zeros=zeros_of_insert, operand_types={3: "u32", 4: "u32"}),
-    "bfe": lane(extract, operand_types={2: "u32", 3: "u32"}),
-    "prmt": lane(permute, spread=Spread.PARTS),
-    "lop3": lane(three_input_logic, spread=Spread.PARTS, literals=(4,)),
-    "popc": COUNT,
-    "clz": COUNT,
-    "brev": COUNT,
-    "bfind": COUNT,
+    "and": lane(logic, spread=Spread.PARTS, zeros=zeros_of_and).told(exact("and.{pred,b16,b32,b64}")),
+    "or": lane(logic, spread=Spread.PARTS, zeros=zeros_of_or).told(exact("or.{pred,b16,b32,b64}")),
+    "xor": lane(logic, zeros=zeros_of_or).told(exact("xor.{pred,b16,b32,b64}")),
+    "not": lane(complement).told(exact("not.{pred,b16,b32,b64}")),
+    "shl": lane(shift, zeros=zeros_of_left_shift, operand_types={2: "u32"}).told(exact("shl.{b16,b32,b64}")),
+    "shr": lane(shift, zeros=zeros_of_right_shift, operand_types={2: "u32"}).told(
+        exact("shr.{b16,b32,b64,u16,s16,u32,s32,u64,s64}")
+    ),
+    "shf": lane(funnel_shift, "l r wrap clamp", spread=Spread.PARTS, operand_types={3: "u32"}).told(
+        exact("shf.{l,r}.{wrap,clamp}.b32")
+    ),
+    "bfi": lane(insert, spread=Spread.PARTS, zeros=zeros_of_insert, operand_types={3: "u32", 4: "u32"}).told(
+        exact("bfi.{b32,b64}")
+    ),
+    "bfe": lane(extract, operand_types={2: "u32", 3: "u32"}).told(exact("bfe.{u32,s32,u64,s64}")),
+    "prmt": lane(permute, " ".join(PERMUTE_MODES), spread=Spread.PARTS).told(
+        exact("prmt.b32{,.f4e,.b4e,.rc8,.ecl,.ecr,.rc16}")
+    ),
+    "lop3": lane(
+        three_input_logic, "and or", spread=Spread.PARTS, operand_types={5: "pred"}, literals=(4,)
+    ).told(exact("lop3.b32 lop3.{or,and}.b32")),
+    "cnot": lane(conditional_not).told(exact("cnot.{b16,b32,b64}")),
+    "fns": lane(find_nth).told(exact("fns.b32")),
+    "bmsk": lane(bit_mask, "clamp wrap").told(exact("bmsk.{clamp,wrap}.b32")),
+    "szext": lane(extend, "clamp wrap", operand_types={2: "u32"}).told(exact("szext.{clamp,wrap}.{u32,s32}")),
+    "popc": COUNT.told(exact("popc.{b32,b64}")),
+    "clz": COUNT.told(exact("clz.{b32,b64}")),
+    "brev": COUNT.told(exact("brev.{b32,b64}")),
+    "bfind": COUNT.told(exact("bfind{,.shiftamt}.{u32,s32,u64,s64}")),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tir_schedules.machines.cpu.abi import NONE, Exit
 from tir_schedules.machines.cpu.context import Lowering, MicroOp, only
-from tir_schedules.machines.cpu.forms import Form, Lowered, refuse
+from tir_schedules.machines.cpu.forms import Form, Lowered
 from tir_schedules.machines.cpu.ptx import SINK, Immediate, Instruction, Negated
 
 BARRIER_WORDS = {"sync", "arrive", "red", "cta", "aligned"}
@@ -57,14 +57,12 @@ FORMS: dict[str, Form] = {
     "bra": Form(None, ends=Exit.BRANCH, has_result=False, mix="control"),
     "ret": EXIT,
     "exit": EXIT,
-    "trap": Form(refuse, ends=Exit.LEAVE, has_result=False, mix="control"),
     "bar": BARRIER,
     "bar.red": VOTE,
     "bar.cta.red": VOTE,
     "barrier": BARRIER,
     "barrier.red": VOTE,
     "barrier.cta.red": VOTE,
-    "barrier.cluster": Form(refuse, has_result=False),
     "membar": FENCE,
     "fence": FENCE,
     "nanosleep": PAUSE,

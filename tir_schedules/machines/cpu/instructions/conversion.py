@@ -6,10 +6,30 @@ Source: PTX ISA, version 9.0, "Instruction Set".
 
 from __future__ import annotations
 
-from tir_schedules.machines.cpu.forms import Form, Spread, Zeros, lane
-from tir_schedules.machines.cpu.lane_code import HALVES, STORAGE, LaneCode, is_float, raw, rounding
-from tir_schedules.machines.cpu.ptx import BITS, Instruction, Vector
+from dataclasses import replace
 
+from tir_schedules.machines.cpu.context import READ_BY_CORE, Lowering, MicroOp
+from tir_schedules.machines.cpu.forms import (
+    COPIES,
+    FRACTIONS,
+    Form,
+    Lowered,
+    Spread,
+    Zeros,
+    by_itself,
+    exact,
+    lane,
+    modelled,
+    refusal,
+)
+from tir_schedules.machines.cpu.lane_code import HALVES, STORAGE, LaneCode, is_float, raw, rounding
+from tir_schedules.machines.cpu.ptx import BITS, Instruction, SpecialRegister, Vector
+
+FLOATS_OF_8 = {"e4m3x2": "3, 7", "e5m2x2": "2, 15"}
+"""Bits of the mantissa and the bias of the exponent."""
+
+LARGEST = {"f16": "65504.f", "bf16": "0x1.fep127f", "tf32": "0x1.ffcp127f", "f16x2": "", "bf16x2": ""}
+TF32_ROUNDINGS = {"rna": "round_to_tf32", "rn": "round_to_tf32_even", "rz": "truncate_to_tf32"}
 INTEGRAL = {"rni": "rint", "rzi": "trunc", "rmi": "floor", "rpi": "ceil"}
 
 
@@ -42,42 +62,111 @@ def convert(code: LaneCode) -> None:
     if len(i.types) != 2:
         raise i.unsupported()
     to, source = i.types
-    mode, integral = rounding(i), next((INTEGRAL[part] for part in i.parts if part in INTEGRAL), None)
-    if mode is not None and to.removesuffix("x2") in HALVES:
-        raise i.unsupported("directed rounding to half")
-    if i.has("rna") != (to == "tf32"):
-        raise i.unsupported("rounding")
+    if any(kind in FLOATS_OF_8 for kind in i.types):
+        return convert_float8(code)
+    if i.has("satfinite") and to not in LARGEST or i.has("relu") and not (to in LARGEST and source == "f32"):
+        raise i.unsupported("limits")
     if to in ("f16x2", "bf16x2"):
-        narrow = HALVES[to[:-2]][1]
-        return code.write(f"pack({narrow}({code.read(2, 'f32')}), {narrow}({code.read(1, 'f32')}))", "b32")
+        high, low = (narrowed(i, code.read(k, "f32"), "f32", to[:-2]) for k in (1, 2))
+        return code.write(f"pack({low}, {high})", "b32")
     value = code.read(1, source)
-    nan = 1 << (BITS[to] - 1) if source == "f64" or BITS[to] == 64 else 0
     if source in HALVES:
         value, source = f"{HALVES[source][0]}({value})", "f32"
-    if is_float(source) and to[0] in "us":
+    if not is_float(source):
+        return convert_integer(code, value, source)
+    integral = next((INTEGRAL[part] for part in i.parts if part in INTEGRAL), None)
+    if to[0] in "us":
         value = f"std::{integral}((f64){value})" if integral else value
-        low = 0 if to[0] == "u" else -(2 ** (BITS[to] - 1))
+        low, nan = least_of(to), 1 << (BITS[to] - 1) if i.types[1] == "f64" or BITS[to] == 64 else 0
         high = low + 2 ** BITS[to] - 1
         return code.write(f"to_integer<{STORAGE[to]}>({value}, {float(low)!r}, {float(high)!r}, {nan}u)", to)
-    if not is_float(source) and (i.has("sat") or to == "bf16" and BITS[source] == 64):
-        raise i.unsupported("of an integer")
-    if not is_float(source) and to[0] in "us":
+    code.write(narrowed(i, f"std::{integral}({value})" if integral else value, source, to), to)
+
+
+def least_of(kind: str) -> int:
+    return 0 if kind[0] == "u" else -(2 ** (BITS[kind] - 1))
+
+
+def convert_integer(code: LaneCode, value: str, source: str) -> None:
+    i, to = code.instruction, code.instruction.types[0]
+    if to[0] in "us":
+        if i.has("sat"):
+            low = least_of(to)
+            value = f"within({value}, {low if low > -(2**63) else 'INT64_MIN'}, {low + 2 ** BITS[to] - 1}u)"
         return code.write(f"({STORAGE[to]})({value})", to)
-    if integral:
-        value = f"std::{integral}({value})"
-    if mode is not None:
-        if to != "f32" or BITS[source] == 64 and not is_float(source):
-            raise i.unsupported("directed rounding")
-        value = f"round_directed((f64){value}, {mode})"
     if i.has("sat"):
-        value = f"float_min(float_max({value}, {STORAGE[source]}(0)), {STORAGE[source]}(1))"
+        raise i.unsupported("of an integer")
+    if to in HALVES or rounding(i) is not None:
+        value, source = (f"(quad){value}", "quad") if BITS[source] == 64 else (f"(f64){value}", "f64")
+    code.write(narrowed(i, value, source, to), to)
+
+
+def narrowed(i: Instruction, value: str, source: str, to: str) -> str:
+    """C++ of a number as another float type, rounded once. source: its C++ type."""
+    mode = rounding(i)
+    if i.has("sat"):
+        value = f"float_min(float_max({value}, {source}(0)), {source}(1))"
+    if i.has("relu"):
+        value = f"rectify({value})"
+    if to == "tf32":
+        value = f"{TF32_ROUNDINGS[i.choice(list(TF32_ROUNDINGS))]}({value})"
+        return f"limited({value}, {LARGEST[to]})" if i.has("satfinite") else value
+    if i.has("rna"):
+        raise i.unsupported("rounding")
     if to in HALVES:
-        value = f"{HALVES[to][1]}({f'round_to_odd({value})' if source != 'f32' else value})"
-    elif to == "tf32":
-        value = f"round_to_tf32({value})"
-    else:
-        value = f"({STORAGE[to]})({value})"
-    code.write(value, to)
+        widen, narrow = HALVES[to]
+        if mode is not None:
+            exact = f"round_to_odd<f64>({value})" if source == "quad" else f"(f64){value}"
+            half = f"directed_half<{widen}, {narrow}>({exact}, {mode})"
+        else:
+            half = f"{narrow}({value if source == 'f32' else f'round_to_odd({value})'})"
+        return f"{narrow}(limited({widen}({half}), {LARGEST[to]}))" if i.has("satfinite") else half
+    if mode is None:
+        return f"({STORAGE[to]})({value})"
+    exact = value if source == "quad" else f"(f64){value}"
+    return f"round_directed<{to}>({exact}, {mode})"
+
+
+def convert_float8(code: LaneCode) -> None:
+    """Two 8-bit floats from or to float32 or halves; the first operand is the upper one."""
+    i = code.instruction
+    to, source = i.types
+    if not i.has("rn") or i.has("satfinite") != (to in FLOATS_OF_8) or i.has("sat") or i.has("ftz"):
+        raise i.unsupported("rounding")
+    if to == "f16x2":
+        parts = (f"from_float8<{FLOATS_OF_8[source]}>({code.read(1, 'b16')} >> {k})" for k in (0, 8))
+        low, high = (
+            f"float_to_half(rectify({part}))" if i.has("relu") else f"float_to_half({part})" for part in parts
+        )
+        return code.write(f"pack({low}, {high})", "b32")
+    if source not in ("f32", "f16x2"):
+        raise i.unsupported("types")
+    values = [code.read(2), code.read(1)] if source == "f32" else code.halves(1)
+    narrow = f"to_float8<{FLOATS_OF_8[to]}>({{}}, {str(i.has('relu')).lower()})"
+    low, high = map(narrow.format, values)
+    code.write(f"(u16)({low} | {high} << 8)", "b16")
+
+
+def pack_integers(code: LaneCode) -> None:
+    """Two integers as narrower ones; of 8 bits they become the low half, below the low half of a third."""
+    i = code.instruction
+    to, *others = i.types
+    bits = BITS[to]
+    if not i.has("sat") or bits not in (8, 16) or others != ["s32", "b32"][: 16 // bits]:
+        raise i.unsupported("types")
+    low = least_of(to)
+    a, b = (f"(u{bits})within({code.read(k, 's32')}, {low}, {low + 2**bits - 1})" for k in (1, 2))
+    upper = f"| {code.read(3, 'u32')} << 16" if bits == 8 else ""
+    code.write(f"{b} | (u32){a} << {bits} {upper}", "u32")
+
+
+def move_or_read_clock(low: Lowering, i: Instruction) -> Lowered:
+    """A register that changes while the warp runs, or that only a launch knows, is read by the core."""
+    source = i.operands[-1]
+    if not isinstance(source, SpecialRegister) or source.name not in READ_BY_CORE:
+        return by_itself(low, i)
+    which, to = READ_BY_CORE.index(source.name), low.place(i.operands[0], i.type, i)
+    return [MicroOp("special", (which, to, BITS[i.type] // 8, low.kernel.shared_bytes), i)]
 
 
 def zeros_of_source(i: Instruction, zeros: Zeros) -> int:
@@ -88,14 +177,50 @@ def zeros_of_converted(i: Instruction, zeros: Zeros) -> int:
     return zeros(i.operands[1]) if i.type[0] in "usb" else 0
 
 
+NARROW_FLOATS = "8-bit floats are the narrowest that are known"
+TIME = "of %clock, %clock64 and %globaltimer: the instructions that the warp has issued in this block"
+ROUND, TO_WHOLE = "{.rn,.rz,.rm,.rp}", "{.rni,.rzi,.rmi,.rpi}"
+WHOLE = "{u8,s8,u16,s16,u32,s32,u64,s64}"
+MOVE = replace(lane(move, mix="move", spread=Spread.PARTS, zeros=zeros_of_source), lower=move_or_read_clock)
+
 FORMS: dict[str, Form] = {
-    "mov": lane(move, mix="move", spread=Spread.PARTS, zeros=zeros_of_source),
+    "mov": MOVE.told(
+        exact("mov.{pred,b16,b32,b64,b128,u16,s16,u32,s32,u64,s64,f32,f64}", COPIES),
+        modelled("mov.{u32,u64}", TIME),
+    ),
     "cvta": lane(
         convert_address,
-        "to global shared local const",
+        "to global shared shared::cta local const",
         mix="move",
         zeros=zeros_of_source,
         operand_types={1: "u64"},
+    ).told(exact("cvta{,.to}.{global,shared,shared::cta,local,const}.u64", COPIES)),
+    "cvt": lane(
+        convert,
+        "rn rna rm rp rz rni rzi rmi rpi ftz sat satfinite relu",
+        mix="convert",
+        zeros=zeros_of_converted,
+    ).told(
+        exact(f"cvt{{,.sat}}.{WHOLE}.{WHOLE}"),
+        exact(f"cvt{TO_WHOLE}.{WHOLE}.{{f16,f32,f64}} cvt{TO_WHOLE}.ftz.{{s32,u64}}.f32", FRACTIONS),
+        exact(f"cvt{ROUND}.{{f16,f32,f64}}.{WHOLE}", FRACTIONS),
+        exact(f"cvt{TO_WHOLE}{{.f16.f16,.f32.f32,.f64.f64,.ftz.f32.f32,.sat.f32.f32}}", FRACTIONS),
+        exact(f"cvt{ROUND}{{,.sat}}.f16.{{f32,f64}} cvt{ROUND}{{,.ftz}}{{,.sat}}.f32.f64", FRACTIONS),
+        exact("cvt{,.sat}.{f32,f64}.f16 cvt{,.ftz}{,.sat}.f64.f32 cvt.ftz{,.sat}.f32.f16", FRACTIONS),
+        exact("cvt{.rn,.rz}{,.relu}.{f16x2,bf16x2,bf16,f16}.f32 cvt.rna.tf32.f32", FRACTIONS, 80),
+        exact("cvt{.rm,.rp}.bf16.f32 cvt.f32.bf16", FRACTIONS, 80),
+        exact(f"cvt{ROUND}.bf16.{WHOLE} cvt{TO_WHOLE}.{{s32,u64}}.bf16 cvt{ROUND}.bf16.f64", FRACTIONS, 90),
+        exact(
+            "cvt{.rn,.rz}{,.relu}.tf32.f32 cvt.rn.satfinite{,.relu}.{e4m3x2,e5m2x2}.{f32,f16x2}",
+            FRACTIONS,
+            89,
+        ),
+        exact("cvt.rn{,.relu}.f16x2.{e4m3x2,e5m2x2}", FRACTIONS, 89),
+        refusal("cvt.rn.satfinite.{e2m1x2,e2m3x2,e3m2x2}.f32 cvt.rz.ue8m0x2.f32", NARROW_FLOATS, 100),
+        refusal("cvt.rs.satfinite.{e4m3x4,e5m2x4}.f32", NARROW_FLOATS, 100),
     ),
-    "cvt": lane(convert, "rn rna rm rp rz rni rzi rmi rpi ftz sat", mix="convert", zeros=zeros_of_converted),
+    "cvt.pack": lane(pack_integers, "pack sat", mix="convert", operand_types={3: "b32"}).told(
+        exact("cvt.pack.sat.{u16,s16}.s32 cvt.pack.sat.{u8,s8}.s32.b32"),
+        refusal("cvt.pack.sat.{u4,s4}.s32.b32", "pack bytes, and put these together with shifts"),
+    ),
 }

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tir_schedules.machines.cpu.abi import LOCAL_WINDOW, NONE, SPACES
 from tir_schedules.machines.cpu.context import Lowering, MicroOp, only
-from tir_schedules.machines.cpu.forms import Form, Lowered, Spread
-from tir_schedules.machines.cpu.lane_code import is_float
-from tir_schedules.machines.cpu.ptx import BITS, SINK, Immediate, Instruction, Register, Vector, items
+from tir_schedules.machines.cpu.forms import COPIES, Form, Line, Lowered, Spread, exact, modelled, refusal
+from tir_schedules.machines.cpu.lane_code import HALVES, is_float
+from tir_schedules.machines.cpu.ptx import BITS, SINK, Immediate, Instruction, Operand, Register, items
 
 SCOPES = {"cta", "gpu", "sys", "cluster"}
 SPACE_NAMES = {"shared", "shared::cta", "global", "const", "local", "param"}
@@ -15,6 +17,7 @@ CACHING = {
     "L1::evict_last", "L1::evict_first", "L1::no_allocate", "L1::evict_normal", "L1::evict_unchanged",
     "L2::64B", "L2::128B", "L2::256B",
 }  # fmt: skip
+HINTED = {"L2::cache_hint", "L2::evict_last", "L2::evict_first", "L2::evict_normal"}
 ORDERING = {"volatile", "relaxed", "acquire", "release", "acq_rel", "weak"} | SCOPES
 HOW = {
     "volatile": 2 | 16,
@@ -29,28 +32,29 @@ HOW = {
 OF_BLOCK = 8
 """That of an access whose scope is the block."""
 
-ATOMICS = ["add", "min", "max", "exch", "cas", "and", "or", "xor"]
+ATOMICS = ["add", "min", "max", "exch", "cas", "and", "or", "xor", "inc", "dec"]
 """In the order of AtomicOperation in core/memory.cpp."""
 
 
 def load_parameter(low: Lowering, i: Instruction) -> Lowered:
+    """One value: functions.py makes any other load of parameters one of memory."""
     only(i, SPACE_NAMES)
     to, source = i.operands[0], i.address(1)
     parameter = {p.name: p for p in low.kernel.parameters}.get(getattr(source.base, "name", ""))
     if parameter is None or not isinstance(to, Register):
         raise i.unsupported("parameter")
     offset, size = parameter.offset + source.offset, BITS[i.type] // 8
+    if not parameter.offset <= offset <= parameter.offset + parameter.size - size:
+        raise i.unsupported(f"bytes that {parameter.name} does not have")
     if to.bits == BITS[i.type]:
         return [MicroOp("ld.param", (low.place(to, i.type, i), size), i, offset)]
     # A narrower parameter: load it, then extend it to the register. Bytes are loaded as 16 bits with the high
     # ones clear.
-    narrow = i.type if size > 1 else "u16"
-    held = low.temporary("parameter", narrow)
-    kind = "s" if i.type[0] == "s" else "u"
-    if i.type == "s8":
-        raise i.unsupported("signed bytes as parameters")
-    extend = Instruction(f"cvt.{kind}{to.bits}.{kind}{BITS[narrow]}", (to, held), i.guard, i.line, i.source)
-    return [MicroOp("ld.param", (low.place(held, narrow, i), size), i, offset), extend]
+    held, sign = low.temporary(f"parameter {offset}", "u16" if size == 1 else i.type), "us"[i.type[0] == "s"]
+    extend = Instruction(
+        f"cvt.{sign}{to.bits}.{sign}{BITS[i.type]}", (to, held), i.guard, i.line, i.source, i.within
+    )
+    return [MicroOp("ld.param", (low.place(held, i.type, i), size), i, offset), extend]
 
 
 def how_ordered(i: Instruction) -> int:
@@ -62,12 +66,14 @@ def how_ordered(i: Instruction) -> int:
 
 
 def load_or_store(low: Lowering, i: Instruction) -> Lowered:
-    if BITS[i.type] * i.vector_length > 128 or BITS[i.type] == 128:
-        raise i.unsupported("width")
+    if BITS[i.type] * i.vector_length > 128:
+        raise i.unsupported("more than 16 bytes")
     if i.space == "param":
         return load_parameter(low, i)
-    only(i, SPACE_NAMES, CACHING, ORDERING, {"v2", "v4"})
-    store = i.name == "st"
+    only(i, SPACE_NAMES, CACHING, ORDERING, HINTED, {"v2", "v4"})
+    store, operands = i.name == "st", without_hint(i)
+    if len(operands) != 2:
+        raise i.unsupported("number of operands")
     where, values = (i.address(0), i.operands[1]) if store else (i.address(1), i.operands[0])
     base, wide, offset = low.address(where, i)
     bits, count = BITS[i.type], i.vector_length
@@ -76,6 +82,8 @@ def load_or_store(low: Lowering, i: Instruction) -> Lowered:
     for k, value in enumerate(items(values)):
         if value == SINK:
             value = low.temporary(f"sink {k}", f"b{bits}")
+        elif isinstance(value, Register) and max(value.bits, bits) == 128 != min(value.bits, bits):
+            raise i.unsupported("a register of another width")
         elif isinstance(value, Register) and value.bits != bits:  # bytes live in wider registers
             kind = i.type[0] if i.type[0] in "us" else "u"
             held = low.temporary(f"element {k}", f"{kind}{bits}")
@@ -96,47 +104,123 @@ def load_or_store(low: Lowering, i: Instruction) -> Lowered:
     return [*before, MicroOp(f"{i.name[:2]}.{space}", numbers, i, offset, counter, where), *after]
 
 
+def without_hint(i: Instruction) -> tuple[Operand, ...]:
+    """The operands but for the policy of a cache, which changes no result."""
+    return i.operands[:-1] if i.has("L2::cache_hint") else i.operands
+
+
+def of_atomic(kind: str, operation: str) -> str | None:
+    """The letter that core/memory.cpp knows a type of atomics by; None where PTX has no such operation."""
+    half = kind.removesuffix("x2")
+    if half in HALVES:
+        return "hb"[half == "bf16"] if operation in ("add", "min", "max") else None
+    if is_float(kind):
+        return "f" if kind != "tf32" and operation in ("add", "exch") else None
+    if BITS[kind] == 128 or kind == "b16":
+        return "u" if operation == "cas" or operation == "exch" and kind == "b128" else None
+    if BITS[kind] not in (32, 64) or kind.endswith("x2") or operation in ("inc", "dec") and kind != "u32":
+        return None
+    return "s" if kind[0] == "s" else "u"
+
+
 def atomic(low: Lowering, i: Instruction) -> Lowered:
-    only(i, SPACE_NAMES, ORDERING, ATOMICS)
-    own = i.has_result
-    result, _, *values = i.operands if own else (SINK, *i.operands)
-    kind = i.type
-    if (
-        BITS[kind] < 32
-        or kind.endswith("x2")
-        or any(isinstance(value, Vector) for value in (result, *values))
-    ):
+    only(i, SPACE_NAMES, ORDERING, ATOMICS, HINTED, {"noftz", "v2", "v4", "v8"})
+    result, _, value, *others = without_hint(i) if i.has_result else (SINK, *without_hint(i))
+    operation, kind, count = i.choice(ATOMICS), i.type, i.vector_length
+    letter, bytes_ = of_atomic(kind, operation), BITS[kind] // 8
+    if letter is None or i.has("noftz") != (letter in "hb"):
         raise i.unsupported("type")
-    base, wide, offset = low.address(i.address(int(own)), i)
-    letter = "f" if is_float(kind) else "s" if kind[0] == "s" else "u"
-    to = NONE if result == SINK else low.place(result, kind, i)
-    value = low.place(values[0], kind, i)
-    other = low.place(values[1], kind, i) if len(values) > 1 else NONE
+    vectors = kind == "f32" and operation == "add" or letter in "hb"
+    if count > 1 and (not vectors or i.space == "shared" or count * bytes_ > 16):
+        raise i.unsupported("vectors of this type or space")
+    values, results = items(value), [SINK] * count if result == SINK else items(result)
+    if not len(values) == len(results) == count or len(others) != (operation == "cas"):
+        raise i.unsupported("number of elements")
+    low.watch_shared(i, bytes_)
+    base, wide, offset = low.address(i.address(int(i.has_result)), i)
+    other = low.place(others[0], kind, i) if others else NONE
+    places = [low.place(item, kind, i) for item in values]
+    places += [NONE if item == SINK else low.place(item, kind, i) for item in results]
     counter = low.counter(i, f"{i.space}_atomic") if i.space in ("shared", "global") else -1
-    operation = ATOMICS.index(i.choice(ATOMICS))
     numbers = (
         base,
         wide,
         SPACES[i.space],
-        operation,
+        ATOMICS.index(operation),
         ord(letter),
-        BITS[kind] // 8,
-        to,
-        value,
+        bytes_,
+        count,
         other,
         how_ordered(i),
+        *places,
     )
-    return [MicroOp("atomic", numbers, i, offset, counter, i.address(int(own)))]
+    return [MicroOp("atomic", numbers, i, offset, counter, i.address(int(i.has_result)))]
+
+
+def cache_policy(low: Lowering, i: Instruction) -> Lowered:
+    """A policy changes no result, so that any number will do."""
+    return [Instruction("mov.b64", (i.operands[0], Immediate(0)), i.guard, i.line, i.source, i.within)]
 
 
 LOAD = Form(load_or_store, mix="load", access="reads", spread=Spread.LOAD)
+STORE = Form(load_or_store, mix="store", has_result=False, spread=Spread.STORE)
+ATOMIC = Form(atomic, mix="atomic", access="updates", spread=Spread.USE)
 HINT = Form(None, has_result=False)
 
+TYPES = "{b8,b16,b32,b64,u8,s8,u16,s16,u32,s32,u64,s64,f32,f64}"
+PAIRS = "{b16,b32,b64,u8,u16,u32,u64,f32,f64}"
+VECTORS = f".v2.{PAIRS} .v4.{{b8,b16,b32,u8,u16,u32,f32}} .b128"
+TOO_WIDE = "two accesses of 16 bytes each: only sm_100 has one of 32"
+IN_SPACE = "{,.global,.shared}"
+FLUSHES = "in global memory denormal numbers count as zeros, in shared memory they do not"
+ONE_BY_ONE = "lanes one after another, in their order; a GPU has any order"
+
+
+def of_vectors(opcode: str) -> str:
+    return " ".join(opcode + vector for vector in VECTORS.split())
+
+
+def of_atomics(name: str) -> tuple[Line, ...]:
+    """What red leaves of integers does not depend on the order of lanes."""
+    add = f"{name}{IN_SPACE}.add"
+    integers = (
+        f"{add}.{{u32,s32,u64}} {name}{IN_SPACE}.{{min,max}}.{{u32,s32,u64,s64}}"
+        f" {name}{IN_SPACE}.{{and,or,xor}}.{{b32,b64}}"
+    )
+    return (
+        exact(integers) if name == "red" else modelled(integers, ONE_BY_ONE),
+        modelled(f"{name}{IN_SPACE}.{{inc,dec}}.u32 {add}.f64", ONE_BY_ONE),
+        modelled(f"{add}.f32", f"{ONE_BY_ONE}; {FLUSHES}"),
+        modelled(f"{add}.noftz.{{f16,f16x2}}", ONE_BY_ONE),
+        modelled(f"{add}.noftz.{{bf16,bf16x2}}", ONE_BY_ONE, 90),
+        modelled(f"{name}.global.add.{{v2,v4}}.f32", ONE_BY_ONE, 90),
+        modelled(f"{name}.global.{{add,min,max}}.noftz.{{v2,v4,v8}}.{{f16,bf16}}", ONE_BY_ONE, 90),
+        modelled(f"{name}.global.{{add,min,max}}.noftz.{{v2,v4}}.{{f16x2,bf16x2}}", ONE_BY_ONE, 90),
+    )
+
+
 FORMS: dict[str, Form] = {
-    "ld": LOAD,
-    "ldu": LOAD,
-    "st": Form(load_or_store, mix="store", has_result=False, spread=Spread.STORE),
-    "atom": Form(atomic, mix="atomic", access="updates", spread=Spread.USE),
-    "red": Form(atomic, mix="atomic", access="updates", spread=Spread.USE, has_result=False),
-    **dict.fromkeys(("prefetch", "prefetchu", "discard", "applypriority"), HINT),
+    "ld": LOAD.told(
+        exact(f"ld{{,.global,.shared,.local,.const}}.{TYPES} {of_vectors('ld.global')}", COPIES),
+        exact("ld.global.{nc,ca,cg,cs,lu,cv}.b32 ld.{volatile,relaxed.gpu,acquire.sys}.global.b32", COPIES),
+        exact("ld.param.{b8,b16,b32,b64,u8,s8,u16,s16,u32,s32,u64,s64,f32,f64,v2.b32,v4.f32}", COPIES),
+        refusal("ld.global.{v8.b32,v4.b64}", TOO_WIDE, 100),
+    ),
+    "ldu": LOAD.told(exact("ldu.global.{b32,v4.f32}", COPIES)),
+    "st": STORE.told(
+        exact(f"st{{,.global,.shared,.local}}.{TYPES} {of_vectors('st.global')}", COPIES),
+        exact("st.global.{wb,cg,cs,wt}.b32 st.{volatile,relaxed.gpu,release.sys}.global.b32", COPIES),
+        refusal("st.global.{v8.b32,v4.b64}", TOO_WIDE, 100),
+    ),
+    "atom": ATOMIC.told(
+        *of_atomics("atom"),
+        modelled(f"atom{IN_SPACE}.{{cas,exch}}.{{b32,b64}} atom{IN_SPACE}.cas.b16", ONE_BY_ONE),
+        modelled(f"atom{IN_SPACE}.{{cas,exch}}.b128", ONE_BY_ONE, 90),
+    ),
+    "red": replace(ATOMIC, has_result=False).told(*of_atomics("red")),
+    "createpolicy": Form(cache_policy, mix="move").told(modelled("createpolicy", "no cache is modelled", 80)),
+    **{
+        name: HINT.told(modelled(name, "no cache is modelled"))
+        for name in ("prefetch", "prefetchu", "discard", "applypriority")
+    },
 }

@@ -2,72 +2,210 @@
 
 from __future__ import annotations
 
+import re
+
 from tir_schedules.machines.cpu.abi import SPACES
 from tir_schedules.machines.cpu.context import Lowering, MicroOp, only
-from tir_schedules.machines.cpu.forms import Form, Lowered, Spread
+from tir_schedules.machines.cpu.forms import COPIES, INTEGERS, Form, Lowered, Spread, exact, modelled, refusal
 from tir_schedules.machines.cpu.instructions.memory import SPACE_NAMES
-from tir_schedules.machines.cpu.ptx import Immediate, Instruction, items
+from tir_schedules.machines.cpu.ptx import BITS, Immediate, Instruction, items
 
-LOADED = {"sync", "aligned", "m8n8", "x1", "x2", "x4", "trans", "shared", "shared::cta"}
-WMMA = {"load", "store", "a", "b", "c", "d", "sync", "aligned", "row", "col", "m16n16k16"}
+ROWS = {"sync", "aligned", "m8n8", "x1", "x2", "x4", "trans", "shared", "shared::cta"}
+MULTIPLIED = {"sync", "aligned", "row", "col", "mma", "satfinite", "xor", "and", "popc", "rn"}
+WMMA = {"load", "store", "a", "b", "c", "d", "sync", "aligned", "row", "col"}
+ELEMENTS = ["f16", "bf16", "tf32", "f64", "f32", "s32", "s8", "u8", "s4", "u4", "b1"]
+"""In the order of Element in core/fragments.cpp."""
+
+RESULTS = {"f16": ("f16", "f32"), "bf16": ("f32",), "tf32": ("f32",), "f64": ("f64",)}
+"""Type of a factor -> those of sums; s32 for integers."""
+
+SHAPES = {
+    **dict.fromkeys(("f16", "bf16"), "m16n8k8 m16n8k16"),
+    "tf32": "m16n8k4 m16n8k8",
+    "f64": "m8n8k4 m16n8k4 m16n8k8 m16n8k16",
+    **dict.fromkeys(("s8", "u8"), "m8n8k16 m16n8k16 m16n8k32"),
+    **dict.fromkeys(("s4", "u4"), "m8n8k32 m16n8k32 m16n8k64"),
+    "b1": "m8n8k128 m16n8k128 m16n8k256",
+}
+WMMA_SHAPES = {
+    **dict.fromkeys(("f16", "bf16", "s8", "u8"), "m16n16k16 m32n8k16 m8n32k16"),
+    "tf32": "m16n16k8",
+    "f64": "m8n8k4",
+}
+"""Type of a factor -> the shapes that mma and wmma have for it."""
+
+KNOWN_SHAPES = [*dict.fromkeys(" ".join([*SHAPES.values(), *WMMA_SHAPES.values()]).split())]
+BY_ITSELF = ("m16n8k8", "m16n8k16", "m16n16k16")
+"""Shapes that core/tensor.cpp has for halves; all else is in core/fragments.cpp."""
 
 
-def load_matrices(low: Lowering, i: Instruction) -> Lowered:
-    only(i, LOADED)
-    where = i.address(1)
+def matrices(low: Lowering, i: Instruction) -> Lowered:
+    """ldmatrix and stmatrix."""
+    only(i, ROWS)
+    load = i.name == "ldmatrix"
+    where, values = (i.address(1), i.operands[0]) if load else (i.address(0), i.operands[1])
     base, wide, offset = low.address(where, i)
     low.narrowest_shared = min(low.narrowest_shared, 2)
-    registers = [low.place(register, "b32", i) for register in items(i.operands[0])]
+    registers = [low.place(register, "b32", i) for register in items(values)]
+    if i.space != "shared" or i.type != "b16" or not i.has(f"x{len(registers)}"):
+        raise i.unsupported("shape, type or space")
     numbers = (base, wide, len(registers), int(i.has("trans")), *registers)
-    return [MicroOp("ldmatrix", numbers, i, offset, low.counter(i, "ldmatrix"), where)]
+    return [MicroOp(i.name, numbers, i, offset, low.counter(i, i.name if load else "shared_store"), where)]
+
+
+def transpose(low: Lowering, i: Instruction) -> Lowered:
+    only(i, {"sync", "aligned", "m8n8", "trans"})
+    return [MicroOp("movmatrix", tuple(low.place(operand, "b32", i) for operand in i.operands), i)]
+
+
+def factor_types(i: Instruction) -> tuple[str, ...]:
+    """Types of d, a, b and c; wmma of halves names d and c alone."""
+    if i.name == "wmma" and len(i.types) == 2:
+        return i.types[0], "f16", "f16", i.types[1]
+    if len(i.types) != 4:
+        raise i.unsupported("types or shape")
+    return i.types
+
+
+def numbers_of(shape: str) -> tuple[int, ...]:
+    """m, n and k."""
+    return tuple(map(int, re.findall(r"\d+", shape)))
 
 
 def matrix_multiply(low: Lowering, i: Instruction) -> Lowered:
-    wmma, types = i.name == "wmma", i.types
-    shape = i.choice(["m16n8k8", "m16n8k16", "m16n16k16"])
-    only(i, {"sync", "aligned", "row", "col", "mma", shape})
-    if wmma:
-        inputs, result, addend = (types[1] if len(types) == 4 else "f16"), types[0], types[-1]
-    else:
-        if not (i.has("row") and i.has("col")) or len(types) != 4:
-            raise i.unsupported("layout or types")
-        inputs, result, addend = types[1], types[0], types[3]
-    known = inputs in ("f16", "bf16") and result in ("f16", "f32") and addend in ("f16", "f32")
-    if not known or wmma != (shape == "m16n16k16"):
+    wmma, shape = i.name == "wmma", i.choice(KNOWN_SHAPES)
+    only(i, MULTIPLIED, {shape})
+    result, left, right, addend = types = factor_types(i)
+    sums = RESULTS.get(left, ("s32",))
+    same = left == right or left[1:] == right[1:] and sums == ("s32",)
+    if not same or shape not in (WMMA_SHAPES if wmma else SHAPES).get(left, "").split():
         raise i.unsupported("types or shape")
+    if result not in sums or addend not in sums or not wmma and not (i.has("row") and i.has("col")):
+        raise i.unsupported("layout or types")
+    if i.has("satfinite") and left not in ("s8", "u8", "s4", "u4") or (left == "b1") != i.has("popc"):
+        raise i.unsupported("modifier")
     groups = [items(operand) for operand in i.operands[:4]]
-    kinds = (int(inputs == "bf16"), int(result == "f16"), int(addend == "f16"), int(wmma))
-    registers = [low.place(register, "b32", i) for group in groups for register in group]
-    depth = 8 if shape.endswith("k8") else 16
-    return [MicroOp("mma", (depth, *kinds, *(len(group) for group in groups), *registers), i)]
+    m, n, k = numbers_of(shape)
+    for group, kind, elements, factor in zip(groups, types, (m * n, m * k, k * n, m * n), (0, 1, 1, 0)):
+        check_registers(i, len(group), kind, elements, bool(factor))
+    if left in ("f16", "bf16") and shape in BY_ITSELF:
+        registers = [low.place(register, "b32", i) for group in groups for register in group]
+        kinds = (int(left == "bf16"), int(result == "f16"), int(addend == "f16"), int(wmma))
+        counts = [len(group) for group in groups]
+        return [MicroOp("mma", (k, *kinds, *counts, *registers), i)]
+    flags = i.has("satfinite") | i.has("xor") << 1 | i.has("and") << 2
+    kinds = [ELEMENTS.index(kind) for kind in types]
+    registers = [low.place(r, "f64" if left == "f64" else "b32", i) for group in groups for r in group]
+    numbers = (*kinds, m, n, k, flags, *(len(group) for group in groups), *registers)
+    return [MicroOp("mma.fragments", numbers, i)]
+
+
+def check_registers(i: Instruction, count: int, kind: str, elements: int, factor: bool) -> None:
+    """UnsupportedInstruction where an operand has not as many registers as its matrix takes.
+
+    A factor of halves has 8 in every shape of wmma.
+    """
+    per = max(1, 32 // BITS[kind])
+    wanted = 8 if i.name == "wmma" and factor and kind == "f16" else elements // 32 // per
+    if count != wanted:
+        raise i.unsupported("number of registers")
 
 
 def wmma_access(low: Lowering, i: Instruction) -> Lowered:
-    only(i, WMMA, SPACE_NAMES)
-    i.choice(["m16n16k16"])
+    shape = i.choice(KNOWN_SHAPES)
+    only(i, WMMA, SPACE_NAMES, {shape})
     load = i.parts[1] == "load"
     where, fragment = (i.address(1), i.operands[0]) if load else (i.address(0), i.operands[1])
     base, wide, offset = low.address(where, i)
-    size = 2 if i.type in ("f16", "bf16") else 4
-    low.watch_shared(i, size)
     matrix = "abc".index(i.parts[2]) if load else 2
-    stride = i.operands[2] if len(i.operands) > 2 else Immediate(16)
-    shape = (matrix, int(i.has("row")), SPACES[i.space], size, low.place(stride, "s32", i))
-    places = [low.place(register, "b32", i) for register in items(fragment)]
+    sums = {"f16": "f16 bf16 s8 u8", "f32": "f16 bf16 tf32", "s32": "s8 u8", "f64": "f64"}
+    factors = sums.get(i.type, "") if matrix == 2 else i.type
+    if not any(shape in WMMA_SHAPES.get(factor, "").split() for factor in factors.split()):
+        raise i.unsupported("type or shape")
+    size, row = BITS[i.type] // 8, int(i.has("row"))
+    low.watch_shared(i, size)
+    m, n, k = numbers_of(shape)
+    rows, columns = ((m, k), (k, n), (m, n))[matrix]
+    stride = low.place(
+        i.operands[2] if len(i.operands) > 2 else Immediate(columns if row else rows), "s32", i
+    )
+    places = [low.place(register, "f64" if size == 8 else "b32", i) for register in items(fragment)]
+    check_registers(i, len(places), i.type, rows * columns, matrix < 2)
+    by_itself = shape in BY_ITSELF and i.type in ("f16", "bf16", "f32", "s32")
     counter = -1
     if i.space in ("shared", "global"):
-        as_ldmatrix = load and matrix < 2 and i.space == "shared"
+        as_ldmatrix = by_itself and load and matrix < 2 and i.space == "shared"
         counter = low.counter(i, "ldmatrix" if as_ldmatrix else f"{i.space}_{i.parts[1]}")
-    numbers = (base, wide, *shape, len(places), *places)
-    return [MicroOp(f"wmma.{i.parts[1]}", numbers, i, offset, counter, where)]
+    if by_itself:
+        numbers = (base, wide, matrix, row, SPACES[i.space], size, stride, len(places), *places)
+        return [MicroOp(f"wmma.{i.parts[1]}", numbers, i, offset, counter, where)]
+    kind = ELEMENTS.index(i.type)
+    numbers = (base, wide, matrix, kind, m, n, k, row, SPACES[i.space], stride, len(places), *places)
+    return [MicroOp(f"wmma.{i.parts[1]}.fragments", numbers, i, offset, counter, where)]
 
 
 MULTIPLY = Form(matrix_multiply, mix="mma", spread=Spread.ADDEND, makes_addresses=False)
+SUMS = "sums in float32, in the order of k; a GPU truncates them in ways of its own"
+LAYOUT = "fragments as sm_80 lays them out; of shapes that are not square, in the same manner"
+ON_OTHERS = "mma.sync.aligned.m16n8k8 has the same types"
 
+
+def of_mma(shapes: str, types: str) -> str:
+    return f"mma.sync.aligned.{{{shapes.replace(' ', ',')}}}.row.col.{types}"
+
+
+def of_wmma(what: str, ending: str) -> str:
+    """what: "load.a" or "mma", and the layout."""
+    return f"wmma.{what}.{ending}"
+
+
+HALF_SHAPES = "{m16n16k16,m32n8k16,m8n32k16}"
 FORMS: dict[str, Form] = {
-    "ldmatrix": Form(load_matrices, mix="load", access="reads", spread=Spread.NONE),
-    "mma": MULTIPLY,
-    "wmma.mma": MULTIPLY,
-    "wmma.load": Form(wmma_access, mix="load", access="reads", spread=Spread.NONE),
-    "wmma.store": Form(wmma_access, mix="store", has_result=False, spread=Spread.USE),
+    "ldmatrix": Form(matrices, mix="load", access="reads", spread=Spread.NONE).told(
+        exact("ldmatrix.sync.aligned.m8n8.{x1,x2,x4}{,.trans}.shared.b16", COPIES),
+        refusal("ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8", "load matrices of 16 bits", 100),
+    ),
+    "stmatrix": Form(matrices, mix="store", has_result=False, spread=Spread.USE).told(
+        exact("stmatrix.sync.aligned.m8n8.{x1,x2,x4}{,.trans}.shared.b16", COPIES, 90),
+        refusal("stmatrix.sync.aligned.m16n8.x1.trans.shared.b8", "store matrices of 16 bits", 100),
+    ),
+    "movmatrix": Form(transpose, mix="move", spread=Spread.NONE).told(
+        exact("movmatrix.sync.aligned.m8n8.trans.b16", COPIES)
+    ),
+    "mma": MULTIPLY.told(
+        modelled(of_mma(SHAPES["f16"], "{f16.f16.f16.f16,f32.f16.f16.f32}"), SUMS),
+        modelled(of_mma(SHAPES["bf16"], "f32.bf16.bf16.f32"), SUMS, 80),
+        modelled(of_mma(SHAPES["tf32"], "f32.tf32.tf32.f32"), SUMS, 80),
+        modelled(of_mma("m8n8k4", "f64.f64.f64.f64"), "fused sums in the order of k", 80),
+        modelled(of_mma("m16n8k4 m16n8k8 m16n8k16", "f64.f64.f64.f64"), "fused sums in the order of k", 90),
+        exact(of_mma(SHAPES["s8"], "{,satfinite.}s32.{s8.s8,u8.u8,s8.u8,u8.s8}.s32"), INTEGERS),
+        exact(of_mma(SHAPES["s4"], "{,satfinite.}s32.{s4.s4,u4.u4,s4.u4,u4.s4}.s32"), INTEGERS),
+        exact(of_mma(SHAPES["b1"], "s32.b1.b1.s32.{xor,and}.popc"), INTEGERS),
+        refusal(of_mma("m8n8k4", "{f16.f16.f16.f16,f32.f16.f16.f32}"), ON_OTHERS),
+        refusal(of_mma("m16n8k32", "f32.{e4m3.e4m3,e5m2.e5m2}.f32"), "convert to f16 first", 89),
+    ),
+    "wmma.mma": MULTIPLY.told(
+        modelled(of_wmma("mma", f"sync.aligned.row.col.{HALF_SHAPES}.{{f16.f16,f32.f32}}"), SUMS),
+        modelled(of_wmma("mma", f"sync.aligned.row.col.{HALF_SHAPES}.f32.bf16.bf16.f32"), SUMS, 80),
+        modelled(of_wmma("mma", "sync.aligned.row.col.m16n16k8.f32.tf32.tf32.f32"), SUMS, 80),
+        modelled(
+            of_wmma("mma", "sync.aligned.row.col.m8n8k4.f64.f64.f64.f64"), "fused sums in the order of k", 80
+        ),
+        exact(
+            of_wmma("mma", f"sync.aligned.row.col.{HALF_SHAPES}.s32.{{s8.s8,u8.u8}}.s32{{,.satfinite}}"),
+            INTEGERS,
+        ),
+        refusal("wmma.mma.sync.aligned.row.col.m8n8k32.s32.{s4.s4,u4.u4}.s32", "use mma.sync"),
+        refusal("wmma.mma.and.popc.sync.aligned.row.col.m8n8k128.s32.b1.b1.s32", "use mma.sync"),
+    ),
+    "wmma.load": Form(wmma_access, mix="load", access="reads", spread=Spread.NONE).told(
+        modelled(of_wmma("load.{a,b}", f"sync.aligned.{{row,col}}.{HALF_SHAPES}.{{f16,bf16,s8,u8}}"), LAYOUT),
+        modelled(of_wmma("load.c", f"sync.aligned.{{row,col}}.{HALF_SHAPES}.{{f16,f32,s32}}"), LAYOUT),
+        modelled(of_wmma("load.{a,b}", "sync.aligned.{row,col}.{m16n16k8.tf32,m8n8k4.f64}"), LAYOUT, 80),
+        refusal(of_wmma("load.a", "sync.aligned.row.m8n8k32.{s4,u4}"), "use mma.sync"),
+    ),
+    "wmma.store": Form(wmma_access, mix="store", has_result=False, spread=Spread.USE).told(
+        modelled(of_wmma("store.d", f"sync.aligned.{{row,col}}.{HALF_SHAPES}.{{f16,f32,s32}}"), LAYOUT),
+        modelled(of_wmma("store.d", "sync.aligned.{row,col}.{m16n16k8.f32,m8n8k4.f64}"), LAYOUT, 80),
+    ),
 }

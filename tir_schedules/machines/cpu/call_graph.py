@@ -1,0 +1,168 @@
+"""Which functions a kernel reaches, which of them are recursive, and in what order to lay them out."""
+
+from __future__ import annotations
+
+from typing import Iterable, Iterator
+
+from tir_schedules.machines.cpu.ptx import (
+    Instruction,
+    Operand,
+    Prototype,
+    PtxFunction,
+    Symbol,
+    UnsupportedInstruction,
+    Vector,
+    items,
+)
+from tir_schedules.machines.cpu.refusals import function_remedy
+
+BUILT_IN = {
+    "vprintf": "call.printf", "__assertfail": "call.assert", "malloc": "call.malloc", "free": "call.free",
+    "memcpy": "call.memcpy", "memset": "call.memset",
+}  # fmt: skip
+"""Functions of the machine, and the opcode that executes each."""
+
+
+class CallGraph:
+    """The functions that an entry reaches. order: callees before their callers, the entry last.
+
+    component: number of the cycle of calls that a function is in. recursive: those that may call themselves,
+    by way of others or not.
+    """
+
+    def __init__(
+        self,
+        entry: PtxFunction,
+        functions: dict[str, PtxFunction],
+        stored: set[str],
+        refused: dict[str, UnsupportedInstruction],
+    ):
+        self.functions, self.stored, self.refused = functions, stored, refused
+        self.pointed: set[str] = set()
+        self.order: list[PtxFunction] = []
+        self._find_pointed(entry)
+        self.component: dict[str, int] = {}
+        self.recursive: set[str] = set()
+        self._visit(entry)
+
+    def callees(self, caller: PtxFunction) -> list[PtxFunction]:
+        found = [one for i in calls_of(caller) for one in self.reached_by(caller, i)]
+        return list({one.name: one for one in found}.values())
+
+    def reached_by(self, caller: PtxFunction, i: Instruction) -> list[PtxFunction]:
+        """Functions of the module that a call may go to."""
+        target = call_target(i)
+        if isinstance(target, Symbol):
+            return [] if target.name in BUILT_IN else [self._named(i, target.name)]
+        if (targets := targets_of(caller, i)) is not None:
+            return [self._named(i, name) for name in targets]
+        shape = prototype_of(caller, i).shape
+        return [self.functions[name] for name in sorted(self.pointed) if self._fits(name, shape)]
+
+    def _fits(self, name: str, shape: tuple[tuple[int, ...], ...]) -> bool:
+        return name in self.functions and self.functions[name].prototype.shape == shape
+
+    def _named(self, i: Instruction, name: str) -> PtxFunction:
+        if name in self.refused:
+            raise self.refused[name]
+        if name not in self.functions:
+            raise i.unsupported(f"the function {name}, which the PTX does not define{function_remedy(name)}")
+        return self.functions[name]
+
+    def _find_pointed(self, entry: PtxFunction) -> None:
+        """Functions whose addresses are taken: in the initial values of variables, or in what is reached."""
+        before = -1
+        while len(self.pointed) != before:
+            before = len(self.pointed)
+            reached, pending = {entry.name}, [entry]
+            self.pointed |= self.stored & self.functions.keys()
+            while pending:
+                caller = pending.pop()
+                self.pointed |= addresses_taken(caller) & self.functions.keys()
+                new = [callee for callee in self.callees(caller) if callee.name not in reached]
+                reached.update(callee.name for callee in new)
+                pending += new
+
+    def _visit(self, entry: PtxFunction) -> None:
+        """Tarjan's strongly connected components, without recursion of our own."""
+        number: dict[str, int] = {}
+        lowest: dict[str, int] = {}
+        stack: list[PtxFunction] = []
+        work: list[tuple[PtxFunction, Iterator[PtxFunction]]] = []
+
+        def enter(function: PtxFunction) -> None:
+            number[function.name] = lowest[function.name] = len(number)
+            stack.append(function)
+            work.append((function, iter(self.callees(function))))
+
+        enter(entry)
+        while work:
+            caller, callees = work[-1]
+            name = caller.name
+            callee = next(callees, None)
+            if callee is None:
+                work.pop()
+                if work:
+                    above = work[-1][0].name
+                    lowest[above] = min(lowest[above], lowest[name])
+                if lowest[name] == number[name]:
+                    self._close(stack, caller)
+            elif callee.name not in number:
+                enter(callee)
+            elif callee.name not in self.component:
+                lowest[name] = min(lowest[name], number[callee.name])
+            if callee is caller:
+                self.recursive.add(name)
+
+    def _close(self, stack: list[PtxFunction], root: PtxFunction) -> None:
+        members = []
+        while not members or members[-1] is not root:
+            members.append(stack.pop())
+        for member in members:
+            self.component[member.name] = len(self.order)
+        if len(members) > 1:
+            self.recursive.update(member.name for member in members)
+        self.order += members
+
+
+def calls_of(function: PtxFunction) -> Iterator[Instruction]:
+    return (i for i in function.items if isinstance(i, Instruction) and i.name == "call")
+
+
+def split_call(i: Instruction) -> tuple[list[Operand], Operand, list[Operand], str]:
+    """What a call returns, where it goes, what it takes, and the label of its prototype or targets."""
+    lists = [k for k, operand in enumerate(i.operands) if isinstance(operand, Vector)]
+    results = items(i.operands[0]) if 0 in lists else []
+    at = int(0 in lists)
+    arguments = items(i.operands[at + 1]) if at + 1 in lists else []
+    last = i.operands[-1]
+    label = last.name if isinstance(last, Symbol) and len(i.operands) - 1 > at else ""
+    return results, i.operands[at], arguments, label
+
+
+def call_target(i: Instruction) -> Operand:
+    return split_call(i)[1]
+
+
+def targets_of(caller: PtxFunction, i: Instruction) -> list[str] | None:
+    """The functions that a call through a pointer names, where it names them."""
+    return caller.targets.get(split_call(i)[3])
+
+
+def prototype_of(caller: PtxFunction, i: Instruction) -> Prototype:
+    """Of a call through a pointer."""
+    label = split_call(i)[3]
+    if label not in caller.prototypes:
+        raise i.unsupported("a call through a pointer without a .callprototype or .calltargets")
+    return caller.prototypes[label]
+
+
+def addresses_taken(function: PtxFunction) -> set[str]:
+    """Symbols that it mentions other than to call them."""
+    operands: Iterable[Operand] = (
+        operand
+        for i in function.items
+        if isinstance(i, Instruction) and i.name != "call"
+        for operand in i.operands
+    )
+    return {operand.name for operand in operands if isinstance(operand, Symbol)}

@@ -1,0 +1,154 @@
+"""Declarations of PTX: variables with their initial values, and parameters."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+from typing import Mapping, NamedTuple, Union
+
+from tir_schedules.machines.cpu.ptx import BITS, Parameter, Reference, Variable
+from tir_schedules.machines.cpu.words import WordReader, is_name, is_number
+from tir_schedules.model.gpus import rounded_up
+
+ALL_BITS = (1 << 64) - 1
+
+
+class NamedAddress(NamedTuple):
+    """The address of a variable or function, plus `addend`, as an initial value; `mask` takes bytes of it."""
+
+    name: str
+    addend: int
+    mask: int = ALL_BITS
+
+
+class DeclarationReader(WordReader):
+    """Reads what is declared, from the word after the state space on."""
+
+    def variable(self, space: str, extern: bool = False) -> Variable:
+        align, length = 0, 1
+        while self.word.startswith(".") and self.word[1:] not in BITS:
+            word = self.next()
+            if word == ".align":
+                align = int(self.next())
+            elif word in (".v2", ".v4"):
+                length = int(word[2])
+            elif word == ".attribute":
+                self.skip_past(")")
+            elif word in (".texref", ".surfref", ".samplerref"):
+                raise self.refuse(f"{word}: read the data through a pointer")
+        kind, name = self.next()[1:], self.next()
+        element = BITS[kind] // 8
+        sizes, unsized = [length] if length > 1 else [], False
+        while self.accept("["):
+            if self.word == "]":
+                unsized = True
+            else:
+                sizes.insert(len(sizes) - (length > 1), int(self.next(), 0))
+            self.expect("]")
+        values = self.initial_values(sizes if unsized else sizes[1:]) if self.accept("=") else []
+        self.expect(";")
+        size = element * prod(sizes)
+        if unsized and values:
+            size, unsized = element * len(values), False
+        dynamic = extern or unsized
+        made = Variable(name, space, align or element * length, 0 if dynamic else size, b"", dynamic)
+        return with_values(made, element, values)
+
+    def initial_values(self, inner: list[int]) -> list[Union[int, NamedAddress]]:
+        """One value, or those between braces. inner: extents of what each of them is, padded with zeros."""
+        if not self.accept("{"):
+            return [self.constant()]
+        values: list[Union[int, NamedAddress]] = []
+        while not self.accept("}"):
+            if self.accept(","):
+                continue
+            nested = self.word == "{"
+            found = self.initial_values(inner[1:])
+            values += found
+            if nested:
+                values += [0] * (prod(inner) - len(found))
+        return values
+
+    def constant(self) -> Union[int, NamedAddress]:
+        text = self.word
+        if text[:2].lower() in ("0f", "0d") and len(text) in (10, 18):
+            return int(self.next()[2:], 16)
+        if is_name(text):
+            return self.named_address()
+        value = self.integer()
+        if not self.accept("("):
+            return value
+        name, addend, _ = self.named_address()
+        self.expect(")")
+        return NamedAddress(name, addend, value)
+
+    def named_address(self) -> NamedAddress:
+        """`name`, `name+4` or `generic(name)+4`."""
+        name = self.next()
+        if name == "generic" and self.accept("("):
+            name = self.next()
+            self.expect(")")
+        addend = 0
+        while self.word in ("+", "-") and is_number(self.words[self.position + 1]):
+            sign = -1 if self.next() == "-" else 1
+            addend += sign * int(self.next().rstrip("U"), 0)
+        return NamedAddress(name, addend)
+
+    def parameters(self) -> list[Parameter]:
+        """Those between parentheses, or none where there are none."""
+        found: list[Parameter] = []
+        if not self.accept("("):
+            return found
+        while not self.accept(")"):
+            if self.accept(","):
+                continue
+            if self.word == ".reg":
+                raise self.refuse("parameters in registers: declare them as .param")
+            self.expect(".param")
+            parameter, align = self.parameter()
+            end = found[-1].offset + found[-1].size if found else 0
+            found.append(replace(parameter, offset=rounded_up(end, align)))
+        return found
+
+    def parameter(self) -> tuple[Parameter, int]:
+        """One, after `.param`, and its alignment."""
+        align, kind = 0, "b8"
+        while self.word.startswith("."):
+            word = self.next()
+            if word == ".ptr":  # `.ptr .global .align 4` tells of what is pointed to
+                while self.word.startswith("."):
+                    if self.next() == ".align":
+                        self.next()
+            elif word == ".align":
+                align = int(self.next())
+            else:
+                kind = word[1:]
+        name, size = self.next(), BITS[kind] // 8
+        align = align or size
+        if self.accept("["):
+            size *= int(self.next(), 0)
+            self.expect("]")
+        return Parameter(name, kind, size, 0), align
+
+
+def with_values(variable: Variable, element: int, values: list[Union[int, NamedAddress]]) -> Variable:
+    """The variable with initial values of `element` bytes each."""
+    content, references = bytearray(), []
+    for value in values:
+        if isinstance(value, NamedAddress):
+            references.append(Reference(len(content), element, *value))
+            value = 0
+        content += (value & ((1 << 8 * element) - 1)).to_bytes(element, "little")
+    variable.initial, variable.references = bytes(content), tuple(references)
+    return variable
+
+
+def with_addresses(variable: Variable, addresses: Mapping[str, int]) -> Variable:
+    """The variable with the addresses among its initial values filled in. KeyError for a name not known."""
+    content = bytearray(variable.initial)
+    for at in variable.references:
+        address = (addresses[at.name] + at.addend) & at.mask
+        shift = (at.mask & -at.mask).bit_length() - 1
+        value = (address >> shift) & ((1 << 8 * at.bytes) - 1)
+        content[at.offset : at.offset + at.bytes] = value.to_bytes(at.bytes, "little")
+    return replace(variable, initial=bytes(content))

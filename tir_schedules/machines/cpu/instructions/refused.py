@@ -1,0 +1,43 @@
+"""Instructions of PTX ISA 9.0 that the machine refuses by name, with what would be right instead."""
+
+from __future__ import annotations
+
+from tir_schedules.machines.cpu.forms import Form, refusal, refused
+
+VIDEO = "write it with prmt, bfe and integer arithmetic"
+TEXTURES = "textures: read the array through a pointer, with __ldg or a plain load"
+SURFACES = "surfaces: write the array through a pointer"
+CLUSTER = "thread block clusters: leave them out, or use --machine gpu"
+BULK = "use cp.async, and wait for its groups"
+STACK = "leave alloca to nvcc, which frees it at the function's end"
+BARRIERS = "use __syncthreads, or wait for the groups of cp.async"
+WARPGROUP = "use mma.sync"
+SM_100 = "needs sm_100: use mma.sync"
+
+REFUSED = {
+    **{name: (VIDEO, 0) for name in "vadd vsub vabsdiff vmin vmax vshl vshr vmad vset".split()},
+    **{f"v{name}{parts}": (VIDEO, 0) for name in "add sub avrg min max set".split() for parts in (2, 4)},
+    **{name: (TEXTURES, 0) for name in "tex tld4 txq istypep".split()},
+    **{name: (SURFACES, 0) for name in "suld sust sured suq".split()},
+    **{name: (STACK, 0) for name in "stacksave stackrestore".split()},
+    **{name: (CLUSTER, 90) for name in "mapa getctarank st.async red.async clusterlaunchcontrol".split()},
+    "barrier.cluster": (CLUSTER, 90),
+    "mbarrier": (BARRIERS, 80),
+    "cp.async.mbarrier": (BARRIERS, 80),
+    "cp.async.bulk": (BULK, 90),
+    "cp.reduce": (BULK, 90),
+    "st.bulk": ("store zeros one by one", 100),
+    "tensormap": (BULK, 90),
+    "griddepcontrol": ("programmatic dependent launch: leave it out, kernels run one after another", 90),
+    "setmaxnreg": ("registers are not shared out: leave it out", 90),
+    "multimem": ("there is one GPU: use ld, st and red", 90),
+    "mma.sp": ("write the zeros of the sparse matrix out, and use mma", 80),
+    "mma.sp::ordered_metadata": ("write the zeros of the sparse matrix out, and use mma", 80),
+    "wgmma": (WARPGROUP, 90),
+    "tcgen05": (SM_100, 100),
+}
+"""Opcode, or the first parts of it -> what would be right instead, and the oldest GPU that has it."""
+
+FORMS: dict[str, Form] = {
+    name: refused(remedy).told(refusal(name, remedy, since)) for name, (remedy, since) in REFUSED.items()
+}
