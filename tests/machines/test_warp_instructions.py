@@ -90,6 +90,22 @@ def test_votes():
 
 
 @pytest.mark.parametrize(
+    "barrier, result",
+    [
+        ("bar.red.popc.u32 d, 0, p;", 22),
+        ("bar.cta.red.popc.u32 d, 3, 64, !p;", 42),
+        ("barrier.red.and.pred q, 0, p; selp.u32 d, 5, 6, q;", 6),
+        ("barrier.cta.red.or.pred q, 1, p; selp.u32 d, 5, 6, q;", 5),
+        ("membar.gl; fence.sc.cta; bar.sync 0; mov.u32 d, 9;", 9),
+        ("bar.arrive 2, 96; bar.sync 0; mov.u32 d, 9;", 9),
+    ],
+)
+def test_barriers_that_vote_or_only_arrive(barrier, result):
+    body = f"rem.u32 b, t, 3; setp.eq.u32 p, b, 0; {barrier}"
+    assert (run(body + STORE, x=np.arange(64), threads=64) == result).all()
+
+
+@pytest.mark.parametrize(
     "name", ["add.u32", "min.s32", "max.s32", "min.u32", "max.u32", "and.b32", "or.b32", "xor.b32"]
 )
 def test_reductions_over_a_warp(name):

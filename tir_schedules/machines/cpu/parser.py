@@ -39,6 +39,9 @@ MALFORMED = (ValueError, IndexError, KeyError, AttributeError, TypeError, struct
 
 ENDS = {"{": "}", "(": ")"}
 
+KERNEL_FILE = 1
+"""The number that nvcc gives the file of the kernel."""
+
 
 def parse(text: str) -> PtxModule:
     """Parse a whole PTX file. UnsupportedInstruction for what the CPU machine has no notion of, and for what
@@ -164,6 +167,7 @@ class Parser(DeclarationReader):
             for parameter in (*prototype.parameters, *results):
                 self.scopes[0].names[parameter.name] = Symbol(parameter.name + suffix)
         self.scope_count, self.source, self.within = 0, (0, 0), (0, 0)
+        self.sites: dict[tuple[int, int, int], tuple[int, int, int]] = {}  # of .loc: where it is inlined
         try:
             self.body()
             self.bodies[name] = self.made
@@ -173,9 +177,10 @@ class Parser(DeclarationReader):
             self.skip_braces()
 
     def location(self) -> None:
-        """`.loc file line column`, with the line that inlined it last: that is where the reader will look."""
+        """`.loc file line column`, with the line that inlined it last: that is where the reader will look. Of
+        code inlined in a header it is the line of the kernel's file that this goes back to."""
         self.source = self.within = (int(self.next()), int(self.next()))
-        self.next()
+        place = (*self.within, int(self.next()))
         while self.accept(","):
             word = self.next()
             if word == "function_name":
@@ -183,8 +188,11 @@ class Parser(DeclarationReader):
                 if self.accept("+"):
                     self.next()
             elif word == "inlined_at":
-                self.source = (int(self.next()), int(self.next()))
-                self.next()
+                site = (int(self.next()), int(self.next()), int(self.next()))
+                self.sites[place] = site
+                while site[0] != KERNEL_FILE and site in self.sites and self.sites[site] != site:
+                    site = self.sites[site]
+                self.source = site[:2]
 
     def look_up(self, name: str) -> Register | Symbol | None:
         for scope in reversed(self.scopes):
