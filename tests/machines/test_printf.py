@@ -164,4 +164,5 @@ def test_what_is_printed_before_a_fault_is_kept():
         "assert(block", 'if (threadIdx.x < 2) printf("at %d\\n", threadIdx.x);\n  assert(block'
     )
     _, execution = run(source, "asserts", grid=2)
-    assert execution.printed == 2 * "at 0\nat 1\n" and np.all([f.kind == "assertion" for f in execution.findings])
+    assert execution.printed == 2 * "at 0\nat 1\n"
+    assert np.all([finding.kind == "assertion" for finding in execution.findings])
