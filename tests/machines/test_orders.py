@@ -40,6 +40,19 @@ KERNEL(goes_on) {
   for (int i = 0; i < 300000; ++i) a = a * 0.5f + 1;
   Y[threadIdx.x] = a;
 }
+KERNEL(counts_after_fences) {  // nobody reads the flags that the atomics are
+  __threadfence();
+  __syncthreads();
+  for (int i = 0; i < 2; ++i) atomicAdd(&F[(threadIdx.x + 37 * i) % 256], 1);
+}
+KERNEL(looks_before_it_swaps) {
+  __shared__ int other[64], s;
+  other[threadIdx.x] = N;
+  if (threadIdx.x == 0) s = 0;
+  __syncthreads();
+  int seen = s, old = seen + other[63 - threadIdx.x];
+  while ((seen = atomicCAS(&s, old, old + 1)) != old) old = seen;
+}
 KERNEL(next_sets) {  // every block waits for the next one
   volatile int* f = F;
   if (threadIdx.x == 0) {
@@ -126,6 +139,18 @@ def test_more_blocks_than_a_gpu_holds_at_once(run, monkeypatch):
     (finding,) = run("next_sets")[0].findings
     assert finding.kind == "deadlock" and f"holds {BLOCKS - 1} blocks" in finding.message
     assert "while" in finding.location.text
+
+
+def test_what_fences_tell_stays_small(run):
+    execution, arguments = run("counts_after_fences", blocks=60, threads=1024)
+    assert execution.findings == () and arguments["F"][:256].sum() == 60 * 1024 * 2
+    assert execution.seconds < 5
+
+
+def test_a_race_in_shared_memory_names_its_variable(run):
+    findings = run("looks_before_it_swaps", blocks=1)[0].findings
+    assert {finding.kind for finding in findings} == {"race", "lockstep"}
+    assert all(" s in shared memory at byte 0," in finding.message for finding in findings)
 
 
 def test_orders_there_are_not():

@@ -47,7 +47,7 @@ static void begin(Machine& M, Cta& cta, u64 number) {
   std::fill(cta.local.begin(), cta.local.end(), 0xff), std::fill(cta.written.begin(), cta.written.end(), 0);
   cta.warps.clear(), cta.warps.resize(warps);
   cta.first_epoch = cta.epoch = ++M.epochs;
-  cta.known = cta.fenced = 0, cta.learnt = nullptr, cta.flags.clear();
+  cta.known = cta.fenced = 0, cta.learnt = cta.passed_on[0] = cta.passed_on[1] = nullptr, cta.flags.clear();
   if (M.traits & CLOCKS) {
     cta.cells.assign(cta.shadow.size(), Cell{});
     cta.lanes.assign(warps * 32, LaneOrder());

@@ -114,7 +114,7 @@ struct Cta {
   std::vector<Warp> warps;
   std::vector<LaneOrder> lanes;
   NamedBarrier named[16];
-  Known learnt;
+  Known learnt, passed_on[2];
   Flags flags;
 };
 
@@ -196,6 +196,7 @@ struct Machine {
   void synchronize(u64 address, u32 bytes, int lane, u32 how, bool reads);
   void forget_flag(u64 address, u32 bytes);
   Known told(int lane, Scope scope) const;
+  void pass_on(u32 earlier);
   Known snapshot(u32 lanes) const;
   void learn(u32 lanes, const Known& known);
   void meet_in_warp(const u32* members);
