@@ -30,6 +30,14 @@ KERNEL(works) {
   for (int i = 0; i < 4 * N; ++i) a = a * 0.5f + X[(threadIdx.x + i) % N];
   Y[blockIdx.x * blockDim.x + threadIdx.x] = a;
 }
+KERNEL(works_and_counts_warps) {
+  __shared__ int s;
+  float a = 0;
+  for (int i = 0; i < 4 * N; ++i) a = a * 0.5f + X[(threadIdx.x + i) % N];
+  if (threadIdx.x == 0) s = a < 0;
+  __syncthreads();
+  if (threadIdx.x % 32 == 0) Y[blockIdx.x * 8 + threadIdx.x / 32] = atomicAdd(&s, 1);
+}
 KERNEL(works_and_races) {
   float a = 0;
   for (int i = 0; i < 4 * N; ++i) a = a * 0.5f + X[(threadIdx.x + i) % N];
@@ -121,6 +129,15 @@ def test_cores_change_nothing(run):
     found = [run("works_and_races", cores=cores)[0].findings for cores in (1, 4)]
     assert found[0] == found[1] and found[0][0].kind == "overlapping_writes"
     assert "block 0,0,0 warp" in found[0][0].message
+
+
+def test_cores_do_not_change_what_a_seed_decides(run):
+    turns = [
+        run("works_and_counts_warps", threads=256, warp_order="random", seed=1, cores=cores)[1]["Y"]
+        for cores in (1, 4, 4)
+    ]
+    assert np.array_equal(turns[0], turns[1]) and np.array_equal(turns[1], turns[2])
+    assert not np.array_equal(turns[0][:8], turns[0][8:16])
 
 
 def test_a_long_loop_is_not_endless(run):

@@ -152,6 +152,7 @@ struct Machine {
   std::vector<Other> others{1};      // number 0: none
   u32 free_other = 0;
   Flags flags_of_memory;
+  u64 seed;
   std::mt19937_64 random;
   bool alone = true, interacts = false;  // whether no other thread runs blocks; whether blocks touch the same
   // What the lanes are about to store: registers, bytes of each, addresses.
