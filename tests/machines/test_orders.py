@@ -30,6 +30,14 @@ KERNEL(works) {
   for (int i = 0; i < 4 * N; ++i) a = a * 0.5f + X[(threadIdx.x + i) % N];
   Y[blockIdx.x * blockDim.x + threadIdx.x] = a;
 }
+KERNEL(works_and_counts_warps) {
+  __shared__ int s;
+  float a = 0;
+  for (int i = 0; i < 4 * N; ++i) a = a * 0.5f + X[(threadIdx.x + i) % N];
+  if (threadIdx.x == 0) s = a < 0;
+  __syncthreads();
+  if (threadIdx.x % 32 == 0) Y[blockIdx.x * 8 + threadIdx.x / 32] = atomicAdd(&s, 1);
+}
 KERNEL(works_and_races) {
   float a = 0;
   for (int i = 0; i < 4 * N; ++i) a = a * 0.5f + X[(threadIdx.x + i) % N];
@@ -39,6 +47,19 @@ KERNEL(goes_on) {
   float a = 0;
   for (int i = 0; i < 300000; ++i) a = a * 0.5f + 1;
   Y[threadIdx.x] = a;
+}
+KERNEL(counts_after_fences) {  // nobody reads the flags that the atomics are
+  __threadfence();
+  __syncthreads();
+  for (int i = 0; i < 2; ++i) atomicAdd(&F[(threadIdx.x + 37 * i) % 256], 1);
+}
+KERNEL(looks_before_it_swaps) {
+  __shared__ int other[64], s;
+  other[threadIdx.x] = N;
+  if (threadIdx.x == 0) s = 0;
+  __syncthreads();
+  int seen = s, old = seen + other[63 - threadIdx.x];
+  while ((seen = atomicCAS(&s, old, old + 1)) != old) old = seen;
 }
 KERNEL(next_sets) {  // every block waits for the next one
   volatile int* f = F;
@@ -110,6 +131,15 @@ def test_cores_change_nothing(run):
     assert "block 0,0,0 warp" in found[0][0].message
 
 
+def test_cores_do_not_change_what_a_seed_decides(run):
+    turns = [
+        run("works_and_counts_warps", threads=256, warp_order="random", seed=1, cores=cores)[1]["Y"]
+        for cores in (1, 4, 4)
+    ]
+    assert np.array_equal(turns[0], turns[1]) and np.array_equal(turns[1], turns[2])
+    assert not np.array_equal(turns[0][:8], turns[0][8:16])
+
+
 def test_a_long_loop_is_not_endless(run):
     execution, arguments = run("goes_on", blocks=1, threads=1)
     assert execution.findings == () and abs(arguments["Y"][0] - 2) < 1e-6
@@ -126,6 +156,18 @@ def test_more_blocks_than_a_gpu_holds_at_once(run, monkeypatch):
     (finding,) = run("next_sets")[0].findings
     assert finding.kind == "deadlock" and f"holds {BLOCKS - 1} blocks" in finding.message
     assert "while" in finding.location.text
+
+
+def test_what_fences_tell_stays_small(run):
+    execution, arguments = run("counts_after_fences", blocks=30, threads=1024)
+    assert execution.findings == () and arguments["F"][:256].sum() == 30 * 1024 * 2
+    assert execution.seconds < 5
+
+
+def test_a_race_in_shared_memory_names_its_variable(run):
+    findings = run("looks_before_it_swaps", blocks=1)[0].findings
+    assert {finding.kind for finding in findings} == {"race", "lockstep"}
+    assert all(" s in shared memory at byte 0," in finding.message for finding in findings)
 
 
 def test_orders_there_are_not():

@@ -13,7 +13,7 @@ import time
 from dataclasses import replace
 from functools import lru_cache
 from math import prod
-from typing import Sequence
+from typing import Iterator, Sequence
 
 from tir_schedules import interrupts
 from tir_schedules.compiler.source_text import SourceText, place_in_ptx
@@ -107,16 +107,20 @@ class CpuMachine:
             return self._once(launch, count, watch)
         before = {name: arguments[name].copy() for name in outputs}
         first = self._once(launch, count)
-        others = []
-        for flags, seed in self._more_orders():
-            again = {**arguments, **{name: array.copy() for name, array in before.items()}}
-            others.append((self._once(replace(launch, arguments=again), False, None, flags, seed), again))
-        return combined(first, others, launch)
 
-    def _more_orders(self) -> list[tuple[Flag, int]]:
+        def in_other_orders() -> Iterator[tuple[Execution, Arguments]]:
+            for flags, seed in self._more_orders():
+                again = {**arguments, **{name: array.copy() for name, array in before.items()}}
+                yield self._once(replace(launch, arguments=again), False, None, flags, seed), again
+
+        return combined(first, in_other_orders(), launch)
+
+    def _more_orders(self) -> Iterator[tuple[Flag, int]]:
         """Options and seeds of the orders after the first."""
         reverse = Flag(0) if self.warp_order == "reverse" else Flag.REVERSE
-        return [(reverse, 0), *((Flag.SHUFFLE, self.seed + k) for k in range(self.orders - 2))]
+        yield reverse, 0
+        for k in range(self.orders - 2):
+            yield Flag.SHUFFLE, self.seed + k
 
     def _once(
         self,

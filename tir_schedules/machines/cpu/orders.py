@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Sequence
+from typing import Iterable
 
 import numpy as np
 
@@ -16,15 +16,17 @@ ROUNDING = 1 << 10
 """How many units of the last place sums may differ by whose addends come in any order."""
 
 
-def combined(first: Execution, others: Sequence[tuple[Execution, Arguments]], launch: Launch) -> Execution:
+def combined(first: Execution, others: Iterable[tuple[Execution, Arguments]], launch: Launch) -> Execution:
     """What one launch in several orders showed: the findings of all, each kind and place once; and whether
     they left other values.
 
-    others: each with its arguments, outputs written.
+    others: each with its arguments, outputs written. Of one at a time, as they are large.
     """
     findings, notes, differences = [*first.findings], [*first.notes], []
     seen = {places(finding) for finding in findings + notes}
+    seconds = first.seconds
     for execution, left in others:
+        seconds += execution.seconds
         for kept, more in ((findings, execution.findings), (notes, execution.notes)):
             kept += [finding for finding in more if places(finding) not in seen]
             seen.update(map(places, more))
@@ -33,7 +35,6 @@ def combined(first: Execution, others: Sequence[tuple[Execution, Arguments]], la
         ]
     order = list(KINDS)
     findings = sorted([*findings, *differences[:1]], key=lambda finding: order.index(finding.kind))
-    seconds = first.seconds + sum(execution.seconds for execution, _ in others)
     return replace(first, findings=tuple(findings), notes=tuple(notes), seconds=seconds)
 
 

@@ -47,7 +47,7 @@ static void begin(Machine& M, Cta& cta, u64 number) {
   std::fill(cta.local.begin(), cta.local.end(), 0xff), std::fill(cta.written.begin(), cta.written.end(), 0);
   cta.warps.clear(), cta.warps.resize(warps);
   cta.first_epoch = cta.epoch = ++M.epochs;
-  cta.known = cta.fenced = 0, cta.learnt = nullptr, cta.flags.clear();
+  cta.known = cta.fenced = 0, cta.learnt = cta.passed_on[0] = cta.passed_on[1] = nullptr, cta.flags.clear();
   if (M.traits & CLOCKS) {
     cta.cells.assign(cta.shadow.size(), Cell{});
     cta.lanes.assign(warps * 32, LaneOrder());
@@ -62,6 +62,8 @@ static void begin(Machine& M, Cta& cta, u64 number) {
     memset(W.pc, 0, sizeof W.pc), memset(W.groups, 0, sizeof W.groups);
   }
   enter(M, cta);
+  // Any of several threads may run the block: its turns are its own.
+  if (M.flags & SHUFFLE && !(M.traits & (CLOCKS | POLLS))) M.random.seed(M.seed * 0x9e3779b97f4a7c15 + number);
 }
 static void finish(Machine& M, Cta& cta) {
   for (const Warp& W : cta.warps)  // copies that nobody waited for still land, unseen
@@ -193,7 +195,7 @@ extern "C" u32 launch(const LaunchArguments* a) {
   M.flags = a->flags, M.granule_shift = a->granule_shift;
   memcpy(M.grid, a->grid, sizeof M.grid), memcpy(M.block, a->block, sizeof M.block);
   M.threads = M.block[0] * M.block[1] * M.block[2];
-  M.random.seed(a->seed);
+  M.seed = a->seed, M.random.seed(M.seed);
   const u64 total = (u64)M.grid[0] * M.grid[1] * M.grid[2];
   if (M.watch) {
     const u32* at = M.watch->block;

@@ -114,7 +114,7 @@ struct Cta {
   std::vector<Warp> warps;
   std::vector<LaneOrder> lanes;
   NamedBarrier named[16];
-  Known learnt;
+  Known learnt, passed_on[2];
   Flags flags;
 };
 
@@ -152,6 +152,7 @@ struct Machine {
   std::vector<Other> others{1};      // number 0: none
   u32 free_other = 0;
   Flags flags_of_memory;
+  u64 seed;
   std::mt19937_64 random;
   bool alone = true, interacts = false;  // whether no other thread runs blocks; whether blocks touch the same
   // What the lanes are about to store: registers, bytes of each, addresses.
@@ -196,6 +197,7 @@ struct Machine {
   void synchronize(u64 address, u32 bytes, int lane, u32 how, bool reads);
   void forget_flag(u64 address, u32 bytes);
   Known told(int lane, Scope scope) const;
+  void pass_on(u32 earlier);
   Known snapshot(u32 lanes) const;
   void learn(u32 lanes, const Known& known);
   void meet_in_warp(const u32* members);

@@ -4,14 +4,15 @@
 #include <algorithm>
 
 static bool before(const Group& a, const Group& b) {
-  return a.block != b.block ? a.block < b.block : a.warp != b.warp ? a.warp < b.warp : a.lanes < b.lanes;
+  return a.block != b.block ? a.block < b.block : a.warp != b.warp ? a.warp < b.warp : a.time > b.time;
 }
 bool Knowledge::covers(u32 block, u32 thread, u32 time) const {
-  auto g = std::lower_bound(groups.begin(), groups.end(), Group{block, 0, 0, 0}, before);
+  auto g = std::lower_bound(groups.begin(), groups.end(), Group{block, 0, 0, NONE}, before);
   for (; g != groups.end() && g->block == block; ++g)
     if (time <= g->time && (g->warp == NONE || (g->warp == thread / 32 && g->lanes >> thread % 32 & 1))) return true;
   return false;
 }
+// Of each lane what is known latest; lanes of a warp that are known up to one time are one group.
 Known joined(const Known& a, const Known& b) {
   if (!a || a == b) return b;
   if (!b) return a;
@@ -19,17 +20,21 @@ Known joined(const Known& a, const Known& b) {
   all.reserve(a->groups.size() + b->groups.size());
   std::merge(a->groups.begin(), a->groups.end(), b->groups.begin(), b->groups.end(), std::back_inserter(all), before);
   for (u64 first = 0, end; first < all.size(); first = end) {
-    u32 whole = 0;
+    u32 whole = 0, warp = NONE, there = 0;
     for (end = first; end < all.size() && all[end].block == all[first].block; ++end)
       if (all[end].warp == NONE && all[end].time > whole) whole = all[end].time;
     for (u64 k = first; k < end; ++k) {
       if (all[k].warp == NONE || all[k].time <= whole) continue;
-      const bool again = !kept.empty() && !before(kept.back(), all[k]);
-      if (again) kept.back().time = std::max(kept.back().time, all[k].time);
-      else kept.push_back(all[k]);
+      if (all[k].warp != warp) warp = all[k].warp, there = 0;
+      const u32 lanes = all[k].lanes & ~there;
+      if (!lanes) continue;
+      if (there && kept.back().time == all[k].time) kept.back().lanes |= lanes;
+      else kept.push_back({all[k].block, warp, lanes, all[k].time});
+      there |= lanes;
     }
     if (whole) kept.push_back({all[first].block, NONE, NONE, whole});
   }
+  if (kept.size() == a->groups.size() && !memcmp(kept.data(), a->groups.data(), kept.size() * sizeof(Group))) return a;
   return std::make_shared<const Knowledge>(Knowledge{std::move(kept)});
 }
 static Known made(std::vector<Group> groups) {
@@ -80,7 +85,8 @@ void Machine::touch_cell(Cell& c, const Touch& t) {
     const bool together = lanes && line == t.line && time == now;
     if (stores && same_value(t.bytes, t.data, t.lane, together, other_thread % 32)) kind = SAME_VALUE;
     const Act act = t.how & STORES ? WRITE : t.how & UPDATES ? ATOMIC : READ;
-    Finding* f = report_access(kind, t.line, t.lane, act, t.space, t.address, t.bytes, line, other_thread);
+    Finding* f = report_access(kind, t.line, t.lane, act, t.space, t.address - (t.space == SHARED ? SHARED_WINDOW : 0),
+                               t.bytes, line, other_thread);
     if (f && !near) f->other_block = other_block;
     reported = kind != SAME_VALUE;
   };
@@ -153,33 +159,50 @@ void Machine::fence(u32 lanes, Scope scope) {
   })
   cta->fenced = now++;
 }
+static void add_fence(const Fence& f, u32 warp, u32 lanes, u32 block, std::vector<Group>& groups) {
+  if (f.block_known) groups.push_back({block, NONE, NONE, f.block_known});
+  if (f.warp_known > f.block_known) groups.push_back({block, warp, NONE, f.warp_known});
+  groups.push_back({block, warp, lanes, f.time});
+}
 // What a lane tells by a strong store: all it knew at its last fence; and of each thread that has met it at a
 // barrier or __syncwarp since, what that thread had put behind a fence of its own.
 Known Machine::told(int lane, Scope scope) const {
   const u32 block = block_number + 1;
   const Fence& own = cta->lanes[warp * 32 + lane].fences[scope];
+  const Known& passed = cta->passed_on[scope];
+  if (cta->fenced <= cta->known) return passed;
   std::vector<Group> groups;
-  Known others;
-  if (own.time) {
-    groups.push_back({block, (u32)warp, 1u << lane, own.time});
-    if (own.block_known) groups.push_back({block, NONE, NONE, own.block_known});
-    if (own.warp_known > own.block_known) groups.push_back({block, (u32)warp, NONE, own.warp_known});
-    others = joined(own.lane, own.block);
+  Known others = own.time && own.block_known == cta->known ? nullptr : passed;
+  if (own.time > cta->known) {
+    add_fence(own, warp, 1u << lane, block, groups);
+    others = joined(others, joined(own.lane, own.block));
   }
-  if (cta->known > own.block_known && cta->fenced > own.block_known)
-    for (u32 t = 0; t < threads; ++t) {
-      const Fence& f = cta->lanes[t].fences[scope];
-      if (f.time <= own.block_known || f.time > cta->known) continue;
-      groups.push_back({block, t / 32, 1u << t % 32, f.time});
-      if (f.lane && f.lane != own.lane) others = joined(others, f.lane);
-    }
   for (int mate = 0; mate < 32; ++mate) {
     const Fence& f = cta->lanes[warp * 32 + mate].fences[scope];
-    if (mate == lane || f.time <= own.warp_known || f.time > warps[warp].knows(lane, mate)) continue;
+    if (mate == lane || f.time <= greatest(own.warp_known, cta->known) || f.time > warps[warp].knows(lane, mate)) continue;
     groups.push_back({block, (u32)warp, 1u << mate, f.time});
     if (f.lane && f.lane != own.lane) others = joined(others, f.lane);
   }
   return joined(made(std::move(groups)), others);
+}
+// At a barrier: what the threads of the block have put behind fences since the one before.
+void Machine::pass_on(u32 earlier) {
+  const u32 block = block_number + 1;
+  for (u32 s : {THREADS_OF_BLOCK, DEVICE}) {
+    std::vector<Group> groups;
+    Known others = cta->passed_on[s];
+    const Knowledge *lane = nullptr, *of_block = nullptr;
+    for (u32 t = 0; t < threads; ++t) {
+      const Fence& f = cta->lanes[t].fences[s];
+      if (f.time <= earlier) continue;
+      const bool again = !groups.empty() && groups.back().warp == t / 32 && groups.back().time == f.time;
+      if (again) groups.back().lanes |= 1u << t % 32;
+      else add_fence(f, t / 32, 1u << t % 32, block, groups);
+      if (f.lane.get() != lane) others = joined(others, f.lane), lane = f.lane.get();
+      if (f.block.get() != of_block) others = joined(others, f.block), of_block = f.block.get();
+    }
+    cta->passed_on[s] = joined(others, made(std::move(groups)));
+  }
 }
 void Machine::synchronize(u64 address, u32 bytes, int lane, u32 how, bool reads) {
   const bool shared_memory = address < LOCAL_WINDOW;
@@ -205,7 +228,8 @@ void Machine::synchronize(u64 address, u32 bytes, int lane, u32 how, bool reads)
     if (how & STORES && found != flags.end()) flags.erase(found);
     if (!news[0] && !news[1]) continue;
     Flagged& flag = flags[word];
-    for (u32 s : {THREADS_OF_BLOCK, DEVICE}) flag.told[s] = joined(flag.told[s], news[s]);
+    for (u32 s : {THREADS_OF_BLOCK, DEVICE})
+      if (news[s] != flag.last[s]) flag.told[s] = joined(flag.told[s], news[s]), flag.last[s] = news[s];
     flag.block = block;
   }
   if (how & ACQUIRES) ++now;
@@ -280,8 +304,10 @@ void Machine::meet_in_warp(const u32* members) {
 }
 // A barrier of all threads of the block.
 void Machine::meet_in_block() {
+  const u32 earlier = cta->known;
   cta->known = now++;
   if (!(traits & CLOCKS)) return;
+  if (cta->fenced > earlier) pass_on(earlier);
   for (LaneOrder& own : cta->lanes)
     for (Known* known : {&own.known, &own.seen, &own.seen_near})
       if (*known) cta->learnt = joined(cta->learnt, *known), *known = nullptr;

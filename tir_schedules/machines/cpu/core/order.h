@@ -21,7 +21,7 @@ struct Group {
   u32 block, warp, lanes, time;
 };
 struct Knowledge {
-  std::vector<Group> groups;  // by block
+  std::vector<Group> groups;  // by block, warp and time, latest first; NONE after all warps
   bool covers(u32 block, u32 thread, u32 time) const;
 };
 typedef std::shared_ptr<const Knowledge> Known;
@@ -38,9 +38,10 @@ struct LaneOrder {
   Known known, seen, seen_near, last[2];  // last: what the flag told that was read last, by Scope
   Fence fences[2];  // by Scope
 };
-// What a flag tells who reads it, by scope of the fence before it was set. block: who set it.
+// What a flag tells who reads it, by scope of the fence before it was set. last: what the last store added to
+// it. block: who set it.
 struct Flagged {
-  Known told[2];
+  Known told[2], last[2];
   u32 block = 0;
 };
 typedef std::unordered_map<u64, Flagged> Flags;
