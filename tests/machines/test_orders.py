@@ -61,6 +61,28 @@ KERNEL(looks_before_it_swaps) {
   int seen = s, old = seen + other[63 - threadIdx.x];
   while ((seen = atomicCAS(&s, old, old + 1)) != old) old = seen;
 }
+KERNEL(stores_bytes) {
+  unsigned char* f = (unsigned char*)F;
+  f[blockIdx.x * blockDim.x + threadIdx.x] = threadIdx.x;
+}
+KERNEL(from_two_places) {
+  __shared__ float s[64];
+  const int t = threadIdx.x;
+  s[t] = X[t];
+  if (t % 2) asm volatile("barrier.sync 0;" ::: "memory");
+  else asm volatile("barrier.sync 0; // other" ::: "memory");
+  Y[t] = s[63 - t];
+}
+KERNEL(asks_for_part_of_a_warp) {
+  int threads = N - 472;
+  asm volatile("bar.sync 1, %0;" :: "r"(threads) : "memory");
+  Y[threadIdx.x] = 1;
+}
+KERNEL(counts_looks) {
+  int looks = 0;
+  while (*(volatile int*)&F[7] == 0) ++looks;
+  Y[blockIdx.x] = looks;
+}
 KERNEL(next_sets) {  // every block waits for the next one
   volatile int* f = F;
   if (threadIdx.x == 0) {
@@ -143,6 +165,21 @@ def test_cores_do_not_change_what_a_seed_decides(run):
 def test_a_long_loop_is_not_endless(run):
     execution, arguments = run("goes_on", blocks=1, threads=1)
     assert execution.findings == () and abs(arguments["Y"][0] - 2) < 1e-6
+
+
+@pytest.mark.parametrize("entry, blocks", [("stores_bytes", BLOCKS), ("from_two_places", 1)])
+def test_what_is_no_fault(run, entry, blocks):
+    assert run(entry, blocks=blocks, orders=3)[0].findings == ()
+
+
+def test_a_barrier_for_part_of_a_warp(run):
+    found = {finding.kind: finding for finding in run("asks_for_part_of_a_warp", blocks=1)[0].findings}
+    assert "barrier 1 for 40 threads; there are barriers 0 to 15" in found["divergent_barrier"].message
+
+
+def test_a_loop_that_counts_its_looks_at_memory_nobody_changes(run):
+    findings = run("counts_looks", threads=32)[0].findings
+    assert {finding.kind for finding in findings} == {"deadlock"}
 
 
 @pytest.mark.parametrize("order", ORDERS)

@@ -139,10 +139,11 @@ class RegisterFile:
 class Lowering:
     """State while one kernel is lowered.
 
-    counted: instruction and class of each access that is counted. narrowest_shared: bytes of the narrowest
-    access to shared memory; races are told apart at this width. functions: of the module, in the order of
-    their addresses. followed: places that say where registers are undefined. successors: of the block that
-    is lowered.
+    counted: instruction and class of each access that is counted. narrowest_shared, narrowest_store: bytes of
+    the narrowest access to shared memory, and of the narrowest store to global memory; races are told apart
+    at this width. unused: whether nobody reads the results of the current instruction. functions: of the
+    module, in the order of their addresses. followed: places that say where registers are undefined.
+    successors: of the block that is lowered.
     """
 
     def __init__(self, module: PtxModule, kernel: PtxKernel):
@@ -150,7 +151,7 @@ class Lowering:
         self.file = RegisterFile()
         self.counted: list[tuple[Instruction, str]] = []
         self.temporaries: list[tuple[Register, int]] = []
-        self.narrowest_shared = 4
+        self.narrowest_shared, self.narrowest_store, self.unused = 4, 16, False
         self.special = [self.file.place(name, 4) for name in SPECIAL]
         self.buffers = {name: number for number, name in enumerate(module.variables)}
         self.parameters = {parameter.name: parameter.offset for parameter in kernel.parameters}
@@ -220,6 +221,8 @@ class Lowering:
         """Note the width of what may be an access to shared memory."""
         if instruction.space in ("shared", "generic"):
             self.narrowest_shared = min(self.narrowest_shared, element_bytes)
+        if instruction.space in ("global", "generic") and instruction.name != "ld":
+            self.narrowest_store = min(self.narrowest_store, element_bytes)
 
 
 def only(i: Instruction, *allowed: Container[str]) -> None:

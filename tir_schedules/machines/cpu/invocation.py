@@ -92,6 +92,7 @@ class Invocation:
         self.sources = Sources(binary, lowered)
         self.names: list[NamedBuffer] = []
         self.cells: dict[str, np.ndarray] = {}
+        self.cells_each: dict[str, int] = {}  # of an element
         self._kept: list[np.ndarray] = []  # what addresses point to
         self.variable_places: dict[str, int] = {}  # where among them a variable is
         rows = [self._variable(variable) for variable in lowered.module.variables.values()]
@@ -135,12 +136,12 @@ class Invocation:
         if not array.flags.c_contiguous:
             raise ValueError(f"{name} is not C-contiguous")
         self.names.append(NamedBuffer(name, array.itemsize, array.size))
-        cells = 0
+        cells, element = 0, min(array.itemsize.bit_length() - 1, self.lowered.store_shift)
         if output:
-            self.cells[name] = np.zeros(array.size + 1, abi.CELL)
+            self.cells[name] = np.zeros((array.nbytes >> element) + 1, abi.CELL)
+            self.cells_each[name] = array.itemsize >> element
             cells = self.cells[name].ctypes.data
         self._kept.append(array)
-        element = array.itemsize.bit_length() - 1
         return (array.ctypes.data, array.nbytes, cells, element, int(not output), int(given), 0)
 
     def start(
@@ -209,7 +210,7 @@ class Invocation:
 
     def writer(self, name: str, index: int) -> Location | None:
         """Where the element was last stored."""
-        line = int(self.cells[name][index]["line"])
+        line = int(self.cells[name][index * self.cells_each[name]]["line"])
         return self.sources(line) if line else None
 
     def writers(self, name: str) -> tuple[Location, ...]:

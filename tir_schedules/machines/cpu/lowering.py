@@ -97,8 +97,9 @@ class LoweredKernel:
     name where it is not known. micro_ops: rows of MICRO_OP, in which `run` is the number of a function,
     `operands` that of the first in `operands`, `extent` that in `extents`. blocks: rows of BASIC_BLOCK.
     registers: what they hold when a warp starts. special: places of the special registers. granule_shift:
-    log2 of the bytes of shared memory that are watched as one, the narrowest access of the kernel. traits:
-    what it may do. float_atomics: whether it adds floats atomically, in whatever order.
+    log2 of the bytes of shared memory that are watched as one, the narrowest access of the kernel;
+    store_shift: that of its narrowest store to global memory. traits: what it may do. float_atomics: whether
+    it adds floats atomically, in whatever order.
     """
 
     module: PtxModule
@@ -114,6 +115,7 @@ class LoweredKernel:
     counted: list[CountedAccess]
     listing: Listing
     granule_shift: int
+    store_shift: int
     traits: Trait
     float_atomics: bool
 
@@ -149,6 +151,7 @@ def lower(module: PtxModule, kernel: PtxKernel) -> LoweredKernel:
         counted=counted(low, merged_accesses(kernel)),
         listing=listing(kernel),
         granule_shift=low.narrowest_shared.bit_length() - 1,
+        store_shift=low.narrowest_store.bit_length() - 1,
         traits=traits_of(kernel, bool(blocks.polling)),
         float_atomics=any(adds_floats(i) for i in kernel.instructions),
     )
@@ -257,6 +260,7 @@ class Blocks:
                     self.targets.append(None)
                 first, cost, members = len(self.ops), 0, own
             cost += 1
+            low.unused = all(last[register] == k and register not in self.keep for register in i.results)
             self.instruction(i)
             for register in (*i.results, *i.reads):
                 if last[register] == k and register not in self.keep:

@@ -139,6 +139,10 @@ static void arrive(Machine& M, Warp& W, u8* R, const BasicBlock& block, u32 lane
     barrier.arrived++, barrier.line = block.line;
     barrier.of_all = !operands || operands[2] == NONE;
     barrier.expected = barrier.of_all ? whole : ((const u32*)(R + operands[2]))[l];
+    const u32 asked = operands ? ((const u32*)(R + operands[1]))[l] : 0;
+    if (asked > 15 || !barrier.expected || barrier.expected % 32)
+      if (Finding* f = M.report(DIVERGENT_BARRIER, block.line, l))
+        f->detail = 1, f->extent = asked, f->extent_bytes = barrier.expected;
     if (operands && operands[6] != NONE) {
       const bool holds = (((const u32*)(R + operands[4]))[l] != 0) != (operands[5] != 0);
       barrier.votes += holds, barrier.result++;

@@ -107,9 +107,9 @@ struct Blocks {
   }
 };
 
-// Rounds of all blocks in which nobody stores anything, after which those that wait count as stuck: loops
-// that count how often they look come back to no state.
-const u32 PATIENCE = 1 << 14;
+// Turns of blocks in which nobody stores anything, after which those that wait count as stuck, but so many
+// rounds of all at least: loops that count how often they look come back to no state.
+const u64 PATIENCE = 1 << 14, LEAST_ROUNDS = 1 << 8;
 static void run_in_order(Machine& M, const Order& order, u64 first, u32 resident) {
   Blocks blocks{M};
   u64 stores = 0, rounds = 0;
@@ -122,7 +122,7 @@ static void run_in_order(Machine& M, const Order& order, u64 first, u32 resident
     const u64 waiting = blocks.stuck.size();
     if (!blocks.retry(moved)) return;
     if (M.stores != stores || blocks.stuck.size() < waiting) stores = M.stores, rounds = 0;
-    if (moved && ++rounds < PATIENCE) continue;
+    if (moved && ++rounds < greatest<u64>(PATIENCE / (blocks.stuck.size() + 1), LEAST_ROUNDS)) continue;
     for (Cta* cta : blocks.stuck) enter(M, *cta), report_stuck(M, resident, order.total - next);
     return;
   }

@@ -16,8 +16,10 @@ FENCE_WORDS = {"cta", "acq_rel", "sc", "acquire", "release"} | DEVICE_SCOPES
 
 
 def is_of_the_block(i: Instruction) -> bool:
-    """Whether it is the barrier of __syncthreads: number 0, all threads, nothing voted on."""
-    return i.operands == (Immediate(0),) and not {"arrive", "red"}.intersection(i.parts)
+    """Whether it is the barrier of __syncthreads: number 0, all threads, nothing voted on, the same one for
+    each thread."""
+    everybody = i.operands == (Immediate(0),) and not {"arrive", "red"}.intersection(i.parts)
+    return everybody and (i.name == "bar" or i.has("aligned"))
 
 
 def block_barrier(low: Lowering, i: Instruction) -> Lowered:

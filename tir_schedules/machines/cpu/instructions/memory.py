@@ -126,6 +126,8 @@ def of_atomic(kind: str, operation: str) -> str | None:
 def atomic(low: Lowering, i: Instruction) -> Lowered:
     only(i, SPACE_NAMES, ORDERING, ATOMICS, HINTED, {"noftz", "v2", "v4", "v8"})
     result, _, value, *others = without_hint(i) if i.has_result else (SINK, *without_hint(i))
+    if low.unused:  # as ptxas has it: it learns nothing of who stored there
+        result = SINK
     operation, kind, count = i.choice(ATOMICS), i.type, i.vector_length
     letter, bytes_ = of_atomic(kind, operation), BITS[kind] // 8
     if letter is None or i.has("noftz") != (letter in "hb"):
