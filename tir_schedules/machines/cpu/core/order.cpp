@@ -88,11 +88,12 @@ void Machine::touch_cell(Cell& c, const Touch& t) {
     Finding* f = report_access(kind, t.line, t.lane, act, t.space, t.address - (t.space == SHARED ? SHARED_WINDOW : 0),
                                t.bytes, line, other_thread);
     if (f && !near) f->other_block = other_block;
-    reported = kind != SAME_VALUE;
+    reported = kind != SAME_VALUE, c.how |= FAULTY;
   };
   const bool with_store = c.block && clashes(c.how, c.block, c.thread / 32);
   bool any = with_store;
-  for (u32 k = c.others; k && !any; k = others[k].next) any = clashes(others[k].how, others[k].block, others[k].warp);
+  const bool matters = t.how & (STORES | UPDATES) || c.how & UPDATED;  // reads do not clash with reads
+  for (u32 k = matters ? c.others : 0; k && !any; k = others[k].next) any = clashes(others[k].how, others[k].block, others[k].warp);
   // Latest first. Who comes after a strong access to the element comes after those that it has seen.
   bool observed = false;
   for (u32 k = any ? c.others : 0; k; k = others[k].next) {
@@ -106,14 +107,24 @@ void Machine::touch_cell(Cell& c, const Touch& t) {
   if (t.how & (STORES | UPDATES)) c.line = t.line;
   if (!(t.how & STORES)) return add_other(c, t);
   drop_others(c);
-  c.time = now, c.block = block, c.thread = self, c.how = t.how, c.plain_line = t.line;
+  c.time = now, c.block = block, c.thread = self, c.how = t.how | (c.how & FAULTY), c.plain_line = t.line;
 }
-const u32 OTHERS = 64, FEW = 8;  // entries kept of one cell; up to which none is looked at again
+// Entries kept of one cell, and of one that has been found fault with; up to which none is looked at again.
+const u32 OTHERS = 64, OF_FAULTY = 4, FEW = 8;
 // The lanes of a warp that access an element in one way and at one time are one entry; it goes to the front.
 // Entries that come before this access need no more attention.
 void Machine::add_other(Cell& c, const Touch& t) {
   const u32 block = block_number + 1, how = t.how & (STRONG | UPDATES | OF_BLOCK | VOLATILE);
+  if (c.others) {  // mostly it is what this warp did just now
+    Other& o = others[c.others];
+    if (o.block == block && o.warp == warp && o.how == how && o.time == now) {
+      o.lanes |= 1u << t.lane, o.line = t.line;
+      return;
+    }
+  }
+  if (how & UPDATES) c.how |= UPDATED;
   u32 number = 0, lanes = 1u << t.lane, kept = 0;
+  const u32 most = c.how & FAULTY ? OF_FAULTY : OTHERS;
   for (u32* link = &c.others; *link;) {
     Other& o = others[*link];
     const bool own = o.block == block && o.warp == warp && o.how == how;
@@ -124,7 +135,7 @@ void Machine::add_other(Cell& c, const Touch& t) {
       ACTIVE(o.lanes, known |= (u32)ordered(t.lane, o.block, o.warp * 32 + l, o.time, false) << l)
       o.lanes &= ~known;
     }
-    if (o.lanes && ++kept < OTHERS) {
+    if (o.lanes && ++kept < most) {
       link = &o.next;
       continue;
     }

@@ -12,8 +12,9 @@
 #include "abi.h"
 
 // How memory is accessed. STRONG: volatile, relaxed or by a synchronising instruction; of two such accesses
-// neither is a race. OF_BLOCK: strong for threads of the same block alone.
-enum How : u32 { STORES = 1, STRONG = 2, UPDATES = 4, OF_BLOCK = 8, VOLATILE = 16, ACQUIRES = 32, RELEASES = 64 };
+// neither is a race. OF_BLOCK: strong for threads of the same block alone. FAULTY, UPDATED: of a cell that races, or has had an
+// atomic since the last store.
+enum How : u32 { STORES = 1, STRONG = 2, UPDATES = 4, OF_BLOCK = 8, VOLATILE = 16, ACQUIRES = 32, RELEASES = 64, FAULTY = 128, UPDATED = 256 };
 enum Scope : u32 { THREADS_OF_BLOCK, DEVICE };
 
 // Lanes of a warp, and up to when their accesses are known. warp: NONE for all threads of the block.
