@@ -25,7 +25,7 @@ STRUCTURES = {
     "Undefined": abi.UNDEFINED,
     "Watch": abi.Watch,
 }
-ENUMERATIONS = (abi.Space, abi.Act, abi.Exit, abi.Flag, abi.Trait)
+ENUMERATIONS = (abi.Space, abi.Act, abi.Exit, abi.Flag, abi.Trait, abi.How, abi.Scope)
 CONSTANTS = ("BUFFER_SHIFT", "SHARED_WINDOW", "LOCAL_WINDOW", "FUNCTION_WINDOW", "FUNCTION_BYTES", "NONE")
 
 

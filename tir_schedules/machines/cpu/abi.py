@@ -86,6 +86,26 @@ class Trait(IntFlag):
     NAMED = 4
 
 
+class How(IntFlag):
+    """How memory is accessed, and orders other accesses. STRONG: of two such accesses neither is a race.
+    OF_BLOCK: strong for threads of the same block alone."""
+
+    STORES = 1
+    STRONG = 2
+    UPDATES = 4
+    OF_BLOCK = 8
+    VOLATILE = 16
+    ACQUIRES = 32
+    RELEASES = 64
+
+
+class Scope(IntEnum):
+    """For whom a fence orders accesses."""
+
+    THREADS_OF_BLOCK = 0
+    DEVICE = 1
+
+
 def function_address(number: int) -> int:
     """Of a function of a module."""
     return FUNCTION_WINDOW + (number + 1) * FUNCTION_BYTES

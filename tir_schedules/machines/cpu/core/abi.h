@@ -22,6 +22,12 @@ enum Flag : u32 { COUNT = 1, REVERSE = 2, SHUFFLE = 4 };
 // What a kernel may do, as far as its text tells. CLOCKS: it orders accesses by more than barriers of all
 // threads; POLLS: it has loops that wait for memory; NAMED: it has barriers of some threads.
 enum Trait : u32 { CLOCKS = 1, POLLS = 2, NAMED = 4 };
+// How memory is accessed. STRONG: volatile, relaxed or by a synchronising instruction; of two such accesses
+// neither is a race. OF_BLOCK: strong for threads of the same block alone.
+enum How : u32 {
+  STORES = 1, STRONG = 2, UPDATES = 4, OF_BLOCK = 8, VOLATILE = 16, ACQUIRES = 32, RELEASES = 64
+};
+enum Scope : u32 { THREADS_OF_BLOCK, DEVICE };
 enum Exit : u32 { BRANCH, BARRIER, LEAVE, CALL, RETURN, SWITCH };
 enum Special : u32 {
   TID_X, TID_Y, TID_Z, LANEID, WARPID, CTAID_X, CTAID_Y, CTAID_Z, NTID_X, NTID_Y, NTID_Z,

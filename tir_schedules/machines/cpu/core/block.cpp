@@ -95,6 +95,7 @@ static bool goes_round(Machine& M, Warp& W, const u8* R, const BasicBlock& block
 // Operands of what ends a block at a barrier: whether it only arrives, its number, how many threads it is for
 // or NONE, then for a vote: kind, predicate, whether negated, result.
 enum Vote { POPULATION, EVERY, SOME };
+static void begin_epoch(Machine& M) { M.epoch = M.cta->epoch = ++M.epochs; }
 static void open_barrier(Machine& M, u32 number) {
   NamedBarrier& barrier = M.cta->named[number];
   const int self = M.warp;
@@ -123,7 +124,7 @@ static void open_barrier(Machine& M, u32 number) {
   }
   M.warp = self;
   barrier = NamedBarrier();
-  M.cta->epoch = ++M.epochs, M.epoch = M.cta->epoch;
+  begin_epoch(M);
 }
 static void arrive(Machine& M, Warp& W, u8* R, const BasicBlock& block, u32 lanes) {
   const u32* operands = block.end == NONE ? nullptr : M.program->micro_ops[block.end].operands;
@@ -132,14 +133,13 @@ static void arrive(Machine& M, Warp& W, u8* R, const BasicBlock& block, u32 lane
   else W.waiting |= lanes;
   u32 numbers = 0;
   ACTIVE(lanes, {
-    const u32 number = operands ? ((const u32*)(R + operands[1]))[l] & 15 : 0;
+    const u32 asked = operands ? ((const u32*)(R + operands[1]))[l] : 0, number = asked & 15;
     NamedBarrier& barrier = M.cta->named[number];
     W.barrier[l] = number, W.barrier_line[l] = block.line, numbers |= 1u << number;
     const u32 whole = (M.threads + 31) & ~31u;
-    barrier.arrived++, barrier.line = block.line;
+    barrier.arrived++;
     barrier.of_all = !operands || operands[2] == NONE;
     barrier.expected = barrier.of_all ? whole : ((const u32*)(R + operands[2]))[l];
-    const u32 asked = operands ? ((const u32*)(R + operands[1]))[l] : 0;
     if (asked > 15 || !barrier.expected || barrier.expected % 32)
       if (Finding* f = M.report(DIVERGENT_BARRIER, block.line, l))
         f->detail = 1, f->extent = asked, f->extent_bytes = barrier.expected;
@@ -201,7 +201,7 @@ static bool open_barrier_of_all(Machine& M) {
     return false;
   }
   check_barrier(M);
-  M.cta->epoch = ++M.epochs, M.epoch = M.cta->epoch;
+  begin_epoch(M);
   M.meet_in_block();
   for (Warp& W : M.cta->warps) {
     ACTIVE(W.waiting, W.pc[l] = M.program->blocks[W.pc[l]].taken)

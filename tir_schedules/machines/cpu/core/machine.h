@@ -192,6 +192,7 @@ struct Machine {
   bool ordered(int lane, u32 block, u32 thread, u32 time, bool strong) const;
   void add_other(Cell& cell, const Touch& touch);
   void drop_others(Cell& cell);
+  void drop_other(u32& link);
   void fence(u32 lanes, Scope scope);
   // A strong access of a lane: what it learns from who stored there, what it tells who reads there.
   void synchronize(u64 address, u32 bytes, int lane, u32 how, bool reads);

@@ -123,7 +123,7 @@ void Machine::add_other(Cell& c, const Touch& t) {
     }
   }
   if (how & UPDATES) c.how |= UPDATED;
-  u32 number = 0, lanes = 1u << t.lane, kept = 0;
+  u32 lanes = 1u << t.lane, kept = 0;
   const u32 most = c.how & FAULTY ? OF_FAULTY : OTHERS;
   for (u32* link = &c.others; *link;) {
     Other& o = others[*link];
@@ -139,20 +139,20 @@ void Machine::add_other(Cell& c, const Touch& t) {
       link = &o.next;
       continue;
     }
-    const u32 gone = *link;
-    *link = o.next, o.next = free_other, free_other = gone;
+    drop_other(*link);
   }
-  number = free_other;
+  u32 number = free_other;
   if (number) free_other = others[number].next;
   else number = others.size(), others.emplace_back();
   others[number] = {c.others, now, block, lanes, t.line, (u16)warp, (u16)how};
   c.others = number;
 }
 void Machine::drop_others(Cell& c) {
-  while (c.others) {
-    const u32 gone = c.others;
-    c.others = others[gone].next, others[gone].next = free_other, free_other = gone;
-  }
+  while (c.others) drop_other(c.others);
+}
+void Machine::drop_other(u32& link) {
+  const u32 gone = link;
+  link = others[gone].next, others[gone].next = free_other, free_other = gone;
 }
 
 // ---- what orders ---
@@ -280,7 +280,6 @@ void Machine::meet_in_warp(const u32* members) {
   })
   if (!together) return;
   if (traits & CLOCKS) {
-    Known known;
     u32 done = 0;
     ACTIVE(together, {
       if (done >> l & 1) continue;

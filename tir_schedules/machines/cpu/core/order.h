@@ -11,11 +11,8 @@
 #include <vector>
 #include "abi.h"
 
-// How memory is accessed. STRONG: volatile, relaxed or by a synchronising instruction; of two such accesses
-// neither is a race. OF_BLOCK: strong for threads of the same block alone. FAULTY, UPDATED: of a cell that races, or has had an
-// atomic since the last store.
-enum How : u32 { STORES = 1, STRONG = 2, UPDATES = 4, OF_BLOCK = 8, VOLATILE = 16, ACQUIRES = 32, RELEASES = 64, FAULTY = 128, UPDATED = 256 };
-enum Scope : u32 { THREADS_OF_BLOCK, DEVICE };
+// Beside a How, of a cell: it has been found fault with; it has had an atomic since the last store.
+enum OfCell : u32 { FAULTY = 128, UPDATED = 256 };
 
 // Lanes of a warp, and up to when their accesses are known. warp: NONE for all threads of the block.
 struct Group {
@@ -65,7 +62,6 @@ struct Touch {
 // A barrier of some threads of a block. gathered: what those who have arrived know.
 struct NamedBarrier {
   u32 arrived = 0, expected = 0, votes = 0, result = 0;
-  s32 line = 0;
   bool of_all = true;
   Known gathered;
 };

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tir_schedules.machines.cpu.abi import NONE, Exit
+from tir_schedules.machines.cpu.abi import NONE, Exit, Scope
 from tir_schedules.machines.cpu.context import Lowering, MicroOp, only
 from tir_schedules.machines.cpu.forms import Form, Lowered
 from tir_schedules.machines.cpu.ptx import SINK, Immediate, Instruction, Negated
@@ -46,7 +46,8 @@ def fence(low: Lowering, i: Instruction) -> Lowered:
     if i.has("proxy") or i.has("mbarrier_init"):
         return []
     only(i, FENCE_WORDS)
-    return [MicroOp("fence", (int(not DEVICE_SCOPES.isdisjoint(i.parts)),), i)]
+    of_block = DEVICE_SCOPES.isdisjoint(i.parts)
+    return [MicroOp("fence", (Scope.THREADS_OF_BLOCK if of_block else Scope.DEVICE,), i)]
 
 
 BARRIER = Form(block_barrier, ends=Exit.BARRIER, has_result=False, mix="barrier")

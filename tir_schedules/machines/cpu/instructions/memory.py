@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tir_schedules.machines.cpu.abi import LOCAL_WINDOW, NONE, SPACES
+from tir_schedules.machines.cpu.abi import LOCAL_WINDOW, NONE, SPACES, How
 from tir_schedules.machines.cpu.context import Lowering, MicroOp, only
 from tir_schedules.machines.cpu.forms import COPIES, Form, Line, Lowered, Spread, exact, modelled, refusal
 from tir_schedules.machines.cpu.lane_code import HALVES, is_float
@@ -20,17 +20,15 @@ CACHING = {
 HINTED = {"L2::cache_hint", "L2::evict_last", "L2::evict_first", "L2::evict_normal"}
 ORDERING = {"volatile", "relaxed", "acquire", "release", "acq_rel", "weak"} | SCOPES
 HOW = {
-    "volatile": 2 | 16,
-    "relaxed": 2,
-    "mmio": 2,
-    "acquire": 2 | 32,
-    "release": 2 | 64,
-    "acq_rel": 2 | 32 | 64,
+    "volatile": How.STRONG | How.VOLATILE,
+    "relaxed": How.STRONG,
+    "mmio": How.STRONG,
+    "acquire": How.STRONG | How.ACQUIRES,
+    "release": How.STRONG | How.RELEASES,
+    "acq_rel": How.STRONG | How.ACQUIRES | How.RELEASES,
+    "cta": How.OF_BLOCK,
 }
-"""Bits of How in core/order.h, by what the opcode says of order."""
-
-OF_BLOCK = 8
-"""That of an access whose scope is the block."""
+"""By what the opcode says of order and scope."""
 
 ATOMICS = ["add", "min", "max", "exch", "cas", "and", "or", "xor", "inc", "dec"]
 """In the order of AtomicOperation in core/memory.cpp."""
@@ -57,12 +55,12 @@ def load_parameter(low: Lowering, i: Instruction) -> Lowered:
     return [MicroOp("ld.param", (low.place(held, i.type, i), size), i, offset), extend]
 
 
-def how_ordered(i: Instruction) -> int:
-    """How the access orders others, as bits of How."""
-    bits = 0
+def how_ordered(i: Instruction) -> How:
+    """How the access orders others."""
+    how = How(0)
     for part in i.parts:
-        bits |= HOW.get(part, 0)
-    return bits | (OF_BLOCK if i.has("cta") else 0)
+        how |= HOW.get(part, 0)
+    return how
 
 
 def load_or_store(low: Lowering, i: Instruction) -> Lowered:
