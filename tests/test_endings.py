@@ -188,7 +188,7 @@ def test_a_folder_goes_at_whatever_moment_a_signal_comes(name, tmp_path, monkeyp
             shutil.rmtree(path, ignore_errors=True)
         if done:
             break
-    assert moment > 50
+    assert moment > 20
 
 
 def test_an_ignored_signal_stays_ignored(tmp_path):
