@@ -63,18 +63,21 @@ def is_waiting(frame: FrameType) -> bool:
     return code.co_name in WAITING and "tir_schedules" not in code.co_filename
 
 
+def busy_parts(own: int) -> list[str]:
+    """Of all threads but our own that do not wait. No frame outlives the call: what its variables hold would be
+    freed here then, and to free a remote function is to wait for its server."""
+    frames = sys._current_frames().items()
+    return [part_of(frame) for thread, frame in frames if thread != own and not is_waiting(frame)]
+
+
 def sample(seconds: dict[str, float]) -> None:
     own, used = threading.get_ident(), time.process_time()
     while True:
         time.sleep(INTERVAL)
         now = time.process_time()
-        busy = [
-            frame
-            for thread, frame in sys._current_frames().items()
-            if thread != own and not is_waiting(frame)
-        ]
-        for frame in busy:
-            seconds[part_of(frame)] += (now - used) / len(busy)
+        parts = busy_parts(own)
+        for part in parts:
+            seconds[part] += (now - used) / len(parts)
         used = now
 
 
