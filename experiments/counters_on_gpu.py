@@ -1,10 +1,9 @@
 """Kernels on a GPU: Nsight Compute's counters beside those of the CPU machine, and what compute-sanitizer
 says.
 
-    python experiments/counters_on_gpu.py pack FILE.zip [NAME ...] --arch sm_90     # needs TVM and nvcc, no
-    GPU python experiments/counters_on_gpu.py count FILE.zip RESULT.json                # needs a GPU, CuPy
-    and ncu python experiments/counters_on_gpu.py sanitize FILE.zip RESULT.json             # needs a GPU,
-    CuPy and compute-sanitizer
+    python experiments/counters_on_gpu.py pack FILE.zip [NAME ...] --arch sm_90     # needs TVM and nvcc
+    python experiments/counters_on_gpu.py count FILE.zip RESULT.json                # needs a GPU, CuPy, ncu
+    python experiments/counters_on_gpu.py sanitize FILE.zip RESULT.json             # compute-sanitizer, too
 
 NAME: ladders, rungs, or `probes`; all of them by default. Every kernel is run and verified before it is
 counted. `sanitize` adds what it finds to RESULT.json where that is there.

@@ -64,8 +64,8 @@ def is_waiting(frame: FrameType) -> bool:
 
 
 def busy_parts(own: int) -> list[str]:
-    """Of all threads but our own that do not wait. No frame outlives the call: what its variables hold would be
-    freed here then, and to free a remote function is to wait for its server."""
+    """Of all threads but our own that do not wait. Frames are kept no longer: their variables would live
+    on with them."""
     frames = sys._current_frames().items()
     return [part_of(frame) for thread, frame in frames if thread != own and not is_waiting(frame)]
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Semaphore
 from types import ModuleType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Callable, cast
 
 from tir_schedules.errors import BadInput, CheckFailed, TirSchedulesError, one_line, shown
 from tir_schedules.numerals import integer
@@ -33,17 +33,21 @@ class ServersLost(TirSchedulesError):
 
 @dataclass
 class Session:
-    """A server of our own until it is dropped. remote: TVM's. seconds: what a request may take."""
+    """A server of our own until it is dropped. remote: TVM's. seconds: what a request may take.
+
+    function: the one that answers, asked for once: freeing it waits for an answer with Python's lock held.
+    """
 
     remote: RPCSession
     seconds: float
     since: float = field(default_factory=time.monotonic)
+    function: Callable[[str, bytes], str] | None = None
 
     def answer(self, request: Json, payload: bytes = b"") -> Json | None:
         """{"error": one line} when it takes too long; None when the server's process ends."""
         try:
-            answer = self.remote.get_function(ANSWER)
-            return json.loads(answer(json.dumps(request), payload))
+            self.function = self.function or self.remote.get_function(ANSWER)
+            return json.loads(self.function(json.dumps(request), payload))
         except RuntimeError as error:
             slow = "RPCSessionTimeoutError" in f"{type(error).__name__} {error}"
             return {"error": f"not done after {self.seconds:g} s"} if slow else None
