@@ -17,6 +17,7 @@ from tir_schedules.tir.passes.partial_group import partial_group
 from tir_schedules.tir.passes.serpentine import serpentine
 from tir_schedules.tir.passes.unroll_drain import unroll_drain
 from tir_schedules.tir.passes.unroll_stages import unroll_stages
+from tir_schedules.tir.passes.whole_lines import whole_lines
 
 NAMES = (
     "partial_group",
@@ -109,6 +110,7 @@ def pipeline(wanted: Sequence[str] = ()) -> transform.Pass:
             s_tir.transform.LowerThreadAllreduce(),
             *([s_tir.transform.InjectPTXAsyncCopy()] if asynchronous and not early else []),
             s_tir.transform.MergeSharedMemoryAllocations(),
+            *chosen("whole_lines", whole_lines),
             tirx.transform.SplitHostDevice(),
             tirx.transform.MakePackedAPI(),
             tirx.transform.BF16StorageLegalize(),
