@@ -3,7 +3,7 @@
 
 #include "tiles.cuh"
 
-// As RegisterCopy, but a chunk only starts on its way, without a register in between. With 0 bytes of source
+// As ElementCopy, but a chunk only starts on its way, without a register in between. With 0 bytes of source
 // cp.async writes zeros. L2::128B has L2 fetch the bytes beside it, which the next tile along K needs. Where
 // rows do not start on 16 bytes, copies are not asynchronous.
 // UNROLL: whether a thread's copies of a tile are issued at a stroke.
@@ -18,7 +18,7 @@ template <bool ON_16_BYTES, bool UNROLL = ON_16_BYTES> struct AsyncCopy {
                          "l"(source), "r"(inside > 0 ? 16 : 0)
                          : "memory");
         else
-            RegisterCopy<false>::chunk(target, source, inside);
+            ElementCopy::chunk(target, source, inside);
     }
 };
 

@@ -25,24 +25,66 @@ template <int HEIGHT, int WIDTH, int PAD> struct PaddedTile {
     }
 };
 
-// Copies a chunk to shared memory through registers: the first `inside` halves of it, zeros for the others.
-// ON_16_BYTES: rows of the matrix start on 16 bytes, so that a chunk lies in it as a whole or not at all.
-template <bool ON_16_BYTES> struct RegisterCopy {
-    static constexpr bool UNROLLED = ON_16_BYTES;
+// A chunk of a matrix in registers: the first `inside` halves of it, zeros for the others. ON_16_BYTES: its
+// rows start on 16 bytes, so that a chunk lies in it as a whole or not at all.
+template <bool ON_16_BYTES> static __device__ uint4 read_chunk(const half *__restrict__ source, int inside)
+{
+    uint4 value = make_uint4(0, 0, 0, 0);
+    if constexpr (ON_16_BYTES) {
+        if (inside > 0) // __ldca: ptxas moves other reads of a constant matrix behind barriers
+            value = __ldca(reinterpret_cast<const uint4 *>(source));
+    } else {
+#pragma unroll
+        for (int e = 0; e < CHUNK; ++e)
+            if (e < inside)
+                reinterpret_cast<half *>(&value)[e] = source[e];
+    }
+    return value;
+}
+
+// Copies a chunk to shared memory, element by element.
+struct ElementCopy {
+    static constexpr bool UNROLLED = false;
 
     static __device__ void chunk(half *target, const half *__restrict__ source, int inside)
     {
-        uint4 value = make_uint4(0, 0, 0, 0);
-        if constexpr (ON_16_BYTES) {
-            if (inside > 0)
-                value = *reinterpret_cast<const uint4 *>(source);
-        } else {
+        *reinterpret_cast<uint4 *>(target) = read_chunk<false>(source, inside);
+    }
+};
+
+// One thread's share of a tile on its way to shared memory, in registers: a chunk of every STEP-th row.
+template <typename Tile, int THREADS, bool ON_16_BYTES> struct TileInRegisters {
+    static constexpr int CHUNKS = Tile::COLS / CHUNK; // of a row
+    static constexpr int STEP = THREADS / CHUNKS;
+    static_assert(THREADS % CHUNKS == 0, "threads must copy whole rows");
+    const int r = thread_of_block() / CHUNKS;
+    const int c = thread_of_block() % CHUNKS * CHUNK;
+    uint4 chunks[(Tile::ROWS + STEP - 1) / STEP];
+
+    // Whether there is a chunk i rows below the first.
+    __device__ bool has(int i) const
+    {
+        return Tile::ROWS % STEP == 0 || r + i < Tile::ROWS;
+    }
+
+    // Reads the tile at (row, col) of a rows x cols matrix; what lies beyond the matrix becomes zeros.
+    __device__ void read(const half *__restrict__ matrix, int row, int col, int rows, int cols)
+    {
+        const half *const source = matrix + ((row + r) * cols + col + c);
 #pragma unroll
-            for (int e = 0; e < CHUNK; ++e)
-                if (e < inside)
-                    reinterpret_cast<half *>(&value)[e] = source[e];
-        }
-        *reinterpret_cast<uint4 *>(target) = value;
+        for (int i = 0; i < Tile::ROWS; i += STEP)
+            if (has(i))
+                chunks[i / STEP] =
+                    read_chunk<ON_16_BYTES>(source + i * cols, i < rows - row - r ? cols - col - c : 0);
+    }
+
+    // Writes it to a tile in shared memory.
+    __device__ void write(half *tile) const
+    {
+#pragma unroll
+        for (int i = 0; i < Tile::ROWS; i += STEP)
+            if (has(i))
+                *reinterpret_cast<uint4 *>(tile + Tile::offset(r + i, c)) = chunks[i / STEP];
     }
 };
 

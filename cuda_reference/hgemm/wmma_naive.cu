@@ -72,7 +72,7 @@ hgemm_wmma_naive(const half *__restrict__ A, const half *__restrict__ B, ACC *__
         half *const tile_b = tile_a + TileA::SIZE;
         for (int k0 = 0; k0 < K; k0 += BK) {
             __syncthreads(); // no warp reads the previous tiles any more
-            copy_tiles<TileA, TileB, NT, THREADS, RegisterCopy<false>>(tile_a, A, B, block_row, block_col, k0,
+            copy_tiles<TileA, TileB, NT, THREADS, ElementCopy>(tile_a, A, B, block_row, block_col, k0,
                                                                        M, N, K);
             __syncthreads();
             multiply(tile_a + TileA::offset(warp_row, 0), TileA::STRIDE,

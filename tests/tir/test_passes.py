@@ -23,6 +23,7 @@ SHORT = HalfGemm(128, 64, 256)
 SMALL = {"bm": 64, "bn": 64, "wm": 32, "wn": 32}
 """Tiles of which each warp has four fragments by four, in place of eight by eight: sooner compiled."""
 MULTIPLY = ["load_matrix_sync", "mma_sync"]
+MMA = "mma.sync.aligned.m16n8k16"
 
 
 def named(name, **config):
@@ -111,7 +112,8 @@ class TestCopiesAfterCompute:
     def test_without_it_a_stage_is_refilled_while_it_is_read(self):
         """One barrier is not enough for TVM's order: the copy follows the last reads of the stage, with none
         between."""
-        text = source(self.rung, SHORT, without=["copies_after_compute"], **SMALL)
+        without = ["copies_after_compute", "late_waits"]
+        text = source(self.rung, SHORT, without=without, **SMALL)
         assert any("race" in fault for fault in faults(self.rung, text, SHORT, **SMALL))
 
     def test_the_order_said_to_tvm_itself_reads_what_has_not_arrived(self):
@@ -129,7 +131,7 @@ class TestCopiesAfterCompute:
         assert faults(self.rung, text, SHORT, **SMALL)
 
 
-class TestLateDrain:
+class TestLateWaits:
     rung = "hgemm/wmma_register_pipelined"
 
     @pytest.mark.parametrize("stages", [3, 4])
@@ -142,8 +144,21 @@ class TestLateDrain:
         assert not faults(self.rung, text, SHORT, **SMALL, stages=stages)
 
     def test_without_it_a_tile_is_waited_for_a_phase_early(self):
-        early = events(source(self.rung, SHORT, without=["late_drain"], **SMALL))
+        early = events(source(self.rung, SHORT, without=["late_waits"], **SMALL))
         assert early[-8:] == ["wait_group_0(", "__syncthreads", *MULTIPLY, *MULTIPLY, *MULTIPLY]
+
+    def test_a_copy_has_the_time_of_two_tiles(self):
+        """In the main loop, too: copies first, and only then work and a wait for those of the turn before."""
+        rung, gemm = "hgemm/mma_multistage", HalfGemm(64, 64, 1024)
+        text = source(rung, gemm, **SMALL)
+        turn = text[text.index("for (int k_0_turn") :]
+        parts = ["ptx_cp_async_legacy", MMA, "wait_group_1(", "__syncthreads"]
+        assert sorted(parts, key=turn.index) == parts
+
+    def test_without_it_a_stage_is_refilled_while_it_is_read(self):
+        rung, gemm = "hgemm/mma_multistage", HalfGemm(64, 64, 1024)
+        text = source(rung, gemm, without=["late_waits"], **SMALL)
+        assert any("race" in fault for fault in faults(rung, text, gemm, **SMALL))
 
 
 class TestOneBarrier:

@@ -185,7 +185,6 @@ def emit(
     from tvm.tirx.build import codegen_build, split_host_device_mods
 
     from tir_schedules.tir.passes.pipeline import pipeline
-    from tir_schedules.tir.passes.whole_lines import whole_lines
     from tir_schedules.tir.passes.wide_offsets import wide_offsets
 
     with tvm.transform.PassContext(config={**PASS_CONFIG, **(pass_config or {})}):
@@ -203,8 +202,6 @@ def emit(
         named = tvm.IRModule({variable: function.with_attr("global_symbol", entry)})
         with source_only():
             source = codegen_build(named, device).inspect_source()
-    if "whole_lines" in passes:
-        source = whole_lines(source)
     source = wide_offsets(source, schedule.mod)
     params = tuple(argument_name(parameter.name) for parameter in function.params)
     return Emitted(source, params, launch_of(host))

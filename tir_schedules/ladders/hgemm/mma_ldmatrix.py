@@ -83,7 +83,7 @@ RUNG = Rung(
     passes=(
         "serpentine",
         "copies_after_compute",
-        "late_drain",
+        "late_waits",
         "unroll_drain",
         "copies_before_barriers",
         "whole_lines",

@@ -3,8 +3,12 @@
 A row of a tile is now 128 bytes: a line of global memory and all banks of shared memory. The 8 pieces that 8
 lanes copy come from one line and go to one line, where rows of 64 bytes fill each line of shared memory from
 two of global memory, in twice the wavefronts. Now neither loads nor copies have bank conflicts. And there are
-half as many waits and barriers. Three stages of such tiles take 144 KiB, the most that an A100 has room for;
-a copy has the time of two tiles, as much as of four tiles of the rungs before. The stages are unrolled again.
+half as many waits and barriers. Three stages of such tiles take 144 KiB, the most that an A100 has room for.
+The stages are unrolled again.
+
+And copies come first in a turn, not after the work: the barrier of the turn before stands between them and
+the last read of the stage they refill. The wait for the next tile is at the end of the turn, right before its
+first fragments. So a copy has the time of two tiles, where in the rungs before it has that of one.
 
 Configuration "256x256": what limits 64x64 warp tiles is reading shared memory. A warp tile of 128x64 needs
 3/4 of the reads per mma, and has room in registers when the accumulators are float16; its tiles are 32 deep
@@ -85,7 +89,7 @@ RUNG = Rung(
     pass_config=steps.ASYNC,
     passes=(
         "serpentine",
-        "copies_after_compute",
+        "late_waits",
         "unroll_stages",
         "unroll_drain",
         "copies_before_barriers",

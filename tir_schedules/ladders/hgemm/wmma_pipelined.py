@@ -1,8 +1,9 @@
 """Three stages, one barrier per tile.
 
-With three stages in shared memory a copy has the time of two tiles' mma to arrive. And one barrier is enough:
-wait until the tile has arrived, barrier, mma, then the copy of the tile two ahead, into the stage of the tile
-before. The barrier says both that all parts of the tile are there and that nobody reads that stage any more.
+With three stages in shared memory, not two, one barrier is enough: wait until the tile has arrived, barrier,
+mma, then the copy of the tile two ahead, into the stage of the tile before. The barrier says both that all
+parts of the tile are there and that nobody reads that stage any more. As before, a copy has the time of one
+tile's mma to arrive.
 Look for `wait_group 1` and a single barrier in the main loop.
 
 Mma, then copy, then wait and barrier is the order of "Optimizing Half-Precision GEMM with Tensor Cores"

@@ -77,7 +77,7 @@ RUNG = Rung(
     pass_config=steps.ASYNC,
     passes=(
         "copies_after_compute",
-        "late_drain",
+        "late_waits",
         "unroll_stages",
         "unroll_drain",
         "copies_before_barriers",

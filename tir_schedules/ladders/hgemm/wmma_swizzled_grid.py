@@ -93,7 +93,7 @@ RUNG = Rung(
         "partial_group",
         "serpentine",
         "copies_after_compute",
-        "late_drain",
+        "late_waits",
         "unroll_stages",
         "unroll_drain",
         "copies_before_barriers",

@@ -11,18 +11,19 @@ from typing import Any, Sequence
 from tvm import s_tir, tirx, transform
 
 from tir_schedules.tir.passes.copies_after_compute import copies_after_compute
-from tir_schedules.tir.passes.late_drain import late_drain
+from tir_schedules.tir.passes.late_waits import late_waits
 from tir_schedules.tir.passes.one_barrier import one_barrier
 from tir_schedules.tir.passes.partial_group import partial_group
 from tir_schedules.tir.passes.serpentine import serpentine
 from tir_schedules.tir.passes.unroll_drain import unroll_drain
 from tir_schedules.tir.passes.unroll_stages import unroll_stages
+from tir_schedules.tir.passes.whole_lines import whole_lines
 
 NAMES = (
     "partial_group",
     "serpentine",
     "copies_after_compute",
-    "late_drain",
+    "late_waits",
     "unroll_stages",
     "unroll_drain",
     "copies_before_barriers",
@@ -77,7 +78,7 @@ def pipeline(wanted: Sequence[str] = ()) -> transform.Pass:
             s_tir.transform.AnnotateIrregularLoop(),
             s_tir.transform.InjectSoftwarePipeline(),
             *chosen("copies_after_compute", copies_after_compute),
-            *chosen("late_drain", late_drain),
+            *chosen("late_waits", late_waits),
             s_tir.transform.TransformMmaBufferLayout(),
             s_tir.transform.LowerOpaqueBlock(),
             tirx.transform.FlattenBuffer(),
@@ -109,6 +110,7 @@ def pipeline(wanted: Sequence[str] = ()) -> transform.Pass:
             s_tir.transform.LowerThreadAllreduce(),
             *([s_tir.transform.InjectPTXAsyncCopy()] if asynchronous and not early else []),
             s_tir.transform.MergeSharedMemoryAllocations(),
+            *chosen("whole_lines", whole_lines),
             tirx.transform.SplitHostDevice(),
             tirx.transform.MakePackedAPI(),
             tirx.transform.BF16StorageLegalize(),
