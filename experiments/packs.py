@@ -8,12 +8,14 @@ import zipfile
 from argparse import Namespace
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
-from typing import Any, Callable, Iterable, Iterator, TypeVar
+from typing import Any, Callable, Iterable, Iterator, Sequence, TypeVar
 
 import numpy as np
 
 from tir_schedules.errors import BadInput
 from tir_schedules.files import Json, parsed, read_json
+from tir_schedules.machines.gpu import GpuMachine
+from tir_schedules.model.kernel import Binary
 from tir_schedules.subjects.results import about
 
 Task = TypeVar("Task")
@@ -30,6 +32,32 @@ def saved(arguments: dict[str, Any]) -> bytes:
 def loaded(archive: zipfile.ZipFile, name: str) -> dict[str, np.ndarray]:
     """Arguments that `saved` made a file of a pack."""
     return dict(np.load(io.BytesIO(archive.read(name))))
+
+
+def launched(
+    machine: GpuMachine,
+    binary: Binary,
+    before: dict[str, np.ndarray],
+    blank: Sequence[str] = (),
+    cooperative: bool = False,
+) -> dict[str, np.ndarray]:
+    """Arguments after a launch; what has no dimension is passed by value. blank: arrays that nothing has
+    written, and that are not written here either. Each array has memory of its own: initcheck and memcheck
+    see what a kernel does to it."""
+    cupy, kernel = machine.cupy, binary.kernel
+    cupy.cuda.set_allocator(None)
+    with machine.explaining(kernel.label), machine.device:
+        there = {
+            name: cupy.empty(value.shape, value.dtype) if name in blank else cupy.asarray(value)
+            for name, value in before.items()
+            if value.ndim
+        }
+        given = tuple(there.get(name, before[name][()]) for name in kernel.params)
+        machine.load(binary)(
+            kernel.grid, kernel.block, given, kernel.dynamic_shared, machine.stream, cooperative
+        )  # fmt: skip
+        machine.synchronize()
+        return {name: array.get() for name, array in there.items()}
 
 
 def manifest_of(path: Path, name: str, what: str, remedy: str) -> Json:

@@ -8,8 +8,8 @@ A pack has each kernel, sound and broken, with its arguments. `run` launches eve
 tools, each in a process of its own that is ended after --seconds, as a broken one may wait for ever. It goes
 on with what RESULT.json lacks.
 
---jobs launches share the GPU, and one that waits for ever takes its turns from the others. So every kernel is
-first launched without a tool, and those that hang come to the tools last. What hangs without being known to is
+--jobs launches share the GPU, and one that waits for ever takes turns from the others. So every kernel is
+first launched without a tool, and those that hang come to the tools last. What hangs and should not is
 launched again beside few others.
 """
 
@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any, Callable, Iterator, Sequence
 
 import numpy as np
-from packs import at_once, cells, loaded, manifest_of, noting, positive, read_result, saved
+from packs import at_once, cells, launched, loaded, manifest_of, noting, positive, read_result, saved
 from scripts import exit_code
 
 from tir_schedules import processes
@@ -206,32 +206,15 @@ def launch(options: Namespace) -> int:
         manifest["arch"], entry["dynamic_shared"],
     )  # fmt: skip
     try:
-        after = launched(Binary(kernel, "", cubin, Resources(**entry["resources"])), before, entry)
+        blank = [name for name, role in entry["roles"].items() if role == "out"]
+        binary = Binary(kernel, "", cubin, Resources(**entry["resources"]))
+        after = launched(choose("gpu"), binary, before, blank, entry["cooperative"])
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
     names = {"np": np, **{f"{name}0": value for name, value in before.items()}, **after}
     wrong = [text for text in entry["right"] if not np.all(eval(text, names))]
     print("; ".join([WRONG, *wrong]) if wrong else RIGHT)
     return 0
-
-
-def launched(binary: Binary, before: dict[str, np.ndarray], entry: dict[str, Any]) -> dict[str, np.ndarray]:
-    """Arguments after a launch. What nothing has written is not written here either, and each array has
-    memory of its own: initcheck and memcheck see what a kernel does to it."""
-    machine, kernel = choose("gpu"), binary.kernel
-    cupy = machine.cupy
-    cupy.cuda.set_allocator(None)
-    there = {
-        name: cupy.empty(value.shape, value.dtype) if entry["roles"][name] == "out" else cupy.asarray(value)
-        for name, value in before.items()
-    }
-    given = tuple(there[name] for name in kernel.params)
-    with machine.explaining(kernel.label), machine.device:
-        machine.load(binary)(
-            kernel.grid, kernel.block, given, kernel.dynamic_shared, machine.stream, entry["cooperative"]
-        )  # fmt: skip
-        machine.synchronize()
-        return {name: array.get() for name, array in there.items()}
 
 
 def table(options: Namespace) -> int:

@@ -1,0 +1,45 @@
+"""What pytest does for instructions_on_gpu.py: write down every launch on the CPU machine that finds nothing.
+
+A launch is a file of INSTRUCTION_LAUNCHES: PTX, the grid, and the arguments before and after.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import pickle
+from pathlib import Path
+
+import numpy as np
+
+from tir_schedules.machines.cpu import CpuMachine
+from tir_schedules.machines.cpu.parser import parse
+
+FOLDER = Path(os.environ["INSTRUCTION_LAUNCHES"])
+LONGEST = 400_000
+"""Characters of PTX: what is longer is no test of instructions."""
+
+NOTES = {"note", "same_value"}
+"""Kinds that are no fault."""
+
+numbers = itertools.count()
+really_run = CpuMachine.run
+
+
+def run(self, binary, arguments, outputs, **options):
+    before = {name: np.copy(value) for name, value in arguments.items()}
+    execution = really_run(self, binary, arguments, outputs, **options)
+    simple = all(value.dtype.kind in "iufb" for value in before.values())
+    if outputs and simple and len(binary.ptx) < LONGEST and {f.kind for f in execution.findings} <= NOTES:
+        kernel = binary.kernel
+        types = [one.type for one in parse(binary.ptx).kernels[kernel.entry].parameters]
+        after = {name: np.copy(arguments[name]) for name in outputs}
+        launch = (kernel, binary.ptx, types, before, after)
+        name = os.environ["PYTEST_CURRENT_TEST"].rpartition(" (")[0]
+        path = FOLDER / f"{os.getpid()}-{next(numbers):05}.pickle"
+        path.write_bytes(pickle.dumps((name, launch)))
+    return execution
+
+
+def pytest_configure(config):
+    CpuMachine.run = run
