@@ -59,7 +59,8 @@ ONE_LANE, LANE_BYTES = (0, 1, 5, 11), 16
 
 @dataclass(frozen=True)
 class Case:
-    """A launch. ptx: has the kernel `entry`. before: its arguments, in their order. after: the CPU machine's outputs.
+    """A launch. ptx: has the kernel `entry`. before: arguments, in their order. after: outputs of the CPU
+    machine.
 
     mask: of an output, the bits that are defined; all of them where it has none. subject: the opcode that is
     held against the GPU. lenient: why the results may differ, or "". number: what the outputs hold, a key of

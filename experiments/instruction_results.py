@@ -132,11 +132,11 @@ def remarks(cases: dict[str, Json]) -> Iterator[str]:
         elif row["outcome"] == FAILED:
             yield f"- {row['subject']}: {row['why']}; {name}"
     reasons: dict[str, list[str]] = {}
-    for row in cases.values():
+    for name, row in cases.items():
         if row["outcome"] == REFUSED:
-            reasons.setdefault(row["why"], []).append(row["subject"])
-    for why, opcodes in reasons.items():
-        yield f"- ptxas refuses {', '.join(dict.fromkeys(opcodes))}: {why}"
+            reasons.setdefault(row["why"], []).append(name.removeprefix("table: "))
+    for why, names in reasons.items():
+        yield f"- ptxas refuses {', '.join(names)}: {why}"
     nans = sorted({row["subject"] for row in cases.values() if row.get("other_nans")})
     if nans:
         yield f"- NaN of other bits: {', '.join(nans)}"

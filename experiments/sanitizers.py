@@ -58,7 +58,7 @@ WAIT_FOR_EVER = ("deadlock", "endless_loop")
 BESIDE_FEW = 4
 """What is in doubt is launched with a fourth of the jobs."""
 
-GRACE = 5
+GRACE = 2
 """Seconds after which a launch ends itself that whoever started it has not ended."""
 
 
