@@ -53,7 +53,9 @@ def run(text, entry, grid, block, given, dynamic_shared, stream, cooperative):
     from tir_schedules.model.kernel import Binary, Kernel, Resources
 
     names = [f"A{k}" for k in range(len(given))]
-    arguments = {n: value.host if isinstance(value, Array) else value.item() for n, value in zip(names, given)}
+    arguments = {
+        n: value.host if isinstance(value, Array) else value.item() for n, value in zip(names, given)
+    }
     kernel = Kernel(entry, "", entry, tuple(names), grid, block, "sm_80", dynamic_shared)
     outputs = [name for name, value in arguments.items() if isinstance(value, np.ndarray)]
     CpuMachine().run(Binary(kernel, text, b"", Resources(0, 0)), arguments, outputs)
