@@ -157,8 +157,8 @@ def outcomes(numbers: Iterable[int], options: Namespace) -> dict[int, Json]:
             written = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
             found |= zip(left, map(json.loads, written))
             left = left[len(written) :]
-            if left and why:
-                found[left.pop(0)] = {"outcome": FAILED, "why": why}
+            if left and (why or not written):
+                found[left.pop(0)] = {"outcome": FAILED, "why": why or "it wrote nothing"}
     return found
 
 

@@ -1,5 +1,5 @@
-"""As much of CuPy as the scripts use that launch in processes of their own. Its GPU is the CPU machine, and what
-it loads is PTX; with CUPY_HANGS it launches nothing, and for kernels of that name it waits for ever."""
+"""As much of CuPy as scripts use that launch in processes of their own. Its GPU is the CPU machine, and what it
+loads is PTX; with CUPY_HANGS it launches nothing, and for kernels of that name it waits for ever."""
 
 import os
 import time
@@ -21,7 +21,7 @@ class Array:
 
 
 class Device:
-    id, compute_capability, mem_info = 0, "90", (100, 200)
+    id, compute_capability, mem_info = 0, "80", (100, 200)
     attributes = {"MaxSharedMemoryPerBlockOptin": 232448, "MultiProcessorCount": 132, "L2CacheSize": 60 << 20}
 
     def __init__(self, number):
@@ -59,7 +59,7 @@ def run(text, entry, grid, block, given, dynamic_shared, stream, cooperative):
     kernel = Kernel(entry, "", entry, tuple(names), grid, block, "sm_80", dynamic_shared)
     outputs = [name for name, value in arguments.items() if isinstance(value, np.ndarray)]
     CpuMachine().run(Binary(kernel, text, b"", Resources(0, 0)), arguments, outputs)
-    if CHANGED and entry.startswith(CHANGED):
+    if entry == CHANGED:
         arguments[outputs[-1]].reshape(-1).view(np.uint8)[0] ^= 1
 
 
@@ -78,7 +78,7 @@ cuda = SimpleNamespace(
     function=SimpleNamespace(Module=Module),
     runtime=SimpleNamespace(
         getDeviceCount=lambda: 1,
-        getDeviceProperties=lambda number: {"name": b"NVIDIA H200"},
+        getDeviceProperties=lambda number: {"name": b"made up"},
         driverGetVersion=lambda: 13000,
         runtimeGetVersion=lambda: 13000,
     ),
