@@ -52,6 +52,7 @@ def launched(
             for name, value in before.items()
             if value.ndim
         }
+        machine.synchronize()  # the copies were not enqueued on the machine's own stream
         given = tuple(there.get(name, before[name][()]) for name in kernel.params)
         machine.load(binary)(
             kernel.grid, kernel.block, given, kernel.dynamic_shared, machine.stream, cooperative

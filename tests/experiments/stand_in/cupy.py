@@ -1,5 +1,5 @@
-"""As much of CuPy as scripts use that launch in processes of their own. Its GPU is the CPU machine, and what it
-loads is PTX; with CUPY_HANGS it launches nothing, and for kernels of that name it waits for ever."""
+"""As much of CuPy as scripts use that launch in processes of their own. Its GPU is the CPU machine, and what
+it loads is PTX; with CUPY_HANGS it launches nothing, and for kernels of that name it waits for ever."""
 
 import os
 import time
