@@ -20,7 +20,7 @@ from tir_schedules.errors import CheckFailed, TirSchedulesError
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.machines.cpu.catalogue import entries, expanded
 from tir_schedules.machines.cpu.parser import parse
-from tir_schedules.machines.cpu.ptx import BITS
+from tir_schedules.machines.cpu.ptx import BITS, STATE_SPACES
 from tir_schedules.model.kernel import Binary, Kernel, Resources
 
 ROOT = Path(__file__).parents[1]
@@ -94,6 +94,8 @@ def in_table(opcode: str) -> str:
     """The opcode of the table that one of a kernel is, or the first words of it that the table has; "" for
     neither."""
     words = opcode.split(".")
+    if words[0] == "wmma":  # which the table has for all memory together
+        words = [word for word in words if word not in STATE_SPACES]
     names = (".".join(words[:count]) for count in range(len(words), 0, -1))
     return next((name for name in names if name in listed()), "")
 
