@@ -7,14 +7,18 @@
 A pack has each kernel, sound and broken, with its arguments. `run` launches every one alone and under four
 tools, each in a process of its own that is ended after --seconds, as a broken one may wait for ever. It goes
 on with what RESULT.json lacks.
+
+--jobs launches share the GPU, and one that waits for ever takes turns from the others. So every kernel is
+first launched without a tool, and those that hang come to the tools last. What hangs and should not is
+launched again beside few others.
 """
 
 from __future__ import annotations
 
 import argparse
-import io
 import json
 import re
+import signal
 import subprocess
 import sys
 import zipfile
@@ -23,28 +27,39 @@ from collections import Counter
 from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Iterator, Sequence
+from typing import Any, Callable, Iterator, Sequence
 
 import numpy as np
+from packs import at_once, cells, launched, loaded, manifest_of, noting, positive, read_result, saved
 from scripts import exit_code
 
 from tir_schedules import processes
 from tir_schedules.console import progress
-from tir_schedules.errors import BadInput, CheckFailed, TirSchedulesError
-from tir_schedules.files import check_folder, parsed, read_json, write_text
+from tir_schedules.errors import CheckFailed, TirSchedulesError
+from tir_schedules.files import Json, check_folder, write_text
 from tir_schedules.insight.profile.nsight import SANITIZERS, last_line, tool
 from tir_schedules.machines.choice import choose
 from tir_schedules.model.kernel import Binary, Kernel, Resources
 from tir_schedules.subjects.results import about
 
 CORPUS = Path(__file__).parents[1] / "tests" / "machines"
-MANIFEST = "corpus.json"
-REMEDY = "name a file that `experiments/sanitizers.py` wrote"
+PACK = ("corpus.json", "the corpus", "name a file that `experiments/sanitizers.py` wrote")
+"""The name of a pack's manifest, what it is of, and what to do about another file."""
+
 ALONE = "alone"
 """Launched with no tool watching."""
 
 HANGS, CLEAN, FOUND = "hangs", "-", re.compile(r"(\d+) (?:errors?|hazards?)\b")
 RIGHT, WRONG = "right", "wrong"
+IN_DOUBT = "hangs beside others"
+WAIT_FOR_EVER = ("deadlock", "endless_loop")
+"""Kinds with which a kernel may hang."""
+
+BESIDE_FEW = 4
+"""What is in doubt is launched with a fourth of the jobs."""
+
+GRACE = 2
+"""Seconds after which a launch ends itself that whoever started it has not ended."""
 
 
 def pack(options: Namespace) -> int:
@@ -66,17 +81,10 @@ def pack(options: Namespace) -> int:
             cases.append(entry_of(case, binary, cubins[binary.cubin], seen_by(corpus, case)))
         command = f"experiments/sanitizers.py pack {options.file.name} --arch {options.arch}"
         archive.writestr(
-            MANIFEST, json.dumps({**about(command), "arch": options.arch, "cases": cases}, indent=1)
+            PACK[0], json.dumps({**about(command), "arch": options.arch, "cases": cases}, indent=1)
         )
     print(f"packed {len(cases)} kernels for {options.arch}: copy {options.file} to where the GPU is")
     return 0
-
-
-def saved(arguments: dict[str, Any]) -> bytes:
-    """Arguments as the content of a file."""
-    content = io.BytesIO()
-    np.savez_compressed(content, **arguments)
-    return content.getvalue()
 
 
 def entry_of(case: Any, binary: Binary, cubin: str, seen: str) -> dict[str, Any]:
@@ -102,29 +110,65 @@ def seen_by(corpus: Any, case: Any) -> str:
 
 
 def run(options: Namespace) -> int:
-    """Launch what the result lacks, write it after each kernel, print the table."""
+    """Launch what the result lacks, write it after each launch, print the table."""
     check_folder(options.result)
-    manifest = manifest_of(options.file)
-    result = read_result(options.result) if options.result.exists() else {"cases": {}}
-    result |= {"packed": {key: value for key, value in manifest.items() if key != "cases"}}
-    result |= {"device": choose("gpu").describe(), "sanitizer": sanitizer_version()}
-    wanted = [entry for entry in manifest["cases"] if not options.only or entry["name"] in options.only]
-    with progress(len(wanted), "launching") as step:
-        for entry in wanted:
-            row = result["cases"].setdefault(
-                entry["name"], {key: entry[key] for key in ("what", "finds", "cpu")}
-            )
-            for name in (ALONE, *SANITIZERS):
-                if name not in row:
-                    row[name] = told(name, entry, options)
-            write_text(options.result, json.dumps(result, indent=1))
-            step(entry["name"])
+    manifest = manifest_of(options.file, *PACK)
+    result = read_result(options.result, *PACK[1:]) if options.result.exists() else {"cases": {}}
+    entries = [entry for entry in manifest["cases"] if not options.only or entry["name"] in options.only]
+    facts = [{key: entry[key] for key in ("name", "what", "finds", "cpu")} for entry in manifest["cases"]]
+    rows = {fact.pop("name"): fact for fact in facts}
+    rows = {name: {**fact, **result["cases"].get(name, {})} for name, fact in rows.items()}
+    if any(lacks(rows[entry["name"]], name) for entry in entries for name in (ALONE, *SANITIZERS)):
+        result |= {"packed": {key: value for key, value in manifest.items() if key != "cases"}}
+        result |= {"device": choose("gpu").describe(), "sanitizer": sanitizer_version()}
+        launch_all(entries, rows, result, options)
     return table(options)
+
+
+def launch_all(entries: list[Json], rows: dict[str, Json], result: Json, options: Namespace) -> None:
+    """Round after round. A kernel has a row in the result once it was launched."""
+    command = f"experiments/sanitizers.py run {options.file.name} {options.result.name}"
+    once_more = noting(result, f"{command} --seconds {options.seconds:g} --jobs {options.jobs}", options)
+    for jobs, names, chosen in rounds(options.jobs):
+        tasks = [(e, name) for e in entries for name in names if chosen(rows[e["name"]], name)]
+        doubtful = IN_DOUBT if jobs > max(1, options.jobs // BESIDE_FEW) else HANGS
+        with progress(len(tasks), "launching") as step:
+            for (entry, name), said in at_once(lambda task: told(task[1], task[0], options), tasks, jobs):
+                row = rows[entry["name"]]
+                row[name] = doubtful if said == HANGS and not is_known_to_hang(row, name) else said
+                once_more()
+                result["cases"] |= {entry["name"]: row}
+                result["cases"] = {key: result["cases"][key] for key in rows if key in result["cases"]}
+                write_text(options.result, json.dumps(result, indent=1))
+                step(f"{entry['name']} {name}")
+
+
+Chosen = Callable[[Json, str], bool]
+
+
+def rounds(jobs: int) -> Iterator[tuple[int, Sequence[str], Chosen]]:
+    """How many launches at a time, under which tools, and which of a row's are among them."""
+    few = max(1, jobs // BESIDE_FEW)
+    yield jobs, (ALONE,), lambda row, name: name not in row
+    yield few, (ALONE,), lacks
+    yield jobs, SANITIZERS, lambda row, name: name not in row and row[ALONE] != HANGS
+    yield jobs, SANITIZERS, lambda row, name: name not in row
+    yield few, SANITIZERS, lacks
+
+
+def lacks(row: Json, name: str) -> bool:
+    return row.get(name, IN_DOUBT) == IN_DOUBT
+
+
+def is_known_to_hang(row: Json, name: str) -> bool:
+    """Whether a kernel that hangs does what is expected of it: because of its fault, or as it does alone."""
+    return row.get(ALONE) == HANGS or name == ALONE and any(kind in row["finds"] for kind in WAIT_FOR_EVER)
 
 
 def told(name: str, entry: dict[str, Any], options: Namespace) -> str:
     """What a tool says of a kernel: `-`, how many errors or hazards, `hangs`, or why it says nothing."""
-    command = [sys.executable, __file__, "launch", str(options.file), entry["name"]]
+    seconds = str(options.seconds + GRACE)
+    command = [sys.executable, __file__, "launch", "--seconds", seconds, str(options.file), entry["name"]]
     if name != ALONE:
         kernels = f"kernel_substring={entry['entry']}"
         command = [tool("compute-sanitizer"), "--tool", name, "--kernel-regex", kernels, *command]
@@ -150,61 +194,32 @@ def sanitizer_version() -> str:
 
 
 def launch(options: Namespace) -> int:
-    """What the tools watch: one kernel, once; prints whether its outputs are right."""
+    """What the tools watch: one kernel, once; prints whether its outputs are right. It ends itself too, by a
+    signal that no call of CUDA holds up: a tool may have put it where nobody else finds it."""
+    signal.setitimer(signal.ITIMER_REAL, options.seconds)
+    manifest = manifest_of(options.file, *PACK)
+    entry = next(each for each in manifest["cases"] if each["name"] == options.case)
     with zipfile.ZipFile(options.file) as archive:
-        entry = {each["name"]: each for each in manifest_of(options.file)["cases"]}[options.case]
-        cubin = archive.read(entry["cubin"])
-        before = dict(np.load(io.BytesIO(archive.read(entry["arguments"]))))
+        cubin, before = archive.read(entry["cubin"]), loaded(archive, entry["arguments"])
     kernel = Kernel(
         entry["name"], "", entry["entry"], tuple(entry["roles"]), tuple(entry["grid"]), tuple(entry["block"]),
-        manifest_of(options.file)["arch"], entry["dynamic_shared"],
+        manifest["arch"], entry["dynamic_shared"],
     )  # fmt: skip
-    after = launched(Binary(kernel, "", cubin, Resources(**entry["resources"])), before, entry)
+    try:
+        blank = [name for name, role in entry["roles"].items() if role == "out"]
+        binary = Binary(kernel, "", cubin, Resources(**entry["resources"]))
+        after = launched(choose("gpu"), binary, before, blank, entry["cooperative"])
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
     names = {"np": np, **{f"{name}0": value for name, value in before.items()}, **after}
     wrong = [text for text in entry["right"] if not np.all(eval(text, names))]
     print("; ".join([WRONG, *wrong]) if wrong else RIGHT)
     return 0
 
 
-def launched(binary: Binary, before: dict[str, np.ndarray], entry: dict[str, Any]) -> dict[str, np.ndarray]:
-    """Arguments after a launch. What nothing has written is not written here either, and each array has
-    memory of its own: initcheck and memcheck see what a kernel does to it."""
-    machine, kernel = choose("gpu"), binary.kernel
-    cupy = machine.cupy
-    cupy.cuda.set_allocator(None)
-    there = {
-        name: cupy.empty(value.shape, value.dtype) if entry["roles"][name] == "out" else cupy.asarray(value)
-        for name, value in before.items()
-    }
-    given = tuple(there[name] for name in kernel.params)
-    with machine.explaining(kernel.label), machine.device:
-        machine.load(binary)(
-            kernel.grid, kernel.block, given, kernel.dynamic_shared, machine.stream, entry["cooperative"]
-        )  # fmt: skip
-        machine.synchronize()
-        return {name: array.get() for name, array in there.items()}
-
-
-def manifest_of(path: Path) -> dict[str, Any]:
-    """The manifest of a pack. BadInput for a file that is none."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return parsed(archive.read(MANIFEST), path, REMEDY)
-    except (OSError, KeyError, zipfile.BadZipFile) as error:
-        raise BadInput(f"{path} is no pack of the corpus ({error}): {REMEDY}") from None
-
-
-def read_result(path: Path) -> dict[str, Any]:
-    """An earlier result. BadInput for a file that is something else."""
-    result = read_json(path, REMEDY)
-    if not isinstance(result, dict) or not isinstance(result.get("cases"), dict):
-        raise BadInput(f"{path} is no result of the corpus: {REMEDY}")
-    return result
-
-
 def table(options: Namespace) -> int:
     """Print who finds what, by kernel and by kind. CheckFailed for a sound kernel that is wrong."""
-    result = read_result(options.result)
+    result = read_result(options.result, *PACK[1:])
     for line in (*rows(result["cases"]), "", *sums(result["cases"])):
         print(line)
     wrong = [name for name, row in result["cases"].items() if not row["finds"] and row.get(ALONE) != RIGHT]
@@ -237,10 +252,6 @@ def sums(cases: dict[str, dict[str, str]]) -> Iterator[str]:
         yield cells(kind, count, *(told[kind, name] for name in ("cpu", *SANITIZERS)))
 
 
-def cells(*values: object) -> str:
-    return f"| {' | '.join(map(str, values))} |"
-
-
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     verbs = top.add_subparsers(required=True, metavar="VERB")
@@ -253,8 +264,10 @@ def parser() -> argparse.ArgumentParser:
             one.add_argument("result", type=Path, metavar="RESULT.json")
         if does is pack:
             one.add_argument("--arch", required=True, help="the GPU's architecture, such as sm_90")
-        if does is run:
+        if does in (run, launch):
             one.add_argument("--seconds", type=float, default=60, help="most time of one launch (default 60)")
+        if does is run:
+            one.add_argument("--jobs", type=positive, default=1, help="launches at a time (default 1)")
             one.add_argument("--only", nargs="+", metavar="KERNEL", help="such as split_k split_k:2")
         if does is launch:
             one.add_argument("case", metavar="KERNEL")

@@ -2,6 +2,10 @@
 tools are made up."""
 
 import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import corpus_kernels
@@ -144,7 +148,7 @@ def test_every_kernel_is_shown_to_every_tool(packed, gpu, tools, tmp_path, capsy
         ),
     )
     result, names = tmp_path / "r.json", list(alone)
-    command = ["run", str(packed), str(result), "--seconds", "2", "--only", *names]
+    command = ["run", str(packed), str(result), "--seconds", "2", "--jobs", "5", "--only", *names]
     assert sanitizers.main(command) == 0
     cases = json.loads(result.read_text())["cases"]
     assert list(cases) == names
@@ -163,12 +167,44 @@ def test_every_kernel_is_shown_to_every_tool(packed, gpu, tools, tmp_path, capsy
     arguments = [json.loads(line) for line in tools.read_text().splitlines()]
     assert {line[3] for line in arguments if line[-1] == "transpose:1"} == {"kernel_substring=transpose_1"}
     tools.unlink()
-    assert sanitizers.main(command) == 0  # has all of it
-    assert len(tools.read_text().splitlines()) == 1
+    assert sanitizers.main(command) == 0 and not tools.exists()  # has all of it
     cases["transpose"]["alone"] = "wrong; Y"
     result.write_text(json.dumps({"cases": cases}))
     assert sanitizers.main(["table", str(result)]) == 1
     assert "sound kernels that are not right on this GPU: transpose" in capsys.readouterr().err
+
+
+def test_a_kernel_that_waits_for_ever_hangs(packed, tmp_path, monkeypatch):
+    """Whoever waits for it: the launch ends itself too."""
+    monkeypatch.setenv("PYTHONPATH", f"{Path.cwd()}:{Path(__file__).parent / 'stand_in'}")
+    monkeypatch.setenv("CUPY_HANGS", "transpose_1")
+    command = [sys.executable, sanitizers.__file__, "launch", "--seconds", "0.1", str(packed), "transpose:1"]
+    assert subprocess.run(command).returncode == -signal.SIGALRM
+    options = sanitizers.parser().parse_args(["run", str(packed), str(tmp_path / "r.json"), "--seconds", "3"])
+    entry = {"name": "transpose:1", "entry": "transpose_1"}
+    assert sanitizers.told("alone", entry, options) == "hangs"
+    assert sanitizers.told("alone", entry | {"name": "transpose"}, options).startswith("wrong; Y")
+
+
+def test_what_hangs_beside_others_is_launched_again(packed, gpu, tools, tmp_path, monkeypatch):
+    """But not a deadlock that hangs, and under a tool not what hangs without one."""
+    asked = []
+
+    def told(name, entry, options):
+        asked.append((entry["name"], name))
+        slow = entry["name"] == "transpose" and name == "memcheck" and asked.count(asked[-1]) == 1
+        return "hangs" if slow or entry["name"] == "transpose:1" else "right" if name == "alone" else "-"
+
+    monkeypatch.setattr(sanitizers, "told", told)
+    result = tmp_path / "r.json"
+    command = ["run", str(packed), str(result), "--jobs", "4", "--only", "transpose", "transpose:1"]
+    assert sanitizers.main(command) == 0
+    written = json.loads(result.read_text())
+    assert written["cases"]["transpose"]["memcheck"] == "-"
+    assert {written["cases"]["transpose:1"][name] for name in ("alone", *sanitizers.SANITIZERS)} == {"hangs"}
+    twice = {each for each in asked if asked.count(each) == 2}
+    assert twice == {("transpose", "memcheck"), ("transpose:1", "alone")}
+    assert written["runs"][0]["launches"] == len(asked) == 12 and written["runs"][0]["jobs"] == 4
 
 
 def test_other_files_are_bad_input(packed, gpu, tools, tmp_path, capsys):

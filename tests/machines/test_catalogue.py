@@ -131,25 +131,42 @@ def differs(got, expected, kind):
     return got != int(expected) & (1 << bits) - 1
 
 
-def wrong_results(opcodes):
-    """Execute opcodes in one kernel: opcode -> operands, result and what it should be, for those that err."""
-    known = {opcode: meaning(opcode) for opcode in opcodes}
-    known = {opcode: how for opcode, how in known.items() if how}
-    body = SLOTS + "\n".join(
-        instruction(opcode, how, number) for number, (opcode, how) in enumerate(known.items())
+def kernel_of(known):
+    """PTX that executes opcodes, given with their meanings, one after another."""
+    numbered = enumerate(known.items())
+    return module(
+        "test",
+        ("X", "Y"),
+        SLOTS + "\n".join(instruction(opcode, how, number) for number, (opcode, how) in numbered),
     )
+
+
+def executed(known):
+    """X and Y after one kernel with these opcodes: a row of Y has the results of one."""
     arguments = {
         "X": np.array([OPERANDS[kind] for kind in KINDS], np.uint64),
         "Y": np.zeros((len(known), LANES), np.uint64),
     }
-    assert launch(module("test", ("X", "Y"), body), arguments, ("Y",), block=(LANES, 1, 1)).findings == ()
+    assert launch(kernel_of(known), arguments, ("Y",), block=(LANES, 1, 1)).findings == ()
+    return arguments
+
+
+def wrong_results(opcodes):
+    """Execute opcodes in one kernel: opcode -> operands, result and what it should be, for those that err."""
+    known = {opcode: meaning(opcode) for opcode in opcodes}
+    known = {opcode: how for opcode, how in known.items() if how}
     wrong = {}
-    for (opcode, how), row in zip(known.items(), arguments["Y"].tolist()):
+    for (opcode, how), row in zip(known.items(), executed(known)["Y"].tolist()):
         for lane, got in enumerate(row):
-            values = [OPERANDS[kind][k][lane] & mask_of(kind) for k, kind in enumerate(how.operands)]
+            values = values_of(how, lane)
             if differs(got, how.of(*values), how.result):
                 wrong[opcode] = values, got, how.of(*values)
     return wrong
+
+
+def values_of(how, lane):
+    """Operands of an opcode in a lane."""
+    return [OPERANDS[kind][k][lane] & mask_of(kind) for k, kind in enumerate(how.operands)]
 
 
 def mask_of(kind):

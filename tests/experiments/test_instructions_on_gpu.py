@@ -1,0 +1,115 @@
+"""A few opcodes and launches of tests are packed, launched on a GPU that is the CPU machine, and compared."""
+
+import json
+import zipfile
+from pathlib import Path
+
+import instruction_modules
+import instruction_results
+import instructions_on_gpu
+import numpy as np
+import pytest
+
+from tir_schedules.machines import gpu
+
+TEST = "test_memory_instructions.py::test_parameters_of_every_type"
+OPCODES = ("add.u32", "sqrt.approx.f32", "cvt.sat.u32.u8")
+STAND_IN = Path(__file__).parent / "stand_in"
+
+
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory):
+    """A pack in which PTX that ptxas took stands for the cubins."""
+    really = instruction_modules.assemble
+
+    def assemble(module, path, ptxas, arch):
+        really(module, path, ptxas, arch)
+        left = {number: case for number, case in module.cases.items() if number not in module.refused}
+        module.cubin = instruction_modules.joined(left, module, arch)[0].encode()
+
+    path = tmp_path_factory.mktemp("instructions") / "i.zip"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(instruction_modules, "assemble", assemble)
+        command = ["pack", str(path), "--arch", "sm_80", "--tests", TEST, "--opcodes", *OPCODES]
+        assert instructions_on_gpu.main(command) == 0
+    return path
+
+
+@pytest.fixture
+def entries(packed):
+    """Name of a launch -> that of its kernel."""
+    manifest = json.loads(zipfile.ZipFile(packed).read("instructions.json"))
+    return {entry["name"]: entry["entry"] for entry in manifest["cases"] if "entry" in entry}
+
+
+@pytest.fixture
+def run(packed, tmp_path, monkeypatch, capsys):
+    """Run the pack: the exit code, the rows, and what is printed. changed: see stand_in/cupy.py."""
+
+    def run(changed=""):
+        monkeypatch.setenv("PYTHONPATH", f"{Path.cwd()}:{STAND_IN}")
+        monkeypatch.setenv("CUPY_CHANGES", changed)
+        monkeypatch.syspath_prepend(str(STAND_IN))
+        monkeypatch.setattr(gpu, "import_cupy", lambda: __import__("cupy"))
+        result = tmp_path / "r.json"
+        code = instructions_on_gpu.main(["run", str(packed), str(result), "--jobs", "2"])
+        return code, json.loads(result.read_text())["cases"], capsys.readouterr()
+
+    return run
+
+
+def test_equal_results_pass(run):
+    code, rows, printed = run()
+    assert code == 0, printed.err
+    outcomes = {name: row["outcome"] for name, row in rows.items()}
+    assert outcomes.pop("table: cvt.sat.u32.u8") == "ptxas refuses"
+    assert len(outcomes) == 2 + 9 and {*outcomes.values()} == {"equal"}
+    assert "- ptxas refuses cvt.sat.u32.u8: Illegal modifier '.sat'" in printed.out
+
+
+def test_a_changed_bit_fails(run, entries):
+    code, rows, printed = run(entries["table: add.u32"])
+    assert code == 1 and "though the table says exact: table: add.u32" in printed.err
+    example = rows["table: add.u32"]["example"]
+    assert int(example["ours"], 16) ^ int(example["gpu"], 16) == 1 and len(example["operands"]) == 2
+    assert rows["table: add.u32"]["differing"] == 1 and "- add.u32: 1 of 64 differ" in printed.out
+
+
+def test_what_is_modelled_may_differ(run, entries):
+    code, _, printed = run(entries["table: sqrt.approx.f32"])
+    assert code == 0 and "- sqrt.approx.f32 (modelled): 1 of 128 differ, up to 1 ulp" in printed.out
+
+
+def test_two_nan_are_equal():
+    ours, theirs = (np.array([bits, 0x3F800000], np.uint32) for bits in (0x7FFFFFFF, 0xFFC00001))
+    for number, outcome in (([32, 8, 23], "equal"), (None, "differs")):
+        entry = {"number": number, "operands": []}
+        row = instruction_results.compared(entry, {}, {"Y": ours}, {"Y": theirs}, None)
+        assert row["outcome"] == outcome
+
+
+def test_a_process_that_ends_early_costs_one_launch(packed, monkeypatch, tmp_path):
+    """The one that it was at; the next process goes on after it."""
+
+    def ends(command, seconds):
+        numbers = command[5:]
+        Path(command[4]).write_text('{"outcome": "equal"}\n' * len(numbers[:2]))
+        return "an error" if len(numbers) > 2 else ""
+
+    monkeypatch.setattr(instructions_on_gpu, "fault_of", ends)
+    options = instructions_on_gpu.parser().parse_args(["run", str(packed), str(tmp_path / "r.json")])
+    rows = instructions_on_gpu.outcomes([3, 5, 7, 9], options)
+    assert {number: row.get("why") for number, row in rows.items()} == {
+        3: None,
+        5: None,
+        7: "an error",
+        9: None,
+    }
+
+
+def test_other_files_are_bad_input(tmp_path, capsys):
+    other = tmp_path / "other"
+    other.write_text("[]")
+    assert instructions_on_gpu.main(["table", str(other)]) == 2 and "is no result" in capsys.readouterr().err
+    assert instructions_on_gpu.main(["run", str(other), str(tmp_path / "r.json")]) == 2
+    assert "is no pack" in capsys.readouterr().err
