@@ -20,15 +20,19 @@ static u8* registers_of(const Machine& M, int warp) {
   return (u8*)(((u64)M.cta->registers.data() + 63) & ~63ull) + (u64)M.program->register_bytes * warp;
 }
 static void send(Warp& W, u32 mask, u32 target) { LANES(W.pc[l] = mask >> l & 1 ? target : W.pc[l]) }
+static u32 lanes_with(const u32* values, u32 value) {
+  u32 mask = 0;
+  LANES(mask |= (u32)(values[l] == value) << l)
+  return mask;
+}
 // The lanes that run next: those at the lowest basic block that wait for nothing.
 static u32 pick(const Warp& W, u32& pc) {
-  u32 best = NONE, mask = 0;
-  ACTIVE(W.live & ~(W.waiting | W.held | W.polling), {
-    if (W.pc[l] < best) best = W.pc[l], mask = 0;
-    if (W.pc[l] == best) mask |= 1u << l;
-  })
-  pc = best;
-  return mask;
+  const u32 ready = W.live & ~(W.waiting | W.held | W.polling);
+  u32 at[32], lowest = NONE;
+  LANES(at[l] = ready >> l & 1 ? W.pc[l] : NONE)
+  LANES(lowest = least(at[l], lowest))
+  pc = lowest;
+  return lanes_with(at, lowest) & ready;
 }
 static void set_mask(Warp& W, u32 mask) {
   W.active = mask;
@@ -36,15 +40,18 @@ static void set_mask(Warp& W, u32 mask) {
 }
 static void set_special_registers(const Machine& M, u8* R) {
   const u32* special = M.program->special;
-  auto put = [&](u32 name, int l, u32 value) { ((u32*)(R + special[name]))[l] = value; };
+  auto lanes_of = [&](u32 name) { return (u32*)(R + special[name]); };
+  auto fill = [&](u32 name, u32 value) { LANES(lanes_of(name)[l] = value) };
+  const u32 first = M.warp * 32;
+  u32 x = first % M.block[0], y = first / M.block[0] % M.block[1], z = first / M.block[0] / M.block[1];
   LANES({
-    const u32 t = M.warp * 32 + l, x = M.block[0], y = M.block[1];
-    put(TID_X, l, t % x), put(TID_Y, l, t / x % y), put(TID_Z, l, t / (x * y));
-    put(LANEID, l, l), put(WARPID, l, M.warp);
-    for (u32 d = 0; d < 3; ++d) {
-      put(CTAID_X + d, l, M.block_index[d]), put(NTID_X + d, l, M.block[d]), put(NCTAID_X + d, l, M.grid[d]);
-    }
+    lanes_of(TID_X)[l] = x, lanes_of(TID_Y)[l] = y, lanes_of(TID_Z)[l] = z, lanes_of(LANEID)[l] = l;
+    if (++x == M.block[0]) x = 0, ++y;
+    if (y == M.block[1]) y = 0, ++z;
   })
+  fill(WARPID, M.warp);
+  for (u32 d = 0; d < 3; ++d)
+    fill(CTAID_X + d, M.block_index[d]), fill(NTID_X + d, M.block[d]), fill(NCTAID_X + d, M.grid[d]);
 }
 
 // ---- lanes of a warp that wait for each other ---
@@ -168,17 +175,16 @@ static void check_barrier(Machine& M) {
   for (int w = 0; w < warps && !line; ++w)
     if (M.warps[w].live) line = M.warps[w].barrier_line[__builtin_ctz(M.warps[w].live)];
   for (int w = 0; w < warps; ++w) {
+    const Warp& W = M.warps[w];
     const u32 threads = M.threads - w * 32, all = threads >= 32 ? NONE : (1u << threads) - 1;
-    for (int l = 0; l < 32; ++l) {
-      if (!(all >> l & 1)) continue;
-      const bool left = !(M.warps[w].live >> l & 1);
-      if (!left && M.warps[w].barrier_line[l] == line) continue;
-      M.warp = w;
-      if (Finding* f = M.report(DIVERGENT_BARRIER, line, l, left ? 0 : M.warps[w].barrier_line[l]))
-        f->other_warp = w, f->other_lane = l;
-      M.warp = self;
-      return;
-    }
+    const u32 elsewhere = all & ~(W.live & lanes_with((const u32*)W.barrier_line, line));
+    if (!elsewhere) continue;
+    const int l = __builtin_ctz(elsewhere);
+    M.warp = w;
+    if (Finding* f = M.report(DIVERGENT_BARRIER, line, l, W.live >> l & 1 ? W.barrier_line[l] : 0))
+      f->other_warp = w, f->other_lane = l;
+    M.warp = self;
+    return;
   }
 }
 // Everybody waits. False when that will not end by itself.
@@ -203,10 +209,12 @@ static bool open_barrier_of_all(Machine& M) {
   check_barrier(M);
   begin_epoch(M);
   M.meet_in_block();
-  for (Warp& W : M.cta->warps) {
-    ACTIVE(W.waiting, W.pc[l] = M.program->blocks[W.pc[l]].taken)
-    W.waiting = 0;
-  }
+  for (Warp& W : M.cta->warps)
+    while (W.waiting) {
+      const u32 at = W.pc[__builtin_ctz(W.waiting)], there = W.waiting & lanes_with(W.pc, at);
+      W.waiting &= ~there;
+      send(W, there, M.program->blocks[at].taken);
+    }
   return true;
 }
 
@@ -282,7 +290,7 @@ static bool advance(Machine& M, Warp& W, u8* R) {
           arrive(M, W, R, block, taken);
         } else {
           W.waiting |= taken;
-          ACTIVE(taken, W.barrier_line[l] = block.line)
+          LANES(W.barrier_line[l] = taken >> l & 1 ? block.line : W.barrier_line[l])
         }
       } else if (block.exit == LEAVE) {
         W.live &= ~taken;
