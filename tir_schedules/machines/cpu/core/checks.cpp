@@ -172,6 +172,33 @@ void Machine::touch_reads(const u32* addresses, u32 lanes, u32 bytes, s32 line) 
   })
 }
 
+// As `touch` of each lane that stores. Where no other lane has touched a granule since the last __syncthreads,
+// nothing can be wrong, and the writer is noted at once.
+void Machine::touch_writes(const u32* addresses, u32 lanes, u32 bytes, s32 line, u32 how) {
+  if (traits & CLOCKS) {
+    ACTIVE(lanes, touch(addresses[l], bytes, WRITE, l, line, how))
+    return;
+  }
+  const u32 shift = granule_shift, now = epoch, time = this->now, own_warp = 1u << warp;
+  const u16 first = warp * 32;
+  SharedShadow* const shadows = shadow;
+  ACTIVE(lanes, {
+    const u32 address = addresses[l];
+    const u16 self = first + l;
+    for (u32 g = address >> shift, last = (address + bytes - 1) >> shift; g <= last; ++g) {
+      SharedShadow& s = shadows[g];
+      const bool written = s.write_epoch == now && s.write_thread != self;
+      const bool read = s.read_epoch == now && (s.read_warps != own_warp || s.read_lanes != 1u << l);
+      if (s.in_flight || s.undefined || written || read) {
+        touch(address, bytes, WRITE, l, line, how);
+        break;
+      }
+      s.write_epoch = s.plain_epoch = now, s.write_time = time, s.write_line = s.plain_line = line;
+      s.write_thread = s.plain_thread = self, s.write_atomic = false;
+    }
+  })
+}
+
 // Two threads touch a granule, one of them writes, and no __syncthreads lies between: a race when they are in
 // different warps, reliance on lockstep when they are lanes of one warp with no __syncwarp between. Where a
 // kernel orders accesses in other ways, too, cells tell.

@@ -183,6 +183,7 @@ struct Machine {
   u8* at_generic(u64 address, u32 bytes, const MicroOp& op, int lane, Act act, u32 how = 0);
   void touch(u32 address, u32 bytes, Act act, int lane, s32 line, u32 how = 0);
   void touch_reads(const u32* addresses, u32 lanes, u32 bytes, s32 line);
+  void touch_writes(const u32* addresses, u32 lanes, u32 bytes, s32 line, u32 how);
   // Whether what is stored is what the memory holds, or what another lane of this instruction stores there.
   bool claim(Cell& cell);
   bool same_value(u32 bytes, const u8* data, int lane, bool together, int other_lane) const;

@@ -69,7 +69,7 @@ template <bool STORE> static void shared_access(Machine& M, Warp& W, const Micro
   if (M.flags & COUNT) count_shared(M, op.counter, address, mask, bytes, STORE);
   if (STORE) {
     const Incoming incoming(M, values, width, address);
-    ACTIVE(mask, M.touch(address[l], bytes, WRITE, l, op.line, how))
+    M.touch_writes(address, mask, bytes, op.line, how);
     ++M.stores;
   } else if (how) {
     ACTIVE(mask, M.touch(address[l], bytes, READ, l, op.line, how))

@@ -10,15 +10,14 @@ static void load_matrices(Machine& M, Warp& W, u8* R, const MicroOp& op) {
   LANES(address[l] = (op.operands[1] ? (u32)((u64*)OPERAND(0))[l] : WORDS(0)[l]) + (u32)op.offset)
   if (M.flags & COUNT) count_rows(M, op.counter, address, count);
   u16 matrix[4][8][8];
+  u32 found = 0;
   for (int row = 0; row < 8 * count; ++row) {
     const u8* data = M.at_shared(address[row], 16, op, row, READ);
-    if (!data) {
-      memset(matrix[row / 8][row % 8], 0xff, 16);
-      continue;
-    }
-    M.touch(address[row], 16, READ, row, op.line);
-    memcpy(matrix[row / 8][row % 8], data, 16);
+    found |= (u32)(data != nullptr) << row;
+    if (data) memcpy(matrix[row / 8][row % 8], data, 16);
+    else memset(matrix[row / 8][row % 8], 0xff, 16);
   }
+  M.touch_reads(address, found, 16, op.line);
   if (M.watch) watch_values(M);
   for (int k = 0; k < count; ++k) {
     u32* to = WORDS(4 + k);
