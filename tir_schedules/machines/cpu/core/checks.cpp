@@ -44,14 +44,12 @@ bool whole_warp(Machine& M, const Warp& W, s32 line) {
 // from one.
 u8* Machine::at_own(Space space, u8* memory, u32 memory_bytes, u64 address, u32 bytes, const MicroOp& op,
                     int lane, Act act) {
-  const bool known = op.extent->space == space;
-  const u64 low = known ? op.extent->low : 0,
-            high = known ? least(op.extent->high, memory_bytes) : memory_bytes;
-  const bool outside = address < low || address + bytes > high;
+  const Range range = reach(space, memory_bytes, op);
+  const bool outside = address < range.low || address + bytes > range.high;
   if (!outside && !(address & (bytes - 1))) return memory + address;
   if (Finding* f =
           report_access(outside ? OUT_OF_BOUNDS : MISALIGNED, op.line, lane, act, space, address, bytes))
-    if (known) f->extent = op.extent->number, f->extent_bytes = high - low;
+    if (op.extent->space == space) f->extent = op.extent->number, f->extent_bytes = range.high - range.low;
   return nullptr;
 }
 

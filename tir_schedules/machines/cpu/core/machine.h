@@ -117,6 +117,9 @@ struct Cta {
   Known learnt, passed_on[2];
   Flags flags;
 };
+struct Range {  // of addresses; high: the first one behind it
+  u64 low, high;
+};
 
 struct Machine {
   const u8* params;
@@ -176,6 +179,12 @@ struct Machine {
   u8* at_local(u64 address, u32 bytes, const MicroOp& op, int lane, Act act) {
     return at_own(LOCAL, local + (u64)(warp * 32 + lane) * local_stride, local_bytes, address, bytes, op,
                   lane, act);
+  }
+  // What an access to shared or local memory may reach: the variable that its address comes from, if that is
+  // known, otherwise all of it.
+  Range reach(Space space, u32 memory_bytes, const MicroOp& op) const {
+    if (op.extent->space != space) return {0, memory_bytes};
+    return {op.extent->low, least(op.extent->high, memory_bytes)};
   }
   u8* at_own(Space space, u8* memory, u32 memory_bytes, u64 address, u32 bytes, const MicroOp& op, int lane,
              Act act);
