@@ -11,7 +11,7 @@
 
 void enter(Machine& M, Cta& cta) {
   M.cta = &cta, M.warps = cta.warps.data(), M.shadow = cta.shadow.data();
-  M.epoch = cta.epoch, M.first_epoch = cta.first_epoch, M.block_number = cta.number;
+  M.began = cta.began, M.met = cta.met, M.block_number = cta.number;
   memcpy(M.block_index, cta.index, sizeof M.block_index);
   auto aligned = [](std::vector<u8>& bytes) { return (u8*)(((u64)bytes.data() + 127) & ~127ull); };
   M.shared = aligned(cta.shared), M.local = aligned(cta.local), M.local_written = cta.written.data();
@@ -102,7 +102,7 @@ static bool goes_round(Machine& M, Warp& W, const u8* R, const BasicBlock& block
 // Operands of what ends a block at a barrier: whether it only arrives, its number, how many threads it is for
 // or NONE, then for a vote: kind, predicate, whether negated, result.
 enum Vote { POPULATION, EVERY, SOME };
-static void begin_epoch(Machine& M) { M.epoch = M.cta->epoch = ++M.epochs; }
+static void note_meeting(Machine& M) { M.met = M.cta->met = ++M.now; }
 static void open_barrier(Machine& M, u32 number) {
   NamedBarrier& barrier = M.cta->named[number];
   const int self = M.warp;
@@ -131,7 +131,7 @@ static void open_barrier(Machine& M, u32 number) {
   }
   M.warp = self;
   barrier = NamedBarrier();
-  begin_epoch(M);
+  note_meeting(M);
 }
 static void arrive(Machine& M, Warp& W, u8* R, const BasicBlock& block, u32 lanes) {
   const u32* operands = block.end == NONE ? nullptr : M.program->micro_ops[block.end].operands;
@@ -207,7 +207,7 @@ static bool open_barrier_of_all(Machine& M) {
     return false;
   }
   check_barrier(M);
-  begin_epoch(M);
+  note_meeting(M);
   M.meet_in_block();
   for (Warp& W : M.cta->warps)
     while (W.waiting) {

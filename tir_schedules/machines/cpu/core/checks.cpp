@@ -125,16 +125,15 @@ u8* Machine::at_generic(u64 address, u32 bytes, const MicroOp& op, int lane, Act
 
 // Of a warp's reads: what is the same for all of them.
 struct Reading {
-  const u32 epoch, time;
+  const u32 met, time;
   const s32 line;
   const int warp;
 
   void note(SharedShadow& s, int lane) const {
-    const bool read_now = s.read_epoch == epoch;
-    const bool again = read_now & (s.read_warp == warp) & (s.read_time == time);
+    const bool again = (s.read_warp == warp) & (s.read_time == time);
     s.read_lanes = (again ? s.read_lanes : 0) | 1u << lane;
-    s.read_warps = (read_now ? s.read_warps : 0) | 1u << warp;
-    s.read_epoch = epoch, s.read_time = time, s.read_line = line, s.read_warp = warp;
+    s.read_warps = (s.read_time >= met ? s.read_warps : 0) | 1u << warp;
+    s.read_time = time, s.read_line = line, s.read_warp = warp;
   }
 };
 
@@ -145,15 +144,15 @@ void Machine::touch_reads(const u32* addresses, u32 lanes, u32 bytes, s32 line) 
     ACTIVE(lanes, touch(addresses[l], bytes, READ, l, line))
     return;
   }
-  const Reading reading{epoch, now, line, warp};
-  const u32 shift = granule_shift, now = epoch, first = first_epoch;
+  const Reading reading{met, now, line, warp};
+  const u32 shift = granule_shift, met = this->met, first = began;
   SharedShadow* const shadows = shadow;
   u32 previous = NONE;
   ACTIVE(lanes, {
     const u32 address = addresses[l];
     if (address == previous) {  // as the lane before, unless there is a writer to compare with
       SharedShadow& s = shadows[previous >> shift];
-      if (s.write_epoch != now && bytes <= 1u << shift) {
+      if (s.write_time < met && bytes <= 1u << shift) {
         s.read_lanes |= 1u << l;
         continue;
       }
@@ -161,7 +160,7 @@ void Machine::touch_reads(const u32* addresses, u32 lanes, u32 bytes, s32 line) 
     previous = address;
     for (u32 g = address >> shift, last = (address + bytes - 1) >> shift; g <= last; ++g) {
       SharedShadow& s = shadows[g];
-      if (s.in_flight || s.undefined || s.write_epoch - first >= now - first) {
+      if (s.in_flight || s.undefined || s.write_time - first >= met - first) {
         touch(address, bytes, READ, l, line);
         break;
       }
@@ -177,7 +176,7 @@ void Machine::touch_writes(const u32* addresses, u32 lanes, u32 bytes, s32 line,
     ACTIVE(lanes, touch(addresses[l], bytes, WRITE, l, line, how))
     return;
   }
-  const u32 shift = granule_shift, now = epoch, time = this->now, own_warp = 1u << warp;
+  const u32 shift = granule_shift, met = this->met, time = now, own_warp = 1u << warp;
   const u16 first = warp * 32;
   SharedShadow* const shadows = shadow;
   ACTIVE(lanes, {
@@ -185,14 +184,13 @@ void Machine::touch_writes(const u32* addresses, u32 lanes, u32 bytes, s32 line,
     const u16 self = first + l;
     for (u32 g = address >> shift, last = (address + bytes - 1) >> shift; g <= last; ++g) {
       SharedShadow& s = shadows[g];
-      const bool written = s.write_epoch == now && s.write_thread != self;
-      const bool read = s.read_epoch == now && (s.read_warps != own_warp || s.read_lanes != 1u << l);
+      const bool written = s.write_time >= met && s.write_thread != self;
+      const bool read = s.read_time >= met && (s.read_warps != own_warp || s.read_lanes != 1u << l);
       if (s.in_flight || s.undefined || written || read) {
         touch(address, bytes, WRITE, l, line, how);
         break;
       }
-      s.write_epoch = s.plain_epoch = now, s.write_time = time, s.write_line = s.plain_line = line;
-      s.write_thread = s.plain_thread = self, s.write_atomic = false;
+      s.write_time = time, s.write_line = line, s.write_thread = self, s.write_atomic = false;
     }
   })
 }
@@ -203,7 +201,7 @@ void Machine::touch_writes(const u32* addresses, u32 lanes, u32 bytes, s32 line,
 void Machine::touch(u32 address, u32 bytes, Act act, int lane, s32 line, u32 how) {
   const u16 self = warp * 32 + lane;
   const Warp& W = warps[warp];
-  const Reading reading{epoch, now, line, warp};
+  const Reading reading{met, now, line, warp};
   const u32 clocks = traits & CLOCKS;
   bool reported = false;
   // Of an earlier access by a lane of this warp. Who has left needs no __syncwarp.
@@ -217,33 +215,32 @@ void Machine::touch(u32 address, u32 bytes, Act act, int lane, s32 line, u32 how
   for (u32 g = address >> granule_shift, last = (address + bytes - 1) >> granule_shift; g <= last; ++g) {
     SharedShadow& s = shadow[g];
     if (__builtin_expect(s.in_flight, 0)) clash(IN_FLIGHT, s.write_line, -1);
-    if (__builtin_expect(s.undefined, 0) && s.write_epoch >= first_epoch) {
+    if (__builtin_expect(s.undefined, 0) && s.write_time >= began) {
       if (act != WRITE) clash(UNINITIALIZED, s.write_line, s.write_thread);
       else s.undefined = false;
     }
     if (clocks) {
-      if (act != WRITE && s.write_epoch < first_epoch) clash(UNINITIALIZED, 0, -1);
-      if (act != READ) s.write_epoch = epoch, s.write_line = line, s.write_thread = self;
+      if (act != WRITE && s.write_time < began) clash(UNINITIALIZED, 0, -1);
+      if (act != READ) s.write_time = now, s.write_line = line, s.write_thread = self;
       const u32 acts = act == WRITE ? STORES : act == ATOMIC ? UPDATES | STRONG : 0;
       touch_cell(cta->cells[g], {SHARED_WINDOW + address, shared + address, bytes, how | acts, SHARED, line, lane});
       continue;
     }
-    if (s.write_epoch == epoch) {
+    if (s.write_time >= met) {
       if (s.write_thread != self && !(act == ATOMIC && s.write_atomic)) {
         const bool stores = act == WRITE && !s.write_atomic, lanes = s.write_thread / 32 == warp;
         if (!lanes) clash(RACE, s.write_line, s.write_thread, stores);
         else if (unordered(s.write_time, s.write_thread))
           clash(LOCKSTEP, s.write_line, s.write_thread, stores, s.write_line == line && s.write_time == now);
       }
-    } else if (act != WRITE && s.write_epoch < first_epoch) {
+    } else if (act != WRITE && s.write_time < began) {
       clash(UNINITIALIZED, 0, -1);
     }
-    const bool read_now = s.read_epoch == epoch;
     if (act == READ) {
       reading.note(s, lane);
       continue;
     }
-    if (read_now) {
+    if (s.read_time >= met) {
       if (s.read_warps & ~(1u << warp)) {
         clash(RACE, s.read_line, s.read_warp != warp ? s.read_warp * 32 + __builtin_ctz(s.read_lanes) : -1);
       } else {
@@ -253,11 +250,13 @@ void Machine::touch(u32 address, u32 bytes, Act act, int lane, s32 line, u32 how
         if (late) clash(LOCKSTEP, s.read_line, warp * 32 + __builtin_ctz(late));
       }
     }
-    if (act == WRITE) s.plain_epoch = epoch, s.plain_line = line, s.plain_thread = self;
-    else if (s.plain_epoch == epoch && s.plain_thread / 32 != warp) clash(RACE, s.plain_line, s.plain_thread);
-    else if (s.write_epoch == epoch && !s.write_atomic && s.write_thread == self && s.write_time == now)
-      continue;  // others clash
-    s.write_epoch = epoch, s.write_time = now, s.write_line = line, s.write_thread = self,
-    s.write_atomic = act == ATOMIC;
+    if (act == ATOMIC) {
+      if (cta->replaced.empty()) cta->replaced.resize(cta->shadow.size());
+      Store& plain = cta->replaced[g];
+      if (!s.write_atomic) plain = {s.write_time, s.write_line, s.write_thread};
+      if (plain.time >= met && plain.thread / 32 != warp) clash(RACE, plain.line, plain.thread);
+      else if (s.write_time == now && !s.write_atomic && s.write_thread == self) continue;  // others clash
+    }
+    s.write_time = now, s.write_line = line, s.write_thread = self, s.write_atomic = act == ATOMIC;
   }
 }

@@ -30,14 +30,19 @@
   }
 
 // The last accesses to `1 << granule_shift` bytes of shared memory, of a kernel whose threads meet at barriers
-// of the whole block alone. Epochs count these. plain: the last write that was no atomic. read_lanes: of the
-// warp that read last, at that time.
+// of the whole block alone. read_warps: those that have read since the last of these; read_lanes: of the warp
+// that read last, at that time.
 struct SharedShadow {
-  u32 write_epoch, write_time, read_epoch, read_time, read_warps, read_lanes, plain_epoch;
-  s32 write_line, read_line, plain_line;
-  u16 write_thread, plain_thread, in_flight;
+  u32 write_time, read_time, read_warps, read_lanes;
+  s32 write_line, read_line;
+  u16 write_thread, in_flight;
   u8 read_warp;
   u8 write_atomic : 1, undefined : 1;  // undefined: what was written is
+};
+struct Store {  // the last one before an atomic took its place in the shadow
+  u32 time;
+  s32 line;
+  u16 thread;
 };
 struct AsyncCopy {
   u32 target, bytes, group, lane;
@@ -100,16 +105,17 @@ struct Warp {
     return pairs[lane * 32 + other] > known ? pairs[lane * 32 + other] : known;
   }
 };
-// A block that runs, and all it has to itself. number: in the order of indices. epoch, first_epoch: see
-// SharedShadow. known: time of the last barrier of all its threads; learnt: what its threads all know of
-// others since then.
+// A block that runs, and all it has to itself. number: in the order of indices. began, met: times when it began,
+// and when its threads last met at a barrier. known: time of the last barrier of all its threads; learnt: what
+// its threads all know of others since then.
 struct Cta {
   u32 index[3];
   u64 number = 0;
   bool idle = false;  // whether a turn of all its warps changed nothing
-  u32 epoch = 1, first_epoch = 1, known = 0, fenced = 0;  // fenced: time of its last fence
+  u32 began = 1, met = 1, known = 0, fenced = 0;  // fenced: time of its last fence
   std::vector<u8> shared, local, written, registers;
   std::vector<SharedShadow> shadow;
+  std::vector<Store> replaced;  // as shadow; empty where there are no atomics
   std::vector<Cell> cells;  // of shared memory, by granule
   std::vector<Warp> warps;
   std::vector<LaneOrder> lanes;
@@ -142,7 +148,7 @@ struct Machine {
   const s32* origins;                    // PTX line -> number of the source line it comes from
   const Program* program;
   int warp = 0;
-  u32 traits = 0, epoch = 1, first_epoch = 1, threads = 0;
+  u32 traits = 0, began = 1, met = 1, threads = 0;
   u64 block_number = 0, stores = 0;  // stores: and atomics that changed what was there
   SharedShadow* shadow = nullptr;
   Warp* warps = nullptr;
@@ -151,7 +157,7 @@ struct Machine {
   u64 heap_bytes;
   u32 stack_start, stack_limit;
   Cta* cta = nullptr;
-  u32 now = 1, epochs = 1;           // see order.h; the last epoch of any block
+  u32 now = 1;                       // see order.h
   std::vector<Other> others{1};      // number 0: none
   u32 free_other = 0;
   Flags flags_of_memory;
