@@ -207,9 +207,14 @@ def test_a_race_in_shared_memory_names_its_variable(run):
     assert all(" s in shared memory at byte 0," in finding.message for finding in findings)
 
 
-def test_orders_there_are_not():
-    with pytest.raises(BadInput, match="orders is 0"):
-        CpuMachine(orders=0)
+@pytest.mark.parametrize(
+    "name, value",
+    [("orders", 0), ("orders", "x"), ("orders", True), ("budget", 0), ("seed", -1), ("cores", 0),
+     ("cores", 1.5), ("stack", 1 << 20), ("heap", -1)],
+)  # fmt: skip
+def test_options_there_are_not(name, value):
+    with pytest.raises(BadInput, match=f"{name} is {value!r}; it can be a whole number from [01] to "):
+        CpuMachine(**{name: value})
 
 
 def test_the_machine_stands_by_itself():
