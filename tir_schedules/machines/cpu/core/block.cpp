@@ -1,10 +1,11 @@
 // One block: its warps take turns, each until all its lanes wait; in a warp, the lanes at the lowest basic
-// block run. Warps advance one at a time on purpose: what lockstep would hide, a missing __syncthreads, shows.
+// block run. Warps advance one at a time on purpose: what lockstep would hide, a missing __syncthreads,
+// shows.
 //
 // A lane waits at a barrier of the block; for other lanes of its warp, at an instruction that names them; or
-// for memory, when it has gone round a loop that others can end. Such a loop is left to itself until everybody
-// else waits, in this block and then in all; a warp that comes back in the state it was in, while nobody has
-// stored anything, is idle.
+// for memory, when it has gone round a loop that others can end. Such a loop is left to itself until
+// everybody else waits, in this block and then in all; a warp that comes back in the state it was in, while
+// nobody has stored anything, is idle.
 #include "machine.h"
 #include <algorithm>
 #include <string_view>
@@ -88,11 +89,13 @@ static void release_partners(const Machine& M, Warp& W, u8* R, const BasicBlock&
 // Whether nothing has changed since some rounds ago: then nothing ever will, unless others change memory.
 static bool repeats(Machine& M, Warp& W, const u8* R) {
   const u32 bytes = M.program->register_bytes;
-  const bool same = W.sample.size() == bytes && W.sampled_stores == M.stores && !memcmp(W.sample.data(), R, bytes);
+  const bool same = W.sample.size() == bytes && W.sampled_stores == M.stores &&
+                    !memcmp(W.sample.data(), R, bytes);
   if (!same) W.sample.assign(R, R + bytes), W.sampled_stores = M.stores;
   return same;
 }
-const u64 LONG_LOOP = 1 << 16, ROUNDS = 1 << 12;  // instructions of a warp; rounds between two looks at a loop
+// Instructions of a warp; rounds between two looks at a loop.
+const u64 LONG_LOOP = 1 << 16, ROUNDS = 1 << 12;
 static bool goes_round(Machine& M, Warp& W, const u8* R, const BasicBlock& block) {
   if (block.polls) return true;
   return W.issued > LONG_LOOP && !(++W.rounds % ROUNDS) && repeats(M, W, R);
@@ -122,10 +125,11 @@ static void open_barrier(Machine& M, u32 number) {
       W.pc[l] = block.taken;
       if (block.end == NONE) continue;
       const u32* operands = M.program->micro_ops[block.end].operands;
-      if (operands[6] != NONE)
-        ((u32*)(registers_of(M, w) + operands[6]))[l] = operands[3] == POPULATION ? barrier.votes
-                                                        : operands[3] == EVERY    ? barrier.votes == barrier.result
-                                                                                  : barrier.votes > 0;
+      if (operands[6] == NONE) continue;
+      const u32 votes = barrier.votes, kind = operands[3];
+      ((u32*)(registers_of(M, w) + operands[6]))[l] = kind == POPULATION ? votes
+                                                      : kind == EVERY    ? votes == barrier.result
+                                                                         : votes > 0;
     })
     W.waiting &= ~there;
   }
@@ -314,7 +318,8 @@ static bool turn(Machine& M, int w) {
   if (!W.polling) return true;
   const u64 state = std::hash<std::string_view>()({(const char*)R, M.program->register_bytes}) ^
                     std::hash<std::string_view>()({(const char*)W.pc, sizeof W.pc});
-  W.idle = state == W.state && M.stores == W.stores && live == W.live && waiting == W.waiting && polled == W.polling;
+  W.idle = state == W.state && M.stores == W.stores && live == W.live &&
+           waiting == W.waiting && polled == W.polling;
   W.state = state, W.stores = M.stores;
   return true;
 }

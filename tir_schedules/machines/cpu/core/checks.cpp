@@ -53,6 +53,8 @@ u8* Machine::at_own(Space space, u8* memory, u32 memory_bytes, u64 address, u32 
   return nullptr;
 }
 
+static u32 acts_as(Act act) { return act == WRITE ? STORES : act == ATOMIC ? UPDATES | STRONG : 0; }
+
 u8* Machine::at_global(u64 address, u32 bytes, const MicroOp& op, int lane, Act act, u32 how) {
   const u64 number = (address >> BUFFER_SHIFT) - 1, offset = address & ((1ull << BUFFER_SHIFT) - 1);
   const bool outside =
@@ -71,8 +73,7 @@ u8* Machine::at_global(u64 address, u32 bytes, const MicroOp& op, int lane, Act 
   u8* data = buffer.data + offset;
   if (!buffer.cells) return data;
   if (act != WRITE || how & STRONG) interacts = true;
-  const Touch touch{address, data, bytes, how | (act == WRITE ? STORES : act == ATOMIC ? UPDATES | STRONG : 0),
-                    GLOBAL, op.line, lane};
+  const Touch touch{address, data, bytes, how | acts_as(act), GLOBAL, op.line, lane};
   for (u64 e = offset >> buffer.element; e <= (offset + bytes - 1) >> buffer.element; ++e) {
     Cell& cell = buffer.cells[e];
     if (act != WRITE && !cell.line && !buffer.initialized)
@@ -94,7 +95,8 @@ u8* Machine::at_global(u64 address, u32 bytes, const MicroOp& op, int lane, Act 
 bool Machine::claim(Cell& cell) {
   const u32 block = block_number + 1;
   u32 owner = __atomic_load_n(&cell.block, __ATOMIC_RELAXED);
-  if (!owner) __atomic_compare_exchange_n(&cell.block, &owner, block, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  if (!owner)
+    __atomic_compare_exchange_n(&cell.block, &owner, block, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
   return !owner || owner == block;
 }
 
@@ -102,12 +104,15 @@ bool Machine::same_value(u32 bytes, const u8* data, int lane, bool together, int
   if (!incoming) return false;
   const u32 width = incoming_width;
   if (together) {
-    auto at = [&](int l) { return incoming_wide ? ((const u64*)incoming_address)[l] : ((const u32*)incoming_address)[l]; };
+    auto at = [&](int l) {
+      return incoming_wide ? ((const u64*)incoming_address)[l] : ((const u32*)incoming_address)[l];
+    };
     if (at(lane) != at(other_lane)) return false;
   }
   for (u32 at = 0; at < bytes; at += width) {
     const u8* values = (const u8*)incoming[at / width];
-    if (memcmp(values + lane * width, together ? values + other_lane * width : data + at, width)) return false;
+    const u8* there = together ? values + other_lane * width : data + at;
+    if (memcmp(values + lane * width, there, width)) return false;
   }
   return true;
 }
@@ -169,8 +174,8 @@ void Machine::touch_reads(const u32* addresses, u32 lanes, u32 bytes, s32 line) 
   })
 }
 
-// As `touch` of each lane that stores. Where no other lane has touched a granule since the last __syncthreads,
-// nothing can be wrong, and the writer is noted at once.
+// As `touch` of each lane that stores. Where no other lane has touched a granule since the last
+// __syncthreads, nothing can be wrong, and the writer is noted at once.
 void Machine::touch_writes(const u32* addresses, u32 lanes, u32 bytes, s32 line, u32 how) {
   if (traits & CLOCKS) {
     ACTIVE(lanes, touch(addresses[l], bytes, WRITE, l, line, how))
@@ -222,8 +227,8 @@ void Machine::touch(u32 address, u32 bytes, Act act, int lane, s32 line, u32 how
     if (clocks) {
       if (act != WRITE && s.write_time < began) clash(UNINITIALIZED, 0, -1);
       if (act != READ) s.write_time = now, s.write_line = line, s.write_thread = self;
-      const u32 acts = act == WRITE ? STORES : act == ATOMIC ? UPDATES | STRONG : 0;
-      touch_cell(cta->cells[g], {SHARED_WINDOW + address, shared + address, bytes, how | acts, SHARED, line, lane});
+      const u64 generic = SHARED_WINDOW + address;
+      touch_cell(cta->cells[g], {generic, shared + address, bytes, how | acts_as(act), SHARED, line, lane});
       continue;
     }
     if (s.write_time >= met) {

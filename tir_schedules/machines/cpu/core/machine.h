@@ -29,9 +29,9 @@
     __VA_ARGS__;                                                                                       \
   }
 
-// The last accesses to `1 << granule_shift` bytes of shared memory, of a kernel whose threads meet at barriers
-// of the whole block alone. read_warps: those that have read since the last of these; read_lanes: of the warp
-// that read last, at that time.
+// The last accesses to `1 << granule_shift` bytes of shared memory, of a kernel whose threads meet at
+// barriers of the whole block alone. read_warps: those that have read since the last of these; read_lanes: of
+// the warp that read last, at that time.
 struct SharedShadow {
   u32 write_time, read_time, read_warps, read_lanes;
   s32 write_line, read_line;
@@ -80,8 +80,8 @@ struct Heap {
 // active: lanes that execute the current instruction. waiting: at a barrier of the block; held: for other
 // lanes of the warp; polling: went round a loop that waits for memory; released: may execute what they were
 // held at; excused: as their members are there, at another instruction; missed: that lanes have waited for.
-// known: time of the last __syncwarp of all lanes; pairs: of the last that two lanes were in, empty where there
-// was none of some lanes only.
+// known: time of the last __syncwarp of all lanes; pairs: of the last that two lanes were in, empty where
+// there was none of some lanes only.
 struct Warp {
   ALIGNED s32 mask[32];  // -1 for lanes that execute the current instruction
   u32 pc[32];            // basic block each lane is at
@@ -93,7 +93,8 @@ struct Warp {
   u32 groups[32];                 // cp.async groups each lane has committed
   u32 known = 0;
   std::vector<u32> pairs;
-  u64 issued = 0, state = 0, stores = 0;  // instructions, against the budget; state, stores: when it last polled
+  // issued: instructions, against the budget; state, stores: when it last polled.
+  u64 issued = 0, state = 0, stores = 0;
   std::vector<u8> sample;         // registers some rounds of a long loop ago
   u64 rounds = 0, sampled_stores = 0;
   u64 clock = 0;  // what %clock64 gave last
@@ -105,9 +106,9 @@ struct Warp {
     return pairs[lane * 32 + other] > known ? pairs[lane * 32 + other] : known;
   }
 };
-// A block that runs, and all it has to itself. number: in the order of indices. began, met: times when it began,
-// and when its threads last met at a barrier. known: time of the last barrier of all its threads; learnt: what
-// its threads all know of others since then.
+// A block that runs, and all it has to itself. number: in the order of indices. began, met: times when it
+// began, and when its threads last met at a barrier. known: time of the last barrier of all its threads;
+// learnt: what its threads all know of others since then.
 struct Cta {
   u32 index[3];
   u64 number = 0;

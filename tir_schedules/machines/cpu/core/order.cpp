@@ -1,5 +1,5 @@
-// Happens-before: see order.h. Source: PTX ISA 9.0, Memory Consistency Model. Where it differs: a barrier of a
-// block also completes what a flag of another block tells, as if a fence stood before it.
+// Happens-before: see order.h. Source: PTX ISA 9.0, Memory Consistency Model. Where it differs: a barrier of
+// a block also completes what a flag of another block tells, as if a fence stood before it.
 #include "machine.h"
 #include <algorithm>
 
@@ -9,7 +9,8 @@ static bool before(const Group& a, const Group& b) {
 bool Knowledge::covers(u32 block, u32 thread, u32 time) const {
   auto g = std::lower_bound(groups.begin(), groups.end(), Group{block, 0, 0, NONE}, before);
   for (; g != groups.end() && g->block == block; ++g)
-    if (time <= g->time && (g->warp == NONE || (g->warp == thread / 32 && g->lanes >> thread % 32 & 1))) return true;
+    if (time <= g->time && (g->warp == NONE || (g->warp == thread / 32 && g->lanes >> thread % 32 & 1)))
+      return true;
   return false;
 }
 // Of each lane what is known latest; lanes of a warp that are known up to one time are one group.
@@ -18,7 +19,8 @@ Known joined(const Known& a, const Known& b) {
   if (!b) return a;
   std::vector<Group> all, kept;
   all.reserve(a->groups.size() + b->groups.size());
-  std::merge(a->groups.begin(), a->groups.end(), b->groups.begin(), b->groups.end(), std::back_inserter(all), before);
+  std::merge(a->groups.begin(), a->groups.end(), b->groups.begin(), b->groups.end(),
+             std::back_inserter(all), before);
   for (u64 first = 0, end; first < all.size(); first = end) {
     u32 whole = 0, warp = NONE, there = 0;
     for (end = first; end < all.size() && all[end].block == all[first].block; ++end)
@@ -34,7 +36,8 @@ Known joined(const Known& a, const Known& b) {
     }
     if (whole) kept.push_back({all[first].block, NONE, NONE, whole});
   }
-  if (kept.size() == a->groups.size() && !memcmp(kept.data(), a->groups.data(), kept.size() * sizeof(Group))) return a;
+  const u64 bytes = kept.size() * sizeof(Group);
+  if (kept.size() == a->groups.size() && !memcmp(kept.data(), a->groups.data(), bytes)) return a;
   return std::make_shared<const Knowledge>(Knowledge{std::move(kept)});
 }
 static Known made(std::vector<Group> groups) {
@@ -85,15 +88,16 @@ void Machine::touch_cell(Cell& c, const Touch& t) {
     const bool together = lanes && line == t.line && time == now;
     if (stores && same_value(t.bytes, t.data, t.lane, together, other_thread % 32)) kind = SAME_VALUE;
     const Act act = t.how & STORES ? WRITE : t.how & UPDATES ? ATOMIC : READ;
-    Finding* f = report_access(kind, t.line, t.lane, act, t.space, t.address - (t.space == SHARED ? SHARED_WINDOW : 0),
-                               t.bytes, line, other_thread);
+    const u64 address = t.address - (t.space == SHARED ? SHARED_WINDOW : 0);
+    Finding* f = report_access(kind, t.line, t.lane, act, t.space, address, t.bytes, line, other_thread);
     if (f && !near) f->other_block = other_block;
     reported = kind != SAME_VALUE, c.how |= FAULTY;
   };
   const bool with_store = c.block && clashes(c.how, c.block, c.thread / 32);
   bool any = with_store;
   const bool matters = t.how & (STORES | UPDATES) || c.how & UPDATED;  // reads do not clash with reads
-  for (u32 k = matters ? c.others : 0; k && !any; k = others[k].next) any = clashes(others[k].how, others[k].block, others[k].warp);
+  for (u32 k = matters ? c.others : 0; k && !any; k = others[k].next)
+    any = clashes(others[k].how, others[k].block, others[k].warp);
   // Latest first. Who comes after a strong access to the element comes after those that it has seen.
   bool observed = false;
   for (u32 k = any ? c.others : 0; k; k = others[k].next) {
@@ -190,7 +194,8 @@ Known Machine::told(int lane, Scope scope) const {
   }
   for (int mate = 0; mate < 32; ++mate) {
     const Fence& f = cta->lanes[warp * 32 + mate].fences[scope];
-    if (mate == lane || f.time <= greatest(own.warp_known, cta->known) || f.time > warps[warp].knows(lane, mate)) continue;
+    if (mate == lane || f.time <= greatest(own.warp_known, cta->known)) continue;
+    if (f.time > warps[warp].knows(lane, mate)) continue;
     groups.push_back({block, (u32)warp, 1u << mate, f.time});
     if (f.lane && f.lane != own.lane) others = joined(others, f.lane);
   }

@@ -30,8 +30,8 @@ struct Fence {
   u32 time = 0, block_known = 0, warp_known = 0;
   Known lane, block;
 };
-// What a lane knows beyond its warp and its block. seen: what flags it has read tell, which holds once a fence
-// or a barrier follows; near: of flags that threads of its own block have set.
+// What a lane knows beyond its warp and its block. seen: what flags it has read tell, which holds once a
+// fence or a barrier follows; near: of flags that threads of its own block have set.
 struct LaneOrder {
   Known known, seen, seen_near, last[2];  // last: what the flag told that was read last, by Scope
   Fence fences[2];  // by Scope

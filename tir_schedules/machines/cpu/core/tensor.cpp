@@ -185,10 +185,11 @@ static const u8* whole_matrix(const Machine& M, const MicroOp& op, const WmmaMat
   if (number >= M.buffer_count || M.buffers[number].cells) return nullptr;
   return offset + bytes <= M.buffers[number].bytes ? M.buffers[number].data + offset : nullptr;
 }
-static void load_whole_matrix(Machine& M, const MicroOp& op, const WmmaMatrix& t, const u8* start, u32** words,
-                              bool doubled) {
+static void load_whole_matrix(Machine& M, const MicroOp& op, const WmmaMatrix& t, const u8* start,
+                              u32** words, bool doubled) {
   // Whether elements 2k and 2k + 1 of a lane are neighbours in memory, and in one granule.
-  const bool pairs = t.element == 2 && (t.matrix == MATRIX_B) != t.row_major, one = pairs && M.granule_shift > 1;
+  const bool pairs = t.element == 2 && (t.matrix == MATRIX_B) != t.row_major;
+  const bool one = pairs && M.granule_shift > 1;
   const bool in_shared = t.base - (t.space == SHARED ? 0 : SHARED_WINDOW) < WINDOW_BYTES;
   ALIGNED u64 offset[8][32];
   for (int e = 0; e < 8; ++e) LANES(offset[e][l] = element_address(t, e, l) - t.base)

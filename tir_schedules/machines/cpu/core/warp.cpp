@@ -3,8 +3,8 @@
 // instruction together.
 #include "machine.h"
 
-// The lanes a .sync instruction names must all execute it, and each lane must be among those it names. Who left
-// the kernel while they waited did not come, either.
+// The lanes a .sync instruction names must all execute it, and each lane must be among those it names. Who
+// left the kernel while they waited did not come, either.
 static void check_members(Machine& M, Warp& W, s32 line, const u32* members) {
   const u32 missed = W.missed;
   W.missed &= ~W.active;
