@@ -128,7 +128,7 @@ struct Buffer {
   u32 element, constant, initialized, pad;  // element: log2 of its bytes
 };
 // The place of a register that may be undefined. lanes: those in which it is. line: of the read of local
-// memory that the value comes from, 0 for a variable; address, bytes, extent: of that read.
+// memory or the shuffle that the value comes from, 0 for a variable; address, bytes, extent: of that read.
 struct Undefined {
   u32 lanes;
   s32 line;

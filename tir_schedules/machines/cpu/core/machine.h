@@ -232,6 +232,21 @@ template <class T> static inline void addresses(const u8* base, bool wide, s64 o
   if (wide) LANES(result[l] = (T)(((const u64*)base)[l] + offset))
   else LANES(result[l] = (T)(((const u32*)base)[l] + (T)offset))
 }
+enum ShuffleMode { UP, DOWN, BUTTERFLY, INDEX };
+// The lane whose value a shuffle takes for lane l; its own where the segment has none.
+inline int shuffle_source(u32 mode, int l, u32 operand, u32 clamp, bool& valid) {
+  const int segment = clamp >> 8 & 31, limit = clamp & 31, b = operand & 31;
+  const int bound = (l & segment) | (limit & ~segment);
+  int from = l;
+  switch (mode) {
+    case UP: from = l - b; break;
+    case DOWN: from = l + b; break;
+    case BUTTERFLY: from = l ^ b; break;
+    case INDEX: from = (l & segment) | (b & ~segment); break;
+  }
+  valid = mode == UP ? from >= bound : from <= bound;
+  return valid ? from : l;
+}
 // Every lane must execute: a finding otherwise, and false.
 bool whole_warp(Machine& machine, const Warp& warp, s32 line);
 
