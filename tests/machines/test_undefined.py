@@ -2,7 +2,11 @@
 finding, moving them is none."""
 
 import pytest
+from ptx_kernels import module
 from test_ptx_faults import findings, one
+from test_warp_instructions import PRELUDE, STORE
+
+from tir_schedules.machines.cpu.kept import made
 
 VARIABLE = "uses a variable that nothing has written"
 LOCAL = (
@@ -128,6 +132,15 @@ def test_the_use_of_what_nothing_has_written(what, body, fault, repair, message)
     found = one("uninitialized", body)
     assert message in found, found
     assert findings(body.replace(fault, repair)) == ()
+
+
+@pytest.mark.parametrize(
+    "mask, follows", [("mov.u32 s1, -1;", False), ("activemask.b32 s1;", False), ("mov.u32 s1, 255;", True)]
+)
+def test_shuffles_of_whole_warps_are_not_followed(mask, follows):
+    body = f"{PRELUDE} {mask} shfl.sync.bfly.b32 d, a, 1, 31, s1; {STORE}"
+    functions = made(module("test", ("X", "Y"), body), "test").functions
+    assert any(name.startswith("undefined") for name in functions) == follows
 
 
 SOUND = {

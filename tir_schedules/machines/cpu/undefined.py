@@ -11,7 +11,7 @@ which is defined.
 from __future__ import annotations
 
 from collections import Counter
-from typing import Iterable
+from typing import Sequence
 
 import numpy as np
 
@@ -47,7 +47,7 @@ class Undefined:
 
     def __init__(self, low: Lowering, extents: Extents):
         self.low, self.extents = low, extents
-        self.whole_masks = whole_masks(low.kernel.instructions)
+        self.whole_masks = whole_masks([*low.kernel.instructions])
         self.has_local = low.kernel.local_bytes + low.kernel.stack_scale > 0
         blocks = low.kernel.blocks
         first = frozenset[Register]().union(*(blocks[k].live_in for k in low.kernel.first_blocks))
@@ -162,14 +162,16 @@ class Undefined:
         ]
 
 
-def whole_masks(instructions: Iterable[Instruction]) -> set[Operand]:
-    """Operands that name all lanes of a warp: such a constant, and registers that always hold it."""
+def whole_masks(instructions: Sequence[Instruction]) -> set[Operand]:
+    """Operands that name all lanes of a warp: such a constant, and registers that always hold it. So do those
+    that hold an activemask, as far as this goes: they are for warps that are whole."""
     constants = {Immediate(value) for value in (-1, 0xFFFFFFFF)}
     written = Counter(register for i in instructions for register in i.results)
     return constants | {
         i.results[0]
         for i in instructions
-        if i.name == "mov" and not i.guard and i.operands[1] in constants and written[i.results[0]] == 1
+        if i.name == "activemask" or (i.name == "mov" and i.operands[1] in constants)
+        if i.results and not i.guard and written[i.results[0]] == 1
     }
 
 
