@@ -42,7 +42,7 @@ FAULTS = [
     (
         "out_of_bounds",
         "rows of a wmma.load that go backwards",
-        FILL + f"mov.u32 s4, -16; wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {EIGHT}, [tile], s4;",
+        FILL + f"mov.u32 s4, -16; wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {EIGHT}, [tile+448], s4;",
         "-16",
         "16",
     ),
