@@ -18,8 +18,10 @@ enum OfCell : u32 { FAULTY = 128, UPDATED = 256 };
 struct Group {
   u32 block, warp, lanes, time;
 };
+// What is known of one block: by warp and time, latest first; NONE after all warps.
+typedef std::shared_ptr<const std::vector<Group>> OfBlock;
 struct Knowledge {
-  std::vector<Group> groups;  // by block, warp and time, latest first; NONE after all warps
+  std::vector<OfBlock> blocks;  // none of them empty; what two know of a block alike, they share
   bool covers(u32 block, u32 thread, u32 time) const;
 };
 typedef std::shared_ptr<const Knowledge> Known;

@@ -1,6 +1,7 @@
 // Values that nothing has written: of variables that have none yet, of local memory, and what a shuffle takes
-// from lanes that its mask does not name. Each register that may hold one has a place that says for which lanes it does. Moving such a value about is no fault; a fault
-// is to compute an address with it, to decide a branch by it, or to store it where other threads see it.
+// from lanes that its mask does not name. Each register that may hold one has a place that says for which
+// lanes it does. Moving such a value about is no fault; a fault is to compute an address with it, to decide a
+// branch by it, or to store it where other threads see it.
 #include "machine.h"
 
 #define UNDEFINED(k) (*(Undefined*)OPERAND(k))
