@@ -83,6 +83,13 @@ KERNEL(counts_looks) {
   while (*(volatile int*)&F[7] == 0) ++looks;
   Y[blockIdx.x] = looks;
 }
+KERNEL(hands_on) {  // every thread waits for the one before
+  const int t = blockIdx.x * blockDim.x + threadIdx.x, w = t % 2048, r = t / 2048;
+  volatile unsigned char* f = (unsigned char*)F;
+  while (t && f[(t - 1) % 2048] < (t - 1) / 2048 + 1);
+  __threadfence();
+  f[w] = r + 1;
+}
 KERNEL(next_sets) {  // every block waits for the next one
   volatile int* f = F;
   if (threadIdx.x == 0) {
@@ -199,6 +206,12 @@ def test_what_fences_tell_stays_small(run):
     execution, arguments = run("counts_after_fences", blocks=30, threads=1024)
     assert execution.findings == () and arguments["F"][:256].sum() == 30 * 1024 * 2
     assert execution.seconds < 5
+
+
+def test_what_a_chain_of_fences_tells_is_shared(run):
+    execution, arguments = run("hands_on", blocks=64, threads=256)
+    assert execution.findings == () and (arguments["F"].view(np.uint8)[:2048] == 8).all()
+    assert execution.seconds < 3
 
 
 def test_a_race_in_shared_memory_names_its_variable(run):
