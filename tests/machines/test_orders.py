@@ -222,7 +222,7 @@ def test_a_race_in_shared_memory_names_its_variable(run):
 
 @pytest.mark.parametrize(
     "name, value",
-    [("orders", 0), ("orders", "x"), ("orders", True), ("budget", 0), ("seed", -1), ("cores", 0),
+    [("orders", 0), ("orders", "x"), ("orders", True), ("budget", -1), ("seed", -1), ("cores", 0),
      ("cores", 1.5), ("stack", 1 << 20), ("heap", -1)],
 )  # fmt: skip
 def test_options_there_are_not(name, value):

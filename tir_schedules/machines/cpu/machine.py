@@ -40,7 +40,7 @@ ORDERS = {"forward": Flag(0), "reverse": Flag.REVERSE, "random": Flag.SHUFFLE}
 """How blocks, and the warps of each, take turns."""
 
 RANGES = {
-    "budget": (1, 2**63), "orders": (1, 2**20), "seed": (0, 2**32 - 1), "cores": (1, 2**12),
+    "budget": (0, 2**63), "orders": (1, 2**20), "seed": (0, 2**32 - 1), "cores": (1, 2**12),
     "stack": (0, 2**19), "heap": (0, 2**38),
 }  # fmt: skip
 """Least and largest value of each number. stack: up to the local memory of a thread; heap: of a GPU."""
