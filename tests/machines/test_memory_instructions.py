@@ -189,6 +189,18 @@ def test_cp_async_wait_group_leaves_the_last_groups_in_flight(pending, arrived):
     assert {finding.kind for finding in execution.findings} == ({"in_flight"} if pending else set())
 
 
+@pytest.mark.parametrize("waits_first", [True, False])
+def test_a_store_to_where_an_own_copy_is_under_way_is_found(waits_first):
+    steps = ["cp.async.wait_all;", "st.shared.u32 [b], 1;"]
+    body = f"""mul.lo.u32 b, t, 4; mov.u32 c, tile; add.u32 b, b, c; add.s64 x, x, off;
+    cp.async.ca.shared.global [b], [x], 4; {"".join(steps if waits_first else steps[::-1])} mov.u32 d, 0;"""
+    arguments = {"X": np.arange(32, dtype=np.uint32), "Y": np.zeros(32, np.uint32)}
+    execution = launch(
+        module("test", ("X", "Y"), PRELUDE + body + STORE), arguments, ("Y",), block=(32, 1, 1)
+    )
+    assert {finding.kind for finding in execution.findings} == (set() if waits_first else {"in_flight"})
+
+
 def test_nested_branches_and_a_loop_left_in_the_middle():
     """The Collatz steps of each lane, counted apart for even and odd numbers, at most 40."""
     body = """mov.u32 c, 0; add.u32 a, a, 1; LOOP: setp.le.u32 p, a, 1; @p bra DONE; and.b32 b, a, 1;

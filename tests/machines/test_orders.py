@@ -83,6 +83,13 @@ KERNEL(counts_looks) {
   while (*(volatile int*)&F[7] == 0) ++looks;
   Y[blockIdx.x] = looks;
 }
+KERNEL(hands_on) {  // every thread waits for the one before
+  const int t = blockIdx.x * blockDim.x + threadIdx.x, w = t % 2048, r = t / 2048;
+  volatile unsigned char* f = (unsigned char*)F;
+  while (t && f[(t - 1) % 2048] < (t - 1) / 2048 + 1);
+  __threadfence();
+  f[w] = r + 1;
+}
 KERNEL(next_sets) {  // every block waits for the next one
   volatile int* f = F;
   if (threadIdx.x == 0) {
@@ -201,15 +208,26 @@ def test_what_fences_tell_stays_small(run):
     assert execution.seconds < 5
 
 
+def test_what_a_chain_of_fences_tells_is_shared(run):
+    execution, arguments = run("hands_on", blocks=64, threads=256)
+    assert execution.findings == () and (arguments["F"].view(np.uint8)[:2048] == 8).all()
+    assert execution.seconds < 3
+
+
 def test_a_race_in_shared_memory_names_its_variable(run):
     findings = run("looks_before_it_swaps", blocks=1)[0].findings
     assert {finding.kind for finding in findings} == {"race", "lockstep"}
     assert all(" s in shared memory at byte 0," in finding.message for finding in findings)
 
 
-def test_orders_there_are_not():
-    with pytest.raises(BadInput, match="orders is 0"):
-        CpuMachine(orders=0)
+@pytest.mark.parametrize(
+    "name, value",
+    [("orders", 0), ("orders", "x"), ("orders", True), ("budget", -1), ("seed", -1), ("cores", 0),
+     ("cores", 1.5), ("stack", 1 << 20), ("heap", -1)],
+)  # fmt: skip
+def test_options_there_are_not(name, value):
+    with pytest.raises(BadInput, match=f"{name} is {value!r}; it can be a whole number from [01] to "):
+        CpuMachine(**{name: value})
 
 
 def test_the_machine_stands_by_itself():

@@ -391,11 +391,8 @@ def test_what_is_no_ptx_is_refused_at_its_line(text):
     ],
 )
 def test_comments_and_strings_do_not_begin_in_each_other(comment):
-    text = module(
-        "test",
-        ["Y"],
-        f".reg .b32 d; .reg .b64 y; ld.param.u64 y, [Y]; mov.u32 d, 3; {comment} st.global.u32 [y], d;",
-    )
+    body = f".reg .b32 d; .reg .b64 y; ld.param.u64 y, [Y]; mov.u32 d, 3; {comment} st.global.u32 [y], d;"
+    text = module("test", ["Y"], body)
     arguments = {"Y": np.zeros(1, np.uint32)}
     launch(text, arguments, ("Y",), block=(1, 1, 1))
     assert arguments["Y"][0] == 4

@@ -2,12 +2,17 @@
 finding, moving them is none."""
 
 import pytest
+from ptx_kernels import module
 from test_ptx_faults import findings, one
+from test_warp_instructions import PRELUDE, STORE
+
+from tir_schedules.machines.cpu.kept import made
 
 VARIABLE = "uses a variable that nothing has written"
 LOCAL = (
     ".local .align 16 .b8 place[64]; .reg .b64 i; mul.wide.u32 i, t, 0; mov.u64 w, place; add.s64 w, w, i; "
 )
+HALF_WARP = "and.b32 s0, t, 31; setp.lt.u32 q, s0, 16; @!q bra OUT; "
 PRODUCT = (
     "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {f0, f1, f2, f3}, {a, a, a, a}, {a, a}, {f4, f4, f4,"
     " f5};"
@@ -104,6 +109,20 @@ FAULTS = [
         "st",
         "place in local memory at byte 0",
     ),
+    (
+        "of a lane outside the mask",
+        HALF_WARP + "shfl.sync.bfly.b32 d, a, 16, 31, 65535; OUT:",
+        "16, 31",
+        "8, 31",
+        "takes the value of a lane outside its mask, which is undefined",
+    ),
+    (
+        "of lanes outside a mask in a register",
+        HALF_WARP + "mov.u32 s1, 65535; shfl.sync.down.b32 s1, a, 8, 31, s1; add.u32 d, s1, 1; OUT:",
+        "31, s1",
+        "4127, s1",
+        "takes the value of a lane outside its mask, which is undefined",
+    ),
 ]
 
 
@@ -113,6 +132,15 @@ def test_the_use_of_what_nothing_has_written(what, body, fault, repair, message)
     found = one("uninitialized", body)
     assert message in found, found
     assert findings(body.replace(fault, repair)) == ()
+
+
+@pytest.mark.parametrize(
+    "mask, follows", [("mov.u32 s1, -1;", False), ("activemask.b32 s1;", False), ("mov.u32 s1, 255;", True)]
+)
+def test_shuffles_of_whole_warps_are_not_followed(mask, follows):
+    body = f"{PRELUDE} {mask} shfl.sync.bfly.b32 d, a, 1, 31, s1; {STORE}"
+    functions = made(module("test", ("X", "Y"), body), "test").functions
+    assert any(name.startswith("undefined") for name in functions) == follows
 
 
 SOUND = {
@@ -126,6 +154,8 @@ SOUND = {
     + "ld.local.u8 s0, [w]; and.b32 s0, s0, 240; or.b32 s0, s0, 3; st.local.u8 [w], s0;"
     "ld.local.u8 s0, [w]; and.b32 d, s0, 15;",
     "a condition of two": "and.pred q, p, unset; setp.ne.u32 r, t, t; and.pred q, r, unset; @q mov.u32 d, 1;",
+    "taken from outside the mask": HALF_WARP + "shfl.sync.down.b32 s1, a, 8, 31, 65535; add.u32 s1, s1, 1; "
+    "setp.lt.u32 r, s0, 8; @r mov.u32 d, s1; OUT:",
     "shuffled": "setp.lt.u32 q, t, 64; shfl.sync.down.b32 d, none, 1, 31, -1;",
     "padding copied word by word": LOCAL
     + "st.local.u64 [w], x; ld.local.v2.u64 {i, never}, [w]; st.local.v2.u64 [w+16], {i, never};"

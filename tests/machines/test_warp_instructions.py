@@ -144,8 +144,10 @@ def test_groups_of_lanes_with_masks_of_their_own():
 
 
 def test_a_shuffle_from_a_lane_that_takes_no_part_harms_who_uses_the_value():
-    body = "setp.lt.u32 p, t, 8; mov.u32 d, a; @p shfl.sync.down.b32 d, a, 4, 31, 255;" + STORE
-    assert (run(body) == np.where(LANES < 4, LANES + 4, np.where(LANES < 8, 0xFFFFFFFF, LANES))).all()
+    body = "setp.lt.u32 p, t, 8; mov.u32 d, a; @p shfl.sync.down.b32 d, a, 4, 31, 255; setp.lt.u32 p, t, 4;"
+    assert (run(body + STORE.replace("st.", "@p st."))[:4] == LANES[:4] + 4).all()
+    with pytest.raises(AssertionError, match="takes the value of a lane outside its mask"):
+        run(body + STORE)
 
 
 ATOMICS = {

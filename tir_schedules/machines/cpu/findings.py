@@ -288,6 +288,10 @@ def trap(fault: Fault) -> str:
 
 def uninitialized(fault: Fault) -> str:
     line, space = int(fault.record["other_line"]), int(fault.record["space"])
+    use, read = fault.sources(line), fault.sources(int(fault.record["line"]))
+    used = f"; used at {use}" if line and (use.file, use.line) != (read.file, read.line) else ""
+    if space == Space.GENERIC and fault.record["detail"]:
+        return f"takes the value of a lane outside its mask, which is undefined{used}"
     if space == Space.GENERIC:
         return "uses a variable that nothing has written"
     if space == Space.SHARED and line:
@@ -296,8 +300,6 @@ def uninitialized(fault: Fault) -> str:
         )
     if fault.variable_name in UNSET:
         return UNSET[fault.variable_name]
-    use, read = fault.sources(line), fault.sources(int(fault.record["line"]))
-    used = f"; used at {use}" if line and (use.file, use.line) != (read.file, read.line) else ""
     return f"{fault.act} {fault.where}, which nothing has written{used}"
 
 

@@ -13,6 +13,7 @@ import time
 from dataclasses import replace
 from functools import lru_cache
 from math import prod
+from numbers import Integral
 from typing import Iterator, Sequence
 
 from tir_schedules import interrupts
@@ -37,6 +38,12 @@ that comes back to where it was needs no budget to be found."""
 
 ORDERS = {"forward": Flag(0), "reverse": Flag.REVERSE, "random": Flag.SHUFFLE}
 """How blocks, and the warps of each, take turns."""
+
+RANGES = {
+    "budget": (0, 2**63), "orders": (1, 2**20), "seed": (0, 2**32 - 1), "cores": (1, 2**12),
+    "stack": (0, 2**19), "heap": (0, 2**38),
+}  # fmt: skip
+"""Least and largest value of each number. stack: up to the local memory of a thread; heap: of a GPU."""
 
 
 def stop_launches() -> None:
@@ -69,12 +76,12 @@ class CpuMachine:
         stack: int = STACK_BYTES,
         heap: int = HEAP_BYTES,
     ):
-        if warp_order not in ORDERS:
+        if warp_order not in [*ORDERS]:
             raise BadInput(f"warp_order is {warp_order!r}; it can be {' or '.join(ORDERS)}")
-        if orders < 1:
-            raise BadInput(f"orders is {orders}; at least one is executed")
-        self.warp_order, self.budget, self.orders, self.seed = warp_order, budget, orders, seed
-        self.cores, self.stack, self.heap = cores or usable_cores(), stack, heap
+        self.warp_order = warp_order
+        self.budget, self.orders, self.seed = whole(budget=budget), whole(orders=orders), whole(seed=seed)
+        self.cores = usable_cores() if cores is None else whole(cores=cores)
+        self.stack, self.heap = whole(stack=stack), whole(heap=heap)
 
     def run(
         self,
@@ -146,6 +153,15 @@ class CpuMachine:
             for name, array in before.items():
                 launch.arguments[name][...] = array
         return invocation.execution(time.perf_counter() - started, count, watched)
+
+
+def whole(**option: int) -> int:
+    """The value of an option of the machine, given by its name. BadInput when it is not in RANGES."""
+    ((name, value),) = option.items()
+    least, most = RANGES[name]
+    if not isinstance(value, Integral) or isinstance(value, bool) or not least <= value <= most:
+        raise BadInput(f"{name} is {value!r}; it can be a whole number from {least} to {most}")
+    return int(value)
 
 
 def usable_cores() -> int:

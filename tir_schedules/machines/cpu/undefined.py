@@ -1,13 +1,17 @@
 """Micro-ops beside a kernel's own that follow values which nothing has written: see core/undefined.cpp.
 
 Such a value is in a register that is read before it is written, which is what a variable without an initial
-value becomes, or in local memory, where nvcc keeps arrays that it cannot keep in registers. Only the
-registers that may hold one are followed, so that most kernels have no such micro-ops. Where lanes meet, and
-in the factors of a matrix multiplication, nothing is followed: their results count as defined. So do values
-that are put together from parts, one of which is defined.
+value becomes; in local memory, where nvcc keeps arrays that it cannot keep in registers; or what a shuffle
+takes from a lane that its mask does not name. Only the registers that may hold one are followed, so that most
+kernels have no such micro-ops. Where lanes meet otherwise, and in the factors of a matrix multiplication,
+nothing is followed: their results count as defined. So do values that are put together from parts, one of
+which is defined.
 """
 
 from __future__ import annotations
+
+from collections import Counter
+from typing import Sequence
 
 import numpy as np
 
@@ -16,7 +20,18 @@ from tir_schedules.machines.cpu.context import Lowering, MicroOp, size_of
 from tir_schedules.machines.cpu.extents import Extents
 from tir_schedules.machines.cpu.forms import Spread
 from tir_schedules.machines.cpu.instructions import form_of
-from tir_schedules.machines.cpu.ptx import BITS, Address, Instruction, Operand, Register, items, registers_of
+from tir_schedules.machines.cpu.instructions.warp import shuffle
+from tir_schedules.machines.cpu.ptx import (
+    BITS,
+    Address,
+    Immediate,
+    Instruction,
+    Operand,
+    Pair,
+    Register,
+    items,
+    registers_of,
+)
 
 ANY_OF, ALL_OF, CHOSEN, EACH = range(4)
 """In the order of Flow in core/undefined.cpp."""
@@ -32,6 +47,7 @@ class Undefined:
 
     def __init__(self, low: Lowering, extents: Extents):
         self.low, self.extents = low, extents
+        self.whole_masks = whole_masks([*low.kernel.instructions])
         self.has_local = low.kernel.local_bytes + low.kernel.stack_scale > 0
         blocks = low.kernel.blocks
         first = frozenset[Register]().union(*(blocks[k].live_in for k in low.kernel.first_blocks))
@@ -44,13 +60,12 @@ class Undefined:
             low.file.fill(register, size_of(register.type), 0xFF)
 
     def _closure(self, registers: set[Register]) -> set[Register]:
-        """Those, what local memory is loaded into, and all that is computed from them."""
-        if not registers and not self.has_local:
-            return registers
+        """Those, what local memory is loaded into, what shuffles give, and all that is computed from them."""
         users: dict[Register, list[Instruction]] = {}
         for instruction in self.low.kernel.instructions:
             if self._may_load_local(instruction):
                 registers.update(instruction.results)
+            registers.update(self._shuffled(instruction))
             for register in sources(instruction):
                 users.setdefault(register, []).append(instruction)
         pending = list(registers)
@@ -59,6 +74,13 @@ class Undefined:
                 pending += set(user.results) - registers
                 registers.update(user.results)
         return registers
+
+    def _shuffled(self, i: Instruction) -> tuple[Register, ...]:
+        """The result of a shuffle whose mask may leave lanes out."""
+        if i.name != "shfl" or not i.has("sync") or i.operands[-1] in self.whole_masks:
+            return ()
+        to = i.operands[0]
+        return registers_of([to.first if isinstance(to, Pair) else to])
 
     def _may_load_local(self, i: Instruction) -> bool:
         return self.has_local and spread(i) is Spread.LOAD and self._may_be_local(i, i.address(1))
@@ -79,7 +101,7 @@ class Undefined:
             return ops + [self._load(i)]
         if spread(i) is Spread.STORE:
             return ops
-        return ops + self._flow(i)
+        return ops + self._flow(i) + [self._shuffle(i, register) for register in self._shuffled(i)]
 
     def after(self, i: Instruction) -> list[MicroOp]:
         """Those that go after an instruction, under its guard."""
@@ -103,6 +125,11 @@ class Undefined:
         if not self._may_load_local(i):
             return self._flow(i)[0]
         return self._beside("undefined.load", i, i.address(1), self._places(i.operands[0]))
+
+    def _shuffle(self, i: Instruction, result: Register) -> MicroOp:
+        (op,) = shuffle(self.low, i)
+        assert isinstance(op, MicroOp)
+        return MicroOp("undefined.shuffled", (*op.operands, self.places[result]), i)
 
     def _beside(self, function: str, i: Instruction, where: Address, places: list[int]) -> MicroOp:
         base, wide, offset = self.low.address(where, i)
@@ -133,6 +160,19 @@ class Undefined:
         return [
             self.places.get(item, NONE) if isinstance(item, Register) else NONE for item in items(operand)
         ]
+
+
+def whole_masks(instructions: Sequence[Instruction]) -> set[Operand]:
+    """Operands that name all lanes of a warp: such a constant, and registers that always hold it. So do those
+    that hold an activemask, as far as this goes: they are for warps that are whole."""
+    constants = {Immediate(value) for value in (-1, 0xFFFFFFFF)}
+    written = Counter(register for i in instructions for register in i.results)
+    return constants | {
+        i.results[0]
+        for i in instructions
+        if i.name == "activemask" or (i.name == "mov" and i.operands[1] in constants)
+        if i.results and not i.guard and written[i.results[0]] == 1
+    }
 
 
 def spread(i: Instruction) -> Spread:

@@ -13,8 +13,8 @@ const u32 NONE = ~0u;
 
 enum Kind : u32 {  // of a finding
   RACE, IN_FLIGHT, LOCKSTEP, DIVERGENT_BARRIER, OUT_OF_BOUNDS, MISALIGNED, WRITE_TO_INPUT, BAD_FREE,
-  OVERLAPPING_WRITES, UNINITIALIZED, DIVERGENT_ALIGNED, STACK_OVERFLOW, ASSERTION, TRAP, DEADLOCK, ENDLESS_LOOP,
-  SAME_VALUE, KINDS
+  OVERLAPPING_WRITES, UNINITIALIZED, DIVERGENT_ALIGNED, STACK_OVERFLOW, ASSERTION, TRAP, DEADLOCK,
+  ENDLESS_LOOP, SAME_VALUE, KINDS
 };
 enum Space : u32 { SHARED, GLOBAL, LOCAL, GENERIC };
 enum Act : u32 { READ, WRITE, ATOMIC };
@@ -128,7 +128,7 @@ struct Buffer {
   u32 element, constant, initialized, pad;  // element: log2 of its bytes
 };
 // The place of a register that may be undefined. lanes: those in which it is. line: of the read of local
-// memory that the value comes from, 0 for a variable; address, bytes, extent: of that read.
+// memory or the shuffle that the value comes from, 0 for a variable; address, bytes, extent: of that read.
 struct Undefined {
   u32 lanes;
   s32 line;

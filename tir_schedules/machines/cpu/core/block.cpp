@@ -1,17 +1,18 @@
 // One block: its warps take turns, each until all its lanes wait; in a warp, the lanes at the lowest basic
-// block run. Warps advance one at a time on purpose: what lockstep would hide, a missing __syncthreads, shows.
+// block run. Warps advance one at a time on purpose: what lockstep would hide, a missing __syncthreads,
+// shows.
 //
 // A lane waits at a barrier of the block; for other lanes of its warp, at an instruction that names them; or
-// for memory, when it has gone round a loop that others can end. Such a loop is left to itself until everybody
-// else waits, in this block and then in all; a warp that comes back in the state it was in, while nobody has
-// stored anything, is idle.
+// for memory, when it has gone round a loop that others can end. Such a loop is left to itself until
+// everybody else waits, in this block and then in all; a warp that comes back in the state it was in, while
+// nobody has stored anything, is idle.
 #include "machine.h"
 #include <algorithm>
 #include <string_view>
 
 void enter(Machine& M, Cta& cta) {
   M.cta = &cta, M.warps = cta.warps.data(), M.shadow = cta.shadow.data();
-  M.epoch = cta.epoch, M.first_epoch = cta.first_epoch, M.block_number = cta.number;
+  M.began = cta.began, M.met = cta.met, M.block_number = cta.number;
   memcpy(M.block_index, cta.index, sizeof M.block_index);
   auto aligned = [](std::vector<u8>& bytes) { return (u8*)(((u64)bytes.data() + 127) & ~127ull); };
   M.shared = aligned(cta.shared), M.local = aligned(cta.local), M.local_written = cta.written.data();
@@ -20,15 +21,19 @@ static u8* registers_of(const Machine& M, int warp) {
   return (u8*)(((u64)M.cta->registers.data() + 63) & ~63ull) + (u64)M.program->register_bytes * warp;
 }
 static void send(Warp& W, u32 mask, u32 target) { LANES(W.pc[l] = mask >> l & 1 ? target : W.pc[l]) }
+static u32 lanes_with(const u32* values, u32 value) {
+  u32 mask = 0;
+  LANES(mask |= (u32)(values[l] == value) << l)
+  return mask;
+}
 // The lanes that run next: those at the lowest basic block that wait for nothing.
 static u32 pick(const Warp& W, u32& pc) {
-  u32 best = NONE, mask = 0;
-  ACTIVE(W.live & ~(W.waiting | W.held | W.polling), {
-    if (W.pc[l] < best) best = W.pc[l], mask = 0;
-    if (W.pc[l] == best) mask |= 1u << l;
-  })
-  pc = best;
-  return mask;
+  const u32 ready = W.live & ~(W.waiting | W.held | W.polling);
+  u32 at[32], lowest = NONE;
+  LANES(at[l] = ready >> l & 1 ? W.pc[l] : NONE)
+  LANES(lowest = least(at[l], lowest))
+  pc = lowest;
+  return lanes_with(at, lowest) & ready;
 }
 static void set_mask(Warp& W, u32 mask) {
   W.active = mask;
@@ -36,15 +41,18 @@ static void set_mask(Warp& W, u32 mask) {
 }
 static void set_special_registers(const Machine& M, u8* R) {
   const u32* special = M.program->special;
-  auto put = [&](u32 name, int l, u32 value) { ((u32*)(R + special[name]))[l] = value; };
+  auto lanes_of = [&](u32 name) { return (u32*)(R + special[name]); };
+  auto fill = [&](u32 name, u32 value) { LANES(lanes_of(name)[l] = value) };
+  const u32 first = M.warp * 32;
+  u32 x = first % M.block[0], y = first / M.block[0] % M.block[1], z = first / M.block[0] / M.block[1];
   LANES({
-    const u32 t = M.warp * 32 + l, x = M.block[0], y = M.block[1];
-    put(TID_X, l, t % x), put(TID_Y, l, t / x % y), put(TID_Z, l, t / (x * y));
-    put(LANEID, l, l), put(WARPID, l, M.warp);
-    for (u32 d = 0; d < 3; ++d) {
-      put(CTAID_X + d, l, M.block_index[d]), put(NTID_X + d, l, M.block[d]), put(NCTAID_X + d, l, M.grid[d]);
-    }
+    lanes_of(TID_X)[l] = x, lanes_of(TID_Y)[l] = y, lanes_of(TID_Z)[l] = z, lanes_of(LANEID)[l] = l;
+    if (++x == M.block[0]) x = 0, ++y;
+    if (y == M.block[1]) y = 0, ++z;
   })
+  fill(WARPID, M.warp);
+  for (u32 d = 0; d < 3; ++d)
+    fill(CTAID_X + d, M.block_index[d]), fill(NTID_X + d, M.block[d]), fill(NCTAID_X + d, M.grid[d]);
 }
 
 // ---- lanes of a warp that wait for each other ---
@@ -81,11 +89,13 @@ static void release_partners(const Machine& M, Warp& W, u8* R, const BasicBlock&
 // Whether nothing has changed since some rounds ago: then nothing ever will, unless others change memory.
 static bool repeats(Machine& M, Warp& W, const u8* R) {
   const u32 bytes = M.program->register_bytes;
-  const bool same = W.sample.size() == bytes && W.sampled_stores == M.stores && !memcmp(W.sample.data(), R, bytes);
+  const bool same = W.sample.size() == bytes && W.sampled_stores == M.stores &&
+                    !memcmp(W.sample.data(), R, bytes);
   if (!same) W.sample.assign(R, R + bytes), W.sampled_stores = M.stores;
   return same;
 }
-const u64 LONG_LOOP = 1 << 16, ROUNDS = 1 << 12;  // instructions of a warp; rounds between two looks at a loop
+// Instructions of a warp; rounds between two looks at a loop.
+const u64 LONG_LOOP = 1 << 16, ROUNDS = 1 << 12;
 static bool goes_round(Machine& M, Warp& W, const u8* R, const BasicBlock& block) {
   if (block.polls) return true;
   return W.issued > LONG_LOOP && !(++W.rounds % ROUNDS) && repeats(M, W, R);
@@ -95,7 +105,7 @@ static bool goes_round(Machine& M, Warp& W, const u8* R, const BasicBlock& block
 // Operands of what ends a block at a barrier: whether it only arrives, its number, how many threads it is for
 // or NONE, then for a vote: kind, predicate, whether negated, result.
 enum Vote { POPULATION, EVERY, SOME };
-static void begin_epoch(Machine& M) { M.epoch = M.cta->epoch = ++M.epochs; }
+static void note_meeting(Machine& M) { M.met = M.cta->met = ++M.now; }
 static void open_barrier(Machine& M, u32 number) {
   NamedBarrier& barrier = M.cta->named[number];
   const int self = M.warp;
@@ -115,16 +125,17 @@ static void open_barrier(Machine& M, u32 number) {
       W.pc[l] = block.taken;
       if (block.end == NONE) continue;
       const u32* operands = M.program->micro_ops[block.end].operands;
-      if (operands[6] != NONE)
-        ((u32*)(registers_of(M, w) + operands[6]))[l] = operands[3] == POPULATION ? barrier.votes
-                                                        : operands[3] == EVERY    ? barrier.votes == barrier.result
-                                                                                  : barrier.votes > 0;
+      if (operands[6] == NONE) continue;
+      const u32 votes = barrier.votes, kind = operands[3];
+      ((u32*)(registers_of(M, w) + operands[6]))[l] = kind == POPULATION ? votes
+                                                      : kind == EVERY    ? votes == barrier.result
+                                                                         : votes > 0;
     })
     W.waiting &= ~there;
   }
   M.warp = self;
   barrier = NamedBarrier();
-  begin_epoch(M);
+  note_meeting(M);
 }
 static void arrive(Machine& M, Warp& W, u8* R, const BasicBlock& block, u32 lanes) {
   const u32* operands = block.end == NONE ? nullptr : M.program->micro_ops[block.end].operands;
@@ -168,17 +179,16 @@ static void check_barrier(Machine& M) {
   for (int w = 0; w < warps && !line; ++w)
     if (M.warps[w].live) line = M.warps[w].barrier_line[__builtin_ctz(M.warps[w].live)];
   for (int w = 0; w < warps; ++w) {
+    const Warp& W = M.warps[w];
     const u32 threads = M.threads - w * 32, all = threads >= 32 ? NONE : (1u << threads) - 1;
-    for (int l = 0; l < 32; ++l) {
-      if (!(all >> l & 1)) continue;
-      const bool left = !(M.warps[w].live >> l & 1);
-      if (!left && M.warps[w].barrier_line[l] == line) continue;
-      M.warp = w;
-      if (Finding* f = M.report(DIVERGENT_BARRIER, line, l, left ? 0 : M.warps[w].barrier_line[l]))
-        f->other_warp = w, f->other_lane = l;
-      M.warp = self;
-      return;
-    }
+    const u32 elsewhere = all & ~(W.live & lanes_with((const u32*)W.barrier_line, line));
+    if (!elsewhere) continue;
+    const int l = __builtin_ctz(elsewhere);
+    M.warp = w;
+    if (Finding* f = M.report(DIVERGENT_BARRIER, line, l, W.live >> l & 1 ? W.barrier_line[l] : 0))
+      f->other_warp = w, f->other_lane = l;
+    M.warp = self;
+    return;
   }
 }
 // Everybody waits. False when that will not end by itself.
@@ -201,12 +211,14 @@ static bool open_barrier_of_all(Machine& M) {
     return false;
   }
   check_barrier(M);
-  begin_epoch(M);
+  note_meeting(M);
   M.meet_in_block();
-  for (Warp& W : M.cta->warps) {
-    ACTIVE(W.waiting, W.pc[l] = M.program->blocks[W.pc[l]].taken)
-    W.waiting = 0;
-  }
+  for (Warp& W : M.cta->warps)
+    while (W.waiting) {
+      const u32 at = W.pc[__builtin_ctz(W.waiting)], there = W.waiting & lanes_with(W.pc, at);
+      W.waiting &= ~there;
+      send(W, there, M.program->blocks[at].taken);
+    }
   return true;
 }
 
@@ -282,7 +294,7 @@ static bool advance(Machine& M, Warp& W, u8* R) {
           arrive(M, W, R, block, taken);
         } else {
           W.waiting |= taken;
-          ACTIVE(taken, W.barrier_line[l] = block.line)
+          LANES(W.barrier_line[l] = taken >> l & 1 ? block.line : W.barrier_line[l])
         }
       } else if (block.exit == LEAVE) {
         W.live &= ~taken;
@@ -306,7 +318,8 @@ static bool turn(Machine& M, int w) {
   if (!W.polling) return true;
   const u64 state = std::hash<std::string_view>()({(const char*)R, M.program->register_bytes}) ^
                     std::hash<std::string_view>()({(const char*)W.pc, sizeof W.pc});
-  W.idle = state == W.state && M.stores == W.stores && live == W.live && waiting == W.waiting && polled == W.polling;
+  W.idle = state == W.state && M.stores == W.stores && live == W.live &&
+           waiting == W.waiting && polled == W.polling;
   W.state = state, W.stores = M.stores;
   return true;
 }

@@ -179,7 +179,8 @@ void mark_written(Machine& M, u64 address, int lane) {
     own_flags(M, lane)[address - LOCAL_WINDOW] = 1;
 }
 
-static const Family calls{{"call.enter", enter},   {"call.leave", leave},   {"call.push", push},     {"call.save", save},
+static const Family calls{{"call.enter", enter},   {"call.leave", leave},   {"call.push", push},
+                          {"call.save", save},
                           {"call.resume", resume}, {"call.target", target}, {"call.memcpy", copy},
                           {"call.memset", fill},   {"switch", choose}, {"stop", stop},
                           {"alloca", allocate_on_stack}};

@@ -44,16 +44,16 @@ bool whole_warp(Machine& M, const Warp& W, s32 line) {
 // from one.
 u8* Machine::at_own(Space space, u8* memory, u32 memory_bytes, u64 address, u32 bytes, const MicroOp& op,
                     int lane, Act act) {
-  const bool known = op.extent->space == space;
-  const u64 low = known ? op.extent->low : 0,
-            high = known ? least(op.extent->high, memory_bytes) : memory_bytes;
-  const bool outside = address < low || address + bytes > high;
+  const Range range = reach(space, memory_bytes, op);
+  const bool outside = address < range.low || address + bytes > range.high;
   if (!outside && !(address & (bytes - 1))) return memory + address;
   if (Finding* f =
           report_access(outside ? OUT_OF_BOUNDS : MISALIGNED, op.line, lane, act, space, address, bytes))
-    if (known) f->extent = op.extent->number, f->extent_bytes = high - low;
+    if (op.extent->space == space) f->extent = op.extent->number, f->extent_bytes = range.high - range.low;
   return nullptr;
 }
+
+static u32 acts_as(Act act) { return act == WRITE ? STORES : act == ATOMIC ? UPDATES | STRONG : 0; }
 
 u8* Machine::at_global(u64 address, u32 bytes, const MicroOp& op, int lane, Act act, u32 how) {
   const u64 number = (address >> BUFFER_SHIFT) - 1, offset = address & ((1ull << BUFFER_SHIFT) - 1);
@@ -73,8 +73,7 @@ u8* Machine::at_global(u64 address, u32 bytes, const MicroOp& op, int lane, Act 
   u8* data = buffer.data + offset;
   if (!buffer.cells) return data;
   if (act != WRITE || how & STRONG) interacts = true;
-  const Touch touch{address, data, bytes, how | (act == WRITE ? STORES : act == ATOMIC ? UPDATES | STRONG : 0),
-                    GLOBAL, op.line, lane};
+  const Touch touch{address, data, bytes, how | acts_as(act), GLOBAL, op.line, lane};
   for (u64 e = offset >> buffer.element; e <= (offset + bytes - 1) >> buffer.element; ++e) {
     Cell& cell = buffer.cells[e];
     if (act != WRITE && !cell.line && !buffer.initialized)
@@ -96,7 +95,8 @@ u8* Machine::at_global(u64 address, u32 bytes, const MicroOp& op, int lane, Act 
 bool Machine::claim(Cell& cell) {
   const u32 block = block_number + 1;
   u32 owner = __atomic_load_n(&cell.block, __ATOMIC_RELAXED);
-  if (!owner) __atomic_compare_exchange_n(&cell.block, &owner, block, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  if (!owner)
+    __atomic_compare_exchange_n(&cell.block, &owner, block, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
   return !owner || owner == block;
 }
 
@@ -104,12 +104,15 @@ bool Machine::same_value(u32 bytes, const u8* data, int lane, bool together, int
   if (!incoming) return false;
   const u32 width = incoming_width;
   if (together) {
-    auto at = [&](int l) { return incoming_wide ? ((const u64*)incoming_address)[l] : ((const u32*)incoming_address)[l]; };
+    auto at = [&](int l) {
+      return incoming_wide ? ((const u64*)incoming_address)[l] : ((const u32*)incoming_address)[l];
+    };
     if (at(lane) != at(other_lane)) return false;
   }
   for (u32 at = 0; at < bytes; at += width) {
     const u8* values = (const u8*)incoming[at / width];
-    if (memcmp(values + lane * width, together ? values + other_lane * width : data + at, width)) return false;
+    const u8* there = together ? values + other_lane * width : data + at;
+    if (memcmp(values + lane * width, there, width)) return false;
   }
   return true;
 }
@@ -127,16 +130,15 @@ u8* Machine::at_generic(u64 address, u32 bytes, const MicroOp& op, int lane, Act
 
 // Of a warp's reads: what is the same for all of them.
 struct Reading {
-  const u32 epoch, time;
+  const u32 met, time;
   const s32 line;
   const int warp;
 
   void note(SharedShadow& s, int lane) const {
-    const bool read_now = s.read_epoch == epoch;
-    const bool again = read_now & (s.read_warp == warp) & (s.read_time == time);
+    const bool again = (s.read_warp == warp) & (s.read_time == time);
     s.read_lanes = (again ? s.read_lanes : 0) | 1u << lane;
-    s.read_warps = (read_now ? s.read_warps : 0) | 1u << warp;
-    s.read_epoch = epoch, s.read_time = time, s.read_line = line, s.read_warp = warp;
+    s.read_warps = (s.read_time >= met ? s.read_warps : 0) | 1u << warp;
+    s.read_time = time, s.read_line = line, s.read_warp = warp;
   }
 };
 
@@ -147,15 +149,15 @@ void Machine::touch_reads(const u32* addresses, u32 lanes, u32 bytes, s32 line) 
     ACTIVE(lanes, touch(addresses[l], bytes, READ, l, line))
     return;
   }
-  const Reading reading{epoch, now, line, warp};
-  const u32 shift = granule_shift, now = epoch, first = first_epoch;
+  const Reading reading{met, now, line, warp};
+  const u32 shift = granule_shift, met = this->met, first = began;
   SharedShadow* const shadows = shadow;
   u32 previous = NONE;
   ACTIVE(lanes, {
     const u32 address = addresses[l];
     if (address == previous) {  // as the lane before, unless there is a writer to compare with
       SharedShadow& s = shadows[previous >> shift];
-      if (s.write_epoch != now && bytes <= 1u << shift) {
+      if (s.write_time < met && bytes <= 1u << shift) {
         s.read_lanes |= 1u << l;
         continue;
       }
@@ -163,11 +165,37 @@ void Machine::touch_reads(const u32* addresses, u32 lanes, u32 bytes, s32 line) 
     previous = address;
     for (u32 g = address >> shift, last = (address + bytes - 1) >> shift; g <= last; ++g) {
       SharedShadow& s = shadows[g];
-      if (s.in_flight || s.undefined || s.write_epoch - first >= now - first) {
+      if (s.in_flight || s.undefined || s.write_time - first >= met - first) {
         touch(address, bytes, READ, l, line);
         break;
       }
       reading.note(s, l);
+    }
+  })
+}
+
+// As `touch` of each lane that stores. Where no other lane has touched a granule since the last
+// __syncthreads, nothing can be wrong, and the writer is noted at once.
+void Machine::touch_writes(const u32* addresses, u32 lanes, u32 bytes, s32 line, u32 how) {
+  if (traits & CLOCKS) {
+    ACTIVE(lanes, touch(addresses[l], bytes, WRITE, l, line, how))
+    return;
+  }
+  const u32 shift = granule_shift, met = this->met, time = now, own_warp = 1u << warp;
+  const u16 first = warp * 32;
+  SharedShadow* const shadows = shadow;
+  ACTIVE(lanes, {
+    const u32 address = addresses[l];
+    const u16 self = first + l;
+    for (u32 g = address >> shift, last = (address + bytes - 1) >> shift; g <= last; ++g) {
+      SharedShadow& s = shadows[g];
+      const bool written = s.write_time >= met && s.write_thread != self;
+      const bool read = s.read_time >= met && (s.read_warps != own_warp || s.read_lanes != 1u << l);
+      if (s.in_flight || s.undefined || written || read) {
+        touch(address, bytes, WRITE, l, line, how);
+        break;
+      }
+      s.write_time = time, s.write_line = line, s.write_thread = self, s.write_atomic = false;
     }
   })
 }
@@ -178,7 +206,7 @@ void Machine::touch_reads(const u32* addresses, u32 lanes, u32 bytes, s32 line) 
 void Machine::touch(u32 address, u32 bytes, Act act, int lane, s32 line, u32 how) {
   const u16 self = warp * 32 + lane;
   const Warp& W = warps[warp];
-  const Reading reading{epoch, now, line, warp};
+  const Reading reading{met, now, line, warp};
   const u32 clocks = traits & CLOCKS;
   bool reported = false;
   // Of an earlier access by a lane of this warp. Who has left needs no __syncwarp.
@@ -192,33 +220,32 @@ void Machine::touch(u32 address, u32 bytes, Act act, int lane, s32 line, u32 how
   for (u32 g = address >> granule_shift, last = (address + bytes - 1) >> granule_shift; g <= last; ++g) {
     SharedShadow& s = shadow[g];
     if (__builtin_expect(s.in_flight, 0)) clash(IN_FLIGHT, s.write_line, -1);
-    if (__builtin_expect(s.undefined, 0) && s.write_epoch >= first_epoch) {
+    if (__builtin_expect(s.undefined, 0) && s.write_time >= began) {
       if (act != WRITE) clash(UNINITIALIZED, s.write_line, s.write_thread);
       else s.undefined = false;
     }
     if (clocks) {
-      if (act != WRITE && s.write_epoch < first_epoch) clash(UNINITIALIZED, 0, -1);
-      if (act != READ) s.write_epoch = epoch, s.write_line = line, s.write_thread = self;
-      const u32 acts = act == WRITE ? STORES : act == ATOMIC ? UPDATES | STRONG : 0;
-      touch_cell(cta->cells[g], {SHARED_WINDOW + address, shared + address, bytes, how | acts, SHARED, line, lane});
+      if (act != WRITE && s.write_time < began) clash(UNINITIALIZED, 0, -1);
+      if (act != READ) s.write_time = now, s.write_line = line, s.write_thread = self;
+      const u64 generic = SHARED_WINDOW + address;
+      touch_cell(cta->cells[g], {generic, shared + address, bytes, how | acts_as(act), SHARED, line, lane});
       continue;
     }
-    if (s.write_epoch == epoch) {
+    if (s.write_time >= met) {
       if (s.write_thread != self && !(act == ATOMIC && s.write_atomic)) {
         const bool stores = act == WRITE && !s.write_atomic, lanes = s.write_thread / 32 == warp;
         if (!lanes) clash(RACE, s.write_line, s.write_thread, stores);
         else if (unordered(s.write_time, s.write_thread))
           clash(LOCKSTEP, s.write_line, s.write_thread, stores, s.write_line == line && s.write_time == now);
       }
-    } else if (act != WRITE && s.write_epoch < first_epoch) {
+    } else if (act != WRITE && s.write_time < began) {
       clash(UNINITIALIZED, 0, -1);
     }
-    const bool read_now = s.read_epoch == epoch;
     if (act == READ) {
       reading.note(s, lane);
       continue;
     }
-    if (read_now) {
+    if (s.read_time >= met) {
       if (s.read_warps & ~(1u << warp)) {
         clash(RACE, s.read_line, s.read_warp != warp ? s.read_warp * 32 + __builtin_ctz(s.read_lanes) : -1);
       } else {
@@ -228,11 +255,13 @@ void Machine::touch(u32 address, u32 bytes, Act act, int lane, s32 line, u32 how
         if (late) clash(LOCKSTEP, s.read_line, warp * 32 + __builtin_ctz(late));
       }
     }
-    if (act == WRITE) s.plain_epoch = epoch, s.plain_line = line, s.plain_thread = self;
-    else if (s.plain_epoch == epoch && s.plain_thread / 32 != warp) clash(RACE, s.plain_line, s.plain_thread);
-    else if (s.write_epoch == epoch && !s.write_atomic && s.write_thread == self && s.write_time == now)
-      continue;  // others clash
-    s.write_epoch = epoch, s.write_time = now, s.write_line = line, s.write_thread = self,
-    s.write_atomic = act == ATOMIC;
+    if (act == ATOMIC) {
+      if (cta->replaced.empty()) cta->replaced.resize(cta->shadow.size());
+      Store& plain = cta->replaced[g];
+      if (!s.write_atomic) plain = {s.write_time, s.write_line, s.write_thread};
+      if (plain.time >= met && plain.thread / 32 != warp) clash(RACE, plain.line, plain.thread);
+      else if (s.write_time == now && !s.write_atomic && s.write_thread == self) continue;  // others clash
+    }
+    s.write_time = now, s.write_line = line, s.write_thread = self, s.write_atomic = act == ATOMIC;
   }
 }

@@ -10,7 +10,9 @@ static inline f32 round_to_tf32_even(f32 f) {
   const u32 pattern = bits<u32>(f);
   return bits<f32>(f != f ? 0x7fffe000u : (pattern + 0xfffu + (pattern >> 13 & 1)) & 0xffffe000u);
 }
-static inline f32 truncate_to_tf32(f32 f) { return bits<f32>(f != f ? 0x7fffe000u : bits<u32>(f) & 0xffffe000u); }
+static inline f32 truncate_to_tf32(f32 f) {
+  return bits<f32>(f != f ? 0x7fffe000u : bits<u32>(f) & 0xffffe000u);
+}
 // Conversion of a rounded value to an integer type with limits lo and hi; saturates, NaN gives `nan`.
 template <class T> static inline T to_integer(f64 value, f64 lo, f64 hi, u64 nan) {
   if (value != value) return T(nan);
@@ -43,7 +45,8 @@ template <int MANTISSA, int BIAS> static inline u8 to_float8(f32 value, bool rel
   const f64 size = std::fabs(value);
   if (size > largest) return sign | (MANTISSA == 3 ? 0x7e : 0x7b);
   const int exponent = size > 0 ? greatest(std::ilogb(size), 1 - BIAS) : 1 - BIAS;
-  return sign | u8(((exponent + BIAS - 1) << MANTISSA) + (int)std::rint(std::ldexp(size, MANTISSA - exponent)));
+  const int steps = (int)std::rint(std::ldexp(size, MANTISSA - exponent));
+  return sign | u8(((exponent + BIAS - 1) << MANTISSA) + steps);
 }
 template <int MANTISSA, int BIAS> static inline f32 from_float8(u8 pattern) {
   const int exponent = (pattern & 0x7f) >> MANTISSA, mantissa = pattern & ((1 << MANTISSA) - 1);

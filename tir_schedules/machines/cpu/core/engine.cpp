@@ -14,7 +14,8 @@ struct Order {
   bool reversed;
 
   Order(const Machine& M, u64 total, u32 resident, std::mt19937_64& random)
-      : total(total), wave(M.traits & POLLS ? least<u64>(resident, total) : total), reversed(M.flags & REVERSE) {
+      : total(total), wave(M.traits & POLLS ? least<u64>(resident, total) : total),
+        reversed(M.flags & REVERSE) {
     if (!(M.flags & SHUFFLE)) return;
     numbers.resize(total);
     for (u64 k = 0; k < total; ++k) numbers[k] = k;
@@ -46,7 +47,7 @@ static void begin(Machine& M, Cta& cta, u64 number) {
   std::fill(cta.shared.begin(), cta.shared.end(), 0xff);  // what nobody wrote reads as NaN
   std::fill(cta.local.begin(), cta.local.end(), 0xff), std::fill(cta.written.begin(), cta.written.end(), 0);
   cta.warps.clear(), cta.warps.resize(warps);
-  cta.first_epoch = cta.epoch = ++M.epochs;
+  cta.began = cta.met = ++M.now;
   cta.known = cta.fenced = 0, cta.learnt = cta.passed_on[0] = cta.passed_on[1] = nullptr, cta.flags.clear();
   if (M.traits & CLOCKS) {
     cta.cells.assign(cta.shadow.size(), Cell{});
@@ -63,7 +64,8 @@ static void begin(Machine& M, Cta& cta, u64 number) {
   }
   enter(M, cta);
   // Any of several threads may run the block: its turns are its own.
-  if (M.flags & SHUFFLE && !(M.traits & (CLOCKS | POLLS))) M.random.seed(M.seed * 0x9e3779b97f4a7c15 + number);
+  if (M.flags & SHUFFLE && !(M.traits & (CLOCKS | POLLS)))
+    M.random.seed(M.seed * 0x9e3779b97f4a7c15 + number);
 }
 static void finish(Machine& M, Cta& cta) {
   for (const Warp& W : cta.warps)  // copies that nobody waited for still land, unseen
@@ -148,12 +150,14 @@ static bool run_in_threads(Machine& M, const LaunchArguments& a, const Program& 
   std::vector<Own> own(a.cores);
   auto work = [&](u32 k) {
     Machine T = M;
-    own[k].counters.resize(counters), own[k].blocks.resize(program.block_count), own[k].findings.resize(KINDS);
-    T.counters = own[k].counters.data(), T.block_counts = own[k].blocks.data(), T.findings = own[k].findings.data();
+    Own& mine = own[k];
+    mine.counters.resize(counters), mine.blocks.resize(program.block_count), mine.findings.resize(KINDS);
+    T.counters = mine.counters.data(), T.block_counts = mine.blocks.data(), T.findings = mine.findings.data();
     T.finding_limit = 1, T.finding_count = 0, T.alone = false;
     Blocks blocks{T};
     for (u64 number; !failed && (number = next++) < order.total;)
-      if (!blocks.run(order[number]) || T.interacts || T.finding_count || !blocks.stuck.empty()) failed = true;
+      if (!blocks.run(order[number]) || T.interacts || T.finding_count || !blocks.stuck.empty())
+        failed = true;
   };
   std::vector<std::thread> threads;
   for (u32 k = 1; k < a.cores; ++k) threads.emplace_back(work, k);

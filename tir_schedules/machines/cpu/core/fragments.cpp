@@ -1,5 +1,5 @@
-// mma and wmma of the types and shapes that tensor.cpp does not do by itself: integers, bits, tf32, float64, and
-// the shapes of wmma that are not square; stmatrix and movmatrix.
+// mma and wmma of the types and shapes that tensor.cpp does not do by itself: integers, bits, tf32, float64,
+// and the shapes of wmma that are not square; stmatrix and movmatrix.
 #include <algorithm>
 #include "machine.h"
 
@@ -14,8 +14,9 @@ enum Matrix { MATRIX_A, MATRIX_B, MATRIX_C };
 struct Shape {
   int m, n, k;
 };
-// Where elements lie: a register of a lane holds neighbours along k, or along a row of C; 8 rows of a (columns
-// of b) and 4 such groups are a block; blocks follow each other down the columns of the matrix first.
+// Where elements lie: a register of a lane holds neighbours along k, or along a row of C; 8 rows of a
+// (columns of b) and 4 such groups are a block; blocks follow each other down the columns of the matrix
+// first.
 struct Fragment {
   u32 matrix, kind;
   Shape shape;
@@ -75,12 +76,14 @@ static s64 product_sum(const std::vector<s64>& a, const std::vector<s64>& b, s64
   }
   return flags & SATURATE ? std::min<s64>(std::max<s64>(c, INT32_MIN), INT32_MAX) : c;
 }
-static f32 product_sum(const std::vector<f32>& a, const std::vector<f32>& b, f32 c, Shape s, int i, int j, u32) {
+static f32 product_sum(const std::vector<f32>& a, const std::vector<f32>& b, f32 c, Shape s, int i, int j,
+                       u32) {
   f32 sum = 0;
   for (int k = 0; k < s.k; ++k) sum += a[i * s.k + k] * b[k * s.n + j];
   return c + sum;
 }
-static f64 product_sum(const std::vector<f64>& a, const std::vector<f64>& b, f64 c, Shape s, int i, int j, u32) {
+static f64 product_sum(const std::vector<f64>& a, const std::vector<f64>& b, f64 c, Shape s, int i, int j,
+                       u32) {
   for (int k = 0; k < s.k; ++k) c = std::fma(a[i * s.k + k], b[k * s.n + j], c);
   return c;
 }
@@ -97,7 +100,8 @@ static u64 pattern_of(f32 value, u32 kind) { return kind == F16 ? float_to_half(
 template <class T> static void multiply(u8* R, const MicroOp& op) {
   const u32 *o = op.operands, *d = o + 12, *a = d + o[8], *b = a + o[9], *c = b + o[10];
   const Shape shape = {(int)o[4], (int)o[5], (int)o[6]};
-  const std::vector<T> A = unpacked<T>(R, a, {MATRIX_A, o[1], shape}), B = unpacked<T>(R, b, {MATRIX_B, o[2], shape}),
+  const std::vector<T> A = unpacked<T>(R, a, {MATRIX_A, o[1], shape}), 
+                       B = unpacked<T>(R, b, {MATRIX_B, o[2], shape}),
                        C = unpacked<T>(R, c, {MATRIX_C, o[3], shape});
   const Fragment f = {MATRIX_C, o[0], shape};
   for (int r = 0; r < f.registers(); ++r)
@@ -141,7 +145,8 @@ template <bool STORE> static void wmma_access(Machine& M, Warp& W, u8* R, const 
     return;
   }
   // Neighbours in a register are neighbours in memory where memory runs along them: then it is one access.
-  const bool pairs = f.matrix == MATRIX_C && o[7] && bytes > 2, together = (f.matrix == MATRIX_B) != (o[7] != 0);
+  const bool pairs = f.matrix == MATRIX_C && o[7] && bytes > 2;
+  const bool together = (f.matrix == MATRIX_B) != (o[7] != 0);
   for (int r = 0; r < f.registers(); ++r)
     for (int i = 0; i < f.per_register(); ++i) {
       u64 address[32];
@@ -155,7 +160,8 @@ template <bool STORE> static void wmma_access(Machine& M, Warp& W, u8* R, const 
         u64 pattern = ~0ull;
         if (STORE && data) pattern = pattern_at(R + places[r], f.kind, i, l), memcpy(data, &pattern, bytes);
         else if (!STORE && data) memcpy(&pattern, data, bytes);
-        for (u32 to = r; !STORE && to < o[10]; to += f.registers()) put(R + places[to], f.kind, i, l, pattern);
+        for (u32 to = r; !STORE && to < o[10]; to += f.registers())
+          put(R + places[to], f.kind, i, l, pattern);
       })
       const bool first = pairs ? r % 2 == 0 : !together || i == 0;
       if (!(M.flags & COUNT) || op.counter < 0 || !first) continue;
@@ -181,7 +187,9 @@ static void store_matrices(Machine& M, Warp& W, u8* R, const MicroOp& op) {
     M.touch(address[row], 16, WRITE, row, op.line);
     for (int column = 0; column < 8; ++column) {
       u32* words = WORDS(4 + row / 8);
-      ((u16*)data)[column] = op.operands[3] ? half_at(words, column, row % 8) : half_at(words, row % 8, column);
+      const bool transposed = op.operands[3];
+      ((u16*)data)[column] =
+          transposed ? half_at(words, column, row % 8) : half_at(words, row % 8, column);
     }
   }
   if (M.watch) watch_values(M);

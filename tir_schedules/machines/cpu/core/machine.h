@@ -29,15 +29,20 @@
     __VA_ARGS__;                                                                                       \
   }
 
-// The last accesses to `1 << granule_shift` bytes of shared memory, of a kernel whose threads meet at barriers
-// of the whole block alone. Epochs count these. plain: the last write that was no atomic. read_lanes: of the
-// warp that read last, at that time.
+// The last accesses to `1 << granule_shift` bytes of shared memory, of a kernel whose threads meet at
+// barriers of the whole block alone. read_warps: those that have read since the last of these; read_lanes: of
+// the warp that read last, at that time.
 struct SharedShadow {
-  u32 write_epoch, write_time, read_epoch, read_time, read_warps, read_lanes, plain_epoch;
-  s32 write_line, read_line, plain_line;
-  u16 write_thread, plain_thread, in_flight;
+  u32 write_time, read_time, read_warps, read_lanes;
+  s32 write_line, read_line;
+  u16 write_thread, in_flight;
   u8 read_warp;
   u8 write_atomic : 1, undefined : 1;  // undefined: what was written is
+};
+struct Store {  // the last one before an atomic took its place in the shadow
+  u32 time;
+  s32 line;
+  u16 thread;
 };
 struct AsyncCopy {
   u32 target, bytes, group, lane;
@@ -75,8 +80,8 @@ struct Heap {
 // active: lanes that execute the current instruction. waiting: at a barrier of the block; held: for other
 // lanes of the warp; polling: went round a loop that waits for memory; released: may execute what they were
 // held at; excused: as their members are there, at another instruction; missed: that lanes have waited for.
-// known: time of the last __syncwarp of all lanes; pairs: of the last that two lanes were in, empty where there
-// was none of some lanes only.
+// known: time of the last __syncwarp of all lanes; pairs: of the last that two lanes were in, empty where
+// there was none of some lanes only.
 struct Warp {
   ALIGNED s32 mask[32];  // -1 for lanes that execute the current instruction
   u32 pc[32];            // basic block each lane is at
@@ -88,7 +93,8 @@ struct Warp {
   u32 groups[32];                 // cp.async groups each lane has committed
   u32 known = 0;
   std::vector<u32> pairs;
-  u64 issued = 0, state = 0, stores = 0;  // instructions, against the budget; state, stores: when it last polled
+  // issued: instructions, against the budget; state, stores: when it last polled.
+  u64 issued = 0, state = 0, stores = 0;
   std::vector<u8> sample;         // registers some rounds of a long loop ago
   u64 rounds = 0, sampled_stores = 0;
   u64 clock = 0;  // what %clock64 gave last
@@ -100,22 +106,26 @@ struct Warp {
     return pairs[lane * 32 + other] > known ? pairs[lane * 32 + other] : known;
   }
 };
-// A block that runs, and all it has to itself. number: in the order of indices. epoch, first_epoch: see
-// SharedShadow. known: time of the last barrier of all its threads; learnt: what its threads all know of
-// others since then.
+// A block that runs, and all it has to itself. number: in the order of indices. began, met: times when it
+// began, and when its threads last met at a barrier. known: time of the last barrier of all its threads;
+// learnt: what its threads all know of others since then.
 struct Cta {
   u32 index[3];
   u64 number = 0;
   bool idle = false;  // whether a turn of all its warps changed nothing
-  u32 epoch = 1, first_epoch = 1, known = 0, fenced = 0;  // fenced: time of its last fence
+  u32 began = 1, met = 1, known = 0, fenced = 0;  // fenced: time of its last fence
   std::vector<u8> shared, local, written, registers;
   std::vector<SharedShadow> shadow;
+  std::vector<Store> replaced;  // as shadow; empty where there are no atomics
   std::vector<Cell> cells;  // of shared memory, by granule
   std::vector<Warp> warps;
   std::vector<LaneOrder> lanes;
   NamedBarrier named[16];
   Known learnt, passed_on[2];
   Flags flags;
+};
+struct Range {  // of addresses; high: the first one behind it
+  u64 low, high;
 };
 
 struct Machine {
@@ -139,7 +149,7 @@ struct Machine {
   const s32* origins;                    // PTX line -> number of the source line it comes from
   const Program* program;
   int warp = 0;
-  u32 traits = 0, epoch = 1, first_epoch = 1, threads = 0;
+  u32 traits = 0, began = 1, met = 1, threads = 0;
   u64 block_number = 0, stores = 0;  // stores: and atomics that changed what was there
   SharedShadow* shadow = nullptr;
   Warp* warps = nullptr;
@@ -148,7 +158,7 @@ struct Machine {
   u64 heap_bytes;
   u32 stack_start, stack_limit;
   Cta* cta = nullptr;
-  u32 now = 1, epochs = 1;           // see order.h; the last epoch of any block
+  u32 now = 1;                       // see order.h
   std::vector<Other> others{1};      // number 0: none
   u32 free_other = 0;
   Flags flags_of_memory;
@@ -177,12 +187,19 @@ struct Machine {
     return at_own(LOCAL, local + (u64)(warp * 32 + lane) * local_stride, local_bytes, address, bytes, op,
                   lane, act);
   }
+  // What an access to shared or local memory may reach: the variable that its address comes from, if that is
+  // known, otherwise all of it.
+  Range reach(Space space, u32 memory_bytes, const MicroOp& op) const {
+    if (op.extent->space != space) return {0, memory_bytes};
+    return {op.extent->low, least(op.extent->high, memory_bytes)};
+  }
   u8* at_own(Space space, u8* memory, u32 memory_bytes, u64 address, u32 bytes, const MicroOp& op, int lane,
              Act act);
   u8* at_global(u64 address, u32 bytes, const MicroOp& op, int lane, Act act, u32 how = 0);
   u8* at_generic(u64 address, u32 bytes, const MicroOp& op, int lane, Act act, u32 how = 0);
   void touch(u32 address, u32 bytes, Act act, int lane, s32 line, u32 how = 0);
   void touch_reads(const u32* addresses, u32 lanes, u32 bytes, s32 line);
+  void touch_writes(const u32* addresses, u32 lanes, u32 bytes, s32 line, u32 how);
   // Whether what is stored is what the memory holds, or what another lane of this instruction stores there.
   bool claim(Cell& cell);
   bool same_value(u32 bytes, const u8* data, int lane, bool together, int other_lane) const;
@@ -214,6 +231,21 @@ inline u32 ballot(const u32* predicate) {
 template <class T> static inline void addresses(const u8* base, bool wide, s64 offset, T* result) {
   if (wide) LANES(result[l] = (T)(((const u64*)base)[l] + offset))
   else LANES(result[l] = (T)(((const u32*)base)[l] + (T)offset))
+}
+enum ShuffleMode { UP, DOWN, BUTTERFLY, INDEX };
+// The lane whose value a shuffle takes for lane l; its own where the segment has none.
+inline int shuffle_source(u32 mode, int l, u32 operand, u32 clamp, bool& valid) {
+  const int segment = clamp >> 8 & 31, limit = clamp & 31, b = operand & 31;
+  const int bound = (l & segment) | (limit & ~segment);
+  int from = l;
+  switch (mode) {
+    case UP: from = l - b; break;
+    case DOWN: from = l + b; break;
+    case BUTTERFLY: from = l ^ b; break;
+    case INDEX: from = (l & segment) | (b & ~segment); break;
+  }
+  valid = mode == UP ? from >= bound : from <= bound;
+  return valid ? from : l;
 }
 // Every lane must execute: a finding otherwise, and false.
 bool whole_warp(Machine& machine, const Warp& warp, s32 line);

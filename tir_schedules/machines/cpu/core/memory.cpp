@@ -38,7 +38,8 @@ static void poison(u32 mask, u32 width, u32 count, void* const* values) {
 struct Incoming {
   Machine& M;
   template <class T> Incoming(Machine& M, void* const* values, u32 width, const T* address) : M(M) {
-    M.incoming = values, M.incoming_width = width, M.incoming_address = address, M.incoming_wide = sizeof(T) == 8;
+    M.incoming = values, M.incoming_width = width, M.incoming_address = address;
+    M.incoming_wide = sizeof(T) == 8;
   }
   ~Incoming() { M.incoming = nullptr; }
 };
@@ -46,7 +47,8 @@ struct Incoming {
 template <class T>
 static void order(Machine& M, u32 mask, const T* address, u64 window, u32 bytes, u32 how, bool store) {
   if (!(M.traits & CLOCKS)) return;
-  if (how & STRONG) ACTIVE(mask, M.synchronize(window + address[l], bytes, l, how | (store ? STORES : 0), !store))
+  const u32 acts = store ? how | STORES : how;
+  if (how & STRONG) ACTIVE(mask, M.synchronize(window + address[l], bytes, l, acts, !store))
   else if (store) ACTIVE(mask, M.forget_flag(window + address[l], bytes))
 }
 template <bool STORE>
@@ -69,7 +71,7 @@ template <bool STORE> static void shared_access(Machine& M, Warp& W, const Micro
   if (M.flags & COUNT) count_shared(M, op.counter, address, mask, bytes, STORE);
   if (STORE) {
     const Incoming incoming(M, values, width, address);
-    ACTIVE(mask, M.touch(address[l], bytes, WRITE, l, op.line, how))
+    M.touch_writes(address, mask, bytes, op.line, how);
     ++M.stores;
   } else if (how) {
     ACTIVE(mask, M.touch(address[l], bytes, READ, l, op.line, how))

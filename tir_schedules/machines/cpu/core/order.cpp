@@ -1,5 +1,5 @@
-// Happens-before: see order.h. Source: PTX ISA 9.0, Memory Consistency Model. Where it differs: a barrier of a
-// block also completes what a flag of another block tells, as if a fence stood before it.
+// Happens-before: see order.h. Source: PTX ISA 9.0, Memory Consistency Model. Where it differs: a barrier of
+// a block also completes what a flag of another block tells, as if a fence stood before it.
 #include "machine.h"
 #include <algorithm>
 
@@ -7,40 +7,63 @@ static bool before(const Group& a, const Group& b) {
   return a.block != b.block ? a.block < b.block : a.warp != b.warp ? a.warp < b.warp : a.time > b.time;
 }
 bool Knowledge::covers(u32 block, u32 thread, u32 time) const {
-  auto g = std::lower_bound(groups.begin(), groups.end(), Group{block, 0, 0, NONE}, before);
-  for (; g != groups.end() && g->block == block; ++g)
-    if (time <= g->time && (g->warp == NONE || (g->warp == thread / 32 && g->lanes >> thread % 32 & 1))) return true;
+  auto earlier = [](const OfBlock& known, u32 number) { return known->front().block < number; };
+  const auto found = std::lower_bound(blocks.begin(), blocks.end(), block, earlier);
+  if (found == blocks.end() || (*found)->front().block != block) return false;
+  for (const Group& g : **found)
+    if (time <= g.time && (g.warp == NONE || (g.warp == thread / 32 && g.lanes >> thread % 32 & 1)))
+      return true;
   return false;
 }
-// Of each lane what is known latest; lanes of a warp that are known up to one time are one group.
+// Of each lane of a block what is known latest; lanes of a warp that are known up to one time are one group.
+static OfBlock joined_of_block(const OfBlock& a, const OfBlock& b) {
+  if (a == b) return a;
+  std::vector<Group> all, kept;
+  all.reserve(a->size() + b->size());
+  std::merge(a->begin(), a->end(), b->begin(), b->end(), std::back_inserter(all), before);
+  u32 whole = 0, warp = NONE, there = 0;
+  for (const Group& g : all)
+    if (g.warp == NONE && g.time > whole) whole = g.time;
+  for (const Group& g : all) {
+    if (g.warp == NONE || g.time <= whole) continue;
+    if (g.warp != warp) warp = g.warp, there = 0;
+    const u32 lanes = g.lanes & ~there;
+    if (!lanes) continue;
+    if (there && kept.back().time == g.time) kept.back().lanes |= lanes;
+    else kept.push_back({g.block, warp, lanes, g.time});
+    there |= lanes;
+  }
+  if (whole) kept.push_back({all.front().block, NONE, NONE, whole});
+  const u64 bytes = kept.size() * sizeof(Group);
+  for (const OfBlock& each : {a, b})
+    if (kept.size() == each->size() && !memcmp(kept.data(), each->data(), bytes)) return each;
+  return std::make_shared<const std::vector<Group>>(std::move(kept));
+}
 Known joined(const Known& a, const Known& b) {
   if (!a || a == b) return b;
   if (!b) return a;
-  std::vector<Group> all, kept;
-  all.reserve(a->groups.size() + b->groups.size());
-  std::merge(a->groups.begin(), a->groups.end(), b->groups.begin(), b->groups.end(), std::back_inserter(all), before);
-  for (u64 first = 0, end; first < all.size(); first = end) {
-    u32 whole = 0, warp = NONE, there = 0;
-    for (end = first; end < all.size() && all[end].block == all[first].block; ++end)
-      if (all[end].warp == NONE && all[end].time > whole) whole = all[end].time;
-    for (u64 k = first; k < end; ++k) {
-      if (all[k].warp == NONE || all[k].time <= whole) continue;
-      if (all[k].warp != warp) warp = all[k].warp, there = 0;
-      const u32 lanes = all[k].lanes & ~there;
-      if (!lanes) continue;
-      if (there && kept.back().time == all[k].time) kept.back().lanes |= lanes;
-      else kept.push_back({all[k].block, warp, lanes, all[k].time});
-      there |= lanes;
-    }
-    if (whole) kept.push_back({all[first].block, NONE, NONE, whole});
+  std::vector<OfBlock> blocks;
+  blocks.reserve(a->blocks.size() + b->blocks.size());
+  auto x = a->blocks.begin(), y = b->blocks.begin();
+  while (x != a->blocks.end() && y != b->blocks.end()) {
+    const u32 one = (*x)->front().block, other = (*y)->front().block;
+    if (one == other) blocks.push_back(joined_of_block(*x++, *y++));
+    else blocks.push_back(one < other ? *x++ : *y++);
   }
-  if (kept.size() == a->groups.size() && !memcmp(kept.data(), a->groups.data(), kept.size() * sizeof(Group))) return a;
-  return std::make_shared<const Knowledge>(Knowledge{std::move(kept)});
+  blocks.insert(blocks.end(), x, a->blocks.end()), blocks.insert(blocks.end(), y, b->blocks.end());
+  for (const Known& each : {a, b})
+    if (blocks == each->blocks) return each;
+  return std::make_shared<const Knowledge>(Knowledge{std::move(blocks)});
 }
 static Known made(std::vector<Group> groups) {
   if (groups.empty()) return nullptr;
   std::sort(groups.begin(), groups.end(), before);
-  return std::make_shared<const Knowledge>(Knowledge{std::move(groups)});
+  std::vector<OfBlock> blocks;
+  for (auto first = groups.begin(), end = first; first != groups.end(); first = end) {
+    end = std::find_if(first, groups.end(), [&](const Group& g) { return g.block != first->block; });
+    blocks.push_back(std::make_shared<const std::vector<Group>>(first, end));
+  }
+  return std::make_shared<const Knowledge>(Knowledge{std::move(blocks)});
 }
 
 // Whether an access of another thread at a time comes before what the lane does now. strong: how the lane
@@ -85,15 +108,16 @@ void Machine::touch_cell(Cell& c, const Touch& t) {
     const bool together = lanes && line == t.line && time == now;
     if (stores && same_value(t.bytes, t.data, t.lane, together, other_thread % 32)) kind = SAME_VALUE;
     const Act act = t.how & STORES ? WRITE : t.how & UPDATES ? ATOMIC : READ;
-    Finding* f = report_access(kind, t.line, t.lane, act, t.space, t.address - (t.space == SHARED ? SHARED_WINDOW : 0),
-                               t.bytes, line, other_thread);
+    const u64 address = t.address - (t.space == SHARED ? SHARED_WINDOW : 0);
+    Finding* f = report_access(kind, t.line, t.lane, act, t.space, address, t.bytes, line, other_thread);
     if (f && !near) f->other_block = other_block;
     reported = kind != SAME_VALUE, c.how |= FAULTY;
   };
   const bool with_store = c.block && clashes(c.how, c.block, c.thread / 32);
   bool any = with_store;
   const bool matters = t.how & (STORES | UPDATES) || c.how & UPDATED;  // reads do not clash with reads
-  for (u32 k = matters ? c.others : 0; k && !any; k = others[k].next) any = clashes(others[k].how, others[k].block, others[k].warp);
+  for (u32 k = matters ? c.others : 0; k && !any; k = others[k].next)
+    any = clashes(others[k].how, others[k].block, others[k].warp);
   // Latest first. Who comes after a strong access to the element comes after those that it has seen.
   bool observed = false;
   for (u32 k = any ? c.others : 0; k; k = others[k].next) {
@@ -190,7 +214,8 @@ Known Machine::told(int lane, Scope scope) const {
   }
   for (int mate = 0; mate < 32; ++mate) {
     const Fence& f = cta->lanes[warp * 32 + mate].fences[scope];
-    if (mate == lane || f.time <= greatest(own.warp_known, cta->known) || f.time > warps[warp].knows(lane, mate)) continue;
+    if (mate == lane || f.time <= greatest(own.warp_known, cta->known)) continue;
+    if (f.time > warps[warp].knows(lane, mate)) continue;
     groups.push_back({block, (u32)warp, 1u << mate, f.time});
     if (f.lane && f.lane != own.lane) others = joined(others, f.lane);
   }

@@ -18,8 +18,10 @@ enum OfCell : u32 { FAULTY = 128, UPDATED = 256 };
 struct Group {
   u32 block, warp, lanes, time;
 };
+// What is known of one block: by warp and time, latest first; NONE after all warps.
+typedef std::shared_ptr<const std::vector<Group>> OfBlock;
 struct Knowledge {
-  std::vector<Group> groups;  // by block, warp and time, latest first; NONE after all warps
+  std::vector<OfBlock> blocks;  // none of them empty; what two know of a block alike, they share
   bool covers(u32 block, u32 thread, u32 time) const;
 };
 typedef std::shared_ptr<const Knowledge> Known;
@@ -30,8 +32,8 @@ struct Fence {
   u32 time = 0, block_known = 0, warp_known = 0;
   Known lane, block;
 };
-// What a lane knows beyond its warp and its block. seen: what flags it has read tell, which holds once a fence
-// or a barrier follows; near: of flags that threads of its own block have set.
+// What a lane knows beyond its warp and its block. seen: what flags it has read tell, which holds once a
+// fence or a barrier follows; near: of flags that threads of its own block have set.
 struct LaneOrder {
   Known known, seen, seen_near, last[2];  // last: what the flag told that was read last, by Scope
   Fence fences[2];  // by Scope

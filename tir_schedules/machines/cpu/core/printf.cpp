@@ -38,7 +38,8 @@ template <class... T> static std::string formatted(const std::string& directive,
 }
 // A directive whose stars are already numbers. length: "", "h", "hh", "l" or "ll", of which both last are 64
 // bits.
-static std::string converted(Arguments& from, const std::string& flags, const std::string& length, char kind) {
+static std::string converted(Arguments& from, const std::string& flags, const std::string& length,
+                             char kind) {
   const bool wide = length[0] == 'l' || length == "j" || length == "z" || length == "t";
   const std::string narrow = flags + (length[0] == 'h' ? length : "") + kind, long_ = flags + "ll" + kind;
   switch (kind) {

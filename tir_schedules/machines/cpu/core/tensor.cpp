@@ -10,15 +10,14 @@ static void load_matrices(Machine& M, Warp& W, u8* R, const MicroOp& op) {
   LANES(address[l] = (op.operands[1] ? (u32)((u64*)OPERAND(0))[l] : WORDS(0)[l]) + (u32)op.offset)
   if (M.flags & COUNT) count_rows(M, op.counter, address, count);
   u16 matrix[4][8][8];
+  u32 found = 0;
   for (int row = 0; row < 8 * count; ++row) {
     const u8* data = M.at_shared(address[row], 16, op, row, READ);
-    if (!data) {
-      memset(matrix[row / 8][row % 8], 0xff, 16);
-      continue;
-    }
-    M.touch(address[row], 16, READ, row, op.line);
-    memcpy(matrix[row / 8][row % 8], data, 16);
+    found |= (u32)(data != nullptr) << row;
+    if (data) memcpy(matrix[row / 8][row % 8], data, 16);
+    else memset(matrix[row / 8][row % 8], 0xff, 16);
   }
+  M.touch_reads(address, found, 16, op.line);
   if (M.watch) watch_values(M);
   for (int k = 0; k < count; ++k) {
     u32* to = WORDS(4 + k);
@@ -172,6 +171,46 @@ static bool is_aligned(Machine& M, const MicroOp& op, const WmmaMatrix& t, Act a
     f->detail = stride % ROW_ALIGNMENT ? stride : 0;
   return false;
 }
+// Where a matrix that is read begins in memory, or nullptr where each element has to be looked at by itself:
+// where it does not lie in one array as a whole, or in one that is written, too.
+static const u8* whole_matrix(const Machine& M, const MicroOp& op, const WmmaMatrix& t) {
+  const u64 base = t.base + (t.space == SHARED ? SHARED_WINDOW : 0), in_shared = base - SHARED_WINDOW;
+  const u64 bytes = (15 * t.stride + 16) * t.element;
+  if (t.stride < 0) return nullptr;
+  if (in_shared < WINDOW_BYTES) {
+    const Range range = M.reach(SHARED, M.shared_bytes, op);
+    return in_shared >= range.low && in_shared + bytes <= range.high ? M.shared + in_shared : nullptr;
+  }
+  const u64 number = (base >> BUFFER_SHIFT) - 1, offset = base & ((1ull << BUFFER_SHIFT) - 1);
+  if (number >= M.buffer_count || M.buffers[number].cells) return nullptr;
+  return offset + bytes <= M.buffers[number].bytes ? M.buffers[number].data + offset : nullptr;
+}
+static void load_whole_matrix(Machine& M, const MicroOp& op, const WmmaMatrix& t, const u8* start,
+                              u32** words, bool doubled) {
+  // Whether elements 2k and 2k + 1 of a lane are neighbours in memory, and in one granule.
+  const bool pairs = t.element == 2 && (t.matrix == MATRIX_B) != t.row_major;
+  const bool one = pairs && M.granule_shift > 1;
+  const bool in_shared = t.base - (t.space == SHARED ? 0 : SHARED_WINDOW) < WINDOW_BYTES;
+  ALIGNED u64 offset[8][32];
+  for (int e = 0; e < 8; ++e) LANES(offset[e][l] = element_address(t, e, l) - t.base)
+  for (int e = 0; in_shared && e < 8; e += 1 + one) {
+    ALIGNED u32 address[32];
+    LANES(address[l] = u32(t.base + offset[e][l]))
+    M.touch_reads(address, NONE, t.element, op.line);
+  }
+  auto half = [&](int e, int l) { return (u32)*(const u16*)(start + offset[e][l]); };
+  for (int e = 0; e < 8; ++e) {
+    if (t.element == 4) {
+      LANES(words[e][l] = *(const u32*)(start + offset[e][l]))
+      continue;
+    }
+    if (e & 1) continue;
+    u32* to = words[e / 2];
+    if (pairs) LANES(to[l] = *(const u32*)(start + offset[e][l]))
+    else LANES(to[l] = half(e, l) | half(e + 1, l) << 16)
+    if (doubled) memcpy(words[4 + e / 2], to, 128);
+  }
+}
 // operands: address, wide, matrix, row major, space, bytes per element, stride, registers, then the registers
 template <bool STORE> static void wmma_access(Machine& M, Warp& W, u8* R, const MicroOp& op) {
   if (!whole_warp(M, W, op.line)) return;
@@ -185,6 +224,13 @@ template <bool STORE> static void wmma_access(Machine& M, Warp& W, u8* R, const 
   count_matrix(M, op.counter, t, STORE);
   // Of half a and b, elements 8 to 15 repeat 0 to 7.
   const bool doubled = !STORE && t.element == 2 && op.operands[7] == 8;
+  if (const u8* start = STORE ? nullptr : whole_matrix(M, op, t)) {
+    u32* words[8];
+    for (u32 k = 0; k < op.operands[7]; ++k) words[k] = WORDS(8 + k);
+    load_whole_matrix(M, op, t, start, words, doubled);
+    if (M.watch) watch_values(M);
+    return;
+  }
   LANES(for (int e = 0; e < 8; ++e) {
     const u64 address = element_address(t, e, l) + (t.space == SHARED ? SHARED_WINDOW : 0);
     u8* data = M.at_generic(address, t.element, op, l, STORE ? WRITE : READ, 0);

@@ -1,16 +1,17 @@
-// Values that nothing has written: of variables that have none yet, and of local memory. Each register that
-// may hold one has a place that says for which lanes it does. Moving such a value about is no fault; a fault
-// is to compute an address with it, to decide a branch by it, or to store it where other threads see it.
+// Values that nothing has written: of variables that have none yet, of local memory, and what a shuffle takes
+// from lanes that its mask does not name. Each register that may hold one has a place that says for which
+// lanes it does. Moving such a value about is no fault; a fault is to compute an address with it, to decide a
+// branch by it, or to store it where other threads see it.
 #include "machine.h"
 
 #define UNDEFINED(k) (*(Undefined*)OPERAND(k))
 
 static void report_use(Machine& M, const MicroOp& op, const Undefined& u, u32 lanes) {
   if (!lanes) return;
-  const Space space = u.line ? LOCAL : GENERIC;
+  const Space space = u.bytes ? LOCAL : GENERIC;
   Finding* f = M.report_access(UNINITIALIZED, u.line ? u.line : op.line, __builtin_ctz(lanes), READ, space,
                                u.address, u.bytes, op.line);
-  if (f) f->extent = u.extent, f->extent_bytes = u.extent_bytes;
+  if (f) f->extent = u.extent, f->extent_bytes = u.extent_bytes, f->detail = space == GENERIC && u.line;
 }
 static void add(Undefined& to, const Undefined& from, u32 lanes) {
   if (!lanes) return;
@@ -61,6 +62,17 @@ static void flow(Machine&, Warp& W, u8* R, const MicroOp& op) {
 // operands: count, then the places of what is used
 static void use(Machine& M, Warp& W, u8* R, const MicroOp& op) {
   for (u32 k = 1; k <= op.operands[0]; ++k) report_use(M, op, UNDEFINED(k), UNDEFINED(k).lanes & W.active);
+}
+
+// Before a shuffle. operands: those of the shuffle, then the place of its result
+static void shuffled(Machine&, Warp& W, u8* R, const MicroOp& op) {
+  Undefined found{0, op.line};
+  ACTIVE(W.active, {
+    bool valid;
+    const int from = shuffle_source(op.operands[0], l, WORDS(2)[l], WORDS(3)[l], valid);
+    found.lanes |= (u32)!(WORDS(6)[l] >> from & 1) << l;
+  })
+  assign(UNDEFINED(7), found, W.active);
 }
 
 static u64 address_of(u8* R, const MicroOp& op, int l) {
@@ -126,4 +138,5 @@ static void store(Machine& M, Warp& W, u8* R, const MicroOp& op) {
 }
 
 static const Family undefined{
-    {"undefined.flow", flow}, {"undefined.use", use}, {"undefined.load", load}, {"undefined.store", store}};
+    {"undefined.flow", flow}, {"undefined.use", use}, {"undefined.shuffled", shuffled},
+    {"undefined.load", load}, {"undefined.store", store}};

@@ -3,8 +3,8 @@
 // instruction together.
 #include "machine.h"
 
-// The lanes a .sync instruction names must all execute it, and each lane must be among those it names. Who left
-// the kernel while they waited did not come, either.
+// The lanes a .sync instruction names must all execute it, and each lane must be among those it names. Who
+// left the kernel while they waited did not come, either.
 static void check_members(Machine& M, Warp& W, s32 line, const u32* members) {
   const u32 missed = W.missed;
   W.missed &= ~W.active;
@@ -15,24 +15,15 @@ static void check_members(Machine& M, Warp& W, s32 line, const u32* members) {
     return;
   })
 }
-enum ShuffleMode { UP, DOWN, BUTTERFLY, INDEX };
 // operands: mode, source, lane operand, clamp, result, predicate or NONE, members
 static void shuffle(Machine& M, Warp& W, u8* R, const MicroOp& op) {
   const u32 *source = WORDS(1), *operand = WORDS(2), *clamp = WORDS(3);
   u32 values[32], valid[32];
   check_members(M, W, op.line, WORDS(6));
   ACTIVE(W.active, {
-    const int segment = clamp[l] >> 8 & 31, limit = clamp[l] & 31, b = operand[l] & 31;
-    const int bound = (l & segment) | (limit & ~segment);
-    int from = l;
-    switch (op.operands[0]) {
-      case UP: from = l - b; break;
-      case DOWN: from = l + b; break;
-      case BUTTERFLY: from = l ^ b; break;
-      case INDEX: from = (l & segment) | (b & ~segment); break;
-    }
-    valid[l] = op.operands[0] == UP ? from >= bound : from <= bound;
-    if (!valid[l]) from = l;
+    bool is_valid;
+    const int from = shuffle_source(op.operands[0], l, operand[l], clamp[l], is_valid);
+    valid[l] = is_valid;
     if (!(W.live >> from & 1))
       if (Finding* f = M.report(DIVERGENT_ALIGNED, op.line, l)) f->detail = W.active;
     values[l] = source[from];
