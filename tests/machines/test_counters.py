@@ -19,11 +19,11 @@ from tir_schedules.compiler.twin import load_twin
 from tir_schedules.insight.metrics.counting import metrics_of
 from tir_schedules.insight.profile.cases import cubin_name
 from tir_schedules.insight.profile.nsight import prediction
+from tir_schedules.ladders.known import workload_class
 from tir_schedules.ladders.registry import current, every_rung, find
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.model.metrics import METRICS
 from tir_schedules.run import launches
-from tir_schedules.workloads import workload_class
 from tir_schedules.workloads.gemm import Gemm
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
