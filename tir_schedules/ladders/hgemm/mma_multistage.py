@@ -36,7 +36,7 @@ class Config(steps.Tiling):
     result_padding: elements after each row of C in shared memory.
     threadblock_swizzle: most columns of blocks in a group; a group has as many of them as divide both this
     and the number of all columns.
-    copies_first: 1 when a turn begins with its copies, 0 when they come after the work, as in the rungs before.
+    copies_first: 1 when a turn begins with its copies, 0 when the work comes first, as in the rungs before.
     """
 
     bm: int = 256
