@@ -1,0 +1,1 @@
+"""Kernels from outside: verified, counted and explained without a GPU."""
