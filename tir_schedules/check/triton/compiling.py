@@ -24,7 +24,15 @@ from tir_schedules.check.triton.library import INSTALL, the_triton
 from tir_schedules.compiler.nvcc import check_launch
 from tir_schedules.compiler.places import scratch
 from tir_schedules.compiler.source_text import file_name, shown_name
-from tir_schedules.errors import BadInput, CheckFailed, MissingTool, TirSchedulesError, nearest, one_line, shown
+from tir_schedules.errors import (
+    BadInput,
+    CheckFailed,
+    MissingTool,
+    TirSchedulesError,
+    nearest,
+    one_line,
+    shown,
+)
 from tir_schedules.machines.choice import CPU_ARCH
 from tir_schedules.model.kernel import Binary, Kernel, Resources
 from tir_schedules.model.launch import Dim3
@@ -45,6 +53,8 @@ SCALARS = {
 
 ARCH = re.compile(r"sm_(\d{2,3})[af]?")
 FILE_DIRECTIVE = re.compile(r'^(\s*\.file\s+\d+\s+")([^"\n]*)"', re.M)
+INLINED = re.compile(r"// begin inline asm\n.*?// end inline asm", re.S)
+LOC = re.compile(r"^\s*\.loc\s[^\n]*", re.M)
 REPORTED = {"registers": "REG", "stack": "STACK", "shared": "SHARED"}
 
 
@@ -117,7 +127,9 @@ def compile_triton(
             raise
         except Exception as error:
             what = f"{type(error).__name__}: {one_line(error)}"
-            raise CheckFailed(f"{function.__name__}: Triton does not compile it for {arch}: {what[:400]}") from None
+            raise CheckFailed(
+                f"{function.__name__}: Triton does not compile it for {arch}: {what[:400]}"
+            ) from None
     given = {name: arguments.get(name, value) for name, value in bound.items()}
     metadata = compiled.metadata
     blocks = extents(grid, given)
@@ -129,7 +141,8 @@ def compile_triton(
     sizes = (metadata.global_scratch_size, getattr(metadata, "profile_scratch_size", 0))
     hidden = SCRATCH[: parameters_of(compiled.asm["ptx"]) - len(values)]
     scratch_memory = {
-        name: np.zeros(prod(blocks) * size, np.uint8) if size else np.uint64(0) for name, size in zip(hidden, sizes)
+        name: np.zeros(prod(blocks) * size, np.uint8) if size else np.uint64(0)
+        for name, size in zip(hidden, sizes)
     }
     values |= scratch_memory
     made = Kernel(
@@ -146,7 +159,8 @@ def compile_triton(
     )
     resources = resources_of(compiled.asm["cubin"], made)
     check_launch(made, resources)
-    binary = Binary(made, with_names(compiled.asm["ptx"], source.path, made), compiled.asm["cubin"], resources)
+    ptx = with_lines(with_names(compiled.asm["ptx"], source.path, made))
+    binary = Binary(made, ptx, compiled.asm["cubin"], resources)
     written = tuple(name for name, value in scratch_memory.items() if isinstance(value, np.ndarray))
     return Launch(binary, values, given, written, choice)
 
@@ -228,7 +242,9 @@ def as_number(name: str, value: Any, kind: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value
     if kind not in SCALARS:
-        raise BadInput(f"{name} is {shown(value)}, which Triton hands over as {kind}: give an array or a number")
+        raise BadInput(
+            f"{name} is {shown(value)}, which Triton hands over as {kind}: give an array or a number"
+        )
     return SCALARS[kind](value)
 
 
@@ -298,6 +314,17 @@ def with_names(ptx: str, path: str, kernel: Kernel) -> str:
         return f'{opening}{"/".join(Path(name).parts[-3:])}"'
 
     return FILE_DIRECTIVE.sub(renamed, ptx)
+
+
+def with_lines(ptx: str) -> str:
+    """The PTX with all of an inline assembly on the line of its first instruction: LLVM counts on for the
+    others, and names lines that have nothing to do with it."""
+
+    def on_first(block: re.Match) -> str:
+        first = LOC.search(block[0])
+        return LOC.sub(lambda _: first[0], block[0]) if first else block[0]
+
+    return INLINED.sub(on_first, ptx)
 
 
 def resources_of(cubin: bytes, kernel: Kernel) -> Resources:
