@@ -29,3 +29,19 @@ def matmul_with_wrong_stride(a, b, c, m, n, k, BM: tl.constexpr, BN: tl.constexp
         right = tl.load(b + (start + depth[:, None]) * k + columns[None, :])
         total = tl.dot(left, right, total)
     tl.store(c + rows[:, None] * n + columns[None, :], total)  # fault: of b the rows are n apart, not k
+
+
+@triton.jit
+def doubled(x, BLOCK: tl.constexpr):
+    """Sound: several threads load an element, one stores it."""
+    at = tl.arange(0, BLOCK)
+    tl.store(x + at, tl.load(x + at) * 2)
+
+
+@triton.jit
+def ticket(x, y, BLOCK: tl.constexpr):
+    """All warps use what they load of x, which one of them changes."""
+    number = tl.load(x)
+    tl.store(x, number + 1)
+    at = tl.arange(0, BLOCK)
+    tl.store(y + at, at + number)

@@ -138,12 +138,8 @@ def compile_triton(
         for name in function.arg_names
         if made_of.signature[name] != "constexpr"
     }
-    sizes = (metadata.global_scratch_size, getattr(metadata, "profile_scratch_size", 0))
-    hidden = SCRATCH[: parameters_of(compiled.asm["ptx"]) - len(values)]
-    scratch_memory = {
-        name: np.zeros(prod(blocks) * size, np.uint8) if size else np.uint64(0)
-        for name, size in zip(hidden, sizes)
-    }
+    hidden = parameters_of(compiled.asm["ptx"]) - len(values)
+    scratch_memory = own_memory(metadata, hidden, blocks)
     values |= scratch_memory
     made = Kernel(
         label=function.__name__,
@@ -227,6 +223,8 @@ def spelled(parameter: Any) -> str:
 def as_triton(name: str, value: Any) -> Any:
     """An argument as Triton's compiler looks at it."""
     if isinstance(value, np.ndarray):
+        if value.dtype.kind == "c" or value.dtype.hasobject or value.dtype.names:
+            raise BadInput(f"{name} is an array of {value.dtype.name}: give one of integers or reals")
         if not value.flags.c_contiguous:
             raise BadInput(f"{name} is not C-contiguous: give np.ascontiguousarray({name})")
         return Pointer(value)
@@ -234,6 +232,8 @@ def as_triton(name: str, value: Any) -> Any:
         return value.item()
     if isinstance(value, (tuple, list)):
         raise BadInput(f"{name} is a {type(value).__name__}: give arrays, numbers and constexprs one by one")
+    if isinstance(value, str):
+        raise BadInput(f"{name} is {shown(value)}: give an array or a number")
     return value
 
 
@@ -294,6 +294,15 @@ def lines_above(function: Any) -> int:
 
 
 # ---- what Triton made ---
+def own_memory(metadata: Any, parameters: int, grid: Dim3) -> dict[str, Any]:
+    """What Triton hands over behind a kernel's own parameters: memory for all blocks, or null pointers."""
+    sizes = (metadata.global_scratch_size, getattr(metadata, "profile_scratch_size", 0))
+    return {
+        name: np.zeros(prod(grid) * size, np.uint8) if size else np.uint64(0)
+        for name, size in zip(SCRATCH[:parameters], sizes)
+    }
+
+
 def parameters_of(ptx: str) -> int:
     """How many parameters the kernel has."""
     heading = ptx[ptx.index(".entry") :]
