@@ -96,8 +96,8 @@ def test_matmul_with_software_pipelining_and_its_counters():
     assert checked.counters.accesses["shared_cp_async"].requests
     lines = {line.line: line for line in checked.counters.lines if line.file.endswith("triton_kernels.py")}
     source = (FOLDER / "triton_kernels.py").read_text().split("\n")
-    (dot,) = (number for number, text in enumerate(source, 1) if "tl.dot(" in text)
-    assert lines[dot].mix["mma"] and lines[dot].accesses["ldmatrix"].requests
+    tile, dot = (next(at for at, text in enumerate(source, 1) if what in text) for what in ("= tile(", "tl.dot("))
+    assert lines[dot].mix["mma"] and lines[tile].accesses["global_cp_async"].requests
 
 
 def test_atomics():
@@ -133,7 +133,7 @@ def test_a_dropped_mask_is_out_of_bounds():
 
 
 def test_load_add_store_races_between_programs():
-    checked = check_total(1000, triton_broken.total_without_atomic)
+    checked = check_total(1000, triton_broken.total_without_atomic, dtype=np.int32)
     (finding,) = checked.outcome.findings
     assert finding.kind == "race" and "nothing orders the two blocks" in finding.message
     assert finding.location.place.endswith(fault_of(triton_broken.total_without_atomic))
@@ -240,7 +240,7 @@ GOOD = dict(x=X, y=X, out=X, n=8, BLOCK=8)
         ({"n": None, "BLOCK": X}, "BLOCK is a constexpr, and an array is given"),
         ({"num_warps": 3}, "num_warps is 3; it can be 1, 2, 4, 8, 16 or 32"),
         ({"x": np.zeros((8, 8), np.float32).T}, "x is not C-contiguous"),
-        ({"n": (1, 2)}, "n is a tuple"),
+        ({"n": (1, 2)}, "n is tuple: give an array or a number"),
         ({"n": "eight"}, "n is 'eight'"),
         ({"x": np.zeros(8, np.complex64)}, "x is an array of complex64"),
         ({"arch": "sm_8"}, "'sm_8' is no architecture"),

@@ -115,7 +115,7 @@ def compile_triton(
         check_warps(options["num_warps"])
     check_arguments(function, arguments)
     source = source_of(function, file)
-    seen = {name: as_triton(name, value) for name, value in arguments.items()}
+    seen = {name: as_triton(value) for name, value in arguments.items()}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*FP_FUSION")
         try:
@@ -212,29 +212,34 @@ def check_arguments(function: Any, arguments: Mapping[str, Any]) -> None:
     if missing:
         raise BadInput(f"{takes}; {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not given")
     for one in function.params:
-        if one.is_constexpr and isinstance(arguments.get(one.name), np.ndarray):
-            raise BadInput(f"{takes}; {one.name} is a constexpr, and an array is given")
+        if one.name in arguments:
+            check_value(one, arguments[one.name], takes)
+
+
+def check_value(parameter: Any, value: Any, takes: str) -> None:
+    """BadInput for what a parameter cannot be given. takes: how the message begins."""
+    name, array = parameter.name, isinstance(value, np.ndarray)
+    if parameter.is_constexpr:
+        if array:
+            raise BadInput(f"{takes}; {name} is a constexpr, and an array is given")
+    elif not array and not isinstance(value, (bool, int, float, np.generic, type(None))):
+        what = "tuple" if isinstance(value, tuple) else shown(value)
+        raise BadInput(f"{takes}; {name} is {what}: give an array or a number")
+    elif array and (value.dtype.kind == "c" or value.dtype.hasobject or value.dtype.names):
+        raise BadInput(f"{takes}; {name} is an array of {value.dtype.name}: give one of integers or reals")
+    elif array and not value.flags.c_contiguous:
+        raise BadInput(f"{name} is not C-contiguous: give np.ascontiguousarray({name})")
 
 
 def spelled(parameter: Any) -> str:
     return f"{parameter.name}: constexpr" if parameter.is_constexpr else parameter.name
 
 
-def as_triton(name: str, value: Any) -> Any:
+def as_triton(value: Any) -> Any:
     """An argument as Triton's compiler looks at it."""
     if isinstance(value, np.ndarray):
-        if value.dtype.kind == "c" or value.dtype.hasobject or value.dtype.names:
-            raise BadInput(f"{name} is an array of {value.dtype.name}: give one of integers or reals")
-        if not value.flags.c_contiguous:
-            raise BadInput(f"{name} is not C-contiguous: give np.ascontiguousarray({name})")
         return Pointer(value)
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, (tuple, list)):
-        raise BadInput(f"{name} is a {type(value).__name__}: give arrays, numbers and constexprs one by one")
-    if isinstance(value, str):
-        raise BadInput(f"{name} is {shown(value)}: give an array or a number")
-    return value
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def as_number(name: str, value: Any, kind: Any) -> Any:
