@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import Any, Mapping
 
@@ -13,6 +14,9 @@ from tir_schedules.check.functions import FUNCTIONS
 from tir_schedules.check.types import dtype_of, format_of
 from tir_schedules.errors import BadInput, shown
 from tir_schedules.model.verify import Mismatch, compare
+
+TARGET = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:\[([^=]*)\])?\s*=(?!=)(.*)", re.S)
+"""`C='A @ B'`, `C[0]=...`: an output, a part of it, and its value."""
 
 ROUNDING = 1 << 10
 """How many units of the last place of its largest value an output may be off an array that is given."""
