@@ -46,8 +46,7 @@ def print_all(results: Sequence[Checked], machine: Machine) -> None:
         by_kernel.setdefault(one.label, []).append(("", one.outcome))
     for paragraph in kernel_paragraphs(by_kernel, width):
         print_paragraph(paragraph)
-    for one in results:
-        print_costs(one, len(results) > 1)
+    print_costs(results)
     where = machine.device_name if machine.name == "gpu" else "the CPU machine"
     print_line(f"{closing_words([one.outcome.word for one in results])} on {where}")
 
@@ -59,16 +58,21 @@ def row(one: Checked) -> tuple[str, ...]:
     return escape(one.label), grid, block, CELLS[one.outcome.word], f"{one.outcome.seconds:.2f}"
 
 
-def print_costs(one: Checked, several: bool) -> None:
-    """A table of accesses for each launch, and the lines that cost most above what would do."""
-    for step, execution in zip(one.steps, one.executions):
-        counters = execution.counters
-        if not counters or not counters.accesses:
-            continue
-        title = escape(step.target.shown) if several or len(one.steps) > 1 else ""
-        columns = ("memory", "access", "requests", "cost", "ideal", "per request", "unit")
-        print_table(columns, list(cost_rows(counters)), title=title)
-        for line in costly(counters):
+def print_costs(results: Sequence[Checked]) -> None:
+    """A table of accesses; of a single launch also the lines that cost most above what would do."""
+    pairs = [pair for one in results for pair in zip(one.steps, one.executions)]
+    rows = [
+        (escape(step.target.shown), *cells)
+        for step, execution in pairs
+        if execution.counters
+        for cells in cost_rows(execution.counters)
+    ]
+    columns = ("kernel", "memory", "access", "requests", "cost", "ideal", "per request", "unit")
+    cut = 0 if len(pairs) > 1 else 1
+    if rows:
+        print_table(columns[cut:], [row[cut:] for row in rows], prose={"kernel": 16})
+    if len(pairs) == 1 and pairs[0][1].counters:
+        for line in costly(pairs[0][1].counters):
             print_line(line)
 
 

@@ -9,11 +9,11 @@ from typing import Sequence
 from tir_schedules.check.types import CType, c_type
 from tir_schedules.check.names import base, demangled, instance_of, parted, plain
 from tir_schedules.compiler.signature import definitions, functions
+from tir_schedules.compiler.source_text import closing_brace
 from tir_schedules.errors import BadInput, nearest
 
 ENTRY = re.compile(r"^[ \t]*(?:\.visible |\.weak )?\.entry\s+([\w$]+)\s*(?:\(([^)]*)\))?", re.M)
 PARAM = re.compile(r"\.param\s+(?:\.align\s+\d+\s+)?\.([a-z]+\d+)\s*(.*?)([\w$]+)(?:\[(\d+)\])?\s*(?:,|$)", re.S)
-BODY_END = re.compile(r"^}[ \t]*\n?", re.M)
 BITS = re.compile(r"\d+$")
 LISTED = 8
 
@@ -130,9 +130,10 @@ def alone(ptx: str, symbol: str) -> str:
     keeps its number."""
     parts, last = [], 0
     for match in ENTRY.finditer(ptx):
-        end = BODY_END.search(ptx, match.end())
-        if match[1] == symbol or match.start() < last or not end:
+        opening = ptx.find("{", match.end())
+        if match[1] == symbol or opening < 0 or ";" in ptx[match.end() : opening]:
             continue
-        parts += [ptx[last : match.start()], "\n" * ptx.count("\n", match.start(), end.end())]
-        last = end.end()
+        end = closing_brace(ptx, opening) + 1
+        parts += [ptx[last : match.start()], "\n" * ptx.count("\n", match.start(), end)]
+        last = end
     return "".join([*parts, ptx[last:]])
