@@ -95,9 +95,9 @@ class SourceText:
         """Where a header lies, from its name or the end of its path."""
         if self.folder is None or not file:
             return None
-        paths = (
-            self.folder / path for path in dict.fromkeys((self.included.get(PurePath(file).name, file), file))
-        )
+        folders = (self.folder, *map(Path, self.kernel.includes))
+        names = dict.fromkeys((self.included.get(PurePath(file).name, file), file))
+        paths = (folder / name for folder in folders for name in names)
         return next((path for path in paths if path.is_file()), None)
 
     @cached_property
