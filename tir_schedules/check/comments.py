@@ -3,7 +3,7 @@
     // check: --kernel saxpy --grid cdiv(N,256) --block 256 --let N=1000
     // check: --arg x=f32[N] --arg y=f32[N] --expect y='a*x + y'
 
-Lines that follow one another are one check.
+Lines that follow one another are one check. In a Python file they begin with `#`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import shlex
 
 from tir_schedules.errors import BadInput, shown
 
-LINE = re.compile(r"[ \t]*//[ \t]*check:(.*)")
+LINE = re.compile(r"[ \t]*(?://|#)[ \t]*check:(.*)")
 
 
 def blocks(text: str, file: str) -> list[list[str]]:

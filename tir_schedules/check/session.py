@@ -35,7 +35,8 @@ MOST_THREADS = 1 << 28
 @dataclass(frozen=True)
 class Request:
     """What is checked. launches: in order. arguments: as they are written, or made already, by name. expect:
-    what outputs should be; usual: or a workload of the ladders that says so. tolerance: see `truth_of`."""
+    what outputs should be; usual: or a workload of the ladders that says so. tolerance: see `truth_of`.
+    triton: of a Python file: constexprs, and what Triton is asked for, such as num_warps."""
 
     source: Source
     launches: tuple[Asked, ...]
@@ -47,6 +48,7 @@ class Request:
     tolerance: float | None = None
     options: Options = Options()
     seed: int = 0
+    triton: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -132,13 +134,20 @@ def prepare(request: Request, built: Built | None = None) -> Prepared:
         )
         return Prepared(request, label, steps, made_trials)
     names = {**request.sizes, **{name: argument.value for name, argument in (found | variables).items()}}
+    return Prepared(request, label, steps, (Trial(arrays, truths_of(request, arrays, names)),))
+
+
+def truths_of(
+    request: Request, arrays: Mapping[str, Argument], names: Mapping[str, Any]
+) -> dict[str, Truth]:
+    """What outputs should be. names: of what expressions may be made, before the launches."""
     truths = {}
     for one in request.expect:
         if one.output not in arrays:
             raise BadInput(f"{one.what}: there is no array {one.output!r}{nearest(one.output, arrays)}")
         output = arrays[one.output].value
         truths[f"{one.output}[{one.where}]"] = truth_of(one, output, names, request.tolerance)
-    return Prepared(request, label, steps, (Trial(arrays, truths),))
+    return truths
 
 
 def all_bound(

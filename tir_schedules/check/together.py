@@ -7,6 +7,7 @@ from typing import Iterator, Sequence
 
 from tir_schedules.check.building import Built, Options, build
 from tir_schedules.check.session import Checked, Request, perform, prepare
+from tir_schedules.check.triton import check_request
 from tir_schedules.errors import CheckFailed
 from tir_schedules.machines.cpu.library import the_library
 from tir_schedules.machines.cpu.ptx import UnsupportedInstruction
@@ -22,6 +23,9 @@ def check_together(requests: Sequence[Request], machine: Machine) -> Iterator[Ch
     files: dict[Options, Built | CheckFailed] = {}
     for request in requests:
         label = request.launches[0].kernel or request.source.file
+        if request.source.file.endswith(".py"):
+            yield of_python(request, label, machine)
+            continue
         if request.options not in files:
             files[request.options] = made(request, requests)
         found = files[request.options]
@@ -34,6 +38,14 @@ def check_together(requests: Sequence[Request], machine: Machine) -> Iterator[Ch
             if isinstance(error, UnsupportedInstruction) and len(requests) == 1:
                 raise
             yield Checked(label, Outcome(label, str(error)))
+
+
+def of_python(request: Request, label: str, machine: Machine) -> Checked:
+    """Of a Triton kernel."""
+    try:
+        return check_request(request, machine)
+    except CheckFailed as error:
+        return Checked(label, Outcome(label, str(error)))
 
 
 def made(request: Request, requests: Sequence[Request]) -> Built | CheckFailed:

@@ -39,6 +39,11 @@ arguments, by name or, without NAME=, in the order of the parameters that are le
   W=f32[9]              also a __constant__ or __device__ variable of that name
 A parameter takes the --let of its name. Sizes are expressions of --let names, with cdiv(a,b), ceil, min, max.
 
+a Triton kernel, where Triton is installed, of a Python file (comments begin with # check:):
+  tir-schedules check kernels.py --kernel mm --grid 'cdiv(M,BM),cdiv(N,BN)' --let M=128,N=128,K=64 \\
+      --arg a='f16[M,K]' --arg b='f16[K,N]' --arg c='f32[M,N]:out' --expect c='a @ b' \\
+      --constexpr BM=64 --constexpr BN=64 --constexpr BK=32 --num-warps 4 --num-stages 3
+
 comments in the file:
   // check: --let n=1000 --grid cdiv(n,256) --block 256 --arg a=2
   // check: --arg x=f32[n] --arg y=f32[n] --expect y='a*x + y'
@@ -54,7 +59,7 @@ def add_verb(verbs: Verbs) -> None:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    verb.add_argument("file", metavar="FILE", type=Path, help="CUDA source or PTX text; host code does not hurt")
+    verb.add_argument("file", metavar="FILE", type=Path, help="CUDA source, PTX text, or Python with Triton kernels")
     add_subject(verb)
     add_arch(verb, None, f"the GPU's own; {CPU_ARCH} on the CPU machine")
     verb.add_argument("--machine", choices=MACHINES, default="cpu", help="what executes (default cpu)")
@@ -78,6 +83,11 @@ def add_subject(verb: Parser) -> None:
     own.add_argument("-D", metavar="NAME[=VALUE]", action="append", dest="defines", help="a macro for nvcc")
     own.add_argument("-I", metavar="FOLDER", action="append", dest="includes", help="where headers are")
     own.add_argument("--seed", type=int, default=0, metavar="N", help="of random arguments (default 0)")
+    triton = verb.add_argument_group("a Triton kernel, FILE.py")
+    constexpr = "a constexpr: a number, True, None, 'text', or a type such as tl.float16"
+    triton.add_argument("--constexpr", metavar="NAME=VALUE", action="append", help=constexpr)
+    triton.add_argument("--num-warps", type=int, metavar="N", help="warps of a program (default Triton's, 4)")
+    triton.add_argument("--num-stages", type=int, metavar="N", help="stages of software pipelining (default Triton's, 3)")
     right = verb.add_argument_group("what is right (nothing: hazards only)")
     expect = "an expression of arguments as they were before, with numpy's functions, or a .npy file; C[0]= for a part"
     right.add_argument("--expect", metavar="C=WHAT", action="append", help=expect)
@@ -141,7 +151,7 @@ def merged(own: Options, command: Options) -> Options:
     both = dict(vars(command))
     for name, value in vars(own).items():
         given = both.get(name)
-        if name in ("let", "arg", "defines", "includes", "expect"):
+        if name in ("let", "arg", "defines", "includes", "expect", "constexpr"):
             both[name] = [*(value or ()), *(given or ())]
         elif name == "seed":
             both[name] = given or value
@@ -174,18 +184,35 @@ def request_of(options: Options, source: Source, arch: str) -> Request:
     sizes = {**(usual.sizes if usual else {}), **sizes_of(options.let or [])}
     if options.launch and (options.grid or options.block or options.kernel):
         raise BadInput("--launch names kernel, grid and block: leave out --kernel, --grid and --block")
+    python = source.file.endswith(".py")
+    triton = triton_of(options, python)
+    sizes |= {name: value for name, value in triton.items() if isinstance(value, (int, float))}
     if options.launch:
         launches = [launch(text, sizes) for text in options.launch]
-    elif not options.block:
+    elif not (options.block or python):
         raise BadInput("say how it is launched: --grid and --block, such as --grid 4 --block 256, or --launch")
     else:
-        launches = [asked(options.kernel or "", options.grid or "1", options.block, options.shared or "0", sizes)]
+        launches = [asked(options.kernel or "", options.grid or "1", options.block or "1", options.shared or "0", sizes)]
     expect = [expected(text, source) for text in options.expect or ()]
     compiling = Compiling(arch, tuple(options.includes or ()), tuple(options.defines or ()))
     return Request(
         source, tuple(launches), sizes, tuple(by_name(options.arg or [])), {}, tuple(expect), usual,
-        options.tolerance, compiling, options.seed,
+        options.tolerance, compiling, options.seed, triton,
     )  # fmt: skip
+
+
+def triton_of(options: Options, python: bool) -> dict[str, Any]:
+    """Constexprs, and what Triton is asked for."""
+    from tir_schedules.check.triton.constants import constants_of
+
+    found = constants_of(options.constexpr or [])
+    asked = {"num_warps": options.num_warps, "num_stages": options.num_stages}
+    found |= {name: value for name, value in asked.items() if value is not None}
+    if found and not python:
+        raise BadInput("--constexpr, --num-warps and --num-stages are for Triton kernels, of a FILE.py")
+    if python and (options.block or options.shared):
+        raise BadInput("Triton chooses block and shared memory: leave out --block and --shared, say --num-warps")
+    return found
 
 
 def expected(text: str, source: Source) -> Any:

@@ -1,28 +1,39 @@
-"""A Triton kernel checked on arrays of numpy: launched on a machine, its outputs compared."""
+"""A Triton kernel checked on arrays of numpy: compiled, launched on the CPU machine, its outputs compared."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from typing import Any, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Mapping, Sequence
 
 import numpy as np
 
+from tir_schedules.check.api import Result, result_of
+from tir_schedules.check.arguments import OUT, Argument, made, seed_of
+from tir_schedules.check.binding import Bound
+from tir_schedules.check.expecting import Expected
+from tir_schedules.check.launches import Asked
+from tir_schedules.check.session import (
+    Checked,
+    Prepared,
+    Request,
+    Step,
+    Trial,
+    check_work,
+    perform,
+    truths_of,
+)
+from tir_schedules.check.target import Parameter, Target
 from tir_schedules.check.triton.compiling import Grid, Launch, compile_triton
-from tir_schedules.check.triton.functions import innermost
-from tir_schedules.errors import BadInput, TirSchedulesError, nearest
-from tir_schedules.machines.choice import CPU_ARCH
-from tir_schedules.machines.cpu import CpuMachine, UnsupportedInstruction
-from tir_schedules.model.counters import Counters
-from tir_schedules.model.execution import Execution
+from tir_schedules.check.triton.functions import innermost, kernel_of
+from tir_schedules.check.types import CType
+from tir_schedules.errors import BadInput, CheckFailed, nearest
+from tir_schedules.machines.choice import CPU_ARCH, choose
 from tir_schedules.model.findings import Finding
 from tir_schedules.model.machine import Machine
-from tir_schedules.model.verify import compare
-from tir_schedules.run import written_by
-from tir_schedules.verdicts import Outcome, WrongValue
-
-ULPS = 8
-"""Units of the largest value by which an output may differ, where no tolerance is given."""
+from tir_schedules.source import Source
+from tir_schedules.verdicts import Outcome
 
 WITHIN = re.compile(r"(?:reads|writes) \S+\[\d+\], which is also accessed by warp")
 """In a message: an element of an array, and another access by the same block."""
@@ -31,75 +42,91 @@ OWN_MEMORY = "global_smem"
 """What Triton calls the shared memory that it lays out itself."""
 
 
-@dataclass(frozen=True)
-class Checked:
-    """What became of a launch. counters: None where they were not asked for. launch: what was compiled and
-    launched; None where that failed."""
-
-    outcome: Outcome
-    counters: Counters | None = field(default=None, repr=False)
-    launch: Launch | None = field(default=None, repr=False)
-
-    @property
-    def ok(self) -> bool:
-        return self.outcome.ok
-
-    @property
-    def faults(self) -> tuple[str, ...]:
-        """Everything that is wrong, one text each."""
-        return self.outcome.faults
-
-    def __str__(self) -> str:
-        choice = f"; {self.launch.choice}" if self.launch and self.launch.choice else ""
-        return "\n".join([f"{self.outcome.kernel}: {self.outcome.word}{choice}", *self.faults])
-
-
 def check_triton(
     kernel: Any,
     grid: Grid,
     *arguments: Any,
-    expect: Mapping[str, np.ndarray] | None = None,
-    inout: Iterable[str] | None = None,
+    expect: Mapping[str, str | np.ndarray] | None = None,
+    outputs: Sequence[str] = (),
     tolerance: float | None = None,
     arch: str = CPU_ARCH,
     orders: int = 2,
-    count: bool = False,
-    machine: Machine | None = None,
     **named: Any,
-) -> Checked:
+) -> Result:
     """Launch a Triton kernel as `kernel[grid](*arguments, **named)` would, on arrays of numpy.
 
-        checked = check_triton(add, (4,), x, y, out, 1000, BLOCK=256, expect={"out": x + y})
-        assert checked.ok, checked
+        result = check_triton(add, (4,), x, y, out, 1000, BLOCK=256, expect={"out": "x + y"})
+        assert result.ok, result.faults
 
-    expect: what arrays hold afterwards, by the kernel's names. They are its outputs, and without `inout` it
-    may not rely on what is in them. inout: arrays that it both reads and writes. Where neither is given every
-    array may be written, and only hazards are found. tolerance: the most by which a value may differ; by
-    default 8 units in the last place of the largest. orders: of blocks and warps. machine: by default the CPU
-    machine.
+    kernel: a function under `@triton.jit`; of `@triton.autotune` the first configuration is taken. named:
+    also num_warps, num_stages. Arrays are copied and not changed. expect: what arrays should be, as arrays or
+    expressions of arguments, by the kernel's names. outputs: arrays whose content counts as unwritten.
+    tolerance, orders: as of `tir_schedules.check.api.check`.
 
-    As a launch does, it writes into the arrays. A kernel that does not compile, or has what the machine does
-    not know, gives an outcome that says so; BadInput and MissingTool are raised.
+    What is wrong with the kernel is in the result, also that it does not compile, or has what the machine
+    does not know; BadInput and MissingTool are raised.
     """
     function = innermost(kernel)
     given = by_name(function, arguments, named)
-    label = function.__name__
+    unknown = next((name for name in outputs if not isinstance(given.get(name), np.ndarray)), None)
+    if unknown is not None:
+        raise BadInput(f"there is no array {unknown!r}{nearest(unknown, given)}")
+    request = Request(
+        Source(""), (), numbers(given),
+        expect=tuple(Expected(name, value) for name, value in (expect or {}).items()), tolerance=tolerance,
+    )  # fmt: skip
     try:
         launch = compile_triton(kernel, grid, given, arch=arch)
-        outputs, kept = roles(launch, expect, inout)
-        for name in set(outputs) - set(kept):
-            poison(launch.given[name])
-        execution = execute(machine or CpuMachine(orders=orders), launch, outputs, kept, count)
-        wrong = mismatches(launch, execution, expect or {}, tolerance)
-    except TirSchedulesError as error:
-        if error.exit_code != 1:
-            raise
-        return Checked(Outcome(label, str(error)))
-    found = own_findings(execution.findings, settled=orders > 1 and not wrong)
-    notes = tuple(note for note in execution.notes if not of_triton(note))
-    left = {name: launch.given[name].copy() for name in outputs}
-    outcome = Outcome(label, "", wrong, found, execution.seconds, (left,), execution.printed, notes)
-    return Checked(outcome, execution.counters, launch)
+        done = judged(prepared(request, launch, outputs), choose("cpu", orders))
+    except CheckFailed as error:
+        done = Checked(function.__name__, Outcome(function.__name__, str(error)))
+    return result_of(done)
+
+
+def check_request(request: Request, machine: Machine) -> Checked:
+    """The same of a command: `request.source` is a Python file. BadInput, MissingTool and CheckFailed as
+    `prepare_triton` has them."""
+    return judged(prepare_triton(request), machine)
+
+
+def prepare_triton(request: Request) -> Prepared:
+    """A request for a Python file, ready to run.
+
+    BadInput for what Triton has no use for; CheckFailed when the kernel does not compile.
+    """
+    if len(request.launches) != 1 or request.usual:
+        raise BadInput(
+            "a Triton kernel is checked by --kernel, --grid, --arg and --expect, one launch at a time"
+        )
+    (asked,) = request.launches
+    path = Path(request.source.folder, Path(request.source.file).name)
+    kernel = kernel_of(path, asked.kernel)
+    given = placed(innermost(kernel), request)
+    arguments = {name: one.value if isinstance(one, Argument) else one for name, one in given.items()}
+    launch = compile_triton(
+        kernel, asked.grid, arguments, arch=request.options.arch, file=request.source.file
+    )
+    roles = {name: one.role for name, one in given.items() if isinstance(one, Argument)}
+    return prepared(request, launch, [name for name in roles if roles[name] == OUT], roles)
+
+
+def placed(function: Any, request: Request) -> dict[str, Any]:
+    """Arguments by the names of parameters: constexprs and options, `--arg` by name and by place, numbers of
+    `--let` by theirs."""
+    found: dict[str, Any] = dict(request.triton)
+    folder = Path(request.source.folder or ".")
+    sizes = {**request.sizes, **numbers(request.triton)}
+    free = [one for one in function.params if one.name not in found]
+    names = {one.name for one in request.given}
+    left = [
+        one.name for one in free if one.name not in names and one.name not in sizes and not one.is_constexpr
+    ]
+    for one in request.given:
+        if not one.name and not left:
+            raise BadInput(f"--arg {one.text}: {function.__name__} has no parameter left for it")
+        name = one.name or left.pop(0)
+        found[name] = made(one, sizes, "", folder, seed_of(name, request.seed))
+    return found | {one.name: sizes[one.name] for one in free if one.name not in found and one.name in sizes}
 
 
 def by_name(function: Any, arguments: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
@@ -109,79 +136,60 @@ def by_name(function: Any, arguments: Sequence[Any], named: Mapping[str, Any]) -
             f"{function.__name__} takes {len(function.arg_names)} arguments"
             f" ({', '.join(function.arg_names)}), {len(arguments)} are given"
         )
-    placed = dict(zip(function.arg_names, arguments))
-    twice = next((name for name in named if name in placed), None)
+    by_place = dict(zip(function.arg_names, arguments))
+    twice = next((name for name in named if name in by_place), None)
     if twice:
         raise BadInput(f"{function.__name__}: {twice} is given by its place and by its name")
-    return {**placed, **named}
+    return {**by_place, **named}
 
 
-def roles(
-    launch: Launch, expect: Mapping[str, np.ndarray] | None, inout: Iterable[str] | None
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Which arrays the kernel may write, and which of them it may read before."""
-    kept = tuple(inout or ())
-    for name in (*kept, *(expect or {})):
-        if name not in launch.arrays:
-            known = ", ".join(launch.arrays) or "none"
-            raise BadInput(f"there is no array {name!r}{nearest(name, launch.arrays)}; arrays are {known}")
-    for name, array in (expect or {}).items():
-        if np.shape(array) != launch.given[name].shape:
-            raise BadInput(
-                f"{name} has shape {launch.given[name].shape}, and {np.shape(array)} is expected of it"
-            )
-    if expect is None and inout is None:
-        return launch.arrays, launch.arrays
-    return tuple(dict.fromkeys((*(expect or {}), *kept))), kept
+def numbers(given: Mapping[str, Any]) -> dict[str, int | float]:
+    """Those of the arguments that expressions may name."""
+    return {name: value for name, value in given.items() if isinstance(value, (int, float))}
 
 
-def poison(array: np.ndarray) -> None:
-    """Fill an output with what a kernel must not rely on."""
-    array.view(np.uint8)[...] = 0xFF
+def prepared(
+    request: Request, launch: Launch, outputs: Sequence[str], roles: Mapping[str, str] | None = None
+) -> Prepared:
+    """A launch as the other checks have it. outputs: arrays whose content counts as unwritten. roles: of
+    arrays, where they are said."""
+    kernel = launch.binary.kernel
+    target = Target(kernel.entry, kernel.label, ())
+    check_work(target, Asked(kernel.label, kernel.grid, kernel.block))
+    arrays = {name: value for name, value in launch.arguments.items() if isinstance(value, np.ndarray)}
+    values = {name: value for name, value in launch.arguments.items() if name not in arrays}
+    bounds = tuple(Bound(Parameter(name, CType("", name in arrays), 8), name) for name in kernel.params)
+    trial = {
+        name: Argument(array, OUT if name in outputs else (roles or {}).get(name, ""))
+        for name, array in arrays.items()
+    }
+    names = {**request.sizes, **arrays, **numbers(launch.given)}
+    label = kernel.label + (f" ({launch.choice})" if launch.choice else "")
+    steps = (Step(target, launch.binary, bounds, values),)
+    return Prepared(request, label, steps, (Trial(trial, truths_of(request, trial, names)),))
 
 
-def execute(
-    machine: Machine, launch: Launch, outputs: Sequence[str], kept: Sequence[str], count: bool
-) -> Execution:
-    """Launch what was compiled; Triton's own memory may be read and written, too."""
-    written = (*outputs, *launch.scratch)
-    try:
-        if isinstance(machine, CpuMachine):
-            given = (*kept, *launch.scratch)
-            return machine.run(launch.binary, launch.arguments, written, count=count, given=given)
-        return machine.run(launch.binary, launch.arguments, written, count=count)
-    except UnsupportedInstruction as error:
-        raise UnsupportedInstruction(with_remedy(str(error), launch.binary.kernel.arch)) from None
+def judged(ready: Prepared, machine: Machine) -> Checked:
+    """Run it, and leave out what Triton is the author of."""
+    done = perform(ready, machine)
+    outcome, arch = done.outcome, ready.steps[0].binary.kernel.arch
+    settled = getattr(machine, "orders", 1) > 1 and not outcome.wrong
+    return replace(
+        done,
+        outcome=replace(
+            outcome,
+            error=with_remedy(outcome.error, arch),
+            findings=own_findings(outcome.findings, settled),
+            notes=tuple(note for note in outcome.notes if not of_triton(note)),
+        ),
+    )
 
 
-def with_remedy(refusal: str, arch: str) -> str:
+def with_remedy(error: str, arch: str) -> str:
     """What the machine does not know of a newer architecture Triton does without for an older one."""
-    if arch == CPU_ARCH:
-        return refusal
-    return f"{refusal}; Triton compiles it without that for --arch {CPU_ARCH}"
-
-
-def mismatches(
-    launch: Launch, execution: Execution, expect: Mapping[str, np.ndarray], tolerance: float | None
-) -> tuple[WrongValue, ...]:
-    """Outputs that are not what they should be."""
-    found = []
-    for name, array in expect.items():
-        got, expected = launch.given[name], np.asarray(array)
-        allowed = tolerance_of(got.dtype, expected) if tolerance is None else tolerance
-        mismatch = compare(name, got, expected, allowed, "should be")
-        if mismatch:
-            kernel, index = launch.binary.kernel, mismatch.flat_index(got.shape)
-            found.append(WrongValue(kernel.label, mismatch, *written_by(execution, name, index, kernel)))
-    return tuple(found)
-
-
-def tolerance_of(dtype: np.dtype, expected: np.ndarray) -> float:
-    """ULPS units of the largest value; nothing of integers."""
-    if dtype.kind in "iub" or not expected.size:
-        return 0.0
-    unit = float(np.finfo(dtype).eps) if dtype.kind == "f" else 2.0**-7
-    return ULPS * unit * float(np.max(np.abs(expected.astype(np.float64))))
+    if arch == CPU_ARCH or "does not know" not in error:
+        return error
+    return f"{error}; Triton compiles it without that for --arch {CPU_ARCH}"
 
 
 def own_findings(findings: Sequence[Finding], settled: bool) -> tuple[Finding, ...]:
@@ -198,11 +206,8 @@ def own_findings(findings: Sequence[Finding], settled: bool) -> tuple[Finding, .
 
 def replicated_load(finding: Finding) -> bool:
     """Whether it is between a load and a store behind it, of one program, in global memory."""
-    if (
-        finding.kind not in ("race", "lockstep")
-        or finding.other is None
-        or WITHIN.search(finding.message) is None
-    ):
+    in_one_program = WITHIN.search(finding.message)
+    if finding.kind not in ("race", "lockstep") or finding.other is None or not in_one_program:
         return False
     here, there = finding.location.ptx_line, finding.other.ptx_line
     return here < there if finding.message.startswith("reads") else here > there

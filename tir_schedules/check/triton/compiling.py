@@ -182,7 +182,8 @@ def with_configuration(kernel: Any, arguments: dict[str, Any]) -> tuple[dict[str
         if isinstance(kernel, triton.Autotuner):
             first = kernel.configs[0]
             if len(kernel.configs) > 1:
-                choice = f"the first of {len(kernel.configs)} configurations: {first}"
+                settings = ", ".join(f"{name}={value}" for name, value in first.all_kwargs().items())
+                choice = f"the first of {len(kernel.configs)} configurations: {settings}"
             arguments = {**first.all_kwargs(), **arguments}
         else:
             for name, rule in kernel.values.items():
@@ -218,17 +219,18 @@ def check_arguments(function: Any, arguments: Mapping[str, Any]) -> None:
 
 def check_value(parameter: Any, value: Any, takes: str) -> None:
     """BadInput for what a parameter cannot be given. takes: how the message begins."""
-    name, array = parameter.name, isinstance(value, np.ndarray)
+    name, kinds = parameter.name, (bool, int, float, np.generic, type(None))
     if parameter.is_constexpr:
-        if array:
+        if isinstance(value, np.ndarray):
             raise BadInput(f"{takes}; {name} is a constexpr, and an array is given")
-    elif not array and not isinstance(value, (bool, int, float, np.generic, type(None))):
-        what = "tuple" if isinstance(value, tuple) else shown(value)
+    elif isinstance(value, np.ndarray):
+        if value.dtype.kind == "c" or value.dtype.hasobject or value.dtype.names:
+            raise BadInput(f"{takes}; {name} is an array of {value.dtype.name}: give integers or reals")
+        if not value.flags.c_contiguous:
+            raise BadInput(f"{name} is not C-contiguous: give np.ascontiguousarray({name})")
+    elif not isinstance(value, kinds):
+        what = "a tuple" if isinstance(value, tuple) else shown(value)
         raise BadInput(f"{takes}; {name} is {what}: give an array or a number")
-    elif array and (value.dtype.kind == "c" or value.dtype.hasobject or value.dtype.names):
-        raise BadInput(f"{takes}; {name} is an array of {value.dtype.name}: give one of integers or reals")
-    elif array and not value.flags.c_contiguous:
-        raise BadInput(f"{name} is not C-contiguous: give np.ascontiguousarray({name})")
 
 
 def spelled(parameter: Any) -> str:
