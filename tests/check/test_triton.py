@@ -95,7 +95,8 @@ def test_matmul_with_software_pipelining_and_its_counters():
     lines = {line.line: line for line in checked.counters[0].lines if line.file.endswith("triton_kernels.py")}
     source = (FOLDER / "triton_kernels.py").read_text().split("\n")
     tile, dot = (1 + next(k for k in range(99) if what in source[k]) for what in ("= tile(", "tl.dot("))
-    assert lines[dot].mix["mma"] and lines[tile].accesses["global_cp_async"].requests
+    assert lines[dot].mix["mma"]
+    assert any("global_cp_async" in lines[at].accesses for at in range(tile, dot) if at in lines)
 
 
 def test_atomics():

@@ -17,7 +17,7 @@ INSTALL = "pip install 'tir_schedules[triton]'"
 
 
 class Triton:
-    """The parts of Triton that are used. MissingTool where one is not there."""
+    """The parts of Triton that are used: versions 3.4 to 3.9 have them. MissingTool where one is not there."""
 
     def __init__(self) -> None:
         self.jit = part("triton.runtime.jit")
@@ -45,11 +45,16 @@ class Triton:
         )
         asked = {"debug": bool(function.debug), **options}
         bound, specialization, _ = binder(**arguments, **asked)
-        parsed, signature, constants, attributes = function._pack_args(
-            backend, asked, bound, specialization, asked
-        )
+        kinds = list(enumerate(specialization))
+        signature = {name: kind for name, (kind, *_) in zip(function.arg_names, specialization)}
+        constants = {(at,): bound[function.arg_names[at]] for at, (kind, *_) in kinds if kind == "constexpr"}
+        attributes = {
+            (at,): backend.parse_attr(known)
+            for at, (kind, known) in kinds
+            if kind != "constexpr" and isinstance(known, str)
+        }
         source = attribute(self.compiler, "ASTSource")(function, signature, constants, attributes)
-        return bound, source, parsed
+        return bound, source, backend.parse_options(asked)
 
     def compile(self, source: Any, arch: int, options: Any) -> Any:
         return self.compiler.compile(
