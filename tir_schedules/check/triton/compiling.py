@@ -7,6 +7,7 @@ own behind the kernel's parameters.
 
 from __future__ import annotations
 
+import inspect
 import linecache
 import os
 import re
@@ -289,15 +290,16 @@ def complaint(error: Any, function: Any, source: PythonFile) -> str:
         error = error.__cause__
     line = ""
     if error.src == function.src and hasattr(error.node, "lineno"):
-        line = f":{function.starting_line_number + lines_above(function) + error.node.lineno - 1}"
+        line = f":{first_line(function) + error.node.lineno - 1}"
     why = error.error_message or error.__cause__ or "it does not say why"
     return f"{function.__name__}: Triton does not compile {source.file}{line}: {one_line(why)[:400]}"
 
 
-def lines_above(function: Any) -> int:
-    """Lines of decorators, which Triton counts to a function and leaves out of its source."""
-    above = re.search(r"^\s*def\s", "".join(function.raw_src), re.M)
-    return "".join(function.raw_src)[: above.start()].count("\n") if above else 0
+def first_line(function: Any) -> int:
+    """Of its `def`: Triton leaves decorators out of what it compiles."""
+    texts, number = inspect.getsourcelines(function.fn)
+    above = (at for at, text in enumerate(texts) if re.match(r"\s*def\s", text))
+    return number + next(above, 0)
 
 
 # ---- what Triton made ---

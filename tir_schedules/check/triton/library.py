@@ -17,7 +17,7 @@ INSTALL = "pip install 'tir_schedules[triton]'"
 
 
 class Triton:
-    """The parts of Triton that are used: versions 3.4 to 3.9 have them. MissingTool where one is not there."""
+    """The parts of Triton that are used; 3.4 to 3.9 have them. MissingTool where one is not there."""
 
     def __init__(self) -> None:
         self.jit = part("triton.runtime.jit")
