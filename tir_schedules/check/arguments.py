@@ -142,7 +142,13 @@ def filled(
         return np.full(shape, {"zeros": 0, "ones": 1, "nan": np.nan}[fill], dtype)
     ends = RANGE.fullmatch(fill)
     if not ends:
-        return np.full(shape, number(fill, sizes, f"{what} (one of {', '.join(FILLS)}, LOW..HIGH, a number)"), dtype)
+        try:
+            return np.full(shape, number(fill, sizes, what), dtype)
+        except (BadInput, OverflowError):
+            raise BadInput(
+                f"{what}: {shown(fill)} fills no array; {', '.join(FILLS)}, LOW..HIGH and numbers do, and"
+                f" {', '.join(ROLES)} say what it is for"
+            ) from None
     low, high = (number(end, sizes, what) for end in ends.groups())
     if low > high:
         raise BadInput(f"{what} {fill}: {low} is above {high}")

@@ -85,6 +85,9 @@ def build(source: Source, instances: Sequence[str], options: Options) -> Built:
     CheckFailed with nvcc's lines where it does not compile; BadInput for an instance that its templates do not
     have, or a macro that is none; MissingTool without nvcc, or without a header that it includes.
     """
+    for folder in options.includes:
+        if not Path(folder).is_dir():
+            raise BadInput(f"-I {shown(folder)} is no folder: name one that has headers")
     asked = list(dict.fromkeys(name.strip() for name in instances if "<" in name))
     kernel = Kernel(
         source.file or "kernel.cu", source.text, "", (), (1, 1, 1), (1, 1, 1), options.arch,
@@ -127,7 +130,7 @@ def explained(error: CheckFailed, kernel: Kernel, asked: Sequence[str]) -> Excep
         own = name.startswith(OF_TOOLKIT)
         remedy = "pip install 'tir_schedules[gpu]'" if own else "name its folder by -I"
         return MissingTool(f"{kernel.file} includes {name}, which is not found: {remedy}, or leave it out")
-    faults = [line.strip() for line in lines if re.search(r"\berror\b", line)]
+    faults = [line.strip() for line in lines if re.search(r"\berror: ", line)]
     ours = [line for line in faults if line.startswith(INSTANCE)]
     if not ours or len(ours) < len(faults):
         return error

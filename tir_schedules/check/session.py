@@ -20,6 +20,7 @@ from tir_schedules.check.launches import Asked
 from tir_schedules.check.target import Target, alone
 from tir_schedules.check.usual import Usual, usual_trials
 from tir_schedules.errors import BadInput, CheckFailed, nearest
+from tir_schedules.machines.cpu.ptx import UnsupportedInstruction
 from tir_schedules.model.execution import Execution
 from tir_schedules.model.kernel import Binary, Kernel
 from tir_schedules.model.launch import check_grid
@@ -91,13 +92,20 @@ class Prepared:
 class Checked:
     """What became of a request. outcome: verdict, findings, wrong values, what was printed. outputs: arrays
     that were written, by name, as the last launch left them. executions: of each launch with the first
-    inputs, with its counters."""
+    inputs, with its counters. unsupported: whether it has what the machine does not know, which its error
+    names."""
 
     label: str
     outcome: Outcome
     outputs: Mapping[str, np.ndarray] = field(default_factory=dict, repr=False)
     executions: tuple[Execution, ...] = field(default=(), repr=False)
     steps: tuple[Step, ...] = field(default=(), repr=False)
+    unsupported: bool = False
+
+
+def failed(label: str, error: CheckFailed, steps: tuple[Step, ...] = ()) -> Checked:
+    """What could not be run."""
+    return Checked(label, Outcome(label, str(error)), steps=steps, unsupported=isinstance(error, UnsupportedInstruction))
 
 
 def prepare(request: Request, built: Built | None = None) -> Prepared:
@@ -252,7 +260,7 @@ def perform(prepared: Prepared, machine: Machine) -> Checked:
         try:
             done, arrays, written = launched(prepared.steps, trial, machine, counted)
         except CheckFailed as error:
-            return Checked(label, Outcome(label, str(error)), steps=prepared.steps)
+            return failed(label, error, prepared.steps)
         findings = findings or tuple(finding for one in done for finding in one.findings)
         notes = notes or tuple(note for one in done for note in one.notes)
         printed = printed or "".join(one.printed for one in done)

@@ -6,12 +6,10 @@ import threading
 from typing import Iterator, Sequence
 
 from tir_schedules.check.building import Built, Options, build
-from tir_schedules.check.session import Checked, Request, perform, prepare
+from tir_schedules.check.session import Checked, Request, failed, perform, prepare
 from tir_schedules.errors import CheckFailed
 from tir_schedules.machines.cpu.library import the_library
-from tir_schedules.machines.cpu.ptx import UnsupportedInstruction
 from tir_schedules.model.machine import Machine
-from tir_schedules.verdicts import Outcome
 
 
 def check_together(requests: Sequence[Request], machine: Machine) -> Iterator[Checked]:
@@ -26,14 +24,12 @@ def check_together(requests: Sequence[Request], machine: Machine) -> Iterator[Ch
             files[request.options] = made(request, requests)
         found = files[request.options]
         if isinstance(found, CheckFailed):
-            yield Checked(label, Outcome(label, str(found)))
+            yield failed(label, found)
             continue
         try:
             yield perform(prepare(request, found), machine)
         except CheckFailed as error:
-            if isinstance(error, UnsupportedInstruction) and len(requests) == 1:
-                raise
-            yield Checked(label, Outcome(label, str(error)))
+            yield failed(label, error)
 
 
 def made(request: Request, requests: Sequence[Request]) -> Built | CheckFailed:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Iterator, Sequence
 from tir_schedules.cli.options import Options, Parser, Verbs, add_arch
 from tir_schedules.cli.problems import parse_length, parse_shape
 from tir_schedules.cli.run import ORDERS
-from tir_schedules.errors import BadInput, printable
+from tir_schedules.errors import BadInput, MissingTool
 from tir_schedules.machines.choice import CPU_ARCH, MACHINES
 from tir_schedules.workloads import LAYOUTS
 
@@ -90,13 +90,14 @@ def add_subject(verb: Parser) -> None:
 
 
 def run(options: Options) -> int:
-    from tir_schedules.errors import CheckFailed
     from tir_schedules.machines.choice import arch_for, choose
 
     machine = choose(options.machine, options.orders)
     arch = arch_for(machine, options.arch)
     requests = requests_of(options, arch)
     done = list(checked_all(requests, machine))
+    if len(done) == 1 and done[0].unsupported:
+        raise MissingTool(done[0].outcome.error)
     if options.json:
         from tir_schedules.check.report import as_json
 
@@ -123,9 +124,13 @@ def requests_of(options: Options, arch: str) -> list[Request]:
 
 def parsed(words: Sequence[str], source: Source) -> Options:
     """Options from a comment."""
-    reader = Parser(prog=f"{source.file}, // check:", add_help=False, allow_abbrev=False)
+    reader = Parser(add_help=False, allow_abbrev=False)
     add_subject(reader)
-    return reader.parse_args(list(words))
+    try:
+        return reader.parse_args(list(words))
+    except BadInput as error:
+        reason = str(error).partition("; see `")[0]
+        raise BadInput(f"{source.file}, // check: {reason}; see `tir-schedules check --help`") from None
 
 
 def is_for(own: Options, kernel: str) -> bool:
