@@ -73,9 +73,9 @@ def test_what_is_wrong_is_in_the_result():
 
 
 def test_a_tolerance_is_taken():
-    near = np.arange(100) * 2.0 + 1.01
+    near = np.arange(100) * 2.0 + 1.1
     assert axpy(expect={"y": near}).verdict == "FAIL"
-    assert axpy(expect={"y": near}, tolerance=0.02).ok
+    assert axpy(expect={"y": near}, tolerance=0.11).ok
 
 
 def test_ptx_is_checked_by_its_own_lines(tmp_path):
@@ -85,7 +85,7 @@ def test_ptx_is_checked_by_its_own_lines(tmp_path):
     assert check(path, **given, expect={"param_1": "2 * param_0"}).ok
     path.write_text(PTX.replace("setp.ge", "setp.gt"))
     (finding, *_) = check(path, **given).findings
-    assert finding.kind == "out_of_bounds" and finding.location.ptx_line == 20
+    assert finding.kind == "out_of_bounds" and finding.location.ptx_line == 19
 
 
 def test_a_float_array_on_an_integer_pointer_is_bad_input():
@@ -132,11 +132,15 @@ def test_other_kernels_leave_their_lines():
     assert [one.shown for one in targets(two)] == ["twice", "other"]
     left = alone(two, "other")
     assert "twice" not in left and left.count("\n") == two.count("\n")
-    assert left.split("\n").index("  add.f32 %f1, %f1, %f1;") == two.split("\n").index("  add.f32 %f1, %f1, %f1;", 25)
+    assert left.split("\n").index("  add.f32 %f1, %f1, %f1;") == two.split("\n").index(
+        "  add.f32 %f1, %f1, %f1;", 25
+    )
 
 
 def value(text, **names):
-    bounded = {name: Bounded(np.asarray(array), 0.0, rounding_of("f32", set())) for name, array in names.items()}
+    bounded = {
+        name: Bounded(np.asarray(array), 0.0, rounding_of("f32", set())) for name, array in names.items()
+    }
     return evaluate(text, bounded, FUNCTIONS, "test")
 
 

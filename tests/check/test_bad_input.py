@@ -22,14 +22,20 @@ def file(tmp_path_factory):
 def one(**changed):
     """Options of a check of `one`, with some arguments changed."""
     given = {"x": "f32[4]", "y": "f32[4]", "n": "4"} | changed
-    return ["--kernel", "one", "--block", "32", *(w for k, v in given.items() if v for w in ("--arg", f"{k}={v}"))]
+    return [
+        "--kernel",
+        "one",
+        "--block",
+        "32",
+        *(w for k, v in given.items() if v for w in ("--arg", f"{k}={v}")),
+    ]
 
 
 CASES = {
     "no launch": ([], "say how it is launched"),
-    "which": (["--block", "32"], f"4 kernels; name one by --kernel: {SIGNATURE}; deep"),
-    "unknown": (["--block", "1", "--kernel", "on"], "has no kernel 'on', did you mean 'one'?: it has one, deep"),
-    "template": (["--block", "1", "--kernel", "made"], "name an instance with its arguments, --kernel 'made<...>'"),
+    "which": (["--block", "32"], f"3 kernels; name one by --kernel: {SIGNATURE}; deep"),
+    "unknown": (["--block", "1", "--kernel", "on"], "no kernel 'on', did you mean 'one'?: it has one, deep"),
+    "template": (["--block", "1", "--kernel", "made"], "name an instance with its arguments"),
     "no instance": (["--block", "1", "--kernel", "made<float>"], "'made<float>' is no instance"),
     "no template": (["--block", "1", "--kernel", "nine<3>"], 'identifier "nine" is undefined'),
     "no name": (["--block", "1", "--kernel", "made<3>; x"], "is no name of a kernel"),
@@ -64,7 +70,7 @@ CASES = {
     "expect depth": ([*GIVEN, "--expect", "y=" + "-" * 3000 + "x"], "nested too deeply"),
     "expect name": ([*GIVEN, "--expect", "z=x"], "there is no array 'z'"),
     "expect form": ([*GIVEN, "--expect", "y"], "--expect takes NAME=EXPRESSION"),
-    "as other": (["--kernel", "one", "--block", "1", "--as", "sgemm", "--mnk", "4,4,4"], f"{SIGNATURE} has 2 pointers"),
+    "as other": (["--kernel", "one", "--block", "1", "--as", "sgemm", "--mnk", "4,4,4"], "has 2 pointers"),
     "as what": (["--kernel", "one", "--block", "1", "--as", "reduce"], "--as reduce needs --n N"),
     "launch": (["--launch", "one(1,2)"], "it takes a kernel, its grid and its block"),
     "launch few": (["--launch", "one[1,32](1)"], f"--launch gives 1 arguments; {SIGNATURE} takes 3"),
@@ -84,7 +90,9 @@ def test_bad_input_is_one_line(case, file, tool):
 
 
 def test_what_the_machine_lacks_is_named(file, tool):
-    code, out, err = tool("check", str(file), "--kernel", "texture", "--block", "1", "--arg", "t=0", "--arg", "y=[1]")
+    code, out, err = tool(
+        "check", str(file), "--kernel", "texture", "--block", "1", "--arg", "t=0", "--arg", "y=[1]"
+    )
     assert code == 3 and not out and "mine.cu:4" in err and "does not know tex.1d" in err
 
 
@@ -94,7 +102,7 @@ FILES = {
     "zeros": (b"int x;\0\0", "binary file"),
     "empty": (b"", "no __global__ function"),
     "large": (b"/" * ((16 << 20) + 1), "more than 16 MiB"),
-    "comment": (b"// check: --grids 4\n__global__ void k() {}\n", "// check: unrecognized arguments: --grids 4"),
+    "comment": (b"// check: --grids 4\n__global__ void k() {}\n", "unrecognized arguments: --grids 4"),
     "quote": (b"// check: --grid '4\n__global__ void k() {}\n", "No closing quotation"),
 }  # fmt: skip
 

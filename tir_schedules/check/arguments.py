@@ -1,9 +1,9 @@
 """What a kernel is given: `A=f32[M,K]`, `C=f32[M,N]:zeros:inout`, `X=data.npy`, `alpha=2`, `mask=null`.
 
-    [NAME=] [FORMAT] [EXTENT,...] [:WORD ...]    an array; FORMAT is the pointer's own where it is left out
-    [NAME=] FILE.npy [:in | :out | :inout]       the array of a file
-    [NAME=] EXPRESSION                           a number
-    [NAME=] null                                 a null pointer
+[NAME=] [FORMAT] [EXTENT,...] [:WORD ...]    an array; FORMAT is the pointer's own where it is left out
+[NAME=] FILE.npy [:in | :out | :inout]       the array of a file
+[NAME=] EXPRESSION                           a number
+[NAME=] null                                 a null pointer
 """
 
 from __future__ import annotations
@@ -97,7 +97,9 @@ def made(
         return Argument(number(one.text, sizes, what), text=one.text)
     format = match[1] or pointed
     if not format:
-        raise BadInput(f"{what} {shown(one.text)}: say its format, such as f32[...]; the source does not tell")
+        raise BadInput(
+            f"{what} {shown(one.text)}: say its format, such as f32[...]; the source does not tell"
+        )
     dtype = dtype_of(format)
     shape = wholes(match[2], sizes, what) if match[2].strip() else ()
     if any(extent < 0 for extent in shape) or not shape:
@@ -162,7 +164,11 @@ def random(shape: tuple[int, ...], format: str, seed: int) -> np.ndarray:
     """Reals of either sign over some powers of two, or integers up to WHOLE."""
     if format[0] in "iu":
         low = -WHOLE if format[0] == "i" else 0
-        return np.random.default_rng(seed).integers(low, WHOLE, shape, np.int64, endpoint=True).astype(dtype_of(format))
+        return (
+            np.random.default_rng(seed)
+            .integers(low, WHOLE, shape, np.int64, endpoint=True)
+            .astype(dtype_of(format))
+        )
     return Draws(seed).reals(OCTAVES, shape).astype(dtype_of(format))
 
 

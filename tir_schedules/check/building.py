@@ -13,7 +13,17 @@ from tir_schedules.check.names import INSTANCE, demangled, instance_lines, insta
 from tir_schedules.check.target import ENTRY, Target, alone, chosen, targets
 from tir_schedules.compiler.cache import default_cache
 from tir_schedules.compiler.inputs import identity
-from tir_schedules.compiler.nvcc import CUBIN, FLAGS, PTX, REPORT, Compiled, binary_of, compiled, nvcc, read_build
+from tir_schedules.compiler.nvcc import (
+    CUBIN,
+    FLAGS,
+    PTX,
+    REPORT,
+    Compiled,
+    binary_of,
+    compiled,
+    nvcc,
+    read_build,
+)
 from tir_schedules.compiler.signature import functions
 from tir_schedules.compiler.toolchain import find_toolchain
 from tir_schedules.errors import BadInput, CheckFailed, MissingTool, shown
@@ -82,8 +92,8 @@ def is_ptx(text: str) -> bool:
 def build(source: Source, instances: Sequence[str], options: Options) -> Built:
     """Compile a file. instances: of templates, that some launch asks for.
 
-    CheckFailed with nvcc's lines where it does not compile; BadInput for an instance that its templates do not
-    have, or a macro that is none; MissingTool without nvcc, or without a header that it includes.
+    CheckFailed with nvcc's lines where it does not compile; BadInput for an instance that its templates do
+    not have, or a macro that is none; MissingTool without nvcc, or without a header that it includes.
     """
     for folder in options.includes:
         if not Path(folder).is_dir():

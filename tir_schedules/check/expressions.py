@@ -145,7 +145,9 @@ class Evaluation:
             if len(self.functions) > LISTED:
                 known = "numpy's functions of arrays are taken, such as sum, exp, where, reshape"
             raise Refused(f"there is no function {shown(name)}{nearest(name, self.functions)}; {known}")
-        if any(isinstance(one, ast.Starred) for one in node.args) or any(not one.arg for one in node.keywords):
+        if any(isinstance(one, ast.Starred) for one in node.args) or any(
+            not one.arg for one in node.keywords
+        ):
             raise Refused("* before arguments is not taken")
         given = {str(one.arg): self(one.value) for one in node.keywords}
         return self.functions[name](*map(self, node.args), **given)

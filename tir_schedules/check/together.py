@@ -6,7 +6,8 @@ import threading
 from typing import Iterator, Sequence
 
 from tir_schedules.check.building import Built, Options, build
-from tir_schedules.check.session import Checked, Request, failed, perform, prepare
+from tir_schedules.check.preparing import Request, prepare
+from tir_schedules.check.session import Checked, failed, perform
 from tir_schedules.errors import CheckFailed
 from tir_schedules.machines.cpu.library import the_library
 from tir_schedules.model.machine import Machine

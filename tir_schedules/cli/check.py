@@ -15,7 +15,8 @@ from tir_schedules.machines.choice import CPU_ARCH, MACHINES
 from tir_schedules.workloads import LAYOUTS
 
 if TYPE_CHECKING:
-    from tir_schedules.check.session import Checked, Request
+    from tir_schedules.check.preparing import Request
+    from tir_schedules.check.session import Checked
     from tir_schedules.model.machine import Machine
     from tir_schedules.source import Source
 
@@ -42,8 +43,8 @@ A parameter takes the --let of its name. Sizes are expressions of --let names, w
 comments in the file:
   // check: --let n=1000 --grid cdiv(n,256) --block 256 --arg a=2
   // check: --arg x=f32[n] --arg y=f32[n] --expect y='a*x + y'
-Lines that follow one another are one check, and options of the command win over them. With --kernel only those of
-that kernel are run.
+Lines that follow one another are one check, and options of the command win over them. With --kernel only
+those of that kernel are run.
 """
 
 
@@ -54,7 +55,9 @@ def add_verb(verbs: Verbs) -> None:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    verb.add_argument("file", metavar="FILE", type=Path, help="CUDA source or PTX text; host code does not hurt")
+    verb.add_argument(
+        "file", metavar="FILE", type=Path, help="CUDA source or PTX text; host code does not hurt"
+    )
     add_subject(verb)
     add_arch(verb, None, f"the GPU's own; {CPU_ARCH} on the CPU machine")
     verb.add_argument("--machine", choices=MACHINES, default="cpu", help="what executes (default cpu)")
@@ -67,26 +70,39 @@ def add_verb(verbs: Verbs) -> None:
 def add_subject(verb: Parser) -> None:
     """The options that say what of a file is launched, on what, and what is right."""
     own = verb.add_argument_group("what is launched")
-    own.add_argument("--kernel", metavar="NAME", help="such as 'sgemm<128, 8>'; not needed where there is one")
+    own.add_argument(
+        "--kernel", metavar="NAME", help="such as 'sgemm<128, 8>'; not needed where there is one"
+    )
     own.add_argument("--grid", metavar="X[,Y[,Z]]", help="blocks (default 1)")
     own.add_argument("--block", metavar="X[,Y[,Z]]", help="threads of a block")
     own.add_argument("--shared", metavar="BYTES", help="dynamic shared memory (default 0)")
     launch = "several launches in order, in place of the four above: 'kernel[grid, block, shared](A, B, N)'"
     own.add_argument("--launch", metavar="LAUNCH", action="append", help=launch)
-    own.add_argument("--let", metavar="NAME=NUMBER", action="append", help="a size that others are written with")
-    own.add_argument("--arg", metavar="[NAME=]WHAT", action="append", help="what a parameter is given; see below")
+    own.add_argument(
+        "--let", metavar="NAME=NUMBER", action="append", help="a size that others are written with"
+    )
+    own.add_argument(
+        "--arg", metavar="[NAME=]WHAT", action="append", help="what a parameter is given; see below"
+    )
     own.add_argument("-D", metavar="NAME[=VALUE]", action="append", dest="defines", help="a macro for nvcc")
     own.add_argument("-I", metavar="FOLDER", action="append", dest="includes", help="where headers are")
     own.add_argument("--seed", type=int, default=0, metavar="N", help="of random arguments (default 0)")
     right = verb.add_argument_group("what is right (nothing: hazards only)")
-    expect = "an expression of arguments as they were before, with numpy's functions, or a .npy file; C[0]= for a part"
+    expect = "an expression of arguments as they were before, with numpy's functions, or a .npy file"
     right.add_argument("--expect", metavar="C=WHAT", action="append", help=expect)
-    right.add_argument("--tolerance", type=float, metavar="T", help="|error| up to T + T |value| (default: what rounding explains)")
-    usual = "inputs, truth and tolerance of a ladder: (A, B, C, M, N, K), (M, N, K, alpha, A, B, beta, C), (X, Y, N)"
+    right.add_argument(
+        "--tolerance",
+        type=float,
+        metavar="T",
+        help="|error| up to T + T |value| (default: what rounding explains)",
+    )
+    usual = "inputs, truth and tolerance of a ladder, for kernels such as (A, B, C, M, N, K), (X, Y, N)"
     right.add_argument("--as", dest="ladder", choices=("sgemm", "hgemm", "reduce"), help=usual)
     right.add_argument("--mnk", metavar="M,N,K", type=parse_shape, help="shape for --as sgemm and hgemm")
     right.add_argument("--n", metavar="N", type=parse_length, help="length for --as reduce")
-    right.add_argument("--layout", choices=LAYOUTS, help="--as hgemm: B is stored NxK (nt, the default) or KxN (nn)")
+    right.add_argument(
+        "--layout", choices=LAYOUTS, help="--as hgemm: B is stored NxK (nt, the default) or KxN (nn)"
+    )
 
 
 def run(options: Options) -> int:
@@ -141,8 +157,8 @@ def is_for(own: Options, kernel: str) -> bool:
 
 
 def merged(own: Options, command: Options) -> Options:
-    """The options of a comment, over which those of the command win. Those that may be repeated are joined, but
-    for launches."""
+    """The options of a comment, over which those of the command win. Those that may be repeated are joined,
+    but for launches."""
     both = dict(vars(command))
     for name, value in vars(own).items():
         given = both.get(name)
@@ -163,14 +179,16 @@ def request_of(options: Options, source: Source, arch: str) -> Request:
     from tir_schedules.check.arguments import by_name, sizes_of
     from tir_schedules.check.building import Options as Compiling
     from tir_schedules.check.launches import asked, launch
-    from tir_schedules.check.session import Request
+    from tir_schedules.check.preparing import Request
     from tir_schedules.check.usual import Usual
 
     usual = None
     if options.ladder:
         shape = (options.n,) if options.ladder == "reduce" else options.mnk
         if not shape or shape == (None,):
-            raise BadInput(f"--as {options.ladder} needs --{'n N' if options.ladder == 'reduce' else 'mnk M,N,K'}")
+            raise BadInput(
+                f"--as {options.ladder} needs --{'n N' if options.ladder == 'reduce' else 'mnk M,N,K'}"
+            )
         usual = Usual(options.ladder, tuple(shape), options.layout or "nt")
     elif options.mnk or options.n or options.layout:
         raise BadInput("--mnk, --n and --layout are for --as")
@@ -182,9 +200,13 @@ def request_of(options: Options, source: Source, arch: str) -> Request:
     if options.launch:
         launches = [launch(text, sizes) for text in options.launch]
     elif not options.block:
-        raise BadInput("say how it is launched: --grid and --block, such as --grid 4 --block 256, or --launch")
+        raise BadInput(
+            "say how it is launched: --grid and --block, such as --grid 4 --block 256, or --launch"
+        )
     else:
-        launches = [asked(options.kernel or "", options.grid or "1", options.block, options.shared or "0", sizes)]
+        launches = [
+            asked(options.kernel or "", options.grid or "1", options.block, options.shared or "0", sizes)
+        ]
     expect = [expected(text, source) for text in options.expect or ()]
     compiling = Compiling(arch, tuple(options.includes or ()), tuple(options.defines or ()))
     return Request(
