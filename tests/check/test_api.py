@@ -166,3 +166,27 @@ def test_integers_are_exact_and_wrap_as_the_output_does():
     source = "__global__ void k(int *x) { x[threadIdx.x] *= 65536; }\n"
     big = np.array([65535, 1], np.int32)
     assert check(source, block=2, arguments={"x": big}, expect={"x": "x * 65536"}).ok
+
+
+def test_one_array_for_two_parameters_and_an_output_that_is_none():
+    source = "__global__ void add(const float *a, float *b) { b[threadIdx.x] += a[threadIdx.x]; }\n"
+    launch = ["add[1, 32](x, x)"]
+    result = check(source, launches=launch, arguments={"x": "f32[32]"}, expect={"x": "x + x"})
+    assert result.ok and list(result.outputs) == ["x"]
+    wrong = check(source, block=32, arguments={"a": "f32[32]", "b": "f32[32]"}, expect={"a": "a + 1"})
+    assert wrong.verdict == "FAIL" and "no launch may store to it" in wrong.faults[0]
+
+
+GRID = """\
+#include <cooperative_groups.h>
+__device__ int rounds;
+__global__ void turns(int *x) {
+  cooperative_groups::this_grid().sync();
+  x[blockIdx.x] = x[blockIdx.x] + rounds;
+}
+"""
+
+
+def test_grids_synchronise_and_variables_of_the_file_are_set():
+    given = {"x": "i32[4]", "rounds": "i32[1]:5"}
+    assert check(GRID, grid=4, arguments=given, expect={"x": "x + 5"}).ok

@@ -39,10 +39,10 @@ class Result:
     """What became of a kernel, or of several launched in order.
 
     verdict: "pass", "FAIL" (a value is wrong), "HAZARD" (a finding, though values came out right) or "ERROR"
-    (it did not compile, or CUDA would refuse the launch). faults: everything that is wrong, one text each, with
-    file and line. findings: those of the machine. outputs: arrays that were written, by name, as the kernels left
-    them. counters: of each launch; wavefronts of shared memory, 32-byte sectors of global memory, see
-    `Counters`. printed: by printf. seconds: that the machine took.
+    (it did not compile, or CUDA would refuse the launch). faults: everything that is wrong, one text each,
+    with file and line. findings: those of the machine. outputs: arrays that were written, by name, as the
+    kernels left them. counters: of each launch; wavefronts of shared memory, 32-byte sectors of global
+    memory, see `Counters`. printed: by printf. seconds: that the machine took.
     """
 
     verdict: str

@@ -10,7 +10,7 @@ from typing import Any, Mapping, NamedTuple, Sequence
 
 import numpy as np
 
-from tir_schedules.check.arguments import Argument, Given, made, seed_of
+from tir_schedules.check.arguments import IN, Argument, Given, made, seed_of
 from tir_schedules.check.binding import Bound, bound, checked, named_in, variable_in, with_variable
 from tir_schedules.check.building import Built, Options, build
 from tir_schedules.check.expecting import Expected, Truth, truth_of
@@ -55,13 +55,14 @@ class Step:
     bounds: tuple[Bound, ...]
     values: Mapping[str, Any]
 
-    def stored_to(self) -> list[str]:
-        """Names of arrays that the kernel may write, as far as its parameters tell."""
-        return [
+    def outputs(self, trial: Trial) -> list[str]:
+        """Names of arrays that the kernel may write, as far as its parameters and the user tell."""
+        names = [
             name
             for one, name in zip(self.bounds, self.binary.kernel.params)
             if name not in self.values and not one.parameter.type.const
         ]
+        return [name for name in dict.fromkeys(names) if trial.arguments[name].role != IN]
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,12 @@ from typing import Any, Mapping, Sequence
 
 import numpy as np
 
-from tir_schedules.check.arguments import IN, OUT
+from tir_schedules.check.arguments import OUT
 from tir_schedules.check.preparing import Prepared, Step, Trial
 from tir_schedules.errors import CheckFailed
 from tir_schedules.machines.cpu.ptx import UnsupportedInstruction
 from tir_schedules.model.execution import Execution
+from tir_schedules.model.findings import Location
 from tir_schedules.model.machine import Machine
 from tir_schedules.run import written_by
 from tir_schedules.verdicts import Outcome, WrongValue
@@ -74,7 +75,7 @@ def launched(
     for one in steps:
         names = set(one.binary.kernel.params)
         values = {**one.values, **{name: array for name, array in arrays.items() if name in names}}
-        outputs = [name for name in dict.fromkeys(one.stored_to()) if trial.arguments[name].role != IN]
+        outputs = one.outputs(trial)
         before = {name: arrays[name].copy() for name in outputs} if machine.name != "cpu" else {}
         held = [name for name in outputs if trial.arguments[name].role != OUT or name in written]
         more: dict[str, Any] = {"given": held} if machine.name == "cpu" else {}
@@ -101,18 +102,20 @@ def wrongs(
         if mismatch:
             mismatch = replace(mismatch, inputs=trial.kind)
             index = mismatch.flat_index(arrays[name].shape)
-            step, execution = last_writer(steps, done, name, index)
-            blame = written_by(execution, name, index, step.binary.kernel)
-            found.append(WrongValue(step.target.shown, mismatch, *blame))
+            pair = last_writer(steps, done, trial, name, index)
+            blame: tuple[str, Location | None] = ("no launch may store to it", None)
+            if pair:
+                blame = written_by(pair[1], name, index, pair[0].binary.kernel)
+            found.append(WrongValue((pair[0] if pair else steps[-1]).target.shown, mismatch, *blame))
     return found
 
 
 def last_writer(
-    steps: Sequence[Step], done: Sequence[Execution], name: str, index: int
-) -> tuple[Step, Execution]:
-    """The last launch that stored an element; else the last that may store to the array."""
-    pairs = [pair for pair in zip(steps, done) if name in pair[0].stored_to()]
+    steps: Sequence[Step], done: Sequence[Execution], trial: Trial, name: str, index: int
+) -> tuple[Step, Execution] | None:
+    """The last launch that stored an element; else the last that may store to the array, if one may."""
+    pairs = [pair for pair in zip(steps, done) if name in pair[0].outputs(trial)]
     for pair in reversed(pairs):
         if pair[1].writer(name, index):
             return pair
-    return pairs[-1] if pairs else (steps[-1], done[-1])
+    return pairs[-1] if pairs else None
