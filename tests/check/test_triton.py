@@ -12,8 +12,9 @@ pytest.importorskip("triton")
 import triton_broken
 import triton_kernels
 
-from tir_schedules.check.triton import check_triton, compile_triton, kernel_of, kernels_in
-from tir_schedules.check.triton.compiling import own_memory, with_lines
+from tir_schedules.check.triton.api import check_triton
+from tir_schedules.check.triton.compiling import compile_triton, own_memory, with_lines
+from tir_schedules.check.triton.functions import kernel_of, kernels_in
 from tir_schedules.errors import BadInput, MissingTool
 
 FOLDER = Path(__file__).parent

@@ -1,10 +1,10 @@
 """`check`: a kernel of a CUDA or PTX file on numpy arrays, judged by the CPU machine.
 
-    from tir_schedules.check.api import check
+from tir_schedules.check.api import check
 
-    result = check("saxpy.cu", grid=4, block=256, sizes={"n": 1000},
-                   arguments={"a": 2.0, "x": x, "y": y}, expect={"y": "a * x + y"})
-    assert result.ok, result.faults
+result = check("saxpy.cu", grid=4, block=256, sizes={"n": 1000},
+               arguments={"a": 2.0, "x": x, "y": y}, expect={"y": "a * x + y"})
+assert result.ok, result.faults
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ from typing import Any, Mapping, Sequence
 
 import numpy as np
 
-from tir_schedules.check.arguments import OUT, Argument, Given, by_name
+from tir_schedules.check.arguments import OUT, Argument, Given
+from tir_schedules.check.building import Options
 from tir_schedules.check.expecting import Expected
 from tir_schedules.check.expressions import dim3
 from tir_schedules.check.launches import Asked, launch
-from tir_schedules.check.building import Options
-from tir_schedules.check.session import Checked, Request, perform, prepare
+from tir_schedules.check.preparing import Request
+from tir_schedules.check.session import Checked
+from tir_schedules.check.together import check_together
 from tir_schedules.check.usual import Usual
 from tir_schedules.errors import BadInput
 from tir_schedules.machines.choice import CPU_ARCH, choose
@@ -36,11 +38,11 @@ Extent = int | Sequence[int]
 class Result:
     """What became of a kernel, or of several launched in order.
 
-    verdict: "pass", "FAIL" (a value is wrong), "HAZARD" (a finding, though values came out right) or "ERROR" (it
-    did not compile, or CUDA would refuse the launch). faults: everything that is wrong, one text each, with file
-    and line. findings: those of the machine. outputs: arrays that were written, by name, as the kernels left
-    them. counters: of each launch; wavefronts of shared memory, 32-byte sectors of global memory, see
-    `Counters`. printed: by printf. seconds: that the machine took.
+    verdict: "pass", "FAIL" (a value is wrong), "HAZARD" (a finding, though values came out right) or "ERROR"
+    (it did not compile, or CUDA would refuse the launch). faults: everything that is wrong, one text each,
+    with file and line. findings: those of the machine. outputs: arrays that were written, by name, as the
+    kernels left them. counters: of each launch; wavefronts of shared memory, 32-byte sectors of global
+    memory, see `Counters`. printed: by printf. seconds: that the machine took.
     """
 
     verdict: str
@@ -78,12 +80,13 @@ def check(
 ) -> Result:
     """Compile a file, launch a kernel, and judge what it leaves.
 
-    file: a path of CUDA or PTX, or the text itself. kernel: its name, `"sgemm<128, 8>"` of a template; left out
-    where there is one. grid, block: (x, y, z), those left out are 1. shared: bytes of dynamic shared memory.
-    launches: in place of these four, several in order, such as `"scan[cdiv(N, 256), 256](X, sums, N)"`.
-    arguments: by the parameters' names or in their order: arrays of numpy (C order; they are copied and not
-    changed), numbers, None for a null pointer, or texts as `--arg` takes them, such as "f32[M,K]". outputs: names of arrays whose
-    content counts as unwritten. sizes: names for those texts and for `launches`; a parameter of that name takes it.
+    file: a path of CUDA or PTX, or the text itself. kernel: its name, `"sgemm<128, 8>"` of a template; left
+    out where there is one. grid, block: (x, y, z), those left out are 1. shared: bytes of dynamic shared
+    memory. launches: in place of these four, several in order, such as
+    `"scan[cdiv(N, 256), 256](X, sums, N)"`. arguments: by the parameters' names: arrays of numpy of any shape
+    (they are copied and not changed), numbers, None for a null pointer, or texts as `--arg` takes them, such
+    as "f32[M,K]"; texts also in the parameters' order. outputs: names of arrays whose content counts as
+    unwritten. sizes: names for those texts and for `launches`; a parameter of that name takes it.
     expect: what arrays should be, as arrays or expressions of arguments. tolerance: of each element, absolute
     and as a share of its value; None for what rounding explains. usual: ("sgemm", (M, N, K)), a ladder whose
     inputs and truth are taken. defines: "NAME=VALUE". orders: in which blocks and warps take turns.
@@ -106,7 +109,8 @@ def check(
         tuple(Expected(name, value) for name, value in (expect or {}).items()), workload, tolerance,
         Options(arch, tuple(map(str, includes)), tuple(defines)), seed,
     )  # fmt: skip
-    return result_of(perform(prepare(request), choose("cpu", orders)))
+    (done,) = check_together([request], choose("cpu", orders))
+    return result_of(done)
 
 
 def result_of(checked: Checked) -> Result:

@@ -1,9 +1,9 @@
 """What a kernel is given: `A=f32[M,K]`, `C=f32[M,N]:zeros:inout`, `X=data.npy`, `alpha=2`, `mask=null`.
 
-    [NAME=] [FORMAT] [EXTENT,...] [:WORD ...]    an array; FORMAT is the pointer's own where it is left out
-    [NAME=] FILE.npy [:in | :out | :inout]       the array of a file
-    [NAME=] EXPRESSION                           a number
-    [NAME=] null                                 a null pointer
+[NAME=] [FORMAT] [EXTENT,...] [:WORD ...]    an array; FORMAT is the pointer's own where it is left out
+[NAME=] FILE.npy [:in | :out | :inout]       the array of a file
+[NAME=] EXPRESSION                           a number
+[NAME=] null                                 a null pointer
 """
 
 from __future__ import annotations
@@ -97,7 +97,9 @@ def made(
         return Argument(number(one.text, sizes, what), text=one.text)
     format = match[1] or pointed
     if not format:
-        raise BadInput(f"{what} {shown(one.text)}: say its format, such as f32[...]; the source does not tell")
+        raise BadInput(
+            f"{what} {shown(one.text)}: say its format, such as f32[...]; the source does not tell"
+        )
     dtype = dtype_of(format)
     shape = wholes(match[2], sizes, what) if match[2].strip() else ()
     if any(extent < 0 for extent in shape) or not shape:
@@ -142,7 +144,13 @@ def filled(
         return np.full(shape, {"zeros": 0, "ones": 1, "nan": np.nan}[fill], dtype)
     ends = RANGE.fullmatch(fill)
     if not ends:
-        return np.full(shape, number(fill, sizes, f"{what} (one of {', '.join(FILLS)}, LOW..HIGH, a number)"), dtype)
+        try:
+            return np.full(shape, number(fill, sizes, what), dtype)
+        except (BadInput, OverflowError):
+            raise BadInput(
+                f"{what}: {shown(fill)} fills no array; {', '.join(FILLS)}, LOW..HIGH and numbers do, and"
+                f" {', '.join(ROLES)} say what it is for"
+            ) from None
     low, high = (number(end, sizes, what) for end in ends.groups())
     if low > high:
         raise BadInput(f"{what} {fill}: {low} is above {high}")
@@ -156,7 +164,11 @@ def random(shape: tuple[int, ...], format: str, seed: int) -> np.ndarray:
     """Reals of either sign over some powers of two, or integers up to WHOLE."""
     if format[0] in "iu":
         low = -WHOLE if format[0] == "i" else 0
-        return np.random.default_rng(seed).integers(low, WHOLE, shape, np.int64, endpoint=True).astype(dtype_of(format))
+        return (
+            np.random.default_rng(seed)
+            .integers(low, WHOLE, shape, np.int64, endpoint=True)
+            .astype(dtype_of(format))
+        )
     return Draws(seed).reals(OCTAVES, shape).astype(dtype_of(format))
 
 

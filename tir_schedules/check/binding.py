@@ -15,7 +15,9 @@ from tir_schedules.check.types import dtype_of, fits, format_of
 from tir_schedules.errors import BadInput, nearest, shown
 
 FLOATS = ("f16", "bf16", "f32", "f64")
-VARIABLE = r"^([ \t]*(?:\.visible |\.extern |\.weak )*\.(?:const|global)\b[^;=\n]*?\s)({})((?:\[(\d*)\])?)[^;]*;"
+VARIABLE = (
+    r"^([ \t]*(?:\.visible |\.extern |\.weak )*\.(?:const|global)\b[^;=\n]*?\s)({})((?:\[(\d*)\])?)[^;]*;"
+)
 SIZE_IN_PTX = re.compile(r"\.[bsuf](\d+)\s*$")
 
 
@@ -44,10 +46,16 @@ def bound(target: Target, given: Sequence[Given], sizes: Mapping[str, Any]) -> l
         elif placed:
             found.append(Bound(parameter, f"#{placed.pop(0)}"))
         else:
-            form = f"{parameter.name}=f32[N]" if parameter.type.pointer is not False else f"{parameter.name}=1"
-            raise BadInput(f"nothing is given for `{parameter.text}` of {target.signature}: say --arg '{form}'")
+            form = (
+                f"{parameter.name}=f32[N]" if parameter.type.pointer is not False else f"{parameter.name}=1"
+            )
+            raise BadInput(
+                f"nothing is given for `{parameter.text}` of {target.signature}: say --arg '{form}'"
+            )
     if placed:
-        raise BadInput(f"{target.signature} takes {len(target.parameters)} arguments; {len(placed)} are too many")
+        raise BadInput(
+            f"{target.signature} takes {len(target.parameters)} arguments; {len(placed)} are too many"
+        )
     return found
 
 
@@ -89,14 +97,17 @@ def checked(parameter: Parameter, argument: Argument, target: Target) -> Any:
         if argument.value is None or (array is None and argument.value == 0):
             return np.uint64(0)
         if array is None:
-            raise refused(f"is a pointer; {shown(argument.value)} is given: say an array such as f32[N], or null")
+            raise refused(
+                f"is a pointer; {shown(argument.value)} is given: say an array such as f32[N], or null"
+            )
         if not fits(type_, format_of(array.dtype)):
             raise refused(f"points to {type_.format}; an array of {format_of(array.dtype)} is given")
         return array
     if parameter.by_value and type_.format not in FLOATS:
         if array is None or array.nbytes != parameter.bytes:
             raise refused(
-                f"is a struct of {parameter.bytes} bytes: give an array of so many, such as u8[{parameter.bytes}]"
+                f"is a struct of {parameter.bytes} bytes: give an array of so many, such as"
+                f" u8[{parameter.bytes}]"
             )
         return np.void(array.tobytes())
     if array is not None and array.size != 1 or argument.value is None:

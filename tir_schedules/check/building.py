@@ -13,7 +13,17 @@ from tir_schedules.check.names import INSTANCE, demangled, instance_lines, insta
 from tir_schedules.check.target import ENTRY, Target, alone, chosen, targets
 from tir_schedules.compiler.cache import default_cache
 from tir_schedules.compiler.inputs import identity
-from tir_schedules.compiler.nvcc import CUBIN, FLAGS, PTX, REPORT, Compiled, binary_of, compiled, nvcc, read_build
+from tir_schedules.compiler.nvcc import (
+    CUBIN,
+    FLAGS,
+    PTX,
+    REPORT,
+    Compiled,
+    binary_of,
+    compiled,
+    nvcc,
+    read_build,
+)
 from tir_schedules.compiler.signature import functions
 from tir_schedules.compiler.toolchain import find_toolchain
 from tir_schedules.errors import BadInput, CheckFailed, MissingTool, shown
@@ -82,9 +92,12 @@ def is_ptx(text: str) -> bool:
 def build(source: Source, instances: Sequence[str], options: Options) -> Built:
     """Compile a file. instances: of templates, that some launch asks for.
 
-    CheckFailed with nvcc's lines where it does not compile; BadInput for an instance that its templates do not
-    have, or a macro that is none; MissingTool without nvcc, or without a header that it includes.
+    CheckFailed with nvcc's lines where it does not compile; BadInput for an instance that its templates do
+    not have, or a macro that is none; MissingTool without nvcc, or without a header that it includes.
     """
+    for folder in options.includes:
+        if not Path(folder).is_dir():
+            raise BadInput(f"-I {shown(folder)} is no folder: name one that has headers")
     asked = list(dict.fromkeys(name.strip() for name in instances if "<" in name))
     kernel = Kernel(
         source.file or "kernel.cu", source.text, "", (), (1, 1, 1), (1, 1, 1), options.arch,
@@ -127,7 +140,7 @@ def explained(error: CheckFailed, kernel: Kernel, asked: Sequence[str]) -> Excep
         own = name.startswith(OF_TOOLKIT)
         remedy = "pip install 'tir_schedules[gpu]'" if own else "name its folder by -I"
         return MissingTool(f"{kernel.file} includes {name}, which is not found: {remedy}, or leave it out")
-    faults = [line.strip() for line in lines if re.search(r"\berror\b", line)]
+    faults = [line.strip() for line in lines if re.search(r"\berror: ", line)]
     ours = [line for line in faults if line.startswith(INSTANCE)]
     if not ours or len(ours) < len(faults):
         return error

@@ -64,9 +64,7 @@ def as_numbers(array: np.ndarray) -> np.ndarray:
     return array if np.dtype(array.dtype).kind in "fiub" else array.astype(np.float32)
 
 
-def truth_of(
-    one: Expected, output: np.ndarray, names: Mapping[str, Any], tolerance: float | None
-) -> Truth:
+def truth_of(one: Expected, output: np.ndarray, names: Mapping[str, Any], tolerance: float | None) -> Truth:
     """names: arrays and numbers before the launches. tolerance: of each element, absolute and as a share of
     its value; None for what rounding explains.
 

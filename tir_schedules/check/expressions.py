@@ -22,6 +22,9 @@ LONGEST = 4000
 LARGEST_BITS = 4096
 """Most bits of an integer: beyond any size, and quickly computed with."""
 
+LISTED = 16
+"""Functions up to so many are named in a message."""
+
 UNARY = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert}
 BINARY = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
@@ -138,9 +141,13 @@ class Evaluation:
     def of_Call(self, node: ast.Call) -> Any:
         name = function_name(node.func)
         if name not in self.functions:
-            known = ", ".join(sorted(self.functions))
-            raise Refused(f"there is no function {shown(name)}{nearest(name, self.functions)}; it has {known}")
-        if any(isinstance(one, ast.Starred) for one in node.args) or any(not one.arg for one in node.keywords):
+            known = f"there are {', '.join(self.functions)}"
+            if len(self.functions) > LISTED:
+                known = "numpy's functions of arrays are taken, such as sum, exp, where, reshape"
+            raise Refused(f"there is no function {shown(name)}{nearest(name, self.functions)}; {known}")
+        if any(isinstance(one, ast.Starred) for one in node.args) or any(
+            not one.arg for one in node.keywords
+        ):
             raise Refused("* before arguments is not taken")
         given = {str(one.arg): self(one.value) for one in node.keywords}
         return self.functions[name](*map(self, node.args), **given)

@@ -48,7 +48,11 @@ def launch(text: str, sizes: Mapping[str, Any]) -> Asked:
     if not isinstance(value, tuple) or not 2 <= len(value) <= 3:
         raise BadInput(f"--launch {shown(text)}: grid, block and bytes of shared memory, {FORM}")
     grid, block = (
-        dim3([as_whole(one, text, "--launch") for one in (part if isinstance(part, tuple) else (part,))], text, "--launch")
+        dim3(
+            [as_whole(one, text, "--launch") for one in (part if isinstance(part, tuple) else (part,))],
+            text,
+            "--launch",
+        )
         for part in value[:2]
     )
     shared = as_whole(value[2], text, "--launch") if len(value) > 2 else 0

@@ -35,7 +35,9 @@ SHOWN = 3
 def print_all(results: Sequence[Checked], machine: Machine) -> None:
     """A table, what kernels printed, what is wrong with them, and what their accesses cost."""
     columns = ("kernel", "grid", "block", "verdict", "seconds")
-    print_left_out(print_table(columns, [row(one) for one in results], prose={"kernel": 16}, spare=("seconds",), keys=0))
+    print_left_out(
+        print_table(columns, [row(one) for one in results], prose={"kernel": 16}, spare=("seconds",), keys=0)
+    )
     for one in results:
         if one.outcome.printed:
             print_line(f"{one.label} prints:")
@@ -105,7 +107,10 @@ def costly(counters: Counters) -> Iterator[str]:
 def as_json(one: Checked) -> Json:
     launches = []
     for at, step in enumerate(one.steps):
-        kernel, counters = step.binary.kernel, one.executions[at].counters if at < len(one.executions) else None
+        kernel, counters = (
+            step.binary.kernel,
+            one.executions[at].counters if at < len(one.executions) else None,
+        )
         launches.append(
             {
                 "kernel": step.target.shown,
@@ -116,7 +121,9 @@ def as_json(one: Checked) -> Json:
                 "arch": kernel.arch,
                 "registers": step.binary.resources.registers,
                 "static_shared": step.binary.resources.shared,
-                "accesses": {kind: vars(access) for kind, access in counters.accesses.items()} if counters else None,
+                "accesses": {kind: vars(access) for kind, access in counters.accesses.items()}
+                if counters
+                else None,
                 "mix": counters.mix if counters else None,
             }
         )

@@ -6,15 +6,17 @@ import re
 from dataclasses import dataclass
 from typing import Sequence
 
-from tir_schedules.check.types import CType, c_type
 from tir_schedules.check.names import base, demangled, instance_of, parted, plain
+from tir_schedules.check.types import CType, c_type
 from tir_schedules.compiler.signature import definitions, functions
 from tir_schedules.compiler.source_text import closing_brace
 from tir_schedules.errors import BadInput, nearest
 
 ENTRY = re.compile(r"^[ \t]*(?:\.visible |\.weak )?\.entry\s+([\w$]+)\s*(?:\(([^)]*)\))?", re.M)
-PARAM = re.compile(r"\.param\s+(?:\.align\s+\d+\s+)?\.([a-z]+\d+)\s*(.*?)([\w$]+)(?:\[(\d+)\])?\s*(?:,|$)", re.S)
-BITS = re.compile(r"\d+$")
+PARAM = re.compile(
+    r"\.param\s+(?:\.align\s+\d+\s+)?\.([a-z]+\d+)\s*(.*?)([\w$]+)(?:\[(\d+)\])?\s*(?:,|$)", re.S
+)
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
 LISTED = 8
 
 
@@ -75,13 +77,11 @@ def targets(ptx: str, source: str = "") -> list[Target]:
 def parameters(declared: str, name: str, types: tuple[str, ...] | None, source: str) -> tuple[Parameter, ...]:
     """declared: the parameters in PTX. types: those of C++ where the symbol tells them."""
     in_ptx = PARAM.findall(declared)
-    written = [
-        one.parameters for one in definitions(source, name) if len(one.parameters) == len(in_ptx)
-    ]
+    written = [one.parameters for one in definitions(source, name) if len(one.parameters) == len(in_ptx)]
     in_source = written[0] if written else ()
     found = []
-    for at, (kind, marks, own, extent) in enumerate(in_ptx):
-        size = int(BITS.search(kind)[0]) // 8 * int(extent or 1)  # type: ignore[index]
+    for at, (kind, marks, _, extent) in enumerate(in_ptx):
+        size = int(kind.lstrip(LETTERS)) // 8 * int(extent or 1)
         source_name = in_source[at].name if in_source else ""
         text = types[at] if types and len(types) == len(in_ptx) else in_source[at].text if in_source else ""
         if not types and source_name:
@@ -115,6 +115,8 @@ def chosen(found: Sequence[Target], asked: str, source: str, file: str) -> Targe
         raise BadInput(
             f"{file}: {name} is a template: name an instance with its arguments, --kernel '{name}<...>'"
         )
+    if not there:
+        raise BadInput(f"{file} {has}: name a file with a kernel")
     hint = nearest(asked, [one.shown for one in found])
     raise BadInput(f"{file} has no kernel {asked!r}{hint}: {has}{more}")
 

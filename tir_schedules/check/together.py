@@ -6,13 +6,12 @@ import threading
 from typing import Iterator, Sequence
 
 from tir_schedules.check.building import Built, Options, build
-from tir_schedules.check.session import Checked, Request, perform, prepare
-from tir_schedules.check.triton import check_request
+from tir_schedules.check.preparing import Request, prepare
+from tir_schedules.check.session import Checked, failed, perform
+from tir_schedules.check.triton.checking import judged, prepare_triton
 from tir_schedules.errors import CheckFailed
 from tir_schedules.machines.cpu.library import the_library
-from tir_schedules.machines.cpu.ptx import UnsupportedInstruction
 from tir_schedules.model.machine import Machine
-from tir_schedules.verdicts import Outcome
 
 
 def check_together(requests: Sequence[Request], machine: Machine) -> Iterator[Checked]:
@@ -30,22 +29,20 @@ def check_together(requests: Sequence[Request], machine: Machine) -> Iterator[Ch
             files[request.options] = made(request, requests)
         found = files[request.options]
         if isinstance(found, CheckFailed):
-            yield Checked(label, Outcome(label, str(found)))
+            yield failed(label, found)
             continue
         try:
             yield perform(prepare(request, found), machine)
         except CheckFailed as error:
-            if isinstance(error, UnsupportedInstruction) and len(requests) == 1:
-                raise
-            yield Checked(label, Outcome(label, str(error)))
+            yield failed(label, error)
 
 
 def of_python(request: Request, label: str, machine: Machine) -> Checked:
     """Of a Triton kernel."""
     try:
-        return check_request(request, machine)
+        return judged(prepare_triton(request), machine)
     except CheckFailed as error:
-        return Checked(label, Outcome(label, str(error)))
+        return failed(label, error)
 
 
 def made(request: Request, requests: Sequence[Request]) -> Built | CheckFailed:

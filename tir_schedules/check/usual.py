@@ -9,6 +9,7 @@ takes alpha and beta.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Mapping, Sequence
 
 import numpy as np
@@ -58,7 +59,9 @@ class TotalTruth(Truth):
     def mismatch(self, name: str, got: np.ndarray) -> Mismatch | None:
         whole = got.dtype.kind == "i"
         total = got.sum(dtype=np.int64 if whole else np.float64, keepdims=True)
-        return compare(name, total.astype(got.dtype) if whole else total, self.value, self.allowed, "should be")
+        return compare(
+            name, total.astype(got.dtype) if whole else total, self.value, self.allowed, "should be"
+        )
 
 
 def usual_trials(
@@ -68,7 +71,7 @@ def usual_trials(
 
     BadInput, with the signature, for parameters that are not those of such a kernel.
     """
-    own = {one.name: made(one, sizes, "", _here(), 0) for one in given if one.name}
+    own = {one.name: made(one, sizes, "", Path("."), 0) for one in given if one.name}
     roles = (total_roles if usual.ladder == "reduce" else product_roles)(target, usual, set(own))
     numbers = {name: value for name, value in own.items() if value.array is None}
     for name in own.keys() - numbers.keys():
@@ -78,21 +81,22 @@ def usual_trials(
     return products(usual, roles, numbers)
 
 
-def _here() -> Any:
-    from pathlib import Path
-
-    return Path(".")
-
-
 def unknown(target: Target, usual: Usual, what: str) -> BadInput:
-    like = "kernel(X, Y, N)" if usual.ladder == "reduce" else "kernel(A, B, C, M, N, K) or (M, N, K, alpha, A, B, beta, C)"
+    like = (
+        "kernel(X, Y, N)"
+        if usual.ladder == "reduce"
+        else "kernel(A, B, C, M, N, K) or (M, N, K, alpha, A, B, beta, C)"
+    )
     return BadInput(
-        f"--as {usual.ladder} takes {like}; {target.signature} {what}: say by --arg and --expect what it takes"
+        f"--as {usual.ladder} takes {like}; {target.signature} {what}: say by --arg and --expect what it"
+        " takes"
     )
 
 
 def pointers(target: Target) -> list[Parameter]:
-    return [one for one in target.parameters if one.type.pointer or (one.type.pointer is None and one.bytes == 8)]
+    return [
+        one for one in target.parameters if one.type.pointer or (one.type.pointer is None and one.bytes == 8)
+    ]
 
 
 def product_roles(target: Target, usual: Usual, known: set[str]) -> dict[str, Parameter]:
@@ -128,17 +132,34 @@ def last_letter(name: str) -> str:
     return name.lower().removesuffix("_ptr").removesuffix("_d").removesuffix("_dev")[-1:]
 
 
-def products(usual: Usual, roles: Mapping[str, Parameter], numbers: dict[str, Argument]) -> tuple[dict[str, Argument], Trials]:
+def products(
+    usual: Usual, roles: Mapping[str, Parameter], numbers: dict[str, Argument]
+) -> tuple[dict[str, Argument], Trials]:
     m, n, k = usual.shape
-    given = {"M": m, "N": n, "K": k, "lda": k, "ldb": k if usual.layout == "nt" and usual.ladder == "hgemm" else n, "ldc": n}
+    given = {
+        "M": m,
+        "N": n,
+        "K": k,
+        "lda": k,
+        "ldb": k if usual.layout == "nt" and usual.ladder == "hgemm" else n,
+        "ldc": n,
+    }
     scales = {"alpha": ALPHA, "beta": BETA}
     for role, parameter in roles.items():
         if role in given or role in scales:
             value = {**given, **scales}[role]
             numbers.setdefault(parameter.name, Argument(value))
     named = {one.name: one for one in roles.values()}
-    alpha = float(numbers[roles["alpha"].name].value) if "alpha" in roles else float(value_of(numbers, "alpha", 1, named))
-    beta = float(numbers[roles["beta"].name].value) if "beta" in roles else float(value_of(numbers, "beta", 0, named))
+    alpha = (
+        float(numbers[roles["alpha"].name].value)
+        if "alpha" in roles
+        else float(value_of(numbers, "alpha", 1, named))
+    )
+    beta = (
+        float(numbers[roles["beta"].name].value)
+        if "beta" in roles
+        else float(value_of(numbers, "beta", 0, named))
+    )
     workload = product_workload(usual, roles)
     trials: Trials = []
     for kind, seed in workload.draws():
@@ -162,7 +183,9 @@ def products(usual: Usual, roles: Mapping[str, Parameter], numbers: dict[str, Ar
     return numbers, trials
 
 
-def value_of(numbers: Mapping[str, Argument], name: str, otherwise: float, roles: Mapping[str, Parameter]) -> float:
+def value_of(
+    numbers: Mapping[str, Argument], name: str, otherwise: float, roles: Mapping[str, Parameter]
+) -> float:
     """A number that the user gives a parameter of that name."""
     found = [one.value for key, one in numbers.items() if key.lower() == name and key not in roles]
     return found[0] if found else otherwise

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any, Iterator, Sequence
 from tir_schedules.cli.options import Options, Parser, Verbs, add_arch
 from tir_schedules.cli.problems import parse_length, parse_shape
 from tir_schedules.cli.run import ORDERS
-from tir_schedules.errors import BadInput, printable
+from tir_schedules.cli.triton import add_triton, triton_of
+from tir_schedules.errors import BadInput, MissingTool
 from tir_schedules.machines.choice import CPU_ARCH, MACHINES
 from tir_schedules.workloads import LAYOUTS
 
 if TYPE_CHECKING:
-    from tir_schedules.check.session import Checked, Request
+    from tir_schedules.check.preparing import Request
+    from tir_schedules.check.session import Checked
     from tir_schedules.model.machine import Machine
     from tir_schedules.source import Source
 
@@ -39,7 +41,7 @@ arguments, by name or, without NAME=, in the order of the parameters that are le
   W=f32[9]              also a __constant__ or __device__ variable of that name
 A parameter takes the --let of its name. Sizes are expressions of --let names, with cdiv(a,b), ceil, min, max.
 
-a Triton kernel, where Triton is installed, of a Python file (comments begin with # check:):
+a Triton kernel of a Python file, where Triton is installed (comments begin with # check:):
   tir-schedules check kernels.py --kernel mm --grid 'cdiv(M,BM),cdiv(N,BN)' --let M=128,N=128,K=64 \\
       --arg a='f16[M,K]' --arg b='f16[K,N]' --arg c='f32[M,N]:out' --expect c='a @ b' \\
       --constexpr BM=64 --constexpr BN=64 --constexpr BK=32 --num-warps 4 --num-stages 3
@@ -47,8 +49,8 @@ a Triton kernel, where Triton is installed, of a Python file (comments begin wit
 comments in the file:
   // check: --let n=1000 --grid cdiv(n,256) --block 256 --arg a=2
   // check: --arg x=f32[n] --arg y=f32[n] --expect y='a*x + y'
-Lines that follow one another are one check, and options of the command win over them. With --kernel only those of
-that kernel are run.
+Lines that follow one another are one check, and options of the command win over them. With --kernel only
+those of that kernel are run.
 """
 
 
@@ -59,7 +61,9 @@ def add_verb(verbs: Verbs) -> None:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    verb.add_argument("file", metavar="FILE", type=Path, help="CUDA source, PTX text, or Python with Triton kernels")
+    verb.add_argument(
+        "file", metavar="FILE", type=Path, help="CUDA source, PTX text, or Python with Triton kernels"
+    )
     add_subject(verb)
     add_arch(verb, None, f"the GPU's own; {CPU_ARCH} on the CPU machine")
     verb.add_argument("--machine", choices=MACHINES, default="cpu", help="what executes (default cpu)")
@@ -72,41 +76,51 @@ def add_verb(verbs: Verbs) -> None:
 def add_subject(verb: Parser) -> None:
     """The options that say what of a file is launched, on what, and what is right."""
     own = verb.add_argument_group("what is launched")
-    own.add_argument("--kernel", metavar="NAME", help="such as 'sgemm<128, 8>'; not needed where there is one")
+    own.add_argument(
+        "--kernel", metavar="NAME", help="such as 'sgemm<128, 8>'; not needed where there is one"
+    )
     own.add_argument("--grid", metavar="X[,Y[,Z]]", help="blocks (default 1)")
     own.add_argument("--block", metavar="X[,Y[,Z]]", help="threads of a block")
     own.add_argument("--shared", metavar="BYTES", help="dynamic shared memory (default 0)")
     launch = "several launches in order, in place of the four above: 'kernel[grid, block, shared](A, B, N)'"
     own.add_argument("--launch", metavar="LAUNCH", action="append", help=launch)
-    own.add_argument("--let", metavar="NAME=NUMBER", action="append", help="a size that others are written with")
-    own.add_argument("--arg", metavar="[NAME=]WHAT", action="append", help="what a parameter is given; see below")
+    own.add_argument(
+        "--let", metavar="NAME=NUMBER", action="append", help="a size that others are written with"
+    )
+    own.add_argument(
+        "--arg", metavar="[NAME=]WHAT", action="append", help="what a parameter is given; see below"
+    )
     own.add_argument("-D", metavar="NAME[=VALUE]", action="append", dest="defines", help="a macro for nvcc")
     own.add_argument("-I", metavar="FOLDER", action="append", dest="includes", help="where headers are")
     own.add_argument("--seed", type=int, default=0, metavar="N", help="of random arguments (default 0)")
-    triton = verb.add_argument_group("a Triton kernel, FILE.py")
-    constexpr = "a constexpr: a number, True, None, 'text', or a type such as tl.float16"
-    triton.add_argument("--constexpr", metavar="NAME=VALUE", action="append", help=constexpr)
-    triton.add_argument("--num-warps", type=int, metavar="N", help="warps of a program (default Triton's, 4)")
-    triton.add_argument("--num-stages", type=int, metavar="N", help="stages of software pipelining (default Triton's, 3)")
+    add_triton(verb)
     right = verb.add_argument_group("what is right (nothing: hazards only)")
-    expect = "an expression of arguments as they were before, with numpy's functions, or a .npy file; C[0]= for a part"
+    expect = "an expression of arguments as they were before, with numpy's functions, or a .npy file"
     right.add_argument("--expect", metavar="C=WHAT", action="append", help=expect)
-    right.add_argument("--tolerance", type=float, metavar="T", help="|error| up to T + T |value| (default: what rounding explains)")
-    usual = "inputs, truth and tolerance of a ladder: (A, B, C, M, N, K), (M, N, K, alpha, A, B, beta, C), (X, Y, N)"
+    right.add_argument(
+        "--tolerance",
+        type=float,
+        metavar="T",
+        help="|error| up to T + T |value| (default: what rounding explains)",
+    )
+    usual = "inputs, truth and tolerance of a ladder, for kernels such as (A, B, C, M, N, K), (X, Y, N)"
     right.add_argument("--as", dest="ladder", choices=("sgemm", "hgemm", "reduce"), help=usual)
     right.add_argument("--mnk", metavar="M,N,K", type=parse_shape, help="shape for --as sgemm and hgemm")
     right.add_argument("--n", metavar="N", type=parse_length, help="length for --as reduce")
-    right.add_argument("--layout", choices=LAYOUTS, help="--as hgemm: B is stored NxK (nt, the default) or KxN (nn)")
+    right.add_argument(
+        "--layout", choices=LAYOUTS, help="--as hgemm: B is stored NxK (nt, the default) or KxN (nn)"
+    )
 
 
 def run(options: Options) -> int:
-    from tir_schedules.errors import CheckFailed
     from tir_schedules.machines.choice import arch_for, choose
 
     machine = choose(options.machine, options.orders)
     arch = arch_for(machine, options.arch)
     requests = requests_of(options, arch)
     done = list(checked_all(requests, machine))
+    if len(done) == 1 and done[0].unsupported:
+        raise MissingTool(done[0].outcome.error)
     if options.json:
         from tir_schedules.check.report import as_json
 
@@ -133,9 +147,13 @@ def requests_of(options: Options, arch: str) -> list[Request]:
 
 def parsed(words: Sequence[str], source: Source) -> Options:
     """Options from a comment."""
-    reader = Parser(prog=f"{source.file}, // check:", add_help=False, allow_abbrev=False)
+    reader = Parser(add_help=False, allow_abbrev=False)
     add_subject(reader)
-    return reader.parse_args(list(words))
+    try:
+        return reader.parse_args(list(words))
+    except BadInput as error:
+        reason = str(error).partition("; see `")[0]
+        raise BadInput(f"{source.file}, // check: {reason}; see `tir-schedules check --help`") from None
 
 
 def is_for(own: Options, kernel: str) -> bool:
@@ -146,8 +164,8 @@ def is_for(own: Options, kernel: str) -> bool:
 
 
 def merged(own: Options, command: Options) -> Options:
-    """The options of a comment, over which those of the command win. Those that may be repeated are joined, but
-    for launches."""
+    """The options of a comment, over which those of the command win. Those that may be repeated are joined,
+    but for launches."""
     both = dict(vars(command))
     for name, value in vars(own).items():
         given = both.get(name)
@@ -168,14 +186,16 @@ def request_of(options: Options, source: Source, arch: str) -> Request:
     from tir_schedules.check.arguments import by_name, sizes_of
     from tir_schedules.check.building import Options as Compiling
     from tir_schedules.check.launches import asked, launch
-    from tir_schedules.check.session import Request
+    from tir_schedules.check.preparing import Request
     from tir_schedules.check.usual import Usual
 
     usual = None
     if options.ladder:
         shape = (options.n,) if options.ladder == "reduce" else options.mnk
         if not shape or shape == (None,):
-            raise BadInput(f"--as {options.ladder} needs --{'n N' if options.ladder == 'reduce' else 'mnk M,N,K'}")
+            raise BadInput(
+                f"--as {options.ladder} needs --{'n N' if options.ladder == 'reduce' else 'mnk M,N,K'}"
+            )
         usual = Usual(options.ladder, tuple(shape), options.layout or "nt")
     elif options.mnk or options.n or options.layout:
         raise BadInput("--mnk, --n and --layout are for --as")
@@ -184,35 +204,27 @@ def request_of(options: Options, source: Source, arch: str) -> Request:
     sizes = {**(usual.sizes if usual else {}), **sizes_of(options.let or [])}
     if options.launch and (options.grid or options.block or options.kernel):
         raise BadInput("--launch names kernel, grid and block: leave out --kernel, --grid and --block")
-    python = source.file.endswith(".py")
-    triton = triton_of(options, python)
+    triton = triton_of(options, source)
     sizes |= {name: value for name, value in triton.items() if isinstance(value, (int, float))}
+    python = source.file.endswith(".py")
     if options.launch:
         launches = [launch(text, sizes) for text in options.launch]
     elif not (options.block or python):
-        raise BadInput("say how it is launched: --grid and --block, such as --grid 4 --block 256, or --launch")
+        raise BadInput(
+            "say how it is launched: --grid and --block, such as --grid 4 --block 256, or --launch"
+        )
     else:
-        launches = [asked(options.kernel or "", options.grid or "1", options.block or "1", options.shared or "0", sizes)]
+        launches = [
+            asked(
+                options.kernel or "", options.grid or "1", options.block or "1", options.shared or "0", sizes
+            )
+        ]  # fmt: skip
     expect = [expected(text, source) for text in options.expect or ()]
     compiling = Compiling(arch, tuple(options.includes or ()), tuple(options.defines or ()))
     return Request(
         source, tuple(launches), sizes, tuple(by_name(options.arg or [])), {}, tuple(expect), usual,
         options.tolerance, compiling, options.seed, triton,
     )  # fmt: skip
-
-
-def triton_of(options: Options, python: bool) -> dict[str, Any]:
-    """Constexprs, and what Triton is asked for."""
-    from tir_schedules.check.triton.constants import constants_of
-
-    found = constants_of(options.constexpr or [])
-    asked = {"num_warps": options.num_warps, "num_stages": options.num_stages}
-    found |= {name: value for name, value in asked.items() if value is not None}
-    if found and not python:
-        raise BadInput("--constexpr, --num-warps and --num-stages are for Triton kernels, of a FILE.py")
-    if python and (options.block or options.shared):
-        raise BadInput("Triton chooses block and shared memory: leave out --block and --shared, say --num-warps")
-    return found
 
 
 def expected(text: str, source: Source) -> Any:

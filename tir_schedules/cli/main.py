@@ -12,7 +12,20 @@ import sys
 from typing import Sequence
 
 from tir_schedules import __version__
-from tir_schedules.cli import bench, check, doctor, emit, inspect, layout, profile, report, run, serve, trace, tune
+from tir_schedules.cli import (
+    bench,
+    check,
+    doctor,
+    emit,
+    inspect,
+    layout,
+    profile,
+    report,
+    run,
+    serve,
+    trace,
+    tune,
+)
 from tir_schedules.cli import list as list_rungs
 from tir_schedules.cli.endings import code_of, command
 from tir_schedules.cli.options import Parser

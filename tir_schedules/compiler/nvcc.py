@@ -54,6 +54,7 @@ class Compiled(NamedTuple):
     cubin: bytes
     report: str
 
+
 # nvcc puts hashes of path and text, around the file's name, into the names of static functions and of what
 # anonymous namespaces hold: as text in symbols, and in the line table as character codes, which a line break
 # and `.b8` may split.

@@ -12,8 +12,8 @@ __global__ void matmul_no_barrier(const float *a, const float *b, float *c, int 
   int row = blockIdx.y * T + threadIdx.y, col = blockIdx.x * T + threadIdx.x;
   float sum = 0;
   for (int t = 0; t < k / T; ++t) {
-    as[threadIdx.y][threadIdx.x] = a[row * k + t * T + threadIdx.x];  // @here
-    bs[threadIdx.y][threadIdx.x] = b[(t * T + threadIdx.y) * n + col];
+    as[threadIdx.y][threadIdx.x] = a[row * k + t * T + threadIdx.x];
+    bs[threadIdx.y][threadIdx.x] = b[(t * T + threadIdx.y) * n + col];  // @here
     __syncthreads();
     for (int i = 0; i < T; ++i) sum += as[threadIdx.y][i] * bs[i][threadIdx.x];
   }

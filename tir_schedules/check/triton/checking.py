@@ -9,84 +9,26 @@ from typing import Any, Mapping, Sequence
 
 import numpy as np
 
-from tir_schedules.check.api import Result, result_of
 from tir_schedules.check.arguments import OUT, Argument, made, seed_of
 from tir_schedules.check.binding import Bound
-from tir_schedules.check.expecting import Expected
 from tir_schedules.check.launches import Asked
-from tir_schedules.check.session import (
-    Checked,
-    Prepared,
-    Request,
-    Step,
-    Trial,
-    check_work,
-    perform,
-    truths_of,
-)
+from tir_schedules.check.preparing import Prepared, Request, Step, Trial, check_work, truths_of
+from tir_schedules.check.session import Checked, perform
 from tir_schedules.check.target import Parameter, Target
-from tir_schedules.check.triton.compiling import Grid, Launch, compile_triton
+from tir_schedules.check.triton.compiling import Launch, compile_triton, configured
 from tir_schedules.check.triton.functions import innermost, kernel_of
 from tir_schedules.check.types import CType
-from tir_schedules.errors import BadInput, CheckFailed, nearest
-from tir_schedules.machines.choice import CPU_ARCH, choose
+from tir_schedules.errors import BadInput
+from tir_schedules.machines.choice import CPU_ARCH
 from tir_schedules.model.findings import Finding
 from tir_schedules.model.machine import Machine
 from tir_schedules.source import Source
-from tir_schedules.verdicts import Outcome
 
 WITHIN = re.compile(r"(?:reads|writes) \S+\[\d+\], which is also accessed by warp")
 """In a message: an element of an array, and another access by the same block."""
 
 OWN_MEMORY = "global_smem"
 """What Triton calls the shared memory that it lays out itself."""
-
-
-def check_triton(
-    kernel: Any,
-    grid: Grid,
-    *arguments: Any,
-    expect: Mapping[str, str | np.ndarray] | None = None,
-    outputs: Sequence[str] = (),
-    tolerance: float | None = None,
-    arch: str = CPU_ARCH,
-    orders: int = 2,
-    **named: Any,
-) -> Result:
-    """Launch a Triton kernel as `kernel[grid](*arguments, **named)` would, on arrays of numpy.
-
-        result = check_triton(add, (4,), x, y, out, 1000, BLOCK=256, expect={"out": "x + y"})
-        assert result.ok, result.faults
-
-    kernel: a function under `@triton.jit`; of `@triton.autotune` the first configuration is taken. named:
-    also num_warps, num_stages. Arrays are copied and not changed. expect: what arrays should be, as arrays or
-    expressions of arguments, by the kernel's names. outputs: arrays whose content counts as unwritten.
-    tolerance, orders: as of `tir_schedules.check.api.check`.
-
-    What is wrong with the kernel is in the result, also that it does not compile, or has what the machine
-    does not know; BadInput and MissingTool are raised.
-    """
-    function = innermost(kernel)
-    given = by_name(function, arguments, named)
-    unknown = next((name for name in outputs if not isinstance(given.get(name), np.ndarray)), None)
-    if unknown is not None:
-        raise BadInput(f"there is no array {unknown!r}{nearest(unknown, given)}")
-    request = Request(
-        Source(""), (), numbers(given),
-        expect=tuple(Expected(name, value) for name, value in (expect or {}).items()), tolerance=tolerance,
-    )  # fmt: skip
-    try:
-        launch = compile_triton(kernel, grid, given, arch=arch)
-        done = judged(prepared(request, launch, outputs), choose("cpu", orders))
-    except CheckFailed as error:
-        done = Checked(function.__name__, Outcome(function.__name__, str(error)))
-    return result_of(done)
-
-
-def check_request(request: Request, machine: Machine) -> Checked:
-    """The same of a command: `request.source` is a Python file. BadInput, MissingTool and CheckFailed as
-    `prepare_triton` has them."""
-    return judged(prepare_triton(request), machine)
 
 
 def prepare_triton(request: Request) -> Prepared:
@@ -99,8 +41,7 @@ def prepare_triton(request: Request) -> Prepared:
             "a Triton kernel is checked by --kernel, --grid, --arg and --expect, one launch at a time"
         )
     (asked,) = request.launches
-    path = Path(request.source.folder, Path(request.source.file).name)
-    kernel = kernel_of(path, asked.kernel)
+    kernel = kernel_of(path_of(request.source), asked.kernel)
     given = placed(innermost(kernel), request)
     arguments = {name: one.value if isinstance(one, Argument) else one for name, one in given.items()}
     launch = compile_triton(
@@ -108,6 +49,17 @@ def prepare_triton(request: Request) -> Prepared:
     )
     roles = {name: one.role for name, one in given.items() if isinstance(one, Argument)}
     return prepared(request, launch, [name for name in roles if roles[name] == OUT], roles)
+
+
+def configuration(source: Source, kernel: str) -> dict[str, Any]:
+    """What the first configuration of `@triton.autotune` sets; nothing of another kernel."""
+    return configured(kernel_of(path_of(source), kernel))
+
+
+def path_of(source: Source) -> Path:
+    """Of a file as it was named, where that leads to it."""
+    path = Path(source.file)
+    return path if path.is_file() else Path(source.folder, path.name)
 
 
 def placed(function: Any, request: Request) -> dict[str, Any]:
@@ -127,20 +79,6 @@ def placed(function: Any, request: Request) -> dict[str, Any]:
         name = one.name or left.pop(0)
         found[name] = made(one, sizes, "", folder, seed_of(name, request.seed))
     return found | {one.name: sizes[one.name] for one in free if one.name not in found and one.name in sizes}
-
-
-def by_name(function: Any, arguments: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments by the names of the function's parameters."""
-    if len(arguments) > len(function.arg_names):
-        raise BadInput(
-            f"{function.__name__} takes {len(function.arg_names)} arguments"
-            f" ({', '.join(function.arg_names)}), {len(arguments)} are given"
-        )
-    by_place = dict(zip(function.arg_names, arguments))
-    twice = next((name for name in named if name in by_place), None)
-    if twice:
-        raise BadInput(f"{function.__name__}: {twice} is given by its place and by its name")
-    return {**by_place, **named}
 
 
 def numbers(given: Mapping[str, Any]) -> dict[str, int | float]:

@@ -181,17 +181,25 @@ def with_configuration(kernel: Any, arguments: dict[str, Any]) -> tuple[dict[str
     triton, choice = the_triton(), ""
     while not isinstance(kernel, triton.JITFunction):
         if isinstance(kernel, triton.Autotuner):
-            first = kernel.configs[0]
+            first = configured(kernel)
             if len(kernel.configs) > 1:
-                settings = ", ".join(f"{name}={value}" for name, value in first.all_kwargs().items())
+                settings = ", ".join(f"{name}={value}" for name, value in first.items())
                 choice = f"the first of {len(kernel.configs)} configurations: {settings}"
-            arguments = {**first.all_kwargs(), **arguments}
+            arguments = {**first, **arguments}
         else:
             for name, rule in kernel.values.items():
                 if name not in arguments:
                     arguments[name] = called(rule, dict(arguments), f"the heuristic of {name}")
         kernel = kernel.fn
     return arguments, choice
+
+
+def configured(kernel: Any) -> dict[str, Any]:
+    """What the first configuration of `@triton.autotune` sets; nothing of another kernel."""
+    triton = the_triton()
+    while isinstance(kernel, triton.Heuristics):
+        kernel = kernel.fn
+    return dict(kernel.configs[0].all_kwargs()) if isinstance(kernel, triton.Autotuner) else {}
 
 
 def called(rule: Callable[[dict[str, Any]], Any], arguments: dict[str, Any], what: str) -> Any:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import sys
 import traceback
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Iterator
@@ -25,6 +27,13 @@ def kernels_in(path: Path) -> dict[str, Any]:
     MissingTool when it imports a module that is not installed; BadInput when it cannot be read, is no Python,
     or raises.
     """
+    content = hashlib.sha256(read_bytes(path, REMEDY)).digest()
+    return dict(found_in(path.absolute(), path, content))
+
+
+@lru_cache(maxsize=8)
+def found_in(place: Path, path: Path, content: bytes) -> dict[str, Any]:
+    """Of a file as it is now, which is executed once for all that is asked of it."""
     triton = the_triton()
     module = imported(path)
     kinds = (triton.JITFunction, triton.Autotuner, triton.Heuristics)
@@ -70,7 +79,6 @@ def names_of(function: Any) -> set[str]:
 
 def imported(path: Path) -> ModuleType:
     """The module that a file makes, with its folder's other modules at hand."""
-    read_bytes(path, REMEDY)
     name = f"_checked_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path.absolute())
     if spec is None or spec.loader is None:
