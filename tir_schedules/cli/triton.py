@@ -33,9 +33,10 @@ def triton_of(options: Options, source: Source) -> dict[str, Any]:
         raise BadInput("--constexpr, --num-warps and --num-stages are for Triton kernels, of a FILE.py")
     if not python:
         return {}
-    if options.block or options.shared:
+    if options.block or options.shared or options.launch:
         raise BadInput(
-            "Triton chooses blocks and shared memory: leave out --block and --shared, say --num-warps"
+            "Triton chooses blocks and shared memory: say --kernel, --grid and --num-warps, and leave out"
+            " --block, --shared and --launch"
         )
     from tir_schedules.check.triton.checking import configuration
 

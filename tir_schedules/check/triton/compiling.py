@@ -64,8 +64,8 @@ class Launch:
     """A compiled kernel and its arguments, as a machine's `run` takes them.
 
     arguments: of the compiled kernel, by name. given: all that a launch was given, constexprs and what Triton
-    compiled in among them. scratch: names of memory that Triton hands over. choice: what `@triton.autotune`
-    offers, of which the first was taken; empty where there is none.
+    compiled in among them. scratch: names of memory that Triton hands over. choice: which of the
+    configurations of `@triton.autotune` it is; empty where there are none or others are asked for.
     """
 
     binary: Binary
@@ -182,9 +182,8 @@ def with_configuration(kernel: Any, arguments: dict[str, Any]) -> tuple[dict[str
     while not isinstance(kernel, triton.JITFunction):
         if isinstance(kernel, triton.Autotuner):
             first = configured(kernel)
-            if len(kernel.configs) > 1:
-                settings = ", ".join(f"{name}={value}" for name, value in first.items())
-                choice = f"the first of {len(kernel.configs)} configurations: {settings}"
+            if all(arguments.get(name, value) == value for name, value in first.items()):
+                choice = f"configuration 1 of {len(kernel.configs)}"
             arguments = {**first, **arguments}
         else:
             for name, rule in kernel.values.items():
