@@ -12,7 +12,6 @@ SOUND = ("basics", "reductions", "matrices")
 LEAST = 30
 
 HEAD = re.compile(r"--kernel '?(\w+).*?^// finds: ([\w ]+)$", re.M | re.S)
-SUM = "// check: --arg Y=f32[1]:1 --expect Y='sum(X)'"
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +74,16 @@ def test_options_of_the_command_win_over_those_of_the_file(tool):
     (launch,) = told["launches"]
     assert told["ok"] and launch["grid"] == [1, 1, 1] and launch["block"] == [128, 1, 1]
     assert launch["accesses"]["global_load"]["requests"] == 2 * 3  # three warps of 77 threads
+
+
+def test_what_is_right_can_be_said_anew(tool):
+    file = FOLDER / "basics.cu"
+    _, (told,) = results(tool, file, "--kernel", "vector_add", "--expect", "c=a - b")
+    assert told["verdict"] == "fail"
+    _, (told,) = results(tool, FOLDER / "matrices.cu", "--kernel", "square_matmul", "--arg", "d_A=[64,64]",
+        "--arg", "d_B=[64,64]", "--arg", "d_C=[64,64]:out", "--arg", "width=64", "--expect", "d_C=d_A @ d_B",
+    )  # fmt: skip
+    assert told["ok"]
 
 
 def test_a_macro_reaches_the_kernel(tool):

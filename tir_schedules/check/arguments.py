@@ -185,12 +185,16 @@ def seed_of(name: str, seed: int) -> int:
 
 
 def sizes_of(texts: list[str]) -> dict[str, int | float]:
-    """`--let M=512`, each of which may use those before it."""
-    found: dict[str, int | float] = {}
+    """`--let M=512`, each of which may use those before it; of two with one name the later one takes the
+    place of the first."""
+    written: dict[str, str] = {}
     for text in texts:
         for part in split(text):
             match = NAMED.fullmatch(part)
             if not match:
                 raise BadInput(f"--let takes NAME=NUMBER such as M=512, not {shown(text)}")
-            found[match[1]] = number(match[2], found, f"--let {match[1]}=")
+            written[match[1]] = match[2]
+    found: dict[str, int | float] = {}
+    for name, text in written.items():
+        found[name] = number(text, found, f"--let {name}=")
     return found
