@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+ROOT = Path(__file__).parents[2]
 FOLDER = Path(__file__).parent / "kernels"
 SOUND = ("basics", "reductions", "matrices")
 LEAST = 30
 
 HEAD = re.compile(r"--kernel '?(\w+).*?^// finds: ([\w ]+)$", re.M | re.S)
-SUM = "// check: --arg Y=f32[1]:1 --expect Y='sum(X)'"
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +77,16 @@ def test_options_of_the_command_win_over_those_of_the_file(tool):
     assert launch["accesses"]["global_load"]["requests"] == 2 * 3  # three warps of 77 threads
 
 
+def test_what_is_right_can_be_said_anew(tool):
+    file = FOLDER / "basics.cu"
+    _, (told,) = results(tool, file, "--kernel", "vector_add", "--expect", "c=a - b")
+    assert told["verdict"] == "fail"
+    _, (told,) = results(tool, FOLDER / "matrices.cu", "--kernel", "square_matmul", "--arg", "d_A=[64,64]",
+        "--arg", "d_B=[64,64]", "--arg", "d_C=[64,64]:out", "--arg", "width=64", "--expect", "d_C=d_A @ d_B",
+    )  # fmt: skip
+    assert told["ok"]
+
+
 def test_a_macro_reaches_the_kernel(tool):
     _, (told,) = results(tool, FOLDER / "basics.cu", "--kernel", "scale_doubles", "-D", "SCALE=4")
     assert told["verdict"] == "fail" and "basics.cu:" in told["wrong"][0]
@@ -88,3 +98,13 @@ def test_verdicts_prints_and_conflicts_are_shown(tool):
     code, out, _ = tool("check", str(FOLDER / "matrices.cu"), "--kernel", "sgemm_naive")
     assert re.search(r"^global +loads +\d+ +\d+ +\d+ +\d+\.\d\d +sectors$", out, re.M)
     assert re.search(r"matrices\.cu:\d+: global loads take \d+ sectors where \d+ would do", out)
+
+
+def test_a_file_as_downloaded_and_what_its_readme_says(tool):
+    """A template that only the file's `main` makes, parameters by other names, and nothing but a shape."""
+    options = ("--as", "sgemm", "--mnk", "256,256,64", "--grid", "cdiv(N,64),cdiv(M,64)", "--block", "64")
+    code, out, _ = tool("check", str(FOLDER / "stranger.cu"), *options)
+    page = (ROOT / "tir_schedules" / "check" / "README.md").read_text()
+    seen = re.sub(r"\S*stranger\.cu", "gemm.cu", out)
+    lines = [re.sub(r"pass +\d\.\d\d$", "pass", line) for line in seen.splitlines()]
+    assert code == 0 and all(line in page for line in lines if line)

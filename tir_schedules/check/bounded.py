@@ -193,6 +193,8 @@ def elementwise(function: Callable[..., Any], ulps: float = 1) -> Callable[..., 
     """A function of numbers: operands that are off show in what it makes of them at either end."""
 
     def call(*operands: Any) -> Any:
+        if isinstance(function, np.ufunc) and len(operands) != function.nin:
+            raise TypeError(f"{function.__name__} takes {function.nin} operands; {len(operands)} are given")
         one = next((each for each in operands if isinstance(each, Bounded)), None)
         if one is None:
             return function(*operands)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from math import prod
 from typing import Any, Callable
 
@@ -141,7 +142,7 @@ def extreme(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def call(array: Any, *others: Any, axis: Any = None, keepdims: bool = False) -> Any:
         if others:  # max(a, b), as C++ has it
-            return elementwise(np.maximum if function is np.max else np.minimum)(array, *others)
+            return reduce(elementwise(np.maximum if function is np.max else np.minimum), (array, *others))
         if not isinstance(array, Bounded):
             return function(array, axis=axis, keepdims=keepdims)
         value = function(array.value, axis=axis, keepdims=keepdims)

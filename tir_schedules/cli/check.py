@@ -179,6 +179,10 @@ def merged(own: Options, command: Options) -> Options:
             both[name] = value
     if command.kernel or command.grid or command.block:
         both["launch"] = command.launch
+    if command.ladder:
+        both["expect"] = command.expect
+    elif command.expect:
+        both["ladder"] = both["mnk"] = both["n"] = both["layout"] = None
     return Options(**both)
 
 
@@ -219,7 +223,8 @@ def request_of(options: Options, source: Source, arch: str) -> Request:
                 options.kernel or "", options.grid or "1", options.block or "1", options.shared or "0", sizes
             )
         ]  # fmt: skip
-    expect = [expected(text, source) for text in options.expect or ()]
+    every = [expected(text, source) for text in options.expect or ()]
+    expect = {(one.output, one.where): one for one in every}.values()
     compiling = Compiling(arch, tuple(options.includes or ()), tuple(options.defines or ()))
     return Request(
         source, tuple(launches), sizes, tuple(by_name(options.arg or [])), {}, tuple(expect), usual,
