@@ -63,8 +63,8 @@ def check_layer_norm(rows, columns, **options):
     return check_triton(triton_kernels.layer_norm, rows, *given, BLOCK=block, expect=expect, **options)
 
 
-def check_matmul(m, n, k, kernel=triton_kernels.matmul, **options):
-    a, b, c = reals(m, k, dtype=np.float16), reals(k, n, dtype=np.float16), np.zeros((m, n), np.float32)
+def check_matmul(m, n, k, kernel=triton_kernels.matmul, dtype=np.float16, **options):
+    a, b, c = reals(m, k, dtype=dtype), reals(k, n, dtype=dtype), np.zeros((m, n), np.float32)
     expect, given = {"c": "a @ b"}, (a, b, c, m, n, k)
     return check_triton(
         kernel, tiles_of, *given, BM=64, BN=64, BK=32, expect=expect, outputs=["c"], **options
@@ -99,6 +99,17 @@ def test_matmul_with_software_pipelining_and_its_counters():
     (dot,) = (at for at, text in enumerate(source, 1) if "tl.dot(" in text)
     assert lines[dot].mix["mma"]
     assert any("global_cp_async" in line.accesses for line in lines.values())
+
+
+def test_float32_is_taken_as_tf32():
+    checked = check_matmul(64, 64, 64, dtype=np.float32)
+    assert checked.ok, checked.faults
+    checked = check_matmul(64, 128, 64, triton_broken.matmul_with_wrong_stride, dtype=np.float32)
+    assert checked.verdict == "FAIL"
+    a, b = reals(64, 64), reals(64, 64)
+    given, expect = (a, b, np.zeros_like(a), 64, 64, 64), {"c": a.astype(np.float64) @ b}
+    checked = check_triton(triton_kernels.matmul, 1, *given, BM=64, BN=64, BK=64, expect=expect)
+    assert checked.ok, checked.faults
 
 
 def test_atomics():

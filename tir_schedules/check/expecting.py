@@ -8,7 +8,7 @@ from typing import Any, Mapping
 
 import numpy as np
 
-from tir_schedules.check.bounded import Bounded, plain, rounding_of, spread
+from tir_schedules.check.bounded import Bounded, Rounding, plain, rounding_of, spread
 from tir_schedules.check.expressions import evaluate
 from tir_schedules.check.functions import FUNCTIONS
 from tir_schedules.check.types import dtype_of, format_of
@@ -64,9 +64,11 @@ def as_numbers(array: np.ndarray) -> np.ndarray:
     return array if np.dtype(array.dtype).kind in "fiub" else array.astype(np.float32)
 
 
-def truth_of(one: Expected, output: np.ndarray, names: Mapping[str, Any], tolerance: float | None) -> Truth:
+def truth_of(
+    one: Expected, output: np.ndarray, names: Mapping[str, Any], tolerance: float | None, tf32: bool = False
+) -> Truth:
     """names: arrays and numbers before the launches. tolerance: of each element, absolute and as a share of
-    its value; None for what rounding explains.
+    its value; None for what rounding explains. tf32: whether the kernel reads float32 as TF32.
 
     BadInput for an expression that fails or has another shape than the output.
     """
@@ -75,8 +77,9 @@ def truth_of(one: Expected, output: np.ndarray, names: Mapping[str, Any], tolera
     shape = output.shape if flat is None else flat.shape
     if isinstance(one.value, str):
         formats = {format_of(value.dtype) for value in names.values() if isinstance(value, np.ndarray)}
+        formats |= {"f16"} if tf32 else set()  # tensor cores sum alike
         rounding = rounding_of(format, formats)
-        operands = {name: Bounded(wide(value), 0.0, rounding) for name, value in names.items()}
+        operands = {name: operand(value, rounding, tf32) for name, value in names.items()}
         with np.errstate(all="ignore"):
             found = evaluate(one.value, operands, FUNCTIONS, one.what)
         value = np.asarray(plain(found))
@@ -85,7 +88,7 @@ def truth_of(one: Expected, output: np.ndarray, names: Mapping[str, Any], tolera
             error = error + rounding.unit * np.abs(value) + smallest(format)
     else:
         value = wide(np.asarray(one.value))
-        eps = 2 * rounding_of(format, set()).unit
+        eps = max(2 * rounding_of(format, set()).unit, 2.0**-18 if tf32 else 0)
         largest = np.max(np.abs(value), initial=0) if value.size else 0
         error = np.full(value.shape, ROUNDING * eps * largest if value.dtype.kind == "f" else 0.0)
     if value.dtype.kind not in "fiub":
@@ -99,6 +102,13 @@ def truth_of(one: Expected, output: np.ndarray, names: Mapping[str, Any], tolera
             f"{one.what} has the shape {shown(value.shape)}; {one.output} has {shown(shape)}"
         ) from None
     return Truth(value, error, flat)
+
+
+def operand(value: Any, rounding: Rounding, tf32: bool) -> Bounded:
+    """What an expression is made of. TF32 has 10 bits of a float32's fraction."""
+    plain_value = wide(value)
+    cut = tf32 and isinstance(value, np.ndarray) and format_of(value.dtype) == "f32"
+    return Bounded(plain_value, 2.0**-10 * np.abs(plain_value) if cut else 0.0, rounding)
 
 
 def fitted(value: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:

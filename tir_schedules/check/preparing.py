@@ -152,14 +152,17 @@ def of_arguments(request: Request, built: Built, chosen: Sequence[Target]) -> Re
     return Ready(bounds, found, variables, [Trial(arrays, truths)])
 
 
-def truths_of(request: Request, arrays: Mapping[str, Argument], names: Mapping[str, Any]) -> dict[str, Truth]:
-    """What outputs should be. names: of what expressions are made, as they are before the launches."""
+def truths_of(
+    request: Request, arrays: Mapping[str, Argument], names: Mapping[str, Any], tf32: bool = False
+) -> dict[str, Truth]:
+    """What outputs should be. names: of what expressions are made, as they are before the launches. tf32: see
+    `truth_of`."""
     truths = {}
     for one in request.expect:
         if one.output not in arrays:
             raise BadInput(f"{one.what}: there is no array {one.output!r}{nearest(one.output, arrays)}")
         output = arrays[one.output].value
-        truths[f"{one.output}[{one.where}]"] = truth_of(one, output, names, request.tolerance)
+        truths[f"{one.output}[{one.where}]"] = truth_of(one, output, names, request.tolerance, tf32)
     return truths
 
 

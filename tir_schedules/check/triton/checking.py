@@ -104,7 +104,8 @@ def prepared(
     names = {**request.sizes, **arrays, **numbers(launch.given)}
     label = kernel.label + (f" ({launch.choice})" if launch.choice else "")
     steps = (Step(target, launch.binary, bounds, values),)
-    return Prepared(request, label, steps, (Trial(trial, truths_of(request, trial, names)),))
+    truths = truths_of(request, trial, names, ".tf32" in launch.binary.ptx)
+    return Prepared(request, label, steps, (Trial(trial, truths),))
 
 
 def judged(ready: Prepared, machine: Machine) -> Checked:
