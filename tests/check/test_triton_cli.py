@@ -1,5 +1,6 @@
 """`check FILE.py`: options, comments, exit codes."""
 
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -27,7 +28,7 @@ def check(tmp_path_factory, monkeypatch, capsys):
     monkeypatch.chdir(FOLDER)
 
     def run(file, options):
-        code = main(["check", str(file), *shlex.split(options)])
+        code = main(["check", *([str(file)] if file else []), *shlex.split(options)])
         return code, *capsys.readouterr()
 
     return run
@@ -72,6 +73,16 @@ class TestWithTriton:
     def test_what_the_machine_does_not_know_is_missing(self, check):
         code, _, told = check("triton_kernels.py", f"{MATMUL} --arch sm_90".replace("BM=32", "BM=64"))
         assert code == 3 and "wgmma" in told and told.rstrip().endswith("--arch sm_80")
+
+    def test_what_the_readme_shows(self, check):
+        readme = (FOLDER.parents[1] / "tir_schedules/check/README.md").read_text()
+        command = re.search(r"tir-schedules check (triton_kernels\.py .*?)\n\n", readme, re.S)
+        code, out, _ = check("", command[1].replace("\\\n", " "))
+        assert code == 0
+        if the_triton().version == "3.9.0":
+            texts = [line.rstrip() for line in out.split("\n") if "seconds" not in line]
+            texts[0] = texts[0].rpartition("pass")[0]
+            assert all(f"    {text}" in readme for text in texts)
 
     @pytest.mark.parametrize(
         "options, told",

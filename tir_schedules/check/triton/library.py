@@ -20,7 +20,7 @@ class Triton:
     """The parts of Triton that are used; 3.4 to 3.9 have them. MissingTool where one is not there."""
 
     def __init__(self) -> None:
-        part("triton")
+        self.version = attribute(part("triton"), "__version__")
         self.jit = part("triton.runtime.jit")
         self.autotuner = part("triton.runtime.autotuner")
         self.compiler = part("triton.compiler")
