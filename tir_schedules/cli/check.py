@@ -170,8 +170,10 @@ def merged(own: Options, command: Options) -> Options:
             both[name] = value if "<" in value and "<" not in given else given
         elif given is None:
             both[name] = value
-    if command.kernel or command.grid or command.block:
+    if command.grid or command.block:
         both["launch"] = command.launch
+    elif own.launch:
+        both["kernel"] = None
     if command.ladder:
         both["expect"] = command.expect
     elif command.expect:

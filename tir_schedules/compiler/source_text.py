@@ -18,9 +18,10 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
 
 def file_name(kernel: Kernel) -> str:
     """What nvcc calls the kernel's file: "sub/my kernel.cu" is my_kernel.cu, and the label "sgemm/naive
-    (tir)" sgemm_naive_tir.cu."""
+    (tir)" sgemm_naive_tir.cu. PTX text keeps its ending: what it was compiled from has another."""
     name = PurePath(kernel.file).stem if kernel.file else kernel.label
-    return (re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_")[:100] or "source") + ".cu"
+    ending = ".ptx" if kernel.file.endswith(".ptx") else ".cu"
+    return (re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_")[:100] or "source") + ending
 
 
 def shown_name(kernel: Kernel) -> str:
