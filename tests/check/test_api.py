@@ -177,6 +177,26 @@ def test_one_array_for_two_parameters_and_an_output_that_is_none():
     assert wrong.verdict == "FAIL" and "no launch may store to it" in wrong.faults[0]
 
 
+ALIASES = """\
+typedef float real;
+using Row = const real *;
+extern "C" __global__ void scaled(Row x, real *y, real by, bool twice, unsigned long long n) {
+  if (threadIdx.x < n) y[threadIdx.x] = x[threadIdx.x] * by * (twice ? 2 : 1);
+}
+"""
+
+
+def test_aliases_of_types_whose_names_are_all_that_is_known():
+    given = {"x": "f32[8]", "y": "f32[8]:out", "by": 0.5, "twice": True, "n": "8"}
+    assert check(ALIASES, block=32, arguments=given, expect={"y": "x"}).ok
+
+
+def test_an_argument_wins_over_a_size_of_its_name():
+    given = {"a": 2.0, "x": "f32[n]", "y": "f32[n]", "n": "5"}
+    result = axpy(arguments=given, sizes={"n": 100}, expect={"y[:5]": "a * x[:5] + y[:5]", "y[5:]": "y[5:]"})
+    assert result.ok, result.faults
+
+
 HEADER = "__device__ float twice(const float *x, int i) {\n  return 2 * x[i];\n}\n"
 INCLUDING = """\
 #include "twice.h"
