@@ -56,7 +56,7 @@ def axpy(**changed):
 
 def test_arrays_in_outputs_and_counters_out():
     result = axpy()
-    assert result.ok and result.faults == ()
+    assert result.ok and not result.faults
     assert list(result.outputs) == ["y"] and np.array_equal(result.outputs["y"], 2 * np.arange(100) + 1)
     assert result.counters[0].accesses["global_store"].requests == 4
 
@@ -175,6 +175,49 @@ def test_one_array_for_two_parameters_and_an_output_that_is_none():
     assert result.ok and list(result.outputs) == ["x"]
     wrong = check(source, block=32, arguments={"a": "f32[32]", "b": "f32[32]"}, expect={"a": "a + 1"})
     assert wrong.verdict == "FAIL" and "no launch may store to it" in wrong.faults[0]
+
+
+ALIASES = """\
+typedef float real;
+using Row = const real *;
+extern "C" __global__ void scaled(Row x, real *y, real by, bool twice, unsigned long long n) {
+  if (threadIdx.x < n) y[threadIdx.x] = x[threadIdx.x] * by * (twice ? 2 : 1);
+}
+"""
+
+
+def test_aliases_of_types_whose_names_are_all_that_is_known():
+    given = {"x": "f32[8]", "y": "f32[8]:out", "by": 0.5, "twice": True, "n": "8"}
+    assert check(ALIASES, block=32, arguments=given, expect={"y": "x"}).ok
+
+
+def test_an_argument_wins_over_a_size_of_its_name():
+    given = {"a": 2.0, "x": "f32[n]", "y": "f32[n]", "n": "5"}
+    result = axpy(arguments=given, sizes={"n": 100}, expect={"y[:5]": "a * x[:5] + y[:5]", "y[5:]": "y[5:]"})
+    assert result.ok, result.faults
+
+
+HEADER = "__device__ float twice(const float *x, int i) {\n  return 2 * x[i];\n}\n"
+INCLUDING = """\
+#include "twice.h"
+__global__ void k(const float *x, float *y) { y[threadIdx.x] = twice(x, threadIdx.x) + LOCAL; }
+"""
+
+
+def test_headers_of_another_folder_and_macros_that_a_shell_would_run(tmp_path):
+    (tmp_path / "my $(touch ran) headers").mkdir()
+    header = tmp_path / "my $(touch ran) headers" / "twice.h"
+    header.write_text(HEADER)
+    path = tmp_path / "mine.cu"
+    path.write_text(INCLUDING)
+    given = dict(block=32, arguments=["f32[31]", "f32[32]:out"], includes=[header.parent])
+    result = check(path, **given, defines=["LOCAL=1", 'TEXT="$(touch ran)"'])
+    (finding,) = result.findings
+    assert finding.location.file == "twice.h" and finding.location.text == "return 2 * x[i];"
+    assert not list(tmp_path.rglob("ran"))
+    header.write_text(HEADER.replace("2 *", "3 *"))
+    again = check(path, **given, defines=["LOCAL=1"])
+    assert np.allclose(again.outputs["y"][:31] - 1, 1.5 * (result.outputs["y"][:31] - 1))
 
 
 GRID = """\

@@ -65,8 +65,9 @@ def test_broken_twins_are_found_at_their_lines(tool, broken):
 
 
 def test_one_kernel_of_a_file_can_be_named(tool):
-    code, told = results(tool, FOLDER / "basics.cu", "--kernel", "saxpy")
-    assert code == 0 and [one["kernel"] for one in told] == ["saxpy"]
+    for name, launches in (("saxpy", 1), ("halve", 2)):
+        code, (told,) = results(tool, FOLDER / "basics.cu", "--kernel", name)
+        assert code == 0 and [one["kernel"] for one in told["launches"]] == [name] * launches
 
 
 def test_options_of_the_command_win_over_those_of_the_file(tool):

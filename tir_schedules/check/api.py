@@ -17,7 +17,7 @@ import numpy as np
 
 from tir_schedules.check.arguments import OUT, Argument, Given
 from tir_schedules.check.building import Options
-from tir_schedules.check.expecting import Expected
+from tir_schedules.check.expecting import expected
 from tir_schedules.check.expressions import dim3
 from tir_schedules.check.launches import Asked, launch
 from tir_schedules.check.preparing import Request
@@ -106,7 +106,7 @@ def check(
     ]
     request = Request(
         source, tuple(asked), sizes, tuple(given), ready,
-        tuple(Expected(name, value) for name, value in (expect or {}).items()), workload, tolerance,
+        tuple(expected(name, value) for name, value in (expect or {}).items()), workload, tolerance,
         Options(arch, tuple(map(str, includes)), tuple(defines)), seed,
     )  # fmt: skip
     (done,) = check_together([request], choose("cpu", orders))

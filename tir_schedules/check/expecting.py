@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Mapping
 
 import numpy as np
 
+from tir_schedules.check.arguments import from_file
 from tir_schedules.check.bounded import Bounded, Rounding, plain, rounding_of, spread
 from tir_schedules.check.expressions import evaluate
 from tir_schedules.check.functions import FUNCTIONS
@@ -15,8 +17,8 @@ from tir_schedules.check.types import dtype_of, format_of
 from tir_schedules.errors import BadInput, shown
 from tir_schedules.model.verify import Mismatch, compare
 
-TARGET = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:\[([^=]*)\])?\s*=(?!=)(.*)", re.S)
-"""`C='A @ B'`, `C[0]=...`: an output, a part of it, and its value."""
+TARGET = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:\[([^=]*)\])?\s*")
+"""`C` or `C[0]`: an output, or a part of it."""
 
 ROUNDING = 1 << 10
 """How many units of the last place of its largest value an output may be off an array that is given."""
@@ -34,6 +36,25 @@ class Expected:
     @property
     def what(self) -> str:
         return f"--expect {self.output}{f'[{self.where}]' if self.where else ''}="
+
+
+def expected(target: str, value: Any) -> Expected:
+    """What an output, or a part of it such as `C[0]`, should be."""
+    match = TARGET.fullmatch(target)
+    if not match:
+        raise BadInput(f"{shown(target)} is no output; name an argument, C, or a part of it, C[0]")
+    return Expected(match[1], value, match[2] or "")
+
+
+def written(text: str, folder: Path) -> Expected:
+    """`C=EXPRESSION`, or `C=FILE.npy`, whose relative name begins in the folder."""
+    target, equals, value = text.partition("=")
+    if not equals or value.startswith("="):
+        raise BadInput(
+            f"--expect takes NAME=EXPRESSION such as C='A @ B', or NAME=FILE.npy, not {shown(text)}"
+        )
+    value = value.strip()
+    return expected(target, from_file(folder / value) if value.endswith(".npy") else value)
 
 
 @dataclass(frozen=True)

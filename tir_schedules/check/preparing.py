@@ -171,11 +171,10 @@ def all_bound(request: Request, chosen: Sequence[Target]) -> tuple[list[list[Bou
     pointer that takes them."""
     known = {one.name for one in request.given if one.name} | set(request.arguments)
     given = [*request.given, *(Given(name, "") for name in request.arguments)]
-    own = [one for one in given if not (one.name and one.name in request.sizes)]
     bounds = []
     for target, asked in zip(chosen, request.launches):
         if asked.arguments is None:
-            bounds.append(bound(target, own, request.sizes))
+            bounds.append(bound(target, given, request.sizes))
         else:
             bounds.append(named_in(target, asked.arguments, known, scalars(request)))
     formats: dict[str, str] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Sequence
 
 from tir_schedules.check.names import base, demangled, instance_of, parted, plain
@@ -86,7 +86,9 @@ def parameters(declared: str, name: str, types: tuple[str, ...] | None, source: 
         text = types[at] if types and len(types) == len(in_ptx) else in_source[at].text if in_source else ""
         if not types and source_name:
             text = without_name(text, source_name)
-        type_ = c_type(text) if text else CType("", pointer=True if ".ptr" in marks else None, ptx=kind)
+        type_ = replace(c_type(text), ptx=kind)
+        if not types and not type_.pointer and not type_.format and size == 8 and not extent:
+            type_ = replace(type_, pointer=True if ".ptr" in marks else None)  # of an alias, or of none
         found.append(Parameter(source_name or f"param_{at}", type_, size, bool(extent)))
     return tuple(found)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Iterator, Sequence
+from typing import TYPE_CHECKING, Iterator, Sequence
 
 from tir_schedules.cli.options import Options, Parser, Verbs, add_arch
 from tir_schedules.cli.problems import parse_length, parse_shape
@@ -177,8 +177,10 @@ def merged(own: Options, command: Options) -> Options:
             both[name] = value if "<" in value and "<" not in given else given
         elif given is None:
             both[name] = value
-    if command.kernel or command.grid or command.block:
+    if command.grid or command.block:
         both["launch"] = command.launch
+    elif own.launch:
+        both["kernel"] = None
     if command.ladder:
         both["expect"] = command.expect
     elif command.expect:
@@ -189,6 +191,7 @@ def merged(own: Options, command: Options) -> Options:
 def request_of(options: Options, source: Source, arch: str) -> Request:
     from tir_schedules.check.arguments import by_name, sizes_of
     from tir_schedules.check.building import Options as Compiling
+    from tir_schedules.check.expecting import written
     from tir_schedules.check.launches import asked, launch
     from tir_schedules.check.preparing import Request
     from tir_schedules.check.usual import Usual
@@ -223,27 +226,13 @@ def request_of(options: Options, source: Source, arch: str) -> Request:
                 options.kernel or "", options.grid or "1", options.block or "1", options.shared or "0", sizes
             )
         ]  # fmt: skip
-    every = [expected(text, source) for text in options.expect or ()]
+    every = [written(text, Path(source.folder or ".")) for text in options.expect or ()]
     expect = {(one.output, one.where): one for one in every}.values()
     compiling = Compiling(arch, tuple(options.includes or ()), tuple(options.defines or ()))
     return Request(
         source, tuple(launches), sizes, tuple(by_name(options.arg or [])), {}, tuple(expect), usual,
         options.tolerance, compiling, options.seed, triton,
     )  # fmt: skip
-
-
-def expected(text: str, source: Source) -> Any:
-    """`C=WHAT` or `C[0]=WHAT`."""
-    from tir_schedules.check.arguments import from_file
-    from tir_schedules.check.expecting import TARGET, Expected
-
-    match = TARGET.fullmatch(text)
-    if not match:
-        raise BadInput(f"--expect takes NAME=EXPRESSION such as C='A @ B', or NAME=FILE.npy, not {text!r}")
-    name, where, value = match[1], match[2] or "", match[3].strip()
-    if value.endswith(".npy"):
-        return Expected(name, from_file(Path(source.folder or ".") / value), where)
-    return Expected(name, value, where)
 
 
 def checked_all(requests: Sequence[Request], machine: Machine) -> Iterator[Checked]:

@@ -18,10 +18,12 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
 
 def file_name(kernel: Kernel) -> str:
     """What nvcc calls the kernel's file: "sub/my kernel.cu" is my_kernel.cu, and the label "sgemm/naive
-    (tir)" sgemm_naive_tir.cu. A Python file stays one."""
-    name, ending = PurePath(kernel.file).stem if kernel.file else kernel.label, PurePath(kernel.file).suffix
+    (tir)" sgemm_naive_tir.cu. PTX text and Python keep their endings: what PTX was compiled from has
+    another."""
+    name = PurePath(kernel.file).stem if kernel.file else kernel.label
+    ending = PurePath(kernel.file).suffix
     plain = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_")[:100] or "source"
-    return plain + (".py" if ending == ".py" else ".cu")
+    return plain + (ending if ending in (".ptx", ".py") else ".cu")
 
 
 def shown_name(kernel: Kernel) -> str:

@@ -53,6 +53,9 @@ __global__ void relu_half(const half *x, half *y, int n) {
 // check: --kernel scale_doubles --grid 1 --block 100 --arg x=f64[100] --expect 'x=3 * x'
 __global__ void scale_doubles(double *x) { x[threadIdx.x] *= SCALE; }
 
+// check: --arg x=f32[50] --launch 'halve[1, 50](x)' --launch 'halve[2, 25](x)' --expect 'x=x / 4'
+__global__ void halve(float *x) { x[blockIdx.x * blockDim.x + threadIdx.x] /= 2; }
+
 // check: --kernel matvec --let M=70 --let N=90 --grid M --block 32 --arg A=[M,N] --arg x=[N] --arg y=[M]:out
 // check: --expect 'y=A @ x'
 __global__ void matvec(const float *A, const float *x, float *y, int M, int N) {
