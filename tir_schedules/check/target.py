@@ -118,7 +118,7 @@ def chosen(found: Sequence[Target], asked: str, source: str, file: str) -> Targe
             f"{file}: {name} is a template: name an instance with its arguments, --kernel '{name}<...>'"
         )
     if not there:
-        raise BadInput(f"{file} {has}: name a file with a kernel")
+        raise BadInput(f"{file}: {has}; name a file with a kernel")
     hint = nearest(asked, [one.shown for one in found])
     raise BadInput(f"{file} has no kernel {asked!r}{hint}: {has}{more}")
 
