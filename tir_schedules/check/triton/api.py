@@ -13,7 +13,7 @@ from typing import Any, Mapping, Sequence
 import numpy as np
 
 from tir_schedules.check.api import Result, result_of
-from tir_schedules.check.expecting import Expected
+from tir_schedules.check.expecting import expected
 from tir_schedules.check.preparing import Request
 from tir_schedules.check.session import failed
 from tir_schedules.check.triton.checking import judged, numbers, prepared
@@ -52,7 +52,7 @@ def check_triton(
         raise BadInput(f"there is no array {unknown!r}{nearest(unknown, given)}")
     request = Request(
         Source(""), (), numbers(given),
-        expect=tuple(Expected(name, value) for name, value in (expect or {}).items()), tolerance=tolerance,
+        expect=tuple(expected(name, value) for name, value in (expect or {}).items()), tolerance=tolerance,
     )  # fmt: skip
     try:
         launch = compile_triton(kernel, grid, given, arch=arch)
