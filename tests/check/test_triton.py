@@ -12,6 +12,7 @@ pytest.importorskip("triton")
 import triton_broken
 import triton_kernels
 
+from tir_schedules.check.api import check
 from tir_schedules.check.triton.api import check_triton
 from tir_schedules.check.triton.compiling import compile_triton, own_memory, with_lines
 from tir_schedules.check.triton.functions import kernel_of, kernels_in
@@ -99,6 +100,21 @@ def test_matmul_with_software_pipelining_and_its_counters():
     (dot,) = (at for at, text in enumerate(source, 1) if "tl.dot(" in text)
     assert lines[dot].mix["mma"]
     assert any("global_cp_async" in line.accesses for line in lines.values())
+
+
+def test_a_file_from_python():
+    x, y = reals(1000), reals(1000)
+    checked = check(
+        FOLDER / "triton_kernels.py",
+        "add",
+        grid=4,
+        arguments={"x": x, "y": y, "out": np.empty_like(x)},
+        sizes={"n": 1000, "BLOCK": 256},
+        expect={"out": "x + y"},
+        outputs=["out"],
+    )
+    assert checked.ok, checked.faults
+    assert np.array_equal(checked.outputs["out"], x + y)
 
 
 def test_float32_is_taken_as_tf32():

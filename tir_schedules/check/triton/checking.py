@@ -65,7 +65,7 @@ def path_of(source: Source) -> Path:
 def placed(function: Any, request: Request) -> dict[str, Any]:
     """Arguments by the names of parameters: constexprs and options, `--arg` by name and by place, numbers of
     `--let` by theirs."""
-    found: dict[str, Any] = dict(request.triton)
+    found: dict[str, Any] = {**request.triton, **request.arguments}
     folder = Path(request.source.folder or ".")
     sizes = {**request.sizes, **numbers(request.triton)}
     free = [one for one in function.params if one.name not in found]
