@@ -77,6 +77,7 @@ CASES = {
     "launch name": (["--launch", "one[1,32](q,q,4)"], "there is no argument 'q'"),
     "macro": ([*GIVEN, "-D", "3=4"], "-D takes NAME or NAME=VALUE"),
     "folder": ([*GIVEN, "-I", "/nowhere/at/all"], "is no folder"),
+    "tolerance": ([*GIVEN, "--tolerance", "nan"], "--tolerance is nan"),
     "let": ([*GIVEN, "--let", "5"], "--let takes NAME=NUMBER"),
 }  # fmt: skip
 

@@ -92,6 +92,8 @@ def prepare(request: Request, built: Built | None = None) -> Prepared:
     BadInput for what is asked for and cannot be; CheckFailed where the file does not compile or CUDA would
     refuse a launch.
     """
+    if request.tolerance is not None and not 0 <= request.tolerance < float("inf"):
+        raise BadInput(f"--tolerance is {request.tolerance}; it takes a number from 0 on, such as 1e-3")
     built = built or build(request.source, [asked.kernel for asked in request.launches], request.options)
     chosen = [built.target(asked.kernel) for asked in request.launches]
     ready = of_usual(request, chosen) if request.usual else of_arguments(request, built, chosen)

@@ -70,21 +70,39 @@ def launched(
     steps: Sequence[Step], trial: Trial, machine: Machine, counted: bool
 ) -> tuple[list[Execution], dict[str, np.ndarray], set[str]]:
     """Executions of all launches, the arrays as they are left, and the names of those that were written."""
-    arrays = {name: np.array(argument.value, order="C") for name, argument in trial.arguments.items()}
-    done, written = [], set[str]()
-    for one in steps:
-        names = set(one.binary.kernel.params)
-        values = {**one.values, **{name: array for name, array in arrays.items() if name in names}}
-        outputs = one.outputs(trial)
-        before = {name: arrays[name].copy() for name in outputs} if machine.name != "cpu" else {}
-        held = [name for name in outputs if trial.arguments[name].role != OUT or name in written]
-        more: dict[str, Any] = {"given": held} if machine.name == "cpu" else {}
-        done.append(machine.run(one.binary, values, outputs, count=counted, **more))
-        for name in outputs:
-            places = done[-1].writers(name)
-            stored = bool(places) if places is not None else not same(before[name], arrays[name])
-            written |= {name} if stored else set()
+    arrays, written = fresh(trial), set[str]()
+    done = [launch(step, trial, machine, arrays, written, count=counted) for step in steps]
     return done, arrays, written
+
+
+def fresh(trial: Trial) -> dict[str, np.ndarray]:
+    """A trial's arrays, which launches may write."""
+    return {name: np.array(argument.value, order="C") for name, argument in trial.arguments.items()}
+
+
+def launch(
+    step: Step,
+    trial: Trial,
+    machine: Machine,
+    arrays: dict[str, np.ndarray],
+    written: set[str],
+    **options: Any,
+) -> Execution:
+    """Run one launch on arrays, in place, and add the names of those that it writes. options: further ones of
+    the machine's `run`, such as `count`."""
+    names = step.outputs(trial)
+    values = {**step.values, **{name: arrays[name] for name in step.binary.kernel.params if name in arrays}}
+    before = {}
+    if machine.name == "cpu":
+        options["given"] = [name for name in names if trial.arguments[name].role != OUT or name in written]
+    else:
+        before = {name: arrays[name].copy() for name in names}
+    execution = machine.run(step.binary, values, names, **options)
+    for name in names:
+        places = execution.writers(name)
+        if places if places is not None else not same(before[name], arrays[name]):
+            written.add(name)
+    return execution
 
 
 def same(one: np.ndarray, other: np.ndarray) -> bool:
