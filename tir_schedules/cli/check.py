@@ -182,7 +182,7 @@ def merged(own: Options, command: Options) -> Options:
 
 
 def request_of(options: Options, source: Source, arch: str) -> Request:
-    from tir_schedules.check.arguments import by_name, sizes_of
+    from tir_schedules.check.arguments import given, sizes_of
     from tir_schedules.check.building import Options as Compiling
     from tir_schedules.check.expecting import written
     from tir_schedules.check.launches import asked, launch
@@ -218,7 +218,7 @@ def request_of(options: Options, source: Source, arch: str) -> Request:
     expect = {(one.output, one.where): one for one in every}.values()
     compiling = Compiling(arch, tuple(options.includes or ()), tuple(options.defines or ()))
     return Request(
-        source, tuple(launches), sizes, tuple(by_name(options.arg or [])), {}, tuple(expect), usual,
+        source, tuple(launches), sizes, tuple(map(given, options.arg or ())), {}, tuple(expect), usual,
         options.tolerance, compiling, options.seed,
     )  # fmt: skip
 
