@@ -8,7 +8,7 @@ from typing import Iterator, Sequence
 from tir_schedules.check.building import Built, Options, build
 from tir_schedules.check.preparing import Request, prepare
 from tir_schedules.check.session import Checked, failed, perform
-from tir_schedules.errors import CheckFailed
+from tir_schedules.errors import BadInput, CheckFailed
 from tir_schedules.machines.cpu.library import the_library
 from tir_schedules.model.machine import Machine
 
@@ -29,6 +29,8 @@ def check_together(requests: Sequence[Request], machine: Machine) -> Iterator[Ch
             continue
         try:
             yield perform(prepare(request, found), machine)
+        except BadInput as error:
+            raise request.at_its_place(error) from None
         except CheckFailed as error:
             yield failed(label, error)
 
