@@ -9,7 +9,7 @@ from tir_schedules.check.building import Built, Options, build
 from tir_schedules.check.preparing import Request, prepare
 from tir_schedules.check.session import Checked, failed, perform
 from tir_schedules.check.triton.checking import judged, prepare_triton
-from tir_schedules.errors import CheckFailed
+from tir_schedules.errors import BadInput, CheckFailed
 from tir_schedules.machines.cpu.library import the_library
 from tir_schedules.model.machine import Machine
 
@@ -33,6 +33,8 @@ def check_together(requests: Sequence[Request], machine: Machine) -> Iterator[Ch
             continue
         try:
             yield perform(prepare(request, found), machine)
+        except BadInput as error:
+            raise request.at_its_place(error) from None
         except CheckFailed as error:
             yield failed(label, error)
 
@@ -41,6 +43,8 @@ def of_python(request: Request, label: str, machine: Machine) -> Checked:
     """Of a Triton kernel."""
     try:
         return judged(prepare_triton(request), machine)
+    except BadInput as error:
+        raise request.at_its_place(error) from None
     except CheckFailed as error:
         return failed(label, error)
 

@@ -19,9 +19,10 @@ from tir_schedules.check.expecting import Truth
 from tir_schedules.check.launches import Asked
 from tir_schedules.check.target import Parameter, Target
 from tir_schedules.errors import BadInput
+from tir_schedules.ladders.known import workload_class
 from tir_schedules.model.verify import Mismatch, compare
 from tir_schedules.model.workload import Workload
-from tir_schedules.workloads import array_of, workload_class
+from tir_schedules.workloads import array_of
 from tir_schedules.workloads.drawing import EXACT
 from tir_schedules.workloads.rounding import UNIT
 
