@@ -31,7 +31,8 @@ from typing import Any, Callable, Iterator, Sequence
 
 import numpy as np
 from packs import at_once, cells, launched, loaded, manifest_of, noting, positive, read_result, saved
-from scripts import exit_code
+from scripts import README, exit_code
+from writing import update
 
 from tir_schedules import processes
 from tir_schedules.console import progress
@@ -42,6 +43,7 @@ from tir_schedules.machines.choice import choose
 from tir_schedules.model.kernel import Binary, Kernel, Resources
 from tir_schedules.subjects.results import about
 
+RECORDED = Path(__file__).parent / "results" / "corpus_h200.json"
 CORPUS = Path(__file__).parents[1] / "tests" / "machines"
 PACK = ("corpus.json", "the corpus", "name a file that `experiments/sanitizers.py` wrote")
 """The name of a pack's manifest, what it is of, and what to do about another file."""
@@ -218,8 +220,11 @@ def launch(options: Namespace) -> int:
 
 
 def table(options: Namespace) -> int:
-    """Print who finds what, by kernel and by kind. CheckFailed for a sound kernel that is wrong."""
+    """Print who finds what, by kernel and by kind, or write the latter; CheckFailed for a sound kernel that
+    is wrong."""
     result = read_result(options.result, *PACK[1:])
+    if getattr(options, "write", False) or getattr(options, "check", False):
+        return update(options.readme, "corpus", lambda name: section(result), options.check)
     for line in (*rows(result["cases"]), "", *sums(result["cases"])):
         print(line)
     wrong = [name for name, row in result["cases"].items() if not row["finds"] and row.get(ALONE) != RIGHT]
@@ -238,18 +243,38 @@ def rows(cases: dict[str, dict[str, str]]) -> Iterator[str]:
 
 
 def sums(cases: dict[str, dict[str, str]]) -> Iterator[str]:
-    """Of the kernels in which a kind is to be found, in how many each tool says anything."""
+    """Of the kernels in which a kind is to be found, in how many each tool says anything, and with how many
+    it hangs, as they do alone."""
     total: Counter[str] = Counter()
     told: Counter[tuple[str, str]] = Counter()
+    hung: Counter[tuple[str, str]] = Counter()
     for row in cases.values():
         kind = re.split(r" (?:and|\|) ", row["finds"])[0] or "nothing"
         total[kind] += 1
         for name in ("cpu", *SANITIZERS):
-            told[kind, name] += row.get(name, "?")[0] not in "-?"
+            said = row.get(name, "?")
+            hung[kind, name] += said == HANGS
+            told[kind, name] += said != HANGS and said[0] not in "-?"
     yield cells("to be found", "kernels", "CPU machine", *SANITIZERS)
     yield cells("---", *["--:"] * (2 + len(SANITIZERS)))
     for kind, count in sorted(total.items()):
-        yield cells(kind, count, *(told[kind, name] for name in ("cpu", *SANITIZERS)))
+        shown = [
+            f"{told[kind, name]}" + (f", {hung[kind, name]} hang" if hung[kind, name] else "")
+            for name in ("cpu", *SANITIZERS)
+        ]
+        yield cells(kind, count, *shown)
+
+
+def section(result: Json) -> str:
+    """The sums as Markdown, and where they come from."""
+    packed = result["packed"]
+    right = sum(row.get(ALONE) == RIGHT for row in result["cases"].values() if not row["finds"])
+    sound = sum(not row["finds"] for row in result["cases"].values())
+    version, _, _ = result["sanitizer"].lower().partition(" (")
+    when = f"revision {packed['git_revision'][:12]}, {result['runs'][0]['date'][:10]}"
+    origin = f"{result['device']['name']}, compute-sanitizer {version}, {when}"
+    remarks = [f"- {right} of {sound} sound kernels are right on this GPU.", f"- {origin}."]
+    return "\n".join(["", *sums(result["cases"]), "", *remarks])
 
 
 def parser() -> argparse.ArgumentParser:
@@ -260,8 +285,13 @@ def parser() -> argparse.ArgumentParser:
         one.set_defaults(does=does)
         if does is not table:
             one.add_argument("file", type=Path, metavar="FILE.zip")
-        if does in (run, table):
+        if does is run:
             one.add_argument("result", type=Path, metavar="RESULT.json")
+        if does is table:
+            one.add_argument("result", type=Path, metavar="RESULT.json", nargs="?", default=RECORDED)
+            one.add_argument("--write", action="store_true", help="write the sums into the README")
+            one.add_argument("--check", action="store_true", help="exit code 1 when --write would change it")
+            one.add_argument("--readme", metavar="FILE", type=Path, default=README, help="which README")
         if does is pack:
             one.add_argument("--arch", required=True, help="the GPU's architecture, such as sm_90")
         if does in (run, launch):

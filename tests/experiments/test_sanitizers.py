@@ -163,7 +163,7 @@ def test_every_kernel_is_shown_to_every_tool(packed, gpu, tools, tmp_path, capsy
     out = capsys.readouterr().out
     row = f"no barrier between writing and reading the tile | race | {seen} | wrong | - | 2 | hangs | ?"
     assert f"| transpose:1 | {row}" in out
-    assert "| race | 1 | 1 | 0 | 1 | 1 | 0 |" in out and "| nothing | 1 | 0 | 0 | 0 | 0 | 0 |" in out
+    assert "| race | 1 | 1 | 0 | 1 | 0, 1 hang | 0 |" in out and "| nothing | 1 | 0 | 0 | 0 | 0 | 0 |" in out
     arguments = [json.loads(line) for line in tools.read_text().splitlines()]
     assert {line[3] for line in arguments if line[-1] == "transpose:1"} == {"kernel_substring=transpose_1"}
     tools.unlink()
@@ -205,6 +205,10 @@ def test_what_hangs_beside_others_is_launched_again(packed, gpu, tools, tmp_path
     twice = {each for each in asked if asked.count(each) == 2}
     assert twice == {("transpose", "memcheck"), ("transpose:1", "alone")}
     assert written["runs"][0]["launches"] == len(asked) == 12 and written["runs"][0]["jobs"] == 4
+
+
+def test_the_table_of_the_readme_is_what_is_recorded(capsys):
+    assert sanitizers.main(["table", "--check"]) == 0
 
 
 def test_other_files_are_bad_input(packed, gpu, tools, tmp_path, capsys):
