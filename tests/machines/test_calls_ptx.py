@@ -7,7 +7,7 @@ from ptx_kernels import launch
 from tir_schedules.machines.cpu.ptx import UnsupportedInstruction
 
 T = np.arange(64)
-PTX = """.version 8.0
+PTX = """.version 8.3
 .target sm_80
 .address_size 64
 .extern .func (.param .b32 r) unknown (.param .b32 a);
@@ -86,7 +86,7 @@ BODIES = {
     "guarded ret": (CALL.format(call="call (r), thrice, (a)"), thrice),
     "guarded call": (
         CALL.format(call="st.param.b32 [a], 5; @!p call (r), thrice, (a)").replace(
-            "ld.param.b32 d", "@!p ld.param.b32 d"
+            "ld.param.b32 d, [r]", "ld.param.b32 s, [r]; @!p mov.u32 d, s"
         ),
         lambda t: 7 if t < 8 else 16,
     ),
