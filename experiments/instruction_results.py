@@ -36,12 +36,11 @@ def compared(
             at = int(np.flatnonzero(different)[0])
             example = {"output": name, "element": at, "ours": hex(int(a[at])), "gpu": hex(int(b[at]))}
             example |= operands(entry, before, at * width // 64)
-            row |= {
-                "outcome": DIFFERS,
-                "differing": int(different.sum()),
-                "of": int(a.size),
-                "example": example,
-            }
+            row["outcome"] = DIFFERS
+            row["differing"] = row.get("differing", 0) + int(different.sum())
+            row["of"] = row.get("of", 0) + int(a.size)
+            row.setdefault("example", example)
+            row.setdefault("outputs", []).append(name)
             if entry["number"]:
                 row["ulp"] = furthest(a[different], b[different], entry["number"])
     return row
@@ -127,7 +126,8 @@ def remarks(cases: dict[str, Json]) -> Iterator[str]:
             ulp = f", up to {row['ulp']} ulp" if row.get("ulp") is not None else ""
             why = f" ({row['lenient']})" if row["lenient"] else ""
             example = ", ".join(f"{key} {value}" for key, value in row["example"].items())
-            told = f"{row['differing']} of {row['of']} differ{ulp}: {example}"
+            where = f" in {', '.join(row['outputs'])}" if "outputs" in row else ""
+            told = f"{row['differing']} of {row['of']}{where} differ{ulp}: {example}"
             yield f"- {row['subject']}{why}: {told}; {name}"
         elif row["outcome"] == FAILED:
             yield f"- {row['subject']}: {row['why']}; {name}"
