@@ -12,7 +12,12 @@ import pytest
 
 from tir_schedules.machines import gpu
 
-TEST = "test_memory_instructions.py::test_parameters_of_every_type"
+TESTS = (
+    "test_memory_instructions.py::test_parameters_of_every_type",
+    "test_parameters.py::test_a_struct_by_value",
+    "test_warp_instructions.py::test_dynamic_shared_memory_lies_behind_the_static",
+    "test_conversions.py::test_signs_of_packed_halves",
+)
 OPCODES = ("add.u32", "sqrt.approx.f32", "add.bf16")
 STAND_IN = Path(__file__).parent / "stand_in"
 
@@ -30,7 +35,7 @@ def packed(tmp_path_factory):
     path = tmp_path_factory.mktemp("instructions") / "i.zip"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(instruction_modules, "assemble", assemble)
-        command = ["pack", str(path), "--arch", "sm_80", "--tests", TEST, "--opcodes", *OPCODES]
+        command = ["pack", str(path), "--arch", "sm_80", "--tests", *TESTS, "--opcodes", *OPCODES]
         assert instructions_on_gpu.main(command) == 0
     return path
 
