@@ -48,8 +48,9 @@ def run(self, binary, arguments, outputs, **options):
 
 def copied(value):
     """An array, a number, or a struct, which some tests give as bytes."""
-    if isinstance(value, (bytes, bytearray)):
-        return np.frombuffer(bytes(value), f"V{len(value)}").reshape(())
+    if isinstance(value, (bytes, bytearray)) or np.asarray(value).dtype.kind == "V":
+        content = bytes(value)
+        return np.frombuffer(content, f"V{len(content)}").reshape(())
     return np.copy(value)
 
 

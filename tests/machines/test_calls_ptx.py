@@ -191,7 +191,7 @@ def test_what_is_refused_on_purpose_says_what_would_be_right(instruction, remedy
 
 
 def test_a_kernel_is_not_refused_for_what_another_has():
-    head, entry, kernel = PTX.partition(".visible")
+    head, entry, kernel = PTX.partition(".visible .entry")
     other = kernel.replace(" test(", " other(").replace(
         "BODY", "tex.2d.v4.f32.s32 {d, d, d, d}, [y, {t, t}];"
     )
