@@ -3,7 +3,7 @@ single instructions.
 
     python experiments/instructions_on_gpu.py pack FILE.zip --arch sm_90     # needs ptxas and pytest, no GPU
     python experiments/instructions_on_gpu.py run FILE.zip RESULT.json       # needs a GPU and CuPy
-    python experiments/instructions_on_gpu.py table RESULT.json              # needs neither; --write LINES.json
+    python experiments/instructions_on_gpu.py table RESULT.json             # needs neither; --write F.json
 
 A pack has cubins, arguments, and what the CPU machine made of them. `run` compares bit for bit. Some hundred
 launches share a process. One that fails or hangs is noted, and another process goes on after it.
