@@ -6,10 +6,9 @@ python experiments/python_api.py
 from tir_schedules.compiler.lower import lower, scheduled
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.insight.metrics.counting import SHARED, metrics_of
-from tir_schedules.ladders.problems import workload_of
+from tir_schedules.ladders.problems import Problem, workload_of
 from tir_schedules.ladders.registry import find
 from tir_schedules.machines.cpu import CpuMachine
-from tir_schedules.model.problem import Problem
 from tir_schedules.run import run
 
 if __name__ == "__main__":

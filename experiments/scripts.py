@@ -13,9 +13,10 @@ from tir_schedules.errors import BadInput
 README = Path(__file__).parent / "README.md"
 
 
-def add_recorded_options(parser: ArgumentParser, recorded: Path) -> None:
+def add_recorded_options(parser: ArgumentParser, *recorded: Path) -> None:
     """Options of a script that can show results again and write them into the README. recorded: those it
     takes when none are named."""
+    names = " and ".join(path.name for path in recorded)
     parser.add_argument(
         "--from",
         dest="recorded",
@@ -24,7 +25,7 @@ def add_recorded_options(parser: ArgumentParser, recorded: Path) -> None:
         help="show an earlier --output instead of measuring",
     )
     parser.add_argument(
-        "--write", action="store_true", help=f"rewrite the README from --from (default {recorded.name})"
+        "--write", action="store_true", help=f"rewrite the README from --from (default {names})"
     )
     parser.add_argument(
         "--check", action="store_true", help="exit code 1 when --write would change the README"

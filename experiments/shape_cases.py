@@ -14,9 +14,10 @@ from itertools import product
 from typing import Any, Iterable
 
 from tir_schedules.errors import BadInput
+from tir_schedules.ladders.known import workload_class
 from tir_schedules.ladders.registry import find_each
 from tir_schedules.model.rung import Rung
-from tir_schedules.workloads import LAYOUTS, workload_class
+from tir_schedules.workloads import LAYOUTS
 from tir_schedules.workloads.gemm import Gemm
 
 KINDS = ("whole", "ragged", "smaller", "one", "odd")
@@ -102,7 +103,7 @@ def lengths_of(rung: Rung) -> dict[str, list[int]]:
     """Kind -> lengths of an array, for a rung of the Reduce ladder; of odd ones 16-byte accesses cannot take
     the last elements."""
     make, block = workload_class("reduce"), rung.config.block
-    chunk = (1 << 20) // rung.launch(make(1 << 20), rung.config).grid[0]
+    chunk = (1 << 20) // rung.declared(make(1 << 20)).grid[0]
     return {
         "whole": [chunk, 3 * chunk, chunk * block],
         "ragged": [chunk + 4, 2 * chunk - 4, 9 * chunk + block],

@@ -82,7 +82,7 @@ class Series:
         if self.least and form == "schedule" and point.value < self.least[0]:
             return self.least[1]
         shared, limit = (
-            point.rung.launch(self.timed[0], point.rung.config).dynamic_shared,
+            point.rung.declared(self.timed[0]).dynamic_shared,
             find_sm(arch).shared_limit,
         )
         return (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Callable
+from typing import Any, Callable, Iterable
 
 from article_tables import NOTHING, markdown
 from sweep_points import FORMS, Point, Series, Sweep, find_sweep
@@ -270,12 +270,14 @@ def notes_of(sweep: Sweep, shown: list[Table], results: dict[str, Any]) -> list[
     return found + list(map(refusal, part["refused"]))
 
 
-def section(name: str, results: dict[str, Any] | None) -> str:
-    """A sweep's tables as Markdown, or a line that says that nothing is recorded."""
+def section(name: str, recorded: Iterable[dict[str, Any]]) -> str:
+    """A sweep's tables as Markdown, from the first results that have it, or a line that says that none
+    have."""
     sweep = find_sweep(name)
-    shown = tables(sweep, results) if results else []
-    if not results or not shown:
+    results = next((results for results in recorded if tables(sweep, results)), None)
+    if not results:
         return NOTHING
+    shown = tables(sweep, results)
     parts = [
         part
         for table in shown

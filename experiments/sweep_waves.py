@@ -29,7 +29,7 @@ class Waves:
 
 def waves(rung: Rung, gemm: Any, together: int) -> Waves:
     """together: blocks that run at once."""
-    tile, grid = rung.config, rung.launch(gemm, rung.config).grid
+    tile, grid = rung.config, rung.declared(gemm).grid
     tiles = list(tiles_in_order(grid))
     parts = [tiles[first : first + together] for first in range(0, len(tiles), together)]
     row, column = (
@@ -42,7 +42,7 @@ def waves(rung: Rung, gemm: Any, together: int) -> Waves:
 def block_sectors(rung: Rung, gemm: Any) -> int:
     """Sectors of A and B in fp32 that the blocks need, each once for each block; whole tiles, and rows of A
     and B that start on a sector."""
-    tile, grid = vars(rung.config), rung.launch(gemm, rung.config).grid
+    tile, grid = vars(rung.config), rung.declared(gemm).grid
     rows, columns = tile.get("bm", tile.get("ts")), tile.get("bn", tile.get("ts"))
     return prod(grid) * (rows + columns) * gemm.k * 4 // SECTOR
 

@@ -39,7 +39,8 @@ from tir_schedules.machines.choice import choose
 from tir_schedules.subjects.results import as_text, save_results
 
 FOLDER = Path(__file__).parent
-RECORDED = FOLDER / "results" / "sweeps_h200.json"
+RECORDED = tuple(FOLDER / "results" / f"{name}_h200.json" for name in ("sweeps", "sweeps_tiles"))
+"""Padding, stages and threadblock swizzle; block and tile size."""
 
 
 def show(sweeps: Sequence[Sweep], results: dict[str, Any]) -> None:
@@ -81,7 +82,7 @@ def parser() -> argparse.ArgumentParser:
         type=Path,
         help="compile and count into a .zip for a computer without TVM and nvcc",
     )
-    add_recorded_options(parser, RECORDED)
+    add_recorded_options(parser, *RECORDED)
     return parser
 
 
@@ -115,7 +116,8 @@ def write(options: Namespace) -> int:
     if options.names:
         raise BadInput(f"{what} is about all sections of the README: leave out {' '.join(options.names)}")
     check_alone(what, options, ("output", "json", "plot", "pack", "arch"))
-    results = load_sweeps(options.recorded or RECORDED) if options.recorded or RECORDED.exists() else None
+    paths = [options.recorded] if options.recorded else filter(Path.exists, RECORDED)
+    results = [load_sweeps(path) for path in paths]
     return update(options.readme, "sweep", lambda name: section(name, results), options.check)
 
 

@@ -50,6 +50,7 @@ from tir_schedules.compiler.toolchain import check_arch
 from tir_schedules.console import print_line, print_table
 from tir_schedules.errors import BadInput, CheckFailed
 from tir_schedules.files import check_folder, write_text
+from tir_schedules.ladders.known import workload_class
 from tir_schedules.ladders.registry import find_one
 from tir_schedules.machines.choice import arch_for, choose, the_gpu
 from tir_schedules.model.kernel import Binary
@@ -60,7 +61,6 @@ from tir_schedules.subjects.results import about, document, save_results
 from tir_schedules.subjects.subject import VENDORS, Subject
 from tir_schedules.tuning.measure.lookup import Lookup, open_tuned
 from tir_schedules.tuning.space.tunable import DEFAULTS
-from tir_schedules.workloads import workload_class
 
 if TYPE_CHECKING:
     from tir_schedules.machines.gpu import GpuMachine

@@ -18,6 +18,7 @@ ROWS = (
     "compiler",
     "machines",
     "source verdicts faults run emit doctor",
+    "check",
     "subjects",
     "bench",
     "insight",

@@ -5,8 +5,8 @@ import pytest
 
 from tir_schedules.compiler.twin import load_twin
 from tir_schedules.errors import BadInput
+from tir_schedules.ladders.problems import Problem
 from tir_schedules.ladders.registry import find
-from tir_schedules.model.problem import Problem
 from tir_schedules.model.verify import checks_of
 from tir_schedules.model.workload import Workload
 from tir_schedules.run import launches

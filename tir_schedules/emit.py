@@ -3,9 +3,17 @@ twin."""
 
 from __future__ import annotations
 
+from math import prod
+from typing import TYPE_CHECKING
+
 from tir_schedules.errors import BadInput
 from tir_schedules.model.rung import Rung
-from tir_schedules.model.workload import Workload
+from tir_schedules.model.workload import Workload, sizes_of
+
+if TYPE_CHECKING:
+    from tir_schedules.model.kernel import Kernel
+
+STATIC_SHARED = 48 << 10  # bytes, the most that a launch has without asking
 
 
 def emit_text(rung: Rung, workload: Workload, arch: str, form: str, twin: bool = False) -> str:
@@ -15,6 +23,7 @@ def emit_text(rung: Rung, workload: Workload, arch: str, form: str, twin: bool =
         return scheduled_tir(rung, workload, twin)
     from tir_schedules.compiler.lower import lower
     from tir_schedules.compiler.nvcc import compile_kernel
+    from tir_schedules.compiler.preamble import without_unused
     from tir_schedules.compiler.sass import disassemble
     from tir_schedules.compiler.toolchain import check_arch
     from tir_schedules.compiler.twin import load_twin
@@ -22,9 +31,48 @@ def emit_text(rung: Rung, workload: Workload, arch: str, form: str, twin: bool =
     check_arch(arch)
     kernel = (load_twin if twin else lower)(rung, workload, arch)
     if form == "cuda":
-        return kernel.source
+        source = kernel.source if twin else without_unused(kernel.source)
+        return head(kernel, workload) + source
     binary = compile_kernel(kernel)
     return binary.ptx if form == "ptx" else disassemble(binary)
+
+
+def head(kernel: Kernel, workload: Workload) -> str:
+    """A comment with what it takes to compile and launch a kernel."""
+    launched = f"grid {written(kernel.grid)}, block {written(kernel.block)}"
+    lines = [
+        f"{kernel.label} on {workload}",
+        f"compile: nvcc -arch={kernel.arch} -c {kernel.entry}.cu",
+        f"launch:  {kernel.entry}, {launched}, {kernel.dynamic_shared} bytes of dynamic shared memory",
+        *(
+            f"{'takes:  ' if not place else '        '} {line}"
+            for place, line in enumerate(taken(kernel, workload))
+        ),
+    ]
+    if kernel.dynamic_shared > STATIC_SHARED:
+        lines.append(
+            "before:  cudaFuncSetAttribute(..., cudaFuncAttributeMaxDynamicSharedMemorySize,"
+            f" {kernel.dynamic_shared})"
+        )
+    rest = workload.rest(kernel.grid)
+    if rest is not None:
+        lines.append(f"after:   its {prod(kernel.grid)} results are left, for a launch on {rest}")
+    return "".join(f"// {line}\n" for line in lines) + "\n"
+
+
+def written(extents: tuple[int, ...]) -> str:
+    return "x".join(map(str, extents))
+
+
+def taken(kernel: Kernel, workload: Workload) -> list[str]:
+    """Parameters in their order: type and name, and the shape of an array or the value of a size."""
+    shapes, sizes = workload.array_shapes(kernel.grid), sizes_of(workload)
+    return [
+        f"{kind}{'' if kind.endswith('*') else ' '}{name}"
+        + (f"[{']['.join(map(str, shapes[name]))}]" if name in shapes else f" = {sizes[name]}")
+        for name in kernel.params
+        for kind in [workload.parameters[name].replace("*", " *")]
+    ]
 
 
 def scheduled_tir(rung: Rung, workload: Workload, twin: bool) -> str:

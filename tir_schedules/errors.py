@@ -2,6 +2,8 @@
 was wrong and what would be right."""
 
 import difflib
+import os
+import traceback
 from textwrap import wrap
 from typing import Any, Iterable
 
@@ -39,6 +41,21 @@ class MissingTool(TirSchedulesError):
 def one_line(text: object) -> str:
     """An error or another text without its line breaks."""
     return " ".join(str(text).split())
+
+
+def place_in(error: BaseException, file: str) -> str:
+    """The line of a file that an error came by, such as my_rung.py:12."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    if isinstance(error, SyntaxError) and error.filename == file:
+        lines = [error.lineno]
+    return os.path.basename(file) + (f":{lines[-1]}" if lines else "")
+
+
+def raised_in(error: BaseException, file: str) -> str:
+    """An error of code of the user, after the line of their file that it came by: "my_rung.py:12: NameError:
+    ..."."""
+    said = error.msg if isinstance(error, SyntaxError) else one_line(error)
+    return f"{place_in(error, file)}: {type(error).__name__}: {said}"
 
 
 def printable(text: object, besides: str = "") -> str:

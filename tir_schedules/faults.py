@@ -23,7 +23,12 @@ NO_ACCESS = (
 
 def closing(verdicts: Sequence[Verdict]) -> str:
     """How many pass, fail and so on: "9 of 11 verified, 1 failed, 1 with hazards,"."""
-    words = Counter(verdict.word for verdict in verdicts)
+    return closing_words([verdict.word for verdict in verdicts])
+
+
+def closing_words(verdicts: Sequence[str]) -> str:
+    """The same of verdicts as words."""
+    words = Counter(verdicts)
     phrases = {FAIL: "failed", ERROR: "with errors", DISAGREE: "whose twins disagree", HAZARD: "with hazards"}
     others = "".join(f" {words[word]} {phrase}," for word, phrase in phrases.items() if words[word])
     return f"{words[PASS]} of {len(verdicts)} verified" + (f",{others}" if others else "")
@@ -42,6 +47,14 @@ def paragraphs(verdicts: Sequence[Verdict], width: int = WIDTH) -> Iterator[str]
             by_kernel.setdefault(outcome.kernel, []).append(
                 (str(verdict.workload) if several else "", outcome)
             )
+    yield from kernel_paragraphs(by_kernel, width)
+    for verdict in verdicts:
+        if verdict.disagreement:
+            yield fitted([f"{verdict.rung.id} on {verdict.workload}: {verdict.disagreement}"], "", width)
+
+
+def kernel_paragraphs(by_kernel: dict[str, list[tuple[str, Outcome]]], width: int = WIDTH) -> Iterator[str]:
+    """The same of kernels by name, each with what it was run on and what became of it, then notes."""
     for kernel, outcomes in by_kernel.items():
         errors = list(dict.fromkeys(outcome.error for _, outcome in outcomes if outcome.error))
         yield from errors[:SHOWN]
@@ -52,9 +65,6 @@ def paragraphs(verdicts: Sequence[Verdict], width: int = WIDTH) -> Iterator[str]
         if left:
             yield f"{kernel}: and {left} more like these at other lines; --json has them all"
     yield from notes(by_kernel, width)
-    for verdict in verdicts:
-        if verdict.disagreement:
-            yield fitted([f"{verdict.rung.id} on {verdict.workload}: {verdict.disagreement}"], "", width)
 
 
 def notes(by_kernel: dict[str, list[tuple[str, Outcome]]], width: int) -> Iterator[str]:

@@ -2,10 +2,9 @@
 
 from types import SimpleNamespace
 
-from tir_schedules.ladders.problems import jobs_of, of_sizes
+from tir_schedules.ladders.problems import KINDS, Problem, jobs_of, of_sizes
 from tir_schedules.ladders.registry import find
 from tir_schedules.model.kernel import Binary, Kernel, Resources
-from tir_schedules.model.problem import KINDS, Problem
 from tir_schedules.subjects.results import document
 from tir_schedules.subjects.subject import Subject
 from tir_schedules.workloads.gemm import Gemm

@@ -12,10 +12,9 @@ from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import FLAGS, PTX, compile_kernel, nvcc, without_place, write_source
 from tir_schedules.compiler.toolchain import ask, find_toolchain
 from tir_schedules.compiler.twin import load_source, load_twin
-from tir_schedules.ladders.problems import workload_of
+from tir_schedules.ladders.problems import Problem, workload_of
 from tir_schedules.ladders.registry import every_rung, find
 from tir_schedules.model.kernel import Kernel
-from tir_schedules.model.problem import Problem
 
 CHEAP = ["sgemm/thread_tile_2d", "hgemm/wmma_padded", "hgemm/mma_ldmatrix", "reduce/shuffle"]
 OTHERS = [rung.id for rung in every_rung() if rung.id not in CHEAP]

@@ -10,9 +10,8 @@ from layers import layers
 
 from tir_schedules.compiler.toolchain import find_toolchain
 from tir_schedules.compiler.twin import load_twin, with_headers
-from tir_schedules.ladders.problems import RUN_SHAPES, workloads_of
+from tir_schedules.ladders.problems import RUN_SHAPES, Problem, workloads_of
 from tir_schedules.ladders.registry import FAMILIES, ladder
-from tir_schedules.model.problem import Problem
 
 ALL = [rung for family in FAMILIES for rung in ladder(family)]
 FILES = Path(str(resources.files("cuda_reference")))

@@ -84,7 +84,7 @@ DEEP = next(series for series in SWEEPS["stages"].series if series.rung == "hgem
 
 
 def test_a_table_has_what_is_known_and_the_times_of_schedule_and_twin():
-    text = section("padding", results_of(LDMATRIX))
+    text = section("padding", [results_of(LDMATRIX)])
     heads = [
         "padding",
         "shared bytes",
@@ -125,7 +125,7 @@ def test_a_table_has_what_is_known_and_the_times_of_schedule_and_twin():
 
 
 def test_what_only_one_form_can_be_is_shown_with_the_reason_of_the_other():
-    text = section("stages", results_of(DEEP))
+    text = section("stages", [results_of(DEEP)])
     assert line_of(text, "| 2 ") == ["2", "- / 0", "- / 2", "- / 101 (spills)", "- / 101", "- / 1361"]
     assert line_of(text, "| 5 ")[:2] == ["5", "cannot be"]
     assert (
@@ -136,26 +136,26 @@ def test_what_only_one_form_can_be_is_shown_with_the_reason_of_the_other():
 
 
 def test_without_times_there_are_no_columns_for_them():
-    text = section("stages", results_of(DEEP, timed=False))
+    text = section("stages", [results_of(DEEP, timed=False)])
     assert line_of(text, "| stages") == ["stages", "shared bytes", "blocks", "registers"]
     assert "shortest time" not in text and "- nothing is timed: compiled for sm_90, CUDA 13.0.88" in text
-    assert section("padding", results_of(DEEP)) == section("padding", None) == NOTHING
+    assert section("padding", [results_of(DEEP)]) == section("padding", []) == NOTHING
 
 
 def test_what_was_refused_or_throttled_is_said():
     label = "hgemm/mma_multistage:stages=3 (twin)"
-    text = section("stages", results_of(DEEP, refuse=[label], throttled=["power cap"]))
+    text = section("stages", [results_of(DEEP, refuse=[label], throttled=["power cap"])])
     assert line_of(text, "| 3 ")[-2:] == ["50.0\\* / -", "2749 / -"]
     assert f"- refused: {label} on 4096x4096x4096 nt float16: C[0, 0] is nan" in text
     assert "- \\* the GPU lowered its clock while this was timed: power cap" in text
     lost = results_of(DEEP, timed=False)
     lost["points"] = [row for row in lost["points"] if not row["name"].endswith("stages=4")]
-    assert line_of(section("stages", lost), "| 4 ")[1] == "refused"
+    assert line_of(section("stages", [lost]), "| 4 ")[1] == "refused"
 
 
 def test_swizzle_has_a_table_per_size_and_the_model_of_what_a_wave_reads():
     (series,) = SWEEPS["swizzle"].series
-    text = section("swizzle", results_of(series))
+    text = section("swizzle", [results_of(series)])
     assert text.count("| threadblock swizzle") == 2 and "float16 at 8192, sm_90" in text
     sixteen = [point for point in series.points() if point.label == "16"][0]
     model = waves(sixteen.rung, series.timed[1], 2 * 132)
@@ -165,11 +165,11 @@ def test_swizzle_has_a_table_per_size_and_the_model_of_what_a_wave_reads():
     ]
     assert "a model, not a measurement: 132 SMs" in text
     device = {**made_up.DEVICE, "multiprocessors": 66}
-    other = section("swizzle", {**results_of(series), "device": device})
+    other = section("swizzle", [{**results_of(series), "device": device}])
     assert line_of(other.split("at 8192")[1], "| 16 ")[3] == str(
         waves(sixteen.rung, series.timed[1], 2 * 66).count
     )
-    unknown = section("swizzle", {**results_of(series, timed=False), "arch": "sm_87"})
+    unknown = section("swizzle", [{**results_of(series, timed=False), "arch": "sm_87"}])
     assert (
         line_of(unknown.split("at 8192")[1], "| 16 ")[3:] == ["?", "?"]
         and "an unknown number of SMs" in unknown
@@ -214,7 +214,7 @@ def test_sections_of_a_readme_are_written_and_checked(call, recorded, tmp_path):
     assert call("--write", *options)[0] == 0
     assert (
         readme.read_text()
-        == f"before\n<!-- sweep: padding -->\n\n{section('padding', results_of(LDMATRIX))}\n\n<!-- end"
+        == f"before\n<!-- sweep: padding -->\n\n{section('padding', [results_of(LDMATRIX)])}\n\n<!-- end"
         " -->\nafter\n"
     )
     assert call("--check", *options)[0] == 0

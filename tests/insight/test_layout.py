@@ -19,9 +19,9 @@ from tir_schedules.insight.banks.pictures import (
     tile_text,
 )
 from tir_schedules.insight.banks.requests import Pattern, array_name, request_patterns, watched
+from tir_schedules.ladders.known import workload_class
 from tir_schedules.ladders.registry import find
 from tir_schedules.model.findings import Location
-from tir_schedules.workloads import workload_class
 
 SVG = "{http://www.w3.org/2000/svg}"
 both = pytest.mark.parametrize("make", [lower, load_twin], ids=["schedule", "twin"])

@@ -12,9 +12,9 @@ from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.twin import load_twin
 from tir_schedules.insight.metrics.counting import metrics_of
 from tir_schedules.ladders.articles import ARTICLES, FACTS
+from tir_schedules.ladders.known import workload_class
 from tir_schedules.ladders.registry import find
 from tir_schedules.run import launches
-from tir_schedules.workloads import workload_class
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
 from tir_schedules.workloads.reduction import Reduction

@@ -19,11 +19,11 @@ from tir_schedules.compiler.twin import load_twin
 from tir_schedules.insight.metrics.counting import metrics_of
 from tir_schedules.insight.profile.cases import cubin_name
 from tir_schedules.insight.profile.nsight import prediction
+from tir_schedules.ladders.known import workload_class
 from tir_schedules.ladders.registry import current, every_rung, find
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.model.metrics import METRICS
 from tir_schedules.run import launches
-from tir_schedules.workloads import workload_class
 from tir_schedules.workloads.gemm import Gemm
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
@@ -82,25 +82,9 @@ for entry in RECORDED:
         KERNELS.setdefault((entry["label"], *entry["workload"].values()), {})[entry.get("launch", 0)] = entry
 
 
-# These schedules were counted as scripts, which are now a configuration of theirs. By primitives they are not
-# counted yet.
-IN_PLACE = {
-    f"reduce/{name} (tir)": f"reduce/{name}:in_place (tir)"
-    for name in ("divergent", "interleaved", "sequential", "first_add")
-}
-UNCOUNTED = {*IN_PLACE, *(label.replace("tir", "twin") for label in IN_PLACE.values())}
-
-
-# Twins whose loop has run over zeros at its end, which was counted, and now drains.
-DRAINED = {
-    f"hgemm/{name} (twin)"
-    for name in (
-        "wmma_async", "wmma_pipelined", "wmma_register_pipelined", "wmma_staged_epilogue",
-        "wmma_swizzled_grid", "mma_ldmatrix", "mma_xor_swizzle", "mma_multistage", "mma_multistage:256x256",
-        "mma_multistage:128x128",
-    )
-}  # fmt: skip
-KERNELS = {key: entries for key, entries in KERNELS.items() if key[0] not in DRAINED}
+# Its copies stand elsewhere since.
+UNCOUNTED = "hgemm/mma_multistage:256x256 (tir)"
+KERNELS = {key: entries for key, entries in KERNELS.items() if key[0] != UNCOUNTED}
 
 
 def named(key):
@@ -134,7 +118,7 @@ def quick(key):
 def test_every_kernel_costs_what_the_gpu_counted(key):
     """Exactly, where nvcc makes the binary that was measured; another release or computer may merge a load
     otherwise."""
-    identity, origin = IN_PLACE.get(key[0], key[0]).removesuffix(")").split(" (")
+    identity, origin = key[0].removesuffix(")").split(" (")
     (rung,) = find(identity)
     workload = workload_class(rung.family)(**KERNELS[key][0]["workload"])
     binaries = [
@@ -151,23 +135,10 @@ def test_every_kernel_costs_what_the_gpu_counted(key):
         }
 
 
-NOT_COUNTED = {
-    "hgemm/wmma_swizzled_grid:partial_group",
-    "sgemm/shared_tile:000",
-    "sgemm/thread_tile_1d:000",
-    "sgemm/thread_tile_2d:003",
-    "sgemm/thread_tile_2d:000",
-    "sgemm/vectorized",
-    "sgemm/transposed:000",
-    "sgemm/warp_tiling:000",
-}
-"""Rungs that are younger than the recorded counters."""
-
-
 def test_every_rung_and_twin_was_counted():
-    ids = {rung.fitted(COUNTED[rung.family][0]).id for rung in every_rung()} - NOT_COUNTED
+    ids = {rung.fitted(COUNTED[rung.family][0]).id for rung in every_rung()}
     labels = {f"{identity} ({origin})" for identity in ids for origin in ("tir", "twin")}
-    assert {IN_PLACE.get(key[0], key[0]) for key in KERNELS} == labels - UNCOUNTED - DRAINED
+    assert {key[0] for key in KERNELS} == labels - {UNCOUNTED}
     assert {key[0] for key in KERNELS if quick(key)} == QUICK
 
 

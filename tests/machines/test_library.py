@@ -10,14 +10,13 @@ from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.twin import load_twin
 from tir_schedules.errors import BadInput, MissingTool
-from tir_schedules.ladders.problems import RUN_SHAPES, jobs_of, workloads_of
+from tir_schedules.ladders.problems import RUN_SHAPES, Problem, jobs_of, workloads_of
 from tir_schedules.ladders.registry import FAMILIES, every_rung, find, ladder
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.machines.cpu.library import shipped_signatures, the_library
 from tir_schedules.machines.cpu.lowering import lower as lower_ptx
 from tir_schedules.machines.cpu.parser import parse
 from tir_schedules.machines.cpu.signatures import Signature
-from tir_schedules.model.problem import Problem
 from tir_schedules.workloads.gemm import Gemm
 
 SHIPPED = {signature.text for signature in shipped_signatures()}

@@ -396,3 +396,22 @@ def test_comments_and_strings_do_not_begin_in_each_other(comment):
     arguments = {"Y": np.zeros(1, np.uint32)}
     launch(text, arguments, ("Y",), block=(1, 1, 1))
     assert arguments["Y"][0] == 4
+
+
+def test_a_race_within_a_block_does_not_hide_one_between_blocks():
+    """At the same two lines: all warps load an element, and thread 0 of each block stores it."""
+    body = """.reg .pred p; .reg .b32 t, a; .reg .b64 y;
+mov.u32 t, %tid.x; setp.eq.u32 p, t, 0; ld.param.u64 y, [Y];
+ld.global.u32 a, [y];
+@p st.global.u32 [y], a;"""
+    text = module("test", ["Y"], body)
+    found = [
+        finding.message
+        for blocks in (1, 2)
+        for finding in launch(
+            text, {"Y": np.zeros(1, np.uint32)}, ("Y",), (blocks, 1, 1), (64, 1, 1)
+        ).findings
+        if finding.kind == "race"
+    ]
+    ways = ["nothing orders the two blocks" in message for message in found]
+    assert ways == [False, False, True]

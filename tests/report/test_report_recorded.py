@@ -42,9 +42,10 @@ def test_what_is_not_shown_in_full_stands_below_the_ladder(tmp_path):
 
 def test_recorded_results_of_this_project_show_all_rungs_of_all_ladders():
     groups = recorded.find_recorded([recorded.DEFAULT_FOLDER]).groups()
-    assert {group.family: set(group.names) for group, _ in groups.values()} == {
-        family: {rung.id for rung in ladder(family)} for family in FAMILIES
-    }  # fmt: skip
+    names = {family: set() for family in FAMILIES}
+    for group, _ in groups.values():
+        names[group.family] |= set(group.names)
+    assert names == {family: {rung.id for rung in ladder(family)} for family in FAMILIES}
 
 
 @pytest.mark.parametrize(

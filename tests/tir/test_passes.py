@@ -147,13 +147,16 @@ class TestLateWaits:
         early = events(source(self.rung, SHORT, without=["late_waits"], **SMALL))
         assert early[-8:] == ["wait_group_0(", "__syncthreads", *MULTIPLY, *MULTIPLY, *MULTIPLY]
 
-    def test_a_copy_has_the_time_of_two_tiles(self):
-        """In the main loop, too: copies first, and only then work and a wait for those of the turn before."""
+    @pytest.mark.parametrize("first", [0, 1])
+    def test_a_copy_has_the_time_of_two_tiles_where_copies_come_first(self, first):
+        """In the main loop, too: copies, and only then work and a wait for those of the turn before."""
         rung, gemm = "hgemm/mma_multistage", HalfGemm(64, 64, 1024)
-        text = source(rung, gemm, **SMALL)
+        text = source(rung, gemm, **SMALL, copies_first=first)
         turn = text[text.index("for (int k_0_turn") :]
-        parts = ["ptx_cp_async_legacy", MMA, "wait_group_1(", "__syncthreads"]
+        copy_and_work = ["ptx_cp_async_legacy", MMA] if first else [MMA, "ptx_cp_async_legacy"]
+        parts = [*copy_and_work, "wait_group_1(", "__syncthreads"]
         assert sorted(parts, key=turn.index) == parts
+        assert not faults(rung, text, gemm, **SMALL, copies_first=first)
 
     def test_without_it_a_stage_is_refilled_while_it_is_read(self):
         rung, gemm = "hgemm/mma_multistage", HalfGemm(64, 64, 1024)
@@ -361,11 +364,14 @@ def test_passes_are_part_of_what_a_rung_is_compiled_to():
         if "partial_group" in rung.passes:
             config |= {"partial_group": 1, "threadblock_swizzle": 2}
         for name in rung.passes:
+            own = config
+            if name == "copies_after_compute" and hasattr(rung.config, "copies_first"):
+                own = config | {"copies_first": 0}
             try:
-                without = source(rung.id, gemm, [name], **config)
+                without = source(rung.id, gemm, [name], **own)
             except ValueError:
                 continue
-            assert without != source(rung.id, gemm, **config), (rung.id, name)
+            assert without != source(rung.id, gemm, **own), (rung.id, name)
 
 
 def test_between_mma_there_is_little_but_loads_and_copies():

@@ -12,9 +12,9 @@ from tir_schedules.bench import session
 from tir_schedules.bench.sampling import Policy
 from tir_schedules.cli import main as cli
 from tir_schedules.errors import BadInput, CheckFailed
+from tir_schedules.ladders.problems import Problem
 from tir_schedules.ladders.registry import find_one
 from tir_schedules.machines.choice import choose
-from tir_schedules.model.problem import Problem
 from tir_schedules.tuning.measure import lookup, validation
 from tir_schedules.tuning.records import database
 from tir_schedules.tuning.space.tunable import space_of

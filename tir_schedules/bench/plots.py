@@ -11,6 +11,7 @@ from tir_schedules.bench.tables import part
 from tir_schedules.bench.views import Group, figures, groups_of, short
 from tir_schedules.errors import BadInput, MissingTool
 from tir_schedules.files import Json, write_bytes
+from tir_schedules.ladders.known import ladder_of
 from tir_schedules.subjects.results import device_name
 
 SUFFIXES = (".png", ".svg", ".pdf")
@@ -21,8 +22,6 @@ MARKERS = "osD^vPX*"
 METADATA = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
 """Form of a file -> what leaves out of it what differs from run to run."""
 LONG = 8  # characters of a size that stands level beside others
-LIMITS = {"sgemm": "fp32 peak", "reduce": "copy bandwidth"}
-"""Family -> the limit of the GPU that its rates may be held against."""
 
 
 def check_plot(path: Path) -> None:
@@ -98,7 +97,7 @@ def draw_ladder(axes: Any, group: Group, limits: list[Json]) -> None:
             vendor, color=VENDOR, linestyle="--", linewidth=1, label=f"{group.vendor} {figures(vendor)}"
         )
     for limit in limits:
-        if limit["name"] == LIMITS.get(group.family):
+        if limit["name"] == ladder_of(group.family).limit:
             axes.axvline(
                 limit["rate"],
                 color=LIMIT,
@@ -146,7 +145,7 @@ def draw_sizes(axes: Any, group: Group) -> None:
     axes.set_yscale("log")
     label_rates(axes.yaxis, *axes.get_ylim())
     axes.set_xticks(places, group.sizes, rotation=20 if max(map(len, group.sizes)) > LONG else 0)
-    axes.set_xlabel("elements" if group.family == "reduce" else "M, N, K")
+    axes.set_xlabel(ladder_of(group.family).axis)
     axes.set_ylabel(group.unit)
     axes.set_title("schedules over size")
     axes.grid(axis="y", which="both", linewidth=0.3)

@@ -7,10 +7,11 @@ import json
 from pathlib import Path
 
 from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_tuned
-from tir_schedules.cli.packs import check_pack_arch, is_pack
+from tir_schedules.cli.packs import check_pack, check_pack_arch, is_pack
 from tir_schedules.cli.problems import add_problems, check_options, problems_of
 from tir_schedules.errors import BadInput
 from tir_schedules.files import Json, check_folder
+from tir_schedules.ladders.own import is_path
 from tir_schedules.ladders.problems import BENCH_SHAPES, Job
 from tir_schedules.ladders.problems import jobs_of as jobs_on
 from tir_schedules.ladders.registry import FAMILIES, find_each
@@ -111,9 +112,8 @@ def bench(options: Options) -> int:
 
 def mode_of(options: Options) -> str:
     """What is asked for: "measure", "unpack", "pack", "predict" or "recorded"."""
-    if (
-        options.predict is not None and options.predict.partition("/")[0] in FAMILIES
-    ):  # `bench --predict sgemm`
+    named = options.predict or ""
+    if named.partition("/")[0] in FAMILIES or is_path(named):  # `bench --predict sgemm`
         options.names, options.predict = [options.predict, *options.names], ""
     given = [mode for mode in ("recorded", "predict", "pack") if getattr(options, mode) is not None]
     if len(given) > 1:
@@ -160,7 +160,9 @@ def pack(options: Options) -> int:
     from tir_schedules.console import print_line
 
     arch, path = check_pack_arch(options.arch), options.pack
-    subjects, refused = pack_jobs(jobs_of(options), arch, path, command_of(options), twin_of(options))
+    jobs = jobs_of(options)
+    check_pack(rung for rung, _ in jobs)
+    subjects, refused = pack_jobs(jobs, arch, path, command_of(options), twin_of(options))
     kernels = len({binary.cubin for subject in subjects for binary in subject.binaries})
     advice = f"copy {path} to where the GPU is and run `tir-schedules bench {path.name}`"
     print_line(f"packed {len(subjects)} subjects, {kernels} kernels for {arch}: {advice}")

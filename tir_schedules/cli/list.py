@@ -7,9 +7,11 @@ from dataclasses import asdict
 from typing import Sequence
 
 from tir_schedules.cli.options import Options, Verbs
-from tir_schedules.errors import BadInput, nearest
+from tir_schedules.errors import BadInput
 from tir_schedules.files import Json, read_json
 from tir_schedules.ladders.articles import ARTICLES, FACTS
+from tir_schedules.ladders.known import ladder_names, ladder_of
+from tir_schedules.ladders.own import is_path, ladder_at
 from tir_schedules.ladders.registry import FAMILIES, ladder
 from tir_schedules.model.rung import Rung
 from tir_schedules.numerals import power
@@ -20,9 +22,8 @@ HELD_ON_GPU = "instructions_h200.json"
 
 def add_verb(verbs: Verbs) -> None:
     verb = verbs.add_parser("list", help="ladders and rungs, what each adds, its article")
-    verb.add_argument(
-        "family", nargs="?", metavar="LADDER", help=f"one of {', '.join(FAMILIES)} (default: all)"
-    )
+    ladders = f"one of {', '.join(FAMILIES)}, or a folder with one of your own (default: all)"
+    verb.add_argument("family", nargs="?", metavar="LADDER", help=ladders)
     verb.add_argument(
         "--articles",
         action="store_true",
@@ -38,16 +39,15 @@ def add_verb(verbs: Verbs) -> None:
 
 
 def list_rungs(options: Options) -> int:
-    if options.family and options.family not in FAMILIES:
-        raise BadInput(
-            f"there is no ladder {options.family!r}{nearest(options.family, FAMILIES)}; there is"
-            f" {', '.join(FAMILIES)}"
-        )
+    if options.family:
+        options.family = (
+            ladder_at(options.family) if is_path(options.family) else ladder_of(options.family)
+        ).name
     if options.instructions:
         if options.family or options.articles:
             raise BadInput("--instructions goes with no ladder and with no articles")
         return list_instructions(options.json)
-    families = [options.family] if options.family else FAMILIES
+    families = [options.family] if options.family else ladder_names()
     if options.articles:
         return list_articles(families, options.json)
     if options.json:

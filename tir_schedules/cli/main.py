@@ -12,12 +12,25 @@ import sys
 from typing import Sequence
 
 from tir_schedules import __version__
-from tir_schedules.cli import bench, doctor, emit, inspect, layout, profile, report, run, serve, trace, tune
+from tir_schedules.cli import (
+    bench,
+    check,
+    doctor,
+    emit,
+    inspect,
+    layout,
+    profile,
+    report,
+    run,
+    serve,
+    trace,
+    tune,
+)
 from tir_schedules.cli import list as list_rungs
 from tir_schedules.cli.endings import code_of, command
 from tir_schedules.cli.options import Parser
 
-VERBS = (list_rungs, emit, run, bench, layout, inspect, profile, trace, report, tune, serve, doctor)
+VERBS = (list_rungs, emit, run, check, bench, layout, inspect, profile, trace, report, tune, serve, doctor)
 """In the order of the help. Each has add_verb, which adds its parser."""
 
 DESCRIPTION = "GPU kernels as ladders of TensorIR schedules, each with a hand-written CUDA twin."

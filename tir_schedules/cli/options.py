@@ -11,7 +11,10 @@ from tir_schedules.machines.choice import CPU_ARCH
 Options = argparse.Namespace
 """The options of a verb, as argparse has them. They go no further than this folder."""
 
-RUNG_HELP = "a rung such as sgemm/warp_tiling, with :CONFIG for another of its configurations"
+RUNG_HELP = (
+    "a rung such as sgemm/warp_tiling or ./my_rung.py, with :CONFIG for another of its configurations, or"
+    " :FIELD=VALUE,... or :CONFIG,FIELD=VALUE,... for one of yours"
+)
 
 
 class Parser(argparse.ArgumentParser):

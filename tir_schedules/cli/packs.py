@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Sequence
+from typing import Iterable, Sequence
 
 from tir_schedules.errors import BadInput
+from tir_schedules.ladders.known import FAMILIES
+from tir_schedules.model.rung import Rung
 
 
 def is_pack(names: Sequence[str]) -> bool:
@@ -15,6 +17,16 @@ def is_pack(names: Sequence[str]) -> bool:
         others = ", ".join(name for name in names if name != packs[0])
         raise BadInput(f"a pack is timed alone: name {packs[0]} without {others}")
     return bool(packs)
+
+
+def check_pack(rungs: Iterable[Rung]) -> None:
+    """BadInput for ladders from elsewhere: who unpacks makes the inputs, and knows those of this package."""
+    for rung in rungs:
+        if rung.family not in FAMILIES:
+            raise BadInput(
+                f"--pack takes rungs of {', '.join(FAMILIES)}: another computer does not know what"
+                f" {rung.id} computes; run it where the GPU is"
+            )
 
 
 def check_pack_arch(arch: str | None) -> str:

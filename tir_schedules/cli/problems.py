@@ -1,61 +1,101 @@
-"""The options that say a problem: --mnk, --n, --sizes, --dtype, --layout and --accumulate."""
+"""The options that say a problem: --mnk, --n, --shape, --sizes, --dtype, --layout and --accumulate."""
 
 from __future__ import annotations
 
-from typing import Sequence
+from typing import Iterable, Sequence
 
 from tir_schedules.cli.options import Options, Parser
 from tir_schedules.errors import BadInput, shown
-from tir_schedules.ladders.problems import BENCH_SIZES, RUN_SHAPES, Problems, of_sizes
-from tir_schedules.model.problem import EXTENTS, KINDS, Problem, Shapes
+from tir_schedules.ladders.known import FAMILIES, OfLadders, ladder_of
+from tir_schedules.ladders.problems import (
+    BENCH_SHAPES,
+    KINDS,
+    RUN_SHAPES,
+    Problem,
+    Problems,
+    Shapes,
+    of_sizes,
+)
+from tir_schedules.machines.choice import CPU_ARCH
+from tir_schedules.model.ladder import Kind
 from tir_schedules.model.rung import Rung
 from tir_schedules.numerals import integer_or_power, integers, power
 
-SIZES = {ladder: "n" if len(extents) == 1 else "mnk" for ladder, extents in EXTENTS.items()}
+SIZES = OfLadders(lambda ladder: ladder.option)
 """Ladder -> the option for its shape."""
 
-OPTIONS = {ladder: (SIZES[ladder], *kinds) for ladder, kinds in KINDS.items()}
+OPTIONS = OfLadders(lambda ladder: (ladder.option, *ladder.kinds))
 """Ladder -> the options that say what it is run on."""
+
+OF_PROBLEMS = ("accumulate", "dtype", "layout", "mnk", "n", "shape")
+"""All of them, whatever ladders there are."""
 
 
 def add_problem(verb: Parser, shapes: Shapes) -> None:
     """The options of a verb that takes one size. shapes: what it takes where none is given."""
-    gemms = {ladder: ",".join(map(str, shapes[ladder][0])) for ladder, size in SIZES.items() if size == "mnk"}
-    same = len(set(gemms.values())) == 1
-    mnk = gemms["sgemm"] if same else ", ".join(f"{ladder} {shape}" for ladder, shape in gemms.items())
-    ((length,),) = shapes["reduce"]
-    verb.add_argument("--mnk", metavar="M,N,K", type=parse_shape, help=f"{MNK} (default {mnk})")
-    add_kinds(verb, "")
-    verb.add_argument("--n", metavar="N", type=parse_length, help=f"{N} (default {length})")
+    verb.add_argument(
+        "--mnk",
+        metavar="M,N,K",
+        type=parse_shape,
+        help=f"{sizes_of('mnk')} (default {defaults('mnk', shapes)})",
+    )
+    add_kinds(verb, several=False)
+    help = f"{sizes_of('n')} (default {defaults('n', shapes)})"
+    verb.add_argument("--n", metavar="N", type=parse_length, help=help)
+    verb.add_argument("--shape", metavar="S,...", type=parse_extents, help=OTHERS)
 
 
 def add_problems(verb: Parser, sizes: bool = False) -> None:
     """The options of a verb that takes several sizes. sizes: --sizes as well, as `bench` has it."""
-    mnk, lengths = "whole and ragged tiles", ", ".join(str(length) for (length,) in RUN_SHAPES["reduce"])
+    mnk = "whole and ragged tiles"
+    lengths = ", ".join(str(length) for name in named_by("n") for (length,) in RUN_SHAPES[name])
     if sizes:
         mnk = lengths = "those of --sizes"
-        known = (f"{ladder} {','.join(map(power, sizes))}" for ladder, sizes in BENCH_SIZES.items())
-        square = f"M = N = K = S, or N = S for reduce (default {'; '.join(known)})"
+        known = (f"{name} {','.join(power(shape[0]) for shape in BENCH_SHAPES[name])}" for name in FAMILIES)
+        square = f"M = N = K = S, or N = S for {' and '.join(named_by('n'))} (default {'; '.join(known)})"
         verb.add_argument("--sizes", metavar="S,...", type=parse_sizes, help=square)
     again = "may be repeated; default"
-    help = f"{MNK} ({again} {mnk})"
+    help = f"{sizes_of('mnk')} ({again} {mnk})"
     verb.add_argument("--mnk", metavar="M,N,K", type=parse_shape, action="append", help=help)
-    add_kinds(verb, " and {}")
-    help = f"{N} ({again} {lengths})"
+    add_kinds(verb, several=True)
+    help = f"{sizes_of('n')} ({again} {lengths})"
     verb.add_argument("--n", metavar="N", type=parse_length, action="append", help=help)
+    verb.add_argument("--shape", metavar="S,...", type=parse_extents, action="append", help=OTHERS)
 
 
-MNK = "sgemm, hgemm: A is MxK, B is KxN"
-N = "reduce: elements"
+OTHERS = "ladders from elsewhere: the extents of a shape, where these are not M,N,K or N"
 
 
-def add_kinds(verb: Parser, others: str) -> None:
-    """--layout, --accumulate and --dtype. others: what is added to a default, with the other value in it."""
-    layout = "hgemm: nt, B is stored NxK, or nn, B is stored KxN"
-    verb.add_argument("--layout", help=f"{layout} (default nt{others.format('nn')})")
-    accumulate = "hgemm: accumulators and C in float16 or float32"
-    verb.add_argument("--accumulate", help=f"{accumulate} (default float16{others.format('float32')})")
-    verb.add_argument("--dtype", help="reduce: int32 or float32 (default: what the rung is for)")
+def named_by(option: str) -> list[str]:
+    """The ladders whose shape an option says."""
+    return [name for name in FAMILIES if SIZES[name] == option]
+
+
+def sizes_of(option: str) -> str:
+    """Whose shape an option says, and what it is."""
+    names = named_by(option)
+    return f"{', '.join(names)}: {ladder_of(names[0]).sizes}"
+
+
+def defaults(option: str, shapes: Shapes) -> str:
+    """What is taken where an option is not given; of each ladder where they differ."""
+    found = {name: ",".join(map(str, shapes[name][0])) for name in named_by(option)}
+    same = len(set(found.values())) == 1
+    return (
+        next(iter(found.values())) if same else ", ".join(f"{name} {shape}" for name, shape in found.items())
+    )
+
+
+def add_kinds(verb: Parser, several: bool) -> None:
+    """--layout, --accumulate and --dtype. several: whether a verb takes all there are where none is given."""
+    kinds: dict[str, tuple[str, Kind]] = {
+        name: (family, kind) for family in FAMILIES[::-1] for name, kind in KINDS[family].items()
+    }
+    for name, (family, kind) in kinds.items():
+        default = kind.default or " and ".join(kind.values if several else kind.values[:1])
+        colon = ": " if kind.default else " "
+        help = f"{family}: {kind.help} (default{colon}{default})"
+        verb.add_argument(f"--{name}", help=help)
 
 
 def parse_shape(text: str) -> tuple[int, int, int]:
@@ -75,6 +115,14 @@ def parse_length(text: str) -> int:
         raise BadInput(f"--n takes a number of elements such as 1000000 or 2^20, not {shown(text)}") from None
 
 
+def parse_extents(text: str) -> tuple[int, ...]:
+    """ "4096,128"; whether a ladder has as many extents is its problem's to say."""
+    try:
+        return tuple(map(integer_or_power, text.split(",")))
+    except ValueError:
+        raise BadInput(f"--shape takes extents such as 4096,128, not {shown(text)}") from None
+
+
 def parse_sizes(text: str) -> tuple[int, ...]:
     """ "256,512" or "2^20,2^25" as integers, each once."""
     try:
@@ -84,21 +132,28 @@ def parse_sizes(text: str) -> tuple[int, ...]:
 
 
 def check_options(rungs: Sequence[Rung], options: Options) -> None:
-    """BadInput when an option is given that no rung takes."""
+    """BadInput when an option is given that no rung takes, and for fields of a configuration that break the
+    rung's constraints."""
+    for rung in rungs:
+        if "=" in rung.variant and not rung.file:
+            from tir_schedules.tuning.space.tunable import check_fields
+
+            check_fields(rung, options.arch or CPU_ARCH)
     families = sorted({rung.family for rung in rungs})
     taken = [name for family in families for name in OPTIONS[family]]
-    for name in sorted({name for names in OPTIONS.values() for name in names}):
+    for name in OF_PROBLEMS:
         if getattr(options, name) is not None and name not in taken:
-            owners = " and ".join(family for family, names in OPTIONS.items() if name in names)
+            owners = " and ".join(family for family in FAMILIES if name in OPTIONS[family])
             takes = " and ".join(f"--{other}" for other in taken)
-            raise BadInput(f"--{name} is for {owners}; {rungs[0].id} takes {takes}")
+            raise BadInput(
+                f"--{name} is for {owners or 'ladders from elsewhere'}; {rungs[0].id} takes {takes}"
+            )
 
 
 def problem_of(ladder: str, options: Options) -> Problem:
     """The one problem of a verb that takes one size; its shape is open where none is given."""
     size = getattr(options, SIZES[ladder])
-    shape = () if size is None else (size,) if SIZES[ladder] == "n" else size
-    return Problem(ladder, shape, **kinds_of(ladder, options))
+    return Problem(ladder, () if size is None else as_shape(size), **kinds_of(ladder, options))
 
 
 def problems_of(rungs: Sequence[Rung], options: Options) -> Problems:
@@ -107,10 +162,14 @@ def problems_of(rungs: Sequence[Rung], options: Options) -> Problems:
 
 
 def of_ladder(ladder: str, options: Options) -> list[Problem]:
-    given = getattr(options, SIZES[ladder]) or ()
-    shapes = [(size,) for size in given] if SIZES[ladder] == "n" else list(given)
-    shapes = shapes or of_sizes(ladder, getattr(options, "sizes", None) or ())
+    given: Iterable[int | tuple[int, ...]] = getattr(options, SIZES[ladder]) or ()
+    shapes = [*map(as_shape, given)] or of_sizes(ladder, getattr(options, "sizes", None) or ())
     return [Problem(ladder, shape, **kinds_of(ladder, options)) for shape in shapes or [()]]
+
+
+def as_shape(size: int | tuple[int, ...]) -> tuple[int, ...]:
+    """A shape, of what --n gives, too."""
+    return (size,) if isinstance(size, int) else size
 
 
 def kinds_of(ladder: str, options: Options) -> dict[str, str | None]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Sequence
 
 from tir_schedules.cli.options import RUNG_HELP, Options, Verbs
-from tir_schedules.cli.packs import check_pack_arch, is_pack
+from tir_schedules.cli.packs import check_pack, check_pack_arch, is_pack
 from tir_schedules.cli.problems import add_problem, check_options, problem_of
 from tir_schedules.errors import BadInput
 from tir_schedules.files import Json, check_folder, write_text
@@ -125,7 +125,9 @@ def pack(options: Options) -> int:
     from tir_schedules.insight.profile.session import pack_jobs
 
     arch = check_pack_arch(options.arch)
-    launches, refused = pack_jobs(jobs_of(options), arch, options.pack, command_of(options))
+    jobs = jobs_of(options)
+    check_pack(rung for rung, _ in jobs)
+    launches, refused = pack_jobs(jobs, arch, options.pack, command_of(options))
     advice = f"copy {options.pack} to where the GPU is and run `tir-schedules profile {options.pack.name}`"
     print_line(f"packed {launches} launches for {arch}, with predicted counters: {advice}")
     for row in refused:

@@ -9,17 +9,13 @@ from typing import TYPE_CHECKING
 from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_arch
 from tir_schedules.cli.problems import add_problem, check_options, problem_of
 from tir_schedules.files import check_folder
-from tir_schedules.ladders.problems import SMALL_SHAPES, workload_of
+from tir_schedules.ladders.problems import TRACE_SHAPES, workload_of
 from tir_schedules.ladders.registry import find_one
 
 if TYPE_CHECKING:
     from tir_schedules.insight.trace.states import Trace
     from tir_schedules.model.rung import Rung
     from tir_schedules.model.workload import Workload
-
-SHAPES = SMALL_SHAPES | {"sgemm": ((256, 128, 128),), "hgemm": ((256, 256, 128),)}
-"""Whole tiles, and so small that the states of a half-finished schedule, which do the same work many times,
-are soon executed."""
 
 
 def add_verb(verbs: Verbs) -> None:
@@ -29,7 +25,7 @@ def add_verb(verbs: Verbs) -> None:
         help="a rung's schedule step by step: TIR, CUDA, registers, wavefronts, sectors after each primitive",
     )
     verb.add_argument("rung", help=RUNG_HELP)
-    add_problem(verb, SHAPES)
+    add_problem(verb, TRACE_SHAPES)
     add_arch(verb)
     verb.add_argument("--tir", action="store_true", help="print what each step changes in the TIR, too")
     verb.add_argument("--cuda", action="store_true", help="print what each step changes in the CUDA, too")
@@ -48,7 +44,7 @@ def trace_verb(options: Options) -> int:
     """Run the verb; returns the exit code: 1 when the finished schedule is not right."""
     rung = find_one(options.rung, "trace")
     check_options([rung], options)
-    workload = workload_of(rung, problem_of(rung.family, options), SHAPES)
+    workload = workload_of(rung, problem_of(rung.family, options), TRACE_SHAPES)
     if options.output:
         check_folder(options.output)
     found = traced(rung, workload, options.arch)

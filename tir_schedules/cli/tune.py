@@ -38,7 +38,8 @@ def add_verb(verbs: Verbs) -> None:
         "tune", help="search the configurations of a rung for the fastest on one shape and one GPU"
     )
     name_help = (
-        f"{' or '.join(FAMILIES)}, its best rungs one after another, or one rung, such as sgemm/multistage"
+        f"{' or '.join(FAMILIES)}, its best rungs one after another, or one rung, such as sgemm/multistage,"
+        " or ./my_rung.py that has values to try"
     )
     verb.add_argument("name", nargs="?", metavar="NAME", help=name_help)
     trials_help = (
@@ -139,9 +140,9 @@ def spaces_of(options: Options) -> list[Space]:
     """The spaces that NAME stands for, all without one. BadInput for a name that cannot be tuned."""
     from tir_schedules.tuning.space.tunable import DEFAULTS, TUNABLE, space_of
 
+    names = DEFAULTS.get(options.name, TUNABLE)
     if options.name and options.name not in FAMILIES:
-        find(options.name)
-    names = DEFAULTS.get(options.name, (options.name,) if options.name else TUNABLE)
+        names = tuple(rung.id for rung in find(options.name))
     spaces = [space_of(name) for name in names]
     check_options([space.rung for space in spaces], options)
     return spaces

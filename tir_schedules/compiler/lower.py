@@ -8,11 +8,21 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
+from math import prod
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Sequence
 
 from tir_schedules.compiler.emitted import Emitted, is_ours, kept
 from tir_schedules.compiler.signature import argument_name
-from tir_schedules.errors import CheckFailed, TirSchedulesError, TooLarge
+from tir_schedules.errors import (
+    BadInput,
+    CheckFailed,
+    TirSchedulesError,
+    TooLarge,
+    one_line,
+    place_in,
+    raised_in,
+)
+from tir_schedules.model.gpus import MAX_THREADS
 from tir_schedules.model.kernel import Kernel
 from tir_schedules.model.launch import Dim3, Launch, check_grid
 from tir_schedules.model.rung import Rung
@@ -36,17 +46,17 @@ def lower(rung: Rung, workload: Any, arch: str) -> Kernel:
     TIR_SCHEDULES_KEEP is set, it comes from the cache where it was made before.
 
     CheckFailed when the schedule is not sound (see `check_regions`), does not end in exactly one kernel, or
-    launches differently from what the rung declares.
+    launches differently from what the rung declares, where it declares something.
     """
-    rung = rung.fitted(workload)
+    rung = fitted(rung, workload)
     rung.check_arch(arch)
-    declared = rung.launch(workload, rung.config)
+    declared = declared_launch(rung, workload)
 
     def made() -> Emitted:
         schedule = scheduled(rung, workload)
         with refusals(rung, workload):
             emitted = emit(schedule, rung.entry, arch, rung.pass_config, rung.passes)
-        if emitted.launch != declared:
+        if declared and emitted.launch != declared:
             raise CheckFailed(
                 f"{rung.id}: for {workload} it launches {emitted.launch}, but the rung declares {declared}"
             )
@@ -55,8 +65,43 @@ def lower(rung: Rung, workload: Any, arch: str) -> Kernel:
     emitted = kept(rung, workload, arch, made)
     return Kernel(
         f"{rung.id} (tir)", emitted.source, rung.entry, emitted.params, arch=arch, own=is_ours(rung),
-        **vars(declared),
+        **vars(emitted.launch),
     )  # fmt: skip
+
+
+def fitted(rung: Rung, workload: Any) -> Rung:
+    """The rung in the configuration it takes for the workload. BadInput where it refuses that."""
+    with refusals(rung, workload):
+        rung = rung.fitted(workload)
+        reason = rung.refuses(workload, rung.config) if rung.refuses else ""
+    if reason:
+        raise BadInput(f"{rung.id} cannot be built for {workload}: {reason}")
+    return rung
+
+
+def declared_launch(rung: Rung, workload: Any) -> Launch | None:
+    """The launch that a rung declares, if it does. TooLarge for a grid, BadInput for a block that CUDA has
+    not."""
+    if rung.launch is None:
+        return None
+    with refusals(rung, workload):
+        launch = rung.launch(workload, rung.config)
+    check_grid(f"{rung.id} for {workload}", launch.grid)
+    if not 1 <= prod(launch.block) <= MAX_THREADS:
+        raise BadInput(
+            f"{rung.id}: a block of {'x'.join(map(str, launch.block))} threads cannot be; CUDA allows 1 to"
+            f" {MAX_THREADS} of them"
+        )
+    return launch
+
+
+def launch_for(rung: Rung, workload: Any, arch: str) -> Launch:
+    """How a rung's kernels are launched: as it declares, else as its schedule is."""
+    declared = declared_launch(rung, workload)
+    if declared:
+        return declared
+    kernel = lower(rung, workload, arch)
+    return Launch(kernel.grid, kernel.block, kernel.dynamic_shared)
 
 
 def scheduled(
@@ -69,8 +114,8 @@ def scheduled(
 
     around: makes of the Schedule what the rung calls its primitives on, such as a recorder of them.
     """
-    rung, tvm = rung.fitted(workload), import_tvm()
-    check_grid(f"{rung.id} for {workload}", rung.launch(workload, rung.config).grid)
+    rung, tvm = fitted(rung, workload), import_tvm()
+    declared_launch(rung, workload)
     with refusals(rung, workload):
         function = algorithm(rung, workload)
         schedule = tvm.s_tir.Schedule(function)
@@ -82,12 +127,21 @@ def scheduled(
 
 @contextmanager
 def refusals(rung: Rung, workload: Any) -> Iterator[None]:
-    """TVM's errors, which it turns into Python's of many classes, in one line."""
+    """TVM's errors, which it turns into Python's of many classes, in one line; and those of code of the
+    user's, or of values that no constraint foresaw."""
     try:
         yield
     except TirSchedulesError:
         raise
     except Exception as error:
+        of_tvm = OF_TVM in str(error) or "tvm" in type(error).__module__
+        if rung.file and not of_tvm and TOO_LARGE not in str(error):
+            raise CheckFailed(f"{rung.id}: {raised_in(error, rung.file)}") from error
+        if "=" in rung.variant and not of_tvm and TOO_LARGE not in str(error):
+            reason = f"{type(error).__name__}: {one_line(error)}"
+            if isinstance(error, ZeroDivisionError):
+                reason = "a field that others are divided by is 0"
+            raise BadInput(f"{rung.id} cannot be built for {workload}: {reason}") from error
         if isinstance(error, ValueError) and OF_TVM not in str(error):
             raise
         if TOO_LARGE in str(error):
@@ -95,8 +149,9 @@ def refusals(rung: Rung, workload: Any) -> Iterator[None]:
                 f"{rung.id}: {workload} is too large: TVM's indices have 32 bits, tiles beyond its edges"
                 " included"
             ) from error
+        place = f" ({place_in(error, rung.file)})" if rung.file else ""
         raise CheckFailed(
-            f"{rung.id}: TVM refuses the schedule for {workload}: {last_line(error)}"
+            f"{rung.id}: TVM refuses the schedule for {workload}{place}: {last_line(error)}"
         ) from error
 
 

@@ -13,7 +13,7 @@ import re
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Iterable
+from typing import Iterable, NamedTuple
 
 from tir_schedules import processes
 from tir_schedules.compiler import front_end
@@ -36,11 +36,24 @@ from tir_schedules.model.kernel import Binary, Kernel, Resources
 
 FLAGS = ("-O3", "-lineinfo", "-std=c++17")
 PTX, CUBIN, REPORT, PREPROCESSED = "kernel.ptx", "kernel.cubin", "ptxas.txt", "kernel.ii"
+DEFINES = "defines.h"
 LINES_SHOWN = 10
 COMPILE_SECONDS = 1800
 
 BESIDE = "beside"
 """The name by which nvcc knows the folder of the source's own headers."""
+
+SEARCHED = "searched"
+"""The same of the folders that a user adds, before their numbers."""
+
+
+class Compiled(NamedTuple):
+    """What a source compiles to: PTX text, a cubin, and the report of `ptxas -v`."""
+
+    ptx: str
+    cubin: bytes
+    report: str
+
 
 # nvcc puts hashes of path and text, around the file's name, into the names of static functions and of what
 # anonymous namespaces hold: as text in symbols, and in the line table as character codes, which a line break
@@ -95,19 +108,33 @@ def compile_kernel(kernel: Kernel) -> Binary:
     architecture; MissingTool when there is no nvcc or no host compiler.
     """
     check_block(kernel)
+    return binary_of(kernel, compiled(kernel))
+
+
+def compiled(kernel: Kernel) -> Compiled:
+    """All that its source compiles to, from the cache where it is there; what is launched does not matter."""
     toolchain, cache = find_toolchain(), default_cache()
     key = "\0".join(
         [kernel.source, file_name(kernel), kernel.entry, kernel.arch, *FLAGS, identity(toolchain)]
         + [front_end.CODE] * kernel.own
+        + [f"#define {line}" for line in kernel.defines]
     )
     seen = None
-    if reads_files(kernel.source):
+    if with_files(kernel):
         with cache.workplace() as folder:
             seen = preprocess(kernel, toolchain, folder)
         key += f"\0{seen}"
-    ptx, cubin, report = cache.load(
-        "kernel", key, lambda folder: build(kernel, toolchain, folder, seen), read_build
-    )
+    return cache.load("kernel", key, lambda folder: build(kernel, toolchain, folder, seen), read_build)
+
+
+def with_files(kernel: Kernel) -> bool:
+    """Whether what the kernel becomes may depend on files of the user's."""
+    return bool(kernel.includes) or reads_files(kernel.source)
+
+
+def binary_of(kernel: Kernel, made: Compiled) -> Binary:
+    """One of the kernels that a source compiled to. CheckFailed as `compile_kernel` has it."""
+    ptx, cubin, report = made
     resources = parse_resources(kernel, report)
     check_attributes(kernel, attributes_of(ptx, kernel.entry))
     check_launch(kernel, resources)
@@ -144,6 +171,9 @@ def write_source(kernel: Kernel, folder: Path) -> str:
     """The source as a file in the folder; its name."""
     name = file_name(kernel)
     (folder / name).write_text(kernel.source, encoding="utf-8")
+    if kernel.defines:
+        lines = "".join(f"#define {line}\n" for line in kernel.defines)
+        (folder / DEFINES).write_text(lines, encoding="utf-8")
     os.utime(folder / name, (0, 0))  # ptxas writes this time into the cubin
     return name
 
@@ -186,8 +216,8 @@ def check_launch(kernel: Kernel, resources: Resources) -> None:
         )
 
 
-def read_build(folder: Path) -> tuple[str, bytes, str]:
-    return (
+def read_build(folder: Path) -> Compiled:
+    return Compiled(
         (folder / PTX).read_text(encoding="utf-8"),
         (folder / CUBIN).read_bytes(),
         (folder / REPORT).read_text(encoding="utf-8"),
@@ -229,8 +259,11 @@ def nvcc(kernel: Kernel, toolchain: Toolchain, folder: Path, *arguments: str) ->
         variables = environment() | {"TMPDIR": str(folder)}
         if chosen:
             variables["NVCC_CCBIN"] = str(links.where_needed("host-compiler", chosen))
-        if kernel.folder and reads_files(kernel.source):
+        if kernel.folder and with_files(kernel):
             arguments = ("-Xcompiler", f"-iquote,{links.always(BESIDE, kernel.folder)}", *arguments)
+        searched = [f"-I{links.always(f'{SEARCHED}{at}', path)}" for at, path in enumerate(kernel.includes)]
+        given = ("-include", DEFINES) if kernel.defines else ()
+        arguments = (*given, *searched, *arguments)
         command = [plain_nvcc(toolchain, links), f"-arch={kernel.arch}", *arguments]
         try:
             result = processes.run(command, timeout=COMPILE_SECONDS, cwd=folder, env=variables)
@@ -243,6 +276,8 @@ def nvcc(kernel: Kernel, toolchain: Toolchain, folder: Path, *arguments: str) ->
                 f"{printable(toolchain.nvcc)} does not run ({error.strerror}): {REPLACE}"
             ) from None
         output = (result.stdout + result.stderr).replace(f"{BESIDE}/", "")
+        for at, path in enumerate(kernel.includes):
+            output = output.replace(f"{SEARCHED}{at}/", f"{path}/")
         if result.returncode:
             raise failure(kernel, toolchain, output, folder)
         if not (folder / arguments[-1]).is_file():

@@ -18,9 +18,12 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
 
 def file_name(kernel: Kernel) -> str:
     """What nvcc calls the kernel's file: "sub/my kernel.cu" is my_kernel.cu, and the label "sgemm/naive
-    (tir)" sgemm_naive_tir.cu."""
+    (tir)" sgemm_naive_tir.cu. PTX text and Python keep their endings: what PTX was compiled from has
+    another."""
     name = PurePath(kernel.file).stem if kernel.file else kernel.label
-    return (re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_")[:100] or "source") + ".cu"
+    ending = PurePath(kernel.file).suffix
+    plain = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_")[:100] or "source"
+    return plain + (ending if ending in (".ptx", ".py") else ".cu")
 
 
 def shown_name(kernel: Kernel) -> str:
@@ -94,9 +97,9 @@ class SourceText:
         """Where a header lies, from its name or the end of its path."""
         if self.folder is None or not file:
             return None
-        paths = (
-            self.folder / path for path in dict.fromkeys((self.included.get(PurePath(file).name, file), file))
-        )
+        folders = (self.folder, *map(Path, self.kernel.includes))
+        names = dict.fromkeys((self.included.get(PurePath(file).name, file), file))
+        paths = (folder / name for folder in folders for name in names)
         return next((path for path in paths if path.is_file()), None)
 
     @cached_property

@@ -12,11 +12,13 @@ from types import MappingProxyType
 from typing import Any, Mapping
 
 from tir_schedules.compiler.emitted import is_ours
+from tir_schedules.compiler.lower import fitted, launch_for
 from tir_schedules.compiler.nvcc import preprocessed
 from tir_schedules.compiler.signature import argument_names, check_ptx, find_signature
 from tir_schedules.errors import CheckFailed
 from tir_schedules.model.kernel import FIXED_TWIN, Binary, Kernel
 from tir_schedules.model.rung import Rung
+from tir_schedules.model.workload import sizes_of
 
 INCLUDE = re.compile(r"^#include.*\n", re.M)
 OWN_HEADER = re.compile(r'^#include "([\w./]+)"\n', re.M)
@@ -29,15 +31,14 @@ def load_twin(rung: Rung, workload: Any, arch: str) -> Kernel:
     The file gives the article's constants as defaults (`#ifndef BM`), so it compiles where it lies as well.
     CheckFailed when it is missing or has no kernel named `rung.entry`.
     """
-    return twin_from(rung.fitted(workload), workload, arch, "twin", {})
+    return twin_from(fitted(rung, workload), workload, arch, "twin", {})
 
 
 def load_fixed_twin(rung: Rung, workload: Any, arch: str) -> Kernel:
     """The same compiled for the sizes of the workload alone, as a schedule is: as numbers in place of what it
     is given as arguments."""
-    names = [name for name, kind in workload.parameters.items() if kind == "int"]
-    sizes = {f"SIZE_{name}": extent for name, extent in zip(names, workload.shape, strict=True)}
-    return twin_from(rung.fitted(workload), workload, arch, FIXED_TWIN, sizes)
+    sizes = {f"SIZE_{name}": extent for name, extent in sizes_of(workload).items()}
+    return twin_from(fitted(rung, workload), workload, arch, FIXED_TWIN, sizes)
 
 
 def twin_from(rung: Rung, workload: Any, arch: str, form: str, sizes: Mapping[str, int]) -> Kernel:
@@ -55,14 +56,14 @@ def load_source(
     file: what messages call it. folder: where it finds what it includes by name. CheckFailed when it has no
     kernel `rung.entry`, or one that takes what the workload does not give.
     """
-    return kernel_from_source(rung.fitted(workload), source, "source", workload, arch, folder, file)
+    return kernel_from_source(fitted(rung, workload), source, "source", workload, arch, folder, file)
 
 
 def kernel_from_source(
     rung: Rung, source: str, origin: str, workload: Any, arch: str, folder: str, file: str = ""
 ) -> Kernel:
     rung.check_arch(arch)
-    launch, label = rung.launch(workload, rung.config), file or f"{rung.id} ({origin})"
+    launch, label = launch_for(rung, workload, arch), file or f"{rung.id} ({origin})"
     own = origin != "source" and is_ours(rung)
     kernel = Kernel(
         label, source, rung.entry, (), arch=arch, folder=folder, file=file, own=own, **vars(launch)
@@ -97,7 +98,8 @@ def read_twin(rung: Rung, workload: Any, sizes: Mapping[str, int] = MappingProxy
     configuration or type other than the default."""
     path = twin_file(rung)
     if not path.is_file():
-        raise CheckFailed(f"{rung.id} has no twin: expected cuda_reference/{rung.family}/{rung.name}.cu")
+        place = path if rung.file else f"cuda_reference/{rung.family}/{rung.name}.cu"
+        raise CheckFailed(f"{rung.id} has no twin: expected {place}")
     text = with_macros(path.read_text(encoding="utf-8"), rung, {**workload.macros, **sizes})
     return with_headers(text, path.parent)
 
@@ -140,4 +142,7 @@ def with_headers(text: str, folder: Path) -> str:
 
 
 def twin_file(rung: Rung) -> Path:
+    """Where a twin is: that of a rung from elsewhere beside it, with its name."""
+    if rung.file:
+        return Path(rung.file).with_suffix(".cu")
     return Path(str(resources.files("cuda_reference"))) / rung.family / f"{rung.name}.cu"

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Mapping
 
+from tir_schedules.ladders.known import ladder_of
 from tir_schedules.model.workload import Workload
-from tir_schedules.workloads import workload_class
 
 Fact = int | tuple[int, ...]
 
@@ -66,8 +66,8 @@ class Article:
 
     def workload(self, size: int) -> Workload:
         """What the rungs compute at one of the sizes: products of square matrices, or a sum of int32."""
-        extents = (size,) if self.family == "reduce" else (size, size, size)
-        return workload_class(self.family)(*extents)
+        ladder = ladder_of(self.family)
+        return ladder.workload_class(*(size,) * len(ladder.extents))
 
 
 WARP_TILING = Article(

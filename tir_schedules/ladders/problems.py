@@ -1,15 +1,63 @@
-"""From problems to the workloads that rungs are run on, and the shapes that commands take by default."""
+"""What commands are about: problems, the workloads that rungs are run on, and the shapes that are taken where
+none is named."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
+from operator import index
 from typing import Iterable, Mapping, Sequence
 
 from tir_schedules.errors import BadInput
-from tir_schedules.model.problem import EXTENTS, Problem, Shapes
+from tir_schedules.ladders.known import OfLadders, ladder_of, workload_class
+from tir_schedules.model.ladder import Ladder
 from tir_schedules.model.rung import Rung
 from tir_schedules.model.workload import Workload
-from tir_schedules.workloads import LAYOUTS, workload_class
+
+Shapes = Mapping[str, tuple[tuple[int, ...], ...]]
+"""Ladder -> shapes."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """ladder: its name, such as "sgemm". shape: its extents, such as (M, N, K).
+
+    dtype, layout, accumulate: of a ladder that has this kind, see Ladder.kinds. An empty shape and None leave
+    it open: a command about one workload takes what comes first, one about several takes all there are.
+    BadInput for a ladder that does not exist, and for what it has not.
+    """
+
+    ladder: str
+    shape: tuple[int, ...] = ()
+    dtype: str | None = None
+    layout: str | None = None
+    accumulate: str | None = None
+
+    def __post_init__(self) -> None:
+        ladder = ladder_of(self.ladder)
+        try:
+            shape = tuple(map(index, self.shape))  # lists and integers of numpy, too
+        except TypeError:
+            shape = None
+        extents = ladder.extents
+        if shape is None or len(shape) not in (0, len(extents)):
+            names = f"{', '.join(extents)}{',' if len(extents) == 1 else ''}"
+            raise BadInput(f"the shape of {self.ladder} is ({names}), all integers, not {self.shape!r}")
+        object.__setattr__(self, "shape", shape)
+        for name in ("dtype", "layout", "accumulate"):
+            if getattr(self, name) is not None and name not in ladder.kinds:
+                raise BadInput(f"{self.ladder} has no {name}")
+
+    def at(self, shapes: Iterable[tuple[int, ...]]) -> list[Problem]:
+        """This problem; where its shape is open, one problem for each of the shapes."""
+        return [self] if self.shape else [replace(self, shape=shape) for shape in shapes]
+
+    def includes(self, workload: Workload) -> bool:
+        """Whether a workload of the ladder is what is asked for, as far as that is said."""
+        kinds = ((getattr(self, name), getattr(workload, name)) for name in ladder_of(self.ladder).kinds)
+        return self.shape in ((), workload.shape) and all(asked in (None, had) for asked, had in kinds)
+
 
 Job = tuple[Rung, Workload]
 """A rung and what it is run on."""
@@ -17,38 +65,27 @@ Job = tuple[Rung, Workload]
 Problems = Mapping[str, Sequence[Problem]]
 """Ladder -> what its rungs are asked for."""
 
-EMIT_SHAPES: Shapes = {
-    "sgemm": ((1024, 1024, 1024),),
-    "hgemm": ((1024, 1024, 1024),),
-    "reduce": ((1 << 25,),),
-}
+KINDS = OfLadders(lambda ladder: ladder.kinds)
+"""Ladder -> the fields of a Problem that it has besides its shape."""
 
-# Whole tiles, small enough for the CPU machine to count in seconds, large enough for several blocks.
-SMALL_SHAPES: Shapes = {"sgemm": ((256, 256, 256),), "hgemm": ((512, 512, 256),), "reduce": ((1 << 16,),)}
 
-# Every tile whole; ragged with rows that 16-byte accesses can take; ragged with rows that they cannot. The
-# HGEMM ladder, which is long and runs in four kinds, has whole tiles alone. Sums: whole blocks in every
-# launch; ragged, and divisible by 4 or not.
-RUN_SHAPES: Shapes = {
-    "sgemm": ((256, 256, 256), (132, 100, 36), (129, 127, 65)),
-    "hgemm": ((256, 256, 128),),
-    "reduce": ((1 << 18,), (70004,), (4099,)),
-}
+def shapes_for(purpose: str) -> Shapes:
+    """Ladder -> the shapes that it has for a purpose."""
+    return OfLadders(partial(Ladder.shapes_for, purpose=purpose))
 
-# Square matrices, and lengths: from what fits into caches to what does not.
-BENCH_SIZES = {
-    "sgemm": (256, 512, 1024, 2048, 4096, 8192),
-    "hgemm": (1024, 2048, 4096, 8192),
-    "reduce": (1 << 20, 1 << 25, 1 << 28),
-}
+
+EMIT_SHAPES = shapes_for("emit")
+SMALL_SHAPES = shapes_for("small")
+RUN_SHAPES = shapes_for("run")
+BENCH_SHAPES = shapes_for("bench")
+TRACE_SHAPES = shapes_for("trace")
+"""Whole tiles, and so small that the states of a half-finished schedule, which do the same work many times,
+are soon executed."""
 
 
 def of_sizes(ladder: str, sizes: Iterable[int]) -> tuple[tuple[int, ...], ...]:
     """M = N = K = S for each size, or N = S for sums."""
-    return tuple((size,) * len(EXTENTS[ladder]) for size in sizes)
-
-
-BENCH_SHAPES: Shapes = {ladder: of_sizes(ladder, sizes) for ladder, sizes in BENCH_SIZES.items()}
+    return tuple((size,) * len(ladder_of(ladder).extents) for size in sizes)
 
 
 def workloads_of(rung: Rung, problem: Problem) -> list[Workload]:
@@ -58,8 +95,9 @@ def workloads_of(rung: Rung, problem: Problem) -> list[Workload]:
     """
     if problem.ladder != rung.family or not problem.shape:
         raise BadInput(f"{rung.id} takes a problem of {rung.family} with a shape, not {problem}")
-    asked = {name: getattr(problem, name) for name in kinds_of(rung)}
-    kinds = (values if asked[name] is None else [asked[name]] for name, values in kinds_of(rung).items())
+    had = ladder_of(rung.family).kinds_of(rung)
+    asked = {name: getattr(problem, name) for name in had}
+    kinds = (values if asked[name] is None else [asked[name]] for name, values in had.items())
     return [workload_class(rung.family)(*problem.shape, *kind) for kind in product(*kinds)]
 
 
@@ -68,13 +106,6 @@ def check_job(rung: Rung, workload: Workload) -> None:
     wanted = workload_class(rung.family)
     if type(workload) is not wanted:
         raise BadInput(f"{rung.id} takes a {wanted.__name__}, not {workload!r}")
-
-
-def kinds_of(rung: Rung) -> dict[str, Sequence[str]]:
-    """What a rung has of each kind of its ladder, its default first."""
-    if rung.family == "reduce":
-        return {"dtype": rung.dtypes}
-    return {"layout": LAYOUTS, "accumulate": rung.config.accumulators} if rung.family == "hgemm" else {}
 
 
 def workload_of(rung: Rung, problem: Problem, shapes: Shapes = SMALL_SHAPES) -> Workload:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 from typing import Any, Iterable
 
 from tir_schedules.errors import BadInput, nearest
-from tir_schedules.model.problem import KINDS
+from tir_schedules.ladders.known import FAMILIES as FAMILIES
+from tir_schedules.ladders.known import is_ladder
+from tir_schedules.ladders.known import rung_names as rung_names
+from tir_schedules.ladders.own import RUNGS, at_path, is_path, ladder_rungs, split
+from tir_schedules.ladders.settings import varied
 from tir_schedules.model.rung import Rung
-
-FAMILIES = tuple(KINDS)
 
 FORMER = {"hgemm/mma_permuted": "hgemm/mma_xor_swizzle"}
 """Ids that rungs had once -> those they have now. Users may type either; recorded files have either."""
@@ -34,15 +35,9 @@ NAMES = with_entries(FORMER)
 FORMER_SETTING = re.compile(rf"(?<=[:,])({'|'.join(FORMER_FIELDS)})(?==)")
 
 
-def rung_names(family: str) -> tuple[str, ...]:
-    """The names of a ladder's rungs, without its name, in the order they build on each other."""
-    return importlib.import_module(f"tir_schedules.ladders.{family}").LADDER
-
-
 def ladder(family: str) -> list[Rung]:
     """The rungs of a family in the order they build on each other, each in its default configuration."""
-    modules = (f"tir_schedules.ladders.{family}.{name}" for name in rung_names(family))
-    return [importlib.import_module(module).RUNG for module in modules]
+    return ladder_rungs(family)
 
 
 def every_rung(*families: str) -> list[Rung]:
@@ -54,19 +49,24 @@ def every_rung(*families: str) -> list[Rung]:
 
 def find(name: str) -> list[Rung]:
     """The rungs `name` stands for: "sgemm" the whole ladder, "sgemm/naive" one rung,
-    "sgemm/warp_tiling:128x128" one variant.
+    "sgemm/warp_tiling:128x128" one variant, "sgemm/naive:ts=16" one with a field set; "./my_rung.py" and
+    "./my_ladder" those of one's own.
 
     BadInput with the nearest name when there is none.
     """
+    if is_path(name):
+        variant = split(name)[1]
+        return [varied(rung, variant) for rung in at_path(name)]
     asked, name = name, current(name)
-    if name in FAMILIES:
+    if is_ladder(name):
         return ladder(name)
-    by_id = {
-        rung.id: rung for family in FAMILIES for base in ladder(family) for rung in base.variants(flawed=True)
-    }
-    if name in by_id:
-        return [by_id[name]]
-    hint = nearest(asked, [*FAMILIES, *by_id, *FORMER])
+    base, _, variant = name.partition(":")
+    family = base.partition("/")[0]
+    bases = {rung.id: rung for rung in (ladder(family) if is_ladder(family) else [])} | RUNGS
+    if base in bases and (variant in bases[base].configs or "=" in variant or not variant):
+        return [varied(bases[base], variant)]
+    by_id = [rung.id for each in FAMILIES for base in ladder(each) for rung in base.variants(flawed=True)]
+    hint = nearest(asked, [*FAMILIES, *by_id, *RUNGS, *FORMER])
     hint = renamed(hint, FORMER)
     raise BadInput(f"there is no rung {asked!r}{hint}; `tir-schedules list` shows all")
 
@@ -105,17 +105,20 @@ def renamed(text: str, names: dict[str, str]) -> str:
 def find_one(name: str, verb: str) -> Rung:
     """The one rung `name` stands for. BadInput for a whole ladder, which the verb does not take."""
     rungs = find(name)
-    if name in FAMILIES:
+    if len(rungs) > 1 or is_ladder(name):
         raise BadInput(f"{verb} takes one rung, such as {rungs[0].id}, not the whole ladder {name!r}")
     return rungs[0]
 
 
 def find_each(names: Iterable[str], configs: bool = False) -> list[Rung]:
-    """All rungs that are named, each once. configs: in every configuration but the flawed ones."""
-    rungs = (
-        variant
-        for name in names
-        for rung in find(name)
-        for variant in (rung.variants() if configs else [rung])
-    )
-    return list({rung.id: rung for rung in rungs}.values())
+    """All rungs that are named, each once. configs: in every configuration but the flawed ones. BadInput for
+    two of one name in two files."""
+    found: dict[str, Rung] = {}
+    for name in names:
+        for rung in find(name):
+            for variant in rung.variants() if configs else [rung]:
+                other = found.setdefault(variant.id, variant)
+                if other.file != variant.file:
+                    both = f"{other.typed} and {variant.typed}"
+                    raise BadInput(f"{both} have both the name {variant.id}: give one another")
+    return list(found.values())

@@ -28,6 +28,8 @@ class Kernel:
     folder: where the files are that `source` includes by name, `#include "..."`; "" when there are none.
     file: what messages call the file that `source` was read from, such as "broken.cu"; empty when it comes
     from this project.
+    includes: further folders in which it finds what it includes. defines: macros that it is compiled with, as
+    they stand behind `#define`.
     own: whether `source` is what a rung of this package makes, or its twin: the kernels for which
     compiler/front_end.py is tested.
 
@@ -45,6 +47,8 @@ class Kernel:
     folder: str = ""
     file: str = ""
     own: bool = field(default=False, compare=False)
+    includes: tuple[str, ...] = ()
+    defines: tuple[str, ...] = ()
 
     def __post_init__(self):
         check_grid(self.label, self.grid)

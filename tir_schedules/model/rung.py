@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import runpy
 import sys
@@ -13,18 +14,34 @@ from tir_schedules.model.launch import Launch
 
 
 @dataclass(frozen=True)
+class NoConfig:
+    """Of a rung without constants."""
+
+
+NO_CONFIG = NoConfig()
+
+
+def as_it_is(sch: Any, workload: Any, config: Any) -> None:
+    """The schedule of an algorithm that already says what each thread does."""
+
+
+@dataclass(frozen=True)
 class Rung:
     """One step of a ladder.
 
     family, name: "sgemm", "warp_tiling"; also the names of the module under `tir_schedules` and of the twin's
-    .cu file.
+    .cu file. A rung in a file of one's own has the file's name where it says none.
     summary: one line, what this rung adds to the one before it. article: where it comes from.
     config: frozen dataclass of the constants, the article's as defaults; the twin gets each as a macro in
     capitals.
     configs: further settings by name; `variant` is the name of the one in use, empty for the default.
-    schedule(sch, workload, config): applies schedule primitives to a Schedule of the workload's PrimFunc.
+    schedule(sch, workload, config): applies schedule primitives to a Schedule of the workload's PrimFunc;
+    without it, that is the kernel.
     choose(workload): name of the configuration to take when none is named; without it, always `config`.
-    launch(workload, config): grid and block, the same for both twins.
+    launch(workload, config): grid and block, the same for both twins; without it, those of the schedule.
+    refuses(workload, config): why a configuration cannot be, in one line; empty when it can.
+    values: of fields of the configuration, those that `tune` tries. Rungs of this package have theirs in
+    tuning/space.
     shapes: which shapes take the fast path and what happens to others. min_arch: the first sm it runs on.
     pass_config: options for TVM's lowering. passes: those of this project that it wants, see
     tir/passes/pipeline.py.
@@ -33,16 +50,17 @@ class Rung:
     reach a form, it already says what each thread does.
     flawed: configurations shown for what is wrong with them: name -> kind of finding. They run only when
     asked for by name.
-    twinned: whether the twin takes the configuration in use.
+    twinned: whether there is a twin that takes the configuration in use.
+    file: where a rung from outside this package was loaded from.
     """
 
     family: str
-    name: str
-    summary: str
-    article: str
-    config: Any
-    schedule: Callable[[Any, Any, Any], None] = field(repr=False)
-    launch: Callable[[Any, Any], Launch] = field(repr=False)
+    name: str = ""
+    summary: str = ""
+    article: str = ""
+    config: Any = NO_CONFIG
+    schedule: Callable[[Any, Any, Any], None] = field(default=as_it_is, repr=False)
+    launch: Callable[[Any, Any], Launch] | None = field(default=None, repr=False)
     configs: dict[str, Any] = field(default_factory=dict, repr=False)
     choose: Callable[[Any], str] | None = field(default=None, repr=False)
     variant: str = ""
@@ -54,6 +72,9 @@ class Rung:
     prim_func: Callable[[Any, Any, str], Any] | None = field(default=None, repr=False)
     flawed: dict[str, str] = field(default_factory=dict, repr=False)
     twinned: bool = True
+    refuses: Callable[[Any, Any], str] | None = field(default=None, repr=False)
+    values: dict[str, tuple[int | str, ...]] = field(default_factory=dict, repr=False)
+    file: str = ""
 
     @property
     def id(self) -> str:
@@ -65,6 +86,12 @@ class Rung:
     def base_id(self) -> str:
         """Its id without a variant."""
         return f"{self.family}/{self.name}"
+
+    @property
+    def typed(self) -> str:
+        """What a command takes for it: its id, or the file it is from."""
+        place = os.path.relpath(self.file) if self.file else self.base_id
+        return place + (f":{self.variant}" if self.variant else "")
 
     @property
     def entry(self) -> str:
@@ -84,6 +111,11 @@ class Rung:
         name = self.choose(workload)
         return replace(self, config=self.configs[name], variant=name)
 
+    def declared(self, workload: Any) -> Launch:
+        """The launch of a rung that declares one, as those of this package do."""
+        assert self.launch, f"{self.id} declares no launch"
+        return self.launch(workload, self.config)
+
     def check_arch(self, arch: str) -> None:
         """BadInput when the rung cannot run on `arch` ("sm_80")."""
         number = int(re.sub(r"\D", "", arch) or 0)
@@ -94,7 +126,8 @@ class Rung:
 
 
 def run_as_script(rung: Rung) -> None:
-    """What `python -m` of a rung's module does: it starts `tir-schedules emit RUNG` in its place, with the
-    same options."""
-    sys.argv[1:1] = ["emit", rung.id]
+    """What a rung's module does when it is run, as `python -m` or as a file: it starts `tir-schedules emit
+    RUNG` in its place, with the same options."""
+    caller = sys._getframe(1).f_globals
+    sys.argv[1:1] = ["emit", rung.id if caller.get("__spec__") else caller["__file__"]]
     runpy.run_module("tir_schedules", run_name="__main__", alter_sys=True)

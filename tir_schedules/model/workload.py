@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar, Mapping, Protocol, Sequence
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class Workload(Protocol):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(M, N, K), or (N,) of a reduction."""
+        """Its extents, such as (M, N, K), or (N,) of a reduction."""
         ...
 
     @property
@@ -51,6 +52,10 @@ class Workload(Protocol):
     @property
     def bytes(self) -> int:
         """Compulsory global traffic in bytes: every input read once, every output written once."""
+        ...
+
+    def array_shapes(self, grid: Dim3) -> Mapping[str, tuple[int, ...]]:
+        """The arrays that a launch of `grid` blocks takes, by name."""
         ...
 
     def draws(self, seed: int = 0) -> list[tuple[str, int]]:
@@ -80,3 +85,45 @@ class Workload(Protocol):
     def prim_func(self, name: str) -> PrimFunc:
         """The algorithm as a TensorIR PrimFunc with the entry point `name`."""
         ...
+
+
+class OneLaunch:
+    """What workloads have in common that one launch computes: a base for ladders from elsewhere.
+
+    Its dataclass has the extents as its fields, in their order. It still has to say inputs, outputs,
+    parameters, flops, bytes, arguments, truth, tolerance and prim_func.
+    """
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+    macros: Mapping[str, str | int] = {}
+
+    def __str__(self) -> str:
+        return "x".join(map(str, self.shape))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(getattr(self, field.name) for field in fields(self))
+
+    def array_shapes(self, grid: Dim3) -> Mapping[str, tuple[int, ...]]:
+        """Of the arguments, which are drawn for it."""
+        given = self.arguments().items()
+        return {name: value.shape for name, value in given if not isinstance(value, int)}
+
+    def arguments(self) -> Arguments:
+        raise NotImplementedError
+
+    def draws(self, seed: int = 0) -> list[tuple[str, int]]:
+        return [("real", seed)]
+
+    def prepared(self, arguments: Arguments, grid: Dim3) -> Arguments:
+        """Arguments of a launch: those of the workload."""
+        return arguments
+
+    def rest(self, grid: Dim3) -> None:
+        """What is left to do after a launch: nothing."""
+
+
+def sizes_of(workload: Workload) -> dict[str, int]:
+    """The extents that a kernel takes as integers, by the names of its parameters."""
+    names = [name for name, kind in workload.parameters.items() if kind == "int"]
+    return dict(zip(names, workload.shape, strict=True))

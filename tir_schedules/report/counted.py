@@ -10,10 +10,9 @@ from tir_schedules.bench.views import Group
 from tir_schedules.errors import BadInput
 from tir_schedules.insight.metrics.counting import Metrics
 from tir_schedules.insight.metrics.rungs import metrics_of_rungs
-from tir_schedules.ladders.problems import Job, workload_of
+from tir_schedules.ladders.problems import KINDS, Job, Problem, workload_of
 from tir_schedules.ladders.registry import find
 from tir_schedules.model.counters import Access
-from tir_schedules.model.problem import KINDS, Problem
 from tir_schedules.model.rung import Rung
 from tir_schedules.subjects.subject import Subject
 

@@ -20,6 +20,7 @@ from tir_schedules.report.recorded import Recorded
 if TYPE_CHECKING:
     from markupsafe import Markup
 
+FAMILY = "hgemm"
 ARTICLE = ("hgemm/wmma_shared:unpadded", "hgemm/wmma_padded:padded")
 """The article's tile, 128x256x32, without padding and with it."""
 

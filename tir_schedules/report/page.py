@@ -62,7 +62,7 @@ def ladders_of(found: Recorded, quick: bool) -> tuple[list[Ladder], list[str]]:
     """The ladders that were timed, with what the CPU machine counts of their rungs; and a line for each
     fault: refused kernels, and findings. quick: nothing is counted."""
     groups = found.groups()
-    examples = [title for title, (group, _) in groups.items() if group.family == "hgemm"][:1]
+    examples = [title for title, (group, _) in groups.items() if group.family == padding.FAMILY][:1]
     jobs = {
         title: jobs_of(group, padding.NAMES if title in examples else ())
         for title, (group, _) in groups.items()
@@ -79,7 +79,7 @@ def ladders_of(found: Recorded, quick: bool) -> tuple[list[Ladder], list[str]]:
 
 def page_of(found: Recorded, ladders: list[Ladder], faults: list[str], quick: bool) -> str:
     """The whole page, of what `ladders_of` returned."""
-    halves = next((ladder for ladder in ladders if ladder.group.family == "hgemm"), None)
+    halves = next((ladder for ladder in ladders if ladder.group.family == padding.FAMILY), None)
     example = padding.example_of(halves.kernels, halves.group, found) if halves else None
     return render(
         "report.html.j2",

@@ -9,11 +9,12 @@ from typing import Mapping
 from tir_schedules.bench.views import Group, Row
 from tir_schedules.insight.metrics.counting import GLOBAL_LOADS, GLOBAL_STORES, SECTOR
 from tir_schedules.insight.metrics.roofline import GPUS, Gpu
+from tir_schedules.ladders.known import ladder_of, workload_class
+from tir_schedules.model.ladder import TFLOPS
 from tir_schedules.model.workload import Workload
 from tir_schedules.report.counted import Counted
 from tir_schedules.report.recorded import Document
 from tir_schedules.subjects.results import device_name
-from tir_schedules.workloads import workload_class
 
 
 @dataclass(frozen=True)
@@ -51,11 +52,11 @@ def roofs_of(group: Group, document: Document) -> Roofs | None:
     if not copy or not copy["rate"]:
         return None
     sources = [f"copy bandwidth measured, {copy['rate']:.0f} {copy['unit']}"]
-    peak = None
-    if group.family == "sgemm" and "fp32 peak" in limits:
-        peak = limits["fp32 peak"]["rate"]
-        sources.append(f"fp32 peak from the clock seen, {peak:.1f} TFLOPS")
-    elif group.family == "hgemm" and (gpu := datasheet(device_name(document))):
+    peak, ladder = None, ladder_of(group.family)
+    if ladder.limit in limits and limits[ladder.limit]["unit"] == TFLOPS:
+        peak = limits[ladder.limit]["rate"]
+        sources.append(f"{ladder.limit} from the clock seen, {peak:.1f} TFLOPS")
+    elif not ladder.limit and (gpu := datasheet(device_name(document))):
         peak = gpu.peak(workload_of(next(iter(group.cells.values()))))
         sources.append(f"tensor cores' peak from the datasheet of the {gpu.name}, {peak:.0f} TFLOPS")
     return Roofs(peak, copy["rate"], "; ".join(sources))

@@ -83,7 +83,8 @@ def subjects_of(
                 else:
                     subjects.append(Subject(subject.family, subject.name, subject.form, workload, binaries))
             family = waiting[0][0].family
-            subjects.append(Subject(family, VENDORS[family], "vendor", workload))
+            if VENDORS[family]:
+                subjects.append(Subject(family, VENDORS[family], "vendor", workload))
     return subjects, refused
 
 

@@ -20,9 +20,9 @@ from typing import Sequence
 
 from tir_schedules.errors import BadInput, one_line, shown
 from tir_schedules.files import LIMIT, Json, fault_of, plain_json, read_bytes, write_bytes
+from tir_schedules.ladders.known import workload_class
 from tir_schedules.model.kernel import Binary, Kernel, Resources
 from tir_schedules.subjects.subject import Subject
-from tir_schedules.workloads import workload_class
 
 FORMAT, SCHEMA = "tir_schedules bench pack", 1
 MANIFEST, CUB = "manifest.json", "cub_sum.so"

@@ -6,11 +6,12 @@ from dataclasses import asdict, dataclass, field
 
 from tir_schedules.errors import one_line
 from tir_schedules.files import Json
+from tir_schedules.ladders.known import OfLadders, ladder_of
 from tir_schedules.model.kernel import Binary
 from tir_schedules.model.workload import Workload
 
-VENDORS = {"sgemm": "cuBLAS", "hgemm": "cuBLAS", "reduce": "CUB"}
-"""Family -> the library its kernels are timed beside."""
+VENDORS = OfLadders(lambda ladder: ladder.vendor)
+"""Family -> the library its kernels are timed beside; "" for none."""
 
 Row = Json
 """A row of results as JSON has it."""
@@ -20,7 +21,7 @@ Row = Json
 class Subject:
     """One thing that is timed on one workload.
 
-    family: "sgemm", "reduce" or "hgemm". name: a rung's id such as "sgemm/warp_tiling:128x128", or "cuBLAS",
+    family: of the rung, such as "sgemm". name: a rung's id such as "sgemm/warp_tiling:128x128", or "cuBLAS",
     "CUB".
     form: "schedule", "twin" (it takes sizes at run time), FIXED_TWIN (it is compiled for the workload) or
     "vendor". binaries: one per launch, in order; none for a vendor's library.
@@ -56,6 +57,4 @@ class Subject:
 def rate_of(family: str, workload: Workload, micros: float) -> tuple[float, str]:
     """The rate of a workload that takes so many microseconds, and its unit: "GB/s" of sums, "TFLOPS" of
     GEMMs."""
-    if family == "reduce":
-        return workload.bytes / micros / 1e3, "GB/s"
-    return workload.flops / micros / 1e6, "TFLOPS"
+    return ladder_of(family).rate(workload, micros)

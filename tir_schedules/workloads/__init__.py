@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Callable, cast
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from tir_schedules.model.workload import Arguments, Workload
-
-CLASSES = {
-    "sgemm": ("gemm", "Gemm"),
-    "reduce": ("reduction", "Reduction"),
-    "hgemm": ("half_gemm", "HalfGemm"),
-}
+    from tir_schedules.model.workload import Arguments
 
 LAYOUTS = ("nt", "nn")
 ACCUMULATORS = ("float16", "float32")
@@ -22,12 +15,6 @@ ACCUMULATORS = ("float16", "float32")
 
 MOST = 2**31 - 2**16
 """Below this an extent, and where the tiles that cover it end, are indices of 32 bits."""
-
-
-def workload_class(family: str) -> Callable[..., Workload]:
-    """The workload of a family, such as Gemm; imported when asked for."""
-    module, name = CLASSES[family]
-    return getattr(importlib.import_module(f"tir_schedules.workloads.{module}"), name)
 
 
 def array_of(arguments: Arguments, name: str) -> np.ndarray:

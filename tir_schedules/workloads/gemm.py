@@ -91,6 +91,10 @@ class Gemm:
         """Compulsory global traffic in bytes: A and B read once, C written once."""
         return 4 * (self.m * self.k + self.k * self.n + self.m * self.n)
 
+    def array_shapes(self, grid: Dim3) -> dict[str, tuple[int, ...]]:
+        """Of A, B and C."""
+        return {"A": (self.m, self.k), "B": (self.k, self.n), "C": (self.m, self.n)}
+
     def draws(self, seed: int = 0) -> list[tuple[str, int]]:
         """Kinds and seeds of the inputs that a kernel is verified with."""
         return [(EXACT, seed), (REALS, seed)]

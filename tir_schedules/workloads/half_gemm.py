@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tir_schedules.errors import BadInput
+from tir_schedules.model.launch import Dim3
 from tir_schedules.model.workload import Arguments
 from tir_schedules.workloads import ACCUMULATORS, LAYOUTS, array_of
 from tir_schedules.workloads.drawing import EXACT, REALS, Draws
@@ -94,6 +95,10 @@ class HalfGemm(Gemm):
     def result(self) -> str:
         """The format of C."""
         return self.accumulate
+
+    def array_shapes(self, grid: Dim3) -> dict[str, tuple[int, ...]]:
+        """As Gemm, of B as it is stored."""
+        return super().array_shapes(grid) | ({"B": (self.n, self.k)} if self.transposed else {})
 
     def draws(self, seed: int = 0) -> list[tuple[str, int]]:
         """As Gemm. Where only some terms can differ from 0, so many inputs that for each k one differs."""

@@ -83,6 +83,10 @@ class Reduction:
         """Compulsory global traffic in bytes: every element read once."""
         return 4 * self.n
 
+    def array_shapes(self, grid: Dim3) -> dict[str, tuple[int, ...]]:
+        """Of X and Y, which has one sum per block."""
+        return {"X": (self.n,), "Y": (grid[0],)}
+
     def draws(self, seed: int = 0) -> list[tuple[str, int]]:
         """Kinds and seeds of the inputs that a kernel is verified with: sums of int32 are always exact."""
         return [(EXACT, seed)] if self.dtype == "int32" else [(EXACT, seed), (REALS, seed)]

@@ -177,6 +177,9 @@ def short_rows(inspection: Inspection) -> Iterator[Row]:
         if form in inspection.refused:
             yield (name, "refused", *[""] * (len(SHORT_COLUMNS) - 2))
             continue
+        if form not in inspection.kernels:  # a rung from elsewhere may have no twin
+            yield (name, *["-"] * (len(SHORT_COLUMNS) - 1))
+            continue
         one = inspection.kernels[form][0]
         cells = [number(one.binary.resources.registers), number(one.shared_bytes), str(one.occupancy.warps)]
         cells += [times_ideal(one.access(*classes)) for classes in (LOADS, STORES, COPIES)]

@@ -15,6 +15,7 @@ from tir_schedules.insight.metrics.counting import GLOBAL, SHARED, Metrics, conf
 from tir_schedules.insight.metrics.formats import number, pair, percent, ratio
 from tir_schedules.insight.metrics.roofline import Gpu, ridge
 from tir_schedules.insight.metrics.rungs import FORMS
+from tir_schedules.ladders.known import ladder_of
 from tir_schedules.model.counters import Access
 from tir_schedules.model.workload import Workload
 
@@ -36,7 +37,7 @@ def print_one(inspection: Inspection, view: str | None, default_size: bool) -> N
 def heading(inspection: Inspection, default_size: bool) -> str:
     """What is inspected: rung, size and architecture; where there are several launches, which one."""
     launches = max((len(launches) for launches in inspection.kernels.values()), default=0)
-    option = "--n" if inspection.rung.family == "reduce" else "--mnk"
+    option = f"--{ladder_of(inspection.rung.family).option}"
     size = f" (small, for the CPU machine; {option} names another)" if default_size else ""
     which = f"; the first of {launches} launches, --json has all" if launches > 1 else ""
     return f"{inspection.name} on {inspection.workload}{size}, compiled for {inspection.arch}{which}"
@@ -77,7 +78,7 @@ def findings_of(inspection: Inspection) -> Iterator[str]:
     for form, launches in inspection.kernels.items():
         found = [finding for launch in launches for finding in launch.findings]
         if found:
-            first, run = found[0], f"tir-schedules run {inspection.rung.id} --machine cpu"
+            first, run = found[0], f"tir-schedules run {inspection.rung.typed} --machine cpu"
             place = f"{first.location.file}:{first.location.line}"
             yield (
                 f"{form}: {len(found)} findings of the CPU machine, the first: {first.title} at {place};"

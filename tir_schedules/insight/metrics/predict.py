@@ -3,7 +3,7 @@ datasheet. Nothing is timed."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Iterator, Sequence
 
 from tir_schedules.bench.tables import refusal
@@ -64,7 +64,7 @@ def predictions(jobs: Sequence[Job], gpu: Gpu, arch: str) -> Json:
 def reduced(workload: Workload, small: tuple[int, ...]) -> Workload:
     """A workload as it is where the CPU machine takes it; else of the small shape, but where tiles are cut
     off, they are cut off alike."""
-    names = ("m", "n", "k") if len(small) == 3 else ("n",)
+    names = [field.name for field in fields(workload)][: len(small)]
     extents = zip(names, workload.shape, small)
     return replace(
         workload, **{name: one if one <= least else least + one % least for name, one, least in extents}

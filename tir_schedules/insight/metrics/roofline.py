@@ -97,7 +97,7 @@ def bound(gpu: Gpu, workload: Workload) -> dict[str, object]:
     shortest = max(arithmetic, memory)
     rate, unit = (
         (workload.flops / shortest / 1e6, "TFLOPS")
-        if len(workload.shape) == 3
+        if len(workload.shape) > 1
         else (workload.bytes / shortest / 1e3, "GB/s")
     )
     limited = "arithmetic" if arithmetic >= memory else "memory"

@@ -10,6 +10,7 @@ from typing import Sequence
 from tir_schedules.console import progress
 from tir_schedules.errors import BadInput, CheckFailed
 from tir_schedules.insight.metrics.counting import Metrics, metrics_of
+from tir_schedules.ladders.known import ladder_of
 from tir_schedules.ladders.problems import Job
 from tir_schedules.model.gpus import find_sm
 from tir_schedules.model.rung import Rung
@@ -18,8 +19,6 @@ from tir_schedules.subjects.compiling import compiled
 from tir_schedules.subjects.subject import Row, Subject
 
 FORMS = ("schedule", "twin")
-LARGEST = {"sgemm": (1024, 1024, 1024), "hgemm": (2048, 2048, 2048), "reduce": (1 << 25,)}
-"""Shapes that take the CPU machine up to a minute."""
 
 
 def metrics_of_rungs(jobs: Sequence[Job], arch: str) -> tuple[list[tuple[Subject, list[Metrics]]], list[Row]]:
@@ -45,9 +44,10 @@ def metrics_of_rungs(jobs: Sequence[Job], arch: str) -> tuple[list[tuple[Subject
 
 def check_size(rung: Rung, workload: Workload) -> None:
     """BadInput for what would take the CPU machine minutes."""
-    most = LARGEST[rung.family]
+    ladder = ladder_of(rung.family)
+    most = ladder.shapes_for("largest")[0]
     if prod(workload.shape) > prod(most):
-        option = f"--{'n' if rung.family == 'reduce' else 'mnk'} {','.join(map(str, most))}"
+        option = f"--{ladder.option} {','.join(map(str, most))}"
         raise BadInput(
             f"{workload} would take the CPU machine minutes: name at most as much work as {option};"
             " counters per request, per instruction and per flop hardly change with the size"

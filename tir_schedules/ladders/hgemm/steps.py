@@ -15,7 +15,7 @@ from typing import Sequence
 from tir_schedules.errors import BadInput
 from tir_schedules.model.launch import Launch, ceil_div
 from tir_schedules.tir import schedule
-from tir_schedules.tir.passes import PARTIAL_GROUP, UNROLL_STAGES
+from tir_schedules.tir.passes import COPIES_FIRST, PARTIAL_GROUP, UNROLL_STAGES
 from tir_schedules.tir.schedule import Block, Loop, Schedule, name_of, pipeline, unroll
 from tir_schedules.workloads import ACCUMULATORS
 from tir_schedules.workloads.half_gemm import VECTOR, HalfGemm
@@ -349,6 +349,12 @@ def pipeline_fragments(sch: Schedule, tiles: Tiles, stages: int) -> None:
 def unroll_stages(sch: Schedule, tiles: Tiles, stages: int) -> None:
     """The loop over tiles unrolled by the stages in shared memory, by the pass of that name."""
     sch.annotate(tiles.k_tile, UNROLL_STAGES, stages)
+
+
+def keep_copies_first(sch: Schedule, tiles: Tiles) -> None:
+    """The copies of a later tile in front of the work of a turn, where the pass `copies_after_compute` would
+    move them behind it."""
+    sch.annotate(tiles.k_tile, COPIES_FIRST, 1)
 
 
 def merge_copies(sch: Schedule, tiles: Tiles, copies: Sequence[Block]) -> None:

@@ -4,14 +4,35 @@ After article 002 ("Unrolling the Warp"): its sections 1 and 2 have the last thr
 tables those before them; the others go beyond it.
 """
 
-LADDER = (
-    "divergent",
-    "interleaved",
-    "sequential",
-    "first_add",
-    "unrolled_warp",
-    "unrolled",
-    "shuffle",
-    "cross_thread",
-    "vectorized",
+from tir_schedules.model.ladder import BANDWIDTH, Kind, Ladder
+
+LADDER = Ladder(
+    "reduce",
+    (
+        "divergent",
+        "interleaved",
+        "sequential",
+        "first_add",
+        "unrolled_warp",
+        "unrolled",
+        "shuffle",
+        "cross_thread",
+        "vectorized",
+    ),
+    workload="tir_schedules.workloads.reduction:Reduction",
+    extents=("N",),
+    sizes="elements",
+    shape=(1 << 16,),
+    shapes={
+        "emit": ((1 << 25,),),
+        # Whole blocks in every launch; ragged, and divisible by 4 or not.
+        "run": ((1 << 18,), (70004,), (4099,)),
+        "bench": ((1 << 20,), (1 << 25,), (1 << 28,)),
+        "largest": ((1 << 25,),),
+    },
+    kinds={"dtype": Kind(("int32", "float32"), "int32 or float32", "what the rung is for")},
+    offered=lambda rung: {"dtype": rung.dtypes},
+    vendor="CUB",
+    unit=BANDWIDTH,
+    limit="copy bandwidth",
 )

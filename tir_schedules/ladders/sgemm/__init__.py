@@ -3,16 +3,35 @@
 After article 003 ("choiBLAMS") up to `vectorized`, and article 000 ("Warp Tiling") up to `warp_tiling`.
 """
 
-LADDER = (
-    "naive",
-    "coalesced",
-    "shared_tile",
-    "thread_tile_1d",
-    "thread_tile_2d",
-    "vectorized",
-    "transposed",
-    "warp_tiling",
-    "lane_quads",
-    "pipelined",
-    "multistage",
+from tir_schedules.model.ladder import Ladder
+
+LADDER = Ladder(
+    "sgemm",
+    (
+        "naive",
+        "coalesced",
+        "shared_tile",
+        "thread_tile_1d",
+        "thread_tile_2d",
+        "vectorized",
+        "transposed",
+        "warp_tiling",
+        "lane_quads",
+        "pipelined",
+        "multistage",
+    ),
+    workload="tir_schedules.workloads.gemm:Gemm",
+    extents=("M", "N", "K"),
+    sizes="A is MxK, B is KxN",
+    shape=(256, 256, 256),
+    shapes={
+        "emit": ((1024, 1024, 1024),),
+        # Every tile whole; ragged with rows that 16-byte accesses can take; ragged with rows they cannot.
+        "run": ((256, 256, 256), (132, 100, 36), (129, 127, 65)),
+        "trace": ((256, 128, 128),),
+        "bench": tuple((size,) * 3 for size in (256, 512, 1024, 2048, 4096, 8192)),
+        "largest": ((1024, 1024, 1024),),
+    },
+    vendor="cuBLAS",
+    limit="fp32 peak",
 )

@@ -97,11 +97,14 @@ class Invocation:
         self.variable_places: dict[str, int] = {}  # where among them a variable is
         rows = [self._variable(variable) for variable in lowered.module.variables.values()]
         values: list[Any] = []
+        places: dict[str, int] = {}  # an array may be given for several parameters
         for name in binary.kernel.params:
             value = arguments[name]
             if isinstance(value, np.ndarray) and not (value.shape == () and value.dtype.names):
-                rows.append(self._array(name, value, name in launch.outputs, name in launch.given))
-                value = len(rows) << BUFFER_SHIFT
+                if name not in places:
+                    rows.append(self._array(name, value, name in launch.outputs, name in launch.given))
+                    places[name] = len(rows) << BUFFER_SHIFT
+                value = places[name]
             values.append(value)
         self.buffers = np.array(rows or [(0, 0, 0, 0, 1, 0, 0)], abi.BUFFER)
         self.buffer_count = len(rows)

@@ -10,9 +10,11 @@ import re
 from typing import Annotated, Any, Literal, TypeVar
 
 from tir_schedules.errors import BadInput, MissingTool, shown
+from tir_schedules.ladders.known import OfLadders, ladder_of, workload_class
 from tir_schedules.ladders.registry import FAMILIES
 from tir_schedules.model.kernel import FIXED_TWIN
-from tir_schedules.workloads import ACCUMULATORS, LAYOUTS, workload_class
+from tir_schedules.model.ladder import Ladder
+from tir_schedules.workloads import ACCUMULATORS, LAYOUTS
 
 try:
     from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
@@ -24,15 +26,15 @@ except ImportError as error:
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 ARCH = re.compile(r"sm_\d{2,3}[af]?")
 EXTENT = r"[1-9]\d{0,9}"
-KINDS = {
-    "sgemm": "",
-    "hgemm": rf" ({'|'.join(LAYOUTS)}) ({'|'.join(ACCUMULATORS)})",
-    "reduce": " (int32|float32)",
-}
-SHAPES = {
-    family: re.compile((EXTENT if family == "reduce" else "x".join([EXTENT] * 3)) + kind)
-    for family, kind in KINDS.items()
-}
+
+
+def shape_of(ladder: Ladder) -> re.Pattern[str]:
+    """What workloads of a ladder are written as, such as 64x64x64 nt float16."""
+    kinds = (rf" ({'|'.join(kind.values)})" for kind in ladder.kinds.values())
+    return re.compile("x".join([EXTENT] * len(ladder.extents)) + "".join(kinds))
+
+
+SHAPES = OfLadders(shape_of)
 
 
 def without_control(text: str) -> str:
@@ -139,8 +141,9 @@ class Named(Open):
     def of_the_family(cls, shape: str, info: ValidationInfo) -> str:
         family = info.data.get("family")
         if family and not SHAPES[family].fullmatch(shape):
-            examples = {"sgemm": "64x64x64", "hgemm": "64x64x64 nt float16", "reduce": "1024 int32"}
-            raise ValueError(f"{shown(shape)} is no shape of {family}, such as {examples[family]!r}")
+            ladder = ladder_of(family)
+            example = str(ladder.workload_class(*(64,) * len(ladder.extents)))
+            raise ValueError(f"{shown(shape)} is no shape of {family}, such as {example!r}")
         return shape
 
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 import tvm_ffi
 from tvm import IRModule, s_tir, tirx, transform
 
+from tir_schedules.tir.passes import COPIES_FIRST
 from tir_schedules.tir.passes.rewriting import map_body, with_block_body, with_body
 
 COMMIT, WAIT = "async_commit_queue_scope", "async_wait_queue_scope"
@@ -28,11 +29,11 @@ def copies_after_compute(
     function: tirx.PrimFunc, module: IRModule, context: transform.PassContext
 ) -> tirx.PrimFunc:
     """Reorder every loop of the form above: [copy, (wait) compute, fragments, last] to [compute, copy, (wait)
-    fragments, last]."""
+    fragments, last], but for those that a schedule annotates with COPIES_FIRST."""
 
     def reorder(loop: tirx.For) -> tirx.For:
         statements = list(loop.body.seq) if isinstance(loop.body, tirx.SeqStmt) else []
-        if len(statements) != 4 or not commits(statements[0]):
+        if len(statements) != 4 or not commits(statements[0]) or loop.annotations.get(COPIES_FIRST):
             return loop
         copy, compute, fragments, last = statements
         moved = with_wait_moved(compute, fragments)

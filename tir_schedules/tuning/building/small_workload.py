@@ -6,6 +6,9 @@ from dataclasses import replace
 from math import gcd
 from typing import Protocol, cast
 
+from tir_schedules.insight.metrics.predict import reduced
+from tir_schedules.ladders.problems import SMALL_SHAPES
+from tir_schedules.ladders.reduce import vectorized
 from tir_schedules.ladders.reduce.vectorized import VECTOR, width
 from tir_schedules.model.launch import ceil_div
 from tir_schedules.model.rung import Rung
@@ -29,9 +32,11 @@ class Tiled(Protocol):
 
 def small(rung: Rung, workload: Workload) -> tuple[Rung, Workload]:
     """A rung and its workload made small: of a GEMM only the workload, of a reduction the grid as well."""
+    if rung.file:  # nothing is known of its tiles
+        return rung, reduced(workload, SMALL_SHAPES[rung.family][0])
     if isinstance(workload, Reduction):
-        reduced, part = small_reduction(rung, workload)
-        return reduced, cast(Workload, part)  # a reduce rung brings its own prim_func
+        smaller, part = small_reduction(rung, workload)
+        return smaller, cast(Workload, part)  # a reduce rung brings its own prim_func
     return rung, small_gemm(cast(Gemm, workload), rung.config)
 
 
@@ -60,7 +65,7 @@ def small_reduction(rung: Rung, reduction: Reduction) -> tuple[Rung, Reduction]:
     last turn is and, in that, the last block with something to do.
     """
     config, wide = rung.config, width(reduction)
-    chunk, grid = config.block * wide, rung.launch(reduction, config).grid[0]
+    chunk, grid = config.block * wide, vectorized.launch(reduction, config).grid[0]
     turns, in_last_turn = ceil_div(reduction.n, grid * chunk), (reduction.n - 1) % (grid * chunk) + 1
     busy = ceil_div(in_last_turn, chunk)
     blocks = min(grid, 4 if grid % VECTOR == 0 else 3)

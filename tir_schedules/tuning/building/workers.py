@@ -95,10 +95,13 @@ def main() -> None:
     os.dup2(2, 1)  # what others print is no answer
     while True:
         try:
-            request = pickle.load(requests)
+            request = pickle.load(requests)  # which loads the file of a rung from elsewhere
         except EOFError:
             return
-        pickle.dump(answer(request), answers)
+        except (TirSchedulesError, ImportError, AttributeError) as error:
+            pickle.dump(Unbuilt(f"it cannot be loaded: {error}"), answers)
+        else:
+            pickle.dump(answer(request), answers)
         answers.flush()
 
 

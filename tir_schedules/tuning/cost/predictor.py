@@ -10,7 +10,8 @@ from __future__ import annotations
 from tir_schedules.errors import BadInput
 from tir_schedules.insight.metrics.roofline import GPU_OF, Gpu, gpu_for
 from tir_schedules.tuning.building.candidate import Candidate
-from tir_schedules.tuning.cost import gemm, reduction
+from tir_schedules.tuning.cost import gemm, general, reduction
+from tir_schedules.workloads.reduction import Reduction
 
 
 def stand_in(arch: str) -> Gpu:
@@ -23,5 +24,6 @@ def stand_in(arch: str) -> Gpu:
 def predicted_seconds(candidate: Candidate) -> float:
     """Seconds of a candidate on the workload it was built for. BadInput as from stand_in."""
     arch = candidate.kernels[0].arch
-    model = reduction if candidate.rung.family == "reduce" else gemm
+    model = reduction if isinstance(candidate.workload, Reduction) else gemm
+    model = general if candidate.rung.file else model
     return model.predicted_seconds(candidate, stand_in(arch), arch)

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Callable, Iterator, Sequence
 
 from tir_schedules.errors import BadInput, CheckFailed
-from tir_schedules.ladders.problems import EMIT_SHAPES, Job, Problems, workload_of, workloads_of
+from tir_schedules.ladders.known import ladder_of
+from tir_schedules.ladders.problems import EMIT_SHAPES, KINDS, Job, Problems, workload_of, workloads_of
 from tir_schedules.model.machine import Machine
-from tir_schedules.model.problem import KINDS
 from tir_schedules.model.rung import Rung
 from tir_schedules.model.workload import Workload
 from tir_schedules.numerals import power
@@ -98,10 +98,10 @@ def origin(record: Record, path: Path) -> str:
 
 def advice(rung: Rung, workload: Workload, arch: str) -> str:
     """The command that makes a record."""
-    sums = rung.family == "reduce"
-    size = f"--n {power(*workload.shape)}" if sums else f"--mnk {','.join(map(str, workload.shape))}"
+    option, one = ladder_of(rung.family).option, len(workload.shape) == 1
+    size = f"--{option} {power(*workload.shape) if one else ','.join(map(str, workload.shape))}"
     kinds = (f"--{name} {getattr(workload, name)}" for name in KINDS[rung.family])
-    return f"`tir-schedules tune {rung.base_id} {' '.join((size, *kinds))} --arch {arch}` makes them"
+    return f"`tir-schedules tune {rung.typed} {' '.join((size, *kinds))} --arch {arch}` makes them"
 
 
 def open_tuned(file: str, machine: Machine, arch: str, say: Callable[[str], None]) -> Lookup:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tir_schedules.errors import BadInput
-from tir_schedules.ladders.registry import FAMILIES
+from tir_schedules.ladders.known import is_ladder, workload_class
 from tir_schedules.model.machine import Device
 from tir_schedules.model.rung import Rung
 from tir_schedules.model.workload import Workload
@@ -17,7 +17,6 @@ from tir_schedules.provenance import software_versions
 from tir_schedules.subjects.results import nvcc_version
 from tir_schedules.tuning.records.journal import canonical
 from tir_schedules.tuning.space.points import Point
-from tir_schedules.workloads import workload_class
 
 MEASURED, PREDICTED = "measured", "predicted"
 CPU_DEVICE = "CPU machine"
@@ -78,7 +77,7 @@ class Record:
             if not isinstance(getattr(self, name), kinds):
                 raise ValueError(f"its {name} is {getattr(self, name)!r}")
         object.__setattr__(self, "seconds", tuple(self.seconds))
-        if self.family not in FAMILIES or self.rung.split("/")[0] != self.family:
+        if not is_ladder(self.family) or self.rung.split("/")[0] != self.family:
             raise ValueError(f"its rung is {self.rung!r} and its family {self.family!r}")
         if self.kind not in (MEASURED, PREDICTED):
             raise ValueError(f"its kind is {self.kind!r}, not {MEASURED} or {PREDICTED}")

@@ -79,12 +79,14 @@ def time(task: Json, payload: bytes, machine: Machine) -> Json:
 
 def predict(task: Json, payload: bytes, machine: Machine) -> Json:
     """Build a candidate, verify it on a small workload, predict its seconds on the whole one."""
+    from tir_schedules.ladders.known import workload_class
+    from tir_schedules.ladders.registry import find
     from tir_schedules.tuning.building.candidate import build
     from tir_schedules.tuning.cost.predictor import predicted_seconds
     from tir_schedules.tuning.space.tunable import space_of
-    from tir_schedules.workloads import workload_class
 
-    rung = space_of(task["rung"]).rung_at(task["point"])
+    (own,) = find(task["rung"])
+    rung = space_of(own.id).rung_at(task["point"])
     candidate = build(rung, workload_class(rung.family)(**task["workload"]), task["arch"])
     return {"seconds": [predicted_seconds(candidate)], "source": candidate.source}
 

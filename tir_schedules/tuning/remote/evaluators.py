@@ -68,7 +68,7 @@ class RemotePredictor(Predictor):
         point = space_of(rung.base_id).point_of(rung.config)
         request = {
             "what": "predict",
-            "rung": rung.base_id,
+            "rung": rung.file or rung.base_id,
             "point": point,
             "workload": asdict(workload),
             "arch": arch,

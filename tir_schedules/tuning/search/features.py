@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 from typing import TYPE_CHECKING, cast
+from zlib import crc32
 
 import numpy as np
 from tvm.ir.utils import derived_object
@@ -14,7 +15,7 @@ from tvm.s_tir.meta_schedule.feature_extractor import PerStoreFeature, PyFeature
 from tir_schedules.compiler.lower import refusals
 from tir_schedules.tuning.search.metaschedule import point_in
 from tir_schedules.tuning.search.trials import Trials
-from tir_schedules.tuning.space.points import Point, key
+from tir_schedules.tuning.space.points import Point, Value, key
 
 if TYPE_CHECKING:
     from tvm.runtime import Tensor
@@ -43,14 +44,23 @@ class Features(PyFeatureExtractor):
         return [self.known[name] for name in names]
 
     def facts(self, point: Point) -> list[float]:
-        """Fields of the point; blocks, threads of a block, and dynamic shared memory."""
-        launch = self.trials.space.rung.launch(self.trials.workload, self.trials.space.config(point))
+        """Fields of the point; blocks, threads of a block, and dynamic shared memory where they are
+        declared."""
+        declare = self.trials.space.rung.launch
+        if declare is None:
+            return [*map(number_of, point.values())]
+        launch = declare(self.trials.workload, self.trials.space.config(point))
         return [
-            *map(float, point.values()),
+            *map(number_of, point.values()),
             float(prod(launch.grid)),
             float(prod(launch.block)),
             float(launch.dynamic_shared),
         ]
+
+
+def number_of(value: Value) -> float:
+    """A value of a field as a tree can divide it. Of a word it is only a mark."""
+    return float(value) if not isinstance(value, str) else float(crc32(value.encode()))
 
 
 def cost_model(trials: Trials) -> XGBModel:

@@ -37,6 +37,22 @@ class WarpTiled(Protocol):
     def wn(self) -> int: ...
 
 
+class ThreadTiled(Protocol):
+    """A configuration with a block tile bm x bn and a thread tile tm x tn."""
+
+    @property
+    def bm(self) -> int: ...
+
+    @property
+    def bn(self) -> int: ...
+
+    @property
+    def tm(self) -> int: ...
+
+    @property
+    def tn(self) -> int: ...
+
+
 class Staged(Protocol):
     """A configuration with a multistage buffer."""
 
@@ -73,6 +89,12 @@ def shared_fits(bytes_of: Callable[[Shape, Config], int]) -> Callable[[Config, S
 def enough_stages(config: Staged, gemm: Gemm, arch: str) -> bool:
     return config.stages >= 3
 
+
+def whole_threads(config: ThreadTiled, gemm: Gemm, arch: str) -> bool:
+    return config.bm % config.tm == 0 and config.bn % config.tn == 0
+
+
+THREAD_TILES = (Constraint("thread tiles must divide the block tile", whole_threads),)
 
 WARP_TILES = (
     Constraint("warp tiles must divide the block tile", whole_warps, BLOCK_AND_WARP),

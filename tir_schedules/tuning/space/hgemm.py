@@ -54,6 +54,7 @@ MMA_MULTISTAGE: Space[Config, HalfGemm] = Space(
         "bk": (16, 32, 64, 128),
         "stages": (2, 3, 4, 5, 6),
         "threadblock_swizzle": (1, 2, 4, 8, 16, 32),
+        "copies_first": (0, 1),
     },
     (
         *WARP_TILES,

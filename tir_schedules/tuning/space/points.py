@@ -36,12 +36,13 @@ class Constraint(Generic[Checked, On]):
     holds: of a configuration, a workload and an architecture ("sm_80"). reason: one line for the user, why
     one is refused for which it does not hold.
     reads: the fields of the space that `holds` looks at, all when empty. points() leaves out a branch as soon
-    as these are chosen.
+    as these are chosen. again: whether it only leaves out what is the same kernel as another point.
     """
 
     reason: str
     holds: Callable[[Checked, On, str], bool] = field(repr=False)
     reads: tuple[str, ...] = ()
+    again: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,7 +33,10 @@ VECTORIZED: Space[vectorized.Config, Reduction] = Space(
     },
     (
         Constraint(
-            f"the grid is not limited by most_blocks, of which {NO_LIMIT} stands for no limit", distinct, GRID
+            f"the grid is not limited by most_blocks, of which {NO_LIMIT} stands for no limit",
+            distinct,
+            GRID,
+            again=True,
         ),
     ),
 )

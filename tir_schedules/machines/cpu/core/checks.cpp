@@ -2,13 +2,14 @@
 // the lane's access is dropped, and the launch goes on.
 #include "machine.h"
 
-// One record per kind, source line, other source line and buffer; no kind takes the records of another.
-Finding* Machine::report(Kind kind, s32 line, int lane, s32 other, u64 address) {
+// One record per kind, source line, other source line and buffer, and one more where the other access is of
+// another block; no kind takes the records of another.
+Finding* Machine::report(Kind kind, s32 line, int lane, s32 other, u64 address, u32 other_block) {
   u32 of_kind = 0;
   for (u32 k = 0; k < finding_count; ++k) {
     if (findings[k].kind != kind) continue;
     if (origins[findings[k].line] == origins[line] && origins[findings[k].other_line] == origins[other] &&
-        buffer_of(findings[k].address) == buffer_of(address)) {
+        buffer_of(findings[k].address) == buffer_of(address) && !findings[k].other_block == !other_block) {
       findings[k].count++;
       return nullptr;
     }
@@ -18,14 +19,14 @@ Finding* Machine::report(Kind kind, s32 line, int lane, s32 other, u64 address) 
   Finding& f = findings[finding_count++];
   f = Finding{};
   f.kind = kind, f.line = line, f.other_line = other, f.address = address, f.warp = warp, f.lane = lane,
-  f.count = 1;
+  f.count = 1, f.other_block = other_block;
   memcpy(f.block, block_index, sizeof f.block);
   return &f;
 }
 
 Finding* Machine::report_access(Kind kind, s32 line, int lane, Act act, Space space, u64 address, u32 bytes,
-                                s32 other, int other_thread) {
-  Finding* f = report(kind, line, lane, other, address);
+                                s32 other, int other_thread, u32 other_block) {
+  Finding* f = report(kind, line, lane, other, address, other_block);
   if (f) {
     f->act = act, f->space = space, f->bytes = bytes;
     f->other_warp = other_thread < 0 ? -1 : other_thread / 32,

@@ -171,9 +171,9 @@ struct Machine {
   u32 incoming_width = 0;
   bool incoming_wide = false;  // whether addresses have 64 bits
 
-  Finding* report(Kind kind, s32 line, int lane, s32 other = 0, u64 address = 0);
+  Finding* report(Kind kind, s32 line, int lane, s32 other = 0, u64 address = 0, u32 other_block = 0);
   Finding* report_access(Kind kind, s32 line, int lane, Act act, Space space, u64 address, u32 bytes,
-                         s32 other = 0, int other_thread = -1);
+                         s32 other = 0, int other_thread = -1, u32 other_block = 0);
   // Number of the buffer, from 1; all that malloc gave is one, with what lies just before it.
   u64 buffer_of(u64 address) const {
     if (heap.buffers.empty()) return address >> BUFFER_SHIFT;

@@ -109,8 +109,7 @@ void Machine::touch_cell(Cell& c, const Touch& t) {
     if (stores && same_value(t.bytes, t.data, t.lane, together, other_thread % 32)) kind = SAME_VALUE;
     const Act act = t.how & STORES ? WRITE : t.how & UPDATES ? ATOMIC : READ;
     const u64 address = t.address - (t.space == SHARED ? SHARED_WINDOW : 0);
-    Finding* f = report_access(kind, t.line, t.lane, act, t.space, address, t.bytes, line, other_thread);
-    if (f && !near) f->other_block = other_block;
+    report_access(kind, t.line, t.lane, act, t.space, address, t.bytes, line, other_thread, near ? 0 : other_block);
     reported = kind != SAME_VALUE, c.how |= FAULTY;
   };
   const bool with_store = c.block && clashes(c.how, c.block, c.thread / 32);

@@ -1,0 +1,192 @@
+"""What a kernel is given: `A=f32[M,K]`, `C=f32[M,N]:zeros:inout`, `X=data.npy`, `alpha=2`, `mask=null`.
+
+[NAME=] [FORMAT] [EXTENT,...] [:WORD ...]    an array; FORMAT is the pointer's own where it is left out
+[NAME=] FILE.npy [:in | :out | :inout]       the array of a file
+[NAME=] EXPRESSION                           a number
+[NAME=] null                                 a null pointer
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Mapping
+
+import numpy as np
+
+from tir_schedules.check.expressions import number, wholes
+from tir_schedules.check.types import FORMATS, dtype_of, format_of
+from tir_schedules.compiler.signature import split
+from tir_schedules.errors import BadInput, shown
+from tir_schedules.files import read_bytes
+from tir_schedules.workloads.drawing import Draws
+
+IN, OUT, INOUT = "in", "out", "inout"
+ROLES = (IN, OUT, INOUT)
+FILLS = ("random", "zeros", "ones", "iota", "nan")
+NAMED = re.compile(r"\s*([A-Za-z_]\w*)\s*=(?!=)\s*(.*)", re.S)
+ARRAY = re.compile(r"\s*([a-z]\w*)?\s*\[(.*)\]\s*((?::.*)?)", re.S)
+RANGE = re.compile(r"(.+?)\.\.(.+)")
+FILE = re.compile(r"(.*\.npy)\s*((?::\s*(?:in|out|inout)\s*)?)", re.S)
+
+LARGEST_FILE = 1 << 30
+MOST_BYTES = 1 << 32
+"""Of an array that is made."""
+
+WHAT = "an array such as A=f32[M,K], a number, a .npy file, or null"
+OCTAVES = 2
+"""Random reals differ by so many powers of two in either direction."""
+
+WHOLE = 99
+"""Random integers go up to this, and down to its negative where there are signs."""
+
+
+@dataclass(frozen=True)
+class Argument:
+    """What a parameter is given. value: an array, a number, or None for a null pointer. role: of ROLES, or ""
+    where the run is to show whether it is written. text: as the user has it."""
+
+    value: Any = field(repr=False)
+    role: str = ""
+    text: str = ""
+
+    @property
+    def array(self) -> np.ndarray | None:
+        return self.value if isinstance(self.value, np.ndarray) else None
+
+
+@dataclass(frozen=True)
+class Given:
+    """An argument as it is written, before sizes and formats are known. name: "" where it goes by its
+    place."""
+
+    name: str
+    text: str
+
+
+def given(text: str) -> Given:
+    """`--arg` as a name and what follows."""
+    match = NAMED.fullmatch(text)
+    return Given(match[1], match[2].strip()) if match else Given("", text.strip())
+
+
+def made(
+    one: Given, sizes: Mapping[str, Any], pointed: str, folder: Path, seed: int, default: str = "random"
+) -> Argument:
+    """The argument. pointed: the format that its pointer is of, "" where any may be. folder: where relative
+    names of files begin. seed: of random numbers. default: how an array is filled where that is not said."""
+    what = f"--arg {one.name}=" if one.name else "--arg"
+    if one.text in ("null", "nullptr", "NULL"):
+        return Argument(None, text=one.text)
+    file = FILE.fullmatch(one.text)
+    if file:
+        array = from_file(folder / file[1].strip())
+        return Argument(array, file[2].strip(" :"), one.text)
+    match = ARRAY.fullmatch(one.text)
+    if not match or (match[1] and match[1] not in FORMATS and "(" in one.text.partition("[")[0]):
+        return Argument(number(one.text, sizes, what), text=one.text)
+    format = match[1] or pointed
+    if not format:
+        raise BadInput(
+            f"{what} {shown(one.text)}: say its format, such as f32[...]; the source does not tell"
+        )
+    dtype = dtype_of(format)
+    shape = wholes(match[2], sizes, what) if match[2].strip() else ()
+    if any(extent < 0 for extent in shape) or not shape:
+        raise BadInput(f"{what} {shown(one.text)}: extents are {list(shape)}; they must be 0 or more")
+    if int(np.prod(shape, dtype=object)) * dtype.itemsize > MOST_BYTES:
+        raise BadInput(f"{what} {shown(one.text)}: an array of more than {MOST_BYTES >> 30} GiB is too large")
+    words = [word.strip() for word in match[3].split(":") if word.strip()]
+    roles = [word for word in words if word in ROLES]
+    fills = [word for word in words if word not in ROLES]
+    if len(roles) > 1 or len(fills) > 1:
+        raise BadInput(f"{what} {shown(one.text)}: {' and '.join(words)} exclude each other")
+    role = roles[0] if roles else ""
+    fill = fills[0] if fills else "poison" if role == OUT else default
+    return Argument(filled(fill, shape, format, sizes, what, seed), role, one.text)
+
+
+def from_file(path: Path) -> np.ndarray:
+    """The array of a .npy file. BadInput for another."""
+    read_bytes(path, "name a .npy file", LARGEST_FILE)
+    try:
+        array = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError, OSError) as error:
+        raise BadInput(f"cannot read {path}: it is no .npy file ({error})") from None
+    if not isinstance(array, np.ndarray) or (not format_of(array.dtype) and not array.dtype.names):
+        raise BadInput(f"cannot read {path}: it holds no array of {', '.join(FORMATS)}")
+    return np.ascontiguousarray(array)
+
+
+def filled(
+    fill: str, shape: tuple[int, ...], format: str, sizes: Mapping[str, Any], what: str, seed: int
+) -> np.ndarray:
+    """An array of a shape: random, zeros, ones, iota (0, 1, 2, ...), LOW..HIGH (random between), or a
+    number."""
+    dtype = dtype_of(format)
+    if fill == "random":
+        return random(shape, format, seed)
+    if fill == "poison":
+        return poisoned(shape, dtype)
+    if fill == "iota":
+        return np.arange(int(np.prod(shape))).astype(dtype).reshape(shape)
+    if fill in FILLS:
+        return np.full(shape, {"zeros": 0, "ones": 1, "nan": np.nan}[fill], dtype)
+    ends = RANGE.fullmatch(fill)
+    if not ends:
+        try:
+            return np.full(shape, number(fill, sizes, what), dtype)
+        except (BadInput, OverflowError):
+            raise BadInput(
+                f"{what}: {shown(fill)} fills no array; {', '.join(FILLS)}, LOW..HIGH and numbers do, and"
+                f" {', '.join(ROLES)} say what it is for"
+            ) from None
+    low, high = (number(end, sizes, what) for end in ends.groups())
+    if low > high:
+        raise BadInput(f"{what} {fill}: {low} is above {high}")
+    draw = np.random.default_rng(seed)
+    if format[0] in "iu":
+        return draw.integers(int(low), int(high), shape, np.int64, endpoint=True).astype(dtype)
+    return draw.uniform(low, high, shape).astype(dtype)
+
+
+def random(shape: tuple[int, ...], format: str, seed: int) -> np.ndarray:
+    """Reals of either sign over some powers of two, or integers up to WHOLE."""
+    if format[0] in "iu":
+        low = -WHOLE if format[0] == "i" else 0
+        return (
+            np.random.default_rng(seed)
+            .integers(low, WHOLE, shape, np.int64, endpoint=True)
+            .astype(dtype_of(format))
+        )
+    return Draws(seed).reals(OCTAVES, shape).astype(dtype_of(format))
+
+
+def poisoned(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    """What memory that nothing wrote holds: NaN, or an odd number."""
+    if np.dtype(dtype).kind in "iu":
+        return np.full(shape, 0xDB, np.uint8).repeat(dtype.itemsize).view(dtype).reshape(shape)
+    return np.full(shape, np.nan, dtype)
+
+
+def seed_of(name: str, seed: int) -> int:
+    """A seed of its own for each argument."""
+    return zlib.crc32(f"{name}\0{seed}".encode())
+
+
+def sizes_of(texts: list[str]) -> dict[str, int | float]:
+    """`--let M=512`, each of which may use those before it; of two with one name the later one takes the
+    place of the first."""
+    written: dict[str, str] = {}
+    for text in texts:
+        for part in split(text):
+            match = NAMED.fullmatch(part)
+            if not match:
+                raise BadInput(f"--let takes NAME=NUMBER such as M=512, not {shown(text)}")
+            written[match[1]] = match[2]
+    found: dict[str, int | float] = {}
+    for name, text in written.items():
+        found[name] = number(text, found, f"--let {name}=")
+    return found

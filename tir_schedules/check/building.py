@@ -1,0 +1,185 @@
+"""A file of the user's, compiled: CUDA by nvcc, with the instances of templates that are asked for, or PTX as
+it is."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Sequence
+
+from tir_schedules.check.names import INSTANCE, demangled, instance_lines, instance_of
+from tir_schedules.check.target import ENTRY, Target, alone, chosen, targets
+from tir_schedules.compiler.cache import default_cache
+from tir_schedules.compiler.inputs import identity
+from tir_schedules.compiler.nvcc import (
+    CUBIN,
+    FLAGS,
+    PTX,
+    REPORT,
+    Compiled,
+    binary_of,
+    compiled,
+    nvcc,
+    read_build,
+)
+from tir_schedules.compiler.signature import functions
+from tir_schedules.compiler.toolchain import find_toolchain
+from tir_schedules.errors import BadInput, CheckFailed, MissingTool, shown
+from tir_schedules.model.kernel import Binary, Kernel, Resources
+from tir_schedules.source import Source
+
+PTX_BEGINS = re.compile(r"\s*(?://[^\n]*\n\s*|/\*.*?\*/\s*)*\.version\s+\d", re.S)
+PTX_TARGET = re.compile(r"^\s*\.target\s+(sm_\d+[af]?)", re.M)
+NAME = re.compile(r"[\w:<>,()*&+\-/%. ]+")
+NO_HEADER = re.compile(r"fatal error: (\S+): No such file|cannot open source file \"([^\"]+)\"")
+OF_TOOLKIT = ("cublas", "curand")
+STAND_INS = Path(__file__).parent / "headers"
+"""Headers of libraries that only host code calls, which is never run."""
+
+DEFINE = re.compile(r"([A-Za-z_]\w*(?:\([\w, .]*\))?)(?:=([^\n]*))?")
+UNKNOWN_REGISTERS = 32
+"""Of PTX that is newer than ptxas."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a file is compiled. arch: such as "sm_80". includes: folders. defines: macros as `-D` takes them,
+    NAME or NAME=VALUE."""
+
+    arch: str = "sm_80"
+    includes: tuple[str, ...] = ()
+    defines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Built:
+    """A compiled file. kernel: its text, without a launch. instances: names that were asked for, and the
+    demangled kernels that they mean."""
+
+    kernel: Kernel
+    made: Compiled
+    instances: dict[str, str]
+
+    @cached_property
+    def targets(self) -> list[Target]:
+        return targets(self.made.ptx, self.source)
+
+    @property
+    def source(self) -> str:
+        """CUDA text; empty for PTX."""
+        return "" if is_ptx(self.kernel.source) else self.kernel.source
+
+    def target(self, asked: str) -> Target:
+        """The kernel of that name, or the only one. BadInput where there is none."""
+        if asked in self.instances:
+            wanted = self.instances[asked]
+            found = [one for one in self.targets if demangled(one.symbol) == wanted or one.symbol == wanted]
+            if found:
+                return found[0]
+        return chosen(self.targets, asked, self.source, self.kernel.file)
+
+    def binary(self, target: Target, launched: Kernel, ptx: str = "") -> Binary:
+        """One of its kernels, ready to run. launched: with its launch. ptx: in place of its own."""
+        made = self.made._replace(ptx=ptx or alone(self.made.ptx, target.symbol))
+        if not made.report:
+            return Binary(launched, made.ptx, b"", Resources(UNKNOWN_REGISTERS, 0))
+        return binary_of(launched, made)
+
+
+def is_ptx(text: str) -> bool:
+    return bool(PTX_BEGINS.match(text))
+
+
+def build(source: Source, instances: Sequence[str], options: Options) -> Built:
+    """Compile a file. instances: of templates, that some launch asks for.
+
+    CheckFailed with nvcc's lines where it does not compile; BadInput for an instance that its templates do
+    not have, or a macro that is none; MissingTool without nvcc, or without a header that it includes.
+    """
+    for folder in options.includes:
+        if not Path(folder).is_dir():
+            raise BadInput(f"-I {shown(folder)} is no folder: name one that has headers")
+    asked = list(dict.fromkeys(name.strip() for name in instances if "<" in name))
+    kernel = Kernel(
+        source.file or "kernel.cu", source.text, "", (), (1, 1, 1), (1, 1, 1), options.arch,
+        folder=source.folder, file=source.file or "kernel.cu",
+        includes=tuple(str(Path(folder).absolute()) for folder in options.includes),
+        defines=tuple(map(define, options.defines)),
+    )  # fmt: skip
+    if "\0" in source.text:
+        raise BadInput(f"cannot read {source.file}: it is a binary file; name CUDA source or PTX text")
+    if is_ptx(source.text):
+        arch = PTX_TARGET.search(source.text)
+        kernel = replace(kernel, arch=arch[1] if arch else options.arch)
+        return Built(kernel, assembled(kernel), {})
+    for name in asked:
+        if not NAME.fullmatch(name):
+            raise BadInput(f"--kernel {shown(name)} is no name of a kernel")
+    whole = replace(kernel, source=kernel.source + instance_lines(asked))
+    try:
+        whole, made = compiled_somehow(whole)
+    except CheckFailed as error:
+        raise explained(error, kernel, asked) from None
+    found = filter(None, (instance_of(demangled(match[1])) for match in ENTRY.finditer(made.ptx)))
+    return Built(whole, made, {asked[at]: text for at, text in found})
+
+
+def compiled_somehow(kernel: Kernel) -> tuple[Kernel, Compiled]:
+    """A file with what it compiles to; where it includes a library of the host's that is not installed, with
+    headers that stand in for that."""
+    try:
+        return kernel, compiled(kernel)
+    except CheckFailed as error:
+        header = NO_HEADER.search(str(error))
+        if not header or not (STAND_INS / (header[1] or header[2])).is_file():
+            raise
+    again = replace(kernel, includes=(*kernel.includes, str(STAND_INS)))
+    return again, compiled(again)
+
+
+def define(text: str) -> str:
+    """ "NAME=VALUE" as it stands behind `#define`."""
+    match = DEFINE.fullmatch(text)
+    if not match:
+        raise BadInput(f"-D takes NAME or NAME=VALUE, not {shown(text)}")
+    return f"{match[1]} {1 if match[2] is None else match[2]}"
+
+
+def explained(error: CheckFailed, kernel: Kernel, asked: Sequence[str]) -> Exception:
+    """What nvcc says, as bad input where the user asked for what the file does not have."""
+    lines = str(error).split("\n")
+    header = NO_HEADER.search(str(error))
+    if header:
+        name = header[1] or header[2]
+        own = name.startswith(OF_TOOLKIT)
+        remedy = "pip install 'tir_schedules[gpu]'" if own else "name its folder by -I"
+        return MissingTool(f"{kernel.file} includes {name}, which is not found: {remedy}, or leave it out")
+    faults = [line.strip() for line in lines if re.search(r"\berror: ", line)]
+    ours = [line for line in faults if line.startswith(INSTANCE)]
+    if not ours or len(ours) < len(faults):
+        return error
+    number = re.match(rf"{INSTANCE}\((\d+)\): error: (.*)", ours[0])
+    at = int(number[1]) - 2 if number else 0
+    name = asked[at] if 0 <= at < len(asked) else asked[0]
+    there = ", ".join(functions(kernel.source)) or "no __global__ function"
+    reason = "" if not number or INSTANCE in number[2] else f" ({number[2]})"
+    return BadInput(f"{kernel.file}: {name!r} is no instance of one of its kernels{reason}; it has {there}")
+
+
+def assembled(kernel: Kernel) -> Compiled:
+    """PTX with its cubin and resources; without them where it is newer than ptxas."""
+    toolchain, ptx = find_toolchain(), kernel.source
+
+    def make(folder: Path) -> None:
+        (folder / PTX).write_text(ptx, encoding="utf-8")
+        try:
+            report = nvcc(kernel, toolchain, folder, *FLAGS, "-Xptxas", "-v", "-cubin", PTX, "-o", CUBIN)
+        except MissingTool:
+            (folder / CUBIN).write_bytes(b"")
+            report = ""
+        (folder / REPORT).write_text(report, encoding="utf-8")
+
+    key = "\0".join(["ptx", ptx, kernel.arch, *FLAGS, identity(toolchain)])
+    return default_cache().load("kernel", key, make, read_build)

@@ -1,0 +1,199 @@
+"""Expressions of the user's: sizes such as `cdiv(M, 16)`, and what an output should be, `exp(A) @ B`.
+
+They are read by Python's parser and evaluated here, node by node: numbers, names that are given, operators,
+subscripts, `.T`, and functions of a table. There is nothing else that they could reach.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+from typing import Any, Callable, Mapping, Sequence
+
+from tir_schedules.errors import BadInput, nearest, one_line, shown
+from tir_schedules.model.launch import Dim3, ceil_div
+
+Functions = Mapping[str, Callable[..., Any]]
+
+LONGEST = 4000
+"""Most letters of an expression."""
+
+LARGEST_BITS = 4096
+"""Most bits of an integer: beyond any size, and quickly computed with."""
+
+LISTED = 16
+"""Functions up to so many are named in a message."""
+
+UNARY = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert}
+BINARY = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Pow: operator.pow,
+    ast.MatMult: operator.matmul, ast.LShift: operator.lshift, ast.RShift: operator.rshift,
+    ast.BitAnd: operator.and_, ast.BitOr: operator.or_, ast.BitXor: operator.xor,
+}  # fmt: skip
+COMPARED = {
+    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
+    ast.Eq: operator.eq, ast.NotEq: operator.ne,
+}  # fmt: skip
+MODULES = ("np", "numpy")
+
+SIZE_FUNCTIONS: Functions = {
+    "cdiv": ceil_div, "ceil_div": ceil_div, "ceil": math.ceil, "floor": math.floor, "min": min, "max": max,
+    "log2": math.log2, "sqrt": math.sqrt, "abs": abs, "int": int,
+}  # fmt: skip
+"""Of sizes, grids and scalars."""
+
+
+class Refused(Exception):
+    """A part of an expression that is not taken; the text says which."""
+
+
+def evaluate(text: str, names: Mapping[str, Any], functions: Functions, what: str) -> Any:
+    """The value of an expression. what: the option that it comes from, for messages.
+
+    BadInput for text that is no expression, that asks for what is not there, or whose evaluation fails.
+    """
+    try:
+        if len(text) > LONGEST:
+            raise Refused(f"it has more than {LONGEST} letters")
+        tree = ast.parse(text.strip(), mode="eval")
+        return Evaluation(names, functions)(tree.body)
+    except Refused as error:
+        reason = str(error)
+    except SyntaxError as error:
+        reason = f"it is no expression ({error.msg})"
+    except RecursionError:
+        reason = "it is nested too deeply"
+    except MemoryError:
+        reason = "it needs more memory than there is"
+    except (ArithmeticError, TypeError, ValueError, IndexError, KeyError, AttributeError) as error:
+        reason = one_line(error) or type(error).__name__
+    raise BadInput(f"{what} {shown(text)}: {reason}")
+
+
+class Evaluation:
+    """Evaluates the nodes of one expression."""
+
+    def __init__(self, names: Mapping[str, Any], functions: Functions):
+        self.names, self.functions = names, functions
+
+    def __call__(self, node: ast.AST) -> Any:
+        reader = getattr(self, f"of_{type(node).__name__}", None)
+        if reader is None:
+            raise Refused(f"{type(node).__name__} is not taken; there are operators, numbers and functions")
+        return reader(node)
+
+    def of_Constant(self, node: ast.Constant) -> Any:
+        if isinstance(node.value, (bool, int, float, str, type(None))):
+            return node.value
+        raise Refused(f"{node.value!r} is not taken")
+
+    def of_Name(self, node: ast.Name) -> Any:
+        if node.id in self.names:
+            return self.names[node.id]
+        known = ", ".join(self.names) or "none is given"
+        raise Refused(f"there is no {shown(node.id)}{nearest(node.id, self.names)}; names: {known}")
+
+    def of_UnaryOp(self, node: ast.UnaryOp) -> Any:
+        if type(node.op) not in UNARY:
+            raise Refused("`not` is not taken")
+        return UNARY[type(node.op)](self(node.operand))
+
+    def of_BinOp(self, node: ast.BinOp) -> Any:
+        left, right = self(node.left), self(node.right)
+        if isinstance(node.op, ast.Pow) and isinstance(left, int) and isinstance(right, int):
+            if abs(left).bit_length() * max(right, 0) > LARGEST_BITS:
+                raise Refused("the power is too large")
+        if isinstance(node.op, ast.LShift) and isinstance(right, int) and right > LARGEST_BITS:
+            raise Refused("the shift is too large")
+        if isinstance(left, str) or isinstance(right, str) or isinstance(left, (tuple, list)):
+            raise Refused("operators take numbers and arrays")
+        found = BINARY[type(node.op)](left, right)
+        if isinstance(found, int) and found.bit_length() > LARGEST_BITS:
+            raise Refused("a number is too large")
+        return found
+
+    def of_Compare(self, node: ast.Compare) -> Any:
+        if len(node.ops) != 1 or type(node.ops[0]) not in COMPARED:
+            raise Refused("one comparison at a time, of < <= > >= == !=")
+        return COMPARED[type(node.ops[0])](self(node.left), self(node.comparators[0]))
+
+    def of_IfExp(self, node: ast.IfExp) -> Any:
+        return self(node.body if self(node.test) else node.orelse)
+
+    def of_Tuple(self, node: ast.Tuple | ast.List) -> tuple[Any, ...]:
+        return tuple(map(self, node.elts))
+
+    of_List = of_Tuple
+
+    def of_Attribute(self, node: ast.Attribute) -> Any:
+        if node.attr != "T":
+            raise Refused(f".{node.attr} is not taken; write it as a function, {node.attr}(...)")
+        return self(node.value).T
+
+    def of_Subscript(self, node: ast.Subscript) -> Any:
+        return self(node.value)[self(node.slice)]
+
+    def of_Slice(self, node: ast.Slice) -> slice:
+        return slice(*(part and self(part) for part in (node.lower, node.upper, node.step)))
+
+    def of_Call(self, node: ast.Call) -> Any:
+        name = function_name(node.func)
+        if name not in self.functions:
+            known = f"there are {', '.join(self.functions)}"
+            if len(self.functions) > LISTED:
+                known = "numpy's functions of arrays are taken, such as sum, exp, where, reshape"
+            raise Refused(f"there is no function {shown(name)}{nearest(name, self.functions)}; {known}")
+        if any(isinstance(one, ast.Starred) for one in node.args) or any(
+            not one.arg for one in node.keywords
+        ):
+            raise Refused("* before arguments is not taken")
+        given = {str(one.arg): self(one.value) for one in node.keywords}
+        return self.functions[name](*map(self, node.args), **given)
+
+
+def function_name(node: ast.AST) -> str:
+    """ "exp" of `exp` and of `np.exp`."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in MODULES:
+        return node.attr
+    raise Refused("functions are called by their names, such as exp(A) or np.exp(A)")
+
+
+def whole(text: str, sizes: Mapping[str, Any], what: str) -> int:
+    """A whole number. BadInput for an expression of another value."""
+    return as_whole(evaluate(text, sizes, SIZE_FUNCTIONS, what), text, what)
+
+
+def as_whole(value: Any, text: str, what: str) -> int:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise BadInput(f"{what} {shown(text)}: {shown(value)} is no whole number; cdiv(a, b) rounds up")
+    return value
+
+
+def wholes(text: str, sizes: Mapping[str, Any], what: str) -> tuple[int, ...]:
+    """One or several whole numbers with commas between, such as "cdiv(N, 16), 4"."""
+    value = evaluate(text, sizes, SIZE_FUNCTIONS, what)
+    return tuple(as_whole(one, text, what) for one in (value if isinstance(value, tuple) else (value,)))
+
+
+def dim3(values: Sequence[int], text: str, what: str) -> Dim3:
+    """Extents along x, y and z; those left out are 1."""
+    if not 1 <= len(values) <= 3:
+        raise BadInput(f"{what} {shown(text)}: it has {len(values)} extents; x, y and z are the most")
+    x, y, z = (*values, 1, 1)[:3]
+    return x, y, z
+
+
+def number(text: str, sizes: Mapping[str, Any], what: str) -> int | float:
+    """A number, whole or not."""
+    value = evaluate(text, sizes, SIZE_FUNCTIONS, what)
+    if isinstance(value, bool):
+        return int(value)
+    if not isinstance(value, (int, float)):
+        raise BadInput(f"{what} {shown(text)}: {shown(value)} is no number")
+    return value

@@ -1,0 +1,235 @@
+"""numpy's functions that an expected output may be written with, over arrays with bounds (see bounded.py)."""
+
+from __future__ import annotations
+
+from functools import reduce
+from math import prod
+from typing import Any, Callable
+
+import numpy as np
+
+from tir_schedules.check.bounded import ULPS, Bounded, elementwise, plain, spread
+from tir_schedules.check.expressions import Refused
+
+MOST = 1 << 28
+"""Most elements of an array that an expression makes."""
+
+EXACT = (
+    "abs absolute sign floor ceil rint trunc maximum minimum fmax fmin where clip negative isnan isfinite"
+    " isinf logical_and logical_or logical_not equal bitwise_and bitwise_or bitwise_xor left_shift"
+    " right_shift nan_to_num"
+).split()
+"""Functions of elements that round nothing themselves."""
+
+ROUNDING = (
+    "exp exp2 expm1 log log2 log10 log1p sqrt cbrt square reciprocal power hypot sin cos tan arcsin arccos"
+    " arctan arctan2 sinh cosh tanh mod fmod floor_divide heaviside copysign"
+).split()
+
+MOVING = (
+    "transpose reshape ravel flip fliplr flipud roll rot90 squeeze expand_dims broadcast_to repeat tile diag"
+    " diagonal tril triu pad take swapaxes moveaxis atleast_2d"
+).split()
+"""Functions that move elements."""
+
+JOINING = ("concatenate", "stack", "hstack", "vstack")
+PICKING = ("argmax", "argmin", "argsort", "count_nonzero", "nonzero", "searchsorted", "bincount", "unique")
+"""Functions whose results are integers, or that only integers are for."""
+
+MAKING = ("arange", "zeros", "ones", "full", "eye", "linspace")
+
+MODES = ("same", "valid", "full", "constant", "edge", "reflect", "symmetric", "wrap")
+
+
+def moving(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Values and bounds go the same way."""
+
+    def call(array: Any, *others: Any, **named: Any) -> Any:
+        if not isinstance(array, Bounded):
+            return function(array, *map(plain, others), **named)
+        others = tuple(map(plain, others))
+        if function in (np.repeat, np.tile, np.pad):
+            check_size(array.value.size * max(1, int(np.prod(np.abs(flat([*others, *named.values()]))))))
+        found = function(array.value, *others, **named)
+        return Bounded(found, function(spread(array), *others, **named), array.rounding)
+
+    return call
+
+
+def flat(values: Any) -> list[int]:
+    """The whole numbers among values, and in tuples among them."""
+    inner = [flat(one) if isinstance(one, tuple) else [one] for one in values]
+    return [max(1, abs(int(one))) for many in inner for one in many if isinstance(one, (int, np.integer))]
+
+
+def joining(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(arrays: Any, **named: Any) -> Any:
+        one = next((each for each in arrays if isinstance(each, Bounded)), None)
+        if one is None:
+            return function(arrays, **named)
+        every = [one.of(each) for each in arrays]
+        found = function([each.value for each in every], **named)
+        return Bounded(found, function([spread(each) for each in every], **named), one.rounding)
+
+    return call
+
+
+def picking(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *given, **named: function(*map(plain, given), **{k: plain(v) for k, v in named.items()})
+
+
+def making(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*given: Any, **named: Any) -> Any:
+        if any(isinstance(one, (Bounded, np.ndarray)) and np.ndim(plain(one)) for one in given):
+            raise Refused("sizes are numbers")
+        sizes = given[0] if given and isinstance(given[0], tuple) else given[:2]
+        check_size(prod(int(abs(plain(size))) or 1 for size in sizes))
+        return function(*map(plain, given), **named)
+
+    return call
+
+
+def check_size(elements: int) -> None:
+    if elements > MOST:
+        raise Refused(f"an array of {elements} elements is too large; {MOST} are the most")
+
+
+def total(array: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """A sum, with what its rounding may be in any order."""
+    if not isinstance(array, Bounded):
+        return np.sum(array, axis=axis, keepdims=keepdims)
+    value = np.sum(array.value, axis=axis, keepdims=keepdims)
+    error = np.sum(spread(array), axis=axis, keepdims=keepdims)
+    if value.dtype.kind == "f":
+        magnitude = np.sum(np.abs(array.value) + spread(array), axis=axis, keepdims=keepdims)
+        error = error + array.rounding.growth(array.value.size // max(1, np.size(value))) * magnitude
+    return array.rounded(value, error)
+
+
+def mean(array: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    whole = total(array, axis, keepdims)
+    return whole / (np.size(plain(array)) // max(1, np.size(plain(whole))))
+
+
+def variance(array: Any, axis: Any = None, keepdims: bool = False, ddof: int = 0) -> Any:
+    """By differences from the mean; a kernel that subtracts squares may need a tolerance of its own."""
+    off = array - mean(array, axis, True)
+    whole = total(off * off, axis, keepdims)
+    return whole / (np.size(plain(array)) // max(1, np.size(plain(whole))) - ddof)
+
+
+def product(array: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    if not isinstance(array, Bounded):
+        return np.prod(array, axis=axis, keepdims=keepdims)
+    value = np.prod(array.value, axis=axis, keepdims=keepdims)
+    return array.rounded(value, 0.0, array.value.size // max(1, np.size(value)))
+
+
+def running(array: Any, axis: Any = None) -> Any:
+    """cumsum."""
+    if not isinstance(array, Bounded):
+        return np.cumsum(array, axis=axis)
+    value = np.cumsum(array.value, axis=axis)
+    error = np.cumsum(spread(array), axis=axis)
+    if value.dtype.kind == "f":
+        terms = array.value.size if axis is None else array.value.shape[axis]
+        error = error + array.rounding.growth(terms) * np.cumsum(np.abs(array.value), axis=axis)
+    return array.rounded(value, error)
+
+
+def extreme(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The largest or smallest: as far off as the operand that is most."""
+
+    def call(array: Any, *others: Any, axis: Any = None, keepdims: bool = False) -> Any:
+        if others:  # max(a, b), as C++ has it
+            return reduce(elementwise(np.maximum if function is np.max else np.minimum), (array, *others))
+        if not isinstance(array, Bounded):
+            return function(array, axis=axis, keepdims=keepdims)
+        value = function(array.value, axis=axis, keepdims=keepdims)
+        return Bounded(value, np.max(spread(array), axis=axis, keepdims=keepdims), array.rounding)
+
+    return call
+
+
+def ordered(array: Any, axis: int = -1) -> Any:
+    if not isinstance(array, Bounded):
+        return np.sort(array, axis=axis)
+    value = np.sort(array.value, axis=axis)
+    return Bounded(value, np.max(spread(array), initial=0.0), array.rounding)
+
+
+def dot(one: Any, other: Any) -> Any:
+    return one @ other if np.ndim(plain(one)) and np.ndim(plain(other)) else one * other
+
+
+def outer(one: Any, other: Any) -> Any:
+    check_size(np.size(plain(one)) * np.size(plain(other)))
+    return moving(np.reshape)(one, (-1, 1)) * moving(np.reshape)(other, (1, -1))
+
+
+def sliding(function: Callable[..., Any]) -> Callable[..., Any]:
+    """convolve and correlate of rows."""
+
+    def call(one: Any, other: Any, mode: str = "full") -> Any:
+        first = one if isinstance(one, Bounded) else other
+        if not isinstance(first, Bounded):
+            return function(one, other, mode)
+        a, b = first.of(one), first.of(other)
+        value = function(a.value, b.value, mode)
+        large = function(np.abs(a.value) + a.error, np.abs(b.value) + b.error, mode)
+        exact = function(np.abs(a.value), np.abs(b.value), mode)
+        terms = min(a.value.size, b.value.size)
+        grown = first.rounding.growth(terms) * large if value.dtype.kind == "f" else 0.0
+        return first.rounded(value, large - exact + grown)
+
+    return call
+
+
+def checked_mode(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Text is taken for modes alone."""
+
+    def call(*given: Any, **named: Any) -> Any:
+        for one in (*given, *named.values()):
+            if isinstance(one, str) and one not in MODES:
+                raise Refused(f"text is taken for modes alone: {', '.join(MODES)}")
+        return function(*given, **named)
+
+    return call
+
+
+def as_integers(array: Any) -> Any:
+    """int64, cut off towards 0."""
+    value = plain(array)
+    return np.asarray(value).astype(np.int64) if np.ndim(value) else int(value)
+
+
+def as_reals(array: Any) -> Any:
+    if isinstance(array, Bounded):
+        return Bounded(array.value.astype(np.float64), array.error, array.rounding)
+    return np.asarray(array, np.float64)
+
+
+def of_numpy(names: Any, wrap: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
+    return {name: wrap(getattr(np, name)) for name in names}
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    name: checked_mode(function)
+    for name, function in {
+        **of_numpy(EXACT, lambda function: elementwise(function, 0)),
+        **of_numpy(ROUNDING, lambda function: elementwise(function, ULPS)),
+        **of_numpy(MOVING, moving),
+        **of_numpy(JOINING, joining),
+        **of_numpy(PICKING, picking),
+        **of_numpy(MAKING, making),
+        **of_numpy(("convolve", "correlate"), sliding),
+        **{name: extreme(np.max) for name in ("max", "amax")},
+        **{name: extreme(np.min) for name in ("min", "amin")},
+        "sum": total, "mean": mean, "average": mean, "var": variance, "prod": product, "cumsum": running,
+        "std": lambda *given, **named: elementwise(np.sqrt, ULPS)(variance(*given, **named)),
+        "dot": dot, "matmul": dot, "inner": dot, "vdot": dot, "outer": outer, "sort": ordered,
+        "int64": as_integers, "float64": as_reals,
+        "float32": elementwise(lambda array: np.asarray(array, np.float32).astype(np.float64)),
+    }.items()
+}  # fmt: skip
+"""Name -> function. Axes and the like are given as numpy takes them."""

@@ -1,0 +1,271 @@
+"""From a request to kernels ready to run with their arguments: what `check` runs, and what `inspect` and the
+like can take."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Mapping, NamedTuple, Sequence
+
+import numpy as np
+
+from tir_schedules.check.arguments import IN, Argument, Given, made, seed_of
+from tir_schedules.check.binding import Bound, bound, checked, named_in, variable_in, with_variable
+from tir_schedules.check.building import Built, Options, build
+from tir_schedules.check.expecting import Expected, Truth, truth_of
+from tir_schedules.check.launches import Asked
+from tir_schedules.check.target import Target, alone
+from tir_schedules.check.usual import Usual, usual_trials, with_tolerance
+from tir_schedules.errors import BadInput, nearest
+from tir_schedules.model.kernel import Binary
+from tir_schedules.model.launch import check_grid
+from tir_schedules.source import Source
+
+WORD = re.compile(r"[A-Za-z_]\w*")
+
+MOST_THREADS = 1 << 28
+"""Of a launch: some minutes of the CPU machine."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is checked. launches: in order. arguments: as they are written, or made already, by name. expect:
+    what outputs should be; usual: or a workload of the ladders that says so. tolerance: see `truth_of`.
+    triton: of a Python file: constexprs, and what Triton is asked for, such as num_warps.
+    place: where in a file it is asked for, such as "my.cu:12"; "" for a command."""
+
+    source: Source
+    launches: tuple[Asked, ...]
+    sizes: Mapping[str, int | float] = field(default_factory=dict)
+    given: tuple[Given, ...] = ()
+    arguments: Mapping[str, Argument] = field(default_factory=dict)
+    expect: tuple[Expected, ...] = ()
+    usual: Usual | None = None
+    tolerance: float | None = None
+    options: Options = Options()
+    seed: int = 0
+    triton: Mapping[str, Any] = field(default_factory=dict)
+    place: str = ""
+
+    def at_its_place(self, error: BadInput) -> BadInput:
+        """An error with the file and line where it is asked for, if that is in a file."""
+        return BadInput(f"{self.place}: {error}") if self.place else error
+
+
+@dataclass(frozen=True)
+class Step:
+    """One launch, ready to run. values: what each of the kernel's parameters is given, by the names in
+    `binary.kernel.params`, but for arrays, which are in the trial."""
+
+    target: Target
+    binary: Binary
+    bounds: tuple[Bound, ...]
+    values: Mapping[str, Any]
+
+    def outputs(self, trial: Trial) -> list[str]:
+        """Names of arrays that the kernel may write, as far as its parameters and the user tell."""
+        names = [
+            name
+            for one, name in zip(self.bounds, self.binary.kernel.params)
+            if name not in self.values and not one.parameter.type.const
+        ]
+        return [name for name in dict.fromkeys(names) if trial.arguments[name].role != IN]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Inputs, and what outputs should be. arguments: arrays by name."""
+
+    arguments: Mapping[str, Argument]
+    truths: Mapping[str, Truth]
+    kind: str = ""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A request ready to run."""
+
+    request: Request
+    label: str
+    steps: tuple[Step, ...]
+    trials: tuple[Trial, ...]
+
+
+def prepare(request: Request, built: Built | None = None) -> Prepared:
+    """Kernels compiled and their arguments made. built: the file, where it has been compiled already.
+
+    BadInput for what is asked for and cannot be; CheckFailed where the file does not compile or CUDA would
+    refuse a launch.
+    """
+    if request.tolerance is not None and not 0 <= request.tolerance < float("inf"):
+        raise BadInput(f"--tolerance is {request.tolerance}; it takes a number from 0 on, such as 1e-3")
+    built = built or build(request.source, [asked.kernel for asked in request.launches], request.options)
+    chosen = [built.target(asked.kernel) for asked in request.launches]
+    ready = of_usual(request, chosen) if request.usual else of_arguments(request, built, chosen)
+    steps = tuple(
+        step(built, target, asked, bounds, ready)
+        for target, asked, bounds in zip(chosen, request.launches, ready.bounds)
+    )
+    label = ", ".join(dict.fromkeys(target.shown for target in chosen))
+    return Prepared(request, label, steps, tuple(ready.trials))
+
+
+class Ready(NamedTuple):
+    """bounds: of each launch. arguments: by name. variables: of the file, that are set. trials: what it is
+    run on."""
+
+    bounds: list[list[Bound]]
+    arguments: dict[str, Argument]
+    variables: dict[str, Argument]
+    trials: list[Trial]
+
+
+def of_usual(request: Request, chosen: Sequence[Target]) -> Ready:
+    """What a ladder gives a kernel."""
+    assert request.usual is not None
+    if len(chosen) != 1 or request.launches[0].arguments is not None:
+        raise BadInput(
+            "--as is for one launch, by --kernel, --grid and --block: else say what is right by --expect"
+        )
+    target = chosen[0]
+    numbers, drawn = usual_trials(request.usual, target, request.launches[0], request.given, request.sizes)
+    trials = [
+        Trial(arrays, truths, kind) for kind, arrays, truths in with_tolerance(drawn, request.tolerance)
+    ]
+    arguments = {**numbers, **trials[0].arguments}
+    bounds = []
+    for parameter in target.parameters:
+        if parameter.name not in arguments and parameter.name in request.sizes:
+            arguments[parameter.name] = Argument(request.sizes[parameter.name])
+        bounds.append(Bound(parameter, parameter.name))
+    check_unused(request, arguments, [bounds], chosen)
+    return Ready([bounds], arguments, {}, trials)
+
+
+def of_arguments(request: Request, built: Built, chosen: Sequence[Target]) -> Ready:
+    """What the user gives, and what outputs should be."""
+    bounds, found = all_bound(request, chosen)
+    variables = {
+        name: found.pop(name)
+        for name in [*found]
+        if not used(name, bounds) and variable_in(built.made.ptx, name) is not None
+    }
+    check_unused(request, found, bounds, chosen)
+    arrays = {name: argument for name, argument in found.items() if argument.array is not None}
+    every = {
+        name: argument.value for name, argument in (found | variables).items() if argument.value is not None
+    }
+    truths = truths_of(request, arrays, {**request.sizes, **every})
+    return Ready(bounds, found, variables, [Trial(arrays, truths)])
+
+
+def truths_of(
+    request: Request, arrays: Mapping[str, Argument], names: Mapping[str, Any], tf32: bool = False
+) -> dict[str, Truth]:
+    """What outputs should be. names: of what expressions are made, as they are before the launches. tf32: see
+    `truth_of`."""
+    truths = {}
+    for one in request.expect:
+        if one.output not in arrays:
+            raise BadInput(f"{one.what}: there is no array {one.output!r}{nearest(one.output, arrays)}")
+        output = arrays[one.output].value
+        truths[f"{one.output}[{one.where}]"] = truth_of(one, output, names, request.tolerance, tf32)
+    return truths
+
+
+def all_bound(request: Request, chosen: Sequence[Target]) -> tuple[list[list[Bound]], dict[str, Argument]]:
+    """Parameters and arguments of every launch. Arrays whose format is left out have that of the first
+    pointer that takes them."""
+    known = {one.name for one in request.given if one.name} | set(request.arguments)
+    given = [*request.given, *(Given(name, "") for name in request.arguments)]
+    bounds = []
+    for target, asked in zip(chosen, request.launches):
+        if asked.arguments is None:
+            bounds.append(bound(target, given, request.sizes))
+        else:
+            bounds.append(named_in(target, asked.arguments, known, scalars(request)))
+    formats: dict[str, str] = {}
+    for one in (each for many in bounds for each in many):
+        if one.name and one.parameter.type.pointer is not False:
+            formats.setdefault(one.name, one.parameter.type.format)
+    found = dict(request.arguments)
+    folder = Path(request.source.folder or ".")
+    for at, one in enumerate(request.given):
+        name = one.name or f"#{at}"
+        seed = seed_of(name, request.seed)
+        found[name] = made(one, {**request.sizes}, formats.get(name, ""), folder, seed)
+    return renamed(bounds, found)
+
+
+def scalars(request: Request) -> dict[str, Any]:
+    """Sizes, and the numbers among arguments that are made already."""
+    values = {
+        name: one.value
+        for name, one in request.arguments.items()
+        if one.array is None and one.value is not None
+    }
+    return {**request.sizes, **values}
+
+
+def renamed(
+    bounds: list[list[Bound]], found: dict[str, Argument]
+) -> tuple[list[list[Bound]], dict[str, Argument]]:
+    """Arguments that go by their place get the names of the parameters they go to."""
+    names = {one.name: one.parameter.name for many in bounds for one in many if one.name.startswith("#")}
+    renamed = [[replace(one, name=names.get(one.name, one.name)) for one in many] for many in bounds]
+    return renamed, {names.get(name, name): argument for name, argument in found.items()}
+
+
+def used(name: str, bounds: Sequence[Sequence[Bound]]) -> bool:
+    return any(one.name == name for many in bounds for one in many)
+
+
+def check_unused(
+    request: Request,
+    found: Mapping[str, Argument],
+    bounds: Sequence[Sequence[Bound]],
+    chosen: Sequence[Target],
+) -> None:
+    """BadInput for an argument that nothing takes."""
+    spoken = {
+        word for one in request.expect if isinstance(one.value, str) for word in WORD.findall(one.value)
+    }
+    for name in found:
+        if not used(name, bounds) and name not in spoken:
+            signatures = "; ".join(dict.fromkeys(target.signature for target in chosen))
+            raise BadInput(f"nothing takes the argument {name!r}: {signatures}")
+
+
+def step(built: Built, target: Target, asked: Asked, bounds: Sequence[Bound], ready: Ready) -> Step:
+    """A launch with its kernel compiled and its numbers in their formats."""
+    params, values = [], {}
+    for at, one in enumerate(bounds):
+        argument = ready.arguments[one.name] if one.name else Argument(one.value)
+        value = checked(one.parameter, argument, target)
+        if isinstance(value, np.ndarray):
+            params.append(one.name)
+        else:
+            params.append(f"{one.parameter.name}@{at}")
+            values[params[-1]] = value
+    check_grid(target.shown, asked.grid)
+    check_work(target, asked)
+    kernel = replace(
+        built.kernel, label=target.shown, entry=target.symbol, params=tuple(params), grid=asked.grid,
+        block=asked.block, dynamic_shared=asked.shared,
+    )  # fmt: skip
+    ptx = alone(built.made.ptx, target.symbol)
+    for name, argument in ready.variables.items():
+        if argument.array is None:
+            raise BadInput(f"--arg {name}= is for a variable: give an array, such as f32[1]:{argument.text}")
+        ptx = with_variable(ptx, name, argument.array)
+    return Step(target, built.binary(target, kernel, ptx), tuple(bounds), values)
+
+
+def check_work(target: Target, asked: Asked) -> None:
+    blocks, threads = int(np.prod(asked.grid)), int(np.prod(asked.block))
+    if blocks * threads > MOST_THREADS:
+        raise BadInput(
+            f"{target.shown}: a grid of {blocks} blocks of {threads} threads is too large; {MOST_THREADS}"
+            " threads are the most that are executed: take smaller sizes"
+        )

@@ -1,0 +1,130 @@
+"""A check's results, printed or as JSON."""
+
+from __future__ import annotations
+
+from typing import Iterator, Sequence
+
+from rich.markup import escape
+
+from tir_schedules.check.session import Checked
+from tir_schedules.console import (
+    print_left_out,
+    print_line,
+    print_paragraph,
+    print_table,
+    print_whole,
+    terminal_width,
+)
+from tir_schedules.errors import printable
+from tir_schedules.faults import WIDTH, closing_words, kernel_paragraphs
+from tir_schedules.files import Json
+from tir_schedules.model.attributes import spelled
+from tir_schedules.model.counters import Access, Counters
+from tir_schedules.model.machine import Machine
+from tir_schedules.verdicts import CELLS, Outcome
+
+CLASSES = {
+    "shared_load": "loads", "shared_store": "stores", "ldmatrix": "ldmatrix", "shared_atomic": "atomics",
+    "shared_cp_async": "cp.async", "global_load": "loads", "global_store": "stores",
+    "global_atomic": "atomics", "global_cp_async": "cp.async",
+}  # fmt: skip
+SHOWN = 3
+"""Lines that are named of those that lose most."""
+
+
+def print_all(results: Sequence[Checked], machine: Machine) -> None:
+    """A table, what kernels printed, what is wrong with them, and what their accesses cost."""
+    columns = ("kernel", "grid", "block", "verdict", "seconds")
+    print_left_out(
+        print_table(columns, [row(one) for one in results], prose={"kernel": 16}, spare=("seconds",), keys=0)
+    )
+    for one in results:
+        if one.outcome.printed:
+            print_line(f"{one.label} prints:")
+            print_whole(printable(one.outcome.printed.removesuffix("\n"), "\n\t"))
+    width = min(WIDTH, terminal_width() or WIDTH)
+    by_kernel: dict[str, list[tuple[str, Outcome]]] = {}
+    for one in results:
+        by_kernel.setdefault(one.label, []).append(("", one.outcome))
+    for paragraph in kernel_paragraphs(by_kernel, width):
+        print_paragraph(paragraph)
+    print_costs(results)
+    where = machine.device_name if machine.name == "gpu" else "the CPU machine"
+    print_line(f"{closing_words([one.outcome.word for one in results])} on {where}")
+
+
+def row(one: Checked) -> tuple[str, ...]:
+    kernels = [step.binary.kernel for step in one.steps]
+    grid, block = ("; ".join(spelled(extent) for extent in extents) for extents in (
+        [kernel.grid for kernel in kernels], [kernel.block for kernel in kernels]))  # fmt: skip
+    return escape(one.label), grid, block, CELLS[one.outcome.word], f"{one.outcome.seconds:.2f}"
+
+
+def print_costs(results: Sequence[Checked]) -> None:
+    """A table of accesses; of a single launch also the lines that cost most above what would do."""
+    pairs = [pair for one in results for pair in zip(one.steps, one.executions)]
+    rows = [
+        (escape(step.target.shown), *cells)
+        for step, execution in pairs
+        if execution.counters
+        for cells in cost_rows(execution.counters)
+    ]
+    columns = ("kernel", "memory", "access", "requests", "cost", "ideal", "per request", "unit")
+    cut = 0 if len(pairs) > 1 else 1
+    if rows:
+        print_table(columns[cut:], [row[cut:] for row in rows], prose={"kernel": 16})
+    if len(pairs) == 1 and pairs[0][1].counters:
+        for line in costly(pairs[0][1].counters):
+            print_line(line)
+
+
+def cost_rows(counters: Counters) -> Iterator[tuple[str, ...]]:
+    for kind, name in CLASSES.items():
+        access = counters.accesses.get(kind)
+        if access and access.requests:
+            memory, unit = where(kind)
+            per = f"{access.cost / access.requests:.2f}"
+            yield memory, name, str(access.requests), str(access.cost), str(access.ideal), per, unit
+
+
+def where(kind: str) -> tuple[str, str]:
+    return ("global", "sectors") if kind.startswith("global") else ("shared", "wavefronts")
+
+
+def costly(counters: Counters) -> Iterator[str]:
+    """`my.cu:12: shared loads take 4096 wavefronts where 1024 would do`."""
+    found: list[tuple[int, str, str, Access]] = []
+    for line in counters.lines:
+        for kind, access in line.accesses.items():
+            if access.cost > access.ideal:
+                found.append((access.cost - access.ideal, f"{line.file}:{line.line}", kind, access))
+    for _, place, kind, access in sorted(found, key=lambda one: -one[0])[:SHOWN]:
+        memory, unit = where(kind)
+        name = CLASSES.get(kind, kind)
+        yield f"{place}: {memory} {name} take {access.cost} {unit} where {access.ideal} would do"
+
+
+def as_json(one: Checked) -> Json:
+    launches = []
+    for at, step in enumerate(one.steps):
+        kernel, counters = (
+            step.binary.kernel,
+            one.executions[at].counters if at < len(one.executions) else None,
+        )
+        launches.append(
+            {
+                "kernel": step.target.shown,
+                "symbol": step.target.symbol,
+                "grid": kernel.grid,
+                "block": kernel.block,
+                "dynamic_shared": kernel.dynamic_shared,
+                "arch": kernel.arch,
+                "registers": step.binary.resources.registers,
+                "static_shared": step.binary.resources.shared,
+                "accesses": {kind: vars(access) for kind, access in counters.accesses.items()}
+                if counters
+                else None,
+                "mix": counters.mix if counters else None,
+            }
+        )
+    return one.outcome.as_json() | {"launches": launches}

@@ -1,0 +1,139 @@
+"""A check: kernels are run on each trial's inputs, and what they leave is judged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Mapping, Sequence
+
+import numpy as np
+
+from tir_schedules.check.arguments import OUT
+from tir_schedules.check.preparing import Prepared, Step, Trial
+from tir_schedules.errors import CheckFailed
+from tir_schedules.machines.cpu.ptx import UnsupportedInstruction
+from tir_schedules.model.execution import Execution
+from tir_schedules.model.findings import Location
+from tir_schedules.model.machine import Machine
+from tir_schedules.run import written_by
+from tir_schedules.verdicts import Outcome, WrongValue
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What became of a request. outcome: verdict, findings, wrong values, what was printed. outputs: arrays
+    that were written, by name, as the last launch left them. executions: of each launch with the first
+    inputs, with its counters. unsupported: whether it has what the machine does not know, which its error
+    names."""
+
+    label: str
+    outcome: Outcome
+    outputs: Mapping[str, np.ndarray] = field(default_factory=dict, repr=False)
+    executions: tuple[Execution, ...] = field(default=(), repr=False)
+    steps: tuple[Step, ...] = field(default=(), repr=False)
+    unsupported: bool = False
+
+
+def failed(label: str, error: CheckFailed, steps: tuple[Step, ...] = ()) -> Checked:
+    """What could not be run."""
+    return Checked(
+        label, Outcome(label, str(error)), steps=steps, unsupported=isinstance(error, UnsupportedInstruction)
+    )
+
+
+def perform(prepared: Prepared, machine: Machine) -> Checked:
+    """Run every launch with each trial's inputs, and compare what they leave. A trial that fails is the
+    last; findings are those of the first that has some."""
+    label, seconds, printed = prepared.label, 0.0, ""
+    findings, notes, wrong = (), (), ()
+    executions: tuple[Execution, ...] = ()
+    outputs: dict[str, np.ndarray] = {}
+    for trial in prepared.trials:
+        counted = not executions and machine.name == "cpu"
+        try:
+            done, arrays, written = launched(prepared.steps, trial, machine, counted)
+        except CheckFailed as error:
+            return failed(label, error, prepared.steps)
+        findings = findings or tuple(finding for one in done for finding in one.findings)
+        notes = notes or tuple(note for one in done for note in one.notes)
+        printed = printed or "".join(one.printed for one in done)
+        seconds += sum(one.seconds for one in done)
+        executions = executions or tuple(done)
+        outputs = outputs or {name: arrays[name] for name in arrays if name in written}
+        wrong = tuple(wrongs(prepared.steps, done, trial, arrays))
+        if wrong:
+            break
+    outcome = Outcome(label, "", wrong, findings, seconds, (), printed, notes)
+    return Checked(label, outcome, outputs, executions, prepared.steps)
+
+
+def launched(
+    steps: Sequence[Step], trial: Trial, machine: Machine, counted: bool
+) -> tuple[list[Execution], dict[str, np.ndarray], set[str]]:
+    """Executions of all launches, the arrays as they are left, and the names of those that were written."""
+    arrays, written = fresh(trial), set[str]()
+    done = [launch(step, trial, machine, arrays, written, count=counted) for step in steps]
+    return done, arrays, written
+
+
+def fresh(trial: Trial) -> dict[str, np.ndarray]:
+    """A trial's arrays, which launches may write."""
+    return {name: np.array(argument.value, order="C") for name, argument in trial.arguments.items()}
+
+
+def launch(
+    step: Step,
+    trial: Trial,
+    machine: Machine,
+    arrays: dict[str, np.ndarray],
+    written: set[str],
+    **options: Any,
+) -> Execution:
+    """Run one launch on arrays, in place, and add the names of those that it writes. options: further ones of
+    the machine's `run`, such as `count`."""
+    names = step.outputs(trial)
+    values = {**step.values, **{name: arrays[name] for name in step.binary.kernel.params if name in arrays}}
+    before = {}
+    if machine.name == "cpu":
+        options["given"] = [name for name in names if trial.arguments[name].role != OUT or name in written]
+    else:
+        before = {name: arrays[name].copy() for name in names}
+    execution = machine.run(step.binary, values, names, **options)
+    for name in names:
+        places = execution.writers(name)
+        if places if places is not None else not same(before[name], arrays[name]):
+            written.add(name)
+    return execution
+
+
+def same(one: np.ndarray, other: np.ndarray) -> bool:
+    return one.tobytes() == other.tobytes()
+
+
+def wrongs(
+    steps: Sequence[Step], done: Sequence[Execution], trial: Trial, arrays: Mapping[str, np.ndarray]
+) -> list[WrongValue]:
+    """Outputs that are not what they should be, and the line that stored them."""
+    found = []
+    for key, truth in trial.truths.items():
+        name = key.partition("[")[0]
+        mismatch = truth.mismatch(name, arrays[name])
+        if mismatch:
+            mismatch = replace(mismatch, inputs=trial.kind)
+            index = mismatch.flat_index(arrays[name].shape)
+            pair = last_writer(steps, done, trial, name, index)
+            blame: tuple[str, Location | None] = ("no launch may store to it", None)
+            if pair:
+                blame = written_by(pair[1], name, index, pair[0].binary.kernel)
+            found.append(WrongValue((pair[0] if pair else steps[-1]).target.shown, mismatch, *blame))
+    return found
+
+
+def last_writer(
+    steps: Sequence[Step], done: Sequence[Execution], trial: Trial, name: str, index: int
+) -> tuple[Step, Execution] | None:
+    """The last launch that stored an element; else the last that may store to the array, if one may."""
+    pairs = [pair for pair in zip(steps, done) if name in pair[0].outputs(trial)]
+    for pair in reversed(pairs):
+        if pair[1].writer(name, index):
+            return pair
+    return pairs[-1] if pairs else None

@@ -1,0 +1,143 @@
+"""The kernels of a compiled file: their names, their parameters, and the one that is asked for."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Sequence
+
+from tir_schedules.check.names import base, demangled, instance_of, parted, plain
+from tir_schedules.check.types import CType, c_type
+from tir_schedules.compiler.signature import definitions, functions
+from tir_schedules.compiler.source_text import closing_brace
+from tir_schedules.errors import BadInput, nearest
+
+ENTRY = re.compile(r"^[ \t]*(?:\.visible |\.weak )?\.entry\s+([\w$]+)\s*(?:\(([^)]*)\))?", re.M)
+PARAM = re.compile(
+    r"\.param\s+(?:\.align\s+\d+\s+)?\.([a-z]+\d+)\s*(.*?)([\w$]+)(?:\[(\d+)\])?\s*(?:,|$)", re.S
+)
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+LISTED = 8
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a kernel. name: as its source has it, else as its PTX has. bytes: its size.
+    by_value: whether it is a struct or the like, which PTX has as bytes."""
+
+    name: str
+    type: CType
+    bytes: int
+    by_value: bool = False
+
+    @property
+    def text(self) -> str:
+        return f"{self.type.text} {self.name}".strip()
+
+
+@dataclass(frozen=True)
+class Target:
+    """A kernel of a compiled file. symbol: its name in PTX. shown: as C++ has it, without parameters."""
+
+    symbol: str
+    shown: str
+    parameters: tuple[Parameter, ...]
+
+    @property
+    def signature(self) -> str:
+        return f"{self.shown}({', '.join(parameter.text for parameter in self.parameters)})"
+
+    def answers(self, asked: str) -> bool:
+        """Whether it is what a user calls so: by its symbol, or by its name with or without namespaces, the
+        arguments of its template, and its parameters."""
+        asked, shown = plain(asked), plain(self.shown)
+        full = plain(parted_name(demangled(self.symbol)))
+        names = {plain(self.symbol), shown, shown.partition("<")[0], full}
+        return asked in names or any(name.endswith(f"::{asked}") for name in names)
+
+
+def parted_name(text: str) -> str:
+    """A demangled function without the type that it returns."""
+    name, types = parted(text)
+    return name if types is None else f"{name}({','.join(types)})"
+
+
+def targets(ptx: str, source: str = "") -> list[Target]:
+    """Every kernel in PTX text, in its order. source: the CUDA that it was compiled from."""
+    found = {}
+    for match in ENTRY.finditer(ptx):
+        symbol, declared = match[1], match[2] or ""
+        text = demangled(symbol)
+        if not instance_of(text):
+            shown, types = parted(text)
+            found[symbol] = Target(symbol, shown, parameters(declared, base(shown), types, source))
+    return list(found.values())
+
+
+def parameters(declared: str, name: str, types: tuple[str, ...] | None, source: str) -> tuple[Parameter, ...]:
+    """declared: the parameters in PTX. types: those of C++ where the symbol tells them."""
+    in_ptx = PARAM.findall(declared)
+    written = [one.parameters for one in definitions(source, name) if len(one.parameters) == len(in_ptx)]
+    in_source = written[0] if written else ()
+    found = []
+    for at, (kind, marks, _, extent) in enumerate(in_ptx):
+        size = int(kind.lstrip(LETTERS)) // 8 * int(extent or 1)
+        source_name = in_source[at].name if in_source else ""
+        text = types[at] if types and len(types) == len(in_ptx) else in_source[at].text if in_source else ""
+        if not types and source_name:
+            text = without_name(text, source_name)
+        type_ = replace(c_type(text), ptx=kind)
+        if not types and not type_.pointer and not type_.format and size == 8 and not extent:
+            type_ = replace(type_, pointer=True if ".ptr" in marks else None)  # of an alias, or of none
+        found.append(Parameter(source_name or f"param_{at}", type_, size, bool(extent)))
+    return tuple(found)
+
+
+def without_name(text: str, name: str) -> str:
+    """A parameter as its source declares it, as a type alone."""
+    text = re.sub(rf"\b{re.escape(name)}\b(?=\s*(?:\[|=|\)|$))", "", text, count=1).partition("=")[0]
+    return re.sub(r"\[[^\]]*\]", "*", text, count=1).strip()
+
+
+def chosen(found: Sequence[Target], asked: str, source: str, file: str) -> Target:
+    """The kernel that a user asks for, or the only one. BadInput, which lists what there is, for none or
+    several."""
+    those = [target for target in found if target.answers(asked)] if asked else list(found)
+    if len(those) == 1:
+        return those[0]
+    if those:
+        which = f"{asked!r} may be" if asked else "name one by --kernel:"
+        raise BadInput(f"{file} has {len(those)} kernels; {which} {listed(those)}")
+    templates = [name for name in functions(source) if not any(base(one.shown) == name for one in found)]
+    there = [*(one.shown for one in found), *(f"the template {name}" for name in templates)]
+    has = f"it has {', '.join(there[:LISTED])}" if there else "it has no __global__ function"
+    more = f" and {len(there) - LISTED} more" if len(there) > LISTED else ""
+    if asked in templates or (not asked and templates):
+        name = asked or templates[0]
+        raise BadInput(
+            f"{file}: {name} is a template: name an instance with its arguments, --kernel '{name}<...>'"
+        )
+    if not there:
+        raise BadInput(f"{file}: {has}; name a file with a kernel")
+    hint = nearest(asked, [one.shown for one in found])
+    raise BadInput(f"{file} has no kernel {asked!r}{hint}: {has}{more}")
+
+
+def listed(found: Sequence[Target]) -> str:
+    """Their signatures, for a line."""
+    shown = [target.signature for target in found[:LISTED]]
+    return "; ".join(shown) + (f"; and {len(found) - LISTED} more" if len(found) > LISTED else "")
+
+
+def alone(ptx: str, symbol: str) -> str:
+    """PTX without its other kernels, whose lines are empty: it is read in a part of the time, and every line
+    keeps its number."""
+    parts, last = [], 0
+    for match in ENTRY.finditer(ptx):
+        opening = ptx.find("{", match.end())
+        if match[1] == symbol or opening < 0 or ";" in ptx[match.end() : opening]:
+            continue
+        end = closing_brace(ptx, opening) + 1
+        parts += [ptx[last : match.start()], "\n" * ptx.count("\n", match.start(), end)]
+        last = end
+    return "".join([*parts, ptx[last:]])

@@ -1,0 +1,76 @@
+"""Triton kernels from notebooks and pytest:
+
+from tir_schedules.check.triton.api import check_triton
+
+result = check_triton(add, (4,), x, y, out, 1000, BLOCK=256, expect={"out": "x + y"})
+assert result.ok, result.faults
+"""
+
+from __future__ import annotations
+
+from typing import Any, Mapping, Sequence
+
+import numpy as np
+
+from tir_schedules.check.api import Result, result_of
+from tir_schedules.check.expecting import expected
+from tir_schedules.check.preparing import Request
+from tir_schedules.check.session import failed
+from tir_schedules.check.triton.checking import judged, numbers, prepared
+from tir_schedules.check.triton.compiling import Grid, compile_triton
+from tir_schedules.check.triton.functions import innermost
+from tir_schedules.errors import BadInput, CheckFailed, nearest
+from tir_schedules.machines.choice import CPU_ARCH, choose
+from tir_schedules.source import Source
+
+
+def check_triton(
+    kernel: Any,
+    grid: Grid,
+    *arguments: Any,
+    expect: Mapping[str, str | np.ndarray] | None = None,
+    outputs: Sequence[str] = (),
+    tolerance: float | None = None,
+    arch: str = CPU_ARCH,
+    orders: int = 2,
+    **named: Any,
+) -> Result:
+    """Launch a Triton kernel as `kernel[grid](*arguments, **named)` would, on arrays of numpy.
+
+    kernel: a function under `@triton.jit`; of `@triton.autotune` the first configuration is taken. named:
+    also num_warps, num_stages. Arrays are copied and not changed. expect: what arrays should be, as arrays or
+    expressions of arguments, by the kernel's names. outputs: arrays whose content counts as unwritten.
+    tolerance, orders: as of `tir_schedules.check.api.check`.
+
+    What is wrong with the kernel is in the result, also that it does not compile, or has what the machine
+    does not know; BadInput and MissingTool are raised.
+    """
+    function = innermost(kernel)
+    given = by_name(function, arguments, named)
+    unknown = next((name for name in outputs if not isinstance(given.get(name), np.ndarray)), None)
+    if unknown is not None:
+        raise BadInput(f"there is no array {unknown!r}{nearest(unknown, given)}")
+    request = Request(
+        Source(""), (), numbers(given),
+        expect=tuple(expected(name, value) for name, value in (expect or {}).items()), tolerance=tolerance,
+    )  # fmt: skip
+    try:
+        launch = compile_triton(kernel, grid, given, arch=arch)
+        done = judged(prepared(request, launch, outputs), choose("cpu", orders))
+    except CheckFailed as error:
+        done = failed(function.__name__, error)
+    return result_of(done)
+
+
+def by_name(function: Any, arguments: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments by the names of the function's parameters."""
+    if len(arguments) > len(function.arg_names):
+        raise BadInput(
+            f"{function.__name__} takes {len(function.arg_names)} arguments"
+            f" ({', '.join(function.arg_names)}), {len(arguments)} are given"
+        )
+    by_place = dict(zip(function.arg_names, arguments))
+    twice = next((name for name in named if name in by_place), None)
+    if twice:
+        raise BadInput(f"{function.__name__}: {twice} is given by its place and by its name")
+    return {**by_place, **named}

@@ -1,0 +1,245 @@
+"""`--as sgemm`: the parameters of a kernel that does what a ladder does, whatever it calls them, with the
+ladder's inputs, truth and tolerance.
+
+Pointers are told apart by `const`, by their names, else by their order, A, B, C; extents by their names, else
+by their order, M, N, K; one extent alone is that of square matrices. C = alpha A B + beta C where a kernel
+takes alpha and beta.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Mapping, Sequence
+
+import numpy as np
+
+from tir_schedules.check.arguments import INOUT, OUT, Argument, Given, made
+from tir_schedules.check.expecting import Truth
+from tir_schedules.check.launches import Asked
+from tir_schedules.check.target import Parameter, Target
+from tir_schedules.errors import BadInput
+from tir_schedules.ladders.known import workload_class
+from tir_schedules.model.verify import Mismatch, compare
+from tir_schedules.model.workload import Workload
+from tir_schedules.workloads import array_of
+from tir_schedules.workloads.drawing import EXACT
+from tir_schedules.workloads.rounding import UNIT
+
+LADDERS = ("sgemm", "hgemm", "reduce")
+ALPHA, BETA = 2, 3
+"""What kernels that take them are given: whole numbers, so that what is exact stays so."""
+
+WHOLE = 2**24
+"""Integers up to this are exact in float32."""
+
+LEADING = {"lda": "K", "ldb": "N", "ldc": "N"}
+FLOATS = ("f16", "f32", "f64")
+
+Trials = list[tuple[str, dict[str, Argument], dict[str, Truth]]]
+
+
+@dataclass(frozen=True)
+class Usual:
+    """A ladder, and the shape: (M, N, K), or (N,) of reduce. layout: of hgemm's B."""
+
+    ladder: str
+    shape: tuple[int, ...]
+    layout: str = "nt"
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Names for `--grid` and the like."""
+        return dict(zip("MNK" if len(self.shape) == 3 else "N", self.shape))
+
+
+@dataclass(frozen=True)
+class TotalTruth(Truth):
+    """A sum, which all elements of an output add up to: of one block each, or of all in the first."""
+
+    def mismatch(self, name: str, got: np.ndarray) -> Mismatch | None:
+        whole = got.dtype.kind == "i"
+        total = got.sum(dtype=np.int64 if whole else np.float64, keepdims=True)
+        return compare(
+            name, total.astype(got.dtype) if whole else total, self.value, self.allowed, "should be"
+        )
+
+
+def usual_trials(
+    usual: Usual, target: Target, asked: Asked, given: Sequence[Given], sizes: Mapping[str, Any]
+) -> tuple[dict[str, Argument], Trials]:
+    """Numbers by the parameters' names, and for each kind of inputs the arrays and the truth.
+
+    BadInput, with the signature, for parameters that are not those of such a kernel.
+    """
+    own = {one.name: made(one, sizes, "", Path("."), 0) for one in given if one.name}
+    roles = (total_roles if usual.ladder == "reduce" else product_roles)(target, usual, set(own))
+    numbers = {name: value for name, value in own.items() if value.array is None}
+    for name in own.keys() - numbers.keys():
+        raise BadInput(f"--as {usual.ladder} makes the arrays itself: leave out --arg {name}=")
+    if usual.ladder == "reduce":
+        return totals(usual, roles, asked, numbers)
+    return products(usual, roles, numbers)
+
+
+def unknown(target: Target, usual: Usual, what: str) -> BadInput:
+    like = (
+        "kernel(X, Y, N)"
+        if usual.ladder == "reduce"
+        else "kernel(A, B, C, M, N, K) or (M, N, K, alpha, A, B, beta, C)"
+    )
+    return BadInput(
+        f"--as {usual.ladder} takes {like}; {target.signature} {what}: say by --arg and --expect what it"
+        " takes"
+    )
+
+
+def pointers(target: Target) -> list[Parameter]:
+    return [
+        one for one in target.parameters if one.type.pointer or (one.type.pointer is None and one.bytes == 8)
+    ]
+
+
+def product_roles(target: Target, usual: Usual, known: set[str]) -> dict[str, Parameter]:
+    """A, B, C, M, N, K, alpha and beta -> the parameters that stand for them."""
+    arrays = pointers(target)
+    if len(arrays) != 3:
+        raise unknown(target, usual, f"has {len(arrays)} pointers")
+    writable = [one for one in arrays if not one.type.const]
+    called = [one for one in arrays if last_letter(one.name) == "c"]
+    c = writable[0] if len(writable) == 1 else called[0] if len(called) == 1 else arrays[2]
+    a, b = (one for one in arrays if one is not c)
+    if last_letter(a.name) == "b" and last_letter(b.name) == "a":
+        a, b = b, a
+    roles = {"A": a, "B": b, "C": c}
+    rest = [one for one in target.parameters if one not in arrays and one.name not in known]
+    reals = [one for one in rest if one.type.format in FLOATS or one.type.ptx in FLOATS or one.by_value]
+    extents = [one for one in rest if one not in reals]
+    if len(reals) > 2:
+        raise unknown(target, usual, f"has {len(reals)} more numbers that are not whole")
+    roles |= dict(zip(("alpha", "beta"), sorted(reals, key=lambda one: one.name.lower() == "beta")))
+    named = {one.name.upper(): one for one in extents if one.name.upper() in ("M", "N", "K")}
+    strides = {one.name.lower(): one for one in extents if one.name.lower() in LEADING}
+    others = [one for one in extents if one not in named.values() and one not in strides.values()]
+    if len(extents) == 1 and len(set(usual.shape)) == 1:
+        return roles | {"M": extents[0]}
+    if others and (named or len(others) != 3):
+        raise unknown(target, usual, f"has a parameter `{others[0].text}`")
+    return roles | named | strides | dict(zip("MNK", others))
+
+
+def last_letter(name: str) -> str:
+    """ "c" of C, d_C, matC and c_ptr."""
+    return name.lower().removesuffix("_ptr").removesuffix("_d").removesuffix("_dev")[-1:]
+
+
+def products(
+    usual: Usual, roles: Mapping[str, Parameter], numbers: dict[str, Argument]
+) -> tuple[dict[str, Argument], Trials]:
+    m, n, k = usual.shape
+    given = {
+        "M": m,
+        "N": n,
+        "K": k,
+        "lda": k,
+        "ldb": k if usual.layout == "nt" and usual.ladder == "hgemm" else n,
+        "ldc": n,
+    }
+    scales = {"alpha": ALPHA, "beta": BETA}
+    for role, parameter in roles.items():
+        if role in given or role in scales:
+            value = {**given, **scales}[role]
+            numbers.setdefault(parameter.name, Argument(value))
+    named = {one.name: one for one in roles.values()}
+    alpha = (
+        float(numbers[roles["alpha"].name].value)
+        if "alpha" in roles
+        else float(value_of(numbers, "alpha", 1, named))
+    )
+    beta = (
+        float(numbers[roles["beta"].name].value)
+        if "beta" in roles
+        else float(value_of(numbers, "beta", 0, named))
+    )
+    workload = product_workload(usual, roles)
+    trials: Trials = []
+    for kind, seed in workload.draws():
+        inputs = workload.arguments(seed, np, kind)
+        allowed = workload.tolerance(inputs, kind)["C"]
+        truth = workload.truth(inputs)["C"]
+        c = array_of(inputs, "C")
+        if beta or "beta" in roles:
+            c = np.random.default_rng(seed).integers(-8, 8, c.shape, endpoint=True).astype(c.dtype)
+            sums = np.abs(alpha * truth) + np.abs(beta * c.astype(np.float64))
+            truth = alpha * truth + beta * c.astype(np.float64)
+            eps = UNIT if c.dtype == np.float32 else 2.0**-10
+            within = (kind == EXACT) & (sums <= (WHOLE if c.dtype == np.float32 else 2**11))
+            allowed = np.where(within, 0.0, abs(alpha) * np.asarray(allowed) + 4 * eps * sums)
+        elif alpha != 1:
+            truth, allowed = alpha * truth, abs(alpha) * np.asarray(allowed)
+        role = INOUT if beta or "beta" in roles else OUT
+        arrays = {"A": Argument(inputs["A"]), "B": Argument(inputs["B"]), "C": Argument(c, role)}
+        mine = {roles[name].name: argument for name, argument in arrays.items()}
+        trials.append((kind, mine, {roles["C"].name: Truth(truth, allowed)}))
+    return numbers, trials
+
+
+def value_of(
+    numbers: Mapping[str, Argument], name: str, otherwise: float, roles: Mapping[str, Parameter]
+) -> float:
+    """A number that the user gives a parameter of that name."""
+    found = [one.value for key, one in numbers.items() if key.lower() == name and key not in roles]
+    return found[0] if found else otherwise
+
+
+def product_workload(usual: Usual, roles: Mapping[str, Parameter]) -> Workload:
+    made_of = workload_class(usual.ladder)
+    if usual.ladder == "sgemm":
+        return made_of(*usual.shape)
+    accumulate = {"f32": "float32", "f16": "float16", "": "float16"}.get(roles["C"].type.format)
+    if accumulate is None:
+        raise BadInput(f"--as hgemm: C is `{roles['C'].text}`; it can be half* or float*")
+    return made_of(*usual.shape, usual.layout, accumulate)
+
+
+def total_roles(target: Target, usual: Usual, known: set[str]) -> dict[str, Parameter]:
+    """X, Y and N -> the parameters that stand for them."""
+    arrays = pointers(target)
+    rest = [one for one in target.parameters if one not in arrays and one.name not in known]
+    if len(arrays) != 2 or len(rest) > 1:
+        raise unknown(target, usual, f"has {len(arrays)} pointers and {len(rest)} numbers")
+    first, second = arrays
+    if not first.type.const and second.type.const:
+        first, second = second, first
+    return {"X": first, "Y": second, **({"N": rest[0]} if rest else {})}
+
+
+def totals(
+    usual: Usual, roles: Mapping[str, Parameter], asked: Asked, numbers: dict[str, Argument]
+) -> tuple[dict[str, Argument], Trials]:
+    (n,) = usual.shape
+    format = roles["X"].type.format or "f32"
+    if format not in ("f32", "i32"):
+        raise BadInput(f"--as reduce: X is `{roles['X'].text}`; it can be float* or int*")
+    workload = workload_class("reduce")(n, "int32" if format == "i32" else "float32")
+    if "N" in roles:
+        numbers.setdefault(roles["N"].name, Argument(n))
+    trials: Trials = []
+    for kind, seed in workload.draws():
+        inputs = workload.arguments(seed, np, kind)
+        x = array_of(inputs, "X")
+        y = np.zeros(int(np.prod(asked.grid)), x.dtype)
+        truth = TotalTruth(workload.truth(inputs)["Y"], workload.tolerance(inputs, kind)["Y"])
+        arrays = {roles["X"].name: Argument(x), roles["Y"].name: Argument(y, INOUT)}
+        trials.append((kind, arrays, {roles["Y"].name: truth}))
+    return numbers, trials
+
+
+def with_tolerance(trials: Trials, tolerance: float | None) -> Trials:
+    """Trials with a tolerance of the user's, absolute and as a share of each value."""
+    if tolerance is None:
+        return trials
+    return [
+        (kind, arrays, {k: replace(t, allowed=tolerance * (1 + np.abs(t.value))) for k, t in truths.items()})
+        for kind, arrays, truths in trials
+    ]

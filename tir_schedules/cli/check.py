@@ -1,0 +1,249 @@
+"""The verb `check`: anybody's kernel, run on given arguments, its faults and what it costs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Iterator, Sequence
+
+from tir_schedules.cli.options import Options, Parser, Verbs, add_arch
+from tir_schedules.cli.problems import parse_length, parse_shape
+from tir_schedules.cli.run import ORDERS
+from tir_schedules.cli.triton import add_triton, triton_of
+from tir_schedules.errors import BadInput, MissingTool
+from tir_schedules.machines.choice import CPU_ARCH, MACHINES
+from tir_schedules.workloads import LAYOUTS
+
+if TYPE_CHECKING:
+    from tir_schedules.check.preparing import Request
+    from tir_schedules.check.session import Checked
+    from tir_schedules.model.machine import Machine
+    from tir_schedules.source import Source
+
+EPILOG = """\
+examples:
+  tir-schedules check saxpy.cu --let n=1000 --grid 'cdiv(n,256)' --block 256 \\
+      --arg a=2 --arg x='f32[n]' --arg y='f32[n]' --expect y='a*x + y'
+  tir-schedules check gemm.cu --kernel 'sgemm<128, 8>' --as sgemm --mnk 256,256,64 \\
+      --grid 'N//128,M//128' --block 256
+  tir-schedules check sum.cu --let N=10000 --arg X='f32[N]' --arg part='f32[40]:out' --arg Y='f32[1]:out' \\
+      --launch 'sum[40,256](X, part, N)' --launch 'sum[1,256](part, Y, 40)' --expect Y='sum(X)'
+  tir-schedules check kernel.ptx --grid 4 --block 128 --arg 'f32[512]' --arg 'f32[512]:out' --arg 512
+
+arguments, by name or, without NAME=, in the order of the parameters that are left:
+  A=f32[M,K]            random numbers; formats: f16 bf16 f32 f64, i8 to i64, u8 to u64
+  A=[M,K]               in the format of the pointer
+  A=f32[M]:zeros        filled: zeros, ones, iota, nan, a number, or LOW..HIGH (random between)
+  C=f32[M,N]:inout      read and written; :out, a read of what nothing wrote is found; :in, a store is found.
+                        What is not said is found from the run; const pointers are inputs.
+  A=data.npy  n=512  n=M*K  p=null     an array of a file, numbers, a null pointer
+  W=f32[9]              also a __constant__ or __device__ variable of that name
+A parameter takes the --let of its name. Sizes are expressions of --let names, with cdiv(a,b), ceil, min, max.
+
+a Triton kernel of a Python file, where Triton is installed (comments begin with # check:):
+  tir-schedules check kernels.py --kernel mm --grid 'cdiv(M,BM),cdiv(N,BN)' --let M=128,N=128,K=64 \\
+      --arg a='f16[M,K]' --arg b='f16[K,N]' --arg c='f32[M,N]:out' --expect c='a @ b' \\
+      --constexpr BM=64 --constexpr BN=64 --constexpr BK=32 --num-warps 4 --num-stages 3
+
+comments in the file:
+  // check: --let n=1000 --grid cdiv(n,256) --block 256 --arg a=2
+  // check: --arg x=f32[n] --arg y=f32[n] --expect y='a*x + y'
+Lines that follow one another are one check, and options of the command win over them. With --kernel only
+those of that kernel are run.
+"""
+
+
+def add_verb(verbs: Verbs) -> None:
+    verb = verbs.add_parser(
+        "check",
+        help="run anybody's CUDA or PTX kernel: verdict, faults and bank conflicts",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    verb.add_argument(
+        "file", metavar="FILE", type=Path, help="CUDA source, PTX text, or Python with Triton kernels"
+    )
+    add_subject(verb)
+    add_arch(verb, None, f"the GPU's own; {CPU_ARCH} on the CPU machine")
+    verb.add_argument("--machine", choices=MACHINES, default="cpu", help="what executes (default cpu)")
+    orders = f"orders in which blocks and warps take turns on the CPU machine (default {ORDERS})"
+    verb.add_argument("--orders", type=int, metavar="N", default=ORDERS, help=orders)
+    verb.add_argument("--json", action="store_true", help="print JSON")
+    verb.set_defaults(verb=run)
+
+
+def add_subject(verb: Parser) -> None:
+    """The options that say what of a file is launched, on what, and what is right."""
+    own = verb.add_argument_group("what is launched")
+    own.add_argument(
+        "--kernel", metavar="NAME", help="such as 'sgemm<128, 8>'; not needed where there is one"
+    )
+    own.add_argument("--grid", metavar="X[,Y[,Z]]", help="blocks (default 1)")
+    own.add_argument("--block", metavar="X[,Y[,Z]]", help="threads of a block")
+    own.add_argument("--shared", metavar="BYTES", help="dynamic shared memory (default 0)")
+    launch = "several launches in order, in place of the four above: 'kernel[grid, block, shared](A, B, N)'"
+    own.add_argument("--launch", metavar="LAUNCH", action="append", help=launch)
+    own.add_argument(
+        "--let", metavar="NAME=NUMBER", action="append", help="a size that others are written with"
+    )
+    own.add_argument(
+        "--arg", metavar="[NAME=]WHAT", action="append", help="what a parameter is given; see below"
+    )
+    own.add_argument("-D", metavar="NAME[=VALUE]", action="append", dest="defines", help="a macro for nvcc")
+    own.add_argument("-I", metavar="FOLDER", action="append", dest="includes", help="where headers are")
+    own.add_argument("--seed", type=int, default=0, metavar="N", help="of random arguments (default 0)")
+    add_triton(verb)
+    right = verb.add_argument_group("what is right (nothing: hazards only)")
+    expect = "an expression of arguments as they were before, with numpy's functions, or a .npy file"
+    right.add_argument("--expect", metavar="C=WHAT", action="append", help=expect)
+    right.add_argument(
+        "--tolerance",
+        type=float,
+        metavar="T",
+        help="|error| up to T + T |value| (default: what rounding explains)",
+    )
+    usual = "inputs, truth and tolerance of a ladder, for kernels such as (A, B, C, M, N, K), (X, Y, N)"
+    right.add_argument("--as", dest="ladder", choices=("sgemm", "hgemm", "reduce"), help=usual)
+    right.add_argument("--mnk", metavar="M,N,K", type=parse_shape, help="shape for --as sgemm and hgemm")
+    right.add_argument("--n", metavar="N", type=parse_length, help="length for --as reduce")
+    right.add_argument(
+        "--layout", choices=LAYOUTS, help="--as hgemm: B is stored NxK (nt, the default) or KxN (nn)"
+    )
+
+
+def run(options: Options) -> int:
+    from tir_schedules.machines.choice import arch_for, choose
+
+    machine = choose(options.machine, options.orders)
+    arch = arch_for(machine, options.arch)
+    requests = requests_of(options, arch)
+    done = list(checked_all(requests, machine))
+    if len(done) == 1 and done[0].unsupported:
+        raise MissingTool(done[0].outcome.error)
+    if options.json:
+        from tir_schedules.check.report import as_json
+
+        print(json.dumps([as_json(one) for one in done], indent=2))
+    else:
+        from tir_schedules.check.report import print_all
+
+        print_all(done, machine)
+    return 0 if all(one.outcome.ok for one in done) else 1
+
+
+def requests_of(options: Options, arch: str) -> list[Request]:
+    """What a command asks for, and the comments of its file."""
+    from tir_schedules.check.comments import blocks
+    from tir_schedules.source import read_source
+
+    source = read_source(options.file)
+    found = [(place, parsed(words, place)) for place, words in blocks(source.text, source.file)]
+    if options.kernel:
+        found = [pair for pair in found if is_for(pair[1], options.kernel)]
+    every = [(place, merged(own, options)) for place, own in found] or [("", options)]
+    requests = []
+    for place, each in every:
+        try:
+            requests.append(replace(request_of(each, source, arch), place=place))
+        except BadInput as error:
+            raise BadInput(f"{place}: {error}" if place else str(error)) from None
+    return requests
+
+
+def parsed(words: Sequence[str], place: str) -> Options:
+    """Options from a comment."""
+    reader = Parser(add_help=False, allow_abbrev=False)
+    add_subject(reader)
+    try:
+        return reader.parse_args(list(words))
+    except BadInput as error:
+        reason = str(error).partition("; see `")[0]
+        raise BadInput(f"{place}: {reason}; see `tir-schedules check --help`") from None
+
+
+def is_for(own: Options, kernel: str) -> bool:
+    from tir_schedules.check.names import base, plain
+
+    called = [own.kernel, *(text.partition("[")[0] for text in own.launch or ())]
+    return any(name and (plain(name) == plain(kernel) or base(name) == kernel) for name in called)
+
+
+def merged(own: Options, command: Options) -> Options:
+    """The options of a comment, over which those of the command win. Those that may be repeated are joined,
+    but for launches."""
+    both = dict(vars(command))
+    for name, value in vars(own).items():
+        given = both.get(name)
+        if name in ("let", "arg", "defines", "includes", "expect", "constexpr"):
+            both[name] = [*(value or ()), *(given or ())]
+        elif name == "seed":
+            both[name] = given or value
+        elif name == "kernel" and value and given:
+            both[name] = value if "<" in value and "<" not in given else given
+        elif given is None:
+            both[name] = value
+    if command.grid or command.block:
+        both["launch"] = command.launch
+    elif own.launch:
+        both["kernel"] = None
+    if command.ladder:
+        both["expect"] = command.expect
+    elif command.expect:
+        both["ladder"] = both["mnk"] = both["n"] = both["layout"] = None
+    return Options(**both)
+
+
+def request_of(options: Options, source: Source, arch: str) -> Request:
+    from tir_schedules.check.arguments import given, sizes_of
+    from tir_schedules.check.building import Options as Compiling
+    from tir_schedules.check.expecting import written
+    from tir_schedules.check.launches import asked, launch
+    from tir_schedules.check.preparing import Request
+    from tir_schedules.check.usual import Usual
+
+    usual = None
+    if options.ladder:
+        shape = (options.n,) if options.ladder == "reduce" else options.mnk
+        if not shape or shape == (None,):
+            raise BadInput(
+                f"--as {options.ladder} needs --{'n N' if options.ladder == 'reduce' else 'mnk M,N,K'}"
+            )
+        usual = Usual(options.ladder, tuple(shape), options.layout or "nt")
+    elif options.mnk or options.n or options.layout:
+        raise BadInput("--mnk, --n and --layout are for --as")
+    if usual and options.expect:
+        raise BadInput("--as says what is right: leave out --expect")
+    sizes = {**(usual.sizes if usual else {}), **sizes_of(options.let or [])}
+    if options.launch and (options.grid or options.block or options.kernel):
+        raise BadInput("--launch names kernel, grid and block: leave out --kernel, --grid and --block")
+    triton = triton_of(options, source)
+    sizes |= {name: value for name, value in triton.items() if isinstance(value, (int, float))}
+    python = source.file.endswith(".py")
+    if options.launch:
+        launches = [launch(text, sizes) for text in options.launch]
+    elif not (options.block or python):
+        raise BadInput(
+            "say how it is launched: --grid and --block, such as --grid 4 --block 256, or --launch"
+        )
+    else:
+        launches = [
+            asked(
+                options.kernel or "", options.grid or "1", options.block or "1", options.shared or "0", sizes
+            )
+        ]  # fmt: skip
+    every = [written(text, Path(source.folder or ".")) for text in options.expect or ()]
+    expect = {(one.output, one.where): one for one in every}.values()
+    compiling = Compiling(arch, tuple(options.includes or ()), tuple(options.defines or ()))
+    return Request(
+        source, tuple(launches), sizes, tuple(map(given, options.arg or ())), {}, tuple(expect), usual,
+        options.tolerance, compiling, options.seed, triton,
+    )  # fmt: skip
+
+
+def checked_all(requests: Sequence[Request], machine: Machine) -> Iterator[Checked]:
+    """Each request's result, in order; a file is compiled once for all that compile it alike."""
+    from tir_schedules.check.together import check_together
+
+    yield from check_together(requests, machine)

@@ -1,0 +1,90 @@
+"""A ladder: an algorithm, and the rungs that take it from the obvious kernel to a fast one."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass, field
+from typing import Any, Callable, Mapping, Sequence
+
+from tir_schedules.model.rung import Rung
+from tir_schedules.model.workload import Workload
+
+Shape = tuple[int, ...]
+
+TFLOPS, BANDWIDTH = "TFLOPS", "GB/s"
+
+SIZE_OPTIONS = {1: "n", 3: "mnk"}
+"""Extents of a shape -> the option that says them; any other number of extents is said by `shape`."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What workloads of a ladder can differ in besides their shape.
+
+    values: the first is the default. help: of its option. default: in the help, where a rung decides.
+    """
+
+    values: tuple[str, ...]
+    help: str
+    default: str = ""
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """name: also that of its folder. rungs: names of its modules, in the order they build on each other.
+
+    workload: the class of its workloads, or "module:class" of one that is imported when it is needed.
+    extents: names of the extents of a shape, such as ("M", "N", "K"). sizes: what these are, for `--help`.
+    shape: taken where none is named. shapes: the same for one purpose: "emit", "run", "bench" (all of these),
+    "small" (the CPU machine counts it in seconds), "trace", "largest" (it takes up to a minute).
+    kinds: "dtype", "layout" or "accumulate" -> what there is of it. offered: what of it a rung has.
+    vendor: "cuBLAS", "CUB", or "" where no library does the same. unit: of its rates, TFLOPS or BANDWIDTH.
+    limit: of a GPU, as `bench` measures it, that its rates may be held against.
+    package: the package that its modules are in.
+    """
+
+    name: str
+    rungs: tuple[str, ...]
+    workload: Any
+    extents: tuple[str, ...]
+    shape: Shape
+    sizes: str = ""
+    shapes: Mapping[str, tuple[Shape, ...]] = field(default_factory=dict, repr=False)
+    kinds: Mapping[str, Kind] = field(default_factory=dict, repr=False)
+    offered: Callable[[Rung], Mapping[str, Sequence[str]]] | None = field(default=None, repr=False)
+    vendor: str = ""
+    unit: str = TFLOPS
+    limit: str = ""
+    package: str = ""
+
+    @property
+    def workload_class(self) -> Callable[..., Workload]:
+        """Such as Gemm."""
+        if not isinstance(self.workload, str):
+            return self.workload
+        module, name = self.workload.split(":")
+        return getattr(importlib.import_module(module), name)
+
+    @property
+    def option(self) -> str:
+        """Name of the option for its shape, without its dashes."""
+        return SIZE_OPTIONS.get(len(self.extents), "shape")
+
+    @property
+    def axis(self) -> str:
+        """What a plot over sizes writes below them."""
+        return "elements" if len(self.extents) == 1 else ", ".join(self.extents)
+
+    def shapes_for(self, purpose: str) -> tuple[Shape, ...]:
+        return self.shapes.get(purpose) or (self.shape,)
+
+    def kinds_of(self, rung: Rung) -> dict[str, Sequence[str]]:
+        """What a rung has of each kind, its default first."""
+        offered = self.offered(rung) if self.offered else {}
+        return {name: offered.get(name) or kind.values for name, kind in self.kinds.items()}
+
+    def rate(self, workload: Workload, micros: float) -> tuple[float, str]:
+        """The rate of a workload that takes so many microseconds, and its unit."""
+        if self.unit == BANDWIDTH:
+            return workload.bytes / micros / 1e3, self.unit
+        return workload.flops / micros / 1e6, self.unit
