@@ -20,7 +20,7 @@ from tir_schedules.errors import CheckFailed, TirSchedulesError
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.machines.cpu.catalogue import entries, expanded
 from tir_schedules.machines.cpu.parser import parse
-from tir_schedules.machines.cpu.ptx import BITS, STATE_SPACES
+from tir_schedules.machines.cpu.ptx import BITS, STATE_SPACES, Instruction, Symbol, registers_of
 from tir_schedules.model.kernel import Binary, Kernel, Resources
 
 ROOT = Path(__file__).parents[1]
@@ -49,7 +49,7 @@ SPECIAL = re.compile(
 )
 """Registers of which no two machines hold the same."""
 
-MODELLED, VARIES = "modelled", "special registers"
+MODELLED, VARIES, ADDRESSES = "modelled", "special registers", "addresses"
 MANY = 8
 """Blocks of a body from which on each is launched by itself."""
 
@@ -165,7 +165,7 @@ def typed(types: Iterable[str], arguments: dict[str, np.ndarray]) -> dict[str, n
     """Arguments with scalars as wide as the parameters."""
     return {
         name: value
-        if value.ndim
+        if value.ndim or value.dtype.kind == "V"
         else value.astype(f"{'f' if kind[0] == 'f' else value.dtype.kind}{BITS[kind] // 8}")
         for kind, (name, value) in zip(types, arguments.items())
     }
@@ -240,26 +240,32 @@ def described(case: Case) -> Case:
     """The case with its opcodes, with why it may differ, and with what its outputs hold."""
     kernel = parse(case.ptx).kernels[case.entry]
     written = [
-        instruction.opcode
+        instruction
         for block in kernel.blocks
         for instruction in [*block.instructions, *([block.end] if block.end else [])]
     ]
-    opcodes = tuple(dict.fromkeys(filter(None, map(in_table, written))))
+    opcodes = tuple(dict.fromkeys(filter(None, (in_table(instruction.opcode) for instruction in written))))
+    makers = makers_of_stored(written)
     modelled = any(listed()[name] == MODELLED and not name.startswith("mov.") for name in opcodes)
-    lenient = VARIES if SPECIAL.search(case.ptx) else MODELLED if modelled else ""
-    return replace(case, opcodes=opcodes, lenient=lenient, number=held(case, written))
+    placed = any(isinstance(maker.operands[-1], Symbol) and maker.name == "mov" for maker in makers)
+    lenient = VARIES if SPECIAL.search(case.ptx) else ADDRESSES if placed else MODELLED if modelled else ""
+    return replace(case, opcodes=opcodes, lenient=lenient, number=held(case, makers))
 
 
-def held(case: Case, written: list[str]) -> str:
-    """The number that the outputs hold: as their dtype tells, or the last instruction that makes one."""
+def makers_of_stored(written: list[Instruction]) -> list[Instruction]:
+    """Instructions that make what is stored, those of the last store first."""
+    makers = {register: one for one in written for register in one.results}
+    stored = [registers_of(one.operands[1:]) for one in reversed(written) if one.name == "st"]
+    return [makers[register] for registers in stored for register in registers if register in makers]
+
+
+def held(case: Case, makers: list[Instruction]) -> str:
+    """The number that the outputs hold: as their dtype tells, or what makes the last one stored."""
     floats = {value.dtype.itemsize for value in case.after.values() if value.dtype.kind == "f"}
     if len(floats) == 1:
         return f"f{8 * floats.pop()}"
-    for opcode in reversed(written):
-        words = [word for word in opcode.split(".") if word in BITS]
-        if words and opcode.split(".")[0] not in ("ld", "st", "mov", "cvta", "ldmatrix"):
-            return number_of(words[0])
-    return ""
+    types = [one.types[0] for one in makers if one.types and one.name not in ("ld", "mov")]
+    return number_of(types[0]) if types else ""
 
 
 def with_subjects(cases: list[Case]) -> list[Case]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from typing import Any, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Iterable, Iterator, Sequence
 
 import numpy as np
 from packs import cells
 
 from tir_schedules.files import Json
-from tir_schedules.machines.cpu.catalogue import entries, expanded
+from tir_schedules.machines.cpu.catalogue import Entry, entries, expanded
 
 EQUAL, DIFFERS, REFUSED, FAILED, UNTRIED = "equal", "differs", "ptxas refuses", "failed", "not tried"
 OUTCOMES = (EQUAL, DIFFERS, REFUSED, FAILED, UNTRIED)
@@ -36,12 +38,11 @@ def compared(
             at = int(np.flatnonzero(different)[0])
             example = {"output": name, "element": at, "ours": hex(int(a[at])), "gpu": hex(int(b[at]))}
             example |= operands(entry, before, at * width // 64)
-            row |= {
-                "outcome": DIFFERS,
-                "differing": int(different.sum()),
-                "of": int(a.size),
-                "example": example,
-            }
+            row["outcome"] = DIFFERS
+            row["differing"] = row.get("differing", 0) + int(different.sum())
+            row["of"] = row.get("of", 0) + int(a.size)
+            row.setdefault("example", example)
+            row.setdefault("outputs", []).append(name)
             if entry["number"]:
                 row["ulp"] = furthest(a[different], b[different], entry["number"])
     return row
@@ -102,17 +103,47 @@ def by_opcode(cases: dict[str, Json]) -> dict[str, str]:
     return found
 
 
-def lines(cases: dict[str, Json]) -> Iterator[str]:
-    """A row for each line of the instruction table that the CPU machine executes, and their sum."""
-    found, total = by_opcode(cases), Counter[str]()
-    yield cells("opcodes", "precision", "opcodes of it", "held against the GPU", *OUTCOMES)
-    yield cells("---", "---", *["--:"] * (2 + len(OUTCOMES)))
+def counts(cases: dict[str, Json]) -> Iterator[tuple[Entry, Counter[str]]]:
+    """Lines of the instruction table that the CPU machine executes, and the outcomes of their opcodes."""
+    found = by_opcode(cases)
     for line in entries():
         if line.precision != "refused":
-            counted = Counter(found.get(opcode, UNTRIED) for opcode in expanded(line.opcodes))
-            yield cells(line.opcodes, line.precision, *numbers(counted))
-            total += counted
+            yield line, Counter(found.get(opcode, UNTRIED) for opcode in expanded(line.opcodes))
+
+
+def lines(cases: dict[str, Json]) -> Iterator[str]:
+    """A row for each of these lines, and their sum."""
+    total = Counter[str]()
+    yield cells("opcodes", "precision", "opcodes of it", "held against the GPU", *OUTCOMES)
+    yield cells("---", "---", *["--:"] * (2 + len(OUTCOMES)))
+    for line, counted in counts(cases):
+        yield cells(line.opcodes, line.precision, *numbers(counted))
+        total += counted
     yield cells("all", "", *numbers(total))
+
+
+def record(result: Json) -> str:
+    """JSON of a result without its launches: a row for each of these lines."""
+    kept = {key: value for key, value in result.items() if key != "cases"}
+    rows = [
+        {
+            "opcodes": line.opcodes, "precision": line.precision, "of": counted.total(),
+            "held": counted[EQUAL] + counted[DIFFERS], "differs": counted[DIFFERS],
+            "refused": counted[REFUSED],
+        }
+        for line, counted in counts(result["cases"])
+    ]  # fmt: skip
+    listed = ",\n".join(f"  {json.dumps(row)}" for row in rows)
+    return f'{json.dumps(kept, indent=1)[:-2]},\n "lines": [\n{listed}\n ]\n}}\n'
+
+
+def read_record(path: Path) -> list[Json]:
+    return json.loads(path.read_text(encoding="utf-8"))["lines"]
+
+
+def wrong_lines(rows: Iterable[Json]) -> list[str]:
+    """Lines of a record that are exact and differ."""
+    return [row["opcodes"] for row in rows if row["precision"] == "exact" and row["differs"]]
 
 
 def numbers(counted: Counter[str]) -> list[int]:
@@ -127,7 +158,8 @@ def remarks(cases: dict[str, Json]) -> Iterator[str]:
             ulp = f", up to {row['ulp']} ulp" if row.get("ulp") is not None else ""
             why = f" ({row['lenient']})" if row["lenient"] else ""
             example = ", ".join(f"{key} {value}" for key, value in row["example"].items())
-            told = f"{row['differing']} of {row['of']} differ{ulp}: {example}"
+            where = f" in {', '.join(row['outputs'])}" if "outputs" in row else ""
+            told = f"{row['differing']} of {row['of']}{where} differ{ulp}: {example}"
             yield f"- {row['subject']}{why}: {told}; {name}"
         elif row["outcome"] == FAILED:
             yield f"- {row['subject']}: {row['why']}; {name}"

@@ -3,7 +3,7 @@ single instructions.
 
     python experiments/instructions_on_gpu.py pack FILE.zip --arch sm_90     # needs ptxas and pytest, no GPU
     python experiments/instructions_on_gpu.py run FILE.zip RESULT.json       # needs a GPU and CuPy
-    python experiments/instructions_on_gpu.py table RESULT.json              # needs neither
+    python experiments/instructions_on_gpu.py table RESULT.json             # needs neither; --write F.json
 
 A pack has cubins, arguments, and what the CPU machine made of them. `run` compares bit for bit. Some hundred
 launches share a process. One that fails or hangs is noted, and another process goes on after it.
@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, Iterable, Sequence
 
 import numpy as np
-from instruction_results import FAILED, REFUSED, compared, lines, remarks, wrong
+from instruction_results import FAILED, REFUSED, compared, lines, record, remarks, wrong
 from packs import at_once, launched, manifest_of, noting, positive, read_result
 from scripts import exit_code
 
@@ -211,7 +211,10 @@ def array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
 
 def table(options: Namespace) -> int:
     """Print how each line of the table was held against the GPU. CheckFailed where what is exact differs."""
-    cases = read_result(options.result, *PACK[1:])["cases"]
+    result = read_result(options.result, *PACK[1:])
+    cases = result["cases"]
+    if options.write:
+        write_text(options.write, record(result))
     for line in (*lines(cases), "", *remarks(cases)):
         print(line)
     if found := wrong(cases):
@@ -224,11 +227,15 @@ def parser() -> argparse.ArgumentParser:
     verbs = top.add_subparsers(required=True, metavar="VERB")
     for verb, does in {"pack": pack, "run": run, "table": table, "launch": launch}.items():
         one = verbs.add_parser(verb, help=(does.__doc__ or "").partition(";")[0].partition(".")[0])
-        one.set_defaults(does=does)
+        one.set_defaults(does=does, write=None)
         if does is not table:
             one.add_argument("file", type=Path, metavar="FILE.zip")
         if does in (run, table):
             one.add_argument("result", type=Path, metavar="RESULT.json")
+        if does is table:
+            one.add_argument(
+                "--write", type=Path, metavar="LINES.json", help="also write a row for each line, to be kept"
+            )
         if does in (pack, run):
             one.add_argument("--jobs", type=positive, default=1, help="processes at a time (default 1)")
         if does is pack:

@@ -40,6 +40,15 @@ def test_list_instructions_has_what_is_known_and_what_is_refused(tool):
     assert "no ladder" in tool("list", "sgemm", "--instructions")[2]
 
 
+def test_list_instructions_has_what_was_held_against_a_gpu(tool, tmp_path, monkeypatch):
+    monkeypatch.setattr("tir_schedules.report.recorded.DEFAULT_FOLDER", tmp_path)
+    assert "on an H200" not in tool("list", "--instructions")[1]
+    row = {"opcodes": "rem.{u16,s16,u32,s32,u64,s64}", "of": 6, "held": 5, "differs": 2}
+    (tmp_path / "instructions_h200.json").write_text(json.dumps({"lines": [row]}))
+    out = tool("list", "--instructions")[1]
+    assert "on an H200" in out and "5 of 6, 2 differ" in out
+
+
 def test_list_articles_has_their_figures_beside_ours(tool):
     code, out, _ = tool("list", "--articles")
     assert code == 0 and "NVIDIA H200" in out

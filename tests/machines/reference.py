@@ -279,7 +279,7 @@ def properties(o):
         finite = number is not NAN and number[1] != INFINITE
         return {
             "finite": finite, "infinite": number is not NAN and not finite, "number": number is not NAN,
-            "notanumber": number is NAN, "normal": finite and number[1] >= least,
+            "notanumber": number is NAN, "normal": finite and not 0 < number[1] < least,
             "subnormal": finite and 0 < number[1] < least,
         }[o.modifiers[0]]  # fmt: skip
 

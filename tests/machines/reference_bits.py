@@ -94,10 +94,14 @@ def bits_meaning(o):
             return (b << 32 | a) << n >> 32 if o.has("l") else (b << 32 | a) >> n
 
         return Meaning("b32", ("b32", "b32", "u32"), shifted)
+
+    def bound(n):
+        return min(n, 64) if bits == 64 else n & 255
+
     if name == "bfe":
 
         def field(a, start, length):
-            start, length = start & 255, length & 255
+            start, length = bound(start), bound(length)
             low = a >> start & (1 << length) - 1
             top = min(start + length - 1, bits - 1)
             negative = kind[0] == "s" and length and a >> top & 1
@@ -107,7 +111,7 @@ def bits_meaning(o):
     if name == "bfi":
 
         def inserted(a, b, start, length):
-            start, length = start & 255, length & 255
+            start, length = bound(start), bound(length)
             mask = ((1 << length) - 1) << start & full
             return a << start & mask | b & ~mask
 

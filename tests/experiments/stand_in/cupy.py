@@ -45,6 +45,10 @@ class Module:
         return lambda *launch: run(self.text, entry, *launch)
 
 
+def by_value(value):
+    return value.tobytes() if value.dtype.kind == "V" else value.item()
+
+
 def run(text, entry, grid, block, given, dynamic_shared, stream, cooperative):
     if HANGS:
         time.sleep(60 if entry == HANGS else 0)
@@ -54,7 +58,7 @@ def run(text, entry, grid, block, given, dynamic_shared, stream, cooperative):
 
     names = [f"A{k}" for k in range(len(given))]
     arguments = {
-        n: value.host if isinstance(value, Array) else value.item() for n, value in zip(names, given)
+        n: value.host if isinstance(value, Array) else by_value(value) for n, value in zip(names, given)
     }
     kernel = Kernel(entry, "", entry, tuple(names), grid, block, "sm_80", dynamic_shared)
     outputs = [name for name, value in arguments.items() if isinstance(value, np.ndarray)]

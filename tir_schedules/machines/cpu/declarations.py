@@ -45,7 +45,7 @@ class DeclarationReader(WordReader):
             else:
                 sizes.insert(len(sizes) - (length > 1), int(self.next(), 0))
             self.expect("]")
-        values = self.initial_values(sizes if unsized else sizes[1:]) if self.accept("=") else []
+        values = self.initial_values() if self.accept("=") else []
         self.expect(";")
         size = element * prod(sizes)
         if unsized and values:
@@ -54,19 +54,15 @@ class DeclarationReader(WordReader):
         made = Variable(name, space, align or element * length, 0 if dynamic else size, b"", dynamic)
         return with_values(made, element, values)
 
-    def initial_values(self, inner: list[int]) -> list[Union[int, NamedAddress]]:
-        """One value, or those between braces. inner: extents of what each of them is, padded with zeros."""
+    def initial_values(self) -> list[Union[int, NamedAddress]]:
+        """One value, or those between braces, one after another: as ptxas takes them, a row of an array that
+        has too few is not padded."""
         if not self.accept("{"):
             return [self.constant()]
         values: list[Union[int, NamedAddress]] = []
         while not self.accept("}"):
-            if self.accept(","):
-                continue
-            nested = self.word == "{"
-            found = self.initial_values(inner[1:])
-            values += found
-            if nested:
-                values += [0] * (prod(inner) - len(found))
+            if not self.accept(","):
+                values += self.initial_values()
         return values
 
     def constant(self) -> Union[int, NamedAddress]:

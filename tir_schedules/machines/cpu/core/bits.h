@@ -18,9 +18,13 @@ static inline u32 logic3(u32 a, u32 b, u32 c, int table) {
     if (table >> k & 1) result |= (k & 4 ? a : ~a) & (k & 2 ? b : ~b) & (k & 1 ? c : ~c);
   return result;
 }
+// A position or length of a field: of 32 bits its low byte, of 64 bits all of it, as GPUs take them.
+template <class T> static inline u32 field_bound(u32 bound) {
+  return sizeof(T) == 8 ? least(bound, 64u) : bound & 255;
+}
 template <class T> static inline T insert_field(T field, T into, u32 position, u32 length) {
   const u32 width = 8 * sizeof(T);
-  position &= 255, length &= 255;
+  position = field_bound<T>(position), length = field_bound<T>(length);
   if (position >= width) return into;
   T mask = (length >= width ? ~T(0) : (T(1) << length) - 1) << position;
   return ((field << position) & mask) | (into & ~mask);
@@ -29,7 +33,7 @@ template <class T> static inline T insert_field(T field, T into, u32 position, u
 template <class T> static inline T extract_field(T value, u32 position, u32 length) {
   typedef std::conditional_t<sizeof(T) == 8, u64, u32> Bits;
   const u32 width = 8 * sizeof(T);
-  position &= 255, length &= 255;
+  position = field_bound<T>(position), length = field_bound<T>(length);
   if (!length) return 0;
   bool negative = T(-1) < T(0) && (Bits)value >> least(position + length - 1, width - 1) & 1;
   Bits field = position >= width ? 0 : (Bits)value >> position,

@@ -2,9 +2,10 @@
 #pragma once
 #include "numeric.h"
 
-// float32 with 10 bits of mantissa: ties go away from zero, ties go to even, the rest is cut off.
+// float32 with 10 bits of mantissa: ties go away from zero, ties go to even, the rest is cut off. With ties
+// away from zero a GPU only cuts a NaN off.
 static inline f32 round_to_tf32(f32 f) {
-  return bits<f32>(f != f ? 0x7fffe000u : (bits<u32>(f) + 0x1000u) & 0xffffe000u);
+  return bits<f32>((f != f ? bits<u32>(f) : bits<u32>(f) + 0x1000u) & 0xffffe000u);
 }
 static inline f32 round_to_tf32_even(f32 f) {
   const u32 pattern = bits<u32>(f);

@@ -31,7 +31,8 @@ static inline f32 half_to_float(u16 h) {
 }
 static inline u16 float_to_half(f32 f) {
   four_floats v = {f};
-  return __builtin_ia32_vcvtps2ph(v, 0)[0];
+  const u16 h = __builtin_ia32_vcvtps2ph(v, 0)[0];
+  return f != f ? 0x7fff : h;
 }
 #else
 static inline f32 half_to_float(u16 h) {
@@ -45,7 +46,7 @@ static inline f32 half_to_float(u16 h) {
 }
 static inline u16 float_to_half(f32 f) {
   u32 pattern = bits<u32>(f), sign = (pattern >> 16) & 0x8000u, magnitude = pattern & 0x7fffffffu;
-  if (magnitude > 0x7f800000u) return sign | 0x7e00;
+  if (magnitude > 0x7f800000u) return 0x7fff;
   if (magnitude >= 0x477ff000u) return sign | 0x7c00;
   if (magnitude < 0x38800000u) return sign | (bits<u32>(bits<f32>(magnitude) + 0.5f) - bits<u32>(0.5f));
   magnitude += 0xc8000000u + 0xfff + ((magnitude >> 13) & 1);

@@ -236,7 +236,11 @@ SPECIAL = lane(transcendental, "approx ftz", mix="special")
 ALL_ROUNDINGS = "{,.rn,.rz,.rm,.rp}"
 SINGLE = f"{ALL_ROUNDINGS}{{,.ftz}}{{,.sat}}.f32"
 HALF = "{,.rn}{,.ftz}{,.sat}.{f16,f16x2}"
-WITHIN = "correctly rounded in float32 or float64; a GPU's differs by some units in the last place"
+CORRECT = "correctly rounded in float32 or float64; an H200's differs by up to"
+WITHIN = f"{CORRECT} 1 unit in the last place"
+OF_WAVES = f"{CORRECT} 36 units in the last place between 0.1 and 3.1; it takes huge angles for whole turns"
+OF_LOGARITHMS = f"{CORRECT} 33 units in the last place, and by more within 1e-6 of 1"
+UPPER = "of the upper 32 bits, which are all it has"
 
 
 def of_sums(name: str) -> tuple[Line, ...]:
@@ -304,17 +308,23 @@ FORMS: dict[str, Form] = {
     "sqrt": ROOT.told(exact(f"sqrt{OF_ROOTS}", FRACTIONS), modelled("sqrt.approx{,.ftz}.f32", WITHIN)),
     "rcp": ROOT.told(
         exact(f"rcp{OF_ROOTS}", FRACTIONS),
-        modelled("rcp.approx{,.ftz}.f32 rcp.approx.ftz.f64", WITHIN),
+        modelled("rcp.approx{,.ftz}.f32", WITHIN),
+        modelled("rcp.approx.ftz.f64", f"{CORRECT} 2 units in the last place {UPPER}"),
     ),
-    "rsqrt": SPECIAL.told(modelled("rsqrt.approx{,.ftz}.{f32,f64}", WITHIN)),
-    "sin": SPECIAL.told(modelled("sin.approx{,.ftz}.f32", WITHIN)),
-    "cos": SPECIAL.told(modelled("cos.approx{,.ftz}.f32", WITHIN)),
-    "lg2": SPECIAL.told(modelled("lg2.approx{,.ftz}.f32", WITHIN)),
+    "rsqrt": SPECIAL.told(
+        modelled("rsqrt.approx{,.ftz}.f32 rsqrt.approx.f64", WITHIN),
+        modelled("rsqrt.approx.ftz.f64", f"{WITHIN} {UPPER}"),
+    ),
+    "sin": SPECIAL.told(modelled("sin.approx{,.ftz}.f32", OF_WAVES)),
+    "cos": SPECIAL.told(modelled("cos.approx{,.ftz}.f32", OF_WAVES)),
+    "lg2": SPECIAL.told(modelled("lg2.approx{,.ftz}.f32", OF_LOGARITHMS)),
     "ex2": SPECIAL.told(
         modelled("ex2.approx{,.ftz}.f32 ex2.approx.{f16,f16x2}", WITHIN),
         modelled("ex2.approx.ftz.{bf16,bf16x2}", WITHIN, 90),
     ),
     "tanh": SPECIAL.told(
-        modelled("tanh.approx.{f32,f16,f16x2}", WITHIN), modelled("tanh.approx.{bf16,bf16x2}", WITHIN, 90)
+        modelled("tanh.approx.f32", f"{CORRECT} 114 units in the last place"),
+        modelled("tanh.approx.{f16,f16x2}", WITHIN),
+        modelled("tanh.approx.{bf16,bf16x2}", WITHIN, 90),
     ),
 }

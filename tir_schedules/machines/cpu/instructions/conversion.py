@@ -87,10 +87,18 @@ def least_of(kind: str) -> int:
     return 0 if kind[0] == "u" else -(2 ** (BITS[kind] - 1))
 
 
+def fits(source: str, to: str) -> bool:
+    """Whether each integer of one type is one of another."""
+    low, high = least_of(source), least_of(source) + 2 ** BITS[source]
+    return least_of(to) <= low and high <= least_of(to) + 2 ** BITS[to]
+
+
 def convert_integer(code: LaneCode, value: str, source: str) -> None:
     i, to = code.instruction, code.instruction.types[0]
     if to[0] in "us":
         if i.has("sat"):
+            if fits(i.types[1], to):
+                raise i.unsupported(NEVER_LIMITED)
             low = least_of(to)
             value = f"within({value}, {low if low > -(2**63) else 'INT64_MIN'}, {low + 2 ** BITS[to] - 1}u)"
         return code.write(f"({STORAGE[to]})({value})", to)
@@ -177,10 +185,20 @@ def zeros_of_converted(i: Instruction, zeros: Zeros) -> int:
     return zeros(i.operands[1]) if i.type[0] in "usb" else 0
 
 
+NEVER_LIMITED = "as ptxas does, where each value fits: leave out .sat"
 NARROW_FLOATS = "8-bit floats are the narrowest that are known"
 TIME = "of %clock, %clock64 and %globaltimer: the instructions that the warp has issued in this block"
 ROUND, TO_WHOLE = "{.rn,.rz,.rm,.rp}", "{.rni,.rzi,.rmi,.rpi}"
 WHOLE = "{u8,s8,u16,s16,u32,s32,u64,s64}"
+
+
+def saturating(fitting: bool) -> str:
+    """Opcodes of .sat between integers whose values all fit, or those where some do not."""
+    kinds = WHOLE.strip("{}").split(",")
+    sources = {to: [kind for kind in kinds if fits(kind, to) == fitting] for to in kinds}
+    return " ".join(f"cvt.sat.{to}.{{{','.join(found)}}}" for to, found in sources.items())
+
+
 MOVE = replace(lane(move, mix="move", spread=Spread.PARTS, zeros=zeros_of_source), lower=move_or_read_clock)
 
 FORMS: dict[str, Form] = {
@@ -201,7 +219,9 @@ FORMS: dict[str, Form] = {
         mix="convert",
         zeros=zeros_of_converted,
     ).told(
-        exact(f"cvt{{,.sat}}.{WHOLE}.{WHOLE}"),
+        exact(f"cvt.{WHOLE}.{WHOLE}"),
+        exact(saturating(False)),
+        refusal(saturating(True), NEVER_LIMITED),
         exact(f"cvt{TO_WHOLE}.{WHOLE}.{{f16,f32,f64}} cvt{TO_WHOLE}.ftz.{{s32,u64}}.f32", FRACTIONS),
         exact(f"cvt{ROUND}.{{f16,f32,f64}}.{WHOLE}", FRACTIONS),
         exact(f"cvt{TO_WHOLE}{{.f16.f16,.f32.f32,.f64.f64,.ftz.f32.f32,.sat.f32.f32}}", FRACTIONS),

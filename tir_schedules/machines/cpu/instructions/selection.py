@@ -79,7 +79,7 @@ def test_property(code: LaneCode) -> None:
         "infinite": "std::isinf({0})",
         "notanumber": "{0} != {0}",
         "number": "{0} == {0}",
-        "normal": "std::isnormal({0})",
+        "normal": "std::isnormal({0}) || {0} == 0",
         "subnormal": "std::fpclassify({0}) == FP_SUBNORMAL",
     }
     code.write(f"(u32)({forms[code.instruction.parts[1]].format(code.read(1))})", "pred")
