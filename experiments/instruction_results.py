@@ -93,12 +93,17 @@ def operands(entry: Json, before: dict[str, np.ndarray], lane: int) -> dict[str,
 # ---- all of them ---
 def by_opcode(cases: dict[str, Json]) -> dict[str, str]:
     """Opcode -> the outcome of its launches. An opcode is held against the GPU by each launch that is equal
-    and has it; one that differs speaks of its subject alone."""
+    and has it. One that differs speaks of its subject alone; where it may differ, of the opcodes it has that
+    are modelled in all their forms."""
+    known = [(line.precision, opcode) for line in entries() for opcode in expanded(line.opcodes)]
+    exact, modelled = ({o for precision, o in known if precision == p} for p in ("exact", "modelled"))
     found: dict[str, str] = {}
     for outcome in (FAILED, REFUSED, EQUAL, DIFFERS):
         for row in cases.values():
             if row["outcome"] == outcome:
                 told = row["opcodes"] if outcome == EQUAL else [row["subject"]]
+                if outcome == DIFFERS and row["lenient"]:
+                    told = [opcode for opcode in row["opcodes"] if opcode in modelled - exact]
                 found |= dict.fromkeys(told, outcome)
     return found
 

@@ -10,7 +10,8 @@ that article's techniques.
 
 The article's groups always have 16 columns, and blocks of the last group that lie beyond C leave at once:
 configuration "partial_group". By default a group has a divisor of 16 that also divides the number of columns,
-so that no block starts in vain; but an odd number of columns makes groups of one.
+so that no block starts in vain; but an odd number of columns makes groups of one. On an H200 both are equally
+fast with 32 columns; with 33 of them, 4096x4224x4096, groups of one made 409 TFLOPS and the article's 384.
 """
 
 from __future__ import annotations

@@ -238,8 +238,8 @@ SINGLE = f"{ALL_ROUNDINGS}{{,.ftz}}{{,.sat}}.f32"
 HALF = "{,.rn}{,.ftz}{,.sat}.{f16,f16x2}"
 CORRECT = "correctly rounded in float32 or float64; an H200's differs by up to"
 WITHIN = f"{CORRECT} 1 unit in the last place"
-OF_WAVES = f"{CORRECT} 36 units in the last place between 0.1 and 3.1; it takes huge angles for whole turns"
-OF_LOGARITHMS = f"{CORRECT} 33 units in the last place, and by more within 1e-6 of 1"
+OF_WAVES = f"{CORRECT} 36 units in the last place between 0.1 and 3.1, elsewhere by more"
+OF_LOGARITHMS = f"{CORRECT} 33 units in the last place, beside 1 by more"
 UPPER = "of the upper 32 bits, which are all it has"
 
 
