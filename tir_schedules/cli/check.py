@@ -73,14 +73,16 @@ def add_verb(verbs: Verbs) -> None:
     verb.set_defaults(verb=run)
 
 
-def add_subject(verb: Parser) -> None:
-    """The options that say what of a file is launched, on what, and what is right."""
+def add_subject(verb: Parser, problem: bool = True, block: bool = True) -> None:
+    """The options that say what of a file is launched, on what, and what is right. problem, block: with
+    --mnk, --n and --layout, and with --block, which other verbs have already."""
     own = verb.add_argument_group("what is launched")
     own.add_argument(
         "--kernel", metavar="NAME", help="such as 'sgemm<128, 8>'; not needed where there is one"
     )
     own.add_argument("--grid", metavar="X[,Y[,Z]]", help="blocks (default 1)")
-    own.add_argument("--block", metavar="X[,Y[,Z]]", help="threads of a block")
+    if block:
+        own.add_argument("--block", metavar="X[,Y[,Z]]", help="threads of a block")
     own.add_argument("--shared", metavar="BYTES", help="dynamic shared memory (default 0)")
     launch = "several launches in order, in place of the four above: 'kernel[grid, block, shared](A, B, N)'"
     own.add_argument("--launch", metavar="LAUNCH", action="append", help=launch)
@@ -105,6 +107,8 @@ def add_subject(verb: Parser) -> None:
     )
     usual = "inputs, truth and tolerance of a ladder, for kernels such as (A, B, C, M, N, K), (X, Y, N)"
     right.add_argument("--as", dest="ladder", choices=("sgemm", "hgemm", "reduce"), help=usual)
+    if not problem:
+        return
     right.add_argument("--mnk", metavar="M,N,K", type=parse_shape, help="shape for --as sgemm and hgemm")
     right.add_argument("--n", metavar="N", type=parse_length, help="length for --as reduce")
     right.add_argument(
