@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from tir_schedules.check.comments import blocks
@@ -41,10 +41,12 @@ def beside(options: Options, path: Path) -> int:
         if not view.launches:
             raise CheckFailed("; ".join(view.checked.outcome.faults))
     found = [costliest(view.launches) for view in views]
-    names = [f"{view.file}: {launch.binary.kernel.label}" for view, launch in zip(views, found)]
     if len(found) == 1:
         found.append(costliest(of_rung(options, first)))
-        names.append(found[1].binary.kernel.label)
+    places = [PurePath(one.binary.kernel.file).name or one.binary.kernel.label for one in found]
+    names = [one.binary.kernel.label for one in found]
+    if names[0] == names[1]:
+        names = [f"{one.binary.kernel.file}: {name}" for one, name in zip(found, names)]
     if names[0] == names[1]:
         raise BadInput(f"{names[0]} would stand beside itself: name another kernel, FILE:KERNEL, or a rung")
     differing = differences(*found)
@@ -55,7 +57,7 @@ def beside(options: Options, path: Path) -> int:
         PRINTERS[options.view](dict(zip(names, found)))
         if not options.view:
             print_line()
-            print_differences(names, differing)
+            print_differences(places, differing)
         for view in views:
             for line in said(view):
                 print_line(f"{view.checked.label}: {line}")

@@ -10,7 +10,7 @@ from tir_schedules.check.preparing import Prepared, Request
 from tir_schedules.check.session import Checked
 from tir_schedules.check.together import performed, prepared_together
 from tir_schedules.console import print_line, print_table
-from tir_schedules.errors import MissingTool
+from tir_schedules.errors import CheckFailed, MissingTool
 from tir_schedules.faults import closing_words
 from tir_schedules.files import Json
 from tir_schedules.insight.inspection.listing import listing, opcodes
@@ -77,6 +77,12 @@ def viewed(requests: Sequence[Request], machine: Machine | None = None) -> Itera
         if checked.unsupported:
             raise MissingTool(checked.outcome.error)
         yield View(request, checked, ready if isinstance(ready, Prepared) else None, metrics(checked))
+
+
+def ready_for(request: Request) -> Prepared | CheckFailed:
+    """One request ready to run on the CPU machine, or why it is not."""
+    ((_, ready),) = prepared_together([request], choose("cpu", 1))
+    return ready
 
 
 def metrics(checked: Checked) -> tuple[Metrics, ...]:
