@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Iterator, Sequence
+from typing import TYPE_CHECKING, Sequence
 
 from tir_schedules.cli.options import Options, Parser, Verbs, add_arch
 from tir_schedules.cli.problems import parse_length, parse_shape
 from tir_schedules.cli.run import ORDERS
 from tir_schedules.cli.triton import add_triton, triton_of
 from tir_schedules.errors import BadInput, MissingTool
+from tir_schedules.files import check_folder, write_text
 from tir_schedules.machines.choice import CPU_ARCH, MACHINES
 from tir_schedules.workloads import LAYOUTS
 
@@ -69,6 +70,8 @@ def add_verb(verbs: Verbs) -> None:
     verb.add_argument("--machine", choices=MACHINES, default="cpu", help="what executes (default cpu)")
     orders = f"orders in which blocks and warps take turns on the CPU machine (default {ORDERS})"
     verb.add_argument("--orders", type=int, metavar="N", default=ORDERS, help=orders)
+    page = "write a self-contained HTML page as well: the source with its counters, pictures of banks"
+    verb.add_argument("-o", "--page", metavar="FILE", type=Path, help=page)
     verb.add_argument("--json", action="store_true", help="print JSON")
     verb.set_defaults(verb=run)
 
@@ -119,10 +122,12 @@ def add_subject(verb: Parser, problem: bool = True, block: bool = True) -> None:
 def run(options: Options) -> int:
     from tir_schedules.machines.choice import arch_for, choose
 
+    if options.page:
+        check_folder(options.page)
     machine = choose(options.machine, options.orders)
     arch = arch_for(machine, options.arch)
     requests = requests_of(options, arch)
-    done = list(checked_all(requests, machine))
+    done = with_page(requests, machine, options.page) if options.page else checked_all(requests, machine)
     if len(done) == 1 and done[0].unsupported:
         raise MissingTool(done[0].outcome.error)
     if options.json:
@@ -239,8 +244,18 @@ def request_of(options: Options, source: Source, arch: str) -> Request:
     )  # fmt: skip
 
 
-def checked_all(requests: Sequence[Request], machine: Machine) -> Iterator[Checked]:
+def checked_all(requests: Sequence[Request], machine: Machine) -> list[Checked]:
     """Each request's result, in order; a file is compiled once for all that compile it alike."""
     from tir_schedules.check.together import check_together
 
-    yield from check_together(requests, machine)
+    return list(check_together(requests, machine))
+
+
+def with_page(requests: Sequence[Request], machine: Machine, path: Path) -> list[Checked]:
+    """The same, with a page of them."""
+    from tir_schedules.insight.files.page import page
+    from tir_schedules.insight.files.views import viewed
+
+    views = list(viewed(requests, machine))
+    write_text(path, page(views, machine))
+    return [view.checked for view in views]

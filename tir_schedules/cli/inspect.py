@@ -91,7 +91,7 @@ def inspect_verb(options: Options) -> int:
 def inspect_file(options: Options, path: Path) -> int:
     """The same of a file's kernels: 1 when one is wrong or was not run."""
     from tir_schedules.cli.beside import beside
-    from tir_schedules.insight.files.views import print_several, print_view, viewed
+    from tir_schedules.insight.files.views import check_known, print_several, print_view, viewed
 
     if options.gpu:
         raise BadInput("--gpu is for rungs, whose roofline is known")
@@ -101,6 +101,7 @@ def inspect_file(options: Options, path: Path) -> int:
     if options.view and len(requests) > 1:
         raise BadInput(f"--{options.view} shows one check, but {path} has {len(requests)}: say --kernel NAME")
     views = list(viewed(requests))
+    check_known(views)
     if options.json:
         print(json.dumps([view.as_json(options.view) for view in views], indent=1))
     elif len(views) == 1:

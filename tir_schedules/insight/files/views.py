@@ -66,16 +66,11 @@ class View:
 
 
 def viewed(requests: Sequence[Request], machine: Machine | None = None) -> Iterator[View]:
-    """Each request run, counted and judged, in order. machine: the CPU machine, in one order of warps where
-    none is given.
-
-    MissingTool for what the machine does not know; BadInput for an architecture without figures.
-    """
+    """Each request run, counted and judged, in order. machine: the CPU machine, in one order of warps, where
+    none is given. BadInput for an architecture without figures."""
     machine = machine or choose("cpu", 1)
     for request, ready in prepared_together(requests, machine):
         checked = performed(request, ready, machine)
-        if checked.unsupported:
-            raise MissingTool(checked.outcome.error)
         yield View(request, checked, ready if isinstance(ready, Prepared) else None, metrics(checked))
 
 
@@ -92,6 +87,12 @@ def metrics(checked: Checked) -> tuple[Metrics, ...]:
         for step, done in zip(checked.steps, checked.executions)
         if done.counters is not None
     )
+
+
+def check_known(views: Sequence[View]) -> None:
+    """MissingTool where the only one has what the machine does not know."""
+    if len(views) == 1 and views[0].checked.unsupported:
+        raise MissingTool(views[0].checked.outcome.error)
 
 
 def costliest(launches: Sequence[Metrics]) -> Metrics:
