@@ -3,10 +3,10 @@ counters of its lines, and the banks that its costly requests meet."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Iterator, Sequence
 
-from tir_schedules.check.report import cost_rows
+from tir_schedules.check.report import CLASSES, where
 from tir_schedules.errors import CheckFailed
 from tir_schedules.faults import closing_words
 from tir_schedules.insight.banks import pictures
@@ -15,7 +15,7 @@ from tir_schedules.insight.files.banks import patterns_in, watched
 from tir_schedules.insight.files.views import NO_PTXAS, View
 from tir_schedules.insight.inspection.annotate import AnnotatedLine, annotated
 from tir_schedules.insight.inspection.views import counters_of
-from tir_schedules.insight.metrics.counting import GLOBAL, SHARED, Metrics, conflicts, total
+from tir_schedules.insight.metrics.counting import GLOBAL, SHARED, Metrics, conflicts
 from tir_schedules.insight.metrics.formats import MIX, number, pair, percent, ratio
 from tir_schedules.model.attributes import spelled
 from tir_schedules.model.findings import KINDS, NOTES, Finding, Location
@@ -28,7 +28,7 @@ MOST_PICTURES = 4
 """Of a launch."""
 
 MOST_FAULTS = 12
-CLASSES = {"pass": "better", "FAIL": "worse", "HAZARD": "worse", "ERROR": "worse"}
+STYLES = {"pass": "better", "FAIL": "worse", "HAZARD": "worse", "ERROR": "worse"}
 """Cell of a verdict -> its class in the style."""
 
 VERSIONS = ("cuda-toolkit", "nvidia-cuda-nvcc", "triton")
@@ -36,18 +36,21 @@ VERSIONS = ("cuda-toolkit", "nvidia-cuda-nvcc", "triton")
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong. meaning: of its kind. place, line: where it was, as the page's lines are called."""
+    """What is wrong. meaning: of its kind. place: where it was; anchor: of that line on the page."""
 
     text: str
     meaning: str = ""
     location: Location | None = None
+    anchor: str = ""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A line of source. cells: instructions, wavefronts (ideal), conflicts, sectors per request."""
+    """A line of source. cells: instructions, wavefronts (ideal), conflicts, sectors per request. costly:
+    whether some access takes more than the ideal; marked: whether something was found there."""
 
     line: AnnotatedLine
+    anchor: str
     cells: tuple[str, ...]
     costly: bool
     marked: bool
@@ -55,12 +58,12 @@ class Row:
 
 @dataclass(frozen=True)
 class Launched:
-    """A launch as the page shows it. cards: figures with what they are. accesses: rows of memory, access,
-    requests, cost, ideal, per request, unit. mix: shares of instructions."""
+    """A launch as the page shows it. title: empty for one alone. cards: figures with what they are. accesses:
+    see `access_rows`. mix: shares of instructions. conflicts: wavefronts lost to them."""
 
     title: str
     cards: tuple[tuple[str, str], ...]
-    accesses: tuple[tuple[str, ...], ...]
+    accesses: tuple[tuple[tuple[str, ...], bool], ...]
     mix: str
     rows: tuple[Row, ...]
     patterns: tuple[Pattern, ...]
@@ -83,15 +86,15 @@ class Section:
 
 def page(views: Sequence[View], machine: Machine) -> str:
     """Self-contained HTML."""
-    found = [section(view) for view in views]
+    found = [section(view, f"check-{number}") for number, view in enumerate(views, 1)]
     files = ", ".join(dict.fromkeys(one.file for one in found))
     return render(
         "check.html.j2",
         title=f"check of {files}",
         provenance=list(provenance(views, machine)),
         sections=found,
-        closing=closing_words([view.checked.outcome.word for view in views]),
-        classes=CLASSES,
+        closing=closing_words([view.checked.outcome.word for view in views]).rstrip(","),
+        styles=STYLES,
         pictures=pictures,
     )
 
@@ -106,16 +109,25 @@ def provenance(views: Sequence[View], machine: Machine) -> Iterator[str]:
     yield ", ".join(f"{name} {versions[name]}" for name in VERSIONS if name in versions)
 
 
-def section(view: View) -> Section:
+def section(view: View, name: str) -> Section:
+    """name: what its anchors begin with."""
     outcome = view.checked.outcome
     faults = tuple(faults_of(view))
-    marked = {
-        (fault.location.file, fault.location.line) for fault in faults if fault.location and fault.meaning
-    }
+    marked = {(fault.location.file, fault.location.line) for fault in faults if fault.location}
     several = len(view.launches) > 1
     launches = tuple(
-        launched(view, at, f"launch {at + 1}: " if several else "", marked)
-        for at in range(len(view.launches))
+        launched(view, at, f"{name}-{at + 1}", several, marked) for at in range(len(view.launches))
+    )
+    anchors = {
+        (row.line.file or view.file, row.line.number): row.anchor
+        for launch in reversed(launches)
+        for row in launch.rows
+    }
+    faults = tuple(
+        replace(fault, anchor=anchors.get((fault.location.file, fault.location.line), ""))
+        if fault.location
+        else fault
+        for fault in faults
     )
     return Section(
         view.checked.label, view.file, CELLS[outcome.word], faults[:MOST_FAULTS],
@@ -137,7 +149,8 @@ def meaning(finding: Finding) -> str:
     return (KINDS | NOTES).get(finding.kind, "")
 
 
-def launched(view: View, at: int, prefix: str, marked: set[tuple[str, int]]) -> Launched:
+def launched(view: View, at: int, name: str, several: bool, marked: set[tuple[str, int]]) -> Launched:
+    """name: what its anchors begin with. several: whether it is one of several launches."""
     launch = view.launches[at]
     kernel = launch.binary.kernel
     mix = ((name, sum(launch.counters.mix.get(one, 0) for one in some)) for name, some in MIX.items())
@@ -146,8 +159,8 @@ def launched(view: View, at: int, prefix: str, marked: set[tuple[str, int]]) -> 
     ]
     lost = conflicts(launch.access(*SHARED))
     return Launched(
-        f"{prefix}{kernel.label}", tuple(cards(launch)), tuple(cost_rows(launch.counters)),
-        ", ".join(shares), tuple(rows(launch, marked)), tuple(costliest_patterns(view, at)), lost,
+        f"Launch {at + 1}: {kernel.label}" if several else "", tuple(cards(launch)),
+        tuple(access_rows(launch)), ", ".join(shares), tuple(rows(launch, name, marked)), tuple(costliest_patterns(view, at)), lost,
         "" if launch.binary.cubin else NO_PTXAS,
     )  # fmt: skip
 
@@ -168,13 +181,25 @@ def cards(launch: Metrics) -> Iterator[tuple[str, str]]:
     yield active, "active lanes of 32, on average"
 
 
-def rows(launch: Metrics, marked: set[tuple[str, int]]) -> Iterator[Row]:
-    """marked: places of faults."""
+def access_rows(launch: Metrics) -> Iterator[tuple[tuple[str, ...], bool]]:
+    """Memory, access, unit, requests, cost, ideal, per request; and whether it costs more than the ideal."""
+    for kind, name in CLASSES.items():
+        access = launch.access(kind)
+        if access.requests:
+            figures = (*map(number, (access.requests, access.cost, access.ideal)),
+                       ratio(access.cost, access.requests))  # fmt: skip
+            memory, unit = where(kind)
+            yield (memory, name, unit, *figures), conflicts(access) > 0
+
+
+def rows(launch: Metrics, name: str, marked: set[tuple[str, int]]) -> Iterator[Row]:
+    """name: what anchors begin with. marked: places of faults."""
     own = launch.binary.kernel.file
-    for line in annotated(launch):
-        accesses = line.counters.accesses if line.counters else {}
-        costly = any(conflicts(total(accesses, some)) for some in (SHARED, GLOBAL))
-        yield Row(line, counters_of(line), costly, (line.file or own, line.number) in marked)
+    for at, line in enumerate(annotated(launch)):
+        accesses = line.counters.accesses.values() if line.counters else ()
+        costly = any(conflicts(access) > 0 for access in accesses)
+        found = (line.file or own, line.number) in marked
+        yield Row(line, f"{name}-line-{at}", counters_of(line), costly, found)
 
 
 def costliest_patterns(view: View, at: int) -> list[Pattern]:
