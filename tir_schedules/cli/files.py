@@ -74,6 +74,18 @@ def file_requests(options: Options, path: Path, arch: str) -> list[Request]:
     return requests_of(Options(**{**vars(options), "file": path}), arch)
 
 
+def words_of(options: Options, path: Path) -> list[str]:
+    """A file and its options as `check` takes them."""
+    words = [str(path)]
+    for name in (*OWN, "mnk", "n", "layout", "arch", "seed"):
+        given = getattr(options, name, None)
+        for value in given if isinstance(given, list) else [given] if given not in (None, 0) else []:
+            text = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+            spelled = SPELLED.get(name, f"--{name.replace('_', '-')}")
+            words.append(f"{spelled}{text}" if len(spelled) == 2 else f"{spelled}={text}")
+    return words
+
+
 def one_request(options: Options, path: Path, arch: str, verb: str) -> Request:
     """The same where a verb takes one kernel."""
     found = file_requests(options, path, arch)
