@@ -49,6 +49,7 @@ def beside(options: Options, path: Path) -> int:
         names = [f"{one.binary.kernel.file}: {name}" for one, name in zip(found, names)]
     if names[0] == names[1]:
         raise BadInput(f"{names[0]} would stand beside itself: name another kernel, FILE:KERNEL, or a rung")
+    places = names if places[0] == places[1] else places
     differing = differences(*found)
     if options.json:
         told = [{"name": name, **one.as_json()} for name, one in zip(names, found)]

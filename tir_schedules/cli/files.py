@@ -79,7 +79,7 @@ def words_of(options: Options, path: Path) -> list[str]:
     words = [str(path)]
     for name in (*OWN, "mnk", "n", "layout", "arch", "seed"):
         given = getattr(options, name, None)
-        for value in given if isinstance(given, list) else [given] if given not in (None, 0) else []:
+        for value in given if isinstance(given, list) else [] if given is None else [given]:
             text = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
             spelled = SPELLED.get(name, f"--{name.replace('_', '-')}")
             words.append(f"{spelled}{text}" if len(spelled) == 2 else f"{spelled}={text}")

@@ -188,9 +188,7 @@ def counted_file(options: Options) -> Json:
     from tir_schedules.insight.profile.results import as_text
 
     path = Path(options.names[0])
-    one_request(
-        options, path, options.arch or CPU_ARCH, "profile"
-    )  # bad options show before a GPU is looked for
+    one_request(options, path, options.arch or CPU_ARCH, "profile")  # bad options show first
     machine = session.gpu_machine()
     session.check_profiler()
     arch = arch_for(machine, options.arch)

@@ -160,7 +160,8 @@ def launched(view: View, at: int, name: str, several: bool, marked: set[tuple[st
     lost = conflicts(launch.access(*SHARED))
     return Launched(
         f"Launch {at + 1}: {kernel.label}" if several else "", tuple(cards(launch)),
-        tuple(access_rows(launch)), ", ".join(shares), tuple(rows(launch, name, marked)), tuple(costliest_patterns(view, at)), lost,
+        tuple(access_rows(launch)), ", ".join(shares), tuple(rows(launch, name, marked)),
+        tuple(costliest_patterns(view, at)), lost,
         "" if launch.binary.cubin else NO_PTXAS,
     )  # fmt: skip
 
