@@ -169,11 +169,16 @@ def test_integers_are_exact_and_wrap_as_the_output_does():
 
 
 def test_one_array_for_two_parameters_and_an_output_that_is_none():
-    source = "__global__ void add(const float *a, float *b) { b[threadIdx.x] += a[threadIdx.x]; }\n"
+    source = (
+        "__global__ void add(const float *a, float *b) { b[threadIdx.x] += a[threadIdx.x]; }\n"
+        "__global__ void turn(const float *a, float *b) { b[threadIdx.x] = a[63 - threadIdx.x]; }\n"
+    )
     launch = ["add[1, 32](x, x)"]
     result = check(source, launches=launch, arguments={"x": "f32[32]"}, expect={"x": "x + x"})
     assert result.ok and list(result.outputs) == ["x"]
-    wrong = check(source, block=32, arguments={"a": "f32[32]", "b": "f32[32]"}, expect={"a": "a + 1"})
+    raced = check(source, launches=["turn[1, 64](x, x)"], arguments={"x": "f32[64]"})
+    assert "race" in {one.kind for one in raced.findings}
+    wrong = check(source, "add", block=32, arguments={"a": "f32[32]", "b": "f32[32]"}, expect={"a": "a + 1"})
     assert wrong.verdict == "FAIL" and "no launch may store to it" in wrong.faults[0]
 
 

@@ -104,6 +104,8 @@ FILES = {
     "empty": (b"", "no __global__ function"),
     "large": (b"/" * ((16 << 20) + 1), "more than 16 MiB"),
     "comment": (b"// check: --grids 4\n__global__ void k() {}\n", "unrecognized arguments: --grids 4"),
+    "within": (b"\n// check: --grid 4 --block M\n__global__ void k() {}\n", "mine.cu:2: --block 'M'"),
+    "at it": (b"// check: --block 4 --arg 5\n__global__ void k() {}\n", "mine.cu:1: k() takes 0 arguments"),
     "quote": (b"// check: --grid '4\n__global__ void k() {}\n", "No closing quotation"),
 }  # fmt: skip
 
@@ -114,7 +116,7 @@ def test_a_file_that_is_none_is_one_line(case, tmp_path, tool):
     path = tmp_path / "mine.cu"
     if content is not None:
         path.write_bytes(content)
-    code, out, err = tool("check", str(path), "--block", "1")
+    code, out, err = tool("check", str(path), *(() if b"--block" in (content or b"") else ("--block", "1")))
     assert code == 2 and told in err and not out and err.count("\n") == 1
 
 

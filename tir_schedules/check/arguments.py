@@ -72,14 +72,6 @@ def given(text: str) -> Given:
     return Given(match[1], match[2].strip()) if match else Given("", text.strip())
 
 
-def by_name(texts: list[str]) -> list[Given]:
-    """Arguments in order; of two with one name the last."""
-    found: dict[Any, Given] = {}
-    for at, one in enumerate(map(given, texts)):
-        found[one.name or at] = one
-    return list(found.values())
-
-
 def made(
     one: Given, sizes: Mapping[str, Any], pointed: str, folder: Path, seed: int, default: str = "random"
 ) -> Argument:

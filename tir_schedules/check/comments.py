@@ -16,18 +16,18 @@ from tir_schedules.errors import BadInput, shown
 LINE = re.compile(r"[ \t]*(?://|#)[ \t]*check:(.*)")
 
 
-def blocks(text: str, file: str) -> list[list[str]]:
-    """The words of each check in a file, as a shell would take them. BadInput for a quote that is not
-    closed."""
-    found: list[list[str]] = []
+def blocks(text: str, file: str) -> list[tuple[str, list[str]]]:
+    """Where each check in a file begins, and its words as a shell would take them. BadInput for a quote that
+    is not closed."""
+    found: list[tuple[str, list[str]]] = []
     within = False
     for number, line in enumerate(text.split("\n"), 1):
         match = LINE.fullmatch(line.rstrip())
         if match:
             if not within:
-                found.append([])
+                found.append((f"{file}:{number}", []))
             try:
-                found[-1] += shlex.split(match[1])
+                found[-1][1].extend(shlex.split(match[1]))
             except ValueError as error:
                 raise BadInput(f"{file}:{number}: {shown(match[1].strip())}: {error}") from None
         within = bool(match)

@@ -32,7 +32,8 @@ MOST_THREADS = 1 << 28
 class Request:
     """What is checked. launches: in order. arguments: as they are written, or made already, by name. expect:
     what outputs should be; usual: or a workload of the ladders that says so. tolerance: see `truth_of`.
-    triton: of a Python file: constexprs, and what Triton is asked for, such as num_warps."""
+    triton: of a Python file: constexprs, and what Triton is asked for, such as num_warps. place: where in a
+    file it is asked for, such as "my.cu:12"; "" for a command."""
 
     source: Source
     launches: tuple[Asked, ...]
@@ -45,6 +46,11 @@ class Request:
     options: Options = Options()
     seed: int = 0
     triton: Mapping[str, Any] = field(default_factory=dict)
+    place: str = ""
+
+    def at_its_place(self, error: BadInput) -> BadInput:
+        """An error with the file and line where it is asked for, if that is in a file."""
+        return BadInput(f"{self.place}: {error}") if self.place else error
 
 
 @dataclass(frozen=True)

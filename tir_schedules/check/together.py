@@ -9,7 +9,7 @@ from tir_schedules.check.building import Built, Options, build
 from tir_schedules.check.preparing import Prepared, Request, prepare
 from tir_schedules.check.session import Checked, failed, perform
 from tir_schedules.check.triton.checking import judged, prepare_triton
-from tir_schedules.errors import CheckFailed
+from tir_schedules.errors import BadInput, CheckFailed
 from tir_schedules.machines.cpu.library import the_library
 from tir_schedules.model.machine import Machine
 
@@ -34,6 +34,8 @@ def prepared_together(
             files[request.options] = made(request, requests)
         try:
             ready = prepare_triton(request) if python else prepare(request, sound(files[request.options]))
+        except BadInput as error:
+            raise request.at_its_place(error) from None
         except CheckFailed as error:
             ready = error
         yield request, ready

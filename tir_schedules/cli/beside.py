@@ -68,7 +68,7 @@ def beside(options: Options, path: Path) -> int:
 def own_options(options: Options, path: Path) -> Options:
     """Those for the file: the size may be for the rung alone."""
     source = read_source(path)
-    usual = options.ladder or any("--as" in words for words in blocks(source.text, source.file))
+    usual = options.ladder or any("--as" in words for _, words in blocks(source.text, source.file))
     return options if usual else Options(**{**vars(options), **dict.fromkeys(SHAPED)})
 
 
@@ -78,7 +78,7 @@ def other_request(options: Options, name: str) -> Request:
     assert match, "is_file says so"
     path, kernel = Path(match[1]), match[2]
     source = read_source(path)
-    comments = [parsed(words, source) for words in blocks(source.text, source.file)]
+    comments = [parsed(words, place) for place, words in blocks(source.text, source.file)]
     if kernel:
         comments = [own for own in comments if is_for(own, kernel)]
     given = {**vars(options), **(dict.fromkeys((*OWN, *SHAPED)) if comments else {})}

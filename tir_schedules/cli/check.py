@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Sequence
 
@@ -147,14 +148,20 @@ def requests_of(options: Options, arch: str) -> list[Request]:
     from tir_schedules.source import read_source
 
     source = read_source(options.file)
-    found = [(words, parsed(words, source)) for words in blocks(source.text, source.file)]
+    found = [(place, parsed(words, place)) for place, words in blocks(source.text, source.file)]
     if options.kernel:
         found = [pair for pair in found if is_for(pair[1], options.kernel)]
-    every = [merged(own, options) for _, own in found] or [options]
-    return [request_of(each, source, arch) for each in every]
+    every = [(place, merged(own, options)) for place, own in found] or [("", options)]
+    requests = []
+    for place, each in every:
+        try:
+            requests.append(replace(request_of(each, source, arch), place=place))
+        except BadInput as error:
+            raise BadInput(f"{place}: {error}" if place else str(error)) from None
+    return requests
 
 
-def parsed(words: Sequence[str], source: Source) -> Options:
+def parsed(words: Sequence[str], place: str) -> Options:
     """Options from a comment."""
     reader = Parser(add_help=False, allow_abbrev=False)
     add_subject(reader)
@@ -162,7 +169,7 @@ def parsed(words: Sequence[str], source: Source) -> Options:
         return reader.parse_args(list(words))
     except BadInput as error:
         reason = str(error).partition("; see `")[0]
-        raise BadInput(f"{source.file}, // check: {reason}; see `tir-schedules check --help`") from None
+        raise BadInput(f"{place}: {reason}; see `tir-schedules check --help`") from None
 
 
 def is_for(own: Options, kernel: str) -> bool:
@@ -198,7 +205,7 @@ def merged(own: Options, command: Options) -> Options:
 
 
 def request_of(options: Options, source: Source, arch: str) -> Request:
-    from tir_schedules.check.arguments import by_name, sizes_of
+    from tir_schedules.check.arguments import given, sizes_of
     from tir_schedules.check.building import Options as Compiling
     from tir_schedules.check.expecting import written
     from tir_schedules.check.launches import asked, launch
@@ -239,7 +246,7 @@ def request_of(options: Options, source: Source, arch: str) -> Request:
     expect = {(one.output, one.where): one for one in every}.values()
     compiling = Compiling(arch, tuple(options.includes or ()), tuple(options.defines or ()))
     return Request(
-        source, tuple(launches), sizes, tuple(by_name(options.arg or [])), {}, tuple(expect), usual,
+        source, tuple(launches), sizes, tuple(map(given, options.arg or ())), {}, tuple(expect), usual,
         options.tolerance, compiling, options.seed, triton,
     )  # fmt: skip
 
