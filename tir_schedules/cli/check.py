@@ -124,7 +124,7 @@ def run(options: Options) -> int:
     from tir_schedules.machines.choice import arch_for, choose
 
     if options.page:
-        check_folder(options.page)
+        check_page(options.page, options.file)
     machine = choose(options.machine, options.orders)
     arch = arch_for(machine, options.arch)
     requests = requests_of(options, arch)
@@ -256,6 +256,13 @@ def checked_all(requests: Sequence[Request], machine: Machine) -> list[Checked]:
     from tir_schedules.check.together import check_together
 
     return list(check_together(requests, machine))
+
+
+def check_page(page: Path, file: Path) -> None:
+    """BadInput for a page that cannot be written, or that would be written over the file."""
+    if page.absolute() == file.absolute():
+        raise BadInput(f"the page would be written over {page}: name another file, such as page.html")
+    check_folder(page)
 
 
 def with_page(requests: Sequence[Request], machine: Machine, path: Path) -> list[Checked]:
