@@ -10,7 +10,10 @@ import pytest
 from fake_tools import installer
 
 from tir_schedules.insight.files import profiling
+from tir_schedules.insight.files.beside import COUNTERS, causes
+from tir_schedules.insight.inspection.annotate import AnnotatedLine
 from tir_schedules.machines.cpu import CpuMachine
+from tir_schedules.model.counters import Access, LineCounters
 from tir_schedules.model.metrics import METRICS
 
 HOSTILE = "</code><script>alert(1)</script>"
@@ -109,9 +112,17 @@ def test_two_kernels_side_by_side_and_the_lines_that_differ(call):
     found = json.loads(out)["differences"]
     shares = [one["share"] for one in found]
     assert 1 >= shares[0] and shares == sorted(shares, reverse=True)
-    sides = [[line["value"] for line in side] for one in found for side in one["lines"]]
-    assert any(len(set(side)) > 1 for side in sides)
-    assert sides == [sorted(side, reverse=True) for side in sides]
+
+
+def test_the_lines_that_have_most_of_a_counter():
+    def line(number, cost):
+        return AnnotatedLine(
+            "", number, "", LineCounters("", number, {"shared_load": Access(1, cost)}, {}), 0
+        )
+
+    lines = [line(1, 9), line(2, 30), line(3, 40), line(4, 21), line(5, 0)]
+    assert [one.number for one in causes(COUNTERS[0], 100, lines)] == [3, 2, 4]
+    assert [one.number for one in causes(COUNTERS[0], 60, [lines[0], lines[4]])] == [1]
 
 
 def test_beside_a_rung_on_the_size_of_the_file(call):

@@ -1,4 +1,4 @@
-"""Several checks of one file: it is compiled once for all that compile it alike."""
+"""Several checks: a file is compiled once for all that compile it alike."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from tir_schedules.check.triton.checking import judged, prepare_triton
 from tir_schedules.errors import BadInput, CheckFailed
 from tir_schedules.machines.cpu.library import the_library
 from tir_schedules.model.machine import Machine
+from tir_schedules.source import Source
 
 
 def check_together(requests: Sequence[Request], machine: Machine) -> Iterator[Checked]:
@@ -27,13 +28,14 @@ def prepared_together(
     """Each request ready to run, in order, or why it is not."""
     if machine.name == "cpu":
         threading.Thread(target=warmed, daemon=True).start()
-    files: dict[Options, Built | CheckFailed] = {}
+    files: dict[tuple[Source, Options], Built | CheckFailed] = {}
     for request in requests:
         python = request.source.file.endswith(".py")
-        if not python and request.options not in files:
-            files[request.options] = made(request, requests)
+        alike = request.source, request.options
+        if not python and alike not in files:
+            files[alike] = made(request, requests)
         try:
-            ready = prepare_triton(request) if python else prepare(request, sound(files[request.options]))
+            ready = prepare_triton(request) if python else prepare(request, sound(files[alike]))
         except BadInput as error:
             raise request.at_its_place(error) from None
         except CheckFailed as error:
@@ -60,7 +62,7 @@ def performed(request: Request, ready: Prepared | CheckFailed, machine: Machine)
 
 def made(request: Request, requests: Sequence[Request]) -> Built | CheckFailed:
     """The file with what all that compile it alike launch."""
-    alike = [each for each in requests if each.options == request.options]
+    alike = [each for each in requests if (each.source, each.options) == (request.source, request.options)]
     try:
         return build(request.source, [one.kernel for each in alike for one in each.launches], request.options)
     except CheckFailed as error:
