@@ -31,6 +31,9 @@ MOST_FAULTS = 12
 STYLES = {"pass": "better", "FAIL": "worse", "HAZARD": "worse", "ERROR": "worse"}
 """Cell of a verdict -> its class in the style."""
 
+COUNTED = ("instructions", "wavefronts (ideal)", "conflicts", "sectors / request")
+"""What the cells of a line are."""
+
 VERSIONS = ("cuda-toolkit", "nvidia-cuda-nvcc", "triton")
 
 
@@ -95,6 +98,7 @@ def page(views: Sequence[View], machine: Machine) -> str:
         sections=found,
         closing=closing_words([view.checked.outcome.word for view in views]).rstrip(","),
         styles=STYLES,
+        counted=COUNTED,
         pictures=pictures,
     )
 
