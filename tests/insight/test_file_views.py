@@ -178,6 +178,15 @@ def test_a_page_of_what_does_not_compile(call):
     assert call("inspect wrong.cu")[0] == 1
 
 
+def test_a_page_of_what_a_gpu_ran(call, monkeypatch):
+    """It counts nothing; the verdict is there."""
+    monkeypatch.setattr("tir_schedules.machines.choice.choose", lambda name, orders=1: Gpu())
+    monkeypatch.setattr("tir_schedules.machines.choice.arch_for", lambda machine, arch: "sm_80")
+    assert call("check mine.cu --kernel strided --machine gpu -o gpu.html")[0] == 0
+    page = Path("gpu.html").read_text()
+    assert "executed on NVIDIA H200" in page and "Line by line" not in page and ">pass <" in page
+
+
 PTX = """\
 .version 8.0
 .target sm_80
