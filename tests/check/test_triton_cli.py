@@ -61,14 +61,10 @@ class TestWithTriton:
         options = [*shlex.split(f"{MATMUL} --num-stages 1")]
         assert main(["inspect", "triton_kernels.py", *options, "--lines"]) == 0
         line = next(line for line in capsys.readouterr().out.splitlines() if "left = tile(a" in line)
-        number = (
-            (FOLDER / "triton_kernels.py")
-            .read_text()[:-1]
-            .split("\n")
-            .index(line[line.index("        left") :])
-        )
-        assert f" {number + 1} " in line
-        assert main(["layout", "triton_kernels.py", str(number + 1), *options, "--json"]) == 0
+        text = (FOLDER / "triton_kernels.py").read_text()
+        number = str(text[: text.index("left = tile(a")].count("\n") + 1)
+        assert f" {number} " in line
+        assert main(["layout", "triton_kernels.py", number, *options, "--json"]) == 0
         patterns = json.loads(capsys.readouterr().out)["patterns"]
         assert {one["variable"] for one in patterns} == {"global_smem"}
         assert {one["kind"] for one in patterns} >= {"shared_store"}
