@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 SHAPED = ("mnk", "n", "layout")
 """Options that say the size of a rung as well."""
 
+SIZE_NAMES = {"mnk": "MNK", "n": "N"}
+"""Option for the shape of a rung -> names of sizes in `--let` that say it, too."""
+
 
 def beside(options: Options, path: Path) -> int:
     """Run both, and show them; returns the exit code: 1 when a kernel is wrong or was not run."""
@@ -97,7 +100,7 @@ def of_rung(options: Options, request: Request) -> list[Metrics]:
 
     rung = find_one(options.beside, "--beside")
     size = SIZES[rung.family]
-    known = [request.sizes.get(name) for name in ("MNK" if size == "mnk" else "N")]
+    known = [request.sizes.get(name) for name in SIZE_NAMES.get(size, "?")]
     given = dict(vars(options))
     if given[size] is None and all(isinstance(one, int) for one in known):
         given[size] = tuple(known) if size == "mnk" else known[0]
