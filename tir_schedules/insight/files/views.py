@@ -142,10 +142,10 @@ def print_several(views: Sequence[View]) -> None:
     rows = [
         (f"{view.file}: {name}" if several else name, *short_cells(launch))
         for view in views
-        for name, launch in (view.named or {f"{view.checked.label}: not run": None}).items()
-        if launch
+        for name, launch in view.named.items()
     ]
-    print_table(("kernel", *SHORT_COLUMNS[1:-1]), rows, prose={"kernel": 16})
+    if rows:
+        print_table(("kernel", *SHORT_COLUMNS[1:-1]), rows, prose={"kernel": 16})
     for view in views:
         for line in said(view):
             print_line(f"{view.checked.label}: {line}")
