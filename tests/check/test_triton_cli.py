@@ -1,5 +1,6 @@
 """`check FILE.py`: options, comments, exit codes."""
 
+import json
 import re
 import shlex
 import sys
@@ -55,6 +56,18 @@ class TestWithTriton:
         assert code == 0 and "scale (configuration 1 of 2)" in out and "8,1,1" in out
         code, out, _ = check("triton_kernels.py", f"{options} --grid cdiv(n,BLOCK) --constexpr BLOCK=512")
         assert code == 0 and "configuration" not in out and "2,1,1" in out
+
+    def test_other_views_name_lines_of_python(self, check, capsys):
+        options = [*shlex.split(f"{MATMUL} --num-stages 1")]
+        assert main(["inspect", "triton_kernels.py", *options, "--lines"]) == 0
+        line = next(line for line in capsys.readouterr().out.splitlines() if "left = tile(a" in line)
+        text = (FOLDER / "triton_kernels.py").read_text()
+        number = str(text[: text.index("left = tile(a")].count("\n") + 1)
+        assert f" {number} " in line
+        assert main(["layout", "triton_kernels.py", number, *options, "--json"]) == 0
+        patterns = json.loads(capsys.readouterr().out)["patterns"]
+        assert {one["variable"] for one in patterns} == {"global_smem"}
+        assert {one["kind"] for one in patterns} >= {"shared_store"}
 
     def test_a_fault_is_named_by_its_line(self, check):
         options = ADD.replace("add", "add_without_mask") + " --grid cdiv(n,BLOCK) --constexpr BLOCK=256"

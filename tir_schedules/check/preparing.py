@@ -32,8 +32,8 @@ MOST_THREADS = 1 << 28
 class Request:
     """What is checked. launches: in order. arguments: as they are written, or made already, by name. expect:
     what outputs should be; usual: or a workload of the ladders that says so. tolerance: see `truth_of`.
-    triton: of a Python file: constexprs, and what Triton is asked for, such as num_warps.
-    place: where in a file it is asked for, such as "my.cu:12"; "" for a command."""
+    triton: of a Python file: constexprs, and what Triton is asked for, such as num_warps. place: where in a
+    file it is asked for, such as "my.cu:12"; "" for a command."""
 
     source: Source
     launches: tuple[Asked, ...]

@@ -1,4 +1,4 @@
-"""Several checks of one file: it is compiled once for all that compile it alike."""
+"""Several checks: a file is compiled once for all that compile it alike."""
 
 from __future__ import annotations
 
@@ -6,52 +6,63 @@ import threading
 from typing import Iterator, Sequence
 
 from tir_schedules.check.building import Built, Options, build
-from tir_schedules.check.preparing import Request, prepare
+from tir_schedules.check.preparing import Prepared, Request, prepare
 from tir_schedules.check.session import Checked, failed, perform
 from tir_schedules.check.triton.checking import judged, prepare_triton
 from tir_schedules.errors import BadInput, CheckFailed
 from tir_schedules.machines.cpu.library import the_library
 from tir_schedules.model.machine import Machine
+from tir_schedules.source import Source
 
 
 def check_together(requests: Sequence[Request], machine: Machine) -> Iterator[Checked]:
     """Each request's result, in order. A file that does not compile, and a kernel that the machine does not
     know, are results as well; BadInput and MissingTool are raised."""
+    for request, ready in prepared_together(requests, machine):
+        yield performed(request, ready, machine)
+
+
+def prepared_together(
+    requests: Sequence[Request], machine: Machine
+) -> Iterator[tuple[Request, Prepared | CheckFailed]]:
+    """Each request ready to run, in order, or why it is not."""
     if machine.name == "cpu":
         threading.Thread(target=warmed, daemon=True).start()
-    files: dict[Options, Built | CheckFailed] = {}
+    files: dict[tuple[Source, Options], Built | CheckFailed] = {}
     for request in requests:
-        label = request.launches[0].kernel or request.source.file
-        if request.source.file.endswith(".py"):
-            yield of_python(request, label, machine)
-            continue
-        if request.options not in files:
-            files[request.options] = made(request, requests)
-        found = files[request.options]
-        if isinstance(found, CheckFailed):
-            yield failed(label, found)
-            continue
+        python = request.source.file.endswith(".py")
+        alike = request.source, request.options
+        if not python and alike not in files:
+            files[alike] = made(request, requests)
         try:
-            yield perform(prepare(request, found), machine)
+            ready = prepare_triton(request) if python else prepare(request, sound(files[alike]))
         except BadInput as error:
             raise request.at_its_place(error) from None
         except CheckFailed as error:
-            yield failed(label, error)
+            ready = error
+        yield request, ready
 
 
-def of_python(request: Request, label: str, machine: Machine) -> Checked:
-    """Of a Triton kernel."""
+def sound(built: Built | CheckFailed) -> Built:
+    if isinstance(built, CheckFailed):
+        raise built
+    return built
+
+
+def performed(request: Request, ready: Prepared | CheckFailed, machine: Machine) -> Checked:
+    """What becomes of it when it is run."""
+    label = request.launches[0].kernel or request.source.file
+    if isinstance(ready, CheckFailed):
+        return failed(label, ready)
     try:
-        return judged(prepare_triton(request), machine)
-    except BadInput as error:
-        raise request.at_its_place(error) from None
+        return (judged if request.source.file.endswith(".py") else perform)(ready, machine)
     except CheckFailed as error:
         return failed(label, error)
 
 
 def made(request: Request, requests: Sequence[Request]) -> Built | CheckFailed:
     """The file with what all that compile it alike launch."""
-    alike = [each for each in requests if each.options == request.options]
+    alike = [each for each in requests if (each.source, each.options) == (request.source, request.options)]
     try:
         return build(request.source, [one.kernel for each in alike for one in each.launches], request.options)
     except CheckFailed as error:

@@ -6,13 +6,14 @@ import argparse
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Iterator, Sequence
+from typing import TYPE_CHECKING, Sequence
 
 from tir_schedules.cli.options import Options, Parser, Verbs, add_arch
 from tir_schedules.cli.problems import parse_length, parse_shape
 from tir_schedules.cli.run import ORDERS
 from tir_schedules.cli.triton import add_triton, triton_of
 from tir_schedules.errors import BadInput, MissingTool
+from tir_schedules.files import check_folder, write_text
 from tir_schedules.machines.choice import CPU_ARCH, MACHINES
 from tir_schedules.workloads import LAYOUTS
 
@@ -70,18 +71,22 @@ def add_verb(verbs: Verbs) -> None:
     verb.add_argument("--machine", choices=MACHINES, default="cpu", help="what executes (default cpu)")
     orders = f"orders in which blocks and warps take turns on the CPU machine (default {ORDERS})"
     verb.add_argument("--orders", type=int, metavar="N", default=ORDERS, help=orders)
+    page = "write a self-contained HTML page as well: the source with its counters, pictures of banks"
+    verb.add_argument("-o", "--page", metavar="FILE", type=Path, help=page)
     verb.add_argument("--json", action="store_true", help="print JSON")
     verb.set_defaults(verb=run)
 
 
-def add_subject(verb: Parser) -> None:
-    """The options that say what of a file is launched, on what, and what is right."""
+def add_subject(verb: Parser, problem: bool = True, block: bool = True) -> None:
+    """The options that say what of a file is launched, on what, and what is right. problem, block: with
+    --mnk, --n and --layout, and with --block, which other verbs have already."""
     own = verb.add_argument_group("what is launched")
     own.add_argument(
         "--kernel", metavar="NAME", help="such as 'sgemm<128, 8>'; not needed where there is one"
     )
     own.add_argument("--grid", metavar="X[,Y[,Z]]", help="blocks (default 1)")
-    own.add_argument("--block", metavar="X[,Y[,Z]]", help="threads of a block")
+    if block:
+        own.add_argument("--block", metavar="X[,Y[,Z]]", help="threads of a block")
     own.add_argument("--shared", metavar="BYTES", help="dynamic shared memory (default 0)")
     launch = "several launches in order, in place of the four above: 'kernel[grid, block, shared](A, B, N)'"
     own.add_argument("--launch", metavar="LAUNCH", action="append", help=launch)
@@ -106,6 +111,8 @@ def add_subject(verb: Parser) -> None:
     )
     usual = "inputs, truth and tolerance of a ladder, for kernels such as (A, B, C, M, N, K), (X, Y, N)"
     right.add_argument("--as", dest="ladder", choices=("sgemm", "hgemm", "reduce"), help=usual)
+    if not problem:
+        return
     right.add_argument("--mnk", metavar="M,N,K", type=parse_shape, help="shape for --as sgemm and hgemm")
     right.add_argument("--n", metavar="N", type=parse_length, help="length for --as reduce")
     right.add_argument(
@@ -116,10 +123,12 @@ def add_subject(verb: Parser) -> None:
 def run(options: Options) -> int:
     from tir_schedules.machines.choice import arch_for, choose
 
+    if options.page:
+        check_page(options.page, options.file)
     machine = choose(options.machine, options.orders)
     arch = arch_for(machine, options.arch)
     requests = requests_of(options, arch)
-    done = list(checked_all(requests, machine))
+    done = with_page(requests, machine, options.page) if options.page else checked_all(requests, machine)
     if len(done) == 1 and done[0].unsupported:
         raise MissingTool(done[0].outcome.error)
     if options.json:
@@ -242,8 +251,25 @@ def request_of(options: Options, source: Source, arch: str) -> Request:
     )  # fmt: skip
 
 
-def checked_all(requests: Sequence[Request], machine: Machine) -> Iterator[Checked]:
+def checked_all(requests: Sequence[Request], machine: Machine) -> list[Checked]:
     """Each request's result, in order; a file is compiled once for all that compile it alike."""
     from tir_schedules.check.together import check_together
 
-    yield from check_together(requests, machine)
+    return list(check_together(requests, machine))
+
+
+def check_page(page: Path, file: Path) -> None:
+    """BadInput for a page that cannot be written, or that would be written over the file."""
+    if page.absolute() == file.absolute():
+        raise BadInput(f"the page would be written over {page}: name another file, such as page.html")
+    check_folder(page)
+
+
+def with_page(requests: Sequence[Request], machine: Machine, path: Path) -> list[Checked]:
+    """The same, with a page of them."""
+    from tir_schedules.insight.files.page import page
+    from tir_schedules.insight.files.views import viewed
+
+    views = list(viewed(requests, machine))
+    write_text(path, page(views, machine))
+    return [view.checked for view in views]

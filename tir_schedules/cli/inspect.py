@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tir_schedules.cli.files import FILE_HELP, add_file, check_no_file, file_requests, the_file
 from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_arch
 from tir_schedules.cli.problems import add_problem, check_options, problem_of
 from tir_schedules.errors import BadInput
@@ -30,7 +32,7 @@ def add_verb(verbs: Verbs) -> None:
         "inspect",
         help="registers, occupancy, bank conflicts, sectors, instructions of rungs and twins, with no GPU",
     )
-    names = f"{RUNG_HELP}; several, or a ladder ({', '.join(FAMILIES)}), become one table"
+    names = f"{RUNG_HELP}; several, or a ladder ({', '.join(FAMILIES)}), become one table; {FILE_HELP}"
     verb.add_argument("names", nargs="+", metavar="NAME", help=names)
     add_problem(verb, SMALL_SHAPES)
     add_arch(verb)
@@ -39,6 +41,9 @@ def add_verb(verbs: Verbs) -> None:
         metavar="NAME",
         help="whose datasheet the roofline is from, such as rtx4090 (default: one of --arch)",
     )
+    add_file(verb)
+    beside = "of a file: another, FILE or FILE:KERNEL, or a rung, and the lines that make the difference"
+    verb.add_argument("--beside", metavar="NAME", help=beside)
     views = verb.add_mutually_exclusive_group()
     for view, text in VIEWS.items():
         views.add_argument(f"--{view}", dest="view", action="store_const", const=view, help=text)
@@ -54,6 +59,13 @@ def inspect_verb(options: Options) -> int:
     from tir_schedules.insight.inspection.twins import inspect
     from tir_schedules.insight.metrics.roofline import gpu_for
 
+    path = the_file(options.names, "inspect")
+    if path:
+        return inspect_file(options, path)
+    for name in options.names:
+        check_no_file(options, name)
+    if options.beside:
+        raise BadInput(f"--beside is for files; name both rungs instead: {options.names[0]} {options.beside}")
     rungs = find_each(options.names)
     if options.view and len(rungs) > 1:
         raise BadInput(f"--{options.view} shows one rung, but {len(rungs)} are named")
@@ -74,6 +86,29 @@ def inspect_verb(options: Options) -> int:
         for form, reason in inspection.refused.items():
             print_error(f"{inspection.rung.id} ({form}): {reason}")
     return 0 if all(inspection.ok for inspection in inspections) else 1
+
+
+def inspect_file(options: Options, path: Path) -> int:
+    """The same of a file's kernels: 1 when one is wrong or was not run."""
+    from tir_schedules.cli.beside import beside
+    from tir_schedules.insight.files.views import check_known, print_several, print_view, viewed
+
+    if options.gpu:
+        raise BadInput("--gpu is for rungs, whose roofline is known")
+    if options.beside:
+        return beside(options, path)
+    requests = file_requests(options, path, options.arch)
+    if options.view and len(requests) > 1:
+        raise BadInput(f"--{options.view} shows one check, but {path} has {len(requests)}: say --kernel NAME")
+    views = list(viewed(requests))
+    check_known(views)
+    if options.json:
+        print(json.dumps([view.as_json(options.view) for view in views], indent=1))
+    elif len(views) == 1:
+        print_view(views[0], options.view)
+    else:
+        print_several(views)
+    return 0 if all(view.checked.outcome.ok for view in views) else 1
 
 
 def as_json(inspection: Inspection, view: str | None) -> Json:

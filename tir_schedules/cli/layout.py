@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING, Sequence
 
+from tir_schedules.cli.files import FILE_HELP, add_file, check_no_file, one_request, the_file
 from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_arch
 from tir_schedules.cli.problems import add_problem, check_options, problem_of
 from tir_schedules.errors import BadInput, shown
@@ -12,6 +14,12 @@ from tir_schedules.files import check_folder, write_text
 from tir_schedules.ladders.problems import SMALL_SHAPES, workload_of
 from tir_schedules.ladders.registry import find_one
 from tir_schedules.numerals import integer_for, integers
+
+if TYPE_CHECKING:
+    from tir_schedules.insight.banks.requests import Pattern
+    from tir_schedules.model.execution import Execution
+    from tir_schedules.model.kernel import Binary
+    from tir_schedules.model.launch import Dim3
 
 SUFFIXES = (".html", ".svg")
 
@@ -21,11 +29,12 @@ def add_verb(verbs: Verbs) -> None:
     verb = verbs.add_parser(
         "layout", help="pictures of shared memory: which lane touches which bank in which wavefront"
     )
-    verb.add_argument("rung", help=RUNG_HELP)
+    verb.add_argument("rung", metavar="NAME", help=f"{RUNG_HELP}; {FILE_HELP}")
     verb.add_argument(
         "buffer",
         nargs="?",
-        help="A, B, C or X, whose data it holds, or the name of a static array (default: all)",
+        help="A, B, C or X, whose data it holds, or the name of a static array; of a file an array or a line"
+        " (default: all)",
     )
     verb.add_argument("--twin", action="store_true", help="of the hand-written twin, not of the schedule")
     add_problem(verb, SMALL_SHAPES)
@@ -33,9 +42,10 @@ def add_verb(verbs: Verbs) -> None:
     verb.add_argument(
         "--block",
         metavar="X,Y,Z",
-        type=parse_block,
-        default=(0, 0, 0),
-        help="the block to look at (default 0,0,0)",
+        help="the block to look at (default 0,0,0); of a file the threads of a block, as for `check`",
+    )
+    verb.add_argument(
+        "--at", metavar="X,Y,Z", type=parse_block, help="of a file: the block to look at (default 0,0,0)"
     )
     verb.add_argument(
         "--warp",
@@ -48,6 +58,7 @@ def add_verb(verbs: Verbs) -> None:
         "-o", "--output", metavar="FILE", type=Path, help="write a page or a picture: .html or .svg"
     )
     verb.add_argument("--json", action="store_true", help="print JSON")
+    add_file(verb, block=False)
     verb.set_defaults(verb=layout)
 
 
@@ -61,11 +72,20 @@ def parse_block(text: str) -> tuple[int, int, int]:
 
 def layout(options: Options) -> int:
     """Run the verb; returns the exit code."""
-    rung = find_one(options.rung, "layout")
     if options.output:
         if options.output.suffix not in SUFFIXES:
             raise BadInput(f"layout writes {' or '.join(SUFFIXES)}, not {options.output}")
         check_folder(options.output)
+    path = the_file([options.rung], "layout")
+    return layout_of_file(options, path) if path else layout_of_rung(options)
+
+
+def layout_of_rung(options: Options) -> int:
+    block = (0, 0, 0) if options.block is None else parse_block(options.block)
+    check_no_file(Options(**{**vars(options), "block": None}), options.rung)
+    if options.at:
+        raise BadInput("--at is for files; of a rung --block names the block to look at")
+    rung = find_one(options.rung, "layout")
     check_options([rung], options)
     workload = workload_of(rung, problem_of(rung.family, options))
     from tir_schedules.compiler.lower import lower
@@ -76,30 +96,67 @@ def layout(options: Options) -> int:
 
     check_arch(options.arch)
     binary = compile_kernel((load_twin if options.twin else lower)(rung, workload, options.arch))
-    execution, inputs = watched(binary, workload, options.block, options.warp)
-    where = f"warp {options.warp} of block {','.join(map(str, options.block))}"
+    execution, inputs = watched(binary, workload, block, options.warp)
+    where = place(block, options.warp)
     if not execution.requests:
         raise BadInput(
             f"{binary.kernel.label}: {where} makes no request to shared memory; there is nothing to show"
         )
     patterns = patterns_of(binary, execution, inputs, workload.outputs, options.buffer)
-    title, subject = f"{binary.kernel.label}: {options.buffer or 'shared memory'}", f"{workload}, {where}"
-    notes = (
-        []
-        if execution.requests_met == len(execution.requests)
-        else [f"only the first {len(execution.requests)} requests are counted"]
-    )
+    return shown_as(options, binary, str(workload), block, patterns, cut_off(execution))
+
+
+def layout_of_file(options: Options, path: Path) -> int:
+    """Of the first launch in which the warp uses shared memory."""
+    from tir_schedules.compiler.toolchain import check_arch
+    from tir_schedules.errors import CheckFailed
+    from tir_schedules.insight.files.banks import chosen, patterns_in, watched
+    from tir_schedules.insight.files.views import ready_for
+
+    if options.twin:
+        raise BadInput(f"--twin is for rungs; {path} is a file")
+    check_arch(options.arch)
+    ready = ready_for(one_request(options, path, options.arch, "layout"))
+    if isinstance(ready, CheckFailed):
+        raise ready
+    block = options.at or (0, 0, 0)
+    found = next((pair for pair in watched(ready, block, options.warp) if pair[1].requests), None)
+    if not found:
+        raise BadInput(
+            f"{ready.label}: {place(block, options.warp)} makes no request to shared memory; there is nothing"
+            " to show"
+        )
+    step, execution = found
+    patterns = patterns_in(step.binary, execution.requests)
+    patterns = patterns if options.buffer is None else chosen(patterns, options.buffer)
+    notes = cut_off(execution)
+    if len(ready.steps) > 1:
+        notes.append(f"of launch {ready.steps.index(step) + 1} of {len(ready.steps)}")
+    return shown_as(options, step.binary, str(path), block, patterns, notes)
+
+
+def place(block: Sequence[int], warp: int) -> str:
+    return f"warp {warp} of block {','.join(map(str, block))}"
+
+
+def cut_off(execution: Execution) -> list[str]:
+    """A note where the warp makes more requests than are kept."""
+    kept = len(execution.requests)
+    return [] if execution.requests_met == kept else [f"only the first {kept} requests are counted"]
+
+
+def shown_as(
+    options: Options, binary: Binary, of: str, block: Dim3, patterns: Sequence[Pattern], notes: list[str]
+) -> int:
+    """Patterns written and printed. of: the workload, or the file."""
     from tir_schedules.insight.banks.printing import document, print_patterns
 
+    title = f"{binary.kernel.label}: {options.buffer or 'shared memory'}"
+    subject = f"{of}, {place(block, options.warp)}"
     if options.output:
         write_text(options.output, document(options.output.suffix, title, subject, patterns, notes, binary))
     if options.json:
-        facts = {
-            "kernel": binary.kernel.label,
-            "workload": str(workload),
-            "block": options.block,
-            "warp": options.warp,
-        }
+        facts = {"kernel": binary.kernel.label, "workload": of, "block": block, "warp": options.warp}
         print(json.dumps(facts | {"notes": notes, "patterns": [pattern.as_json() for pattern in patterns]}))
     elif not options.output:
         print_patterns(f"{title}, {subject}", patterns, notes)

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Sequence
 
+from tir_schedules.cli.files import (
+    FILE_HELP,
+    add_file,
+    check_no_file,
+    is_file,
+    one_request,
+    the_file,
+    words_of,
+)
 from tir_schedules.cli.options import RUNG_HELP, Options, Verbs
 from tir_schedules.cli.packs import check_pack, check_pack_arch, is_pack
 from tir_schedules.cli.problems import add_problem, check_options, problem_of
@@ -13,7 +23,7 @@ from tir_schedules.errors import BadInput
 from tir_schedules.files import Json, check_folder, write_text
 from tir_schedules.ladders.problems import SMALL_SHAPES, Job, workload_of
 from tir_schedules.ladders.registry import FAMILIES, find, find_each
-from tir_schedules.machines.choice import arch_for
+from tir_schedules.machines.choice import CPU_ARCH, arch_for
 
 PROBLEM = ("mnk", "layout", "accumulate", "n", "dtype")
 TAKEN = {
@@ -21,6 +31,7 @@ TAKEN = {
     "pack": (*PROBLEM, "arch", "pack"),
     "unpack": ("output", "all"),
     "recorded": ("recorded", "all"),
+    "file": ("mnk", "layout", "n", "arch", "output", "all"),
 }
 """What `profile` is asked to do -> the options that go with it, besides --json."""
 
@@ -29,6 +40,7 @@ WHAT = {
     "pack": "--pack",
     "unpack": "a pack, which has its sizes and architecture already",
     "recorded": "--from",
+    "file": "a file",
 }
 SPELLED = {"recorded": "from"}
 
@@ -41,7 +53,7 @@ def add_verb(verbs: Verbs) -> None:
     )
     names = (
         f"a ladder ({', '.join(FAMILIES)}), {RUNG_HELP}, or a .zip that --pack wrote, by you or someone you"
-        " trust: it is code that runs"
+        f" trust: it is code that runs; {FILE_HELP}"
     )
     verb.add_argument("names", nargs="*", metavar="NAME", help=names)
     add_problem(verb, SMALL_SHAPES)
@@ -72,6 +84,7 @@ def add_verb(verbs: Verbs) -> None:
     )
     verb.add_argument("--all", action="store_true", default=None, help=all_help)
     verb.add_argument("--json", action="store_true", help="print JSON")
+    add_file(verb)
     verb.set_defaults(verb=profile)
 
 
@@ -80,6 +93,10 @@ def profile(options: Options) -> int:
     known reason."""
     mode = mode_of(options)
     check_together(options, mode)
+    if mode == "file":
+        return show(options, counted_file(options))
+    for name in options.names:
+        check_no_file(options, name)
     if mode == "pack":
         return pack(options)
     if mode == "recorded":
@@ -98,6 +115,8 @@ def mode_of(options: Options) -> str:
             f"profile takes a ladder ({', '.join(FAMILIES)}), rungs or a pack, such as `tir-schedules profile"
             " sgemm/vectorized`"
         )
+    if the_file(options.names, "profile"):
+        return "file"
     if is_pack(options.names):
         if options.pack:
             raise BadInput(f"--pack takes ladders and rungs, not the pack {options.names[0]}")
@@ -164,6 +183,25 @@ def counted_here(options: Options, mode: str) -> tuple[Json, list[str]]:
     return result, faults
 
 
+def counted_file(options: Options) -> Json:
+    """The same of a file."""
+    from tir_schedules.insight.files.profiling import profiled_file
+    from tir_schedules.insight.profile import session
+    from tir_schedules.insight.profile.results import as_text
+
+    path = Path(options.names[0])
+    one_request(options, path, options.arch or CPU_ARCH, "profile")  # bad options show first
+    machine = session.gpu_machine()
+    session.check_profiler()
+    arch = arch_for(machine, options.arch)
+    request = one_request(options, path, arch, "profile")
+    words = words_of(Options(**{**vars(options), "arch": arch}), path)
+    result = profiled_file(machine, request, words, shlex.join(["profile", *words]))
+    if options.output:
+        write_text(options.output, as_text(result))
+    return result
+
+
 def selected(options: Options) -> Json:
     """A recorded result, of the rungs that are named. BadInput when it has none of them."""
     from tir_schedules.insight.profile.results import read_result
@@ -199,7 +237,9 @@ def show(options: Options, result: Json, faults: Sequence[str] = ()) -> int:
     if options.json:
         print(json.dumps(with_comparisons(result), indent=1))
     else:
-        named = options.names and all("/" in name and not name.endswith(".zip") for name in options.names)
+        named = options.names and all(
+            is_file(name) or ("/" in name and not name.endswith(".zip")) for name in options.names
+        )
         print_result(result, whole=bool(options.all or named) or of_one_rung(result))
     for fault in faults:
         print_error(fault)

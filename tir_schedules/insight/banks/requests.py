@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Sequence
+from typing import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -29,6 +29,9 @@ MARKS = (3, 5)
 """What the inputs are filled with; an element of A B, 15 K, is none of them."""
 ZEROS = "zeros"
 """The buffer of requests that touch only the zeros of ragged tiles: values do not tell whose they are."""
+DYNAMIC = "dynamic shared memory"
+"""What a pattern is of where neither a buffer nor an array is known."""
+
 WORDS = {
     "shared_load": "load",
     "shared_store": "store",
@@ -65,7 +68,9 @@ class Pattern:
 
     @property
     def name(self) -> str:
-        """The buffer, and the shared array if that is static."""
+        """The buffer, and the shared array if that is static; where no buffer is known, the array."""
+        if not self.buffer:
+            return self.variable or DYNAMIC
         return f"{self.buffer} in {self.variable}" if self.variable else self.buffer
 
     @property
@@ -159,16 +164,29 @@ def patterns_of(
 ) -> list[Pattern]:
     """See `request_patterns`. execution, inputs: what `watched` gives."""
     arrays = arrays_of(binary)
-    found: dict[tuple, Pattern] = {}
-    for request, origin in zip(execution.requests, origins_of(execution.requests, inputs, outputs)):
-        array = next(
-            (name for name, extent in arrays.items() if request.addresses[request.lanes[0]] in extent), ""
-        )
-        pattern = pattern_of(request, origin, array)
-        key = (origin, array, request.kind, request.width, request.mask, shape_of(request))
-        found[key] = merged(found[key], pattern) if key in found else pattern
-    patterns = list(found.values())
+    origins = origins_of(execution.requests, inputs, outputs)
+    named = [
+        (request, origin, array_at(arrays, request)) for request, origin in zip(execution.requests, origins)
+    ]
+    patterns = grouped(named)
     return patterns if buffer is None else chosen(patterns, buffer)
+
+
+def array_at(arrays: Mapping[str, range], request: Request) -> str:
+    """The static array that a request touches; empty for the dynamic one."""
+    first = request.addresses[request.lanes[0]]
+    return next((name for name, extent in arrays.items() if first in extent), "")
+
+
+def grouped(requests: Iterable[tuple[Request, str, str]], by_line: bool = False) -> list[Pattern]:
+    """Requests with their origins and arrays, as patterns. by_line: those of different lines are not one."""
+    found: dict[tuple, Pattern] = {}
+    for request, origin, array in requests:
+        pattern = pattern_of(request, origin, array)
+        line = (request.location.file, request.location.line) if by_line else None
+        key = (line, origin, array, request.kind, request.width, request.mask, shape_of(request))
+        found[key] = merged(found[key], pattern) if key in found else pattern
+    return list(found.values())
 
 
 def chosen(patterns: Sequence[Pattern], buffer: str) -> list[Pattern]:

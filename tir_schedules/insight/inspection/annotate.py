@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Iterator
 
-from tir_schedules.compiler.source_text import kernel_part, shown_name
+from tir_schedules.compiler.source_text import shown_name
+from tir_schedules.insight.inspection.extent import extent
 from tir_schedules.insight.metrics.counting import SHARED, Metrics
 from tir_schedules.model.counters import Access, LineCounters
 
@@ -45,8 +46,7 @@ def annotated(launch: Metrics) -> list[AnnotatedLine]:
     """Every line of the kernel; then executed lines outside it, of functions it calls and of headers."""
     kernel, counters = launch.binary.kernel, launch.counters
     own = shown_name(kernel)
-    first, part = kernel_part(kernel.source, kernel.entry)
-    inside = range(first, first + part.count("\n") + 1)
+    inside = extent(kernel)
     executed = {(line.file, line.line): line for line in counters.lines}
 
     def annotate(file: str, number: int) -> AnnotatedLine:

@@ -34,21 +34,23 @@ Show = Callable[[Metrics], str]
 
 
 def full_table(inspection: Inspection) -> Iterator[Row]:
-    """Rows of name, schedule, twin; a heading has a name alone. A row that both kernels lack is left out."""
-    for heading, rows in sections(inspection):
-        cells = [(name, *(cell_of(inspection, form, show) for form in FORMS)) for name, show in rows]
+    """Rows of name, schedule, twin: of the first launch."""
+    found = (inspection.kernels.get(form) for form in FORMS)
+    return rows_of([launches[0] if launches else None for launches in found], inspection.arch)
+
+
+def rows_of(launches: Sequence[Metrics | None], arch: str) -> Iterator[Row]:
+    """Rows of a name and a cell for each launch; a heading has a name alone. A row that all lack is left
+    out."""
+    for heading, rows in sections(arch):
+        cells = [(name, *(show(one) if one else "-" for one in launches)) for name, show in rows]
         shown = [row for row in cells if any(cell != "-" for cell in row[1:])]
         if shown:
-            yield (f"[bold]{heading}[/bold]", "", "")
+            yield (f"[bold]{heading}[/bold]", *[""] * len(launches))
             yield from ((f"  {name}", *values) for name, *values in shown)
 
 
-def cell_of(inspection: Inspection, form: str, show: Show) -> str:
-    launches = inspection.kernels.get(form)
-    return show(launches[0]) if launches else "-"
-
-
-def sections(inspection: Inspection) -> list[tuple[str, Sequence[tuple[str, Show]]]]:
+def sections(arch: str) -> list[tuple[str, Sequence[tuple[str, Show]]]]:
     """Heading -> rows: their names and how their cells are written."""
     shared = [row for name, classes in SHARED_ROWS.items() for row in shared_rows(name, classes)]
     memory = [row for name, classes in GLOBAL_ROWS.items() for row in global_rows(name, classes)]
@@ -56,7 +58,7 @@ def sections(inspection: Inspection) -> list[tuple[str, Sequence[tuple[str, Show
     return [
         ("launch", LAUNCH),
         ("resources, by ptxas", RESOURCES),
-        (f"occupancy of {inspection.arch}, by CUDA's rules", OCCUPANCY),
+        (f"occupancy of {arch}, by CUDA's rules", OCCUPANCY),
         ("shared memory, counted", shared),
         ("global memory, counted", memory),
         ("instructions of PTX, counted", INSTRUCTIONS),
@@ -181,11 +183,14 @@ def short_rows(inspection: Inspection) -> Iterator[Row]:
             yield (name, *["-"] * (len(SHORT_COLUMNS) - 1))
             continue
         one = inspection.kernels[form][0]
-        cells = [number(one.binary.resources.registers), number(one.shared_bytes), str(one.occupancy.warps)]
-        cells += [times_ideal(one.access(*classes)) for classes in (LOADS, STORES, COPIES)]
-        for classes in (GLOBAL_LOADS, GLOBAL_STORES):
-            access = one.access(*classes)
-            cells.append(ratio(access.cost, access.requests))
-        cells.append(decimal(one.counters.warp_instructions / one.warps))
-        cells.append(decimal(inspection.roofline(form).moved_intensity))
-        yield (name, *cells)
+        yield (name, *short_cells(one), decimal(inspection.roofline(form).moved_intensity))
+
+
+def short_cells(one: Metrics) -> Iterator[str]:
+    """Those of SHORT_COLUMNS that a launch alone has: all but the name and the last."""
+    yield from (number(one.binary.resources.registers), number(one.shared_bytes), str(one.occupancy.warps))
+    yield from (times_ideal(one.access(*classes)) for classes in (LOADS, STORES, COPIES))
+    for classes in (GLOBAL_LOADS, GLOBAL_STORES):
+        access = one.access(*classes)
+        yield ratio(access.cost, access.requests)
+    yield decimal(one.counters.warp_instructions / one.warps)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import zip_longest
-from typing import Iterator, Sequence
+from typing import Iterator, Mapping, Sequence
 
 from tir_schedules.console import print_line, print_table, print_whole, terminal_width
 from tir_schedules.insight.inspection.annotate import AnnotatedLine, annotated, conflicting
@@ -20,6 +20,14 @@ from tir_schedules.model.counters import Access
 from tir_schedules.model.workload import Workload
 
 GAP = 2  # blanks between columns
+COUNTED = (
+    "counted: the CPU machine executes the PTX and counts as Nsight Compute does; ptxas may still merge or"
+    " drop some instructions"
+)
+IDEAL = (
+    "ideal wavefronts: without bank conflicts; ideal sectors: every lane's bytes side by side; lanes that"
+    " share sectors need fewer"
+)
 KINDS = {
     "shared_load": "load",
     "shared_store": "store",
@@ -51,14 +59,8 @@ def print_full(inspection: Inspection) -> None:
         prose={"": 24, "schedule": 16, "twin": 16},
     )
     print_line()
-    print_line(
-        "counted: the CPU machine executes the PTX and counts as Nsight Compute does; ptxas may still merge"
-        " or drop some instructions"
-    )
-    print_line(
-        "ideal wavefronts: without bank conflicts; ideal sectors: every lane's bytes side by side; lanes that"
-        " share sectors need fewer"
-    )
+    print_line(COUNTED)
+    print_line(IDEAL)
     print_line(roofline_note(inspection.gpu, inspection.workload))
     for line in findings_of(inspection):
         print_line(line)
@@ -102,12 +104,15 @@ def print_several(inspections: Sequence[Inspection]) -> None:
 
 def print_lines(inspection: Inspection) -> None:
     """Each kernel's source with the counters of its lines."""
-    for form, launches in inspection.kernels.items():
-        columns = ("instructions", "wavefronts (ideal)", "conflicts", "sectors / request", "line", form)
+    print_lines_of({form: launches[0] for form, launches in inspection.kernels.items()})
+
+
+def print_lines_of(launches: Mapping[str, Metrics]) -> None:
+    """The same of launches by the names that head their lines."""
+    for name, launch in launches.items():
+        columns = ("instructions", "wavefronts (ideal)", "conflicts", "sectors / request", "line", name)
         print_line()
-        print_aligned(
-            columns, [(*counters_of(line), line.place, line.text) for line in annotated(launches[0])]
-        )
+        print_aligned(columns, [(*counters_of(line), line.place, line.text) for line in annotated(launch)])
     print_line()
     print_line(
         "instructions: share of thread instructions; wavefronts and conflicts: of shared memory; a sector: 32"
@@ -130,16 +135,20 @@ def counters_of(line: AnnotatedLine) -> tuple[str, ...]:
 
 def print_conflicts(inspection: Inspection) -> None:
     """Lines with bank conflicts, or that there are none."""
-    for form, launches in inspection.kernels.items():
+    print_conflicts_of({form: launches[0] for form, launches in inspection.kernels.items()})
+
+
+def print_conflicts_of(launches: Mapping[str, Metrics]) -> None:
+    for name, launch in launches.items():
         rows = [
             (one.line.place, KINDS.get(one.kind, one.kind), *counts_of(one.access), one.line.text.strip())
-            for one in conflicting(launches[0])
+            for one in conflicting(launch)
         ]
         print_line()
         if rows:
-            print_aligned(("line", "access", "requests", "wavefronts", "ideal", "per request", form), rows)
+            print_aligned(("line", "access", "requests", "wavefronts", "ideal", "per request", name), rows)
         else:
-            print_line(f"{form}: {no_conflicts(launches[0])}")
+            print_line(f"{name}: {no_conflicts(launch)}")
 
 
 def counts_of(access: Access) -> tuple[str, ...]:
@@ -161,13 +170,18 @@ def no_conflicts(launch: Metrics) -> str:
 
 def print_code(inspection: Inspection, form: str) -> None:
     """How often each instruction stands in the two kernels' code, then the code."""
-    code = {name: listing(launches[0].binary, form) for name, launches in inspection.kernels.items()}
+    shown = [name for name in FORMS if name in inspection.kernels]
+    print_code_of({name: inspection.kernels[name][0] for name in shown}, form)
+
+
+def print_code_of(launches: Mapping[str, Metrics], form: str) -> None:
+    code = {name: listing(launch.binary, form) for name, launch in launches.items()}
     counts = {name: opcodes(lines) for name, lines in code.items()}
     known = sorted(
         {name for count in counts.values() for name in count},
         key=lambda name: -max(c[name] for c in counts.values()),
     )
-    shown = [name for name in FORMS if name in code]
+    shown = [*code]
     rows = [(name, *(str(counts[which][name] or "-") for which in shown)) for name in known]
     print_table(
         ("instruction", *shown), [*rows, ("all", *(str(sum(counts[which].values())) for which in shown))]

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from math import prod
 from typing import Sequence
 
-from tir_schedules.compiler.source_text import shown_name
+from tir_schedules.compiler.source_text import SourceText, shown_name
 from tir_schedules.machines.execution import execute
 from tir_schedules.model.counters import Access, Counters
 from tir_schedules.model.findings import Finding
@@ -51,9 +51,12 @@ class Metrics:
         return total(self.counters.accesses, classes)
 
     def text_of(self, file: str, line: int) -> str:
-        """A line of the kernel's source; empty for a line of another file, a header."""
+        """A line of the kernel's source, or without its indent of the user's own headers; empty for a line
+        of others."""
         kernel = self.binary.kernel
-        source = kernel.source.split("\n") if file == shown_name(kernel) else []
+        if file != shown_name(kernel):
+            return SourceText(kernel).line(file, line) if kernel.file else ""
+        source = kernel.source.split("\n")
         return source[line - 1] if 0 < line <= len(source) else ""
 
     def as_json(self) -> dict[str, object]:

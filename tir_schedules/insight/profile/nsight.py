@@ -27,6 +27,9 @@ NAMES = {
 }
 """How tables call the metrics, in their order."""
 
+MANGLED = "_Z"
+"""What names of C++ begin with in a cubin."""
+
 NOISE = 0.01
 """Share of a counter that may differ without a reason."""
 
@@ -150,8 +153,10 @@ def nsight_counters(command: Sequence[str], entries: Sequence[str]) -> list[dict
     entries: names of the kernels it launches, in order; other kernels are left out. MissingTool without ncu;
     CheckFailed when ncu fails or counts other launches than expected.
     """
-    pattern = f"regex:^({'|'.join(sorted(set(entries)))})$"
+    pattern = f"regex:^({'|'.join(map(re.escape, sorted(set(entries))))})$"
     ncu = [tool("ncu"), "--clock-control", "none", "--csv"]
+    if any(entry.startswith(MANGLED) for entry in entries):
+        ncu += ["--kernel-name-base", "mangled", "--print-kernel-base", "mangled"]
     ncu += ["--kernel-name", pattern, "--metrics", ",".join(METRICS)]
     done = processes.run([*ncu, *command])
     if done.returncode:

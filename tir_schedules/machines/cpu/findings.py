@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Sequence
 
 import numpy as np
 
-from tir_schedules.compiler.source_text import SourceText
+from tir_schedules.compiler.source_text import SourceText, shown_name
 from tir_schedules.machines.cpu.abi import BUFFER_SHIFT, FINDING_KINDS, NONE, Space
 from tir_schedules.machines.cpu.extents import Extent, variable_at
 from tir_schedules.machines.cpu.functions import ARGUMENTS, RESULTS
@@ -36,13 +37,16 @@ class Sources:
     """PTX line -> Location of a compiled kernel.
 
     Inlined code is where it was inlined, but that of a header which the kernel's file includes is in the
-    header. origins: array, PTX line -> a number for its source line.
+    header. PTX that a user wrote, without lines of another file, is its own source. origins: array, PTX line
+    -> a number for its source line.
     """
 
     def __init__(self, binary: Binary, lowered: LoweredKernel):
         self.text = SourceText(binary.kernel)
         self.files = {number: self.text.shown(name) for number, name in lowered.module.files.items()}
         headers = {number for number, name in self.files.items() if self.text.includes(name)}
+        entry = re.escape(binary.kernel.entry)
+        self.in_ptx = bool(re.search(rf"\.entry\s+{entry}\b", binary.kernel.source))
         listing = lowered.listing
         self.acts = dict(zip(listing.lines, listing.accesses))
         self.lines = {
@@ -56,6 +60,9 @@ class Sources:
 
     def __call__(self, ptx_line: int) -> Location:
         file, line = self.lines.get(ptx_line, (0, 0))
+        if not line and self.in_ptx:
+            name = shown_name(self.text.kernel)
+            return Location(ptx_line, name, ptx_line, self.text.line(name, ptx_line))
         name = self.files.get(file, "")
         return Location(ptx_line, name, line, self.text.line(name, line))
 

@@ -1,0 +1,98 @@
+"""Files of the user's where other verbs take rungs: which names are files, and what is asked of them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Sequence
+
+from tir_schedules.cli.check import add_subject, requests_of
+from tir_schedules.cli.options import Options, Parser
+from tir_schedules.errors import BadInput, printable
+
+if TYPE_CHECKING:
+    from tir_schedules.check.preparing import Request
+
+NAMED = re.compile(r"(.+?\.(?:cu|cuh|ptx|py))(?::(.+))?", re.S)
+TRITON = re.compile(r"^\s*(?:import\s+triton\b|from\s+triton\b)", re.M)
+HEAD = 1 << 16
+"""Bytes of a Python file in which Triton is imported, if it is one of Triton's."""
+
+FILE_HELP = "or a .cu, .ptx or Triton file with the options of `check`"
+OWN = (
+    "kernel", "grid", "block", "shared", "launch", "let", "arg", "defines", "includes", "constexpr",
+    "num_warps", "num_stages", "expect", "tolerance", "ladder",
+)  # fmt: skip
+"""Options of files alone."""
+
+SPELLED = {"defines": "-D", "includes": "-I", "ladder": "--as"}
+
+
+def is_file(name: str) -> bool:
+    """Whether a name is of a file with kernels: by its ending, and of Python by what it imports. A file that
+    is not there is one, too, but for Python, which may be a rung."""
+    match = NAMED.fullmatch(name)
+    if not match:
+        return False
+    path = Path(match[1])
+    if path.suffix != ".py":
+        return True
+    try:
+        with path.open("rb") as file:
+            return bool(TRITON.search(file.read(HEAD).decode("utf-8", "replace")))
+    except OSError:
+        return False
+
+
+def add_file(verb: Parser, block: bool = True) -> None:
+    """The options of a verb that takes files besides rungs, and has those of a problem already, and perhaps a
+    --block."""
+    add_subject(verb, problem=False, block=block)
+
+
+def the_file(names: Sequence[str], verb: str) -> Path | None:
+    """The one file that is named; None for rungs. BadInput for several, or both."""
+    files = [name for name in names if is_file(name)]
+    if files and len(names) > 1:
+        raise BadInput(f"{verb} takes one file at a time, or rungs: name {printable(files[0])} alone")
+    return Path(files[0]) if files else None
+
+
+def check_no_file(options: Options, name: str) -> None:
+    """BadInput for options of files where a rung is named."""
+    for option in OWN:
+        if getattr(options, option, None) not in (None, []):
+            spelled = SPELLED.get(option, f"--{option.replace('_', '-')}")
+            raise BadInput(f"{spelled} is for files, a .cu, .ptx or Triton file; {printable(name)} is a rung")
+
+
+def file_requests(options: Options, path: Path, arch: str) -> list[Request]:
+    """What is asked of a file: by the command, and by the comments in it."""
+    for name in ("accumulate", "dtype", "shape"):
+        if getattr(options, name, None) is not None:
+            raise BadInput(f"--{name} is for rungs; {printable(path)} is a file")
+    return requests_of(Options(**{**vars(options), "file": path}), arch)
+
+
+def words_of(options: Options, path: Path) -> list[str]:
+    """A file and its options as `check` takes them."""
+    words = [str(path)]
+    for name in (*OWN, "mnk", "n", "layout", "arch", "seed"):
+        given = getattr(options, name, None)
+        for value in given if isinstance(given, list) else [] if given is None else [given]:
+            text = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+            spelled = SPELLED.get(name, f"--{name.replace('_', '-')}")
+            words.append(f"{spelled}{text}" if len(spelled) == 2 else f"{spelled}={text}")
+    return words
+
+
+def one_request(options: Options, path: Path, arch: str, verb: str) -> Request:
+    """The same where a verb takes one kernel."""
+    found = file_requests(options, path, arch)
+    if len(found) > 1:
+        names = dict.fromkeys(asked.kernel for request in found for asked in request.launches)
+        raise BadInput(
+            f"{verb} takes one check of {printable(path)}, which has {len(found)}: name one by --kernel:"
+            f" {', '.join(filter(None, names)) or 'its kernels'}"
+        )
+    return found[0]

@@ -1,0 +1,2 @@
+"""Anybody's kernels, from a file: what `inspect`, `layout` and `profile` show of them, and the page of
+`check`."""
