@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 VIEWS = {
     "lines": "each line of CUDA with what it cost",
     "conflicts": "the lines with bank conflicts alone",
+    "advice": "what costs more than it would ideally, and what costs less: replayed, or tried",
     "sass": "the two kernels' SASS side by side",
     "ptx": "the same of their PTX",
 }
@@ -86,4 +87,9 @@ def as_json(inspection: Inspection, view: str | None) -> Json:
         for form, launches in inspection.kernels.items():
             code = listing(launches[0].binary, view)
             kernels[form][view] = {"opcodes": opcodes(code), "lines": code}
+    if view == "advice":
+        from tir_schedules.insight.advice.of_rung import advice_on
+
+        for form, advice in advice_on(inspection).items():
+            kernels[form]["advice"] = [one.as_json() for one in advice]
     return found

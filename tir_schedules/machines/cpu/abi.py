@@ -150,7 +150,7 @@ REQUEST = np.dtype(
     record("u4", "counter mask width cost ideal") + [("address", "u4", 32), ("value", "u4", 32)]
 )
 RECORD = np.dtype(
-    record("u4", "counter source_counter counting warp mask reads width times cost source_cost")
+    record("u4", "counter source_counter counting warp mask reads width times cost ideal source_cost pad")
     + [("address", "u8", 32), ("source", "u8", 32)]
 )
 FINDING = np.dtype(

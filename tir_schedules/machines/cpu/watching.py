@@ -67,7 +67,6 @@ class Watched:
             )
         )
 
-
     def records(self, counted: list[CountedAccess], sources: Sources) -> Records:
         """All accesses of the block."""
         table = self.table[: self.arguments.recorded].copy()

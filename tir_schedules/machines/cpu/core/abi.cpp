@@ -74,7 +74,7 @@ static void describe() {
   STRUCT(Record)
   FIELD(Record, counter) FIELD(Record, source_counter) FIELD(Record, counting) FIELD(Record, warp)
   FIELD(Record, mask) FIELD(Record, reads) FIELD(Record, width) FIELD(Record, times) FIELD(Record, cost)
-  FIELD(Record, source_cost) FIELD(Record, address) FIELD(Record, source)
+  FIELD(Record, ideal) FIELD(Record, source_cost) FIELD(Record, pad) FIELD(Record, address) FIELD(Record, source)
   STRUCT(Watch)
   FIELD(Watch, records) FIELD(Watch, slots) FIELD(Watch, record_limit) FIELD(Watch, recorded)
   FIELD(Watch, lost) FIELD(Watch, pad) FIELD(Watch, requests) FIELD(Watch, block) FIELD(Watch, warp) FIELD(Watch, limit)

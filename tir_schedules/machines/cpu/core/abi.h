@@ -102,10 +102,10 @@ struct Request {
 enum Counting : u32 { LOAD_COUNT, STORE_COUNT, ROWS_COUNT, GLOBAL_COUNT, COPY_COUNT, BYPASS_COUNT };
 // A warp's access to shared or global memory as it is counted, and how often it was made. counter: NONE for a
 // copy's side that is not counted. address: in shared memory, and of an access to global memory there; source:
-// of a copy. reads: lanes of a copy that read. cost: wavefronts of shared memory, or sectors; source_cost:
-// sectors of a copy.
+// of a copy. reads: lanes of a copy that read. cost, ideal: wavefronts of shared memory, or sectors;
+// source_cost: sectors of a copy.
 struct Record {
-  u32 counter, source_counter, counting, warp, mask, reads, width, times, cost, source_cost;
+  u32 counter, source_counter, counting, warp, mask, reads, width, times, cost, ideal, source_cost, pad;
   u64 address[32], source[32];
 };
 // The block that runs alone, and the warp whose requests are kept. met, held, valued: how many requests there

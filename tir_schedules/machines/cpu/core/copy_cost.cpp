@@ -135,10 +135,12 @@ void count_copy(Machine& M, s32 shared_id, s32 global_id, const u32* target, con
                 u32 reads, u32 width, bool bypass) {
   if (!mask) return;
   const CopyCost cost = copy_cost(target, source, mask, reads, width, bypass);
-  M.counters[shared_id].add(cost.wavefronts, (__builtin_popcount(mask) * width + 127) / 128);
+  const u32 ideal = (__builtin_popcount(mask) * width + 127) / 128;
+  M.counters[shared_id].add(cost.wavefronts, ideal);
   if (reads && global_id >= 0)
     M.counters[global_id].add(cost.sectors, (__builtin_popcount(reads) * width + 31) / 32);
   if (M.watch)
-    record_access(M, {shared_id, bypass ? BYPASS_COUNT : COPY_COUNT, mask, width, (u32)cost.wavefronts},
+    record_access(M,
+                  {shared_id, bypass ? BYPASS_COUNT : COPY_COUNT, mask, width, (u32)cost.wavefronts, ideal},
                   target, global_id, source, reads, cost.sectors);
 }

@@ -60,7 +60,8 @@ void count_shared(Machine& M, s32 id, const u32* address, u32 mask, u32 width, b
   M.counters[id].add(cost, phases);
   if (!M.watch) return;
   watch_request(M, id, address, mask, width, cost, phases);
-  record_access(M, {id, store ? STORE_COUNT : LOAD_COUNT, mask, width, (u32)cost}, address);
+  record_access(M, {id, store ? STORE_COUNT : LOAD_COUNT, mask, width, (u32)cost, (u32)phases},
+                address);
 }
 // ldmatrix: one phase per 8x8 matrix, eight rows of 16 bytes.
 int row_wavefronts(const u32* rows, int matrices) {
@@ -78,7 +79,7 @@ void count_rows(Machine& M, s32 id, const u32* rows, int matrices) {
   if (!M.watch) return;
   const u32 mask = matrices == 4 ? NONE : (1u << 8 * matrices) - 1;
   watch_request(M, id, rows, mask, 16, cost, matrices);
-  record_access(M, {id, ROWS_COUNT, mask, 16, (u32)cost}, rows);
+  record_access(M, {id, ROWS_COUNT, mask, 16, (u32)cost, (u32)matrices}, rows);
 }
 int global_sectors(const u64* address, u32 mask, u32 width) {
   u64 sectors[64];
@@ -93,7 +94,7 @@ int global_sectors(const u64* address, u32 mask, u32 width) {
 }
 void count_global(Machine& M, s32 id, const u64* address, u32 mask, u32 width) {
   if (!mask || id < 0) return;
-  const int cost = global_sectors(address, mask, width);
-  M.counters[id].add(cost, (__builtin_popcount(mask) * width + 31) / 32);
-  if (M.watch) record_access(M, {id, GLOBAL_COUNT, mask, width, (u32)cost}, address);
+  const u32 cost = global_sectors(address, mask, width), ideal = (__builtin_popcount(mask) * width + 31) / 32;
+  M.counters[id].add(cost, ideal);
+  if (M.watch) record_access(M, {id, GLOBAL_COUNT, mask, width, cost, ideal}, address);
 }

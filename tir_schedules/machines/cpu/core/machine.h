@@ -256,7 +256,7 @@ void watch_values(Machine&);
 struct Counted {
   s32 counter;
   Counting counting;
-  u32 mask, width, cost;
+  u32 mask, width, cost, ideal;
 };
 // Keeps an access of the block that is watched, where its records are asked for.
 void record_access(Machine&, const Counted&, const u32* address, s32 source_counter = -1,

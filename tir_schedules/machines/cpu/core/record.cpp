@@ -34,7 +34,7 @@ static void keep(Watch& watch, const Record& record) {
 }
 static Record started(Machine& M, const Counted& counted) {
   return {(u32)counted.counter, NONE, counted.counting, (u32)M.warp, counted.mask, 0, counted.width, 1,
-          counted.cost, 0, {0}, {0}};
+          counted.cost, counted.ideal, 0, 0, {0}, {0}};
 }
 void record_access(Machine& M, const Counted& counted, const u32* address, s32 source_counter,
                    const u64* source, u32 reads, u32 source_cost) {
