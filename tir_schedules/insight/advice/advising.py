@@ -12,10 +12,8 @@ from tir_schedules.insight.advice.memory import memory
 from tir_schedules.insight.advice.subject import Subject, record
 
 SHOWN = 6
-NOTHING = "advice: none; no access, spill or divergence costs more than it would ideally, and no replay saves"
-UNKNOWN = (
-    "advice: the accesses of block 0,0,0 alone are not known: it waits for other blocks, or makes too many"
-)
+NOTHING = "advice: none: no line costs more than it would ideally"
+UNKNOWN = "the accesses of block 0,0,0 are not known: alone it does not end, or it makes too many"
 
 
 def advise(subject: Subject) -> list[Advice]:
@@ -23,7 +21,7 @@ def advise(subject: Subject) -> list[Advice]:
     recording = record(subject)
     found = [*conflicts(subject, recording), *memory(subject, recording)] if recording else []
     if not recording:
-        found.append(Advice("not known", None, UNKNOWN.removeprefix("advice: ")))
+        found.append(Advice("not known", None, UNKNOWN))
     return sorted([*found, *launch(subject)], key=lambda one: -one.saved)
 
 

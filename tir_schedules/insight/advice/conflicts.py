@@ -1,5 +1,5 @@
-"""Bank conflicts of an array in shared memory: how far padding or an XOR swizzle takes them away, by replaying
-all accesses to it."""
+"""Bank conflicts of an array in shared memory: how far padding or an XOR swizzle takes them away, by
+replaying all accesses to it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from tir_schedules.insight.advice.arrays import SHARED_KINDS, SharedArray, arrays_of
 from tir_schedules.insight.advice.items import Advice, each, listed, plural
-from tir_schedules.insight.advice.layouts import Layout, paddings, replayed, swizzles
+from tir_schedules.insight.advice.layouts import Layout, keeps_rows, paddings, replayed, swizzles
 from tir_schedules.insight.advice.subject import Line, Recording, Subject, total
 
 LEAST_GAIN = 0.02
@@ -19,6 +19,9 @@ LEAST_GAIN = 0.02
 
 STATIC_LIMIT = 48 << 10
 """Bytes of shared memory that a kernel may declare."""
+
+SHOWN = 3
+"""Lines that are named, of one array."""
 
 VERBS = {
     "shared_load": "loads", "shared_store": "stores", "ldmatrix": "loads", "shared_cp_async": "copies",
@@ -49,10 +52,13 @@ def conflicts(subject: Subject, recording: Recording) -> Iterator[Advice]:
         now, ideal = (table[name].astype(np.int64) * table["times"] for name in ("cost", "ideal"))
         if now.sum() <= ideal.sum():
             continue
-        padded = best(subject, array, table, paddings(array, table))
-        swizzled = None
-        if not any(is_wmma(subject, recording, number) for number in set(table["counter"].tolist())):
-            swizzled = best(subject, array, table, swizzles(array, table))
+        wmma = [number for number in set(table["counter"].tolist()) if is_wmma(subject, recording, number)]
+        fragments: np.ndarray = table[np.isin(table["counter"], wmma)]
+        layouts = (
+            [one for one in found(array, table) if keeps_rows(fragments, array, one)]
+            for found in (paddings, swizzles)
+        )
+        padded, swizzled = (best(subject, array, table, those) for those in layouts)
         found = [one for one in (padded, swizzled) if one and now.sum() - one.total > LEAST_GAIN * now.sum()]
         found.sort(key=lambda one: (one.total, -(one.blocks or 0)))
         yield advice(subject, recording, array, found, scale)
@@ -74,10 +80,9 @@ def best(subject: Subject, array: SharedArray, table: np.ndarray, layouts: Itera
 
 
 def is_wmma(subject: Subject, recording: Recording, counter: int) -> bool:
-    """Whether it is an instruction that takes rows at one distance, which a swizzle does not leave."""
+    """Whether it is an instruction that takes rows at one distance."""
     ptx_line = recording.records.locations[counter].ptx_line
-    lines = subject.binary.ptx.split("\n", ptx_line)
-    return "wmma." in lines[ptx_line - 1] if ptx_line <= len(lines) else False
+    return "wmma." in subject.binary.ptx.split("\n", ptx_line)[ptx_line - 1]
 
 
 def advice(
@@ -93,13 +98,15 @@ def advice(
     worst = max(before, key=lambda key: before[key][0] - before[key][1])
     own = worst[0][0]
     parts = [
-        f"{kind} on {listed([line], own)} take {each(cost, requests)} per request, {each(least, requests)} would do"
+        f"{kind} on {listed([line], own)} take {each(cost, requests)} per request, {each(least, requests)}"
+        " would do"
         for (line, kind), (cost, least, requests) in before.items()
         if cost > least
     ]
     costs = f"{now.sum() * scale:,} wavefronts where {ideal.sum() * scale:,} would do"
     where = recording.where(scale)
-    reason = f"{array.shown}: {costs}{where}: {'; '.join(parts)}"
+    more = f"; and {len(parts) - SHOWN} more" if len(parts) > SHOWN else ""
+    reason = f"{array.shown}: {costs}{where}: {'; '.join(parts[:SHOWN])}{more}"
     remedies = tuple(
         remedy(subject, array, one, changes, before, scale, own) for one, changes in zip(found, after)
     )
@@ -130,12 +137,12 @@ def by_line(
 def remedy(
     subject: Subject, array: SharedArray, one: Replay, after: Costs, before: Costs, scale: int, own: str
 ) -> str:
-    """ "pad rows of 32 floats by 1: 1,024 wavefronts; 128 bytes more shared memory, still 16 blocks per SM"."""
+    """ "pad rows of 32 floats by 1: 64 wavefronts; 128 bytes more shared memory, still 2 blocks per SM"."""
     changes = [
         f"{kind} on {listed([line], own)} {each(before[line, kind][0], requests)} -> {each(cost, requests)}"
         for (line, kind), (cost, _, requests) in after.items()
         if cost != before[line, kind][0]
-    ]
+    ][:SHOWN]
     told = f"{what(array, one.layout)}: {one.total * scale:,} wavefronts ({', '.join(changes)} per request)"
     return f"{told}; {price(subject, one)}"
 
@@ -160,9 +167,9 @@ def price(subject: Subject, one: Replay) -> str:
     held = subject.held()
     if one.blocks is None or not held:
         return bytes_
-    kept = f"still {plural(one.blocks, 'block')} per SM"
+    blocks = f"{plural(one.blocks, 'block')} per SM"
     return (
-        f"{bytes_}, {kept if one.blocks == held.blocks else f'{one.blocks} blocks per SM, not {held.blocks}'}"
+        f"{bytes_}, still {blocks}" if one.blocks == held.blocks else f"{bytes_}, {blocks}, not {held.blocks}"
     )
 
 
@@ -170,8 +177,9 @@ def facts_of(one: Replay, scale: int) -> dict[str, object]:
     layout = one.layout
     kind = "swizzle" if layout.piece else "padding"
     return {
-        "layout": kind, "row": layout.row, "pitch": layout.pitch, "piece": layout.piece, "alike": layout.alike,
-        "wavefronts": one.total * scale, "more_bytes": one.more, "blocks_per_sm": one.blocks,
+        "layout": kind, "row": layout.row, "pitch": layout.pitch, "piece": layout.piece,
+        "alike": layout.alike, "wavefronts": one.total * scale, "more_bytes": one.more,
+        "blocks_per_sm": one.blocks,
     }  # fmt: skip
 
 

@@ -10,10 +10,10 @@ from tir_schedules.insight.advice.subject import Line
 
 @dataclass(frozen=True)
 class Advice:
-    """reason: what a line costs and why, in numbers. remedy: what costs less and its price, as a replay of the
-    recorded accesses or the occupancy rules tell; empty where nothing was found to. tried: what became of it
-    in a changed copy of the source; empty where it was not tried. saved: wavefronts or sectors (`unit`) of
-    the launch. facts: the numbers, by name."""
+    """reason: what a line costs and why, in numbers. remedies: what costs less and its price, as a replay of
+    the recorded accesses or the occupancy rules tell; empty where none was found. tried: what became of the
+    first in a changed copy of the source; empty where it was not tried. saved: wavefronts or sectors (`unit`)
+    of the launch. facts: the numbers, by name."""
 
     kind: str
     place: Line | None

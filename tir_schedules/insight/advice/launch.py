@@ -123,8 +123,8 @@ def resting(subject: Subject) -> Iterator[Advice]:
         return
     full = -(-threads // WARP)
     reason = (
-        f"{line.warp_instructions:,} warp instructions with {threads / line.warp_instructions:.1f} of {WARP} lanes"
-        f" at work; full warps would take {full:,}"
+        f"{line.warp_instructions:,} warp instructions with {threads / line.warp_instructions:.1f} of"
+        f" {WARP} lanes at work; full warps would take {full:,}"
     )
     facts: dict[str, object] = {"before": line.warp_instructions, "full": full, "threads": threads}
     yield Advice("resting lanes", (line.file, line.line), reason, facts=facts)

@@ -12,12 +12,19 @@ import numpy as np
 from tir_schedules.insight.advice.arrays import SharedArray
 from tir_schedules.insight.advice.subject import active, costs
 from tir_schedules.insight.banks.wavefronts import LINE
+from tir_schedules.machines.cpu.abi import Counting
 
 PADDINGS = (0, 1, 2, 4, 8)
 """Of a row, in units of what its accesses must be aligned to."""
 
 STRIDES = 6
 """Distances of lanes that are tried as rows, the commonest first."""
+
+ROWS_OF_MATRICES = [*range(8), *range(16, 24)]
+"""Lanes that name the rows of a fragment, one below the other: of matrices as ldmatrix reads them."""
+
+ROWS_OF_LANES = [*range(0, 32, 4)]
+"""The same of accesses in which each lane has its own element."""
 
 SHIFTS = (1, 2, 4, 8)
 """Neighbouring rows that are swizzled alike."""
@@ -57,6 +64,18 @@ def replayed(table: np.ndarray, array: SharedArray, layout: Layout) -> np.ndarra
     places = layout.places(offsets) + array.start
     moved["address"] = np.where(active(table["mask"]), places, 0)
     return costs(moved)
+
+
+def keeps_rows(table: np.ndarray, array: SharedArray, layout: Layout) -> bool:
+    """Whether the rows of a fragment, which one wmma instruction takes at one distance, still are at one.
+    table: the accesses of such instructions."""
+    offsets = table["address"].astype(np.int64) - array.start
+    moved, matrices = layout.places(offsets), table["counting"] == Counting.ROWS_COUNT
+    for part, rows in ((matrices, ROWS_OF_MATRICES), (~matrices, ROWS_OF_LANES)):
+        steps = np.diff(moved[part][:, rows], axis=1)
+        if (steps != steps[:, :1]).any():
+            return False
+    return True
 
 
 def paddings(array: SharedArray, table: np.ndarray) -> Iterator[Layout]:

@@ -1,10 +1,10 @@
-"""Global memory: sectors that accesses take beyond the bytes that lanes ask for, and what takes fewer: another
-numbering of threads, wider accesses; and what a block reads again and again."""
+"""Global memory: sectors that accesses take beyond the bytes that lanes ask for, and what takes fewer:
+another numbering of threads, wider accesses; and what a block reads again and again."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Iterator
+from typing import Iterator, Sequence
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from tir_schedules.insight.advice.trying import transposed
 from tir_schedules.insight.metrics.counting import GLOBAL, SECTOR
 from tir_schedules.machines.cpu.abi import BUFFER_SHIFT
 
-KINDS = set(GLOBAL)
+KINDS: set[str] = {*GLOBAL}
 ACTIONS = {
     "global_load": "loads", "global_store": "stores", "global_atomic": "atomics", "global_cp_async": "copies",
 }  # fmt: skip
@@ -47,7 +47,7 @@ def chosen_of(recording: Recording, kinds: set[str]) -> np.ndarray:
 
 
 def lines_beyond(recording: Recording) -> dict[tuple[Line, str], tuple[int, int, int, np.ndarray]]:
-    """Line and kind of access -> sectors, ideal ones, requests and records, where they are more than ideal."""
+    """Line and kind of access -> sectors, ideal ones, requests and records, where sectors are not ideal."""
     found: dict[tuple[Line, str], list[int]] = defaultdict(list)
     for at in chosen_of(recording, KINDS).tolist():
         found[recording.lines[at], str(recording.kinds[at])].append(at)
@@ -200,7 +200,7 @@ def runs(table: np.ndarray, places: list[int], width: int, mask: int) -> Iterato
 
 
 def wider(
-    recording: Recording, kind: str, lines: tuple[Line, ...], found: list[tuple[list[int], int]], scale: int
+    recording: Recording, kind: str, lines: Sequence[Line], found: list[tuple[list[int], int]], scale: int
 ) -> Advice | None:
     table = recording.records.table
     leads = table[[members[0] for members, _ in found]].copy()
@@ -216,11 +216,10 @@ def wider(
     if after > before:
         return None
     width, most = found[0][1], int(leads["width"].max())
-    own = lines[0][0]
     reason = (
-        f"global {ACTIONS[kind]} on {listed(lines, own)}: {requests * scale:,} requests of {width} bytes per lane,"
-        f" {before * scale:,} sectors{recording.where(scale)}: {each(requests, fewer)} requests where 1 of {most}"
-        f" bytes would do, as each lane's addresses follow one another and are aligned"
+        f"global {ACTIONS[kind]}{others(lines)}: {requests * scale:,} requests of {plural(width, 'byte')}"
+        f" per lane, {before * scale:,} sectors{recording.where(scale)}: {each(requests, fewer)} where 1 of {most}"
+        " bytes would do, as each lane's addresses follow one another and are aligned"
     )
     remedy = f"accesses of {most} bytes: {fewer * scale:,} requests, {after * scale:,} sectors"
     facts: dict[str, object] = {
@@ -230,6 +229,11 @@ def wider(
     return Advice(
         "wider accesses", lines[0], reason, (remedy,), "", (before - after) * scale, "sectors", facts
     )
+
+
+def others(lines: Sequence[Line]) -> str:
+    """The lines beside the first, which advice begins with."""
+    return f" and on {listed(lines[1:], lines[0][0])}" if len(lines) > 1 else ""
 
 
 def repeated(recording: Recording, scale: int) -> Iterator[Advice]:
@@ -247,16 +251,13 @@ def repeated(recording: Recording, scale: int) -> Iterator[Advice]:
         read = int((part["cost"].astype(np.int64) * part["times"]).sum())
         if read < OFTEN * differ or read - differ < len(part):
             continue
-        lines = {recording.lines[at] for at in chosen[mine].tolist()}
-        worst = max(lines)
-        own = worst[0]
+        lines = sorted({recording.lines[at] for at in chosen[mine].tolist()})
         reason = (
-            f"global loads on {listed(list(lines), own)}: a block takes {read:,} sectors of which {differ:,}"
-            f" differ, each {each(read, differ)} times: {read * SECTOR:,} bytes where {differ * SECTOR:,} could be"
-            " kept in shared memory"
+            f"global loads{others(lines)}: a block takes {read:,} sectors of which {differ:,} differ, each"
+            f" {each(read, differ)} times: {read * SECTOR:,} bytes, of which {differ * SECTOR:,} differ"
         )
         facts: dict[str, object] = {
             "sectors_of_block": read, "different_sectors": differ, "bytes": read * SECTOR,
             "different_bytes": differ * SECTOR, "blocks": scale,
         }  # fmt: skip
-        yield Advice("read again", worst, reason, (), "", 0, "sectors", facts)
+        yield Advice("read again", lines[0], reason, (), "", 0, "sectors", facts)
