@@ -3,53 +3,53 @@
 
 #define TILE 32
 
-// check: --kernel transpose --grid 4,2 --block 32,32 --arg in=f32[64,128] --arg out=f32[128,64]:out --let w=128
-// check: --let h=64 --expect out=in.T
-__global__ void transpose(const float *in, float *out, int w, int h) {
+// check: --kernel transpose --grid 4,2 --block 32,32 --arg a=f32[64,128] --arg out=f32[128,64]:out --let w=128
+// check: --let h=64 --expect out=a.T
+__global__ void transpose(const float *a, float *out, int w, int h) {
   __shared__ float tile[32][32];
   int x = threadIdx.x, y = threadIdx.y, c = blockIdx.x * 32, r = blockIdx.y * 32;
-  tile[y][x] = in[(r + y) * w + c + x];
+  tile[y][x] = a[(r + y) * w + c + x];
   __syncthreads();
   out[(c + y) * h + r + x] = tile[x][y];
 }
 
-// check: --kernel transpose_padded --grid 4,2 --block 32,32 --arg in=f32[64,128] --arg out=f32[128,64]:out
-// check: --let w=128 --let h=64 --expect out=in.T
-__global__ void transpose_padded(const float *in, float *out, int w, int h) {
+// check: --kernel transpose_padded --grid 4,2 --block 32,32 --arg a=f32[64,128] --arg out=f32[128,64]:out
+// check: --let w=128 --let h=64 --expect out=a.T
+__global__ void transpose_padded(const float *a, float *out, int w, int h) {
   __shared__ float tile[TILE][TILE + 1];
   int x = threadIdx.x, y = threadIdx.y, c = blockIdx.x * 32, r = blockIdx.y * 32;
-  tile[y][x] = in[(r + y) * w + c + x];
+  tile[y][x] = a[(r + y) * w + c + x];
   __syncthreads();
   out[(c + y) * h + r + x] = tile[x][y];
 }
 
 // The rows are not in the declaration.
-// check: --kernel transpose_flat --grid 4,2 --block 32,32 --arg in=f32[64,128] --arg out=f32[128,64]:out --let w=128
-// check: --let h=64 --expect out=in.T
-__global__ void transpose_flat(const float *in, float *out, int w, int h) {
+// check: --kernel transpose_flat --grid 4,2 --block 32,32 --arg a=f32[64,128] --arg out=f32[128,64]:out --let w=128
+// check: --let h=64 --expect out=a.T
+__global__ void transpose_flat(const float *a, float *out, int w, int h) {
   __shared__ float tile[TILE * TILE];
   int x = threadIdx.x, y = threadIdx.y, c = blockIdx.x * 32, r = blockIdx.y * 32;
-  tile[y * TILE + x] = in[(r + y) * w + c + x];
+  tile[y * TILE + x] = a[(r + y) * w + c + x];
   __syncthreads();
   out[(c + y) * h + r + x] = tile[x * TILE + y];
 }
 
-// check: --kernel transpose_swizzled --grid 4,2 --block 32,32 --arg in=f32[64,128] --arg out=f32[128,64]:out
-// check: --let w=128 --let h=64 --expect out=in.T
-__global__ void transpose_swizzled(const float *in, float *out, int w, int h) {
+// check: --kernel transpose_swizzled --grid 4,2 --block 32,32 --arg a=f32[64,128] --arg out=f32[128,64]:out
+// check: --let w=128 --let h=64 --expect out=a.T
+__global__ void transpose_swizzled(const float *a, float *out, int w, int h) {
   __shared__ float tile[TILE * TILE];
   int x = threadIdx.x, y = threadIdx.y, c = blockIdx.x * 32, r = blockIdx.y * 32;
-  tile[y * TILE + (x ^ y)] = in[(r + y) * w + c + x];
+  tile[y * TILE + (x ^ y)] = a[(r + y) * w + c + x];
   __syncthreads();
   out[(c + y) * h + r + x] = tile[x * TILE + (y ^ x)];
 }
 
 // Vectors are read of a tile that is stored transposed: rows have to begin at multiples of 16 bytes.
-// check: --kernel vectors --grid 1 --block 32 --arg in=f32[32,64] --arg out=f32[64,32]:out --expect out=in.T
-__global__ void vectors(const float *in, float4 *out) {
+// check: --kernel vectors --grid 1 --block 32 --arg a=f32[32,64] --arg out=f32[64,32]:out --expect out=a.T
+__global__ void vectors(const float *a, float4 *out) {
   __shared__ __align__(16) float tile[64][32];
   for (int k = 0; k < 64; k += 4) {
-    float4 v = *(const float4 *)&in[threadIdx.x * 64 + k];
+    float4 v = *(const float4 *)&a[threadIdx.x * 64 + k];
     tile[k][threadIdx.x] = v.x, tile[k + 1][threadIdx.x] = v.y;
     tile[k + 2][threadIdx.x] = v.z, tile[k + 3][threadIdx.x] = v.w;
   }
@@ -58,50 +58,51 @@ __global__ void vectors(const float *in, float4 *out) {
 }
 
 // Threads of a warp read one column of a matrix.
-// check: --kernel columns --grid 2,2 --block 32,16 --arg in=f32[64,32] --arg out=f32[64,32]:out --expect 'out=2*in'
-__global__ void columns(const float *in, float *out) {
+// check: --kernel columns --grid 2,2 --block 32,16 --arg a=f32[64,32] --arg out=f32[64,32]:out --expect 'out=2*a'
+__global__ void columns(const float *a, float *out) {
   int row = blockIdx.x * blockDim.x + threadIdx.x, column = blockIdx.y * blockDim.y + threadIdx.y;
-  out[row * 32 + column] = 2 * in[row * 32 + column];
+  out[row * 32 + column] = 2 * a[row * 32 + column];
 }
 
-// check: --kernel rows --grid 2,2 --block 16,32 --arg in=f32[64,32] --arg out=f32[64,32]:out --expect 'out=2*in'
-__global__ void rows(const float *in, float *out) {
+// check: --kernel rows --grid 2,2 --block 16,32 --arg a=f32[64,32] --arg out=f32[64,32]:out --expect 'out=2*a'
+__global__ void rows(const float *a, float *out) {
   int row = blockIdx.x * blockDim.y + threadIdx.y, column = blockIdx.y * blockDim.x + threadIdx.x;
-  out[row * 32 + column] = 2 * in[row * 32 + column];
+  out[row * 32 + column] = 2 * a[row * 32 + column];
 }
 
 // Each thread has four neighbouring elements.
-// check: --kernel by_four --grid 2 --block 64 --arg in=f32[512] --arg out=f32[512]:out --expect 'out=2*in'
-__global__ void by_four(const float *in, float *out) {
+// check: --kernel by_four --grid 2 --block 64 --arg a=f32[512] --arg out=f32[512]:out --expect 'out=2*a'
+__global__ void by_four(const float *a, float *out) {
   int first = (blockIdx.x * 64 + threadIdx.x) * 4;
-  for (int k = 0; k < 4; ++k) out[first + k] = 2 * in[first + k];
+  for (int k = 0; k < 4; ++k) out[first + k] = 2 * a[first + k];
 }
 
-// check: --kernel by_vector --grid 2 --block 64 --arg in=f32[512] --arg out=f32[512]:out --expect 'out=2*in'
-__global__ void by_vector(const float *in, float *out) {
+// check: --kernel by_vector --grid 2 --block 64 --arg a=f32[512] --arg out=f32[512]:out --expect 'out=2*a'
+__global__ void by_vector(const float *a, float *out) {
   int first = (blockIdx.x * 64 + threadIdx.x) * 4;
-  float4 v = *(const float4 *)&in[first];
+  float4 v = *(const float4 *)&a[first];
   *(float4 *)&out[first] = make_float4(2 * v.x, 2 * v.y, 2 * v.z, 2 * v.w);
 }
 
 // Every thread reads every element.
-// check: --kernel read_again --grid 2 --block 64 --arg in=f32[64] --arg out=f32[128]:out
-// check: --expect 'out[:64]=in * sum(in)'
-__global__ void read_again(const float *in, float *out) {
+// check: --kernel read_again --grid 2 --block 128 --arg a=f32[128] --arg out=f32[256]:out
+// check: --expect 'out[:128]=a * sum(a)'
+__global__ void read_again(const float *a, float *out) {
   float sum = 0;
-  for (int k = 0; k < 64; ++k) sum += in[k];
-  out[blockIdx.x * 64 + threadIdx.x] = in[threadIdx.x] * sum;
+#pragma unroll 1
+  for (int k = 0; k < 128; ++k) sum += a[k];
+  out[blockIdx.x * 128 + threadIdx.x] = a[threadIdx.x] * sum;
 }
 
-// check: --kernel read_once --grid 2 --block 64 --arg in=f32[64] --arg out=f32[128]:out
-// check: --expect 'out[:64]=in * sum(in)'
-__global__ void read_once(const float *in, float *out) {
-  __shared__ float kept[64];
-  kept[threadIdx.x] = in[threadIdx.x];
+// check: --kernel read_once --grid 2 --block 128 --arg a=f32[128] --arg out=f32[256]:out
+// check: --expect 'out[:128]=a * sum(a)'
+__global__ void read_once(const float *a, float *out) {
+  __shared__ float kept[128];
+  kept[threadIdx.x] = a[threadIdx.x];
   __syncthreads();
   float sum = 0;
-  for (int k = 0; k < 64; ++k) sum += kept[k];
-  out[blockIdx.x * 64 + threadIdx.x] = kept[threadIdx.x] * sum;
+  for (int k = 0; k < 128; ++k) sum += kept[k];
+  out[blockIdx.x * 128 + threadIdx.x] = kept[threadIdx.x] * sum;
 }
 
 // Every fourth lane works.
@@ -122,11 +123,11 @@ __global__ void gathered(float *out) {
 }
 
 // More registers than 32 blocks of 64 threads leave for each.
-// check: --kernel spilling --grid 1 --block 64 --arg in=f32[4096] --arg out=f32[64]:out
-__global__ void __launch_bounds__(64, 32) spilling(const float *in, float *out) {
+// check: --kernel spilling --grid 1 --block 64 --arg a=f32[4096] --arg out=f32[64]:out
+__global__ void __launch_bounds__(64, 32) spilling(const float *a, float *out) {
   float v[64], sum = 0;
 #pragma unroll
-  for (int k = 0; k < 64; ++k) v[k] = in[k * 64 + threadIdx.x];
+  for (int k = 0; k < 64; ++k) v[k] = a[k * 64 + threadIdx.x];
   __syncthreads();
 #pragma unroll
   for (int k = 0; k < 64; ++k) sum = sum * v[k] + v[63 - k];
@@ -148,10 +149,10 @@ __global__ void small(float *out) {
 }
 
 // Nothing to be said.
-// check: --kernel sound --grid 4 --block 256 --arg in=f32[1024] --arg out=f32[1024]:out --expect 'out=2*in'
-__global__ void sound(const float *in, float *out) {
+// check: --kernel sound --grid 4 --block 256 --arg a=f32[1024] --arg out=f32[1024]:out --expect 'out=2*a'
+__global__ void sound(const float *a, float *out) {
   __shared__ float kept[256];
-  kept[threadIdx.x] = in[blockIdx.x * 256 + threadIdx.x];
+  kept[threadIdx.x] = a[blockIdx.x * 256 + threadIdx.x];
   __syncthreads();
   out[blockIdx.x * 256 + threadIdx.x] = 2 * kept[threadIdx.x];
 }

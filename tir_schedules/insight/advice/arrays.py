@@ -84,7 +84,8 @@ def arrays_of(subject: Subject, recording: Recording) -> list[SharedArray]:
         if touching.any() and (touching == inside).all():
             name = source_name(variable.name)
             part = chosen[inside]
-            declaration = declared(subject.source, name)
+            own = [line for file, line in map(recording.lines.__getitem__, part) if file == subject.file]
+            declaration = declared(subject.source, name, min(own)) if own else None
             found.append(
                 SharedArray(name, part, begin, variable.size, unit_of(table[part]), False, declaration)
             )
@@ -127,15 +128,16 @@ def clusters(counters: np.ndarray, low: np.ndarray, high: np.ndarray) -> list[tu
     return [(np.flatnonzero(np.isin(counters, members)), begin, stop) for begin, stop, members in merged]
 
 
-def declared(source: str, name: str) -> Declaration | None:
-    """The declaration of a shared array; None where it is not found, or found twice."""
-    found = []
-    for statement in DECLARED.finditer(source):
+def declared(source: str, name: str, first: int) -> Declaration | None:
+    """The declaration of a shared array; None where it is not found. first: the first line that uses it: of
+    several arrays of that name the last before it is meant."""
+    found = None
+    before = "".join(source.splitlines(keepends=True)[:first])
+    for statement in DECLARED.finditer(before):
         for match in re.finditer(EXTENTS.format(name=re.escape(name)), statement[1]):
             words = QUALIFIERS.sub(" ", re.split(r"\[|,", statement[1], maxsplit=1)[0]).split()
-            type_ = " ".join(words[:-1])
+            type_, end = " ".join(words[:-1]), statement.start(1) + match.end() - 1
             extents = tuple(text.strip() for text in re.findall(r"\[([^\[\]]*)\]", match[1]))
-            found.append(
-                Declaration(ELEMENTS.get(type_, 0), type_, extents, statement.start(1) + match.end() - 1)
-            )
-    return found[0] if len(found) == 1 and found[0].element and all(found[0].extents) else None
+            known = type_ in ELEMENTS and all(extents)
+            found = Declaration(ELEMENTS[type_], type_, extents, end) if known else None
+    return found

@@ -237,27 +237,40 @@ def others(lines: Sequence[Line]) -> str:
 
 
 def repeated(recording: Recording, scale: int) -> Iterator[Advice]:
-    """What a block reads of an array several times: numbers alone."""
+    """What the warps of a block read of an array several times: numbers alone."""
     chosen = chosen_of(recording, {"global_load"})
     table = recording.records.table[chosen]
-    if not len(chosen):
-        return
     lanes = active(table["mask"])
-    buffers = np.where(lanes, table["address"] >> np.uint64(BUFFER_SHIFT), 0).max(1)
+    address = np.where(lanes, table["address"], 0)
+    buffers = (address >> np.uint64(BUFFER_SHIFT)).max(1, initial=0)
     for buffer in np.unique(buffers):
         mine = buffers == buffer
-        part, those = table[mine], lanes[mine]
-        differ = len(np.unique((part["address"] // np.uint64(SECTOR))[those]))
-        read = int((part["cost"].astype(np.int64) * part["times"]).sum())
-        if read < OFTEN * differ or read - differ < len(part):
+        part, asked = table[mine], np.sort(address[mine], 1)
+        different = (np.diff(asked, axis=1) != 0).sum(1) + lanes[mine].all(1)
+        read = int((different * part["width"].astype(np.int64) * part["times"]).sum())
+        differ = distinct_bytes(part, lanes[mine])
+        if read < OFTEN * differ:
             continue
         lines = sorted({recording.lines[at] for at in chosen[mine].tolist()})
         reason = (
-            f"global loads{others(lines)}: a block takes {read:,} sectors of which {differ:,} differ, each"
-            f" {each(read, differ)} times: {read * SECTOR:,} bytes, of which {differ * SECTOR:,} differ"
+            f"global loads{others(lines)}: the warps of a block read {plural(read, 'byte')}, of which"
+            f" {differ:,} differ: each {each(read, differ)} times"
         )
         facts: dict[str, object] = {
-            "sectors_of_block": read, "different_sectors": differ, "bytes": read * SECTOR,
-            "different_bytes": differ * SECTOR, "blocks": scale,
+            "bytes": read, "different_bytes": differ, "different_sectors": sectors_of(part, lanes[mine]),
+            "blocks": scale,
         }  # fmt: skip
         yield Advice("read again", lines[0], reason, (), "", 0, "sectors", facts)
+
+
+def distinct_bytes(table: np.ndarray, lanes: np.ndarray) -> int:
+    """How many bytes are touched at all."""
+    spans = np.unique(
+        np.stack([table["address"][lanes], (table["address"] + table["width"][:, None])[lanes]], 1), axis=0
+    ).astype(np.int64)
+    reached = np.maximum.accumulate(np.concatenate([[0], spans[:-1, 1]]))
+    return int(np.maximum(spans[:, 1] - np.maximum(spans[:, 0], reached), 0).sum())
+
+
+def sectors_of(table: np.ndarray, lanes: np.ndarray) -> int:
+    return len(np.unique((table["address"] // np.uint64(SECTOR))[lanes]))

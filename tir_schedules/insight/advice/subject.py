@@ -9,6 +9,7 @@ from typing import Callable
 
 import numpy as np
 
+from tir_schedules.compiler.source_text import shown_name
 from tir_schedules.errors import BadInput
 from tir_schedules.machines.cpu.watching import recount
 from tir_schedules.model.counters import Access, Counters
@@ -47,6 +48,11 @@ class Subject:
     watched: Callable[[Watch], Execution] = field(repr=False)
     source: str = field(default="", repr=False)
     tried: Callable[[str, Dim3 | None], Tried] | None = field(default=None, repr=False)
+
+    @property
+    def file(self) -> str:
+        """What messages call its source."""
+        return shown_name(self.binary.kernel)
 
     @property
     def shared(self) -> int:
