@@ -57,6 +57,18 @@ __global__ void vectors(const float *a, float4 *out) {
   for (int k = 0; k < 16; ++k) out[threadIdx.x * 16 + k] = *(float4 *)&tile[threadIdx.x * 2 + k / 8][k % 8 * 4];
 }
 
+// check: --kernel vectors_swizzled --grid 1 --block 32 --arg a=f32[32,64] --arg out=f32[64,32]:out --expect out=a.T
+__global__ void vectors_swizzled(const float4 *a, float4 *out) {
+  __shared__ __align__(16) float tile[64][32];
+  int t = threadIdx.x;
+  for (int k = 0; k < 64; ++k) tile[k][(t / 4 ^ k / 2 % 8) * 4 + t % 4] = ((const float *)a)[t * 64 + k];
+  __syncthreads();
+  for (int k = 0; k < 16; ++k) {
+    int row = t * 2 + k / 8;
+    out[t * 16 + k] = *(float4 *)&tile[row][(k % 8 ^ row / 2 % 8) * 4];
+  }
+}
+
 // Threads of a warp read one column of a matrix.
 // check: --kernel columns --grid 2,2 --block 32,16 --arg a=f32[64,32] --arg out=f32[64,32]:out --expect 'out=2*a'
 __global__ void columns(const float *a, float *out) {

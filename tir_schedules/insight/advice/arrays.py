@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
+from tir_schedules.check.expressions import whole
+from tir_schedules.errors import BadInput
 from tir_schedules.insight.advice.subject import Recording, Subject, active
 from tir_schedules.machines.cpu.abi import Counting
 from tir_schedules.machines.cpu.extents import source_name
@@ -26,23 +29,30 @@ ELEMENTS = {
 
 DECLARED = re.compile(r"__shared__([^;{}()]*(?:\([^)]*\)[^;{}()]*)*);")
 EXTENTS = r"(?<![\w.]){name}((?:\s*\[[^\[\]]*\])+)"
+CONSTANT = re.compile(
+    r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+([^\n]+)$"
+    r"|\bconst(?:expr)?\s+(?:unsigned\s+)?int\s+(\w+)\s*=([^;,]+);",
+    re.M,
+)
+DIVISION = re.compile(r"(?<!/)/(?!/)")
 QUALIFIERS = re.compile(r"\b(?:__align__|alignas)\s*\([^)]*\)|\b(?:volatile|const|static|__restrict__)\b")
 
 
 @dataclass(frozen=True)
 class Declaration:
-    """Of an array in CUDA. extents: as they are written. end: where in the source the last extent ends."""
+    """Of an array in CUDA. extents: as they are written. end: where in the source the last extent ends.
+    values: the extents, where the source says what they are."""
 
     element: int
     type: str
     extents: tuple[str, ...]
     end: int
+    values: tuple[int, ...] = ()
 
-    @property
-    def row(self) -> int | None:
-        """Bytes of a row; None where the source does not say them as numbers, or there are no rows."""
-        last = self.extents[-1]
-        return int(last) * self.element if len(self.extents) > 1 and last.isdigit() else None
+    def row(self, size: int) -> int | None:
+        """Bytes of a row. None where that is not known, or there are no rows. size: bytes of the array."""
+        whole = prod(self.values) * self.element == size
+        return self.values[-1] * self.element if len(self.values) > 1 and whole else None
 
 
 @dataclass(frozen=True)
@@ -85,7 +95,7 @@ def arrays_of(subject: Subject, recording: Recording) -> list[SharedArray]:
             name = source_name(variable.name)
             part = chosen[inside]
             own = [line for file, line in map(recording.lines.__getitem__, part) if file == subject.file]
-            declaration = declared(subject.source, name, min(own)) if own else None
+            declaration = declared(subject.source, name, min(own, default=-1))
             found.append(
                 SharedArray(name, part, begin, variable.size, unit_of(table[part]), False, declaration)
             )
@@ -109,7 +119,7 @@ def bounds(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def unit_of(table: np.ndarray) -> int:
     """What all addresses must be aligned to: the widest access of a lane."""
     rows = table["counting"] == Counting.ROWS_COUNT
-    return int(max(4, np.where(rows, ROW_BYTES, table["width"]).max()))
+    return int(np.where(rows, ROW_BYTES, table["width"]).max())
 
 
 def clusters(counters: np.ndarray, low: np.ndarray, high: np.ndarray) -> list[tuple[np.ndarray, int, int]]:
@@ -130,14 +140,30 @@ def clusters(counters: np.ndarray, low: np.ndarray, high: np.ndarray) -> list[tu
 
 def declared(source: str, name: str, first: int) -> Declaration | None:
     """The declaration of a shared array; None where it is not found. first: the first line that uses it: of
-    several arrays of that name the last before it is meant."""
+    several arrays of that name the last before it is meant; -1: of all."""
     found = None
-    before = "".join(source.splitlines(keepends=True)[:first])
+    before = "".join(source.splitlines(keepends=True)[: first if first >= 0 else None])
     for statement in DECLARED.finditer(before):
         for match in re.finditer(EXTENTS.format(name=re.escape(name)), statement[1]):
             words = QUALIFIERS.sub(" ", re.split(r"\[|,", statement[1], maxsplit=1)[0]).split()
             type_, end = " ".join(words[:-1]), statement.start(1) + match.end() - 1
             extents = tuple(text.strip() for text in re.findall(r"\[([^\[\]]*)\]", match[1]))
             known = type_ in ELEMENTS and all(extents)
-            found = Declaration(ELEMENTS[type_], type_, extents, end) if known else None
+            values = values_of(extents, before)
+            found = Declaration(ELEMENTS[type_], type_, extents, end, values) if known else None
     return found
+
+
+def values_of(extents: tuple[str, ...], source: str) -> tuple[int, ...]:
+    """Extents as numbers, by the macros and constants of the source; none where one is not known."""
+    names: dict[str, int] = {}
+    try:
+        for macro, defined, constant, value in CONSTANT.findall(source):
+            text = (defined or value).partition("//")[0].strip()
+            try:
+                names[macro or constant] = whole(DIVISION.sub("//", text), names, "a constant")
+            except BadInput:
+                names.pop(macro or constant, None)
+        return tuple(whole(DIVISION.sub("//", text), names, "an extent") for text in extents)
+    except BadInput:
+        return ()

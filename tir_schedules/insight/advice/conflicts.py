@@ -11,7 +11,15 @@ import numpy as np
 
 from tir_schedules.insight.advice.arrays import SHARED_KINDS, SharedArray, arrays_of
 from tir_schedules.insight.advice.items import Advice, each, listed, plural
-from tir_schedules.insight.advice.layouts import Layout, keeps_rows, paddings, replayed, swizzles
+from tir_schedules.insight.advice.layouts import (
+    Layout,
+    declared_rows,
+    keeps_rows,
+    paddings,
+    possible_rows,
+    replayed,
+    swizzles,
+)
 from tir_schedules.insight.advice.subject import Line, Recording, Subject, total
 
 LEAST_GAIN = 0.02
@@ -53,13 +61,13 @@ def conflicts(subject: Subject, recording: Recording) -> Iterator[Advice]:
         if now.sum() <= ideal.sum():
             continue
         wmma = [number for number in set(table["counter"].tolist()) if is_wmma(subject, recording, number)]
-        fragments: np.ndarray = table[np.isin(table["counter"], wmma)]
-        layouts = (
-            [one for one in found(array, table) if keeps_rows(fragments, array, one)]
-            for found in (paddings, swizzles)
-        )
-        padded, swizzled = (best(subject, array, table, those) for those in layouts)
-        found = [one for one in (padded, swizzled) if one and now.sum() - one.total > LEAST_GAIN * now.sum()]
+        fragments = table[np.flatnonzero(np.isin(table["counter"], wmma))]
+        found: list[Replay] = []
+        for rows in (declared_rows(array), possible_rows(array, table)):
+            for layouts in (paddings, swizzles) if not found else ():
+                those = [one for one in layouts(array, table, rows) if keeps_rows(fragments, array, one)]
+                one = best(subject, array, table, those)
+                found += [one] if one and now.sum() - one.total > LEAST_GAIN * now.sum() else []
         found.sort(key=lambda one: (one.total, -(one.blocks or 0)))
         yield advice(subject, recording, array, found, scale)
 
@@ -158,7 +166,9 @@ def what(array: SharedArray, layout: Layout) -> str:
     size, noun = (array.declaration.element, array.declaration.type) if array.declaration else (1, "byte")
     size, noun = (size, noun) if layout.row % size == 0 and layout.pitch % size == 0 else (1, "byte")
     row, by = layout.row // size, (layout.pitch - layout.row) // size
-    return f"{'pad' if by > 0 else 'cut'} rows of {row} {noun}s by {abs(by)}"
+    if by > 0 and layout.row not in declared_rows(array):
+        return f"leave {plural(by, noun)} free after every {row}"
+    return f"{'pad' if by > 0 else 'cut'} rows of {plural(row, noun)} by {abs(by)}"
 
 
 def price(subject: Subject, one: Replay) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Iterator
+from typing import Iterator, Sequence
 
 import numpy as np
 
@@ -78,9 +78,9 @@ def keeps_rows(table: np.ndarray, array: SharedArray, layout: Layout) -> bool:
     return True
 
 
-def paddings(array: SharedArray, table: np.ndarray) -> Iterator[Layout]:
-    """Rows further apart, or, where the end of each is never touched, nearer."""
-    for row in rows(array, table):
+def paddings(array: SharedArray, table: np.ndarray, rows: Sequence[int]) -> Iterator[Layout]:
+    """Rows further apart, or, where the end of each is never touched, nearer. rows: bytes that are one."""
+    for row in rows:
         used = used_bytes(array, table, row)
         for start in {row, used}:
             for padding in PADDINGS:
@@ -89,19 +89,22 @@ def paddings(array: SharedArray, table: np.ndarray) -> Iterator[Layout]:
                     yield Layout(row, pitch)
 
 
-def swizzles(array: SharedArray, table: np.ndarray) -> Iterator[Layout]:
+def swizzles(array: SharedArray, table: np.ndarray, rows: Sequence[int]) -> Iterator[Layout]:
     """Rows of a power of two of bytes whose pieces change places."""
-    for row in rows(array, table):
+    for row in rows:
         if row & (row - 1) or row < 2 * array.unit:
             continue
         for alike in SHIFTS:
             yield Layout(row, row, array.unit, alike)
 
 
-def rows(array: SharedArray, table: np.ndarray) -> list[int]:
-    """Bytes that may be a row: as declared; else powers of two, and distances between neighbouring lanes."""
-    if array.declaration and array.declaration.row:
-        return [array.declaration.row] if array.declaration.row % array.unit == 0 else []
+def declared_rows(array: SharedArray) -> list[int]:
+    row = array.declaration.row(array.size) if array.declaration else None
+    return [row] if row and row % array.unit == 0 else []
+
+
+def possible_rows(array: SharedArray, table: np.ndarray) -> list[int]:
+    """Bytes that may be a row: powers of two, and distances between neighbouring lanes."""
     powers = [1 << k for k in range(3, 13)]
     both = active(table["mask"]) & np.roll(active(table["mask"]), -1, 1)
     both[:, -1] = False
@@ -116,8 +119,6 @@ def rows(array: SharedArray, table: np.ndarray) -> list[int]:
 def used_bytes(array: SharedArray, table: np.ndarray, row: int) -> int:
     """Bytes of a row up to the last that is touched, in whole units."""
     lanes = active(table["mask"])
-    offsets = (table["address"].astype(np.int64) - array.start) % row + table["width"][:, None].astype(
-        np.int64
-    )
-    last = min(int(offsets[lanes].max()), row)
+    ends = (table["address"].astype(np.int64) - array.start) % row + table["width"].astype(np.int64)[:, None]
+    last = min(int(ends[lanes].max()), row)
     return -(-last // array.unit) * array.unit

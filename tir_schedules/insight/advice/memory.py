@@ -218,8 +218,8 @@ def wider(
     width, most = found[0][1], int(leads["width"].max())
     reason = (
         f"global {ACTIONS[kind]}{others(lines)}: {requests * scale:,} requests of {plural(width, 'byte')}"
-        f" per lane, {before * scale:,} sectors{recording.where(scale)}: {each(requests, fewer)} where 1 of {most}"
-        " bytes would do, as each lane's addresses follow one another and are aligned"
+        f" per lane, {before * scale:,} sectors{recording.where(scale)}: {each(requests, fewer)} where 1 of"
+        f" {most} bytes would do, as each lane's addresses follow one another and are aligned"
     )
     remedy = f"accesses of {most} bytes: {fewer * scale:,} requests, {after * scale:,} sectors"
     facts: dict[str, object] = {

@@ -92,8 +92,8 @@ class CpuMachine:
         place; all their elements count as unwritten before, but for those in `given`. count: also count
         accesses and instructions, which takes about as long again. watch: run one block alone, in one order,
         and keep the requests of one of its warps, or all its accesses; counts too. Raises, before anything
-        runs, UnsupportedInstruction for PTX that the machine does not know, CheckFailed for a launch that CUDA
-        would refuse, and BadInput for a block or warp there is not.
+        runs, UnsupportedInstruction for PTX that the machine does not know, CheckFailed for a launch that
+        CUDA would refuse, and BadInput for a block or warp there is not.
         """
         interrupts.check()
         check_launch(binary)
