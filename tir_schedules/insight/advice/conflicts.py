@@ -22,8 +22,8 @@ from tir_schedules.insight.advice.layouts import (
 )
 from tir_schedules.insight.advice.subject import Line, Recording, Subject, total
 
-LEAST_GAIN = 0.02
-"""Of the wavefronts of all accesses to an array: what is less is no remedy."""
+LEAST_GAIN = 0.25
+"""Of the wavefronts beyond the ideal ones: what takes less of them away is no remedy."""
 
 STATIC_LIMIT = 48 << 10
 """Bytes of shared memory that a kernel may declare."""
@@ -61,13 +61,14 @@ def conflicts(subject: Subject, recording: Recording) -> Iterator[Advice]:
         if now.sum() <= ideal.sum():
             continue
         wmma = [number for number in set(table["counter"].tolist()) if is_wmma(subject, recording, number)]
-        fragments = table[np.flatnonzero(np.isin(table["counter"], wmma))]
+        fragments = table[np.array([number in wmma for number in table["counter"].tolist()], bool)]
         found: list[Replay] = []
         for rows in (declared_rows(array), possible_rows(array, table)):
             for layouts in (paddings, swizzles) if not found else ():
                 those = [one for one in layouts(array, table, rows) if keeps_rows(fragments, array, one)]
                 one = best(subject, array, table, those)
-                found += [one] if one and now.sum() - one.total > LEAST_GAIN * now.sum() else []
+                least = LEAST_GAIN * (now.sum() - ideal.sum())
+                found += [one] if one and now.sum() - one.total >= least else []
         found.sort(key=lambda one: (one.total, -(one.blocks or 0)))
         yield advice(subject, recording, array, found, scale)
 
@@ -99,7 +100,7 @@ def advice(
     table = recording.records.table[array.chosen]
     now, ideal = (table[name].astype(np.int64) * table["times"] for name in ("cost", "ideal"))
     lines = [recording.lines[at] for at in array.chosen.tolist()]
-    kinds = [VERBS[recording.kinds[at]] for at in array.chosen.tolist()]
+    kinds = [VERBS[str(recording.kinds[at])] for at in array.chosen.tolist()]
     before, after = by_line(lines, kinds, now, table, ideal), []
     for one in found:
         after.append(by_line(lines, kinds, one.cost, table, ideal))
@@ -124,7 +125,8 @@ def advice(
         "ideal": int(ideal.sum()) * scale, "layouts": [facts_of(one, scale) for one in found],
         "lines": {f"{line[0]}:{line[1]} {kind}": cells for (line, kind), cells in before.items()},
     }  # fmt: skip
-    tried = try_padding(subject, array, found, int(now.sum()) * scale) if scale == recording.blocks else ""
+    of_array = int(now.sum()) * scale if scale == recording.blocks else None
+    tried = try_padding(subject, array, found, of_array)
     return Advice("bank conflicts", worst[0], reason, remedies, tried, saved, "wavefronts", facts)
 
 
@@ -193,8 +195,9 @@ def facts_of(one: Replay, scale: int) -> dict[str, object]:
     }  # fmt: skip
 
 
-def try_padding(subject: Subject, array: SharedArray, found: Sequence[Replay], before: int) -> str:
-    """What became of the padding in a copy of the source, where that declares rows."""
+def try_padding(subject: Subject, array: SharedArray, found: Sequence[Replay], before: int | None) -> str:
+    """What became of the padding in a copy of the source, where that declares rows. before: wavefronts of the
+    array in the launch; None: those of all arrays are told."""
     one = next((one for one in found if not one.layout.piece), None)
     declaration = array.declaration
     if not one or not declaration or len(declaration.extents) < 2 or not subject.tried:
@@ -212,5 +215,6 @@ def try_padding(subject: Subject, array: SharedArray, found: Sequence[Replay], b
     was, now = (total(counters, SHARED_KINDS).cost for counters in (subject.counters, made.counters))
     if now >= was:
         return ""
+    before = was if before is None else before
     shown = re.sub(r"\s+", " ", f"{array.name}[{']['.join((*declaration.extents[:-1], padded))}]")
     return f"tried {shown}: right, {before + now - was:,} wavefronts in place of {before:,}"

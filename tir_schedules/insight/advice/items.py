@@ -26,7 +26,7 @@ class Advice:
 
     @property
     def where(self) -> str:
-        return f"{self.place[0]}:{self.place[1]}: " if self.place else ""
+        return f"{self.place[0]}:{self.place[1]}: " if self.place and self.place[1] else ""
 
     def as_json(self) -> dict[str, object]:
         place = {"file": self.place[0], "line": self.place[1]} if self.place else {}

@@ -68,7 +68,7 @@ def lines_beyond(recording: Recording) -> dict[tuple[Line, str], tuple[int, int,
 def numbered(
     subject: Subject, recording: Recording, scale: int
 ) -> tuple[Advice | None, set[tuple[Line, str]]]:
-    """Advice to number threads otherwise, and the lines that it makes ideal."""
+    """Advice to number threads otherwise, and the lines that lose most of what they take too much."""
     beyond, table = lines_beyond(recording), recording.records.table
     nothing: set[tuple[Line, str]] = set()
     if not beyond:
@@ -84,7 +84,9 @@ def numbered(
     if shared[0] > shared[1] and (shared[0] - shared[1]) * 2 > before - order.of(counters):
         return None, nothing
     after = sectors_by_line(recording, order)
-    settled = {key for key, (cost, ideal, _, _) in beyond.items() if after.get(key, cost) <= ideal}
+    settled = {
+        key for key, (cost, ideal, _, _) in beyond.items() if (cost - after.get(key, cost)) * 2 > cost - ideal
+    }
     worst = max(beyond, key=lambda key: beyond[key][0] - beyond[key][1])
     cost, _, requests, part = beyond[worst]
     total_after = order.of(counters)
@@ -100,7 +102,7 @@ def numbered(
         f" {listed([worst[0]], worst[0][0])} take {each(cost, requests)} per request{apart(part)}"
     )
     facts: dict[str, object] = {"before": before * scale, "after": total_after * scale, "threads": order.row}
-    tried = try_order(subject, order.row) if scale == recording.blocks else ""
+    tried = try_order(subject, order.row)
     saved = (before - total_after) * scale
     return Advice("thread order", worst[0], reason, (remedy,), tried, saved, "sectors", facts), settled
 
