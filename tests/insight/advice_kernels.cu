@@ -168,3 +168,25 @@ __global__ void sound(const float *a, float *out) {
   __syncthreads();
   out[blockIdx.x * 256 + threadIdx.x] = 2 * kept[threadIdx.x];
 }
+
+// The first block waits for the second.
+// check: --kernel waits --grid 2 --block 32 --arg flag=i32[1]:0 --arg out=f32[64]:out
+__global__ void waits(volatile int *flag, float *out) {
+  if (threadIdx.x == 0) {
+    if (blockIdx.x == 1) *flag = 1;
+    else
+      while (!*flag) {}
+  }
+  __syncwarp();
+  out[blockIdx.x * 32 + threadIdx.x] = 1;
+}
+
+// The last block has fewer elements.
+// check: --kernel ragged --grid 2 --block 128 --arg out=f32[160]:out
+__global__ void ragged(float *out) {
+  __shared__ float t[128][32];
+  const int i = blockIdx.x * 128 + threadIdx.x;
+  if (i >= 160) return;
+  t[threadIdx.x][threadIdx.x / 32] = i;
+  out[i] = t[threadIdx.x][threadIdx.x / 32];
+}

@@ -151,6 +151,18 @@ def test_advice_is_printed(tool):
     assert "advice: none" in tool("check", str(FILE), "--kernel", "sound", "--advice")[1]
 
 
+def test_what_a_block_does_that_waits_for_others_is_not_known(told):
+    (found,) = [one for one in told["waits"]["advice"][0] if one["kind"] == "not known"]
+    assert "alone it does not end" in found["reason"]
+
+
+def test_numbers_of_a_ragged_launch_are_of_a_block(told):
+    """The first block has four warps, the last one has one that stores; what is tried is of all."""
+    found = advice(told, "ragged", "bank conflicts")
+    assert "(in block 0,0,0)" in found["reason"] and found["before"] == 32 * 4
+    assert found["tried"] == f"tried t[128][33]: right, 5 wavefronts in place of {32 * 5}"
+
+
 def test_without_the_option_nothing_is_advised(tool):
     _, out, _ = tool("check", str(FILE), "--kernel", "transpose", "--json")
     assert "advice" not in json.loads(out)[0]

@@ -56,13 +56,14 @@ class Records:
 
     table: rows of RECORD in machines/cpu/abi.py, in the order in which they were first made. locations,
     kinds: of each counter that the table names; a copy has a second one for its source. lost: how many
-    accesses there was no room for.
+    accesses there was no room for. ended: whether the block came to its end, without others.
     """
 
     table: np.ndarray = field(repr=False)
     locations: Mapping[int, Location]
     kinds: Mapping[int, str]
     lost: int = 0
+    ended: bool = True
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,12 @@ def conflicts(subject: Subject, recording: Recording) -> Iterator[Advice]:
         found: list[Replay] = []
         for rows in (declared_rows(array), possible_rows(array, table)):
             for layouts in (paddings, swizzles) if not found else ():
-                those = [one for one in layouts(array, table, rows) if keeps_rows(fragments, array, one)]
+                those = [
+                    one
+                    for one in layouts(array, table, rows)
+                    if keeps_rows(fragments, array, one)
+                    and (one.pitch >= one.row or scale == recording.blocks)
+                ]
                 one = best(subject, array, table, those)
                 least = LEAST_GAIN * (now.sum() - ideal.sum())
                 found += [one] if one and now.sum() - one.total >= least else []

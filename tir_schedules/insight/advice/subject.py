@@ -122,10 +122,8 @@ class Recording:
 
 def record(subject: Subject) -> Recording | None:
     """The accesses of the first block; None where they are too many, or where the block waits for others."""
-    execution = subject.watched(Watch(limit=LIMIT, every=True))
-    records = execution.records
-    stuck = {"deadlock", "endless_loop"} & {finding.kind for finding in execution.findings}
-    if records is None or records.lost or stuck:
+    records = subject.watched(Watch(limit=LIMIT, every=True)).records
+    if records is None or records.lost or not records.ended:
         return None
     return Recording(records, prod(subject.binary.kernel.grid), subject.counters)
 

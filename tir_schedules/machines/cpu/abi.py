@@ -191,7 +191,7 @@ class Watch(ctypes.Structure):
         *((name, POINTER) for name in ("requests", "records", "slots")),
         ("block", U32 * 3),
         *((name, U32) for name in ("warp", "limit", "met", "held", "valued")),
-        *((name, U32) for name in ("record_limit", "recorded", "lost", "pad")),
+        *((name, U32) for name in ("record_limit", "recorded", "lost", "ended")),
     ]
 
 

@@ -73,9 +73,8 @@ class Watched:
         numbers = np.unique(np.concatenate([table["counter"], table["source_counter"]])).tolist()
         known = [number for number in numbers if number != abi.NONE]
         locations = {number: sources(counted[number].line) for number in known}
-        return Records(
-            table, locations, {number: counted[number].kind for number in known}, self.arguments.lost
-        )
+        kinds = {number: counted[number].kind for number in known}
+        return Records(table, locations, kinds, self.arguments.lost, bool(self.arguments.ended))
 
 
 def recount(table: np.ndarray) -> None:

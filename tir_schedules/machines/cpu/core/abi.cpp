@@ -77,7 +77,7 @@ static void describe() {
   FIELD(Record, ideal) FIELD(Record, source_cost) FIELD(Record, pad) FIELD(Record, address) FIELD(Record, source)
   STRUCT(Watch)
   FIELD(Watch, records) FIELD(Watch, slots) FIELD(Watch, record_limit) FIELD(Watch, recorded)
-  FIELD(Watch, lost) FIELD(Watch, pad) FIELD(Watch, requests) FIELD(Watch, block) FIELD(Watch, warp) FIELD(Watch, limit)
+  FIELD(Watch, lost) FIELD(Watch, ended) FIELD(Watch, requests) FIELD(Watch, block) FIELD(Watch, warp) FIELD(Watch, limit)
   FIELD(Watch, met) FIELD(Watch, held) FIELD(Watch, valued)
 
   STRUCT(Said)

@@ -112,11 +112,12 @@ struct Record {
 // were, how many of them are kept, and of how many of these the values are known. records: nullptr, or room
 // for those of all its warps; slots: a table of twice `record_limit` places, each empty or the number of a
 // record, from 1 on; lost: how many accesses found no room.
+// ended: whether the block does so, alone.
 struct Watch {
   Request* requests;
   Record* records;
   u32* slots;
-  u32 block[3], warp, limit, met, held, valued, record_limit, recorded, lost, pad;
+  u32 block[3], warp, limit, met, held, valued, record_limit, recorded, lost, ended;
 };
 
 // What a kernel prints, and the message of an assertion, which ends in a zero. bytes: of the text; cut:
