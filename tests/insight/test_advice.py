@@ -146,7 +146,7 @@ def test_advice_is_printed(tool):
     code, out, _ = tool("check", str(FILE), "--kernel", "transpose", "--advice")
     assert code == 0
     assert "advice_kernels.cu:13: tile: 8,448 wavefronts where 512 would do: loads on line 13 take 32" in out
-    assert "pad rows of 32 floats by 1: 512 wavefronts (loads on line 13 32 -> 1 per request); 128" in out
+    assert "pad rows of 32 floats by 1: 512 wavefronts (loads on line 13: 32 -> 1 per request); 128" in out
     assert "tried tile[32][33]: right" in out
     assert "advice: none" in tool("check", str(FILE), "--kernel", "sound", "--advice")[1]
 
@@ -161,6 +161,13 @@ def test_numbers_of_a_ragged_launch_are_of_a_block(told):
     found = advice(told, "ragged", "bank conflicts")
     assert "(in block 0,0,0)" in found["reason"] and found["before"] == 32 * 4
     assert found["tried"] == f"tried t[128][33]: right, 5 wavefronts in place of {32 * 5}"
+
+
+def test_the_readme_shows_what_is_printed(tool):
+    page = (FILE.parents[2] / "tir_schedules" / "insight" / "README.md").read_text()
+    _, out, _ = tool("check", str(FILE), "--kernel", "transpose", "--advice")
+    told = out[out.index(f"{FILE}:13: tile") :].replace(str(FILE), "transpose.cu")
+    assert " ".join(told.split()) in " ".join(page.split())
 
 
 def test_without_the_option_nothing_is_advised(tool):

@@ -69,6 +69,10 @@ def inspect_verb(options: Options) -> int:
         print(json.dumps(found[0] if len(rungs) == 1 else found, indent=1))
     elif len(rungs) > 1:
         views.print_several(inspections)
+    elif options.view == "advice":
+        from tir_schedules.insight.advice.of_rung import print_advised
+
+        print_advised(inspections[0])
     else:
         views.print_one(inspections[0], options.view, default_size=options.mnk is None and options.n is None)
     for inspection in inspections:

@@ -4,13 +4,14 @@ element."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Callable, Mapping
-
-import numpy as np
+from typing import TYPE_CHECKING, Callable, Mapping
 
 from tir_schedules.model.counters import Counters
 from tir_schedules.model.findings import Finding, Location
 from tir_schedules.model.launch import Dim3
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 @dataclass(frozen=True)

@@ -154,7 +154,7 @@ def remedy(
 ) -> str:
     """ "pad rows of 32 floats by 1: 64 wavefronts; 128 bytes more shared memory, still 2 blocks per SM"."""
     changes = [
-        f"{kind} on {listed([line], own)} {each(before[line, kind][0], requests)} -> {each(cost, requests)}"
+        f"{kind} on {listed([line], own)}: {each(before[line, kind][0], requests)} -> {each(cost, requests)}"
         for (line, kind), (cost, _, requests) in after.items()
         if cost != before[line, kind][0]
     ][:SHOWN]

@@ -92,7 +92,7 @@ def numbered(
     total_after = order.of(counters)
     remedy = (
         f"{how(subject, order.row)}: {total_after * scale:,} sectors"
-        f" ({worst[1].removeprefix('global_')}s on {listed([worst[0]], worst[0][0])}"
+        f" ({worst[1].removeprefix('global_')}s on {listed([worst[0]], worst[0][0])}:"
         f" {each(cost, requests)} -> {each(after[worst], requests)} per request)"
     )
     if len(others):

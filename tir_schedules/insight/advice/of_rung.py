@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tir_schedules.compiler.nvcc import compile_kernel
+from tir_schedules.console import print_line
 from tir_schedules.errors import CheckFailed
-from tir_schedules.insight.advice.advising import advise
+from tir_schedules.insight.advice.advising import advise, print_advice
 from tir_schedules.insight.advice.items import Advice
 from tir_schedules.insight.advice.subject import Subject, Tried
 from tir_schedules.insight.inspection.twins import Inspection
@@ -25,6 +26,15 @@ def advice_on(inspection: Inspection) -> dict[str, list[Advice]]:
         form: advise(subject_of(launches[0], workload, len(launches) == 1))
         for form, launches in inspection.kernels.items()
     }
+
+
+def print_advised(inspection: Inspection) -> None:
+    """Advice on schedule and twin."""
+    print_line(f"{inspection.name} on {inspection.workload}, compiled for {inspection.arch}")
+    for form, found in advice_on(inspection).items():
+        print_line()
+        print_line(f"{form}:")
+        print_advice(found)
 
 
 def subject_of(metrics: Metrics, workload: Workload, alone: bool) -> Subject:

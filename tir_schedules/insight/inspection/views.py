@@ -7,8 +7,6 @@ from itertools import zip_longest
 from typing import Iterator, Sequence
 
 from tir_schedules.console import print_line, print_table, print_whole, terminal_width
-from tir_schedules.insight.advice.advising import print_advice
-from tir_schedules.insight.advice.of_rung import advice_on
 from tir_schedules.insight.inspection.annotate import AnnotatedLine, annotated, conflicting
 from tir_schedules.insight.inspection.listing import listing, opcodes
 from tir_schedules.insight.inspection.tables import SHORT_COLUMNS, full_table, roofline_rows, short_rows
@@ -160,14 +158,6 @@ def no_conflicts(launch: Metrics) -> str:
     return f"no bank conflicts: all {shared.requests:,} requests to shared memory take the ideal wavefronts"
 
 
-def print_advised(inspection: Inspection) -> None:
-    """Advice on each kernel."""
-    for form, found in advice_on(inspection).items():
-        print_line()
-        print_line(f"{form}:")
-        print_advice(found)
-
-
 def print_code(inspection: Inspection, form: str) -> None:
     """How often each instruction stands in the two kernels' code, then the code."""
     code = {name: listing(launches[0].binary, form) for name, launches in inspection.kernels.items()}
@@ -224,7 +214,6 @@ PRINTERS = {
     None: print_full,
     "lines": print_lines,
     "conflicts": print_conflicts,
-    "advice": print_advised,
     "sass": partial(print_code, form="sass"),
     "ptx": partial(print_code, form="ptx"),
 }
