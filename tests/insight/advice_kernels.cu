@@ -190,3 +190,31 @@ __global__ void ragged(float *out) {
   t[threadIdx.x][threadIdx.x / 32] = i;
   out[i] = t[threadIdx.x][threadIdx.x / 32];
 }
+
+// A pointer knows the length of rows, too: another declaration alone makes it wrong.
+// check: --kernel by_pointer --grid 4,2 --block 32,32 --arg a=f32[64,128] --arg out=f32[128,64]:out --let w=128
+// check: --let h=64 --expect out=a.T
+__global__ void by_pointer(const float *a, float *out, int w, int h) {
+  __shared__ float tile[32][32];
+  float *flat = &tile[0][0];
+  int x = threadIdx.x, y = threadIdx.y, c = blockIdx.x * 32, r = blockIdx.y * 32;
+  flat[y * 32 + x] = a[(r + y) * w + c + x];
+  __syncthreads();
+  out[(c + y) * h + r + x] = tile[x][y];
+}
+
+// Each thread has two neighbouring elements, from an odd one on.
+// check: --kernel from_odd --grid 1 --block 64 --arg a=f32[129] --arg out=f32[64]:out
+// check: --expect 'out=a[1::2] + a[2::2]'
+__global__ void from_odd(const float *a, float *out) {
+  out[threadIdx.x] = a[2 * threadIdx.x + 1] + a[2 * threadIdx.x + 2];
+}
+
+// More than half of the lanes work.
+// check: --kernel most_work --grid 1 --block 128 --arg out=f32[128]:out
+__global__ void most_work(float *out) {
+  float value = threadIdx.x;
+  if (threadIdx.x % 32 < 20)
+    for (int k = 0; k < 100; ++k) value = __sinf(value);
+  out[threadIdx.x] = value;
+}

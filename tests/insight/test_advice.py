@@ -16,7 +16,7 @@ from tir_schedules.insight.advice.trying import transposed, without_second_bound
 FILE = Path(__file__).parent / "advice_kernels.cu"
 GOOD = (
     "transpose_padded", "transpose_swizzled", "rows", "by_vector", "read_once", "gathered",
-    "sound",
+    "most_work", "sound",
 )  # fmt: skip
 """Kernels of which nothing is to be said."""
 
@@ -74,6 +74,12 @@ def test_what_a_declaration_allows_is_tried(told):
     assert advice(told, "transpose_flat", "bank conflicts")["tried"] == ""
 
 
+def test_what_is_tried_and_wrong_is_not_claimed(told):
+    """The addresses alone cannot tell: the replay stands."""
+    found = advice(told, "by_pointer", "bank conflicts")
+    assert found["tried"] == "" and found["layouts"][0]["wavefronts"] == 512
+
+
 def test_a_swizzled_tile_costs_what_was_promised(told):
     found = advice(told, "transpose_flat", "bank conflicts")
     swizzle = next(one for one in found["layouts"] if one["layout"] == "swizzle")
@@ -108,6 +114,10 @@ def test_wider_accesses_take_what_was_promised(told):
         assert found["kind"] == "wider accesses" and found["width_after"] == 16
         assert (found["requests_after"], found["after"]) == (wide["requests"], wide["cost"])
         assert found["before"] == cost(told, "by_four", kind)
+
+
+def test_accesses_that_are_not_aligned_are_not_to_be_wider(told):
+    assert {one["kind"] for one in told["from_odd"]["advice"][0]} == {"sectors"}
 
 
 def test_what_is_read_again_could_be_read_once(told):
