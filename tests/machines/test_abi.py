@@ -20,12 +20,13 @@ STRUCTURES = {
     "MicroOp": abi.MICRO_OP,
     "Cell": abi.CELL,
     "Program": abi.Program,
+    "Record": abi.RECORD,
     "Request": abi.REQUEST,
     "Said": abi.Said,
     "Undefined": abi.UNDEFINED,
     "Watch": abi.Watch,
 }
-ENUMERATIONS = (abi.Space, abi.Act, abi.Exit, abi.Flag, abi.Trait, abi.How, abi.Scope)
+ENUMERATIONS = (abi.Space, abi.Act, abi.Counting, abi.Exit, abi.Flag, abi.Trait, abi.How, abi.Scope)
 CONSTANTS = ("BUFFER_SHIFT", "SHARED_WINDOW", "LOCAL_WINDOW", "FUNCTION_WINDOW", "FUNCTION_BYTES", "NONE")
 
 

@@ -1,6 +1,8 @@
 """Requests of one warp, one by one: which are kept, with which addresses and values, and that they cost what
 is counted."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from ptx_kernels import module
@@ -11,8 +13,11 @@ from tir_schedules.compiler.twin import load_twin
 from tir_schedules.errors import BadInput
 from tir_schedules.ladders.registry import find
 from tir_schedules.machines.cpu import CpuMachine
+from tir_schedules.machines.cpu.abi import NONE
+from tir_schedules.machines.cpu.watching import recount
 from tir_schedules.model.execution import Watch
 from tir_schedules.model.kernel import Binary, Kernel, Resources
+from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 # Threads store two words each, v = 1000 * block y + thread and v + 7; the first five load a half that warp 1
@@ -130,3 +135,46 @@ def test_requests_of_all_warps_cost_what_the_block_is_counted_to_cost(make, name
                 access.ideal,
             )
     assert {request.kind for request in requests} < set(runs[0].counters.accesses)
+
+
+def test_all_accesses_of_a_block_each_once():
+    """Both warps; global memory as well, of which a copy's source is one."""
+    records = run(Watch(block=(1, 2, 0), every=True)).records
+    assert records.ended and not records.lost
+    rows = [(records.kinds[row["counter"]], row["warp"], row["times"], row["width"]) for row in records.table]
+    assert rows == [
+        ("shared_store", 0, 1, 8), ("shared_store", 1, 1, 8), ("shared_load", 0, 1, 2),
+        ("shared_atomic", 0, 1, 4), ("shared_cp_async", 0, 1, 8), ("shared_atomic", 1, 1, 4),
+        ("shared_cp_async", 1, 1, 8),
+    ]  # fmt: skip
+    copy = records.table[4]
+    assert records.kinds[copy["source_counter"]] == "global_cp_async"
+    assert copy["address"].tolist() == (8 * THREADS + 2048).tolist() and len(set(copy["source"])) == 1
+
+
+def test_accesses_without_room_are_lost():
+    records = run(Watch(limit=3, every=True)).records
+    assert (len(records.table), records.lost) == (3, 4)
+
+
+@pytest.mark.parametrize("name", ("hgemm/wmma_async", "sgemm/multistage", "hgemm/mma_multistage"))
+def test_accesses_cost_what_is_counted_and_again_when_recounted(name):
+    """Of blocks that are all alike: loads, stores, ldmatrix, copies of both kinds."""
+    (rung,) = find(name)
+    workload = HalfGemm(256, 256, 64) if name.startswith("hgemm") else Gemm(128, 128, 32)
+    binary = compile_kernel(lower(rung, workload, "sm_80"))
+    arguments = workload.prepared(workload.arguments(), binary.kernel.grid)
+    execution = CpuMachine().run(binary, arguments, workload.outputs, watch=Watch(limit=1 << 17, every=True))
+    table = execution.records.table
+    counted = {kind: access.cost for kind, access in execution.counters.accesses.items()}
+    for _ in range(2):
+        found = Counter()
+        for row in table:
+            found[execution.records.kinds[row["counter"]]] += int(row["cost"] * row["times"])
+            if row["source_counter"] != NONE:
+                found[execution.records.kinds[row["source_counter"]]] += int(
+                    row["source_cost"] * row["times"]
+                )
+        assert found == counted
+        table["cost"] = table["source_cost"] = 0
+        recount(table)

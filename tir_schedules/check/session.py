@@ -23,7 +23,7 @@ class Checked:
     """What became of a request. outcome: verdict, findings, wrong values, what was printed. outputs: arrays
     that were written, by name, as the last launch left them. executions: of each launch with the first
     inputs, with its counters. unsupported: whether it has what the machine does not know, which its error
-    names."""
+    names. prepared: what was run, to run it again."""
 
     label: str
     outcome: Outcome
@@ -31,6 +31,7 @@ class Checked:
     executions: tuple[Execution, ...] = field(default=(), repr=False)
     steps: tuple[Step, ...] = field(default=(), repr=False)
     unsupported: bool = False
+    prepared: Prepared | None = field(default=None, repr=False)
 
 
 def failed(label: str, error: CheckFailed, steps: tuple[Step, ...] = ()) -> Checked:
@@ -63,7 +64,7 @@ def perform(prepared: Prepared, machine: Machine) -> Checked:
         if wrong:
             break
     outcome = Outcome(label, "", wrong, findings, seconds, (), printed, notes)
-    return Checked(label, outcome, outputs, executions, prepared.steps)
+    return Checked(label, outcome, outputs, executions, prepared.steps, prepared=prepared)
 
 
 def launched(

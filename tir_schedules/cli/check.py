@@ -73,6 +73,8 @@ def add_verb(verbs: Verbs) -> None:
     verb.add_argument("--orders", type=int, metavar="N", default=ORDERS, help=orders)
     page = "write a self-contained HTML page as well: the source with its counters, pictures of banks"
     verb.add_argument("-o", "--page", metavar="FILE", type=Path, help=page)
+    advice = "what costs more than it would ideally, and what costs less: replayed, and tried where it can be"
+    verb.add_argument("--advice", action="store_true", help=advice)
     verb.add_argument("--json", action="store_true", help="print JSON")
     verb.set_defaults(verb=run)
 
@@ -134,12 +136,26 @@ def run(options: Options) -> int:
     if options.json:
         from tir_schedules.check.report import as_json
 
-        print(json.dumps([as_json(one) for one in done], indent=2))
+        told = [as_json(one) | advice_json(one, options) for one in done]
+        print(json.dumps(told, indent=2))
     else:
         from tir_schedules.check.report import print_all
 
         print_all(done, machine)
+        if options.advice:
+            from tir_schedules.insight.advice.of_check import print_all_advice
+
+            print_all_advice(done)
     return 0 if all(one.outcome.ok for one in done) else 1
+
+
+def advice_json(one: Checked, options: Options) -> dict[str, object]:
+    """Advice on each launch, where it is asked for."""
+    if not options.advice:
+        return {}
+    from tir_schedules.insight.advice.of_check import advice_on
+
+    return {"advice": [[each.as_json() for each in found] for _, found in advice_on(one)]}
 
 
 def requests_of(options: Options, arch: str) -> list[Request]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 VIEWS = {
     "lines": "each line of CUDA with what it cost",
     "conflicts": "the lines with bank conflicts alone",
+    "advice": "what costs more than it would ideally, and what costs less: replayed, or tried",
     "sass": "the two kernels' SASS side by side",
     "ptx": "the same of their PTX",
 }
@@ -80,6 +81,10 @@ def inspect_verb(options: Options) -> int:
         print(json.dumps(found[0] if len(rungs) == 1 else found, indent=1))
     elif len(rungs) > 1:
         views.print_several(inspections)
+    elif options.view == "advice":
+        from tir_schedules.insight.advice.of_rung import print_advised
+
+        print_advised(inspections[0])
     else:
         views.print_one(inspections[0], options.view, default_size=options.mnk is None and options.n is None)
     for inspection in inspections:
@@ -121,4 +126,9 @@ def as_json(inspection: Inspection, view: str | None) -> Json:
         for form, launches in inspection.kernels.items():
             code = listing(launches[0].binary, view)
             kernels[form][view] = {"opcodes": opcodes(code), "lines": code}
+    if view == "advice":
+        from tir_schedules.insight.advice.of_rung import advice_on
+
+        for form, advice in advice_on(inspection).items():
+            kernels[form]["advice"] = [one.as_json() for one in advice]
     return found

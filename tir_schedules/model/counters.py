@@ -21,12 +21,13 @@ class Access:
 @dataclass(frozen=True)
 class LineCounters:
     """Counters of one CUDA source line. accesses: class of access (see Counters) -> Access; mix: class ->
-    thread instructions."""
+    thread instructions. warp_instructions: instructions issued per warp."""
 
     file: str
     line: int
     accesses: dict[str, Access]
     mix: dict[str, int]
+    warp_instructions: int = 0
 
 
 @dataclass(frozen=True)

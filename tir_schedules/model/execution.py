@@ -4,20 +4,25 @@ element."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Callable
+from typing import TYPE_CHECKING, Callable, Mapping
 
 from tir_schedules.model.counters import Counters
 from tir_schedules.model.findings import Finding, Location
 from tir_schedules.model.launch import Dim3
 
+if TYPE_CHECKING:
+    import numpy as np
+
 
 @dataclass(frozen=True)
 class Watch:
-    """Which requests to shared memory to keep: those of one warp of one block, the first `limit` of them."""
+    """Which requests to shared memory to keep: those of one warp of one block, the first `limit` of them.
+    every: in their place all accesses of the block to shared and global memory, up to `limit` that differ."""
 
     block: Dim3 = (0, 0, 0)
     warp: int = 0
     limit: int = 1 << 16
+    every: bool = False
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,22 @@ class Request:
 
 
 @dataclass(frozen=True)
+class Records:
+    """All accesses of a block to shared and global memory, each once.
+
+    table: rows of RECORD in machines/cpu/abi.py, in the order in which they were first made. locations,
+    kinds: of each counter that the table names; a copy has a second one for its source. lost: how many
+    accesses there was no room for. ended: whether the block came to its end, without others.
+    """
+
+    table: np.ndarray = field(repr=False)
+    locations: Mapping[int, Location]
+    kinds: Mapping[int, str]
+    lost: int = 0
+    ended: bool = True
+
+
+@dataclass(frozen=True)
 class Execution:
     """One launch. findings: most serious first, empty for a sound kernel. notes: of NOTES. seconds: wall time
     on this machine.
@@ -56,7 +77,7 @@ class Execution:
     instructions that stored to the output, or None where the machine does not know (the GPU machine).
     printed: what its printf calls wrote, in the order they were executed.
     requests: of the warp that was watched, in order; requests_met: how many there were, more than are kept
-    when they exceed the limit.
+    when they exceed the limit. records: of a block all of whose accesses were watched.
     """
 
     findings: tuple[Finding, ...]
@@ -68,3 +89,4 @@ class Execution:
     requests_met: int = 0
     printed: str = ""
     notes: tuple[Finding, ...] = ()
+    records: Records | None = field(default=None, repr=False)

@@ -49,6 +49,17 @@ SPACES = {
 """By the name PTX has for a state space."""
 
 
+class Counting(IntEnum):
+    """How an access is counted."""
+
+    LOAD_COUNT = 0
+    STORE_COUNT = 1
+    ROWS_COUNT = 2
+    GLOBAL_COUNT = 3
+    COPY_COUNT = 4
+    BYPASS_COUNT = 5
+
+
 class Act(IntEnum):
     """What an access does to memory."""
 
@@ -138,6 +149,10 @@ CELL = np.dtype(
 REQUEST = np.dtype(
     record("u4", "counter mask width cost ideal") + [("address", "u4", 32), ("value", "u4", 32)]
 )
+RECORD = np.dtype(
+    record("u4", "counter source_counter counting warp mask reads width times cost ideal source_cost pad")
+    + [("address", "u8", 32), ("source", "u8", 32)]
+)
 FINDING = np.dtype(
     record("u4", "kind act space bytes")
     + record("i4", "line other_line warp lane other_warp other_lane")
@@ -170,12 +185,13 @@ class Program(ctypes.Structure):
 
 
 class Watch(ctypes.Structure):
-    """The block that runs alone, the warp whose requests are kept, and room for them."""
+    """The block that runs alone, the warp whose requests are kept, and room for them, and for records."""
 
     _fields_ = [
-        ("requests", POINTER),
+        *((name, POINTER) for name in ("requests", "records", "slots")),
         ("block", U32 * 3),
         *((name, U32) for name in ("warp", "limit", "met", "held", "valued")),
+        *((name, U32) for name in ("record_limit", "recorded", "lost", "ended")),
     ]
 
 

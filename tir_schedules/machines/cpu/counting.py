@@ -24,6 +24,7 @@ def counters_of(
             by_line[place.file, place.line][access.kind] += counted
             total[access.kind] += counted
     mix_by_line: dict[tuple[str, int], dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    issued_by_line: dict[tuple[str, int], int] = defaultdict(int)
     mix: dict[str, int] = defaultdict(int)
     issued = executed = 0
     instructions = zip(lowered.listing.lines, lowered.listing.mixes)
@@ -35,7 +36,11 @@ def counters_of(
             place = sources(line)
             mix[kind] += threads
             mix_by_line[place.file, place.line][kind] += threads
+            issued_by_line[place.file, place.line] += warps
             issued, executed = issued + warps, executed + threads
     places = sorted(by_line.keys() | mix_by_line.keys())
-    lines = tuple(LineCounters(*place, dict(by_line[place]), dict(mix_by_line[place])) for place in places)
+    lines = tuple(
+        LineCounters(*place, dict(by_line[place]), dict(mix_by_line[place]), issued_by_line[place])
+        for place in places
+    )
     return Counters(dict(total), dict(mix), issued, executed, lines)

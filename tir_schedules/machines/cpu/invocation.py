@@ -202,9 +202,11 @@ class Invocation:
         notes = tuple(finding for finding in found if finding.kind in NOTES)
         requests = watched.requests(lowered.counted, sources) if watched else ()
         met = watched.met if watched else 0
+        records = watched.records(lowered.counted, sources) if watched and watched.every else None
         return Execution(
-            faults, seconds, counters, self.writer, self.writers, requests, met, self.all_printed(), notes
-        )
+            faults, seconds, counters, self.writer, self.writers, requests, met, self.all_printed(), notes,
+            records,
+        )  # fmt: skip
 
     def all_printed(self) -> str:
         """What the kernel printed, which need not be text."""

@@ -98,9 +98,9 @@ class CpuMachine:
         arguments: by name; arrays must be C-contiguous. outputs: names of the arrays the kernel may write, in
         place; all their elements count as unwritten before, but for those in `given`. count: also count
         accesses and instructions, which takes about as long again. watch: run one block alone, in one order,
-        and keep the requests of one of its warps; counts too. Raises, before anything runs,
-        UnsupportedInstruction for PTX that the machine does not know, CheckFailed for a launch that CUDA
-        would refuse, and BadInput for a block or warp there is not.
+        and keep the requests of one of its warps, or all its accesses; counts too. Raises, before anything
+        runs, UnsupportedInstruction for PTX that the machine does not know, CheckFailed for a launch that
+        CUDA would refuse, and BadInput for a block or warp there is not.
         """
         interrupts.check()
         check_launch(binary)

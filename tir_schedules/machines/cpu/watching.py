@@ -1,14 +1,17 @@
-"""The requests of one warp to shared memory, one by one."""
+"""The requests of one warp to shared memory, one by one; and all accesses of a block, each once."""
 
 from __future__ import annotations
+
+import ctypes
 
 import numpy as np
 
 from tir_schedules.errors import BadInput
 from tir_schedules.machines.cpu import abi
 from tir_schedules.machines.cpu.findings import Sources
+from tir_schedules.machines.cpu.library import the_library
 from tir_schedules.machines.cpu.lowering import CountedAccess
-from tir_schedules.model.execution import Request, Watch
+from tir_schedules.model.execution import Records, Request, Watch
 from tir_schedules.model.kernel import Kernel
 
 
@@ -21,8 +24,20 @@ class Watched:
             raise BadInput(f"there is no block {spelled(watch.block)}; the grid is {spelled(kernel.grid)}")
         if not 0 <= watch.warp < warps:
             raise BadInput(f"there is no warp {watch.warp}; a block has {warps}, counted from 0")
-        self.records = np.empty(watch.limit, abi.REQUEST)
-        self.arguments = abi.Watch(self.records.ctypes.data, watch.block, watch.warp, watch.limit)
+        self.every = watch.every
+        kept = 0 if watch.every else watch.limit
+        self.kept = np.empty(kept, abi.REQUEST)
+        self.table = np.empty(watch.limit - kept, abi.RECORD)
+        self.slots = np.zeros(2 * len(self.table), np.uint32)
+        self.arguments = abi.Watch(
+            requests=self.kept.ctypes.data,
+            records=self.table.ctypes.data if watch.every else None,
+            slots=self.slots.ctypes.data,
+            block=watch.block,
+            warp=watch.warp,
+            limit=kept,
+            record_limit=len(self.table),
+        )
 
     @property
     def met(self) -> int:
@@ -31,7 +46,7 @@ class Watched:
 
     def requests(self, counted: list[CountedAccess], sources: Sources) -> tuple[Request, ...]:
         """What was kept, in order."""
-        records = self.records[: self.arguments.held]
+        records = self.kept[: self.arguments.held]
         figures = zip(*(records[name].tolist() for name in ("counter", "mask", "width", "cost", "ideal")))
         locations = {
             number: sources(counted[number].line) for number in np.unique(records["counter"]).tolist()
@@ -51,6 +66,21 @@ class Watched:
                 figures, records["address"].tolist(), records["value"]
             )
         )
+
+    def records(self, counted: list[CountedAccess], sources: Sources) -> Records:
+        """All accesses of the block."""
+        table = self.table[: self.arguments.recorded].copy()
+        numbers = np.unique(np.concatenate([table["counter"], table["source_counter"]])).tolist()
+        known = [number for number in numbers if number != abi.NONE]
+        locations = {number: sources(counted[number].line) for number in known}
+        kinds = {number: counted[number].kind for number in known}
+        return Records(table, locations, kinds, self.arguments.lost, bool(self.arguments.ended))
+
+
+def recount(table: np.ndarray) -> None:
+    """Sets what each record costs with the addresses that it has now. table: of `Records`."""
+    assert table.dtype == abi.RECORD and table.flags.c_contiguous, "it is what the core reads"
+    the_library().core.recounted(ctypes.c_void_p(table.ctypes.data), ctypes.c_uint64(len(table)))
 
 
 def in_fours(values: np.ndarray) -> tuple[bytes, ...]:

@@ -98,11 +98,26 @@ struct Merge {
 struct Request {
   u32 counter, mask, width, cost, ideal, address[32], value[32];
 };
+// How an access is counted. STORE_COUNT: as an atomic is, too; BYPASS_COUNT: a cp.async past the L1 cache.
+enum Counting : u32 { LOAD_COUNT, STORE_COUNT, ROWS_COUNT, GLOBAL_COUNT, COPY_COUNT, BYPASS_COUNT };
+// A warp's access to shared or global memory as it is counted, and how often it was made. counter: NONE for a
+// copy's side that is not counted. address: in shared memory, and of an access to global memory there; source:
+// of a copy. reads: lanes of a copy that read. cost, ideal: wavefronts of shared memory, or sectors;
+// source_cost: sectors of a copy.
+struct Record {
+  u32 counter, source_counter, counting, warp, mask, reads, width, times, cost, ideal, source_cost, pad;
+  u64 address[32], source[32];
+};
 // The block that runs alone, and the warp whose requests are kept. met, held, valued: how many requests there
-// were, how many of them are kept, and of how many of these the values are known.
+// were, how many of them are kept, and of how many of these the values are known. records: nullptr, or room
+// for those of all its warps; slots: a table of twice `record_limit` places, each empty or the number of a
+// record, from 1 on; lost: how many accesses found no room.
+// ended: whether the block does so, alone.
 struct Watch {
   Request* requests;
-  u32 block[3], warp, limit, met, held, valued;
+  Record* records;
+  u32* slots;
+  u32 block[3], warp, limit, met, held, valued, record_limit, recorded, lost, ended;
 };
 
 // What a kernel prints, and the message of an assertion, which ends in a zero. bytes: of the text; cut:

@@ -122,20 +122,25 @@ static u32 last_writers(const u32* target, u32 mask) {
   })
   return last;
 }
-void count_copy(Machine& M, s32 shared_id, s32 global_id, const u32* target, const u64* source, u32 mask,
-                u32 reads, u32 width, bool bypass) {
-  if (!mask) return;
-  const u64 ideal = (__builtin_popcount(mask) * width + 127) / 128;
-  if (!bypass) {
-    M.counters[shared_id].add(cached_wavefronts(target, source, mask, reads, width), ideal);
-    return count_global(M, global_id, source, reads, width);
-  }
+CopyCost copy_cost(const u32* target, const u64* source, u32 mask, u32 reads, u32 width, bool bypass) {
+  if (!bypass)
+    return {cached_wavefronts(target, source, mask, reads, width), global_sectors(source, reads, width)};
   const u32 last = last_writers(target, mask);
   int cost = reads ? bypass_wavefronts(target, source, last & reads) : 0, phases = 0;
   if (reads != mask) cost += shared_wavefronts(target, mask, width, true, phases);
   if (reads && reads != mask) cost += lines_beyond_first(source, reads);
-  M.counters[shared_id].add(cost, ideal);
-  if (reads)
-    M.counters[global_id].add(bypass_sectors(target, source, last & reads),
-                              (__builtin_popcount(reads) * width + 31) / 32);
+  return {cost, bypass_sectors(target, source, last & reads)};
+}
+void count_copy(Machine& M, s32 shared_id, s32 global_id, const u32* target, const u64* source, u32 mask,
+                u32 reads, u32 width, bool bypass) {
+  if (!mask) return;
+  const CopyCost cost = copy_cost(target, source, mask, reads, width, bypass);
+  const u32 ideal = (__builtin_popcount(mask) * width + 127) / 128;
+  M.counters[shared_id].add(cost.wavefronts, ideal);
+  if (reads && global_id >= 0)
+    M.counters[global_id].add(cost.sectors, (__builtin_popcount(reads) * width + 31) / 32);
+  if (M.watch)
+    record_access(M,
+                  {shared_id, bypass ? BYPASS_COUNT : COPY_COUNT, mask, width, (u32)cost.wavefronts, ideal},
+                  target, global_id, source, reads, cost.sectors);
 }

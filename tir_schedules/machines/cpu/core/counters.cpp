@@ -58,22 +58,30 @@ void count_shared(Machine& M, s32 id, const u32* address, u32 mask, u32 width, b
   int phases = 0;
   const int cost = shared_wavefronts(address, mask, width, store, phases);
   M.counters[id].add(cost, phases);
-  if (M.watch) watch_request(M, id, address, mask, width, cost, phases);
+  if (!M.watch) return;
+  watch_request(M, id, address, mask, width, cost, phases);
+  record_access(M, {id, store ? STORE_COUNT : LOAD_COUNT, mask, width, (u32)cost, (u32)phases},
+                address);
 }
 // ldmatrix: one phase per 8x8 matrix, eight rows of 16 bytes.
-void count_rows(Machine& M, s32 id, const u32* rows, int matrices) {
+int row_wavefronts(const u32* rows, int matrices) {
   int cost = 0;
   for (int k = 0; k < matrices; ++k) {
     u32 words[32];
     LANES(words[l] = (rows[k * 8 + l / 4] >> 2) + l % 4)
     cost += conflict_degree(words, 32);
   }
-  M.counters[id].add(cost, matrices);
-  if (M.watch)
-    watch_request(M, id, rows, matrices == 4 ? NONE : (1u << 8 * matrices) - 1, 16, cost, matrices);
+  return cost;
 }
-void count_global(Machine& M, s32 id, const u64* address, u32 mask, u32 width) {
-  if (!mask || id < 0) return;
+void count_rows(Machine& M, s32 id, const u32* rows, int matrices) {
+  const int cost = row_wavefronts(rows, matrices);
+  M.counters[id].add(cost, matrices);
+  if (!M.watch) return;
+  const u32 mask = matrices == 4 ? NONE : (1u << 8 * matrices) - 1;
+  watch_request(M, id, rows, mask, 16, cost, matrices);
+  record_access(M, {id, ROWS_COUNT, mask, 16, (u32)cost, (u32)matrices}, rows);
+}
+int global_sectors(const u64* address, u32 mask, u32 width) {
   u64 sectors[64];
   int count = 0;
   ACTIVE(mask, {
@@ -82,6 +90,11 @@ void count_global(Machine& M, s32 id, const u64* address, u32 mask, u32 width) {
     if (last != first) sectors[count++] = last;
   })
   if (!std::is_sorted(sectors, sectors + count)) std::sort(sectors, sectors + count);
-  M.counters[id].add(std::unique(sectors, sectors + count) - sectors,
-                     (__builtin_popcount(mask) * width + 31) / 32);
+  return std::unique(sectors, sectors + count) - sectors;
+}
+void count_global(Machine& M, s32 id, const u64* address, u32 mask, u32 width) {
+  if (!mask || id < 0) return;
+  const u32 cost = global_sectors(address, mask, width), ideal = (__builtin_popcount(mask) * width + 31) / 32;
+  M.counters[id].add(cost, ideal);
+  if (M.watch) record_access(M, {id, GLOBAL_COUNT, mask, width, cost, ideal}, address);
 }

@@ -203,7 +203,9 @@ extern "C" u32 launch(const LaunchArguments* a) {
   const u64 total = (u64)M.grid[0] * M.grid[1] * M.grid[2];
   if (M.watch) {
     const u32* at = M.watch->block;
-    Blocks{M}.run(at[0] + (u64)M.grid[0] * (at[1] + (u64)M.grid[1] * at[2]));
+    Blocks blocks{M};
+    const bool ran = blocks.run(at[0] + (u64)M.grid[0] * (at[1] + (u64)M.grid[1] * at[2]));
+    M.watch->ended = ran && blocks.stuck.empty();
     return M.finding_count;
   }
   const Order order(M, total, a->resident, M.random);

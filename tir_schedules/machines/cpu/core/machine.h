@@ -270,6 +270,13 @@ void describe_heap(const Machine&, u64 address, Finding&);
 void count_shared(Machine&, s32 counter, const u32* address, u32 mask, u32 width, bool store);
 // Wavefronts of one access to shared memory; adds its phases to `phases`.
 int shared_wavefronts(const u32* address, u32 mask, u32 width, bool store, int& phases);
+int row_wavefronts(const u32* rows, int matrices);
+// Sectors of one access to global memory.
+int global_sectors(const u64* address, u32 mask, u32 width);
+struct CopyCost {
+  int wavefronts, sectors;
+};
+CopyCost copy_cost(const u32* target, const u64* source, u32 mask, u32 reads, u32 width, bool bypass);
 void count_rows(Machine&, s32 counter, const u32* rows, int matrices);
 void count_global(Machine&, s32 counter, const u64* address, u32 mask, u32 width);
 // One cp.async. mask: lanes that copy; reads: those that read their source at all.
@@ -277,6 +284,16 @@ void count_copy(Machine&, s32 shared_counter, s32 global_counter, const u32* tar
                 u32 mask, u32 reads, u32 width, bool bypass);
 void watch_request(Machine&, s32 counter, const u32* address, u32 mask, u32 width, u64 cost, u64 ideal);
 void watch_values(Machine&);
+// ---- record.cpp ---
+struct Counted {
+  s32 counter;
+  Counting counting;
+  u32 mask, width, cost, ideal;
+};
+// Keeps an access of the block that is watched, where its records are asked for.
+void record_access(Machine&, const Counted&, const u32* address, s32 source_counter = -1,
+                   const u64* source = nullptr, u32 reads = 0, u32 source_cost = 0);
+void record_access(Machine&, const Counted&, const u64* address);
 void watch_copies(Machine&, s32 counter, const Counter& before, const std::vector<AsyncCopy>& copies,
                   u64 first);
 

@@ -1,0 +1,278 @@
+"""Global memory: sectors that accesses take beyond the bytes that lanes ask for, and what takes fewer:
+another numbering of threads, wider accesses; and what a block reads again and again."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Iterator, Sequence
+
+import numpy as np
+
+from tir_schedules.insight.advice.arrays import SHARED_KINDS
+from tir_schedules.insight.advice.items import Advice, each, listed, plural
+from tir_schedules.insight.advice.subject import Line, Recording, Subject, active, costs, total
+from tir_schedules.insight.advice.threads import Order, best_order
+from tir_schedules.insight.advice.trying import transposed
+from tir_schedules.insight.metrics.counting import GLOBAL, SECTOR
+from tir_schedules.machines.cpu.abi import BUFFER_SHIFT
+
+KINDS: set[str] = {*GLOBAL}
+ACTIONS = {
+    "global_load": "loads", "global_store": "stores", "global_atomic": "atomics", "global_cp_async": "copies",
+}  # fmt: skip
+LEAST_GAIN = 0.1
+"""Of all sectors of the kernel, that another numbering of threads saves."""
+
+WIDEST = 16
+"""Bytes of a lane's access."""
+
+OFTEN = 4
+"""Times that a block reads the same sectors, from which on that is told."""
+
+
+def memory(subject: Subject, recording: Recording) -> Iterator[Advice]:
+    """Advice for accesses to global memory."""
+    scale = recording.scale(KINDS)
+    settled = set[tuple[Line, str]]()
+    for one, lines in [numbered(subject, recording, scale), *widened(recording, scale)]:
+        if one:
+            yield one
+            settled |= lines
+    yield from uncoalesced(recording, scale, settled)
+    yield from repeated(recording, scale)
+
+
+def chosen_of(recording: Recording, kinds: set[str]) -> np.ndarray:
+    return np.flatnonzero(np.isin(recording.kinds, list(kinds)))
+
+
+def lines_beyond(recording: Recording) -> dict[tuple[Line, str], tuple[int, int, int, np.ndarray]]:
+    """Line and kind of access -> sectors, ideal ones, requests and records, where sectors are not ideal."""
+    found: dict[tuple[Line, str], list[int]] = defaultdict(list)
+    for at in chosen_of(recording, KINDS).tolist():
+        found[recording.lines[at], str(recording.kinds[at])].append(at)
+    beyond = {}
+    for key, places in found.items():
+        part = recording.records.table[places]
+        times = part["times"].astype(np.int64)
+        cost, ideal, requests = (
+            int((part["cost"] * times).sum()),
+            int((part["ideal"] * times).sum()),
+            int(times.sum()),
+        )
+        if cost > ideal:
+            beyond[key] = (cost, ideal, requests, part)
+    return beyond
+
+
+def numbered(
+    subject: Subject, recording: Recording, scale: int
+) -> tuple[Advice | None, set[tuple[Line, str]]]:
+    """Advice to number threads otherwise, and the lines that lose most of what they take too much."""
+    beyond, table = lines_beyond(recording), recording.records.table
+    nothing: set[tuple[Line, str]] = set()
+    if not beyond:
+        return None, nothing
+    counters = np.unique(table["counter"][chosen_of(recording, KINDS)])
+    order = best_order(subject, recording, counters)
+    now = table["cost"].astype(np.int64) * table["times"]
+    before = int(now[np.isin(table["counter"], counters)].sum())
+    if not order or before - order.of(counters) <= LEAST_GAIN * before:
+        return None, nothing
+    others = np.unique(table["counter"][chosen_of(recording, SHARED_KINDS)])
+    shared = order.of(others), int(now[np.isin(table["counter"], others)].sum())
+    if shared[0] > shared[1] and (shared[0] - shared[1]) * 2 > before - order.of(counters):
+        return None, nothing
+    after = sectors_by_line(recording, order)
+    settled = {
+        key for key, (cost, ideal, _, _) in beyond.items() if (cost - after.get(key, cost)) * 2 > cost - ideal
+    }
+    worst = max(beyond, key=lambda key: beyond[key][0] - beyond[key][1])
+    cost, _, requests, part = beyond[worst]
+    total_after = order.of(counters)
+    remedy = (
+        f"{how(subject, order.row)}: {total_after * scale:,} sectors"
+        f" ({worst[1].removeprefix('global_')}s on {listed([worst[0]], worst[0][0])}:"
+        f" {each(cost, requests)} -> {each(after[worst], requests)} per request)"
+    )
+    if len(others):
+        remedy += f"; shared memory takes {shared[0] * scale:,} wavefronts, not {shared[1] * scale:,}"
+    reason = (
+        f"global memory: {before * scale:,} sectors{recording.where(scale)}: {ACTIONS[worst[1]]} on"
+        f" {listed([worst[0]], worst[0][0])} take {each(cost, requests)} per request{apart(part)}"
+    )
+    facts: dict[str, object] = {"before": before * scale, "after": total_after * scale, "threads": order.row}
+    tried = try_order(subject, order.row)
+    saved = (before - total_after) * scale
+    return Advice("thread order", worst[0], reason, (remedy,), tried, saved, "sectors", facts), settled
+
+
+def how(subject: Subject, row: int) -> str:
+    x, y, _ = subject.binary.kernel.block
+    if y > 1:
+        return f"swap threadIdx.x and threadIdx.y, in blocks of {y},{x}"
+    return f"let neighbouring threads do what threads {row} apart do"
+
+
+def sectors_by_line(recording: Recording, order: Order) -> dict[tuple[Line, str], int]:
+    found: dict[tuple[Line, str], int] = defaultdict(int)
+    places = {number: (at.file, at.line) for number, at in recording.records.locations.items()}
+    for counter, cost in zip(order.table["counter"].tolist(), order.cost.tolist()):
+        found[places[counter], recording.records.kinds[counter]] += cost
+    return found
+
+
+def try_order(subject: Subject, row: int) -> str:
+    changed = transposed(subject.source, subject.binary.kernel.block, row)
+    if not changed or not subject.tried:
+        return ""
+    made = subject.tried(*changed)
+    if not made.right or not made.counters:
+        return ""
+    was, now = (total(counters, KINDS).cost for counters in (subject.counters, made.counters))
+    return f"tried: right, {now:,} sectors in place of {was:,}" if now < was else ""
+
+
+def apart(part: np.ndarray) -> str:
+    """How far neighbouring lanes are from each other, where most are alike."""
+    lanes = active(part["mask"])
+    both = lanes[:, 1:] & lanes[:, :-1]
+    differences = np.diff(part["address"].astype(np.int64), axis=1)[both]
+    if not len(differences):
+        return ""
+    values, counts = np.unique(differences, return_counts=True)
+    most = int(values[counts.argmax()])
+    if counts.max() * 2 <= len(differences) or most == int(part["width"][0]):
+        return ""
+    return f", neighbouring lanes are {plural(abs(most), 'byte')} apart"
+
+
+def uncoalesced(recording: Recording, scale: int, settled: set[tuple[Line, str]]) -> Iterator[Advice]:
+    """Lines for which no replay has a remedy: the reason alone."""
+    for key, (cost, ideal, requests, part) in lines_beyond(recording).items():
+        if key in settled:
+            continue
+        line, kind = key
+        reason = (
+            f"global {ACTIONS[kind]}: {cost * scale:,} sectors where {ideal * scale:,} would do"
+            f"{recording.where(scale)}: {each(cost, requests)} per request, {each(ideal, requests)} would do"
+            f"{apart(part)}"
+        )
+        facts: dict[str, object] = {"before": cost * scale, "ideal": ideal * scale, "access": kind}
+        yield Advice("sectors", line, reason, (), "", 0, "sectors", facts)
+
+
+def widened(recording: Recording, scale: int) -> Iterator[tuple[Advice | None, set[tuple[Line, str]]]]:
+    """Advice to make one access of several whose bytes follow each other in every lane."""
+    table = recording.records.table
+    for kind in ("global_load", "global_store"):
+        groups: dict[tuple[int, int, int], list[int]] = defaultdict(list)
+        for at in chosen_of(recording, {kind}).tolist():
+            one = table[at]
+            if one["width"] < WIDEST:
+                groups[int(one["width"]), int(one["warp"]), int(one["mask"])].append(at)
+        merged: dict[tuple[Line, ...], list[tuple[list[int], int]]] = defaultdict(list)
+        for (width, _, mask), places in groups.items():
+            for members in runs(table, places, width, mask):
+                lines = tuple(sorted({recording.lines[at] for at in members}))
+                merged[lines].append((members, width))
+        for lines, found in merged.items():
+            one = wider(recording, kind, lines, found, scale)
+            if one:
+                yield one, {(line, kind) for line in lines}
+
+
+def runs(table: np.ndarray, places: list[int], width: int, mask: int) -> Iterator[list[int]]:
+    """Records whose addresses follow each other in every lane, in runs of 16 bytes or, where these are not
+    all there, 8."""
+    lanes = active(np.array([mask], np.uint32))[0]
+    address = {at: table["address"][at][lanes].astype(np.int64) for at in places}
+    known: dict[bytes, int] = {}
+    for at in places:
+        known.setdefault(address[at].tobytes(), at)
+    free = set(known.values())
+    for bytes_ in (WIDEST, WIDEST // 2):
+        for at in sorted(free):
+            if at not in free or width * 2 > bytes_ or (address[at] % bytes_).any():
+                continue
+            run = [known.get((address[at] + step).tobytes(), -1) for step in range(0, bytes_, width)]
+            if all(one in free for one in run):
+                free -= set(run)
+                yield run
+
+
+def wider(
+    recording: Recording, kind: str, lines: Sequence[Line], found: list[tuple[list[int], int]], scale: int
+) -> Advice | None:
+    table = recording.records.table
+    leads = table[[members[0] for members, _ in found]].copy()
+    leads["width"] = [width * len(members) for members, width in found]
+    leads["times"] = [int(table["times"][members].min()) for members, _ in found]
+    after = int(costs(leads).sum())
+    merged = [at for members, _ in found for at in members]
+    times = np.concatenate(
+        [np.full(len(members), n) for (members, _), n in zip(found, leads["times"].tolist())]
+    )
+    before = int((table["cost"][merged].astype(np.int64) * times).sum())
+    requests, fewer = int(times.sum()), int(leads["times"].sum())
+    if after > before:
+        return None
+    width, most = found[0][1], int(leads["width"].max())
+    reason = (
+        f"global {ACTIONS[kind]}{others(lines)}: {requests * scale:,} requests of {plural(width, 'byte')}"
+        f" per lane, {before * scale:,} sectors{recording.where(scale)}: {each(requests, fewer)} where 1 of"
+        f" {most} bytes would do, as each lane's addresses follow one another and are aligned"
+    )
+    remedy = f"accesses of {most} bytes: {fewer * scale:,} requests, {after * scale:,} sectors"
+    facts: dict[str, object] = {
+        "before": before * scale, "after": after * scale, "requests": requests * scale,
+        "requests_after": fewer * scale, "width": width, "width_after": most,
+    }  # fmt: skip
+    return Advice(
+        "wider accesses", lines[0], reason, (remedy,), "", (before - after) * scale, "sectors", facts
+    )
+
+
+def others(lines: Sequence[Line]) -> str:
+    """The lines beside the first, which advice begins with."""
+    return f" and on {listed(lines[1:], lines[0][0])}" if len(lines) > 1 else ""
+
+
+def repeated(recording: Recording, scale: int) -> Iterator[Advice]:
+    """What the warps of a block read of an array several times: numbers alone."""
+    chosen = chosen_of(recording, {"global_load"})
+    table = recording.records.table[chosen]
+    lanes = active(table["mask"])
+    address = np.where(lanes, table["address"], 0)
+    buffers = (address >> np.uint64(BUFFER_SHIFT)).max(1, initial=0)
+    for buffer in np.unique(buffers):
+        mine = buffers == buffer
+        part, asked = table[mine], np.sort(address[mine], 1)
+        different = (np.diff(asked, axis=1) != 0).sum(1) + lanes[mine].all(1)
+        read = int((different * part["width"].astype(np.int64) * part["times"]).sum())
+        differ = distinct_bytes(part, lanes[mine])
+        if read < OFTEN * differ:
+            continue
+        lines = sorted({recording.lines[at] for at in chosen[mine].tolist()})
+        reason = (
+            f"global loads{others(lines)}: the warps of a block read {plural(read, 'byte')}, of which"
+            f" {differ:,} differ: each {each(read, differ)} times"
+        )
+        facts: dict[str, object] = {
+            "bytes": read, "different_bytes": differ, "different_sectors": sectors_of(part, lanes[mine]),
+            "blocks": scale,
+        }  # fmt: skip
+        yield Advice("read again", lines[0], reason, (), "", 0, "sectors", facts)
+
+
+def distinct_bytes(table: np.ndarray, lanes: np.ndarray) -> int:
+    """How many bytes are touched at all."""
+    spans = np.unique(
+        np.stack([table["address"][lanes], (table["address"] + table["width"][:, None])[lanes]], 1), axis=0
+    ).astype(np.int64)
+    reached = np.maximum.accumulate(np.concatenate([[0], spans[:-1, 1]]))
+    return int(np.maximum(spans[:, 1] - np.maximum(spans[:, 0], reached), 0).sum())
+
+
+def sectors_of(table: np.ndarray, lanes: np.ndarray) -> int:
+    return len(np.unique((table["address"] // np.uint64(SECTOR))[lanes]))
