@@ -15,7 +15,7 @@ SHUFFLE = next(series for series in SWEEPS["block"].series if series.rung == "re
 
 
 def test_blocks_have_what_warps_do_and_rates_of_sums():
-    text = section("block", results_of(SHUFFLE))
+    text = section("block", [results_of(SHUFFLE)])
     assert line_of(text, "| block ")[4:] == ["warp instructions", "barriers", "wavefronts", "us", "GB/s"]
     assert line_of(text, "| 512 ")[4:] == ["7,002", "1,002", "9,996", "25.0 / 26.0", "5369 / 5162"]
     assert "- CUB: 10.0 us, 13422 GB/s\n" in text and "reduce/shuffle int32 at 2^25, sm_90:" in text

@@ -31,7 +31,7 @@ def test_a_table_has_sectors_and_their_ratio():
     for row in results["points"]:
         row |= {"global_reads": {"requests": 1, "cost": 3000, "ideal": 1000}, "block_sectors": 1500}
         row["occupancy"] |= {"warps": 64}
-    text = section("tile", results)
+    text = section("tile", [results])
     assert line_of(text, "| tile ")[4:] == ["warps / SM", "sectors read", "of each block", "ratio"]
     assert line_of(text, "| 16 ")[4:] == ["64", "3,000", "1,500", "2.00x"]
     assert "as article 003 remarks" in text

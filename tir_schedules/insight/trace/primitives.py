@@ -46,6 +46,7 @@ ANNOTATIONS = {
     "software_pipeline_stage": (
         "Assigns each statement of a loop to a pipeline stage; takes effect with the order."
     ),
+    "tir_schedules.copies_first": "Leaves the copies of a later tile in front of the work of a turn.",
     "tir_schedules.partial_group": (
         "Makes groups of so many columns of blocks; blocks that the last group lacks leave at once."
     ),
