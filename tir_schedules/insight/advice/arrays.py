@@ -11,12 +11,12 @@ import numpy as np
 from tir_schedules.check.expressions import whole
 from tir_schedules.errors import BadInput
 from tir_schedules.insight.advice.subject import Recording, Subject, active
+from tir_schedules.insight.metrics.counting import SHARED
 from tir_schedules.machines.cpu.abi import Counting
 from tir_schedules.machines.cpu.extents import source_name
 from tir_schedules.machines.cpu.library import the_library
 from tir_schedules.machines.cpu.machine import linked
 
-SHARED_KINDS = {"shared_load", "shared_store", "ldmatrix", "shared_atomic", "shared_cp_async"}
 ROW_BYTES = 16
 """Of an 8x8 matrix of ldmatrix; as many bytes its address is aligned to."""
 
@@ -78,7 +78,7 @@ class SharedArray:
 def arrays_of(subject: Subject, recording: Recording) -> list[SharedArray]:
     """Those whose accesses are known. One whose lanes touch other arrays in the same access is left out."""
     table = recording.records.table
-    chosen = np.flatnonzero(np.isin(recording.kinds, list(SHARED_KINDS)))
+    chosen = np.flatnonzero(np.isin(recording.kinds, SHARED))
     if not len(chosen):
         return []
     low, high = bounds(table[chosen])

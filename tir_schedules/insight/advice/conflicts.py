@@ -9,7 +9,7 @@ from typing import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from tir_schedules.insight.advice.arrays import SHARED_KINDS, SharedArray, arrays_of
+from tir_schedules.insight.advice.arrays import SharedArray, arrays_of
 from tir_schedules.insight.advice.items import Advice, each, listed, plural
 from tir_schedules.insight.advice.layouts import (
     Layout,
@@ -20,7 +20,8 @@ from tir_schedules.insight.advice.layouts import (
     replayed,
     swizzles,
 )
-from tir_schedules.insight.advice.subject import Line, Recording, Subject, total
+from tir_schedules.insight.advice.subject import Line, Recording, Subject
+from tir_schedules.insight.metrics.counting import SHARED, total
 
 LEAST_GAIN = 0.25
 """Of the wavefronts beyond the ideal ones: what takes less of them away is no remedy."""
@@ -54,7 +55,7 @@ class Replay:
 
 def conflicts(subject: Subject, recording: Recording) -> Iterator[Advice]:
     """Advice for each array whose accesses take more wavefronts than without conflicts."""
-    scale = recording.scale(SHARED_KINDS)
+    scale = recording.scale(SHARED)
     for array in arrays_of(subject, recording):
         table = recording.records.table[array.chosen]
         now, ideal = (table[name].astype(np.int64) * table["times"] for name in ("cost", "ideal"))
@@ -217,7 +218,7 @@ def try_padding(subject: Subject, array: SharedArray, found: Sequence[Replay], b
     made = subject.tried(f"{subject.source[:opening]}[{padded}]{subject.source[end + 1 :]}", None)
     if not made.right or not made.counters:
         return ""
-    was, now = (total(counters, SHARED_KINDS).cost for counters in (subject.counters, made.counters))
+    was, now = (total(counters.accesses, SHARED).cost for counters in (subject.counters, made.counters))
     if now >= was:
         return ""
     before = was if before is None else before

@@ -8,15 +8,13 @@ from typing import Iterator, Sequence
 
 import numpy as np
 
-from tir_schedules.insight.advice.arrays import SHARED_KINDS
 from tir_schedules.insight.advice.items import Advice, each, listed, plural
-from tir_schedules.insight.advice.subject import Line, Recording, Subject, active, costs, total
+from tir_schedules.insight.advice.subject import Line, Recording, Subject, active, costs
 from tir_schedules.insight.advice.threads import Order, best_order
 from tir_schedules.insight.advice.trying import transposed
-from tir_schedules.insight.metrics.counting import GLOBAL, SECTOR
+from tir_schedules.insight.metrics.counting import GLOBAL, SECTOR, SHARED, total
 from tir_schedules.machines.cpu.abi import BUFFER_SHIFT
 
-KINDS: set[str] = {*GLOBAL}
 ACTIONS = {
     "global_load": "loads", "global_store": "stores", "global_atomic": "atomics", "global_cp_async": "copies",
 }  # fmt: skip
@@ -32,7 +30,7 @@ OFTEN = 4
 
 def memory(subject: Subject, recording: Recording) -> Iterator[Advice]:
     """Advice for accesses to global memory."""
-    scale = recording.scale(KINDS)
+    scale = recording.scale(GLOBAL)
     settled = set[tuple[Line, str]]()
     for one, lines in [numbered(subject, recording, scale), *widened(recording, scale)]:
         if one:
@@ -42,14 +40,14 @@ def memory(subject: Subject, recording: Recording) -> Iterator[Advice]:
     yield from repeated(recording, scale)
 
 
-def chosen_of(recording: Recording, kinds: set[str]) -> np.ndarray:
-    return np.flatnonzero(np.isin(recording.kinds, list(kinds)))
+def chosen_of(recording: Recording, kinds: Sequence[str]) -> np.ndarray:
+    return np.flatnonzero(np.isin(recording.kinds, kinds))
 
 
 def lines_beyond(recording: Recording) -> dict[tuple[Line, str], tuple[int, int, int, np.ndarray]]:
     """Line and kind of access -> sectors, ideal ones, requests and records, where sectors are not ideal."""
     found: dict[tuple[Line, str], list[int]] = defaultdict(list)
-    for at in chosen_of(recording, KINDS).tolist():
+    for at in chosen_of(recording, GLOBAL).tolist():
         found[recording.lines[at], str(recording.kinds[at])].append(at)
     beyond = {}
     for key, places in found.items():
@@ -73,13 +71,13 @@ def numbered(
     nothing: set[tuple[Line, str]] = set()
     if not beyond:
         return None, nothing
-    counters = np.unique(table["counter"][chosen_of(recording, KINDS)])
+    counters = np.unique(table["counter"][chosen_of(recording, GLOBAL)])
     order = best_order(subject, recording, counters)
     now = table["cost"].astype(np.int64) * table["times"]
     before = int(now[np.isin(table["counter"], counters)].sum())
     if not order or before - order.of(counters) <= LEAST_GAIN * before:
         return None, nothing
-    others = np.unique(table["counter"][chosen_of(recording, SHARED_KINDS)])
+    others = np.unique(table["counter"][chosen_of(recording, SHARED)])
     shared = order.of(others), int(now[np.isin(table["counter"], others)].sum())
     if shared[0] > shared[1] and (shared[0] - shared[1]) * 2 > before - order.of(counters):
         return None, nothing
@@ -129,7 +127,7 @@ def try_order(subject: Subject, row: int) -> str:
     made = subject.tried(*changed)
     if not made.right or not made.counters:
         return ""
-    was, now = (total(counters, KINDS).cost for counters in (subject.counters, made.counters))
+    was, now = (total(counters.accesses, GLOBAL).cost for counters in (subject.counters, made.counters))
     return f"tried: right, {now:,} sectors in place of {was:,}" if now < was else ""
 
 
@@ -167,7 +165,7 @@ def widened(recording: Recording, scale: int) -> Iterator[tuple[Advice | None, s
     table = recording.records.table
     for kind in ("global_load", "global_store"):
         groups: dict[tuple[int, int, int], list[int]] = defaultdict(list)
-        for at in chosen_of(recording, {kind}).tolist():
+        for at in chosen_of(recording, [kind]).tolist():
             one = table[at]
             if one["width"] < WIDEST:
                 groups[int(one["width"]), int(one["warp"]), int(one["mask"])].append(at)
@@ -240,7 +238,7 @@ def others(lines: Sequence[Line]) -> str:
 
 def repeated(recording: Recording, scale: int) -> Iterator[Advice]:
     """What the warps of a block read of an array several times: numbers alone."""
-    chosen = chosen_of(recording, {"global_load"})
+    chosen = chosen_of(recording, ["global_load"])
     table = recording.records.table[chosen]
     lanes = active(table["mask"])
     address = np.where(lanes, table["address"], 0)

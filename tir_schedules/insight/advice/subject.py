@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
-from typing import Callable
+from typing import Callable, Sequence
 
 import numpy as np
 
 from tir_schedules.compiler.source_text import shown_name
 from tir_schedules.errors import BadInput
 from tir_schedules.machines.cpu.watching import recount
-from tir_schedules.model.counters import Access, Counters
+from tir_schedules.model.counters import Counters
 from tir_schedules.model.execution import Execution, Records, Watch
 from tir_schedules.model.kernel import Binary, Resources
 from tir_schedules.model.launch import Dim3
@@ -97,13 +97,13 @@ class Recording:
         places = {number: (at.file, at.line) for number, at in self.records.locations.items()}
         return [places[number] for number in self.records.table["counter"].tolist()]
 
-    def scale(self, kinds: set[str]) -> int:
+    def scale(self, kinds: Sequence[str]) -> int:
         """What this block's costs of some classes of access are multiplied by to be the launch's: the number
         of its blocks, where they agree with the counters line by line; else 1."""
         table = self.records.table
         mine: dict[tuple[Line, str], int] = {}
         for line, kind, cost in zip(
-            self.lines, self.kinds.tolist(), (table["cost"] * table["times"]).tolist()
+            self.lines, self.kinds.tolist(), (table["cost"].astype(np.int64) * table["times"]).tolist()
         ):
             if kind in kinds:
                 mine[line, kind] = mine.get((line, kind), 0) + cost * self.blocks
@@ -137,7 +137,3 @@ def costs(table: np.ndarray) -> np.ndarray:
 def active(mask: np.ndarray) -> np.ndarray:
     """Masks as rows of 32 booleans."""
     return (mask[:, None] >> np.arange(32, dtype=np.uint32) & 1).astype(bool)
-
-
-def total(counters: Counters, kinds: set[str]) -> Access:
-    return sum((access for kind, access in counters.accesses.items() if kind in kinds), Access())
