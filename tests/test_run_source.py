@@ -33,8 +33,8 @@ def edited(tool, tmp_path):
 
 def test_run_source_accepts_what_emit_prints(tool, edited):
     path = edited("sgemm/shared_tile", "64,64,64", "__global__", "__global__")
-    code, out, _ = tool("run", "sgemm/shared_tile", "--mnk", "64,64,64", "--source", path)
-    assert code == 0 and "1 of 1 verified" in out
+    code, out, err = tool("run", "sgemm/shared_tile", "--mnk", "64,64,64", "--source", path)
+    assert code == 0 and "1 of 1 verified" in out, err
 
 
 def test_run_source_names_the_line_of_a_missing_barrier(tool, edited):
