@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from ptx_kernels import launch, module
 
 from tir_schedules import processes
 from tir_schedules.compiler.nvcc import compile_kernel
@@ -236,3 +237,22 @@ def test_the_machine_stands_by_itself():
     assert "tir_schedules.machines.cpu.machine" in modules
     others = ("tvm", "tvm_ffi", "tir_schedules.ladders", "tir_schedules.tir", "tir_schedules.workloads")
     assert not [name for name in modules for other in others if f"{name}.".startswith(f"{other}.")]
+
+
+def test_a_race_within_a_block_does_not_hide_one_between_blocks():
+    """At the same two lines: all warps load an element, and thread 0 of each block stores it."""
+    body = """.reg .pred p; .reg .b32 t, a; .reg .b64 y;
+mov.u32 t, %tid.x; setp.eq.u32 p, t, 0; ld.param.u64 y, [Y];
+ld.global.u32 a, [y];
+@p st.global.u32 [y], a;"""
+    text = module("test", ["Y"], body)
+    found = [
+        finding.message
+        for blocks in (1, 2)
+        for finding in launch(
+            text, {"Y": np.zeros(1, np.uint32)}, ("Y",), (blocks, 1, 1), (64, 1, 1)
+        ).findings
+        if finding.kind == "race"
+    ]
+    ways = ["nothing orders the two blocks" in message for message in found]
+    assert ways == [False, False, True]

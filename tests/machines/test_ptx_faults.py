@@ -6,8 +6,6 @@ import pytest
 from ptx_kernels import launch, module
 from test_warp_instructions import PRELUDE, STORE
 
-from tir_schedules.machines.cpu.ptx import UnsupportedInstruction
-
 MORE = """.shared .align 16 .b8 odd[24]; .shared .align 16 .b8 last[64]; .reg .b64 w, never; .reg .b32 none;
 .reg .pred r, unset;
 mov.u32 b, tile; mov.u32 c, last; mov.u32 d, 0; setp.eq.u32 p, t, 0;
@@ -374,44 +372,3 @@ def test_conflicts_of_single_instructions(kind, what, body, fault, repair):
     assert body.count(fault) == 1
     one(kind, body, words=95)
     assert findings(body.replace(fault, repair), words=95) == ()
-
-
-@pytest.mark.parametrize("text", ["~3", "3*4", "3 ? 4", "-3.5", "089", "%nothing", "{a, b"])
-def test_what_is_no_ptx_is_refused_at_its_line(text):
-    with pytest.raises(UnsupportedInstruction, match=r"PTX line \d+"):
-        findings(f"mov.u32 d, {text};")
-
-
-@pytest.mark.parametrize(
-    "comment",
-    [
-        "// see src/*.cu\nmov.u32 d, 4;\n// and a*/b\n",
-        "/* one // */ mov.u32 d, 4; // two\n",
-        '.pragma "a/*b"; mov.u32 d, 4; .pragma "c*/d";',
-    ],
-)
-def test_comments_and_strings_do_not_begin_in_each_other(comment):
-    body = f".reg .b32 d; .reg .b64 y; ld.param.u64 y, [Y]; mov.u32 d, 3; {comment} st.global.u32 [y], d;"
-    text = module("test", ["Y"], body)
-    arguments = {"Y": np.zeros(1, np.uint32)}
-    launch(text, arguments, ("Y",), block=(1, 1, 1))
-    assert arguments["Y"][0] == 4
-
-
-def test_a_race_within_a_block_does_not_hide_one_between_blocks():
-    """At the same two lines: all warps load an element, and thread 0 of each block stores it."""
-    body = """.reg .pred p; .reg .b32 t, a; .reg .b64 y;
-mov.u32 t, %tid.x; setp.eq.u32 p, t, 0; ld.param.u64 y, [Y];
-ld.global.u32 a, [y];
-@p st.global.u32 [y], a;"""
-    text = module("test", ["Y"], body)
-    found = [
-        finding.message
-        for blocks in (1, 2)
-        for finding in launch(
-            text, {"Y": np.zeros(1, np.uint32)}, ("Y",), (blocks, 1, 1), (64, 1, 1)
-        ).findings
-        if finding.kind == "race"
-    ]
-    ways = ["nothing orders the two blocks" in message for message in found]
-    assert ways == [False, False, True]

@@ -20,6 +20,7 @@ from tir_schedules.workloads.reduction import Reduction
 ARCH = "sm_80"
 GEMM = HalfGemm(256, 256, 256)
 SHORT = HalfGemm(128, 64, 256)
+DEEP = "hgemm/mma_multistage", HalfGemm(64, 64, 1024)
 SMALL = {"bm": 64, "bn": 64, "wm": 32, "wn": 32}
 """Tiles of which each warp has four fragments by four, in place of eight by eight: sooner compiled."""
 MULTIPLY = ["load_matrix_sync", "mma_sync"]
@@ -55,10 +56,8 @@ def main_loop(text):
 
 def events(text):
     """What happens in the text of a kernel, one after another; of what follows itself once."""
-    found = re.findall(
-        r"load_matrix_sync|mma_sync|ptx_cp_async_legacy|wait_group_\d\(|__syncthreads",
-        text,
-    )
+    of_interest = r"load_matrix_sync|mma_sync|ptx_cp_async_legacy|wait_group_\d\(|__syncthreads"
+    found = re.findall(of_interest, text)
     return [event for event, before in zip(found, [None, *found]) if event != before]
 
 
@@ -150,18 +149,16 @@ class TestLateWaits:
     @pytest.mark.parametrize("first", [0, 1])
     def test_a_copy_has_the_time_of_two_tiles_where_copies_come_first(self, first):
         """In the main loop, too: copies, and only then work and a wait for those of the turn before."""
-        rung, gemm = "hgemm/mma_multistage", HalfGemm(64, 64, 1024)
-        text = source(rung, gemm, **SMALL, copies_first=first)
+        text = source(*DEEP, **SMALL, copies_first=first)
         turn = text[text.index("for (int k_0_turn") :]
         copy_and_work = ["ptx_cp_async_legacy", MMA] if first else [MMA, "ptx_cp_async_legacy"]
         parts = [*copy_and_work, "wait_group_1(", "__syncthreads"]
         assert sorted(parts, key=turn.index) == parts
-        assert not faults(rung, text, gemm, **SMALL, copies_first=first)
+        assert not faults(DEEP[0], text, DEEP[1], **SMALL, copies_first=first)
 
     def test_without_it_a_stage_is_refilled_while_it_is_read(self):
-        rung, gemm = "hgemm/mma_multistage", HalfGemm(64, 64, 1024)
-        text = source(rung, gemm, without=["late_waits"], **SMALL)
-        assert any("race" in fault for fault in faults(rung, text, gemm, **SMALL))
+        text = source(*DEEP, without=["late_waits"], **SMALL)
+        assert any("race" in fault for fault in faults(DEEP[0], text, DEEP[1], **SMALL))
 
 
 class TestOneBarrier:
@@ -363,15 +360,14 @@ def test_passes_are_part_of_what_a_rung_is_compiled_to():
         config = {"stages": 4} if "unroll_drain" in rung.passes else {}
         if "partial_group" in rung.passes:
             config |= {"partial_group": 1, "threadblock_swizzle": 2}
+        if hasattr(rung.config, "copies_first"):
+            config |= {"copies_first": 0}
         for name in rung.passes:
-            own = config
-            if name == "copies_after_compute" and hasattr(rung.config, "copies_first"):
-                own = config | {"copies_first": 0}
             try:
-                without = source(rung.id, gemm, [name], **own)
+                without = source(rung.id, gemm, [name], **config)
             except ValueError:
                 continue
-            assert without != source(rung.id, gemm, **own), (rung.id, name)
+            assert without != source(rung.id, gemm, **config), (rung.id, name)
 
 
 def test_between_mma_there_is_little_but_loads_and_copies():
