@@ -1,6 +1,7 @@
 """A few opcodes and launches of tests are packed, launched on a GPU that is the CPU machine, and compared."""
 
 import json
+import sys
 import zipfile
 from pathlib import Path
 
@@ -58,6 +59,8 @@ def run(packed, tmp_path, monkeypatch, capsys):
         monkeypatch.setenv("PYTHONPATH", f"{Path.cwd()}:{STAND_IN}")
         monkeypatch.setenv("CUPY_CHANGES", changed)
         monkeypatch.syspath_prepend(str(STAND_IN))
+        monkeypatch.setitem(sys.modules, "cupy", None)  # so that none is left there afterwards
+        del sys.modules["cupy"]
         monkeypatch.setattr(gpu, "import_cupy", lambda: __import__("cupy"))
         result = tmp_path / "r.json"
         code = instructions_on_gpu.main(["run", str(packed), str(result), "--jobs", "2"])
