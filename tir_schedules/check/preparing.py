@@ -3,7 +3,7 @@ like can take."""
 
 from __future__ import annotations
 
-import re
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Mapping, NamedTuple, Sequence
@@ -13,7 +13,7 @@ import numpy as np
 from tir_schedules.check.arguments import IN, Argument, Given, made, seed_of
 from tir_schedules.check.binding import Bound, bound, checked, named_in, variable_in, with_variable
 from tir_schedules.check.building import Built, Options, build
-from tir_schedules.check.expecting import Expected, Truth, truth_of
+from tir_schedules.check.expecting import WORD, Expected, Truth, truth_of
 from tir_schedules.check.launches import Asked
 from tir_schedules.check.target import Target, alone
 from tir_schedules.check.usual import Usual, usual_trials, with_tolerance
@@ -21,8 +21,6 @@ from tir_schedules.errors import BadInput, nearest
 from tir_schedules.model.kernel import Binary
 from tir_schedules.model.launch import check_grid
 from tir_schedules.source import Source
-
-WORD = re.compile(r"[A-Za-z_]\w*")
 
 MOST_THREADS = 1 << 28
 """Of a launch: some minutes of the CPU machine."""
@@ -153,11 +151,24 @@ def of_arguments(request: Request, built: Built, chosen: Sequence[Target]) -> Re
     }
     check_unused(request, found, bounds, chosen)
     arrays = {name: argument for name, argument in found.items() if argument.array is not None}
-    every = {
-        name: argument.value for name, argument in (found | variables).items() if argument.value is not None
-    }
-    truths = truths_of(request, arrays, {**request.sizes, **every})
-    return Ready(bounds, found, variables, [Trial(arrays, truths)])
+    trials = [Trial(arrays, truths_of(request, arrays, values_of(request, found | variables)))]
+    if request.expect and request.tolerance is None:
+        drawn = all_bound(request, chosen, "whole")[1]
+        by_value = {one.name for many in bounds for one in many if one.parameter.type.pointer is False}
+        drawn = {name: found[name] if name in by_value else drawn[name] for name in found}
+        again = {name: drawn[name] for name in arrays}
+        with suppress(BadInput):  # what is no number for these inputs
+            truths = truths_of(request, again, values_of(request, drawn | variables))
+            differ = any(arrays[name].value.tobytes() != again[name].value.tobytes() for name in again)
+            if differ and all(truth.whole for truth in truths.values()):
+                trials.append(Trial(again, truths, "small whole numbers"))
+    return Ready(bounds, found, variables, trials)
+
+
+def values_of(request: Request, found: Mapping[str, Argument]) -> dict[str, Any]:
+    """Of what expressions are made."""
+    values = {name: argument.value for name, argument in found.items() if argument.value is not None}
+    return {**request.sizes, **values}
 
 
 def truths_of(
@@ -174,9 +185,11 @@ def truths_of(
     return truths
 
 
-def all_bound(request: Request, chosen: Sequence[Target]) -> tuple[list[list[Bound]], dict[str, Argument]]:
+def all_bound(
+    request: Request, chosen: Sequence[Target], default: str = "random"
+) -> tuple[list[list[Bound]], dict[str, Argument]]:
     """Parameters and arguments of every launch. Arrays whose format is left out have that of the first
-    pointer that takes them."""
+    pointer that takes them. default: how arrays are filled where that is not said."""
     known = {one.name for one in request.given if one.name} | set(request.arguments)
     given = [*request.given, *(Given(name, "") for name in request.arguments)]
     bounds = []
@@ -194,7 +207,7 @@ def all_bound(request: Request, chosen: Sequence[Target]) -> tuple[list[list[Bou
     for at, one in enumerate(request.given):
         name = one.name or f"#{at}"
         seed = seed_of(name, request.seed)
-        found[name] = made(one, {**request.sizes}, formats.get(name, ""), folder, seed)
+        found[name] = made(one, {**request.sizes}, formats.get(name, ""), folder, seed, default)
     return renamed(bounds, found)
 
 
