@@ -3,7 +3,6 @@ like can take."""
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Mapping, NamedTuple, Sequence
@@ -151,18 +150,40 @@ def of_arguments(request: Request, built: Built, chosen: Sequence[Target]) -> Re
     }
     check_unused(request, found, bounds, chosen)
     arrays = {name: argument for name, argument in found.items() if argument.array is not None}
-    trials = [Trial(arrays, truths_of(request, arrays, values_of(request, found | variables)))]
-    if request.expect and request.tolerance is None:
-        drawn = all_bound(request, chosen, "whole")[1]
+    names = values_of(request, found | variables)
+    trials = [Trial(arrays, truths_of(request, arrays, names))]
+    if judged_again(request):
         by_value = {one.name for many in bounds for one in many if one.parameter.type.pointer is False}
-        drawn = {name: found[name] if name in by_value else drawn[name] for name in found}
-        again = {name: drawn[name] for name in arrays}
-        with suppress(BadInput):  # what is no number for these inputs
-            truths = truths_of(request, again, values_of(request, drawn | variables))
-            differ = any(arrays[name].value.tobytes() != again[name].value.tobytes() for name in again)
-            if differ and all(truth.whole for truth in truths.values()):
-                trials.append(Trial(again, truths, "small whole numbers"))
+        drawn = all_bound(request, chosen, "whole")[1]
+        drawn = {name: drawn[name] for name in arrays if name not in by_value}
+        trials += whole_trial(request, arrays, drawn, names)
     return Ready(bounds, found, variables, trials)
+
+
+def judged_again(request: Request) -> bool:
+    """Whether small whole numbers may tell more than random ones: nobody says how far outputs may be off."""
+    return bool(request.expect) and request.tolerance is None
+
+
+def whole_trial(
+    request: Request,
+    arrays: Mapping[str, Argument],
+    drawn: Mapping[str, Argument],
+    names: Mapping[str, Any],
+    tf32: bool = False,
+) -> list[Trial]:
+    """A trial with the arrays that are drawn as small whole numbers in place of random ones, unless that
+    changes none, or outputs are not whole then. names, tf32: as of `truths_of`."""
+    if all(one.value.tobytes() == arrays[name].value.tobytes() for name, one in drawn.items()):
+        return []
+    arrays = {**arrays, **drawn}
+    names = {**names, **{name: one.value for name, one in drawn.items()}}
+    try:
+        truths = truths_of(request, arrays, names, tf32)
+    except BadInput:  # they are no numbers for these inputs
+        return []
+    whole = all(truth.whole for truth in truths.values())
+    return [Trial(arrays, truths, "small whole numbers")] if whole else []
 
 
 def values_of(request: Request, found: Mapping[str, Argument]) -> dict[str, Any]:
