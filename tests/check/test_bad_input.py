@@ -78,6 +78,7 @@ CASES = {
     "expect anything": ([*GIVEN, "--expect", "y=x / ((x + 1) - 1 - x + 1e-9)"], "or say --tolerance"),
     "expect run together": ([*GIVEN, "--expect", "y=1if n else 2"], "invalid decimal literal"),
     "wide range": (one(x="f32[4]:-1e400..1e400"), "the range is wider than"),
+    "input as output": (one(x="f32[4]:out"), f"`float const* x` of {SIGNATURE} is an input, and :out says"),
     "expect depth": ([*GIVEN, "--expect", "y=" + "-" * 3000 + "x"], "nested too deeply"),
     "expect name": ([*GIVEN, "--expect", "z=x"], "there is no array 'z'"),
     "expect form": ([*GIVEN, "--expect", "y"], "--expect takes NAME=EXPRESSION"),

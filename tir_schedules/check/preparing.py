@@ -9,7 +9,7 @@ from typing import Any, Mapping, NamedTuple, Sequence
 
 import numpy as np
 
-from tir_schedules.check.arguments import IN, Argument, Given, made, seed_of
+from tir_schedules.check.arguments import IN, OUT, Argument, Given, made, seed_of
 from tir_schedules.check.binding import Bound, bound, checked, named_in, variable_in, with_variable
 from tir_schedules.check.building import Built, Options, build
 from tir_schedules.check.expecting import WORD, Expected, Truth, truth_of
@@ -104,8 +104,24 @@ def prepare(request: Request, built: Built | None = None) -> Prepared:
         step(built, target, asked, bounds, ready)
         for target, asked, bounds in zip(chosen, request.launches, ready.bounds)
     )
+    check_outputs(steps, ready.trials[0])
     label = ", ".join(dict.fromkeys(target.shown for target in chosen))
     return Prepared(request, label, steps, tuple(ready.trials))
+
+
+def check_outputs(steps: Sequence[Step], trial: Trial) -> None:
+    """BadInput for an array in which nothing is, and which no launch may write before one reads it."""
+    stored: set[str] = set()
+    for one in steps:
+        outputs = one.outputs(trial)
+        for at, name in zip(one.bounds, one.binary.kernel.params):
+            empty = name in trial.arguments and trial.arguments[name].role == OUT
+            if empty and name not in outputs and name not in stored:
+                raise BadInput(
+                    f"`{at.parameter.text}` of {one.target.signature} is an input, and :out says that nothing"
+                    f" is in {name}: leave it out"
+                )
+        stored.update(outputs)
 
 
 class Ready(NamedTuple):
