@@ -76,6 +76,12 @@ class TestWithTriton:
         line = next(at for at, text in enumerate(source, 1) if "beyond the end of x" in text)
         assert code == 1 and f"out_of_bounds: triton_broken.py:{line} reads 8 bytes of x[1000]" in out
 
+    def test_an_element_left_out_of_a_long_sum(self, check):
+        options = "--kernel total_without_last --let n=20000 --grid cdiv(n,BLOCK) --constexpr BLOCK=256"
+        given = " --arg x=f32[n] --arg out=f32[1]:zeros:inout --expect out=sum(x)"
+        code, out, _ = check("triton_broken.py", options + given)
+        assert code == 1 and "within 0.25" in out
+
     def test_comments_of_the_file(self, check, tmp_path):
         text = (FOLDER / "triton_kernels.py").read_text()
         own = f"# check: {ADD}\n# check: --grid cdiv(n,BLOCK) --constexpr BLOCK=128\n"

@@ -185,6 +185,7 @@ def test_a_file_that_is_no_rung_is_one_line(text, message, folder, tool):
     [
         ("nothing", "sgemm/x: x.py:3: NameError: name 'nothing' is not defined"),
         ("raise ValueError('no')", "sgemm/x: x.py:3: ValueError: no"),
+        ("raise SystemExit(0)", "sgemm/x: x.py:3: SystemExit: 0"),
         ("sch.get_sblock('D')", "sgemm/x: TVM refuses the schedule for 8x8x8 (x.py:3): "),
         ("pass", "sgemm_x: the schedule must end in one CUDA kernel; bind its loops"),
         (BOUND + "\n    sch.compute_inline(sch.get_sblock('C'))", "sgemm/x: TVM refuses the schedule"),

@@ -25,6 +25,7 @@ def test_fields_are_set_on_top_of_a_configuration(name, fields):
 @pytest.mark.parametrize(
     "name, message",
     [
+        ("sgemm/vectorized:bm=64,bm=32", "sgemm/vectorized is given bm twice"),
         ("sgemm/vectorized:bx=3", "has no field 'bx'; its fields: bm, bn, bk, tm, tn"),
         ("sgemm/pipelined:wmite=3", "has no field 'wmite', did you mean 'wmiter'.*; its fields: bm, bn"),
         ("sgemm/vectorized:bm=64,tm", "takes NAME=VALUE, not 'tm'; its fields: bm"),

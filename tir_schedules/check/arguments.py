@@ -35,6 +35,9 @@ LARGEST_FILE = 1 << 30
 MOST_BYTES = 1 << 32
 """Of an array that is made."""
 
+WIDEST = 1e300
+"""Of LOW..HIGH."""
+
 WHAT = "an array such as A=f32[M,K], a number, a .npy file, or null"
 OCTAVES = 2
 """Random reals differ by so many powers of two in either direction."""
@@ -128,6 +131,8 @@ def filled(
     dtype = dtype_of(format)
     if fill == "random":
         return random(shape, format, seed)
+    if fill == "whole":
+        return whole(shape, format, seed)
     if fill == "poison":
         return poisoned(shape, dtype)
     if fill == "iota":
@@ -146,6 +151,8 @@ def filled(
     low, high = (number(end, sizes, what) for end in ends.groups())
     if low > high:
         raise BadInput(f"{what} {fill}: {low} is above {high}")
+    if high - low > WIDEST:
+        raise BadInput(f"{what} {shown(fill)}: the range is wider than {WIDEST:g}")
     draw = np.random.default_rng(seed)
     if format[0] in "iu":
         return draw.integers(int(low), int(high), shape, np.int64, endpoint=True).astype(dtype)
@@ -162,6 +169,14 @@ def random(shape: tuple[int, ...], format: str, seed: int) -> np.ndarray:
             .astype(dtype_of(format))
         )
     return Draws(seed).reals(OCTAVES, shape).astype(dtype_of(format))
+
+
+def whole(shape: tuple[int, ...], format: str, seed: int) -> np.ndarray:
+    """Reals that are small whole numbers above 0: sums are exact, and one that is left out shows. Integers as
+    ever."""
+    if format[0] in "iu":
+        return random(shape, format, seed)
+    return np.random.default_rng(seed).integers(1, 4, shape).astype(dtype_of(format))
 
 
 def poisoned(shape: tuple[int, ...], dtype: Any) -> np.ndarray:

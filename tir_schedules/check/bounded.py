@@ -7,7 +7,7 @@ workloads/rounding.py has it, in any order of summation.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Callable
 
 import numpy as np
@@ -25,6 +25,19 @@ class Rounding:
 
     unit: float
     sums: float
+    inexact: list[str] = field(default_factory=list, compare=False)
+    """Not empty once a value came up that is not whole, or a sum too large to be exact in every order."""
+
+    def watch(self, value: np.ndarray) -> None:
+        """Note reals that are not whole, or too large for all their digits."""
+        if value.dtype.kind == "f" and not self.inexact:
+            if not np.all((np.abs(value) <= 1 / self.unit) & (np.trunc(value) == value)):
+                self.inexact.append("value")
+
+    def of_sum(self, terms: int, magnitude: Any) -> Any:
+        """What sums may be off by. magnitude: the sum of their magnitudes."""
+        self.watch(np.trunc(magnitude))
+        return self.growth(terms) * magnitude
 
     def growth(self, terms: int) -> float:
         """What a sum may be off by, per sum of magnitudes: the worst case, or 10*sqrt(terms) units where that
@@ -53,6 +66,7 @@ class Bounded:
 
     def __init__(self, value: Any, error: Any, rounding: Rounding):
         self.value, self.error, self.rounding = np.asarray(value), error, rounding
+        rounding.watch(self.value)
 
     def of(self, other: Any) -> Bounded:
         """Another operand as one of these."""
@@ -91,7 +105,7 @@ class Bounded:
         large, larger = (np.abs(one.value) + one.error for one in (self, other))
         error = large @ larger - np.abs(self.value) @ np.abs(other.value)
         if value.dtype.kind == "f":
-            error = error + self.rounding.growth(self.value.shape[-1]) * (large @ larger)
+            error = error + self.rounding.of_sum(self.value.shape[-1], large @ larger)
         return self.rounded(value, error if np.any(error) else 0.0)
 
     def __pow__(self, other: Any) -> Bounded:
@@ -169,6 +183,9 @@ class Bounded:
     def __getitem__(self, key: Any) -> Bounded:
         keys = tuple(map(plain, key)) if isinstance(key, tuple) else plain(key)
         return Bounded(self.value[keys], spread(self)[keys], self.rounding)
+
+    def __bool__(self) -> bool:
+        return bool(self.value)
 
     @property
     def T(self) -> Bounded:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Mapping
+from typing import Any, Iterable, Mapping
 
 import numpy as np
 
@@ -19,6 +19,12 @@ from tir_schedules.model.verify import Mismatch, compare
 
 TARGET = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:\[([^=]*)\])?\s*")
 """`C` or `C[0]`: an output, or a part of it."""
+
+WORD = re.compile(r"[^\W\d]\w*")
+"""A name in an expression."""
+
+WHOLE = 0.25
+"""How far from a whole number a kernel may be, which computes it in a way of its own."""
 
 ROUNDING = 1 << 10
 """How many units of the last place of its largest value an output may be off an array that is given."""
@@ -60,11 +66,12 @@ def written(text: str, folder: Path) -> Expected:
 @dataclass(frozen=True)
 class Truth:
     """An output's right values, float64 or integers, and the tolerance of each. flat: which elements these
-    are, in row-major order; None for all."""
+    are, in row-major order; None for all. whole: whether it is whole numbers that no order of sums rounds."""
 
     value: np.ndarray
     allowed: Any
     flat: np.ndarray | None = None
+    whole: bool = False
 
     def mismatch(self, name: str, got: np.ndarray) -> Mismatch | None:
         """What of an output is not right."""
@@ -101,13 +108,22 @@ def truth_of(
         formats |= {"f16"} if tf32 else set()  # tensor cores sum alike
         rounding = rounding_of(format, formats)
         operands = {name: operand(value, rounding, tf32) for name, value in names.items()}
+        rounding.inexact.clear()  # of operands that the expression has not
+        for name in WORD.findall(one.value):
+            if name in operands:
+                rounding.watch(operands[name].value)
         with np.errstate(all="ignore"):
             found = evaluate(one.value, operands, FUNCTIONS, one.what)
         value = np.asarray(plain(found))
         error = spread(found) if isinstance(found, Bounded) else np.zeros(value.shape)
         if format in ("f16", "bf16", "f32", "f64") and value.dtype.kind == "f":
             error = error + rounding.unit * np.abs(value) + smallest(format)
+        whole = not rounding.inexact
+        error = np.minimum(error, WHOLE) if whole else error
+        if tolerance is None:
+            check_bounds(one, value, error, operands.values())
     else:
+        whole = False
         value = wide(np.asarray(one.value))
         eps = max(2 * rounding_of(format, set()).unit, 2.0**-18 if tf32 else 0)
         largest = np.max(np.abs(value), initial=0) if value.size else 0
@@ -122,7 +138,24 @@ def truth_of(
         raise BadInput(
             f"{one.what} has the shape {shown(value.shape)}; {one.output} has {shown(shape)}"
         ) from None
-    return Truth(value, error, flat)
+    return Truth(value, error, flat, whole and tolerance is None)
+
+
+def check_bounds(one: Expected, value: np.ndarray, error: np.ndarray, operands: Iterable[Bounded]) -> None:
+    """BadInput where an expression says nothing about its output."""
+    if np.isnan(value).any():
+        raise BadInput(
+            f"{one.what} {shown(one.value)}: it is NaN for these inputs, which nothing can be compared with:"
+            " choose others, such as x=f32[N]:0..1"
+        )
+    numbers = [np.abs(each.value) for each in operands] + [np.abs(value)]
+    largest = max((float(np.max(each, where=np.isfinite(each), initial=0)) for each in numbers), default=0)
+    widest = float(np.max(np.nan_to_num(error, nan=np.inf), where=np.isfinite(value), initial=0))
+    if widest > largest:
+        raise BadInput(
+            f"{one.what} {shown(one.value)}: by its rounding it may be off by {widest:.3g}, more than"
+            " any of its values: write it in another way, or say --tolerance"
+        )
 
 
 def operand(value: Any, rounding: Rounding, tf32: bool) -> Bounded:
@@ -141,7 +174,10 @@ def selected(one: Expected, output: np.ndarray) -> np.ndarray:
     """Row-major positions of the part of an output that is meant."""
     places = Bounded(np.arange(output.size).reshape(output.shape), 0.0, rounding_of("f64", set()))
     found = evaluate(f"{one.output}[{one.where}]", {one.output: places}, {}, one.what)
-    return np.asarray(plain(found))
+    places = np.asarray(plain(found))
+    if not places.size:
+        raise BadInput(f"{one.what}: it is no element of {one.output}, whose shape is {shown(output.shape)}")
+    return places
 
 
 def wide(value: Any) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import math
 import operator
+import warnings
 from typing import Any, Callable, Mapping, Sequence
 
 from tir_schedules.errors import BadInput, nearest, one_line, shown
@@ -57,7 +58,9 @@ def evaluate(text: str, names: Mapping[str, Any], functions: Functions, what: st
     try:
         if len(text) > LONGEST:
             raise Refused(f"it has more than {LONGEST} letters")
-        tree = ast.parse(text.strip(), mode="eval")
+        with warnings.catch_warnings():  # of literals that Python will not take some day
+            warnings.simplefilter("error", SyntaxWarning)
+            tree = ast.parse(text.strip(), mode="eval")
         return Evaluation(names, functions)(tree.body)
     except Refused as error:
         reason = str(error)
@@ -107,7 +110,7 @@ class Evaluation:
                 raise Refused("the power is too large")
         if isinstance(node.op, ast.LShift) and isinstance(right, int) and right > LARGEST_BITS:
             raise Refused("the shift is too large")
-        if isinstance(left, str) or isinstance(right, str) or isinstance(left, (tuple, list)):
+        if isinstance(left, (str, tuple)) or isinstance(right, (str, tuple)):
             raise Refused("operators take numbers and arrays")
         found = BINARY[type(node.op)](left, right)
         if isinstance(found, int) and found.bit_length() > LARGEST_BITS:

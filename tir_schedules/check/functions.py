@@ -36,7 +36,15 @@ JOINING = ("concatenate", "stack", "hstack", "vstack")
 PICKING = ("argmax", "argmin", "argsort", "count_nonzero", "nonzero", "searchsorted", "bincount", "unique")
 """Functions whose results are integers, or that only integers are for."""
 
-MAKING = ("arange", "zeros", "ones", "full", "eye", "linspace")
+MAKING: dict[str, Callable[..., Any]] = {
+    "arange": lambda start, stop=None, step=1, **_: abs((start if stop is None else stop - start) / step),
+    "linspace": lambda start, stop, num=50, **_: num,
+    "eye": lambda N, M=None, **_: N * (M or N),
+    "zeros": lambda shape, **_: prod(flat([shape])),
+    "ones": lambda shape, **_: prod(flat([shape])),
+    "full": lambda shape, fill_value, **_: prod(flat([shape])),
+}
+"""Functions that make arrays, and of how many elements."""
 
 MODES = ("same", "valid", "full", "constant", "edge", "reflect", "symmetric", "wrap")
 
@@ -49,7 +57,9 @@ def moving(function: Callable[..., Any]) -> Callable[..., Any]:
             return function(array, *map(plain, others), **named)
         others = tuple(map(plain, others))
         if function in (np.repeat, np.tile, np.pad):
-            check_size(array.value.size * max(1, int(np.prod(np.abs(flat([*others, *named.values()]))))))
+            check_size(array.value.size * max(1, prod(flat([*others, *named.values()]))))
+        if function is np.diag and array.value.ndim == 1:
+            check_size(array.value.size**2)
         found = function(array.value, *others, **named)
         return Bounded(found, function(spread(array), *others, **named), array.rounding)
 
@@ -75,16 +85,22 @@ def joining(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def picking(function: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *given, **named: function(*map(plain, given), **{k: plain(v) for k, v in named.items()})
+    def call(*given: Any, **named: Any) -> Any:
+        given, named = tuple(map(plain, given)), {name: plain(value) for name, value in named.items()}
+        if function is np.bincount:
+            check_size(int(np.max(given[0], initial=0)) + sum(flat([*given[1:], *named.values()])))
+        return function(*given, **named)
+
+    return call
 
 
 def making(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*given: Any, **named: Any) -> Any:
         if any(isinstance(one, (Bounded, np.ndarray)) and np.ndim(plain(one)) for one in given):
             raise Refused("sizes are numbers")
-        sizes = given[0] if given and isinstance(given[0], tuple) else given[:2]
-        check_size(prod(int(abs(plain(size))) or 1 for size in sizes))
-        return function(*map(plain, given), **named)
+        given = tuple(map(plain, given))
+        check_size(int(MAKING[function.__name__](*given, **named)))
+        return function(*given, **named)
 
     return call
 
@@ -102,7 +118,7 @@ def total(array: Any, axis: Any = None, keepdims: bool = False) -> Any:
     error = np.sum(spread(array), axis=axis, keepdims=keepdims)
     if value.dtype.kind == "f":
         magnitude = np.sum(np.abs(array.value) + spread(array), axis=axis, keepdims=keepdims)
-        error = error + array.rounding.growth(array.value.size // max(1, np.size(value))) * magnitude
+        error = error + array.rounding.of_sum(array.value.size // max(1, np.size(value)), magnitude)
     return array.rounded(value, error)
 
 
@@ -133,7 +149,7 @@ def running(array: Any, axis: Any = None) -> Any:
     error = np.cumsum(spread(array), axis=axis)
     if value.dtype.kind == "f":
         terms = array.value.size if axis is None else array.value.shape[axis]
-        error = error + array.rounding.growth(terms) * np.cumsum(np.abs(array.value), axis=axis)
+        error = error + array.rounding.of_sum(terms, np.cumsum(np.abs(array.value), axis=axis))
     return array.rounded(value, error)
 
 
@@ -179,7 +195,7 @@ def sliding(function: Callable[..., Any]) -> Callable[..., Any]:
         large = function(np.abs(a.value) + a.error, np.abs(b.value) + b.error, mode)
         exact = function(np.abs(a.value), np.abs(b.value), mode)
         terms = min(a.value.size, b.value.size)
-        grown = first.rounding.growth(terms) * large if value.dtype.kind == "f" else 0.0
+        grown = first.rounding.of_sum(terms, large) if value.dtype.kind == "f" else 0.0
         return first.rounded(value, large - exact + grown)
 
     return call

@@ -62,5 +62,5 @@ def launch(text: str, sizes: Mapping[str, Any]) -> Asked:
 
 def shared_bytes(value: int, text: str) -> int:
     if not 0 <= value < 1 << 31:
-        raise BadInput(f"--shared {shown(text)}: it is {value}; it takes 0 bytes or more")
+        raise BadInput(f"--shared {shown(text)}: it is {value}; it takes 0 bytes or more, below 2**31")
     return value

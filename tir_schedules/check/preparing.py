@@ -3,17 +3,16 @@ like can take."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Mapping, NamedTuple, Sequence
 
 import numpy as np
 
-from tir_schedules.check.arguments import IN, Argument, Given, made, seed_of
+from tir_schedules.check.arguments import IN, OUT, Argument, Given, made, seed_of
 from tir_schedules.check.binding import Bound, bound, checked, named_in, variable_in, with_variable
 from tir_schedules.check.building import Built, Options, build
-from tir_schedules.check.expecting import Expected, Truth, truth_of
+from tir_schedules.check.expecting import WORD, Expected, Truth, truth_of
 from tir_schedules.check.launches import Asked
 from tir_schedules.check.target import Target, alone
 from tir_schedules.check.usual import Usual, usual_trials, with_tolerance
@@ -21,8 +20,6 @@ from tir_schedules.errors import BadInput, nearest
 from tir_schedules.model.kernel import Binary
 from tir_schedules.model.launch import check_grid
 from tir_schedules.source import Source
-
-WORD = re.compile(r"[A-Za-z_]\w*")
 
 MOST_THREADS = 1 << 28
 """Of a launch: some minutes of the CPU machine."""
@@ -107,8 +104,24 @@ def prepare(request: Request, built: Built | None = None) -> Prepared:
         step(built, target, asked, bounds, ready)
         for target, asked, bounds in zip(chosen, request.launches, ready.bounds)
     )
+    check_outputs(steps, ready.trials[0])
     label = ", ".join(dict.fromkeys(target.shown for target in chosen))
     return Prepared(request, label, steps, tuple(ready.trials))
+
+
+def check_outputs(steps: Sequence[Step], trial: Trial) -> None:
+    """BadInput for an array in which nothing is, and which no launch may write before one reads it."""
+    stored: set[str] = set()
+    for one in steps:
+        outputs = one.outputs(trial)
+        for at, name in zip(one.bounds, one.binary.kernel.params):
+            empty = name in trial.arguments and trial.arguments[name].role == OUT
+            if empty and name not in outputs and name not in stored:
+                raise BadInput(
+                    f"`{at.parameter.text}` of {one.target.signature} is an input, and :out says that nothing"
+                    f" is in {name}: leave it out"
+                )
+        stored.update(outputs)
 
 
 class Ready(NamedTuple):
@@ -153,11 +166,46 @@ def of_arguments(request: Request, built: Built, chosen: Sequence[Target]) -> Re
     }
     check_unused(request, found, bounds, chosen)
     arrays = {name: argument for name, argument in found.items() if argument.array is not None}
-    every = {
-        name: argument.value for name, argument in (found | variables).items() if argument.value is not None
-    }
-    truths = truths_of(request, arrays, {**request.sizes, **every})
-    return Ready(bounds, found, variables, [Trial(arrays, truths)])
+    names = values_of(request, found | variables)
+    trials = [Trial(arrays, truths_of(request, arrays, names))]
+    if judged_again(request):
+        by_value = {one.name for many in bounds for one in many if one.parameter.type.pointer is False}
+        drawn = all_bound(request, chosen, "whole")[1]
+        drawn = {name: drawn[name] for name in arrays if name not in by_value}
+        trials += whole_trial(request, arrays, drawn, names)
+    return Ready(bounds, found, variables, trials)
+
+
+def judged_again(request: Request) -> bool:
+    """Whether small whole numbers may tell more than random ones: nobody says how far outputs may be off."""
+    return bool(request.expect) and request.tolerance is None
+
+
+def whole_trial(
+    request: Request,
+    arrays: Mapping[str, Argument],
+    drawn: Mapping[str, Argument],
+    names: Mapping[str, Any],
+    tf32: bool = False,
+) -> list[Trial]:
+    """A trial with the arrays that are drawn as small whole numbers in place of random ones, unless that
+    changes none, or outputs are not whole then. names, tf32: as of `truths_of`."""
+    if all(one.value.tobytes() == arrays[name].value.tobytes() for name, one in drawn.items()):
+        return []
+    arrays = {**arrays, **drawn}
+    names = {**names, **{name: one.value for name, one in drawn.items()}}
+    try:
+        truths = truths_of(request, arrays, names, tf32)
+    except BadInput:  # they are no numbers for these inputs
+        return []
+    whole = all(truth.whole for truth in truths.values())
+    return [Trial(arrays, truths, "small whole numbers")] if whole else []
+
+
+def values_of(request: Request, found: Mapping[str, Argument]) -> dict[str, Any]:
+    """Of what expressions are made."""
+    values = {name: argument.value for name, argument in found.items() if argument.value is not None}
+    return {**request.sizes, **values}
 
 
 def truths_of(
@@ -174,9 +222,11 @@ def truths_of(
     return truths
 
 
-def all_bound(request: Request, chosen: Sequence[Target]) -> tuple[list[list[Bound]], dict[str, Argument]]:
+def all_bound(
+    request: Request, chosen: Sequence[Target], default: str = "random"
+) -> tuple[list[list[Bound]], dict[str, Argument]]:
     """Parameters and arguments of every launch. Arrays whose format is left out have that of the first
-    pointer that takes them."""
+    pointer that takes them. default: how arrays are filled where that is not said."""
     known = {one.name for one in request.given if one.name} | set(request.arguments)
     given = [*request.given, *(Given(name, "") for name in request.arguments)]
     bounds = []
@@ -194,7 +244,7 @@ def all_bound(request: Request, chosen: Sequence[Target]) -> tuple[list[list[Bou
     for at, one in enumerate(request.given):
         name = one.name or f"#{at}"
         seed = seed_of(name, request.seed)
-        found[name] = made(one, {**request.sizes}, formats.get(name, ""), folder, seed)
+        found[name] = made(one, {**request.sizes}, formats.get(name, ""), folder, seed, default)
     return renamed(bounds, found)
 
 

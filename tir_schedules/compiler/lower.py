@@ -133,7 +133,7 @@ def refusals(rung: Rung, workload: Any) -> Iterator[None]:
         yield
     except TirSchedulesError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         of_tvm = OF_TVM in str(error) or "tvm" in type(error).__module__
         if rung.file and not of_tvm and TOO_LARGE not in str(error):
             raise CheckFailed(f"{rung.id}: {raised_in(error, rung.file)}") from error

@@ -28,7 +28,12 @@ def varied(rung: Rung, variant: str) -> Rung:
             f"{field_names(rung.config) or 'no fields'}"
         )
     config = rung.configs[name] if name else rung.config
-    changes = dict(change(rung, config, setting) for setting in settings)
+    changes: dict[str, Any] = {}
+    for setting in settings:
+        changed, value = change(rung, config, setting)
+        if changed in changes:
+            raise BadInput(f"{rung.id} is given {changed} twice")
+        changes[changed] = value
     try:
         config = replace(config, **changes)
     except Exception as error:  # __post_init__ of a configuration may refuse it in any way

@@ -144,3 +144,14 @@ __global__ void clobbers(float *x, float *y) {
 // check: --kernel reads_output --grid 1 --block 64 --arg x=f32[64] --arg y=f32[64]:out
 // finds: uninitialized
 __global__ void reads_output(const float *x, float *y) { y[threadIdx.x] += x[threadIdx.x]; }  // @here
+
+// The last element is left out, which a long sum's rounding would hide.
+// check: --kernel leaves_one_out --let n=20000 --grid 8 --block 256 --arg x=f32[n] --arg y=f32[1]:zeros:inout
+// check: --expect 'y=sum(x)'
+// finds: wrong
+__global__ void leaves_one_out(const float *x, float *y, int n) {
+  float sum = 0;
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n - 1; i += gridDim.x * blockDim.x) sum += x[i];
+  for (int half = 16; half; half /= 2) sum += __shfl_down_sync(~0u, sum, half);
+  if (threadIdx.x % 32 == 0) atomicAdd(y, sum);  // @here
+}

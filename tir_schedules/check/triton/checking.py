@@ -12,7 +12,16 @@ import numpy as np
 from tir_schedules.check.arguments import OUT, Argument, made, seed_of
 from tir_schedules.check.binding import Bound
 from tir_schedules.check.launches import Asked
-from tir_schedules.check.preparing import Prepared, Request, Step, Trial, check_work, truths_of
+from tir_schedules.check.preparing import (
+    Prepared,
+    Request,
+    Step,
+    Trial,
+    check_work,
+    judged_again,
+    truths_of,
+    whole_trial,
+)
 from tir_schedules.check.session import Checked, perform
 from tir_schedules.check.target import Parameter, Target
 from tir_schedules.check.triton.compiling import Launch, compile_triton, configured
@@ -48,7 +57,19 @@ def prepare_triton(request: Request) -> Prepared:
         kernel, asked.grid, arguments, arch=request.options.arch, file=request.source.file
     )
     roles = {name: one.role for name, one in given.items() if isinstance(one, Argument)}
-    return prepared(request, launch, [name for name in roles if roles[name] == OUT], roles)
+    ready = prepared(request, launch, [name for name in roles if roles[name] == OUT], roles)
+    if not judged_again(request):
+        return ready
+    (trial,) = ready.trials
+    drawn = {
+        name: replace(trial.arguments[name], value=one.value)
+        for name, one in placed(innermost(kernel), request, "whole").items()
+        if name in trial.arguments and isinstance(one, Argument)
+    }
+    names = {**request.sizes, **numbers(launch.given)}
+    names |= {name: one.value for name, one in trial.arguments.items()}
+    again = whole_trial(request, trial.arguments, drawn, names, ".tf32" in launch.binary.ptx)
+    return replace(ready, trials=(trial, *again))
 
 
 def configuration(source: Source, kernel: str) -> dict[str, Any]:
@@ -62,9 +83,9 @@ def path_of(source: Source) -> Path:
     return path if path.is_file() else Path(source.folder, path.name)
 
 
-def placed(function: Any, request: Request) -> dict[str, Any]:
+def placed(function: Any, request: Request, default: str = "random") -> dict[str, Any]:
     """Arguments by the names of parameters: constexprs and options, `--arg` by name and by place, numbers of
-    `--let` by theirs."""
+    `--let` by theirs. default: how arrays are filled where that is not said."""
     found: dict[str, Any] = {**request.triton, **request.arguments}
     folder = Path(request.source.folder or ".")
     sizes = {**request.sizes, **numbers(request.triton)}
@@ -77,7 +98,7 @@ def placed(function: Any, request: Request) -> dict[str, Any]:
         if not one.name and not left:
             raise BadInput(f"--arg {one.text}: {function.__name__} has no parameter left for it")
         name = one.name or left.pop(0)
-        found[name] = made(one, sizes, "", folder, seed_of(name, request.seed))
+        found[name] = made(one, sizes, "", folder, seed_of(name, request.seed), default)
     return found | {one.name: sizes[one.name] for one in free if one.name not in found and one.name in sizes}
 
 
