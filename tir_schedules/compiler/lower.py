@@ -307,7 +307,7 @@ def target(arch: str) -> Any:
     return tvm.target.Target({"kind": "cuda", "arch": arch, **limits}).with_host(tvm.target.Target("llvm"))
 
 
-def last_line(error: Exception) -> str:
+def last_line(error: BaseException) -> str:
     """The last non-empty line of a TVM error, which names the cause below its C++ trace."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[-1] if lines else type(error).__name__
