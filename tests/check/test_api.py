@@ -7,6 +7,7 @@ import pytest
 
 from tir_schedules.check.api import check
 from tir_schedules.check.bounded import Bounded, rounding_of
+from tir_schedules.check.expecting import Truth
 from tir_schedules.check.expressions import evaluate
 from tir_schedules.check.functions import FUNCTIONS
 from tir_schedules.check.names import instance_of, parted
@@ -238,3 +239,11 @@ __global__ void turns(int *x) {
 def test_grids_synchronise_and_variables_of_the_file_are_set():
     given = {"x": "i32[4]", "rounds": "i32[1]:5"}
     assert check(GRID, grid=4, arguments=given, expect={"x": "x + 5"}).ok
+
+
+def test_infinities_are_right_where_they_should_be():
+    truth = Truth(np.array([np.inf, -np.inf, 1.0]), 0.5)
+    assert truth.mismatch("y", np.float32([np.inf, -np.inf, 1.25])) is None
+    assert truth.mismatch("y", np.float32([np.inf, np.inf, 1])).index == (1,)
+    assert truth.mismatch("y", np.float32([np.inf, -np.inf, np.inf])).index == (2,)
+    assert truth.mismatch("y", np.float32([3e38, -np.inf, 1])).index == (0,)
