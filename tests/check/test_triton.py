@@ -268,6 +268,7 @@ GOOD = dict(x=X, y=X, out=X, n=8, BLOCK=8)
         ({"m": 3}, "add takes (x, y, out, n, BLOCK: constexpr), and no m"),
         ({"n": None, "BLOCK": X}, "BLOCK is a constexpr, and an array is given"),
         ({"num_warps": 3}, "num_warps is 3; it can be 1, 2, 4, 8, 16 or 32"),
+        ({"num_stages": -3}, "num_stages is -3; it can be 0 to 32"),
         ({"x": np.zeros((8, 8), np.float32).T}, "x is not C-contiguous"),
         ({"n": (1, 2)}, "n is a tuple: give an array or a number"),
         ({"n": "eight"}, "n is 'eight'"),

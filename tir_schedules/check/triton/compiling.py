@@ -44,6 +44,9 @@ Grid = Union[int, Sequence[int], Callable[[dict[str, Any]], Any]]
 SCRATCH = ("memory of Triton's own", "memory of Triton's profiler")
 """What Triton hands to a kernel behind its parameters."""
 
+MOST_STAGES = 32
+"""More tiles at a time than any kernel has."""
+
 OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg", "enable_fp_fusion", "debug")
 SCALARS = {
     "u1": np.int8, "i1": np.int8, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,
@@ -112,8 +115,7 @@ def compile_triton(
     number = number_of(arch)
     arguments, choice = with_configuration(kernel, dict(arguments))
     options = {name: arguments.pop(name) for name in OPTIONS if name in arguments}
-    if options.get("num_warps") is not None:
-        check_warps(options["num_warps"])
+    check_options(options)
     check_arguments(function, arguments)
     source = source_of(function, file)
     seen = {name: as_triton(value) for name, value in arguments.items()}
@@ -170,9 +172,13 @@ def number_of(arch: str) -> int:
     return int(match[1])
 
 
-def check_warps(warps: Any) -> None:
-    if not isinstance(warps, int) or not 1 <= warps <= 32 or warps & (warps - 1):
+def check_options(options: Mapping[str, Any]) -> None:
+    """BadInput for numbers of which Triton makes something else, or nothing."""
+    warps, stages = options.get("num_warps"), options.get("num_stages")
+    if warps is not None and (not isinstance(warps, int) or not 1 <= warps <= 32 or warps & (warps - 1)):
         raise BadInput(f"num_warps is {shown(warps)}; it can be 1, 2, 4, 8, 16 or 32")
+    if stages is not None and (not isinstance(stages, int) or not 0 <= stages <= MOST_STAGES):
+        raise BadInput(f"num_stages is {shown(stages)}; it can be 0 to {MOST_STAGES}")
 
 
 def with_configuration(kernel: Any, arguments: dict[str, Any]) -> tuple[dict[str, Any], str]:
