@@ -14,10 +14,12 @@ from tir_schedules.compiler.emitted import Emitted, kept
 from tir_schedules.compiler.lower import lower
 from tir_schedules.errors import BadInput
 from tir_schedules.ladders.registry import find
-from tir_schedules.model.launch import Launch
+from tir_schedules.model.launch import Launch, TensorMap
 from tir_schedules.workloads.gemm import Gemm
 
 NAIVE, GEMM = find("sgemm/naive")[0], Gemm(64, 64, 64)
+MAP = TensorMap("A_map", "A", "float16", (64, 32), (64,), (16, 32), swizzle=64)
+LAUNCH = Launch((1, 2, 3), (32, 1, 1), 16, (2, 1, 1), (MAP,))
 
 
 @pytest.fixture
@@ -28,7 +30,7 @@ def made(monkeypatch, tmp_path):
 
     def make():
         lowerings.append(1)
-        return Emitted(str(len(lowerings)), ("A",), Launch((1, 2, 3), (32, 1, 1), 16))
+        return Emitted(str(len(lowerings)), ("A",), LAUNCH)
 
     return lambda rung=NAIVE, workload=GEMM, arch="sm_80": int(kept(rung, workload, arch, make).source)
 
@@ -36,7 +38,7 @@ def made(monkeypatch, tmp_path):
 def test_the_same_is_lowered_once(made, tmp_path):
     assert made() == made() == 1
     found = kept(NAIVE, GEMM, "sm_80", lambda: pytest.fail("lowers again"))
-    assert found == Emitted("1", ("A",), Launch((1, 2, 3), (32, 1, 1), 16))
+    assert found == Emitted("1", ("A",), LAUNCH)
 
 
 def test_what_lowering_depends_on_makes_another_entry(made, monkeypatch):

@@ -19,7 +19,7 @@ from typing import Any, Callable
 from tir_schedules.compiler.cache import default_cache
 from tir_schedules.compiler.code import KEEP, PACKAGE, hash_of
 from tir_schedules.errors import BadInput, MissingTool
-from tir_schedules.model.launch import Launch
+from tir_schedules.model.launch import Launch, TensorMap
 from tir_schedules.model.rung import Rung
 
 SOURCES = ("errors.py", "model", "workloads", "tir", "ladders", "compiler")
@@ -68,11 +68,18 @@ def read(folder: Path) -> Emitted:
     path = folder / FILE
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-        grid, block = (tuple(found["launch"][name]) for name in ("grid", "block"))
-        launch = Launch(grid, block, found["launch"]["dynamic_shared"])
-        return Emitted(found["source"], tuple(found["params"]), launch)
+        launch = with_tuples(found["launch"])
+        maps = tuple(TensorMap(**each) for each in launch["maps"])
+        return Emitted(found["source"], tuple(found["params"]), Launch(**{**launch, "maps": maps}))
     except (ValueError, KeyError, TypeError):
         raise FileNotFoundError(path) from None
+
+
+def with_tuples(value: Any) -> Any:
+    """JSON's lists as tuples, also in what it contains."""
+    if isinstance(value, dict):
+        return {name: with_tuples(each) for name, each in value.items()}
+    return tuple(map(with_tuples, value)) if isinstance(value, list) else value
 
 
 def asked(rung: Rung) -> tuple:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tir_schedules.model.launch import Dim3, check_grid
+from tir_schedules.model.launch import Dim3, TensorMap, check_grid
 
 FIXED_TWIN = "twin, sizes fixed"
 """The form of a twin that is compiled for one shape, as schedules are; a "twin" takes sizes at run time."""
@@ -22,7 +22,7 @@ class Kernel:
     source: CUDA C++ that nvcc compiles with nothing on the command line but the architecture.
     entry: name of the `extern "C" __global__` function in `source`.
     params: names of the workload's arguments in the order the function takes them, such as ("A", "B", "C",
-    "M", "N", "K").
+    "M", "N", "K"), or of one of `maps`.
     grid, block: launch dimensions (x, y, z). dynamic_shared: bytes of `extern __shared__` memory.
     arch: the architecture it is meant for, such as "sm_80".
     folder: where the files are that `source` includes by name, `#include "..."`; "" when there are none.
@@ -30,6 +30,7 @@ class Kernel:
     from this project.
     includes: further folders in which it finds what it includes. defines: macros that it is compiled with, as
     they stand behind `#define`.
+    cluster: blocks of a cluster (x, y, z). maps: the tensor maps among its parameters.
     own: whether `source` is what a rung of this package makes, or its twin: the kernels for which
     compiler/front_end.py is tested.
 
@@ -49,6 +50,8 @@ class Kernel:
     own: bool = field(default=False, compare=False)
     includes: tuple[str, ...] = ()
     defines: tuple[str, ...] = ()
+    cluster: Dim3 = (1, 1, 1)
+    maps: tuple[TensorMap, ...] = ()
 
     def __post_init__(self):
         check_grid(self.label, self.grid)

@@ -1,4 +1,4 @@
-"""A launch: grid and block, and what CUDA allows of a grid."""
+"""A launch: grid, clusters and block, the tensor maps it is given, and what CUDA allows of a grid."""
 
 from __future__ import annotations
 
@@ -13,12 +13,38 @@ MOST_BLOCKS = (2**31 - 1, 65535, 65535)
 
 
 @dataclass(frozen=True)
+class TensorMap:
+    """How the copy engine (TMA) of an sm_90 sees an array: a tensor of which it copies boxes.
+
+    name: of the kernel's parameter, a `const __grid_constant__ CUtensorMap`, such as "A_map". of: of the
+    array it describes. element: format of the elements, "float16", "bfloat16" or "float32". shape: elements
+    along each of 1 to 5 dimensions, outermost first, as numpy has it; what a box has beyond them reads as 0
+    and is not written. pitches: bytes from one element to the next along each dimension but the innermost,
+    outermost first, multiples of 16. box: elements along each dimension that one copy takes, 256 at most.
+    swizzle: bytes of a row of the box over which 16-byte pieces change places in shared memory: 0 for none,
+    32, 64 or 128. promotion: bytes that L2 fetches at least, 0, 64, 128 or 256.
+    """
+
+    name: str
+    of: str
+    element: str
+    shape: tuple[int, ...]
+    pitches: tuple[int, ...]
+    box: tuple[int, ...]
+    swizzle: int = 0
+    promotion: int = 128
+
+
+@dataclass(frozen=True)
 class Launch:
-    """Grid and block (x, y, z), and bytes of dynamic shared memory."""
+    """Grid and block (x, y, z), bytes of dynamic shared memory, blocks of a cluster (x, y, z), and the tensor
+    maps among the kernel's parameters."""
 
     grid: Dim3
     block: Dim3
     dynamic_shared: int = 0
+    cluster: Dim3 = (1, 1, 1)
+    maps: tuple[TensorMap, ...] = ()
 
 
 def ceil_div(extent: int, part: int) -> int:
