@@ -106,5 +106,5 @@ def results(*names, sizes=(1024, 4096), change=lambda row: row, refuse=lambda su
                 refused.append(subject.refused(refuse(subject)))
             else:
                 rows.append(change(row_of(subject, invented_microseconds(subject, number))))
-    measurement = SimpleNamespace(rows=rows, refused=refused, limits=LIMITS, device=DEVICE)
+    measurement = SimpleNamespace(rows=rows, refused=refused, limits=LIMITS, notes=[], device=DEVICE)
     return document(SOURCE, measurement, {"sustained": False}, [])

@@ -189,7 +189,7 @@ def test_loading_a_pack_executes_nothing_and_timing_says_what_will_run(
     monkeypatch.setattr(vendor, "load_library", lambda content: pytest.fail("executes the library of a pack"))
     monkeypatch.setattr(session, "gpu_machine", lambda: SimpleNamespace(device_name="Made-up GPU"))
     row = made_up.row_of(made_up.packed_subjects()[0], 10.0)
-    seen = SimpleNamespace(rows=[row], refused=[], limits=[], device=made_up.DEVICE)
+    seen = SimpleNamespace(rows=[row], refused=[], limits=[], notes=[], device=made_up.DEVICE)
     monkeypatch.setattr(session, "timed", lambda machine, subjects, sustained, cub: (seen, session_policy()))
     assert cli.main(["bench", str(path)]) == 0
     err = capsys.readouterr().err

@@ -69,7 +69,7 @@ def results_of(*shown, timed=True, refuse=(), **facts):
                     else:
                         rows.append(made_up.row_of(subject, 100.0 / 2**number + (form == "twin"), **facts))
     measurement = SimpleNamespace(
-        rows=rows, refused=refused, limits=made_up.LIMITS, device=made_up.DEVICE if timed else {}
+        rows=rows, refused=refused, limits=made_up.LIMITS, notes=[], device=made_up.DEVICE if timed else {}
     )
     return sweep_results.document(made_up.SOURCE, measurement, {}, []) | {"arch": ARCH, "points": points}
 
