@@ -80,6 +80,7 @@ def launch(*steps):
     (at("subjects", 0, "family")([]), "subjects[0].family: []"),
     (at("subjects", 0, "form")("other"), "subjects[0].form: 'other'"),
     (at("subjects", 3, "name")("cuSPARSE"), "subjects[3]: the vendor's library of reduce is CUB"),
+    (at("subjects", 0, "form")("vendor"), "subjects[0]: the vendor's library of sgemm is cuBLAS or cuBLASLt"),
     (at("subjects", 0, "launches")([]), "subjects[0]: it has no launches"),
     (at("subjects")({}), "subjects: {} is no list"),
     (launch("kernel", "grid")([2**31, 1, 1]), f"{LAUNCH}.kernel.grid[0]: 2147483648"),

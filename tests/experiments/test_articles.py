@@ -314,6 +314,7 @@ GEMMS = [
     "sgemm/shared_tile:000 (schedule)",
     "sgemm/shared_tile:000 (twin)",
     "cuBLAS",
+    "cuBLASLt",
 ]
 SUMS = ["reduce/first_add:in_place (schedule)", "reduce/first_add:in_place (twin)", "CUB"]
 
@@ -323,7 +324,7 @@ def test_articles_are_measured_here(call, gpu, tmp_path):
     assert (code, err) == (0, "") and [subject.label for subject in gpu.seen] == GEMMS
     assert re.search(r"shared memory +shared_tile:000 +40.5293 +2.36x +10.0 +10.0 +1.00x", out)
     results = load_results(tmp_path / "r.json")
-    assert results["command"] == "experiments/articles.py 000" and len(results["rows"]) == 5
+    assert results["command"] == "experiments/articles.py 000" and len(results["rows"]) == 6
 
 
 def test_articles_are_packed_for_another_computer_and_timed_there(call, gpu, tmp_path, monkeypatch):
