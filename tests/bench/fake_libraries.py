@@ -150,9 +150,7 @@ class FakeCublasLt(Fake):
         compute, scalar = self.of(operation)["fields"]
         assert TYPES[scalar] == SCALARS[compute] and scalars(alpha, beta, compute) == (1, 0)
         assert (c, c_layout.value, size, stream) == (d, d_layout.value, 64 << 20, 77)
-        left, right, result = (
-            self.matrix(*one) for one in ((a, a_layout), (b, b_layout), (c, c_layout))
-        )
+        left, right, result = (self.matrix(*one) for one in ((a, a_layout), (b, b_layout), (c, c_layout)))
         multiply(left.T if self.of(operation)[3] else left, right, result)
         return 0
 

@@ -50,7 +50,9 @@ def gpu(monkeypatch):
         ]
         refused = [subject.refused("C[0, 0] is nan") for subject in subjects if subject.label in fake.refuse]
         return (
-            SimpleNamespace(rows=rows, refused=refused, limits=made_up.LIMITS, notes=[], device=made_up.DEVICE),
+            SimpleNamespace(
+                rows=rows, refused=refused, limits=made_up.LIMITS, notes=[], device=made_up.DEVICE
+            ),
             fake.policy,
         )
 

@@ -72,7 +72,9 @@ def test_an_error_has_its_name():
     ours = Cublas(FakeCublas(status=15), MACHINE)
     with pytest.raises(CheckFailed, match="cuBLAS: cublasGemmEx returns CUBLAS_STATUS_NOT_SUPPORTED"):
         ours.bind(GEMM, GEMM.arguments()).enqueue(STREAM)
-    with pytest.raises(CheckFailed, match="cuBLASLt: cublasLtMatmulAlgoGetHeuristic returns CUBLAS_STATUS_NOT"):
+    with pytest.raises(
+        CheckFailed, match="cuBLASLt: cublasLtMatmulAlgoGetHeuristic returns CUBLAS_STATUS_NOT"
+    ):
         CublasLt(FakeCublasLt(status=15), MACHINE).candidates(GEMM)
 
 

@@ -123,7 +123,9 @@ def results_of(*shown, refuse=(), **facts):
             rows.append(
                 made_up.row_of(Subject(article.family, VENDORS[article.family], "vendor", workload), 10.0)
             )
-    measurement = SimpleNamespace(rows=rows, refused=refused, limits=made_up.LIMITS, notes=[], device=made_up.DEVICE)
+    measurement = SimpleNamespace(
+        rows=rows, refused=refused, limits=made_up.LIMITS, notes=[], device=made_up.DEVICE
+    )
     return document(made_up.SOURCE, measurement, {}, [])
 
 
@@ -299,7 +301,9 @@ def gpu(monkeypatch):
     def timed(machine, subjects, sustained, cub):
         fake.seen, fake.cub = list(subjects), cub
         rows = [made_up.row_of(subject, 10.0) for subject in subjects]
-        return SimpleNamespace(rows=rows, refused=[], limits=made_up.LIMITS, notes=[], device=made_up.DEVICE), Policy()
+        return SimpleNamespace(
+            rows=rows, refused=[], limits=made_up.LIMITS, notes=[], device=made_up.DEVICE
+        ), Policy()
 
     monkeypatch.setattr(session, "gpu_machine", lambda: fake)
     monkeypatch.setattr(session, "timed", timed)

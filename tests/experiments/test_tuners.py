@@ -280,7 +280,9 @@ def gpu(monkeypatch, tmp_path):
     def timed(machine, subjects, sustained, cub):
         fake.seen.append(list(subjects))
         rows = [made_up.row_of(subject, 10.0) for subject in subjects]
-        return SimpleNamespace(rows=rows, refused=[], limits=made_up.LIMITS, notes=[], device=made_up.DEVICE), Policy()
+        return SimpleNamespace(
+            rows=rows, refused=[], limits=made_up.LIMITS, notes=[], device=made_up.DEVICE
+        ), Policy()
 
     def search(family, workload, found):
         found.tried = found.budget

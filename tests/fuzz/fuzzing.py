@@ -289,7 +289,9 @@ def without_gpu() -> Any:
 
     def timed(machine: Any, subjects: Any, sustained: bool, cub: bytes | None) -> Any:
         rows = [made_up.row_of(subject, 10.0) for subject in subjects]
-        return SimpleNamespace(rows=rows, refused=[], limits=made_up.LIMITS, notes=[], device=made_up.DEVICE), Policy()
+        return SimpleNamespace(
+            rows=rows, refused=[], limits=made_up.LIMITS, notes=[], device=made_up.DEVICE
+        ), Policy()
 
     def verified(machine: Any, cases: Any) -> Any:
         from tir_schedules.insight.profile.cases import entries_of

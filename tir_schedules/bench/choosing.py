@@ -50,7 +50,12 @@ class Choice:
         if not subject.candidate:
             return {}
         candidates = [one for one in self.subjects if of_library(one) == of_library(subject)]
-        return {"vendor_detail": {"chosen": candidates.index(subject), "candidates": [*map(self.facts, candidates)]}}
+        return {
+            "vendor_detail": {
+                "chosen": candidates.index(subject),
+                "candidates": [*map(self.facts, candidates)],
+            }
+        }
 
     def facts(self, subject: Subject) -> Json:
         """Of a candidate: what the library says of it, and what came of it."""

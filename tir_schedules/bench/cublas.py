@@ -108,7 +108,9 @@ def types_of(workload: Any) -> Types:
     operands = getattr(workload, "dtype", "float16" if hasattr(workload, "accumulate") else "float32")
     types = TYPES.get((operands, sums, workload.result))
     if types is None:
-        raise CheckFailed(f"cuBLAS has no product of {operands} with {sums} sums and {workload.result} results")
+        raise CheckFailed(
+            f"cuBLAS has no product of {operands} with {sums} sums and {workload.result} results"
+        )
     return types
 
 

@@ -74,7 +74,10 @@ class CublasLt:
     """cublasLtMatmul on the GPU. library: libcublasLt as ctypes has it."""
 
     def __init__(self, library: Any, machine: GpuMachine):
-        self.library, self.machine = Library("cuBLASLt", library, SIGNATURES, "cublasLtGetStatusName"), machine
+        self.library, self.machine = (
+            Library("cuBLASLt", library, SIGNATURES, "cublasLtGetStatusName"),
+            machine,
+        )
         self.handle = self.library.created("cublasLtCreate")
         self.workspace = machine.xp.empty(WORKSPACE, "uint8")
         self.preference = self.library.created("cublasLtMatmulPreferenceCreate")

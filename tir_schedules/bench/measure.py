@@ -112,7 +112,9 @@ class Bench:
         checked = self.verified(list(self.choice.subjects), BEFORE, "verifying")
         trials = self.timed(checked)
         again = self.verified([trial.subject for trial in trials], AFTER, "verifying again")
-        rows = [row_of(trial) | self.choice.detail(trial.subject) for trial in trials if trial.subject in again]
+        rows = [
+            row_of(trial) | self.choice.detail(trial.subject) for trial in trials if trial.subject in again
+        ]
         return rows, self.choice.refused_rows(again)
 
     def candidates(self, subject: Subject) -> list[Subject]:
