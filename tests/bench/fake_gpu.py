@@ -140,6 +140,9 @@ class FakeMachine:
             )
         return self.now - started
 
+    def elapsed(self, call):
+        return self.seconds(call)
+
     def capture(self, call):
         recorded = []
         call(recorded)

@@ -41,8 +41,8 @@ def gpu(monkeypatch):
         name="gpu", arch="sm_80", device_name=made_up.DEVICE["name"], seen=[], refuse=(), factor=1.0
     )
 
-    def timed(machine, subjects, sustained, cub):
-        fake.seen, fake.cub, fake.policy = list(subjects), cub, Policy(sustained=sustained)
+    def timed(machine, subjects, policy, cub):
+        fake.seen, fake.cub, fake.policy = list(subjects), cub, policy
         rows = [
             made_up.row_of(subject, 10.0 * fake.factor)
             for subject in subjects
@@ -203,8 +203,13 @@ def test_a_pack_made_without_a_gpu_is_timed_without_a_compiler(tool, gpu, no_cub
     monkeypatch.setattr(
         "tir_schedules.subjects.compiling.subjects_of", lambda *arguments: pytest.fail("compiles")
     )
-    code, out, _ = tool(pack, "--sustained", "-o", tmp_path / "a.json")
-    assert code == 0 and "sgemm, TFLOPS" in out and gpu.policy.sustained and gpu.cub.startswith(b"\x7fELF")
+    code, out, _ = tool(pack, "--sustained", "--cold", "-o", tmp_path / "a.json")
+    assert (
+        code == 0
+        and "sgemm, TFLOPS" in out
+        and gpu.policy == Policy(sustained=True, cold=True)
+        and gpu.cub.startswith(b"\x7fELF")
+    )
     packed = load_results(tmp_path / "a.json")["packed"]
     assert (
         packed["command"] == "bench sgemm/naive reduce/shuffle --sizes 64 --arch sm_80"
@@ -238,7 +243,7 @@ def test_what_cannot_be_compiled_is_left_out_of_a_pack_and_refused_where_it_is_t
 def test_measuring_is_asked_for_as_it_wants_to_be(monkeypatch):
     asked = create_autospec(measure.measure)
     monkeypatch.setattr(measure, "measure", asked)
-    measurement, policy = session.timed("machine", ["subject"], True, b"cub")
+    measurement, policy = session.timed("machine", ["subject"], Policy(sustained=True), b"cub")
     assert measurement is asked.return_value and policy == Policy(sustained=True)
     arguments = (
         inspect.signature(measure.measure).bind(*asked.call_args.args, **asked.call_args.kwargs).arguments

@@ -33,7 +33,12 @@ def test_the_fastest_is_timed_in_turns_with_the_others_subjects():
     assert detail["chosen"] == 1 and [one["tile"] for one in detail["candidates"]] == [0, 1, 2]
     assert [one["samples_us"] for one in detail["candidates"]] == [3 * [us] for us in (3e3, 1e3, 2e3)]
     assert detail["candidates"][1] == {
-        **{"algorithm": 66, "tile": 1, "stages": 3, "split_k": 1, "cluster": 0, "workspace_bytes": 1024},
+        "algorithm": 66,
+        "tile": 1,
+        "stages": 3,
+        "split_k": 1,
+        "cluster": 0,
+        "workspace_bytes": 1024,
         "samples_us": 3 * [1e3],
     }
     timed = [entry for entry, *_ in machine.timed if entry != "copy"]

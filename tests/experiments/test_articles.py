@@ -298,7 +298,7 @@ def gpu(monkeypatch):
     a test."""
     fake = SimpleNamespace(name="gpu", arch="sm_80", device_name="Made-up GPU", seen=[])
 
-    def timed(machine, subjects, sustained, cub):
+    def timed(machine, subjects, policy, cub):
         fake.seen, fake.cub = list(subjects), cub
         rows = [made_up.row_of(subject, 10.0) for subject in subjects]
         return SimpleNamespace(

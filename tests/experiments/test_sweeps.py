@@ -285,7 +285,7 @@ def gpu(monkeypatch):
     right = dict.fromkeys(("sgemm_multistage", "sgemm_naive", "cuBLAS"), multiply)
     fake = FakeMachine(right, {"sgemm_multistage": 1e-3, "sgemm_naive": 3e-3, "cuBLAS": 5e-4})
 
-    def timed(machine, subjects, sustained, cub):
+    def timed(machine, subjects, policy, cub):
         assert machine is fake
         fake.seen, policy = list(subjects), Policy(pause_s=0.0, settle_s=0.2)
         return measure(machine, subjects, policy, vendors=FakeVendors(), monitor=machine), policy

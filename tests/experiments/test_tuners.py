@@ -277,7 +277,7 @@ def gpu(monkeypatch, tmp_path):
         name="gpu", arch=ARCH, device_name="Made-up GPU", broken="", xp=np, seen=[], search=lambda found: None
     )
 
-    def timed(machine, subjects, sustained, cub):
+    def timed(machine, subjects, policy, cub):
         fake.seen.append(list(subjects))
         rows = [made_up.row_of(subject, 10.0) for subject in subjects]
         return SimpleNamespace(

@@ -10,7 +10,7 @@ import statistics
 from dataclasses import dataclass, field, replace
 from typing import Callable, Collection, Sequence
 
-from tir_schedules.bench.sampling import FEWEST, Trial
+from tir_schedules.bench.sampling import FEWEST, Trial, in_micros
 from tir_schedules.files import Json
 from tir_schedules.subjects.subject import Row, Subject
 
@@ -78,8 +78,3 @@ class Choice:
 def of_library(subject: Subject) -> Subject:
     """A candidate's subject without its candidate."""
     return replace(subject, candidate=None)
-
-
-def in_micros(samples: Sequence[float]) -> list[float]:
-    """Seconds as results have them."""
-    return [round(seconds * 1e6, 3) for seconds in samples]

@@ -17,10 +17,11 @@ from itertools import cycle, islice
 from typing import Any, Callable, Sequence, TypeVar
 
 from tir_schedules.bench.binding import BoundSubject, Vendor, bind, timing_buffers, verify
-from tir_schedules.bench.choosing import Choice, in_micros
+from tir_schedules.bench.choosing import Choice
 from tir_schedules.bench.clocks import Monitor, NoMonitor, open_monitor, summary
+from tir_schedules.bench.cold import SAMPLES, Cold
 from tir_schedules.bench.limits import copy_bandwidth, fp32_peak
-from tir_schedules.bench.sampling import LONG_S, Policy, Trial, sample_in_turns, settle, spread
+from tir_schedules.bench.sampling import LONG_S, Policy, Trial, in_micros, sample_in_turns, settle, spread
 from tir_schedules.bench.vendor import Vendors
 from tir_schedules.errors import TirSchedulesError
 from tir_schedules.files import Json
@@ -159,6 +160,9 @@ class Bench:
         trials = self.choice.fastest(trials, self.sample)
         settle(trials, self.policy, self.sample)
         sample_in_turns(trials, self.policy, self.sample)
+        if self.policy.cold:
+            self.progress(f"{self.name}: timing single launches")
+            self.sample_single(trials)
         for trial in trials:
             trial.call = trial.kept = None
         return [trial for trial in trials if not trial.failed]
@@ -200,6 +204,14 @@ class Bench:
         else:
             trial.samples.append(seconds)
 
+    def sample_single(self, trials: Sequence[Trial]) -> None:
+        """Let every trial take samples of single launches, in turns."""
+        with self.machine.explaining(self.name):
+            cold = Cold(self.machine)
+        for trial in [*trials] * SAMPLES:
+            if not trial.failed:
+                trial.failed = not self.attempt([trial.subject], lambda: cold.take(trial))
+
     def attempt(self, subjects: Sequence[Subject], action: Callable[[], T]) -> T | None:
         """What the action returns; None when it fails, for which the subjects are refused."""
         name = subjects[0].label if len(subjects) == 1 else self.name
@@ -240,6 +252,7 @@ def row_of(trial: Trial) -> Json:
         "rate": float(f"{rate:.5g}"),
         "unit": unit,
         "launches_per_sample": trial.launches,
+        **{f"{what}_us": in_micros(seconds) for what, seconds in trial.single.items()},
         **summary(trial.readings),
         **resources_of(subject),
         "verified": True,

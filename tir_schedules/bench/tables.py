@@ -4,6 +4,7 @@ cell."""
 from __future__ import annotations
 
 from math import exp, log
+from statistics import median
 
 from rich.markup import escape
 
@@ -24,6 +25,10 @@ def print_results(results: Json) -> None:
         print_table(escaped((f"{group.title}, {group.unit}", *group.sizes)), map(escaped, table(group)))
         for line in summary(group):
             print_line(line)
+        if singles(group):
+            print_line()
+            head = f"{group.title}, us of a single launch: cold, first"
+            print_table(escaped((head, *group.sizes)), map(escaped, singles(group)))
     print_line()
     for line in closing_lines(results):
         print_line(line)
@@ -86,6 +91,19 @@ def share(group: Group, size: str) -> str:
     return f"{best['rate'] / vendor:.2f}x" if best and vendor else ""
 
 
+def singles(group: Group) -> list[tuple[str, ...]]:
+    """Lines of a table of single launches, of the schedules and the vendor's libraries; none where they were
+    not timed."""
+    lines = [(name, "schedule") for name in group.names] + [(name, "vendor") for name in group.vendors]
+    rows = [(name, [group.cells.get((name, form, size), {}) for size in group.sizes]) for name, form in lines]
+    return [(short(name), *map(single, found)) for name, found in rows if any(map(single, found))]
+
+
+def single(row: Row) -> str:
+    """ "4.2, 15.1": medians of a single launch, with a cold L2 cache and on an idle GPU."""
+    return ", ".join(figures(median(row[name])) for name in ("cold_us", "first_us") if name in row)
+
+
 def summary(group: Group) -> list[str]:
     """Which rung is fastest at which size, and how the schedules compare with their twins."""
     best = [(size, group.best(size)) for size in group.sizes]
@@ -104,8 +122,8 @@ def summary(group: Group) -> list[str]:
 
 
 def choices(group: Group, vendor: str) -> list[str]:
-    """ "cuBLASLt: candidate 1 of 8 at 1024": which of a library's candidates was the fastest; nothing where it
-    chose itself."""
+    """ "cuBLASLt: candidate 1 of 8 at 1024": which of a library's candidates was the fastest; nothing where
+    it chose itself."""
     details = [
         (size, group.cells.get((vendor, "vendor", size), {}).get("vendor_detail")) for size in group.sizes
     ]
@@ -127,6 +145,8 @@ def closing_lines(results: Json) -> list[str]:
         lines.append("a cell has the schedule's rate; in brackets, schedule / twin")
     if FIXED_TWIN in twins:
         lines.append(f"{named_twin(FIXED_TWIN)}: compiled for the shape, as the schedule is")
+    if any("first_us" in row for row in results["rows"]):
+        lines.append("cold: its data not in the L2 cache; first: from the call to its end, after an idle GPU")
     throttled = [row for row in results["rows"] if row.get("throttled")]
     if throttled:
         reasons = ", ".join(sorted({reason for row in throttled for reason in row["throttled"]}))

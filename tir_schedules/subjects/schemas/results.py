@@ -77,6 +77,8 @@ class Row(Task, Named):
     sm_mhz: Annotated[list[Count], Field(max_length=2, fail_fast=True)] | None = None
     throttled: Many[Text] = []
     vendor_detail: VendorDetail = None
+    cold_us: Annotated[Many[Micros], Field(min_length=1)] = None
+    first_us: Annotated[Many[Micros], Field(min_length=1)] = None
 
     @field_validator("samples_us", mode="before")
     @classmethod
