@@ -1,8 +1,8 @@
 """What one launch costs where nothing is ready for it, as programs meet it that launch small work now and
 then: its data are not in the L2 cache, and the GPU was idle.
 
-Rates of `bench` are of many launches in a row. What a subject launches, more than one kernel for a sum, is one
-CUDA graph here, too, so that all are called in the same way, whoever wrote them.
+Rates of `bench` are of many launches in a row. What a subject launches, more than one kernel for a sum, is
+one CUDA graph here, too, so that all are called in the same way, whoever wrote them.
 """
 
 from __future__ import annotations

@@ -59,8 +59,8 @@ def document(
     """The content of a results file.
 
     source: what `about` says of this computer. measurement: has device, limits, rows, refused and notes.
-    refused: rows of what could not even be compiled. packed: what `about` said on the computer that made the pack,
-    where there was one.
+    refused: rows of what could not even be compiled. packed: what `about` said on the computer that made the
+    pack, where there was one.
     """
     measured = {
         "policy": policy,
