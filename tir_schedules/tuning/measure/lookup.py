@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Callable, Iterator, Sequence
 
 from tir_schedules.errors import BadInput, CheckFailed
 from tir_schedules.ladders.known import ladder_of
-from tir_schedules.ladders.problems import EMIT_SHAPES, KINDS, Job, Problems, workload_of, workloads_of
+from tir_schedules.ladders.problems import EMIT_SHAPES, Job, Problems, workload_of, workloads_of
 from tir_schedules.model.machine import Machine
 from tir_schedules.model.rung import Rung
 from tir_schedules.model.workload import Workload
@@ -100,7 +100,10 @@ def advice(rung: Rung, workload: Workload, arch: str) -> str:
     """The command that makes a record."""
     option, one = ladder_of(rung.family).option, len(workload.shape) == 1
     size = f"--{option} {power(*workload.shape) if one else ','.join(map(str, workload.shape))}"
-    kinds = (f"--{name} {getattr(workload, name)}" for name in KINDS[rung.family])
+    had, options = ladder_of(rung.family).kinds_of(rung), ladder_of(rung.family).kind_options
+    kinds = (
+        f"--{options[name]} {getattr(workload, name)}" for name, values in had.items() if len(values) > 1
+    )
     return f"`tir-schedules tune {rung.typed} {' '.join((size, *kinds))} --arch {arch}` makes them"
 
 
