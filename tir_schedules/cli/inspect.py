@@ -71,6 +71,7 @@ def inspect_verb(options: Options) -> int:
     if options.view and len(rungs) > 1:
         raise BadInput(f"--{options.view} shows one rung, but {len(rungs)} are named")
     check_options(rungs, options)
+    rungs = having(rungs, options.names, options)
     check_arch(options.arch)
     gpu = gpu_for(options.arch, options.gpu)
     inspections = inspect(

@@ -33,12 +33,12 @@ EXTENT = r"[1-9]\d{0,9}"
 def shape_of(family: str) -> re.Pattern[str]:
     """What workloads of a ladder are written as, such as 64x64x64 nt float16."""
     ladder = ladder_of(family)
-    every = possible(
-        Problem(family, ladder.shape), {name: kind.values for name, kind in ladder.kinds.items()}
+    problem, values = (
+        Problem(family, ladder.shape),
+        {name: kind.values for name, kind in ladder.kinds.items()},
     )
-    kinds = "|".join(
-        re.escape(str(workload).removeprefix("x".join(map(str, ladder.shape)))) for workload in every
-    )
+    written = (str(workload).partition(" ") for workload in possible(problem, values))
+    kinds = "|".join(re.escape(space + kind) for _, space, kind in written)
     return re.compile("x".join([EXTENT] * len(ladder.extents)) + f"({kinds})")
 
 
@@ -107,7 +107,7 @@ class Workload(Exact):
     k: Extent = None
     layout: Literal[LAYOUTS] = None
     accumulate: Literal[ACCUMULATORS] = None
-    dtype: Literal["int32", "float32", *OPERANDS] = None
+    dtype: Literal[("int32", "float32", *OPERANDS)] = None
     output: Literal[RESULTS] = None
 
 

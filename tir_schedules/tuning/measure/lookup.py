@@ -98,12 +98,10 @@ def origin(record: Record, path: Path) -> str:
 
 def advice(rung: Rung, workload: Workload, arch: str) -> str:
     """The command that makes a record."""
-    option, one = ladder_of(rung.family).option, len(workload.shape) == 1
-    size = f"--{option} {power(*workload.shape) if one else ','.join(map(str, workload.shape))}"
-    had, options = ladder_of(rung.family).kinds_of(rung), ladder_of(rung.family).kind_options
-    kinds = (
-        f"--{options[name]} {getattr(workload, name)}" for name, values in had.items() if len(values) > 1
-    )
+    ladder, one = ladder_of(rung.family), len(workload.shape) == 1
+    size = f"--{ladder.option} {power(*workload.shape) if one else ','.join(map(str, workload.shape))}"
+    chosen = [name for name, values in ladder.kinds_of(rung).items() if len(values) > 1]
+    kinds = (f"--{ladder.kind_options[name]} {getattr(workload, name)}" for name in chosen)
     return f"`tir-schedules tune {rung.typed} {' '.join((size, *kinds))} --arch {arch}` makes them"
 
 
