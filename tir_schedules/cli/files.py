@@ -68,7 +68,7 @@ def check_no_file(options: Options, name: str) -> None:
 
 def file_requests(options: Options, path: Path, arch: str) -> list[Request]:
     """What is asked of a file: by the command, and by the comments in it."""
-    for name in ("accumulate", "dtype", "shape"):
+    for name in ("accumulate", "dtype", "result", "shape"):
         if getattr(options, name, None) is not None:
             raise BadInput(f"--{name} is for rungs; {printable(path)} is a file")
     return requests_of(Options(**{**vars(options), "file": path}), arch)
