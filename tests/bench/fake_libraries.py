@@ -5,9 +5,11 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from tir_schedules.workloads import element_type
+
 MACHINE = SimpleNamespace(xp=np, address=lambda array: array.ctypes.data, arch="sm_90")
 STREAM = SimpleNamespace(ptr=77)
-TYPES = {0: np.float32, 2: np.float16}
+TYPES = {number: element_type(name) for number, name in ((0, "float32"), (2, "float16"), (14, "bfloat16"))}
 SCALARS = {64: np.float16, 68: np.float32}
 """cublasComputeType_t -> the type of alpha and beta."""
 

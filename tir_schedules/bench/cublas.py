@@ -104,8 +104,7 @@ class Product:
 
 def types_of(workload: Any) -> Types:
     """Of a Gemm or HalfGemm. CheckFailed for formats that are not in TYPES."""
-    sums = getattr(workload, "accumulate", workload.result)
-    operands = getattr(workload, "dtype", "float16" if hasattr(workload, "accumulate") else "float32")
+    operands, sums = getattr(workload, "dtype", "float32"), getattr(workload, "accumulate", "float32")
     types = TYPES.get((operands, sums, workload.result))
     if types is None:
         raise CheckFailed(
