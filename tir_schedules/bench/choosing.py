@@ -42,7 +42,7 @@ class Choice:
         for trial in tried:
             self.samples[trial.subject] = in_micros(trial.samples)
             if trial is not best:
-                trial.call = trial.kept = None
+                trial.let_go()
         return [trial for trial in trials if not trial.subject.candidate or trial is best]
 
     def detail(self, subject: Subject) -> Json:

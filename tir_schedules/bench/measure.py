@@ -164,7 +164,7 @@ class Bench:
             self.progress(f"{self.name}: timing single launches")
             self.sample_single(trials)
         for trial in trials:
-            trial.call = trial.kept = None
+            trial.let_go()
         return [trial for trial in trials if not trial.failed]
 
     def prepared(self, subject: Subject, buffers: list[Arguments], once: float) -> Trial:

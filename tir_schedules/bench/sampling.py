@@ -70,6 +70,14 @@ class Trial:
         """Whether a launch is a sample by itself."""
         return self.once >= LONG_S
 
+    def let_go(self) -> None:
+        """Give up what it holds on the GPU: it is timed no more."""
+        self.call, self.kept = nothing, None
+
+
+def nothing(stream: Any) -> None:
+    """Enqueues nothing."""
+
 
 def median_interval(samples: Sequence[float]) -> tuple[float, float]:
     """Two samples between which the true median lies with at least CONFIDENCE, whatever the distribution.
