@@ -263,7 +263,7 @@ for name in ("tvm", "tvm_ffi", "platformdirs", "matplotlib", "cupy"):
 from tir_schedules.bench import measure, session
 from tir_schedules.cli import main as cli
 from tir_schedules.subjects import packs, results
-assert len(packs.load_pack(sys.argv[1]).subjects) == 3 and results.about("")["command"] == ""
+assert len(packs.load_pack(sys.argv[1]).subjects) == 4 and results.about("")["command"] == ""
 raise SystemExit(cli.main(["bench", sys.argv[1]]))
 """
 
