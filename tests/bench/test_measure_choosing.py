@@ -72,6 +72,7 @@ def test_one_that_breaks_while_it_is_timed_is_not_chosen():
     )
     detail = found.rows[0]["vendor_detail"]
     assert detail["chosen"] == 2 and "took too long" in detail["candidates"][1]["refused"]
+    assert len(runs) == 41  # not once more
 
 
 @pytest.mark.parametrize("last", [0, 60], ids=["before", "after"])
