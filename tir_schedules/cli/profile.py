@@ -31,7 +31,7 @@ TAKEN = {
     "pack": (*PROBLEM, "arch", "pack"),
     "unpack": ("output", "all"),
     "recorded": ("recorded", "all"),
-    "file": ("mnk", "layout", "n", "arch", "output", "all"),
+    "file": ("mnk", "layout", "accumulate", "n", "arch", "output", "all"),
 }
 """What `profile` is asked to do -> the options that go with it, besides --json."""
 
