@@ -42,6 +42,7 @@ HEADERS = {
     "type_traits": r"\bstd::",
     "cuda.h": r"\bCU[a-z]\w+|\bcu[A-Z]\w+",
     "cuda_fp16.h": r"half",
+    "cuda_bf16.h": r"bfloat16",
     "mma.h": r"\bnvcuda\b|\bwmma\b",
 }
 """Headers -> what of them is used; others stay."""
