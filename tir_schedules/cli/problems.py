@@ -16,7 +16,8 @@ from tir_schedules.ladders.problems import (
     Problems,
     Shapes,
     of_sizes,
-    offered,
+    takes,
+    workloads_of,
 )
 from tir_schedules.machines.choice import CPU_ARCH
 from tir_schedules.model.rung import Rung
@@ -180,14 +181,24 @@ def kinds_of(ladder: str, options: Options) -> dict[str, str | None]:
     return {name: getattr(options, option) or None for name, option in asked}
 
 
-def having(rungs: Sequence[Rung], names: Sequence[str], options: Options) -> list[Rung]:
-    """The rungs that have the kinds asked for, and those that are named themselves. All of a ladder of which
-    none has them: each says why. names: ladders and rungs, as a command is given them."""
+def taking(rungs: Sequence[Rung], names: Sequence[str], options: Options) -> list[Rung]:
+    """The rungs without those of a ladder, named as a whole, that do not take the kinds asked for. Where none
+    takes them, all, for each says why. names: ladders and rungs, as a command is given them."""
+    left = {rung.family for rung in rungs if takes_kinds(rung, options)}
+    return [
+        rung
+        for rung in rungs
+        if rung.family not in names or rung.family not in left or takes_kinds(rung, options)
+    ]
 
-    def has(rung: Rung) -> bool:
-        asked = Problem(rung.family, ladder_of(rung.family).shape, **kinds_of(rung.family, options))
-        return rung.family not in names or bool(offered(rung, asked))
 
-    found = [rung for rung in rungs if has(rung)]
-    families = {rung.family for rung in found}
-    return [rung for rung in rungs if rung in found or rung.family not in families]
+def takes_kinds(rung: Rung, options: Options) -> bool:
+    """Whether a rung takes the kinds asked for, at the shape that its ladder takes where none is named."""
+    kinds = kinds_of(rung.family, options)
+    if not any(kinds.values()):
+        return True
+    asked = Problem(rung.family, ladder_of(rung.family).shape, **kinds)
+    try:
+        return any(takes(rung, workload) for workload in workloads_of(rung, asked))
+    except BadInput:
+        return False

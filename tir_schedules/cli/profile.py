@@ -18,7 +18,7 @@ from tir_schedules.cli.files import (
 )
 from tir_schedules.cli.options import RUNG_HELP, Options, Verbs
 from tir_schedules.cli.packs import check_pack, check_pack_arch, is_pack
-from tir_schedules.cli.problems import add_problem, check_options, having, problem_of
+from tir_schedules.cli.problems import add_problem, check_options, problem_of, taking
 from tir_schedules.errors import BadInput
 from tir_schedules.files import Json, check_folder, write_text
 from tir_schedules.ladders.problems import SMALL_SHAPES, Job, workload_of
@@ -31,7 +31,7 @@ TAKEN = {
     "pack": (*PROBLEM, "arch", "pack"),
     "unpack": ("output", "all"),
     "recorded": ("recorded", "all"),
-    "file": ("mnk", "layout", "n", "arch", "output", "all"),
+    "file": ("mnk", "layout", "accumulate", "n", "arch", "output", "all"),
 }
 """What `profile` is asked to do -> the options that go with it, besides --json."""
 
@@ -160,7 +160,7 @@ def jobs_of(options: Options) -> list[Job]:
     check_options(rungs, options)
     return [
         (rung, workload_of(rung, problem_of(rung.family, options)))
-        for rung in having(rungs, options.names, options)
+        for rung in taking(rungs, options.names, options)
     ]
 
 

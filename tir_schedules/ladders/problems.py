@@ -117,6 +117,14 @@ def offered(rung: Rung, problem: Problem) -> list[Workload]:
     return [workload for workload in found if problem.includes(workload)]
 
 
+def takes(rung: Rung, workload: Workload) -> bool:
+    """Whether a rung has a launch for a workload; one that declares none may take any."""
+    try:
+        return rung.launch is None or bool(rung.fitted(workload).declared(workload))
+    except BadInput:
+        return False
+
+
 def possible(problem: Problem, kinds: Mapping[str, Sequence[str]]) -> list[Workload]:
     """Workloads of a problem's shape, of all combinations of kinds that can be. BadInput where none can."""
     found: dict[Workload, None] = {}
