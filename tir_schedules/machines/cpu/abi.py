@@ -77,24 +77,27 @@ class Exit(IntEnum):
     CALL = 3
     RETURN = 4
     SWITCH = 5
+    WAIT = 6
 
 
 class Flag(IntFlag):
     """Options of a launch: count accesses; let blocks, and the warps of each, take turns in reverse order, or
-    in an order that a seed decides."""
+    in an order that a seed decides; do at once what asynchronous units do."""
 
     COUNT = 1
     REVERSE = 2
     SHUFFLE = 4
+    EARLY = 8
 
 
 class Trait(IntFlag):
     """What a kernel may do: order accesses by more than barriers of all threads; wait for memory in a loop;
-    have barriers of some of its threads."""
+    have barriers of some of its threads; have asynchronous units, mbarriers or clusters."""
 
     CLOCKS = 1
     POLLS = 2
     NAMED = 4
+    UNITS = 8
 
 
 class How(IntFlag):

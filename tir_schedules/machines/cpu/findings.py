@@ -221,6 +221,15 @@ class Fault:
 
 
 MESSAGES = {
+    "bad_tensor_map": lambda f: "the tensor map does not describe such a copy",
+    "bad_descriptor": lambda f: "the descriptor names no matrix in shared memory",
+    "wgmma_registers": lambda f: "registers of a wgmma are touched before the wait that covers it",
+    "unfenced_wgmma": lambda f: "registers of a wgmma were written, with no wgmma.fence between",
+    "barrier_misuse": lambda f: "misuse of an mbarrier",
+    "slot_in_use": lambda f: f"{f.act} {f.where}, which an asynchronous copy or product is still reading",
+    "unfenced_proxy": lambda f: f"{f.act} {f.where}, with no fence.proxy.async between",
+    "cluster_exit": lambda f: f"{f.act} {f.where} of a block that may have left",
+    "left_in_flight": lambda f: "the thread leaves while this is under way",
     "out_of_bounds": lambda f: f"{f.act} {f.bytes} of {f.where}, out of bounds{f.limits}",
     "misaligned": lambda f: misaligned(f),
     "uninitialized": lambda f: uninitialized(f),

@@ -173,6 +173,8 @@ def traits_of(kernel: PtxKernel, polls: bool) -> Trait:
     traits = Trait.POLLS | Trait.CLOCKS if polls else Trait(0)
     for i in kernel.instructions:
         form = form_of(i)
+        if form.units:
+            traits |= Trait.UNITS | Trait.CLOCKS
         if form.ends is Exit.BARRIER and not is_of_the_block(i):
             traits |= Trait.NAMED | Trait.CLOCKS
         elif form.orders or {"acquire", "release", "acq_rel"}.intersection(i.parts):

@@ -12,23 +12,27 @@ const u64 FUNCTION_WINDOW = 1ull << 38, FUNCTION_BYTES = 16;
 const u32 NONE = ~0u;
 
 enum Kind : u32 {  // of a finding
-  RACE, IN_FLIGHT, LOCKSTEP, DIVERGENT_BARRIER, OUT_OF_BOUNDS, MISALIGNED, WRITE_TO_INPUT, BAD_FREE,
-  OVERLAPPING_WRITES, UNINITIALIZED, DIVERGENT_ALIGNED, STACK_OVERFLOW, ASSERTION, TRAP, DEADLOCK,
-  ENDLESS_LOOP, SAME_VALUE, KINDS
+  BAD_TENSOR_MAP, BAD_DESCRIPTOR, BARRIER_MISUSE, SLOT_IN_USE, UNFENCED_PROXY, UNFENCED_WGMMA,
+  WGMMA_REGISTERS, RACE, IN_FLIGHT, LOCKSTEP, DIVERGENT_BARRIER, OUT_OF_BOUNDS, MISALIGNED, WRITE_TO_INPUT,
+  BAD_FREE, OVERLAPPING_WRITES, UNINITIALIZED, DIVERGENT_ALIGNED, CLUSTER_EXIT, LEFT_IN_FLIGHT,
+  STACK_OVERFLOW, ASSERTION, TRAP, DEADLOCK, ENDLESS_LOOP, SAME_VALUE, KINDS
 };
 enum Space : u32 { SHARED, GLOBAL, LOCAL, GENERIC };
 enum Act : u32 { READ, WRITE, ATOMIC };
-enum Flag : u32 { COUNT = 1, REVERSE = 2, SHUFFLE = 4 };
+// EARLY: what asynchronous units do is done at once, and not as late as allowed.
+enum Flag : u32 { COUNT = 1, REVERSE = 2, SHUFFLE = 4, EARLY = 8 };
 // What a kernel may do, as far as its text tells. CLOCKS: it orders accesses by more than barriers of all
-// threads; POLLS: it has loops that wait for memory; NAMED: it has barriers of some threads.
-enum Trait : u32 { CLOCKS = 1, POLLS = 2, NAMED = 4 };
+// threads; POLLS: it has loops that wait for memory; NAMED: it has barriers of some threads; UNITS: it has
+// asynchronous units, mbarriers or clusters.
+enum Trait : u32 { CLOCKS = 1, POLLS = 2, NAMED = 4, UNITS = 8 };
 // How memory is accessed. STRONG: volatile, relaxed or by a synchronising instruction; of two such accesses
 // neither is a race. OF_BLOCK: strong for threads of the same block alone.
 enum How : u32 {
   STORES = 1, STRONG = 2, UPDATES = 4, OF_BLOCK = 8, VOLATILE = 16, ACQUIRES = 32, RELEASES = 64
 };
 enum Scope : u32 { THREADS_OF_BLOCK, DEVICE };
-enum Exit : u32 { BRANCH, BARRIER, LEAVE, CALL, RETURN, SWITCH };
+// WAIT: lanes go on once the micro-op that ends the block says so.
+enum Exit : u32 { BRANCH, BARRIER, LEAVE, CALL, RETURN, SWITCH, WAIT };
 enum Special : u32 {
   TID_X, TID_Y, TID_Z, LANEID, WARPID, CTAID_X, CTAID_Y, CTAID_Z, NTID_X, NTID_Y, NTID_Z,
   NCTAID_X, NCTAID_Y, NCTAID_Z, SPECIALS

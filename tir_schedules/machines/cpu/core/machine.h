@@ -10,6 +10,7 @@
 #include <vector>
 #include "abi.h"
 #include "order.h"
+#include "units.h"
 
 #define ALIGNED alignas(64)
 #define LANES(...) \
@@ -99,6 +100,8 @@ struct Warp {
   u64 rounds = 0, sampled_stores = 0;
   u64 clock = 0;  // what %clock64 gave last
   std::vector<AsyncCopy> copies;
+  std::deque<Operation> products;  // in flight
+  u32 product_groups = 0;          // committed
   std::unique_ptr<CallState> calls;  // of a warp that calls nothing: nullptr
 
   u32 knows(int lane, int other) const {
