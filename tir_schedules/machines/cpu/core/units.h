@@ -60,8 +60,9 @@ struct Piece {
   u64 address;
 };
 struct Box {
-  bool valid;  // false after a finding: nothing is to be copied
-  u32 bytes;   // of the whole box, with what lies outside the tensor: what the mbarrier is told
+  bool valid;   // false after a finding: nothing is to be copied
+  u32 bytes;    // of the whole box, with what lies outside the tensor: what the mbarrier is told
+  u32 sectors;  // of 32 bytes of global memory, row by row
   std::vector<Piece> pieces;  // shared: address in shared memory, swizzled
 };
 // What a box at these coordinates, innermost first, covers. map: generic address of the tensor map; shared:
