@@ -68,4 +68,4 @@ def map_of(matrix: str, gemm: HalfGemm, bm: int, bn: int, blocks: int) -> Tensor
         "C": ((m, n), (64, SLAB_ROW // element_type(gemm.result).itemsize), gemm.result),
     }[matrix]
     pitch = shape[1] * element_type(element).itemsize
-    return TensorMap(f"{matrix}_map", matrix, element, shape, (pitch,), box, 128)
+    return TensorMap(f"{matrix}_map", matrix, element, shape, (pitch,), box, 128, 256)
