@@ -99,7 +99,14 @@ def encoding(tensor: TensorMap) -> str:
     }
     kind, *others = (f"CU_TENSOR_MAP_{name}_{value}" for name, value in constants.items())
     extents = (tensor.shape, tensor.pitches, tensor.box, (1,) * len(tensor.shape))
-    given = [f"&{tensor.name}", kind, str(len(tensor.shape)), tensor.of, *map(innermost_first, extents), *others]
+    given = [
+        f"&{tensor.name}",
+        kind,
+        str(len(tensor.shape)),
+        tensor.of,
+        *map(innermost_first, extents),
+        *others,
+    ]
     return f"cuTensorMapEncodeTiled({', '.join(given)})"
 
 

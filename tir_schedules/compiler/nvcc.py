@@ -96,7 +96,9 @@ NO_HOST_COMPILER = (
     "cc1plus",
     "Host compiler targets unsupported OS",
 )
-UNDONE = re.compile(r"^.*?(?:\(C\d+\) )?((?:Potential Performance Loss: )?(?:wgmma\.mma_async|setmaxnreg).*)$", re.M)
+UNDONE = re.compile(
+    r"^.*?(?:\(C\d+\) )?((?:Potential Performance Loss: )?(?:wgmma\.mma_async|setmaxnreg).*)$", re.M
+)
 """What ptxas says where it does not let wgmma run beside the threads, or ignores setmaxnreg."""
 
 ERROR_LINE = re.compile(r"\berror\b|\bfatal\b|undefined reference", re.I)
