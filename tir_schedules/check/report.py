@@ -26,7 +26,8 @@ from tir_schedules.verdicts import CELLS, Outcome
 CLASSES = {
     "shared_load": "loads", "shared_store": "stores", "ldmatrix": "ldmatrix", "shared_atomic": "atomics",
     "shared_cp_async": "cp.async", "global_load": "loads", "global_store": "stores",
-    "global_atomic": "atomics", "global_cp_async": "cp.async",
+    "global_atomic": "atomics", "global_cp_async": "cp.async", "wgmma": "wgmma", "tma_load": "TMA loads",
+    "tma_store": "TMA stores",
 }  # fmt: skip
 SHOWN = 3
 """Lines that are named of those that lose most."""
