@@ -89,7 +89,7 @@ def cost_rows(counters: Counters) -> Iterator[tuple[str, ...]]:
 
 
 def where(kind: str) -> tuple[str, str]:
-    return ("global", "sectors") if kind.startswith("global") else ("shared", "wavefronts")
+    return ("global", "sectors") if kind.startswith(("global", "tma")) else ("shared", "wavefronts")
 
 
 def costly(counters: Counters) -> Iterator[str]:
