@@ -131,6 +131,10 @@ class Scope(IntEnum):
     DEVICE = 1
 
 
+MAP_MARK = 0x70616D20726F736E
+"""What a tensor map begins with."""
+
+
 def function_address(number: int) -> int:
     """Of a function of a module."""
     return FUNCTION_WINDOW + (number + 1) * FUNCTION_BYTES
@@ -178,6 +182,17 @@ FINDING = np.dtype(
 UNDEFINED = np.dtype(
     [("lanes", "u4"), ("line", "i4"), ("address", "u8"), *record("u4", "bytes extent extent_bytes")],
     align=True,
+)
+
+TENSOR_MAP = np.dtype(
+    [
+        *record("u8", "mark address"),
+        ("shape", "u8", 5),
+        ("pitches", "u8", 4),
+        ("box", "u4", 5),
+        *record("u4", "rank element swizzle"),
+        ("pad", "u4", 2),
+    ]
 )
 
 U32, U64, POINTER = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p

@@ -32,6 +32,7 @@ class Spread(Enum):
     PARTS = "a result is put together: it is undefined when all parts are"
     CHOSEN = "a result is one of two operands, which a predicate chooses"
     ADDEND = "each result is as undefined as the addend in its place"
+    SUMS = "each result is as undefined as it was, unless a predicate says that it starts anew"
     NONE = "results count as defined"
     LOAD = "results are as undefined as what lies in memory"
     STORE = "memory becomes as undefined as the operands"

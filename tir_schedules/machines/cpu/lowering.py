@@ -34,6 +34,7 @@ from tir_schedules.machines.cpu.ptx import (
     Variable,
 )
 from tir_schedules.machines.cpu.signatures import signature_of
+from tir_schedules.machines.cpu.product_registers import ProductRegisters
 from tir_schedules.machines.cpu.undefined import Undefined
 
 WORKSPACE_BYTES = 64
@@ -242,7 +243,8 @@ class Blocks:
             self.low.narrowest_shared = 16
         self.extents = Extents(kernel)
         self.ops: list[Placed] = []
-        self.keep: set[Register] = set()
+        self.products = ProductRegisters(kernel)
+        self.keep: set[Register] = set(self.products.registers)
         for block in kernel.blocks:
             self.keep |= block.live_in | block.live_out
             if block.end:
@@ -344,6 +346,7 @@ class Blocks:
         if lower_it is None:
             return
         guard = self.guard(i)
+        self.place(self.products.before(self.low, i), guard)
         lowered = [self.placed(op, guard) for op in lower_it(self.low, i)]
         if self.undefined.nothing:
             self.ops += lowered

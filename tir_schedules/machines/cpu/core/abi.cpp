@@ -20,7 +20,7 @@ static void line(const char* type, const char* field, u64 offset, u64 bytes) {
 
 static void describe() {
   VALUE(BUFFER_SHIFT) VALUE(SHARED_WINDOW) VALUE(LOCAL_WINDOW) VALUE(FUNCTION_WINDOW)
-  VALUE(FUNCTION_BYTES) VALUE(RANK_SHIFT) VALUE(NONE)
+  VALUE(FUNCTION_BYTES) VALUE(RANK_SHIFT) VALUE(NONE) VALUE(MAP_MARK)
   ONE_OF(Kind, RACE) ONE_OF(Kind, IN_FLIGHT) ONE_OF(Kind, LOCKSTEP) ONE_OF(Kind, DIVERGENT_BARRIER)
   ONE_OF(Kind, OUT_OF_BOUNDS) ONE_OF(Kind, MISALIGNED) ONE_OF(Kind, WRITE_TO_INPUT)
   ONE_OF(Kind, BAD_FREE) ONE_OF(Kind, STACK_OVERFLOW) ONE_OF(Kind, ASSERTION) ONE_OF(Kind, TRAP)
@@ -28,6 +28,7 @@ static void describe() {
   ONE_OF(Kind, BAD_TENSOR_MAP) ONE_OF(Kind, BAD_DESCRIPTOR) ONE_OF(Kind, BARRIER_MISUSE)
   ONE_OF(Kind, SLOT_IN_USE) ONE_OF(Kind, UNFENCED_PROXY) ONE_OF(Kind, UNFENCED_WGMMA)
   ONE_OF(Kind, WGMMA_REGISTERS) ONE_OF(Kind, CLUSTER_EXIT) ONE_OF(Kind, LEFT_IN_FLIGHT)
+  ONE_OF(Kind, TOO_MANY_REGISTERS)
   ONE_OF(Kind, DEADLOCK) ONE_OF(Kind, ENDLESS_LOOP) ONE_OF(Kind, SAME_VALUE) VALUE(KINDS)
   ONE_OF(Space, SHARED) ONE_OF(Space, GLOBAL) ONE_OF(Space, LOCAL) ONE_OF(Space, GENERIC)
   ONE_OF(Counting, LOAD_COUNT) ONE_OF(Counting, STORE_COUNT) ONE_OF(Counting, ROWS_COUNT)
@@ -100,6 +101,10 @@ static void describe() {
   FIELD(Undefined, lanes) FIELD(Undefined, line) FIELD(Undefined, address) FIELD(Undefined, bytes)
   FIELD(Undefined, extent) FIELD(Undefined, extent_bytes)
 
+  STRUCT(TensorMap)
+  FIELD(TensorMap, mark) FIELD(TensorMap, address) FIELD(TensorMap, shape) FIELD(TensorMap, pitches)
+  FIELD(TensorMap, box) FIELD(TensorMap, rank) FIELD(TensorMap, element) FIELD(TensorMap, swizzle)
+  FIELD(TensorMap, pad)
   STRUCT(LaunchArguments)
   FIELD(LaunchArguments, program) FIELD(LaunchArguments, params) FIELD(LaunchArguments, buffers)
   FIELD(LaunchArguments, counters) FIELD(LaunchArguments, merges) FIELD(LaunchArguments, block_counts)

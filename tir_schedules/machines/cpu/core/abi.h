@@ -17,7 +17,7 @@ enum Kind : u32 {  // of a finding
   BAD_TENSOR_MAP, BAD_DESCRIPTOR, BARRIER_MISUSE, SLOT_IN_USE, UNFENCED_PROXY, UNFENCED_WGMMA,
   WGMMA_REGISTERS, RACE, IN_FLIGHT, LOCKSTEP, DIVERGENT_BARRIER, OUT_OF_BOUNDS, MISALIGNED, WRITE_TO_INPUT,
   BAD_FREE, OVERLAPPING_WRITES, UNINITIALIZED, DIVERGENT_ALIGNED, CLUSTER_EXIT, LEFT_IN_FLIGHT,
-  STACK_OVERFLOW, ASSERTION, TRAP, DEADLOCK, ENDLESS_LOOP, SAME_VALUE, KINDS
+  TOO_MANY_REGISTERS, STACK_OVERFLOW, ASSERTION, TRAP, DEADLOCK, ENDLESS_LOOP, SAME_VALUE, KINDS
 };
 enum Space : u32 { SHARED, GLOBAL, LOCAL, GENERIC };
 enum Act : u32 { READ, WRITE, ATOMIC };
@@ -157,6 +157,15 @@ struct Undefined {
   s32 line;
   u64 address;
   u32 bytes, extent, extent_bytes;
+};
+
+// The tensor map that a kernel is given as a parameter of 128 bytes: the fields are the machine's own.
+// Dimension 0 is the innermost. mark: MAP_MARK. address: of the array; element: its bytes; swizzle: bytes of a
+// row over which pieces of 16 change places, 0: none.
+const u64 MAP_MARK = 0x70616d20726f736eull;
+struct TensorMap {
+  u64 mark, address, shape[5], pitches[4];
+  u32 box[5], rank, element, swizzle, pad[2];
 };
 
 struct LaunchArguments {

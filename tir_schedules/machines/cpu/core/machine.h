@@ -11,6 +11,7 @@
 #include "abi.h"
 #include "order.h"
 #include "units.h"
+#include "warpgroup.h"
 
 #define ALIGNED alignas(64)
 #define LANES(...) \
@@ -106,6 +107,7 @@ struct Warp {
   std::vector<u32> product_groups;   // when each was committed
   // At the barrier of the cluster: lanes that have arrived in this phase; that have yet to wait.
   u32 at_cluster = 0, to_wait = 0, waits_for = 0;  // waits_for: of those that are stalled
+  std::shared_ptr<ProductRegisters> products_of;  // of a warp without: nullptr
   std::unique_ptr<CallState> calls;  // of a warp that calls nothing: nullptr
 
   u32 knows(int lane, int other) const {
@@ -145,6 +147,7 @@ struct Cta {
   std::unordered_map<u32, BulkCopies> bulk;       // by thread
   std::unordered_map<u64, Visit> visits;          // by block and thread
   Known left;
+  std::vector<Warpgroup> warpgroups;  // empty where no instruction is one of a warpgroup
 };
 // Blocks that run together, one or more. pending: copies whose data has not arrived. gathered: what those know
 // who have arrived at the barrier of the cluster; told: what those learn who wait there.
@@ -289,6 +292,7 @@ inline int shuffle_source(u32 mode, int l, u32 operand, u32 clamp, bool& valid) 
   valid = mode == UP ? from >= bound : from <= bound;
   return valid ? from : l;
 }
+const u32 REGISTERS = 1 << 16;  // of a multiprocessor
 // Every lane must execute: a finding otherwise, and false.
 bool whole_warp(Machine& machine, const Warp& warp, s32 line);
 

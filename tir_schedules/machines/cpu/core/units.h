@@ -79,10 +79,12 @@ struct Piece {
   u64 address;
 };
 struct Box {
-  bool valid;  // false after a finding: nothing is to be copied
-  u32 bytes;   // of the whole box, with what lies outside the tensor: what the mbarrier is told
+  bool valid;   // false after a finding: nothing is to be copied
+  u32 bytes;    // of the whole box, with what lies outside the tensor: what the mbarrier is told
+  u32 sectors, inside;  // of global memory: sectors of 32 bytes, row by row; bytes
   std::vector<Piece> pieces;  // shared: address in shared memory, swizzled
 };
+void count_box(Machine&, s32 counter, const Box&);
 // What a box at these coordinates, innermost first, covers. map: generic address of the tensor map; shared:
 // where the box begins in shared memory.
 Box box_at(Machine&, const MicroOp&, int lane, u64 map, u32 rank, const s32* coordinates, u32 shared, Act act);

@@ -24,6 +24,7 @@ from tir_schedules.machines.cpu.instructions import (
     selection,
     tensor,
     warp,
+    warpgroup,
 )
 from tir_schedules.machines.cpu.ptx import Instruction
 
@@ -39,6 +40,7 @@ FAMILIES = (
     bulk,
     warp,
     tensor,
+    warpgroup,
     control,
     mbarrier,
     cluster,
