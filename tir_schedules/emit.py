@@ -70,8 +70,8 @@ def written(extents: tuple[int, ...]) -> str:
 
 
 def taken(kernel: Kernel, workload: Workload) -> list[str]:
-    """Parameters in their order: type and name, and the shape of an array, the value of a size, or the array of
-    a tensor map."""
+    """Parameters in their order: type and name, and the shape of an array, the value of a size, or the array
+    of a tensor map."""
     shapes, sizes = workload.array_shapes(kernel.grid), sizes_of(workload)
     maps = {tensor.name: tensor.of for tensor in kernel.maps}
     lines = []

@@ -1,4 +1,4 @@
-"""Twins of the rungs on Hopper with the launches that their heads tell, on whatever shape and configuration."""
+"""Twins of the rungs on Hopper with the launches that their heads tell, of any shape and configuration."""
 
 from importlib import resources
 from pathlib import Path
@@ -14,8 +14,8 @@ ARCH = "sm_90a"
 FOLDER = Path(str(resources.files("cuda_reference"))) / "hgemm"
 DEFAULTS = {"BM": 128, "BN": 256, "CONSUMERS": 2, "STAGES": 4, "PROGRAMS": 132, "CLUSTER": 2, "GROUP": 16}
 TWINS = {
-    "wgmma": (), "wgmma_async": (), "tma": ("A", "B"), "warp_specialized": ("A", "B"), "persistent": ("A", "B"),
-    "tma_store": ("A", "B", "C"), "cluster": ("A", "B", "C"),
+    "wgmma": (), "wgmma_async": (), "tma": ("A", "B"), "warp_specialized": ("A", "B"),
+    "persistent": ("A", "B"), "tma_store": ("A", "B", "C"), "cluster": ("A", "B", "C"),
 }  # fmt: skip
 """Twin -> the matrices that it takes by tensor maps."""
 
