@@ -50,7 +50,8 @@ def cases():
 
 SHORT = [(name, "nt half", "") for name in ("wgmma", "tma")] + [
     ("wgmma_async", "nn bfloat16", ""), ("warp_specialized", "nn float", ""),
-    ("persistent", "nt float to half", ""), ("tma_store", "nt float to half", ""), ("cluster", "nn bfloat16", ""),
+    ("persistent", "nt float to half", ""), ("tma_store", "nt float to half", ""),
+    ("cluster", "nn bfloat16", ""),
 ]  # fmt: skip
 """Compiled once for all tests here."""
 
