@@ -68,7 +68,9 @@ IDS = [f"{kind}: {what}" for kind, what, *_ in FAULTS]
 def test_a_fault_is_found_and_its_absence_is_not(kind, what, body, fault, repair, message, early):
     """Where the repair is None, the fault is what is left out."""
     assert fault in body
-    broken, sound = (body, body.replace(fault, repair, 1)) if repair is not None else (body.replace(fault, "", 1), body)
+    broken, sound = (
+        (body, body.replace(fault, repair, 1)) if repair is not None else (body.replace(fault, "", 1), body)
+    )
     if fault.startswith(ZERO):
         broken = body.replace(fault, f"{ZERO}", 1)
     if "a1, 7" in fault:
@@ -95,8 +97,16 @@ DESCRIPTORS = [
     ("beyond shared memory", descriptor(ROOM - 1024, 0, 1024, 128), "the last piece ends at byte 72704"),
     ("a base offset without swizzle", descriptor(0, 1024, 128, 0, base=1), "base offset 1 without a swizzle"),
     ("from the middle of a row on", descriptor(112, 0, 1024, 128), "run into the next row"),
-    ("between patterns", descriptor(256, 0, 1024, 128), "align the array to 1024 bytes, or say base offset 2"),
-    ("another base offset", descriptor(256, 0, 1024, 128, base=3), "base offset 3 does not fit its start: 2 would"),
+    (
+        "between patterns",
+        descriptor(256, 0, 1024, 128),
+        "align the array to 1024 bytes, or say base offset 2",
+    ),
+    (
+        "another base offset",
+        descriptor(256, 0, 1024, 128, base=3),
+        "base offset 3 does not fit its start: 2 would",
+    ),
 ]
 
 

@@ -89,7 +89,12 @@ class Layout:
             at = piece * self.stride + over // 8 * self.leading + over % 8 * 16
         elif self.across:
             wide = self.span // 16
-            at = piece % wide * 16 + piece // wide * self.leading + over // 8 * self.stride + over % 8 * self.span
+            at = (
+                piece % wide * 16
+                + piece // wide * self.leading
+                + over // 8 * self.stride
+                + over % 8 * self.span
+            )
         elif not self.span:
             at = over // 8 * self.stride + over % 8 * 16 + piece * self.leading
         else:
@@ -136,7 +141,5 @@ def fragments(matrix):
     thread = np.arange(128)
     columns = matrix.shape[1]
     row = thread // 32 * 16 + thread % 32 // 4
-    found = [
-        matrix[row + 8 * (e // 2 % 2), e // 4 * 8 + thread % 4 * 2 + e % 2] for e in range(columns // 2)
-    ]
+    found = [matrix[row + 8 * (e // 2 % 2), e // 4 * 8 + thread % 4 * 2 + e % 2] for e in range(columns // 2)]
     return np.stack(found, 1)

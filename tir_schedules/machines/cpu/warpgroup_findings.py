@@ -25,9 +25,7 @@ def beyond(record: np.void) -> str:
 
 def across_rows(record: np.void) -> str:
     span = int(record["extent_bytes"])
-    return (
-        f"32 bytes along k from byte {int(record['address']) % span} of a row of {span} on run into the next row"
-    )
+    return f"32 bytes along k from byte {int(record['address']) % span} of a row of {span} on run into the next row"
 
 
 def between_patterns(record: np.void) -> str:
@@ -92,7 +90,9 @@ MAP_FAULTS: dict[int, Callable[[np.void], str]] = {
     2: lambda record: (
         f"the copy has {record['bytes']} coordinates, and the tensor {record['extent_bytes']} dimensions"
     ),
-    3: lambda record: f"byte {int(record['address'])} of shared memory is no multiple of 128: align the array",
+    3: lambda record: (
+        f"byte {int(record['address'])} of shared memory is no multiple of 128: align the array"
+    ),
     4: lambda record: "the tensor map lies in memory that the kernel may write: pass it as a parameter",
 }
 """In the order of MapFault in core/tensor_map.cpp."""
