@@ -34,7 +34,8 @@ def entry(body, parameters=("X", "Y"), maps=()):
     registers = "".join(f".reg .b64 {name.lower()};\n" for name in parameters)
     return (
         ".version 8.5\n.target sm_90a\n.address_size 64\n.extern .shared .align 1024 .b8 s[];\n"
-        f".visible .entry k(\n{','.join(declared)})\n{{\n{registers}.reg .b32 t, o, v<4>; .reg .b64 at, wide;\n"
+        f".visible .entry k(\n{','.join(declared)})\n{{\n{registers}"
+        ".reg .b32 t, o, v<4>; .reg .b64 at, wide;\n"
         f".reg .pred p, q;\nmov.u32 t, %tid.x;\n{loads}{body}\nret;\n}}\n"
     )
 
@@ -61,7 +62,7 @@ def descriptor(start, leading=0, stride=0, span=0, base=0, more=0):
 
 
 class Layout:
-    """A matrix of `rows` (columns of B) x 32 bytes of k. across: rows follow one another in memory, else k."""
+    """A matrix of `rows` (columns of B) and 32 bytes of k. across: rows follow one another in memory."""
 
     def __init__(self, kind, rows, span, across, start):
         self.kind, self.rows, self.span, self.across, self.start = kind, rows, span, across, start
