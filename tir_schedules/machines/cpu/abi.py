@@ -16,6 +16,9 @@ NONE = 0xFFFFFFFF
 """No operand, no guard, no limit."""
 
 BUFFER_SHIFT = 40
+RANK_SHIFT = 24
+"""An address of shared memory of a cluster is (rank of the block + 1) << RANK_SHIFT plus that in the block."""
+
 SHARED_WINDOW, LOCAL_WINDOW = 1 << 36, 1 << 37
 """Where shared and local memory lie among generic addresses."""
 
@@ -77,24 +80,35 @@ class Exit(IntEnum):
     CALL = 3
     RETURN = 4
     SWITCH = 5
+    WAIT = 6
+
+
+class Polls(IntEnum):
+    """What a loop waits for: memory, or mbarriers alone."""
+
+    NOTHING = 0
+    OF_MEMORY = 1
+    OF_BARRIERS = 2
 
 
 class Flag(IntFlag):
     """Options of a launch: count accesses; let blocks, and the warps of each, take turns in reverse order, or
-    in an order that a seed decides."""
+    in an order that a seed decides; do at once what asynchronous units do."""
 
     COUNT = 1
     REVERSE = 2
     SHUFFLE = 4
+    EARLY = 8
 
 
 class Trait(IntFlag):
     """What a kernel may do: order accesses by more than barriers of all threads; wait for memory in a loop;
-    have barriers of some of its threads."""
+    have barriers of some of its threads; have asynchronous units, mbarriers or clusters."""
 
     CLOCKS = 1
     POLLS = 2
     NAMED = 4
+    UNITS = 8
 
 
 class How(IntFlag):
@@ -115,6 +129,10 @@ class Scope(IntEnum):
 
     THREADS_OF_BLOCK = 0
     DEVICE = 1
+
+
+MAP_MARK = 0x70616D20726F736E
+"""What a tensor map begins with."""
 
 
 def function_address(number: int) -> int:
@@ -164,6 +182,17 @@ FINDING = np.dtype(
 UNDEFINED = np.dtype(
     [("lanes", "u4"), ("line", "i4"), ("address", "u8"), *record("u4", "bytes extent extent_bytes")],
     align=True,
+)
+
+TENSOR_MAP = np.dtype(
+    [
+        *record("u8", "mark address"),
+        ("shape", "u8", 5),
+        ("pitches", "u8", 4),
+        ("box", "u4", 5),
+        *record("u4", "rank element swizzle"),
+        ("pad", "u4", 2),
+    ]
 )
 
 U32, U64, POINTER = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p
@@ -219,5 +248,6 @@ class LaunchArguments(ctypes.Structure):
         ("block", U32 * 3),
         *((name, U32) for name in ("buffer_count", "shared_bytes", "local_bytes", "flags")),
         *((name, U32) for name in ("granule_shift", "finding_limit", "stack_start", "stack_limit")),
-        *((name, U32) for name in ("seed", "resident", "cores", "pad")),
+        ("cluster", U32 * 3),
+        *((name, U32) for name in ("seed", "resident", "cores")),
     ]

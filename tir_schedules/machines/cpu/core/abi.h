@@ -6,29 +6,35 @@
 // A global address is (buffer + 1) << BUFFER_SHIFT plus a byte offset, so that no stray offset reaches
 // another buffer. Generic addresses of shared and local memory lie in windows below the first buffer.
 const int BUFFER_SHIFT = 40;
+// An address of shared memory of a cluster is (rank of the block + 1) << RANK_SHIFT plus that in the block.
+const int RANK_SHIFT = 24;
 const u64 SHARED_WINDOW = 1ull << 36, LOCAL_WINDOW = 1ull << 37, WINDOW_BYTES = 1ull << 32;
 // Functions have addresses too, FUNCTION_BYTES apart, the first one at FUNCTION_WINDOW + FUNCTION_BYTES.
 const u64 FUNCTION_WINDOW = 1ull << 38, FUNCTION_BYTES = 16;
 const u32 NONE = ~0u;
 
 enum Kind : u32 {  // of a finding
-  RACE, IN_FLIGHT, LOCKSTEP, DIVERGENT_BARRIER, OUT_OF_BOUNDS, MISALIGNED, WRITE_TO_INPUT, BAD_FREE,
-  OVERLAPPING_WRITES, UNINITIALIZED, DIVERGENT_ALIGNED, STACK_OVERFLOW, ASSERTION, TRAP, DEADLOCK,
-  ENDLESS_LOOP, SAME_VALUE, KINDS
+  BAD_TENSOR_MAP, BAD_DESCRIPTOR, BARRIER_MISUSE, SLOT_IN_USE, UNFENCED_PROXY, UNFENCED_WGMMA,
+  WGMMA_REGISTERS, RACE, IN_FLIGHT, LOCKSTEP, DIVERGENT_BARRIER, OUT_OF_BOUNDS, MISALIGNED, WRITE_TO_INPUT,
+  BAD_FREE, OVERLAPPING_WRITES, UNINITIALIZED, DIVERGENT_ALIGNED, CLUSTER_EXIT, LEFT_IN_FLIGHT,
+  TOO_MANY_REGISTERS, STACK_OVERFLOW, ASSERTION, TRAP, DEADLOCK, ENDLESS_LOOP, SAME_VALUE, KINDS
 };
 enum Space : u32 { SHARED, GLOBAL, LOCAL, GENERIC };
 enum Act : u32 { READ, WRITE, ATOMIC };
-enum Flag : u32 { COUNT = 1, REVERSE = 2, SHUFFLE = 4 };
+// EARLY: what asynchronous units do is done at once, and not as late as allowed.
+enum Flag : u32 { COUNT = 1, REVERSE = 2, SHUFFLE = 4, EARLY = 8 };
 // What a kernel may do, as far as its text tells. CLOCKS: it orders accesses by more than barriers of all
-// threads; POLLS: it has loops that wait for memory; NAMED: it has barriers of some threads.
-enum Trait : u32 { CLOCKS = 1, POLLS = 2, NAMED = 4 };
+// threads; POLLS: it has loops that wait for memory; NAMED: it has barriers of some threads; UNITS: it has
+// asynchronous units, mbarriers or clusters.
+enum Trait : u32 { CLOCKS = 1, POLLS = 2, NAMED = 4, UNITS = 8 };
 // How memory is accessed. STRONG: volatile, relaxed or by a synchronising instruction; of two such accesses
 // neither is a race. OF_BLOCK: strong for threads of the same block alone.
 enum How : u32 {
   STORES = 1, STRONG = 2, UPDATES = 4, OF_BLOCK = 8, VOLATILE = 16, ACQUIRES = 32, RELEASES = 64
 };
 enum Scope : u32 { THREADS_OF_BLOCK, DEVICE };
-enum Exit : u32 { BRANCH, BARRIER, LEAVE, CALL, RETURN, SWITCH };
+// WAIT: lanes go on once the micro-op that ends the block says so.
+enum Exit : u32 { BRANCH, BARRIER, LEAVE, CALL, RETURN, SWITCH, WAIT };
 enum Special : u32 {
   TID_X, TID_Y, TID_Z, LANEID, WARPID, CTAID_X, CTAID_Y, CTAID_Z, NTID_X, NTID_Y, NTID_Z,
   NCTAID_X, NCTAID_Y, NCTAID_Z, SPECIALS
@@ -55,7 +61,9 @@ struct MicroOp {
 };
 // end: the micro-op of what ends it, NONE where that needs no operands. members: the register that names the
 // lanes which execute its first instruction together, NONE: none need; gathers: these may be at several such
-// instructions. polls: the branch back to `taken` closes a loop that waits for memory.
+// instructions. polls: the branch back to `taken` closes a loop that waits: see Polls.
+// What a loop waits for. OF_BARRIERS: mbarriers alone.
+enum Polls : u32 { NOTHING, OF_MEMORY, OF_BARRIERS };
 struct BasicBlock {
   u32 first, count, cost, exit, guard, guard_negated, taken, otherwise;
   s32 line;
@@ -151,6 +159,15 @@ struct Undefined {
   u32 bytes, extent, extent_bytes;
 };
 
+// The tensor map that a kernel is given as a parameter of 128 bytes: the fields are the machine's own.
+// Dimension 0 is the innermost. mark: MAP_MARK. address: of the array; element: its bytes; swizzle: bytes of a
+// row over which pieces of 16 change places, 0: none.
+const u64 MAP_MARK = 0x70616d20726f736eull;
+struct TensorMap {
+  u64 mark, address, shape[5], pitches[4];
+  u32 box[5], rank, element, swizzle, pad[2];
+};
+
 struct LaunchArguments {
   const Program* program;
   const u8* params;
@@ -167,5 +184,6 @@ struct LaunchArguments {
   u32 grid[3], block[3];
   u32 buffer_count, shared_bytes, local_bytes, flags, granule_shift, finding_limit;
   u32 stack_start, stack_limit;  // of the frames of recursive functions, in local memory; their bytes at most
-  u32 seed, resident, cores, pad;  // resident: blocks that a GPU holds at once; cores: threads to run them
+  u32 cluster[3];
+  u32 seed, resident, cores;  // resident: blocks that a GPU holds at once; cores: threads to run them
 };

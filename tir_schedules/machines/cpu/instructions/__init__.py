@@ -12,15 +12,19 @@ from tir_schedules.machines.cpu.instructions import (
     arithmetic,
     async_copy,
     bits,
+    bulk,
     calls,
+    cluster,
     control,
     conversion,
     integers,
+    mbarrier,
     memory,
     refused,
     selection,
     tensor,
     warp,
+    warpgroup,
 )
 from tir_schedules.machines.cpu.ptx import Instruction
 
@@ -33,9 +37,13 @@ FAMILIES = (
     conversion,
     memory,
     async_copy,
+    bulk,
     warp,
     tensor,
+    warpgroup,
     control,
+    mbarrier,
+    cluster,
     calls,
 )
 FORMS = {name: form for family in FAMILIES for name, form in family.FORMS.items()}

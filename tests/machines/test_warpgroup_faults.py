@@ -1,0 +1,179 @@
+"""What is wrong with products of warpgroups: each kernel is caught, and without the fault it is not."""
+
+import numpy as np
+import pytest
+from warpgroup_kernels import FILL, RIGHT_AT, ROOM, Layout, descriptor, entry, launch, product, stores
+
+from tir_schedules.machines.cpu.ptx import UnsupportedInstruction
+
+LEFT, RIGHT = (Layout("f16", 64, 128, False, start).descriptor for start in (0, RIGHT_AT))
+OPCODE = "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16"
+WIDER = "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16"
+FENCE, COMMIT = "wgmma.fence.sync.aligned;", "wgmma.commit_group.sync.aligned;"
+WAIT = "wgmma.wait_group.sync.aligned 0;"
+ZERO = " ".join(f"mov.b32 d{k}, 0;" for k in range(32))
+PRODUCT = product(OPCODE, "l", "r", (1, 1, 0, 0))
+FROM_REGISTERS = product(OPCODE, "{a0, a1, a2, a3}", "r", (1, 1, 0))
+GROUP = f"{COMMIT} {WAIT}"
+
+
+def body_of(text, left=LEFT, right=RIGHT):
+    return (
+        f".reg .b32 d<64>, a<4>, e; .reg .b64 l, r;\n{FILL}mov.b64 l, {left}; mov.b64 r, {right};"
+        f" setp.eq.u32 p, 0, 0;\n mov.b32 a0, t; mov.b32 a1, t; mov.b32 a2, t; mov.b32 a3, t;\n{text}"
+    )
+
+
+def found(text, threads=128, left=LEFT, right=RIGHT, **how):
+    arguments = {"X": np.zeros(ROOM, np.uint8), "Y": np.zeros((128, 32), np.uint32)}
+    return launch(entry(body_of(text, left, right)), arguments, ("Y",), threads, **how).findings
+
+
+STORES = stores(32)
+BEGIN, END = f"{ZERO}{FENCE}", f"{GROUP}{STORES}"
+MORE_ZEROS = "".join(f"mov.b32 d{k}, 0;" for k in range(32, 64))
+WIDE = product(WIDER, "l", "r", (1, 1, 0, 0))
+SUM_AS_ROW = FROM_REGISTERS.replace("a2", "d3")
+OTHERWISE = "bra BOTH; ONE: {} BOTH:"
+
+# (kind, what, broken, sound, part of the message)
+FAULTS = [
+    ("wgmma_registers", "a sum is read",
+     f"{BEGIN}{PRODUCT}{COMMIT} add.s32 e, d7, 1; {WAIT}{STORES}",
+     f"{BEGIN}{PRODUCT}{COMMIT}{WAIT} add.s32 e, d7, 1; {STORES}", "reads a sum of the wgmma of"),
+    ("wgmma_registers", "a sum is written",
+     f"{BEGIN}{PRODUCT}{COMMIT} mov.b32 d31, 0; {WAIT}{STORES}",
+     f"{BEGIN}{PRODUCT}{COMMIT}{WAIT} mov.b32 d31, 0; {STORES}", "writes a sum of the wgmma of"),
+    ("wgmma_registers", "a wait that leaves it in flight",
+     f"{BEGIN}{PRODUCT}{COMMIT} wgmma.wait_group.sync.aligned 1; {STORES}{WAIT}",
+     f"{BEGIN}{PRODUCT}{COMMIT} wgmma.wait_group.sync.aligned 0; {STORES}{WAIT}", "before wgmma.wait_group"),
+    ("wgmma_registers", "it has not been committed",
+     f"{BEGIN}{PRODUCT}{WAIT}{STORES}{GROUP}", f"{BEGIN}{PRODUCT}{GROUP}{STORES}", "before wgmma.wait_group"),
+    ("wgmma_registers", "rows of A are written",
+     f"{BEGIN}{FROM_REGISTERS}{COMMIT} mov.b32 a2, 0; {WAIT}{STORES}",
+     f"{BEGIN}{FROM_REGISTERS}{COMMIT} mov.b32 e, a2; {WAIT}{STORES}", "writes a factor of the wgmma of"),
+    ("wgmma_registers", "a product of another shape has the same sums",
+     f"{MORE_ZEROS}{BEGIN}{PRODUCT}{WIDE}{END}", f"{MORE_ZEROS}{BEGIN}{PRODUCT}{GROUP}{WIDE}{END}",
+     "writes a sum of the wgmma of"),
+    ("wgmma_registers", "a sum is a row of A",
+     f"{BEGIN}{PRODUCT}{SUM_AS_ROW}{END}", f"{BEGIN}{PRODUCT}{FROM_REGISTERS}{END}", "reads a sum"),
+    ("unfenced_wgmma", "no fence at all",
+     f"{ZERO}{PRODUCT}{END}", f"{BEGIN}{PRODUCT}{END}", "no wgmma.fence has been executed"),
+    ("unfenced_wgmma", "sums written since",
+     f"{FENCE}{ZERO}{PRODUCT}{END}", f"{FENCE}{BEGIN}{PRODUCT}{END}", "was written by"),
+    ("unfenced_wgmma", "rows of A written since",
+     f"{BEGIN} mov.b32 a1, 7; {FROM_REGISTERS}{END}", f"{BEGIN} mov.b32 a1, 7; {FENCE}{FROM_REGISTERS}{END}",
+     "a factor of it was written by"),
+    ("divergent_aligned", "a lane has left",
+     f"setp.eq.u32 q, t, 5; @q exit; {BEGIN}{PRODUCT}{END}", f"setp.eq.u32 q, t, 5; {BEGIN}{PRODUCT}{END}",
+     "active lanes 0xffffffdf"),
+    ("divergent_aligned", "warps execute different products",
+     f"{BEGIN} setp.lt.u32 q, t, 32; @q bra ONE; {PRODUCT} {OTHERWISE.format(PRODUCT)} {END}",
+     f"{BEGIN} setp.lt.u32 q, t, 0; @q bra ONE; {PRODUCT} {OTHERWISE.format(PRODUCT)} {END}",
+     "different instructions"),
+]  # fmt: skip
+IDS = [f"{kind}: {what}" for kind, what, *_ in FAULTS]
+
+
+@pytest.mark.parametrize("order", ["forward", "reverse"])
+@pytest.mark.parametrize("kind, what, broken, sound, message", FAULTS, ids=IDS)
+def test_a_fault_is_found_and_its_absence_is_not(kind, what, broken, sound, message, order):
+    findings = found(broken, warp_order=order)
+    assert any(one.kind == kind and message in one.message for one in findings), findings
+    assert found(sound, warp_order=order) == ()
+
+
+def test_products_of_one_shape_need_no_wait_between():
+    assert found(f"{ZERO}{FENCE}{PRODUCT}{PRODUCT}{COMMIT}{PRODUCT}{GROUP}{STORES}") == ()
+
+
+def test_sums_that_start_anew_need_no_value():
+    anew = "setp.eq.u32 p, 0, 1;"
+    assert found(f"{anew}{FENCE}{PRODUCT}{GROUP}{STORES}") == ()
+    kinds = {finding.kind for finding in found(f"{FENCE}{PRODUCT}{GROUP}{STORES}")}
+    assert kinds == {"uninitialized"}
+
+
+# ---- descriptors ---
+DESCRIPTORS = [
+    ("bits without meaning", LEFT | 1 << 14, "bits are set that have no meaning"),
+    ("beyond shared memory", descriptor(ROOM - 1024, 0, 1024, 128), "ends at byte 71600, behind the end"),
+    ("a base offset without swizzle", descriptor(0, 1024, 128, 0, base=1), "base offset 1 without a swizzle"),
+    (
+        "from the middle of a row on",
+        descriptor(112, 0, 1024, 128),
+        "begins 112 bytes into a row of 128, and takes 32",
+    ),
+    (
+        "between patterns",
+        descriptor(256, 0, 1024, 128),
+        "align the array to 1024 bytes, or say base offset 2",
+    ),
+    (
+        "another base offset",
+        descriptor(256, 0, 1024, 128, base=3),
+        "base offset 3 does not fit its start: 2 would",
+    ),
+]
+
+
+@pytest.mark.parametrize("what, bits, message", DESCRIPTORS, ids=[what for what, *_ in DESCRIPTORS])
+@pytest.mark.parametrize("side", ["A", "B"])
+def test_descriptors(what, bits, message, side):
+    given = {"left": bits} if side == "A" else {"right": bits}
+    (finding,) = found(f"{ZERO}{FENCE}{PRODUCT}{GROUP}{STORES}", **given)
+    assert finding.kind == "bad_descriptor" and message in finding.message
+    assert f"the descriptor of {side}" in finding.message
+
+
+def test_a_base_offset_that_fits():
+    assert found(f"{ZERO}{FENCE}{PRODUCT}{GROUP}{STORES}", left=descriptor(256, 0, 1024, 128, base=2)) == ()
+
+
+@pytest.mark.parametrize("who", ["%warpid", "%laneid"])
+def test_descriptors_are_alike(who):
+    other = f"mov.u32 e, {who}; setp.eq.u32 q, e, 3; @q add.s64 l, l, 2;"
+    (finding,) = found(f"{other}{ZERO}{FENCE}{PRODUCT}{GROUP}{STORES}")
+    assert finding.kind == "bad_descriptor" and "different ones" in finding.message
+
+
+# ---- warpgroups ---
+def test_a_block_without_a_whole_warpgroup():
+    text = f"{ZERO}{FENCE}{PRODUCT}{GROUP}{STORES}".replace("bra MORE", "bra MORE")
+    messages = [one.message for one in found(text, threads=96) if one.kind == "divergent_aligned"]
+    assert messages and all("the block has 3 warps, and a warpgroup four" in message for message in messages)
+
+
+def test_registers_are_shared_out():
+    ask = "setmaxnreg.inc.sync.aligned.u32 {};"
+    assert found(ask.format(240), threads=256) == ()
+    (finding,) = found(ask.format(240), threads=384)
+    assert finding.kind == "too_many_registers" and "240 registers" in finding.message
+    (finding,) = found(f"setp.lt.u32 q, t, 32; @q bra END; {ask.format(64)} END:")
+    assert finding.kind == "divergent_aligned"
+
+
+REFUSED = [
+    ("setmaxnreg.inc.sync.aligned.u32 250;", "250 registers: it has to be a multiple of 8"),
+    ("setmaxnreg.dec.sync.aligned.u32 16;", "16 registers"),
+    (PRODUCT.replace("n64", "n68"), "shape"),
+    (PRODUCT.replace("k16", "k32"), "shape"),
+    (PRODUCT.replace("f16.f16", "f16.bf16"), "types"),
+    (PRODUCT.replace("f32.f16.f16", "f16.bf16.bf16"), "types"),
+    (PRODUCT.replace("d31", "d30, d31"), "number of registers"),
+    (PRODUCT.replace("1, 1, 0, 0", "1, 2, 0, 0"), "sign"),
+    (PRODUCT.replace("1, 1, 0, 0", "1, 1"), "number of operands"),
+    (PRODUCT.replace("l, r", "d0, r"), "64 bits"),
+    (PRODUCT.replace("mma_async", "mma_async.sp"), "sparse"),
+]
+
+
+@pytest.mark.parametrize("text, message", REFUSED, ids=[message for _, message in REFUSED])
+def test_refusals(text, message):
+    with pytest.raises(UnsupportedInstruction, match=message):
+        found(text)
+
+
+def test_without_effect():
+    text = "griddepcontrol.wait; griddepcontrol.launch_dependents; prefetch.tensormap [x];"
+    assert found(text) == ()
