@@ -153,22 +153,22 @@ BOXES = [
 ]
 
 
-@pytest.mark.parametrize("early", [False, True])
+@pytest.mark.parametrize("copies", ["late", "early"])
 @pytest.mark.parametrize("shape, box, at, swizzle, dtype", BOXES)
-def test_loads(shape, box, at, swizzle, dtype, early):
+def test_loads(shape, box, at, swizzle, dtype, copies):
     array = numbered(shape, dtype)
     tensor = map_of(array, box, swizzle)
     got = np.zeros(box_bytes(tensor), np.uint8)
     text = loading(tensor, at)
-    execution = launch(text, {"Y": got, "A": array}, ("Y",), 32, (tensor,), early=early, params=("Y",))
+    execution = launch(text, {"Y": got, "A": array}, ("Y",), 32, (tensor,), copies=copies, params=("Y",))
     assert execution.findings == ()
     rows = box_of(array, box, at).view(np.uint8)
     np.testing.assert_array_equal(got, swizzled(rows, swizzle))
 
 
-@pytest.mark.parametrize("early", [False, True])
+@pytest.mark.parametrize("copies", ["late", "early"])
 @pytest.mark.parametrize("shape, box, at, swizzle, dtype", BOXES)
-def test_stores(shape, box, at, swizzle, dtype, early):
+def test_stores(shape, box, at, swizzle, dtype, copies):
     """What lies outside is dropped, and what the box does not cover stays."""
     tiles = numbered(box, dtype)
     content = swizzled(tiles.view(np.uint8), swizzle)
@@ -176,7 +176,7 @@ def test_stores(shape, box, at, swizzle, dtype, early):
     tensor = map_of(array, box, swizzle)
     arguments = {"X": content, "A": array}
     text = storing(tensor, at, content.nbytes)
-    execution = launch(text, arguments, ("A",), 32, (tensor,), early=early, params=("X",), given=("A",))
+    execution = launch(text, arguments, ("A",), 32, (tensor,), copies=copies, params=("X",), given=("A",))
     assert execution.findings == ()
     expected = np.zeros(shape, dtype)
     for index in np.ndindex(*box):
