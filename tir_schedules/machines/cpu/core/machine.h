@@ -312,6 +312,8 @@ bool visit(Machine&, Cta&, const Visit&, Act act, u32 bytes);
 Mbarrier* mbarrier_at(Machine&, u32 address, s32 line, int lane);
 // A copy has brought bytes to an mbarrier. known: what its completion tells.
 void bring(Machine&, Mbarrier&, u32 address, const Operation&, u32 bytes);
+// A copy that is at fault brings nothing, which nobody shall wait for.
+void lose(Machine&, Mbarrier&);
 // The cp.async of some lanes that are under way arrive.
 void land_copies(Machine&, Warp&, u32 lanes);
 bool awaits_in_vain(const Warp&);
