@@ -11,12 +11,8 @@
 // transposed, of column g. Four matrices make the A of one mma, or the B of two.
 #pragma once
 
+#include "addresses.cuh"
 #include "tiles.cuh"
-
-static __device__ inline unsigned shared_address(const void *pointer)
-{
-    return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
-}
 
 // Four 8 x 8 matrices from shared memory, a register of each. address: of the lane's row.
 template <bool TRANSPOSED> static __device__ void load_matrices(unsigned (&value)[4], unsigned address)

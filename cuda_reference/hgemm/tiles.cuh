@@ -1,5 +1,5 @@
 // Tiles in shared memory: how they lie there, and how all threads of a block copy them from and to global
-// memory. A block is 32 threads wide.
+// memory. A block is 32 threads wide, or WIDE.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -7,9 +7,9 @@
 
 constexpr int CHUNK = 8; // halves in 16 bytes, the widest access
 
-static __device__ inline unsigned thread_of_block()
+template <int WIDE = 32> static __device__ inline unsigned thread_of_block()
 {
-    return threadIdx.y * 32 + threadIdx.x;
+    return threadIdx.y * WIDE + threadIdx.x;
 }
 
 // A tile of HEIGHT rows of WIDTH halves; each row is followed by PAD halves of padding.
@@ -42,15 +42,16 @@ template <bool ON_16_BYTES> static __device__ uint4 read_chunk(const half *__res
     return value;
 }
 
-// Copies a chunk to shared memory, element by element.
-struct ElementCopy {
-    static constexpr bool UNROLLED = false;
+// Copies a chunk to shared memory through registers: as a whole, or element by element.
+template <bool ON_16_BYTES> struct PlainCopy {
+    static constexpr bool UNROLLED = ON_16_BYTES;
 
     static __device__ void chunk(half *target, const half *__restrict__ source, int inside)
     {
-        *reinterpret_cast<uint4 *>(target) = read_chunk<false>(source, inside);
+        *reinterpret_cast<uint4 *>(target) = read_chunk<ON_16_BYTES>(source, inside);
     }
 };
+using ElementCopy = PlainCopy<false>;
 
 // One thread's share of a tile on its way to shared memory, in registers: a chunk of every STEP-th row.
 template <typename Tile, int THREADS, bool ON_16_BYTES> struct TileInRegisters {
@@ -90,7 +91,7 @@ template <typename Tile, int THREADS, bool ON_16_BYTES> struct TileInRegisters {
 
 // All threads copy the tile at (row, col) of a rows x cols matrix to shared memory, each one a chunk of every
 // STEP-th row, in the manner of Copy; what lies beyond the matrix becomes zeros.
-template <typename Tile, int THREADS, typename Copy>
+template <typename Tile, int THREADS, typename Copy, int WIDE = 32>
 static __device__ void copy_tile(half *tile, const half *__restrict__ matrix, int row, int col, int rows,
                                  int cols)
 {
@@ -98,8 +99,8 @@ static __device__ void copy_tile(half *tile, const half *__restrict__ matrix, in
     constexpr int STEP = THREADS / CHUNKS;
     constexpr int UNROLL = Copy::UNROLLED ? Tile::ROWS : 1;
     static_assert(THREADS % CHUNKS == 0, "threads must copy whole rows");
-    const int r = thread_of_block() / CHUNKS;
-    const int c = thread_of_block() % CHUNKS * CHUNK;
+    const int r = thread_of_block<WIDE>() / CHUNKS;
+    const int c = thread_of_block<WIDE>() % CHUNKS * CHUNK;
     const int from = (row + r) * cols + col + c;
 #pragma unroll UNROLL
     for (int i = 0; i < Tile::ROWS; i += STEP)

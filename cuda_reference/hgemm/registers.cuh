@@ -1,0 +1,22 @@
+// Registers that move from one warpgroup to the others.
+#pragma once
+
+// Gives up registers of each thread, down to so many. All warps of the warpgroup do.
+template <int REGISTERS> static __device__ inline void keep_registers()
+{
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(REGISTERS));
+}
+
+// Waits until the block has registers to spare, and takes up to so many for each thread.
+template <int REGISTERS> static __device__ inline void take_registers()
+{
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(REGISTERS));
+}
+
+// Registers of each thread in a block of a producing warpgroup and so many that multiply: together at most what
+// the block is launched with, 64 K among all its threads.
+template <int CONSUMING> struct RegistersOf {
+    static_assert(CONSUMING == 2 || CONSUMING == 3, "one has enough to begin with, four too few at the end");
+    static constexpr int PRODUCER = CONSUMING == 2 ? 24 : 32;
+    static constexpr int CONSUMER = CONSUMING == 2 ? 240 : 160;
+};

@@ -1,0 +1,101 @@
+// HGEMM by wgmma and TMA: C leaves through shared memory, by stmatrix and the copy engine.
+//
+//   nvcc -arch=sm_90a -cubin tma_store.cu
+//   grid min(PROGRAMS, tiles of C), block (128, CONSUMERS + 1)
+//   dynamic shared memory: STAGES slots of (BM + BN) * BK elements, and behind them BM * BN elements of C
+//   maps: of A, boxes of BM x 64; of B, of BN x 64, or 64 x 64 where it is stored K x N; of C, boxes of 64 rows
+//   of 128 bytes
+//
+// In persistent.cu a lane has two neighbours of a row of C, and a warp writes 8 rows of 16 bytes or 32 at once:
+// parts of lines, by 64 or 128 instructions with an address each, behind which the warpgroup waits its turn.
+// Here stmatrix puts 16 x 16 elements into shared memory at once, without bank conflicts under the swizzle,
+// and one thread has the copy engine write whole boxes, as far as C has them. The warpgroup goes on with its
+// next tile at once; it waits for the stores when it has the next one to put in their place.
+// Rows of C must be multiples of 16 bytes.
+
+#include <cuda.h>
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "../sizes.cuh"
+#include "registers.cuh"
+#include "result_boxes.cuh"
+#include "ring.cuh"
+#include "slabs.cuh"
+#include "tile_order.cuh"
+#include "warpgroup_tile.cuh"
+
+#ifndef NT
+#define NT 1 // B is stored N x K, else K x N
+#endif
+#ifndef ACC
+#define ACC half // sums: half or float
+#endif
+#ifndef IN
+#define IN half // elements of A and B: half or __nv_bfloat16
+#endif
+#ifndef OUT
+#define OUT ACC // elements of C: half, __nv_bfloat16 or float
+#endif
+#ifndef BM
+#define BM 128 // block tile of C: BM x BN
+#define BN 256
+#define BK 64       // extent of the slabs along K
+#define CONSUMERS 2 // warpgroups that multiply, each BM / CONSUMERS rows of the block tile
+#define STAGES 3    // slots for slabs
+#define PROGRAMS 132 // most blocks of the grid
+#define GROUP 16     // rows of tiles in a stripe
+#endif
+
+constexpr int THREADS = (CONSUMERS + 1) * WARPGROUP;
+constexpr int HEIGHT = BM / CONSUMERS; // of a warpgroup's tile
+using Operands = Slabs<BM, BN, NT>;
+using Result = ResultBoxes<HEIGHT, BN, OUT>;
+static_assert(BK == SLAB, "a row of a slab is 128 bytes");
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+hgemm_tma_store(const __grid_constant__ CUtensorMap A_map, const __grid_constant__ CUtensorMap B_map,
+                const __grid_constant__ CUtensorMap C_map, int M, int N, int K)
+{
+#ifdef SIZE_M
+    fix_sizes<SIZE_M, SIZE_N, SIZE_K>(M, N, K);
+#endif
+    extern __shared__ __align__(1024) unsigned char shared[];
+    __shared__ Ring<STAGES> ring;
+    const unsigned slots = shared_address(shared);
+    const int rows = (M + BM - 1) / BM, cols = (N + BN - 1) / BN; // of tiles
+    const int slabs = (K + BK - 1) / BK;
+
+    if (threadIdx.x == 0 && threadIdx.y == 0)
+        ring.initialise(CONSUMERS);
+    __syncthreads();
+
+    Turn<STAGES> turn;
+    if (threadIdx.y == CONSUMERS) {
+        keep_registers<RegistersOf<CONSUMERS>::PRODUCER>();
+        if (threadIdx.x == 0)
+            for (int number = blockIdx.x; number < rows * cols; number += gridDim.x) {
+                const auto [row, col] = tile_in_stripes<GROUP>(number, rows, cols);
+                const int tile_row = row * BM, tile_col = col * BN;
+                ring.produce<Operands::BYTES>(turn, slabs, [&](int slab, int slot, unsigned barrier) {
+                    Operands::load(slots + slot * Operands::BYTES, A_map, B_map, tile_row, tile_col, slab * BK,
+                                   barrier);
+                });
+            }
+    } else {
+        take_registers<RegistersOf<CONSUMERS>::CONSUMER>();
+        const int first_row = threadIdx.y * HEIGHT; // of the warpgroup in the block tile
+        const unsigned boxes = slots + STAGES * Operands::BYTES + threadIdx.y * Result::BYTES;
+        for (int number = blockIdx.x; number < rows * cols; number += gridDim.x) {
+            const auto [row, col] = tile_in_stripes<GROUP>(number, rows, cols);
+            WarpgroupTile<HEIGHT, BN, ACC, IN, !NT> tile;
+            ring.consume(turn, slabs, tile, [&](int slab, int slot) {
+                const unsigned slab_a = slots + slot * Operands::BYTES;
+                tile.multiply(slab_a + first_row * SLAB_ROW, slab_a + Operands::BYTES_OF_A, slab > 0);
+            });
+            store_through<Result>(boxes, tile, C_map, row * BM + first_row, col * BN);
+        }
+        if (threadIdx.x == 0)
+            wait_for_stores();
+    }
+}

@@ -1,0 +1,88 @@
+// HGEMM by wgmma and TMA: a warpgroup that does nothing but copy, and others that do nothing but multiply.
+//
+//   nvcc -arch=sm_90a -cubin warp_specialized.cu
+//   grid (ceil(N/BN), ceil(M/BM)), block (128, CONSUMERS + 1)
+//   dynamic shared memory: STAGES slots of (BM + BN) * BK elements
+//   maps: of A, boxes of BM x 64; of B, of BN x 64, or 64 x 64 where it is stored K x N
+//
+// In tma.cu all threads meet in every turn, and the next copies start when the last of them is there. Here a
+// thread of the last warpgroup starts a copy as soon as its slot is free, and a warpgroup multiplies as soon
+// as a slot is full, however far the others are: see ring.cuh. All slots but the one or two that are multiplied
+// hold copies that have come or are coming.
+// The roles need different registers: the sums of 64 x 256 alone take 128 as floats, the copies next to none.
+// The warpgroup that copies gives up most of its own, and the others take them: see registers.cuh.
+
+#include <cuda.h>
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "../sizes.cuh"
+#include "registers.cuh"
+#include "ring.cuh"
+#include "slabs.cuh"
+#include "warpgroup_tile.cuh"
+
+#ifndef NT
+#define NT 1 // B is stored N x K, else K x N
+#endif
+#ifndef ACC
+#define ACC half // sums: half or float
+#endif
+#ifndef IN
+#define IN half // elements of A and B: half or __nv_bfloat16
+#endif
+#ifndef OUT
+#define OUT ACC // elements of C: half, __nv_bfloat16 or float
+#endif
+#ifndef ALIGNED
+#define ALIGNED 1 // N % 8 == 0; K % 8 == 0 in any case, for the maps
+#endif
+#ifndef BM
+#define BM 128 // block tile of C: BM x BN
+#define BN 256
+#define BK 64       // extent of the slabs along K
+#define CONSUMERS 2 // warpgroups that multiply, each BM / CONSUMERS rows of the block tile
+#define STAGES 4    // slots for slabs
+#endif
+
+constexpr int THREADS = (CONSUMERS + 1) * WARPGROUP;
+constexpr int HEIGHT = BM / CONSUMERS; // of a warpgroup's tile
+using Operands = Slabs<BM, BN, NT>;
+static_assert(BK == SLAB, "a row of a slab is 128 bytes");
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+hgemm_warp_specialized(const __grid_constant__ CUtensorMap A_map, const __grid_constant__ CUtensorMap B_map,
+                       OUT *__restrict__ C, int M, int N, int K)
+{
+#ifdef SIZE_M
+    fix_sizes<SIZE_M, SIZE_N, SIZE_K>(M, N, K);
+#endif
+    extern __shared__ __align__(1024) unsigned char shared[];
+    __shared__ Ring<STAGES> ring;
+    const unsigned slots = shared_address(shared);
+    const int block_row = blockIdx.y * BM, block_col = blockIdx.x * BN;
+    const int slabs = (K + BK - 1) / BK;
+
+    if (threadIdx.x == 0 && threadIdx.y == 0)
+        ring.initialise(CONSUMERS);
+    __syncthreads();
+
+    Turn<STAGES> turn;
+    if (threadIdx.y == CONSUMERS) {
+        keep_registers<RegistersOf<CONSUMERS>::PRODUCER>();
+        if (threadIdx.x == 0)
+            ring.produce<Operands::BYTES>(turn, slabs, [&](int slab, int slot, unsigned barrier) {
+                Operands::load(slots + slot * Operands::BYTES, A_map, B_map, block_row, block_col, slab * BK,
+                               barrier);
+            });
+    } else {
+        take_registers<RegistersOf<CONSUMERS>::CONSUMER>();
+        const int first_row = threadIdx.y * HEIGHT; // of the warpgroup in the block tile
+        WarpgroupTile<HEIGHT, BN, ACC, IN, !NT> tile;
+        ring.consume(turn, slabs, tile, [&](int slab, int slot) {
+            const unsigned slab_a = slots + slot * Operands::BYTES;
+            tile.multiply(slab_a + first_row * SLAB_ROW, slab_a + Operands::BYTES_OF_A, slab > 0);
+        });
+        tile.store<ALIGNED>(C, block_row + first_row, block_col, M, N);
+    }
+}

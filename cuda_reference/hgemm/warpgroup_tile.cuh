@@ -1,0 +1,117 @@
+// A warpgroup's tile of C in registers: sums by wgmma, and how they leave. A block is 128 threads wide, one
+// warpgroup per threadIdx.y.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <type_traits>
+
+#include "barriers.cuh"
+#include "wgmma.cuh"
+
+// Two neighbours in a row of C, as they are stored.
+static __device__ inline void pack(half2 &pair, float first, float second)
+{
+    pair = __floats2half2_rn(first, second);
+}
+
+static __device__ inline void pack(__nv_bfloat162 &pair, float first, float second)
+{
+    pair = __floats2bfloat162_rn(first, second);
+}
+
+static __device__ inline void pack(float2 &pair, float first, float second)
+{
+    pair = make_float2(first, second);
+}
+
+template <typename Result>
+using PairOf = std::conditional_t<std::is_same_v<Result, half>, half2,
+                                  std::conditional_t<std::is_same_v<Result, float>, float2, __nv_bfloat162>>;
+
+// HEIGHT x WIDTH sums of type Sum. Element: of A and B. B_ALONG_K: rows of B in shared memory are along k.
+template <int HEIGHT, int WIDTH, typename Sum, typename Element, bool B_ALONG_K> struct WarpgroupTile {
+    static constexpr bool HALVES = std::is_same_v<Sum, half>; // two to a register
+    static constexpr int PARTS = HEIGHT / 64;                 // one wgmma has 64 rows
+    static constexpr int STEP_A = 32;                         // bytes of a row that are 16 deep
+    static constexpr int STEP_B = B_ALONG_K ? 16 * SLAB_ROW : 32;
+    static_assert(HEIGHT % 64 == 0, "wgmma has 64 rows");
+    std::conditional_t<HALVES, unsigned, float> sums[PARTS][WIDTH / (HALVES ? 4 : 2)];
+
+    // Starts to multiply the slabs of A and B at these addresses. add: to the sums there are; else they begin.
+    __device__ __forceinline__ void multiply(unsigned a, unsigned b, bool add)
+    {
+        const unsigned long long slab_a = describe(a);
+        const unsigned long long slab_b = describe<B_ALONG_K ? SLAB * SLAB_ROW : 16>(b);
+        begin_products();
+#pragma unroll
+        for (int step = 0; step < SLAB / 16; ++step)
+#pragma unroll
+            for (int part = 0; part < PARTS; ++part)
+                multiply_slabs<Element, B_ALONG_K>(
+                    sums[part], slab_a + (part * 64 * SLAB_ROW + step * STEP_A) / 16,
+                    slab_b + step * STEP_B / 16, step > 0 || add);
+        commit_products();
+    }
+
+    // Waits for all products; from here on the sums may be read. The empty statements tell the compiler so: it
+    // does not know that wgmma writes registers later.
+    __device__ __forceinline__ void complete()
+    {
+        wait_for_products<0>();
+#pragma unroll
+        for (int part = 0; part < PARTS; ++part)
+#pragma unroll
+            for (auto &sum : sums[part])
+                if constexpr (HALVES)
+                    asm volatile("" : "+r"(sum)::"memory");
+                else
+                    asm volatile("" : "+f"(sum)::"memory");
+    }
+
+    // Elements of C in columns 8 * j + thread % 4 * 2 and the next, rows h * 8 + row() of the part.
+    template <typename Result> __device__ __forceinline__ PairOf<Result> pair(int part, int j, int h) const
+    {
+        PairOf<Result> found;
+        if constexpr (HALVES) {
+            static_assert(std::is_same_v<Result, half>, "sums of halves are stored as they are");
+            found = reinterpret_cast<const half2 &>(sums[part][2 * j + h]);
+        } else {
+            pack(found, sums[part][4 * j + 2 * h], sums[part][4 * j + 2 * h + 1]);
+        }
+        return found;
+    }
+
+    static __device__ int row()
+    {
+        return threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
+    }
+
+    // Writes the tile to (row, col) of a rows x cols matrix, as far as it has it. IN_PAIRS: its rows have an
+    // even number of elements.
+    template <bool IN_PAIRS, typename Result>
+    __device__ __forceinline__ void store(Result *__restrict__ matrix, int first_row, int first_col, int rows,
+                                          int cols) const
+    {
+#pragma unroll
+        for (int part = 0; part < PARTS; ++part)
+#pragma unroll
+            for (int h = 0; h < 2; ++h) {
+                const int r = first_row + part * 64 + h * 8 + row();
+#pragma unroll
+                for (int j = 0; j < WIDTH / 8; ++j) {
+                    const int c = first_col + 8 * j + threadIdx.x % 4 * 2;
+                    const auto both = pair<Result>(part, j, h);
+                    if (IN_PAIRS) {
+                        if (r < rows && c < cols)
+                            *reinterpret_cast<PairOf<Result> *>(matrix + r * cols + c) = both;
+                    } else {
+                        if (r < rows && c < cols)
+                            matrix[r * cols + c] = both.x;
+                        if (r < rows && c + 1 < cols)
+                            matrix[r * cols + c + 1] = both.y;
+                    }
+                }
+            }
+    }
+};

@@ -1,0 +1,86 @@
+// HGEMM by wgmma: a ring of slabs filled by cp.async, and a group of wgmma always in flight.
+//
+//   nvcc -arch=sm_90a -cubin wgmma_async.cu
+//   grid (ceil(N/BN), ceil(M/BM)), block (128, CONSUMERS)
+//   dynamic shared memory: STAGES slots of (BM + BN) * BK elements
+//
+// As wgmma.cu, but nothing waits for what it has just started. Copies run STAGES - 2 slabs ahead. A turn
+// starts the products of its slab and waits for those of the slab before, so that the tensor cores have the
+// next ones when they are done. That is why two slots are not ahead: one is multiplied, and of one the
+// products were last heard of in the turn before.
+// One barrier per slab says both that its copies are there for all threads, and that all warpgroups are done
+// with the slot that is filled next.
+// Where rows do not start on 16 bytes, copies are of single elements and not asynchronous.
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "../sizes.cuh"
+#include "async_copies.cuh"
+#include "slabs.cuh"
+#include "warpgroup_tile.cuh"
+
+#ifndef NT
+#define NT 1 // B is stored N x K, else K x N
+#endif
+#ifndef ACC
+#define ACC half // sums: half or float
+#endif
+#ifndef IN
+#define IN half // elements of A and B: half or __nv_bfloat16
+#endif
+#ifndef OUT
+#define OUT ACC // elements of C: half, __nv_bfloat16 or float
+#endif
+#ifndef ALIGNED
+#define ALIGNED 1 // K % 8 == 0 and N % 8 == 0
+#endif
+#ifndef BM
+#define BM 128 // block tile of C: BM x BN
+#define BN 256
+#define BK 64       // extent of the slabs along K
+#define CONSUMERS 2 // warpgroups, each with BM / CONSUMERS rows of the block tile
+#define STAGES 4    // slots for slabs
+#endif
+
+constexpr int THREADS = CONSUMERS * WARPGROUP;
+constexpr int HEIGHT = BM / CONSUMERS; // of a warpgroup's tile
+constexpr int AHEAD = STAGES - 2;      // slabs that are copied before they are multiplied
+using Operands = Slabs<BM, BN, NT>;
+static_assert(BK == SLAB, "a row of a slab is 128 bytes");
+static_assert(AHEAD > 0, "a slab must be copied while others are multiplied");
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+hgemm_wgmma_async(const IN *__restrict__ A, const IN *__restrict__ B, OUT *__restrict__ C, int M, int N, int K)
+{
+#ifdef SIZE_M
+    fix_sizes<SIZE_M, SIZE_N, SIZE_K>(M, N, K);
+#endif
+    extern __shared__ __align__(1024) unsigned char shared[];
+    const int block_row = blockIdx.y * BM, block_col = blockIdx.x * BN;
+    const int first_row = threadIdx.y * HEIGHT; // of the warpgroup in the block tile
+    const int slabs = (K + BK - 1) / BK;
+
+    const auto copy = [&](int slab) {
+        if (slab < slabs)
+            Operands::copy<THREADS, AsyncCopy<ALIGNED>>(shared + slab % STAGES * Operands::BYTES, A, B,
+                                                        block_row, block_col, slab * BK, M, N, K);
+        commit_copies(); // an empty group at the end, so that all turns count alike
+    };
+#pragma unroll
+    for (int slab = 0; slab < AHEAD; ++slab)
+        copy(slab);
+
+    WarpgroupTile<HEIGHT, BN, ACC, IN, !NT> tile;
+    for (int slab = 0; slab < slabs; ++slab) {
+        wait_for_copies(AHEAD - 1);
+        fence_async_proxy(); // wgmma sees what this thread has copied,
+        __syncthreads();     // and what the others have
+        const unsigned slot = shared_address(shared) + slab % STAGES * Operands::BYTES;
+        tile.multiply(slot + first_row * SLAB_ROW, slot + Operands::BYTES_OF_A, slab > 0);
+        copy(slab + AHEAD); // into the slot of the slab before the last
+        wait_for_products<1>();
+    }
+    tile.complete();
+    tile.store<ALIGNED>(C, block_row + first_row, block_col, M, N);
+}
