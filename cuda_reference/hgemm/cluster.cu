@@ -3,17 +3,17 @@
 //   nvcc -arch=sm_90a -cubin cluster.cu
 //   grid min(PROGRAMS, CLUSTER * tiles of CLUSTER * BM x BN), block (128, CONSUMERS + 1), clusters of CLUSTER
 //   dynamic shared memory: STAGES slots of (BM + BN) * BK elements, and behind them BM * BN elements of C
-//   maps: of A, boxes of BM x 64; of B, of BN / CLUSTER x 64, or 64 x 64 where it is stored K x N; of C, boxes
-//   of 64 rows of 128 bytes
+//   maps: of A, boxes of BM x 64; of B, of BN / CLUSTER x 64, or 64 x 64 where it is stored K x N; of C,
+//   boxes of 64 rows of 128 bytes
 //
 // L2 feeds all SMs with less than they could multiply: a block tile of 128 x 256 asks for 48 bytes per cycle.
 // The blocks of a cluster have tiles one below the other, with the same columns of B. Each loads its part of
 // the slab of B for all of them (multicast), so that B leaves L2 once: 32 bytes per cycle.
-// A slot is now filled by all blocks of the cluster. `full` still counts bytes alone, whoever copies them. But
-// who fills a slot must know that it is free in every block: a warp that is done tells all of them, and `empty`
-// counts the warps of all. No block may end while another may still write into it or wait for it.
-// A cluster takes tiles of CLUSTER * BM rows; of the last one there may be nothing for a block: it loads zeros
-// from beyond A, and its stores go nowhere.
+// A slot is now filled by all blocks of the cluster. `full` still counts bytes alone, whoever copies them.
+// But who fills a slot must know that it is free in every block: a warp that is done tells all of them, and
+// `empty` counts the warps of all. No block may end while another may still write into it or wait for it.
+// A cluster takes tiles of CLUSTER * BM rows; of the last one there may be nothing for a block: it loads
+// zeros from beyond A, and its stores go nowhere.
 
 #include <cuda.h>
 #include <cuda_bf16.h>
@@ -64,7 +64,7 @@ hgemm_cluster(const __grid_constant__ CUtensorMap A_map, const __grid_constant__
     fix_sizes<SIZE_M, SIZE_N, SIZE_K>(M, N, K);
 #endif
     extern __shared__ __align__(1024) unsigned char shared[];
-    __shared__ Ring<STAGES, CLUSTER> ring;
+    __shared__ Ring<Operands, STAGES, CLUSTER> ring;
     const unsigned slots = shared_address(shared), block = block_in_cluster();
     const int rows = (M + CLUSTER * BM - 1) / (CLUSTER * BM), cols = (N + BN - 1) / BN; // of clusters' tiles
     const int slabs = (K + BK - 1) / BK;
@@ -79,11 +79,10 @@ hgemm_cluster(const __grid_constant__ CUtensorMap A_map, const __grid_constant__
         keep_registers<RegistersOf<CONSUMERS>::PRODUCER>();
         if (threadIdx.x == 0)
             for (int number = first; number < rows * cols; number += step) {
-                const auto [row, col] = tile_in_stripes<GROUP>(number, rows, cols);
-                const int tile_row = (row * CLUSTER + block) * BM, tile_col = col * BN;
-                ring.produce<Operands::BYTES>(turn, slabs, [&](int slab, int slot, unsigned barrier) {
-                    Operands::load_shared<CLUSTER>(slots + slot * Operands::BYTES, A_map, B_map, tile_row,
-                                                   tile_col, slab * BK, barrier, block);
+                const TileOfC at = tile_in_stripes<GROUP>(number, rows, cols);
+                ring.fill(turn, slots, slabs, [&](unsigned slot, int k0, unsigned barrier) {
+                    Operands::load_shared<CLUSTER>(slot, A_map, B_map, (at.row * CLUSTER + block) * BM,
+                                                   at.col * BN, k0, barrier, block);
                 });
             }
     } else {
@@ -91,13 +90,11 @@ hgemm_cluster(const __grid_constant__ CUtensorMap A_map, const __grid_constant__
         const int first_row = threadIdx.y * HEIGHT; // of the warpgroup in the block tile
         const unsigned boxes = slots + STAGES * Operands::BYTES + threadIdx.y * Result::BYTES;
         for (int number = first; number < rows * cols; number += step) {
-            const auto [row, col] = tile_in_stripes<GROUP>(number, rows, cols);
+            const TileOfC at = tile_in_stripes<GROUP>(number, rows, cols);
             WarpgroupTile<HEIGHT, BN, ACC, IN, !NT> tile;
-            ring.consume(turn, slabs, tile, [&](int slab, int slot) {
-                const unsigned slab_a = slots + slot * Operands::BYTES;
-                tile.multiply(slab_a + first_row * SLAB_ROW, slab_a + Operands::BYTES_OF_A, slab > 0);
-            });
-            store_through<Result>(boxes, tile, C_map, (row * CLUSTER + block) * BM + first_row, col * BN);
+            ring.multiply(turn, slots, slabs, first_row, tile);
+            store_through<Result>(boxes, tile, C_map, (at.row * CLUSTER + block) * BM + first_row,
+                                  at.col * BN);
         }
         if (threadIdx.x == 0)
             wait_for_stores();

@@ -1,14 +1,15 @@
-// HGEMM by wgmma and TMA: a block computes tile after tile, and copies those of the next under the end of this.
+// HGEMM by wgmma and TMA: a block computes tile after tile, and copies those of the next under the end of
+// this.
 //
 //   nvcc -arch=sm_90a -cubin persistent.cu
 //   grid min(PROGRAMS, tiles of C), block (128, CONSUMERS + 1)
 //   dynamic shared memory: STAGES slots of (BM + BN) * BK elements
 //   maps: of A, boxes of BM x 64; of B, of BN x 64, or 64 x 64 where it is stored K x N
 //
-// A tile takes all shared memory of an SM, so there is one block per SM. In warp_specialized.cu it begins with
-// empty slots and ends with stores during which tensor cores rest, and copies too. Here there are as many
-// blocks as SMs, and each takes every so-manieth tile. The warpgroup that copies goes on with the next tile as
-// long as slots are free: when C is stored the slabs for what follows are there.
+// A tile takes all shared memory of an SM, so there is one block per SM. In warp_specialized.cu it begins
+// with empty slots and ends with stores during which tensor cores rest, and copies too. Here there are as
+// many blocks as SMs, and each takes every so-manieth tile. The warpgroup that copies goes on with the next
+// tile as long as slots are free: when C is stored the slabs for what follows are there.
 // Slots and phases are counted over all tiles: see ring.cuh. For the order of tiles see tile_order.cuh.
 
 #include <cuda.h>
@@ -60,7 +61,7 @@ hgemm_persistent(const __grid_constant__ CUtensorMap A_map, const __grid_constan
     fix_sizes<SIZE_M, SIZE_N, SIZE_K>(M, N, K);
 #endif
     extern __shared__ __align__(1024) unsigned char shared[];
-    __shared__ Ring<STAGES> ring;
+    __shared__ Ring<Operands, STAGES> ring;
     const unsigned slots = shared_address(shared);
     const int rows = (M + BM - 1) / BM, cols = (N + BN - 1) / BN; // of tiles
     const int slabs = (K + BK - 1) / BK;
@@ -74,24 +75,19 @@ hgemm_persistent(const __grid_constant__ CUtensorMap A_map, const __grid_constan
         keep_registers<RegistersOf<CONSUMERS>::PRODUCER>();
         if (threadIdx.x == 0)
             for (int number = blockIdx.x; number < rows * cols; number += gridDim.x) {
-                const auto [row, col] = tile_in_stripes<GROUP>(number, rows, cols);
-                const int tile_row = row * BM, tile_col = col * BN;
-                ring.produce<Operands::BYTES>(turn, slabs, [&](int slab, int slot, unsigned barrier) {
-                    Operands::load(slots + slot * Operands::BYTES, A_map, B_map, tile_row, tile_col, slab * BK,
-                                   barrier);
+                const TileOfC at = tile_in_stripes<GROUP>(number, rows, cols);
+                ring.fill(turn, slots, slabs, [&](unsigned slot, int k0, unsigned barrier) {
+                    Operands::load(slot, A_map, B_map, at.row * BM, at.col * BN, k0, barrier);
                 });
             }
     } else {
         take_registers<RegistersOf<CONSUMERS>::CONSUMER>();
         const int first_row = threadIdx.y * HEIGHT; // of the warpgroup in the block tile
         for (int number = blockIdx.x; number < rows * cols; number += gridDim.x) {
-            const auto [row, col] = tile_in_stripes<GROUP>(number, rows, cols);
+            const TileOfC at = tile_in_stripes<GROUP>(number, rows, cols);
             WarpgroupTile<HEIGHT, BN, ACC, IN, !NT> tile;
-            ring.consume(turn, slabs, tile, [&](int slab, int slot) {
-                const unsigned slab_a = slots + slot * Operands::BYTES;
-                tile.multiply(slab_a + first_row * SLAB_ROW, slab_a + Operands::BYTES_OF_A, slab > 0);
-            });
-            tile.store<ALIGNED>(C, row * BM + first_row, col * BN, M, N);
+            ring.multiply(turn, slots, slabs, first_row, tile);
+            tile.store<ALIGNED>(C, at.row * BM + first_row, at.col * BN, M, N);
         }
     }
 }

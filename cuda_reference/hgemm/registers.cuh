@@ -13,8 +13,8 @@ template <int REGISTERS> static __device__ inline void take_registers()
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(REGISTERS));
 }
 
-// Registers of each thread in a block of a producing warpgroup and so many that multiply: together at most what
-// the block is launched with, 64 K among all its threads.
+// Registers of each thread in a block of a producing warpgroup and so many that multiply: together at most
+// what the block is launched with, 64 K among all its threads.
 template <int CONSUMING> struct RegistersOf {
     static_assert(CONSUMING == 2 || CONSUMING == 3, "one has enough to begin with, four too few at the end");
     static constexpr int PRODUCER = CONSUMING == 2 ? 24 : 32;

@@ -6,8 +6,8 @@
 #include "warpgroup_tile.cuh"
 
 // Four 8 x 8 matrices of 16-bit elements to shared memory, a register of each: the lane gives the address of
-// row lane % 8 of matrix lane / 8. Of each matrix it has elements 2t and 2t + 1 of row g, with t = lane % 4 and
-// g = lane / 4: as wgmma leaves its sums.
+// row lane % 8 of matrix lane / 8. Of each matrix it has elements 2t and 2t + 1 of row g, with t = lane % 4
+// and g = lane / 4: as wgmma leaves its sums.
 static __device__ inline void store_matrices(unsigned address, const unsigned (&value)[4])
 {
     asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address),
@@ -48,7 +48,8 @@ template <int HEIGHT, int WIDTH, typename Result> struct ResultBoxes {
                 const auto both = tile.template pair<Result>(part, 2 * j + matrix / 2, matrix % 2);
                 value[matrix] = reinterpret_cast<const unsigned &>(both);
             }
-            store_matrices(boxes + j / 4 * BOX + row * SLAB_ROW + ((j % 4 * 2 + chunk) ^ row % 8) * 16, value);
+            const unsigned swizzled = (j % 4 * 2 + chunk) ^ row % 8;
+            store_matrices(boxes + j / 4 * BOX + row * SLAB_ROW + swizzled * 16, value);
         }
     }
 

@@ -2,12 +2,13 @@
 // other by copies of boxes, the consumers multiply what is in them, and neither waits for the other but for
 // a slot.
 //
-// Each slot has two barriers. `full` ends a phase when all bytes of the slot are there: its one arrival is the
-// producer's, which announces them. `empty` ends one when every consuming warp is done with the slot. Slot and
-// parity follow from how many slabs went before, so all roles count alike, over all tiles.
+// Each slot has two barriers. `full` ends a phase when all bytes of the slot are there: its one arrival is
+// the producer's, which announces them. `empty` ends one when every consuming warp is done with the slot.
+// Slot and parity follow from how many slabs went before, so all roles count alike, over all tiles.
 #pragma once
 
 #include "barriers.cuh"
+#include "slabs.cuh"
 
 // The next slot to be used, and the parity of the phase of its barriers: 0 in the first round.
 template <int SLOTS> struct Turn {
@@ -21,8 +22,9 @@ template <int SLOTS> struct Turn {
     }
 };
 
-// Lies in shared memory. BLOCKS: of the cluster, where they fill each other's slots.
-template <int SLOTS, int BLOCKS = 1> struct Ring {
+// Lies in shared memory, the slots elsewhere. Operands: Slabs. BLOCKS: of the cluster, where they fill each
+// other's slots.
+template <typename Operands, int SLOTS, int BLOCKS = 1> struct Ring {
     unsigned long long full[SLOTS], empty[SLOTS];
 
     // One thread, before all others use it. consumers: warpgroups.
@@ -35,8 +37,8 @@ template <int SLOTS, int BLOCKS = 1> struct Ring {
         publish_barriers();
     }
 
-    // A lane of each consuming warp says that its warp is done with a slot, to every block that fills it. Each
-    // warp says so for itself: wgmma.wait_group is a promise to the warp that executes it.
+    // A lane of each consuming warp says that its warp is done with a slot, to every block that fills it.
+    // Each warp says so for itself: wgmma.wait_group is a promise to the warp that executes it.
     __device__ __forceinline__ void release(int slot)
     {
         const unsigned lane = threadIdx.x % 32, barrier = shared_address(&empty[slot]);
@@ -49,28 +51,31 @@ template <int SLOTS, int BLOCKS = 1> struct Ring {
         }
     }
 
-    // The producer's thread: fills `slabs` slots, with BYTES bytes each, when they are free. load(slab, slot,
-    // barrier): starts the copies.
-    template <int BYTES, typename Load>
-    __device__ __forceinline__ void produce(Turn<SLOTS> &turn, int slabs, const Load &load)
+        // The producer's thread: fills `slabs` slots, when they are free. load(slot, k0, barrier): starts the
+    // copies of a slab to an address.
+    template <typename Load>
+    __device__ __forceinline__ void fill(Turn<SLOTS> &turn, unsigned slots, int slabs, const Load &load)
     {
         for (int slab = 0; slab < slabs; ++slab, turn.next()) {
             const unsigned barrier = shared_address(&full[turn.slot]);
             wait_for_parity(shared_address(&empty[turn.slot]), turn.parity ^ 1); // of the round before
-            arrive_announcing(barrier, BYTES);
-            load(slab, turn.slot, barrier);
+            arrive_announcing(barrier, Operands::BYTES);
+            load(slots + turn.slot * Operands::BYTES, slab * SLAB, barrier);
         }
     }
 
-    // A consumer: multiplies `slabs` slots when they are full. A group of wgmma stays in flight: a slot is
-    // released when the products of the next have been started. multiply(slab, slot): starts them.
-    template <typename Tile, typename Multiply>
-    __device__ __forceinline__ void consume(Turn<SLOTS> &turn, int slabs, Tile &tile, const Multiply &multiply)
+    // A warpgroup, whose tile begins at a row of the block's: multiplies what is in `slabs` slots, when they
+    // are full. A group of wgmma stays in flight: a slot is released when the products of the next are
+    // started.
+    template <typename Tile>
+    __device__ __forceinline__ void multiply(Turn<SLOTS> &turn, unsigned slots, int slabs, int row,
+                                             Tile &tile)
     {
         int before = 0;
         for (int slab = 0; slab < slabs; ++slab, turn.next()) {
+            const unsigned slot = slots + turn.slot * Operands::BYTES;
             wait_for_parity(shared_address(&full[turn.slot]), turn.parity);
-            multiply(slab, turn.slot);
+            tile.multiply(slot + row * SLAB_ROW, slot + Operands::BYTES_OF_A, slab > 0);
             wait_for_products<1>();
             if (slab > 0)
                 release(before);

@@ -6,8 +6,8 @@ struct TileOfC {
     int row, col;
 };
 
-// Tile number `tile` of rows x cols tiles. They are cut into stripes of HEIGHT rows, the last may have fewer; a
-// stripe is walked column by column.
+// Tile number `tile` of rows x cols tiles. They are cut into stripes of HEIGHT rows, the last may have fewer;
+// a stripe is walked column by column.
 template <int HEIGHT> static __device__ __forceinline__ TileOfC tile_in_stripes(int tile, int rows, int cols)
 {
     const int stripe = tile / (HEIGHT * cols), within = tile % (HEIGHT * cols);

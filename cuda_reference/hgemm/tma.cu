@@ -6,9 +6,9 @@
 //   maps: of A, boxes of BM x 64; of B, of BN x 64, or 64 x 64 where it is stored K x N
 //
 // As wgmma_async.cu, but for the copies. There each thread computes addresses, one for every 16 bytes, and
-// starts, counts and awaits its own copies. Here a slab is one instruction of one thread, or a few: a box at a
-// coordinate. Swizzle and edges are in the tensor map. No fence is needed, as copies and wgmma are of the same
-// proxy.
+// starts, counts and awaits its own copies. Here a slab is one instruction of one thread, or a few: a box at
+// a coordinate. Swizzle and edges are in the tensor map. No fence is needed, as copies and wgmma are of the
+// same proxy.
 // A slot has a barrier. Its phase ends when all bytes of the slab are there and every thread has arrived: so
 // it stands for __syncthreads, too. A thread arrives and waits for the phase in which it did, by its token:
 // nobody counts phases.

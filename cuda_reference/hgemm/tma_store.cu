@@ -3,14 +3,14 @@
 //   nvcc -arch=sm_90a -cubin tma_store.cu
 //   grid min(PROGRAMS, tiles of C), block (128, CONSUMERS + 1)
 //   dynamic shared memory: STAGES slots of (BM + BN) * BK elements, and behind them BM * BN elements of C
-//   maps: of A, boxes of BM x 64; of B, of BN x 64, or 64 x 64 where it is stored K x N; of C, boxes of 64 rows
-//   of 128 bytes
+//   maps: of A, boxes of BM x 64; of B, of BN x 64, or 64 x 64 where it is stored K x N; of C, boxes of 64
+//   rows of 128 bytes
 //
-// In persistent.cu a lane has two neighbours of a row of C, and a warp writes 8 rows of 16 bytes or 32 at once:
-// parts of lines, by 64 or 128 instructions with an address each, behind which the warpgroup waits its turn.
-// Here stmatrix puts 16 x 16 elements into shared memory at once, without bank conflicts under the swizzle,
-// and one thread has the copy engine write whole boxes, as far as C has them. The warpgroup goes on with its
-// next tile at once; it waits for the stores when it has the next one to put in their place.
+// In persistent.cu a lane has two neighbours of a row of C, and a warp writes 8 rows of 16 bytes or 32 at
+// once: parts of lines, by 64 or 128 instructions with an address each, behind which the warpgroup waits its
+// turn. Here stmatrix puts 16 x 16 elements into shared memory at once, without bank conflicts under the
+// swizzle, and one thread has the copy engine write whole boxes, as far as C has them. The warpgroup goes on
+// with its next tile at once; it waits for the stores when it has the next one to put in their place.
 // Rows of C must be multiples of 16 bytes.
 
 #include <cuda.h>
@@ -61,7 +61,7 @@ hgemm_tma_store(const __grid_constant__ CUtensorMap A_map, const __grid_constant
     fix_sizes<SIZE_M, SIZE_N, SIZE_K>(M, N, K);
 #endif
     extern __shared__ __align__(1024) unsigned char shared[];
-    __shared__ Ring<STAGES> ring;
+    __shared__ Ring<Operands, STAGES> ring;
     const unsigned slots = shared_address(shared);
     const int rows = (M + BM - 1) / BM, cols = (N + BN - 1) / BN; // of tiles
     const int slabs = (K + BK - 1) / BK;
@@ -75,11 +75,9 @@ hgemm_tma_store(const __grid_constant__ CUtensorMap A_map, const __grid_constant
         keep_registers<RegistersOf<CONSUMERS>::PRODUCER>();
         if (threadIdx.x == 0)
             for (int number = blockIdx.x; number < rows * cols; number += gridDim.x) {
-                const auto [row, col] = tile_in_stripes<GROUP>(number, rows, cols);
-                const int tile_row = row * BM, tile_col = col * BN;
-                ring.produce<Operands::BYTES>(turn, slabs, [&](int slab, int slot, unsigned barrier) {
-                    Operands::load(slots + slot * Operands::BYTES, A_map, B_map, tile_row, tile_col, slab * BK,
-                                   barrier);
+                const TileOfC at = tile_in_stripes<GROUP>(number, rows, cols);
+                ring.fill(turn, slots, slabs, [&](unsigned slot, int k0, unsigned barrier) {
+                    Operands::load(slot, A_map, B_map, at.row * BM, at.col * BN, k0, barrier);
                 });
             }
     } else {
@@ -87,13 +85,10 @@ hgemm_tma_store(const __grid_constant__ CUtensorMap A_map, const __grid_constant
         const int first_row = threadIdx.y * HEIGHT; // of the warpgroup in the block tile
         const unsigned boxes = slots + STAGES * Operands::BYTES + threadIdx.y * Result::BYTES;
         for (int number = blockIdx.x; number < rows * cols; number += gridDim.x) {
-            const auto [row, col] = tile_in_stripes<GROUP>(number, rows, cols);
+            const TileOfC at = tile_in_stripes<GROUP>(number, rows, cols);
             WarpgroupTile<HEIGHT, BN, ACC, IN, !NT> tile;
-            ring.consume(turn, slabs, tile, [&](int slab, int slot) {
-                const unsigned slab_a = slots + slot * Operands::BYTES;
-                tile.multiply(slab_a + first_row * SLAB_ROW, slab_a + Operands::BYTES_OF_A, slab > 0);
-            });
-            store_through<Result>(boxes, tile, C_map, row * BM + first_row, col * BN);
+            ring.multiply(turn, slots, slabs, first_row, tile);
+            store_through<Result>(boxes, tile, C_map, at.row * BM + first_row, at.col * BN);
         }
         if (threadIdx.x == 0)
             wait_for_stores();

@@ -7,8 +7,8 @@
 //
 // In tma.cu all threads meet in every turn, and the next copies start when the last of them is there. Here a
 // thread of the last warpgroup starts a copy as soon as its slot is free, and a warpgroup multiplies as soon
-// as a slot is full, however far the others are: see ring.cuh. All slots but the one or two that are multiplied
-// hold copies that have come or are coming.
+// as a slot is full, however far the others are: see ring.cuh. All slots but the one or two that are
+// multiplied hold copies that have come or are coming.
 // The roles need different registers: the sums of 64 x 256 alone take 128 as floats, the copies next to none.
 // The warpgroup that copies gives up most of its own, and the others take them: see registers.cuh.
 
@@ -58,7 +58,7 @@ hgemm_warp_specialized(const __grid_constant__ CUtensorMap A_map, const __grid_c
     fix_sizes<SIZE_M, SIZE_N, SIZE_K>(M, N, K);
 #endif
     extern __shared__ __align__(1024) unsigned char shared[];
-    __shared__ Ring<STAGES> ring;
+    __shared__ Ring<Operands, STAGES> ring;
     const unsigned slots = shared_address(shared);
     const int block_row = blockIdx.y * BM, block_col = blockIdx.x * BN;
     const int slabs = (K + BK - 1) / BK;
@@ -71,18 +71,14 @@ hgemm_warp_specialized(const __grid_constant__ CUtensorMap A_map, const __grid_c
     if (threadIdx.y == CONSUMERS) {
         keep_registers<RegistersOf<CONSUMERS>::PRODUCER>();
         if (threadIdx.x == 0)
-            ring.produce<Operands::BYTES>(turn, slabs, [&](int slab, int slot, unsigned barrier) {
-                Operands::load(slots + slot * Operands::BYTES, A_map, B_map, block_row, block_col, slab * BK,
-                               barrier);
+            ring.fill(turn, slots, slabs, [&](unsigned slot, int k0, unsigned barrier) {
+                Operands::load(slot, A_map, B_map, block_row, block_col, k0, barrier);
             });
     } else {
         take_registers<RegistersOf<CONSUMERS>::CONSUMER>();
         const int first_row = threadIdx.y * HEIGHT; // of the warpgroup in the block tile
         WarpgroupTile<HEIGHT, BN, ACC, IN, !NT> tile;
-        ring.consume(turn, slabs, tile, [&](int slab, int slot) {
-            const unsigned slab_a = slots + slot * Operands::BYTES;
-            tile.multiply(slab_a + first_row * SLAB_ROW, slab_a + Operands::BYTES_OF_A, slab > 0);
-        });
+        ring.multiply(turn, slots, slabs, first_row, tile);
         tile.store<ALIGNED>(C, block_row + first_row, block_col, M, N);
     }
 }

@@ -38,7 +38,8 @@ template <int HEIGHT, int WIDTH, typename Sum, typename Element, bool B_ALONG_K>
     static_assert(HEIGHT % 64 == 0, "wgmma has 64 rows");
     std::conditional_t<HALVES, unsigned, float> sums[PARTS][WIDTH / (HALVES ? 4 : 2)];
 
-    // Starts to multiply the slabs of A and B at these addresses. add: to the sums there are; else they begin.
+    // Starts to multiply the slabs of A and B at these addresses. add: to the sums there are; else they
+    // begin.
     __device__ __forceinline__ void multiply(unsigned a, unsigned b, bool add)
     {
         const unsigned long long slab_a = describe(a);
@@ -54,8 +55,8 @@ template <int HEIGHT, int WIDTH, typename Sum, typename Element, bool B_ALONG_K>
         commit_products();
     }
 
-    // Waits for all products; from here on the sums may be read. The empty statements tell the compiler so: it
-    // does not know that wgmma writes registers later.
+    // Waits for all products; from here on the sums may be read. The empty statements tell the compiler so:
+    // it does not know that wgmma writes registers later.
     __device__ __forceinline__ void complete()
     {
         wait_for_products<0>();

@@ -48,16 +48,16 @@ template <int PENDING> static __device__ inline void wait_for_products()
 }
 
 // The names of the first operands of an asm statement, and the operands.
-#define TEN(tens)                                                                                            \
-    "%" #tens "0, %" #tens "1, %" #tens "2, %" #tens "3, %" #tens "4, %" #tens "5, %" #tens "6, %" #tens     \
+#define TEN(tens)                                                                                           \
+    "%" #tens "0, %" #tens "1, %" #tens "2, %" #tens "3, %" #tens "4, %" #tens "5, %" #tens "6, %" #tens    \
     "7, %" #tens "8, %" #tens "9, "
 #define NAMES_16 TEN() "%10, %11, %12, %13, %14, %15"
 #define NAMES_32 TEN() TEN(1) TEN(2) "%30, %31"
 #define NAMES_48 TEN() TEN(1) TEN(2) TEN(3) "%40, %41, %42, %43, %44, %45, %46, %47"
 #define NAMES_64 TEN() TEN(1) TEN(2) TEN(3) TEN(4) TEN(5) "%60, %61, %62, %63"
 #define NAMES_96 TEN() TEN(1) TEN(2) TEN(3) TEN(4) TEN(5) TEN(6) TEN(7) TEN(8) "%90, %91, %92, %93, %94, %95"
-#define NAMES_128                                                                                            \
-    TEN() TEN(1) TEN(2) TEN(3) TEN(4) TEN(5) TEN(6) TEN(7) TEN(8) TEN(9) TEN(10) TEN(11)                     \
+#define NAMES_128                                                                                           \
+    TEN() TEN(1) TEN(2) TEN(3) TEN(4) TEN(5) TEN(6) TEN(7) TEN(8) TEN(9) TEN(10) TEN(11)                    \
     "%120, %121, %122, %123, %124, %125, %126, %127"
 #define SUMS_4(kind, i) kind(d[i]), kind(d[i + 1]), kind(d[i + 2]), kind(d[i + 3])
 #define SUMS_16(kind, i) SUMS_4(kind, i), SUMS_4(kind, i + 4), SUMS_4(kind, i + 8), SUMS_4(kind, i + 12)
@@ -68,35 +68,35 @@ template <int PENDING> static __device__ inline void wait_for_products()
 #define SUMS_128(kind, i) SUMS_64(kind, i), SUMS_64(kind, i + 64)
 
 // d = a @ b, or d += a @ b if `add`. A, B, ADD, ALONG_K: the names of the operands behind the COUNT sums.
-#define WGMMA(COLUMNS, TYPES, COUNT, kind, A, B, ADD, ALONG_K)                                                \
-    asm volatile("{\n"                                                                                       \
-                 ".reg .pred add;\n"                                                                         \
-                 "setp.ne.b32 add, " ADD ", 0;\n"                                                            \
+#define WGMMA(COLUMNS, TYPES, COUNT, kind, A, B, ADD, ALONG_K)                                              \
+    asm volatile("{\n"                                                                                      \
+                 ".reg .pred kept;\n"                                                                       \
+                 "setp.ne.b32 kept, " ADD ", 0;\n"                                                          \
                  "wgmma.mma_async.sync.aligned.m64n" #COLUMNS "k16." TYPES " {" NAMES_##COUNT "}, " A ", " B \
-                 ", add, 1, 1, 0, " ALONG_K ";\n"                                                            \
-                 "}"                                                                                         \
-                 : SUMS_##COUNT(kind, 0)                                                                     \
+                 ", kept, 1, 1, 0, " ALONG_K ";\n"                                                          \
+                 "}"                                                                                        \
+                 : SUMS_##COUNT(kind, 0)                                                                    \
                  : "l"(a), "l"(b), "r"(static_cast<int>(add)), "n"(B_ALONG_K))
 
 // One wgmma, for each number of columns and type of sums. Element: of A and B. B_ALONG_K: whether rows of the
 // slab of B are along k, not along its columns.
-#define SUMS_OF_FLOATS(COLUMNS, COUNT, A, B, ADD, ALONG_K)                                                    \
-    template <typename Element, bool B_ALONG_K>                                                              \
-    static __device__ __forceinline__ void multiply_slabs(float (&d)[COUNT], unsigned long long a,           \
-                                                          unsigned long long b, bool add)                    \
-    {                                                                                                        \
-        if constexpr (std::is_same_v<Element, half>)                                                         \
-            WGMMA(COLUMNS, "f32.f16.f16", COUNT, "+f", A, B, ADD, ALONG_K);                                  \
-        else                                                                                                 \
-            WGMMA(COLUMNS, "f32.bf16.bf16", COUNT, "+f", A, B, ADD, ALONG_K);                                \
+#define SUMS_OF_FLOATS(COLUMNS, COUNT, A, B, ADD, ALONG_K)                                                  \
+    template <typename Element, bool B_ALONG_K>                                                             \
+    static __device__ __forceinline__ void multiply_slabs(float (&d)[COUNT], unsigned long long a,          \
+                                                          unsigned long long b, bool add)                   \
+    {                                                                                                       \
+        if constexpr (std::is_same_v<Element, half>)                                                        \
+            WGMMA(COLUMNS, "f32.f16.f16", COUNT, "+f", A, B, ADD, ALONG_K);                                 \
+        else                                                                                                \
+            WGMMA(COLUMNS, "f32.bf16.bf16", COUNT, "+f", A, B, ADD, ALONG_K);                               \
     }
-#define SUMS_OF_HALVES(COLUMNS, COUNT, A, B, ADD, ALONG_K)                                                    \
-    template <typename Element, bool B_ALONG_K>                                                              \
-    static __device__ __forceinline__ void multiply_slabs(unsigned (&d)[COUNT], unsigned long long a,        \
-                                                          unsigned long long b, bool add)                    \
-    {                                                                                                        \
-        static_assert(std::is_same_v<Element, half>, "sums of products of bfloat16 are floats");             \
-        WGMMA(COLUMNS, "f16.f16.f16", COUNT, "+r", A, B, ADD, ALONG_K);                                      \
+#define SUMS_OF_HALVES(COLUMNS, COUNT, A, B, ADD, ALONG_K)                                                  \
+    template <typename Element, bool B_ALONG_K>                                                             \
+    static __device__ __forceinline__ void multiply_slabs(unsigned (&d)[COUNT], unsigned long long a,       \
+                                                          unsigned long long b, bool add)                   \
+    {                                                                                                       \
+        static_assert(std::is_same_v<Element, half>, "sums of products of bfloat16 are floats");            \
+        WGMMA(COLUMNS, "f16.f16.f16", COUNT, "+r", A, B, ADD, ALONG_K);                                     \
     }
 SUMS_OF_FLOATS(256, 128, "%128", "%129", "%130", "%131")
 SUMS_OF_FLOATS(192, 96, "%96", "%97", "%98", "%99")

@@ -51,7 +51,8 @@ static_assert(BK == SLAB, "a row of a slab is 128 bytes");
 static_assert(AHEAD > 0, "a slab must be copied while others are multiplied");
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
-hgemm_wgmma_async(const IN *__restrict__ A, const IN *__restrict__ B, OUT *__restrict__ C, int M, int N, int K)
+hgemm_wgmma_async(const IN *__restrict__ A, const IN *__restrict__ B, OUT *__restrict__ C, int M, int N,
+                  int K)
 {
 #ifdef SIZE_M
     fix_sizes<SIZE_M, SIZE_N, SIZE_K>(M, N, K);

@@ -23,11 +23,12 @@ STRUCTURES = {
     "Record": abi.RECORD,
     "Request": abi.REQUEST,
     "Said": abi.Said,
+    "TensorMap": abi.TENSOR_MAP,
     "Undefined": abi.UNDEFINED,
     "Watch": abi.Watch,
 }
 ENUMERATIONS = (abi.Space, abi.Act, abi.Counting, abi.Exit, abi.Flag, abi.Trait, abi.How, abi.Scope)
-CONSTANTS = ("BUFFER_SHIFT", "SHARED_WINDOW", "LOCAL_WINDOW", "FUNCTION_WINDOW", "FUNCTION_BYTES", "NONE")
+CONSTANTS = ("BUFFER_SHIFT", "SHARED_WINDOW", "LOCAL_WINDOW", "FUNCTION_WINDOW", "FUNCTION_BYTES", "MAP_MARK", "NONE")
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_tuned
 from tir_schedules.cli.packs import check_pack, check_pack_arch, is_pack
-from tir_schedules.cli.problems import add_problems, check_options, problems_of
+from tir_schedules.cli.problems import add_problems, check_options, problems_of, taking
 from tir_schedules.errors import BadInput
 from tir_schedules.files import Json, check_folder
 from tir_schedules.ladders.own import is_path
@@ -20,7 +20,7 @@ from tir_schedules.model.kernel import FIXED_TWIN
 from tir_schedules.model.machine import Machine
 from tir_schedules.tuning.measure.lookup import tuned_jobs
 
-PROBLEM = ("sizes", "mnk", "layout", "accumulate", "n", "dtype", "configs", "arch")
+PROBLEM = ("sizes", "mnk", "layout", "accumulate", "dtype", "result", "n", "configs", "arch")
 SHOW = ("compare", "threshold", "plot", "json")
 TAKEN = {
     "measure": (*PROBLEM, *SHOW, "tuned", "run_time_sizes", "output", "sustained"),
@@ -237,6 +237,7 @@ def jobs_of(options: Options, machine: Machine | None = None) -> list[Job]:
     """
     rungs = find_each(options.names, options.configs)
     check_options(rungs, options)
+    rungs = taking(rungs, options.names, options)
     problems = problems_of(rungs, options)
     if options.tuned is None:
         return jobs_on(rungs, problems, BENCH_SHAPES)

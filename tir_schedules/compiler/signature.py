@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Callable, Iterator, Mapping
+from typing import Callable, Iterator, Mapping, Sequence
 
 from tir_schedules.errors import CheckFailed
+from tir_schedules.model.launch import TensorMap
 
 # comments, and literals that may hold what looks like one; a quote after a letter or digit separates digits
 COMMENT_OR_LITERAL = re.compile(
@@ -27,6 +28,9 @@ WIDTHS = {"float": "f4", "double": "f8", "half": "f2", "__half": "f2", "_Float16
 WORDS = {"signed", "unsigned", "int", "char", "short", "long"}
 HALVES = ("f2", "i2", "i4")  # halves are also read as their bits, one or two at a time
 PAIRS = {"(": ")", "[": "]", "{": "}", "<": ">"}
+MAP, MAP_BYTES = "CUtensorMap", 128
+DECLARED_MAP = f"const __grid_constant__ {MAP}"
+"""A tensor map among the parameters: the copy engine reads it where CUDA puts it, so it must not be copied."""
 
 
 @dataclass(frozen=True)
@@ -131,14 +135,20 @@ def argument_name(parameter: str) -> str:
 
 
 def argument_names(
-    signature: Signature, entry: str, takes: Mapping[str, str], outputs: tuple[str, ...]
+    signature: Signature,
+    entry: str,
+    takes: Mapping[str, str],
+    outputs: tuple[str, ...],
+    maps: Sequence[TensorMap] = (),
 ) -> tuple[str, ...]:
-    """The workload's argument for each parameter, by name, in whatever case.
+    """The workload's argument for each parameter, by name, in whatever case, or the name of a tensor map.
 
-    takes: the workload's arguments and their C types, such as {"A": "const float*", "N": "int"}. CheckFailed
-    when a parameter has no name, or one that is none of these, or the wrong type, and when an output is
-    missing.
+    takes: the workload's arguments and their C types, such as {"A": "const float*", "N": "int"}. maps: of the
+    launch; an array of which it has one need not be among the parameters. CheckFailed when a parameter has no
+    name, or one that is none of these, or the wrong type, and when an output is missing.
     """
+    described = {each.name: each.of for each in maps}
+    takes = {**takes, **dict.fromkeys(described, DECLARED_MAP)}
     listed = ", ".join(f"{kind} {name}" for name, kind in takes.items())
     exact = {argument_name(parameter.name) for parameter in signature.parameters} & takes.keys()
     found: list[str] = []
@@ -162,7 +172,8 @@ def argument_names(
             )
         check_type(parameter, entry, f"{takes[name]} {name}", takes[name])
         found.append(name)
-    missing = [f"{takes[name]} {name}" for name in outputs if name not in found]
+    given = {described.get(name, name) for name in found}
+    missing = [f"{takes[name]} {name}" for name in outputs if name not in given]
     if missing:
         has = "no parameters" if not found else f"no parameter {missing[0]}"
         raise CheckFailed(f"{entry} has {has}, so it cannot leave a result; it can take {listed}")
@@ -176,6 +187,10 @@ def check_type(parameter: Parameter, entry: str, wanted: str, kind: str) -> None
     def refuse() -> CheckFailed:
         return CheckFailed(f"{entry} has a parameter `{parameter.text}`; it should be {wanted}")
 
+    if kind == DECLARED_MAP or parameter.base == MAP:
+        if kind != DECLARED_MAP or not is_map(parameter):
+            raise refuse()
+        return
     pointer, expected = kind.endswith("*"), declaration(f"{kind} x").width
     if (
         parameter.reference
@@ -189,9 +204,18 @@ def check_type(parameter: Parameter, entry: str, wanted: str, kind: str) -> None
         raise refuse()
 
 
-def check_ptx(ptx: str, entry: str, names: tuple[str, ...], takes: Mapping[str, str]) -> None:
-    """CheckFailed when the compiled kernel's parameters are not pointers and 32-bit numbers where they should
-    be."""
+def is_map(parameter: Parameter) -> bool:
+    """Whether a parameter is declared as a tensor map must be."""
+    plain = not (parameter.pointer or parameter.reference)
+    return plain and parameter.base == MAP and {"const", "__grid_constant__"} <= set(parameter.text.split())
+
+
+def check_ptx(
+    ptx: str, entry: str, names: tuple[str, ...], takes: Mapping[str, str], maps: Sequence[TensorMap] = ()
+) -> None:
+    """CheckFailed when the compiled kernel's parameters are not pointers, 32-bit numbers and tensor maps where
+    they should be."""
+    takes = {**takes, **dict.fromkeys((each.name for each in maps), DECLARED_MAP)}
     declared = re.search(rf"\.entry\s+{re.escape(entry)}\s*\((.*?)\)", ptx, re.S)
     kinds = (
         re.findall(r"\.param\s+(?:\.align\s+\d+\s+)?\.([a-z]\d+)[^,]*?(\[\d+\])?\s*(?:,|$)", declared[1])
@@ -205,7 +229,8 @@ def check_ptx(ptx: str, entry: str, names: tuple[str, ...], takes: Mapping[str, 
         )
     for number, ((kind, array), name) in enumerate(zip(kinds, names), 1):
         wanted = ("u64", "b64", "s64") if takes[name].endswith("*") else ("u32", "b32", "s32")
-        if array or kind not in wanted:
+        wrong = array != f"[{MAP_BYTES}]" if takes[name] == DECLARED_MAP else array or kind not in wanted
+        if wrong:
             what = "a struct" if array else f"{kind[1:]} bits of type {kind}"
             raise CheckFailed(
                 f"parameter {number} of {entry}, for {name}, is {what}; it should be {takes[name]} {name}"

@@ -73,7 +73,10 @@ def kernel_from_source(
             source, rung.entry, partial(preprocessed, kernel) if origin == "source" else None
         )
         return replace(
-            kernel, params=argument_names(signature, rung.entry, workload.parameters, workload.outputs)
+            kernel,
+            params=argument_names(
+                signature, rung.entry, workload.parameters, workload.outputs, kernel.maps
+            ),
         )
     except CheckFailed as error:
         raise named(kernel, error) from None
@@ -83,7 +86,7 @@ def check_parameters(binary: Binary, workload: Any) -> None:
     """CheckFailed when nvcc made other parameters of a source than its text showed."""
     kernel = binary.kernel
     try:
-        check_ptx(binary.ptx, kernel.entry, kernel.params, workload.parameters)
+        check_ptx(binary.ptx, kernel.entry, kernel.params, workload.parameters, kernel.maps)
     except CheckFailed as error:
         raise named(kernel, error) from None
 

@@ -106,6 +106,13 @@ def check_clusters(kernel: Kernel, asked: Attributes) -> None:
             f"{kernel.label}: {kernel.entry} has a __cluster_dims__() (.explicitcluster) without a size, and"
             " is launched without clusters: declare the size, such as __cluster_dims__(2, 1, 1)"
         )
+    if prod(kernel.cluster) > 1 and kernel.cluster != asked.cluster:
+        raise CheckFailed(
+            f"{kernel.label}: {kernel.entry} is to be launched in clusters of {spelled(kernel.cluster)}, and"
+            f" its __cluster_dims__ (.reqnctapercluster) are"
+            f" {spelled(asked.cluster) if asked.cluster else 'not declared'}: declare"
+            f" __cluster_dims__({', '.join(map(str, kernel.cluster))})"
+        )
     if not asked.cluster:
         return
     cluster = (

@@ -60,11 +60,23 @@ class Finding:
 
 
 KINDS = {
+    "bad_tensor_map": "a tensor map that CUDA refuses, or a copy that does not fit it",
+    "bad_descriptor": "a wgmma descriptor that names no matrix in shared memory",
+    "barrier_misuse": (
+        "an mbarrier that is not initialised, initialised again, or told of more arrivals or bytes than it"
+        " expects"
+    ),
+    "slot_in_use": "shared memory overwritten while an asynchronous read of it is unfinished",
+    "unfenced_proxy": (
+        "a bulk copy or wgmma touches what threads have written, with no fence.proxy.async between"
+    ),
+    "unfenced_wgmma": "registers written and then used by a wgmma with no wgmma.fence between",
+    "wgmma_registers": "registers of a wgmma touched before the wait that covers it",
     "race": (
         "two threads touch a word of shared or global memory, one writes, and neither a barrier nor a flag"
         " with fences orders them"
     ),
-    "in_flight": "data of a cp.async touched before the wait that covers it",
+    "in_flight": "data of an asynchronous copy touched before the wait that covers it",
     "lockstep": "lanes of one warp exchange data through memory with no __syncwarp between",
     "divergent_barrier": "a __syncthreads that not every thread of the block reaches",
     "out_of_bounds": "an access outside every buffer, or past an end of a variable in shared or local memory",
@@ -80,6 +92,9 @@ KINDS = {
         " value"
     ),
     "divergent_aligned": "a warp-wide instruction that not every lane it names executes",
+    "cluster_exit": "an access to shared memory of a block of the cluster that may have left",
+    "left_in_flight": "a thread or block leaves while its bulk copies or products are under way",
+    "too_many_registers": "setmaxnreg for more registers than a multiprocessor has, so that it waits forever",
     "stack_overflow": "more bytes for the calls of recursive functions and alloca than the stack has",
     "assertion": "an assert that failed",
     "trap": "a trap, or a call through a pointer that is no function's",
@@ -96,5 +111,19 @@ OF_SEVERAL_ORDERS = ("order_dependent",)
 NOTES = {"same_value": "several threads store one value to a word, and nothing orders them"}
 """What is worth knowing, and no fault."""
 
-TITLES = {"lockstep": "missing __syncwarp", "bad_free": "bad free", "stack_overflow": "stack overflow"}
+TITLES = {
+    "bad_tensor_map": "bad tensor map",
+    "bad_descriptor": "bad descriptor",
+    "barrier_misuse": "misuse of an mbarrier",
+    "slot_in_use": "slot in use",
+    "unfenced_proxy": "missing fence.proxy.async",
+    "unfenced_wgmma": "missing wgmma.fence",
+    "wgmma_registers": "registers of a wgmma in flight",
+    "lockstep": "missing __syncwarp",
+    "bad_free": "bad free",
+    "cluster_exit": "block has left",
+    "left_in_flight": "left in flight",
+    "too_many_registers": "too many registers",
+    "stack_overflow": "stack overflow",
+}
 """Kinds that messages call by another name."""

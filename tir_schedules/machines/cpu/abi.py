@@ -77,24 +77,27 @@ class Exit(IntEnum):
     CALL = 3
     RETURN = 4
     SWITCH = 5
+    WAIT = 6
 
 
 class Flag(IntFlag):
     """Options of a launch: count accesses; let blocks, and the warps of each, take turns in reverse order, or
-    in an order that a seed decides."""
+    in an order that a seed decides; do at once what asynchronous units do."""
 
     COUNT = 1
     REVERSE = 2
     SHUFFLE = 4
+    EARLY = 8
 
 
 class Trait(IntFlag):
     """What a kernel may do: order accesses by more than barriers of all threads; wait for memory in a loop;
-    have barriers of some of its threads."""
+    have barriers of some of its threads; have asynchronous units, mbarriers or clusters."""
 
     CLOCKS = 1
     POLLS = 2
     NAMED = 4
+    UNITS = 8
 
 
 class How(IntFlag):
@@ -115,6 +118,10 @@ class Scope(IntEnum):
 
     THREADS_OF_BLOCK = 0
     DEVICE = 1
+
+
+MAP_MARK = 0x70616D20726F736E
+"""What a tensor map begins with."""
 
 
 def function_address(number: int) -> int:
@@ -164,6 +171,17 @@ FINDING = np.dtype(
 UNDEFINED = np.dtype(
     [("lanes", "u4"), ("line", "i4"), ("address", "u8"), *record("u4", "bytes extent extent_bytes")],
     align=True,
+)
+
+TENSOR_MAP = np.dtype(
+    [
+        *record("u8", "mark address"),
+        ("shape", "u8", 5),
+        ("pitches", "u8", 4),
+        ("box", "u4", 5),
+        *record("u4", "rank element swizzle"),
+        ("pad", "u4", 2),
+    ]
 )
 
 U32, U64, POINTER = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p

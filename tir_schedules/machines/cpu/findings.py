@@ -13,6 +13,14 @@ from tir_schedules.machines.cpu.abi import BUFFER_SHIFT, FINDING_KINDS, NONE, Sp
 from tir_schedules.machines.cpu.extents import Extent, variable_at
 from tir_schedules.machines.cpu.functions import ARGUMENTS, RESULTS
 from tir_schedules.machines.cpu.lowering import LoweredKernel
+from tir_schedules.machines.cpu.warpgroup_findings import (
+    bad_descriptor,
+    bad_tensor_map,
+    divergent_aligned,
+    too_many_registers,
+    touched_registers,
+    unfenced_registers,
+)
 from tir_schedules.model.findings import Finding, Location
 from tir_schedules.model.kernel import Binary, Kernel
 from tir_schedules.model.launch import Dim3
@@ -221,6 +229,15 @@ class Fault:
 
 
 MESSAGES = {
+    "bad_tensor_map": lambda f: bad_tensor_map(f.record),
+    "bad_descriptor": lambda f: bad_descriptor(f.record),
+    "wgmma_registers": lambda f: touched_registers(f.record, f.act, f.other),
+    "unfenced_wgmma": lambda f: unfenced_registers(f.record, f.other),
+    "barrier_misuse": lambda f: "misuse of an mbarrier",
+    "slot_in_use": lambda f: f"{f.act} {f.where}, which an asynchronous copy or product is still reading",
+    "unfenced_proxy": lambda f: f"{f.act} {f.where}, with no fence.proxy.async between",
+    "cluster_exit": lambda f: f"{f.act} {f.where} of a block that may have left",
+    "left_in_flight": lambda f: "the thread leaves while this is under way",
     "out_of_bounds": lambda f: f"{f.act} {f.bytes} of {f.where}, out of bounds{f.limits}",
     "misaligned": lambda f: misaligned(f),
     "uninitialized": lambda f: uninitialized(f),
@@ -231,9 +248,8 @@ MESSAGES = {
     ),
     "write_to_input": lambda f: f"{f.act} {f.where}, which is an input",
     "in_flight": lambda f: f"{f.act} {f.where}, where a cp.async is still under way",
-    "divergent_aligned": lambda f: (
-        f"not every lane it concerns executes it (active lanes {int(f.record['detail']):#010x})"
-    ),
+    "divergent_aligned": lambda f: divergent_aligned(f.record, f.other),
+    "too_many_registers": lambda f: too_many_registers(f.record),
     "divergent_barrier": lambda f: divergent_barrier(f),
     "bad_free": lambda f: bad_free(f),
     "stack_overflow": lambda f: (

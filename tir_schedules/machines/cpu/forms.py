@@ -32,6 +32,7 @@ class Spread(Enum):
     PARTS = "a result is put together: it is undefined when all parts are"
     CHOSEN = "a result is one of two operands, which a predicate chooses"
     ADDEND = "each result is as undefined as the addend in its place"
+    SUMS = "each result is as undefined as it was, unless a predicate says that it starts anew"
     NONE = "results count as defined"
     LOAD = "results are as undefined as what lies in memory"
     STORE = "memory becomes as undefined as the operands"
@@ -82,6 +83,7 @@ class Form:
     spread: how undefined values pass through it.
     members: which operand names the lanes that execute it together, counted from the last when negative; None
     when it asks for none. gathers: these may be at several such instructions.
+    units: whether it is of asynchronous units, mbarriers or clusters.
     orders: whether it orders accesses of threads in another way than a barrier of the block.
     makes_addresses: whether what it computes from an address may be an address in the same variable.
     zeros: how many low bits of its result are provably zero, from those of its operands.
@@ -103,6 +105,7 @@ class Form:
     spread: Spread = Spread.ANY
     members: int | None = None
     gathers: bool = False
+    units: bool = False
     orders: bool = False
     makes_addresses: bool = True
     zeros: Callable[[Instruction, Zeros], int] | None = None

@@ -105,8 +105,9 @@ class Linker:
         used = [replace(variable) for name, variable in shared.items() if name in mentioned]
         own = [v for f in graph.order for v in f.variables.values() if f is entry or v.space == "shared"]
         self.variables = {variable.name: replace(variable) for variable in [*used, *own]}
+        aligns = [DYNAMIC_ALIGN, *(v.align for v in self.variables.values() if v.extern)]
         for variable in sorted(self.variables.values(), key=lambda v: v.extern):
-            self._place(variable, max(variable.align, DYNAMIC_ALIGN) if variable.extern else variable.align)
+            self._place(variable, max(aligns) if variable.extern else variable.align)  # which share their start
         for function in reversed(graph.order[:-1]):
             self._frame(function)
         for area in (ARGUMENTS, RESULTS):

@@ -20,6 +20,7 @@ from tir_schedules.machines.cpu.functions import FRAME_ALIGN
 from tir_schedules.machines.cpu.library import Library
 from tir_schedules.machines.cpu.linking import LinkedKernel
 from tir_schedules.machines.cpu.ptx import BITS, Parameter, Variable
+from tir_schedules.machines.cpu.tensor_maps import encoded
 from tir_schedules.machines.cpu.watching import Watched
 from tir_schedules.model.execution import Execution
 from tir_schedules.model.findings import NOTES, Location
@@ -102,13 +103,17 @@ class Invocation:
         rows = [self._variable(variable) for variable in lowered.module.variables.values()]
         values: list[Any] = []
         places: dict[str, int] = {}  # an array may be given for several parameters
-        for name in binary.kernel.params:
+        maps = {tensor.name: tensor for tensor in binary.kernel.maps}
+        for parameter in binary.kernel.params:
+            name = maps[parameter].of if parameter in maps else parameter
             value = arguments[name]
             if isinstance(value, np.ndarray) and not (value.shape == () and value.dtype.names):
                 if name not in places:
                     rows.append(self._array(name, value, launch))
                     places[name] = len(rows) << BUFFER_SHIFT
                 value = places[name]
+            if parameter in maps:
+                value = encoded(binary.kernel.label, maps[parameter], value)
             values.append(value)
         self.buffers = np.array(rows or [(0, 0, 0, 0, 1, 0, 0)], abi.BUFFER)
         self.buffer_count = len(rows)

@@ -34,6 +34,7 @@ from tir_schedules.machines.cpu.ptx import (
     Variable,
 )
 from tir_schedules.machines.cpu.signatures import signature_of
+from tir_schedules.machines.cpu.product_registers import ProductRegisters
 from tir_schedules.machines.cpu.undefined import Undefined
 
 WORKSPACE_BYTES = 64
@@ -173,6 +174,8 @@ def traits_of(kernel: PtxKernel, polls: bool) -> Trait:
     traits = Trait.POLLS | Trait.CLOCKS if polls else Trait(0)
     for i in kernel.instructions:
         form = form_of(i)
+        if form.units:
+            traits |= Trait.UNITS | Trait.CLOCKS
         if form.ends is Exit.BARRIER and not is_of_the_block(i):
             traits |= Trait.NAMED | Trait.CLOCKS
         elif form.orders or {"acquire", "release", "acq_rel"}.intersection(i.parts):
@@ -228,7 +231,8 @@ class Blocks:
         self.low = Lowering(module, kernel)
         self.extents = Extents(kernel)
         self.ops: list[Placed] = []
-        self.keep: set[Register] = set()
+        self.products = ProductRegisters(kernel)
+        self.keep: set[Register] = set(self.products.registers)
         for block in kernel.blocks:
             self.keep |= block.live_in | block.live_out
             if block.end:
@@ -325,6 +329,7 @@ class Blocks:
         if lower_it is None:
             return
         guard = self.guard(i)
+        self.place(self.products.before(self.low, i), guard)
         lowered = [self.placed(op, guard) for op in lower_it(self.low, i)]
         if self.undefined.nothing:
             self.ops += lowered

@@ -121,13 +121,15 @@ class Opcode:
     """What an opcode says, such as "ld.global.v4.f32".
 
     parts: its name and its modifiers. types: those that are types. space: the state space of a memory
-    instruction, "generic" when the opcode names none.
+    instruction, "generic" when the opcode names none. updates: whether the first operand is read as well as
+    written.
     """
 
     parts: tuple[str, ...]
     types: tuple[str, ...]
     vector_length: int
     space: str
+    updates: bool
 
 
 @lru_cache(maxsize=None)
@@ -136,7 +138,8 @@ def read_opcode(text: str) -> Opcode:
     spaces = [name for name in (part.split("::")[0] for part in parts) if name in STATE_SPACES]
     lengths = [int(part[1]) for part in parts if part in ("v2", "v4", "v8")]
     types = tuple(part for part in parts[1:] if part in BITS)
-    return Opcode(parts, types, lengths[0] if lengths else 1, spaces[0] if spaces else "generic")
+    updates = parts[:2] == ("wgmma", "mma_async")
+    return Opcode(parts, types, lengths[0] if lengths else 1, spaces[0] if spaces else "generic", updates)
 
 
 @dataclass(eq=False, slots=True)
@@ -167,7 +170,7 @@ class Instruction:
             results = registers_of(operands[:1])
             operands = operands[1:] if results else operands
         self.results = results
-        self.reads = registers_of(operands)
+        self.reads = registers_of(operands) + (results if self.decoded.updates else ())
         if self.guard:
             self.reads += (self.guard[0], *results)
 

@@ -144,6 +144,9 @@ class Undefined:
         results = [self.places[register] for register in i.results if register in self.followed]
         if not results:
             return []
+        if how is Spread.SUMS:
+            adds = self.low.place(i.operands[3], "pred", i)
+            return [MicroOp("undefined.sums", (adds, len(results), *results), i)]
         if how is Spread.CHOSEN:
             held = self.low.place(i.operands[3], "pred", i)
             chosen = [place for operand in i.operands[1:4] for place in self._places(operand)]
@@ -193,6 +196,6 @@ def flow(how: int, results: list[int], found: list[int], i: Instruction) -> Micr
 def sources(i: Instruction) -> tuple[Register, ...]:
     """The registers that make its results undefined when they are."""
     how = spread(i)
-    if how in (Spread.NONE, Spread.USE, Spread.LOAD):
+    if how in (Spread.NONE, Spread.USE, Spread.LOAD, Spread.SUMS):
         return ()
     return registers_of(i.operands[3:4] if how is Spread.ADDEND else i.operands[1:])

@@ -12,23 +12,27 @@ const u64 FUNCTION_WINDOW = 1ull << 38, FUNCTION_BYTES = 16;
 const u32 NONE = ~0u;
 
 enum Kind : u32 {  // of a finding
-  RACE, IN_FLIGHT, LOCKSTEP, DIVERGENT_BARRIER, OUT_OF_BOUNDS, MISALIGNED, WRITE_TO_INPUT, BAD_FREE,
-  OVERLAPPING_WRITES, UNINITIALIZED, DIVERGENT_ALIGNED, STACK_OVERFLOW, ASSERTION, TRAP, DEADLOCK,
-  ENDLESS_LOOP, SAME_VALUE, KINDS
+  BAD_TENSOR_MAP, BAD_DESCRIPTOR, BARRIER_MISUSE, SLOT_IN_USE, UNFENCED_PROXY, UNFENCED_WGMMA,
+  WGMMA_REGISTERS, RACE, IN_FLIGHT, LOCKSTEP, DIVERGENT_BARRIER, OUT_OF_BOUNDS, MISALIGNED, WRITE_TO_INPUT,
+  BAD_FREE, OVERLAPPING_WRITES, UNINITIALIZED, DIVERGENT_ALIGNED, CLUSTER_EXIT, LEFT_IN_FLIGHT,
+  TOO_MANY_REGISTERS, STACK_OVERFLOW, ASSERTION, TRAP, DEADLOCK, ENDLESS_LOOP, SAME_VALUE, KINDS
 };
 enum Space : u32 { SHARED, GLOBAL, LOCAL, GENERIC };
 enum Act : u32 { READ, WRITE, ATOMIC };
-enum Flag : u32 { COUNT = 1, REVERSE = 2, SHUFFLE = 4 };
+// EARLY: what asynchronous units do is done at once, and not as late as allowed.
+enum Flag : u32 { COUNT = 1, REVERSE = 2, SHUFFLE = 4, EARLY = 8 };
 // What a kernel may do, as far as its text tells. CLOCKS: it orders accesses by more than barriers of all
-// threads; POLLS: it has loops that wait for memory; NAMED: it has barriers of some threads.
-enum Trait : u32 { CLOCKS = 1, POLLS = 2, NAMED = 4 };
+// threads; POLLS: it has loops that wait for memory; NAMED: it has barriers of some threads; UNITS: it has
+// asynchronous units, mbarriers or clusters.
+enum Trait : u32 { CLOCKS = 1, POLLS = 2, NAMED = 4, UNITS = 8 };
 // How memory is accessed. STRONG: volatile, relaxed or by a synchronising instruction; of two such accesses
 // neither is a race. OF_BLOCK: strong for threads of the same block alone.
 enum How : u32 {
   STORES = 1, STRONG = 2, UPDATES = 4, OF_BLOCK = 8, VOLATILE = 16, ACQUIRES = 32, RELEASES = 64
 };
 enum Scope : u32 { THREADS_OF_BLOCK, DEVICE };
-enum Exit : u32 { BRANCH, BARRIER, LEAVE, CALL, RETURN, SWITCH };
+// WAIT: lanes go on once the micro-op that ends the block says so.
+enum Exit : u32 { BRANCH, BARRIER, LEAVE, CALL, RETURN, SWITCH, WAIT };
 enum Special : u32 {
   TID_X, TID_Y, TID_Z, LANEID, WARPID, CTAID_X, CTAID_Y, CTAID_Z, NTID_X, NTID_Y, NTID_Z,
   NCTAID_X, NCTAID_Y, NCTAID_Z, SPECIALS
@@ -149,6 +153,15 @@ struct Undefined {
   s32 line;
   u64 address;
   u32 bytes, extent, extent_bytes;
+};
+
+// The tensor map that a kernel is given as a parameter of 128 bytes: the fields are the machine's own.
+// Dimension 0 is the innermost. mark: MAP_MARK. address: of the array; element: its bytes; swizzle: bytes of a
+// row over which pieces of 16 change places, 0: none.
+const u64 MAP_MARK = 0x70616d20726f736eull;
+struct TensorMap {
+  u64 mark, address, shape[5], pitches[4];
+  u32 box[5], rank, element, swizzle, pad[2];
 };
 
 struct LaunchArguments {

@@ -46,7 +46,7 @@ static void begin(Machine& M, Cta& cta, u64 number) {
   }
   std::fill(cta.shared.begin(), cta.shared.end(), 0xff);  // what nobody wrote reads as NaN
   std::fill(cta.local.begin(), cta.local.end(), 0xff), std::fill(cta.written.begin(), cta.written.end(), 0);
-  cta.warps.clear(), cta.warps.resize(warps);
+  cta.warps.clear(), cta.warps.resize(warps), cta.warpgroups.clear();
   cta.began = cta.met = ++M.now;
   cta.known = cta.fenced = 0, cta.learnt = cta.passed_on[0] = cta.passed_on[1] = nullptr, cta.flags.clear();
   if (M.traits & CLOCKS) {

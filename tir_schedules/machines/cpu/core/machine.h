@@ -10,6 +10,8 @@
 #include <vector>
 #include "abi.h"
 #include "order.h"
+#include "units.h"
+#include "warpgroup.h"
 
 #define ALIGNED alignas(64)
 #define LANES(...) \
@@ -99,6 +101,9 @@ struct Warp {
   u64 rounds = 0, sampled_stores = 0;
   u64 clock = 0;  // what %clock64 gave last
   std::vector<AsyncCopy> copies;
+  std::deque<Operation> products;  // in flight
+  u32 product_groups = 0;          // committed
+  std::shared_ptr<ProductRegisters> products_of;  // of a warp without: nullptr
   std::unique_ptr<CallState> calls;  // of a warp that calls nothing: nullptr
 
   u32 knows(int lane, int other) const {
@@ -123,6 +128,7 @@ struct Cta {
   NamedBarrier named[16];
   Known learnt, passed_on[2];
   Flags flags;
+  std::vector<Warpgroup> warpgroups;  // empty where no instruction is one of a warpgroup
 };
 struct Range {  // of addresses; high: the first one behind it
   u64 low, high;
@@ -247,6 +253,7 @@ inline int shuffle_source(u32 mode, int l, u32 operand, u32 clamp, bool& valid) 
   valid = mode == UP ? from >= bound : from <= bound;
   return valid ? from : l;
 }
+const u32 REGISTERS = 1 << 16;  // of a multiprocessor
 // Every lane must execute: a finding otherwise, and false.
 bool whole_warp(Machine& machine, const Warp& warp, s32 line);
 

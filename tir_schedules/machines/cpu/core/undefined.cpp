@@ -64,6 +64,12 @@ static void use(Machine& M, Warp& W, u8* R, const MicroOp& op) {
   for (u32 k = 1; k <= op.operands[0]; ++k) report_use(M, op, UNDEFINED(k), UNDEFINED(k).lanes & W.active);
 }
 
+// Of a product. operands: predicate that says whether what the sums held counts, how many there are, their places
+static void start_sums(Machine&, Warp& W, u8* R, const MicroOp& op) {
+  const u32 anew = W.active & ~ballot(WORDS(0));
+  for (u32 k = 0; k < op.operands[1]; ++k) UNDEFINED(2 + k).lanes &= ~anew;
+}
+
 // Before a shuffle. operands: those of the shuffle, then the place of its result
 static void shuffled(Machine&, Warp& W, u8* R, const MicroOp& op) {
   Undefined found{0, op.line};
@@ -138,5 +144,5 @@ static void store(Machine& M, Warp& W, u8* R, const MicroOp& op) {
 }
 
 static const Family undefined{
-    {"undefined.flow", flow}, {"undefined.use", use}, {"undefined.shuffled", shuffled},
+    {"undefined.flow", flow}, {"undefined.use", use}, {"undefined.shuffled", shuffled}, {"undefined.sums", start_sums},
     {"undefined.load", load}, {"undefined.store", store}};

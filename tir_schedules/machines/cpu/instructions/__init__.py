@@ -21,6 +21,7 @@ from tir_schedules.machines.cpu.instructions import (
     selection,
     tensor,
     warp,
+    warpgroup,
 )
 from tir_schedules.machines.cpu.ptx import Instruction
 
@@ -35,6 +36,7 @@ FAMILIES = (
     async_copy,
     warp,
     tensor,
+    warpgroup,
     control,
     calls,
 )

@@ -11,7 +11,6 @@ CLUSTER = "thread block clusters: leave them out, or use --machine gpu"
 BULK = "use cp.async, and wait for its groups"
 STACK = "leave alloca to nvcc, which frees it at the function's end"
 BARRIERS = "use __syncthreads, or wait for the groups of cp.async"
-WARPGROUP = "use mma.sync"
 SM_100 = "needs sm_100: use mma.sync"
 
 REFUSED = {
@@ -28,12 +27,9 @@ REFUSED = {
     "cp.reduce": (BULK, 90),
     "st.bulk": ("store zeros one by one", 100),
     "tensormap": (BULK, 90),
-    "griddepcontrol": ("programmatic dependent launch: leave it out, kernels run one after another", 90),
-    "setmaxnreg": ("registers are not shared out: leave it out", 90),
     "multimem": ("there is one GPU: use ld, st and red", 90),
     "mma.sp": ("write the zeros of the sparse matrix out, and use mma", 80),
     "mma.sp::ordered_metadata": ("write the zeros of the sparse matrix out, and use mma", 80),
-    "wgmma": (WARPGROUP, 90),
     "tcgen05": (SM_100, 100),
 }
 """Opcode, or the first parts of it -> what would be right instead, and the oldest GPU that has it."""

@@ -1,0 +1,167 @@
+"""Instructions that the four warps of a warpgroup execute together: wgmma and setmaxnreg. core/warpgroup.cpp
+executes them, core/products.cpp has the numbers; who waits for a wgmma is core/units.cpp's."""
+
+from __future__ import annotations
+
+import re
+
+from tir_schedules.machines.cpu.abi import Exit
+from tir_schedules.machines.cpu.context import Lowering, MicroOp, only
+from tir_schedules.machines.cpu.forms import INTEGERS, Form, Lowered, Spread, exact, modelled, refusal, refused
+from tir_schedules.machines.cpu.ptx import Immediate, Instruction, Operand, Register, Vector, items, registers_of
+
+FACTORS = ["f16", "bf16", "tf32", "e4m3", "e5m2", "s8", "u8"]
+"""In the order of Factor in core/products.cpp."""
+
+SUMS = ["f16", "f32", "s32"]
+"""In the order of Sum there."""
+
+SUMS_OF = {
+    **dict.fromkeys(("f16", "e4m3", "e5m2"), ("f16", "f32")),
+    **dict.fromkeys(("bf16", "tf32"), ("f32",)),
+    **dict.fromkeys(("s8", "u8"), ("s32",)),
+}
+TOGETHER = ({"f16"}, {"bf16"}, {"tf32"}, {"e4m3", "e5m2"}, {"s8", "u8"})
+"""Types that A and B may have at once."""
+
+BYTES = {"f16": 2, "bf16": 2, "tf32": 4}
+DEPTH_BYTES = 32
+"""Bytes of the elements along k, of every type."""
+
+LEFT_ACROSS, RIGHT_ACROSS, NEGATED, SATURATED, IN_REGISTERS = (1 << bit for bit in range(5))
+"""ProductOption in core/warpgroup.h."""
+
+COLUMNS = range(8, 257, 8)
+COLUMNS_OF_INTEGERS = [n for n in COLUMNS if n % 16 == 0 or n in (8, 24)]
+FEWEST_REGISTERS, MOST_REGISTERS = 24, 256
+
+
+def is_product(i: Instruction) -> bool:
+    return i.parts[:2] == ("wgmma", "mma_async")
+
+
+def held_registers(i: Instruction) -> set[Register]:
+    """Those of a product that have to be left alone until somebody has waited for it: sums, and rows of A."""
+    left = i.operands[1:2] if isinstance(i.operands[1], Vector) else ()
+    return {*registers_of((i.operands[0], *left))}
+
+
+def types_of(i: Instruction) -> tuple[str, str, str]:
+    """Types of the sums, A and B."""
+    named = [part for part in i.parts if part in FACTORS or part in SUMS]
+    if len(named) != 3:
+        raise i.unsupported("types")
+    sums, left, right = named
+    if not any({left, right} <= group for group in TOGETHER) or sums not in SUMS_OF[left]:
+        raise i.unsupported("types")
+    return sums, left, right
+
+
+def options_of(i: Instruction, left: str, in_registers: bool) -> int:
+    """What the constants behind the predicate ask for: signs of A and B, and which of them lie across k."""
+    given = [i.number(4 + k) for k in range(len(i.operands) - 4)]
+    halves, whole = left in ("f16", "bf16"), left in ("s8", "u8")
+    layouts = (1 if in_registers else 2) if halves else 0
+    if len(given) != (0 if whole else 2) + layouts:
+        raise i.unsupported("number of operands")
+    signs, across = given[:2], given[2:]
+    if not {*signs} <= {1, -1} or not {*across} <= {0, 1}:
+        raise i.unsupported("a sign that is not 1 or -1, or a layout that is not 0 or 1")
+    options = IN_REGISTERS if in_registers else 0
+    options |= NEGATED if signs in ([1, -1], [-1, 1]) else 0
+    if across:
+        options |= RIGHT_ACROSS if across[-1] else 0
+        options |= LEFT_ACROSS if across[0] and not in_registers else 0
+    return options | (SATURATED if i.has("satfinite") else 0)
+
+
+def descriptor(low: Lowering, i: Instruction, operand: Operand) -> int:
+    if not isinstance(operand, (Register, Immediate)) or isinstance(operand, Register) and operand.bits != 64:
+        raise i.unsupported("a descriptor that is no register of 64 bits")
+    return low.place(operand, "b64", i)
+
+
+def multiply(low: Lowering, i: Instruction) -> Lowered:
+    sums, left, right = types_of(i)
+    shape = next((part for part in i.parts if re.fullmatch(r"m64n\d+k\d+", part)), "")
+    only(i, {"mma_async", "sync", "aligned", "satfinite", shape}, FACTORS, SUMS)
+    _, columns, depth = map(int, re.findall(r"\d+", shape)) if shape else (0, 0, 0)
+    allowed = COLUMNS_OF_INTEGERS if sums == "s32" else COLUMNS
+    if columns not in allowed or depth * BYTES.get(left, 1) != DEPTH_BYTES or len(i.operands) < 4:
+        raise i.unsupported("shape")
+    if i.has("satfinite") and sums != "s32":
+        raise i.unsupported("modifier .satfinite")
+    result, first, second, adds = i.operands[:4]
+    in_registers = isinstance(first, Vector)
+    options = options_of(i, left, in_registers)
+    rows = [low.place(r, "b32", i) for r in items(first)] if in_registers else [descriptor(low, i, first)]
+    registers = [low.place(r, "b32", i) for r in items(result)]
+    if len(registers) != columns // (4 if sums == "f16" else 2) or in_registers and len(rows) != 4:
+        raise i.unsupported("number of registers")
+    kinds = FACTORS.index(left), FACTORS.index(right), SUMS.index(sums)
+    numbers = (columns, *kinds, options, low.place(adds, "pred", i), descriptor(low, i, second))
+    left_places = (*rows, 0, 0, 0)[:4]
+    places = (*numbers, *left_places, len(registers), *registers)
+    return [MicroOp("wgmma", places, i, counter=low.counter(i, "wgmma"))]
+
+
+def as_it_is(low: Lowering, i: Instruction) -> Lowered:
+    """wgmma.fence and wgmma.commit_group."""
+    only(i, {"fence", "commit_group", "sync", "aligned"})
+    return [MicroOp(".".join(i.parts[:2]), (), i)]
+
+
+def wait(low: Lowering, i: Instruction) -> Lowered:
+    only(i, {"wait_group", "sync", "aligned"})
+    return [MicroOp("wgmma.wait_group", (i.number(0),), i)]
+
+
+def ask_for_registers(low: Lowering, i: Instruction) -> Lowered:
+    only(i, {"inc", "dec", "sync", "aligned"})
+    asked = i.number(0)
+    if not FEWEST_REGISTERS <= asked <= MOST_REGISTERS or asked % 8:
+        raise i.unsupported(
+            f"{asked} registers: it has to be a multiple of 8 from {FEWEST_REGISTERS} to {MOST_REGISTERS}"
+        )
+    return [MicroOp("setmaxnreg", (asked,), i)]
+
+
+SUMMED = "sums in float32, in the order of k; a GPU truncates them in ways of its own"
+HALVES = "{f32.f16.f16,f16.f16.f16,f32.bf16.bf16}"
+BYTE_FLOATS = "{f32,f16}.{e4m3,e5m2}.{e4m3,e5m2}"
+EVERY = ",".join(map(str, COLUMNS))
+OF_INTEGERS = ",".join(map(str, COLUMNS_OF_INTEGERS))
+
+
+def of_product(columns: str, depth: int, types: str) -> str:
+    return f"wgmma.mma_async.sync.aligned.m64n{{{columns}}}k{depth}.{types}"
+
+
+def of_group(lower, **how) -> Form:
+    """The Form of what goes with products."""
+    return Form(lower, has_result=False, mix="wgmma", units=True, **how)
+
+
+FORMS: dict[str, Form] = {
+    "wgmma.mma_async": Form(
+        multiply, mix="wgmma", access="reads", spread=Spread.SUMS, makes_addresses=False, units=True
+    ).told(
+        modelled(of_product(EVERY, 16, HALVES), SUMMED, 90),
+        modelled(of_product(EVERY, 8, "f32.tf32.tf32"), SUMMED, 90),
+        modelled(of_product(EVERY, 32, BYTE_FLOATS), f"{SUMMED}, with fewer bits", 90),
+        exact(of_product(OF_INTEGERS, 32, "s32{,.satfinite}.{s8,u8}.{s8,u8}"), INTEGERS, 90),
+        refusal(of_product("8", 256, "s32.b1.b1.and.popc"), "use mma.sync", 90),
+    ),
+    "wgmma.mma_async.sp": refused("write the zeros of the sparse matrix out, and use wgmma.mma_async").told(
+        refusal("wgmma.mma_async.sp", "write the zeros of the sparse matrix out, and use wgmma.mma_async", 90)
+    ),
+    "wgmma.fence": of_group(as_it_is),
+    "wgmma.commit_group": of_group(as_it_is),
+    "wgmma.wait_group": of_group(wait, ends=Exit.WAIT),
+    "setmaxnreg": Form(ask_for_registers, has_result=False, mix="control").told(
+        modelled("setmaxnreg.{inc,dec}.sync.aligned.u32", "registers are counted, and never run out", 90)
+    ),
+    "griddepcontrol": Form(None, has_result=False, mix="control").told(
+        modelled("griddepcontrol.{launch_dependents,wait}", "kernels run one after another", 90)
+    ),
+}

@@ -1,0 +1,102 @@
+"""What the engine recorded of faults with products of warpgroups and with tensor maps, in words."""
+
+from __future__ import annotations
+
+from typing import Callable
+
+import numpy as np
+
+LANES, DIFFERENT_WARPS, INCOMPLETE_GROUP = range(3)
+"""What is not together, as core/warpgroup.cpp has it."""
+
+
+def divergent_aligned(record: np.void, other: str) -> str:
+    if record["extent"] == INCOMPLETE_GROUP:
+        return f"the block has {record['bytes']} warps: this takes the four of a warpgroup, from warp 0, 4, 8, ... on"
+    if record["extent"] == DIFFERENT_WARPS:
+        return f"the warps of a warpgroup execute different instructions: {other} is there in its place"
+    return f"not every lane it concerns executes it (active lanes {int(record['detail']):#010x})"
+
+
+# ---- descriptors ---
+def beyond(record: np.void) -> str:
+    return f"its last piece ends at byte {record['bytes']} of shared memory, which is less: check start and strides"
+
+
+def across_rows(record: np.void) -> str:
+    span = int(record["extent_bytes"])
+    return (
+        f"32 bytes along k from byte {int(record['address']) % span} of a row of {span} on run into the next row"
+    )
+
+
+def between_patterns(record: np.void) -> str:
+    pattern = 8 * int(record["extent_bytes"])
+    into = int(record["address"]) % pattern
+    return (
+        f"the matrix begins {into} bytes into the swizzle's pattern: align the array to {pattern} bytes, or say"
+        f" base offset {into >> 7}"
+    )
+
+
+def wrong_base(record: np.void) -> str:
+    pattern = 8 * int(record["extent_bytes"])
+    right = int(record["address"]) % pattern >> 7
+    return f"base offset {record['extent']} does not fit its start: {right} would"
+
+
+DESCRIPTOR_FAULTS: dict[int, Callable[[np.void], str]] = {
+    1: lambda record: "bits are set that have no meaning: mask what is put into its fields with 0x3FFF",
+    2: beyond,
+    3: lambda record: f"base offset {record['extent']} without a swizzle: it has to be 0",
+    4: across_rows,
+    5: between_patterns,
+    6: wrong_base,
+    7: lambda record: "lanes or warps of the warpgroup have different ones: all have to have the same",
+}
+"""In the order of DescriptorFault in core/warpgroup.cpp."""
+
+
+def bad_descriptor(record: np.void) -> str:
+    fault, of_right = int(record["detail"]) & 0xFF, int(record["detail"]) >> 8
+    what = f"the descriptor of {'AB'[of_right]} (start at byte {int(record['address'])} of shared memory)"
+    return f"{what}: {DESCRIPTOR_FAULTS[fault](record)}"
+
+
+# ---- registers ---
+def touched_registers(record: np.void, act: str, other: str) -> str:
+    what = "a factor" if record["detail"] else "a sum"
+    return f"{act} {what} of the wgmma of {other} before wgmma.wait_group has waited for its group"
+
+
+def unfenced_registers(record: np.void, other: str) -> str:
+    what = "a factor" if record["detail"] else "a sum"
+    if not record["other_line"]:
+        return f"{what} of it is in a register, and no wgmma.fence has been executed"
+    return f"{what} of it was written by {other}, with no wgmma.fence between"
+
+
+def too_many_registers(record: np.void) -> str:
+    return (
+        f"asks for {record['detail']} registers of each thread, and the block for {record['bytes']}: a"
+        " multiprocessor has 65536, and this waits forever"
+    )
+
+
+# ---- tensor maps ---
+MAP_FAULTS: dict[int, Callable[[np.void], str]] = {
+    1: lambda record: (
+        "there is no tensor map at the address: pass it as const __grid_constant__ CUtensorMap, and name it in"
+        " the launch"
+    ),
+    2: lambda record: (
+        f"the copy has {record['bytes']} coordinates, and the tensor {record['extent_bytes']} dimensions"
+    ),
+    3: lambda record: f"byte {int(record['address'])} of shared memory is no multiple of 128: align the array",
+    4: lambda record: "the tensor map lies in memory that the kernel may write: pass it as a parameter",
+}
+"""In the order of MapFault in core/tensor_map.cpp."""
+
+
+def bad_tensor_map(record: np.void) -> str:
+    return MAP_FAULTS[int(record["detail"])](record)
