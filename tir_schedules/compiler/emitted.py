@@ -85,7 +85,7 @@ def with_tuples(value: Any) -> Any:
 def asked(rung: Rung) -> tuple:
     """All of a rung that lowering depends on, besides the code."""
     functions = [f"{function.__module__}.{function.__qualname__}" for function in functions_of(rung)]
-    settings = type(rung.config), rung.config, sorted(rung.pass_config.items()), rung.passes
+    settings = type(rung.config), rung.config, sorted(rung.pass_config.items()), rung.passes, rung.warp_size
     return rung.id, rung.entry, functions, settings
 
 

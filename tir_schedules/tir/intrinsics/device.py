@@ -13,7 +13,7 @@ from typing import Any
 
 from tvm.backend.cuda.op import cuda_func_call
 
-HEADERS = ("addresses.cuh", "barriers.cuh", "boxes.cuh", "wgmma.cuh", "sums.cuh")
+HEADERS = ("addresses.cuh", "barriers.cuh", "boxes.cuh", "wgmma.cuh", "registers.cuh", "result_boxes.cuh")
 COMMENT = r"(?:^//.*\n)*"
 PART = re.compile(
     rf"{COMMENT}^(?:template <[^>]*>\s+)?static __device__[^;{{]*?\b(?P<function>\w+)\([^{{]*\{{\n.*?^\}}\n"
@@ -22,7 +22,8 @@ PART = re.compile(
 )
 """A function or a constant, with the comment above it."""
 
-KERNEL = 'extern "C" __global__ '
+FIRST = re.compile(rf'{COMMENT}^(?:static __device__|extern "C" __global__) ', re.M)
+"""The first function of ours in what TVM prints, or the kernel."""
 
 
 def call(name: str, *arguments: Any, returns: str = "void") -> Any:
@@ -44,15 +45,16 @@ def parts() -> dict[str, str]:
 
 
 def with_device_functions(source: str) -> str:
-    """CUDA source with the text of those functions that it calls, above its kernel."""
+    """CUDA source with the text of those functions that it calls, above what calls them."""
     needed = names_in(source) & parts().keys()
     reached = needed
     while reached:
         reached = set().union(*(names_in(parts()[name]) for name in reached)) & parts().keys() - needed
         needed |= reached
     text = "".join(part for name, part in parts().items() if name in needed)
-    head, kernel, rest = source.partition(KERNEL)
-    return head + text + kernel + rest
+    first = FIRST.search(source)
+    place = first.start() if first else 0
+    return source[:place] + text + source[place:]
 
 
 def names_in(text: str) -> set[str]:

@@ -39,6 +39,13 @@ static __device__ inline void set_up_ring(unsigned ring, int slots, int full, in
 }}
 """
 
+FIRST_THREAD = """// Whether this is the first thread of the block.
+static __device__ inline bool first_thread_of_block()
+{
+    return threadIdx.x == 0 && threadIdx.y == 0;
+}
+"""
+
 RELEASE = """// A lane of each warp says that its warp is done with a slot, to all blocks of the cluster.
 static __device__ inline void release_slot(unsigned barrier, unsigned blocks)
 {
@@ -61,6 +68,11 @@ def phase() -> Any:
 def stands_for(call: Any, name: str) -> bool:
     """Whether a call stands for what FULL, PHASE or the like name."""
     return getattr(call.op, "name", "") == "tirx.call_extern" and getattr(call.args[0], "value", "") == name
+
+
+def first_thread() -> Any:
+    """Whether a thread is the first one of its block."""
+    return cuda_func_call("first_thread_of_block", source_code=FIRST_THREAD, return_type="bool")
 
 
 def barrier(number: Any) -> Any:

@@ -80,6 +80,12 @@ def encoded(matrix: Any, shape: list[int], box: list[int]) -> tuple[Any, list[ti
     return name, list(changed.seq)
 
 
+def is_encoding(call: Any) -> bool:
+    """Whether a call of the host makes a map."""
+    packed = getattr(call.op, "name", "").startswith("tirx.tvm_call_packed")
+    return packed and getattr(call.args[0], "value", "") == ENCODE
+
+
 def described(call: Any) -> TensorMap:
     """The map that a call of ENCODE makes."""
     name, element, rank, matrix, *numbers = call.args[1:]
