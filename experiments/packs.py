@@ -14,7 +14,7 @@ import numpy as np
 
 from tir_schedules.errors import BadInput
 from tir_schedules.files import Json, parsed, read_json
-from tir_schedules.machines.gpu import GpuMachine
+from tir_schedules.machines.gpu import GpuMachine, packed
 from tir_schedules.model.kernel import Binary
 from tir_schedules.subjects.results import about
 
@@ -58,7 +58,7 @@ def launched(
             if value.ndim
         }
         machine.synchronize()  # the copies were not enqueued on the machine's own stream
-        given = tuple(there.get(name, by_value(before[name])) for name in kernel.params)
+        given = packed(kernel, {name: there.get(name, by_value(value)) for name, value in before.items()})
         machine.load(binary)(
             kernel.grid, kernel.block, given, kernel.dynamic_shared, machine.stream, cooperative
         )  # fmt: skip

@@ -4,7 +4,7 @@ twin."""
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Sequence
 
 from tir_schedules.errors import BadInput
 from tir_schedules.model.rung import Rung
@@ -12,6 +12,7 @@ from tir_schedules.model.workload import Workload, sizes_of
 
 if TYPE_CHECKING:
     from tir_schedules.model.kernel import Kernel
+    from tir_schedules.model.launch import TensorMap
 
 STATIC_SHARED = 48 << 10  # bytes, the most that a launch has without asking
 
@@ -40,6 +41,8 @@ def emit_text(rung: Rung, workload: Workload, arch: str, form: str, twin: bool =
 def head(kernel: Kernel, workload: Workload) -> str:
     """A comment with what it takes to compile and launch a kernel."""
     launched = f"grid {written(kernel.grid)}, block {written(kernel.block)}"
+    if prod(kernel.cluster) > 1:
+        launched += f", in clusters of {written(kernel.cluster)} as it declares"
     lines = [
         f"{kernel.label} on {workload}",
         f"compile: nvcc -arch={kernel.arch} -c {kernel.entry}.cu",
@@ -49,6 +52,8 @@ def head(kernel: Kernel, workload: Workload) -> str:
             for place, line in enumerate(taken(kernel, workload))
         ),
     ]
+    for tensor in kernel.maps:
+        lines += [f"map:     {tensor.name} of {tensor.of}, made by", f"         {encoding(tensor)}"]
     if kernel.dynamic_shared > STATIC_SHARED:
         lines.append(
             "before:  cudaFuncSetAttribute(..., cudaFuncAttributeMaxDynamicSharedMemorySize,"
@@ -65,14 +70,37 @@ def written(extents: tuple[int, ...]) -> str:
 
 
 def taken(kernel: Kernel, workload: Workload) -> list[str]:
-    """Parameters in their order: type and name, and the shape of an array or the value of a size."""
+    """Parameters in their order: type and name, and the shape of an array, the value of a size, or the array of
+    a tensor map."""
     shapes, sizes = workload.array_shapes(kernel.grid), sizes_of(workload)
-    return [
-        f"{kind}{'' if kind.endswith('*') else ' '}{name}"
-        + (f"[{']['.join(map(str, shapes[name]))}]" if name in shapes else f" = {sizes[name]}")
-        for name in kernel.params
-        for kind in [workload.parameters[name].replace("*", " *")]
-    ]
+    maps = {tensor.name: tensor.of for tensor in kernel.maps}
+    lines = []
+    for name in kernel.params:
+        array = maps.get(name, name)
+        kind = workload.parameters[array].replace("*", " *")
+        shown = f"{kind}{'' if kind.endswith('*') else ' '}{array}"
+        shown += f"[{']['.join(map(str, shapes[array]))}]" if array in shapes else f" = {sizes[array]}"
+        lines.append(f"CUtensorMap {name}, of {shown}" if name in maps else shown)
+    return lines
+
+
+def encoding(tensor: TensorMap) -> str:
+    """The call of CUDA's driver that makes a tensor map."""
+
+    def innermost_first(values: Sequence[int]) -> str:
+        return f"{{{', '.join(map(str, reversed(values)))}}}"
+
+    constants = {
+        "DATA_TYPE": tensor.element.upper(),
+        "INTERLEAVE": "NONE",
+        "SWIZZLE": f"{tensor.swizzle}B" if tensor.swizzle else "NONE",
+        "L2_PROMOTION": f"L2_{tensor.promotion}B" if tensor.promotion else "NONE",
+        "FLOAT_OOB_FILL": "NONE",
+    }
+    kind, *others = (f"CU_TENSOR_MAP_{name}_{value}" for name, value in constants.items())
+    extents = (tensor.shape, tensor.pitches, tensor.box, (1,) * len(tensor.shape))
+    given = [f"&{tensor.name}", kind, str(len(tensor.shape)), tensor.of, *map(innermost_first, extents), *others]
+    return f"cuTensorMapEncodeTiled({', '.join(given)})"
 
 
 def scheduled_tir(rung: Rung, workload: Workload, twin: bool) -> str:

@@ -88,6 +88,13 @@ def plain_json(content: bytes) -> Any:
     return value
 
 
+def with_tuples(value: Any) -> Any:
+    """JSON's lists as tuples, also in what it contains."""
+    if isinstance(value, dict):
+        return {name: with_tuples(each) for name, each in value.items()}
+    return tuple(map(with_tuples, value)) if isinstance(value, list) else value
+
+
 def without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object of JSON. ValueError for a key that it has twice."""
     found: dict[str, Any] = {}

@@ -46,8 +46,10 @@
 #define CONSUMERS 2 // warpgroups that multiply, each BM / CONSUMERS rows of the block tile
 #define STAGES 3    // slots for slabs
 #define PROGRAMS 132 // most blocks of the grid
-#define CLUSTER 2    // blocks that share their columns of B
-#define GROUP 16     // rows of tiles in a stripe
+#define GROUP 16     // rows of clusters' tiles in a stripe
+#endif
+#ifndef CLUSTER
+#define CLUSTER 2 // blocks that share their columns of B
 #endif
 
 constexpr int THREADS = (CONSUMERS + 1) * WARPGROUP;

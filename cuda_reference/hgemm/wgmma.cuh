@@ -76,7 +76,7 @@ template <int PENDING> static __device__ inline void wait_for_products()
                  ", kept, 1, 1, 0, " ALONG_K ";\n"                                                          \
                  "}"                                                                                        \
                  : SUMS_##COUNT(kind, 0)                                                                    \
-                 : "l"(a), "l"(b), "r"(static_cast<int>(add)), "n"(B_ALONG_K))
+                 : "l"(a), "l"(b), "r"(static_cast<int>(add)), "n"(static_cast<int>(B_ALONG_K)))
 
 // One wgmma, for each number of columns and type of sums. Element: of A and B. B_ALONG_K: whether rows of the
 // slab of B are along k, not along its columns.

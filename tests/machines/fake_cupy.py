@@ -10,6 +10,7 @@ class Array:
 
     def __init__(self, host):
         self.host = host.copy()
+        self.data = SimpleNamespace(ptr=self.host.ctypes.data)
 
     def get(self):
         return self.host.copy()

@@ -19,6 +19,7 @@ from typing import Any, Callable
 from tir_schedules.compiler.cache import default_cache
 from tir_schedules.compiler.code import KEEP, PACKAGE, hash_of
 from tir_schedules.errors import BadInput, MissingTool
+from tir_schedules.files import with_tuples
 from tir_schedules.model.launch import Launch, TensorMap
 from tir_schedules.model.rung import Rung
 
@@ -73,13 +74,6 @@ def read(folder: Path) -> Emitted:
         return Emitted(found["source"], tuple(found["params"]), Launch(**{**launch, "maps": maps}))
     except (ValueError, KeyError, TypeError):
         raise FileNotFoundError(path) from None
-
-
-def with_tuples(value: Any) -> Any:
-    """JSON's lists as tuples, also in what it contains."""
-    if isinstance(value, dict):
-        return {name: with_tuples(each) for name, each in value.items()}
-    return tuple(map(with_tuples, value)) if isinstance(value, list) else value
 
 
 def asked(rung: Rung) -> tuple:

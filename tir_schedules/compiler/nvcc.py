@@ -96,6 +96,9 @@ NO_HOST_COMPILER = (
     "cc1plus",
     "Host compiler targets unsupported OS",
 )
+UNDONE = re.compile(r"^.*?(?:\(C\d+\) )?((?:Potential Performance Loss: )?(?:wgmma\.mma_async|setmaxnreg).*)$", re.M)
+"""What ptxas says where it does not let wgmma run beside the threads, or ignores setmaxnreg."""
+
 ERROR_LINE = re.compile(r"\berror\b|\bfatal\b|undefined reference", re.I)
 
 
@@ -138,6 +141,8 @@ def binary_of(kernel: Kernel, made: Compiled) -> Binary:
     resources = parse_resources(kernel, report)
     check_attributes(kernel, attributes_of(ptx, kernel.entry))
     check_launch(kernel, resources)
+    if kernel.own and "wgmma.mma_async" in ptx:
+        check_products(kernel, report, resources)
     return Binary(kernel, ptx, cubin, resources)
 
 
@@ -213,6 +218,20 @@ def check_launch(kernel: Kernel, resources: Resources) -> None:
             f"{kernel.label}: {resources.registers} registers x {kernel.threads} threads is more than the"
             f" {REGISTERS} of a block, given out to four warps at a time: use"
             f" __launch_bounds__({kernel.threads}) or smaller tiles"
+        )
+
+
+def check_products(kernel: Kernel, report: str, resources: Resources) -> None:
+    """CheckFailed for a kernel of wgmma that ptxas has spoilt: one product waits for the other, or sums are in
+    memory. It computes the right thing, and is not what its rung is about."""
+    undone = UNDONE.search(report)
+    if undone:
+        raise CheckFailed(f"{kernel.label}: ptxas says: {undone[1]}")
+    spilled = resources.spill_stores + resources.spill_loads
+    if spilled:
+        raise CheckFailed(
+            f"{kernel.label}: {spilled} bytes are spilled to memory; sums of wgmma must stay in registers:"
+            " use a smaller tile, or more warpgroups"
         )
 
 

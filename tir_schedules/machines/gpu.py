@@ -14,8 +14,11 @@ from typing import Any, Callable, Iterator, Sequence
 import numpy as np
 
 from tir_schedules.errors import BadInput, CheckFailed, MissingTool
+from tir_schedules.machines.driver import encoded
+from tir_schedules.machines.tensor_map import check_tensor_map
 from tir_schedules.model.execution import Execution
 from tir_schedules.model.kernel import Binary, Kernel
+from tir_schedules.model.launch import TensorMap
 from tir_schedules.model.workload import Arguments
 
 INSTALL = "pip install 'tir_schedules[gpu]'"
@@ -91,7 +94,7 @@ class GpuMachine:
         if count:
             raise BadInput(f"{kernel.label}: accesses cannot be counted on a GPU; use --machine cpu")
         with self.lock, self.explaining(kernel.label), self.device:
-            given = {name: argument(kernel, arguments, name) for name in kernel.params}
+            given = {name: argument(kernel, arguments, name) for name in taken(kernel)}
             there = {
                 name: self.cupy.asarray(value) if isinstance(value, np.ndarray) else value
                 for name, value in given.items()
@@ -269,11 +272,29 @@ def argument(kernel: Kernel, arguments: dict[str, Any], name: str) -> Any:
     return arguments[name]
 
 
+def taken(kernel: Kernel) -> tuple[str, ...]:
+    """Names of the arguments that a kernel takes; of an array, be it by its tensor map."""
+    described = {tensor.name: tensor.of for tensor in kernel.maps}
+    return tuple(dict.fromkeys(described.get(name, name) for name in kernel.params))
+
+
 def packed(kernel: Kernel, arguments: dict[str, Any]) -> tuple[Any, ...]:
-    """Arguments in the kernel's order: arrays as they are, whole numbers as int, others as float."""
+    """Arguments in the kernel's order: arrays as they are, whole numbers as int, others as float, tensor maps
+    encoded for their arrays."""
     scalars = {int: np.int32, float: np.float32}
-    values = (argument(kernel, arguments, name) for name in kernel.params)
+    maps = {tensor.name: tensor for tensor in kernel.maps}
+    values = (
+        map_of(kernel, maps[name], arguments) if name in maps else argument(kernel, arguments, name)
+        for name in kernel.params
+    )
     return tuple(scalars[type(value)](value) if type(value) in scalars else value for value in values)
+
+
+def map_of(kernel: Kernel, tensor: TensorMap, arguments: dict[str, Any]) -> np.ndarray:
+    """A tensor map of an array on the GPU. CheckFailed where there can be none."""
+    array = argument(kernel, arguments, tensor.of)
+    check_tensor_map(kernel.label, tensor, array.data.ptr)
+    return encoded(tensor, array.data.ptr)
 
 
 def runs_on(arch: str, gpu: str) -> bool:

@@ -19,14 +19,18 @@ from pathlib import Path
 from typing import Sequence
 
 from tir_schedules.errors import BadInput, one_line, shown
-from tir_schedules.files import LIMIT, Json, fault_of, plain_json, read_bytes, write_bytes
+from tir_schedules.files import LIMIT, Json, fault_of, plain_json, read_bytes, with_tuples, write_bytes
 from tir_schedules.ladders.known import workload_class
 from tir_schedules.model.kernel import Binary, Kernel, Resources
+from tir_schedules.model.launch import TensorMap
 from tir_schedules.subjects.subject import Subject
 
 FORMAT, SCHEMA = "tir_schedules bench pack", 1
 MANIFEST, CUB = "manifest.json", "cub_sum.so"
 LAUNCH_FIELDS = ("label", "entry", "params", "grid", "block", "arch", "dynamic_shared")
+ALONE = (1, 1, 1)
+"""The cluster of a kernel that is launched without; of such nothing is said, as in packs of earlier versions."""
+
 LARGEST = 256 << 20
 """Most bytes of a pack, and of all that it unpacks to. Of all kernels of a ladder at six sizes it is less
 than an eighth."""
@@ -162,6 +166,10 @@ def described(subject: Subject) -> Json:
     launches = []
     for binary in subject.binaries:
         launch = {name: getattr(binary.kernel, name) for name in LAUNCH_FIELDS}
+        if binary.kernel.cluster != ALONE:
+            launch["cluster"] = binary.kernel.cluster
+        if binary.kernel.maps:
+            launch["maps"] = [asdict(tensor) for tensor in binary.kernel.maps]
         launches.append(
             {"kernel": launch, "resources": asdict(binary.resources), "cubin": member(binary.cubin)}
         )
@@ -179,9 +187,8 @@ def restored(entry: Json, archive: zipfile.ZipFile, cubins: dict[str, bytes]) ->
             cubins[name] = content_of(archive, name)
             if member(cubins[name]) != name:
                 raise ValueError(f"the content of {name} has changed")
-        fields = dict(launch["kernel"])
-        for each in ("params", "grid", "block"):
-            fields[each] = tuple(fields[each])
+        fields = with_tuples(launch["kernel"])
+        fields["maps"] = tuple(TensorMap(**tensor) for tensor in fields.get("maps", ()))
         binaries.append(
             Binary(Kernel(source="", **fields), "", cubins[name], Resources(**launch["resources"]))
         )

@@ -13,8 +13,10 @@ from typing import Annotated
 
 from pydantic import AfterValidator, ConfigDict, Field, field_validator, model_validator
 
-from tir_schedules.model.gpus import MAX_BLOCK, MAX_THREADS, find_sm
-from tir_schedules.model.launch import MOST_BLOCKS
+from tir_schedules.errors import shown
+from tir_schedules.machines.tensor_map import MOST_DIMENSIONS, faults_of
+from tir_schedules.model.gpus import MAX_BLOCK, MAX_CLUSTER, MAX_THREADS, find_sm
+from tir_schedules.model.launch import MOST_BLOCKS, TensorMap
 from tir_schedules.subjects.schemas.kinds import (
     Arch,
     Bytes,
@@ -49,6 +51,28 @@ Three = Annotated[
 ]
 
 
+Extents = Annotated[list[Annotated[int, Field(ge=0, lt=2**53)]], Field(max_length=MOST_DIMENSIONS)]
+
+
+class PackedMap(Exact):
+    """A tensor map among the parameters, such as CUDA takes it."""
+
+    name: Name
+    of: Name
+    element: Name
+    shape: Extents
+    pitches: Extents
+    box: Extents
+    swizzle: Bytes
+    promotion: Bytes
+
+    @model_validator(mode="after")
+    def as_cuda_takes_it(self) -> "PackedMap":
+        for fault in faults_of(TensorMap(**self.model_dump())):
+            raise ValueError(fault)
+        return self
+
+
 class PackedKernel(Exact):
     """A kernel's launch, within the limits of CUDA."""
 
@@ -59,6 +83,8 @@ class PackedKernel(Exact):
     block: Annotated[Three, AfterValidator(lambda block: within(block, MAX_BLOCK))]
     arch: Arch
     dynamic_shared: Annotated[int, Field(ge=0, le=MOST_SHARED)]
+    cluster: Three = [1, 1, 1]
+    maps: Many[PackedMap] = []
 
     @field_validator("block")
     @classmethod
@@ -66,6 +92,22 @@ class PackedKernel(Exact):
         if prod(block) > MAX_THREADS:
             raise ValueError(f"{prod(block)} threads; CUDA takes at most {MAX_THREADS} in a block")
         return block
+
+    @model_validator(mode="after")
+    def in_whole_clusters(self) -> "PackedKernel":
+        if prod(self.cluster) > MAX_CLUSTER:
+            raise ValueError(f"{prod(self.cluster)} blocks in a cluster; CUDA takes at most {MAX_CLUSTER}")
+        if any(extent % size for extent, size in zip(self.grid, self.cluster)):
+            raise ValueError(f"the grid {self.grid} is no multiple of the cluster {self.cluster}")
+        return self
+
+    @model_validator(mode="after")
+    def maps_are_parameters(self) -> "PackedKernel":
+        names = [tensor.name for tensor in self.maps]
+        for name in names:
+            if self.params.count(name) != 1 or names.count(name) != 1:
+                raise ValueError(f"the tensor map {shown(name)} is not one of the parameters, once")
+        return self
 
 
 class PackedResources(Exact):

@@ -1,0 +1,69 @@
+"""Tensor maps for a GPU, as CUDA's driver encodes them: CuPy has no function for it.
+
+A kernel takes one by value. CuPy passes a numpy array with one element of any size so, such as 128 bytes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from tir_schedules.errors import MissingTool
+from tir_schedules.machines.tensor_map import ELEMENT_BYTES, PROMOTIONS, SWIZZLES
+from tir_schedules.model.launch import TensorMap
+
+LIBRARY = "libcuda.so.1"
+MAP_BYTES, MAP_ALIGNMENT = 128, 64
+NO_INTERLEAVE, ZEROS_OUTSIDE = 0, 0
+
+MOST_KEPT = 1 << 14
+"""Maps of as many arrays and kernels as a benchmark of one workload takes turns with."""
+
+
+@lru_cache(maxsize=1)
+def load_driver() -> Any:
+    """CUDA's driver. MissingTool where there is none, or one from before there were tensor maps."""
+    try:
+        driver = ctypes.CDLL(LIBRARY)
+        driver.cuTensorMapEncodeTiled.restype = ctypes.c_int
+    except (OSError, AttributeError) as error:
+        raise MissingTool(
+            f"kernels with tensor maps need {LIBRARY} of CUDA 12 or later ({error}): install NVIDIA's driver,"
+            " or use --machine cpu"
+        ) from None
+    return driver
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def encoded(tensor: TensorMap, address: int) -> np.ndarray:
+    """The map of the array at an address on the GPU, as an array with one element that a kernel is given.
+
+    RuntimeError, as CuPy raises it for whatever CUDA refuses; `check_tensor_map` knows why.
+    """
+    rank = len(tensor.shape)
+    room = ctypes.create_string_buffer(MAP_BYTES + MAP_ALIGNMENT)
+    place = -(-ctypes.addressof(room) // MAP_ALIGNMENT) * MAP_ALIGNMENT
+
+    def innermost_first(kind: Any, values: tuple[int, ...]) -> Any:
+        return (kind * len(values))(*reversed(values))
+
+    error = load_driver().cuTensorMapEncodeTiled(
+        ctypes.c_void_p(place),
+        ctypes.c_int(list(ELEMENT_BYTES).index(tensor.element)),
+        ctypes.c_uint32(rank),
+        ctypes.c_void_p(address),
+        innermost_first(ctypes.c_uint64, tensor.shape),
+        innermost_first(ctypes.c_uint64, tensor.pitches),
+        innermost_first(ctypes.c_uint32, tensor.box),
+        innermost_first(ctypes.c_uint32, (1,) * rank),
+        ctypes.c_int(NO_INTERLEAVE),
+        ctypes.c_int(SWIZZLES.index(tensor.swizzle)),
+        ctypes.c_int(PROMOTIONS.index(tensor.promotion)),
+        ctypes.c_int(ZEROS_OUTSIDE),
+    )
+    if error:
+        raise RuntimeError(f"cuTensorMapEncodeTiled refuses {tensor} at {address:#x}, with error {error}")
+    return np.frombuffer(ctypes.string_at(place, MAP_BYTES), f"V{MAP_BYTES}")
