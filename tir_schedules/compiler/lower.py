@@ -43,8 +43,9 @@ OF_TVM, TOO_LARGE = "Check failed", "exceeds range of int32"
 
 
 def lower(rung: Rung, workload: Any, arch: str) -> Kernel:
-    """The CUDA kernel that `rung` makes of `workload` for `arch` ("sm_80"), see `Rung.arch_for`. In a command, and wherever
-    TIR_SCHEDULES_KEEP is set, it comes from the cache where it was made before.
+    """The CUDA kernel that `rung` makes of `workload` for `arch` ("sm_80"), or for its own, see
+    `Rung.arch_for`. In a command, and wherever TIR_SCHEDULES_KEEP is set, it comes from the cache where it was
+    made before.
 
     CheckFailed when the schedule is not sound (see `check_regions`), does not end in exactly one kernel, or
     launches differently from what the rung declares, where it declares something.
@@ -56,9 +57,7 @@ def lower(rung: Rung, workload: Any, arch: str) -> Kernel:
     def made() -> Emitted:
         schedule = scheduled(rung, workload)
         with refusals(rung, workload):
-            emitted = emit(
-                schedule, rung.entry, arch, rung.pass_config, rung.passes, rung.warp_size
-            )
+            emitted = emit(schedule, rung.entry, arch, rung.pass_config, rung.passes, rung.warp_size)
         if declared and emitted.launch != declared:
             raise CheckFailed(
                 f"{rung.id}: for {workload} it launches {emitted.launch}, but the rung declares {declared}"
@@ -203,6 +202,8 @@ def check_regions(module: "IRModule", name: str) -> None:
             place: Any = fresh.state.get_sref(block)
             flags = fresh.state._get_cached_flags(place)
             for flag in ("affine_binding", "region_cover", "stage_pipeline"):
+                if flag == "affine_binding" and not block.iter_vars:  # part of an intrinsic
+                    continue
                 if not getattr(flags, flag):
                     raise CheckFailed(
                         f"{name}: block {block.name_hint!r} lost {flag}: its regions are not exact"
@@ -283,8 +284,8 @@ def source_only() -> Iterator[None]:
 
 
 def launch_of(host: "IRModule") -> Launch:
-    """Grid, block and dynamic shared memory from the host function's one kernel call, and the tensor maps that
-    it makes before."""
+    """Grid, block and dynamic shared memory from the host function's one kernel call, and the tensor maps
+    that it makes before."""
     tvm = import_tvm()
     import tvm_ffi
 

@@ -15,9 +15,9 @@ from typing import Any, Sequence
 
 from tir_schedules.errors import BadInput
 from tir_schedules.model.gpus import find_sm
-from tir_schedules.model.launch import Launch, TensorMap, ceil_div
+from tir_schedules.model.launch import TensorMap, ceil_div
 from tir_schedules.tir.schedule import Block, Loop, PrimFunc, Schedule, pipeline, unroll
-from tir_schedules.workloads import ACCUMULATORS, OPERANDS
+from tir_schedules.workloads import ACCUMULATORS, OPERANDS, RESULTS
 from tir_schedules.workloads.half_gemm import VECTOR, HalfGemm
 
 ARCH = "sm_90a"
@@ -123,7 +123,9 @@ def reason_against(gemm: HalfGemm, tiling: Tiling, shared: int) -> str:
             + (f"; use --accumulate {fitting}" if fitting else "")
         )
     limit = find_sm(ARCH).shared_limit - BARRIERS
-    return f"it takes {shared} bytes of shared memory, and {ARCH} has {limit} for it" if shared > limit else ""
+    return (
+        f"it takes {shared} bytes of shared memory, and {ARCH} has {limit} for it" if shared > limit else ""
+    )
 
 
 def reason_against_ring(gemm: HalfGemm, config: Ring, fewest: int, more: int = 0) -> str:
@@ -236,7 +238,9 @@ def over_tiles(
                 row, column = T.meta_var(of_b(vk, vj))
                 with T.init():
                     C_sums[vi, vj] = zero
-                C_sums[vi, vj] += cast(A_tiles[vi, vk], wide, narrow) * cast(B_tiles[row, column], wide, narrow)
+                C_sums[vi, vj] += cast(A_tiles[vi, vk], wide, narrow) * cast(
+                    B_tiles[row, column], wide, narrow
+                )
         for i, j in T.grid(*c_shape):
             with T.sblock("C"):
                 vi, vj = T.axis.remap("SS", [i, j])
@@ -284,9 +288,7 @@ def copy_by_threads(sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles)
     for copy in tiles.copies:
         sch.compute_at(copy, tiles.k_tile)
         row, column = sch.get_loops(copy)[-2:]
-        column, slab_column, *vector = sch.split(
-            column, [None, across, *([width] if width > 1 else [])]
-        )
+        column, slab_column, *vector = sch.split(column, [None, across, *([width] if width > 1 else [])])
         row, warpgroup, slab_row = sch.split(row, [None, tiling.consumers, WARPGROUP // across])
         sch.reorder(column, row, warpgroup, slab_row, slab_column, *vector)
         sch.bind(warpgroup, "threadIdx.y")
@@ -333,15 +335,11 @@ def multiply(sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles, operan
     sch.tensorize(sch.get_loops(tiles.products)[-3], intrinsic)
 
 
-def pipeline_products(
-    sch: Schedule, tiles: Tiles, stages: int, asynchronous: Sequence[int] = ()
-) -> None:
+def pipeline_products(sch: Schedule, tiles: Tiles, stages: int, asynchronous: Sequence[int] = ()) -> None:
     """Copies `stages` - 2 slabs ahead, and the wait for a slab's products a turn behind."""
     copies, products, done = 0, stages - 2, stages - 1
     # Statements: copies of A and B; operands are there; products; products are done.
-    pipeline(
-        sch, tiles.k_tile, [copies, copies, products, products, done], [1, 2, 0, 4, 3], asynchronous
-    )
+    pipeline(sch, tiles.k_tile, [copies, copies, products, products, done], [1, 2, 0, 4, 3], asynchronous)
 
 
 def store_from_registers(sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles) -> None:
@@ -349,9 +347,7 @@ def store_from_registers(sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: T
     from tir_schedules.tir.intrinsics.wgmma import sums_map
 
     sch.reverse_compute_at(tiles.result, tiles.warpgroup)
-    sch.transform_layout(
-        tiles.products, ("write", 0), sums_map(tiling.bn), assume_injective_transform=True
-    )
+    sch.transform_layout(tiles.products, ("write", 0), sums_map(tiling.bn), assume_injective_transform=True)
     by_threads(sch, tiles.result, tiling, 2 if gemm.n % 2 == 0 else 1)
 
 
@@ -379,9 +375,7 @@ def store_boxes(sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles) -> 
     stored = sch.cache_write(tiles.result, 0, SHARED)
     sch.reverse_compute_at(tiles.result, tiles.warpgroup)
     sch.reverse_compute_at(stored, tiles.warpgroup)
-    sch.transform_layout(
-        tiles.products, ("write", 0), sums_map(tiling.bn), assume_injective_transform=True
-    )
+    sch.transform_layout(tiles.products, ("write", 0), sums_map(tiling.bn), assume_injective_transform=True)
     sch.transform_layout(tiles.result, ("write", 0), lambda i, j: [j // width, i, j % width])
     to_boxes = stmatrix.store(tiling.rows // ROWS, tiling.bn, tiling.bm, gemm.accumulate, gemm.result)
     sch.tensorize(sch.get_loops(tiles.result)[-2], to_boxes)

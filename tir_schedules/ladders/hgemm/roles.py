@@ -53,9 +53,7 @@ def programs_of(gemm: HalfGemm, config: Persistent, cluster: int = 1) -> int:
     return cluster * min(tiles, max(1, config.programs // cluster))
 
 
-def launch_programs(
-    gemm: HalfGemm, config: Persistent, stored: bool = False, cluster: int = 1
-) -> Launch:
+def launch_programs(gemm: HalfGemm, config: Persistent, stored: bool = False, cluster: int = 1) -> Launch:
     """The launch of blocks that compute tile after tile. stored: C goes through shared memory."""
     grid = programs_of(gemm, config, cluster), 1, 1
     maps = hopper.maps_of(gemm, config, cluster)
@@ -81,8 +79,6 @@ def share_by_roles(sch: Schedule, gemm: HalfGemm, config: Ring, cluster: int = 1
     return tiles
 
 
-def walk_tiles(
-    sch: Schedule, gemm: HalfGemm, config: Persistent, tiles: Tiles, cluster: int = 1
-) -> None:
+def walk_tiles(sch: Schedule, gemm: HalfGemm, config: Persistent, tiles: Tiles, cluster: int = 1) -> None:
     """A block computes tile after tile."""
     sch.annotate(tiles.block_i, PROGRAMS, [programs_of(gemm, config, cluster), config.group, cluster])

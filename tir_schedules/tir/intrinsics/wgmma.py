@@ -1,9 +1,9 @@
 """wgmma: a warpgroup's products straight from shared memory, sums in its registers.
 
-A warpgroup is 128 threads on threadIdx.x. It multiplies 64 rows of A with n columns of B, 16 deep at a time.
-Both lie in shared memory in rows of 64 elements, 128 bytes, under the swizzle of 128 bytes: 16-byte piece p of
-row r at p ^ (r % 8). Rows of A, and of a B stored as n x k, go along k; a B stored as k x n lies in slabs of 64
-columns, whose rows go along n.
+A warpgroup is 128 threads on threadIdx.x. It multiplies 64 rows of A with n columns of B, 16 deep at a
+time. Both lie in shared memory in rows of 64 elements, 128 bytes, under the swizzle of 128 bytes: 16-byte
+piece p of row r at p ^ (r % 8). Rows of A, and of a B stored as n x k, go along k; a B stored as k x n lies
+in slabs of 64 columns, whose rows go along n.
 
 The sums have TVM's scope "warp": what is in it belongs to the threads of a warp together, each holding a
 part. TVM divides such a buffer among the lanes by itself where one of its dimensions counts them. With
@@ -121,7 +121,9 @@ def multiply(blocks: int, n: int, dtype: str, accumulate: str, transposed: bool,
         barrier = ring.full()
         if operands == AWAITED:
             return call("wait_for_token", barrier, call("arrive", barrier, returns="uint64"))
-        return call("wait_for_parity", barrier, ring.phase()) if operands == GIVEN else call("fence_async_proxy")
+        return (
+            call("wait_for_parity", barrier, ring.phase()) if operands == GIVEN else call("fence_async_proxy")
+        )
 
     def descriptor(buffer: Any, first: tuple[Any, ...], across: int, further: Any) -> Any:
         # ThreadSync sees an access_ptr and puts barriers around it, but no address_of.

@@ -1,4 +1,4 @@
-"""What TVM does not print of a kernel for Hopper: device functions, clusters, and where shared memory starts."""
+"""What TVM does not print of a kernel for Hopper: device functions, clusters, where shared memory starts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 BOUNDS = re.compile(r"(?=__launch_bounds__\()")
 DYNAMIC = re.compile(r"(extern __shared__ __align__\()\d+(\) uchar buf_dyn_shmem\[\];)")
 PATTERN = 1024
-"""Bytes after which the swizzle of 128 bytes repeats: tensor cores and the copy engine take it from addresses."""
+"""Bytes after which the swizzle of 128 bytes repeats, which hardware takes from addresses."""
 
 
 def hopper_text(source: str, module: IRModule) -> str:

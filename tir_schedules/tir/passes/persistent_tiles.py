@@ -2,9 +2,9 @@
 
 A schedule can divide a loop over tiles among blocks only evenly, and once it is fused and split again what
 stands in it cannot be tensorized: the rows of a tile are then no affine map of loops. So it binds rows and
-columns of tiles to blockIdx.y and blockIdx.x. This pass makes a loop of them within the block, in the order of
-stripes: some rows of tiles together, column by column, so that tiles that are computed at a time share rows of
-A and columns of B in L2.
+columns of tiles to blockIdx.y and blockIdx.x. This pass makes a loop of them within the block, in the order
+of stripes: some rows of tiles together, column by column, so that tiles that are computed at a time share
+rows of A and columns of B in L2.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from tir_schedules.tir.passes.serpentine import thread_tag
 def persistent_tiles(
     function: tirx.PrimFunc, module: IRModule, context: transform.PassContext
 ) -> tirx.PrimFunc:
-    """Make of an annotated loop on blockIdx.y, and the one on blockIdx.x in it, one on blockIdx.x over blocks,
-    and within threadIdx.y a loop over the tiles of a block."""
+    """Make of an annotated loop on blockIdx.y, and the one on blockIdx.x in it, one on blockIdx.x over
+    blocks, and within threadIdx.y a loop over the tiles of a block."""
 
     def shared_out(rows: Any) -> tirx.Stmt:
         if PROGRAMS not in rows.annotations:
@@ -55,11 +55,6 @@ def persistent_tiles(
     return map_body(function, tirx.For, shared_out)
 
 
-def programs_for(tiles: int, programs: int, cluster: int = 1) -> int:
-    """How many blocks compute so many tiles, of clusters: `programs` at most, and whole clusters."""
-    return min(max(programs // cluster, 1), tiles) * cluster
-
-
 def tile_in_stripes(number: Any, rows: int, columns: int, stripe: int) -> tuple[Any, Any]:
     """Row and column of a tile. The last stripe may have fewer rows than others."""
     stripe = min(stripe, rows)
@@ -71,8 +66,13 @@ def tile_in_stripes(number: Any, rows: int, columns: int, stripe: int) -> tuple[
 
 def quotient(value: Any, by: Any) -> Any:
     """Of numbers that are not negative, which TVM could not know."""
-    return value if isinstance(by, int) and by == 1 else tirx.truncdiv(value, tirx.const(by, "int32") if isinstance(by, int) else by)
+    return tirx.truncdiv(value, counted(by))
 
 
 def remainder(value: Any, by: Any) -> Any:
-    return tirx.truncmod(value, tirx.const(by, "int32") if isinstance(by, int) else by)
+    return tirx.truncmod(value, counted(by))
+
+
+def counted(value: Any) -> Any:
+    """A number as TVM has it."""
+    return tirx.IntImm("int32", value) if isinstance(value, int) else value

@@ -62,7 +62,7 @@ def encoded(matrix: Any, shape: list[int], box: list[int]) -> tuple[Any, list[ti
     @T.prim_func
     def host(A: T.Buffer((rows, columns), dtype)):
         unnamed: T.let[T.handle("tensormap")] = T.tvm_stack_alloca("tensormap", 1)
-        # Extents and pitch, box, its steps, no interleaving, swizzle, promotion, zeros beyond: innermost first.
+        # Innermost first: extents and pitch; box and its steps; no interleaving, swizzle, promotion, zeros.
         T.call_packed(
             ENCODE, unnamed, dtype, 2, A.data, columns, rows, pitch, width, height, 1, 1, 0,
             SWIZZLES.index(128), PROMOTIONS.index(256), 0,

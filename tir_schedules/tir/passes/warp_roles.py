@@ -163,14 +163,16 @@ class Buffers:
         return sum(prod(self.extents[each]) * DataType(each.dtype).bits // 8 for each in self.operands)
 
     def in_ring(self, threads: Any, work: Work) -> Any:
-        """The loop on threadIdx.y, with operands in the slot of their slab. All other indices are those within
-        a block's tile: TVM then allocates no more than that."""
+        """The loop on threadIdx.y, with operands in the slot of their slab. All other indices are those
+        within a block's tile: TVM then allocates no more than that."""
         number = tirx.truncmod(work.number(self.slab), tirx.IntImm("int32", work.slots))
 
         def folded(block: Any) -> s_tir.SBlock:
             if not any(map(is_shared, block.match_buffers)):
                 return block
-            matches = [self.placed(match, number) if is_shared(match) else match for match in block.match_buffers]
+            matches = [
+                self.placed(match, number) if is_shared(match) else match for match in block.match_buffers
+            ]
             parts = (block.iter_vars, block.reads, block.writes, block.name_hint, block.body, block.init)
             return s_tir.SBlock(*parts, block.alloc_buffers, matches, block.annotations)
 
@@ -211,7 +213,7 @@ def produced(work: Work, slab_bytes: int) -> tirx.Stmt:
 
 
 def consumed(work: Work) -> tirx.Stmt:
-    """Slab after slab multiplied, and its slot released when the products of the next one have been started."""
+    """Slab after slab multiplied; its slot is released when the products of the next have been started."""
     slab, slots = work.slabs.loop_var, tirx.IntImm("int32", work.slots)
 
     def released(number: Any) -> tirx.Stmt:
