@@ -83,6 +83,7 @@ RUNG = Rung(
     dtypes=hopper.OPERANDS,
     outputs=hopper.RESULTS,
     pass_config=hopper.ASYNC,
+    passes=("unroll_drain",),
 )
 
 if __name__ == "__main__":

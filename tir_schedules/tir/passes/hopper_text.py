@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tvm import IRModule
 
 BOUNDS = re.compile(r"(?=__launch_bounds__\()")
-DYNAMIC = re.compile(r"(extern __shared__ __align__\()\d+(\) uchar buf_dyn_shmem\[\];)")
+DYNAMIC = re.compile(r"(extern __shared__ __align__\()\d+(\) uchar buf_dyn_shmem\w*\[\];)")
 PATTERN = 1024
 """Bytes after which the swizzle of 128 bytes repeats, which hardware takes from addresses."""
 

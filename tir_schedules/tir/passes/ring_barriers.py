@@ -50,7 +50,7 @@ def with_barriers(statement: tirx.Stmt, slab: Any, slots: int) -> tirx.Stmt:
 
     def replaced(node: Any) -> Any:
         if ring.stands_for(node, ring.FULL):
-            return ring.barrier(tirx.truncmod(slab, tirx.IntImm("int32", slots)))
+            return ring.barrier(ring.slot(slab, slots))
         return parity(slab, slots) if ring.stands_for(node, ring.PHASE) else node
 
     return tvm_ffi.structural_map(statement, (ir.Call, replaced))

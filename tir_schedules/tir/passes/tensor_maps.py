@@ -32,14 +32,14 @@ def tensor_maps(function: Any, module: IRModule, context: transform.PassContext)
 
     def look(block: s_tir.SBlock) -> None:
         for match in block.match_buffers:
-            inside[match.buffer.data] = match.source.source
+            inside[match.buffer] = match.source.source
 
     def map_of(call: Any) -> Any:
         if not stands_for(call, MAP):
             return call
-        matrix = inside[call.args[1]]
-        while matrix.data in inside:
-            matrix = inside[matrix.data]
+        (matrix,) = call.args[1].args  # its data
+        while matrix in inside:
+            matrix = inside[matrix]
         box = [int(extent) for extent in call.args[2:]]
         shape = [int(extent) for extent in extents.get(matrix.name, matrix.shape)]
         if matrix.name not in made:

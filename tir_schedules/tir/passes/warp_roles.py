@@ -20,7 +20,7 @@ from tir_schedules.tir.intrinsics.device import call
 from tir_schedules.tir.passes import ROLES
 from tir_schedules.tir.passes.partial_group import on_grid
 from tir_schedules.tir.passes.ring_barriers import WARPGROUP, parity, with_barriers
-from tir_schedules.tir.passes.rewriting import map_body, with_value
+from tir_schedules.tir.passes.rewriting import body_of, map_body, with_value
 from tir_schedules.tir.passes.serpentine import thread_tag
 
 REGISTERS = {1: (24, 240), 2: (24, 240), 3: (32, 160)}
@@ -86,6 +86,8 @@ def warp_roles(function: tirx.PrimFunc, module: IRModule, context: transform.Pas
     """Give a loop on threadIdx.y one more warpgroup, which has what the loop over slabs annotated with ROLES
     multiplies copied."""
 
+    rings: list[tuple[Any, Any]] = []
+
     def with_roles(threads: Any) -> tirx.Stmt:
         if thread_tag(threads) != "threadIdx.y":
             return threads
@@ -96,6 +98,7 @@ def warp_roles(function: tirx.PrimFunc, module: IRModule, context: transform.Pas
         tiles = Buffers(threads, work.slabs.loop_var)
         work = Work.of(tiles.in_ring(threads, work))
         assert work
+        rings.extend((each, tiles.ring(each, work.slots)) for each in tiles.operands)
         few, many = REGISTERS[consumers]
         copies = [evaluate(f"keep_registers<{few}>"), by_one_thread(produced(work, tiles.slab_bytes))]
         products = [evaluate(f"take_registers<{many}>"), consumed(work), *left_over(work)]
@@ -117,7 +120,11 @@ def warp_roles(function: tirx.PrimFunc, module: IRModule, context: transform.Pas
             threads.thread_binding, threads.annotations,
         )  # fmt: skip
 
-    return map_body(function, tirx.For, with_roles)
+    def in_ring(buffer: Any) -> Any:
+        return next((ring for whole, ring in rings if buffer.same_as(whole)), buffer)
+
+    changed = map_body(function, tirx.For, with_roles)
+    return changed.with_body(tvm_ffi.structural_map(body_of(changed), (tirx.Buffer, in_ring)))
 
 
 class Buffers:
@@ -162,16 +169,21 @@ class Buffers:
         """Of one slab of all operands."""
         return sum(prod(self.extents[each]) * DataType(each.dtype).bits // 8 for each in self.operands)
 
+    def ring(self, operand: Any, slots: int) -> Any:
+        """The buffer that an operand has in its place."""
+        shape = [slots, *self.extents[operand][1:]]
+        return tirx.decl_buffer(shape, operand.dtype, operand.name, scope=operand.scope())
+
     def in_ring(self, threads: Any, work: Work) -> Any:
         """The loop on threadIdx.y, with operands in the slot of their slab. All other indices are those
         within a block's tile: TVM then allocates no more than that."""
-        number = tirx.truncmod(work.number(self.slab), tirx.IntImm("int32", work.slots))
+        slot = ring.slot(work.number(self.slab), work.slots)
 
         def folded(block: Any) -> s_tir.SBlock:
             if not any(map(is_shared, block.match_buffers)):
                 return block
             matches = [
-                self.placed(match, number) if is_shared(match) else match for match in block.match_buffers
+                self.placed(match, slot) if is_shared(match) else match for match in block.match_buffers
             ]
             parts = (block.iter_vars, block.reads, block.writes, block.name_hint, block.body, block.init)
             return s_tir.SBlock(*parts, block.alloc_buffers, matches, block.annotations)
@@ -196,7 +208,7 @@ class Buffers:
 def produced(work: Work, slab_bytes: int) -> tirx.Stmt:
     """Slab after slab copied into its slot, when that is empty."""
     number = work.number(work.slabs.loop_var)
-    empty = ring.barrier(tirx.truncmod(number, tirx.IntImm("int32", work.slots)) + ring.MOST_SLOTS)
+    empty = ring.barrier(ring.slot(number, work.slots) + ring.MOST_SLOTS)
     # A wait for the phase before the first one does not wait.
     before = tirx.const(1, "uint32") - parity(number, work.slots)
     return work.over_tiles(
@@ -214,10 +226,10 @@ def produced(work: Work, slab_bytes: int) -> tirx.Stmt:
 
 def consumed(work: Work) -> tirx.Stmt:
     """Slab after slab multiplied; its slot is released when the products of the next have been started."""
-    slab, slots = work.slabs.loop_var, tirx.IntImm("int32", work.slots)
+    slab = work.slabs.loop_var
 
     def released(number: Any) -> tirx.Stmt:
-        return ring.release(tirx.truncmod(number, slots), work.blocks)
+        return ring.release(ring.slot(number, work.slots), work.blocks)
 
     behind = tirx.IfThenElse(slab > 0, released(work.number(slab) - 1), None)
     slabs = work.over_slabs([work.multiply, behind])
