@@ -70,8 +70,8 @@ def written(extents: tuple[int, ...]) -> str:
 
 
 def taken(kernel: Kernel, workload: Workload) -> list[str]:
-    """Parameters in their order: type and name, and the shape of an array, the value of a size, or the array of
-    a tensor map."""
+    """Parameters in their order: type and name, and the shape of an array, the value of a size, or the array
+    of a tensor map."""
     shapes, sizes = workload.array_shapes(kernel.grid), sizes_of(workload)
     maps = {tensor.name: tensor.of for tensor in kernel.maps}
     lines = []
@@ -99,7 +99,14 @@ def encoding(tensor: TensorMap) -> str:
     }
     kind, *others = (f"CU_TENSOR_MAP_{name}_{value}" for name, value in constants.items())
     extents = (tensor.shape, tensor.pitches, tensor.box, (1,) * len(tensor.shape))
-    given = [f"&{tensor.name}", kind, str(len(tensor.shape)), tensor.of, *map(innermost_first, extents), *others]
+    given = [
+        f"&{tensor.name}",
+        kind,
+        str(len(tensor.shape)),
+        tensor.of,
+        *map(innermost_first, extents),
+        *others,
+    ]
     return f"cuTensorMapEncodeTiled({', '.join(given)})"
 
 

@@ -51,7 +51,11 @@ def test_clusters_and_maps_come_back(tmp_path):
 
 def test_of_kernels_without_them_a_pack_says_nothing(tmp_path):
     """Versions from before there were clusters read it."""
-    save_pack([subject(replace(KERNEL, cluster=(1, 1, 1), maps=())), *made_up.packed_subjects()], {}, tmp_path / "a.zip")
+    save_pack(
+        [subject(replace(KERNEL, cluster=(1, 1, 1), maps=())), *made_up.packed_subjects()],
+        {},
+        tmp_path / "a.zip",
+    )
     for entry in manifest_in(tmp_path / "a.zip")["subjects"]:
         for launch in entry["launches"]:
             assert not {"cluster", "maps"} & launch["kernel"].keys()
@@ -62,17 +66,17 @@ def of_map(field, value):
 
 
 @pytest.mark.parametrize("change, reason", [
-    (lambda kernel: kernel.update(cluster=[3, 1, 1]), "the grid [4, 1, 1] is no multiple of the cluster [3, 1, 1]"),
+    (lambda kernel: kernel.update(cluster=[3, 1, 1]), "the grid [4, 1, 1] is no multiple of the cluster [3,"),
     (lambda kernel: kernel.update(cluster=[4, 1, 4]), "16 blocks in a cluster; CUDA takes at most 8"),
     (lambda kernel: kernel.update(cluster=[2, 1]), "kernel.cluster"),
     (lambda kernel: kernel.update(cluster=[0, 1, 1]), "kernel.cluster[0]: 0"),
-    (lambda kernel: kernel.update(params=["A", "B"]), "the tensor map 'A_map' is not one of the parameters, once"),
+    (lambda kernel: kernel.update(params=["A", "B"]), "the tensor map 'A_map' is not one of the"),
     (lambda kernel: kernel.update(maps=kernel["maps"] * 2), "the tensor map 'A_map' is not one of"),
     (lambda kernel: kernel.update(maps={}), "kernel.maps: {} is no list"),
     (lambda kernel: kernel["maps"][0].pop("of"), "kernel.maps[0]: 'of' is missing"),
     (of_map("base", 1), "kernel.maps[0]: 'base' is too much"),
     (of_map("element", "int4"), "kernel.maps[0]: elements of int4: they can be "),
-    (of_map("shape", [64]), "kernel.maps[0]: shape (64,) needs 1 extents of the box"),
+    (of_map("shape", [64]), "kernel.maps[0]: shape [64] needs 1 extents of the box"),
     (of_map("shape", [64] * 6), "kernel.maps[0].shape"),
     (of_map("pitches", [100]), "kernel.maps[0]: a pitch of 100 bytes: "),
     (of_map("box", [512, 64]), "kernel.maps[0]: a box of 512 elements"),

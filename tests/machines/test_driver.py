@@ -29,7 +29,9 @@ class FakeDriver:
         lists = [list(each) for each in (shape, pitches, box, steps)]
         numbers = [each.value for each in (element, rank, address)]
         self.asked.append((*numbers, *lists, *(code.value for code in codes)))
-        assert [each._type_ for each in (shape, pitches, box, steps)] == [ctypes.c_uint64] * 2 + [ctypes.c_uint32] * 2
+        assert [each._type_ for each in (shape, pitches, box, steps)] == [ctypes.c_uint64] * 2 + [
+            ctypes.c_uint32
+        ] * 2
         ctypes.memmove(place.value, f"map of {address.value}".encode().ljust(128), 128)
         return self.error
 
@@ -118,7 +120,9 @@ def test_an_array_that_is_known_by_its_map_alone_comes_back(fake, machine):
 
 def test_what_cuda_refuses_is_one_line_that_names_the_kernel(fake, machine):
     fake(error=1)
-    with pytest.raises(CheckFailed, match=r"^test/map \(twin\): cuTensorMapEncodeTiled refuses .*A_map.* error 1$"):
+    with pytest.raises(
+        CheckFailed, match=r"^test/map \(twin\): cuTensorMapEncodeTiled refuses .*A_map.* error 1$"
+    ):
         machine.run(binary(), arguments(), ("C",))
 
 

@@ -26,7 +26,8 @@ from tir_schedules.verdicts import CELLS, Outcome
 CLASSES = {
     "shared_load": "loads", "shared_store": "stores", "ldmatrix": "ldmatrix", "shared_atomic": "atomics",
     "shared_cp_async": "cp.async", "global_load": "loads", "global_store": "stores",
-    "global_atomic": "atomics", "global_cp_async": "cp.async",
+    "global_atomic": "atomics", "global_cp_async": "cp.async", "wgmma": "wgmma", "tma_load": "TMA loads",
+    "tma_store": "TMA stores",
 }  # fmt: skip
 SHOWN = 3
 """Lines that are named of those that lose most."""
@@ -88,7 +89,7 @@ def cost_rows(counters: Counters) -> Iterator[tuple[str, ...]]:
 
 
 def where(kind: str) -> tuple[str, str]:
-    return ("global", "sectors") if kind.startswith("global") else ("shared", "wavefronts")
+    return ("global", "sectors") if kind.startswith(("global", "tma")) else ("shared", "wavefronts")
 
 
 def costly(counters: Counters) -> Iterator[str]:

@@ -96,7 +96,9 @@ NO_HOST_COMPILER = (
     "cc1plus",
     "Host compiler targets unsupported OS",
 )
-UNDONE = re.compile(r"^.*?(?:\(C\d+\) )?((?:Potential Performance Loss: )?(?:wgmma\.mma_async|setmaxnreg).*)$", re.M)
+UNDONE = re.compile(
+    r"^.*?(?:\(C\d+\) )?((?:Potential Performance Loss: )?(?:wgmma\.mma_async|setmaxnreg).*)$", re.M
+)
 """What ptxas says where it does not let wgmma run beside the threads, or ignores setmaxnreg."""
 
 ERROR_LINE = re.compile(r"\berror\b|\bfatal\b|undefined reference", re.I)
@@ -222,8 +224,8 @@ def check_launch(kernel: Kernel, resources: Resources) -> None:
 
 
 def check_products(kernel: Kernel, report: str, resources: Resources) -> None:
-    """CheckFailed for a kernel of wgmma that ptxas has spoilt: one product waits for the other, or sums are in
-    memory. It computes the right thing, and is not what its rung is about."""
+    """CheckFailed for a kernel of wgmma that ptxas has spoilt: one product waits for the other, or sums are
+    in memory. It computes the right thing, and is not what its rung is about."""
     undone = UNDONE.search(report)
     if undone:
         raise CheckFailed(f"{kernel.label}: ptxas says: {undone[1]}")

@@ -30,7 +30,7 @@ HALVES = ("f2", "i2", "i4")  # halves are also read as their bits, one or two at
 PAIRS = {"(": ")", "[": "]", "{": "}", "<": ">"}
 MAP, MAP_BYTES = "CUtensorMap", 128
 DECLARED_MAP = f"const __grid_constant__ {MAP}"
-"""A tensor map among the parameters: the copy engine reads it where CUDA puts it, so it must not be copied."""
+"""A tensor map among the parameters: the copy engine reads it where CUDA puts it, so it cannot be a copy."""
 
 
 @dataclass(frozen=True)
@@ -213,8 +213,8 @@ def is_map(parameter: Parameter) -> bool:
 def check_ptx(
     ptx: str, entry: str, names: tuple[str, ...], takes: Mapping[str, str], maps: Sequence[TensorMap] = ()
 ) -> None:
-    """CheckFailed when the compiled kernel's parameters are not pointers, 32-bit numbers and tensor maps where
-    they should be."""
+    """CheckFailed when the compiled kernel's parameters are not pointers, 32-bit numbers and tensor maps
+    where they should be."""
     takes = {**takes, **dict.fromkeys((each.name for each in maps), DECLARED_MAP)}
     declared = re.search(rf"\.entry\s+{re.escape(entry)}\s*\((.*?)\)", ptx, re.S)
     kinds = (

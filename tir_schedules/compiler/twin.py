@@ -74,9 +74,7 @@ def kernel_from_source(
         )
         return replace(
             kernel,
-            params=argument_names(
-                signature, rung.entry, workload.parameters, workload.outputs, kernel.maps
-            ),
+            params=argument_names(signature, rung.entry, workload.parameters, workload.outputs, kernel.maps),
         )
     except CheckFailed as error:
         raise named(kernel, error) from None

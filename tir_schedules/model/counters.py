@@ -36,9 +36,10 @@ class Counters:
 
     accesses: keys shared_load, shared_store, ldmatrix, shared_atomic, shared_cp_async (cost in wavefronts),
     global_load, global_store, global_atomic, global_cp_async (cost in 32-byte sectors); absent when the
-    kernel has none.
-    mix: thread instructions by class: fp32, fp16, int, load, store, control, barrier, shuffle, mma, cp_async,
-    move, atomic, ...
+    kernel has none. Models, which no profiler has confirmed: wgmma (wavefronts; a request is the product of a
+    warpgroup), tma_load and tma_store (sectors; a request is a box).
+    mix: thread instructions by class: fp32, fp16, int, load, store, control, barrier, mbarrier, shuffle, mma,
+    wgmma, cp_async, tma, move, atomic, ...
     warp_instructions: instructions issued per warp. thread_instructions: the same times active lanes.
     """
 

@@ -29,7 +29,7 @@ FORMAT, SCHEMA = "tir_schedules bench pack", 1
 MANIFEST, CUB = "manifest.json", "cub_sum.so"
 LAUNCH_FIELDS = ("label", "entry", "params", "grid", "block", "arch", "dynamic_shared")
 ALONE = (1, 1, 1)
-"""The cluster of a kernel that is launched without; of such nothing is said, as in packs of earlier versions."""
+"""The cluster of a kernel that is launched without; of such a pack says nothing, as earlier versions did."""
 
 LARGEST = 256 << 20
 """Most bytes of a pack, and of all that it unpacks to. Of all kernels of a ladder at six sizes it is less

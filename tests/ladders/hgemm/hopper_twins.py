@@ -1,4 +1,4 @@
-"""Twins of the rungs on Hopper with the launches that their heads tell, on whatever shape and configuration."""
+"""Twins of the rungs on Hopper with the launches that their heads tell, of any shape and configuration."""
 
 from importlib import resources
 from pathlib import Path
@@ -14,8 +14,8 @@ ARCH = "sm_90a"
 FOLDER = Path(str(resources.files("cuda_reference"))) / "hgemm"
 DEFAULTS = {"BM": 128, "BN": 256, "CONSUMERS": 2, "STAGES": 4, "PROGRAMS": 132, "CLUSTER": 2, "GROUP": 16}
 TWINS = {
-    "wgmma": (), "wgmma_async": (), "tma": ("A", "B"), "warp_specialized": ("A", "B"), "persistent": ("A", "B"),
-    "tma_store": ("A", "B", "C"), "cluster": ("A", "B", "C"),
+    "wgmma": (), "wgmma_async": (), "tma": ("A", "B"), "warp_specialized": ("A", "B"),
+    "persistent": ("A", "B"), "tma_store": ("A", "B", "C"), "cluster": ("A", "B", "C"),
 }  # fmt: skip
 """Twin -> the matrices that it takes by tensor maps."""
 
@@ -52,7 +52,9 @@ def configured(name: str, gemm: HalfGemm, config: dict[str, int]) -> str:
     given = dict(gemm.macros)
     if config:
         block = text[text.index("#ifndef BM") :]
-        words = [line.split() for line in block[: block.index("#endif")].splitlines() if line.startswith("#d")]
+        words = [
+            line.split() for line in block[: block.index("#endif")].splitlines() if line.startswith("#d")
+        ]
         given |= {word[1]: config.get(word[1], word[2]) for word in words}
     lines = "".join(f"#define {macro} {value}\n" for macro, value in given.items())
     place = text.index("#ifndef NT")
@@ -64,7 +66,9 @@ def map_of(matrix: str, gemm: HalfGemm, bm: int, bn: int, blocks: int) -> Tensor
     m, n, k = gemm.m, gemm.n, gemm.k
     shape, box, element = {
         "A": ((m, k), (bm, SLAB), gemm.dtype),
-        "B": ((n, k), (bn // blocks, SLAB), gemm.dtype) if gemm.transposed else ((k, n), (SLAB, 64), gemm.dtype),
+        "B": ((n, k), (bn // blocks, SLAB), gemm.dtype)
+        if gemm.transposed
+        else ((k, n), (SLAB, 64), gemm.dtype),
         "C": ((m, n), (64, SLAB_ROW // element_type(gemm.result).itemsize), gemm.result),
     }[matrix]
     pitch = shape[1] * element_type(element).itemsize

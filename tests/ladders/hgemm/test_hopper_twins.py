@@ -49,8 +49,9 @@ def cases():
 
 
 SHORT = [(name, "nt half", "") for name in ("wgmma", "tma")] + [
-    ("wgmma_async", "nn bfloat16", ""), ("warp_specialized", "nn float", ""), ("persistent", "nt float to half", ""),
-    ("tma_store", "nt float to half", ""), ("cluster", "nn bfloat16", ""),
+    ("wgmma_async", "nn bfloat16", ""), ("warp_specialized", "nn float", ""),
+    ("persistent", "nt float to half", ""), ("tma_store", "nt float to half", ""),
+    ("cluster", "nn bfloat16", ""),
 ]  # fmt: skip
 """Compiled once for all tests here."""
 
@@ -74,7 +75,9 @@ def test_sums_stay_in_registers_and_products_do_not_wait_for_each_other(name, ki
 def test_each_has_the_instructions_it_is_about(binaries, name, kind, config):
     sass = disassemble(binaries[name, kind, config])
     by_map = TWINS[name]
-    assert re.findall(r"HGMMA\.\d+x\d+x\d+", sass) and set(re.findall(r"HGMMA\.\w+", sass)) == {"HGMMA.64x256x16"}
+    assert re.findall(r"HGMMA\.\d+x\d+x\d+", sass) and set(re.findall(r"HGMMA\.\w+", sass)) == {
+        "HGMMA.64x256x16"
+    }
     assert ("UTMALDG" in sass) == bool(by_map) and ("UTMASTG" in sass) == ("C" in by_map)
     assert ("MULTICAST" in sass) == (name == "cluster")
     assert ("USETMAXREG" in sass) == (name not in ("wgmma", "wgmma_async", "tma"))
@@ -83,13 +86,19 @@ def test_each_has_the_instructions_it_is_about(binaries, name, kind, config):
         assert binaries[name, kind, config].resources.registers == 168
 
 
-REMARK = "ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized due to x"
+REMARK = (
+    "ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized due to x"
+)
 IGNORED = "ptxas info    : (C7508) setmaxnreg ignored to maintain minimum register requirements."
 
 
 @pytest.mark.parametrize(
     "report, spilled, line",
-    [(REMARK, 0, "ptxas says: Potential .* serialized"), (IGNORED, 0, "setmaxnreg ignored"), ("", 4, "8 bytes are spilled")],
+    [
+        (REMARK, 0, "ptxas says: Potential .* serialized"),
+        (IGNORED, 0, "setmaxnreg ignored"),
+        ("", 4, "8 bytes are spilled"),
+    ],
 )
 def test_what_ptxas_spoils_is_one_line(report, spilled, line):
     kernel = twin("wgmma", gemm("nt half"))

@@ -34,7 +34,7 @@ SHOWN = 3
 
 VERBS = {
     "shared_load": "loads", "shared_store": "stores", "ldmatrix": "loads", "shared_cp_async": "copies",
-    "shared_atomic": "atomics",
+    "shared_atomic": "atomics", "wgmma": "products",
 }  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from tir_schedules.machines.cpu.abi import BUFFER_SHIFT
 
 ACTIONS = {
     "global_load": "loads", "global_store": "stores", "global_atomic": "atomics", "global_cp_async": "copies",
+    "tma_load": "boxes loaded", "tma_store": "boxes stored",
 }  # fmt: skip
 LEAST_GAIN = 0.1
 """Of all sectors of the kernel, that another numbering of threads saves."""

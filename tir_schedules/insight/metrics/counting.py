@@ -19,9 +19,9 @@ SECTOR = 32  # bytes
 LOADS = ("shared_load", "ldmatrix")
 STORES = ("shared_store",)
 COPIES = ("shared_cp_async",)
-SHARED = (*LOADS, *STORES, *COPIES, "shared_atomic")
-GLOBAL_LOADS = ("global_load", "global_cp_async")
-GLOBAL_STORES = ("global_store", "global_atomic")
+SHARED = (*LOADS, *STORES, *COPIES, "shared_atomic", "wgmma")
+GLOBAL_LOADS = ("global_load", "global_cp_async", "tma_load")
+GLOBAL_STORES = ("global_store", "global_atomic", "tma_store")
 GLOBAL = (*GLOBAL_LOADS, *GLOBAL_STORES)
 """Classes of access in `Counters.accesses`. Shared ones cost wavefronts, global ones 32-byte sectors."""
 

@@ -7,12 +7,12 @@ from tir_schedules.model.counters import Access
 
 MIX = {
     "fp arithmetic": ("fp32", "fp16", "fp64", "special"),
-    "tensor cores": ("mma",),
+    "tensor cores": ("mma", "wgmma"),
     "integers, addresses": ("int",),
-    "memory": ("load", "store", "cp_async", "atomic"),
+    "memory": ("load", "store", "cp_async", "tma", "atomic"),
     "moves, conversions": ("move", "convert"),
     "shuffles": ("shuffle",),
-    "branches, barriers": ("control", "barrier"),
+    "branches, barriers": ("control", "barrier", "mbarrier"),
 }
 """What is shown of the instruction mix -> classes of instruction (`mix` of a Form, machines/cpu/forms.py)."""
 

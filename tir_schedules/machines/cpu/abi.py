@@ -16,6 +16,9 @@ NONE = 0xFFFFFFFF
 """No operand, no guard, no limit."""
 
 BUFFER_SHIFT = 40
+RANK_SHIFT = 24
+"""An address of shared memory of a cluster is (rank of the block + 1) << RANK_SHIFT plus that in the block."""
+
 SHARED_WINDOW, LOCAL_WINDOW = 1 << 36, 1 << 37
 """Where shared and local memory lie among generic addresses."""
 
@@ -78,6 +81,14 @@ class Exit(IntEnum):
     RETURN = 4
     SWITCH = 5
     WAIT = 6
+
+
+class Polls(IntEnum):
+    """What a loop waits for: memory, or mbarriers alone."""
+
+    NOTHING = 0
+    OF_MEMORY = 1
+    OF_BARRIERS = 2
 
 
 class Flag(IntFlag):
@@ -237,5 +248,6 @@ class LaunchArguments(ctypes.Structure):
         ("block", U32 * 3),
         *((name, U32) for name in ("buffer_count", "shared_bytes", "local_bytes", "flags")),
         *((name, U32) for name in ("granule_shift", "finding_limit", "stack_start", "stack_limit")),
-        *((name, U32) for name in ("seed", "resident", "cores", "pad")),
+        ("cluster", U32 * 3),
+        *((name, U32) for name in ("seed", "resident", "cores")),
     ]

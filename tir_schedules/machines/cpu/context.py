@@ -30,15 +30,7 @@ LANE_MASKS = {
     "lanemask_ge": 0xFFFFFFFF & ~((1 << LANES) - 1),
     "lanemask_gt": 0xFFFFFFFF & ~((2 << LANES) - 1),
 }
-SAME_AS = {
-    f"{'n' * count}clusterid.{axis}": f"{'n' * count}ctaid.{axis}" for count in (0, 1) for axis in "xyz"
-}
-"""Each block is a cluster by itself."""
-
 ALWAYS = {
-    **{f"cluster_{name}": 0 for name in ("ctaid.x", "ctaid.y", "ctaid.z", "ctarank")},
-    **{f"cluster_{name}": 1 for name in ("nctaid.x", "nctaid.y", "nctaid.z", "nctarank")},
-    "is_explicit_cluster": 0,
     "smid": 0,
     "nsmid": 1,
     "gridid": 0,
@@ -51,6 +43,8 @@ ALWAYS = {
 READ_BY_CORE = [
     "clock", "clock64", "clock_hi", "globaltimer", "globaltimer_lo", "globaltimer_hi",
     "nwarpid", "dynamic_smem_size", "total_smem_size",
+    *(f"{name}.{axis}" for name in ("clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid") for axis in "xyz"),
+    "cluster_ctarank", "cluster_nctarank", "is_explicit_cluster",
 ]  # fmt: skip
 """In the order of SpecialRegister in core/special.cpp."""
 
@@ -165,7 +159,7 @@ class Lowering:
         if isinstance(operand, Register):
             return self.file.place(operand, size_of(operand.type))
         if isinstance(operand, SpecialRegister):
-            name = SAME_AS.get(operand.name, operand.name)
+            name = operand.name
             if name in SPECIAL:
                 return self.special[SPECIAL.index(name)]
             if name in ALWAYS:

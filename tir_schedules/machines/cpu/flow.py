@@ -40,7 +40,7 @@ def basic_blocks(items: Sequence[Union[Instruction, str]], first: int = 0) -> li
 def successors(block: BasicBlock, labels: dict[str, int]) -> tuple[int, ...]:
     end, following = block.end, block.index + 1
     how = form_of(end).ends if end else None
-    if end is None or how in (Exit.BARRIER, Exit.CALL):
+    if end is None or how in (Exit.BARRIER, Exit.WAIT, Exit.CALL):
         return (following,)
     onward = (following,) if end.guard else ()
     if how in (Exit.BRANCH, Exit.SWITCH):

@@ -106,6 +106,10 @@ class Invocation:
         maps = {tensor.name: tensor for tensor in binary.kernel.maps}
         for parameter in binary.kernel.params:
             name = maps[parameter].of if parameter in maps else parameter
+            if parameter in maps and not isinstance(arguments.get(name), np.ndarray):
+                raise CheckFailed(
+                    f"{binary.kernel.label}: tensor map {parameter} is of {name}, which is no array of the launch"
+                )
             value = arguments[name]
             if isinstance(value, np.ndarray) and not (value.shape == () and value.dtype.names):
                 if name not in places:

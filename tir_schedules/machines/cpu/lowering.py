@@ -7,7 +7,7 @@ from typing import NamedTuple, Sequence
 
 import numpy as np
 
-from tir_schedules.machines.cpu.abi import BASIC_BLOCK, MICRO_OP, NONE, Exit, Trait
+from tir_schedules.machines.cpu.abi import BASIC_BLOCK, MICRO_OP, NONE, Exit, Polls, Trait
 from tir_schedules.machines.cpu.context import (
     PARAMETERS,
     WORKSPACE,
@@ -38,6 +38,9 @@ from tir_schedules.machines.cpu.product_registers import ProductRegisters
 from tir_schedules.machines.cpu.undefined import Undefined
 
 WORKSPACE_BYTES = 64
+READ_BY_ENGINE = (Exit.BARRIER, Exit.WAIT)
+"""Ends of blocks whose micro-op is not executed with the block: the engine reads it."""
+
 NAMES_BLOCKS = ("call.target", "switch")
 """Micro-ops whose operands from the third on are blocks, or NONE."""
 
@@ -153,7 +156,7 @@ def lower(module: PtxModule, kernel: PtxKernel) -> LoweredKernel:
         listing=listing(kernel),
         granule_shift=low.narrowest_shared.bit_length() - 1,
         store_shift=low.narrowest_store.bit_length() - 1,
-        traits=traits_of(kernel, bool(blocks.polling)),
+        traits=traits_of(kernel, Polls.OF_MEMORY in blocks.polling.values()),
         float_atomics=any(adds_floats(i) for i in kernel.instructions),
     )
 
@@ -181,6 +184,13 @@ def traits_of(kernel: PtxKernel, polls: bool) -> Trait:
         elif form.orders or {"acquire", "release", "acq_rel"}.intersection(i.parts):
             traits |= Trait.CLOCKS
     return traits
+
+
+def reads_by_lines(kernel: PtxKernel) -> bool:
+    """Whether shared memory may be watched in pieces as wide as the narrowest access, up to 16 bytes: where
+    asynchronous units copy a lot of it."""
+    units = any(form_of(i).units for i in kernel.instructions)
+    return units and not any(i.name == "wmma" or i.opcode.startswith("call.") for i in kernel.instructions)
 
 
 def adds_floats(i: Instruction) -> bool:
@@ -229,6 +239,8 @@ class Blocks:
 
     def __init__(self, module: PtxModule, kernel: PtxKernel):
         self.low = Lowering(module, kernel)
+        if reads_by_lines(kernel):
+            self.low.narrowest_shared = 16
         self.extents = Extents(kernel)
         self.ops: list[Placed] = []
         self.products = ProductRegisters(kernel)
@@ -279,12 +291,17 @@ class Blocks:
             form, line = form_of(end), end.line
             assert form.ends is not None
             how, guard = form.ends, self.guard(end)
-            if form.lower and how is not Exit.BARRIER:
+            if form.lower and how not in READ_BY_ENGINE:
                 low.successors = block.successors
                 self.place(self.undefined.before(end), guard)
                 self.ops += [self.placed(op, guard) for op in form.lower(low, end)]
         count = len(self.ops) - first
-        if end and form.lower and how is Exit.BARRIER:  # what the engine itself reads
+        if how is Exit.WAIT:  # a row of its own, to which lanes come back that have to wait
+            if cost or count:
+                self.pending.append((first, count, cost, Exit.BRANCH, *ALWAYS, line, NONE, members))
+                self.targets.append(None)
+            first, count, cost, members = len(self.ops), 0, 0, (NONE, 0)
+        if end and form.lower and how in READ_BY_ENGINE:
             lowered = [self.placed(op, ALWAYS) for op in form.lower(low, end)]
             waits = len(self.ops) if lowered else NONE
             self.ops += lowered
@@ -308,7 +325,7 @@ class Blocks:
             *head, line, waits, members = pending
             targets, polls = (number + 1, 0), 0
             if block:
-                targets, polls = self.following(block, head[3]), int(block.index in self.polling)
+                targets, polls = self.following(block, head[3]), self.polling.get(block.index, Polls.NOTHING)
             rows.append((*head, *targets, line, waits, *members, polls))
         return np.array(rows, BASIC_BLOCK)
 

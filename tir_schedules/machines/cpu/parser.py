@@ -29,6 +29,7 @@ from tir_schedules.machines.cpu.ptx import (
     UnsupportedInstruction,
     Variable,
     Vector,
+    items,
 )
 from tir_schedules.machines.cpu.words import END, is_name, is_number
 
@@ -362,12 +363,14 @@ class Parser(DeclarationReader):
                 sign = -1 if word == "-" else 1
             elif is_number(word):
                 offset += sign * int(word.rstrip("U"), 0)
+            elif word == "," and self.word == "{":
+                coordinates = items(self.atom())
+                self.expect("]")
+                return Address(base, offset, tuple(coordinates))
             else:
                 self.position -= 1
                 remedy = form_of_opcode(self.opcode).remedy
-                raise self.refuse(
-                    f"{self.opcode} ({remedy})" if remedy else "tensor coordinates in an address"
-                )
+                raise self.refuse(f"{self.opcode} ({remedy})" if remedy else "what stands in an address")
         return Address(base, offset)
 
 

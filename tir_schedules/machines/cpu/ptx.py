@@ -62,10 +62,12 @@ class SpecialRegister:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """[base + offset]; base is None for an absolute address."""
+    """[base + offset]; base is None for an absolute address. coordinates: of a box of a tensor map, innermost
+    first."""
 
     base: Union[Register, Symbol, None]
     offset: int = 0
+    coordinates: tuple["Operand", ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,7 @@ def registers_of(operands: Iterable[Operand]) -> tuple[Register, ...]:
         elif isinstance(operand, Address):
             if isinstance(operand.base, Register):
                 found.append(operand.base)
+            found += registers_of(operand.coordinates)
         elif isinstance(operand, Vector):
             found += registers_of(operand.items)
         elif isinstance(operand, Pair):

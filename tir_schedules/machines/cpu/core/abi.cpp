@@ -20,7 +20,7 @@ static void line(const char* type, const char* field, u64 offset, u64 bytes) {
 
 static void describe() {
   VALUE(BUFFER_SHIFT) VALUE(SHARED_WINDOW) VALUE(LOCAL_WINDOW) VALUE(FUNCTION_WINDOW)
-  VALUE(FUNCTION_BYTES) VALUE(NONE) VALUE(MAP_MARK)
+  VALUE(FUNCTION_BYTES) VALUE(RANK_SHIFT) VALUE(NONE) VALUE(MAP_MARK)
   ONE_OF(Kind, RACE) ONE_OF(Kind, IN_FLIGHT) ONE_OF(Kind, LOCKSTEP) ONE_OF(Kind, DIVERGENT_BARRIER)
   ONE_OF(Kind, OUT_OF_BOUNDS) ONE_OF(Kind, MISALIGNED) ONE_OF(Kind, WRITE_TO_INPUT)
   ONE_OF(Kind, BAD_FREE) ONE_OF(Kind, STACK_OVERFLOW) ONE_OF(Kind, ASSERTION) ONE_OF(Kind, TRAP)
@@ -39,6 +39,7 @@ static void describe() {
   ONE_OF(How, VOLATILE) ONE_OF(How, ACQUIRES) ONE_OF(How, RELEASES)
   ONE_OF(Scope, THREADS_OF_BLOCK) ONE_OF(Scope, DEVICE)
   ONE_OF(Trait, CLOCKS) ONE_OF(Trait, POLLS) ONE_OF(Trait, NAMED) ONE_OF(Trait, UNITS)
+  ONE_OF(Polls, NOTHING) ONE_OF(Polls, OF_MEMORY) ONE_OF(Polls, OF_BARRIERS)
   ONE_OF(Exit, BRANCH) ONE_OF(Exit, BARRIER) ONE_OF(Exit, LEAVE)
   ONE_OF(Exit, CALL) ONE_OF(Exit, RETURN) ONE_OF(Exit, SWITCH)
   ONE_OF(Exit, WAIT)
@@ -114,7 +115,7 @@ static void describe() {
   FIELD(LaunchArguments, block) FIELD(LaunchArguments, buffer_count) FIELD(LaunchArguments, shared_bytes)
   FIELD(LaunchArguments, local_bytes) FIELD(LaunchArguments, flags) FIELD(LaunchArguments, granule_shift)
   FIELD(LaunchArguments, finding_limit) FIELD(LaunchArguments, seed) FIELD(LaunchArguments, resident)
-  FIELD(LaunchArguments, cores) FIELD(LaunchArguments, pad)
+  FIELD(LaunchArguments, cluster) FIELD(LaunchArguments, cores)
 }
 
 extern "C" const char* layout() {

@@ -6,6 +6,8 @@
 // A global address is (buffer + 1) << BUFFER_SHIFT plus a byte offset, so that no stray offset reaches
 // another buffer. Generic addresses of shared and local memory lie in windows below the first buffer.
 const int BUFFER_SHIFT = 40;
+// An address of shared memory of a cluster is (rank of the block + 1) << RANK_SHIFT plus that in the block.
+const int RANK_SHIFT = 24;
 const u64 SHARED_WINDOW = 1ull << 36, LOCAL_WINDOW = 1ull << 37, WINDOW_BYTES = 1ull << 32;
 // Functions have addresses too, FUNCTION_BYTES apart, the first one at FUNCTION_WINDOW + FUNCTION_BYTES.
 const u64 FUNCTION_WINDOW = 1ull << 38, FUNCTION_BYTES = 16;
@@ -59,7 +61,9 @@ struct MicroOp {
 };
 // end: the micro-op of what ends it, NONE where that needs no operands. members: the register that names the
 // lanes which execute its first instruction together, NONE: none need; gathers: these may be at several such
-// instructions. polls: the branch back to `taken` closes a loop that waits for memory.
+// instructions. polls: the branch back to `taken` closes a loop that waits: see Polls.
+// What a loop waits for. OF_BARRIERS: mbarriers alone.
+enum Polls : u32 { NOTHING, OF_MEMORY, OF_BARRIERS };
 struct BasicBlock {
   u32 first, count, cost, exit, guard, guard_negated, taken, otherwise;
   s32 line;
@@ -180,5 +184,6 @@ struct LaunchArguments {
   u32 grid[3], block[3];
   u32 buffer_count, shared_bytes, local_bytes, flags, granule_shift, finding_limit;
   u32 stack_start, stack_limit;  // of the frames of recursive functions, in local memory; their bytes at most
-  u32 seed, resident, cores, pad;  // resident: blocks that a GPU holds at once; cores: threads to run them
+  u32 cluster[3];
+  u32 seed, resident, cores;  // resident: blocks that a GPU holds at once; cores: threads to run them
 };

@@ -40,14 +40,11 @@ static void commit_group(Machine& M, Warp& W, u8*, const MicroOp&) {
     if (copy.group == UNCOMMITTED && W.active >> copy.lane & 1) copy.group = W.groups[copy.lane];
   ACTIVE(W.active, W.groups[l]++)
 }
-// operands: groups that may stay in flight, or NONE for cp.async.wait_all
-static void wait_group(Machine& M, Warp& W, u8* R, const MicroOp& op) {
-  const bool all = op.operands[0] == NONE;
-  const u32 pending = all ? 0 : op.operands[0];
+// Of those that `arrives` says so of, the copies under way reach shared memory.
+template <class F> static void land(Machine& M, Warp& W, F arrives) {
   u64 kept = 0;
   for (AsyncCopy& copy : W.copies) {
-    const bool covered = all || (copy.group != UNCOMMITTED && copy.group + pending < W.groups[copy.lane]);
-    if (!(W.active >> copy.lane & 1) || !covered) {
+    if (!arrives(copy)) {
       W.copies[kept++] = copy;
       continue;
     }
@@ -57,6 +54,18 @@ static void wait_group(Machine& M, Warp& W, u8* R, const MicroOp& op) {
     if (!others) M.touch(copy.target, copy.bytes, WRITE, copy.lane, copy.line);
   }
   W.copies.resize(kept);
+}
+void land_copies(Machine& M, Warp& W, u32 lanes) {
+  land(M, W, [&](const AsyncCopy& copy) { return lanes >> copy.lane & 1; });
+}
+// operands: groups that may stay in flight, or NONE for cp.async.wait_all
+static void wait_group(Machine& M, Warp& W, u8* R, const MicroOp& op) {
+  const bool all = op.operands[0] == NONE;
+  const u32 pending = all ? 0 : op.operands[0];
+  land(M, W, [&](const AsyncCopy& copy) {
+    const bool covered = all || (copy.group != UNCOMMITTED && copy.group + pending < W.groups[copy.lane]);
+    return W.active >> copy.lane & 1 && covered;
+  });
 }
 
 static const Family async_copy{

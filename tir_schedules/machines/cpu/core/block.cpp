@@ -5,7 +5,8 @@
 // A lane waits at a barrier of the block; for other lanes of its warp, at an instruction that names them; or
 // for memory, when it has gone round a loop that others can end. Such a loop is left to itself until
 // everybody else waits, in this block and then in all; a warp that comes back in the state it was in, while
-// nobody has stored anything, is idle.
+// nobody has stored anything, is idle. One that has tested an mbarrier in vain gets no turn before something
+// has happened to it, so that it costs nothing. A lane whose block ends in a wait tries again in each turn.
 #include "machine.h"
 #include <algorithm>
 #include <string_view>
@@ -14,6 +15,7 @@ void enter(Machine& M, Cta& cta) {
   M.cta = &cta, M.warps = cta.warps.data(), M.shadow = cta.shadow.data();
   M.began = cta.began, M.met = cta.met, M.block_number = cta.number;
   memcpy(M.block_index, cta.index, sizeof M.block_index);
+  if (M.watched) M.watch = memcmp(cta.index, M.watched->block, sizeof cta.index) ? nullptr : M.watched;
   auto aligned = [](std::vector<u8>& bytes) { return (u8*)(((u64)bytes.data() + 127) & ~127ull); };
   M.shared = aligned(cta.shared), M.local = aligned(cta.local), M.local_written = cta.written.data();
 }
@@ -28,7 +30,7 @@ static u32 lanes_with(const u32* values, u32 value) {
 }
 // The lanes that run next: those at the lowest basic block that wait for nothing.
 static u32 pick(const Warp& W, u32& pc) {
-  const u32 ready = W.live & ~(W.waiting | W.held | W.polling);
+  const u32 ready = W.live & ~(W.waiting | W.held | W.polling | W.stalled);
   u32 at[32], lowest = NONE;
   LANES(at[l] = ready >> l & 1 ? W.pc[l] : NONE)
   LANES(lowest = least(at[l], lowest))
@@ -96,8 +98,9 @@ static bool repeats(Machine& M, Warp& W, const u8* R) {
 }
 // Instructions of a warp; rounds between two looks at a loop.
 const u64 LONG_LOOP = 1 << 16, ROUNDS = 1 << 12;
-static bool goes_round(Machine& M, Warp& W, const u8* R, const BasicBlock& block) {
-  if (block.polls) return true;
+static bool goes_round(Machine& M, Warp& W, const u8* R, const BasicBlock& block, u32 lanes) {
+  if (block.polls == OF_MEMORY) return true;
+  if (block.polls == OF_BARRIERS && W.awaited && W.awaited->lanes & lanes) return true;
   return W.issued > LONG_LOOP && !(++W.rounds % ROUNDS) && repeats(M, W, R);
 }
 
@@ -228,6 +231,25 @@ static bool interrupted(Machine& M, u32 often) {
   return M.flags & SHUFFLE && M.traits & CLOCKS && M.random() % often == 0;
 }
 
+// At the end of a block whose micro-op says who goes on. Those that do not will try it again, which counts
+// when it succeeds.
+static void wait_at_end(Machine& M, Warp& W, u8* R, u32 pc, u32 lanes, u32 taken) {
+  const BasicBlock& block = M.program->blocks[pc];
+  W.refused = 0;
+  if (taken) {
+    set_mask(W, taken);
+    const MicroOp& end = M.program->micro_ops[block.end];
+    end.run(M, W, R, end);
+  }
+  const u32 refused = W.refused;
+  send(W, lanes & ~refused, block.taken);
+  if (!refused) return;
+  W.stalled |= refused;
+  ACTIVE(refused, W.barrier_line[l] = block.line)
+  M.block_counts[pc].threads -= __builtin_popcount(refused);
+  if (refused == lanes) M.block_counts[pc].warps--, W.issued -= block.cost;
+}
+
 // Run a warp until all its lanes wait or have left. False when the launch has to stop or its budget is spent.
 static bool advance(Machine& M, Warp& W, u8* R) {
   const Program& program = *M.program;
@@ -236,7 +258,7 @@ static bool advance(Machine& M, Warp& W, u8* R) {
   for (;;) {
     u32 lanes = pick(W, pc);
     if (!lanes) {
-      if (!W.held || W.polling) return !*M.stop;
+      if (!W.held || W.polling | W.stalled) return !*M.stop;
       W.released |= W.held, W.held = 0;  // nobody else comes: what they execute says so
       continue;
     }
@@ -277,7 +299,7 @@ static bool advance(Machine& M, Warp& W, u8* R) {
       }
       if (block.exit == BRANCH) {
         const bool pause = interrupted(M, 8);
-        const bool round = taken && block.taken <= pc && goes_round(M, W, R, block);
+        const bool round = taken && block.taken <= pc && goes_round(M, W, R, block, taken);
         if (together && !round && !pause && (taken == lanes || !taken)) {
           pc = taken ? block.taken : block.otherwise;
           continue;
@@ -296,7 +318,10 @@ static bool advance(Machine& M, Warp& W, u8* R) {
           W.waiting |= taken;
           LANES(W.barrier_line[l] = taken >> l & 1 ? block.line : W.barrier_line[l])
         }
+      } else if (block.exit == WAIT) {
+        wait_at_end(M, W, R, pc, lanes, taken);
       } else if (block.exit == LEAVE) {
+        if (M.traits & UNITS && taken) leave(M, W, taken);
         W.live &= ~taken;
         send(W, lanes & ~taken, block.otherwise);
       } else {
@@ -312,9 +337,10 @@ static bool turn(Machine& M, int w) {
   u8* R = registers_of(M, w);
   M.warp = w;
   const u32 live = W.live, waiting = W.waiting, polled = W.polling;
-  W.polling = 0;
+  const u64 issued = W.issued;
+  W.polling = W.stalled = 0;
   if (!advance(M, W, R)) return false;
-  W.idle = false;
+  W.idle = W.stalled && W.issued == issued;
   if (!W.polling) return true;
   const u64 state = std::hash<std::string_view>()({(const char*)R, M.program->register_bytes}) ^
                     std::hash<std::string_view>()({(const char*)W.pc, sizeof W.pc});
@@ -334,9 +360,10 @@ Progress run_block(Machine& M) {
     const u64 stores = M.stores;
     bool moved = false, idle = true;
     for (int w : order) {
-      if (!(M.warps[w].live & ~M.warps[w].waiting)) continue;
+      Warp& W = M.warps[w];
+      if (!(W.live & ~W.waiting) || (!M.insists && awaits_in_vain(W))) continue;
       if (!turn(M, w)) return STOPPED;
-      moved |= !M.warps[w].polling, idle &= M.warps[w].idle;
+      moved |= !W.polling && !W.idle, idle &= W.idle;
     }
     for (Warp& W : M.cta->warps) live |= W.live;
     if (!live) return FINISHED;
@@ -354,10 +381,19 @@ void report_stuck(Machine& M, u32 resident, u64 left) {
     u32 told = 0;
     ACTIVE(W.live, {
       if (told >> l & 1) continue;
-      const bool waits = W.waiting >> l & 1;
-      if (!waits && !(W.polling >> l & 1)) continue;  // waits for lanes that do
-      const u32 lanes = waits ? W.waiting : W.polling;
-      ACTIVE(lanes, told |= 1u << l)
+      const bool waits = W.waiting >> l & 1, stalled = W.stalled >> l & 1;
+      if (!waits && !stalled && !(W.polling >> l & 1)) continue;  // waits for lanes that do
+      u32 lanes = waits ? W.waiting : stalled ? W.stalled : W.polling;
+      if (M.traits & UNITS) lanes &= lanes_with((const u32*)W.barrier_line, W.barrier_line[l]);
+      told |= lanes;
+      if (stalled) {
+        if (Finding* f = M.report(DEADLOCK, W.barrier_line[l], l)) f->act = WRITE, f->detail = W.waits_for;
+        continue;
+      }
+      if (!waits && W.awaited && W.awaited->lanes >> l & 1) {
+        report_awaited(M, W, l, W.barrier_line[l]);
+        continue;
+      }
       const bool endless = !waits && !W.barrier[l];
       Finding* f = M.report(endless ? ENDLESS_LOOP : DEADLOCK, W.barrier_line[l], l);
       if (!f) continue;

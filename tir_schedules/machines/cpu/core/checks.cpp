@@ -29,6 +29,8 @@ Finding* Machine::report_access(Kind kind, s32 line, int lane, Act act, Space sp
   Finding* f = report(kind, line, lane, other, address, other_block);
   if (f) {
     f->act = act, f->space = space, f->bytes = bytes;
+    if (other_thread >= (int)PRODUCTS) other_thread = other_thread < (int)COPIES ? (other_thread - PRODUCTS) * 32 : -1;
+    else if (other_thread >= (int)FIRST_UNIT) other_thread %= FIRST_UNIT;
     f->other_warp = other_thread < 0 ? -1 : other_thread / 32,
     f->other_lane = other_thread < 0 ? -1 : other_thread % 32;
   }
@@ -120,6 +122,8 @@ bool Machine::same_value(u32 bytes, const u8* data, int lane, bool together, int
 
 u8* Machine::at_generic(u64 address, u32 bytes, const MicroOp& op, int lane, Act act, u32 how) {
   if (address >= SHARED_WINDOW && address < SHARED_WINDOW + WINDOW_BYTES) {
+    if (traits & UNITS && (address - SHARED_WINDOW) >> RANK_SHIFT)
+      return at_cluster(u32(address - SHARED_WINDOW), bytes, op, lane, act, how);
     u8* data = at_shared(u32(address - SHARED_WINDOW), bytes, op, lane, act);
     if (data) touch(u32(address - SHARED_WINDOW), bytes, act, lane, op.line, how);
     return data;

@@ -1,4 +1,4 @@
-// Runs a launch: blocks one after another; those that wait for others stay, as many as a GPU holds at once,
+// Runs a launch: clusters of blocks, mostly of one block, one after another; those that wait for others stay, as many as a GPU holds at once,
 // while later ones begin. Where nothing orders blocks, several threads run them. A launch that is watched
 // runs one block alone.
 #include "machine.h"
@@ -35,7 +35,8 @@ struct Order {
 static void begin(Machine& M, Cta& cta, u64 number) {
   const Program& program = *M.program;
   const u64 warps = (M.threads + 31) / 32;
-  cta.number = number;
+  cta.number = number, cta.finished = false;
+  cta.mbarriers.clear(), cta.bulk.clear(), cta.visits.clear(), cta.left = nullptr;
   cta.index[0] = number % M.grid[0], cta.index[1] = number / M.grid[0] % M.grid[1],
   cta.index[2] = number / M.grid[0] / M.grid[1];
   if (cta.warps.empty()) {
@@ -67,6 +68,25 @@ static void begin(Machine& M, Cta& cta, u64 number) {
   if (M.flags & SHUFFLE && !(M.traits & (CLOCKS | POLLS)))
     M.random.seed(M.seed * 0x9e3779b97f4a7c15 + number);
 }
+// Begins all blocks of a cluster. number: in the order of indices of clusters.
+static void begin(Machine& M, Cluster& cluster, u64 number) {
+  const u32* size = M.cluster;
+  cluster.number = number, cluster.gathered = cluster.told = nullptr, cluster.pending.clear();
+  cluster.blocks.resize(size[0] * size[1] * size[2]);
+  const u64 across[3] = {M.grid[0] / size[0], M.grid[1] / size[1], 0};
+  const u64 x = number % across[0], y = number / across[0] % across[1], z = number / across[0] / across[1];
+  for (u32 rank = 0; rank < cluster.blocks.size(); ++rank) {
+    Cta& cta = cluster.blocks[rank];
+    cta.cluster = &cluster, cta.rank = rank;
+    const u64 at[3] = {x * size[0] + rank % size[0], y * size[1] + rank / size[0] % size[1],
+                       z * size[2] + rank / size[0] / size[1]};
+    begin(M, cta, at[0] + M.grid[0] * (at[1] + M.grid[1] * at[2]));
+  }
+}
+static u64 cluster_of(const Machine& M, const u32* block) {
+  const u64 x = block[0] / M.cluster[0], y = block[1] / M.cluster[1], z = block[2] / M.cluster[2];
+  return x + M.grid[0] / M.cluster[0] * (y + M.grid[1] / M.cluster[1] * z);
+}
 static void finish(Machine& M, Cta& cta) {
   for (const Warp& W : cta.warps)  // copies that nobody waited for still land, unseen
     for (const AsyncCopy& copy : W.copies) GRANULES(M, copy.target, copy.bytes, cta.shadow[g].in_flight = 0)
@@ -74,36 +94,41 @@ static void finish(Machine& M, Cta& cta) {
     for (Cell& cell : cta.cells) M.drop_others(cell);
 }
 
-// Blocks that have begun and not ended, and those that are done, to be used again.
+// Clusters of blocks that have begun and not ended, and those that are done, to be used again. A kernel without
+// clusters has one block in each.
 struct Blocks {
   Machine& M;
-  std::deque<Cta> all;
-  std::vector<Cta*> stuck, free;
+  std::deque<Cluster> all;
+  std::vector<Cluster*> stuck, free;
 
-  // Runs a block as far as it goes. False when the launch has to stop.
+  // Runs a cluster as far as it goes. False when the launch has to stop.
   bool run(u64 number) {
     if (free.empty()) free.push_back(&all.emplace_back());
-    Cta* cta = free.back();
+    Cluster* cluster = free.back();
     free.pop_back();
-    begin(M, *cta, number);
-    return settle(cta, run_block(M));
+    begin(M, *cluster, number);
+    return settle(cluster, run_cluster(M, *cluster));
   }
-  bool settle(Cta* cta, Progress progress) {
-    if (progress == STUCK) stuck.push_back(cta);
-    else finish(M, *cta), free.push_back(cta);
+  bool settle(Cluster* cluster, Progress progress) {
+    if (progress == STUCK) {
+      stuck.push_back(cluster);
+    } else {
+      for (Cta& cta : cluster->blocks) finish(M, cta);
+      free.push_back(cluster);
+    }
     return progress != STOPPED;
   }
   // Another turn for all that are stuck, last ones first: false when the launch has to stop.
   bool retry(bool& moved) {
-    std::vector<Cta*> waiting;
+    std::vector<Cluster*> waiting;
     waiting.swap(stuck);
     std::reverse(waiting.begin(), waiting.end());
-    for (Cta* cta : waiting) {
+    for (Cluster* cluster : waiting) {
       const u64 stores = M.stores;
-      enter(M, *cta);
-      const Progress progress = run_block(M);
-      moved |= progress == FINISHED || M.stores != stores || !cta->idle;
-      if (!settle(cta, progress)) return false;
+      const Progress progress = run_cluster(M, *cluster);
+      moved |= progress == FINISHED || M.stores != stores;
+      for (const Cta& cta : cluster->blocks) moved |= !cta.finished && !cta.idle;
+      if (!settle(cluster, progress)) return false;
     }
     return true;
   }
@@ -125,7 +150,9 @@ static void run_in_order(Machine& M, const Order& order, u64 first, u32 resident
     if (!blocks.retry(moved)) return;
     if (M.stores != stores || blocks.stuck.size() < waiting) stores = M.stores, rounds = 0;
     if (moved && ++rounds < greatest<u64>(PATIENCE / (blocks.stuck.size() + 1), LEAST_ROUNDS)) continue;
-    for (Cta* cta : blocks.stuck) enter(M, *cta), report_stuck(M, resident, order.total - next);
+    for (Cluster* cluster : blocks.stuck)
+      for (Cta& cta : cluster->blocks)
+        if (!cta.finished) enter(M, cta), report_stuck(M, resident, order.total - next);
     return;
   }
 }
@@ -198,17 +225,19 @@ extern "C" u32 launch(const LaunchArguments* a) {
   M.stack_limit = a->stack_limit;
   M.flags = a->flags, M.granule_shift = a->granule_shift;
   memcpy(M.grid, a->grid, sizeof M.grid), memcpy(M.block, a->block, sizeof M.block);
+  memcpy(M.cluster, a->cluster, sizeof M.cluster);
   M.threads = M.block[0] * M.block[1] * M.block[2];
   M.seed = a->seed, M.random.seed(M.seed);
-  const u64 total = (u64)M.grid[0] * M.grid[1] * M.grid[2];
+  const u32 size = M.cluster[0] * M.cluster[1] * M.cluster[2], resident = greatest(1u, a->resident / size);
+  const u64 total = (u64)M.grid[0] * M.grid[1] * M.grid[2] / size;
   if (M.watch) {
-    const u32* at = M.watch->block;
+    M.watched = M.watch;
     Blocks blocks{M};
-    const bool ran = blocks.run(at[0] + (u64)M.grid[0] * (at[1] + (u64)M.grid[1] * at[2]));
-    M.watch->ended = ran && blocks.stuck.empty();
+    const bool ran = blocks.run(cluster_of(M, M.watched->block));
+    M.watched->ended = ran && blocks.stuck.empty();
     return M.finding_count;
   }
-  const Order order(M, total, a->resident, M.random);
+  const Order order(M, total, resident, M.random);
   if (a->cores > 1 && total > 2 && !(M.traits & (CLOCKS | POLLS))) {
     const double started = seconds();
     {
@@ -218,9 +247,9 @@ extern "C" u32 launch(const LaunchArguments* a) {
     const bool worthwhile = (seconds() - started) * (total - 1) > WORTHWHILE;
     if (worthwhile && !M.interacts && !M.finding_count)
       return run_in_threads(M, *a, program, order) ? M.finding_count : NONE;
-    run_in_order(M, order, 1, a->resident);
+    run_in_order(M, order, 1, resident);
     return M.finding_count;
   }
-  run_in_order(M, order, 0, a->resident);
+  run_in_order(M, order, 0, resident);
   return M.finding_count;
 }

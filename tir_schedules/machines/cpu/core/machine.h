@@ -80,15 +80,16 @@ struct Heap {
 };
 
 // active: lanes that execute the current instruction. waiting: at a barrier of the block; held: for other
-// lanes of the warp; polling: went round a loop that waits for memory; released: may execute what they were
-// held at; excused: as their members are there, at another instruction; missed: that lanes have waited for.
+// lanes of the warp; polling: went round a loop that waits for memory; stalled: at the end of a block that
+// waits, and refused: those that it does not let go on; released: may execute what they were held at; excused: as their members are there, at another instruction; missed: that lanes have waited for.
 // known: time of the last __syncwarp of all lanes; pairs: of the last that two lanes were in, empty where
 // there was none of some lanes only.
 struct Warp {
   ALIGNED s32 mask[32];  // -1 for lanes that execute the current instruction
   u32 pc[32];            // basic block each lane is at
   u32 carry[32] = {};    // the carry flag of each lane
-  u32 active = 0, live = 0, waiting = 0, held = 0, polling = 0, released = 0, excused = 0, missed = 0;
+  u32 active = 0, live = 0, waiting = 0, held = 0, polling = 0, stalled = 0, refused = 0,
+      released = 0, excused = 0, missed = 0;
   bool started = false, idle = false;
   s32 barrier_line[32];
   u32 barrier[32];                // number of the one each lane waits at
@@ -101,8 +102,11 @@ struct Warp {
   u64 rounds = 0, sampled_stores = 0;
   u64 clock = 0;  // what %clock64 gave last
   std::vector<AsyncCopy> copies;
-  std::deque<Operation> products;  // in flight
-  u32 product_groups = 0;          // committed
+  std::unique_ptr<Awaited> awaited;  // nullptr: no mbarrier
+  std::deque<Operation> products;    // parts of them that nobody has waited for
+  std::vector<u32> product_groups;   // when each was committed
+  // At the barrier of the cluster: lanes that have arrived in this phase; that have yet to wait.
+  u32 at_cluster = 0, to_wait = 0, waits_for = 0;  // waits_for: of those that are stalled
   std::shared_ptr<ProductRegisters> products_of;  // of a warp without: nullptr
   std::unique_ptr<CallState> calls;  // of a warp that calls nothing: nullptr
 
@@ -110,6 +114,13 @@ struct Warp {
     if (pairs.empty()) return known;
     return pairs[lane * 32 + other] > known ? pairs[lane * 32 + other] : known;
   }
+};
+struct Cluster;
+// An access of another block of the cluster to a block's shared memory: the last one of its warp or unit.
+struct Visit {
+  u32 block, thread, time, address;
+  s32 line;
+  int lane, warp;
 };
 // A block that runs, and all it has to itself. number: in the order of indices. began, met: times when it
 // began, and when its threads last met at a barrier. known: time of the last barrier of all its threads;
@@ -128,7 +139,23 @@ struct Cta {
   NamedBarrier named[16];
   Known learnt, passed_on[2];
   Flags flags;
+  // rank: in its cluster. finished: all its threads have left; left: what these knew. visits: of others.
+  Cluster* cluster = nullptr;
+  u32 rank = 0;
+  bool finished = false;
+  std::unordered_map<u32, Mbarrier> mbarriers;    // by address
+  std::unordered_map<u32, BulkCopies> bulk;       // by thread
+  std::unordered_map<u64, Visit> visits;          // by block and thread
+  Known left;
   std::vector<Warpgroup> warpgroups;  // empty where no instruction is one of a warpgroup
+};
+// Blocks that run together, one or more. pending: copies whose data has not arrived. gathered: what those know
+// who have arrived at the barrier of the cluster; told: what those learn who wait there.
+struct Cluster {
+  u64 number = 0;
+  std::deque<Cta> blocks;
+  std::deque<Operation> pending;
+  Known gathered, told;
 };
 struct Range {  // of addresses; high: the first one behind it
   u64 low, high;
@@ -168,6 +195,10 @@ struct Machine {
   std::vector<Other> others{1};      // number 0: none
   u32 free_other = 0;
   Flags flags_of_memory;
+  u32 cluster[3] = {1, 1, 1};
+  bool insists = false;  // that lanes look again at mbarriers that have not changed
+  Watch* watched = nullptr;  // what `watch` is while its block runs
+  Verdicts verdicts;
   u64 seed;
   std::mt19937_64 random;
   bool alone = true, interacts = false;  // whether no other thread runs blocks; whether blocks touch the same
@@ -203,6 +234,8 @@ struct Machine {
              Act act);
   u8* at_global(u64 address, u32 bytes, const MicroOp& op, int lane, Act act, u32 how = 0);
   u8* at_generic(u64 address, u32 bytes, const MicroOp& op, int lane, Act act, u32 how = 0);
+  // In shared memory of any block of the cluster.
+  u8* at_cluster(u32 address, u32 bytes, const MicroOp& op, int lane, Act act, u32 how);
   void touch(u32 address, u32 bytes, Act act, int lane, s32 line, u32 how = 0);
   void touch_reads(const u32* addresses, u32 lanes, u32 bytes, s32 line);
   void touch_writes(const u32* addresses, u32 lanes, u32 bytes, s32 line, u32 how);
@@ -217,6 +250,12 @@ struct Machine {
   void drop_others(Cell& cell);
   void drop_other(u32& link);
   void fence(u32 lanes, Scope scope);
+  void fence_proxy(u32 lanes);
+  void report_overwritten(const Touch& touch);
+  // Of an operation's access.
+  void touch_unit(Cell& cell, const Touch& touch, const Operation& operation);
+  // Where the flags of a generic address are; of another block of the cluster it becomes the address there.
+  Flags& flags_at(u64& address);
   // A strong access of a lane: what it learns from who stored there, what it tells who reads there.
   void synchronize(u64 address, u32 bytes, int lane, u32 how, bool reads);
   void forget_flag(u64 address, u32 bytes);
@@ -257,11 +296,36 @@ const u32 REGISTERS = 1 << 16;  // of a multiprocessor
 // Every lane must execute: a finding otherwise, and false.
 bool whole_warp(Machine& machine, const Warp& warp, s32 line);
 
-// ---- block.cpp ---
+// ---- units.cpp, mbarrier.cpp, bulk.cpp, cluster.cpp ---
+// A block of the cluster and an address in its shared memory; cta: nullptr where there is none.
+struct Place {
+  Cta* cta;
+  u32 address;
+};
+const u32 IN_BLOCK = (1u << RANK_SHIFT) - 1;  // the rest of an address of the cluster
+Place place_of(const Machine&, u32 address);
+u8* shared_of(Cta&);
+// Notes a remote access; false after a finding that the block has left.
+bool visit(Machine&, Cta&, const Visit&, Act act, u32 bytes);
+// The mbarrier at an address of the cluster, or nullptr after a finding.
+Mbarrier* mbarrier_at(Machine&, u32 address, s32 line, int lane);
+// A copy has brought bytes to an mbarrier. known: what its completion tells.
+void bring(Machine&, Mbarrier&, u32 address, const Operation&, u32 bytes);
+// The cp.async of some lanes that are under way arrive.
+void land_copies(Machine&, Warp&, u32 lanes);
+bool awaits_in_vain(const Warp&);
+void report_awaited(Machine&, const Warp&, int lane, s32 line);
+void report_misuse(Machine&, Misuse, s32 line, int lane, u32 address, u32 value = 0);
+void leave(Machine&, Warp&, u32 lanes);  // the kernel
+// Blocks of a cluster run together until all have left, or none can go on.
 enum Progress { FINISHED, STUCK, STOPPED };
+Progress run_cluster(Machine&, Cluster&);
+
+// ---- block.cpp ---
 // Runs the warps of M.cta until all have left, or none of them can go on.
 Progress run_block(Machine& M);
 void enter(Machine& M, Cta& cta);
+// resident: clusters that a GPU holds at once.
 void report_stuck(Machine& M, u32 resident, u64 left);
 CallState& calls_of(Machine&, Warp&);
 // The lanes of a block that ends in a call, a return or a switch go on. taken: those that do so.

@@ -11,7 +11,8 @@ bool Knowledge::covers(u32 block, u32 thread, u32 time) const {
   const auto found = std::lower_bound(blocks.begin(), blocks.end(), block, earlier);
   if (found == blocks.end() || (*found)->front().block != block) return false;
   for (const Group& g : **found)
-    if (time <= g.time && (g.warp == NONE || (g.warp == thread / 32 && g.lanes >> thread % 32 & 1)))
+    if (time <= g.time &&
+        (g.warp == NONE ? !is_unit(thread) : g.warp == thread / 32 && g.lanes >> thread % 32 & 1))
       return true;
   return false;
 }
@@ -25,7 +26,7 @@ static OfBlock joined_of_block(const OfBlock& a, const OfBlock& b) {
   for (const Group& g : all)
     if (g.warp == NONE && g.time > whole) whole = g.time;
   for (const Group& g : all) {
-    if (g.warp == NONE || g.time <= whole) continue;
+    if (g.warp == NONE || (g.time <= whole && !is_unit(g.warp * 32))) continue;
     if (g.warp != warp) warp = g.warp, there = 0;
     const u32 lanes = g.lanes & ~there;
     if (!lanes) continue;
@@ -55,7 +56,7 @@ Known joined(const Known& a, const Known& b) {
     if (blocks == each->blocks) return each;
   return std::make_shared<const Knowledge>(Knowledge{std::move(blocks)});
 }
-static Known made(std::vector<Group> groups) {
+Known made(std::vector<Group> groups) {
   if (groups.empty()) return nullptr;
   std::sort(groups.begin(), groups.end(), before);
   std::vector<OfBlock> blocks;
@@ -66,11 +67,22 @@ static Known made(std::vector<Group> groups) {
   return std::make_shared<const Knowledge>(Knowledge{std::move(blocks)});
 }
 
+Known fenced(const Known& known) {
+  if (!known) return nullptr;
+  std::vector<Group> groups;
+  for (const OfBlock& of_block : known->blocks)
+    for (Group g : *of_block) {
+      if (g.block & FENCED || is_unit(g.warp == NONE ? 0 : g.warp * 32)) continue;
+      g.block |= FENCED, groups.push_back(g);
+    }
+  return made(std::move(groups));
+}
+
 // Whether an access of another thread at a time comes before what the lane does now. strong: how the lane
 // accesses memory: a flag it has read orders its strong accesses without a fence.
 bool Machine::ordered(int lane, u32 block, u32 thread, u32 time, bool strong) const {
   const u32 self = warp * 32 + lane;
-  if (block == block_number + 1) {
+  if (block == block_number + 1 && !is_unit(thread)) {
     if (thread == self || time <= cta->known) return true;
     if ((int)thread / 32 == warp && time <= warps[warp].knows(lane, thread % 32)) return true;
   }
@@ -99,14 +111,16 @@ void Machine::touch_cell(Cell& c, const Touch& t) {
                          (how | t.how) & STORES;
     return in_step || clash(t.how, how, near);
   };
+  if (c.how & OF_BARRIER) return report_overwritten(t);
   bool reported = false;
   auto compare = [&](u32 how, u32 other_block, u32 other_thread, u32 time, s32 line) {
     const bool near = other_block == block, lanes = near && other_thread / 32 == self / 32;
     if (reported || ordered(t.lane, other_block, other_thread, time, t.how & STRONG)) return;
     const bool stores = how & t.how & STORES;
     Kind kind = stores && t.space == GLOBAL ? OVERLAPPING_WRITES : lanes ? LOCKSTEP : RACE;
+    if (is_unit(other_thread)) kind = how & STORES ? IN_FLIGHT : SLOT_IN_USE;
     const bool together = lanes && line == t.line && time == now;
-    if (stores && same_value(t.bytes, t.data, t.lane, together, other_thread % 32)) kind = SAME_VALUE;
+    if (stores && !is_unit(other_thread) && same_value(t.bytes, t.data, t.lane, together, other_thread % 32)) kind = SAME_VALUE;
     const Act act = t.how & STORES ? WRITE : t.how & UPDATES ? ATOMIC : READ;
     const u64 address = t.address - (t.space == SHARED ? SHARED_WINDOW : 0);
     report_access(kind, t.line, t.lane, act, t.space, address, t.bytes, line, other_thread, near ? 0 : other_block);
@@ -240,8 +254,7 @@ void Machine::pass_on(u32 earlier) {
   }
 }
 void Machine::synchronize(u64 address, u32 bytes, int lane, u32 how, bool reads) {
-  const bool shared_memory = address < LOCAL_WINDOW;
-  Flags& flags = shared_memory ? cta->flags : flags_of_memory;
+  Flags& flags = flags_at(address);
   const u32 block = block_number + 1, scope = how & OF_BLOCK ? THREADS_OF_BLOCK : DEVICE;
   if (how & RELEASES) fence(1u << lane, (Scope)scope);
   LaneOrder& own = cta->lanes[warp * 32 + lane];
@@ -270,7 +283,7 @@ void Machine::synchronize(u64 address, u32 bytes, int lane, u32 how, bool reads)
   if (how & ACQUIRES) ++now;
 }
 void Machine::forget_flag(u64 address, u32 bytes) {
-  Flags& flags = address < LOCAL_WINDOW ? cta->flags : flags_of_memory;
+  Flags& flags = flags_at(address);
   if (flags.empty()) return;
   for (u64 word = address >> 2; word <= (address + bytes - 1) >> 2; ++word) flags.erase(word);
 }
@@ -281,17 +294,33 @@ Known Machine::snapshot(u32 lanes) const {
   if (cta->known) groups.push_back({block, NONE, NONE, cta->known});
   if (warps[warp].known > cta->known) groups.push_back({block, (u32)warp, NONE, warps[warp].known});
   Known all = joined(made(std::move(groups)), cta->learnt);
+  const Knowledge* last = nullptr;  // mostly all lanes know the same
   ACTIVE(lanes, {
     const LaneOrder& own = cta->lanes[warp * 32 + l];
+    if (own.known.get() == last && !own.seen && !own.seen_near) continue;
+    last = own.known.get();
     all = joined(all, joined(own.known, joined(own.seen, own.seen_near)));
   })
   return all;
 }
 void Machine::learn(u32 lanes, const Known& known) {
+  Known before, after = known;
   ACTIVE(lanes, {
     LaneOrder& own = cta->lanes[warp * 32 + l];
-    own.known = joined(own.known, known), own.seen = own.seen_near = nullptr;
+    if (own.known != before) before = own.known, after = joined(before, known);
+    own.known = after, own.seen = own.seen_near = nullptr;
   })
+}
+// A fence.proxy.async of lanes: what they know is known to the asynchronous units of who hears of it.
+void Machine::fence_proxy(u32 lanes) {
+  const Known all = fenced(snapshot(lanes));
+  Known before, after = all;
+  ACTIVE(lanes, {
+    LaneOrder& own = cta->lanes[warp * 32 + l];
+    if (own.known != before) before = own.known, after = joined(before, all);
+    own.known = after;
+  })
+  ++now;
 }
 // A __syncwarp. members: of each active lane, who is in it.
 void Machine::meet_in_warp(const u32* members) {
@@ -342,7 +371,10 @@ void Machine::meet_in_block() {
   cta->known = now++;
   if (!(traits & CLOCKS)) return;
   if (cta->fenced > earlier) pass_on(earlier);
+  Known last;
   for (LaneOrder& own : cta->lanes)
-    for (Known* known : {&own.known, &own.seen, &own.seen_near})
-      if (*known) cta->learnt = joined(cta->learnt, *known), *known = nullptr;
+    for (Known* known : {&own.known, &own.seen, &own.seen_near}) {
+      if (*known && *known != last) cta->learnt = joined(cta->learnt, last = *known);
+      *known = nullptr;
+    }
 }

@@ -11,8 +11,17 @@
 #include <vector>
 #include "abi.h"
 
-// Beside a How, of a cell: it has been found fault with; it has had an atomic since the last store.
-enum OfCell : u32 { FAULTY = 128, UPDATED = 256 };
+// Beside a How, of a cell: it has been found fault with; it has had an atomic since the last store; an mbarrier
+// lies there.
+enum OfCell : u32 { FAULTY = 128, UPDATED = 256, OF_BARRIER = 512 };
+
+// Beside the number of a block in a Group: it tells of accesses that a fence has followed that makes them known
+// to asynchronous units (fence.proxy.async).
+const u32 FENCED = 1u << 31;
+
+// Threads of a block from here on are its asynchronous units: see units.h.
+const u32 FIRST_UNIT = 1024;
+inline bool is_unit(u32 thread) { return thread >= FIRST_UNIT; }
 
 // Lanes of a warp, and up to when their accesses are known. warp: NONE for all threads of the block.
 struct Group {
@@ -26,6 +35,9 @@ struct Knowledge {
 };
 typedef std::shared_ptr<const Knowledge> Known;
 Known joined(const Known& a, const Known& b);
+Known made(std::vector<Group> groups);
+// The same accesses as fenced ones.
+Known fenced(const Known& known);
 
 // A fence of a lane: its time, and what the lane knew then.
 struct Fence {
@@ -52,7 +64,7 @@ struct Other {
   s32 line;
   u16 warp, how;
 };
-// One access of a lane, for the cells it touches. data: the memory it reaches.
+// One access of a lane, for the cells it touches. data: the memory it reaches. Address: generic.
 struct Touch {
   u64 address;
   const u8* data;

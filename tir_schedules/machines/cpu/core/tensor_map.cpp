@@ -16,7 +16,7 @@ static Box refused(Machine& M, const MicroOp& op, int lane, MapFault fault, u64 
                    u32 wants = 0) {
   if (Finding* f = M.report_access(BAD_TENSOR_MAP, op.line, lane, act, GENERIC, address, has))
     f->detail = fault, f->extent_bytes = wants;
-  return {false, 0, 0, {}};
+  return {false, 0, 0, 0, {}};
 }
 // What part of a row of the box lies inside: elements from `first` up to `end`.
 struct Inside {
@@ -37,10 +37,14 @@ static void add_row(Box& box, const TensorMap& map, u32 at, u64 row, Inside insi
       const u64 from = part == 1 ? row + begin : 0;
       box.pieces.push_back({to + u32(begin - piece), (u32)size, from});
       if (!from) continue;
+      box.inside += size;
       for (u64 sector = from >> 5; sector <= (from + size - 1) >> 5; ++sector)
         if (sector != last) box.sectors++, last = sector;
     }
   }
+}
+void count_box(Machine& M, s32 counter, const Box& box) {
+  if (M.flags & COUNT && counter >= 0) M.counters[counter].add(box.sectors, (box.inside + 31) / 32);
 }
 Box box_at(Machine& M, const MicroOp& op, int lane, u64 address, u32 rank, const s32* coordinates, u32 shared,
            Act act) {
@@ -53,7 +57,7 @@ Box box_at(Machine& M, const MicroOp& op, int lane, u64 address, u32 rank, const
   if (shared % BOX_ALIGNMENT) return refused(M, op, lane, NOT_ALIGNED, shared, act, BOX_ALIGNMENT);
   u64 rows = 1;
   for (u32 d = 1; d < rank; ++d) rows *= map.box[d];
-  Box box{true, u32(rows * map.box[0] * map.element), 0, {}};
+  Box box{true, u32(rows * map.box[0] * map.element), 0, 0, {}};
   box.pieces.reserve(box.bytes / 16);
   const s64 x = coordinates[0];
   for (u64 r = 0; r < rows; ++r) {

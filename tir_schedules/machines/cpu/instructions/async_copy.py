@@ -37,6 +37,7 @@ def copy_async(low: Lowering, i: Instruction) -> Lowered:
     if size not in (4, 8, 16) or not source_wide or len(others) > 1:
         raise i.unsupported("size or address")
     before, available = bytes_available(low, i, others[0], size) if others else ([], NONE)
+    low.watch_shared(i, size)
     shared, global_ = low.counter(i, "shared_cp_async"), low.counter(i, "global_cp_async")
     split = (source_offset & NONE, source_offset >> 32 & NONE)
     numbers = (base, wide, source, size, available, global_, *split, int(i.has("cg")))

@@ -42,8 +42,9 @@ def block_barrier(low: Lowering, i: Instruction) -> Lowered:
 
 
 def fence(low: Lowering, i: Instruction) -> Lowered:
-    """Those that order accesses by the threads; a proxy's order nothing that the machine knows apart."""
-    if i.has("proxy") or i.has("mbarrier_init"):
+    """Those that order accesses by the threads; that of an alias orders nothing that the machine knows apart."""
+    if i.has("proxy"):
+        only(i, {"proxy", "alias"})
         return []
     only(i, FENCE_WORDS)
     of_block = DEVICE_SCOPES.isdisjoint(i.parts)

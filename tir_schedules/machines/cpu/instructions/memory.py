@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tir_schedules.machines.cpu.abi import LOCAL_WINDOW, NONE, SPACES, How
+from tir_schedules.machines.cpu.abi import LOCAL_WINDOW, NONE, SHARED_WINDOW, SPACES, How
 from tir_schedules.machines.cpu.context import Lowering, MicroOp, only
 from tir_schedules.machines.cpu.forms import COPIES, Form, Line, Lowered, Spread, exact, modelled, refusal
 from tir_schedules.machines.cpu.lane_code import HALVES, is_float
 from tir_schedules.machines.cpu.ptx import BITS, SINK, Immediate, Instruction, Operand, Register, items
 
 SCOPES = {"cta", "gpu", "sys", "cluster"}
-SPACE_NAMES = {"shared", "shared::cta", "global", "const", "local", "param"}
+SPACE_NAMES = {"shared", "shared::cta", "shared::cluster", "global", "const", "local", "param"}
 CACHING = {
     "ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc",
     "L1::evict_last", "L1::evict_first", "L1::no_allocate", "L1::evict_normal", "L1::evict_unchanged",
@@ -93,6 +93,8 @@ def load_or_store(low: Lowering, i: Instruction) -> Lowered:
     if len(places) != count:
         raise i.unsupported("number of elements")
     space = "global" if i.space == "const" else i.space
+    if i.has("shared::cluster"):
+        space, offset = "generic", offset + SHARED_WINDOW
     counter = -1
     if space in ("shared", "global"):
         counter = low.counter(i, f"{space}_{'store' if store else 'load'}")
@@ -138,14 +140,17 @@ def atomic(low: Lowering, i: Instruction) -> Lowered:
         raise i.unsupported("number of elements")
     low.watch_shared(i, bytes_)
     base, wide, offset = low.address(i.address(int(i.has_result)), i)
+    space = i.space
+    if i.has("shared::cluster"):
+        space, offset = "generic", offset + SHARED_WINDOW
     other = low.place(others[0], kind, i) if others else NONE
     places = [low.place(item, kind, i) for item in values]
     places += [NONE if item == SINK else low.place(item, kind, i) for item in results]
-    counter = low.counter(i, f"{i.space}_atomic") if i.space in ("shared", "global") else -1
+    counter = low.counter(i, f"{space}_atomic") if space in ("shared", "global") else -1
     numbers = (
         base,
         wide,
-        SPACES[i.space],
+        SPACES[space],
         ATOMICS.index(operation),
         ord(letter),
         bytes_,

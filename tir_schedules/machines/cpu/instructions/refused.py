@@ -7,10 +7,10 @@ from tir_schedules.machines.cpu.forms import Form, refusal, refused
 VIDEO = "write it with prmt, bfe and integer arithmetic"
 TEXTURES = "textures: read the array through a pointer, with __ldg or a plain load"
 SURFACES = "surfaces: write the array through a pointer"
-CLUSTER = "thread block clusters: leave them out, or use --machine gpu"
-BULK = "use cp.async, and wait for its groups"
+CLUSTER = "leave it out: blocks are those of the launch"
+MAPS = "tensor maps are those of the launch: give the kernel another one"
+REDUCE = "add up in registers, and use red or atom"
 STACK = "leave alloca to nvcc, which frees it at the function's end"
-BARRIERS = "use __syncthreads, or wait for the groups of cp.async"
 SM_100 = "needs sm_100: use mma.sync"
 
 REFUSED = {
@@ -19,14 +19,11 @@ REFUSED = {
     **{name: (TEXTURES, 0) for name in "tex tld4 txq istypep".split()},
     **{name: (SURFACES, 0) for name in "suld sust sured suq".split()},
     **{name: (STACK, 0) for name in "stacksave stackrestore".split()},
-    **{name: (CLUSTER, 90) for name in "mapa getctarank st.async red.async clusterlaunchcontrol".split()},
-    "barrier.cluster": (CLUSTER, 90),
-    "mbarrier": (BARRIERS, 80),
-    "cp.async.mbarrier": (BARRIERS, 80),
-    "cp.async.bulk": (BULK, 90),
-    "cp.reduce": (BULK, 90),
+    "red.async": ("use red.shared::cluster, and arrive at the mbarrier", 90),
+    "clusterlaunchcontrol": (CLUSTER, 100),
+    "cp.reduce": (REDUCE, 90),
     "st.bulk": ("store zeros one by one", 100),
-    "tensormap": (BULK, 90),
+    "tensormap": (MAPS, 90),
     "multimem": ("there is one GPU: use ld, st and red", 90),
     "mma.sp": ("write the zeros of the sparse matrix out, and use mma", 80),
     "mma.sp::ordered_metadata": ("write the zeros of the sparse matrix out, and use mma", 80),

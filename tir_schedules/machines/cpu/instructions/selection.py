@@ -88,11 +88,13 @@ def test_property(code: LaneCode) -> None:
 def is_in_space(code: LaneCode) -> None:
     """Variables in const space lie among those in global space, and cannot be told from them."""
     forms = {
-        "shared": "({0} - SHARED_WINDOW < WINDOW_BYTES)",
+        "shared": "({0} - SHARED_WINDOW < (1ull << RANK_SHIFT))",
+        "shared::cluster": "({0} - SHARED_WINDOW < WINDOW_BYTES)",
         "local": "({0} - LOCAL_WINDOW < WINDOW_BYTES)",
         "global": "({0} >> BUFFER_SHIFT != 0)",
     }
-    code.write(f"(u32){forms[code.instruction.space].format(code.read(1, 'u64'))}", "pred")
+    space = "shared::cluster" if code.instruction.has("shared::cluster") else code.instruction.space
+    code.write(f"(u32){forms[space].format(code.read(1, 'u64'))}", "pred")
 
 
 def select_by_sign(code: LaneCode) -> None:
@@ -145,10 +147,10 @@ FORMS: dict[str, Form] = {
     "testp": lane(test_property, PROPERTIES).told(
         exact("testp.{finite,infinite,number,notanumber,normal,subnormal}.{f32,f64}", FRACTIONS)
     ),
-    "isspacep": lane(is_in_space, "global local shared shared::cta", operand_types={1: "u64"}).told(
+    "isspacep": lane(is_in_space, "global local shared shared::cta shared::cluster", operand_types={1: "u64"}).told(
         exact("isspacep.{global,local,shared,shared::cta}"),
+        exact("isspacep.shared::cluster", since=90),
         refusal("isspacep.const", "the machine keeps constants among global variables"),
-        refusal("isspacep.shared::cluster", "clusters of several blocks are not known", 90),
     ),
     "slct": lane(select_by_sign, "ftz").told(
         exact("slct.{b16,b32,b64,u16,s16,u32,s32,u64,s64,f32,f64}.s32"), exact("slct{,.ftz}.{b32,f64}.f32")

@@ -139,7 +139,7 @@ def of_product(columns: str, depth: int, types: str) -> str:
 
 def of_group(lower, **how) -> Form:
     """The Form of what goes with products."""
-    return Form(lower, has_result=False, mix="wgmma", units=True, **how)
+    return Form(lower, has_result=False, mix="barrier", units=True, **how)
 
 
 FORMS: dict[str, Form] = {

@@ -1,0 +1,140 @@
+"""Bulk copies, also of boxes of tensor maps (TMA), and st.async; core/bulk.cpp executes them."""
+
+from __future__ import annotations
+
+import re
+from typing import Sequence
+
+from tir_schedules.machines.cpu.abi import NONE
+from tir_schedules.machines.cpu.context import Lowering, MicroOp, only
+from tir_schedules.machines.cpu.forms import COPIES, Form, Lower, Lowered, Spread, exact, modelled, refusal
+from tir_schedules.machines.cpu.ptx import BITS, Address, Instruction, Operand, items
+
+WORDS = {"async", "bulk", "tensor", "tile", "L2::cache_hint"}
+BY_MBARRIER, BY_GROUP = "mbarrier::complete_tx::bytes", "bulk_group"
+REACHED = {"shared::cluster", "shared::cta", "global", BY_MBARRIER, BY_GROUP, "multicast::cluster"}
+
+
+def address(low: Lowering, i: Instruction, operand: Operand) -> tuple[int, int, int]:
+    if not isinstance(operand, Address):
+        raise i.unsupported(f"address {operand}")
+    return low.address(operand, i)
+
+
+def halves(offset: int) -> tuple[int, int]:
+    return offset & NONE, offset >> 32 & NONE
+
+
+def far_side(low: Lowering, i: Instruction, operand: Operand, size: Operand | None) -> tuple[int, Sequence[int]]:
+    """The other side of a copy: its rank, 0 for bytes in a row; and the address of the map or of the bytes, then
+    coordinates, or how many bytes there are."""
+    base, wide, offset = address(low, i, operand)
+    given = operand.coordinates if isinstance(operand, Address) else ()
+    if size is not None:
+        if given:
+            raise i.unsupported("tensor coordinates in an address")
+        return 0, (base, wide, *halves(offset), low.place(size, "u32", i))
+    rank = next((int(part[0]) for part in i.parts if re.fullmatch("[1-5]d", part)), 0)
+    if not rank or len(given) != rank:
+        raise i.unsupported(f"{len(given)} coordinates")
+    return rank, (base, wide, *halves(offset), *(low.place(each, "s32", i) for each in given))
+
+
+def dimensions(i: Instruction) -> set[str]:
+    return {f"{rank}d" for rank in range(1, 6)} if i.has("tensor") else set()
+
+
+def copy(low: Lowering, i: Instruction) -> Lowered:
+    only(i, WORDS, REACHED, dimensions(i))
+    spaces = [part for part in i.parts if part in ("global", "shared::cta", "shared::cluster")]
+    operands = list(i.operands[:-1] if i.has("L2::cache_hint") else i.operands)
+    if spaces == ["global", "shared::cta"] and i.has(BY_GROUP):
+        return write_back(low, i, operands)
+    sources = {"shared::cluster": ("global", "shared::cta"), "shared::cta": ("global",)}
+    if len(spaces) != 2 or not i.has(BY_MBARRIER) or spaces[1] not in sources.get(spaces[0], ()):
+        raise i.unsupported("spaces")
+    mask = operands.pop() if i.has("multicast::cluster") else None
+    tensor = i.has("tensor")
+    if len(operands) != (3 if tensor else 4) or mask and spaces[1] != "global" or tensor and spaces[1] != "global":
+        raise i.unsupported("number of operands")
+    into, source, *size, told = operands
+    base, wide, offset = address(low, i, into)
+    barrier = address(low, i, told)
+    rank, (start, start_wide, *there) = far_side(low, i, source, None if tensor else size[0])
+    ranks = NONE if mask is None else low.place(mask, "u16", i)
+    counter = low.counter(i, "tma_load") if tensor else -1
+    numbers = (base, wide, *barrier, ranks, rank, start, start_wide, *there[:2], int(spaces[1] != "global"), *there[2:])
+    return [MicroOp("bulk.load", numbers, i, offset, counter)]
+
+
+def write_back(low: Lowering, i: Instruction, operands: list[Operand]) -> Lowered:
+    tensor = i.has("tensor")
+    if len(operands) != (2 if tensor else 3):
+        raise i.unsupported("number of operands")
+    base, wide, offset = address(low, i, operands[1])
+    rank, there = far_side(low, i, operands[0], None if tensor else operands[2])
+    counter = low.counter(i, "tma_store") if tensor else -1
+    return [MicroOp("bulk.store", (base, wide, rank, *there), i, offset, counter)]
+
+
+def prefetch(low: Lowering, i: Instruction) -> Lowered:
+    only(i, WORDS, {"prefetch", "L2", "global"}, dimensions(i))
+    size = None if i.has("tensor") else i.operands[1]
+    rank, there = far_side(low, i, i.operands[0], size)
+    return [MicroOp("bulk.prefetch", (rank, *there), i)]
+
+
+def commit(low: Lowering, i: Instruction) -> Lowered:
+    only(i, {"async", "bulk", "commit_group"})
+    return [MicroOp("bulk.commit", (), i)]
+
+
+def wait(low: Lowering, i: Instruction) -> Lowered:
+    only(i, {"async", "bulk", "wait_group", "read"})
+    return [MicroOp("bulk.wait", (i.number(0), int(i.has("read"))), i)]
+
+
+def store_async(low: Lowering, i: Instruction) -> Lowered:
+    only(i, {"async", "weak", "shared::cluster", BY_MBARRIER, "v2", "v4"})
+    into, value, told = i.operands
+    values, bytes_ = items(value), BITS[i.type] // 8
+    if len(values) != i.vector_length or bytes_ not in (4, 8) or bytes_ * len(values) > 16 or not i.has(BY_MBARRIER):
+        raise i.unsupported("type or number of elements")
+    low.watch_shared(i, bytes_ * len(values))
+    base, wide, offset = address(low, i, into)
+    numbers = (base, wide, *address(low, i, told), bytes_, len(values), *(low.place(v, i.type, i) for v in values))
+    return [MicroOp("st.async", numbers, i, offset)]
+
+
+def of_copy(lower: Lower, access: str = "writes", mix: str = "tma") -> Form:
+    return Form(lower, has_result=False, mix=mix, access=access, fence=True, spread=Spread.USE, units=True)
+
+
+SIZES = "{1d,2d,3d,4d,5d}"
+NO_IM2COL = "boxes of tiles alone are known: copy a .tile"
+NO_CACHE = "no cache is modelled"
+
+FORMS: dict[str, Form] = {
+    "cp.async.bulk": of_copy(copy).told(
+        exact(f"cp.async.bulk.shared::cluster.global.{BY_MBARRIER}{{,.multicast::cluster}}{{,.L2::cache_hint}}", COPIES, 90),
+        exact(f"cp.async.bulk.shared::cluster.shared::cta.{BY_MBARRIER} cp.async.bulk.shared::cta.global.{BY_MBARRIER}",
+              COPIES, 90),
+        exact(f"cp.async.bulk.global.shared::cta.{BY_GROUP}{{,.L2::cache_hint}}", COPIES, 90),
+    ),
+    "cp.async.bulk.tensor": of_copy(copy).told(
+        exact(f"cp.async.bulk.tensor.{SIZES}.shared::cluster.global{{,.tile}}.{BY_MBARRIER}{{,.multicast::cluster}}",
+              COPIES, 90),
+        exact(f"cp.async.bulk.tensor.{SIZES}.global.shared::cta{{,.tile}}.{BY_GROUP}", COPIES, 90),
+        refusal("cp.async.bulk.tensor.{3d,4d,5d}.shared::cluster.global.im2col", NO_IM2COL, 90),
+    ),
+    "cp.async.bulk.prefetch": of_copy(prefetch, "reads").told(
+        modelled("cp.async.bulk.prefetch.L2.global", NO_CACHE, 90),
+        modelled(f"cp.async.bulk.prefetch.tensor.{SIZES}.L2.global{{,.tile}}", NO_CACHE, 90),
+    ),
+    "cp.async.bulk.commit_group": of_copy(commit).told(exact("cp.async.bulk.commit_group", COPIES, 90)),
+    "cp.async.bulk.wait_group": of_copy(wait).told(exact("cp.async.bulk.wait_group{,.read}", COPIES, 90)),
+    "st.async": of_copy(store_async, mix="store").told(
+        exact(f"st.async{{,.weak}}.shared::cluster.{BY_MBARRIER}{{,.v2,.v4}}.{{b32,u32,s32,f32}}", COPIES, 90),
+        exact(f"st.async.shared::cluster.{BY_MBARRIER}{{,.v2}}.{{b64,u64,s64,f64}}", COPIES, 90),
+    ),
+}  # fmt: skip

@@ -1,0 +1,145 @@
+"""mbarriers, and the fences that let asynchronous units see what threads have done; core/mbarrier.cpp executes
+them."""
+
+from __future__ import annotations
+
+from tir_schedules.machines.cpu.abi import NONE
+from tir_schedules.machines.cpu.context import Lowering, MicroOp, only
+from tir_schedules.machines.cpu.forms import Form, Lower, Lowered, Spread, exact, modelled, refused, refusal
+from tir_schedules.machines.cpu.ptx import SINK, Address, Immediate, Instruction, Operand
+
+SPACES = {"shared", "shared::cta", "shared::cluster"}
+ORDER = {"release", "acquire", "relaxed", "cta", "cluster"}
+ARRIVES, EXPECTS, DROPS, NO_COMPLETE, RELAXED, COMPLETES_BYTES = (1 << bit for bit in range(6))
+"""Arrival in core/mbarrier.cpp."""
+
+
+def place(low: Lowering, i: Instruction, operand: Operand) -> tuple[tuple[int, int, int], int]:
+    """Register of an address, whether it has 64 bits, whether it is generic; and its offset."""
+    if not isinstance(operand, Address):
+        raise i.unsupported(f"address {operand}")
+    base, wide, offset = low.address(operand, i)
+    return (base, wide, int(i.space == "generic")), offset
+
+
+def initialise(low: Lowering, i: Instruction) -> Lowered:
+    only(i, SPACES, {"init", "inval"})
+    if i.types != ("b64",) or i.has("shared::cluster") or len(i.operands) != 1 + i.has("init"):
+        raise i.unsupported("type, space or number of operands")
+    where, offset = place(low, i, i.operands[0])
+    counts = (low.place(i.operands[1], "u32", i),) if i.has("init") else ()
+    return [MicroOp(f"mbarrier.{i.parts[1]}", (*where, *counts), i, offset)]
+
+
+def arrive(low: Lowering, i: Instruction) -> Lowered:
+    """arrive and arrive_drop: the state they give, an address, and a count, or bytes that are expected."""
+    only(i, SPACES, ORDER, {"arrive", "arrive_drop", "expect_tx", "noComplete"})
+    given = list(i.operands)
+    result = given.pop(0) if given and not isinstance(given[0], Address) else SINK
+    expects = i.has("expect_tx")
+    if i.types != ("b64",) or not 1 + expects <= len(given) <= 2 or expects and i.has("noComplete"):
+        raise i.unsupported("type or number of operands")
+    if i.has("shared::cluster") and result != SINK:
+        raise i.unsupported("the state of an mbarrier of another block")
+    how = ARRIVES | (DROPS if i.has("arrive_drop") else 0) | (NO_COMPLETE if i.has("noComplete") else 0)
+    how |= (EXPECTS if expects else 0) | (RELAXED if i.has("relaxed") else 0)
+    where, offset = place(low, i, given[0])
+    number = low.place(given[1], "u32", i) if len(given) > 1 else NONE
+    state = NONE if result == SINK else low.place(result, "b64", i)
+    numbers = (*where, how, NONE if expects else number, number if expects else NONE, state)
+    return [MicroOp("mbarrier.tell", numbers, i, offset)]
+
+
+def count_bytes(low: Lowering, i: Instruction) -> Lowered:
+    only(i, SPACES, {"relaxed", "cta", "cluster", "expect_tx", "complete_tx"})
+    if i.types != ("b64",) or len(i.operands) != 2:
+        raise i.unsupported("type or number of operands")
+    where, offset = place(low, i, i.operands[0])
+    how = EXPECTS if i.has("expect_tx") else COMPLETES_BYTES
+    return [MicroOp("mbarrier.tell", (*where, how, NONE, low.place(i.operands[1], "u32", i), NONE), i, offset)]
+
+
+def test(low: Lowering, i: Instruction) -> Lowered:
+    """test_wait and try_wait: of the phase of a state, or of a parity. How long to try makes no difference."""
+    only(i, SPACES, ORDER, {"test_wait", "try_wait", "parity"})
+    if i.types != ("b64",) or i.has("shared::cluster") or not 3 <= len(i.operands) <= 3 + i.has("try_wait"):
+        raise i.unsupported("type, space or number of operands")
+    parity = i.has("parity")
+    where, offset = place(low, i, i.operands[1])
+    value = low.place(i.operands[2], "u32" if parity else "b64", i)
+    result = low.place(i.operands[0], "pred", i)
+    numbers = (*where, int(parity), int(i.has("relaxed")), value, result)
+    return [MicroOp("mbarrier.test", numbers, i, offset)]
+
+
+def pending_count(low: Lowering, i: Instruction) -> Lowered:
+    only(i, {"pending_count"})
+    result, state = i.operands
+    return [MicroOp("mbarrier.pending_count", (low.place(result, "u32", i), low.place(state, "b64", i)), i)]
+
+
+def arrive_with_copies(low: Lowering, i: Instruction) -> Lowered:
+    only(i, {"async", "mbarrier", "arrive", "noinc", "shared", "shared::cta"})
+    where, offset = place(low, i, i.operands[0])
+    return [MicroOp("cp.async.mbarrier", (*where, int(i.has("noinc"))), i, offset)]
+
+
+def fence(low: Lowering, i: Instruction) -> Lowered:
+    """fence.proxy.async and fence.mbarrier_init."""
+    if i.has("mbarrier_init"):
+        only(i, {"mbarrier_init", "release", "cluster"})
+        return [MicroOp("fence.mbarrier_init", (), i)]
+    only(i, {"proxy", "async", "global", "shared::cta", "shared::cluster"})
+    return [MicroOp("fence.proxy", (), i)]
+
+
+def of_barrier(lower: Lower, has_result: bool = False, access: str = "updates") -> Form:
+    return Form(
+        lower, has_result=has_result, mix="mbarrier", access=access, fence=True, spread=Spread.USE,
+        makes_addresses=False, units=True,
+    )  # fmt: skip
+
+
+SPACE, OF_BLOCK = "{,.shared,.shared::cta}", "{,.shared::cta}"
+CASES = "cases written by hand"
+AT_ONCE = "the copies arrive at once"
+REBUILT = "tensor maps are those of the launch: give the kernel another one"
+
+FORMS: dict[str, Form] = {
+    "mbarrier.init": of_barrier(initialise).told(exact(f"mbarrier.init{SPACE}.b64", CASES, 80)),
+    "mbarrier.inval": of_barrier(initialise).told(exact(f"mbarrier.inval{SPACE}.b64", CASES, 80)),
+    "mbarrier.arrive": of_barrier(arrive, has_result=True).told(
+        exact("mbarrier.arrive{,.noComplete}{,.shared}.b64", CASES, 80),
+        exact("mbarrier.arrive{,.expect_tx}{,.release.cta,.release.cluster,.relaxed.cta}{,.shared::cta,.shared::cluster}.b64",
+              CASES, 90),
+    ),
+    "mbarrier.arrive_drop": of_barrier(arrive, has_result=True).told(
+        exact("mbarrier.arrive_drop{,.noComplete}{,.shared}.b64", CASES, 80),
+        exact("mbarrier.arrive_drop.expect_tx{,.shared::cta,.shared::cluster}.b64", CASES, 90),
+    ),
+    "mbarrier.expect_tx": of_barrier(count_bytes).told(
+        exact("mbarrier.expect_tx{,.relaxed.cta,.relaxed.cluster}{,.shared::cta,.shared::cluster}.b64", CASES, 90)
+    ),
+    "mbarrier.complete_tx": of_barrier(count_bytes).told(
+        exact("mbarrier.complete_tx{,.relaxed.cta,.relaxed.cluster}{,.shared::cta,.shared::cluster}.b64", CASES, 90)
+    ),
+    "mbarrier.test_wait": of_barrier(test, has_result=True, access="reads").told(
+        exact("mbarrier.test_wait{,.parity}{,.shared}.b64", CASES, 80),
+        exact("mbarrier.test_wait{,.parity}{.acquire.cta,.acquire.cluster,.relaxed.cta}.shared::cta.b64", CASES, 90),
+    ),
+    "mbarrier.try_wait": of_barrier(test, has_result=True, access="reads").told(
+        exact("mbarrier.try_wait{,.parity}{,.acquire.cta,.acquire.cluster,.relaxed.cta}{,.shared::cta}.b64", CASES, 90)
+    ),
+    "mbarrier.pending_count": of_barrier(pending_count, has_result=True, access="reads").told(
+        exact("mbarrier.pending_count.b64", CASES, 80)
+    ),
+    "cp.async.mbarrier": of_barrier(arrive_with_copies).told(
+        modelled("cp.async.mbarrier.arrive{,.noinc}{,.shared,.shared::cta}.b64", AT_ONCE, 80)
+    ),
+    "fence.proxy.async": of_barrier(fence).told(
+        exact("fence.proxy.async{,.global,.shared::cta,.shared::cluster}", CASES, 90)
+    ),
+    "fence.mbarrier_init": of_barrier(fence).told(exact("fence.mbarrier_init.release.cluster", CASES, 90)),
+    "fence.proxy.tensormap": refused(REBUILT).told(refusal("fence.proxy.tensormap", REBUILT, 90)),
+    "fence.proxy.tensormap::generic": refused(REBUILT).told(refusal("fence.proxy.tensormap::generic", REBUILT, 90)),
+}  # fmt: skip
