@@ -30,8 +30,8 @@ SUM_REGISTERS = {1: 168, 2: 168, 3: 128}
 """Warpgroups that multiply -> registers of a thread for sums, at most."""
 
 MOST_SLOTS = 8
-BARRIERS = 16 * MOST_SLOTS
-"""Bytes of static shared memory: two barriers for each slot."""
+BARRIERS = 1024
+"""Bytes of static shared memory: two barriers for each slot, and what aligns the slots behind them."""
 
 SHARED = "shared.dyn"
 ASYNC = {"tirx.use_async_copy": True}

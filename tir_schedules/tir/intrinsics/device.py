@@ -14,7 +14,7 @@ from typing import Any
 from tvm.backend.cuda.op import cuda_func_call
 
 HEADERS = ("addresses.cuh", "barriers.cuh", "boxes.cuh", "wgmma.cuh", "registers.cuh", "result_boxes.cuh")
-COMMENT = r"(?:^//.*\n)*"
+COMMENT = r"(?:^//[^\n]*\n)*"
 PART = re.compile(
     rf"{COMMENT}^(?:template <[^>]*>\s+)?static __device__[^;{{]*?\b(?P<function>\w+)\([^{{]*\{{\n.*?^\}}\n"
     rf"|{COMMENT}^constexpr int (?P<constant>\w+) = [^\n]*\n",
@@ -58,5 +58,5 @@ def with_device_functions(source: str) -> str:
 
 
 def names_in(text: str) -> set[str]:
-    """The words of CUDA text, but for its comments."""
-    return set(re.findall(r"\b[A-Za-z_]\w*", re.sub(r"//[^\n]*", "", text)))
+    """The words of CUDA text, but for its comments and strings."""
+    return set(re.findall(r"\b[A-Za-z_]\w*", re.sub(r'//[^\n]*|"[^"\n]*"', "", text)))

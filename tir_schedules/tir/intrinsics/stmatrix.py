@@ -118,13 +118,14 @@ def store(blocks: int, n: int, rows: int, accumulate: str, result: str) -> Intri
                 if thread == 0:
                     T.evaluate(call("wait_until_stores_have_read"))
                 T.evaluate(wait())
-                for block, part in T.grid(blocks, n // PART):
-                    T.evaluate(
-                        cuda_func_call(
-                            "store_sums", boxes + T.Cast("uint32", block * (ROWS * 128)), rows * 128, part,
-                            C[block, thread, part * (PART // 2)], source_code=text,
-                        )
-                    )  # fmt: skip
+                for block in T.unroll(blocks):
+                    for part in T.unroll(n // PART):
+                        T.evaluate(
+                            cuda_func_call(
+                                "store_sums", boxes + T.Cast("uint32", block * (ROWS * 128)), rows * 128, part,
+                                C[block, thread, part * (PART // 2)], source_code=text,
+                            )
+                        )  # fmt: skip
                 T.evaluate(call("fence_async_proxy"))
                 T.evaluate(wait())
 

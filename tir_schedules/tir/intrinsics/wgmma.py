@@ -172,8 +172,9 @@ def multiply(blocks: int, n: int, dtype: str, accumulate: str, transposed: bool,
                     T.reads(C[0:blocks, 0:THREADS, 0:places], A[0:rows, 0:DEPTH], B[all_of_b])
                     T.writes(C[0:blocks, 0:THREADS, 0:places])
                     T.evaluate(call("begin_products"))
-                    for block, part in T.grid(blocks, DEPTH // 16):
-                        T.evaluate(product(A, B, C[block, thread, 0], block, part))
+                    for part in T.unroll(DEPTH // 16):
+                        for block in T.unroll(blocks):
+                            T.evaluate(product(A, B, C[block, thread, 0], block, part))
                     T.evaluate(call("commit_products"))
                 with T.sblock("end"):
                     T.reads(A[0:rows, 0:DEPTH], B[all_of_b])
