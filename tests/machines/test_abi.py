@@ -28,7 +28,15 @@ STRUCTURES = {
     "Watch": abi.Watch,
 }
 ENUMERATIONS = (abi.Space, abi.Act, abi.Counting, abi.Exit, abi.Flag, abi.Trait, abi.How, abi.Scope)
-CONSTANTS = ("BUFFER_SHIFT", "SHARED_WINDOW", "LOCAL_WINDOW", "FUNCTION_WINDOW", "FUNCTION_BYTES", "MAP_MARK", "NONE")
+CONSTANTS = (
+    "BUFFER_SHIFT",
+    "SHARED_WINDOW",
+    "LOCAL_WINDOW",
+    "FUNCTION_WINDOW",
+    "FUNCTION_BYTES",
+    "MAP_MARK",
+    "NONE",
+)
 
 
 @pytest.fixture(scope="module")

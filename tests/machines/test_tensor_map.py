@@ -54,11 +54,15 @@ def test_encoding_has_the_innermost_dimension_first():
     (there,) = np.frombuffer(encoded("k", SOUND, 1 << 40), abi.TENSOR_MAP)
     assert there["address"] == 1 << 40 and there["rank"] == 2 and there["element"] == 2
     assert [*there["shape"]] == [200, 100, 0, 0, 0] and [*there["box"]] == [64, 32, 0, 0, 0]
-    assert [*there["pitches"]] == [400, 0, 0, 0] and there["swizzle"] == 128 and abi.TENSOR_MAP.itemsize == 128
+    assert (
+        [*there["pitches"]] == [400, 0, 0, 0] and there["swizzle"] == 128 and abi.TENSOR_MAP.itemsize == 128
+    )
 
 
 def test_rows_shorter_than_the_swizzle_are_not_known():
-    with pytest.raises(UnsupportedInstruction, match="rows of 64 bytes in a swizzle of 128: take boxes of 64"):
+    with pytest.raises(
+        UnsupportedInstruction, match="rows of 64 bytes in a swizzle of 128: take boxes of 64"
+    ):
         encoded("k", replace(SOUND, box=(32, 32)), 1 << 40)
 
 

@@ -70,10 +70,11 @@ def kernel(opcode, left, right, tail, adds=1, before="", more=""):
     """X to shared memory; sums from Y; a product; sums to Y."""
     columns, kind, *_ = parts_of(opcode)
     count = len(sums_of(kind, columns))
+    rows = "l" if "mov.b64 l" in left else "{a0, a1, a2, a3}"
     return entry(
         f".reg .b32 d<{count}>, a<4>; .reg .b64 l, r;\n{FILL}{loads(count)}\n"
         f"mov.b64 r, {right}; {left} setp.ne.s32 p, {adds}, 0;\n{before}"
-        f"{FENCE}{product(opcode, 'l' if 'mov.b64 l' in left else '{a0, a1, a2, a3}', 'r', tail)}{more}{GROUP}"
+        f"{FENCE}{product(opcode, rows, 'r', tail)}{more}{GROUP}"
         f"{stores(count)}"
     )
 

@@ -34,7 +34,8 @@ def entry(body, parameters=("X", "Y"), maps=()):
     registers = "".join(f".reg .b64 {name.lower()};\n" for name in parameters)
     return (
         ".version 8.5\n.target sm_90a\n.address_size 64\n.extern .shared .align 1024 .b8 s[];\n"
-        f".visible .entry k(\n{','.join(declared)})\n{{\n{registers}.reg .b32 t, o, v<4>; .reg .b64 at, wide;\n"
+        f".visible .entry k(\n{','.join(declared)})\n{{\n{registers}"
+        ".reg .b32 t, o, v<4>; .reg .b64 at, wide;\n"
         f".reg .pred p, q;\nmov.u32 t, %tid.x;\n{loads}{body}\nret;\n}}\n"
     )
 
@@ -61,7 +62,7 @@ def descriptor(start, leading=0, stride=0, span=0, base=0, more=0):
 
 
 class Layout:
-    """A matrix of `rows` (columns of B) x 32 bytes of k. across: rows follow one another in memory, else k."""
+    """A matrix of `rows` (columns of B) and 32 bytes of k. across: rows follow one another in memory."""
 
     def __init__(self, kind, rows, span, across, start):
         self.kind, self.rows, self.span, self.across, self.start = kind, rows, span, across, start
@@ -89,7 +90,12 @@ class Layout:
             at = piece * self.stride + over // 8 * self.leading + over % 8 * 16
         elif self.across:
             wide = self.span // 16
-            at = piece % wide * 16 + piece // wide * self.leading + over // 8 * self.stride + over % 8 * self.span
+            at = (
+                piece % wide * 16
+                + piece // wide * self.leading
+                + over // 8 * self.stride
+                + over % 8 * self.span
+            )
         elif not self.span:
             at = over // 8 * self.stride + over % 8 * 16 + piece * self.leading
         else:
@@ -136,7 +142,5 @@ def fragments(matrix):
     thread = np.arange(128)
     columns = matrix.shape[1]
     row = thread // 32 * 16 + thread % 32 // 4
-    found = [
-        matrix[row + 8 * (e // 2 % 2), e // 4 * 8 + thread % 4 * 2 + e % 2] for e in range(columns // 2)
-    ]
+    found = [matrix[row + 8 * (e // 2 % 2), e // 4 * 8 + thread % 4 * 2 + e % 2] for e in range(columns // 2)]
     return np.stack(found, 1)

@@ -101,29 +101,28 @@ def check_attributes(kernel: Kernel, attributes: Attributes) -> None:
 
 
 def check_clusters(kernel: Kernel, asked: Attributes) -> None:
-    if asked.explicit and not asked.cluster:
+    launched = kernel.cluster if prod(kernel.cluster) > 1 else None
+    if asked.explicit and not asked.cluster and not launched:
         raise CheckFailed(
             f"{kernel.label}: {kernel.entry} has a __cluster_dims__() (.explicitcluster) without a size, and"
             " is launched without clusters: declare the size, such as __cluster_dims__(2, 1, 1)"
         )
-    if prod(kernel.cluster) > 1 and kernel.cluster != asked.cluster:
+    if asked.cluster and launched and asked.cluster != launched:
         raise CheckFailed(
-            f"{kernel.label}: {kernel.entry} is to be launched in clusters of {spelled(kernel.cluster)}, and"
-            f" its __cluster_dims__ (.reqnctapercluster) are"
-            f" {spelled(asked.cluster) if asked.cluster else 'not declared'}: declare"
-            f" __cluster_dims__({', '.join(map(str, kernel.cluster))})"
+            f"{kernel.label}: {kernel.entry} is launched with clusters of {spelled(launched)}; its"
+            f" __cluster_dims__ (.reqnctapercluster) are {spelled(asked.cluster)}: launch just those"
         )
-    if not asked.cluster:
+    size = asked.cluster or launched
+    if not size:
         return
     cluster = (
-        f"{kernel.label}: the __cluster_dims__ (.reqnctapercluster) of {kernel.entry} are"
-        f" {spelled(asked.cluster)}"
+        f"{kernel.label}: the __cluster_dims__ (.reqnctapercluster) of {kernel.entry} are {spelled(size)}"
+        if asked.cluster
+        else f"{kernel.label}: {kernel.entry} is launched with clusters of {spelled(size)}"
     )
-    if prod(asked.cluster) > MAX_CLUSTER:
-        raise CheckFailed(
-            f"{cluster}, {prod(asked.cluster)} blocks; CUDA launches clusters of at most {MAX_CLUSTER}"
-        )
-    if not asked.in_clusters and any(extent % size for extent, size in zip(kernel.grid, asked.cluster)):
+    if prod(size) > MAX_CLUSTER:
+        raise CheckFailed(f"{cluster}, {prod(size)} blocks; CUDA launches clusters of at most {MAX_CLUSTER}")
+    if not asked.in_clusters and any(extent % each for extent, each in zip(kernel.grid, size)):
         raise CheckFailed(
             f"{cluster}, and it is launched with a grid of {spelled(kernel.grid)}: each extent of the grid"
             " must be a multiple of the cluster's"

@@ -107,7 +107,9 @@ class Linker:
         self.variables = {variable.name: replace(variable) for variable in [*used, *own]}
         aligns = [DYNAMIC_ALIGN, *(v.align for v in self.variables.values() if v.extern)]
         for variable in sorted(self.variables.values(), key=lambda v: v.extern):
-            self._place(variable, max(aligns) if variable.extern else variable.align)  # which share their start
+            self._place(
+                variable, max(aligns) if variable.extern else variable.align
+            )  # which share their start
         for function in reversed(graph.order[:-1]):
             self._frame(function)
         for area in (ARGUMENTS, RESULTS):

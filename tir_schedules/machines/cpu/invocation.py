@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Mapping, NamedTuple, Sequence
 
 import numpy as np
@@ -22,10 +23,12 @@ from tir_schedules.machines.cpu.linking import LinkedKernel
 from tir_schedules.machines.cpu.ptx import BITS, Parameter, Variable
 from tir_schedules.machines.cpu.tensor_maps import encoded
 from tir_schedules.machines.cpu.watching import Watched
+from tir_schedules.model.attributes import Attributes, attributes_of
 from tir_schedules.model.execution import Execution
 from tir_schedules.model.findings import NOTES, Location
 from tir_schedules.model.gpus import known_sm, rounded_up
 from tir_schedules.model.kernel import Binary
+from tir_schedules.model.launch import Dim3
 from tir_schedules.model.occupancy import occupancy
 from tir_schedules.model.workload import Arguments
 
@@ -78,6 +81,20 @@ class Launch:
     stored: Mapping[str, np.ndarray]
 
 
+def clusters_of(binary: Binary) -> tuple[Dim3, Dim3]:
+    """Blocks of a cluster, and the grid in blocks."""
+    kernel, asked = binary.kernel, attributes(binary.ptx, binary.kernel.entry)
+    x, y, z = cluster = asked.cluster or kernel.cluster
+    if not asked.in_clusters:
+        return cluster, kernel.grid
+    return cluster, (kernel.grid[0] * x, kernel.grid[1] * y, kernel.grid[2] * z)
+
+
+@lru_cache(maxsize=128)
+def attributes(ptx: str, entry: str) -> Attributes:
+    return attributes_of(ptx, entry)
+
+
 def resident_blocks(binary: Binary) -> int:
     """How many blocks of a kernel a GPU of its architecture holds at once."""
     arch = re.sub(r"[a-z]$", "", binary.kernel.arch)
@@ -108,7 +125,8 @@ class Invocation:
             name = maps[parameter].of if parameter in maps else parameter
             if parameter in maps and not isinstance(arguments.get(name), np.ndarray):
                 raise CheckFailed(
-                    f"{binary.kernel.label}: tensor map {parameter} is of {name}, which is no array of the launch"
+                    f"{binary.kernel.label}: tensor map {parameter} is of {name}, which is no array of the"
+                    " launch"
                 )
             value = arguments[name]
             if isinstance(value, np.ndarray) and not (value.shape == () and value.dtype.names):
@@ -172,6 +190,7 @@ class Invocation:
         lowered, kernel = self.lowered, self.binary.kernel
         stack_start = rounded_up(lowered.kernel.local_bytes, FRAME_ALIGN)
         stack = room.stack * lowered.kernel.stack_scale
+        cluster, grid = clusters_of(self.binary)
         merges = np.array([access.merge for access in lowered.counted] or [(0, 0)], abi.MERGE)
         arguments = abi.LaunchArguments(
             program=ctypes.pointer(self.program),
@@ -187,7 +206,7 @@ class Invocation:
             said=ctypes.addressof(self.said),
             budget=room.budget,
             heap_bytes=room.heap,
-            grid=kernel.grid,
+            grid=grid,
             block=kernel.block,
             buffer_count=self.buffer_count,
             shared_bytes=lowered.kernel.shared_bytes + kernel.dynamic_shared,
@@ -198,6 +217,7 @@ class Invocation:
             stack_start=stack_start,
             stack_limit=room.stack,
             seed=seed,
+            cluster=cluster,
             resident=resident_blocks(self.binary),
             cores=cores,
         )

@@ -22,6 +22,7 @@ from tir_schedules.machines.cpu.instructions.control import is_of_the_block
 from tir_schedules.machines.cpu.merging import Merged, address_of, merged_accesses
 from tir_schedules.machines.cpu.mix import mix_of
 from tir_schedules.machines.cpu.polling import polling_blocks
+from tir_schedules.machines.cpu.product_registers import ProductRegisters
 from tir_schedules.machines.cpu.ptx import (
     BasicBlock,
     Instruction,
@@ -34,7 +35,6 @@ from tir_schedules.machines.cpu.ptx import (
     Variable,
 )
 from tir_schedules.machines.cpu.signatures import signature_of
-from tir_schedules.machines.cpu.product_registers import ProductRegisters
 from tir_schedules.machines.cpu.undefined import Undefined
 
 WORKSPACE_BYTES = 64

@@ -12,7 +12,6 @@ import re
 import time
 from dataclasses import replace
 from functools import lru_cache
-from math import prod
 from numbers import Integral
 from typing import Iterator, Mapping, Sequence
 
@@ -22,14 +21,22 @@ from tir_schedules import interrupts
 from tir_schedules.compiler.source_text import SourceText, place_in_ptx
 from tir_schedules.errors import BadInput
 from tir_schedules.machines.cpu.abi import Flag
-from tir_schedules.machines.cpu.invocation import HEAP_BYTES, STACK_BYTES, STOP, Invocation, Launch, Room
+from tir_schedules.machines.cpu.invocation import (
+    HEAP_BYTES,
+    STACK_BYTES,
+    STOP,
+    Invocation,
+    Launch,
+    Room,
+    attributes,
+)
 from tir_schedules.machines.cpu.kept import lowered_kernel
 from tir_schedules.machines.cpu.library import Library, the_library
 from tir_schedules.machines.cpu.linking import LinkedKernel, link
 from tir_schedules.machines.cpu.orders import combined
 from tir_schedules.machines.cpu.ptx import UnsupportedInstruction
 from tir_schedules.machines.cpu.watching import Watched
-from tir_schedules.model.attributes import Attributes, attributes_of, check_attributes, check_block, spelled
+from tir_schedules.model.attributes import check_attributes, check_block
 from tir_schedules.model.execution import Execution, Watch
 from tir_schedules.model.kernel import Binary
 from tir_schedules.model.workload import Arguments
@@ -40,6 +47,9 @@ that comes back to where it was needs no budget to be found."""
 
 ORDERS = {"forward": Flag(0), "reverse": Flag.REVERSE, "random": Flag.SHUFFLE}
 """How blocks, and the warps of each, take turns."""
+
+COPIES = {"late": Flag(0), "early": Flag.EARLY}
+"""When the data of asynchronous copies and products moves: as late as the kernel allows, or at once."""
 
 RANGES = {
     "budget": (0, 2**63), "orders": (1, 2**20), "seed": (0, 2**32 - 1), "cores": (1, 2**12),
@@ -59,7 +69,9 @@ class CpuMachine:
     """Runs Binaries on the CPU. Safe to use from several threads.
 
     warp_order: one of ORDERS, how blocks and the warps of each take turns; a sound kernel does not care.
-    orders: how many orders are executed: the one named, its reverse, then random ones that `seed` decides.
+    copies: one of COPIES, when what is asynchronous happens; at random in random orders.
+    orders: how many orders are executed: the one named, its reverse with copies the other way, then random
+    ones that `seed` decides.
     budget: instructions a warp may execute. cores: how many may run blocks that nothing orders. stack, heap:
     bytes for the calls of recursive functions and alloca of a thread, and for malloc. Running raises
     MissingTool when there is no C++ compiler.
@@ -77,10 +89,13 @@ class CpuMachine:
         cores: int | None = None,
         stack: int = STACK_BYTES,
         heap: int = HEAP_BYTES,
+        copies: str = "late",
     ):
         if warp_order not in [*ORDERS]:
             raise BadInput(f"warp_order is {warp_order!r}; it can be {' or '.join(ORDERS)}")
-        self.warp_order = warp_order
+        if copies not in [*COPIES]:
+            raise BadInput(f"copies is {copies!r}; it can be {' or '.join(COPIES)}")
+        self.warp_order, self.copies = warp_order, copies
         self.budget, self.orders, self.seed = whole(budget=budget), whole(orders=orders), whole(seed=seed)
         self.cores = usable_cores() if cores is None else whole(cores=cores)
         self.stack, self.heap = whole(stack=stack), whole(heap=heap)
@@ -130,7 +145,7 @@ class CpuMachine:
     def _more_orders(self) -> Iterator[tuple[Flag, int]]:
         """Options and seeds of the orders after the first."""
         reverse = Flag(0) if self.warp_order == "reverse" else Flag.REVERSE
-        yield reverse, 0
+        yield reverse | (Flag.EARLY if self.copies == "late" else Flag(0)), 0
         for k in range(self.orders - 2):
             yield Flag.SHUFFLE, self.seed + k
 
@@ -145,7 +160,7 @@ class CpuMachine:
         """Execute in one order."""
         watched = Watched(watch, launch.binary.kernel) if watch else None
         count = count or watched is not None
-        flags = ORDERS[self.warp_order] if order is None else order
+        flags = ORDERS[self.warp_order] | COPIES[self.copies] if order is None else order
         flags |= Flag.COUNT if count else Flag(0)
         seed = self.seed if seed is None else seed
         room = Room(self.budget, self.stack, self.heap)
@@ -175,7 +190,7 @@ def usable_cores() -> int:
 
 
 def check_launch(binary: Binary) -> None:
-    """CheckFailed for a launch that CUDA refuses, UnsupportedInstruction for clusters of several blocks."""
+    """CheckFailed for a launch that CUDA refuses."""
     kernel, asked = binary.kernel, attributes(binary.ptx, binary.kernel.entry)
     check_block(kernel)
     check_attributes(kernel, asked)
@@ -183,17 +198,6 @@ def check_launch(binary: Binary) -> None:
         raise UnsupportedInstruction(
             f"{kernel.label}: the CPU machine does not know {asked.unknown[0]}, which {kernel.entry} declares"
         )
-    if asked.cluster and prod(asked.cluster) > 1:
-        raise UnsupportedInstruction(
-            f"{kernel.label}: the CPU machine does not know clusters, and {kernel.entry} asks for"
-            f" __cluster_dims__ {spelled(asked.cluster)} (.reqnctapercluster): leave them out, or use"
-            " --machine gpu"
-        )
-
-
-@lru_cache(maxsize=128)
-def attributes(ptx: str, entry: str) -> Attributes:
-    return attributes_of(ptx, entry)
 
 
 @lru_cache(maxsize=128)

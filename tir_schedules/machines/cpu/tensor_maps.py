@@ -15,10 +15,11 @@ def encoded(label: str, tensor: TensorMap, address: int) -> bytes:
     UnsupportedInstruction for what is known of no GPU: how rows lie that are shorter than the swizzle."""
     check_tensor_map(label, tensor, address)
     element = ELEMENT_BYTES[tensor.element]
-    if tensor.swizzle and tensor.box[-1] * element != tensor.swizzle:
+    row = tensor.box[-1] * element
+    if tensor.swizzle and row != tensor.swizzle:
         raise UnsupportedInstruction(
-            f"{label}: tensor map {tensor.name}: the CPU machine does not know rows of {tensor.box[-1] * element}"
-            f" bytes in a swizzle of {tensor.swizzle}: take boxes of {tensor.swizzle // element} elements"
+            f"{label}: tensor map {tensor.name}: the CPU machine does not know rows of {row} bytes in a"
+            f" swizzle of {tensor.swizzle}: take boxes of {tensor.swizzle // element} elements"
         )
     rank = len(tensor.shape)
     content = np.zeros(1, abi.TENSOR_MAP)

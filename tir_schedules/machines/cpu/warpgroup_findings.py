@@ -12,7 +12,7 @@ LANES, DIFFERENT_WARPS, INCOMPLETE_GROUP = range(3)
 
 def divergent_aligned(record: np.void, other: str) -> str:
     if record["extent"] == INCOMPLETE_GROUP:
-        return f"the block has {record['bytes']} warps: this takes the four of a warpgroup, from warp 0, 4, 8, ... on"
+        return f"the block has {record['bytes']} warps, and a warpgroup four: take a multiple of 128 threads"
     if record["extent"] == DIFFERENT_WARPS:
         return f"the warps of a warpgroup execute different instructions: {other} is there in its place"
     return f"not every lane it concerns executes it (active lanes {int(record['detail']):#010x})"
@@ -20,21 +20,20 @@ def divergent_aligned(record: np.void, other: str) -> str:
 
 # ---- descriptors ---
 def beyond(record: np.void) -> str:
-    return f"its last piece ends at byte {record['bytes']} of shared memory, which is less: check start and strides"
+    return f"it ends at byte {record['bytes']}, behind the end of shared memory: check start and strides"
 
 
 def across_rows(record: np.void) -> str:
     span = int(record["extent_bytes"])
-    return (
-        f"32 bytes along k from byte {int(record['address']) % span} of a row of {span} on run into the next row"
-    )
+    into = int(record["address"]) % span
+    return f"it begins {into} bytes into a row of {span}, and takes 32: begin {span - 32} into it at most"
 
 
 def between_patterns(record: np.void) -> str:
     pattern = 8 * int(record["extent_bytes"])
     into = int(record["address"]) % pattern
     return (
-        f"the matrix begins {into} bytes into the swizzle's pattern: align the array to {pattern} bytes, or say"
+        f"it begins {into} bytes into the pattern of its swizzle: align the array to {pattern} bytes, or say"
         f" base offset {into >> 7}"
     )
 
@@ -86,13 +85,15 @@ def too_many_registers(record: np.void) -> str:
 # ---- tensor maps ---
 MAP_FAULTS: dict[int, Callable[[np.void], str]] = {
     1: lambda record: (
-        "there is no tensor map at the address: pass it as const __grid_constant__ CUtensorMap, and name it in"
-        " the launch"
+        "there is no tensor map at the address: pass one as const __grid_constant__ CUtensorMap, and name it"
+        " in the launch"
     ),
     2: lambda record: (
         f"the copy has {record['bytes']} coordinates, and the tensor {record['extent_bytes']} dimensions"
     ),
-    3: lambda record: f"byte {int(record['address'])} of shared memory is no multiple of 128: align the array",
+    3: lambda record: (
+        f"byte {int(record['address'])} of shared memory is no multiple of 128: align the array"
+    ),
     4: lambda record: "the tensor map lies in memory that the kernel may write: pass it as a parameter",
 }
 """In the order of MapFault in core/tensor_map.cpp."""

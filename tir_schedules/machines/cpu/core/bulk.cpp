@@ -27,14 +27,14 @@ static u8* memory_at(const Machine& M, u64 address, u32 bytes) {  // as it was c
 }
 
 // ---- into shared memory ---
-struct Arriving {
+struct Load {
   std::vector<Piece> pieces;  // address: where in `data`
   std::vector<u8> data;
   u32 bytes;  // what the mbarrier is told
 };
-typedef std::shared_ptr<const Arriving> Arrival;
+typedef std::shared_ptr<const Load> Loaded;
 // A copy to one block of the cluster. o: in the name of the mbarrier there.
-static void send(Machine& M, Operation&& o, Cta& to, u32 barrier, const Arrival& what) {
+static void send_copy(Machine& M, Operation&& o, Cta& to, u32 barrier, const Loaded& what) {
   for (const Piece& piece : what->pieces)
     if (!touch_shared(M, o, to, piece.shared, piece.bytes, WRITE)) return;
   Mbarrier& b = to.mbarriers[barrier];
@@ -82,8 +82,8 @@ struct Source {
   s32 at[5];       // of a box
 };
 // Its pieces at an address of shared memory; nullptr after a finding. Its reads are those of `o`.
-static Arrival arriving(Machine& M, const Operation& o, const MicroOp& op, int lane, u32 into, const Source& from) {
-  auto what = std::make_shared<Arriving>();
+static Loaded loaded(Machine& M, const Operation& o, const MicroOp& op, int lane, u32 into, const Source& from) {
+  auto what = std::make_shared<Load>();
   if (op.operands[RANK]) {
     Box box = box_at(M, op, lane, from.address, op.operands[RANK], from.at, into, WRITE);
     if (!box.valid) return nullptr;
@@ -114,7 +114,7 @@ static Arrival arriving(Machine& M, const Operation& o, const MicroOp& op, int l
   }
   return what;
 }
-static void load(Machine& M, Warp& W, u8* R, const MicroOp& op) {
+static void load_bulk(Machine& M, Warp& W, u8* R, const MicroOp& op) {
   const u32* o = op.operands;
   ACTIVE(W.active, {
     const u32 into = (u32)address_in(R, o[INTO], o[INTO_WIDE], op.offset, l);
@@ -127,7 +127,7 @@ static void load(Machine& M, Warp& W, u8* R, const MicroOp& op) {
       ranks = ((const u16*)OPERAND(RANKS))[l];
       if (!ranks) continue;
     }
-    Arrival what;
+    Loaded what;
     for (u32 k = 0; k < 16; ++k) {
       if (ranks ? !(ranks >> k & 1) : k > 0) continue;
       const u32 block = (k + 1) << RANK_SHIFT;
@@ -138,14 +138,14 @@ static void load(Machine& M, Warp& W, u8* R, const MicroOp& op) {
       Operation operation = begun(M, copy_unit(place), op, 1u << l);
       operation.block = to.cta->number + 1;
       check_fenced(M, operation, *to.cta, place);
-      if (!what && !(what = arriving(M, operation, op, l, to.address, from))) break;
-      send(M, std::move(operation), *to.cta, place, what);
+      if (!what && !(what = loaded(M, operation, op, l, to.address, from))) break;
+      send_copy(M, std::move(operation), *to.cta, place, what);
     }
   })
 }
 // operands: address, wide, mbarrier, wide, its offset, bytes of an element, elements, then the registers; a
 // store whose bytes an mbarrier of its block is told of
-static void store(Machine& M, Warp& W, u8* R, const MicroOp& op) {
+static void store_async(Machine& M, Warp& W, u8* R, const MicroOp& op) {
   const u32* o = op.operands;
   const u32 element = o[5], bytes = element * o[6];
   ACTIVE(W.active, {
@@ -156,14 +156,14 @@ static void store(Machine& M, Warp& W, u8* R, const MicroOp& op) {
       M.report_access(MISALIGNED, op.line, l, WRITE, SHARED, into, bytes);
       continue;
     }
-    auto what = std::make_shared<Arriving>();
+    auto what = std::make_shared<Load>();
     what->bytes = bytes, what->pieces.push_back({to.address, bytes, 0});
     for (u32 k = 0; k < o[6]; ++k)
       what->data.insert(what->data.end(), OPERAND(7 + k) + l * element, OPERAND(7 + k) + (l + 1) * element);
     const u32 place = place_of(M, told).address;
     Operation operation = begun(M, copy_unit(place), op, 1u << l);
     operation.block = to.cta->number + 1, operation.proxy = false;
-    send(M, std::move(operation), *to.cta, place, what);
+    send_copy(M, std::move(operation), *to.cta, place, what);
   })
 }
 
@@ -209,7 +209,7 @@ static void write_back(Machine& M, Warp& W, u8* R, const MicroOp& op) {
     M.cta->bulk[thread].open.push_back(std::move(reads));
   })
 }
-static void commit(Machine& M, Warp& W, u8*, const MicroOp&) {
+static void commit_bulk(Machine& M, Warp& W, u8*, const MicroOp&) {
   ACTIVE(W.active, {
     BulkCopies& own = M.cta->bulk[M.warp * 32 + l];
     for (Operation& each : own.open)
@@ -219,7 +219,7 @@ static void commit(Machine& M, Warp& W, u8*, const MicroOp&) {
   ++M.now;
 }
 // operands: groups that may stay in flight, whether to have read is enough
-static void wait(Machine& M, Warp& W, u8*, const MicroOp& op) {
+static void wait_for_bulk(Machine& M, Warp& W, u8*, const MicroOp& op) {
   ACTIVE(W.active, {
     const u32 thread = M.warp * 32 + l;
     BulkCopies& own = M.cta->bulk[thread];
@@ -253,5 +253,5 @@ static void prefetch(Machine& M, Warp& W, u8* R, const MicroOp& op) {
   })
 }
 
-static const Family bulk{{"bulk.load", load},     {"st.async", store},      {"bulk.store", write_back},
-                         {"bulk.commit", commit}, {"bulk.wait", wait},      {"bulk.prefetch", prefetch}};
+static const Family bulk{{"bulk.load", load_bulk},     {"st.async", store_async},      {"bulk.store", write_back},
+                         {"bulk.commit", commit_bulk}, {"bulk.wait", wait_for_bulk},      {"bulk.prefetch", prefetch}};

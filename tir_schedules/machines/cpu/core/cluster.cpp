@@ -71,7 +71,7 @@ void open_cluster(Machine& M, Cluster& cluster) {
   ++M.stores;
 }
 // operands: whether relaxed, whether all lanes of the warp must execute it
-static void arrive(Machine& M, Warp& W, u8*, const MicroOp& op) {
+static void arrive_at_cluster(Machine& M, Warp& W, u8*, const MicroOp& op) {
   if (op.operands[1]) whole_warp(M, W, op.line);
   if (W.active & W.to_wait) report_misuse(M, ARRIVED_TWICE, op.line, __builtin_ctz(W.active & W.to_wait), 0);
   Cluster& cluster = *M.cta->cluster;
@@ -82,7 +82,7 @@ static void arrive(Machine& M, Warp& W, u8*, const MicroOp& op) {
   open_cluster(M, cluster);
 }
 // operands: as above, but the first is not looked at
-static void wait(Machine& M, Warp& W, u8*, const MicroOp& op) {
+static void wait_for_cluster(Machine& M, Warp& W, u8*, const MicroOp& op) {
   const u32 strangers = W.active & ~W.to_wait, through = W.active & ~W.at_cluster;
   if (strangers) report_misuse(M, NEVER_ARRIVED, op.line, __builtin_ctz(strangers), 0);
   W.refused = W.active & W.at_cluster, W.waits_for = CLUSTER;
@@ -128,7 +128,7 @@ static void leave_cluster(Machine& M, Cta& cta) {
 }
 
 // ---- blocks that run together ---
-static void land(Machine& M, Cluster& cluster) {
+static void land_one(Machine& M, Cluster& cluster) {
   const u64 which = M.flags & SHUFFLE ? M.random() % cluster.pending.size() : 0;
   Operation operation = std::move(cluster.pending[which]);
   cluster.pending.erase(cluster.pending.begin() + which);
@@ -161,14 +161,14 @@ Progress run_cluster(Machine& M, Cluster& cluster) {
     if (moved || M.stores != stores) {
       M.insists = false;
     } else if (!cluster.pending.empty()) {
-      land(M, cluster), M.insists = false;
+      land_one(M, cluster), M.insists = false;
     } else if (M.insists) {
       return STUCK;
     } else {
       M.insists = true;
     }
   }
-  while (!cluster.pending.empty()) land(M, cluster);
+  while (!cluster.pending.empty()) land_one(M, cluster);
   for (Cta& cta : cluster.blocks) {
     for (auto& [thread, copies] : cta.bulk)
       for (Operation& each : copies.open) perform(M, each);
@@ -203,5 +203,5 @@ static void is_shared(Machine&, Warp& W, u8* R, const MicroOp& op) {
   ACTIVE(W.active, WORDS(0)[l] = ((const u64*)OPERAND(1))[l] - SHARED_WINDOW < limit)
 }
 
-static const Family clusters{{"cluster.arrive", arrive}, {"cluster.wait", wait}, {"mapa", map_address},
+static const Family clusters{{"cluster.arrive", arrive_at_cluster}, {"cluster.wait", wait_for_cluster}, {"mapa", map_address},
                              {"getctarank", rank_of},    {"isspacep", is_shared}};

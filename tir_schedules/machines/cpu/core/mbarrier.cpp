@@ -134,7 +134,7 @@ static void fence_init(Machine& M, Warp& W, u8*, const MicroOp&) {
 // ---- arrivals and bytes ---
 enum Arrival : u32 { ARRIVES = 1, EXPECTS = 2, DROPS = 4, NO_COMPLETE = 8, RELAXED = 16, COMPLETES_BYTES = 32 };
 static u64 state_of(const Mbarrier& b) { return b.phase << 20 | b.pending; }
-static void arrive(Machine& M, Mbarrier& b, u32 how, u32 count, s32 line, int lane, u32 address) {
+static void count_arrivals(Machine& M, Mbarrier& b, u32 how, u32 count, s32 line, int lane, u32 address) {
   if (!count || count > MOST) return report_misuse(M, BAD_COUNT, line, lane, address, count);
   if (how & NO_COMPLETE && count >= b.pending)
     report_misuse(M, COMPLETES, line, lane, address);
@@ -166,7 +166,7 @@ static void tell(Machine& M, Warp& W, u8* R, const MicroOp& op) {
       else b->bytes = sum;
     }
     if (how & ARRIVES)
-      arrive(M, *b, how, op.operands[4] == NONE ? 1 : WORDS(4)[l], op.line, l, address);
+      count_arrivals(M, *b, how, op.operands[4] == NONE ? 1 : WORDS(4)[l], op.line, l, address);
     complete(M, *b);
   })
   ++M.now, ++M.stores;
@@ -187,7 +187,7 @@ static void arrive_with_copies(Machine& M, Warp& W, u8* R, const MicroOp& op) {
     Mbarrier* b = used_by(M, at.address[l], op.line, l);
     if (!b) continue;
     b->gathered = joined(b->gathered, M.snapshot(1u << l));
-    if (op.operands[3]) arrive(M, *b, ARRIVES, 1, op.line, l, at.address[l]);
+    if (op.operands[3]) count_arrivals(M, *b, ARRIVES, 1, op.line, l, at.address[l]);
     complete(M, *b);
   })
   ++M.now, ++M.stores;

@@ -13,7 +13,8 @@ Descriptor::Descriptor(u64 bits) {
   reserved = (bits & 0x3ff1c000c000c000ull) != 0;
 }
 u32 swizzled(u32 address, u32 span, u32 base) {
-  return span ? address ^ ((address >> 7) - base & (span / 16 - 1)) << 4 : address;
+  const u32 line = (address >> 7) - base;
+  return span ? address ^ (line & (span / 16 - 1)) << 4 : address;
 }
 // piece: of a row along k, 0 or 1.
 u32 Descriptor::along_k(u32 row, u32 piece) const {

@@ -4,7 +4,7 @@
 enum SpecialRegister {
   CLOCK, CLOCK64, CLOCK_HI, TIMER, TIMER_LOW, TIMER_HIGH, WARPS, DYNAMIC_SHARED, TOTAL_SHARED,
   CLUSTER_X, CLUSTER_Y, CLUSTER_Z, CLUSTERS_X, CLUSTERS_Y, CLUSTERS_Z, IN_CLUSTER_X, IN_CLUSTER_Y,
-  IN_CLUSTER_Z, OF_CLUSTER_X, OF_CLUSTER_Y, OF_CLUSTER_Z, RANK, RANKS, EXPLICIT
+  IN_CLUSTER_Z, OF_CLUSTER_X, OF_CLUSTER_Y, OF_CLUSTER_Z, CLUSTER_RANK, CLUSTER_SIZE, EXPLICIT
 };
 // Time goes on with the instructions that the warp issues, and from one reading to the next, so that a loop
 // that waits for a time to pass ends. It begins anew with each block.
@@ -16,8 +16,8 @@ static u64 read_special(Machine& M, Warp& W, u32 name, u32 static_shared) {
     case WARPS: return (M.threads + 31) / 32;
     case DYNAMIC_SHARED: return M.shared_bytes - static_shared;
     case TOTAL_SHARED: return (M.shared_bytes + 127) & ~127u;  // as it is allocated
-    case RANK: return M.cta->rank;
-    case RANKS: return M.cta->cluster->blocks.size();
+    case CLUSTER_RANK: return M.cta->rank;
+    case CLUSTER_SIZE: return M.cta->cluster->blocks.size();
     case EXPLICIT: return M.cta->cluster->blocks.size() > 1;
   }
   const u32 axis = (name - CLUSTER_X) % 3;

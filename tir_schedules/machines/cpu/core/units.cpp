@@ -36,7 +36,7 @@ const Verdicts::Verdict& Verdicts::about(const Operation& o, u32 block, u32 thre
     for (Verdict& each : known) each.block = 0;
     operation = o.time, unit = o.thread, of_block = o.block;
   }
-  Verdict& v = known[(thread ^ thread >> 5 ^ block) % COUNT];
+  Verdict& v = known[(thread ^ thread >> 5 ^ block) % KEPT];
   if (v.block == block && v.thread == thread && v.time == time) return v;
   const bool own = block == o.block && thread == o.thread && time == o.time;
   v.block = block, v.thread = thread, v.time = time;

@@ -55,12 +55,12 @@ bool at_once(Machine&);
 
 // What an operation's knowledge says of accesses of others; kept, as most of its accesses meet the same ones.
 struct Verdicts {
-  static const u32 COUNT = 64;
+  static const u32 KEPT = 64;
   struct Verdict {
     u32 block = 0, thread, time;
     bool ordered, fenced;
   };
-  Verdict known[COUNT];
+  Verdict known[KEPT];
   u32 operation = 0, unit = 0, of_block = 0;
   const Verdict& about(const Operation&, u32 block, u32 thread, u32 time);
 };

@@ -64,7 +64,7 @@ static bool check_descriptor(Machine& M, const MicroOp& op, u64 bits, bool of_ri
 }
 
 // ---- registers ---
-static ProductRegisters& registers_of(Machine& M, Warp& W) {
+static ProductRegisters& own_registers(Machine& M, Warp& W) {
   if (!W.products_of) {
     W.products_of = std::make_shared<ProductRegisters>();
     W.products_of->uses.resize(M.program->register_bytes / PLACE + 1);
@@ -79,7 +79,7 @@ static void report_registers(Machine& M, Kind kind, const MicroOp& op, Act act, 
 }
 // Of an instruction that is no wgmma. operands: how many it reads, how many it writes, their places
 static void touch_registers(Machine& M, Warp& W, u8*, const MicroOp& op) {
-  ProductRegisters& own = registers_of(M, W);
+  ProductRegisters& own = own_registers(M, W);
   const u32 reads = op.operands[0], all = reads + op.operands[1];
   for (u32 k = 0; k < all; ++k) {
     RegisterUse& use = own.uses[op.operands[2 + k] / PLACE];
@@ -91,15 +91,15 @@ static void touch_registers(Machine& M, Warp& W, u8*, const MicroOp& op) {
 }
 static bool same_sums(const MicroOp& one, const MicroOp& other) {
   return one.operands[COLUMNS] == other.operands[COLUMNS] && one.operands[SUM_KIND] == other.operands[SUM_KIND] &&
-         !memcmp(one.operands + COUNT, other.operands + COUNT, 4 * (one.operands[COUNT] + 1));
+         !memcmp(one.operands + SUM_COUNT, other.operands + SUM_COUNT, 4 * (one.operands[SUM_COUNT] + 1));
 }
 static void claim_registers(Machine& M, Warp& W, const MicroOp& op) {
-  ProductRegisters& own = registers_of(M, W);
+  ProductRegisters& own = own_registers(M, W);
   bool told = false;
   auto claim = [&](u32 place, bool factor) {
     RegisterUse& use = own.uses[place / PLACE];
-    const bool clashes = factor ? !use.factor : use.factor || !same_sums(*use.op, op);
-    if (!told && in_flight(W, use) && clashes) {
+    auto clashes = [&] { return factor ? !use.factor : use.factor || !same_sums(*use.op, op); };
+    if (!told && in_flight(W, use) && clashes()) {
       report_registers(M, WGMMA_REGISTERS, op, factor ? READ : WRITE, use, use.op->line);
       told = true;
     }
@@ -111,11 +111,11 @@ static void claim_registers(Machine& M, Warp& W, const MicroOp& op) {
   };
   if (op.operands[OPTIONS] & IN_REGISTERS)
     for (u32 k = 0; k < 4; ++k) claim(op.operands[LEFT + k], true);
-  for (u32 k = 0; k < op.operands[COUNT]; ++k) claim(op.operands[SUMS + k], false);
+  for (u32 k = 0; k < op.operands[SUM_COUNT]; ++k) claim(op.operands[SUMS + k], false);
   own.products++;
 }
 static void fence_registers(Machine& M, Warp& W, u8*, const MicroOp& op) {
-  if (whole_group(M, W, op.line)) registers_of(M, W).fences++;
+  if (whole_group(M, W, op.line)) own_registers(M, W).fences++;
 }
 
 // ---- products ---

@@ -5,8 +5,8 @@
 #include "abi.h"
 
 // Operands of a wgmma. LEFT: of A, the place of a descriptor or of four registers; SUMS: as many places as
-// COUNT says. ADDS: of the predicate that says whether what the sums hold counts.
-enum ProductOperand { COLUMNS, LEFT_KIND, RIGHT_KIND, SUM_KIND, OPTIONS, ADDS, RIGHT, LEFT, COUNT = 11, SUMS };
+// SUM_COUNT says. ADDS: of the predicate that says whether what the sums hold counts.
+enum ProductOperand { COLUMNS, LEFT_KIND, RIGHT_KIND, SUM_KIND, OPTIONS, ADDS, RIGHT, LEFT, SUM_COUNT = 11, SUMS };
 enum ProductOption : u32 { LEFT_ACROSS = 1, RIGHT_ACROSS = 2, NEGATED = 4, SATURATED = 8, IN_REGISTERS = 16 };
 
 // One warp's part of a wgmma. left, right: descriptors; rows: of A where they were in registers; adds:

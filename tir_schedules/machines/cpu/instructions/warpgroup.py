@@ -7,8 +7,25 @@ import re
 
 from tir_schedules.machines.cpu.abi import Exit
 from tir_schedules.machines.cpu.context import Lowering, MicroOp, only
-from tir_schedules.machines.cpu.forms import INTEGERS, Form, Lowered, Spread, exact, modelled, refusal, refused
-from tir_schedules.machines.cpu.ptx import Immediate, Instruction, Operand, Register, Vector, items, registers_of
+from tir_schedules.machines.cpu.forms import (
+    INTEGERS,
+    Form,
+    Lowered,
+    Spread,
+    exact,
+    modelled,
+    refusal,
+    refused,
+)
+from tir_schedules.machines.cpu.ptx import (
+    Immediate,
+    Instruction,
+    Operand,
+    Register,
+    Vector,
+    items,
+    registers_of,
+)
 
 FACTORS = ["f16", "bf16", "tf32", "e4m3", "e5m2", "s8", "u8"]
 """In the order of Factor in core/products.cpp."""
