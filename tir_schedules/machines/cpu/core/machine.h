@@ -295,6 +295,7 @@ inline int shuffle_source(u32 mode, int l, u32 operand, u32 clamp, bool& valid) 
 const u32 REGISTERS = 1 << 16;  // of a multiprocessor
 // Every lane must execute: a finding otherwise, and false.
 bool whole_warp(Machine& machine, const Warp& warp, s32 line);
+void check_warpgroups(Machine&);
 
 // ---- units.cpp, mbarrier.cpp, bulk.cpp, cluster.cpp ---
 // A block of the cluster and an address in its shared memory; cta: nullptr where there is none.
