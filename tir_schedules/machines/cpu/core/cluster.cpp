@@ -25,7 +25,8 @@ bool visit(Machine& M, Cta& cta, const Visit& made, Act act, u32 bytes) {
     M.report_access(CLUSTER_EXIT, made.line, made.lane, act, SHARED, made.address, bytes);
     return false;
   }
-  cta.visits[(u64)made.block << 16 | made.thread] = made;
+  Visit& kept = cta.visits[(u64)made.block << 16 | made.thread];
+  kept = made, kept.act = act;
   return true;
 }
 u8* Machine::at_cluster(u32 address, u32 bytes, const MicroOp& op, int lane, Act act, u32 how) {
@@ -122,7 +123,7 @@ static void leave_cluster(Machine& M, Cta& cta) {
   for (const auto& [key, v] : cta.visits) {
     if (v.block == block || knew(v.block, v.thread, v.time)) continue;
     M.warp = v.warp;
-    M.report_access(CLUSTER_EXIT, v.line, v.lane, ATOMIC, SHARED, v.address, 0);
+    M.report_access(CLUSTER_EXIT, v.line, v.lane, v.act, SHARED, v.address, 0);
   }
   cta.finished = true;
 }
