@@ -61,9 +61,14 @@ FAULTS = [
     ("unfenced_wgmma", "no fence at all",
      f"{ANEW}{PRODUCT}{END}", f"{ANEW}{FENCE}{PRODUCT}{END}", "no wgmma.fence has been executed"),
     ("unfenced_wgmma", "sums written since",
-     f"{FENCE}{ZERO}{PRODUCT}{END}", f"{FENCE}{BEGIN}{PRODUCT}{END}", "was written by"),
+     f"{BEGIN} add.s32 d3, d3, 1; {PRODUCT}{END}", f"{ZERO} add.s32 d3, d3, 1; {FENCE}{PRODUCT}{END}",
+     "was written by"),
+    ("unfenced_wgmma", "sums set to zero after a product",
+     f"{BEGIN}{PRODUCT}{GROUP}{ZERO}{PRODUCT}{END}", f"{BEGIN}{PRODUCT}{GROUP}{ZERO}{FENCE}{PRODUCT}{END}",
+     "was written by"),
     ("unfenced_wgmma", "rows of A written since",
-     f"{BEGIN} mov.b32 a1, 7; {FROM_REGISTERS}{END}", f"{BEGIN} mov.b32 a1, 7; {FENCE}{FROM_REGISTERS}{END}",
+     f"{BEGIN} add.s32 a1, a1, 7; {FROM_REGISTERS}{END}",
+     f"{BEGIN} add.s32 a1, a1, 7; {FENCE}{FROM_REGISTERS}{END}",
      "a factor of it was written by"),
     ("divergent_aligned", "a lane has left",
      f"setp.eq.u32 q, t, 5; @q exit; {BEGIN}{PRODUCT}{END}", f"setp.eq.u32 q, t, 5; {BEGIN}{PRODUCT}{END}",
@@ -86,6 +91,10 @@ def test_a_fault_is_found_and_its_absence_is_not(kind, what, broken, sound, mess
 
 def test_products_of_one_shape_need_no_wait_between():
     assert found(f"{ZERO}{FENCE}{PRODUCT}{PRODUCT}{COMMIT}{PRODUCT}{GROUP}{STORES}") == ()
+
+
+def test_nvcc_moves_what_only_moves_a_number_behind_a_fence():
+    assert found(f"{FENCE}{ZERO}{PRODUCT}{END}") == ()
 
 
 def test_sums_that_start_anew_need_no_value():
