@@ -2,7 +2,20 @@
 sound, in all orders and with copies late and early."""
 
 import pytest
-from unit_kernels import DONE, FILL, INIT, LOAD, MEET, MODES, OUT, STORE, WAIT, run
+from unit_kernels import (
+    DONE,
+    FILL,
+    INIT,
+    LOAD,
+    MEET,
+    MODES,
+    OF_UNITS,
+    OF_WARPGROUPS,
+    OUT,
+    STORE,
+    WAIT,
+    run,
+)  # fmt: skip
 
 LOADING, STORING = INIT + LOAD + WAIT + OUT, FILL + STORE + DONE
 AGAIN = LOADING + "bar.sync 0;\n" + LOAD + WAIT.replace("WAIT", "NEXT").replace(", 0;", ", 1;") + OUT
@@ -80,8 +93,12 @@ IDS = [f"{kind}: {what}" for kind, what, *_ in FAULTS]
 
 
 def executed(body, copies, order):
-    cluster = 2 if "cluster" in body.replace("shared::cluster.global", "").replace("release.cluster;", "") else 1
-    return run(body, cluster, 128 if body.startswith(PRODUCTS[:12]) else 64, copies=copies, warp_order=order)[0]
+    cluster = (
+        2 if "cluster" in body.replace("shared::cluster.global", "").replace("release.cluster;", "") else 1
+    )
+    return run(body, cluster, 128 if body.startswith(PRODUCTS[:12]) else 64, copies=copies, warp_order=order)[
+        0
+    ]
 
 
 @pytest.mark.parametrize("copies, order", MODES)
@@ -101,3 +118,7 @@ def test_a_wait_for_the_wrong_parity_goes_on_too_early_or_never():
     assert "phase 1 is over, and this thread has not waited for it" in early[0].message
     for copies, order in MODES:
         assert executed(AGAIN, copies, order).findings == ()
+
+
+def test_every_kind_has_its_faulty_kernel():
+    assert {fault[0] for fault in FAULTS} >= OF_UNITS - OF_WARPGROUPS

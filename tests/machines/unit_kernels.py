@@ -61,4 +61,22 @@ def run(body, cluster=1, threads=THREADS, blocks=BLOCKS, **how):
 
 NUMBERS = np.arange(1, BLOCKS * THREADS + 1, dtype=np.uint32).reshape(BLOCKS, THREADS)
 TURNED = NUMBERS[:, ::-1]
+OF_WARPGROUPS = {
+    "bad_tensor_map",
+    "bad_descriptor",
+    "unfenced_wgmma",
+    "wgmma_registers",
+    "too_many_registers",
+}
+"""Kinds of finding that test_warpgroup_faults.py and test_tensor_map.py are about."""
+
+OF_UNITS = OF_WARPGROUPS | {
+    "barrier_misuse",
+    "slot_in_use",
+    "unfenced_proxy",
+    "cluster_exit",
+    "left_in_flight",
+}
+"""Kinds that only kernels with asynchronous units have."""
+
 MODES = [(copies, order) for copies in ("late", "early") for order in ("forward", "reverse", "random")]

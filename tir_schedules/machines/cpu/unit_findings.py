@@ -45,7 +45,9 @@ def in_flight(fault: Fault) -> str:
     message = f"{fault.act} {fault.where}, where {operation(fault, line)} may still be under way"
     if fault.short:
         return message
-    waits = "with cp.async.bulk.wait_group" if int(fault.record["space"]) == Space.GLOBAL else "at its mbarrier"
+    waits = (
+        "with cp.async.bulk.wait_group" if int(fault.record["space"]) == Space.GLOBAL else "at its mbarrier"
+    )
     return f"{message}: wait for it {waits} first"
 
 
@@ -76,7 +78,9 @@ def deadlock(fault: Fault) -> str:
     arrivals, missing = int(fault.record["extent_bytes"]), signed(fault.record["bytes"])
     lacks = [f"{arrivals} arrival{'s' * (arrivals != 1)}"] if arrivals else []
     lacks += [f"{missing} bytes"] if missing > 0 else []
-    needs = f"{' and '.join(lacks)} {'are' if arrivals != 1 or missing > 0 else 'is'} missing" if lacks else ""
+    needs = (
+        f"{' and '.join(lacks)} {'are' if arrivals != 1 or missing > 0 else 'is'} missing" if lacks else ""
+    )
     if missing < 0:
         more = f"{-missing} bytes came that nobody has told it to expect"
         needs = f"{needs}, and {more}" if needs else more

@@ -138,7 +138,7 @@ static void land_one(Machine& M, Cluster& cluster) {
 // Turns of all blocks, until none of them can go on: then one copy arrives, and if none is under way, all look
 // once more at what they wait for.
 Progress run_cluster(Machine& M, Cluster& cluster) {
-  if (!(M.traits & UNITS)) {
+  if (!(M.traits & UNITS) && cluster.blocks.size() == 1) {
     enter(M, cluster.blocks.front());
     return run_block(M);
   }
@@ -204,5 +204,5 @@ static void is_shared(Machine&, Warp& W, u8* R, const MicroOp& op) {
   ACTIVE(W.active, WORDS(0)[l] = ((const u64*)OPERAND(1))[l] - SHARED_WINDOW < limit)
 }
 
-static const Family clusters{{"cluster.arrive", arrive_at_cluster}, {"cluster.wait", wait_for_cluster}, {"mapa", map_address},
+static const Family cluster{{"cluster.arrive", arrive_at_cluster}, {"cluster.wait", wait_for_cluster}, {"mapa", map_address},
                              {"getctarank", rank_of},    {"isspacep", is_shared}};

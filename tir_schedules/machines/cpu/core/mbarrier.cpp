@@ -265,10 +265,10 @@ static void pending_count(Machine&, Warp& W, u8* R, const MicroOp& op) {
   ACTIVE(W.active, WORDS(0)[l] = ((const u64*)OPERAND(1))[l] & MOST)
 }
 
-static const Family mbarriers{{"mbarrier.init", initialise},
-                              {"mbarrier.inval", invalidate},
-                              {"mbarrier.tell", tell},
-                              {"mbarrier.test", test},
-                              {"mbarrier.pending_count", pending_count},
-                              {"cp.async.mbarrier", arrive_with_copies},
-                              {"fence.mbarrier_init", fence_init}};
+static const Family mbarrier{{"mbarrier.init", initialise},
+                             {"mbarrier.inval", invalidate},
+                             {"mbarrier.tell", tell},
+                             {"mbarrier.test", test},
+                             {"mbarrier.pending_count", pending_count},
+                             {"cp.async.mbarrier", arrive_with_copies},
+                             {"fence.mbarrier_init", fence_init}};
