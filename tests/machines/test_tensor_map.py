@@ -220,6 +220,15 @@ def test_copies_that_do_not_fit(what, change, message):
     assert len(told) == 1 and message in told[0]
 
 
+def test_a_map_that_the_kernel_may_write():
+    """It may have done so: a copy needs a fence.proxy.tensormap before, which is not known."""
+    there = np.frombuffer(encoded("test", TENSOR, 2 << 40), np.uint8)
+    arguments = {"Y": np.resize(there, 1024), "A": ARRAY}
+    text = loading(TENSOR, (0, 0)).replace("mov.b64 m, A_map; cvta.param.u64 m, m;", "mov.b64 m, y;")
+    findings = launch(text, arguments, ("Y",), 32, (TENSOR,), params=("Y",), given=("Y",)).findings
+    assert "lies in memory that the kernel may write" in findings[0].message
+
+
 def test_a_box_of_an_array_that_is_shorter_than_its_map():
     tensor = replace(TENSOR, shape=(25, 96))
     arguments = {"Y": np.zeros(1024, np.uint8), "A": ARRAY}

@@ -156,6 +156,7 @@ def test_a_block_without_a_whole_warpgroup():
 def test_registers_are_shared_out():
     ask = "setmaxnreg.inc.sync.aligned.u32 {};"
     assert found(ask.format(240), threads=256) == ()
+    assert found("setmaxnreg.dec.sync.aligned.u32 24;", threads=256) == ()
     (finding,) = found(ask.format(240), threads=384)
     assert finding.kind == "too_many_registers" and "240 registers" in finding.message
     (finding,) = found(f"setp.lt.u32 q, t, 32; @q bra END; {ask.format(64)} END:")
@@ -174,6 +175,7 @@ REFUSED = [
     (PRODUCT.replace("1, 1, 0, 0", "1, 1"), "number of operands"),
     (PRODUCT.replace("l, r", "d0, r"), "64 bits"),
     (PRODUCT.replace("mma_async", "mma_async.sp"), "sparse"),
+    (f"wgmma.fence.aligned.shared; {PRODUCT}", "modifier .shared"),
 ]
 
 
