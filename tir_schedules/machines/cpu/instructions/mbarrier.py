@@ -1,12 +1,12 @@
-"""mbarriers, and the fences that let asynchronous units see what threads have done; core/mbarrier.cpp executes
+"""mbarriers, and the fences that let asynchronous units see what threads have done; core/mbarrier.cpp has
 them."""
 
 from __future__ import annotations
 
 from tir_schedules.machines.cpu.abi import NONE
 from tir_schedules.machines.cpu.context import Lowering, MicroOp, only
-from tir_schedules.machines.cpu.forms import Form, Lower, Lowered, Spread, exact, modelled, refused, refusal
-from tir_schedules.machines.cpu.ptx import SINK, Address, Immediate, Instruction, Operand
+from tir_schedules.machines.cpu.forms import Form, Lower, Lowered, Spread, exact, modelled, refusal, refused
+from tir_schedules.machines.cpu.ptx import SINK, Address, Instruction, Operand
 
 SPACES = {"shared", "shared::cta", "shared::cluster"}
 ORDER = {"release", "acquire", "relaxed", "cta", "cluster"}
@@ -56,11 +56,13 @@ def count_bytes(low: Lowering, i: Instruction) -> Lowered:
         raise i.unsupported("type or number of operands")
     where, offset = place(low, i, i.operands[0])
     how = EXPECTS if i.has("expect_tx") else COMPLETES_BYTES
-    return [MicroOp("mbarrier.tell", (*where, how, NONE, low.place(i.operands[1], "u32", i), NONE), i, offset)]
+    return [
+        MicroOp("mbarrier.tell", (*where, how, NONE, low.place(i.operands[1], "u32", i), NONE), i, offset)
+    ]
 
 
 def test(low: Lowering, i: Instruction) -> Lowered:
-    """test_wait and try_wait: of the phase of a state, or of a parity. How long to try makes no difference."""
+    """test_wait and try_wait: of the phase of a state, or of a parity. How long to try does not matter."""
     only(i, SPACES, ORDER, {"test_wait", "try_wait", "parity"})
     if i.types != ("b64",) or i.has("shared::cluster") or not 3 <= len(i.operands) <= 3 + i.has("try_wait"):
         raise i.unsupported("type, space or number of operands")
@@ -110,25 +112,44 @@ FORMS: dict[str, Form] = {
     "mbarrier.inval": of_barrier(initialise).told(exact(f"mbarrier.inval{SPACE}.b64", CASES, 80)),
     "mbarrier.arrive": of_barrier(arrive, has_result=True).told(
         exact("mbarrier.arrive{,.noComplete}{,.shared}.b64", CASES, 80),
-        exact("mbarrier.arrive{,.expect_tx}{,.release.cta,.release.cluster,.relaxed.cta}{,.shared::cta,.shared::cluster}.b64",
-              CASES, 90),
+        exact(
+            "mbarrier.arrive{,.expect_tx}{,.release.cta,.release.cluster,.relaxed.cta}{,.shared::cta,.shared::cluster}.b64",
+            CASES,
+            90,
+        ),
     ),
     "mbarrier.arrive_drop": of_barrier(arrive, has_result=True).told(
         exact("mbarrier.arrive_drop{,.noComplete}{,.shared}.b64", CASES, 80),
         exact("mbarrier.arrive_drop.expect_tx{,.shared::cta,.shared::cluster}.b64", CASES, 90),
     ),
     "mbarrier.expect_tx": of_barrier(count_bytes).told(
-        exact("mbarrier.expect_tx{,.relaxed.cta,.relaxed.cluster}{,.shared::cta,.shared::cluster}.b64", CASES, 90)
+        exact(
+            "mbarrier.expect_tx{,.relaxed.cta,.relaxed.cluster}{,.shared::cta,.shared::cluster}.b64",
+            CASES,
+            90,
+        )
     ),
     "mbarrier.complete_tx": of_barrier(count_bytes).told(
-        exact("mbarrier.complete_tx{,.relaxed.cta,.relaxed.cluster}{,.shared::cta,.shared::cluster}.b64", CASES, 90)
+        exact(
+            "mbarrier.complete_tx{,.relaxed.cta,.relaxed.cluster}{,.shared::cta,.shared::cluster}.b64",
+            CASES,
+            90,
+        )
     ),
     "mbarrier.test_wait": of_barrier(test, has_result=True, access="reads").told(
         exact("mbarrier.test_wait{,.parity}{,.shared}.b64", CASES, 80),
-        exact("mbarrier.test_wait{,.parity}{.acquire.cta,.acquire.cluster,.relaxed.cta}.shared::cta.b64", CASES, 90),
+        exact(
+            "mbarrier.test_wait{,.parity}{.acquire.cta,.acquire.cluster,.relaxed.cta}.shared::cta.b64",
+            CASES,
+            90,
+        ),
     ),
     "mbarrier.try_wait": of_barrier(test, has_result=True, access="reads").told(
-        exact("mbarrier.try_wait{,.parity}{,.acquire.cta,.acquire.cluster,.relaxed.cta}{,.shared::cta}.b64", CASES, 90)
+        exact(
+            "mbarrier.try_wait{,.parity}{,.acquire.cta,.acquire.cluster,.relaxed.cta}{,.shared::cta}.b64",
+            CASES,
+            90,
+        )
     ),
     "mbarrier.pending_count": of_barrier(pending_count, has_result=True, access="reads").told(
         exact("mbarrier.pending_count.b64", CASES, 80)
@@ -141,5 +162,7 @@ FORMS: dict[str, Form] = {
     ),
     "fence.mbarrier_init": of_barrier(fence).told(exact("fence.mbarrier_init.release.cluster", CASES, 90)),
     "fence.proxy.tensormap": refused(REBUILT).told(refusal("fence.proxy.tensormap", REBUILT, 90)),
-    "fence.proxy.tensormap::generic": refused(REBUILT).told(refusal("fence.proxy.tensormap::generic", REBUILT, 90)),
-}  # fmt: skip
+    "fence.proxy.tensormap::generic": refused(REBUILT).told(
+        refusal("fence.proxy.tensormap::generic", REBUILT, 90)
+    ),
+}
