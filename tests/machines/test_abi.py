@@ -27,7 +27,7 @@ STRUCTURES = {
     "Undefined": abi.UNDEFINED,
     "Watch": abi.Watch,
 }
-ENUMERATIONS = (abi.Space, abi.Act, abi.Counting, abi.Exit, abi.Flag, abi.Trait, abi.How, abi.Scope)
+ENUMERATIONS = (abi.Space, abi.Act, abi.Counting, abi.Exit, abi.Flag, abi.Trait, abi.How, abi.Polls, abi.Scope)
 CONSTANTS = (
     "BUFFER_SHIFT",
     "SHARED_WINDOW",
@@ -36,6 +36,7 @@ CONSTANTS = (
     "FUNCTION_BYTES",
     "MAP_MARK",
     "NONE",
+    "RANK_SHIFT",
 )
 
 

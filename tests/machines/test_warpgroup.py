@@ -106,7 +106,7 @@ def multiplied(opcode, left_layout=None, right_layout=None, signs=(1, 1), adds=1
         adds,
     )
     sums = words_of(kind, c)
-    execution = launch(text, {"X": memory, "Y": sums}, ("Y",), **how)
+    execution = launch(text, {"X": memory, "Y": sums}, ("Y",), given=("Y",), **how)
     assert execution.findings == ()
     expected = (c if adds else 0) + signs[0] * signs[1] * (a @ b.T)
     if "satfinite" in opcode:
@@ -164,10 +164,10 @@ def test_signs_and_sums_that_start_anew(signs, adds):
     np.testing.assert_array_equal(got, expected)
 
 
-@pytest.mark.parametrize("early", [False, True])
+@pytest.mark.parametrize("copies", ["late", "early"])
 @pytest.mark.parametrize("order", ["forward", "reverse"])
-def test_in_every_order(order, early):
-    expected, got = multiplied(HALVES, warp_order=order, **({"early": True} if early else {}))
+def test_in_every_order(order, copies):
+    expected, got = multiplied(HALVES, warp_order=order, copies=copies)
     np.testing.assert_array_equal(got, expected)
 
 
@@ -194,7 +194,7 @@ def test_rows_in_registers(kind, types):
     tail = signs_of(opcode, kind, across=(0,))
     text = kernel(opcode, "shl.b32 o, t, 4; ld.shared.v4.b32 {a0, a1, a2, a3}, [o];", right.descriptor, tail)
     sums = words_of(types[:3], np.zeros((64, 16), int))
-    assert launch(text, {"X": memory, "Y": sums}, ("Y",)).findings == ()
+    assert launch(text, {"X": memory, "Y": sums}, ("Y",), given=("Y",)).findings == ()
     np.testing.assert_array_equal(sums, words_of(types[:3], a @ b.T))
 
 

@@ -202,6 +202,12 @@ class Fault:
         return f"{who} at {self.sources(line)}" if line else who
 
     @property
+    def other_place(self) -> str:
+        """The line of the other instruction."""
+        line = int(self.record["other_line"])
+        return self.sources(line).place or f"PTX line {line}"
+
+    @property
     def other_block(self) -> str:
         """The block of the other access, when it is another: "block 1,0,0 "."""
         number = int(self.record["other_block"]) - 1
@@ -231,8 +237,8 @@ class Fault:
 MESSAGES = {
     "bad_tensor_map": lambda f: bad_tensor_map(f.record),
     "bad_descriptor": lambda f: bad_descriptor(f.record),
-    "wgmma_registers": lambda f: touched_registers(f.record, f.act, f.other),
-    "unfenced_wgmma": lambda f: unfenced_registers(f.record, f.other),
+    "wgmma_registers": lambda f: touched_registers(f.record, f.act, f.other_place),
+    "unfenced_wgmma": lambda f: unfenced_registers(f.record, f.other_place),
     "barrier_misuse": lambda f: "misuse of an mbarrier",
     "slot_in_use": lambda f: f"{f.act} {f.where}, which an asynchronous copy or product is still reading",
     "unfenced_proxy": lambda f: f"{f.act} {f.where}, with no fence.proxy.async between",
@@ -248,7 +254,7 @@ MESSAGES = {
     ),
     "write_to_input": lambda f: f"{f.act} {f.where}, which is an input",
     "in_flight": lambda f: f"{f.act} {f.where}, where a cp.async is still under way",
-    "divergent_aligned": lambda f: divergent_aligned(f.record, f.other),
+    "divergent_aligned": lambda f: divergent_aligned(f.record, f.other_place),
     "too_many_registers": lambda f: too_many_registers(f.record),
     "divergent_barrier": lambda f: divergent_barrier(f),
     "bad_free": lambda f: bad_free(f),

@@ -6,13 +6,15 @@ from typing import Callable
 
 import numpy as np
 
-LANES, DIFFERENT_WARPS, INCOMPLETE_GROUP = range(3)
+LANES, DIFFERENT_WARPS, INCOMPLETE_GROUP, LEFT_OUT = range(4)
 """What is not together, as core/warpgroup.cpp has it."""
 
 
 def divergent_aligned(record: np.void, other: str) -> str:
     if record["extent"] == INCOMPLETE_GROUP:
         return f"the block has {record['bytes']} warps, and a warpgroup four: take a multiple of 128 threads"
+    if record["extent"] == LEFT_OUT:
+        return f"warp {record['warp']} has left, and the others of its warpgroup have executed this"
     if record["extent"] == DIFFERENT_WARPS:
         return f"the warps of a warpgroup execute different instructions: {other} is there in its place"
     return f"not every lane it concerns executes it (active lanes {int(record['detail']):#010x})"

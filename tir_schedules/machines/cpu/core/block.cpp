@@ -242,7 +242,7 @@ static void wait_at_end(Machine& M, Warp& W, u8* R, u32 pc, u32 lanes, u32 taken
     end.run(M, W, R, end);
   }
   const u32 refused = W.refused;
-  send(W, lanes & ~refused, block.taken);
+  send(W, refused, pc), send(W, lanes & ~refused, block.taken);
   if (!refused) return;
   W.stalled |= refused;
   ACTIVE(refused, W.barrier_line[l] = block.line)

@@ -35,9 +35,9 @@ struct Load {
 typedef std::shared_ptr<const Load> Loaded;
 // A copy to one block of the cluster. o: in the name of the mbarrier there.
 static void send_copy(Machine& M, Operation&& o, Cta& to, u32 barrier, const Loaded& what) {
-  for (const Piece& piece : what->pieces)
-    if (!touch_shared(M, o, to, piece.shared, piece.bytes, WRITE)) return;
   Mbarrier& b = to.mbarriers[barrier];
+  for (const Piece& piece : what->pieces)
+    if (!touch_shared(M, o, to, piece.shared, piece.bytes, WRITE)) return lose(M, b);
   b.copy = {o.time, o.line, o.warp, o.lane};
   o.perform = [o, &to, barrier, what](Machine& M) {
     for (const Piece& piece : what->pieces)
@@ -138,8 +138,9 @@ static void load_bulk(Machine& M, Warp& W, u8* R, const MicroOp& op) {
       Operation operation = begun(M, copy_unit(place), op, 1u << l);
       operation.block = to.cta->number + 1;
       check_fenced(M, operation, *to.cta, place);
-      if (!what && !(what = loaded(M, operation, op, l, to.address, from))) break;
-      send_copy(M, std::move(operation), *to.cta, place, what);
+      if (!what) what = loaded(M, operation, op, l, to.address, from);
+      if (!what) lose(M, to.cta->mbarriers[place]);
+      else send_copy(M, std::move(operation), *to.cta, place, what);
     }
   })
 }

@@ -88,6 +88,7 @@ static u64 cluster_of(const Machine& M, const u32* block) {
   return x + M.grid[0] / M.cluster[0] * (y + M.grid[1] / M.cluster[1] * z);
 }
 static void finish(Machine& M, Cta& cta) {
+  if (!cta.warpgroups.empty()) enter(M, cta), check_warpgroups(M);
   for (const Warp& W : cta.warps)  // copies that nobody waited for still land, unseen
     for (const AsyncCopy& copy : W.copies) GRANULES(M, copy.target, copy.bytes, cta.shadow[g].in_flight = 0)
   if (M.traits & CLOCKS)

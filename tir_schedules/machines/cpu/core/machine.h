@@ -295,6 +295,7 @@ inline int shuffle_source(u32 mode, int l, u32 operand, u32 clamp, bool& valid) 
 const u32 REGISTERS = 1 << 16;  // of a multiprocessor
 // Every lane must execute: a finding otherwise, and false.
 bool whole_warp(Machine& machine, const Warp& warp, s32 line);
+void check_warpgroups(Machine&);
 
 // ---- units.cpp, mbarrier.cpp, bulk.cpp, cluster.cpp ---
 // A block of the cluster and an address in its shared memory; cta: nullptr where there is none.
@@ -311,6 +312,8 @@ bool visit(Machine&, Cta&, const Visit&, Act act, u32 bytes);
 Mbarrier* mbarrier_at(Machine&, u32 address, s32 line, int lane);
 // A copy has brought bytes to an mbarrier. known: what its completion tells.
 void bring(Machine&, Mbarrier&, u32 address, const Operation&, u32 bytes);
+// A copy that is at fault brings nothing, which nobody shall wait for.
+void lose(Machine&, Mbarrier&);
 // The cp.async of some lanes that are under way arrive.
 void land_copies(Machine&, Warp&, u32 lanes);
 bool awaits_in_vain(const Warp&);

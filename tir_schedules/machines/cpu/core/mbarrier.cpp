@@ -64,8 +64,8 @@ static Mbarrier* used_by(Machine& M, u32 address, s32 line, int lane) {
   return barrier;
 }
 static void complete(Machine& M, Mbarrier& b) {
-  if (b.pending || b.bytes) return;
-  b.pending = b.expected, b.told = b.gathered;
+  if (b.pending || (b.bytes && !b.lost)) return;
+  b.pending = b.expected, b.bytes = 0, b.lost = false, b.told = b.gathered;
   ++b.phase, ++b.changes;
 }
 
@@ -170,6 +170,11 @@ static void tell(Machine& M, Warp& W, u8* R, const MicroOp& op) {
     complete(M, *b);
   })
   ++M.now, ++M.stores;
+}
+void lose(Machine& M, Mbarrier& b) {
+  b.lost = true;
+  complete(M, b);
+  ++M.stores;
 }
 void bring(Machine& M, Mbarrier& b, u32 address, const Operation& operation, u32 bytes) {
   b.bytes -= bytes;

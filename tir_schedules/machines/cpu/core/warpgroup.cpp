@@ -2,7 +2,7 @@
 // with their descriptors and registers. Numbers are in products.cpp.
 #include "products.h"
 
-enum { DIFFERENT_WARPS = 1, INCOMPLETE_GROUP };  // details of DIVERGENT_ALIGNED
+enum { DIFFERENT_WARPS = 1, INCOMPLETE_GROUP, LEFT_OUT };  // what DIVERGENT_ALIGNED is about
 static Warpgroup& warpgroup_of(Machine& M) {
   std::vector<Warpgroup>& groups = M.cta->warpgroups;
   if (groups.empty()) groups.resize((M.cta->warps.size() + 3) / 4);
@@ -31,6 +31,19 @@ static bool whole_group(Machine& M, const Warp& W, s32 line, bool* alike = nullp
   }
   if (alike) *alike = there.left == left && there.right == right;
   return true;
+}
+
+// At the end of a block: whether the warps of each group have executed as much.
+void check_warpgroups(Machine& M) {
+  for (u32 g = 0; g < M.cta->warpgroups.size(); ++g) {
+    const Warpgroup& group = M.cta->warpgroups[g];
+    for (u32 member = 0; member < 4; ++member) {
+      const u32 own = group.issued[member];
+      if (own == group.furthest || own + REMEMBERED < group.furthest) continue;
+      M.warp = g * 4 + member;
+      if (Finding* f = M.report(DIVERGENT_ALIGNED, group.last[own % REMEMBERED].line, 0)) f->extent = LEFT_OUT;
+    }
+  }
 }
 
 // ---- descriptors ---
