@@ -74,7 +74,7 @@ def describe(rung: Rung) -> Json:
         "summary": rung.summary,
         "article": rung.article,
         "shapes": rung.shapes,
-        "min_arch": f"sm_{rung.min_arch}",
+        "min_arch": rung.arch or f"sm_{rung.min_arch}",
         "configs": {name: vars(config) for name, config in configs.items()},
         "flawed": rung.flawed,
     }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
+from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Sequence
 
@@ -22,9 +23,9 @@ from tir_schedules.errors import (
     place_in,
     raised_in,
 )
-from tir_schedules.model.gpus import MAX_THREADS
+from tir_schedules.model.gpus import MAX_THREADS, WARP
 from tir_schedules.model.kernel import Kernel
-from tir_schedules.model.launch import Dim3, Launch, check_grid
+from tir_schedules.model.launch import Dim3, Launch, TensorMap, check_grid
 from tir_schedules.model.rung import Rung
 from tir_schedules.tir.tvm import import_tvm
 
@@ -42,20 +43,21 @@ OF_TVM, TOO_LARGE = "Check failed", "exceeds range of int32"
 
 
 def lower(rung: Rung, workload: Any, arch: str) -> Kernel:
-    """The CUDA kernel that `rung` makes of `workload` for `arch` ("sm_80"). In a command, and wherever
-    TIR_SCHEDULES_KEEP is set, it comes from the cache where it was made before.
+    """The CUDA kernel that `rung` makes of `workload` for `arch` ("sm_80"), or for its own, see
+    `Rung.arch_for`. In a command, and wherever TIR_SCHEDULES_KEEP is set, it comes from the cache where it was
+    made before.
 
     CheckFailed when the schedule is not sound (see `check_regions`), does not end in exactly one kernel, or
     launches differently from what the rung declares, where it declares something.
     """
     rung = fitted(rung, workload)
-    rung.check_arch(arch)
+    arch = rung.arch_for(arch)
     declared = declared_launch(rung, workload)
 
     def made() -> Emitted:
         schedule = scheduled(rung, workload)
         with refusals(rung, workload):
-            emitted = emit(schedule, rung.entry, arch, rung.pass_config, rung.passes)
+            emitted = emit(schedule, rung.entry, arch, rung.pass_config, rung.passes, rung.warp_size)
         if declared and emitted.launch != declared:
             raise CheckFailed(
                 f"{rung.id}: for {workload} it launches {emitted.launch}, but the rung declares {declared}"
@@ -101,7 +103,7 @@ def launch_for(rung: Rung, workload: Any, arch: str) -> Launch:
     if declared:
         return declared
     kernel = lower(rung, workload, arch)
-    return Launch(kernel.grid, kernel.block, kernel.dynamic_shared)
+    return Launch(kernel.grid, kernel.block, kernel.dynamic_shared, kernel.cluster, kernel.maps)
 
 
 def scheduled(
@@ -200,6 +202,8 @@ def check_regions(module: "IRModule", name: str) -> None:
             place: Any = fresh.state.get_sref(block)
             flags = fresh.state._get_cached_flags(place)
             for flag in ("affine_binding", "region_cover", "stage_pipeline"):
+                if flag == "affine_binding" and not block.iter_vars:  # part of an intrinsic
+                    continue
                 if not getattr(flags, flag):
                     raise CheckFailed(
                         f"{name}: block {block.name_hint!r} lost {flag}: its regions are not exact"
@@ -231,19 +235,21 @@ def emit(
     arch: str,
     pass_config: dict[str, Any] | None = None,
     passes: Sequence[str] = (),
+    warp_size: int = WARP,
 ) -> Emitted:
     """Lower a schedule and print its CUDA source, with `entry` as the name of its one kernel.
 
-    pass_config: options of TVM's passes. passes: those of ours that are wanted.
+    pass_config: options of TVM's passes. passes: those of ours that are wanted. warp_size: see Rung.
     """
     tvm = import_tvm()
     from tvm.tirx.build import codegen_build, split_host_device_mods
 
+    from tir_schedules.tir.passes.hopper_text import cluster_of, hopper_text
     from tir_schedules.tir.passes.pipeline import pipeline
     from tir_schedules.tir.passes.wide_offsets import wide_offsets
 
     with tvm.transform.PassContext(config={**PASS_CONFIG, **(pass_config or {})}):
-        module = tvm.tirx.transform.BindTarget(target(arch))(schedule.mod)
+        module = tvm.tirx.transform.BindTarget(target(arch, warp_size))(schedule.mod)
         parts: Any = tvm.tirx.get_tir_pipeline("s_tir")
         finalize_device = parts[2]
         host, devices = split_host_device_mods(pipeline(passes)(module))
@@ -257,9 +263,9 @@ def emit(
         named = tvm.IRModule({variable: function.with_attr("global_symbol", entry)})
         with source_only():
             source = codegen_build(named, device).inspect_source()
-    source = wide_offsets(source, schedule.mod)
+    source = hopper_text(wide_offsets(source, schedule.mod), schedule.mod)
     params = tuple(argument_name(parameter.name) for parameter in function.params)
-    return Emitted(source, params, launch_of(host))
+    return Emitted(source, params, replace(launch_of(host), cluster=(cluster_of(schedule.mod), 1, 1)))
 
 
 @contextmanager
@@ -278,13 +284,19 @@ def source_only() -> Iterator[None]:
 
 
 def launch_of(host: "IRModule") -> Launch:
-    """Grid, block and dynamic shared memory from the host function's one kernel call."""
+    """Grid, block and dynamic shared memory from the host function's one kernel call, and the tensor maps
+    that it makes before."""
     tvm = import_tvm()
     import tvm_ffi
 
+    from tir_schedules.tir.passes.tensor_maps import described, is_encoding
+
     launches: list[dict[str, int]] = []
+    maps: list[TensorMap] = []
 
     def visit(call: Any) -> None:
+        if is_encoding(call):
+            maps.append(described(call))
         if getattr(call.op, "name", "") == "tirx.call_ffi_kernel":
             tags = [str(tag) for tag in call.attrs.launch_params]
             launches.append({tag: int(value) for tag, value in zip(tags, list(call.args)[-len(tags) :])})
@@ -297,13 +309,18 @@ def launch_of(host: "IRModule") -> Launch:
         x, y, z = (tags.get(f"{prefix}.{axis}", 1) for axis in "xyz")
         return x, y, z
 
-    return Launch(dim3("blockIdx"), dim3("threadIdx"), tags.get("tirx.use_dyn_shared_memory", 0))
+    shared = tags.get("tirx.use_dyn_shared_memory", 0)
+    return Launch(dim3("blockIdx"), dim3("threadIdx"), shared, maps=tuple(sorted(maps, key=lambda m: m.name)))
 
 
-def target(arch: str) -> Any:
-    """TVM's description of an NVIDIA GPU of that architecture, hosted by llvm."""
+def target(arch: str, warp_size: int = WARP) -> Any:
+    """TVM's description of an NVIDIA GPU of that architecture, hosted by llvm. warp_size: see Rung."""
     tvm = import_tvm()
-    limits = {"max_threads_per_block": 1024, "thread_warp_size": 32, "max_shared_memory_per_block": 48 << 10}
+    limits = {
+        "max_threads_per_block": MAX_THREADS,
+        "thread_warp_size": warp_size,
+        "max_shared_memory_per_block": 48 << 10,
+    }
     return tvm.target.Target({"kind": "cuda", "arch": arch, **limits}).with_host(tvm.target.Target("llvm"))
 
 

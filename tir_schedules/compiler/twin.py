@@ -62,7 +62,7 @@ def load_source(
 def kernel_from_source(
     rung: Rung, source: str, origin: str, workload: Any, arch: str, folder: str, file: str = ""
 ) -> Kernel:
-    rung.check_arch(arch)
+    arch = rung.arch_for(arch)
     launch, label = launch_for(rung, workload, arch), file or f"{rung.id} ({origin})"
     own = origin != "source" and is_ours(rung)
     kernel = Kernel(

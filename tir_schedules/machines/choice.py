@@ -6,14 +6,16 @@ import importlib.util
 from typing import TYPE_CHECKING, Literal, cast, overload
 
 from tir_schedules.errors import BadInput, MissingTool
+from tir_schedules.model.rung import Unasked
 
 if TYPE_CHECKING:
     from tir_schedules.machines.gpu import GpuMachine
     from tir_schedules.model.machine import Device, Machine
 
 MACHINES = ("auto", "cpu", "gpu")
-CPU_ARCH = "sm_80"
-"""What the CPU machine's kernels are compiled for unless asked otherwise."""
+CPU_ARCH = Unasked("sm_80")
+"""What the CPU machine's kernels are compiled for unless asked otherwise; a rung with an architecture of its own
+is compiled for that."""
 
 
 @overload

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Callable
 
 from tir_schedules.errors import BadInput
+from tir_schedules.model.gpus import WARP
 from tir_schedules.model.launch import Launch
 
 
@@ -43,6 +44,9 @@ class Rung:
     values: of fields of the configuration, those that `tune` tries. Rungs of this package have theirs in
     tuning/space.
     shapes: which shapes take the fast path and what happens to others. min_arch: the first sm it runs on.
+    arch: the one architecture it is compiled for, such as "sm_90a", whose instructions no other has; "" where
+    it takes any from min_arch on. warp_size: threads that TVM takes for a warp, which share buffers of its
+    scope "warp".
     pass_config: options for TVM's lowering. passes: those of this project that it wants, see
     tir/passes/pipeline.py.
     dtypes: of the workloads it is run with, where the family has a choice. outputs: formats of C likewise;
@@ -67,6 +71,8 @@ class Rung:
     variant: str = ""
     shapes: str = "any"
     min_arch: int = 75
+    arch: str = ""
+    warp_size: int = WARP
     pass_config: dict[str, Any] = field(default_factory=dict, repr=False)
     passes: tuple[str, ...] = field(default=(), repr=False)
     dtypes: tuple[str, ...] = ()
@@ -120,11 +126,24 @@ class Rung:
 
     def check_arch(self, arch: str) -> None:
         """BadInput when the rung cannot run on `arch` ("sm_80")."""
+        if self.arch:
+            if arch not in (self.arch, self.arch[:-1]) and not isinstance(arch, Unasked):
+                raise BadInput(f"{self.id} needs {self.arch}, not {arch}")
+            return
         number = int(re.sub(r"\D", "", arch) or 0)
         if number < self.min_arch:
             raise BadInput(
                 f"{self.id} needs sm_{self.min_arch} or later, not {arch}; name another with --arch"
             )
+
+    def arch_for(self, arch: str) -> str:
+        """What its kernels are compiled for where others are compiled for `arch`. BadInput as `check_arch`."""
+        self.check_arch(arch)
+        return self.arch or str(arch)
+
+
+class Unasked(str):
+    """An architecture that nobody asked for: a rung that has one of its own takes that."""
 
 
 def run_as_script(rung: Rung) -> None:

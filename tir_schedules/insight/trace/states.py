@@ -128,7 +128,7 @@ def trace(
     occupancy rules do not know.
     """
     rung = rung.fitted(workload)
-    rung.check_arch(arch)
+    arch = rung.arch_for(arch)
     find_sm(arch)
     recording = record(rung, workload)
     modules = [recording.start, *(step.module for step in recording.steps)]
@@ -168,7 +168,9 @@ def kernel_of(module: "IRModule", rung: Rung, arch: str) -> Kernel | str:
     """The kernel that a function becomes, or why it becomes none."""
     tvm = import_tvm()
     try:
-        emitted = emit(tvm.s_tir.Schedule(module), rung.entry, arch, rung.pass_config, rung.passes)
+        emitted = emit(
+            tvm.s_tir.Schedule(module), rung.entry, arch, rung.pass_config, rung.passes, rung.warp_size
+        )
         return Kernel(
             f"{rung.id} (tir)", emitted.source, rung.entry, emitted.params, arch=arch, **vars(emitted.launch)
         )

@@ -135,7 +135,8 @@ class Lowering:
 
     counted: instruction and class of each access that is counted. narrowest_shared, narrowest_store: bytes of
     the narrowest access to shared memory, and of the narrowest store to global memory; races are told apart
-    at this width. unused: whether nobody reads the results of the current instruction. functions: of the
+    at this width. by_lines: whether shared memory is watched in pieces of up to 16 bytes, which is set from
+    outside, as narrowest_shared then is. unused: whether nobody reads the results of the current instruction. functions: of the
     module, in the order of their addresses. followed: places that say where registers are undefined.
     successors: of the block that is lowered.
     """
@@ -146,6 +147,7 @@ class Lowering:
         self.counted: list[tuple[Instruction, str]] = []
         self.temporaries: list[tuple[Register, int]] = []
         self.narrowest_shared, self.narrowest_store, self.unused = 4, 16, False
+        self.by_lines = False
         self.special = [self.file.place(name, 4) for name in SPECIAL]
         self.buffers = {name: number for number, name in enumerate(module.variables)}
         self.parameters = {parameter.name: parameter.offset for parameter in kernel.parameters}

@@ -186,7 +186,7 @@ def traits_of(kernel: PtxKernel, polls: bool) -> Trait:
     return traits
 
 
-def reads_by_lines(kernel: PtxKernel) -> bool:
+def watched_by_lines(kernel: PtxKernel) -> bool:
     """Whether shared memory may be watched in pieces as wide as the narrowest access, up to 16 bytes: where
     asynchronous units copy a lot of it."""
     units = any(form_of(i).units for i in kernel.instructions)
@@ -239,8 +239,8 @@ class Blocks:
 
     def __init__(self, module: PtxModule, kernel: PtxKernel):
         self.low = Lowering(module, kernel)
-        if reads_by_lines(kernel):
-            self.low.narrowest_shared = 16
+        if watched_by_lines(kernel):
+            self.low.by_lines, self.low.narrowest_shared = True, 16
         self.extents = Extents(kernel)
         self.ops: list[Placed] = []
         self.products = ProductRegisters(kernel)

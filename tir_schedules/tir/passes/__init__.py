@@ -12,3 +12,22 @@ copies_after_compute.py and late_waits.py."""
 PARTIAL_GROUP = "tir_schedules.partial_group"
 """The annotation with which a schedule says how many columns of blocks a group of a threadblock swizzle has;
 see partial_group.py."""
+
+RING = "tir_schedules.ring"
+"""The annotation with which a schedule says of a loop over slabs how many slots their ring has; see
+ring_barriers.py."""
+
+ROLES = "tir_schedules.roles"
+"""The annotation with which a schedule says of a loop over slabs that warpgroups share the work by roles: how
+many slots the ring has, and how many blocks a cluster; see warp_roles.py."""
+
+PROGRAMS = "tir_schedules.programs"
+"""The annotation with which a schedule says of the loop on blockIdx.y how many blocks compute all tiles, how
+many rows of tiles a stripe has, and how many blocks a cluster; see persistent_tiles.py."""
+
+EXTENTS = "tir_schedules.extents"
+"""The attribute with which a function says how large its matrices are, where its buffers are as large as
+whole tiles; see tensor_maps.py."""
+
+CLUSTER = "tir_schedules.cluster"
+"""The attribute with which a function says how many blocks a cluster has, along x."""

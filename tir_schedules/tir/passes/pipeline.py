@@ -14,14 +14,22 @@ from tir_schedules.tir.passes.copies_after_compute import copies_after_compute
 from tir_schedules.tir.passes.late_waits import late_waits
 from tir_schedules.tir.passes.one_barrier import one_barrier
 from tir_schedules.tir.passes.partial_group import partial_group
+from tir_schedules.tir.passes.persistent_tiles import persistent_tiles
+from tir_schedules.tir.passes.ring_barriers import ring_barriers
 from tir_schedules.tir.passes.serpentine import serpentine
+from tir_schedules.tir.passes.tensor_maps import tensor_maps
 from tir_schedules.tir.passes.unroll_drain import unroll_drain
 from tir_schedules.tir.passes.unroll_stages import unroll_stages
+from tir_schedules.tir.passes.warp_roles import warp_roles
 from tir_schedules.tir.passes.whole_lines import whole_lines
 
 NAMES = (
     "partial_group",
     "serpentine",
+    "ring_barriers",
+    "persistent_tiles",
+    "warp_roles",
+    "tensor_maps",
     "copies_after_compute",
     "late_waits",
     "unroll_stages",
@@ -62,6 +70,10 @@ def pipeline(wanted: Sequence[str] = ()) -> transform.Pass:
         [
             *chosen("partial_group", partial_group),
             *chosen("serpentine", serpentine),
+            *chosen("ring_barriers", ring_barriers),
+            *chosen("persistent_tiles", persistent_tiles),
+            *chosen("warp_roles", warp_roles),
+            *chosen("tensor_maps", tensor_maps),
             s_tir.transform.CanonicalizeLoop(),
             s_tir.transform.LowerCrossThreadReduction(),
             s_tir.transform.LowerInitBlock(),

@@ -45,7 +45,7 @@ def matrices(low: Lowering, i: Instruction) -> Lowered:
     load = i.name == "ldmatrix"
     where, values = (i.address(1), i.operands[0]) if load else (i.address(0), i.operands[1])
     base, wide, offset = low.address(where, i)
-    low.narrowest_shared = min(low.narrowest_shared, 2)
+    low.narrowest_shared = min(low.narrowest_shared, 16 if low.by_lines else 2)
     registers = [low.place(register, "b32", i) for register in items(values)]
     if i.space != "shared" or i.type != "b16" or not i.has(f"x{len(registers)}"):
         raise i.unsupported("shape, type or space")

@@ -1,0 +1,91 @@
+"""Pairs of blocks: what both need of B is read from L2 once.
+
+Two tiles one below the other need the same columns of B. A cluster is two blocks that run at the same time on
+neighbouring SMs and reach each other's shared memory. Each copies half of a slab of B for both: a box that is
+copied with a mask of blocks arrives in the same slot of each, and its bytes count at the same barrier of
+each. A block tile of 128x256 then takes 32 bytes per cycle from L2 at the full rate of the tensor cores, not
+48.
+
+Now a slot is filled by two blocks, so both must know that it is empty in both. A warp that is done with it
+arrives at the "empty" barriers of both blocks, and these count the warps of both. A block must not end while
+the other may still copy into its shared memory or arrive there: the cluster meets before the first copy and
+at the end.
+
+The cluster is said by `__cluster_dims__` of the kernel. Rows of tiles are taken in pairs; where their number is
+odd, the last one of a pair is beyond C: it multiplies zeros and stores nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tir_schedules.ladders.hgemm import hopper, roles
+from tir_schedules.model.launch import Launch
+from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.tir.schedule import PrimFunc, Schedule
+from tir_schedules.workloads.half_gemm import HalfGemm
+
+
+@dataclass(frozen=True)
+class Config(roles.Persistent):
+    """As Persistent. cluster: blocks of a cluster, 2; programs are rounded down to whole clusters."""
+
+    bm: int = 128
+    bn: int = 256
+    bk: int = 64
+    consumers: int = 2
+    stages: int = 3
+    programs: int = hopper.WAVE
+    group: int = 16
+    cluster: int = 2
+
+
+def refuses(gemm: HalfGemm, config: Config) -> str:
+    if config.cluster not in (1, 2, 4) or config.bn // 64 % config.cluster:
+        return "cluster is 1, 2 or 4, and bn a multiple of 64 for each block"
+    return roles.reason_against_roles(gemm, config, stored=True)
+
+
+def launch(gemm: HalfGemm, config: Config) -> Launch:
+    hopper.checked(refuses(gemm, config))
+    return roles.launch_programs(gemm, config, stored=True, cluster=config.cluster)
+
+
+def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:
+    return hopper.over_tiles(gemm, config, name, boxes=True, stored=True, cluster=config.cluster)
+
+
+def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
+    tiles = roles.share_by_roles(sch, gemm, config, config.cluster)
+    roles.walk_tiles(sch, gemm, config, tiles, config.cluster)
+    hopper.store_boxes(sch, gemm, config, tiles)
+    hopper.multiply(sch, gemm, config, tiles, "given")
+
+
+CONFIGS = {
+    "128x256": Config(),
+    "128x128": Config(bn=128, stages=4),
+}
+
+RUNG = Rung(
+    family="hgemm",
+    name="cluster",
+    summary="pairs of blocks copy the columns of B that both need for each other (multicast)",
+    article="beyond 001 and 004",
+    config=CONFIGS["128x256"],
+    configs=CONFIGS,
+    choose=roles.choose_stored,
+    shapes=hopper.SHAPES_STORED,
+    schedule=schedule,
+    launch=launch,
+    refuses=refuses,
+    prim_func=prim_func,
+    arch=hopper.ARCH,
+    warp_size=hopper.WARPGROUP,
+    dtypes=hopper.OPERANDS,
+    outputs=hopper.RESULTS,
+    passes=("persistent_tiles", "warp_roles", "tensor_maps"),
+)
+
+if __name__ == "__main__":
+    run_as_script(RUNG)

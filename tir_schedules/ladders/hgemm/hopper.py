@@ -1,0 +1,387 @@
+"""Schedule steps of the HGEMM rungs with Hopper's own instructions: wgmma, copies of boxes, roles.
+
+A block has 128 threads on threadIdx.x, a warpgroup, and its warpgroups on threadIdx.y. Of each operand it
+has slabs in shared memory, 64 deep. The algorithm is one over whole tiles, see `over_tiles`: what is beyond
+the matrices are zeros, which copies make of it, and of C it is not written.
+"""
+
+# TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
+# pyright: reportInvalidTypeForm=false, reportMissingModuleSource=false
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Sequence
+
+from tir_schedules.errors import BadInput
+from tir_schedules.model.gpus import find_sm
+from tir_schedules.model.launch import TensorMap, ceil_div
+from tir_schedules.tir.schedule import Block, Loop, PrimFunc, Schedule, pipeline, unroll
+from tir_schedules.workloads import ACCUMULATORS, OPERANDS, RESULTS
+from tir_schedules.workloads.half_gemm import VECTOR, HalfGemm
+
+ARCH = "sm_90a"
+WARPGROUP = 128
+DEPTH = 64  # of a slab: rows of 128 bytes, what the swizzle takes
+ROWS, COLUMNS = 64, 64  # of a product, and of a box
+ROW_BYTES = 128  # of a box in shared memory
+SIZES = {"float16": 2, "bfloat16": 2, "float32": 4}  # bytes
+SUM_REGISTERS = {1: 168, 2: 168, 3: 128}
+"""Warpgroups that multiply -> registers of a thread for sums, at most."""
+
+MOST_SLOTS = 8
+BARRIERS = 1024
+"""Bytes of static shared memory: two barriers for each slot, and what aligns the slots behind them."""
+
+SHARED = "shared.dyn"
+ASYNC = {"tirx.use_async_copy": True}
+"""Option of TVM's lowering: copies of asynchronous stages become cp.async."""
+
+WAVE = 132
+"""Blocks that an H100 or H200 executes at a time: one for each SM."""
+
+SHAPES = "any; 16-byte copies where rows of A and B are multiples of 8, else one element at a time"
+SHAPES_OF_BOXES = "any with rows of A and B of a multiple of 8; others are for hgemm/wgmma_async"
+SHAPES_STORED = f"{SHAPES_OF_BOXES}; rows of C of a multiple of 16 bytes; others are for hgemm/persistent"
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """Block tile bm x bn, bk of its slabs along K, always 64. consumers: warpgroups that multiply, each
+    bm / consumers rows, a multiple of 64; bn is a multiple of 64, 256 at most."""
+
+    bm: int
+    bn: int
+    bk: int
+    consumers: int
+
+    @property
+    def rows(self) -> int:
+        """Rows of the block tile that a warpgroup multiplies."""
+        return self.bm // self.consumers
+
+    @property
+    def accumulators(self) -> tuple[str, ...]:
+        """Formats of the sums for which a warpgroup has registers."""
+        return tuple(name for name in ACCUMULATORS if self.registers(name) <= SUM_REGISTERS[self.consumers])
+
+    def registers(self, accumulate: str) -> int:
+        """Of a thread, for sums."""
+        return self.rows * self.bn * SIZES[accumulate] // (4 * WARPGROUP)
+
+    @property
+    def slab_bytes(self) -> int:
+        """Of a slab of A and one of B."""
+        return (self.bm + self.bn) * DEPTH * 2
+
+    @property
+    def name(self) -> str:
+        return f"{self.bm}x{self.bn}"
+
+
+@dataclass(frozen=True)
+class Ring(Tiling):
+    """As Tiling. stages: slots of the ring of slabs."""
+
+    stages: int
+
+    @property
+    def ring_bytes(self) -> int:
+        """Of all slots."""
+        return self.stages * self.slab_bytes
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """Blocks and loops of a tiled GEMM.
+
+    products: the block that multiplies. copies: of A and of B to shared memory. result: writes C. block_i,
+    block_j, warpgroup, k_tile: loops over rows and columns of tiles, warpgroups, slabs.
+    """
+
+    products: Block
+    copies: tuple[Block, Block]
+    result: Block
+    block_i: Loop
+    block_j: Loop
+    warpgroup: Loop
+    k_tile: Loop
+
+
+def reason_against(gemm: HalfGemm, tiling: Tiling, shared: int) -> str:
+    """Why a tiling cannot be, or empty. shared: bytes of dynamic shared memory."""
+    if tiling.bk != DEPTH:
+        return f"bk is {DEPTH}: rows of 128 bytes, as the swizzle has them"
+    if tiling.consumers not in SUM_REGISTERS or tiling.bm % (ROWS * tiling.consumers):
+        return f"bm must be a multiple of {ROWS} for each of 1 to 3 consumers"
+    if tiling.bn % COLUMNS or not 0 < tiling.bn <= 256 or tiling.bm > 256:
+        return f"bn must be a multiple of {COLUMNS}, and bm and bn at most 256"
+    if gemm.accumulate not in tiling.accumulators:
+        fitting = " or ".join(tiling.accumulators)
+        return (
+            f"sums of {tiling.rows}x{tiling.bn} do not fit into a warpgroup's registers as {gemm.accumulate}"
+            + (f"; use --accumulate {fitting}" if fitting else "")
+        )
+    limit = find_sm(ARCH).shared_limit - BARRIERS
+    return (
+        f"it takes {shared} bytes of shared memory, and {ARCH} has {limit} for it" if shared > limit else ""
+    )
+
+
+def reason_against_ring(gemm: HalfGemm, config: Ring, fewest: int, more: int = 0) -> str:
+    """The same of a ring of at least so many slots. more: bytes of shared memory besides."""
+    if not fewest <= config.stages <= MOST_SLOTS:
+        return f"stages is {config.stages}: the ring has {fewest} to {MOST_SLOTS} slots"
+    return reason_against(gemm, config, config.ring_bytes + more)
+
+
+def reason_against_boxes(gemm: HalfGemm) -> str:
+    """Why the copy engine cannot read A or B, or empty."""
+    for name, row in (("A", gemm.k), ("B", gemm.k if gemm.transposed else gemm.n)):
+        if row % VECTOR:
+            return (
+                f"rows of {name} are {2 * row} bytes, and the copy engine takes rows of a multiple of 16: use"
+                " hgemm/wgmma_async"
+            )
+    return ""
+
+
+def reason_against_stored_boxes(gemm: HalfGemm) -> str:
+    """Why the copy engine cannot write C, or empty."""
+    row = gemm.n * SIZES[gemm.result]
+    return (
+        f"rows of C are {row} bytes, and the copy engine takes rows of a multiple of 16: use hgemm/persistent"
+        if row % 16
+        else ""
+    )
+
+
+def choose(gemm: HalfGemm) -> str:
+    """128x256 where C has as many such tiles as there are SMs, else 128x128."""
+    return "128x256" if ceil_div(gemm.m, 128) * ceil_div(gemm.n, 256) >= WAVE else "128x128"
+
+
+def checked(reason: str) -> None:
+    """BadInput with a reason, if there is one."""
+    if reason:
+        raise BadInput(reason)
+
+
+def grid_of(gemm: HalfGemm, tiling: Tiling) -> tuple[int, int, int]:
+    """A block for each tile of C, blockIdx.x along the columns."""
+    return ceil_div(gemm.n, tiling.bn), ceil_div(gemm.m, tiling.bm), 1
+
+
+def maps_of(gemm: HalfGemm, tiling: Tiling, cluster: int = 1) -> tuple[TensorMap, ...]:
+    """The tensor maps of A and B. cluster: blocks that share the columns of B."""
+    b_box = (tiling.bn // cluster, DEPTH) if gemm.transposed else (DEPTH, COLUMNS)
+    b_shape = (gemm.n, gemm.k) if gemm.transposed else (gemm.k, gemm.n)
+    return (
+        map_of("A", gemm.dtype, (gemm.m, gemm.k), (tiling.bm, DEPTH)),
+        map_of("B", gemm.dtype, b_shape, b_box),
+    )
+
+
+def map_of(name: str, dtype: str, shape: tuple[int, int], box: tuple[int, int]) -> TensorMap:
+    """The tensor map of a matrix with boxes whose rows are 128 bytes."""
+    return TensorMap(f"{name}_map", name, dtype, shape, (shape[1] * SIZES[dtype],), box, 128, 256)
+
+
+def over_tiles(
+    gemm: HalfGemm, tiling: Tiling, name: str, boxes: bool = False, stored: bool = False, cluster: int = 1
+) -> PrimFunc:
+    """The algorithm over whole tiles: blocks A_tiles and B_tiles with what is beyond the matrices zero, C_sums
+    and C. boxes: A and B are as large as whole tiles themselves, as the copy engine shows them. stored: so is
+    C. cluster: blocks of a cluster, whose tiles are one below the other."""
+    from tvm.script import tirx as T
+    from tvm.tirx import FloatImm
+
+    from tir_schedules.tir.passes import CLUSTER, EXTENTS
+
+    tall = tiling.bm * cluster
+    M, N, K = (ceil_div(*each) * each[1] for each in ((gemm.m, tall), (gemm.n, tiling.bn), (gemm.k, DEPTH)))
+    a_true = (gemm.m, gemm.k)
+    b_true, b_whole = ((gemm.n, gemm.k), (N, K)) if gemm.transposed else ((gemm.k, gemm.n), (K, N))
+    a_shape, b_shape = ((M, K), b_whole) if boxes else (a_true, b_true)
+    c_shape = (M, N) if stored else (gemm.m, gemm.n)
+    narrow, wide, result = gemm.dtype, gemm.accumulate, gemm.result
+    zero, nothing = FloatImm(wide, 0.0), FloatImm(narrow, 0.0)
+
+    def inside(buffer: Any, i: Any, j: Any, whole: tuple[int, int]) -> Any:
+        bounds = [index < have for index, have, all_ in zip((i, j), buffer.shape, whole) if int(have) < all_]
+        condition = T.And(*bounds) if len(bounds) > 1 else bounds[0] if bounds else None
+        return buffer[i, j] if condition is None else T.if_then_else(condition, buffer[i, j], nothing)
+
+    def cast(value: Any, dtype: str, of: str) -> Any:
+        return T.Cast(dtype, value) if dtype != of else value
+
+    def of_b(k: Any, j: Any) -> tuple[Any, Any]:
+        return (j, k) if gemm.transposed else (k, j)
+
+    @T.prim_func(s_tir=True)
+    def algorithm(A: T.Buffer(a_shape, narrow), B: T.Buffer(b_shape, narrow), C: T.Buffer(c_shape, result)):
+        T.func_attr({"tirx.noalias": True})
+        A_tiles = T.sblock_alloc_buffer((M, K), narrow)
+        B_tiles = T.sblock_alloc_buffer(b_whole, narrow)
+        C_sums = T.sblock_alloc_buffer((M, N), wide)
+        for i, j in T.grid(M, K):
+            with T.sblock("A_tiles"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                A_tiles[vi, vj] = inside(A, vi, vj, (M, K))
+        for i, j in T.grid(*b_whole):
+            with T.sblock("B_tiles"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B_tiles[vi, vj] = inside(B, vi, vj, b_whole)
+        for i, j, k in T.grid(M, N, K):
+            with T.sblock("C_sums"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                row, column = T.meta_var(of_b(vk, vj))
+                with T.init():
+                    C_sums[vi, vj] = zero
+                C_sums[vi, vj] += cast(A_tiles[vi, vk], wide, narrow) * cast(
+                    B_tiles[row, column], wide, narrow
+                )
+        for i, j in T.grid(*c_shape):
+            with T.sblock("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = cast(C_sums[vi, vj], result, wide)
+
+    extents = {"A": a_true, "B": b_true, "C": (gemm.m, gemm.n)}
+    made: Any = algorithm
+    return made.with_attr({"global_symbol": name, EXTENTS: extents, CLUSTER: cluster})
+
+
+def split_into_tiles(sch: Schedule, tiling: Tiling) -> Tiles:
+    """Tiles of blocks and of warpgroups, these on threadIdx.y; operands in shared memory; sums in registers
+    that warpgroups share."""
+    from tir_schedules.tir.intrinsics.wgmma import SUMS
+
+    products, result = sch.get_sblock("C_sums"), sch.get_sblock("C")
+    copies = sch.get_sblock("A_tiles"), sch.get_sblock("B_tiles")
+    for copy in copies:
+        sch.set_scope(copy, 0, SHARED)
+    sch.set_scope(products, 0, SUMS)
+    i, j, k = sch.get_loops(products)
+    block_i, warpgroup, i = sch.split(i, [None, tiling.consumers, tiling.rows])
+    block_j, j = sch.split(j, [None, tiling.bn])
+    k_tile, k = sch.split(k, [None, DEPTH])
+    sch.reorder(block_i, block_j, warpgroup, k_tile, i, j, k)
+    sch.bind(block_i, "blockIdx.y")
+    sch.bind(block_j, "blockIdx.x")
+    sch.bind(warpgroup, "threadIdx.y")
+    return Tiles(products, copies, result, block_i, block_j, warpgroup, k_tile)
+
+
+def lay_out_operands(sch: Schedule, gemm: HalfGemm, tiles: Tiles, ring: bool = False) -> None:
+    """Operands in shared memory as wgmma reads them. ring: with the number of the slab in front."""
+    from tir_schedules.tir.intrinsics.wgmma import operand_map
+
+    for copy, along_k in zip(tiles.copies, (True, gemm.transposed)):
+        sch.transform_layout(copy, ("write", 0), operand_map(along_k, ring))
+
+
+def copy_by_threads(sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles) -> None:
+    """All threads copy the slabs at the head of each turn of the loop over K, 16 bytes at a time where rows
+    allow, under the swizzle of 128 bytes."""
+    width = VECTOR if gemm.aligned else 1
+    across = COLUMNS // width  # threads along a row of 128 bytes
+    for copy in tiles.copies:
+        sch.compute_at(copy, tiles.k_tile)
+        row, column = sch.get_loops(copy)[-2:]
+        column, slab_column, *vector = sch.split(column, [None, across, *([width] if width > 1 else [])])
+        row, warpgroup, slab_row = sch.split(row, [None, tiling.consumers, WARPGROUP // across])
+        sch.reorder(column, row, warpgroup, slab_row, slab_column, *vector)
+        sch.bind(warpgroup, "threadIdx.y")
+        sch.bind(sch.fuse(slab_row, slab_column), "threadIdx.x")
+        for loop in vector:
+            sch.vectorize(loop)
+        sch.annotate(copy, "permuted_layout", "g2s")
+
+
+def copy_boxes(
+    sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles, leader: bool = False, cluster: int = 1
+) -> None:
+    """The copy engine copies the slabs in boxes at the head of each turn of the loop over K.
+
+    leader: the first thread of a block has all of it copied, and announces the bytes. cluster: blocks that copy the slab of
+    B together, box by box, for all of them.
+    """
+    from tir_schedules.tir.intrinsics.boxes import load
+
+    for copy, along_k, tall in zip(tiles.copies, (True, gemm.transposed), (tiling.bm, tiling.bn)):
+        sch.compute_at(copy, tiles.k_tile)
+        is_a = copy is tiles.copies[0]
+        blocks = 1 if is_a else cluster
+        row, column = sch.get_loops(copy)[-2:]
+        rows = tall // blocks if along_k else DEPTH
+        box_row, row = sch.split(row, [None, rows])
+        box_column, column = sch.split(column, [None, COLUMNS])
+        sch.reorder(box_row, box_column, row, column)
+        unroll(sch, (box_row, box_column))
+        announced = tiling.slab_bytes if leader and is_a else 0
+        sch.tensorize(row, load(rows, gemm.dtype, along_k, leader, announced, blocks))
+
+
+def multiply(sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles, operands: str) -> None:
+    """Sums cleared before the first slab, and a warpgroup's products of each. operands: how they come, see
+    tir/intrinsics/wgmma.py."""
+    from tir_schedules.tir.intrinsics import wgmma
+
+    zero = sch.decompose_reduction(tiles.products, tiles.k_tile)
+    by_threads(sch, zero, tiling, 2)
+    intrinsic = wgmma.multiply(
+        tiling.rows // ROWS, tiling.bn, gemm.dtype, gemm.accumulate, gemm.transposed, operands
+    )
+    sch.tensorize(sch.get_loops(tiles.products)[-3], intrinsic)
+
+
+def pipeline_products(sch: Schedule, tiles: Tiles, stages: int, asynchronous: Sequence[int] = ()) -> None:
+    """Copies `stages` - 2 slabs ahead, and the wait for a slab's products a turn behind."""
+    copies, products, done = 0, stages - 2, stages - 1
+    # Statements: copies of A and B; operands are there; products; products are done.
+    pipeline(sch, tiles.k_tile, [copies, copies, products, products, done], [1, 2, 0, 4, 3], asynchronous)
+
+
+def store_from_registers(sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles) -> None:
+    """Every thread writes its sums to C, two neighbours at a time where rows allow."""
+    from tir_schedules.tir.intrinsics.wgmma import sums_map
+
+    sch.reverse_compute_at(tiles.result, tiles.warpgroup)
+    sch.transform_layout(tiles.products, ("write", 0), sums_map(tiling.bn), assume_injective_transform=True)
+    by_threads(sch, tiles.result, tiling, 2 if gemm.n % 2 == 0 else 1)
+
+
+def by_threads(sch: Schedule, block: Block, tiling: Tiling, width: int) -> None:
+    """The two innermost loops of a block, over a warpgroup's rows and columns: each thread takes what it
+    holds of the sums, `width` neighbours at a time."""
+    row, column = sch.get_loops(block)[-2:]
+    part, warp, half, lane_row = sch.split(row, [tiling.rows // ROWS, 4, 2, 8])
+    eight, lane_column, pair = sch.split(column, [tiling.bn // 8, 4, 2])
+    sch.reorder(warp, lane_row, lane_column, part, eight, half, pair)
+    sch.bind(sch.fuse(warp, lane_row, lane_column), "threadIdx.x")
+    unroll(sch, (part, eight, half))
+    if width > 1:
+        sch.vectorize(pair)
+    else:
+        sch.unroll(pair)
+
+
+def store_boxes(sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles) -> None:
+    """A warpgroup's sums go through shared memory, from where the copy engine writes boxes of C."""
+    from tir_schedules.tir.intrinsics import boxes, stmatrix
+    from tir_schedules.tir.intrinsics.wgmma import sums_map
+
+    width = ROW_BYTES // SIZES[gemm.result]
+    stored = sch.cache_write(tiles.result, 0, SHARED)
+    sch.reverse_compute_at(tiles.result, tiles.warpgroup)
+    sch.reverse_compute_at(stored, tiles.warpgroup)
+    sch.transform_layout(tiles.products, ("write", 0), sums_map(tiling.bn), assume_injective_transform=True)
+    sch.transform_layout(tiles.result, ("write", 0), lambda i, j: [j // width, i, j % width])
+    to_boxes = stmatrix.store(tiling.rows // ROWS, tiling.bn, tiling.bm, gemm.accumulate, gemm.result)
+    sch.tensorize(sch.get_loops(tiles.result)[-2], to_boxes)
+    row, column = sch.get_loops(stored)[-2:]
+    box_row, row = sch.split(row, [None, ROWS])
+    box_column, column = sch.split(column, [None, width])
+    sch.reorder(box_row, box_column, row, column)
+    unroll(sch, (box_row, box_column))
+    sch.tensorize(row, boxes.store(ROWS, width, gemm.result))

@@ -1,0 +1,84 @@
+"""Schedule steps of the HGEMM rungs whose warpgroups have roles, and what these rungs have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tir_schedules.ladders.hgemm import hopper
+from tir_schedules.ladders.hgemm.hopper import SIZES, Ring, Tiles, Tiling
+from tir_schedules.model.launch import Launch, TensorMap, ceil_div
+from tir_schedules.tir.passes import PROGRAMS, ROLES
+from tir_schedules.tir.schedule import Schedule
+from tir_schedules.workloads.half_gemm import HalfGemm
+
+
+@dataclass(frozen=True)
+class Persistent(Ring):
+    """As Ring. programs: most blocks of the grid. group: rows of tiles in a stripe."""
+
+    programs: int
+    group: int
+
+
+def reason_against_roles(gemm: HalfGemm, config: Ring, stored: bool = False) -> str:
+    """Why a configuration cannot be, or empty. stored: C goes through shared memory."""
+    if config.consumers not in (2, 3):
+        return "consumers is 2 or 3: registers are shared out among so many"
+    more = tile_bytes(gemm, config) if stored else 0
+    return (
+        hopper.reason_against_boxes(gemm)
+        or (hopper.reason_against_stored_boxes(gemm) if stored else "")
+        or hopper.reason_against_ring(gemm, config, 2, more)
+    )
+
+
+def choose_stored(gemm: HalfGemm) -> str:
+    """As `hopper.choose`; a tile of 128x256 of float32 leaves no room for slots."""
+    return "128x128" if gemm.result == "float32" else hopper.choose(gemm)
+
+
+def tile_bytes(gemm: HalfGemm, config: Tiling) -> int:
+    """Of a tile of C."""
+    return config.bm * config.bn * SIZES[gemm.result]
+
+
+def block_of(config: Tiling) -> tuple[int, int, int]:
+    """Threads: those that multiply, and a warpgroup that copies."""
+    return hopper.WARPGROUP, config.consumers + 1, 1
+
+
+def programs_of(gemm: HalfGemm, config: Persistent, cluster: int = 1) -> int:
+    """Blocks of the grid: whole clusters, no more than there are tiles for."""
+    tiles = ceil_div(gemm.m, cluster * config.bm) * ceil_div(gemm.n, config.bn)
+    return cluster * min(tiles, max(1, config.programs // cluster))
+
+
+def launch_programs(gemm: HalfGemm, config: Persistent, stored: bool = False, cluster: int = 1) -> Launch:
+    """The launch of blocks that compute tile after tile. stored: C goes through shared memory."""
+    grid = programs_of(gemm, config, cluster), 1, 1
+    maps = hopper.maps_of(gemm, config, cluster)
+    shared = config.ring_bytes
+    if stored:
+        maps, shared = (*maps, map_of_result(gemm)), shared + tile_bytes(gemm, config)
+    return Launch(grid, block_of(config), shared, (cluster, 1, 1), maps)
+
+
+def map_of_result(gemm: HalfGemm) -> TensorMap:
+    """The tensor map of C."""
+    box = hopper.ROWS, hopper.ROW_BYTES // SIZES[gemm.result]
+    return hopper.map_of("C", gemm.result, (gemm.m, gemm.n), box)
+
+
+def share_by_roles(sch: Schedule, gemm: HalfGemm, config: Ring, cluster: int = 1) -> Tiles:
+    """Tiles whose slabs the copy engine brings into a ring of slots, by a warpgroup that does nothing else.
+    cluster: blocks that copy slabs of B for each other."""
+    tiles = hopper.split_into_tiles(sch, config)
+    hopper.lay_out_operands(sch, gemm, tiles, ring=True)
+    hopper.copy_boxes(sch, gemm, config, tiles, cluster=cluster)
+    sch.annotate(tiles.k_tile, ROLES, [config.stages, cluster])
+    return tiles
+
+
+def walk_tiles(sch: Schedule, gemm: HalfGemm, config: Persistent, tiles: Tiles, cluster: int = 1) -> None:
+    """A block computes tile after tile."""
+    sch.annotate(tiles.block_i, PROGRAMS, [programs_of(gemm, config, cluster), config.group, cluster])

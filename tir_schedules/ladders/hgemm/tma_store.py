@@ -1,0 +1,88 @@
+"""C goes through shared memory: stmatrix, and boxes that the copy engine writes.
+
+A thread holds two neighbours of every 8 columns of C. Written from registers, a quad of lanes writes 16 bytes
+of a row, half a sector of L2, with an address for each. Here `stmatrix` puts 16x16 elements of a warp where
+they belong, in rows of 128 bytes under the swizzle, without bank conflicts; C is in its own format by then.
+One thread of the warpgroup then starts copies of boxes of 64 rows, and the copy engine writes whole lines.
+
+It does not wait for them. Only when the warpgroup comes with its next tile must the last one have been read:
+then it may overwrite the shared memory. And before a block ends, the last must be written.
+
+The copy engine reads shared memory past the caches of threads: a fence stands between, and a barrier of the
+warpgroup alone (named barrier 1, 2, ...), for others are in other tiles or slabs.
+
+A tile of C takes 64 KiB of shared memory, so there are three slots. Sums that are stored as float32 take
+twice that: tiles of 128x128 then.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tir_schedules.ladders.hgemm import hopper, roles
+from tir_schedules.model.launch import Launch
+from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.tir.schedule import PrimFunc, Schedule
+from tir_schedules.workloads.half_gemm import HalfGemm
+
+
+@dataclass(frozen=True)
+class Config(roles.Persistent):
+    """As Persistent."""
+
+    bm: int = 128
+    bn: int = 256
+    bk: int = 64
+    consumers: int = 2
+    stages: int = 3
+    programs: int = hopper.WAVE
+    group: int = 16
+
+
+def refuses(gemm: HalfGemm, config: Config) -> str:
+    return roles.reason_against_roles(gemm, config, stored=True)
+
+
+def launch(gemm: HalfGemm, config: Config) -> Launch:
+    hopper.checked(refuses(gemm, config))
+    return roles.launch_programs(gemm, config, stored=True)
+
+
+def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:
+    return hopper.over_tiles(gemm, config, name, boxes=True, stored=True)
+
+
+def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
+    tiles = roles.share_by_roles(sch, gemm, config)
+    roles.walk_tiles(sch, gemm, config, tiles)
+    hopper.store_boxes(sch, gemm, config, tiles)
+    hopper.multiply(sch, gemm, config, tiles, "given")
+
+
+CONFIGS = {
+    "128x256": Config(),
+    "128x128": Config(bn=128, stages=4),
+}
+
+RUNG = Rung(
+    family="hgemm",
+    name="tma_store",
+    summary="C through shared memory by stmatrix, written as boxes by the copy engine under the next tile",
+    article="beyond 001 and 004",
+    config=CONFIGS["128x256"],
+    configs=CONFIGS,
+    choose=roles.choose_stored,
+    shapes=hopper.SHAPES_STORED,
+    schedule=schedule,
+    launch=launch,
+    refuses=refuses,
+    prim_func=prim_func,
+    arch=hopper.ARCH,
+    warp_size=hopper.WARPGROUP,
+    dtypes=hopper.OPERANDS,
+    outputs=hopper.RESULTS,
+    passes=("persistent_tiles", "warp_roles", "tensor_maps"),
+)
+
+if __name__ == "__main__":
+    run_as_script(RUNG)

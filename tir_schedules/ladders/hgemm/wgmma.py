@@ -1,0 +1,84 @@
+"""wgmma: a warpgroup, four warps, multiplies 64x256 at once, straight from shared memory.
+
+With mma every warp loads what it multiplies into registers: a 64x64 warp tile reads 128 elements from shared
+memory for 64x64 products, and ldmatrix has to keep up with the tensor cores. wgmma takes both operands from
+shared memory by itself. Registers hold sums alone: 128 of a thread for 64x256 of a warpgroup in float32. And
+the thread that started a product goes on; it waits for a group of them.
+
+Operands must lie in shared memory as the instruction reads them: in rows of 128 bytes whose 16-byte pieces
+are swizzled, piece p of row r at p ^ (r % 8). That is the XOR swizzle of `mma_xor_swizzle`, which TVM applies to
+the stores of a copy that is annotated. What reads it is now the hardware, which is told by a descriptor.
+
+Tensor cores see shared memory past the caches of threads: a fence stands between what threads have stored
+and the products (`fence_async_proxy`).
+
+This rung has one slab of each operand, 64 deep, and all wait for all: copy, barrier, multiply, wait, barrier.
+What is new in the schedule: sums of scope "warp" with a layout that says which thread holds what
+(`transform_layout`), one intrinsic for the products of a slab.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tir_schedules.ladders.hgemm import hopper
+from tir_schedules.model.launch import Launch
+from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.tir.schedule import PrimFunc, Schedule
+from tir_schedules.workloads.half_gemm import HalfGemm
+
+
+@dataclass(frozen=True)
+class Config(hopper.Tiling):
+    """As Tiling."""
+
+    bm: int = 128
+    bn: int = 256
+    bk: int = 64
+    consumers: int = 2
+
+
+def refuses(gemm: HalfGemm, config: Config) -> str:
+    return hopper.reason_against(gemm, config, config.slab_bytes)
+
+
+def launch(gemm: HalfGemm, config: Config) -> Launch:
+    hopper.checked(refuses(gemm, config))
+    return Launch(hopper.grid_of(gemm, config), (hopper.WARPGROUP, config.consumers, 1), config.slab_bytes)
+
+
+def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:
+    return hopper.over_tiles(gemm, config, name)
+
+
+def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
+    tiles = hopper.split_into_tiles(sch, config)
+    hopper.lay_out_operands(sch, gemm, tiles)
+    hopper.copy_by_threads(sch, gemm, config, tiles)
+    hopper.store_from_registers(sch, gemm, config, tiles)
+    hopper.multiply(sch, gemm, config, tiles, "copied")
+
+
+CONFIGS = {"128x256": Config(), "256x256": Config(bm=256), "128x128": Config(bn=128)}
+
+RUNG = Rung(
+    family="hgemm",
+    name="wgmma",
+    summary="wgmma: warpgroups multiply 64x256 straight from shared memory; registers hold sums alone",
+    article="beyond 001 and 004",
+    config=CONFIGS["128x256"],
+    configs=CONFIGS,
+    choose=hopper.choose,
+    shapes=hopper.SHAPES,
+    schedule=schedule,
+    launch=launch,
+    refuses=refuses,
+    prim_func=prim_func,
+    arch=hopper.ARCH,
+    warp_size=hopper.WARPGROUP,
+    dtypes=hopper.OPERANDS,
+    outputs=hopper.RESULTS,
+)
+
+if __name__ == "__main__":
+    run_as_script(RUNG)

@@ -1,0 +1,90 @@
+"""Copies with cp.async into a ring of slots, and a group of products always in flight.
+
+In `wgmma` tensor cores rest while slabs are copied. Here copies are some slabs ahead, as in the rungs before
+Hopper's. And products no longer wait for themselves: the group of a slab is awaited in the next turn, so that
+the next group is started before this one is done. Then tensor cores do not rest between slabs either.
+
+It is said by the pipeline's stages. An intrinsic of three statements stands for a slab's products: operands
+are there; the products; they are done. The last of them is a stage behind the others. A turn is then: wait for
+the oldest copies, barrier, fence; copies of a later slab; wait for the products of the slab before; start
+those of this one. With copies `stages - 2` slabs ahead, that many slots are being filled, one is multiplied,
+and one was a turn ago: its products are only now known to be done.
+
+Rows that do not start on 16 bytes are copied element by element, as cp.async cannot: those copies are not
+asynchronous, but take their place in the ring. The rungs after this one refuse such matrices.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tir_schedules.ladders.hgemm import hopper
+from tir_schedules.model.launch import Launch
+from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.tir.schedule import PrimFunc, Schedule
+from tir_schedules.workloads.half_gemm import HalfGemm
+
+
+@dataclass(frozen=True)
+class Config(hopper.Ring):
+    """As Ring, with at least 3 slots."""
+
+    bm: int = 128
+    bn: int = 256
+    bk: int = 64
+    consumers: int = 2
+    stages: int = 4
+
+
+def refuses(gemm: HalfGemm, config: Config) -> str:
+    return hopper.reason_against_ring(gemm, config, 3)
+
+
+def launch(gemm: HalfGemm, config: Config) -> Launch:
+    hopper.checked(refuses(gemm, config))
+    block = hopper.WARPGROUP, config.consumers, 1
+    return Launch(hopper.grid_of(gemm, config), block, config.ring_bytes)
+
+
+def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:
+    return hopper.over_tiles(gemm, config, name)
+
+
+def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
+    tiles = hopper.split_into_tiles(sch, config)
+    hopper.lay_out_operands(sch, gemm, tiles)
+    hopper.copy_by_threads(sch, gemm, config, tiles)
+    hopper.store_from_registers(sch, gemm, config, tiles)
+    hopper.multiply(sch, gemm, config, tiles, "fenced")
+    hopper.pipeline_products(sch, tiles, config.stages, asynchronous=[0])
+
+
+CONFIGS = {
+    "128x256": Config(),
+    "256x256": Config(bm=256, stages=3),
+    "128x128": Config(bn=128, stages=6),
+}
+
+RUNG = Rung(
+    family="hgemm",
+    name="wgmma_async",
+    summary="cp.async into a ring of slots, and a group of products always in flight",
+    article="beyond 001 and 004",
+    config=CONFIGS["128x256"],
+    configs=CONFIGS,
+    choose=hopper.choose,
+    shapes=f"{hopper.SHAPES}, which is not asynchronous",
+    schedule=schedule,
+    launch=launch,
+    refuses=refuses,
+    prim_func=prim_func,
+    arch=hopper.ARCH,
+    warp_size=hopper.WARPGROUP,
+    dtypes=hopper.OPERANDS,
+    outputs=hopper.RESULTS,
+    pass_config=hopper.ASYNC,
+    passes=("unroll_drain",),
+)
+
+if __name__ == "__main__":
+    run_as_script(RUNG)

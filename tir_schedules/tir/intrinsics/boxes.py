@@ -1,0 +1,124 @@
+"""Boxes of a matrix, copied by the copy engine (TMA) from and to shared memory.
+
+In shared memory a box has rows of 128 bytes, under the swizzle of 128 bytes. In place of its tensor map an
+intrinsic names the matrix, see the pass `tensor_maps`.
+"""
+
+# TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
+# pyright: reportInvalidTypeForm=false, reportMissingModuleSource=false
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm.script import tirx as T
+
+from tir_schedules.tir.intrinsics import Intrinsic, intrinsic, ring
+from tir_schedules.tir.intrinsics.device import call
+from tir_schedules.tir.schedule import PrimFunc
+
+MAP = "tir_schedules.map"
+COLUMNS = 64  # of A and B, 128 bytes
+SHARED = "shared.dyn"
+
+
+def tensor_map(matrix: Any, rows: int, columns: int = COLUMNS) -> Any:
+    """What stands for the tensor map of a matrix, with boxes of so many rows and columns."""
+    return T.call_extern("handle", MAP, matrix.data, rows, columns)
+
+
+def copy(rows: int, columns: int, dtype: str, source_scope: str, target_scope: str) -> PrimFunc:
+    """A box copied from memory of one scope to another."""
+
+    @T.prim_func(s_tir=True)
+    def description(source: T.handle, target: T.handle) -> None:
+        s0, d0 = T.int32(), T.int32()
+        S = T.match_buffer(
+            source, (rows, columns), dtype, align=64, offset_factor=1, scope=source_scope, strides=[s0, 1]
+        )
+        D = T.match_buffer(
+            target, (rows, columns), dtype, align=64, offset_factor=1, scope=target_scope, strides=[d0, 1]
+        )
+        with T.sblock("root"):
+            T.reads(S[0:rows, 0:columns])
+            T.writes(D[0:rows, 0:columns])
+            for i, j in T.grid(rows, columns):
+                with T.sblock("copy"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    D[vi, vj] = S[vi, vj]
+
+    return description
+
+
+@intrinsic
+def load(rows: int, dtype: str, along_k: bool, leader: bool, announced: int, blocks: int) -> Intrinsic:
+    """A box of a matrix to shared memory, in the slot of its slab.
+
+    leader: the first thread of a block is to ask for it; else the one that comes here. announced: bytes that
+    it announces before, 0 where that is done elsewhere. blocks: of a cluster which all need the box; they take
+    turns, box by box along rows (`along_k`) or columns of the matrix, and each copies for all.
+    """
+
+    def turn(row: Any, column: Any) -> Any:
+        return T.Cast("uint32", (row // rows if along_k else column // COLUMNS) % blocks)
+
+    def is_mine(row: Any, column: Any) -> Any:
+        if leader:
+            return ring.first_thread()
+        if blocks > 1:
+            return call("block_in_cluster", returns="uint32") == turn(row, column)
+        return True
+
+    def announce() -> Any:
+        return call("arrive_announcing", ring.full(), announced) if announced else T.int32(0)
+
+    def loaded(place: Any, matrix: Any, row: Any, column: Any) -> Any:
+        arguments = place, tensor_map(matrix, rows), row, column, ring.full()
+        return call("load_box_for", 2**blocks - 1, *arguments) if blocks > 1 else call("load_box", *arguments)
+
+    @T.prim_func(s_tir=True)
+    def implementation(source: T.handle, target: T.handle) -> None:
+        s0, d0 = T.int32(), T.int32()
+        S = T.match_buffer(
+            source, (rows, COLUMNS), dtype, align=64, offset_factor=1, scope="global", strides=[s0, 1]
+        )
+        D = T.match_buffer(
+            target, (rows, COLUMNS), dtype, align=64, offset_factor=1, scope=SHARED, strides=[d0, 1]
+        )
+        with T.sblock("root"):
+            T.reads(S[0:rows, 0:COLUMNS])
+            T.writes(D[0:rows, 0:COLUMNS])
+            row, column = T.meta_var((S.elem_offset // s0, S.elem_offset % s0))
+            # MergeSharedMemoryAllocations does not see a buffer that is known by address_of alone.
+            place = T.meta_var(call("shared_address", D.access_ptr("w"), returns="uint32"))
+            if is_mine(row, column):
+                T.evaluate(announce())
+                T.evaluate(loaded(place, S, row, column))
+
+    return copy(rows, COLUMNS, dtype, "global", SHARED), implementation
+
+
+@intrinsic
+def store(rows: int, columns: int, dtype: str) -> Intrinsic:
+    """A box from shared memory to a matrix, by the first thread of a warpgroup, as a group of its own."""
+
+    @T.prim_func(s_tir=True)
+    def implementation(source: T.handle, target: T.handle) -> None:
+        s0, d0 = T.int32(), T.int32()
+        S = T.match_buffer(
+            source, (rows, columns), dtype, align=64, offset_factor=1, scope=SHARED, strides=[s0, 1]
+        )
+        D = T.match_buffer(
+            target, (rows, columns), dtype, align=64, offset_factor=1, scope="global", strides=[d0, 1]
+        )
+        with T.sblock("root"):
+            T.reads(S[0:rows, 0:columns])
+            T.writes(D[0:rows, 0:columns])
+            row, column = T.meta_var((D.elem_offset // d0, D.elem_offset % d0))
+            place = T.meta_var(call("shared_address", S.access_ptr("r"), returns="uint32"))
+            for thread in T.thread_binding(0, 128, "threadIdx.x"):
+                if thread == 0:
+                    T.evaluate(call("store_box", tensor_map(D, rows, columns), row, column, place))
+                    T.evaluate(call("commit_stores"))
+
+    return copy(rows, columns, dtype, SHARED, "global"), implementation

@@ -1,0 +1,184 @@
+"""wgmma: a warpgroup's products straight from shared memory, sums in its registers.
+
+A warpgroup is 128 threads on threadIdx.x. It multiplies 64 rows of A with n columns of B, 16 deep at a
+time. Both lie in shared memory in rows of 64 elements, 128 bytes, under the swizzle of 128 bytes: 16-byte
+piece p of row r at p ^ (r % 8). Rows of A, and of a B stored as n x k, go along k; a B stored as k x n lies
+in slabs of 64 columns, whose rows go along n.
+
+The sums have TVM's scope "warp": what is in it belongs to the threads of a warp together, each holding a
+part. TVM divides such a buffer among the lanes by itself where one of its dimensions counts them. With
+`Rung.warp_size` 128 its "warp" is a warpgroup, and `share` says which thread holds which sum.
+"""
+
+# TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
+# pyright: reportInvalidTypeForm=false, reportMissingModuleSource=false
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+from tvm.backend.cuda.op import cuda_func_call
+from tvm.script import tirx as T
+
+from tir_schedules.tir.intrinsics import Intrinsic, intrinsic, ring
+from tir_schedules.tir.intrinsics.device import call
+
+ROWS = 64  # of a product
+DEPTH = 64  # of a slab
+THREADS = 128
+SHARED, SUMS = "shared.dyn", "warp"
+SLAB_OF_COLUMNS = DEPTH * 64 * 2
+"""Bytes of 64 columns of a B stored as k x n."""
+
+COPIED, FENCED, AWAITED, GIVEN = "copied", "fenced", "awaited", "given"
+"""How operands come to be there. COPIED: stored by threads, with TVM's barriers around stores and reads.
+FENCED: by asynchronous copies of threads. AWAITED: by the copy engine; every thread arrives at the slab's
+barrier, and waits. GIVEN: by threads that do nothing else, see the pass `warp_roles`."""
+
+PTX_TYPES = {"float16": "f16", "bfloat16": "bf16", "float32": "f32"}
+
+
+def share(row: Any, column: Any) -> tuple[Any, Any]:
+    """Which thread of the warpgroup holds the sum of a row and column, of 64 and n, and in which place of
+    its."""
+    thread = row // 16 * 32 + row % 8 * 4 + column % 8 // 2
+    return thread, column // 8 * 4 + row % 16 // 8 * 2 + column % 2
+
+
+def sums_map(n: int) -> Callable[[Any, Any], list[Any]]:
+    """The index map, for `transform_layout`, of all sums: column of tiles, n wide; 64 rows; thread; place."""
+
+    def index_map(i: Any, j: Any) -> list[Any]:
+        return [j // n, i // ROWS, *share(i % ROWS, j % n)]
+
+    return index_map
+
+
+def operand_map(along_k: bool, ring_of_slabs: bool) -> Callable[[Any, Any], list[Any]]:
+    """The index map of an operand as it lies in shared memory. along_k: its rows go along k; else it has
+    slabs of 64 columns. ring_of_slabs: first comes the number of the slab along k."""
+
+    def index_map(row: Any, column: Any) -> list[Any]:
+        if along_k:
+            return [column // DEPTH, row, column % DEPTH] if ring_of_slabs else [row, column]
+        slab = [row // DEPTH] if ring_of_slabs else []
+        return [*slab, column // 64, row % DEPTH if ring_of_slabs else row, column % 64]
+
+    return index_map
+
+
+def product_text(name: str, n: int, dtype: str, accumulate: str, transposed: bool) -> str:
+    """A device function with one wgmma. It takes a thread's sums by the first of them."""
+    wide = accumulate == "float32"
+    count, kind, register = (n // 2, "+f", "float") if wide else (n // 4, "+r", "unsigned")
+    types = f"{PTX_TYPES[accumulate]}.{PTX_TYPES[dtype]}.{PTX_TYPES[dtype]}"
+    names = ", ".join(f"%{place}" for place in range(count))
+    outputs = ", ".join(f'"{kind}"(sums[{place}])' for place in range(count))
+    return f"""// Adds the products of 64 x 16 of A with 16 x {n} of B to the sums of a thread.
+static __device__ __forceinline__ void {name}({"float" if wide else "half"} &first,
+                                              unsigned long long a, unsigned long long b)
+{{
+    {register} *const sums = reinterpret_cast<{register} *>(&first);
+    asm volatile("{{\\n"
+                 ".reg .pred add;\\n"
+                 "setp.eq.b32 add, 0, 0;\\n"
+                 "wgmma.mma_async.sync.aligned.m64n{n}k16.{types}"
+                 " {{{names}}},"
+                 " %{count}, %{count + 1}, add, 1, 1, 0, {int(not transposed)};\\n"
+                 "}}"
+                 : {outputs}
+                 : "l"(a), "l"(b));
+}}
+"""
+
+
+@intrinsic
+def multiply(blocks: int, n: int, dtype: str, accumulate: str, transposed: bool, operands: str) -> Intrinsic:
+    """sums += A @ B for a slab: blocks * 64 rows of A, n columns of B, 64 deep.
+
+    operands: see COPIED. Three statements, which a pipeline can move apart: operands are there; the group of
+    the slab's products; this group is done, or where operands are GIVEN the one before it.
+    """
+    rows, places = blocks * ROWS, n // 2
+    b_shape = (n, DEPTH) if transposed else (n // 64, DEPTH, 64)
+    b_first, all_of_b = (0,) * len(b_shape), tuple(slice(0, extent) for extent in b_shape)
+    across = 16 if transposed else SLAB_OF_COLUMNS
+    # In 16 bytes, from one product to the next along k: along a row, or 16 rows on.
+    step_of_a, step_of_b = 2, 2 if transposed else 16 * 128 // 16
+    name = f"multiply_64x{n}x16"
+    text = product_text(name, n, dtype, accumulate, transposed)
+
+    def place_in_b(k: Any, j: Any) -> tuple[Any, ...]:
+        return (j, k) if transposed else (j // 64, k, j % 64)
+
+    def place_of_sum(i: Any, j: Any) -> tuple[Any, ...]:
+        return (i // ROWS, *share(i % ROWS, j))
+
+    def cast(value: Any) -> Any:
+        return T.Cast(accumulate, value) if accumulate != dtype else value
+
+    def begin() -> Any:
+        barrier = ring.full()
+        if operands == AWAITED:
+            return call("wait_for_token", barrier, call("arrive", barrier, returns="uint64"))
+        return (
+            call("wait_for_parity", barrier, ring.phase()) if operands == GIVEN else call("fence_async_proxy")
+        )
+
+    def descriptor(buffer: Any, first: tuple[Any, ...], across: int, further: Any) -> Any:
+        # ThreadSync sees an access_ptr and puts barriers around it, but no address_of.
+        pointer = buffer.access_ptr("r") if operands == COPIED else T.address_of(buffer[first])
+        address = call("shared_address", pointer, returns="uint32")
+        return call(f"describe<{across}>", address, returns="uint64") + T.Cast("uint64", further)
+
+    def product(A: Any, B: Any, first: Any, block: Any, part: Any) -> Any:
+        a = descriptor(A, (0, 0), 16, block * (ROWS * 128 // 16) + part * step_of_a)
+        return cuda_func_call(
+            name, first, a, descriptor(B, b_first, across, part * step_of_b), source_code=text
+        )
+
+    @T.prim_func(s_tir=True)
+    def description(a: T.handle, b: T.handle, c: T.handle) -> None:
+        A = T.match_buffer(a, (rows, DEPTH), dtype, align=64, offset_factor=1, scope=SHARED)
+        B = T.match_buffer(b, b_shape, dtype, align=64, offset_factor=1, scope=SHARED)
+        C = T.match_buffer(c, (blocks, THREADS, places), accumulate, align=4, offset_factor=1, scope=SUMS)
+        with T.sblock("root"):
+            T.reads(C[0:blocks, 0:THREADS, 0:places], A[0:rows, 0:DEPTH], B[all_of_b])
+            T.writes(C[0:blocks, 0:THREADS, 0:places])
+            for i, j, k in T.grid(rows, n, DEPTH):
+                with T.sblock("multiply"):
+                    vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                    at_b, at_c = T.meta_var((place_in_b(vk, vj), place_of_sum(vi, vj)))
+                    T.reads(C[at_c], A[vi, vk], B[at_b])
+                    T.writes(C[at_c])
+                    C[at_c] = C[at_c] + cast(A[vi, vk]) * cast(B[at_b])
+
+    @T.prim_func(s_tir=True)
+    def implementation(a: T.handle, b: T.handle, c: T.handle) -> None:
+        A = T.match_buffer(a, (rows, DEPTH), dtype, align=64, offset_factor=1, scope=SHARED)
+        B = T.match_buffer(b, b_shape, dtype, align=64, offset_factor=1, scope=SHARED)
+        C = T.match_buffer(c, (blocks, THREADS, places), accumulate, align=4, offset_factor=1, scope=SUMS)
+        with T.sblock("root"):
+            T.reads(C[0:blocks, 0:THREADS, 0:places], A[0:rows, 0:DEPTH], B[all_of_b])
+            T.writes(C[0:blocks, 0:THREADS, 0:places])
+            for thread in T.thread_binding(0, THREADS, "threadIdx.x"):
+                with T.sblock("begin"):
+                    # Of A alone: a pipeline counts the one group of copies once for each buffer that is
+                    # read, and would wait for half of what it must.
+                    T.reads(A[0:rows, 0:DEPTH])
+                    T.writes()
+                    T.evaluate(begin())
+                with T.sblock("products"):
+                    T.reads(C[0:blocks, 0:THREADS, 0:places], A[0:rows, 0:DEPTH], B[all_of_b])
+                    T.writes(C[0:blocks, 0:THREADS, 0:places])
+                    T.evaluate(call("begin_products"))
+                    for part in T.unroll(DEPTH // 16):
+                        for block in T.unroll(blocks):
+                            T.evaluate(product(A, B, C[block, thread, 0], block, part))
+                    T.evaluate(call("commit_products"))
+                with T.sblock("end"):
+                    T.reads(A[0:rows, 0:DEPTH], B[all_of_b])
+                    T.writes()
+                    T.evaluate(call(f"wait_for_products<{int(operands == GIVEN)}>"))
+
+    return description, implementation

@@ -1,0 +1,101 @@
+"""Tensor maps for copies of boxes: made by the host, parameters of the kernel.
+
+An intrinsic names the matrix that it copies boxes of, and their extents. The copy engine takes a tensor map
+in place of that, and a map is made by the host, before the launch: no schedule primitive adds a parameter.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tvm_ffi
+from tvm import DataType, IRModule, ir, s_tir, tirx, transform
+from tvm.script import tirx as T
+
+from tir_schedules.model.launch import TensorMap
+from tir_schedules.tir.intrinsics.boxes import MAP
+from tir_schedules.tir.intrinsics.ring import stands_for
+from tir_schedules.tir.passes import EXTENTS
+from tir_schedules.tir.passes.rewriting import body_of
+
+ENCODE = "runtime.cuTensorMapEncodeTiled"
+SWIZZLES, PROMOTIONS = (0, 32, 64, 128), (0, 64, 128, 256)
+"""Bytes, in the order of CUtensorMapSwizzle and CUtensorMapL2promotion."""
+
+
+@tirx.transform.prim_func_pass(opt_level=0, name="tir_schedules.tensor_maps")
+def tensor_maps(function: Any, module: IRModule, context: transform.PassContext) -> tirx.PrimFunc:
+    """Put a map in the place of every matrix that boxes are copied of."""
+    extents = function.attrs[EXTENTS] if function.attrs and EXTENTS in function.attrs else {}
+    inside: dict[Any, Any] = {}
+    made: dict[str, tuple[list[int], Any, tirx.Stmt]] = {}
+
+    def look(block: s_tir.SBlock) -> None:
+        for match in block.match_buffers:
+            inside[match.buffer] = match.source.source
+
+    def map_of(call: Any) -> Any:
+        if not stands_for(call, MAP):
+            return call
+        (matrix,) = call.args[1].args  # its data
+        while matrix in inside:
+            matrix = inside[matrix]
+        box = [int(extent) for extent in call.args[2:]]
+        shape = [int(extent) for extent in extents.get(matrix.name, matrix.shape)]
+        if matrix.name not in made:
+            made[matrix.name] = box, *encoded(matrix, shape, box)
+        assert made[matrix.name][0] == box, f"one map of {matrix.name} for boxes of {box}"
+        return made[matrix.name][1]
+
+    tvm_ffi.structural_walk(body_of(function), (s_tir.SBlock, look))
+    body = tvm_ffi.structural_map(body_of(function), (ir.Call, map_of))
+    statements = [statement for _, _, made_by in made.values() for statement in made_by]
+    return function.with_body(tirx.SeqStmt([*statements, body])) if made else function
+
+
+def encoded(matrix: Any, shape: list[int], box: list[int]) -> tuple[Any, list[tirx.Stmt]]:
+    """The variable of a map, and the statements of the host that make it."""
+    rows, columns = shape
+    pitch = columns * DataType(matrix.dtype).bits // 8
+    dtype, height, width = str(matrix.dtype), *box
+
+    @T.prim_func
+    def host(A: T.Buffer((rows, columns), dtype)):
+        unnamed: T.let[T.handle("tensormap")] = T.tvm_stack_alloca("tensormap", 1)
+        # Innermost first: extents and pitch; box and its steps; no interleaving, swizzle, promotion, zeros.
+        T.call_packed(
+            ENCODE, unnamed, dtype, 2, A.data, columns, rows, pitch, width, height, 1, 1, 0,
+            SWIZZLES.index(128), PROMOTIONS.index(256), 0,
+        )  # fmt: skip
+
+    statements: Any = body_of(host)
+    allocated = statements.seq[0]
+    name: Any = tirx.Var(f"{matrix.name}_map", allocated.var.ty)
+    given = host.params[0]
+
+    def renamed(variable: Any) -> Any:
+        return name if variable.same_as(allocated.var) else matrix if variable.same_as(given) else variable
+
+    changed = tvm_ffi.structural_map(statements, (tirx.Var, renamed))
+    return name, list(changed.seq)
+
+
+def is_encoding(call: Any) -> bool:
+    """Whether a call of the host makes a map."""
+    packed = getattr(call.op, "name", "").startswith("tirx.tvm_call_packed")
+    return packed and getattr(call.args[0], "value", "") == ENCODE
+
+
+def described(call: Any) -> TensorMap:
+    """The map that a call of ENCODE makes."""
+    name, element, rank, matrix, *numbers = call.args[1:]
+    numbers = [int(number) for number in numbers]
+    rank = int(rank)
+    shape, numbers = numbers[:rank], numbers[rank:]
+    pitches, numbers = numbers[: rank - 1], numbers[rank - 1 :]
+    box, swizzle, promotion = numbers[:rank], numbers[2 * rank + 1], numbers[2 * rank + 2]
+    return TensorMap(
+        name.name, name.name.removesuffix("_map"), str(getattr(element, "value", element)),
+        tuple(reversed(shape)), tuple(reversed(pitches)), tuple(reversed(box)),
+        SWIZZLES[swizzle], PROMOTIONS[promotion],
+    )  # fmt: skip
