@@ -27,7 +27,17 @@ STRUCTURES = {
     "Undefined": abi.UNDEFINED,
     "Watch": abi.Watch,
 }
-ENUMERATIONS = (abi.Space, abi.Act, abi.Counting, abi.Exit, abi.Flag, abi.Trait, abi.How, abi.Polls, abi.Scope)
+ENUMERATIONS = (
+    abi.Space,
+    abi.Act,
+    abi.Counting,
+    abi.Exit,
+    abi.Flag,
+    abi.Trait,
+    abi.How,
+    abi.Polls,
+    abi.Scope,
+)
 CONSTANTS = (
     "BUFFER_SHIFT",
     "SHARED_WINDOW",

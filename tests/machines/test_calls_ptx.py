@@ -178,9 +178,9 @@ def test_what_cannot_be_called_is_refused_by_name(call):
         ("txq.width.b32 d, [y];", "textures"),
         ("suld.b.1d.b32.trap d, [y, {t}];", "surfaces: write the array through a pointer"),
         ("sust.b.1d.b32.trap [y, {t}], d;", "surfaces"),
-        ("mapa.u64 y, y, 1;", "thread block clusters"),
-        ("barrier.cluster.arrive;", "thread block clusters"),
-        ("griddepcontrol.wait;", "programmatic dependent launch"),
+        ("red.async.relaxed.cluster.global.add.u32 [y], d, [y];", "use red.shared::cluster"),
+        ("tensormap.replace.tile.rank.global.b1024.b32 [y], 1;", "tensor maps are those of the launch"),
+        ("fence.proxy.tensormap::generic.release.gpu;", "tensor maps are those of the launch"),
     ],
 )
 def test_what_is_refused_on_purpose_says_what_would_be_right(instruction, remedy):

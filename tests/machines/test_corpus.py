@@ -17,6 +17,7 @@ from corpus_kernels import (
     corpus,
     outcome,
 )
+from unit_kernels import OF_UNITS
 
 from tir_schedules.compiler.nvcc import compile_kernels
 from tir_schedules.model.findings import KINDS, Finding, Location
@@ -78,7 +79,7 @@ def test_every_variant_is_another_program():
 def test_all_kinds_of_finding_are_in_the_corpus():
     asked = {one.kind for case in cases() for found in case.variant.finds for one in found}
     of_one_thread = {"assertion", "trap", "bad_free", "stack_overflow"}
-    assert KINDS.keys() <= asked | of_one_thread | {"order_dependent"}
+    assert KINDS.keys() <= asked | of_one_thread | {"order_dependent"} | OF_UNITS
     assert len(corpus()) >= 60
 
 

@@ -43,4 +43,4 @@ def test_a_longer_name_goes_before_a_shorter_one():
     assert form_of_opcode("bar.warp.sync") is FORMS["bar.warp"] is not FORMS["bar"]
     assert form_of_opcode("bar.sync") is FORMS["bar"]
     assert form_of_opcode("cp.nonsense.x") is form_of_opcode("nonsense")
-    assert form_of_opcode("cp.async.bulk.tensor.1d") is FORMS["cp.async.bulk"] is not FORMS["cp.async"]
+    assert form_of_opcode("cp.async.bulk.tensor.1d") is FORMS["cp.async.bulk.tensor"] is not FORMS["cp.async"]

@@ -143,7 +143,8 @@ BOXES = [
     ((40,), (16,), (8,), 0, np.float32),
     ((24, 96), (8, 64), (3, 8), 128, np.float16),
     ((24, 96), (8, 64), (-3, 40), 128, np.float16),
-    ((24, 96), (16, 32), (20, -5), 64, np.float16),
+    ((24, 96), (16, 32), (3, -5), 64, np.float16),
+    ((24, 96), (32, 8), (2, 91), 32, np.float32),
     ((24, 96), (16, 8), (30, 90), 32, np.float32),
     ((24, 96), (4, 16), (1, 3), 0, np.float16),
     ((24, 96), (8, 64), (100, 0), 128, np.float16),
@@ -218,6 +219,15 @@ def test_copies_that_do_not_fit(what, change, message):
     findings = launch(text, arguments, ("Y",), 32, (TENSOR,), params=("Y",)).findings
     told = [one.message for one in findings if one.kind == "bad_tensor_map"]
     assert len(told) == 1 and message in told[0]
+
+
+def test_a_map_that_the_kernel_may_write():
+    """It may have done so: a copy needs a fence.proxy.tensormap before, which is not known."""
+    there = np.frombuffer(encoded("test", TENSOR, 2 << 40), np.uint8)
+    arguments = {"Y": np.resize(there, 1024), "A": ARRAY}
+    text = loading(TENSOR, (0, 0)).replace("mov.b64 m, A_map; cvta.param.u64 m, m;", "mov.b64 m, y;")
+    findings = launch(text, arguments, ("Y",), 32, (TENSOR,), params=("Y",), given=("Y",)).findings
+    assert "lies in memory that the kernel may write" in findings[0].message
 
 
 def test_a_box_of_an_array_that_is_shorter_than_its_map():

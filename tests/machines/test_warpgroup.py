@@ -21,6 +21,7 @@ from warpgroup_kernels import (
 
 from tir_schedules.machines.cpu.catalogue import entries, expanded
 from tir_schedules.machines.cpu.instructions.warpgroup import COLUMNS
+from tir_schedules.model.execution import Watch
 
 OPCODES = [
     opcode
@@ -196,6 +197,18 @@ def test_rows_in_registers(kind, types):
     sums = words_of(types[:3], np.zeros((64, 16), int))
     assert launch(text, {"X": memory, "Y": sums}, ("Y",), given=("Y",)).findings == ()
     np.testing.assert_array_equal(sums, words_of(types[:3], a @ b.T))
+
+
+def test_random_orders():
+    expected, got = multiplied(HALVES, orders=4)
+    np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize("every", [False, True])
+def test_a_block_that_is_watched(every):
+    """What a product reads is no request of the warp's."""
+    expected, got = multiplied(HALVES, watch=Watch(limit=4096, every=every))
+    np.testing.assert_array_equal(got, expected)
 
 
 def test_counters_are_those_of_a_model():

@@ -61,9 +61,14 @@ FAULTS = [
     ("unfenced_wgmma", "no fence at all",
      f"{ANEW}{PRODUCT}{END}", f"{ANEW}{FENCE}{PRODUCT}{END}", "no wgmma.fence has been executed"),
     ("unfenced_wgmma", "sums written since",
-     f"{FENCE}{ZERO}{PRODUCT}{END}", f"{FENCE}{BEGIN}{PRODUCT}{END}", "was written by"),
+     f"{BEGIN} add.s32 d3, d3, 1; {PRODUCT}{END}", f"{ZERO} add.s32 d3, d3, 1; {FENCE}{PRODUCT}{END}",
+     "was written by"),
+    ("unfenced_wgmma", "sums set to zero after a product",
+     f"{BEGIN}{PRODUCT}{GROUP}{ZERO}{PRODUCT}{END}", f"{BEGIN}{PRODUCT}{GROUP}{ZERO}{FENCE}{PRODUCT}{END}",
+     "was written by"),
     ("unfenced_wgmma", "rows of A written since",
-     f"{BEGIN} mov.b32 a1, 7; {FROM_REGISTERS}{END}", f"{BEGIN} mov.b32 a1, 7; {FENCE}{FROM_REGISTERS}{END}",
+     f"{BEGIN} add.s32 a1, a1, 7; {FROM_REGISTERS}{END}",
+     f"{BEGIN} add.s32 a1, a1, 7; {FENCE}{FROM_REGISTERS}{END}",
      "a factor of it was written by"),
     ("divergent_aligned", "a lane has left",
      f"setp.eq.u32 q, t, 5; @q exit; {BEGIN}{PRODUCT}{END}", f"setp.eq.u32 q, t, 5; {BEGIN}{PRODUCT}{END}",
@@ -88,10 +93,48 @@ def test_products_of_one_shape_need_no_wait_between():
     assert found(f"{ZERO}{FENCE}{PRODUCT}{PRODUCT}{COMMIT}{PRODUCT}{GROUP}{STORES}") == ()
 
 
+def test_nvcc_moves_what_only_moves_a_number_behind_a_fence():
+    assert found(f"{FENCE}{ZERO}{PRODUCT}{END}") == ()
+
+
 def test_sums_that_start_anew_need_no_value():
     assert found(f"{ANEW}{FENCE}{PRODUCT}{GROUP}{STORES}") == ()
     kinds = {finding.kind for finding in found(f"{FENCE}{PRODUCT}{GROUP}{STORES}")}
     assert kinds == {"uninitialized"}
+
+
+# ---- shared memory ---
+SOUND = f"{BEGIN}{PRODUCT}{END}"
+PROXY, MEETING = "fence.proxy.async.shared::cta;", "bar.sync 0;"
+
+
+def kinds_of(text):
+    arguments = {"X": np.zeros(ROOM, np.uint8), "Y": np.zeros((128, 32), np.uint32)}
+    return {finding.kind for finding in launch(text, arguments, ("Y",)).findings}
+
+
+@pytest.mark.parametrize("missing, kind", [(PROXY, "unfenced_proxy"), (MEETING, "race")])
+def test_threads_that_write_factors(missing, kind):
+    sound = entry(body_of(SOUND))
+    assert sound.count(missing) == 1
+    assert kinds_of(sound) == set() and kind in kinds_of(sound.replace(missing, ""))
+
+
+@pytest.mark.parametrize("at", [0, RIGHT_AT], ids="AB")
+def test_factors_are_read_until_somebody_has_waited(at):
+    store = f"mov.u64 wide, s; setp.eq.u32 q, t, 0; @q st.shared.b32 [wide+{at}], t;"
+    sound, broken = f"{BEGIN}{PRODUCT}{GROUP}bar.sync 0;{store}", f"{BEGIN}{PRODUCT}{COMMIT}{store}{WAIT}"
+    assert kinds_of(entry(body_of(sound))) == set()
+    found_kinds = kinds_of(entry(body_of(broken)))  # other warps begin theirs after the store
+    assert "slot_in_use" in found_kinds if at == 0 else found_kinds and found_kinds <= {"slot_in_use", "race"}
+
+
+@pytest.mark.parametrize("column", [0, 16, 32, 48])
+def test_each_part_of_b_is_looked_at_within_four_products(column):
+    at = RIGHT_AT + column // 8 * 1024
+    store = f"mov.u64 wide, s; setp.eq.u32 q, t, 0; @q st.shared.b32 [wide+{at}], t; {PROXY}"
+    assert "race" in kinds_of(entry(body_of(f"{store}{BEGIN}{4 * PRODUCT}{END}")))
+    assert kinds_of(entry(body_of(f"{store}bar.sync 0;{BEGIN}{4 * PRODUCT}{END}"))) == set()
 
 
 # ---- descriptors ---
@@ -147,6 +190,7 @@ def test_a_block_without_a_whole_warpgroup():
 def test_registers_are_shared_out():
     ask = "setmaxnreg.inc.sync.aligned.u32 {};"
     assert found(ask.format(240), threads=256) == ()
+    assert found("setmaxnreg.dec.sync.aligned.u32 24;", threads=256) == ()
     (finding,) = found(ask.format(240), threads=384)
     assert finding.kind == "too_many_registers" and "240 registers" in finding.message
     (finding,) = found(f"setp.lt.u32 q, t, 32; @q bra END; {ask.format(64)} END:")
@@ -165,6 +209,7 @@ REFUSED = [
     (PRODUCT.replace("1, 1, 0, 0", "1, 1"), "number of operands"),
     (PRODUCT.replace("l, r", "d0, r"), "64 bits"),
     (PRODUCT.replace("mma_async", "mma_async.sp"), "sparse"),
+    (f"wgmma.fence.aligned.shared; {PRODUCT}", "modifier .shared"),
 ]
 
 

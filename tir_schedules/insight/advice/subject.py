@@ -11,6 +11,7 @@ import numpy as np
 
 from tir_schedules.compiler.source_text import shown_name
 from tir_schedules.errors import BadInput
+from tir_schedules.insight.metrics.counting import UNITS
 from tir_schedules.machines.cpu.watching import recount
 from tir_schedules.model.counters import Counters
 from tir_schedules.model.execution import Execution, Records, Watch
@@ -100,6 +101,7 @@ class Recording:
     def scale(self, kinds: Sequence[str]) -> int:
         """What this block's costs of some classes of access are multiplied by to be the launch's: the number
         of its blocks, where they agree with the counters line by line; else 1."""
+        kinds = [kind for kind in kinds if kind not in UNITS]
         table = self.records.table
         mine: dict[tuple[Line, str], int] = {}
         for line, kind, cost in zip(

@@ -70,6 +70,7 @@ COUNTERS = (
     Counter("shared stores", "wavefronts", STORES, SHARED),
     Counter("shared cp.async", "wavefronts", COPIES, SHARED),
     Counter("shared atomics", "wavefronts", ("shared_atomic",), SHARED),
+    Counter("wgmma", "wavefronts", ("wgmma",), SHARED),
     Counter("global loads", "sectors", GLOBAL_LOADS, GLOBAL),
     Counter("global stores", "sectors", GLOBAL_STORES, GLOBAL),
     *(Counter(name, "thread instructions", classes, EVERY, False) for name, classes in MIX.items()),

@@ -19,6 +19,9 @@ SECTOR = 32  # bytes
 LOADS = ("shared_load", "ldmatrix")
 STORES = ("shared_store",)
 COPIES = ("shared_cp_async",)
+UNITS = ("wgmma", "tma_load", "tma_store")
+"""What asynchronous units access, of which no access is recorded."""
+
 SHARED = (*LOADS, *STORES, *COPIES, "shared_atomic", "wgmma")
 GLOBAL_LOADS = ("global_load", "global_cp_async", "tma_load")
 GLOBAL_STORES = ("global_store", "global_atomic", "tma_store")

@@ -9,6 +9,7 @@ from typing import Sequence
 import numpy as np
 
 from tir_schedules.compiler.source_text import SourceText, shown_name
+from tir_schedules.machines.cpu import unit_findings
 from tir_schedules.machines.cpu.abi import BUFFER_SHIFT, FINDING_KINDS, NONE, Space
 from tir_schedules.machines.cpu.extents import Extent, variable_at
 from tir_schedules.machines.cpu.functions import ARGUMENTS, RESULTS
@@ -57,6 +58,7 @@ class Sources:
         self.in_ptx = bool(re.search(rf"\.entry\s+{entry}\b", binary.kernel.source))
         listing = lowered.listing
         self.acts = dict(zip(listing.lines, listing.accesses))
+        self.mixes = dict(zip(listing.lines, listing.mixes))
         self.lines = {
             line: within if within[0] in headers else source
             for line, source, within in zip(listing.lines, listing.sources, listing.within)
@@ -73,6 +75,10 @@ class Sources:
             return Location(ptx_line, name, ptx_line, self.text.line(name, ptx_line))
         name = self.files.get(file, "")
         return Location(ptx_line, name, line, self.text.line(name, line))
+
+    def mix(self, ptx_line: int) -> str:
+        """The class of the instruction in the counters' mix."""
+        return self.mixes.get(ptx_line, "")
 
     def act(self, ptx_line: int) -> str:
         """What the instruction does to memory."""
@@ -140,6 +146,9 @@ class Fault:
         if space != Space.GLOBAL:
             address -= (address >> 31 & 1) << 32
             extent, what = self.extent, SPACE_NAMES[space]
+            if space == Space.SHARED:
+                rank, address = unit_findings.rank_and_byte(address)
+                what += f" of block {rank} of the cluster" if rank >= 0 else ""
             if extent:
                 what = f"{extent.name or 'an array'} in {what}"
             return what if self.short else f"{what} at byte {address - (extent.low if extent else 0)}"
@@ -158,6 +167,8 @@ class Fault:
         """The variable that an access to shared or local memory goes to, or comes from where it misses it."""
         number, space = int(self.record["extent"]), int(self.record["space"])
         address = int(self.record["address"])
+        if space == Space.SHARED:
+            _, address = unit_findings.rank_and_byte(address)
         return self.extents[number] if number else variable_at(self.extents, space, address)
 
     @property
@@ -222,7 +233,8 @@ class Fault:
         """What would order the two accesses."""
         if self.record["other_block"]:
             return "nothing orders the two blocks" if self.short else "and nothing orders the two blocks"
-        return "no __syncthreads between" if self.short else "with no __syncthreads between"
+        missing = unit_findings.missing_barrier(self) or "no __syncthreads between"
+        return missing if self.short else f"with {missing}"
 
     @property
     def clash(self) -> str:
@@ -239,11 +251,11 @@ MESSAGES = {
     "bad_descriptor": lambda f: bad_descriptor(f.record),
     "wgmma_registers": lambda f: touched_registers(f.record, f.act, f.other_place),
     "unfenced_wgmma": lambda f: unfenced_registers(f.record, f.other_place),
-    "barrier_misuse": lambda f: "misuse of an mbarrier",
-    "slot_in_use": lambda f: f"{f.act} {f.where}, which an asynchronous copy or product is still reading",
-    "unfenced_proxy": lambda f: f"{f.act} {f.where}, with no fence.proxy.async between",
-    "cluster_exit": lambda f: f"{f.act} {f.where} of a block that may have left",
-    "left_in_flight": lambda f: "the thread leaves while this is under way",
+    "barrier_misuse": lambda f: unit_findings.barrier_misuse(f),
+    "slot_in_use": lambda f: unit_findings.slot_in_use(f),
+    "unfenced_proxy": lambda f: unit_findings.unfenced_proxy(f),
+    "cluster_exit": lambda f: unit_findings.cluster_exit(f),
+    "left_in_flight": lambda f: unit_findings.left_in_flight(f),
     "out_of_bounds": lambda f: f"{f.act} {f.bytes} of {f.where}, out of bounds{f.limits}",
     "misaligned": lambda f: misaligned(f),
     "uninitialized": lambda f: uninitialized(f),
@@ -253,7 +265,7 @@ MESSAGES = {
         f"{f.act} {f.where}, which another thread has written{' at' if f.short else ','} {f.other}"
     ),
     "write_to_input": lambda f: f"{f.act} {f.where}, which is an input",
-    "in_flight": lambda f: f"{f.act} {f.where}, where a cp.async is still under way",
+    "in_flight": lambda f: unit_findings.in_flight(f),
     "divergent_aligned": lambda f: divergent_aligned(f.record, f.other_place),
     "too_many_registers": lambda f: too_many_registers(f.record),
     "divergent_barrier": lambda f: divergent_barrier(f),
@@ -277,6 +289,8 @@ MESSAGES = {
 
 
 def deadlock(fault: Fault) -> str:
+    if int(fault.record["act"]):
+        return unit_findings.deadlock(fault)
     number, arrived, expected, resident = (
         int(fault.record[name]) for name in ("detail", "extent", "extent_bytes", "bytes")
     )

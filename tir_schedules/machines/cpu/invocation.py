@@ -135,7 +135,7 @@ class Invocation:
                     places[name] = len(rows) << BUFFER_SHIFT
                 value = places[name]
             if parameter in maps:
-                value = encoded(binary.kernel.label, maps[parameter], value)
+                value = encoded(binary.kernel.label, maps[parameter], places[name])
             values.append(value)
         self.buffers = np.array(rows or [(0, 0, 0, 0, 1, 0, 0)], abi.BUFFER)
         self.buffer_count = len(rows)

@@ -29,4 +29,5 @@ class ProductRegisters:
         if not read and not written:
             return []
         places = [low.place(register, "b32", i) for register in (*read, *written)]
-        return [MicroOp("wgmma.registers", (len(read), len(written), *places), i)]
+        moves = int(i.name == "mov")
+        return [MicroOp("wgmma.registers", (moves, len(read), len(written), *places), i)]

@@ -25,7 +25,8 @@ bool visit(Machine& M, Cta& cta, const Visit& made, Act act, u32 bytes) {
     M.report_access(CLUSTER_EXIT, made.line, made.lane, act, SHARED, made.address, bytes);
     return false;
   }
-  cta.visits[(u64)made.block << 16 | made.thread] = made;
+  Visit& kept = cta.visits[(u64)made.block << 16 | made.thread];
+  kept = made, kept.act = act;
   return true;
 }
 u8* Machine::at_cluster(u32 address, u32 bytes, const MicroOp& op, int lane, Act act, u32 how) {
@@ -122,7 +123,7 @@ static void leave_cluster(Machine& M, Cta& cta) {
   for (const auto& [key, v] : cta.visits) {
     if (v.block == block || knew(v.block, v.thread, v.time)) continue;
     M.warp = v.warp;
-    M.report_access(CLUSTER_EXIT, v.line, v.lane, ATOMIC, SHARED, v.address, 0);
+    M.report_access(CLUSTER_EXIT, v.line, v.lane, v.act, SHARED, v.address, 0);
   }
   cta.finished = true;
 }
@@ -137,7 +138,7 @@ static void land_one(Machine& M, Cluster& cluster) {
 // Turns of all blocks, until none of them can go on: then one copy arrives, and if none is under way, all look
 // once more at what they wait for.
 Progress run_cluster(Machine& M, Cluster& cluster) {
-  if (!(M.traits & UNITS)) {
+  if (!(M.traits & UNITS) && cluster.blocks.size() == 1) {
     enter(M, cluster.blocks.front());
     return run_block(M);
   }
@@ -203,5 +204,5 @@ static void is_shared(Machine&, Warp& W, u8* R, const MicroOp& op) {
   ACTIVE(W.active, WORDS(0)[l] = ((const u64*)OPERAND(1))[l] - SHARED_WINDOW < limit)
 }
 
-static const Family clusters{{"cluster.arrive", arrive_at_cluster}, {"cluster.wait", wait_for_cluster}, {"mapa", map_address},
+static const Family cluster{{"cluster.arrive", arrive_at_cluster}, {"cluster.wait", wait_for_cluster}, {"mapa", map_address},
                              {"getctarank", rank_of},    {"isspacep", is_shared}};

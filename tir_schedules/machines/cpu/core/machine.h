@@ -121,6 +121,7 @@ struct Visit {
   u32 block, thread, time, address;
   s32 line;
   int lane, warp;
+  Act act = READ;
 };
 // A block that runs, and all it has to itself. number: in the order of indices. began, met: times when it
 // began, and when its threads last met at a barrier. known: time of the last barrier of all its threads;

@@ -220,12 +220,15 @@ static void test(Machine& M, Warp& W, u8* R, const MicroOp& op) {
   u32 over = 0;
   ACTIVE(W.active, {
     const u32 address = at.address[l];
-    const Mbarrier* b = barrier[l] = used_by(M, address, op.line, l);
+    Mbarrier* const b = used_by(M, address, op.line, l);
+    barrier[l] = b;
     const u64 value = parity ? WORDS(5)[l] : ((const u64*)OPERAND(5))[l];
     const bool done = !b || is_over(M, *b, parity, value, op.line, l, address);  // none: it goes on
     WORDS(6)[l] = done;
     if (!done) await(W, *b, address, l);
-    else if (b) over |= 1u << l;
+    if (!done || !b) continue;
+    over |= 1u << l;
+    b->seen.resize(M.threads), b->seen[M.warp * 32 + l] = b->phase;
   })
   if (W.awaited && W.awaited->lanes & over) W.awaited->lanes &= ~over, ++M.stores;
   while (over) {
@@ -253,6 +256,8 @@ void report_awaited(Machine& M, const Warp& W, int lane, s32 line) {
   if (!f) return;
   f->act = ATOMIC, f->space = SHARED, f->detail = (u32)b.phase;
   f->extent_bytes = b.pending, f->bytes = (u32)b.bytes;
+  const u32 seen = b.seen.empty() ? 0 : b.seen[M.warp * 32 + lane];
+  f->other_lane = seen && seen < b.phase ? seen : 0;
 }
 
 // operands: result, state
@@ -260,10 +265,10 @@ static void pending_count(Machine&, Warp& W, u8* R, const MicroOp& op) {
   ACTIVE(W.active, WORDS(0)[l] = ((const u64*)OPERAND(1))[l] & MOST)
 }
 
-static const Family mbarriers{{"mbarrier.init", initialise},
-                              {"mbarrier.inval", invalidate},
-                              {"mbarrier.tell", tell},
-                              {"mbarrier.test", test},
-                              {"mbarrier.pending_count", pending_count},
-                              {"cp.async.mbarrier", arrive_with_copies},
-                              {"fence.mbarrier_init", fence_init}};
+static const Family mbarrier{{"mbarrier.init", initialise},
+                             {"mbarrier.inval", invalidate},
+                             {"mbarrier.tell", tell},
+                             {"mbarrier.test", test},
+                             {"mbarrier.pending_count", pending_count},
+                             {"cp.async.mbarrier", arrive_with_copies},
+                             {"fence.mbarrier_init", fence_init}};

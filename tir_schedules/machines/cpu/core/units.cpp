@@ -154,7 +154,7 @@ static void wait_for_products(Machine& M, Warp& W, u8*, const MicroOp& op) {
   const u32 done = committed - op.operands[0], first = M.warp / 4 * 4;
   const u32 end = least<u32>(first + 4, M.cta->warps.size());
   for (u32 w = first; w < end; ++w)
-    if (M.warps[w].live && M.warps[w].product_groups.size() < done) {
+    if (M.warps[w].product_groups.size() < done) {
       W.refused = W.active, W.waits_for = PRODUCTS_OF_OTHERS;
       return;
     }
@@ -162,9 +162,8 @@ static void wait_for_products(Machine& M, Warp& W, u8*, const MicroOp& op) {
   for (u32 w = first; w < end; ++w) {
     for (Operation& each : M.warps[w].products)
       if (each.group < done) perform(M, each);
-    const u32 unit = product_unit(w);
-    if (M.warps[w].product_groups.size() >= done)
-      groups.push_back({(u32)M.block_number + 1, unit / 32, 1u << unit % 32, M.warps[w].product_groups[done - 1]});
+    const u32 unit = product_unit(w), time = M.warps[w].product_groups[done - 1];
+    groups.push_back({(u32)M.block_number + 1, unit / 32, 1u << unit % 32, time});
   }
   while (!W.products.empty() && W.products.front().group < done) W.products.pop_front();
   M.learn(W.active, made(std::move(groups)));

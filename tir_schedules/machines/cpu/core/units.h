@@ -93,7 +93,8 @@ Box box_at(Machine&, const MicroOp&, int lane, u64 map, u32 rank, const s32* coo
 // An mbarrier in shared memory. expected: arrivals of a phase; pending: of this one; bytes: that copies are
 // still to bring. phase: of those that have completed since it was initialised; changes: grows with whatever
 // happens to it that ends a wait. gathered: what those know who have arrived; told: what those learn who wait.
-// copy: the last one that is to tell it of its bytes. valid: false once it has been invalidated.
+// seen: phases that each thread of the block has seen to be over. copy: the last one that is to tell it of its
+// bytes. valid: false once it has been invalidated.
 // lost: whether copies of this phase were at fault, and bring nothing. by, time, fenced: the thread that initialised it, when, and whether a fence.mbarrier_init has followed.
 struct Mbarrier {
   u32 expected = 0, pending = 0, by = 0, time = 0;
@@ -102,6 +103,7 @@ struct Mbarrier {
   s32 line = 0;
   bool valid = false, fenced = false, lost = false;
   Known gathered, told;
+  std::vector<u32> seen;
   struct {
     u32 time = 0;
     s32 line = 0;

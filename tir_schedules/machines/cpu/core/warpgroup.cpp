@@ -90,16 +90,19 @@ static bool in_flight(const Warp& W, const RegisterUse& use) {
 static void report_registers(Machine& M, Kind kind, const MicroOp& op, Act act, const RegisterUse& use, s32 other) {
   if (Finding* f = M.report_access(kind, op.line, 0, act, GENERIC, 0, 0, other)) f->detail = use.factor;
 }
-// Of an instruction that is no wgmma. operands: how many it reads, how many it writes, their places
+// Of an instruction that is no wgmma. nvcc moves a mov behind a wgmma.fence, as no operand of that holds it
+// back; so it counts as if it stood behind the last product.
+// operands: whether it is a mov, how many it reads, how many it writes, their places
 static void touch_registers(Machine& M, Warp& W, u8*, const MicroOp& op) {
   ProductRegisters& own = own_registers(M, W);
-  const u32 reads = op.operands[0], all = reads + op.operands[1];
+  const u32 reads = op.operands[1], all = reads + op.operands[2];
+  const u32 fence = op.operands[0] ? own.fences_before : own.fences;
   for (u32 k = 0; k < all; ++k) {
-    RegisterUse& use = own.uses[op.operands[2 + k] / PLACE];
+    RegisterUse& use = own.uses[op.operands[3 + k] / PLACE];
     const bool writes = k >= reads;
     if (in_flight(W, use) && (writes || !use.factor))
       report_registers(M, WGMMA_REGISTERS, op, writes ? WRITE : READ, use, use.op->line);
-    if (writes) use.fence = own.fences, use.written = op.line;
+    if (writes) use.fence = fence, use.written = op.line;
   }
 }
 static bool same_sums(const MicroOp& one, const MicroOp& other) {
@@ -125,7 +128,7 @@ static void claim_registers(Machine& M, Warp& W, const MicroOp& op) {
   if (op.operands[OPTIONS] & IN_REGISTERS)
     for (u32 k = 0; k < 4; ++k) claim(op.operands[LEFT + k], true);
   for (u32 k = 0; k < op.operands[SUM_COUNT]; ++k) claim(op.operands[SUMS + k], false);
-  own.products++;
+  own.products++, own.fences_before = own.fences;
 }
 static void fence_registers(Machine& M, Warp& W, u8*, const MicroOp& op) {
   if (whole_group(M, W, op.line)) own_registers(M, W).fences++;

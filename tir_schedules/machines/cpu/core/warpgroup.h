@@ -28,10 +28,11 @@ struct RegisterUse {
   s32 written = 0;
   bool factor = false;
 };
-// Registers of a warp by place, in steps of PLACE bytes. products, fences: how many it has issued.
+// Registers of a warp by place, in steps of PLACE bytes. products, fences: how many it has issued; fences_before:
+// of these, before the last product.
 struct ProductRegisters {
   u64 products = 0;
-  u32 fences = 0;
+  u32 fences = 0, fences_before = 0;
   std::vector<RegisterUse> uses;
 };
 const u32 PLACE = 64, REMEMBERED = 256;

@@ -25,7 +25,9 @@ def halves(offset: int) -> tuple[int, int]:
     return offset & NONE, offset >> 32 & NONE
 
 
-def far_side(low: Lowering, i: Instruction, operand: Operand, size: Operand | None) -> tuple[int, Sequence[int]]:
+def far_side(
+    low: Lowering, i: Instruction, operand: Operand, size: Operand | None
+) -> tuple[int, Sequence[int]]:
     """The other side of a copy: its rank, 0 for bytes in a row; and the address of the map or of the bytes, then
     coordinates, or how many bytes there are."""
     base, wide, offset = address(low, i, operand)
@@ -55,7 +57,13 @@ def copy(low: Lowering, i: Instruction) -> Lowered:
         raise i.unsupported("spaces")
     mask = operands.pop() if i.has("multicast::cluster") else None
     tensor = i.has("tensor")
-    if len(operands) != (3 if tensor else 4) or mask and spaces[1] != "global" or tensor and spaces[1] != "global":
+    if (
+        len(operands) != (3 if tensor else 4)
+        or mask
+        and spaces[1] != "global"
+        or tensor
+        and spaces[1] != "global"
+    ):
         raise i.unsupported("number of operands")
     into, source, *size, told = operands
     base, wide, offset = address(low, i, into)
@@ -63,7 +71,18 @@ def copy(low: Lowering, i: Instruction) -> Lowered:
     rank, (start, start_wide, *there) = far_side(low, i, source, None if tensor else size[0])
     ranks = NONE if mask is None else low.place(mask, "u16", i)
     counter = low.counter(i, "tma_load") if tensor else -1
-    numbers = (base, wide, *barrier, ranks, rank, start, start_wide, *there[:2], int(spaces[1] != "global"), *there[2:])
+    numbers = (
+        base,
+        wide,
+        *barrier,
+        ranks,
+        rank,
+        start,
+        start_wide,
+        *there[:2],
+        int(spaces[1] != "global"),
+        *there[2:],
+    )
     return [MicroOp("bulk.load", numbers, i, offset, counter)]
 
 
@@ -98,11 +117,23 @@ def store_async(low: Lowering, i: Instruction) -> Lowered:
     only(i, {"async", "weak", "shared::cluster", BY_MBARRIER, "v2", "v4"})
     into, value, told = i.operands
     values, bytes_ = items(value), BITS[i.type] // 8
-    if len(values) != i.vector_length or bytes_ not in (4, 8) or bytes_ * len(values) > 16 or not i.has(BY_MBARRIER):
+    if (
+        len(values) != i.vector_length
+        or bytes_ not in (4, 8)
+        or bytes_ * len(values) > 16
+        or not i.has(BY_MBARRIER)
+    ):
         raise i.unsupported("type or number of elements")
     low.watch_shared(i, bytes_ * len(values))
     base, wide, offset = address(low, i, into)
-    numbers = (base, wide, *address(low, i, told), bytes_, len(values), *(low.place(v, i.type, i) for v in values))
+    numbers = (
+        base,
+        wide,
+        *address(low, i, told),
+        bytes_,
+        len(values),
+        *(low.place(v, i.type, i) for v in values),
+    )
     return [MicroOp("st.async", numbers, i, offset)]
 
 

@@ -35,9 +35,9 @@ def rank_of(low: Lowering, i: Instruction) -> Lowered:
 ADDRESS = Form(map_address, mix="int", makes_addresses=False, units=True)
 
 FORMS: dict[str, Form] = {
-    "barrier.cluster.arrive": Form(arrive_or_wait, has_result=False, mix="barrier", fence=True, units=True).told(
-        exact("barrier.cluster.arrive{,.release,.relaxed}{,.aligned}", CASES, 90)
-    ),
+    "barrier.cluster.arrive": Form(
+        arrive_or_wait, has_result=False, mix="barrier", fence=True, units=True
+    ).told(exact("barrier.cluster.arrive{,.release,.relaxed}{,.aligned}", CASES, 90)),
     "barrier.cluster.wait": Form(
         arrive_or_wait, ends=Exit.WAIT, has_result=False, mix="barrier", fence=True, units=True
     ).told(exact("barrier.cluster.wait{,.acquire}{,.aligned}", CASES, 90)),

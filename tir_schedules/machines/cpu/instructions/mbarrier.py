@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from tir_schedules.machines.cpu.abi import NONE
 from tir_schedules.machines.cpu.context import Lowering, MicroOp, only
-from tir_schedules.machines.cpu.forms import Form, Lower, Lowered, Spread, exact, modelled, refused, refusal
-from tir_schedules.machines.cpu.ptx import SINK, Address, Immediate, Instruction, Operand
+from tir_schedules.machines.cpu.forms import Form, Lower, Lowered, Spread, exact, modelled, refusal, refused
+from tir_schedules.machines.cpu.ptx import SINK, Address, Instruction, Operand
 
 SPACES = {"shared", "shared::cta", "shared::cluster"}
 ORDER = {"release", "acquire", "relaxed", "cta", "cluster"}
@@ -56,7 +56,9 @@ def count_bytes(low: Lowering, i: Instruction) -> Lowered:
         raise i.unsupported("type or number of operands")
     where, offset = place(low, i, i.operands[0])
     how = EXPECTS if i.has("expect_tx") else COMPLETES_BYTES
-    return [MicroOp("mbarrier.tell", (*where, how, NONE, low.place(i.operands[1], "u32", i), NONE), i, offset)]
+    return [
+        MicroOp("mbarrier.tell", (*where, how, NONE, low.place(i.operands[1], "u32", i), NONE), i, offset)
+    ]
 
 
 def test(low: Lowering, i: Instruction) -> Lowered:

@@ -147,7 +147,9 @@ FORMS: dict[str, Form] = {
     "testp": lane(test_property, PROPERTIES).told(
         exact("testp.{finite,infinite,number,notanumber,normal,subnormal}.{f32,f64}", FRACTIONS)
     ),
-    "isspacep": lane(is_in_space, "global local shared shared::cta shared::cluster", operand_types={1: "u64"}).told(
+    "isspacep": lane(
+        is_in_space, "global local shared shared::cta shared::cluster", operand_types={1: "u64"}
+    ).told(
         exact("isspacep.{global,local,shared,shared::cta}"),
         exact("isspacep.shared::cluster", since=90),
         refusal("isspacep.const", "the machine keeps constants among global variables"),

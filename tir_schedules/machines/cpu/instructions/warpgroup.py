@@ -59,8 +59,8 @@ def is_product(i: Instruction) -> bool:
 
 def held_registers(i: Instruction) -> set[Register]:
     """Those of a product that have to be left alone until somebody has waited for it: sums, and rows of A."""
-    left = i.operands[1:2] if isinstance(i.operands[1], Vector) else ()
-    return {*registers_of((i.operands[0], *left))}
+    left = [operand for operand in i.operands[1:2] if isinstance(operand, Vector)]
+    return {*registers_of((*i.operands[:1], *left))}
 
 
 def types_of(i: Instruction) -> tuple[str, str, str]:
