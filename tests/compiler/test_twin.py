@@ -21,7 +21,7 @@ def ptx(path, arch, *flags):
     command = [str(find_toolchain().nvcc), f"-arch={arch}", *flags, "-ptx", path.name, "-o", "-"]
     done = subprocess.run(command, cwd=path.parent, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    return re.sub(r"//.*|(?<=_INTERNAL_)[0-9a-f]{8}", "", done.stdout)  # a hash of the file's path
+    return re.sub(r"//.*|(?<=_INTERNAL_)[0-9a-f]+", "", done.stdout)  # a hash of the file's path
 
 
 def arch_of(rung):
