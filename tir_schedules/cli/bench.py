@@ -23,11 +23,11 @@ from tir_schedules.tuning.measure.lookup import tuned_jobs
 PROBLEM = ("sizes", "mnk", "layout", "accumulate", "dtype", "result", "n", "configs", "arch")
 SHOW = ("compare", "threshold", "plot", "json")
 TAKEN = {
-    "measure": (*PROBLEM, *SHOW, "tuned", "run_time_sizes", "output", "sustained"),
+    "measure": (*PROBLEM, *SHOW, "tuned", "run_time_sizes", "output", "sustained", "cold"),
     "pack": (*PROBLEM, "tuned", "run_time_sizes", "pack"),
     "predict": (*PROBLEM, "predict", "json"),
     "recorded": (*SHOW, "recorded"),
-    "unpack": (*SHOW, "output", "sustained"),
+    "unpack": (*SHOW, "output", "sustained", "cold"),
 }
 """What `bench` is asked to do -> the options that go with it."""
 
@@ -61,6 +61,11 @@ def add_verb(verbs: Verbs) -> None:
     )
     verb.add_argument(
         "--sustained", action="store_true", help="without pauses: clocks as they are under constant load"
+    )
+    verb.add_argument(
+        "--cold",
+        action="store_true",
+        help="single launches, too: their data not in the L2 cache, and on an idle GPU",
     )
     verb.add_argument(
         "-o", "--output", metavar="FILE", type=Path, help="write every sample and where it comes from as JSON"
@@ -219,14 +224,15 @@ def measured(options: Options, mode: str, baseline: Json | None) -> Json:
     """What is timed on this computer's GPU: the jobs of the options, or those of a pack."""
     from tir_schedules.bench import session
 
+    policy = session.Policy(sustained=options.sustained, cold=options.cold)
     if mode == "unpack":
-        return session.measured_pack(Path(options.names[0]), command_of(options), options.sustained, baseline)
+        return session.measured_pack(Path(options.names[0]), command_of(options), policy, baseline)
     machine = session.gpu_machine() if options.tuned is not None else None
     jobs = jobs_of(options, machine)  # bad names and options show before a GPU is looked for
     machine = machine or session.gpu_machine()
     session.check_baseline(machine, baseline)
     arch = arch_for(machine, options.arch)
-    return session.measured(machine, jobs, arch, command_of(options), options.sustained, twin_of(options))
+    return session.measured(machine, jobs, arch, command_of(options), policy, twin_of(options))
 
 
 def jobs_of(options: Options, machine: Machine | None = None) -> list[Job]:
@@ -253,7 +259,7 @@ def twin_of(options: Options) -> str:
 def command_of(options: Options) -> str:
     """The command as it can be typed again, without what only says where results go."""
     words = ["bench", *options.names]
-    for name in (*PROBLEM, "tuned", "run_time_sizes", "sustained"):
+    for name in (*PROBLEM, "tuned", "run_time_sizes", "sustained", "cold"):
         value = getattr(options, name)
         if value is True or value == "":
             words.append(f"--{SPELLED.get(name, name)}")

@@ -194,7 +194,10 @@ def taking(rungs: Sequence[Rung], names: Sequence[str], options: Options) -> lis
 
 def takes_kinds(rung: Rung, options: Options) -> bool:
     """Whether a rung takes the kinds asked for, at the shape that its ladder takes where none is named."""
-    asked = Problem(rung.family, ladder_of(rung.family).shape, **kinds_of(rung.family, options))
+    kinds = kinds_of(rung.family, options)
+    if not any(kinds.values()):
+        return True
+    asked = Problem(rung.family, ladder_of(rung.family).shape, **kinds)
     try:
         return any(takes(rung, workload) for workload in workloads_of(rung, asked))
     except BadInput:

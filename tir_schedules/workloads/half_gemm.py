@@ -66,23 +66,25 @@ class HalfGemm(Gemm):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        known = {"layout": LAYOUTS, "accumulate": ACCUMULATORS, "dtype": OPERANDS, "output": ("", *RESULTS)}
-        for name, values in known.items():
-            if getattr(self, name) not in values:
-                raise BadInput(
-                    f"{name} is {getattr(self, name)!r}; it can be {' or '.join(filter(None, values))}"
-                )
+        for what, value, values in (
+            ("layout", self.layout, LAYOUTS),
+            ("accumulate", self.accumulate, ACCUMULATORS),
+            ("dtype", self.dtype, OPERANDS),
+            ("the format of C", self.output or self.accumulate, RESULTS),
+        ):
+            if value not in values:
+                raise BadInput(f"{what} is {value!r}; it can be {' or '.join(values)}")
         object.__setattr__(self, "output", self.output or self.accumulate)
         if self.dtype == "bfloat16" and self.accumulate != "float32":
             raise BadInput(
                 f"accumulate is {self.accumulate!r}; of bfloat16 matrices it can be float32, which is what"
                 " tensor cores add them up in"
             )
-        possible = (self.accumulate,) if self.accumulate == "float16" else ("float32", self.dtype)
+        possible = ("float16",) if self.accumulate == "float16" else ("float32", self.dtype)
         if self.output not in possible:
             raise BadInput(
-                f"output is {self.output!r}; of {self.dtype} matrices added up in {self.accumulate} it can be"
-                f" {' or '.join(possible)}"
+                f"the format of C is {self.output!r}; of {self.dtype} matrices added up in {self.accumulate}"
+                f" it can be {' or '.join(possible)}"
             )
 
     def __str__(self) -> str:
@@ -198,20 +200,20 @@ class HalfGemm(Gemm):
         each row of A has one pair of which 1 is left, times the row of B. Where one k has no other, it adds 1
         or -1.
         """
-        xp, k = draws.xp, self.k
+        xp, k, pairs = draws.xp, self.k, self.k // 2
         largest = largest_exact(k, self.accumulate)
         one = max(int(largest**0.5), min(TELLING, largest))
         most = 2 ** min(MANTISSA[self.dtype], MANTISSA[self.result]) - 1
         one = max(1, min(one, most))
         a, b = self.taking_turns(draws, one, max(1, min(largest // (one + 1), most)))
         order = xp.argsort(draws.rng.random(k, np.float32))
-        first, second, last = order[: k // 2], order[k // 2 : k // 2 * 2], order[k // 2 * 2 :]
+        first, second, last = order[:pairs], order[pairs : 2 * pairs], order[2 * pairs :]
         a[:, second], b[second] = -a[:, first], b[first]
         a[:, last], b[last] = xp.sign(a[:, last]), xp.sign(b[last])
-        if len(second):
+        if pairs:
             row = xp.arange(self.m)
-            left = second[(row * 7 + 3) % len(second)]
-            a[row, left] += xp.sign(a[row, left])
+            left = second[row % pairs]
+            a[row, left] = a[row, left] + xp.sign(a[row, left])
         return a, b
 
     def reals(self, draws: Draws) -> tuple[np.ndarray, np.ndarray]:
@@ -230,9 +232,8 @@ class HalfGemm(Gemm):
             return SCALES  # its range is that of float32
         if not self.rounds:
             return HALF_SCALES[self.accumulate]
-        largest_term = 4.0**OCTAVES
-        room = LARGEST[self.result] / (largest_term * min(self.k, SPREAD * self.k**0.5))
-        return max(0, min(HALF_SCALES[self.accumulate], int(log2(max(1, room)) / 2)))
+        terms = min(4.0**OCTAVES * self.k, SPREAD * 2.0**OCTAVES * self.k**0.5)  # largest sum without scales
+        return max(0, min(HALF_SCALES[self.accumulate], int(log2(LARGEST[self.result] / terms) / 2)))
 
     def matmul(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """A @ B in float64, whatever the layout of b."""
