@@ -16,7 +16,7 @@ template <int REGISTERS> static __device__ inline void take_registers()
 // Registers of each thread in a block of a producing warpgroup and so many that multiply: together at most
 // what the block is launched with, 64 K among all its threads.
 template <int CONSUMING> struct RegistersOf {
-    static_assert(CONSUMING == 2 || CONSUMING == 3, "one has enough to begin with, four too few at the end");
-    static constexpr int PRODUCER = CONSUMING == 2 ? 24 : 32;
-    static constexpr int CONSUMER = CONSUMING == 2 ? 240 : 160;
+    static_assert(1 <= CONSUMING && CONSUMING <= 3, "four would have too few for a wgmma of 256 columns");
+    static constexpr int PRODUCER = CONSUMING < 3 ? 24 : 32;
+    static constexpr int CONSUMER = CONSUMING < 3 ? 240 : 160;
 };

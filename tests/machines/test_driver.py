@@ -21,8 +21,13 @@ C_MAP = TensorMap("C_map", "C", "float32", (3, 5, 8), (160, 32), (1, 2, 8))
 class FakeDriver:
     """Writes what it is asked for into the map, as text."""
 
-    def __init__(self, error=0):
-        self.asked, self.error = [], error
+    def __init__(self, error=0, cluster=(0, 0, 0)):
+        self.asked, self.error, self.cluster = [], error, cluster
+
+    def cuFuncGetAttribute(self, extent, attribute, function):
+        assert function.value == 5
+        extent._obj.value = self.cluster[attribute.value - 11]
+        return self.error
 
     def cuTensorMapEncodeTiled(self, place, element, rank, address, shape, pitches, box, steps, *codes):
         assert place.value % 64 == 0
@@ -40,8 +45,8 @@ class FakeDriver:
 def fake(monkeypatch):
     """fake(error): a driver in place of CUDA's."""
 
-    def make(error=0):
-        made = FakeDriver(error)
+    def make(error=0, cluster=(0, 0, 0)):
+        made = FakeDriver(error, cluster)
         monkeypatch.setattr(driver, "load_driver", lambda: made)
         return made
 
@@ -146,3 +151,29 @@ def test_graphs_keep_maps(fake, machine):
     there = {name: machine.cupy.asarray(value) for name, value in arguments().items() if name != "N"}
     machine.capture(lambda stream: machine.enqueue(binary(), {**there, "N": 7}, stream))(machine.stream)
     assert len(asked) == 2 and machine.cupy.log[-1] == ("graph", 1)
+
+
+def in_clusters(*cluster):
+    kernel = Kernel("test/map (twin)", "", "map", ("N",), (4, 1, 1), (64, 1, 1), "sm_90a", cluster=cluster)
+    return Binary(kernel, "", b"cubin", Resources(8, 0))
+
+
+def test_clusters_are_launched_as_the_kernel_declares_them(fake, machine):
+    fake(cluster=(2, 0, 0))
+    machine.run(in_clusters(2, 1, 1), {"N": 7}, ())
+    assert machine.launched == [(7,)]
+
+
+@pytest.mark.parametrize("cluster", [(0, 0, 0), (4, 1, 1)])
+def test_clusters_that_a_kernel_does_not_declare_are_refused(fake, machine, cluster):
+    fake(cluster=cluster)
+    with pytest.raises(
+        CheckFailed, match=r"^test/map \(twin\): .* write __cluster_dims__\(2, 1, 1\) at"
+    ):
+        machine.run(in_clusters(2, 1, 1), {"N": 7}, ())
+    assert not machine.launched
+
+
+def test_kernels_without_clusters_do_not_ask_the_driver(monkeypatch, machine):
+    monkeypatch.setattr(driver, "load_driver", lambda: pytest.fail("asks"))
+    machine.run(in_clusters(1, 1, 1), {"N": 7}, ())

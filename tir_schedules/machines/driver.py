@@ -1,6 +1,8 @@
-"""Tensor maps for a GPU, as CUDA's driver encodes them: CuPy has no function for it.
+"""What CUDA's driver is asked without CuPy, which has no functions for it: tensor maps, and clusters that a
+kernel declares.
 
-A kernel takes one by value. CuPy passes a numpy array with one element of any size so, such as 128 bytes.
+A kernel takes a tensor map by value. CuPy passes a numpy array with one element of any size so, such as 128
+bytes.
 """
 
 from __future__ import annotations
@@ -13,11 +15,14 @@ import numpy as np
 
 from tir_schedules.errors import MissingTool
 from tir_schedules.machines.tensor_map import ELEMENT_BYTES, PROMOTIONS, SWIZZLES
-from tir_schedules.model.launch import TensorMap
+from tir_schedules.model.launch import Dim3, TensorMap
 
 LIBRARY = "libcuda.so.1"
 MAP_BYTES, MAP_ALIGNMENT = 128, 64
 NO_INTERLEAVE, ZEROS_OUTSIDE = 0, 0
+CLUSTER_ATTRIBUTES = (11, 12, 13)
+"""CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, _HEIGHT and _DEPTH; 0 where a kernel declares none."""
+
 
 MOST_KEPT = 1 << 14
 """Maps of as many arrays and kernels as a benchmark of one workload takes turns with."""
@@ -67,3 +72,17 @@ def encoded(tensor: TensorMap, address: int) -> np.ndarray:
     if error:
         raise RuntimeError(f"cuTensorMapEncodeTiled refuses {tensor} at {address:#x}, with error {error}")
     return np.frombuffer(ctypes.string_at(place, MAP_BYTES), f"V{MAP_BYTES}")
+
+
+def declared_cluster(function: int) -> Dim3:
+    """The `__cluster_dims__` of a kernel. function: its CUfunction. RuntimeError as `encoded`."""
+    extents = []
+    for attribute in CLUSTER_ATTRIBUTES:
+        extent = ctypes.c_int()
+        error = load_driver().cuFuncGetAttribute(
+            ctypes.byref(extent), ctypes.c_int(attribute), ctypes.c_void_p(function)
+        )
+        if error:
+            raise RuntimeError(f"cuFuncGetAttribute does not tell clusters, with error {error}")
+        extents.append(extent.value or 1)
+    return extents[0], extents[1], extents[2]

@@ -10,12 +10,13 @@ import re
 import threading
 import time
 from contextlib import contextmanager
+from math import prod
 from typing import Any, Callable, Iterator, Sequence
 
 import numpy as np
 
 from tir_schedules.errors import BadInput, CheckFailed, MissingTool
-from tir_schedules.machines.driver import encoded
+from tir_schedules.machines.driver import declared_cluster, encoded
 from tir_schedules.machines.tensor_map import check_tensor_map
 from tir_schedules.model.execution import Execution
 from tir_schedules.model.kernel import Binary, Kernel
@@ -140,6 +141,11 @@ class GpuMachine:
         module = self.cupy.cuda.function.Module()
         module.load(binary.cubin)
         function = module.get_function(kernel.entry)
+        if prod(kernel.cluster) > 1 and declared_cluster(function.ptr) != kernel.cluster:
+            raise CheckFailed(
+                f"{kernel.label}: a GPU launches it in clusters only as it declares: write"
+                f" __cluster_dims__({', '.join(map(str, kernel.cluster))}) at the kernel"
+            )
         if shared > STATIC_SHARED_LIMIT and kernel.dynamic_shared:
             driver = self.cupy.cuda.driver
             most = driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES

@@ -32,7 +32,7 @@ def runnable(jobs: Sequence[Job], arch: str) -> list[Job]:
     if not fit:
         raise next(iter(unfit.values()))
     if unfit:
-        print_error(f"left out, they need a later architecture than {arch}: {', '.join(unfit)}")
+        print_error(f"left out, they need another architecture than {arch}: {', '.join(unfit)}")
     return fit
 
 

@@ -1,89 +1,138 @@
 """Twins on Hopper as nvcc and ptxas see them: sums in registers, products side by side, the instructions that
-each is about."""
+each is about. And executed, with so few blocks that each has several tiles."""
 
 import re
 
 import pytest
-from hopper_twins import TWINS, twin
 from layers import layers
 
 from tir_schedules.compiler.nvcc import check_products, compile_kernel, compile_kernels
 from tir_schedules.compiler.sass import disassemble
-from tir_schedules.errors import CheckFailed
+from tir_schedules.compiler.twin import load_twin
+from tir_schedules.emit import emit_text
+from tir_schedules.errors import BadInput, CheckFailed
+from tir_schedules.ladders.registry import find
+from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.model.kernel import Resources
+from tir_schedules.run import outcome_of
 from tir_schedules.workloads.half_gemm import HalfGemm
 
-SHAPE = (1000, 1416, 520)
+ARCH = "sm_90a"
+TWINS = {
+    "wgmma": "", "wgmma_async": "", "tma": "AB", "warp_specialized": "AB", "persistent": "AB",
+    "tma_store": "ABC", "cluster": "ABC",
+}  # fmt: skip
+"""Twin -> the matrices that it takes by tensor maps."""
+
+PERSISTENT = ("persistent", "tma_store", "cluster")
 KINDS = {
     "nt half": ("nt", "float16"),
     "nn float": ("nn", "float32"),
     "nt float to half": ("nt", "float32", "float16", "float16"),
     "nn bfloat16": ("nn", "float32", "bfloat16", "bfloat16"),
 }
-CONFIGS = {
-    "": {},
-    "256x256": {"BM": 256, "STAGES": 3},
-    "192x256": {"BM": 192, "CONSUMERS": 3, "STAGES": 3},
-    "128x128": {"BN": 128},
-}
-"""Of 256x256 the sums are halves, and the tile of C has no room beside them."""
+CASES = [
+    ("wgmma", "nt half"),
+    ("wgmma_async", "nn bfloat16"),
+    ("tma", "nt half"),
+    ("warp_specialized", "nn float"),
+    ("persistent", "nt float to half"),
+    ("tma_store", "nt float to half"),
+    ("cluster", "nn bfloat16"),
+]
+"""Twins and kinds that are compiled once for all tests here."""
+
+RAGGED, ODD = (300, 520, 328), (131, 261, 67)
+"""Tiles beyond each edge of C, and more slabs than slots; rows that start anywhere."""
 
 
-def gemm(kind, aligned=True):
+def gemm(kind, shape=RAGGED):
     layout, accumulate, *others = KINDS[kind]
     dtype, output = (others or ("float16", ""))[:2]
-    shape = SHAPE if aligned else (1001, 1417, 521)
     return HalfGemm(*shape, layout=layout, accumulate=accumulate, dtype=dtype, output=output)
 
 
-def cases():
-    """Twin, kind, configuration: those that can be."""
-    for name, by_map in TWINS.items():
+def twin(name, kind, variant="128x256", shape=RAGGED):
+    (rung,) = find(f"hgemm/{name}:{variant}")
+    return load_twin(rung, gemm(kind, shape), ARCH)
+
+
+def few(name, programs=2):
+    """A configuration in which a block has several tiles, in stripes of two rows."""
+    return f"128x256,programs={programs},group=2" if name in PERSISTENT else "128x256"
+
+
+def every_case():
+    """Twin, kind, configuration: those that the rungs do not refuse."""
+    for name in TWINS:
         for kind in KINDS:
-            for config in CONFIGS:
-                whole = config != "256x256" or kind == "nt half" and "C" not in by_map
-                room = kind != "nn float" or "C" not in by_map
-                producer = config != "192x256" or name not in ("wgmma", "wgmma_async", "tma")
-                if whole and room and producer and (config != "192x256" or "C" not in by_map):
-                    yield name, kind, config
+            for variant in find(f"hgemm/{name}")[0].configs:
+                try:
+                    twin(name, kind, variant)
+                except BadInput:
+                    continue
+                yield name, kind, variant
 
 
-SHORT = [(name, "nt half", "") for name in ("wgmma", "tma")] + [
-    ("wgmma_async", "nn bfloat16", ""), ("warp_specialized", "nn float", ""),
-    ("persistent", "nt float to half", ""), ("tma_store", "nt float to half", ""),
-    ("cluster", "nn bfloat16", ""),
-]  # fmt: skip
-"""Compiled once for all tests here."""
-
-each_twin = pytest.mark.parametrize("name, kind, config", SHORT, ids=[" ".join(case) for case in SHORT])
+each_twin = pytest.mark.parametrize("name, kind", CASES, ids=[" ".join(case) for case in CASES])
 
 
 @pytest.fixture(scope="module")
 def binaries():
-    made = compile_kernels(twin(name, gemm(kind), **CONFIGS[config]) for name, kind, config in SHORT)
-    return dict(zip(SHORT, made))
-
-
-@layers("name, kind, config", SHORT, list(cases()))
-def test_sums_stay_in_registers_and_products_do_not_wait_for_each_other(name, kind, config):
-    """compile_kernel refuses the kernel otherwise."""
-    made = compile_kernel(twin(name, gemm(kind), **CONFIGS[config]))
-    assert "wgmma.mma_async" in made.ptx and not made.resources.spill_stores + made.resources.stack
+    kernels = [twin(name, kind, few(name)) for name, kind in CASES]
+    return dict(zip(CASES, compile_kernels(kernels)))
 
 
 @each_twin
-def test_each_has_the_instructions_it_is_about(binaries, name, kind, config):
-    sass = disassemble(binaries[name, kind, config])
-    by_map = TWINS[name]
-    assert re.findall(r"HGMMA\.\d+x\d+x\d+", sass) and set(re.findall(r"HGMMA\.\w+", sass)) == {
-        "HGMMA.64x256x16"
-    }
-    assert ("UTMALDG" in sass) == bool(by_map) and ("UTMASTG" in sass) == ("C" in by_map)
+def test_each_has_the_instructions_it_is_about(binaries, name, kind):
+    binary = binaries[name, kind]
+    sass, roles = disassemble(binary), name not in ("wgmma", "wgmma_async", "tma")
+    assert set(re.findall(r"HGMMA\.\w+", sass)) == {"HGMMA.64x256x16"}
+    assert ("UTMALDG" in sass) == bool(TWINS[name]) and ("UTMASTG" in sass) == ("C" in TWINS[name])
     assert ("MULTICAST" in sass) == (name == "cluster")
-    assert ("USETMAXREG" in sass) == (name not in ("wgmma", "wgmma_async", "tma"))
-    assert ("LDGSTS" in sass) == (name == "wgmma_async")
-    if "USETMAXREG" in sass:
-        assert binaries[name, kind, config].resources.registers == 168
+    assert ("LDGSTS" in sass) == (name == "wgmma_async") and ("STSM" in sass) == ("C" in TWINS[name])
+    assert ("USETMAXREG" in sass) == roles and (binary.resources.registers == 168 or not roles)
+    assert not binary.resources.spill_stores + binary.resources.stack
+
+
+@layers("name, kind, variant", [], list(every_case()))
+def test_sums_stay_in_registers_and_products_do_not_wait_for_each_other(name, kind, variant):
+    """compile_kernel refuses the kernel otherwise."""
+    assert "wgmma.mma_async" in compile_kernel(twin(name, kind, variant)).ptx
+
+
+@each_twin
+def test_each_is_right_at_edges_and_over_several_tiles(binaries, name, kind):
+    kernel = binaries[name, kind].kernel
+    assert outcome_of([kernel], gemm(kind), CpuMachine()).faults == ()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("programs", [2, 6, 10])
+@pytest.mark.parametrize("shape", [RAGGED, (384, 512, 576), (1, 8, 8), (1001, 1416, 520)])
+@pytest.mark.parametrize("kind", ["nt half", "nn bfloat16"])
+@pytest.mark.parametrize("name", TWINS)
+def test_any_number_of_tiles_on_any_number_of_blocks(name, kind, shape, programs):
+    if name not in PERSISTENT and programs > 2:
+        pytest.skip("a block for each tile")
+    kernel = twin(name, kind, few(name, programs), shape)
+    assert outcome_of([kernel], gemm(kind, shape), CpuMachine(orders=2)).faults == ()
+
+
+@layers(
+    "name, kind",
+    [("wgmma_async", "nt half")],
+    [(name, kind) for name in ("wgmma", "wgmma_async") for kind in KINDS],
+)
+def test_rows_that_start_anywhere(name, kind):
+    kernel = twin(name, kind, shape=ODD)
+    assert outcome_of([kernel], gemm(kind, ODD), CpuMachine()).faults == ()
+
+
+def test_columns_of_c_that_start_anywhere():
+    shape = (131, 261, 72)
+    kernel = twin("persistent", "nt float to half", few("persistent"), shape)
+    assert outcome_of([kernel], gemm("nt float to half", shape), CpuMachine()).faults == ()
 
 
 REMARK = (
@@ -92,17 +141,28 @@ REMARK = (
 IGNORED = "ptxas info    : (C7508) setmaxnreg ignored to maintain minimum register requirements."
 
 
-@pytest.mark.parametrize(
-    "report, spilled, line",
-    [
-        (REMARK, 0, "ptxas says: Potential .* serialized"),
-        (IGNORED, 0, "setmaxnreg ignored"),
-        ("", 4, "8 bytes are spilled"),
-    ],
-)
+@pytest.mark.parametrize("report, spilled, line", [
+    (REMARK, 0, "ptxas says: Potential .* serialized"),
+    (IGNORED, 0, "ptxas says: setmaxnreg ignored"),
+    ("", 4, "8 bytes are spilled"),
+])  # fmt: skip
 def test_what_ptxas_spoils_is_one_line(report, spilled, line):
-    kernel = twin("wgmma", gemm("nt half"))
-    fine = "ptxas info    : Used 168 registers"
-    with pytest.raises(CheckFailed, match=rf"^hgemm/wgmma \(twin\): .*{line}"):
+    kernel, fine = twin("wgmma", "nt half"), "ptxas info    : Used 168 registers"
+    with pytest.raises(CheckFailed, match=rf"^hgemm/wgmma:128x256 \(twin\): .*{line}"):
         check_products(kernel, f"{fine}\n{report}\n{fine}", Resources(168, 0, 0, spilled, spilled))
     check_products(kernel, fine, Resources(168, 0))
+
+
+def test_the_head_says_how_maps_are_made_and_clusters_launched():
+    (rung,) = find("hgemm/cluster:128x256")
+    text = emit_text(rung, gemm("nt float to half"), ARCH, "cuda", twin=True)
+    head = text[: text.index("\n\n")]
+    assert "nvcc -arch=sm_90a -c hgemm_cluster.cu" in head
+    assert "grid 12x1x1, block 128x3x1, in clusters of 2x1x1 as it declares, 212992 bytes" in head
+    assert "takes:   CUtensorMap A_map, of const half *A[300][328]" in head
+    assert "map:     B_map of B, made by" in head
+    assert (
+        "cuTensorMapEncodeTiled(&B_map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 2, B, {328, 520}, {656}, {64, 128},"
+        " {1, 1}, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,"
+        " CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)"
+    ) in head
