@@ -12,3 +12,7 @@ copies_after_compute.py and late_waits.py."""
 PARTIAL_GROUP = "tir_schedules.partial_group"
 """The annotation with which a schedule says how many columns of blocks a group of a threadblock swizzle has;
 see partial_group.py."""
+
+TURNS = "tir_schedules.turns"
+"""The annotation with which a schedule says that a loop turns round, and by the rounds of which loop around
+it: 1 is the next, 2 the one around that; see turning_products.py."""

@@ -15,6 +15,7 @@ from tir_schedules.tir.passes.late_waits import late_waits
 from tir_schedules.tir.passes.one_barrier import one_barrier
 from tir_schedules.tir.passes.partial_group import partial_group
 from tir_schedules.tir.passes.serpentine import serpentine
+from tir_schedules.tir.passes.turning_products import turning_products
 from tir_schedules.tir.passes.unroll_drain import unroll_drain
 from tir_schedules.tir.passes.unroll_stages import unroll_stages
 from tir_schedules.tir.passes.whole_lines import whole_lines
@@ -26,6 +27,7 @@ NAMES = (
     "late_waits",
     "unroll_stages",
     "unroll_drain",
+    "turning_products",
     "copies_before_barriers",
     "one_barrier",
     "whole_lines",
@@ -93,6 +95,7 @@ def pipeline(wanted: Sequence[str] = ()) -> transform.Pass:
             *chosen("unroll_stages", unroll_stages),
             *chosen("unroll_drain", unroll_drain),
             *([s_tir.transform.ConvertSSA()] if asynchronous or "unroll_stages" in wanted else []),
+            *chosen("turning_products", turning_products),
             tirx.transform.UnrollLoop(),
             s_tir.transform.RenormalizeSplitPattern(),
             tirx.transform.StmtSimplify(),
