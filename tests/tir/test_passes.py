@@ -11,9 +11,10 @@ from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.sass import count_opcodes, disassemble, loop_with_most
 from tir_schedules.compiler.twin import load_source, load_twin
 from tir_schedules.ladders.registry import every_rung, find, ladder
+from tir_schedules.ladders.sgemm import pipelined
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.run import outcome_of
-from tir_schedules.tir.passes import UNROLL_STAGES, pipeline
+from tir_schedules.tir.passes import TURNS, UNROLL_STAGES, pipeline
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
 from tir_schedules.workloads.reduction import Reduction
@@ -317,6 +318,26 @@ class TestTurningProducts:
         text = source(self.rung, self.gemm, **tiles)
         assert not faults(self.rung, text, self.gemm, **tiles)
         assert self.meetings(text) == (32 * wmiter - 1, 32 * wmiter)
+        rows = [row for row, _ in self.products(text)]
+        count = 4 * wmiter
+        assert rows[count : 2 * count] == rows[:count][::-1]
+        plain = self.products(source(self.rung, self.gemm, without=["turning_products"], **tiles))
+        assert rows[:count] == [row for row, _ in plain[:count]]
+
+    def test_a_loop_turns_by_the_rounds_of_one_that_turns_itself(self):
+        """Then neighbours differ in one loop's value, by one."""
+        rung = named(self.rung, **(self.tiles | {"wn": 64, "wmiter": 2}))
+
+        def schedule(sch, gemm, config):
+            for loop in pipelined.double_buffered(sch, gemm, config).fmas[1:]:
+                sch.annotate(loop, TURNS, 1)
+
+        turned = scheduled(replace(rung, schedule=schedule), self.gemm)
+        products = self.products(emit(turned, rung.entry, ARCH, {}, rung.passes).source)
+        assert {abs(now[0] - row) + abs(now[1] - column) for (row, column), now in pairwise(products)} == {
+            1,
+            4,
+        }
 
     def test_without_it_they_do_not_where_a_column_ends(self):
         text = source(self.rung, self.gemm, without=["turning_products"], **self.tiles)
