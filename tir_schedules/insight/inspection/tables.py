@@ -26,7 +26,7 @@ from tir_schedules.insight.metrics.formats import (
     ratio,
     times_ideal,
 )
-from tir_schedules.insight.metrics.ports import main_loop
+from tir_schedules.insight.metrics.ports import MainLoop, main_loop
 from tir_schedules.insight.metrics.roofline import Roofline
 from tir_schedules.insight.metrics.rungs import FORMS
 
@@ -101,8 +101,9 @@ INSTRUCTIONS: list[tuple[str, Show]] = [
     ("active lanes", lambda one: decimal(one.counters.thread_instructions / one.counters.warp_instructions)),
 ]
 PORTS: list[tuple[str, Show]] = [
-    ("FFMA, of instructions", lambda one: of_main_loop(one, "issue")),
-    ("FFMA, of cycles", lambda one: of_main_loop(one, "predicted")),
+    ("FFMA, of instructions", lambda one: of_main_loop(one, lambda loop: percent(loop.issue))),
+    ("FFMA, of cycles", lambda one: of_main_loop(one, lambda loop: percent(loop.predicted))),
+    ("LDS, needed at once", lambda one: of_main_loop(one, lambda loop: f"{loop.hurried} of {loop.loads}")),
 ]
 FINDINGS: list[tuple[str, Show]] = [
     ("findings", lambda one: number(len(one.findings)) if one.findings else "none"),
@@ -139,13 +140,13 @@ def share_of(classes: Row) -> Show:
     return show
 
 
-def of_main_loop(one: Metrics, share: str) -> str:
-    """A share that the model of register ports gives, "-" where it gives none."""
+def of_main_loop(one: Metrics, show: Callable[[MainLoop], str]) -> str:
+    """What the model of register ports gives, "-" where it gives nothing."""
     try:
         loop = main_loop(one.binary)
     except MissingTool:
         return "-"
-    return percent(getattr(loop, share)) if loop else "-"
+    return show(loop) if loop else "-"
 
 
 def intensity(at: Roofline, flop_per_byte: float) -> str:

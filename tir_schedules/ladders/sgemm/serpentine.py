@@ -9,9 +9,12 @@ change: of 1024 FMA 176 read three registers and take two cycles.
 Here every second column goes up. So the last FMA of one column and the first of the next share an element of
 A. Nothing else changes, and every sum adds its products in the same order. In the emitted CUDA look at the
 index of the rows, such as `ax3 ^ ((ax7 & 1) * 3)`. In SASS 137 of 1024 FMA are left that read three
-registers, most of them behind a read of shared memory: any other instruction ends the reuse.
-`tir-schedules inspect sgemm/serpentine --arch sm_90` shows what the ports of the registers leave of the peak,
-by a model.
+registers, most of them behind a read of shared memory: any other instruction ends the reuse. On an H200 it is
+2 % faster.
+
+Where all four loops turn, 104 are left, but nvcc reads some fragments right before the FMA that need them,
+and it is 1 % slower than `pipelined`. `tir-schedules inspect sgemm/serpentine --arch sm_90` shows both, by a
+model of the ports of the registers.
 """
 
 from __future__ import annotations
