@@ -13,10 +13,11 @@
 // reads have the whole next multiplication to arrive; before the barrier they stay early, while from the head
 // of the loop the compiler moves them down among the FMA, to save registers.
 // Fragments are read one k ahead: those of k + 1 before the FMA of k, the first of the next tile before the
-// last FMA of this one. The last turns store tiles beyond K, which nobody multiplies: that is cheaper than a
-// second copy of the FMA. Both stages are unrolled: so addresses are constants.
-// WHOLE promises K to be a multiple of DEPTH and N of 4.
-template <class Tiles, bool WHOLE, int DEPTH, int A_ROW, int B_ROW, typename Multiply>
+// last FMA of this one. The last turns read tiles beyond K, zeros without a read of global memory, which
+// nobody multiplies: that is cheaper than a second copy of the FMA. Both stages are unrolled: so addresses
+// are constants.
+// ALIGNED promises rows of A and B that float4s can take.
+template <class Tiles, bool ALIGNED, int DEPTH, int A_ROW, int B_ROW, typename Multiply>
 static __device__ __forceinline__ void
 multiply_double_buffered(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M,
                          int N, int K, float (&tile_a)[2][DEPTH][A_ROW], float (&tile_b)[2][DEPTH][B_ROW],
@@ -32,7 +33,7 @@ multiply_double_buffered(const float *__restrict__ A, const float *__restrict__ 
     const Tiles part(threadIdx.x / 32, lane_row, lane_col);
     float thread_results[Tiles::THREAD_ROWS][Tiles::THREAD_COLS] = {{0.0f}};
 
-    TilesInRegisters<Tiles::THREADS, Tiles::ROWS, Tiles::COLS, DEPTH, WHOLE> copies(block_row, block_col, M,
+    TilesInRegisters<Tiles::THREADS, Tiles::ROWS, Tiles::COLS, DEPTH, ALIGNED> copies(block_row, block_col, M,
                                                                                      N, K);
     __align__(16) float reg_a[2][Tiles::THREAD_ROWS], reg_b[2][Tiles::THREAD_COLS]; // of even k and of odd
     auto read_fragments = [&](int stage, int k) {
@@ -64,5 +65,5 @@ multiply_double_buffered(const float *__restrict__ A, const float *__restrict__ 
         }
     }
 
-    part.template write_results<WHOLE>(thread_results, C, block_row, block_col, M, N);
+    part.template write_results<ALIGNED>(thread_results, C, block_row, block_col, M, N);
 }

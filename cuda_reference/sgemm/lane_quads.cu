@@ -7,8 +7,7 @@
 // takes one wavefront for each half of it where lanes agree in pairs on what they read, else one for each
 // quarter. Lanes in rows agree on A but not on B. Here they stand in pairs of rows, lane 1 below lane 0 and
 // lane 2 to the right of it: 0 and 1 agree on B, 0 and 2 on A.
-// All of it exists twice, without a guard for each element where tiles are whole along K and rows of B can be
-// taken in float4s, and with them for other sizes; the kernel chooses once.
+// All of it exists twice, for rows that float4s can take and for others, and the kernel chooses once.
 
 #include "../sizes.cuh"
 #include "tiles_in_registers.cuh"
@@ -29,7 +28,7 @@
 using Tiles = WarpTiles<BM, BN, WM, WN, WMITER, WNITER, TM, TN>;
 static_assert(Tiles::LANES_M % 2 == 0, "lanes must stand in pairs of rows");
 
-template <bool WHOLE>
+template <bool ALIGNED>
 static __device__ __forceinline__ void multiply(const float *__restrict__ A, const float *__restrict__ B,
                                                 float *__restrict__ C, int M, int N, int K,
                                                 float (&tile_a)[BK][BM], float (&tile_b)[BK][BN])
@@ -42,7 +41,7 @@ static __device__ __forceinline__ void multiply(const float *__restrict__ A, con
     const Tiles part(threadIdx.x / 32, lane_row, lane_col);
     float thread_results[WMITER * TM][WNITER * TN] = {{0.0f}};
 
-    TilesInRegisters<Tiles::THREADS, BM, BN, BK, WHOLE> copies(block_row, block_col, M, N, K);
+    TilesInRegisters<Tiles::THREADS, BM, BN, BK, ALIGNED> copies(block_row, block_col, M, N, K);
     for (int k_left = K; k_left > 0; k_left -= BK) {
         copies.read(A, B, N, K, k_left);
         copies.store(tile_a, tile_b);
@@ -65,7 +64,7 @@ static __device__ __forceinline__ void multiply(const float *__restrict__ A, con
         }
         __syncthreads();
     }
-    part.write_results<WHOLE>(thread_results, C, block_row, block_col, M, N);
+    part.write_results<ALIGNED>(thread_results, C, block_row, block_col, M, N);
 }
 
 extern "C" __global__ void __launch_bounds__(Tiles::THREADS, 2)
@@ -77,7 +76,7 @@ sgemm_lane_quads(const float *__restrict__ A, const float *__restrict__ B, float
 #endif
     __shared__ __align__(16) float tile_a[BK][BM]; // transposed
     __shared__ __align__(16) float tile_b[BK][BN];
-    if (K % BK == 0 && N % 4 == 0)
+    if (K % 4 == 0 && N % 4 == 0)
         multiply<true>(A, B, C, M, N, K, tile_a, tile_b);
     else
         multiply<false>(A, B, C, M, N, K, tile_a, tile_b);

@@ -8,8 +8,7 @@
 // Rows of the tile of A are PADDING longer than BM: the four elements of a float4 go to four rows, and with
 // PADDING 4 the stores of a warp meet no bank twice. Lanes stand in pairs of rows as in lane_quads.cu. The
 // thread tile is 8 x 16, the largest that registers hold, and its FMA go down one column after the other.
-// All of it exists twice, without a guard for each element where tiles are whole along K and rows of B can be
-// taken in float4s, and with them for other sizes; the kernel chooses once.
+// All of it exists twice, for rows that float4s can take and for others, and the kernel chooses once.
 
 #include "../sizes.cuh"
 #include "double_buffering.cuh"
@@ -51,7 +50,7 @@ sgemm_pipelined(const float *__restrict__ A, const float *__restrict__ B, float 
                         results[sub_row * TM + m][sub_col * TN + n] +=
                             reg_a[sub_row * TM + m] * reg_b[sub_col * TN + n];
     };
-    if (K % BK == 0 && N % 4 == 0)
+    if (K % 4 == 0 && N % 4 == 0)
         multiply_double_buffered<Tiles, true>(A, B, C, M, N, K, tile_a, tile_b, multiply);
     else
         multiply_double_buffered<Tiles, false>(A, B, C, M, N, K, tile_a, tile_b, multiply);

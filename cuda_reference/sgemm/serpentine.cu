@@ -49,7 +49,7 @@ sgemm_serpentine(const float *__restrict__ A, const float *__restrict__ B, float
                         results[row][sub_col * TN + n] += reg_a[row] * reg_b[sub_col * TN + n];
                     }
     };
-    if (K % BK == 0 && N % 4 == 0)
+    if (K % 4 == 0 && N % 4 == 0)
         multiply_double_buffered<Tiles, true>(A, B, C, M, N, K, tile_a, tile_b, multiply);
     else
         multiply_double_buffered<Tiles, false>(A, B, C, M, N, K, tile_a, tile_b, multiply);

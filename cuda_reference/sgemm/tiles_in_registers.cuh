@@ -19,11 +19,9 @@ template <bool ALIGNED> __device__ __forceinline__ float4 load4(const float *sou
 }
 
 // A tile of A, HEIGHT x DEPTH, and one of B, DEPTH x WIDTH, on their way through registers: a thread reads
-// four elements each of rows A_STEP apart in A and B_STEP apart in B, and stores them later. Rows of A beyond
-// the last are copies of the last: they add only to elements of C that are not written. WHOLE promises K to
-// be a multiple of DEPTH and N of 4: then columns of B beyond the last are copies of the last four, too, and
-// no element needs a guard of its own.
-template <int THREADS, int HEIGHT, int WIDTH, int DEPTH, bool WHOLE> struct TilesInRegisters {
+// four elements each of rows A_STEP apart in A and B_STEP apart in B, and stores them later. ALIGNED promises
+// rows of A and B that float4s can take.
+template <int THREADS, int HEIGHT, int WIDTH, int DEPTH, bool ALIGNED> struct TilesInRegisters {
     static constexpr int A_STEP = THREADS / (DEPTH / 4), B_STEP = THREADS / (WIDTH / 4);
     static constexpr int A_COPIES = HEIGHT / A_STEP, B_COPIES = DEPTH / B_STEP;
     static_assert(THREADS % (DEPTH / 4) == 0 && THREADS % (WIDTH / 4) == 0, "threads must start whole rows");
@@ -31,34 +29,29 @@ template <int THREADS, int HEIGHT, int WIDTH, int DEPTH, bool WHOLE> struct Tile
 
     const int a_row = threadIdx.x / (DEPTH / 4), a_k = threadIdx.x % (DEPTH / 4) * 4;
     const int b_k = threadIdx.x / (WIDTH / 4), b_col = threadIdx.x % (WIDTH / 4) * 4;
-    const int cols_left;
-    int from_a[A_COPIES], from_b;
+    const int rows_left, cols_left;
+    int from_a, from_b;
     float4 copied_a[A_COPIES], copied_b[B_COPIES];
 
     __device__ __forceinline__ TilesInRegisters(int block_row, int block_col, int M, int N, int K)
-        : cols_left(N - (block_col + b_col)),
-          from_b(b_k * N + (WHOLE ? min(block_col + b_col, N - 4) : block_col + b_col))
+        : rows_left(M - (block_row + a_row)), cols_left(N - (block_col + b_col)),
+          from_a((block_row + a_row) * K + a_k), from_b(b_k * N + block_col + b_col)
     {
-#pragma unroll
-        for (int i = 0; i < A_COPIES; ++i)
-            from_a[i] = min(block_row + a_row + i * A_STEP, M - 1) * K + a_k;
     }
 
-    // The next tiles, from where `k_left` of K is left; beyond K zeros, or of a WHOLE problem nothing.
+    // The next tiles, from where `k_left` of K is left.
     __device__ __forceinline__ void read(const float *__restrict__ A, const float *__restrict__ B, int N,
                                          int K, int k_left)
     {
-        if (WHOLE && k_left <= 0)
-            return;
 #pragma unroll
-        for (int i = 0; i < A_COPIES; ++i) {
-            copied_a[i] = load4<WHOLE>(A + from_a[i], WHOLE ? 4 : k_left - a_k, K);
-            from_a[i] += DEPTH;
-        }
+        for (int i = 0; i < A_COPIES; ++i)
+            copied_a[i] = load4<ALIGNED>(A + from_a + i * A_STEP * K,
+                                         i * A_STEP < rows_left ? k_left - a_k : 0, K);
 #pragma unroll
         for (int i = 0; i < B_COPIES; ++i)
-            copied_b[i] = load4<WHOLE>(B + from_b + i * B_STEP * N,
-                                       WHOLE ? 4 : b_k + i * B_STEP < k_left ? cols_left : 0, N);
+            copied_b[i] = load4<ALIGNED>(B + from_b + i * B_STEP * N,
+                                         b_k + i * B_STEP < k_left ? cols_left : 0, N);
+        from_a += DEPTH;
         from_b += DEPTH * N;
     }
 
