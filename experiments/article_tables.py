@@ -13,7 +13,7 @@ from tir_schedules.ladders.articles import ARTICLES, Article, Step
 from tir_schedules.numerals import power
 from tir_schedules.report.articles import UNITS, in_unit
 from tir_schedules.subjects.results import device_name
-from tir_schedules.subjects.subject import VENDORS
+from tir_schedules.subjects.subject import vendors_of
 
 TABLES = {
     name: replace(article, steps=tuple(step for step in article.steps if step.figures))
@@ -30,7 +30,7 @@ Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
 def part_of(article: Article, results: dict[str, Any]) -> dict[str, Any]:
     """The results with only those rows that belong to an article."""
     shapes = {str(article.workload(size)) for size in article.sizes}
-    names = {step.rung for step in article.steps} | {VENDORS[article.family]}
+    names = {step.rung for step in article.steps} | {*vendors_of(article.family)}
     parts = {
         key: [
             row
@@ -100,7 +100,7 @@ def headings(article: Article, size: int, gpu: str) -> tuple[str, ...]:
 
 
 def lines(article: Article, number: int, results: dict[str, Any]) -> list[tuple[str, ...]]:
-    """A line per step, and one for the vendor's library. number: of the size."""
+    """A line per step, and one for each of the vendor's libraries. number: of the size."""
     here, found = Here(article, article.sizes[number], results), []
     for before, step in zip((None, *article.steps), article.steps):
         published = gain(article.unit, *(one and printed(one, number) for one in (before, step)))
@@ -109,10 +109,10 @@ def lines(article: Article, number: int, results: dict[str, Any]) -> list[tuple[
         )
         there = (step.figures[number] or "-", *step.also, published)
         found.append((step.name, short(step.rung), *there, *here.cells(step.rung, "schedule"), measured))
-    vendor = VENDORS[article.family]
-    if (vendor, "vendor") in here.rows:
-        nothing = ("",) * (2 + len(article.also))
-        found.append(("NVIDIA's library", vendor, *nothing, *here.cells(vendor, "vendor"), ""))
+    nothing = ("",) * (2 + len(article.also))
+    for vendor in vendors_of(article.family):
+        if (vendor, "vendor") in here.rows:
+            found.append(("NVIDIA's library", vendor, *nothing, *here.cells(vendor, "vendor"), ""))
     return found
 
 

@@ -25,7 +25,7 @@ from tir_schedules.model.counters import Access
 from tir_schedules.model.gpus import WARP
 from tir_schedules.model.occupancy import occupancy
 from tir_schedules.subjects.compiling import compiled
-from tir_schedules.subjects.subject import Subject
+from tir_schedules.subjects.subject import VENDORS, Subject
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def prepared(sweeps: Sequence[Sweep], arch: str, timed: bool) -> Prepared:
     to_time = [
         one
         for one in subjects
-        if identity(one) in kept or (one.form == "vendor" and one.workload in workloads)
+        if identity(one) in kept or (one.name == VENDORS[one.family] and one.workload in workloads)
     ]
     return Prepared([row for row in points.values() if row], to_time if timed else [], refused)
 

@@ -58,7 +58,7 @@ def results_here(sweeps: Sequence[Sweep], machine: Any, asked: str | None) -> di
     made = prepared(sweeps, arch, timed=gpu)
     measurement, policy = Measurement(), {}
     if gpu:
-        measurement, followed = session.timed(machine, made.subjects, False, None)
+        measurement, followed = session.timed(machine, made.subjects, session.Policy(), None)
         policy = asdict(followed)
     return document(about(command_of(sweeps)), measurement, policy, made.refused) | {
         "arch": arch,

@@ -134,7 +134,7 @@ def compared(
     contest.add(DLIGHT, DLIGHT, lambda: by_dlight(family, workload, arch))
     searched(contest, arch, machine, trials)
     contest.subjects.append(Subject(family, VENDORS[family], "vendor", workload))
-    measurement, policy = session.timed(machine, contest.subjects, False, None)
+    measurement, policy = session.timed(machine, contest.subjects, session.Policy(), None)
     return document(about(command), measurement, asdict(policy), contest.refused) | {"points": contest.points}
 
 

@@ -88,11 +88,14 @@ def test_outputs_of_one_kernel_are_not_those_of_the_next():
     assert np.isnan(check.arguments()["C"]).all()
 
 
+HALVES = ("float16", "bfloat16")
 # The longest in use: what `bench` times by default, and beyond.
 LONGEST = [
     Gemm(8, 8, 8192),
     Gemm(8, 8, 40000),
     *(HalfGemm(8, 8, k, "nt", wide) for k in (8192, 65536) for wide in ("float16", "float32")),
+    *(HalfGemm(8, 8, k, "nt", "float32", dtype, dtype) for k in (8192, 65536) for dtype in HALVES),
+    HalfGemm(8, 8, 8192, "nt", "float32", "bfloat16"),
     Reduction(1 << 20),
     Reduction(1 << 22, "float32"),
     pytest.param(Reduction(1 << 25, "float32"), marks=pytest.mark.slow),
@@ -112,12 +115,11 @@ def test_one_term_lost_or_doubled_shows_at_the_longest_sum(workload, which):
         if name == "Y":
             term = check.inputs["X"][k : k + 1 or None].astype(np.int64)
         else:
-            b = check.inputs["B"]
-            term = np.outer(
-                check.inputs["A"][:, k], b[:, k] if workload.__class__ is HalfGemm else b[k]
-            ).astype(np.float64)
+            a, b = (check.inputs[name].astype(np.float64) for name in "AB")
+            term = np.outer(a[:, k], b[:, k] if workload.__class__ is HalfGemm else b[k])
         for faulty in (check.truth[name] - term, check.truth[name] + term):
-            found = check.mismatch({name: faulty.astype(rounded(check)[name].dtype)})
+            with np.errstate(over="ignore"):
+                found = check.mismatch({name: faulty.astype(rounded(check)[name].dtype)})
             assert found is None or found.count == np.count_nonzero(term)
             shown |= found is not None
     assert shown
@@ -179,6 +181,79 @@ def test_float16_sums_that_cut_off_pass(k):
             fraction, exponent = np.frexp(total + np.outer(a[:, i], b[i]))
             total = np.ldexp(np.trunc(np.ldexp(fraction, 11)), exponent - 11)
         assert check.mismatch({"C": total.astype(np.float16)}) is None
+
+
+def to_bits(bits, array):
+    """float64 rounded to the nearest with so many bits of significand."""
+    fraction, exponent = np.frexp(array)
+    return np.ldexp(np.rint(np.ldexp(fraction, bits)), exponent - bits)
+
+
+def cut_off(bits, array):
+    """float64 without the bits below."""
+    fraction, exponent = np.frexp(array)
+    return np.ldexp(np.trunc(np.ldexp(fraction, bits)), exponent - bits)
+
+
+def products(check, change=lambda operand: operand):
+    """Terms of C by k, of operands that are changed before."""
+    a, b = (change(check.inputs[name].astype(np.float64)) for name in "AB")
+    return (np.outer(a[:, k], b[k]) for k in range(check.workload.k))
+
+
+def sums(check, terms, kept=lambda total: cut_off(24, total), rounds=lambda total: total):
+    """C of terms added up one after another. kept: a sum as an accumulator holds it; rounds: what is done to
+    the last one before it is rounded to the format of C."""
+    total = np.zeros((check.workload.m, check.workload.n))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for term in terms:
+            total = kept(total + term)
+        return {"C": rounds(total).astype(np.float32).astype(check.inputs["C"].dtype)}
+
+
+@pytest.mark.parametrize("k", [1, 40, 301])
+@pytest.mark.parametrize("output", ["float32", "bfloat16", "float16"])
+def test_float32_sums_that_cut_off_and_are_rounded_once_pass(k, output):
+    dtype = "float16" if output == "float16" else "bfloat16"
+    for check in checks_of(HalfGemm(16, 16, k, "nn", "float32", dtype, output)):
+        assert check.mismatch(sums(check, products(check))) is None
+
+
+FORMAT_FAULTS = {
+    "float16, operands of bfloat16": lambda check: sums(check, products(check, lambda x: to_bits(8, x))),
+    "bfloat16, operands of fewer bits": lambda check: sums(check, products(check, lambda x: to_bits(7, x))),
+    "float16, sums of float16": lambda check: sums(check, products(check), in_float16),
+    "bfloat16, sums of float16": lambda check: sums(check, products(check), in_float16),
+    "bfloat16, sums of bfloat16": lambda check: sums(check, products(check), lambda x: to_bits(8, x)),
+    "float16, C rounded twice": lambda check: sums(check, products(check), rounds=lambda x: to_bits(12, x)),
+    "bfloat16, C rounded twice": lambda check: sums(check, products(check), rounds=lambda x: to_bits(11, x)),
+    "float16, C of bfloat16": lambda check: sums(check, products(check), rounds=lambda x: to_bits(8, x)),
+    "float16, C cut off": lambda check: sums(check, products(check), rounds=lambda x: cut_off(11, x)),
+    "bfloat16, C cut off": lambda check: sums(check, products(check), rounds=lambda x: cut_off(8, x)),
+    "float16, a term missing": lambda check: sums(check, list(products(check))[:-1]),
+    "bfloat16, a term missing": lambda check: sums(check, list(products(check))[:-1]),
+    "bfloat16, the range of float16": lambda check: sums(check, products(check, in_float16)),
+}
+"""What kernels do wrong -> their C. First the format of A and B, which is that of C, too."""
+
+
+def in_float16(array):
+    with np.errstate(over="ignore"):
+        return array.astype(np.float16).astype(np.float64)
+
+
+@pytest.mark.parametrize("k", [16, 64])
+@pytest.mark.parametrize("fault", FORMAT_FAULTS)
+def test_wrong_formats_show_where_c_is_rounded(fault, k):
+    dtype = fault.partition(",")[0]
+    checks = checks_of(HalfGemm(64, 64, k, "nn", "float32", dtype, dtype))
+    assert any(check.mismatch(FORMAT_FAULTS[fault](check)) for check in checks)
+
+
+@pytest.mark.parametrize("fault", ["sums of float16", "a term missing", "the range of float16"])
+def test_wrong_formats_show_where_c_of_bfloat16_is_not_rounded(fault):
+    checks = checks_of(HalfGemm(16, 16, 64, "nn", "float32", "bfloat16"))
+    assert any(check.mismatch(FORMAT_FAULTS[f"bfloat16, {fault}"](check)) for check in checks)
 
 
 def test_twins_may_differ_by_the_sum_of_their_tolerances_only():

@@ -59,7 +59,19 @@ def test_work():
     assert gemm.flops == 48 and gemm.bytes == 4 * (8 + 12 + 6)
 
 
-@pytest.mark.parametrize("kind", [("tn", "float16"), ("nt", "bfloat16")])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        ("tn", "float16"),
+        ("nt", "bfloat16"),
+        ("nt", "float32", "float32"),
+        ("nt", "float16", "bfloat16"),
+        ("nt", "float16", "float16", "float32"),
+        ("nt", "float32", "float16", "bfloat16"),
+        ("nt", "float32", "bfloat16", "float16"),
+        ("nt", "float32", "float16", "float64"),
+    ],
+)
 def test_kinds_of_half_gemms_that_do_not_exist_are_refused(kind):
     with pytest.raises(BadInput, match="it can be"):
         HalfGemm(1, 1, 1, *kind)
@@ -72,6 +84,11 @@ SHORT += [
     for layout in ("nt", "nn")
     for wide in ("float16", "float32")
 ]
+KINDS = [("float16", "float16"), ("bfloat16", "bfloat16"), ("bfloat16", "float32")]
+"""Formats of A and B, and of C, of float32 sums."""
+
+NEWER = [HalfGemm(40, 50, k, "nt", "float32", *kind) for k in (1, 2, 5, 64, 2048) for kind in KINDS]
+NEWER += [HalfGemm(4, 5, k, "nn", "float32", *kind) for k in (8191, 1 << 16) for kind in KINDS]
 LONG = [Gemm(4, 5, 1 << 16), HalfGemm(4, 5, 1 << 14), HalfGemm(4, 5, 1 << 16, "nn", "float32")]
 
 
@@ -86,7 +103,7 @@ def partial_sums(workload, check):
     return np.abs(np.cumsum(terms, -1)).max(), bool(np.all(terms) and np.array_equal(terms, np.rint(terms)))
 
 
-@pytest.mark.parametrize("workload", [*SHORT, *LONG, Reduction(1 << 20, "float32")], ids=str)
+@pytest.mark.parametrize("workload", [*SHORT, *NEWER, *LONG, Reduction(1 << 20, "float32")], ids=str)
 def test_every_partial_sum_of_exact_inputs_is_exact_and_no_term_is_0(workload):
     check = next(checks_of(workload))
     largest, whole = partial_sums(workload, check)
@@ -94,6 +111,20 @@ def test_every_partial_sum_of_exact_inputs_is_exact_and_no_term_is_0(workload):
     assert (
         check.kind == EXACT and check.allowed == {workload.outputs[0]: 0.0} and whole and largest <= 2**bits
     )
+
+
+@pytest.mark.parametrize("workload", NEWER, ids=str)
+def test_a_c_of_exact_inputs_is_exact_in_its_format(workload):
+    check = next(checks_of(workload))
+    truth = check.truth["C"]
+    assert np.array_equal(truth.astype(check.inputs["C"].dtype).astype(np.float64), truth) and truth.all()
+
+
+@pytest.mark.parametrize("workload", [one for one in NEWER if one.rounds and one.k in (64, 2048)], ids=str)
+def test_partial_sums_of_exact_inputs_are_beyond_what_c_holds(workload):
+    """So sums in a smaller format than float32 are wrong, though C is exact."""
+    largest, _ = partial_sums(workload, next(checks_of(workload)))
+    assert largest > 4 * 2 ** MANTISSA[workload.result]
 
 
 @pytest.mark.parametrize("m", [1, 3, 40])
@@ -106,7 +137,9 @@ def test_in_sums_too_long_for_float16_every_k_counts_with_one_of_the_inputs(m):
     assert used.all()
 
 
-@pytest.mark.parametrize("workload", [Gemm(30, 40, 512), *SHORT[-4:], Reduction(1 << 18, "float32")], ids=str)
+@pytest.mark.parametrize(
+    "workload", [Gemm(30, 40, 512), *SHORT[-4:], *NEWER[12:15], Reduction(1 << 18, "float32")], ids=str
+)
 def test_sums_of_reals_are_far_from_0_and_no_partial_sum_is_larger_than_assumed(workload):
     *_, check = checks_of(workload)
     (name,) = workload.outputs
@@ -133,6 +166,42 @@ def test_what_16_byte_accesses_can_take():
     assert not HalfGemm(8, 8, 12).aligned and not HalfGemm(8, 12, 8).aligned
     assert HalfGemm(3, 8, 16).macros == {}
     assert HalfGemm(3, 9, 16, "nn", "float32").macros == {"NT": 0, "ACC": "float", "ALIGNED": 0}
+
+
+def test_formats_of_a_half_gemm():
+    """How it is named, what twins are told of it, and what it moves."""
+    plain, half, brain, mixed = (
+        HalfGemm(2, 3, 4),
+        HalfGemm(2, 3, 4, "nn", "float32", "float16", "float16"),
+        HalfGemm(8, 8, 8, "nt", "float32", "bfloat16", "bfloat16"),
+        HalfGemm(8, 8, 8, "nt", "float32", "bfloat16"),
+    )
+    assert [str(one).partition(" ")[2] for one in (plain, half, brain, mixed)] == [
+        "nt float16",
+        "nn float32 to float16",
+        "nt bfloat16 float32 to bfloat16",
+        "nt bfloat16 float32",
+    ]
+    assert half.macros == {"NT": 0, "ACC": "float", "ALIGNED": 0, "OUT": "half"}
+    assert brain.macros == {"ACC": "float", "IN": "__nv_bfloat16", "OUT": "__nv_bfloat16"}
+    assert mixed.macros == {"ACC": "float", "IN": "__nv_bfloat16"}
+    assert half.bytes == 2 * (8 + 12) + 2 * 6 and mixed.bytes == 2 * 128 + 4 * 64
+    assert brain.parameters["A"] == "const __nv_bfloat16*" and mixed.parameters["C"] == "float*"
+    assert (plain.result, mixed.result) == ("float16", "float32")
+    assert HalfGemm(2, 3, 4, output="float16") == plain, "the format of the sums, said or not"
+    drawn = brain.arguments()
+    assert [drawn[name].dtype.name for name in "ABC"] == ["bfloat16"] * 3 and np.isnan(drawn["C"]).all()
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=" to ".join)
+def test_the_algorithm_of_float32_sums_rounds_once(kind):
+    """Executed by TVM on the CPU."""
+    tvm, gemm = import_tvm(), HalfGemm(3, 5, 70, "nt", "float32", *kind)
+    compiled = tvm.compile(tvm.IRModule({"gemm": gemm.prim_func("gemm")}), target="llvm")["gemm"]
+    for check in checks_of(gemm):
+        given = [tvm.runtime.tensor(check.inputs[name]) for name in "ABC"]
+        compiled(*given)
+        assert check.mismatch({"C": given[2].numpy()}) is None
 
 
 def test_tolerance_of_real_numbers_grows_with_the_sum():

@@ -2,6 +2,7 @@
 whose time is scripted."""
 
 from contextlib import contextmanager
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,7 +12,7 @@ from tir_schedules.bench.clocks import Reading
 from tir_schedules.errors import CheckFailed
 from tir_schedules.machines.gpu import first_line
 from tir_schedules.model.kernel import Binary, Kernel, Resources
-from tir_schedules.subjects.subject import Subject
+from tir_schedules.subjects.subject import Candidate, Subject
 
 
 class DeviceArray(np.lib.mixins.NDArrayOperatorsMixin):
@@ -31,7 +32,10 @@ class DeviceArray(np.lib.mixins.NDArrayOperatorsMixin):
         return wrapped(function(*map(unwrapped, arguments), **keywords))
 
     def __getitem__(self, index):
-        return wrapped(self.host[index])
+        return wrapped(self.host[indices(index)])
+
+    def __setitem__(self, index, value):
+        self.host[indices(index)] = unwrapped(value)
 
     def __float__(self):
         return float(self.host)
@@ -58,7 +62,13 @@ def unwrapped(value):
     return value.host if isinstance(value, DeviceArray) else value
 
 
+def indices(index):
+    return tuple(map(unwrapped, index)) if isinstance(index, tuple) else unwrapped(index)
+
+
 def wrapped(value):
+    if isinstance(value, tuple):
+        return tuple(map(wrapped, value))
     return DeviceArray(value) if isinstance(value, (np.ndarray, np.generic)) else value
 
 
@@ -139,6 +149,9 @@ class FakeMachine:
             )
         return self.now - started
 
+    def elapsed(self, call):
+        return self.seconds(call)
+
     def capture(self, call):
         recorded = []
         call(recorded)
@@ -165,10 +178,21 @@ class FakeMachine:
 
 
 class FakeVendors:
-    """A library that multiplies on the fake machine."""
+    """Libraries that multiply on the fake machine. candidates: how many there are of cuBLASLt; the kernel of
+    the first is "cuBLASLt 0"."""
+
+    def __init__(self, candidates=0, notes=()):
+        self.count, self.notes = candidates, list(notes)
+
+    def candidates(self, subject):
+        if subject.name != "cuBLASLt":
+            return [subject]
+        numbers = range(self.count)
+        return [replace(subject, candidate=Candidate(i, self.count, 66, i, 3, 1, 0, 1024)) for i in numbers]
 
     def bind(self, subject, arguments):
-        return BoundSubject(lambda stream: stream.append((subject.name, arguments)), {"C": arguments["C"]})
+        entry = f"{subject.name} {subject.candidate.index}" if subject.candidate else subject.name
+        return BoundSubject(lambda stream: stream.append((entry, arguments)), {"C": arguments["C"]})
 
     def versions(self):
         return {"cublas": "1.2.3"}

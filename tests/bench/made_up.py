@@ -83,6 +83,18 @@ def invented_microseconds(subject, rung_number):
     return penalty * (2.0 + work * (1 + 3 / (1 + number)))
 
 
+def with_cublaslt(results, rates, **detail):
+    """The same with a row of cuBLASLt for each of cuBLAS. rates: by size, such as 1024."""
+    candidate = {"algorithm": 66, "tile": 1, "stages": 2, "split_k": 1, "cluster": 0, "workspace_bytes": 0}
+    found = {"chosen": 1, "candidates": [candidate] * 2, **detail}
+    rows = [
+        {**row, "name": "cuBLASLt", "rate": rates[row["workload"]["m"]], "vendor_detail": found}
+        for row in results["rows"]
+        if row["name"] == "cuBLAS"
+    ]
+    return {**results, "rows": results["rows"] + rows}
+
+
 def results(*names, sizes=(1024, 4096), change=lambda row: row, refuse=lambda subject: "", n=(), **kinds):
     """A results document of rungs at sizes. change: applied to each row; refuse: a reason for those that are
     to be refused."""
@@ -106,5 +118,5 @@ def results(*names, sizes=(1024, 4096), change=lambda row: row, refuse=lambda su
                 refused.append(subject.refused(refuse(subject)))
             else:
                 rows.append(change(row_of(subject, invented_microseconds(subject, number))))
-    measurement = SimpleNamespace(rows=rows, refused=refused, limits=LIMITS, device=DEVICE)
+    measurement = SimpleNamespace(rows=rows, refused=refused, limits=LIMITS, notes=[], device=DEVICE)
     return document(SOURCE, measurement, {"sustained": False}, [])

@@ -110,6 +110,14 @@ def broken(change):
             "device.name: 'a\\x1b[31m' has control characters",
         ),
         (
+            broken(lambda results: results["rows"][0].update(vendor_detail={"chosen": 0, "candidates": []})),
+            "rows[0].vendor_detail: 'chosen' is 0; there are 0 candidates",
+        ),
+        (
+            broken(lambda results: results.update(notes=["a\x1b[31m"])),
+            "notes[0]: 'a\\x1b[31m' has control characters",
+        ),
+        (
             broken(lambda results: results["refused"][0].update(shape="1x1x1 <b>")),
             "refused[0].shape: '1x1x1 <b>' is no shape of sgemm",
         ),

@@ -34,16 +34,18 @@ def subjects():
     return subjects_of(jobs(*pairs), "sm_80")[0]
 
 
-def test_subjects_of_a_workload_stand_together_with_the_vendor_last(subjects):
+def test_subjects_of_a_workload_stand_together_with_those_of_the_vendor_last(subjects):
     assert [(subject.label, str(subject.workload)) for subject in subjects] == [
         ("sgemm/naive (schedule)", "64x64x64"),
         ("sgemm/naive (twin)", "64x64x64"),
         ("sgemm/coalesced (schedule)", "64x64x64"),
         ("sgemm/coalesced (twin)", "64x64x64"),
         ("cuBLAS", "64x64x64"),
+        ("cuBLASLt", "64x64x64"),
         ("sgemm/naive (schedule)", "64x64x32"),
         ("sgemm/naive (twin)", "64x64x32"),
         ("cuBLAS", "64x64x32"),
+        ("cuBLASLt", "64x64x32"),
         ("reduce/shuffle (schedule)", "1048576 int32"),
         ("reduce/shuffle (twin)", "1048576 int32"),
         ("CUB", "1048576 int32"),
@@ -73,7 +75,7 @@ def test_a_kernel_that_cannot_be_made_is_refused_in_one_line_and_the_others_rema
     subjects, refused = subjects_of(
         jobs(("hgemm/mma_multistage", workload), ("hgemm/mma_xor_swizzle", workload)), "sm_86"
     )
-    assert {subject.name for subject in subjects} == {"hgemm/mma_xor_swizzle", "cuBLAS"}
+    assert {subject.name for subject in subjects} == {"hgemm/mma_xor_swizzle", "cuBLAS", "cuBLASLt"}
     assert [(row["name"], row["form"], row["shape"]) for row in refused] == [
         ("hgemm/mma_multistage", form, "64x64x64 nt float16") for form in ("schedule", "twin")
     ]

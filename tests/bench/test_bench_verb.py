@@ -41,8 +41,8 @@ def gpu(monkeypatch):
         name="gpu", arch="sm_80", device_name=made_up.DEVICE["name"], seen=[], refuse=(), factor=1.0
     )
 
-    def timed(machine, subjects, sustained, cub):
-        fake.seen, fake.cub, fake.policy = list(subjects), cub, Policy(sustained=sustained)
+    def timed(machine, subjects, policy, cub):
+        fake.seen, fake.cub, fake.policy = list(subjects), cub, policy
         rows = [
             made_up.row_of(subject, 10.0 * fake.factor)
             for subject in subjects
@@ -50,7 +50,9 @@ def gpu(monkeypatch):
         ]
         refused = [subject.refused("C[0, 0] is nan") for subject in subjects if subject.label in fake.refuse]
         return (
-            SimpleNamespace(rows=rows, refused=refused, limits=made_up.LIMITS, device=made_up.DEVICE),
+            SimpleNamespace(
+                rows=rows, refused=refused, limits=made_up.LIMITS, notes=[], device=made_up.DEVICE
+            ),
             fake.policy,
         )
 
@@ -88,7 +90,7 @@ def test_a_bench_compiles_for_the_gpu_and_writes_prints_and_draws(tool, gpu, tmp
     )
     assert (code, err) == (0, "")
     assert {binary.kernel.arch for subject in gpu.seen for binary in subject.binaries} == {"sm_80"}
-    labels = ["sgemm/naive (schedule)", "sgemm/naive (twin, sizes fixed)", "cuBLAS"]
+    labels = ["sgemm/naive (schedule)", "sgemm/naive (twin, sizes fixed)", "cuBLAS", "cuBLASLt"]
     labels += 2 * ["reduce/shuffle (schedule)", "reduce/shuffle (twin, sizes fixed)", "CUB"]
     assert [subject.label for subject in gpu.seen] == labels
     results = load_results(tmp_path / "a.json")
@@ -121,7 +123,7 @@ def test_twins_may_take_sizes_at_run_time(tool, gpu, tmp_path):
     code, out, _ = tool(pack, "-o", tmp_path / "a.json")
     assert code == 0 and "schedule / twin: " in out and "sizes fixed" not in out
     results = load_results(tmp_path / "a.json")
-    assert [row["form"] for row in results["rows"]] == ["schedule", "twin", "vendor"]
+    assert [row["form"] for row in results["rows"]] == ["schedule", "twin", "vendor", "vendor"]
     assert results["packed"]["command"] == command
 
 
@@ -142,13 +144,14 @@ def test_a_slower_run_than_the_recorded_one_is_exit_code_1(tool, gpu, tmp_path):
     gpu.factor = 1.02
     compare = ("sgemm/naive", *SMALL, "--compare", tmp_path / "old.json")
     code, out, _ = tool(*compare)
-    assert code == 0 and "3 compared: 3 within 3%, 0 regressions" in out
+    assert code == 0 and "4 compared: 4 within 3%, 0 regressions" in out
     code, out, _ = tool(*compare, "--threshold", "1%")
-    assert code == 1 and "3 compared: 0 within 1%, 2 regressions" in out
+    assert code == 1 and "4 compared: 0 within 1%, 2 regressions" in out
     code, out, _ = tool(*compare, "--threshold", "1%", "--json")
     assert code == 1 and [change["regression"] for change in json.loads(out)["comparison"]["changes"]] == [
         True,
         True,
+        False,
         False,
     ]
 
@@ -180,7 +183,7 @@ def test_rungs_the_gpu_is_too_old_for_are_left_out_with_a_line(tool, gpu):
     code, _, err = tool(
         "hgemm/wmma_naive", "hgemm/wmma_async", *SMALL, "--layout", "nt", "--accumulate", "float16"
     )
-    assert code == 0 and {subject.name for subject in gpu.seen} == {"hgemm/wmma_naive", "cuBLAS"}
+    assert code == 0 and {subject.name for subject in gpu.seen} == {"hgemm/wmma_naive", "cuBLAS", "cuBLASLt"}
     assert err == "tir-schedules: left out, they need a later architecture than sm_75: hgemm/wmma_async\n"
     code, _, err = tool("hgemm/wmma_async", "--mnk", "64,64,64")
     assert code == 2 and "needs sm_80" in err
@@ -195,13 +198,18 @@ def test_a_pack_made_without_a_gpu_is_timed_without_a_compiler(tool, gpu, no_cub
     pack = tmp_path / "a.zip"
     monkeypatch.setattr(session, "gpu_machine", lambda: pytest.fail("looks for a GPU"))
     code, out, _ = tool("sgemm/naive", "reduce/shuffle", *SMALL, "--pack", pack, "--arch", "sm_80")
-    assert code == 0 and out.startswith("packed 9 subjects, ") and "a.zip" in out
+    assert code == 0 and out.startswith("packed 10 subjects, ") and "a.zip" in out
     monkeypatch.setattr(session, "gpu_machine", lambda: gpu)
     monkeypatch.setattr(
         "tir_schedules.subjects.compiling.subjects_of", lambda *arguments: pytest.fail("compiles")
     )
-    code, out, _ = tool(pack, "--sustained", "-o", tmp_path / "a.json")
-    assert code == 0 and "sgemm, TFLOPS" in out and gpu.policy.sustained and gpu.cub.startswith(b"\x7fELF")
+    code, out, _ = tool(pack, "--sustained", "--cold", "-o", tmp_path / "a.json")
+    assert (
+        code == 0
+        and "sgemm, TFLOPS" in out
+        and gpu.policy == Policy(sustained=True, cold=True)
+        and gpu.cub.startswith(b"\x7fELF")
+    )
     packed = load_results(tmp_path / "a.json")["packed"]
     assert (
         packed["command"] == "bench sgemm/naive reduce/shuffle --sizes 64 --arch sm_80"
@@ -225,17 +233,17 @@ def test_what_cannot_be_compiled_is_left_out_of_a_pack_and_refused_where_it_is_t
         "--arch",
         "sm_86",
     )
-    assert code == 1 and "packed 3 subjects" in out and out.count("refused: hgemm/mma_multistage (") == 2
+    assert code == 1 and "packed 4 subjects" in out and out.count("refused: hgemm/mma_multistage (") == 2
     code, out, _ = tool(pack, "-o", tmp_path / "a.json")
     assert code == 1 and out.count("refused: hgemm/mma_multistage (") == 2
-    assert {subject.name for subject in gpu.seen} == {"hgemm/mma_xor_swizzle", "cuBLAS"}
+    assert {subject.name for subject in gpu.seen} == {"hgemm/mma_xor_swizzle", "cuBLAS", "cuBLASLt"}
     assert "refused" not in load_results(tmp_path / "a.json")["packed"]
 
 
 def test_measuring_is_asked_for_as_it_wants_to_be(monkeypatch):
     asked = create_autospec(measure.measure)
     monkeypatch.setattr(measure, "measure", asked)
-    measurement, policy = session.timed("machine", ["subject"], True, b"cub")
+    measurement, policy = session.timed("machine", ["subject"], Policy(sustained=True), b"cub")
     assert measurement is asked.return_value and policy == Policy(sustained=True)
     arguments = (
         inspect.signature(measure.measure).bind(*asked.call_args.args, **asked.call_args.kwargs).arguments
@@ -255,7 +263,7 @@ for name in ("tvm", "tvm_ffi", "platformdirs", "matplotlib", "cupy"):
 from tir_schedules.bench import measure, session
 from tir_schedules.cli import main as cli
 from tir_schedules.subjects import packs, results
-assert len(packs.load_pack(sys.argv[1]).subjects) == 3 and results.about("")["command"] == ""
+assert len(packs.load_pack(sys.argv[1]).subjects) == 4 and results.about("")["command"] == ""
 raise SystemExit(cli.main(["bench", sys.argv[1]]))
 """
 

@@ -80,6 +80,7 @@ def launch(*steps):
     (at("subjects", 0, "family")([]), "subjects[0].family: []"),
     (at("subjects", 0, "form")("other"), "subjects[0].form: 'other'"),
     (at("subjects", 3, "name")("cuSPARSE"), "subjects[3]: the vendor's library of reduce is CUB"),
+    (at("subjects", 0, "form")("vendor"), "subjects[0]: the vendor's library of sgemm is cuBLAS or cuBLASLt"),
     (at("subjects", 0, "launches")([]), "subjects[0]: it has no launches"),
     (at("subjects")({}), "subjects: {} is no list"),
     (launch("kernel", "grid")([2**31, 1, 1]), f"{LAUNCH}.kernel.grid[0]: 2147483648"),
@@ -189,8 +190,8 @@ def test_loading_a_pack_executes_nothing_and_timing_says_what_will_run(
     monkeypatch.setattr(vendor, "load_library", lambda content: pytest.fail("executes the library of a pack"))
     monkeypatch.setattr(session, "gpu_machine", lambda: SimpleNamespace(device_name="Made-up GPU"))
     row = made_up.row_of(made_up.packed_subjects()[0], 10.0)
-    seen = SimpleNamespace(rows=[row], refused=[], limits=[], device=made_up.DEVICE)
-    monkeypatch.setattr(session, "timed", lambda machine, subjects, sustained, cub: (seen, session_policy()))
+    seen = SimpleNamespace(rows=[row], refused=[], limits=[], notes=[], device=made_up.DEVICE)
+    monkeypatch.setattr(session, "timed", lambda machine, subjects, policy, cub: (seen, session_policy()))
     assert cli.main(["bench", str(path)]) == 0
     err = capsys.readouterr().err
     digest = hashlib.sha256(LIBRARY).hexdigest()[:12]

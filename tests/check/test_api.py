@@ -192,6 +192,18 @@ extern "C" __global__ void scaled(Row x, real *y, real by, bool twice, unsigned 
 """
 
 
+def test_what_one_launch_leaves_out_is_unwritten_for_the_next():
+    def summed(first):
+        launches = [f"twice[1, 32](x, partial, {first})", "twice[1, 32](partial, y, 32)"]
+        return check(
+            PTX, launches=launches, arguments={"x": "f32[32]", "partial": "f32[32]:out", "y": "f32[32]:out"}
+        )
+
+    assert summed(32).ok
+    (fault,) = summed(31).faults
+    assert "uninitialized: reads partial[31], which nothing has written" in fault
+
+
 def test_aliases_of_types_whose_names_are_all_that_is_known():
     given = {"x": "f32[8]", "y": "f32[8]:out", "by": 0.5, "twice": True, "n": "8"}
     assert check(ALIASES, block=32, arguments=given, expect={"y": "x"}).ok

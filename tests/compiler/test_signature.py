@@ -80,6 +80,11 @@ def test_types_are_those_of_the_workload():
         with pytest.raises(CheckFailed, match="it should be"):
             names(wrong, half)
     assert names("float *C", HalfGemm(8, 8, 8, accumulate="float32")) == "C"
+    bfloat = HalfGemm(8, 8, 8, "nt", "float32", "bfloat16", "bfloat16")
+    assert names("nv_bfloat16 *A, const __nv_bfloat16 *B, ushort *C", bfloat) == "ABC"
+    for wrong in ("half *A, nv_bfloat16 *C", "nv_bfloat16 *A, float *C"):
+        with pytest.raises(CheckFailed, match="it should be"):
+            names(wrong, bfloat)
     assert (
         names("int *x, int *y, int n", Reduction(9)) == "XYN"
         and names("float *X, float *Y", Reduction(9, "float32")) == "XY"

@@ -123,7 +123,9 @@ def results_of(*shown, refuse=(), **facts):
             rows.append(
                 made_up.row_of(Subject(article.family, VENDORS[article.family], "vendor", workload), 10.0)
             )
-    measurement = SimpleNamespace(rows=rows, refused=refused, limits=made_up.LIMITS, device=made_up.DEVICE)
+    measurement = SimpleNamespace(
+        rows=rows, refused=refused, limits=made_up.LIMITS, notes=[], device=made_up.DEVICE
+    )
     return document(made_up.SOURCE, measurement, {}, [])
 
 
@@ -296,10 +298,12 @@ def gpu(monkeypatch):
     a test."""
     fake = SimpleNamespace(name="gpu", arch="sm_80", device_name="Made-up GPU", seen=[])
 
-    def timed(machine, subjects, sustained, cub):
+    def timed(machine, subjects, policy, cub):
         fake.seen, fake.cub = list(subjects), cub
         rows = [made_up.row_of(subject, 10.0) for subject in subjects]
-        return SimpleNamespace(rows=rows, refused=[], limits=made_up.LIMITS, device=made_up.DEVICE), Policy()
+        return SimpleNamespace(
+            rows=rows, refused=[], limits=made_up.LIMITS, notes=[], device=made_up.DEVICE
+        ), Policy()
 
     monkeypatch.setattr(session, "gpu_machine", lambda: fake)
     monkeypatch.setattr(session, "timed", timed)
@@ -314,6 +318,7 @@ GEMMS = [
     "sgemm/shared_tile:000 (schedule)",
     "sgemm/shared_tile:000 (twin)",
     "cuBLAS",
+    "cuBLASLt",
 ]
 SUMS = ["reduce/first_add:in_place (schedule)", "reduce/first_add:in_place (twin)", "CUB"]
 
@@ -323,7 +328,7 @@ def test_articles_are_measured_here(call, gpu, tmp_path):
     assert (code, err) == (0, "") and [subject.label for subject in gpu.seen] == GEMMS
     assert re.search(r"shared memory +shared_tile:000 +40.5293 +2.36x +10.0 +10.0 +1.00x", out)
     results = load_results(tmp_path / "r.json")
-    assert results["command"] == "experiments/articles.py 000" and len(results["rows"]) == 5
+    assert results["command"] == "experiments/articles.py 000" and len(results["rows"]) == 6
 
 
 def test_articles_are_packed_for_another_computer_and_timed_there(call, gpu, tmp_path, monkeypatch):

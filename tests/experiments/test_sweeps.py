@@ -69,7 +69,7 @@ def results_of(*shown, timed=True, refuse=(), **facts):
                     else:
                         rows.append(made_up.row_of(subject, 100.0 / 2**number + (form == "twin"), **facts))
     measurement = SimpleNamespace(
-        rows=rows, refused=refused, limits=made_up.LIMITS, device=made_up.DEVICE if timed else {}
+        rows=rows, refused=refused, limits=made_up.LIMITS, notes=[], device=made_up.DEVICE if timed else {}
     )
     return sweep_results.document(made_up.SOURCE, measurement, {}, []) | {"arch": ARCH, "points": points}
 
@@ -285,7 +285,7 @@ def gpu(monkeypatch):
     right = dict.fromkeys(("sgemm_multistage", "sgemm_naive", "cuBLAS"), multiply)
     fake = FakeMachine(right, {"sgemm_multistage": 1e-3, "sgemm_naive": 3e-3, "cuBLAS": 5e-4})
 
-    def timed(machine, subjects, sustained, cub):
+    def timed(machine, subjects, policy, cub):
         assert machine is fake
         fake.seen, policy = list(subjects), Policy(pause_s=0.0, settle_s=0.2)
         return measure(machine, subjects, policy, vendors=FakeVendors(), monitor=machine), policy

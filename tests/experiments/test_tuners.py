@@ -78,7 +78,7 @@ def results_of(
         Subject(family, name, "schedule", workload).refused("does not verify") for name in refused
     ]
     measurement = SimpleNamespace(
-        rows=rows, refused=rows_refused, limits=made_up.LIMITS, device=made_up.DEVICE
+        rows=rows, refused=rows_refused, limits=made_up.LIMITS, notes=[], device=made_up.DEVICE
     )
     return document(made_up.SOURCE, measurement, {"sustained": False}, []) | {"points": points}
 
@@ -277,10 +277,12 @@ def gpu(monkeypatch, tmp_path):
         name="gpu", arch=ARCH, device_name="Made-up GPU", broken="", xp=np, seen=[], search=lambda found: None
     )
 
-    def timed(machine, subjects, sustained, cub):
+    def timed(machine, subjects, policy, cub):
         fake.seen.append(list(subjects))
         rows = [made_up.row_of(subject, 10.0) for subject in subjects]
-        return SimpleNamespace(rows=rows, refused=[], limits=made_up.LIMITS, device=made_up.DEVICE), Policy()
+        return SimpleNamespace(
+            rows=rows, refused=[], limits=made_up.LIMITS, notes=[], device=made_up.DEVICE
+        ), Policy()
 
     def search(family, workload, found):
         found.tried = found.budget

@@ -287,9 +287,11 @@ def outcome(arguments: list[str]) -> tuple[int, str]:
 def without_gpu() -> Any:
     """In place of a GPU one that times every subject of a pack alike, and counts what was predicted."""
 
-    def timed(machine: Any, subjects: Any, sustained: bool, cub: bytes | None) -> Any:
+    def timed(machine: Any, subjects: Any, policy: Any, cub: bytes | None) -> Any:
         rows = [made_up.row_of(subject, 10.0) for subject in subjects]
-        return SimpleNamespace(rows=rows, refused=[], limits=made_up.LIMITS, device=made_up.DEVICE), Policy()
+        return SimpleNamespace(
+            rows=rows, refused=[], limits=made_up.LIMITS, notes=[], device=made_up.DEVICE
+        ), Policy()
 
     def verified(machine: Any, cases: Any) -> Any:
         from tir_schedules.insight.profile.cases import entries_of

@@ -129,6 +129,7 @@ def test_a_pack_of_ones_own_rung_is_read_without_it(guided, tool):
     assert [each.label for each in load_pack(guided / "x.zip").subjects] == [
         "sgemm/my_rung (schedule)",
         "cuBLAS",
+        "cuBLASLt",
     ]
 
 

@@ -205,7 +205,7 @@ def test_bench_times_the_tuned_rung_beside_the_one_chosen_by_hand(file, monkeypa
     monkeypatch.setattr(
         "tir_schedules.subjects.compiling.compiled", lambda jobs, arch, twin: seen.extend(jobs) or ([], [])
     )
-    measurement = SimpleNamespace(rows=[], refused=[], limits=[], device={"name": "NVIDIA H200"})
+    measurement = SimpleNamespace(rows=[], refused=[], limits=[], notes=[], device={"name": "NVIDIA H200"})
     monkeypatch.setattr(session, "timed", lambda *arguments: (measurement, Policy()))
     assert cli.main(["bench", RUNG, "--tuned", str(path), "--json"]) == 0
     assert [(rung.id, asdict(workload)) for rung, workload in seen] == [

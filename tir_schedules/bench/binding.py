@@ -39,6 +39,11 @@ class BoundSubject:
 class Vendor(Protocol):
     """NVIDIA's libraries, see vendor.Vendors."""
 
+    @property
+    def notes(self) -> list[str]: ...
+
+    def candidates(self, subject: Subject) -> list[Subject]: ...
+
     def versions(self) -> dict[str, str]: ...
 
     def bind(self, subject: Subject, arguments: Arguments) -> BoundSubject: ...
@@ -88,8 +93,8 @@ def timing_buffers(machine: GpuMachine, workload: Workload) -> list[Arguments]:
     arguments = workload.arguments(0, machine.xp)
     draws = Draws(1, machine.xp)
     for name in workload.inputs:
-        if arguments[name].dtype.kind == "f":
-            arguments[name] = draws.uniform(arguments[name].shape, str(arguments[name].dtype))
+        if arguments[name].dtype.kind != "i":
+            arguments[name] = draws.uniform(arguments[name].shape, arguments[name].dtype)
     arrays = [name for name, value in arguments.items() if not isinstance(value, int)]
     size = sum(arguments[name].nbytes for name in arrays)
     sets = min(MOST_SETS, max(FEWEST_SETS, math.ceil(CACHES * machine.l2_bytes / size)))

@@ -17,9 +17,11 @@ from itertools import cycle, islice
 from typing import Any, Callable, Sequence, TypeVar
 
 from tir_schedules.bench.binding import BoundSubject, Vendor, bind, timing_buffers, verify
+from tir_schedules.bench.choosing import Choice
 from tir_schedules.bench.clocks import Monitor, NoMonitor, open_monitor, summary
+from tir_schedules.bench.cold import SAMPLES, Cold
 from tir_schedules.bench.limits import copy_bandwidth, fp32_peak
-from tir_schedules.bench.sampling import LONG_S, Policy, Trial, sample_in_turns, settle, spread
+from tir_schedules.bench.sampling import LONG_S, Policy, Trial, in_micros, sample_in_turns, settle, spread
 from tir_schedules.bench.vendor import Vendors
 from tir_schedules.errors import TirSchedulesError
 from tir_schedules.files import Json
@@ -42,12 +44,13 @@ T = TypeVar("T")
 @dataclass
 class Measurement:
     """rows: of subjects that were timed. refused: of those that do not verify or do not run. limits: of the
-    GPU. device: its facts."""
+    GPU. device: its facts. notes: what else must be known."""
 
     rows: list[Json] = field(default_factory=list)
     refused: list[Json] = field(default_factory=list)
     limits: list[Json] = field(default_factory=list)
     device: Json = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
 
 def measure(
@@ -77,6 +80,7 @@ def measure(
         found.rows += rows
         found.refused += refused
     found.device |= bench.vendors.versions()
+    found.notes += bench.vendors.notes
     clocks = [clock for row in found.rows for clock in row.get("sm_mhz", ())]
     peak = fp32_peak(found.device, max(clocks, default=None))
     found.limits += [peak] if peak else []
@@ -104,12 +108,19 @@ class Bench:
     def measure_workload(self, subjects: Sequence[Subject]) -> tuple[list[Json], list[Json]]:
         """Rows and refused rows of subjects that share a workload."""
         self.name = f"{subjects[0].family} {subjects[0].workload}"
-        self.refused: list[Json] = []
-        checked = self.verified(list(subjects), BEFORE, "verifying")
+        self.choice = Choice()
+        self.choice.subjects = [each for subject in subjects for each in self.candidates(subject)]
+        checked = self.verified(list(self.choice.subjects), BEFORE, "verifying")
         trials = self.timed(checked)
         again = self.verified([trial.subject for trial in trials], AFTER, "verifying again")
-        rows = [row_of(trial) for trial in trials if trial.subject in again]
-        return rows, self.refused
+        rows = [
+            row_of(trial) | self.choice.detail(trial.subject) for trial in trials if trial.subject in again
+        ]
+        return rows, self.choice.refused_rows(again)
+
+    def candidates(self, subject: Subject) -> list[Subject]:
+        """A subject, or each candidate of a library that leaves the choice to its callers."""
+        return self.attempt([subject], lambda: self.vendors.candidates(subject)) or []
 
     def verified(self, subjects: list[Subject], seed: int, what: str) -> dict[Subject, float]:
         """The subjects that compute the right thing with the inputs of every check, and the seconds each
@@ -146,10 +157,14 @@ class Bench:
             trial = self.attempt([subject], lambda: self.prepared(subject, buffers, checked[subject]))
             trials += [trial] if trial else []
         self.progress(f"{self.name}: timing")
+        trials = self.choice.fastest(trials, self.sample)
         settle(trials, self.policy, self.sample)
         sample_in_turns(trials, self.policy, self.sample)
+        if self.policy.cold:
+            self.progress(f"{self.name}: timing single launches")
+            self.sample_single(trials)
         for trial in trials:
-            trial.call = trial.kept = None
+            trial.let_go()
         return [trial for trial in trials if not trial.failed]
 
     def prepared(self, subject: Subject, buffers: list[Arguments], once: float) -> Trial:
@@ -189,6 +204,14 @@ class Bench:
         else:
             trial.samples.append(seconds)
 
+    def sample_single(self, trials: Sequence[Trial]) -> None:
+        """Let every trial take samples of single launches, in turns."""
+        with self.machine.explaining(self.name):
+            cold = Cold(self.machine)
+        for trial in [*trials] * SAMPLES:
+            if not trial.failed:
+                trial.failed = not self.attempt([trial.subject], lambda: cold.take(trial))
+
     def attempt(self, subjects: Sequence[Subject], action: Callable[[], T]) -> T | None:
         """What the action returns; None when it fails, for which the subjects are refused."""
         name = subjects[0].label if len(subjects) == 1 else self.name
@@ -196,7 +219,7 @@ class Bench:
             with self.machine.explaining(name):
                 return action()
         except TirSchedulesError as error:
-            self.refused += [subject.refused(without_prefix(str(error), name)) for subject in subjects]
+            self.choice.refused |= dict.fromkeys(subjects, without_prefix(str(error), name))
             return None
 
 
@@ -218,7 +241,7 @@ def without_prefix(text: str, name: str) -> str:
 def row_of(trial: Trial) -> Json:
     """A trial as results have it."""
     subject, workload = trial.subject, trial.subject.workload
-    samples = [round(seconds * 1e6, 3) for seconds in trial.samples]
+    samples = in_micros(trial.samples)
     median = statistics.median(samples)
     rate, unit = rate_of(subject.family, workload, median)
     return {
@@ -229,6 +252,7 @@ def row_of(trial: Trial) -> Json:
         "rate": float(f"{rate:.5g}"),
         "unit": unit,
         "launches_per_sample": trial.launches,
+        **{f"{what}_us": in_micros(seconds) for what, seconds in trial.single.items()},
         **summary(trial.readings),
         **resources_of(subject),
         "verified": True,

@@ -94,7 +94,7 @@ def draw_ladder(axes: Any, group: Group, limits: list[Json]) -> None:
     vendor = group.vendor_rate(size)
     if vendor:
         axes.axvline(
-            vendor, color=VENDOR, linestyle="--", linewidth=1, label=f"{group.vendor} {figures(vendor)}"
+            vendor, color=VENDOR, linestyle="--", linewidth=1, label=f"{group.baseline} {figures(vendor)}"
         )
     for limit in limits:
         if limit["name"] == ladder_of(group.family).limit:
@@ -133,14 +133,14 @@ def draw_sizes(axes: Any, group: Group) -> None:
             linewidth=1.2,
             label=short(name),
         )
-    if group.vendor:
+    if group.vendors:
         axes.plot(
             places,
             nans([group.vendor_rate(size) for size in group.sizes]),
             "--",
             color=VENDOR,
             linewidth=1.2,
-            label=group.vendor,
+            label=group.baseline,
         )
     axes.set_yscale("log")
     label_rates(axes.yaxis, *axes.get_ylim())

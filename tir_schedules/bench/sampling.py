@@ -25,7 +25,7 @@ class Policy:
     before a sample, so that the GPU stays below its power limit. sample_ms: least length of a sample.
     min_samples, max_samples, precision: a subject is done when its median is known to that share, or has
     max_samples. budget_s: seconds after which three samples are enough.
-    sustained: no pauses, the GPU runs back to back.
+    sustained: no pauses, the GPU runs back to back. cold: single launches are timed, too.
     """
 
     settle_s: float = 3.0
@@ -36,6 +36,7 @@ class Policy:
     precision: float = 0.005
     budget_s: float = 3.0
     sustained: bool = False
+    cold: bool = False
 
     @property
     def pause(self) -> float:
@@ -50,7 +51,7 @@ class Trial:
     call: enqueues `launches` of them. once: seconds of one, as far as known
     beforehand. samples: seconds of one product each. readings: of the GPU's clocks, taken meanwhile. spent:
     seconds it took so far. kept: what must stay in memory.
-    failed: it could not be timed.
+    failed: it could not be timed. single: seconds of single launches by what was timed, see cold.py.
     """
 
     subject: Any
@@ -62,11 +63,20 @@ class Trial:
     spent: float = 0.0
     kept: Any = None
     failed: bool = False
+    single: dict[str, list[float]] = field(default_factory=dict)
 
     @property
     def long(self) -> bool:
         """Whether a launch is a sample by itself."""
         return self.once >= LONG_S
+
+    def let_go(self) -> None:
+        """Give up what it holds on the GPU: it is timed no more."""
+        self.call, self.kept = nothing, None
+
+
+def nothing(stream: Any) -> None:
+    """Enqueues nothing."""
 
 
 def median_interval(samples: Sequence[float]) -> tuple[float, float]:
@@ -91,6 +101,11 @@ def half_width(samples: Sequence[float]) -> float:
     """Half of `median_interval`, as a share of the median."""
     low, high = median_interval(samples)
     return (high - low) / 2 / statistics.median(samples)
+
+
+def in_micros(samples: Sequence[float]) -> list[float]:
+    """Seconds as results have them."""
+    return [round(seconds * 1e6, 3) for seconds in samples]
 
 
 def spread(samples: Sequence[float]) -> float:

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Sequence
 
+from tir_schedules.bench.sampling import Policy
 from tir_schedules.console import print_error, progress
 from tir_schedules.files import Json
 from tir_schedules.ladders.problems import Job
@@ -17,7 +18,6 @@ from tir_schedules.subjects.subject import Row, Subject
 
 if TYPE_CHECKING:
     from tir_schedules.bench.measure import Measurement
-    from tir_schedules.bench.sampling import Policy
     from tir_schedules.machines.gpu import GpuMachine
 
 
@@ -57,22 +57,21 @@ def measured(
     jobs: Sequence[Job],
     arch: str,
     command: str,
-    sustained: bool = False,
+    policy: Policy = Policy(),
     twin: str = "twin",
 ) -> Json:
     """Time schedules, twins and the vendor's library; returns a results document.
 
-    command: as the document names it. sustained: without pauses between samples. twin: of which
-    form twins are.
+    command: as the document names it. twin: of which form twins are.
     """
     from tir_schedules.subjects.compiling import compiled
 
     subjects, refused = compiled(jobs, arch, twin)
-    measurement, policy = timed(machine, subjects, sustained, None)
+    measurement, policy = timed(machine, subjects, policy, None)
     return document(about(command), measurement, asdict(policy), refused)
 
 
-def measured_pack(path: Path, command: str, sustained: bool = False, baseline: Json | None = None) -> Json:
+def measured_pack(path: Path, command: str, policy: Policy = Policy(), baseline: Json | None = None) -> Json:
     """The same of what a pack holds. baseline: earlier results, which are to be of the same GPU."""
     pack = load_pack(path)
     machine = gpu_machine()
@@ -80,7 +79,7 @@ def measured_pack(path: Path, command: str, sustained: bool = False, baseline: J
     if pack.cub:
         print_error(trusting(path, pack.cub))
     refused = pack.about.pop("refused", [])
-    measurement, policy = timed(machine, pack.subjects, sustained, pack.cub)
+    measurement, policy = timed(machine, pack.subjects, policy, pack.cub)
     return document(about(command), measurement, asdict(policy), refused, pack.about)
 
 
@@ -102,11 +101,10 @@ def trusting(pack: Path, library: bytes) -> str:
 
 
 def timed(
-    machine: GpuMachine, subjects: Sequence[Subject], sustained: bool, cub: bytes | None
+    machine: GpuMachine, subjects: Sequence[Subject], policy: Policy, cub: bytes | None
 ) -> tuple[Measurement, Policy]:
     """Measure; returns the measurement and the policy it followed."""
-    from tir_schedules.bench.measure import Policy, measure
+    from tir_schedules.bench.measure import measure
 
-    policy = Policy(sustained=sustained)
     with progress(None, "timing") as step:
         return measure(machine, subjects, policy, step, cub=cub), policy

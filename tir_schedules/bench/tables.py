@@ -4,6 +4,7 @@ cell."""
 from __future__ import annotations
 
 from math import exp, log
+from statistics import median
 
 from rich.markup import escape
 
@@ -24,6 +25,10 @@ def print_results(results: Json) -> None:
         print_table(escaped((f"{group.title}, {group.unit}", *group.sizes)), map(escaped, table(group)))
         for line in summary(group):
             print_line(line)
+        if singles(group):
+            print_line()
+            head = f"{group.title}, us of a single launch: cold, first"
+            print_table(escaped((head, *group.sizes)), map(escaped, singles(group)))
     print_line()
     for line in closing_lines(results):
         print_line(line)
@@ -51,11 +56,14 @@ def provenance_line(results: Json) -> str:
 
 
 def table(group: Group) -> list[tuple[str, ...]]:
-    """Lines of a table: a rung each, then the vendor's library, and how the best rung compares with it."""
+    """Lines of a table: a rung each, then the vendor's libraries, and how the best rung compares with the
+    fastest of them."""
     lines = [(short(name), *(cell(group, name, size) for size in group.sizes)) for name in group.names]
-    if group.vendor:
-        lines.append((group.vendor, *(vendor_cell(group, size) for size in group.sizes)))
-        lines.append((f"best rung / {group.vendor}", *(share(group, size) for size in group.sizes)))
+    lines += [
+        (vendor, *(part(group, vendor, "vendor", size) for size in group.sizes)) for vendor in group.vendors
+    ]
+    if group.vendors:
+        lines.append((f"best rung / {group.baseline}", *(share(group, size) for size in group.sizes)))
     return lines
 
 
@@ -77,14 +85,23 @@ def part(group: Group, name: str, form: str, size: str) -> str:
     return "refused" if (name, form, size) in group.refused else ""
 
 
-def vendor_cell(group: Group, size: str) -> str:
-    return part(group, group.vendor, "vendor", size)
-
-
 def share(group: Group, size: str) -> str:
-    """Rate of the fastest rung over the vendor's."""
+    """Rate of the fastest rung over that of the baseline."""
     best, vendor = group.best(size), group.vendor_rate(size)
     return f"{best['rate'] / vendor:.2f}x" if best and vendor else ""
+
+
+def singles(group: Group) -> list[tuple[str, ...]]:
+    """Lines of a table of single launches, of the schedules and the vendor's libraries; none where they were
+    not timed."""
+    lines = [(name, "schedule") for name in group.names] + [(name, "vendor") for name in group.vendors]
+    rows = [(name, [group.cells.get((name, form, size), {}) for size in group.sizes]) for name, form in lines]
+    return [(short(name), *map(single, found)) for name, found in rows if any(map(single, found))]
+
+
+def single(row: Row) -> str:
+    """ "4.2, 15.1": medians of a single launch, with a cold L2 cache and on an idle GPU."""
+    return ", ".join(figures(median(row[name])) for name in ("cold_us", "first_us") if name in row)
 
 
 def summary(group: Group) -> list[str]:
@@ -101,7 +118,21 @@ def summary(group: Group) -> list[str]:
             f"schedule / {named_twin(group.twin)}: {mean:.3f}x in the geometric mean, lowest {lowest:.3f}x"
             f" ({short(name)} at {size})"
         )
-    return lines
+    return lines + [line for vendor in group.vendors for line in choices(group, vendor)]
+
+
+def choices(group: Group, vendor: str) -> list[str]:
+    """ "cuBLASLt: candidate 1 of 8 at 1024": which of a library's candidates was the fastest; nothing where
+    it chose itself."""
+    details = [
+        (size, group.cells.get((vendor, "vendor", size), {}).get("vendor_detail")) for size in group.sizes
+    ]
+    named = [(size, candidate(detail, detail["chosen"])) for size, detail in details if detail]
+    return [f"{vendor}: " + "; ".join(f"{name} at {size}" for size, name in spans(named))] if named else []
+
+
+def candidate(detail: Json, index: int) -> str:
+    return f"candidate {index + 1} of {len(detail['candidates'])}"
 
 
 def closing_lines(results: Json) -> list[str]:
@@ -114,13 +145,16 @@ def closing_lines(results: Json) -> list[str]:
         lines.append("a cell has the schedule's rate; in brackets, schedule / twin")
     if FIXED_TWIN in twins:
         lines.append(f"{named_twin(FIXED_TWIN)}: compiled for the shape, as the schedule is")
+    if any("first_us" in row for row in results["rows"]):
+        lines.append("cold: its data not in the L2 cache; first: from the call to its end, after an idle GPU")
     throttled = [row for row in results["rows"] if row.get("throttled")]
     if throttled:
         reasons = ", ".join(sorted({reason for row in throttled for reason in row["throttled"]}))
         lines.append(
             f"{THROTTLED} the GPU lowered its clock while this was timed: {reasons}{clocks(throttled)}"
         )
-    return lines + list(map(refusal, results["refused"]))
+    lines += [line for row in results["rows"] for line in refused_candidates(row)]
+    return lines + list(results.get("notes", ())) + list(map(refusal, results["refused"]))
 
 
 def named_twin(form: str) -> str:
@@ -131,6 +165,16 @@ def named_twin(form: str) -> str:
 def refusal(row: Row) -> str:
     """Why something was not timed, in one line."""
     return f"refused: {label(row)} on {row['shape']}: {row['reason']}"
+
+
+def refused_candidates(row: Row) -> list[str]:
+    """Why candidates of a library were not timed, a line for each."""
+    detail = row.get("vendor_detail") or {}
+    return [
+        f"refused: {label(row)}, {candidate(detail, index)}, on {row['shape']}: {one['refused']}"
+        for index, one in enumerate(detail.get("candidates", ()))
+        if "refused" in one
+    ]
 
 
 def limit(row: Row) -> str:

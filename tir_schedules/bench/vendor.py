@@ -1,45 +1,31 @@
-"""NVIDIA's own libraries, timed and verified beside the kernels: cuBLAS for GEMMs, CUB for sums.
-
-cuBLAS is called directly: CuPy's wrapper of it refuses to be captured into a graph.
-"""
+"""NVIDIA's own libraries, timed and verified beside the kernels: cuBLAS and cuBLASLt for GEMMs, CUB for
+sums."""
 
 from __future__ import annotations
 
 import ctypes
 import os
 import tempfile
-from ctypes import c_char_p, c_int, c_size_t, c_void_p
+from ctypes import c_int, c_size_t, c_void_p
+from dataclasses import replace
+from functools import cached_property
 from importlib import resources
 from pathlib import Path
-from typing import Any, Callable
-
-import numpy as np
+from typing import Any
 
 from tir_schedules.bench.binding import BoundSubject
+from tir_schedules.bench.cublas import Cublas, load
+from tir_schedules.bench.cublaslt import CublasLt
 from tir_schedules.errors import CheckFailed, MissingTool
 from tir_schedules.machines.gpu import GpuMachine
 from tir_schedules.model.kernel import Kernel
 from tir_schedules.model.workload import Arguments, Workload
 from tir_schedules.subjects.subject import Subject
 
-CUBLAS_NAMES = ("libcublas.so.13", "libcublas.so.12", "libcublas.so")
-CUBLAS_INSTALL = "pip install 'cuda-toolkit[cublas]==13.0.*'"
-WORKSPACE = 32 << 20  # bytes, what NVIDIA advises for Hopper
-DEFAULT_MATH, HOST_POINTERS, DEFAULT_ALGORITHM = 0, 0, -1
-PLAIN, TRANSPOSED = 0, 1
-DATA_TYPES = {"float32": 0, "float16": 2}  # CUDA_R_32F, CUDA_R_16F
-COMPUTE_TYPES = {"float32": 68, "float16": 64}  # CUBLAS_COMPUTE_32F, which uses no TF32, and _16F
-SCALARS = {dtype: (np.array(1, dtype), np.array(0, dtype)) for dtype in DATA_TYPES}
-MATRIX = [c_void_p, c_int, c_int]
-SIGNATURES = {
-    "cublasCreate_v2": [c_void_p],
-    "cublasGetVersion_v2": [c_void_p, c_void_p],
-    "cublasSetMathMode": [c_void_p, c_int],
-    "cublasSetPointerMode_v2": [c_void_p, c_int],
-    "cublasSetStream_v2": [c_void_p, c_void_p],
-    "cublasSetWorkspace_v2": [c_void_p, c_void_p, c_size_t],
-    "cublasGemmEx": [c_void_p, *[c_int] * 5, c_void_p, *MATRIX, *MATRIX, c_void_p, *MATRIX, c_int, c_int],
-}
+CUBLASLT = "cuBLASLt"
+LIBRARIES = {"cuBLAS": "cublas", "CUB": "cub"}
+"""Name of a subject -> the attribute of Vendors that binds it."""
+
 CUB_FLAGS = ("-O3", "-std=c++17", "-shared", "-Xcompiler", "-fPIC")
 CUB_LIBRARY = "cub_sum.so"
 
@@ -48,95 +34,46 @@ class Vendors:
     """Binds vendor subjects. cub: the library that `build_cub` makes; without it, it is built when first
     needed.
 
-    Libraries are loaded when first needed: MissingTool where one is absent.
+    Libraries are loaded when first needed: MissingTool where one is absent, but without cuBLASLt there is
+    cuBLAS alone. notes: what is to be said of that.
     """
 
     def __init__(self, machine: GpuMachine, cub: bytes | None = None):
-        self.machine, self.cub_library = machine, cub
-        self.loaded: dict[str, Cublas | Cub] = {}
+        self.machine, self.packed_cub = machine, cub
+        self.notes: list[str] = []
+
+    def candidates(self, subject: Subject) -> list[Subject]:
+        """The subject once for each of its library's candidates, or itself where the library chooses."""
+        if subject.name != CUBLASLT:
+            return [subject]
+        try:
+            found = self.cublaslt.candidates(subject.workload)
+        except MissingTool as error:
+            self.notes = [f"not timed: {error}"]
+            return []
+        return [replace(subject, candidate=candidate) for candidate in found]
 
     def bind(self, subject: Subject, arguments: Arguments) -> BoundSubject:
-        if subject.name not in self.loaded:
-            self.loaded[subject.name] = {"cuBLAS": self.cublas, "CUB": self.cub}[subject.name]()
-        return self.loaded[subject.name].bind(subject.workload, arguments)
+        if subject.candidate:
+            return self.cublaslt.bind(subject.workload, arguments, subject.candidate.index)
+        library: Cublas | Cub = getattr(self, LIBRARIES[subject.name])
+        return library.bind(subject.workload, arguments)
 
     def versions(self) -> dict[str, str]:
         """Of the libraries used so far, those that tell."""
-        library = self.loaded.get("cuBLAS")
-        return {"cublas": library.version()} if isinstance(library, Cublas) else {}
+        return {name: vars(self)[name].version() for name in ("cublas", "cublaslt") if name in vars(self)}
 
-    def cublas(self) -> "Cublas":
-        return Cublas(load_cublas(), self.machine)
+    @cached_property
+    def cublas(self) -> Cublas:
+        return Cublas(load("cuBLAS"), self.machine)
 
+    @cached_property
+    def cublaslt(self) -> CublasLt:
+        return CublasLt(load(CUBLASLT), self.machine)
+
+    @cached_property
     def cub(self) -> "Cub":
-        return Cub(load_library(self.cub_library or build_cub(self.machine.arch)), self.machine)
-
-
-class Cublas:
-    """cublasGemmEx on the GPU. library: libcublas as ctypes has it."""
-
-    def __init__(self, library: Any, machine: GpuMachine):
-        self.library, self.machine = library, machine
-        for name, types in SIGNATURES.items():
-            getattr(library, name).argtypes = types
-        handle = c_void_p()
-        self.call("cublasCreate_v2", ctypes.byref(handle))
-        self.handle = handle
-        self.workspace = machine.xp.empty(WORKSPACE, "uint8")
-        self.call("cublasSetMathMode", handle, DEFAULT_MATH)
-        self.call("cublasSetPointerMode_v2", handle, HOST_POINTERS)
-
-    def bind(self, workload: Workload, arguments: Arguments) -> BoundSubject:
-        return BoundSubject(lambda stream: self.enqueue(workload, arguments, stream), {"C": arguments["C"]})
-
-    def enqueue(self, workload: Workload, arguments: Arguments, stream: Any) -> None:
-        self.call("cublasSetStream_v2", self.handle, stream.ptr)
-        # Setting a stream takes the workspace away; without one of ours cuBLAS allocates, which a capture
-        # does not allow.
-        self.call("cublasSetWorkspace_v2", self.handle, self.machine.address(self.workspace), WORKSPACE)
-        self.call("cublasGemmEx", self.handle, *gemm_arguments(workload, arguments, self.machine.address))
-
-    def version(self) -> str:
-        """Such as "13.1.0"."""
-        number = c_int(0)
-        self.call("cublasGetVersion_v2", self.handle, ctypes.byref(number))
-        return f"{number.value // 10000}.{number.value // 100 % 100}.{number.value % 100}"
-
-    def call(self, name: str, *arguments: Any) -> None:
-        """Call a function of the library; CheckFailed when it returns an error."""
-        status = getattr(self.library, name)(*arguments)
-        if status:
-            text = self.library.cublasGetStatusName
-            text.restype = c_char_p
-            raise CheckFailed(f"cuBLAS: {name} returns {text(status).decode()}")
-
-
-def gemm_arguments(
-    workload: Workload, arguments: Arguments, address: Callable[[Any], int]
-) -> tuple[Any, ...]:
-    """What cublasGemmEx takes after its handle. address: of an array on the GPU.
-
-    cuBLAS sees matrices column-major, in which ours are their transposes: it computes C^T = B^T A^T, n x m.
-    """
-    m, n, k = workload.shape
-    transposed = getattr(workload, "transposed", False)  # B is stored n x k
-    a, b, c = (arguments[name] for name in "ABC")
-    one, zero = (number.ctypes.data for number in SCALARS[str(c.dtype)])
-
-    def matrix(array: Any, row: int) -> tuple[int, int, int]:
-        return address(array), DATA_TYPES[str(array.dtype)], row
-
-    operands = (one, *matrix(b, k if transposed else n), *matrix(a, k), zero, *matrix(c, n))
-    return (
-        TRANSPOSED if transposed else PLAIN,
-        PLAIN,
-        n,
-        m,
-        k,
-        *operands,
-        COMPUTE_TYPES[str(c.dtype)],
-        DEFAULT_ALGORITHM,
-    )
+        return Cub(load_library(self.packed_cub or build_cub(self.machine.arch)), self.machine)
 
 
 class Cub:
@@ -167,24 +104,6 @@ class Cub:
         status = sum_up(scratch, ctypes.byref(size), x, y, n, stream)
         if status:
             raise CheckFailed(f"CUB: DeviceReduce::Sum returns CUDA error {status}")
-
-
-def load_cublas() -> Any:
-    """libcublas where CuPy finds it. MissingTool when there is none."""
-    try:
-        from cuda.pathfinder import load_nvidia_dynamic_lib  # pyright: ignore[reportMissingImports]
-
-        return ctypes.CDLL(load_nvidia_dynamic_lib("cublas").abs_path)
-    except (
-        Exception
-    ):  # an older CuPy comes without it; a library that it does not find may still be on the loader's path
-        pass
-    for name in CUBLAS_NAMES:
-        try:
-            return ctypes.CDLL(name)
-        except OSError:
-            continue
-    raise MissingTool(f"cuBLAS not found: {CUBLAS_INSTALL}")
 
 
 def build_cub(arch: str) -> bytes:

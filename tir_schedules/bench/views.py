@@ -19,8 +19,8 @@ Row = Json
 class Group:
     """Rows of one family and kind ("nt float16", "int32"): what belongs into one table or one figure.
 
-    sizes: labels in ascending order of work. names: rungs in the order of the ladder. vendor: "cuBLAS", "CUB"
-    or empty.
+    sizes: labels in ascending order of work. names: rungs in the order of the ladder. vendors: "cuBLAS",
+    "cuBLASLt", "CUB", those that there are.
     cells: (name, form, size) -> row. refused: the same for what was not timed.
     """
 
@@ -29,7 +29,7 @@ class Group:
     unit: str
     sizes: tuple[str, ...]
     names: tuple[str, ...]
-    vendor: str
+    vendors: tuple[str, ...]
     cells: dict[tuple[str, str, str], Row]
     refused: dict[tuple[str, str, str], Row]
 
@@ -42,8 +42,15 @@ class Group:
         row = self.cells.get((name, form, size))
         return row["rate"] if row else None
 
+    @property
+    def baseline(self) -> str:
+        """What rungs are held against: "CUB", "best of cuBLAS", or nothing."""
+        return f"best of {self.vendors[0]}" if len(self.vendors) > 1 else "".join(self.vendors)
+
     def vendor_rate(self, size: str) -> float | None:
-        return self.rate(self.vendor, "vendor", size)
+        """Rate of the baseline: of the faster where the vendor has several."""
+        rates = [self.rate(vendor, "vendor", size) for vendor in self.vendors]
+        return max((rate for rate in rates if rate), default=None)
 
     @property
     def twin(self) -> str:
@@ -75,14 +82,14 @@ def groups_of(results: Json) -> list[Group]:
 def group_of(family: str, kind: str, rows: list[Row], refused: list[Row]) -> Group:
     everything = [*rows, *refused]
     work = {size_of(row): (prod(extents_of(row)), extents_of(row)) for row in everything}
-    vendors = [row["name"] for row in everything if row["form"] == "vendor"]
+    vendors = sorted({row["name"] for row in everything if row["form"] == "vendor"})
     return Group(
         family,
         kind,
         rows[0]["unit"] if rows else "",
         tuple(sorted(work, key=work.__getitem__)),
         in_ladder_order(family, [row["name"] for row in everything if row["form"] != "vendor"]),
-        vendors[0] if vendors else "",
+        tuple(vendors),
         {(row["name"], row["form"], size_of(row)): row for row in rows},
         {(row["name"], row["form"], size_of(row)): row for row in refused},
     )

@@ -17,6 +17,9 @@ from tir_schedules.model.machine import Machine
 from tir_schedules.run import written_by
 from tir_schedules.verdicts import Outcome, WrongValue
 
+Written = dict[str, Any]
+"""Arrays that launches have written, by name: which elements, or None where the machine does not know."""
+
 
 @dataclass(frozen=True)
 class Checked:
@@ -69,9 +72,9 @@ def perform(prepared: Prepared, machine: Machine) -> Checked:
 
 def launched(
     steps: Sequence[Step], trial: Trial, machine: Machine, counted: bool
-) -> tuple[list[Execution], dict[str, np.ndarray], set[str]]:
-    """Executions of all launches, the arrays as they are left, and the names of those that were written."""
-    arrays, written = fresh(trial), set[str]()
+) -> tuple[list[Execution], dict[str, np.ndarray], Written]:
+    """Executions of all launches, the arrays as they are left, and those that were written."""
+    arrays, written = fresh(trial), Written()
     done = [launch(step, trial, machine, arrays, written, count=counted) for step in steps]
     return done, arrays, written
 
@@ -86,23 +89,28 @@ def launch(
     trial: Trial,
     machine: Machine,
     arrays: dict[str, np.ndarray],
-    written: set[str],
+    written: Written,
     **options: Any,
 ) -> Execution:
-    """Run one launch on arrays, in place, and add the names of those that it writes. options: further ones of
-    the machine's `run`, such as `count`."""
+    """Run one launch on arrays, in place, and add what it writes. options: further ones of the machine's
+    `run`, such as `count`."""
     names = step.outputs(trial)
     values = {**step.values, **{name: arrays[name] for name in step.binary.kernel.params if name in arrays}}
     before = {}
     if machine.name == "cpu":
-        options["given"] = [name for name in names if trial.arguments[name].role != OUT or name in written]
+        unwritten = [name for name in values if name in arrays and trial.arguments[name].role == OUT]
+        options["given"] = [name for name in names if name not in unwritten]
+        nothing = np.array(False)
+        options["stored"] = {
+            name: written.get(name, np.broadcast_to(nothing, arrays[name].shape)) for name in unwritten
+        }
     else:
         before = {name: arrays[name].copy() for name in names}
     execution = machine.run(step.binary, values, names, **options)
     for name in names:
         places = execution.writers(name)
         if places if places is not None else not same(before[name], arrays[name]):
-            written.add(name)
+            written[name] = execution.stored(name)
     return execution
 
 

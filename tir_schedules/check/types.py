@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tir_schedules.errors import BadInput
+from tir_schedules.workloads import element_type
 
 FORMATS = ("f16", "bf16", "f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
 """Names of formats, as `--arg` takes them."""
@@ -62,9 +63,7 @@ def c_type(text: str) -> CType:
 def dtype_of(format: str) -> Any:
     """numpy's dtype of a format. BadInput for one there is not."""
     if format == "bf16":
-        import ml_dtypes
-
-        return np.dtype(ml_dtypes.bfloat16)
+        return element_type("bfloat16")
     if format not in FORMATS:
         raise BadInput(f"{format!r} is no format of numbers; there are {', '.join(FORMATS)}")
     return np.dtype(f"{format[0]}{int(format[1:]) // 8}")

@@ -24,28 +24,29 @@ from tir_schedules.model.verify import Mismatch, compare
 from tir_schedules.model.workload import Workload
 from tir_schedules.workloads import array_of
 from tir_schedules.workloads.drawing import EXACT
-from tir_schedules.workloads.rounding import UNIT
+from tir_schedules.workloads.rounding import MANTISSA, UNIT
 
 LADDERS = ("sgemm", "hgemm", "reduce")
 ALPHA, BETA = 2, 3
 """What kernels that take them are given: whole numbers, so that what is exact stays so."""
 
-WHOLE = 2**24
-"""Integers up to this are exact in float32."""
-
 LEADING = {"lda": "K", "ldb": "N", "ldc": "N"}
-FLOATS = ("f16", "f32", "f64")
+FLOATS = ("f16", "bf16", "f32", "f64")
+FORMATS = {"f16": "float16", "bf16": "bfloat16", "f32": "float32"}
+"""What C of hgemm can be."""
 
 Trials = list[tuple[str, dict[str, Argument], dict[str, Truth]]]
 
 
 @dataclass(frozen=True)
 class Usual:
-    """A ladder, and the shape: (M, N, K), or (N,) of reduce. layout: of hgemm's B."""
+    """A ladder, and the shape: (M, N, K), or (N,) of reduce. layout: of hgemm's B. accumulate: format of its
+    sums; without it, that of C where tensor cores add up in that, else float32."""
 
     ladder: str
     shape: tuple[int, ...]
     layout: str = "nt"
+    accumulate: str = ""
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -172,8 +173,9 @@ def products(
             c = np.random.default_rng(seed).integers(-8, 8, c.shape, endpoint=True).astype(c.dtype)
             sums = np.abs(alpha * truth) + np.abs(beta * c.astype(np.float64))
             truth = alpha * truth + beta * c.astype(np.float64)
-            eps = UNIT if c.dtype == np.float32 else 2.0**-10
-            within = (kind == EXACT) & (sums <= (WHOLE if c.dtype == np.float32 else 2**11))
+            bits = MANTISSA[str(c.dtype)]
+            eps = UNIT if c.dtype == np.float32 else 2.0 ** (1 - bits)
+            within = (kind == EXACT) & (sums <= 2**bits)
             allowed = np.where(within, 0.0, abs(alpha) * np.asarray(allowed) + 4 * eps * sums)
         elif alpha != 1:
             truth, allowed = alpha * truth, abs(alpha) * np.asarray(allowed)
@@ -196,10 +198,15 @@ def product_workload(usual: Usual, roles: Mapping[str, Parameter]) -> Workload:
     made_of = workload_class(usual.ladder)
     if usual.ladder == "sgemm":
         return made_of(*usual.shape)
-    accumulate = {"f32": "float32", "f16": "float16", "": "float16"}.get(roles["C"].type.format)
-    if accumulate is None:
-        raise BadInput(f"--as hgemm: C is `{roles['C'].text}`; it can be half* or float*")
-    return made_of(*usual.shape, usual.layout, accumulate)
+    operands = "bfloat16" if roles["A"].type.format == "bf16" else "float16"
+    output = FORMATS.get(roles["C"].type.format or ("bf16" if operands == "bfloat16" else "f16"))
+    if output is None:
+        raise BadInput(f"--as hgemm: C is `{roles['C'].text}`; it can be half*, __nv_bfloat16* or float*")
+    sums = usual.accumulate or ("float16" if output == operands == "float16" else "float32")
+    try:
+        return made_of(*usual.shape, usual.layout, sums, operands, output)
+    except BadInput as error:
+        raise BadInput(f"--as hgemm, A is `{roles['A'].text}` and C `{roles['C'].text}`: {error}") from None
 
 
 def total_roles(target: Target, usual: Usual, known: set[str]) -> dict[str, Parameter]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_tuned
 from tir_schedules.cli.packs import check_pack, check_pack_arch, is_pack
-from tir_schedules.cli.problems import add_problems, check_options, problems_of
+from tir_schedules.cli.problems import add_problems, check_options, problems_of, taking
 from tir_schedules.errors import BadInput
 from tir_schedules.files import Json, check_folder
 from tir_schedules.ladders.own import is_path
@@ -20,14 +20,14 @@ from tir_schedules.model.kernel import FIXED_TWIN
 from tir_schedules.model.machine import Machine
 from tir_schedules.tuning.measure.lookup import tuned_jobs
 
-PROBLEM = ("sizes", "mnk", "layout", "accumulate", "n", "dtype", "configs", "arch")
+PROBLEM = ("sizes", "mnk", "layout", "accumulate", "dtype", "result", "n", "configs", "arch")
 SHOW = ("compare", "threshold", "plot", "json")
 TAKEN = {
-    "measure": (*PROBLEM, *SHOW, "tuned", "run_time_sizes", "output", "sustained"),
+    "measure": (*PROBLEM, *SHOW, "tuned", "run_time_sizes", "output", "sustained", "cold"),
     "pack": (*PROBLEM, "tuned", "run_time_sizes", "pack"),
     "predict": (*PROBLEM, "predict", "json"),
     "recorded": (*SHOW, "recorded"),
-    "unpack": (*SHOW, "output", "sustained"),
+    "unpack": (*SHOW, "output", "sustained", "cold"),
 }
 """What `bench` is asked to do -> the options that go with it."""
 
@@ -61,6 +61,11 @@ def add_verb(verbs: Verbs) -> None:
     )
     verb.add_argument(
         "--sustained", action="store_true", help="without pauses: clocks as they are under constant load"
+    )
+    verb.add_argument(
+        "--cold",
+        action="store_true",
+        help="single launches, too: their data not in the L2 cache, and on an idle GPU",
     )
     verb.add_argument(
         "-o", "--output", metavar="FILE", type=Path, help="write every sample and where it comes from as JSON"
@@ -219,14 +224,15 @@ def measured(options: Options, mode: str, baseline: Json | None) -> Json:
     """What is timed on this computer's GPU: the jobs of the options, or those of a pack."""
     from tir_schedules.bench import session
 
+    policy = session.Policy(sustained=options.sustained, cold=options.cold)
     if mode == "unpack":
-        return session.measured_pack(Path(options.names[0]), command_of(options), options.sustained, baseline)
+        return session.measured_pack(Path(options.names[0]), command_of(options), policy, baseline)
     machine = session.gpu_machine() if options.tuned is not None else None
     jobs = jobs_of(options, machine)  # bad names and options show before a GPU is looked for
     machine = machine or session.gpu_machine()
     session.check_baseline(machine, baseline)
     arch = arch_for(machine, options.arch)
-    return session.measured(machine, jobs, arch, command_of(options), options.sustained, twin_of(options))
+    return session.measured(machine, jobs, arch, command_of(options), policy, twin_of(options))
 
 
 def jobs_of(options: Options, machine: Machine | None = None) -> list[Job]:
@@ -237,6 +243,7 @@ def jobs_of(options: Options, machine: Machine | None = None) -> list[Job]:
     """
     rungs = find_each(options.names, options.configs)
     check_options(rungs, options)
+    rungs = taking(rungs, options.names, options)
     problems = problems_of(rungs, options)
     if options.tuned is None:
         return jobs_on(rungs, problems, BENCH_SHAPES)
@@ -252,7 +259,7 @@ def twin_of(options: Options) -> str:
 def command_of(options: Options) -> str:
     """The command as it can be typed again, without what only says where results go."""
     words = ["bench", *options.names]
-    for name in (*PROBLEM, "tuned", "run_time_sizes", "sustained"):
+    for name in (*PROBLEM, "tuned", "run_time_sizes", "sustained", "cold"):
         value = getattr(options, name)
         if value is True or value == "":
             words.append(f"--{SPELLED.get(name, name)}")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tir_schedules.check.preparing import Request
     from tir_schedules.insight.metrics.counting import Metrics
 
-SHAPED = ("mnk", "n", "layout")
+SHAPED = ("mnk", "n", "layout", "accumulate")
 """Options that say the size of a rung as well."""
 
 SIZE_NAMES = {"mnk": "MNK", "n": "N"}

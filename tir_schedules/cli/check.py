@@ -15,7 +15,7 @@ from tir_schedules.cli.triton import add_triton, triton_of
 from tir_schedules.errors import BadInput, MissingTool
 from tir_schedules.files import check_folder, write_text
 from tir_schedules.machines.choice import CPU_ARCH, MACHINES
-from tir_schedules.workloads import LAYOUTS
+from tir_schedules.workloads import ACCUMULATORS, LAYOUTS
 
 if TYPE_CHECKING:
     from tir_schedules.check.preparing import Request
@@ -81,7 +81,7 @@ def add_verb(verbs: Verbs) -> None:
 
 def add_subject(verb: Parser, problem: bool = True, block: bool = True) -> None:
     """The options that say what of a file is launched, on what, and what is right. problem, block: with
-    --mnk, --n and --layout, and with --block, which other verbs have already."""
+    --mnk, --n, --layout and --accumulate, and with --block, which other verbs have already."""
     own = verb.add_argument_group("what is launched")
     own.add_argument(
         "--kernel", metavar="NAME", help="such as 'sgemm<128, 8>'; not needed where there is one"
@@ -120,6 +120,8 @@ def add_subject(verb: Parser, problem: bool = True, block: bool = True) -> None:
     right.add_argument(
         "--layout", choices=LAYOUTS, help="--as hgemm: B is stored NxK (nt, the default) or KxN (nn)"
     )
+    sums = "--as hgemm: format of the sums (default: float16 where A, B and C are, else float32)"
+    right.add_argument("--accumulate", choices=ACCUMULATORS, help=sums)
 
 
 def run(options: Options) -> int:
@@ -216,7 +218,7 @@ def merged(own: Options, command: Options) -> Options:
     if command.ladder:
         both["expect"] = command.expect
     elif command.expect:
-        both["ladder"] = both["mnk"] = both["n"] = both["layout"] = None
+        both |= dict.fromkeys(("ladder", "mnk", "n", "layout", "accumulate"))
     return Options(**both)
 
 
@@ -235,9 +237,9 @@ def request_of(options: Options, source: Source, arch: str) -> Request:
             raise BadInput(
                 f"--as {options.ladder} needs --{'n N' if options.ladder == 'reduce' else 'mnk M,N,K'}"
             )
-        usual = Usual(options.ladder, tuple(shape), options.layout or "nt")
-    elif options.mnk or options.n or options.layout:
-        raise BadInput("--mnk, --n and --layout are for --as")
+        usual = Usual(options.ladder, tuple(shape), options.layout or "nt", options.accumulate or "")
+    elif options.mnk or options.n or options.layout or options.accumulate:
+        raise BadInput("--mnk, --n, --layout and --accumulate are for --as")
     if usual and options.expect:
         raise BadInput("--as says what is right: leave out --expect")
     sizes = {**(usual.sizes if usual else {}), **sizes_of(options.let or [])}

@@ -68,7 +68,7 @@ def check_no_file(options: Options, name: str) -> None:
 
 def file_requests(options: Options, path: Path, arch: str) -> list[Request]:
     """What is asked of a file: by the command, and by the comments in it."""
-    for name in ("accumulate", "dtype", "shape"):
+    for name in ("dtype", "result", "shape"):
         if getattr(options, name, None) is not None:
             raise BadInput(f"--{name} is for rungs; {printable(path)} is a file")
     return requests_of(Options(**{**vars(options), "file": path}), arch)
@@ -77,7 +77,7 @@ def file_requests(options: Options, path: Path, arch: str) -> list[Request]:
 def words_of(options: Options, path: Path) -> list[str]:
     """A file and its options as `check` takes them."""
     words = [str(path)]
-    for name in (*OWN, "mnk", "n", "layout", "arch", "seed"):
+    for name in (*OWN, "mnk", "n", "layout", "accumulate", "arch", "seed"):
         given = getattr(options, name, None)
         for value in given if isinstance(given, list) else [] if given is None else [given]:
             text = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tir_schedules.cli.files import FILE_HELP, add_file, check_no_file, file_requests, the_file
 from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_arch
-from tir_schedules.cli.problems import add_problem, check_options, problem_of
+from tir_schedules.cli.problems import add_problem, check_options, problem_of, taking
 from tir_schedules.errors import BadInput
 from tir_schedules.files import Json
 from tir_schedules.ladders.problems import SMALL_SHAPES, workload_of
@@ -71,6 +71,7 @@ def inspect_verb(options: Options) -> int:
     if options.view and len(rungs) > 1:
         raise BadInput(f"--{options.view} shows one rung, but {len(rungs)} are named")
     check_options(rungs, options)
+    rungs = taking(rungs, options.names, options)
     check_arch(options.arch)
     gpu = gpu_for(options.arch, options.gpu)
     inspections = inspect(

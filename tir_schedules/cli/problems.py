@@ -1,4 +1,5 @@
-"""The options that say a problem: --mnk, --n, --shape, --sizes, --dtype, --layout and --accumulate."""
+"""The options that say a problem: --mnk, --n, --shape, --sizes, --dtype, --layout, --accumulate and
+--result."""
 
 from __future__ import annotations
 
@@ -15,19 +16,20 @@ from tir_schedules.ladders.problems import (
     Problems,
     Shapes,
     of_sizes,
+    takes,
+    workloads_of,
 )
 from tir_schedules.machines.choice import CPU_ARCH
-from tir_schedules.model.ladder import Kind
 from tir_schedules.model.rung import Rung
 from tir_schedules.numerals import integer_or_power, integers, power
 
 SIZES = OfLadders(lambda ladder: ladder.option)
 """Ladder -> the option for its shape."""
 
-OPTIONS = OfLadders(lambda ladder: (ladder.option, *ladder.kinds))
+OPTIONS = OfLadders(lambda ladder: (ladder.option, *ladder.kind_options.values()))
 """Ladder -> the options that say what it is run on."""
 
-OF_PROBLEMS = ("accumulate", "dtype", "layout", "mnk", "n", "shape")
+OF_PROBLEMS = ("accumulate", "dtype", "layout", "mnk", "n", "result", "shape")
 """All of them, whatever ladders there are."""
 
 
@@ -87,15 +89,17 @@ def defaults(option: str, shapes: Shapes) -> str:
 
 
 def add_kinds(verb: Parser, several: bool) -> None:
-    """--layout, --accumulate and --dtype. several: whether a verb takes all there are where none is given."""
-    kinds: dict[str, tuple[str, Kind]] = {
-        name: (family, kind) for family in FAMILIES[::-1] for name, kind in KINDS[family].items()
-    }
-    for name, (family, kind) in kinds.items():
-        default = kind.default or " and ".join(kind.values if several else kind.values[:1])
-        colon = ": " if kind.default else " "
-        help = f"{family}: {kind.help} (default{colon}{default})"
-        verb.add_argument(f"--{name}", help=help)
+    """--layout, --accumulate, --dtype and --result. several: whether a verb takes all there are where none is
+    given."""
+    helps: dict[str, list[str]] = {}
+    for family in FAMILIES[::-1]:
+        for name, kind in KINDS[family].items():
+            default = kind.default or " and ".join(kind.values if several else kind.values[:1])
+            colon = ": " if kind.default else " "
+            help = f"{family}: {kind.help} (default{colon}{default})"
+            helps.setdefault(kind.option or name, []).append(help)
+    for option, told in helps.items():
+        verb.add_argument(f"--{option}", help="; ".join(told))
 
 
 def parse_shape(text: str) -> tuple[int, int, int]:
@@ -173,4 +177,28 @@ def as_shape(size: int | tuple[int, ...]) -> tuple[int, ...]:
 
 
 def kinds_of(ladder: str, options: Options) -> dict[str, str | None]:
-    return {name: getattr(options, name) or None for name in KINDS[ladder]}
+    asked = ladder_of(ladder).kind_options.items()
+    return {name: getattr(options, option) or None for name, option in asked}
+
+
+def taking(rungs: Sequence[Rung], names: Sequence[str], options: Options) -> list[Rung]:
+    """The rungs without those of a ladder, named as a whole, that do not take the kinds asked for. Where none
+    takes them, all, for each says why. names: ladders and rungs, as a command is given them."""
+    left = {rung.family for rung in rungs if takes_kinds(rung, options)}
+    return [
+        rung
+        for rung in rungs
+        if rung.family not in names or rung.family not in left or takes_kinds(rung, options)
+    ]
+
+
+def takes_kinds(rung: Rung, options: Options) -> bool:
+    """Whether a rung takes the kinds asked for, at the shape that its ladder takes where none is named."""
+    kinds = kinds_of(rung.family, options)
+    if not any(kinds.values()):
+        return True
+    asked = Problem(rung.family, ladder_of(rung.family).shape, **kinds)
+    try:
+        return any(takes(rung, workload) for workload in workloads_of(rung, asked))
+    except BadInput:
+        return False

@@ -18,20 +18,20 @@ from tir_schedules.cli.files import (
 )
 from tir_schedules.cli.options import RUNG_HELP, Options, Verbs
 from tir_schedules.cli.packs import check_pack, check_pack_arch, is_pack
-from tir_schedules.cli.problems import add_problem, check_options, problem_of
+from tir_schedules.cli.problems import add_problem, check_options, problem_of, taking
 from tir_schedules.errors import BadInput
 from tir_schedules.files import Json, check_folder, write_text
 from tir_schedules.ladders.problems import SMALL_SHAPES, Job, workload_of
 from tir_schedules.ladders.registry import FAMILIES, find, find_each
 from tir_schedules.machines.choice import CPU_ARCH, arch_for
 
-PROBLEM = ("mnk", "layout", "accumulate", "n", "dtype")
+PROBLEM = ("mnk", "layout", "accumulate", "dtype", "result", "n")
 TAKEN = {
     "count": (*PROBLEM, "arch", "output", "all"),
     "pack": (*PROBLEM, "arch", "pack"),
     "unpack": ("output", "all"),
     "recorded": ("recorded", "all"),
-    "file": ("mnk", "layout", "n", "arch", "output", "all"),
+    "file": ("mnk", "layout", "accumulate", "n", "arch", "output", "all"),
 }
 """What `profile` is asked to do -> the options that go with it, besides --json."""
 
@@ -158,7 +158,10 @@ def jobs_of(options: Options) -> list[Job]:
     """Rungs and workloads. BadInput for names and options that do not fit."""
     rungs = find_each(options.names)
     check_options(rungs, options)
-    return [(rung, workload_of(rung, problem_of(rung.family, options))) for rung in rungs]
+    return [
+        (rung, workload_of(rung, problem_of(rung.family, options)))
+        for rung in taking(rungs, options.names, options)
+    ]
 
 
 def counted_here(options: Options, mode: str) -> tuple[Json, list[str]]:

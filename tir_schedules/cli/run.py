@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Iterable
 
 from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_arch, add_tuned
-from tir_schedules.cli.problems import add_problems, check_options, problems_of
+from tir_schedules.cli.problems import add_problems, check_options, problems_of, taking
 from tir_schedules.errors import BadInput, printable
 from tir_schedules.ladders.problems import RUN_SHAPES, jobs_of
 from tir_schedules.ladders.registry import FAMILIES, find_each
@@ -58,6 +58,7 @@ def run(options: Options) -> int:
         raise BadInput(f"--source runs one file as one rung, but {len(rungs)} rungs are named")
     source = read_source(options.source) if options.source else None
     check_options(rungs, options)
+    rungs = taking(rungs, options.names, options)
     problems = problems_of(rungs, options)
     if options.tuned is not None and (source or options.configs):
         raise BadInput(f"--tuned chooses the configuration: leave out --{'source' if source else 'configs'}")

@@ -19,9 +19,14 @@ ELSEWHERE = (
         r"#if !defined\(__CUDA_ARCH__\) \|\| \(__CUDA_ARCH__ >= 530\)\n(.*?)#endif // __CUDA_ARCH__ >= 530\n",
         re.S,
     ),
+    re.compile(
+        r"#if !defined\(__CUDA_ARCH__\) \|\| \(__CUDA_ARCH__ >= 800\)\n(.*?)#endif // __CUDA_ARCH__ >= 800\n",
+        re.S,
+    ),
     re.compile(r"#if defined\(__CUDA_ARCH__\) && \(__CUDA_ARCH__ < 700\)\n.*?#endif\n()", re.S),
 )
-"""What is for NVRTC, for Windows, or for GPUs that nvcc 13 does not know; the group is what stays."""
+"""What is for NVRTC, for Windows, for GPUs that nvcc 13 does not know, or kept from those without bfloat16,
+which kernels of it are not for; the group is what stays."""
 
 TOGETHER = (
     (
@@ -42,6 +47,7 @@ HEADERS = {
     "type_traits": r"\bstd::",
     "cuda.h": r"\bCU[a-z]\w+|\bcu[A-Z]\w+",
     "cuda_fp16.h": r"half",
+    "cuda_bf16.h": r"bfloat16",
     "mma.h": r"\bnvcuda\b|\bwmma\b",
 }
 """Headers -> what of them is used; others stay."""

@@ -25,7 +25,8 @@ WIDTHS = {"float": "f4", "double": "f8", "half": "f2", "__half": "f2", "_Float16
           "uchar": "i1",
           "ulong": "i8"}  # fmt: skip
 WORDS = {"signed", "unsigned", "int", "char", "short", "long"}
-HALVES = ("f2", "i2", "i4")  # halves are also read as their bits, one or two at a time
+HALVES = ("f2", "b2")
+CARRIERS = ("i2", "i4")  # halves are also read as their bits, one or two at a time
 PAIRS = {"(": ")", "[": "]", "{": "}", "<": ">"}
 
 
@@ -185,7 +186,7 @@ def check_type(parameter: Parameter, entry: str, wanted: str, kind: str) -> None
         raise refuse()
     if not parameter.width or parameter.width == expected:
         return
-    if not (pointer and expected == "f2" and parameter.width in HALVES):
+    if not (pointer and expected in HALVES and parameter.width in CARRIERS):
         raise refuse()
 
 

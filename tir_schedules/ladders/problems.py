@@ -23,9 +23,9 @@ Shapes = Mapping[str, tuple[tuple[int, ...], ...]]
 class Problem:
     """ladder: its name, such as "sgemm". shape: its extents, such as (M, N, K).
 
-    dtype, layout, accumulate: of a ladder that has this kind, see Ladder.kinds. An empty shape and None leave
-    it open: a command about one workload takes what comes first, one about several takes all there are.
-    BadInput for a ladder that does not exist, and for what it has not.
+    dtype, layout, accumulate, output: of a ladder that has this kind, see Ladder.kinds. An empty shape and
+    None leave it open: a command about one workload takes what comes first, one about several takes all there
+    are. BadInput for a ladder that does not exist, and for what it has not.
     """
 
     ladder: str
@@ -33,6 +33,7 @@ class Problem:
     dtype: str | None = None
     layout: str | None = None
     accumulate: str | None = None
+    output: str | None = None
 
     def __post_init__(self) -> None:
         ladder = ladder_of(self.ladder)
@@ -45,7 +46,7 @@ class Problem:
             names = f"{', '.join(extents)}{',' if len(extents) == 1 else ''}"
             raise BadInput(f"the shape of {self.ladder} is ({names}), all integers, not {self.shape!r}")
         object.__setattr__(self, "shape", shape)
-        for name in ("dtype", "layout", "accumulate"):
+        for name in ("dtype", "layout", "accumulate", "output"):
             if getattr(self, name) is not None and name not in ladder.kinds:
                 raise BadInput(f"{self.ladder} has no {name}")
 
@@ -91,14 +92,51 @@ def of_sizes(ladder: str, sizes: Iterable[int]) -> tuple[tuple[int, ...], ...]:
 def workloads_of(rung: Rung, problem: Problem) -> list[Workload]:
     """The workloads of a problem with a shape: one for each kind that it leaves open and the rung has.
 
-    BadInput for a problem of another ladder, without a shape, or of a shape or kind that cannot be.
+    Of a kind that the rung has not: those that there are; the rung says that it does not take them. BadInput
+    for a problem of another ladder, without a shape, or of a shape or kind that cannot be.
     """
     if problem.ladder != rung.family or not problem.shape:
         raise BadInput(f"{rung.id} takes a problem of {rung.family} with a shape, not {problem}")
-    had = ladder_of(rung.family).kinds_of(rung)
-    asked = {name: getattr(problem, name) for name in had}
-    kinds = (values if asked[name] is None else [asked[name]] for name, values in had.items())
-    return [workload_class(rung.family)(*problem.shape, *kind) for kind in product(*kinds)]
+    had = offered(rung, problem)
+    if had:
+        return had
+    kinds = ladder_of(rung.family).kinds
+    asked = {name: getattr(problem, name) for name in kinds}
+    return possible(
+        problem,
+        {name: kind.values if asked[name] is None else [asked[name]] for name, kind in kinds.items()},
+    )
+
+
+def offered(rung: Rung, problem: Problem) -> list[Workload]:
+    """The same of kinds that the rung has; none where it has none of those asked for."""
+    try:
+        found = possible(problem, ladder_of(rung.family).kinds_of(rung))
+    except BadInput:
+        return []
+    return [workload for workload in found if problem.includes(workload)]
+
+
+def takes(rung: Rung, workload: Workload) -> bool:
+    """Whether a rung has a launch for a workload; one that declares none may take any."""
+    try:
+        return rung.launch is None or bool(rung.fitted(workload).declared(workload))
+    except BadInput:
+        return False
+
+
+def possible(problem: Problem, kinds: Mapping[str, Sequence[str]]) -> list[Workload]:
+    """Workloads of a problem's shape, of all combinations of kinds that can be. BadInput where none can."""
+    found: dict[Workload, None] = {}
+    refused = []
+    for values in product(*kinds.values()):
+        try:
+            found[workload_class(problem.ladder)(*problem.shape, **dict(zip(kinds, values)))] = None
+        except BadInput as error:
+            refused.append(error)
+    if not found:
+        raise refused[0]
+    return list(found)
 
 
 def check_job(rung: Rung, workload: Workload) -> None:

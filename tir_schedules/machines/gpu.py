@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from contextlib import contextmanager
 from typing import Any, Callable, Iterator, Sequence
 
@@ -162,6 +163,14 @@ class GpuMachine:
             during()
         stop.synchronize()
         return self.cupy.cuda.get_elapsed_time(start, stop) / 1000
+
+    def elapsed(self, call: Call) -> float:
+        """Seconds on this computer from the call until the GPU has done what it enqueues."""
+        self.synchronize()
+        started = time.perf_counter()
+        call(self.stream)
+        self.synchronize()
+        return time.perf_counter() - started
 
     def capture(self, call: Call) -> Call:
         """A CUDA graph of what `call` enqueues: this computer enqueues it in hardly any time."""

@@ -75,6 +75,7 @@ class Execution:
     counters: None unless counting was asked for. writer(name, index): Location of the instruction that last
     stored to flat element `index` of output `name`, or None when nothing did; writers(name): of all
     instructions that stored to the output, or None where the machine does not know (the GPU machine).
+    stored(name): which elements of the output have been written, bool and flat, or None likewise.
     printed: what its printf calls wrote, in the order they were executed.
     requests: of the warp that was watched, in order; requests_met: how many there were, more than are kept
     when they exceed the limit. records: of a block all of whose accesses were watched.
@@ -90,3 +91,4 @@ class Execution:
     printed: str = ""
     notes: tuple[Finding, ...] = ()
     records: Records | None = field(default=None, repr=False)
+    stored: Callable[[str], np.ndarray | None] = field(default=lambda name: None, repr=False)

@@ -22,11 +22,13 @@ class Kind:
     """What workloads of a ladder can differ in besides their shape.
 
     values: the first is the default. help: of its option. default: in the help, where a rung decides.
+    option: that says it, without its dashes, where that has another name.
     """
 
     values: tuple[str, ...]
     help: str
     default: str = ""
+    option: str = ""
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,8 @@ class Ladder:
     extents: names of the extents of a shape, such as ("M", "N", "K"). sizes: what these are, for `--help`.
     shape: taken where none is named. shapes: the same for one purpose: "emit", "run", "bench" (all of these),
     "small" (the CPU machine counts it in seconds), "trace", "largest" (it takes up to a minute).
-    kinds: "dtype", "layout" or "accumulate" -> what there is of it. offered: what of it a rung has.
+    kinds: "dtype", "layout", "accumulate" or "output", fields of its workloads -> what there is of it.
+    offered: what of it a rung has.
     vendor: "cuBLAS", "CUB", or "" where no library does the same. unit: of its rates, TFLOPS or BANDWIDTH.
     limit: of a GPU, as `bench` measures it, that its rates may be held against.
     package: the package that its modules are in.
@@ -69,6 +72,11 @@ class Ladder:
     def option(self) -> str:
         """Name of the option for its shape, without its dashes."""
         return SIZE_OPTIONS.get(len(self.extents), "shape")
+
+    @property
+    def kind_options(self) -> dict[str, str]:
+        """Its kinds -> the options that say them."""
+        return {name: kind.option or name for name, kind in self.kinds.items()}
 
     @property
     def axis(self) -> str:

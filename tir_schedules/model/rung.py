@@ -45,7 +45,8 @@ class Rung:
     shapes: which shapes take the fast path and what happens to others. min_arch: the first sm it runs on.
     pass_config: options for TVM's lowering. passes: those of this project that it wants, see
     tir/passes/pipeline.py.
-    dtypes: of the workloads it is run with, where the family has a choice.
+    dtypes: of the workloads it is run with, where the family has a choice. outputs: formats of C likewise;
+    without them, that of the sums alone.
     prim_func(workload, config, name): the algorithm, in place of the workload's own. Where primitives cannot
     reach a form, it already says what each thread does.
     flawed: configurations shown for what is wrong with them: name -> kind of finding. They run only when
@@ -69,6 +70,7 @@ class Rung:
     pass_config: dict[str, Any] = field(default_factory=dict, repr=False)
     passes: tuple[str, ...] = field(default=(), repr=False)
     dtypes: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
     prim_func: Callable[[Any, Any, str], Any] | None = field(default=None, repr=False)
     flawed: dict[str, str] = field(default_factory=dict, repr=False)
     twinned: bool = True

@@ -68,14 +68,15 @@ def compare(
     if got.shape != expected.shape:
         raise ValueError(f"{output} has shape {got.shape}, expected {expected.shape}")
     with np.errstate(invalid="ignore", over="ignore"):
-        error = np.abs(got.astype(np.float64) - expected.astype(np.float64))
-        wrong = ~(np.isfinite(got) & np.isfinite(expected) & (error <= allowed))
+        values, wanted = (array.astype(np.float64, copy=False) for array in (got, expected))
+        error = np.abs(values - wanted)
+        wrong = ~(np.isfinite(values) & np.isfinite(wanted) & (error <= allowed))
         if not wrong.any():
             return None
         excess = np.where(wrong, np.where(np.isfinite(error), error - allowed, np.inf), -np.inf)
     worst = np.unravel_index(int(excess.argmax()), got.shape)
     limit = allowed[worst] if np.ndim(allowed) else allowed
-    got_there, expected_there = float(got[worst]), float(expected[worst])
+    got_there, expected_there = float(values[worst]), float(wanted[worst])
     off, index = float(error[worst]), tuple(map(int, worst))
     count, size = int(wrong.sum()), got.size
     return Mismatch(output, index, got_there, expected_there, off, float(limit), count, size, against)

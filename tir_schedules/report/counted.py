@@ -10,6 +10,7 @@ from tir_schedules.bench.views import Group
 from tir_schedules.errors import BadInput
 from tir_schedules.insight.metrics.counting import Metrics
 from tir_schedules.insight.metrics.rungs import metrics_of_rungs
+from tir_schedules.ladders.known import workload_class
 from tir_schedules.ladders.problems import KINDS, Job, Problem, workload_of
 from tir_schedules.ladders.registry import find
 from tir_schedules.model.counters import Access
@@ -42,8 +43,8 @@ def jobs_of(group: Group, further: Iterable[str] = ()) -> list[Job]:
     """The rungs of a group, and further ones by name, with a small workload of the group's kind. Rungs that
     are no more are left out."""
     row = next(iter(group.cells.values()))
-    kinds = {name: row["workload"][name] for name in KINDS[row["family"]]}
-    problem = Problem(row["family"], **kinds)
+    workload = workload_class(row["family"])(**row["workload"])
+    problem = Problem(row["family"], **{name: getattr(workload, name) for name in KINDS[row["family"]]})
     rungs = [rung for name in dict.fromkeys((*group.names, *further)) for rung in known(name)]
     return [(rung, workload_of(rung, problem)) for rung in rungs]
 

@@ -17,7 +17,7 @@ from tir_schedules.model.kernel import FIXED_TWIN, Binary, Kernel
 from tir_schedules.model.rung import Rung
 from tir_schedules.model.workload import Workload
 from tir_schedules.run import launches
-from tir_schedules.subjects.subject import VENDORS, Row, Subject
+from tir_schedules.subjects.subject import Row, Subject, vendors_of
 
 
 def runnable(jobs: Sequence[Job], arch: str) -> list[Job]:
@@ -49,10 +49,10 @@ def subjects_of(
     progress: Callable[[str], object] = lambda name: None,
     twin: str = "twin",
 ) -> tuple[list[Subject], list[Row]]:
-    """Schedules and twins of (rung, workload) pairs compiled for `arch`, and one vendor's subject per
+    """Schedules and twins of (rung, workload) pairs compiled for `arch`, and the vendor's subjects per
     distinct workload.
 
-    Workloads keep the order in which they are first met; the vendor's subject is the last of a workload.
+    Workloads keep the order in which they are first met; the vendor's subjects are the last of a workload.
     progress: called with a rung's id when its two kernels for a workload are on their way to nvcc. twin: of
     which form twins are, "twin" (it takes sizes at run time) or FIXED_TWIN (it is compiled for the shape, as
     a schedule is). Also returns a refused row for each kernel that cannot be made. Raises BadInput for an
@@ -83,8 +83,7 @@ def subjects_of(
                 else:
                     subjects.append(Subject(subject.family, subject.name, subject.form, workload, binaries))
             family = waiting[0][0].family
-            if VENDORS[family]:
-                subjects.append(Subject(family, VENDORS[family], "vendor", workload))
+            subjects += [Subject(family, name, "vendor", workload) for name in vendors_of(family)]
     return subjects, refused
 
 

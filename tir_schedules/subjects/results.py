@@ -25,6 +25,7 @@ class Measured(Protocol):
     refused: list[Row]
     limits: list[Json]
     device: Json
+    notes: list[str]
 
 
 def about(command: str) -> Json:
@@ -57,9 +58,9 @@ def document(
 ) -> Json:
     """The content of a results file.
 
-    source: what `about` says of this computer. measurement: has device, limits, rows and refused. refused:
-    rows of what could not even be compiled. packed: what `about` said on the computer that made the pack,
-    where there was one.
+    source: what `about` says of this computer. measurement: has device, limits, rows, refused and notes.
+    refused: rows of what could not even be compiled. packed: what `about` said on the computer that made the
+    pack, where there was one.
     """
     measured = {
         "policy": policy,
@@ -68,7 +69,9 @@ def document(
         "refused": [*refused, *measurement.refused],
     }
     packing = {"packed": packed} if packed else {}
-    return {"schema": SCHEMA, **source, **packing, "device": device_facts(measurement.device), **measured}
+    notes = {"notes": measurement.notes} if measurement.notes else {}
+    device = device_facts(measurement.device)
+    return {"schema": SCHEMA, **source, **packing, "device": device, **measured, **notes}
 
 
 def device_facts(seen: Json) -> Json:

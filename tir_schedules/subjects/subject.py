@@ -13,8 +13,43 @@ from tir_schedules.model.workload import Workload
 VENDORS = OfLadders(lambda ladder: ladder.vendor)
 """Family -> the library its kernels are timed beside; "" for none."""
 
+SEVERAL = {"cuBLAS": ("cuBLAS", "cuBLASLt")}
+"""A library that is timed in several ways -> the names of these."""
+
 Row = Json
 """A row of results as JSON has it."""
+
+
+def vendors_of(family: str) -> tuple[str, ...]:
+    """Names of the vendor's subjects that kernels of a ladder are timed beside."""
+    vendor = VENDORS[family]
+    return SEVERAL.get(vendor, (vendor,)) if vendor else ()
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One of the algorithms by which a vendor's library can do its work.
+
+    index: among `of`; 0 is the one that the library thinks fastest. algorithm, tile, stages, cluster: the
+    library's numbers for them. split_k: parts that k is split into.
+    """
+
+    index: int
+    of: int
+    algorithm: int
+    tile: int
+    stages: int
+    split_k: int
+    cluster: int
+    workspace_bytes: int
+
+    def __str__(self) -> str:
+        return f"candidate {self.index + 1} of {self.of}"
+
+    @property
+    def facts(self) -> Json:
+        """All but its place."""
+        return {name: value for name, value in asdict(self).items() if name not in ("index", "of")}
 
 
 @dataclass(frozen=True)
@@ -22,9 +57,10 @@ class Subject:
     """One thing that is timed on one workload.
 
     family: of the rung, such as "sgemm". name: a rung's id such as "sgemm/warp_tiling:128x128", or "cuBLAS",
-    "CUB".
+    "cuBLASLt", "CUB".
     form: "schedule", "twin" (it takes sizes at run time), FIXED_TWIN (it is compiled for the workload) or
-    "vendor". binaries: one per launch, in order; none for a vendor's library.
+    "vendor". binaries: one per launch, in order; none for a vendor's library. candidate: of a library that
+    leaves the choice to its callers.
     """
 
     family: str
@@ -32,11 +68,14 @@ class Subject:
     form: str
     workload: Workload
     binaries: tuple[Binary, ...] = field(default=(), repr=False)
+    candidate: Candidate | None = None
 
     @property
     def label(self) -> str:
-        """How messages name it: "sgemm/naive (schedule)", "cuBLAS"."""
-        return self.name if self.form == "vendor" else f"{self.name} ({self.form})"
+        """How messages name it: "sgemm/naive (schedule)", "cuBLAS", "cuBLASLt, candidate 1 of 8"."""
+        if self.form != "vendor":
+            return f"{self.name} ({self.form})"
+        return f"{self.name}, {self.candidate}" if self.candidate else self.name
 
     def refused(self, reason: str) -> Row:
         """The row of results that says why it was not timed; one line."""

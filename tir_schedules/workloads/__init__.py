@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     import numpy as np
@@ -11,7 +11,10 @@ if TYPE_CHECKING:
 
 LAYOUTS = ("nt", "nn")
 ACCUMULATORS = ("float16", "float32")
-"""What kinds of half-precision GEMM there are; the first of each is the default."""
+OPERANDS = ("float16", "bfloat16")
+RESULTS = ("float32", "float16", "bfloat16")
+"""What kinds of half-precision GEMM there are: of B, of the sums, of A and B, of C. The first of each that is
+possible is the default."""
 
 MOST = 2**31 - 2**16
 """Below this an extent, and where the tiles that cover it end, are indices of 32 bits."""
@@ -20,3 +23,19 @@ MOST = 2**31 - 2**16
 def array_of(arguments: Arguments, name: str) -> np.ndarray:
     """The array of that name, of numpy or CuPy, among arguments that are arrays and sizes."""
     return cast("np.ndarray", arguments[name])
+
+
+def element_type(name: str) -> Any:
+    """numpy's type of numbers of that name.
+
+    numpy has no bfloat16. That of ml_dtypes, which comes with TVM, has its conversions and comparisons, and
+    CuPy knows it from 14 on; numbers of 16 bits that stand for it would need conversions wherever an array is
+    read.
+    """
+    import numpy as np
+
+    if name == "bfloat16":
+        import ml_dtypes
+
+        return np.dtype(ml_dtypes.bfloat16)
+    return np.dtype(name)

@@ -24,7 +24,7 @@ class Draws:
     def __init__(self, seed: int, xp: Any = np) -> None:
         self.xp, self.rng = xp, xp.random.default_rng(seed)
 
-    def uniform(self, shape: Shape, dtype: str) -> np.ndarray:
+    def uniform(self, shape: Shape, dtype: str | np.dtype) -> np.ndarray:
         """Reals in [-1, 1)."""
         return (2 * self.rng.random(shape, np.float32) - 1).astype(dtype)
 

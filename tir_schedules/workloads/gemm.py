@@ -13,7 +13,7 @@ import numpy as np
 from tir_schedules.errors import BadInput
 from tir_schedules.model.launch import Dim3
 from tir_schedules.model.workload import Arguments
-from tir_schedules.workloads import MOST, array_of
+from tir_schedules.workloads import MOST, array_of, element_type
 from tir_schedules.workloads.drawing import EXACT, REALS, Draws
 from tir_schedules.workloads.rounding import SPREAD, bias, growth, largest_exact
 
@@ -112,7 +112,7 @@ class Gemm:
         return {
             "A": a,
             "B": b,
-            "C": xp.full((self.m, self.n), np.nan, self.result),
+            "C": xp.full((self.m, self.n), np.nan, element_type(self.result)),
             "M": self.m,
             "N": self.n,
             "K": self.k,

@@ -1,4 +1,4 @@
-"""Matrix multiplication of float16 matrices, the algorithm the HGEMM ladder schedules."""
+"""Matrix multiplication of matrices in 16-bit formats, the algorithm the HGEMM ladder schedules."""
 
 # TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
 # pyright: reportInvalidTypeForm=false, reportMissingModuleSource=false
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from math import log2
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,19 +15,29 @@ import numpy as np
 from tir_schedules.errors import BadInput
 from tir_schedules.model.launch import Dim3
 from tir_schedules.model.workload import Arguments
-from tir_schedules.workloads import ACCUMULATORS, LAYOUTS, array_of
+from tir_schedules.workloads import ACCUMULATORS, LAYOUTS, OPERANDS, RESULTS, array_of, element_type
 from tir_schedules.workloads.drawing import EXACT, REALS, Draws
-from tir_schedules.workloads.gemm import Gemm
-from tir_schedules.workloads.rounding import MANTISSA, SPREAD, TRUNCATION, bias, largest_exact, worst_growth
+from tir_schedules.workloads.gemm import OCTAVES, SCALES, Gemm
+from tir_schedules.workloads.rounding import (
+    LARGEST,
+    MANTISSA,
+    SPREAD,
+    TRUNCATION,
+    bias,
+    half_spacing,
+    largest_exact,
+    worst_growth,
+)
 
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
 
     from tir_schedules.model.workload import Workload
 
-C_TYPES = {"float16": "half", "float32": "float"}
-SCALES = {"float16": 2, "float32": 5}
-"""Largest exponent of rows of A and columns of B by format of the accumulators: float16 ends at 65504."""
+C_TYPES = {"float16": "half", "bfloat16": "__nv_bfloat16", "float32": "float"}
+HALF_SCALES = {"float16": 2, "float32": 5}
+"""Largest exponent of rows of A and columns of B in float16 by format of the accumulators: float16 ends at
+65504."""
 MOST_TERMS = 64
 """Terms that are not 0 in a float16 accumulator of reals: for each the tolerance is 2**-10 of its value."""
 TELLING = 383
@@ -37,34 +48,59 @@ VECTOR = 8  # halves in 16 bytes, the widest access
 
 @dataclass(frozen=True)
 class HalfGemm(Gemm):
-    """C (m x n) = A (m x k) @ B (k x n), row-major, A and B float16; accumulators and C in `accumulate`,
-    float16 or float32.
+    """C (m x n) = A (m x k) @ B (k x n), row-major.
 
     layout: "nt", B is stored transposed, as n x k, so that a dot product reads rows of both matrices; or
-    "nn", B is stored as k x n. Raises BadInput for another layout or accumulate, and for the sizes that Gemm
-    refuses.
+    "nn", B is stored as k x n. dtype: format of A and B, "float16" or "bfloat16". accumulate: that of the
+    sums, "float16" or "float32". output: that of C; "" stands for that of the sums, and is replaced by it.
+
+    Sums in float16 are of float16 and stay float16. Sums in float32 may be rounded once, at the end, to the
+    format of A and B: what cuBLAS, CUTLASS and papers mean by HGEMM. Raises BadInput for anything else, and
+    for the sizes that Gemm refuses.
     """
 
     layout: str = "nt"
     accumulate: str = "float16"
+    dtype: str = "float16"
+    output: str = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.layout not in LAYOUTS:
-            raise BadInput(f"layout is {self.layout!r}; it can be {' or '.join(LAYOUTS)}")
-        if self.accumulate not in ACCUMULATORS:
-            raise BadInput(f"accumulate is {self.accumulate!r}; it can be {' or '.join(ACCUMULATORS)}")
+        for what, value, values in (
+            ("layout", self.layout, LAYOUTS),
+            ("accumulate", self.accumulate, ACCUMULATORS),
+            ("dtype", self.dtype, OPERANDS),
+            ("the format of C", self.output or self.accumulate, RESULTS),
+        ):
+            if value not in values:
+                raise BadInput(f"{what} is {value!r}; it can be {' or '.join(values)}")
+        object.__setattr__(self, "output", self.output or self.accumulate)
+        if self.dtype == "bfloat16" and self.accumulate != "float32":
+            raise BadInput(
+                f"accumulate is {self.accumulate!r}; of bfloat16 matrices it can be float32, which is what"
+                " tensor cores add them up in"
+            )
+        possible = ("float16",) if self.accumulate == "float16" else ("float32", self.dtype)
+        if self.output not in possible:
+            raise BadInput(
+                f"the format of C is {self.output!r}; of {self.dtype} matrices added up in {self.accumulate}"
+                f" it can be {' or '.join(possible)}"
+            )
 
     def __str__(self) -> str:
-        return f"{super().__str__()} {self.layout} {self.accumulate}"
+        """Such as "64x64x64 nt float16", "64x64x64 nn bfloat16 float32 to bfloat16": the format of A and B
+        where it is not float16, that of the sums, that of C where it is another."""
+        operands = "" if self.dtype == "float16" else f" {self.dtype}"
+        rounded = f" to {self.output}" if self.rounds else ""
+        return f"{super().__str__()} {self.layout}{operands} {self.accumulate}{rounded}"
 
     @property
     def parameters(self) -> dict[str, str]:
         """What a kernel may take, and its C type."""
         return super().parameters | {
-            "A": "const half*",
-            "B": "const half*",
-            "C": f"{C_TYPES[self.accumulate]}*",
+            "A": f"const {C_TYPES[self.dtype]}*",
+            "B": f"const {C_TYPES[self.dtype]}*",
+            "C": f"{C_TYPES[self.result]}*",
         }
 
     @property
@@ -80,21 +116,34 @@ class HalfGemm(Gemm):
 
     @property
     def macros(self) -> dict[str, str | int]:
-        """What a twin must know of the workload when it is compiled, where it is not the default."""
-        macros = {"NT": int(self.transposed), "ACC": C_TYPES[self.accumulate], "ALIGNED": int(self.aligned)}
-        defaults = {"NT": 1, "ACC": "half", "ALIGNED": 1}
+        """What a twin must know of the workload when it is compiled, where it is not the default: IN is the
+        type of A and B, ACC that of the sums, OUT that of C, by default ACC."""
+        sums = C_TYPES[self.accumulate]
+        macros = {
+            "NT": int(self.transposed),
+            "ACC": sums,
+            "ALIGNED": int(self.aligned),
+            "IN": C_TYPES[self.dtype],
+            "OUT": C_TYPES[self.result],
+        }
+        defaults = {"NT": 1, "ACC": "half", "ALIGNED": 1, "IN": "half", "OUT": sums}
         return {name: value for name, value in macros.items() if value != defaults[name]}
 
     @property
     def bytes(self) -> int:
         """Compulsory global traffic in bytes: A and B read once, C written once."""
-        size = np.dtype(self.accumulate).itemsize
+        size = element_type(self.result).itemsize
         return 2 * (self.m * self.k + self.k * self.n) + size * self.m * self.n
 
     @property
     def result(self) -> str:
         """The format of C."""
-        return self.accumulate
+        return self.output
+
+    @property
+    def rounds(self) -> bool:
+        """Whether C is in another format than the sums."""
+        return self.output != self.accumulate
 
     def array_shapes(self, grid: Dim3) -> dict[str, tuple[int, ...]]:
         """As Gemm, of B as it is stored."""
@@ -111,20 +160,23 @@ class HalfGemm(Gemm):
         return -(-self.k // int((2 ** MANTISSA[self.accumulate] / SPREAD) ** 2))
 
     def arguments(self, seed: int = 0, xp: Any = np, kind: str = REALS) -> Arguments:
-        """As Gemm, A and B in float16."""
+        """As Gemm, A and B in their format."""
         found = super().arguments(seed, xp, kind)
         a, b = array_of(found, "A"), array_of(found, "B")
         b = xp.ascontiguousarray(b.T) if self.transposed else b
-        return found | {"A": a.astype("float16"), "B": b.astype("float16")}
+        operands = element_type(self.dtype)
+        return found | {"A": a.astype(operands), "B": b.astype(operands)}
 
     def integers(self, draws: Draws, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """A and B, integers without 0 and TELLING where there is room, or in every row of A one of `classes`
         of them."""
+        if self.rounds:
+            return self.cancelling(draws)
         largest, beside = (largest_exact(self.k, self.accumulate, others) for others in (0, 2 * TELLING))
         tells = self.accumulate == "float16" and self.k > 1 and beside > 0
         largest = beside if tells else largest
         one = max(int(largest**0.5), TELLING if largest >= TELLING else 1)
-        one, other = (min(most, 2 ** MANTISSA["float16"]) for most in (one, largest // one or 1))
+        one, other = (min(most, 2 ** MANTISSA[self.dtype]) for most in (one, largest // one or 1))
         a, b = self.taking_turns(draws, one, other)
         if tells:  # by one k in A, by another in B: float16 has no room for more
             xp, k = draws.xp, draws.xp.arange(self.k) - self.k // 2
@@ -140,31 +192,71 @@ class HalfGemm(Gemm):
             a = a * ((k + row + seed * self.m) % self.classes == 0)
         return a, b
 
+    def cancelling(self, draws: Draws) -> tuple[np.ndarray, np.ndarray]:
+        """A and B, integers without 0, of which C is exact in its format, though partial sums are too large
+        for any format below float32.
+
+        The k are paired at random. Of a pair the rows of B agree, and the columns of A cancel each other;
+        each row of A has one pair of which 1 is left, times the row of B. Where one k has no other, it adds 1
+        or -1.
+        """
+        xp, k, pairs = draws.xp, self.k, self.k // 2
+        largest = largest_exact(k, self.accumulate)
+        one = max(int(largest**0.5), min(TELLING, largest))
+        most = 2 ** min(MANTISSA[self.dtype], MANTISSA[self.result]) - 1
+        one = max(1, min(one, most))
+        a, b = self.taking_turns(draws, one, max(1, min(largest // (one + 1), most)))
+        order = xp.argsort(draws.rng.random(k, np.float32))
+        first, second, last = order[:pairs], order[pairs : 2 * pairs], order[2 * pairs :]
+        a[:, second], b[second] = -a[:, first], b[first]
+        a[:, last], b[last] = xp.sign(a[:, last]), xp.sign(b[last])
+        if pairs:
+            row = xp.arange(self.m)
+            left = second[row % pairs]
+            a[row, left] = a[row, left] + xp.sign(a[row, left])
+        return a, b
+
     def reals(self, draws: Draws) -> tuple[np.ndarray, np.ndarray]:
         """As Gemm. For float16 accumulators, MOST_TERMS terms of each are not 0 in the mean, and none is
         larger than they can add up."""
         terms = self.k if self.accumulate == "float32" else min(self.k, MOST_TERMS)
-        a, b = self.scaled(draws, SCALES[self.accumulate], bias(terms))
+        a, b = self.scaled(draws, self.scales, bias(terms))
         share = (terms / self.k) ** 0.5
         return (a, b) if share == 1 else (a * draws.kept(share, a.shape), b * draws.kept(share, b.shape))
+
+    @property
+    def scales(self) -> int:
+        """Largest exponent of rows of A and columns of B. Where float32 sums become a C in float16, no sum
+        exceeds what that holds."""
+        if self.dtype == "bfloat16":
+            return SCALES  # its range is that of float32
+        if not self.rounds:
+            return HALF_SCALES[self.accumulate]
+        terms = min(4.0**OCTAVES * self.k, SPREAD * 2.0**OCTAVES * self.k**0.5)  # largest sum without scales
+        return max(0, min(HALF_SCALES[self.accumulate], int(log2(LARGEST[self.result] / terms) / 2)))
 
     def matmul(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """A @ B in float64, whatever the layout of b."""
         return super().matmul(a, b.T if self.transposed else b)
 
     def rounding(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """What accumulators of reals may be off by, even if every addition cuts off; adding 0 loses nothing.
+        """What C of reals may be off by, even if every addition of the accumulators cuts off; adding 0 loses
+        nothing. A C in another format is rounded to the nearest once.
 
         Terms are exact in float32, and in float16 err no more than an addition.
         """
         unit = TRUNCATION[self.accumulate]
         if self.accumulate == "float32":
-            return worst_growth(self.k + 1, unit) * self.largest_sum(a, b)
+            sums = worst_growth(self.k + 1, unit) * self.largest_sum(a, b)
+            if not self.rounds:
+                return sums
+            return sums + half_spacing(np.abs(self.matmul(a, b)) + sums, self.result)
         terms = (self.matmul(a != 0, b != 0) + 1) * unit
         return terms / (1 - terms) * self.largest_sum(a, b)
 
     def prim_func(self, name: str) -> PrimFunc:
-        """The algorithm as a TensorIR PrimFunc with one block "C", entry point `name`."""
+        """The algorithm as a TensorIR PrimFunc, entry point `name`: a block "C" of the sums, and a block "D"
+        that rounds them where C is in another format."""
         named: Any = self.parsed().with_attr("global_symbol", name)  # TVM says: of the class of all functions
         return named
 
@@ -174,26 +266,36 @@ class HalfGemm(Gemm):
         from tvm.script import tirx as T
         from tvm.tirx import FloatImm
 
-        M, N, K, wide = self.m, self.n, self.k, self.accumulate
+        M, N, K, narrow, wide = self.m, self.n, self.k, self.dtype, self.accumulate
+        result, rounds = self.result, self.rounds
         b_shape = (N, K) if self.transposed else (K, N)
         zero = FloatImm(wide, 0.0)
 
         def cast(value: Any) -> Any:
-            return T.Cast(wide, value) if wide != "float16" else value
+            return T.Cast(wide, value) if wide != narrow else value
 
         def of_b(k: Any, j: Any) -> tuple[Any, Any]:
             return (j, k) if self.transposed else (k, j)
 
         @T.prim_func(s_tir=True)
-        def gemm(A: T.Buffer((M, K), "float16"), B: T.Buffer(b_shape, "float16"), C: T.Buffer((M, N), wide)):
+        def gemm(A: T.Buffer((M, K), narrow), B: T.Buffer(b_shape, narrow), C: T.Buffer((M, N), result)):
             T.func_attr({"tirx.noalias": True})
+            if rounds:
+                sums = T.sblock_alloc_buffer((M, N), wide)
+            else:
+                sums = T.meta_var(C)
             for i, j, k in T.grid(M, N, K):
                 with T.sblock("C"):
                     vi, vj, vk = T.axis.remap("SSR", [i, j, k])
                     row, column = T.meta_var(of_b(vk, vj))
                     with T.init():
-                        C[vi, vj] = zero
-                    C[vi, vj] += cast(A[vi, vk]) * cast(B[row, column])
+                        sums[vi, vj] = zero
+                    sums[vi, vj] += cast(A[vi, vk]) * cast(B[row, column])
+            if rounds:
+                for i, j in T.grid(M, N):
+                    with T.sblock("D"):
+                        vi, vj = T.axis.remap("SS", [i, j])
+                        C[vi, vj] = T.Cast(result, sums[vi, vj])
 
         return gemm
 

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+
 UNIT = 2.0**-24
 """Unit roundoff of float32."""
 
 TRUNCATION = {"float32": 2.0**-23, "float16": 2.0**-10}
 """Largest relative error where sums are cut off, not rounded, to their format, as tensor cores may do."""
 
-MANTISSA = {"float32": 24, "float16": 11}
+MANTISSA = {"float32": 24, "float16": 11, "bfloat16": 8}
 """Bits of a number's significand: integers up to 2**bits are exact."""
+
+LARGEST = {"float16": 65504.0}
+LEAST = {"float16": 2.0**-24, "bfloat16": 2.0**-133}
+"""The largest number of a format, and the smallest above 0."""
 
 MEAN = 6
 """Sums of n terms with signs drawn at random are expected this many times their 2-norm away from 0."""
@@ -62,3 +71,13 @@ def worst_growth(terms: int, unit: float) -> float:
     (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1.)
     """
     return terms * unit / (1 - terms * unit) if terms * unit < 1 else float("inf")
+
+
+def half_spacing(values: np.ndarray, dtype: str) -> np.ndarray:
+    """Half the distance between the numbers of a format at values that are not negative: how far the nearest
+    of them may be."""
+    import numpy as np
+
+    _, exponents = np.frexp(np.maximum(values, LEAST[dtype]))
+    spacing = 2.0 ** (exponents.astype(np.float64) - MANTISSA[dtype])
+    return np.maximum(spacing, LEAST[dtype]) / 2

@@ -7,7 +7,7 @@ from typing import Sequence
 
 from tir_schedules.check.building import is_ptx
 from tir_schedules.check.preparing import Prepared, prepare
-from tir_schedules.check.session import Checked, fresh, launch, perform
+from tir_schedules.check.session import Checked, Written, fresh, launch, perform
 from tir_schedules.console import print_line
 from tir_schedules.errors import CheckFailed
 from tir_schedules.insight.advice.advising import advise, print_advice
@@ -44,7 +44,7 @@ def subject_of(checked: Checked, at: int) -> Subject | None:
 
     def watched(watch: Watch) -> Execution:
         """The launches before it, and a block of its own."""
-        machine, trial, written = CpuMachine(), prepared.trials[0], set[str]()
+        machine, trial, written = CpuMachine(), prepared.trials[0], Written()
         arrays = fresh(trial)
         for step in prepared.steps[:at]:
             launch(step, trial, machine, arrays, written)

@@ -6,7 +6,7 @@ import re
 from typing import Iterator, Sequence
 
 from tir_schedules.check.preparing import Prepared, Step
-from tir_schedules.check.session import fresh, launch
+from tir_schedules.check.session import Written, fresh, launch
 from tir_schedules.errors import BadInput, nearest, shown
 from tir_schedules.insight.banks.requests import Pattern, array_at, arrays_of, grouped
 from tir_schedules.machines.choice import choose
@@ -25,10 +25,10 @@ def watched(ready: Prepared, block: Dim3, warp: int) -> Iterator[tuple[Step, Exe
     """Each launch with what one warp of it asks of shared memory, on the first inputs. Only the warp's block
     is executed; what a later launch takes from it comes from a whole run."""
     machine, trial = choose("cpu", 1), ready.trials[0]
-    arrays, written = fresh(trial), set[str]()
+    arrays, written = fresh(trial), Written()
     for number, step in enumerate(ready.steps, 1):
         own = {name: array.copy() for name, array in arrays.items()}
-        yield step, launch(step, trial, machine, own, {*written}, watch=Watch(block, warp))
+        yield step, launch(step, trial, machine, own, {**written}, watch=Watch(block, warp))
         if number < len(ready.steps):
             launch(step, trial, machine, arrays, written)
 

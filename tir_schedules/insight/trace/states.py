@@ -27,6 +27,7 @@ from tir_schedules.model.verify import shared_checks
 from tir_schedules.model.workload import Workload
 from tir_schedules.run import launches
 from tir_schedules.tir.tvm import import_tvm
+from tir_schedules.workloads import element_type
 
 if TYPE_CHECKING:
     from tvm import IRModule
@@ -192,7 +193,8 @@ def buffers_outside(module: "IRModule", kernel: Kernel) -> dict[str, np.ndarray]
     def allocates(block: Any) -> None:
         for buffer in block.alloc_buffers:
             if buffer.name in kernel.params:
-                found[buffer.name] = np.zeros([int(extent) for extent in buffer.shape], str(buffer.dtype))
+                shape, dtype = [int(extent) for extent in buffer.shape], element_type(str(buffer.dtype))
+                found[buffer.name] = np.zeros(shape, dtype)
 
     tvm_ffi.structural_walk(only_function(module).body, (tvm.s_tir.SBlock, allocates))
     return {name: found[name] for name in kernel.params if name in found}

@@ -1,7 +1,20 @@
 """The HGEMM ladder: GEMM of float16 matrices on tensor cores."""
 
 from tir_schedules.model.ladder import Kind, Ladder
-from tir_schedules.workloads import ACCUMULATORS, LAYOUTS
+from tir_schedules.model.rung import Rung
+from tir_schedules.workloads import ACCUMULATORS, LAYOUTS, OPERANDS, RESULTS
+
+OWN = "what the rung has"
+
+
+def offered(rung: Rung) -> dict[str, tuple[str, ...]]:
+    """Of each kind what a rung has: float16 and the format of the sums, where it says nothing else."""
+    return {
+        "accumulate": getattr(rung.config, "accumulators", ()),
+        "dtype": rung.dtypes or OPERANDS[:1],
+        "output": rung.outputs or ("",),
+    }
+
 
 LADDER = Ladder(
     "hgemm",
@@ -24,7 +37,7 @@ LADDER = Ladder(
     shape=(512, 512, 256),
     shapes={
         "emit": ((1024, 1024, 1024),),
-        # Whole tiles alone: the ladder is long and runs in four kinds.
+        # Whole tiles alone: the ladder is long and runs in all kinds.
         "run": ((256, 256, 128),),
         "trace": ((256, 256, 128),),
         "bench": tuple((size,) * 3 for size in (1024, 2048, 4096, 8192)),
@@ -32,8 +45,10 @@ LADDER = Ladder(
     },
     kinds={
         "layout": Kind(LAYOUTS, "nt, B is stored NxK, or nn, B is stored KxN"),
-        "accumulate": Kind(ACCUMULATORS, "accumulators and C in float16 or float32"),
+        "accumulate": Kind(ACCUMULATORS, "accumulators in float16 or float32"),
+        "dtype": Kind(OPERANDS, "A and B in float16 or bfloat16", OWN),
+        "output": Kind(RESULTS, "C in float32, float16 or bfloat16", OWN, option="result"),
     },
-    offered=lambda rung: {"accumulate": getattr(rung.config, "accumulators", ())},
+    offered=offered,
     vendor="cuBLAS",
 )

@@ -13,6 +13,8 @@ from types import ModuleType
 from typing import Sequence
 
 from tir_schedules.errors import BadInput
+from tir_schedules.ladders.known import package_rungs
+from tir_schedules.ladders.problems import Problem, offered
 from tir_schedules.model.launch import Launch, ceil_div
 from tir_schedules.tir import schedule
 from tir_schedules.tir.passes import COPIES_FIRST, PARTIAL_GROUP, UNROLL_STAGES
@@ -98,7 +100,7 @@ class Fragments:
 
 def launch_columns_by_rows(gemm: HalfGemm, tiling: Tiling, shared: int) -> Launch:
     """A block for each tile of C, blockIdx.x along the columns. shared: bytes of dynamic shared memory."""
-    check_registers(gemm, tiling)
+    check_kind(gemm, tiling)
     grid = ceil_div(gemm.n, tiling.bn), ceil_div(gemm.m, tiling.bm), 1
     return Launch(grid, (WARP, tiling.warps, 1), shared)
 
@@ -106,7 +108,7 @@ def launch_columns_by_rows(gemm: HalfGemm, tiling: Tiling, shared: int) -> Launc
 def launch_swizzled(gemm: HalfGemm, tiling: Tiling, most: int, shared: int, partial: bool = False) -> Launch:
     """A block for each tile of C, under a threadblock swizzle: blockIdx.x along the `swizzle_width` columns
     of blocks that the grid walks together, blockIdx.z along the groups of so many columns."""
-    check_registers(gemm, tiling)
+    check_kind(gemm, tiling)
     columns, width = ceil_div(gemm.n, tiling.bn), swizzle_width(gemm, tiling, most, partial)
     grid = width, ceil_div(gemm.m, tiling.bm), ceil_div(columns, width)
     return Launch(grid, (WARP, tiling.warps, 1), shared)
@@ -140,8 +142,16 @@ def shared_bytes(
     return max(operands, result) if staged or reaches_beyond(gemm, tiling) else operands
 
 
-def check_registers(gemm: HalfGemm, tiling: Tiling) -> None:
-    """BadInput when a warp's accumulators do not fit into registers."""
+def check_kind(gemm: HalfGemm, tiling: Tiling) -> None:
+    """BadInput for formats that the rungs before Hopper's instructions do not take, with those that do, and
+    when a warp's accumulators do not fit into registers."""
+    if gemm.dtype != "float16" or gemm.rounds:
+        asked = Problem("hgemm", gemm.shape, gemm.dtype, gemm.layout, gemm.accumulate, gemm.output)
+        others = [rung.base_id for rung in package_rungs("hgemm") if offered(rung, asked)]
+        raise BadInput(
+            f"wmma and mma rungs take A and B in float16 and leave C in the format of the sums; {gemm.dtype}"
+            f" to {gemm.result} by sums in {gemm.accumulate} is for {', '.join(others) or 'other rungs'}"
+        )
     if gemm.accumulate not in tiling.accumulators:
         fitting = " or ".join(tiling.accumulators)
         raise BadInput(

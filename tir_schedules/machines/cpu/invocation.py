@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import re
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Sequence
+from typing import Any, Mapping, NamedTuple, Sequence
 
 import numpy as np
 
@@ -43,6 +43,9 @@ STACK_BYTES, HEAP_BYTES, PRINTED_BYTES = 1 << 10, 8 << 20, 1 << 20
 CUT = "\n[printf: what was printed beyond {} bytes is left out]\n"
 MESSAGE_BYTES = 4096
 
+EARLIER = -1
+"""In place of the line that stored an element last: an earlier launch did."""
+
 AGAIN = abi.NONE
 """What the core returns of a launch that has to be done again on one core."""
 
@@ -64,13 +67,14 @@ class Room(NamedTuple):
 
 @dataclass(frozen=True)
 class Launch:
-    """What is launched: a kernel on arguments. outputs, given: as of CpuMachine.run."""
+    """What is launched: a kernel on arguments. outputs, given, stored: as of CpuMachine.run."""
 
     kernel: LinkedKernel
     binary: Binary
     arguments: Arguments
     outputs: Sequence[str]
     given: Sequence[str]
+    stored: Mapping[str, np.ndarray]
 
 
 def resident_blocks(binary: Binary) -> int:
@@ -102,7 +106,7 @@ class Invocation:
             value = arguments[name]
             if isinstance(value, np.ndarray) and not (value.shape == () and value.dtype.names):
                 if name not in places:
-                    rows.append(self._array(name, value, name in launch.outputs, name in launch.given))
+                    rows.append(self._array(name, value, launch))
                     places[name] = len(rows) << BUFFER_SHIFT
                 value = places[name]
             values.append(value)
@@ -134,15 +138,19 @@ class Invocation:
             cells = self._kept[-1].ctypes.data
         return (content.ctypes.data, variable.size, cells, element, int(constant), 1, 0)
 
-    def _array(self, name: str, array: np.ndarray, output: bool, given: bool) -> tuple[int, ...]:
+    def _array(self, name: str, array: np.ndarray, launch: Launch) -> tuple[int, ...]:
         """A row of BUFFER for an argument."""
+        output, given, stored = name in launch.outputs, name in launch.given, launch.stored.get(name)
         if not array.flags.c_contiguous:
             raise ValueError(f"{name} is not C-contiguous")
         self.names.append(NamedBuffer(name, array.itemsize, array.size))
         cells, element = 0, min(array.itemsize.bit_length() - 1, self.lowered.store_shift)
-        if output:
+        if output or stored is not None:
             self.cells[name] = np.zeros((array.nbytes >> element) + 1, abi.CELL)
             self.cells_each[name] = array.itemsize >> element
+            if stored is not None:
+                each = np.repeat(np.ravel(stored), self.cells_each[name])
+                self.cells[name]["line"][: len(each)][each] = EARLIER
             cells = self.cells[name].ctypes.data
         self._kept.append(array)
         return (array.ctypes.data, array.nbytes, cells, element, int(not output), int(given), 0)
@@ -205,7 +213,7 @@ class Invocation:
         records = watched.records(lowered.counted, sources) if watched and watched.every else None
         return Execution(
             faults, seconds, counters, self.writer, self.writers, requests, met, self.all_printed(), notes,
-            records,
+            records, self.stored,
         )  # fmt: skip
 
     def all_printed(self) -> str:
@@ -216,11 +224,16 @@ class Invocation:
     def writer(self, name: str, index: int) -> Location | None:
         """Where the element was last stored."""
         line = int(self.cells[name][index * self.cells_each[name]]["line"])
-        return self.sources(line) if line else None
+        return self.sources(line) if line > 0 else None
+
+    def stored(self, name: str) -> np.ndarray:
+        """Which elements this launch or an earlier one has written: bool, as many as the array has."""
+        lines = self.cells[name]["line"][:-1]
+        return (lines != 0).reshape(-1, self.cells_each[name]).all(1)
 
     def writers(self, name: str) -> tuple[Location, ...]:
         """Every place that stored to the output."""
-        return tuple(self.sources(int(line)) for line in np.unique(self.cells[name]["line"]) if line)
+        return tuple(self.sources(int(line)) for line in np.unique(self.cells[name]["line"]) if line > 0)
 
 
 def pack(parameters: Sequence[Parameter], values: Sequence[Any], label: str) -> ctypes.Array:

@@ -14,7 +14,9 @@ from dataclasses import replace
 from functools import lru_cache
 from math import prod
 from numbers import Integral
-from typing import Iterator, Sequence
+from typing import Iterator, Mapping, Sequence
+
+import numpy as np
 
 from tir_schedules import interrupts
 from tir_schedules.compiler.source_text import SourceText, place_in_ptx
@@ -92,13 +94,16 @@ class CpuMachine:
         count: bool = False,
         watch: Watch | None = None,
         given: Sequence[str] = (),
+        stored: Mapping[str, np.ndarray] | None = None,
     ) -> Execution:
         """Launch the kernel once, in as many orders as the machine has.
 
         arguments: by name; arrays must be C-contiguous. outputs: names of the arrays the kernel may write, in
-        place; all their elements count as unwritten before, but for those in `given`. count: also count
-        accesses and instructions, which takes about as long again. watch: run one block alone, in one order,
-        and keep the requests of one of its warps, or all its accesses; counts too. Raises, before anything
+        place; all their elements count as unwritten before, but for those in `given`. stored: of other
+        arrays, which elements earlier launches have written, as Execution.stored has it; the others count as
+        unwritten, also in an array that this kernel only reads. count: also count accesses and instructions,
+        which takes about as long again. watch: run one block alone, in one order, and keep the requests of
+        one of its warps, or all its accesses; counts too. Raises, before anything
         runs, UnsupportedInstruction for PTX that the machine does not know, CheckFailed for a launch that
         CUDA would refuse, and BadInput for a block or warp there is not.
         """
@@ -109,7 +114,7 @@ class CpuMachine:
             kernel = linked(library, binary.ptx, binary.kernel.entry)
         except UnsupportedInstruction as error:
             raise UnsupportedInstruction(f"{binary.kernel.label}: {with_place(str(error), binary)}") from None
-        launch = Launch(kernel, binary, arguments, outputs, given)
+        launch = Launch(kernel, binary, arguments, outputs, given, stored or {})
         if watch or self.orders == 1:
             return self._once(launch, count, watch)
         before = {name: arguments[name].copy() for name in outputs}

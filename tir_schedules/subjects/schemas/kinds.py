@@ -7,14 +7,15 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Annotated, Any, Literal, TypeVar
 
 from tir_schedules.errors import BadInput, MissingTool, shown
-from tir_schedules.ladders.known import OfLadders, ladder_of, workload_class
+from tir_schedules.ladders.known import ladder_of, workload_class
+from tir_schedules.ladders.problems import Problem, possible
 from tir_schedules.ladders.registry import FAMILIES
 from tir_schedules.model.kernel import FIXED_TWIN
-from tir_schedules.model.ladder import Ladder
-from tir_schedules.workloads import ACCUMULATORS, LAYOUTS
+from tir_schedules.workloads import ACCUMULATORS, LAYOUTS, OPERANDS, RESULTS
 
 try:
     from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
@@ -28,13 +29,17 @@ ARCH = re.compile(r"sm_\d{2,3}[af]?")
 EXTENT = r"[1-9]\d{0,9}"
 
 
-def shape_of(ladder: Ladder) -> re.Pattern[str]:
+@cache
+def shape_of(family: str) -> re.Pattern[str]:
     """What workloads of a ladder are written as, such as 64x64x64 nt float16."""
-    kinds = (rf" ({'|'.join(kind.values)})" for kind in ladder.kinds.values())
-    return re.compile("x".join([EXTENT] * len(ladder.extents)) + "".join(kinds))
-
-
-SHAPES = OfLadders(shape_of)
+    ladder = ladder_of(family)
+    problem, values = (
+        Problem(family, ladder.shape),
+        {name: kind.values for name, kind in ladder.kinds.items()},
+    )
+    written = (str(workload).partition(" ") for workload in possible(problem, values))
+    kinds = "|".join(re.escape(space + kind) for _, space, kind in written)
+    return re.compile("x".join([EXTENT] * len(ladder.extents)) + f"({kinds})")
 
 
 def without_control(text: str) -> str:
@@ -102,7 +107,8 @@ class Workload(Exact):
     k: Extent = None
     layout: Literal[LAYOUTS] = None
     accumulate: Literal[ACCUMULATORS] = None
-    dtype: Literal["int32", "float32"] = None
+    dtype: Literal[("int32", "float32", *OPERANDS)] = None
+    output: Literal[RESULTS] = None
 
 
 def workload_of(family: str, fields: Workload) -> Any:
@@ -140,7 +146,7 @@ class Named(Open):
     @classmethod
     def of_the_family(cls, shape: str, info: ValidationInfo) -> str:
         family = info.data.get("family")
-        if family and not SHAPES[family].fullmatch(shape):
+        if family and not shape_of(family).fullmatch(shape):
             ladder = ladder_of(family)
             example = str(ladder.workload_class(*(64,) * len(ladder.extents)))
             raise ValueError(f"{shown(shape)} is no shape of {family}, such as {example!r}")

@@ -29,7 +29,7 @@ from tir_schedules.subjects.schemas.kinds import (
     matching,
 )
 from tir_schedules.subjects.schemas.results import Access, Point, Refused
-from tir_schedules.subjects.subject import VENDORS
+from tir_schedules.subjects.subject import vendors_of
 
 ENTRY = re.compile(r"[A-Za-z_$][\w$]*", re.A)
 CUBIN = re.compile(r"cubins/[0-9a-f]{64}\.cubin")
@@ -92,9 +92,10 @@ class PackedSubject(Task):
 
     @model_validator(mode="after")
     def of_its_form(self) -> "PackedSubject":
-        vendor = VENDORS[self.family]
-        if self.form == "vendor" and (self.name != vendor or self.launches):
-            raise ValueError(f"the vendor's library of {self.family} is {vendor}, without launches")
+        vendors = vendors_of(self.family)
+        if self.form == "vendor" and (self.name not in vendors or self.launches):
+            known = " or ".join(vendors)
+            raise ValueError(f"the vendor's library of {self.family} is {known}, without launches")
         if self.form != "vendor" and not self.launches:
             raise ValueError("it has no launches")
         return self

@@ -40,6 +40,32 @@ class Refused(Named):
     reason: Text
 
 
+class Candidate(Open):
+    """An algorithm of a vendor's library that was tried."""
+
+    algorithm: Count
+    tile: Count
+    stages: Count
+    split_k: Count
+    cluster: Count
+    workspace_bytes: Count
+    samples_us: Many[Micros] = None
+    refused: Text = None
+
+
+class VendorDetail(Open):
+    """chosen: which of the candidates was timed, from 0."""
+
+    chosen: Count
+    candidates: Many[Candidate]
+
+    @model_validator(mode="after")
+    def one_of_them(self) -> "VendorDetail":
+        if self.chosen >= len(self.candidates):
+            raise ValueError(f"'chosen' is {self.chosen}; there are {len(self.candidates)} candidates")
+        return self
+
+
 class Row(Task, Named):
     """What was timed."""
 
@@ -50,6 +76,9 @@ class Row(Task, Named):
     unit: Literal["GB/s", "TFLOPS"]
     sm_mhz: Annotated[list[Count], Field(max_length=2, fail_fast=True)] | None = None
     throttled: Many[Text] = []
+    vendor_detail: VendorDetail = None
+    cold_us: Annotated[Many[Micros], Field(min_length=1)] = None
+    first_us: Annotated[Many[Micros], Field(min_length=1)] = None
 
     @field_validator("samples_us", mode="before")
     @classmethod
@@ -86,6 +115,7 @@ class Results(Source):
     limits: Many[Limit]
     rows: Many[Row]
     refused: Many[Refused]
+    notes: Many[Text] = []
 
 
 class Access(Open):

@@ -11,7 +11,7 @@ import math
 import re
 from typing import TYPE_CHECKING
 
-import numpy as np
+from tir_schedules.workloads import element_type
 
 if TYPE_CHECKING:
     from tvm import IRModule
@@ -24,5 +24,5 @@ def wide_offsets(source: str, module: IRModule) -> str:
     """The CUDA source of a module, with offsets of asynchronous copies that reach all of its arguments."""
     functions = getattr(module, "functions").values()
     buffers = (buffer for function in functions for buffer in function.params)
-    largest = max(math.prod(map(int, one.shape)) * np.dtype(str(one.dtype)).itemsize for one in buffers)
+    largest = max(math.prod(map(int, one.shape)) * element_type(str(one.dtype)).itemsize for one in buffers)
     return OFFSET.sub(r"\1\2ll;", source) if largest >= HELD else source

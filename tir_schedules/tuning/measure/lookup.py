@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Callable, Iterator, Sequence
 
 from tir_schedules.errors import BadInput, CheckFailed
 from tir_schedules.ladders.known import ladder_of
-from tir_schedules.ladders.problems import EMIT_SHAPES, KINDS, Job, Problems, workload_of, workloads_of
+from tir_schedules.ladders.problems import EMIT_SHAPES, Job, Problems, workload_of, workloads_of
 from tir_schedules.model.machine import Machine
 from tir_schedules.model.rung import Rung
 from tir_schedules.model.workload import Workload
@@ -98,9 +98,10 @@ def origin(record: Record, path: Path) -> str:
 
 def advice(rung: Rung, workload: Workload, arch: str) -> str:
     """The command that makes a record."""
-    option, one = ladder_of(rung.family).option, len(workload.shape) == 1
-    size = f"--{option} {power(*workload.shape) if one else ','.join(map(str, workload.shape))}"
-    kinds = (f"--{name} {getattr(workload, name)}" for name in KINDS[rung.family])
+    ladder, one = ladder_of(rung.family), len(workload.shape) == 1
+    size = f"--{ladder.option} {power(*workload.shape) if one else ','.join(map(str, workload.shape))}"
+    chosen = [name for name, values in ladder.kinds_of(rung).items() if len(values) > 1]
+    kinds = (f"--{ladder.kind_options[name]} {getattr(workload, name)}" for name in chosen)
     return f"`tir-schedules tune {rung.typed} {' '.join((size, *kinds))} --arch {arch}` makes them"
 
 

@@ -85,7 +85,8 @@ class Record:
             raise ValueError(f"its seconds are {list(self.seconds)}, not positive numbers")
         if bool(self.seconds) == bool(self.error):
             raise ValueError("it must have either seconds or an error")
-        problem_of(self.family, self.workload)
+        problem = problem_of(self.family, self.workload)
+        object.__setattr__(self, "workload", asdict(problem))  # older records lack fields that came later
 
     def __str__(self) -> str:
         values = ", ".join(f"{name} {value}" for name, value in self.point.items())
