@@ -86,7 +86,6 @@ class Watched:
         kinds = {number: counted[number].kind for number in known}
         return Records(table, locations, kinds, self.arguments.lost, bool(self.arguments.ended))
 
-
     def events(self, buffers: Sequence[NamedBuffer], sources: Sources) -> Events:
         """What units of the block did. buffers: names, in the order of their numbers."""
         met, held = self.arguments.events_met, self.arguments.moved_held
