@@ -17,6 +17,7 @@ from tir_schedules.numerals import integer_for, integers
 
 if TYPE_CHECKING:
     from tir_schedules.insight.banks.requests import Pattern
+    from tir_schedules.insight.banks.slabs import Slab
     from tir_schedules.model.execution import Execution
     from tir_schedules.model.kernel import Binary
     from tir_schedules.model.launch import Dim3
@@ -111,6 +112,7 @@ def layout_of_rung(options: Options) -> int:
     from tir_schedules.compiler.toolchain import check_arch
     from tir_schedules.compiler.twin import load_twin
     from tir_schedules.insight.banks.requests import patterns_of, watched
+    from tir_schedules.insight.banks.slabs import slabs_of
 
     check_arch(options.arch)
     binary = compile_kernel((load_twin if options.twin else lower)(rung, workload, options.arch))
@@ -118,12 +120,20 @@ def layout_of_rung(options: Options) -> int:
         return ring_of(options, binary, workload, block)
     execution, inputs = watched(binary, workload, block, options.warp)
     where = place(block, options.warp)
-    if not execution.requests:
+    slabs = slabs_of(execution.events) if execution.events else []
+    if not execution.requests and not slabs:
         raise BadInput(
             f"{binary.kernel.label}: {where} makes no request to shared memory; there is nothing to show"
         )
-    patterns = patterns_of(binary, execution, inputs, workload.outputs, options.buffer)
-    return shown_as(options, binary, str(workload), block, patterns, cut_off(execution))
+    named = [slab for slab in slabs if options.buffer in (None, slab.buffer)]
+    patterns = patterns_of(binary, execution, inputs, workload.outputs, None if named else options.buffer)
+    patterns = [one for one in patterns if options.buffer in (None, one.buffer, one.variable)]
+    if not patterns and not named:
+        raise BadInput(
+            f"no unit and no thread of {where} touches a buffer {options.buffer!r} in shared memory; units"
+            f" touch {', '.join(slab.buffer for slab in slabs)}"
+        )
+    return shown_as(options, binary, str(workload), block, patterns, cut_off(execution), named)
 
 
 def ring_of(options: Options, binary: Binary, workload: Workload, block: Dim3) -> int:
@@ -191,18 +201,32 @@ def cut_off(execution: Execution) -> list[str]:
 
 
 def shown_as(
-    options: Options, binary: Binary, of: str, block: Dim3, patterns: Sequence[Pattern], notes: list[str]
+    options: Options,
+    binary: Binary,
+    of: str,
+    block: Dim3,
+    patterns: Sequence[Pattern],
+    notes: list[str],
+    slabs: Sequence[Slab] = (),
 ) -> int:
-    """Patterns written and printed. of: the workload, or the file."""
+    """Patterns and slabs written and printed. of: the workload, or the file."""
     from tir_schedules.insight.banks.printing import document, print_patterns
 
     title = f"{binary.kernel.label}: {options.buffer or 'shared memory'}"
     subject = f"{of}, {place(block, options.warp)}"
     if options.output:
-        write_text(options.output, document(options.output.suffix, title, subject, patterns, notes, binary))
+        write_text(
+            options.output, document(options.output.suffix, title, subject, patterns, notes, binary, slabs)
+        )
     if options.json:
         facts = {"kernel": binary.kernel.label, "workload": of, "block": block, "warp": options.warp}
-        print(json.dumps(facts | {"notes": notes, "patterns": [pattern.as_json() for pattern in patterns]}))
+        print(
+            json.dumps(
+                facts
+                | {"notes": notes, "patterns": [pattern.as_json() for pattern in patterns]}
+                | {"slabs": [slab.as_json() for slab in slabs]}
+            )
+        )
     elif not options.output:
-        print_patterns(f"{title}, {subject}", patterns, notes)
+        print_patterns(f"{title}, {subject}", patterns, notes, slabs)
     return 0

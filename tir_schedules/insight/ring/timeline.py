@@ -7,7 +7,7 @@ for. What may happen at the same time stands in the same step; no step is a time
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Iterable, Iterator, Mapping, Sequence
 
 from tir_schedules.machines.cpu import CpuMachine

@@ -15,7 +15,6 @@ from tir_schedules.machines.cpu.lowering import CountedAccess
 from tir_schedules.model.execution import Events, Records, Request, Watch
 from tir_schedules.model.kernel import Kernel
 
-
 MOVED_LIMIT = 1 << 16
 """Pieces of copies and products that are kept: of the first ones."""
 
