@@ -314,7 +314,9 @@ class Telling:
         slot = barrier.slot if barrier else None
         if not names:
             return f"expects {first['bytes']:,} B: {self.named(first)}", slot
-        return f"copies: {names} to slot {slot}{self.elsewhere(first['place'])}", slot
+        places = list(dict.fromkeys(e["place"] for e in one.events if e["what"] == Happening.BEGUN))
+        of = self.elsewhere(places[0]) if len(places) == 1 else f" of blocks {', '.join(map(str, places))}"
+        return f"copies: {names} to slot {slot}{of}", slot
 
     def told_of_products(self, one: Happened) -> tuple[str, int | None]:
         products = [e for e in one.events if e["what"] == Happening.MULTIPLIED]

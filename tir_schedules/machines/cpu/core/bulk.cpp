@@ -114,6 +114,7 @@ static Loaded loaded(Machine& M, const Operation& o, const MicroOp& op, int lane
       what->pieces[0].address = 0;
       return what;
     }
+    what->buffer = u32(from.address >> BUFFER_SHIFT);
   }
   u64 size = 0;
   for (const Piece& piece : what->pieces) size += piece.bytes;
