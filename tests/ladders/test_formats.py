@@ -97,7 +97,9 @@ def test_a_whole_ladder_leaves_out_rungs_without_the_kinds_asked_for():
     every = {rung.id: rung for rung in find_each(["hgemm"], True)}
     without = {name for name, rung in every.items() if "float32" not in rung.config.accumulators}
     assert "hgemm/mma_multistage:256x256" in without
-    assert {rung.id for rung in taking(find_each(["hgemm"], True), ["hgemm"], asked)} == every.keys() - without
+    assert {
+        rung.id for rung in taking(find_each(["hgemm"], True), ["hgemm"], asked)
+    } == every.keys() - without
     named = find_each(list(without))
     assert taking(named, list(without), asked) == named
 
