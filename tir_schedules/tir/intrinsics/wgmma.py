@@ -35,6 +35,7 @@ COPIED, FENCED, AWAITED, GIVEN = "copied", "fenced", "awaited", "given"
 FENCED: by asynchronous copies of threads. AWAITED: by the copy engine; every thread arrives at the slab's
 barrier, and waits. GIVEN: by threads that do nothing else, see the pass `warp_roles`."""
 
+SUM_BYTES = {"float16": 2, "float32": 4}
 PTX_TYPES = {"float16": "f16", "bfloat16": "bf16", "float32": "f32"}
 
 
@@ -67,18 +68,24 @@ def operand_map(along_k: bool, ring_of_slabs: bool) -> Callable[[Any, Any], list
     return index_map
 
 
+def operands_of(count: int, accumulate: str) -> tuple[str, str]:
+    """The head of a device function that takes so many registers of sums by the first sum, and the registers
+    as operands of inline assembly that reads and writes them."""
+    kind, sums, register = ("+f", "float", "float") if accumulate == "float32" else ("+r", "half", "unsigned")
+    head = f"""({sums} &first{{}})
+{{{{
+    {register} *const sums = reinterpret_cast<{register} *>(&first);"""
+    return head, ", ".join(f'"{kind}"(sums[{place}])' for place in range(count))
+
+
 def product_text(name: str, n: int, dtype: str, accumulate: str, transposed: bool) -> str:
-    """A device function with one wgmma. It takes a thread's sums by the first of them."""
-    wide = accumulate == "float32"
-    count, kind, register = (n // 2, "+f", "float") if wide else (n // 4, "+r", "unsigned")
-    types = f"{PTX_TYPES[accumulate]}.{PTX_TYPES[dtype]}.{PTX_TYPES[dtype]}"
+    """A device function with one wgmma."""
+    count = n * SUM_BYTES[accumulate] // 8
+    head, outputs = operands_of(count, accumulate)
+    types = ".".join(PTX_TYPES[each] for each in (accumulate, dtype, dtype))
     names = ", ".join(f"%{place}" for place in range(count))
-    outputs = ", ".join(f'"{kind}"(sums[{place}])' for place in range(count))
     return f"""// Adds the products of 64 x 16 of A with 16 x {n} of B to the sums of a thread.
-static __device__ __forceinline__ void {name}({"float" if wide else "half"} &first,
-                                              unsigned long long a, unsigned long long b)
-{{
-    {register} *const sums = reinterpret_cast<{register} *>(&first);
+static __device__ __forceinline__ void {name}{head.format(", unsigned long long a, unsigned long long b")}
     asm volatile("{{\\n"
                  ".reg .pred add;\\n"
                  "setp.eq.b32 add, 0, 0;\\n"
@@ -88,6 +95,20 @@ static __device__ __forceinline__ void {name}({"float" if wide else "half"} &fir
                  "}}"
                  : {outputs}
                  : "l"(a), "l"(b));
+}}
+"""
+
+
+def fence_text(count: int, accumulate: str) -> str:
+    """A device function with the fence before products. The sums are its operands, so that the compiler puts
+    what it writes to them before it."""
+    head, outputs = operands_of(count, accumulate)
+    return f"""// Products may touch the sums from here on.
+static __device__ __forceinline__ void begin_sums{head.format("")}
+    asm volatile("wgmma.fence.sync.aligned;"
+                 : {outputs}
+                 :
+                 : "memory");
 }}
 """
 
@@ -107,6 +128,7 @@ def multiply(blocks: int, n: int, dtype: str, accumulate: str, transposed: bool,
     step_of_a, step_of_b = 2, 2 if transposed else 16 * 128 // 16
     name = f"multiply_64x{n}x16"
     text = product_text(name, n, dtype, accumulate, transposed)
+    fence = fence_text(blocks * n * SUM_BYTES[accumulate] // 8, accumulate)
 
     def place_in_b(k: Any, j: Any) -> tuple[Any, ...]:
         return (j, k) if transposed else (j // 64, k, j % 64)
@@ -171,7 +193,7 @@ def multiply(blocks: int, n: int, dtype: str, accumulate: str, transposed: bool,
                 with T.sblock("products"):
                     T.reads(C[0:blocks, 0:THREADS, 0:places], A[0:rows, 0:DEPTH], B[all_of_b])
                     T.writes(C[0:blocks, 0:THREADS, 0:places])
-                    T.evaluate(call("begin_products"))
+                    T.evaluate(cuda_func_call("begin_sums", C[0, thread, 0], source_code=fence))
                     for part in T.unroll(DEPTH // 16):
                         for block in T.unroll(blocks):
                             T.evaluate(product(A, B, C[block, thread, 0], block, part))

@@ -11,7 +11,7 @@ from tir_schedules.tir.passes import CLUSTER
 if TYPE_CHECKING:
     from tvm import IRModule
 
-BOUNDS = re.compile(r"(?=__launch_bounds__\()")
+BOUNDS = re.compile(r"__launch_bounds__\((\d+)\)")
 DYNAMIC = re.compile(r"(extern __shared__ __align__\()\d+(\) uchar buf_dyn_shmem\w*\[\];)")
 PATTERN = 1024
 """Bytes after which the swizzle of 128 bytes repeats, which hardware takes from addresses."""
@@ -22,8 +22,9 @@ def hopper_text(source: str, module: IRModule) -> str:
     dynamic shared memory on a multiple of PATTERN where it multiplies by wgmma."""
     blocks = cluster_of(module)
     if blocks > 1:
-        source = BOUNDS.sub(f"__cluster_dims__({blocks}, 1, 1) ", source)
-    if "wgmma" in source:
+        source = BOUNDS.sub(rf"__cluster_dims__({blocks}, 1, 1) \g<0>", source)
+    if "wgmma" in source:  # one block per SM: ptxas must know how many registers a thread has to begin with
+        source = BOUNDS.sub(r"__launch_bounds__(\1, 1)", source)
         source = DYNAMIC.sub(rf"\g<1>{PATTERN}\2", source)
     return with_device_functions(source)
 
