@@ -1,5 +1,5 @@
-// D = A B + D of m64nNkK by the 16 rows of one warp: factors in shared memory as descriptors give them, or rows
-// of A in registers. Sums are in float32 in the order of k; the hardware truncates them in ways of its own.
+// D = A B + D of m64nNkK by the 16 rows of one warp: factors in shared memory as descriptors give them, or
+// rows of A in registers. Sums are in float32 in the order of k; the hardware truncates in ways of its own.
 //
 // Where elements lie is what PTX ISA 9.0 calls canonical layouts (asynchronous warpgroup level matrix, shared
 // memory layout). All is made of pieces of 16 bytes. The swizzles of 128 bytes have run on an H200.
@@ -25,7 +25,8 @@ u32 Descriptor::along_k(u32 row, u32 piece) const {
 u32 Descriptor::across(u32 piece, u32 k) const {
   if (!span) return start + piece * stride + k / 8 * leading + k % 8 * 16;
   const u32 wide = span / 16;
-  return swizzled(start + piece % wide * 16 + piece / wide * leading + k % 8 * span + k / 8 * stride, span, base);
+  const u32 along = piece % wide * 16 + piece / wide * leading;
+  return swizzled(start + along + k % 8 * span + k / 8 * stride, span, base);
 }
 
 enum Factor { F16, BF16, TF32, E4M3, E5M2, S8, U8 };
@@ -53,7 +54,7 @@ static void unpack(const u8* piece, u32 kind, f32* to) {
       for (int k = 0; k < 8; ++k) to[k] = bfloat_to_float(halves[k]);
       break;
     case TF32:
-      for (int k = 0; k < 4; ++k) to[k] = bits<f32>(words[k] & 0xffffe000u);  // the low bits are not looked at
+      for (int k = 0; k < 4; ++k) to[k] = bits<f32>(words[k] & 0xffffe000u);  // low bits do not count
       break;
     case E4M3:
       for (int k = 0; k < 16; ++k) to[k] = floats_of_8<3, 7>()[piece[k]];
@@ -76,11 +77,13 @@ static void unpack_at(const Machine& M, u32 address, u32 kind, f32* to) {
 
 typedef f32 Columns[256];
 static void load_right(const Machine& M, const Product& p, Columns* B) {
-  const u32 kind = p.op->operands[RIGHT_KIND], columns = p.op->operands[COLUMNS], per = 16 / factor_bytes(kind);
+  const u32 kind = p.op->operands[RIGHT_KIND], columns = p.op->operands[COLUMNS];
+  const u32 per = 16 / factor_bytes(kind);
   const Descriptor d(p.right);
   if (p.op->operands[OPTIONS] & RIGHT_ACROSS) {
     for (u32 k = 0; k < 2 * per; ++k)
-      for (u32 piece = 0; piece < columns / 8; ++piece) unpack_at(M, d.across(piece, k), kind, B[k] + piece * 8);
+      for (u32 piece = 0; piece < columns / 8; ++piece)
+        unpack_at(M, d.across(piece, k), kind, B[k] + piece * 8);
     return;
   }
   f32 numbers[16];
@@ -100,7 +103,8 @@ static void load_left(const Machine& M, const Product& p, f32 (*A)[MOST_K]) {
   const Descriptor d(p.left);
   if (!(p.op->operands[OPTIONS] & LEFT_ACROSS)) {
     for (u32 row = 0; row < 16; ++row)
-      for (u32 piece = 0; piece < 2; ++piece) unpack_at(M, d.along_k(first + row, piece), kind, A[row] + piece * per);
+      for (u32 piece = 0; piece < 2; ++piece)
+        unpack_at(M, d.along_k(first + row, piece), kind, A[row] + piece * per);
     return;
   }
   f32 numbers[16];
@@ -127,25 +131,26 @@ std::vector<f32> rows_in_registers(const u8* R, const u32* places, u32 kind) {
   return rows;
 }
 
-static void add_to_halves(u8* R, const u32* places, u32 columns, bool adds, const Columns* sums) {
+static void add_to_halves(const Product& p, const Columns* sums) {
+  const u32 *places = p.op->operands + SUMS, columns = p.op->operands[COLUMNS];
   for (u32 row = 0; row < 16; ++row)
     for (u32 column = 0; column < columns; ++column) {
       const u32 lane = row % 8 * 4 + column % 8 / 2, r = column / 8 * 2 + row / 8;
-      u16& d = ((u16*)(R + places[r]))[2 * lane + column % 2];
-      d = float_to_half((adds ? half_to_float(d) : 0.f) + sums[row][column]);
+      u16& d = ((u16*)(p.registers + places[r]))[2 * lane + column % 2];
+      d = float_to_half((p.adds ? half_to_float(d) : 0.f) + sums[row][column]);
     }
 }
 static s32 added(u32 before, f32 sum, u32 options) {
   const s64 whole = (s64)(s32)before + (s64)sum;
   return options & SATURATED ? within(whole, INT32_MIN, INT32_MAX) : (s32)whole;
 }
-static void add_to_words(u8* R, const Product& p, const Columns* sums) {
+static void add_to_words(const Product& p, const Columns* sums) {
   const u32 *places = p.op->operands + SUMS, columns = p.op->operands[COLUMNS];
   const bool whole = p.op->operands[SUM_KIND] == SUM_S32;
   for (u32 row = 0; row < 16; ++row)
     for (u32 column = 0; column < columns; ++column) {
       const u32 lane = row % 8 * 4 + column % 8 / 2, r = column / 8 * 4 + row / 8 * 2 + column % 2;
-      u32& d = ((u32*)(R + places[r]))[lane];
+      u32& d = ((u32*)(p.registers + places[r]))[lane];
       const u32 before = p.adds ? d : 0;
       if (whole) d = added(before, sums[row][column], p.op->operands[OPTIONS]);
       else d = bits<u32>(bits<f32>(before) + sums[row][column]);
@@ -165,6 +170,6 @@ void execute(const Machine& M, const Product& p) {
       for (u32 column = 0; column < columns; ++column) sum[column] += factor * right[column];
     }
   }
-  if (p.op->operands[SUM_KIND] == SUM_F16) add_to_halves(p.registers, p.op->operands + SUMS, columns, p.adds, sums);
-  else add_to_words(p.registers, p, sums);
+  if (p.op->operands[SUM_KIND] == SUM_F16) add_to_halves(p, sums);
+  else add_to_words(p, sums);
 }

@@ -10,7 +10,8 @@ static Warpgroup& warpgroup_of(Machine& M) {
 }
 // Whether all lanes are there, and the warps of the group have executed the same so far. The descriptors are
 // those of the first warp that came; false in `alike` where this one has others.
-static bool whole_group(Machine& M, const Warp& W, s32 line, bool* alike = nullptr, u64 left = 0, u64 right = 0) {
+static bool whole_group(Machine& M, const Warp& W, s32 line, bool* alike = nullptr, u64 left = 0,
+                        u64 right = 0) {
   if (!whole_warp(M, W, line)) return false;
   if (M.warp / 4 * 4 + 4 > (int)M.cta->warps.size()) {
     if (Finding* f = M.report(DIVERGENT_ALIGNED, line, 0))
@@ -41,7 +42,8 @@ void check_warpgroups(Machine& M) {
       const u32 own = group.issued[member];
       if (own == group.furthest || own + REMEMBERED < group.furthest) continue;
       M.warp = g * 4 + member;
-      if (Finding* f = M.report(DIVERGENT_ALIGNED, group.last[own % REMEMBERED].line, 0)) f->extent = LEFT_OUT;
+      const s32 line = group.last[own % REMEMBERED].line;
+      if (Finding* f = M.report(DIVERGENT_ALIGNED, line, 0)) f->extent = LEFT_OUT;
     }
   }
 }
@@ -87,8 +89,9 @@ static ProductRegisters& own_registers(Machine& M, Warp& W) {
 static bool in_flight(const Warp& W, const RegisterUse& use) {
   return use.number && use.number + W.products.size() > W.products_of->products;
 }
-static void report_registers(Machine& M, Kind kind, const MicroOp& op, Act act, const RegisterUse& use, s32 other) {
-  if (Finding* f = M.report_access(kind, op.line, 0, act, GENERIC, 0, 0, other)) f->detail = use.factor;
+static void report_touched(Machine& M, const MicroOp& op, Act act, const RegisterUse& use) {
+  Finding* f = M.report_access(WGMMA_REGISTERS, op.line, 0, act, GENERIC, 0, 0, use.op->line);
+  if (f) f->detail = use.factor;
 }
 // Of an instruction that is no wgmma. nvcc moves a mov behind a wgmma.fence, as no operand of that holds it
 // back; so it counts as if it stood behind the last product.
@@ -101,13 +104,14 @@ static void touch_registers(Machine& M, Warp& W, u8*, const MicroOp& op) {
     RegisterUse& use = own.uses[op.operands[3 + k] / PLACE];
     const bool writes = k >= reads;
     if (in_flight(W, use) && (writes || !use.factor))
-      report_registers(M, WGMMA_REGISTERS, op, writes ? WRITE : READ, use, use.op->line);
+      report_touched(M, op, writes ? WRITE : READ, use);
     if (writes) use.fence = fence, use.written = op.line;
   }
 }
 static bool same_sums(const MicroOp& one, const MicroOp& other) {
-  return one.operands[COLUMNS] == other.operands[COLUMNS] && one.operands[SUM_KIND] == other.operands[SUM_KIND] &&
-         !memcmp(one.operands + SUM_COUNT, other.operands + SUM_COUNT, 4 * (one.operands[SUM_COUNT] + 1));
+  const u32 *a = one.operands, *b = other.operands, bytes = 4 * (a[SUM_COUNT] + 1);
+  return a[COLUMNS] == b[COLUMNS] && a[SUM_KIND] == b[SUM_KIND] &&
+         !memcmp(a + SUM_COUNT, b + SUM_COUNT, bytes);
 }
 static void claim_registers(Machine& M, Warp& W, const MicroOp& op) {
   ProductRegisters& own = own_registers(M, W);
@@ -116,7 +120,7 @@ static void claim_registers(Machine& M, Warp& W, const MicroOp& op) {
     RegisterUse& use = own.uses[place / PLACE];
     auto clashes = [&] { return factor ? !use.factor : use.factor || !same_sums(*use.op, op); };
     if (!told && in_flight(W, use) && clashes()) {
-      report_registers(M, WGMMA_REGISTERS, op, factor ? READ : WRITE, use, use.op->line);
+      report_touched(M, op, factor ? READ : WRITE, use);
       told = true;
     }
     if (!told && use.fence >= own.fences) {
@@ -171,8 +175,9 @@ static void multiply(Machine& M, Warp& W, u8* R, const MicroOp& op) {
   Product p{&op, R, left[0], right[0], (u32)M.warp % 4, WORDS(ADDS)[0] != 0, {}};
   if (from_registers) p.rows = rows_in_registers(R, op.operands + LEFT, op.operands[LEFT_KIND]);
   Operation operation = begun_product(M, op);
-  const bool sound = (from_registers || check_descriptor(M, op, p.left, false)) & check_descriptor(M, op, p.right, true);
-  if (sound) touch_factors(M, operation, p, W.products_of->products);
+  const bool left_is_sound = from_registers || check_descriptor(M, op, p.left, false);
+  if (check_descriptor(M, op, p.right, true) && left_is_sound)
+    touch_factors(M, operation, p, W.products_of->products);
   operation.perform = [p = std::move(p)](Machine& M) { execute(M, p); };
   issue_product(M, W, std::move(operation));
 }

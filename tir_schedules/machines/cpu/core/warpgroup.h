@@ -6,7 +6,9 @@
 
 // Operands of a wgmma. LEFT: of A, the place of a descriptor or of four registers; SUMS: as many places as
 // SUM_COUNT says. ADDS: of the predicate that says whether what the sums hold counts.
-enum ProductOperand { COLUMNS, LEFT_KIND, RIGHT_KIND, SUM_KIND, OPTIONS, ADDS, RIGHT, LEFT, SUM_COUNT = 11, SUMS };
+enum ProductOperand {
+  COLUMNS, LEFT_KIND, RIGHT_KIND, SUM_KIND, OPTIONS, ADDS, RIGHT, LEFT, SUM_COUNT = 11, SUMS
+};
 enum ProductOption : u32 { LEFT_ACROSS = 1, RIGHT_ACROSS = 2, NEGATED = 4, SATURATED = 8, IN_REGISTERS = 16 };
 
 // One warp's part of a wgmma. left, right: descriptors; rows: of A where they were in registers; adds:
@@ -28,8 +30,8 @@ struct RegisterUse {
   s32 written = 0;
   bool factor = false;
 };
-// Registers of a warp by place, in steps of PLACE bytes. products, fences: how many it has issued; fences_before:
-// of these, before the last product.
+// Registers of a warp by place, in steps of PLACE bytes. products, fences: how many it has issued;
+// fences_before: of these, before the last product.
 struct ProductRegisters {
   u64 products = 0;
   u32 fences = 0, fences_before = 0;
