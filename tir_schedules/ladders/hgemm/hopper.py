@@ -346,7 +346,7 @@ def store_from_registers(sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: T
     """Every thread writes its sums to C, two neighbours at a time where rows allow."""
     from tir_schedules.tir.intrinsics.wgmma import sums_map
 
-    sch.reverse_compute_at(tiles.result, tiles.warpgroup)
+    sch.reverse_compute_at(tiles.result, tiles.warpgroup, preserve_unit_loops=True)
     sch.transform_layout(tiles.products, ("write", 0), sums_map(tiling.bn), assume_injective_transform=True)
     by_threads(sch, tiles.result, tiling, 2 if gemm.n % 2 == 0 else 1)
 

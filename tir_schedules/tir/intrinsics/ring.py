@@ -39,13 +39,6 @@ static __device__ inline void set_up_ring(unsigned ring, int slots, int full, in
 }}
 """
 
-SLOT = """// The slot of a slab.
-static __device__ inline int ring_slot(int slab, int slots)
-{
-    return slab % slots;
-}
-"""
-
 FIRST_THREAD = """// Whether this is the first thread of the block.
 static __device__ inline bool first_thread_of_block()
 {
@@ -80,12 +73,6 @@ def stands_for(call: Any, name: str) -> bool:
 def first_thread() -> Any:
     """Whether a thread is the first one of its block."""
     return cuda_func_call("first_thread_of_block", source_code=FIRST_THREAD, return_type="bool")
-
-
-def slot(slab: Any, slots: int) -> Any:
-    """The slot of a slab. A function of CUDA: where TVM knows that there are fewer slabs than slots, it would
-    allocate no more of these."""
-    return cuda_func_call("ring_slot", slab, slots, source_code=SLOT, return_type="int32")
 
 
 def barrier(number: Any) -> Any:

@@ -19,9 +19,12 @@ from tir_schedules.tir.intrinsics import ring
 from tir_schedules.tir.intrinsics.device import call
 from tir_schedules.tir.passes import ROLES
 from tir_schedules.tir.passes.partial_group import on_grid
-from tir_schedules.tir.passes.ring_barriers import WARPGROUP, parity, with_barriers
+from tir_schedules.tir.passes.ring_barriers import WARPGROUP, parity, slot_of, with_barriers
 from tir_schedules.tir.passes.rewriting import body_of, map_body, with_value
 from tir_schedules.tir.passes.serpentine import thread_tag
+
+EXPLICIT = "explicit_write_region"
+"""TVM's annotation of a block: which of its regions are as they are said to be."""
 
 REGISTERS = {1: (24, 240), 2: (24, 240), 3: (32, 160)}
 """Warpgroups that multiply -> registers of a thread that copies, and of one that multiplies."""
@@ -95,10 +98,11 @@ def warp_roles(function: tirx.PrimFunc, module: IRModule, context: transform.Pas
         if work is None:
             return threads
         consumers = int(threads.extent)
-        tiles = Buffers(threads, work.slabs.loop_var)
+        tiles = Buffers(threads, work)
         work = Work.of(tiles.in_ring(threads, work))
         assert work
-        rings.extend((each, tiles.ring(each, work.slots)) for each in tiles.operands)
+        own = [(each, tiles.ring(each, work.slots)) for each in tiles.operands]
+        rings.extend(own)
         few, many = REGISTERS[consumers]
         copies = [evaluate(f"keep_registers<{few}>"), by_one_thread(produced(work, tiles.slab_bytes))]
         products = [evaluate(f"take_registers<{many}>"), consumed(work), *left_over(work)]
@@ -107,7 +111,7 @@ def warp_roles(function: tirx.PrimFunc, module: IRModule, context: transform.Pas
         role = tirx.EQ(threads.loop_var, tirx.IntImm("int32", consumers))
         roles = tirx.IfThenElse(
             tirx.call_intrin("bool", "tirx.tvm_thread_invariant", role),
-            sequence(copies),
+            writing(sequence(copies), [ring for _, ring in own]),
             with_value(sequence(products), threads.loop_var, member),
         )
         meet = "sync_cluster" if work.blocks > 1 else "__syncthreads"
@@ -130,8 +134,8 @@ def warp_roles(function: tirx.PrimFunc, module: IRModule, context: transform.Pas
 class Buffers:
     """The buffers in shared memory of a block's work, and how large a block's part of each is."""
 
-    def __init__(self, threads: Any, slab: Any):
-        self.slab = slab
+    def __init__(self, threads: Any, work: Work):
+        self.slab = work.slabs.loop_var
         self.extents: dict[Any, list[int]] = {}
         self.operands: list[Any] = []
         self.values: dict[Any, Any] = {}
@@ -149,11 +153,14 @@ class Buffers:
                 ]
                 known = self.extents.setdefault(match.source.source, extents)
                 self.extents[match.source.source] = [*map(max, known, extents)]
-                if self.uses(region[0].min, slab) and match.source.source not in self.operands:
-                    self.operands.append(match.source.source)
 
         tvm_ffi.structural_walk(threads.body, (s_tir.SBlockRealize, bind))
+        def collect(block: Any) -> None:
+            sources = [match.source.source for match in filter(is_shared, block.match_buffers)]
+            self.operands += [source for source in sources if source not in self.operands]
+
         tvm_ffi.structural_walk(threads.body, (s_tir.SBlock, measure))
+        tvm_ffi.structural_walk(work.multiply, (s_tir.SBlock, collect))
 
     def uses(self, value: Any, variable: Any) -> bool:
         """Whether a value in a block depends on a variable of a loop around it."""
@@ -177,7 +184,7 @@ class Buffers:
     def in_ring(self, threads: Any, work: Work) -> Any:
         """The loop on threadIdx.y, with operands in the slot of their slab. All other indices are those
         within a block's tile: TVM then allocates no more than that."""
-        slot = ring.slot(work.number(self.slab), work.slots)
+        slot = slot_of(work.number(self.slab), work.slots)
 
         def folded(block: Any) -> s_tir.SBlock:
             if not any(map(is_shared, block.match_buffers)):
@@ -205,10 +212,18 @@ class Buffers:
         return s_tir.MatchBufferRegion(match.buffer, tirx.BufferRegion(source, region))
 
 
+def writing(statement: tirx.Stmt, buffers: Sequence[Any]) -> tirx.Stmt:
+    """A statement that writes all of these buffers. TVM would allocate no more slots than it sees slabs."""
+    regions = [tirx.BufferRegion(buffer, [ir.Range(0, extent) for extent in buffer.shape]) for buffer in buffers]
+    annotations = {EXPLICIT: [*range(len(buffers))]}
+    block = s_tir.SBlock([], [], regions, "copies", statement, annotations=annotations)
+    return s_tir.SBlockRealize([], tirx.const(True, "bool"), block)
+
+
 def produced(work: Work, slab_bytes: int) -> tirx.Stmt:
     """Slab after slab copied into its slot, when that is empty."""
     number = work.number(work.slabs.loop_var)
-    empty = ring.barrier(ring.slot(number, work.slots) + ring.MOST_SLOTS)
+    empty = ring.barrier(slot_of(number, work.slots) + ring.MOST_SLOTS)
     # A wait for the phase before the first one does not wait.
     before = tirx.const(1, "uint32") - parity(number, work.slots)
     return work.over_tiles(
@@ -229,7 +244,7 @@ def consumed(work: Work) -> tirx.Stmt:
     slab = work.slabs.loop_var
 
     def released(number: Any) -> tirx.Stmt:
-        return ring.release(ring.slot(number, work.slots), work.blocks)
+        return ring.release(slot_of(number, work.slots), work.blocks)
 
     behind = tirx.IfThenElse(slab > 0, released(work.number(slab) - 1), None)
     slabs = work.over_slabs([work.multiply, behind])
