@@ -12,7 +12,7 @@ from tir_schedules.errors import BadInput
 from tir_schedules.ladders.own import RUNGS, at_path
 from tir_schedules.ladders.problems import Problem, jobs_of, workload_of
 from tir_schedules.ladders.registry import find, find_each
-from tir_schedules.machines.cpu.machine import CpuMachine
+from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.run import run
 from tir_schedules.source import Source
 from tir_schedules.workloads.half_gemm import HalfGemm

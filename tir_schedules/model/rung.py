@@ -137,7 +137,7 @@ class Rung:
             )
 
     def arch_for(self, arch: str) -> str:
-        """What its kernels are compiled for where others are compiled for `arch`. BadInput as `check_arch`."""
+        """What its kernels are compiled for where others are for `arch`. BadInput as `check_arch`."""
         self.check_arch(arch)
         return self.arch or str(arch)
 

@@ -26,16 +26,19 @@ PAIRS = {
 }
 """Formats of sums and of C -> two neighbours in the format of C."""
 
-SYNC = """// __syncthreads for the threads of this warpgroup.
+SYNC = """\
+// __syncthreads for the threads of this warpgroup.
 static __device__ inline void sync_own_warpgroup()
 {
     sync_warpgroup(threadIdx.y + 1);
 }
 """
 
-HEAD = """// Stores 8 sums of a thread, 16 columns of its warp's 16 rows, in boxes of 64 rows of 128 bytes. boxes: the
+HEAD = """\
+// Stores 8 sums of a thread, 16 columns of its warp's 16 rows, in boxes of rows of 128 bytes. boxes: the
 // address of the first; `next` bytes on are those of the next columns. part: which 16 columns.
-static __device__ __forceinline__ void store_sums(unsigned boxes, int next, int part, {sums} &first)
+static __device__ __forceinline__ void
+store_sums(unsigned boxes, int next, int part, {sums} &first)
 {{
     const {sums} *const sums = &first;
 """
@@ -122,8 +125,8 @@ def store(blocks: int, n: int, rows: int, accumulate: str, result: str) -> Intri
                     for part in T.unroll(n // PART):
                         T.evaluate(
                             cuda_func_call(
-                                "store_sums", boxes + T.Cast("uint32", block * (ROWS * 128)), rows * 128, part,
-                                C[block, thread, part * (PART // 2)], source_code=text,
+                                "store_sums", boxes + T.Cast("uint32", block * (ROWS * 128)), rows * 128,
+                                part, C[block, thread, part * (PART // 2)], source_code=text,
                             )
                         )  # fmt: skip
                 T.evaluate(call("fence_async_proxy"))

@@ -57,7 +57,8 @@ def with_barriers(statement: tirx.Stmt, slab: Any, slots: int) -> tirx.Stmt:
 
 
 def slot_of(slab: Any, slots: int) -> Any:
-    """The slot of a slab."""
+    """The slot of a slab. As a remainder of C: TVM does not work out which slots a few slabs take, and
+    allocates all."""
     return tirx.truncmod(slab, tirx.IntImm("int32", slots))
 
 

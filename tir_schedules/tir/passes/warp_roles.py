@@ -19,12 +19,9 @@ from tir_schedules.tir.intrinsics import ring
 from tir_schedules.tir.intrinsics.device import call
 from tir_schedules.tir.passes import ROLES
 from tir_schedules.tir.passes.partial_group import on_grid
-from tir_schedules.tir.passes.ring_barriers import WARPGROUP, parity, slot_of, with_barriers
 from tir_schedules.tir.passes.rewriting import body_of, map_body, with_value
+from tir_schedules.tir.passes.ring_barriers import WARPGROUP, parity, slot_of, with_barriers
 from tir_schedules.tir.passes.serpentine import thread_tag
-
-EXPLICIT = "explicit_write_region"
-"""TVM's annotation of a block: which of its regions are as they are said to be."""
 
 REGISTERS = {1: (24, 240), 2: (24, 240), 3: (32, 160)}
 """Warpgroups that multiply -> registers of a thread that copies, and of one that multiplies."""
@@ -50,9 +47,10 @@ class Work:
     @classmethod
     def of(cls, threads: Any) -> "Work | None":
         """That in a loop on threadIdx.y; None where no loop has roles."""
-        body = threads.body
-        tiles = body if isinstance(body, tirx.For) and ROLES not in body.annotations else None
-        statements = list((tiles.body if tiles is not None else body).seq)
+        body: Any = threads.body
+        tiles: Any = body if isinstance(body, tirx.For) and ROLES not in body.annotations else None
+        whole: Any = body if tiles is None else tiles.body
+        statements = list(whole.seq)
         places = [
             place
             for place, statement in enumerate(statements)
@@ -101,8 +99,7 @@ def warp_roles(function: tirx.PrimFunc, module: IRModule, context: transform.Pas
         tiles = Buffers(threads, work)
         work = Work.of(tiles.in_ring(threads, work))
         assert work
-        own = [(each, tiles.ring(each, work.slots)) for each in tiles.operands]
-        rings.extend(own)
+        rings.extend((each, tiles.ring(each, work.slots)) for each in tiles.operands)
         few, many = REGISTERS[consumers]
         copies = [evaluate(f"keep_registers<{few}>"), by_one_thread(produced(work, tiles.slab_bytes))]
         products = [evaluate(f"take_registers<{many}>"), consumed(work), *left_over(work)]
@@ -111,7 +108,7 @@ def warp_roles(function: tirx.PrimFunc, module: IRModule, context: transform.Pas
         role = tirx.EQ(threads.loop_var, tirx.IntImm("int32", consumers))
         roles = tirx.IfThenElse(
             tirx.call_intrin("bool", "tirx.tvm_thread_invariant", role),
-            writing(sequence(copies), [ring for _, ring in own]),
+            sequence(copies),
             with_value(sequence(products), threads.loop_var, member),
         )
         meet = "sync_cluster" if work.blocks > 1 else "__syncthreads"
@@ -155,6 +152,7 @@ class Buffers:
                 self.extents[match.source.source] = [*map(max, known, extents)]
 
         tvm_ffi.structural_walk(threads.body, (s_tir.SBlockRealize, bind))
+
         def collect(block: Any) -> None:
             sources = [match.source.source for match in filter(is_shared, block.match_buffers)]
             self.operands += [source for source in sources if source not in self.operands]
@@ -210,14 +208,6 @@ class Buffers:
         if source in self.operands:
             region[0] = ir.Range.from_min_extent(slot, match.source.region[0].extent)
         return s_tir.MatchBufferRegion(match.buffer, tirx.BufferRegion(source, region))
-
-
-def writing(statement: tirx.Stmt, buffers: Sequence[Any]) -> tirx.Stmt:
-    """A statement that writes all of these buffers. TVM would allocate no more slots than it sees slabs."""
-    regions = [tirx.BufferRegion(buffer, [ir.Range(0, extent) for extent in buffer.shape]) for buffer in buffers]
-    annotations = {EXPLICIT: [*range(len(buffers))]}
-    block = s_tir.SBlock([], [], regions, "copies", statement, annotations=annotations)
-    return s_tir.SBlockRealize([], tirx.const(True, "bool"), block)
 
 
 def produced(work: Work, slab_bytes: int) -> tirx.Stmt:
