@@ -70,7 +70,7 @@ FAULTS = (
     fault("init: one arrival more", rf"mbarrier\.init\S+ \[%r\d+\], {REGISTER};", computed("add.s32", 1)),
     fault("init: one arrival less", rf"mbarrier\.init\S+ \[%r\d+\], {REGISTER};", computed("add.s32", -1)),
     fault("init: none", r"mbarrier\.init[^;]+;", ""),
-    fault("init: no fences", r"fence\.mbarrier_init[^;]+;(?P<between>[^;]*)fence\.proxy\.async[^;]*;", r"\1"),
+    fault("init: no fence", r"fence\.mbarrier_init[^;]+;", ""),
     fault("wait: none", TEST + r"[^;]+;", "setp.eq.u32 over, 0, 0;"),
     fault("wait: other parity", TEST + rf"\[%r\d+\], {REGISTER};", computed("xor.b32", 1)),
     fault("wait: slot before", TEST + rf"\[{REGISTER}\][^;]+;", computed("add.s32", -ROUND)),

@@ -75,7 +75,7 @@ def is_right(name, form, what, number):
 
 BY_DEFAULT = {
     ("tma_store", "twin"): (
-        "init: no fences", "wait: none", "arrive: none", "announce: 16 bytes less", "load: for this block",
+        "init: no fence", "wait: none", "arrive: none", "announce: 16 bytes less", "load: for this block",
         "products: no fence", "products: no wait", "proxy: no fence", "store: no wait", "store: no commit",
         "barrier: none", "registers: too many",
     ),
