@@ -277,5 +277,5 @@ class LaunchArguments(ctypes.Structure):
         *((name, U32) for name in ("buffer_count", "shared_bytes", "local_bytes", "flags")),
         *((name, U32) for name in ("granule_shift", "finding_limit", "stack_start", "stack_limit")),
         ("cluster", U32 * 3),
-        *((name, U32) for name in ("seed", "resident", "cores")),
+        *((name, U32) for name in ("seed", "resident", "cores", "registers")),
     ]

@@ -220,6 +220,7 @@ class Invocation:
             cluster=cluster,
             resident=resident_blocks(self.binary),
             cores=cores,
+            registers=self.binary.resources.registers,
         )
         count = library.core.launch(ctypes.byref(arguments)) & abi.NONE
         interrupts.check()

@@ -129,6 +129,7 @@ static void describe() {
   FIELD(LaunchArguments, local_bytes) FIELD(LaunchArguments, flags) FIELD(LaunchArguments, granule_shift)
   FIELD(LaunchArguments, finding_limit) FIELD(LaunchArguments, seed) FIELD(LaunchArguments, resident)
   FIELD(LaunchArguments, cluster) FIELD(LaunchArguments, cores)
+  FIELD(LaunchArguments, registers)
 }
 
 extern "C" const char* layout() {

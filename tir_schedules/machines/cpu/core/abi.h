@@ -212,5 +212,7 @@ struct LaunchArguments {
   u32 buffer_count, shared_bytes, local_bytes, flags, granule_shift, finding_limit;
   u32 stack_start, stack_limit;  // of the frames of recursive functions, in local memory; their bytes at most
   u32 cluster[3];
-  u32 seed, resident, cores;  // resident: blocks that a GPU holds at once; cores: threads to run them
+  // resident: blocks that a GPU holds at once; cores: threads to run them; registers: of a thread, as ptxas says,
+  // 0: not known.
+  u32 seed, resident, cores, registers;
 };

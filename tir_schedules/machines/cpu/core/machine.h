@@ -198,6 +198,7 @@ struct Machine {
   u32 free_other = 0;
   Flags flags_of_memory;
   u32 cluster[3] = {1, 1, 1};
+  u32 thread_registers = 0;          // at the launch; 0: not known
   bool insists = false;  // that lanes look again at mbarriers that have not changed
   Watch* watched = nullptr;  // what `watch` is while its block runs
   Verdicts verdicts;

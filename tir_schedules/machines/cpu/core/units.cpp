@@ -138,8 +138,9 @@ Operation begun_product(Machine& M, const MicroOp& op) {
   return begun(M, product_unit(M.warp), op, M.warps[M.warp].active);
 }
 void issue_product(Machine& M, Warp& W, Operation&& operation) {
-  if (at_once(M)) perform(M, operation);
   W.products.push_back(std::move(operation));
+  if (!at_once(M)) return;
+  for (Operation& each : W.products) perform(M, each);  // one after another: they may add to the same sums
 }
 static void note_products(Machine& M, Happening what, const MicroOp& op, u32 lanes, u32 group, u32 open) {
   if (M.watched)

@@ -34,8 +34,23 @@ static bool whole_group(Machine& M, const Warp& W, s32 line, bool* alike = nullp
   return true;
 }
 
+// Registers move from warps to others of the block, which has as many as it was launched with.
+static void check_registers(Machine& M) {
+  const std::vector<Warpgroup>& groups = M.cta->warpgroups;
+  const u32 launched = M.thread_registers * M.cta->warps.size() * 32;
+  u32 all = 0, most = 0;
+  for (const Warpgroup& group : groups) {
+    for (u32 asked : group.asked) all += (asked ? asked : M.thread_registers) * 32;
+    if (group.asked[0] > groups[most].asked[0]) most = &group - groups.data();
+  }
+  if (!M.thread_registers || !groups[most].line || all <= launched) return;
+  M.warp = most * 4;
+  if (Finding* f = M.report(TOO_MANY_REGISTERS, groups[most].line, 0))
+    f->detail = groups[most].asked[0], f->bytes = all, f->extent_bytes = launched;
+}
 // At the end of a block: whether the warps of each group have executed as much.
 void check_warpgroups(Machine& M) {
+  check_registers(M);
   for (u32 g = 0; g < M.cta->warpgroups.size(); ++g) {
     const Warpgroup& group = M.cta->warpgroups[g];
     for (u32 member = 0; member < 4; ++member) {
@@ -200,7 +215,8 @@ static void multiply(Machine& M, Warp& W, u8* R, const MicroOp& op) {
 // operands: registers of a thread
 static void ask_for_registers(Machine& M, Warp& W, u8*, const MicroOp& op) {
   if (!whole_group(M, W, op.line)) return;
-  warpgroup_of(M).asked[M.warp % 4] = op.operands[0];
+  Warpgroup& own = warpgroup_of(M);
+  own.asked[M.warp % 4] = op.operands[0], own.line = op.line;
   u32 all = 0;
   for (const Warpgroup& group : M.cta->warpgroups)
     for (u32 asked : group.asked) all += asked * 32;
