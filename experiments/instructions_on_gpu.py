@@ -20,6 +20,7 @@ import sys
 import zipfile
 from argparse import Namespace
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Iterable, Sequence
 
@@ -35,6 +36,7 @@ from tir_schedules.files import Json, check_folder, write_text
 from tir_schedules.insight.profile.nsight import last_line
 from tir_schedules.machines.choice import choose
 from tir_schedules.model.kernel import Binary, Kernel, Resources
+from tir_schedules.model.launch import TensorMap
 from tir_schedules.subjects.results import about
 
 PACK = ("instructions.json", "instructions", "name a file that `experiments/instructions_on_gpu.py` wrote")
@@ -77,6 +79,7 @@ def pack(options: Namespace) -> int:
                     "cubin": f"{at}.cubin", "entry": module.entry(number), "number": NUMBERS.get(case.number),
                     "before": given, "after": made, "mask": told.get("mask"), "operands": case.operands,
                     "grid": case.grid, "block": case.block, "dynamic_shared": case.dynamic_shared,
+                    "params": case.params, "cluster": case.cluster, "maps": [asdict(one) for one in case.maps],
                 }  # fmt: skip
         for number in sorted(listed):
             name = listed[number]["name"]
@@ -197,12 +200,18 @@ def row_of(archive: zipfile.ZipFile, entry: Json, arch: str, machine: Any) -> Js
     }
     before, after = read["before"], read["after"]
     kernel = Kernel(
-        entry["name"], "", entry["entry"], tuple(before), tuple(entry["grid"]), tuple(entry["block"]), arch,
-        entry["dynamic_shared"],
+        entry["name"], "", entry["entry"], tuple(entry["params"] or before), tuple(entry["grid"]),
+        tuple(entry["block"]), arch, entry["dynamic_shared"], cluster=tuple(entry["cluster"]),
+        maps=tuple(tensor_map(one) for one in entry["maps"]),
     )  # fmt: skip
     binary = Binary(kernel, "", archive.read(entry["cubin"]), Resources(0, 0))
     mask = entry["mask"] and array(archive, entry["mask"])
     return compared(entry, before, after, launched(machine, binary, before), mask)
+
+
+def tensor_map(described: Json) -> TensorMap:
+    """A map of a manifest, where extents are lists."""
+    return TensorMap(**{key: tuple(v) if isinstance(v, list) else v for key, v in described.items()})
 
 
 def array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
