@@ -34,7 +34,15 @@ FILES = tuple(
         "warp_instructions",
     )
 )  # fmt: skip
-"""Tests whose launches are packed."""
+HOPPER = (
+    "test_tensor_map.py",
+    "test_unit_forms.py",
+    "test_units.py::test_counts_of_arrivals",
+    "test_units.py::test_what_they_do",
+    "test_warpgroup.py",
+    "test_warpgroup_sums.py",
+)
+"""Tests whose launches are packed; of instructions that sm_90a alone has, the second."""
 
 NUMBERS = {
     "f16": (16, 5, 10),

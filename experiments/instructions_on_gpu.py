@@ -43,20 +43,21 @@ PACK = ("instructions.json", "instructions", "name a file that `experiments/inst
 """The name of a pack's manifest, what it is of, and what to do about another file."""
 
 TOGETHER = 250
-"""Launches of one process."""
+"""Launches of one process, if nothing else is said."""
 
 HANGS = "hangs"
 
 
 def pack(options: Namespace) -> int:
     """Record what is to be launched, assemble it, and write it with its arguments and results."""
-    from instruction_cases import FILES, NUMBERS, recorded, table_cases
+    from instruction_cases import FILES, HOPPER, NUMBERS, recorded, table_cases
     from instruction_modules import assembled
 
     check_folder(options.file)
+    files = (*FILES, *HOPPER) if options.arch == "sm_90a" else FILES
     cases = [
         *table_cases(options.opcodes),
-        *recorded(FILES if options.tests is None else options.tests, options.jobs),
+        *recorded(files if options.tests is None else options.tests, options.jobs),
     ]
     listed: dict[int, Json] = {}
     times: Counter[str] = Counter()
@@ -124,7 +125,7 @@ def run(options: Namespace) -> int:
         result |= {"device": choose("gpu").describe()}
         command = f"experiments/instructions_on_gpu.py run {options.file.name} {options.result.name}"
         once_more = noting(result, f"{command} --jobs {options.jobs}", options)
-        parts = [lacking[at : at + TOGETHER] for at in range(0, len(lacking), TOGETHER)]
+        parts = [lacking[at : at + options.together] for at in range(0, len(lacking), options.together)]
         with progress(len(parts), "launching") as step:
             for part, rows in at_once(lambda part: outcomes(part, options), parts, options.jobs):
                 for number in part:
@@ -253,6 +254,9 @@ def parser() -> argparse.ArgumentParser:
             one.add_argument("--tests", nargs="*", help="files or names of pytest (default: all of them)")
         if does is run:
             one.add_argument("--seconds", type=float, default=60, help="most time of a process (default 60)")
+            one.add_argument(
+                "--together", type=positive, default=TOGETHER, help=f"launches of a process (default {TOGETHER})"
+            )
         if does is launch:
             one.add_argument("lines", type=Path, metavar="ROWS.jsonl")
             one.add_argument("numbers", type=int, nargs="+", metavar="NUMBER")
