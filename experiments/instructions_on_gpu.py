@@ -255,7 +255,10 @@ def parser() -> argparse.ArgumentParser:
         if does is run:
             one.add_argument("--seconds", type=float, default=60, help="most time of a process (default 60)")
             one.add_argument(
-                "--together", type=positive, default=TOGETHER, help=f"launches of a process (default {TOGETHER})"
+                "--together",
+                type=positive,
+                default=TOGETHER,
+                help=f"launches of a process (default {TOGETHER})",
             )
         if does is launch:
             one.add_argument("lines", type=Path, metavar="ROWS.jsonl")

@@ -89,7 +89,10 @@ def expected_of(kind, depth, family):
             [
                 big * 2.0 ** (2 * TOP)
                 + small * 2.0 ** (2 * TOP - 8 * step - column)
-                + sum(np.sign(t) * (2.0 ** (2 * TOP) if abs(t) == BIG else little[column]) for t in terms.values())
+                + sum(
+                    np.sign(t) * (2.0 ** (2 * TOP) if abs(t) == BIG else little[column])
+                    for t in terms.values()
+                )
                 for column in range(COLUMNS)
             ]
         )

@@ -89,5 +89,3 @@ def numbered(mutants: Iterator[Mutant]) -> Iterator[tuple[Mutant, tuple[str, int
     for mutant in every:
         yield mutant, (mutant.what, seen[mutant.what], places[mutant.what])
         seen[mutant.what] += 1
-
-
