@@ -1,5 +1,5 @@
-"""Small faults put into the PTX of kernels with asynchronous units on purpose, one instruction at a time: nothing
-is compiled anew, and each call of a helper is a place of its own."""
+"""Small faults put into the PTX of kernels with asynchronous units on purpose, one instruction at a time:
+nothing is compiled anew, and each call of a helper is a place of its own."""
 
 from __future__ import annotations
 
@@ -63,6 +63,8 @@ REGISTER = r"(?P<register>%r\d+)"
 TEST = r"mbarrier\.try_wait(?:\.parity)?\.shared::cta\.b64 over, "
 ARRIVE = r"mbarrier\.arrive\.shared::c\w+\.b64 "
 ANNOUNCE = r"mbarrier\.arrive\.expect_tx\.shared::cta\.b64 _, "
+ARRIVE_AT = "mbarrier.arrive.shared::cta.b64 _,"
+EXPECT = "mbarrier.expect_tx.relaxed.cta.shared::cta.b64"
 LOAD = r"cp\.async\.bulk\.tensor\.2d\.shared::cluster\.global[\w.:]* "
 STORE = r"cp\.async\.bulk\.tensor\.2d\.global\S* "
 
@@ -79,8 +81,8 @@ FAULTS = (
     fault("arrive: twice", "(" + ARRIVE + r")(\S+), ([^;]+);", r"\1_, \3; \1\2, \3;"),
     fault("arrive: other slot", ARRIVE + rf"\S+, \[{REGISTER}\];", computed("add.s32", ROUND)),
     fault("announce: none", ANNOUNCE + r"[^;]+;", ""),
-    fault("announce: no bytes", ANNOUNCE + r"(\[%r\d+\])[^;]+;", r"mbarrier.arrive.shared::cta.b64 _, \1;"),
-    fault("announce: no arrival", ANNOUNCE + r"([^;]+);", r"mbarrier.expect_tx.relaxed.cta.shared::cta.b64 \1;"),
+    fault("announce: no bytes", ANNOUNCE + r"(\[%r\d+\])[^;]+;", rf"{ARRIVE_AT} \1;"),
+    fault("announce: no arrival", ANNOUNCE + r"([^;]+);", rf"{EXPECT} \1;"),
     fault("announce: twice", ANNOUNCE + r"[^;]+;", r"\g<0> \g<0>"),
     fault("announce: 16 bytes more", ANNOUNCE + rf"\[%r\d+\], {REGISTER};", computed("add.s32", 16)),
     fault("announce: 16 bytes less", ANNOUNCE + rf"\[%r\d+\], {REGISTER};", computed("add.s32", -16)),
@@ -114,8 +116,8 @@ FAULTS = (
     fault("registers: not given up", r"setmaxnreg\.dec[^;]+;", ""),
     fault("registers: too many", r"(setmaxnreg\.inc\S+) 240;", r"\1 248;"),
 )  # fmt: skip
-"""Every fault of every instruction that orders what happens. Numbers alone would tell of copies of other elements,
-and of products left out."""
+"""Every fault of every instruction that orders what happens. Numbers alone would tell of copies of other
+elements, and of products left out."""
 
 
 def alone(text: str) -> str:
