@@ -91,6 +91,7 @@ void Machine::touch_unit(Cell& c, const Touch& t, const Operation& o) {
   c = {t.line, o.time, o.block, 0, (u16)o.thread, (u16)(STORES | (c.how & FAULTY)), t.line};
 }
 bool touch_shared(Machine& M, const Operation& o, Cta& cta, u32 address, u32 bytes, Act act) {
+  if (!bytes) return true;
   const u32 shown = &cta == M.cta ? address : (cta.rank + 1) << RANK_SHIFT | address;
   if (bytes > M.shared_bytes || address > M.shared_bytes - bytes) {
     M.report_access(OUT_OF_BOUNDS, o.line, o.lane, act, SHARED, shown, bytes);
