@@ -49,8 +49,7 @@ class Work:
         """That in a loop on threadIdx.y; None where no loop has roles."""
         body: Any = threads.body
         tiles: Any = body if isinstance(body, tirx.For) and ROLES not in body.annotations else None
-        whole: Any = body if tiles is None else tiles.body
-        statements = list(whole.seq)
+        statements = statements_of(body if tiles is None else tiles.body)
         places = [
             place
             for place, statement in enumerate(statements)
@@ -60,7 +59,7 @@ class Work:
             return None
         (place,) = places
         slabs = statements[place]
-        *copies, multiply = list(slabs.body.seq)
+        *copies, multiply = statements_of(slabs.body)
         slots, blocks = map(int, slabs.annotations[ROLES])
         return cls(tiles, statements[:place], slabs, copies, multiply, statements[place + 1 :], slots, blocks)
 
@@ -272,6 +271,11 @@ def renewed(loop: Any, body: tirx.Stmt) -> tirx.For:
 def evaluate(name: str, *arguments: Any) -> tirx.Stmt:
     """A call of a device function."""
     return tirx.Evaluate(call(name, *arguments))
+
+
+def statements_of(statement: Any) -> list[Any]:
+    """A statement's parts, or itself."""
+    return list(statement.seq) if isinstance(statement, tirx.SeqStmt) else [statement]
 
 
 def sequence(statements: Sequence[tirx.Stmt]) -> tirx.Stmt:
