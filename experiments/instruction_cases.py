@@ -22,6 +22,7 @@ from tir_schedules.machines.cpu.catalogue import entries, expanded
 from tir_schedules.machines.cpu.parser import parse
 from tir_schedules.machines.cpu.ptx import BITS, STATE_SPACES, Instruction, Symbol, registers_of
 from tir_schedules.model.kernel import Binary, Kernel, Resources
+from tir_schedules.model.launch import TensorMap
 
 ROOT = Path(__file__).parents[1]
 TESTS = ROOT / "tests" / "machines"
@@ -33,7 +34,15 @@ FILES = tuple(
         "warp_instructions",
     )
 )  # fmt: skip
-"""Tests whose launches are packed."""
+HOPPER = (
+    "test_tensor_map.py",
+    "test_unit_forms.py",
+    "test_units.py::test_counts_of_arrivals",
+    "test_units.py::test_what_they_do",
+    "test_warpgroup.py",
+    "test_warpgroup_sums.py",
+)
+"""Tests whose launches are packed; of instructions that sm_90a alone has, the second."""
 
 NUMBERS = {
     "f16": (16, 5, 10),
@@ -64,7 +73,8 @@ class Case:
 
     mask: of an output, the bits that are defined; all of them where it has none. subject: the opcode that is
     held against the GPU. lenient: why the results may differ, or "". number: what the outputs hold, a key of
-    NUMBERS, where that is known. operands: type and row of X of what an opcode of the table reads.
+    NUMBERS, where that is known. operands: type and row of X of what an opcode of the table reads. params: of
+    the kernel, where they are not the arguments.
     """
 
     name: str
@@ -81,6 +91,9 @@ class Case:
     number: str = ""
     mask: np.ndarray | None = None
     operands: tuple[tuple[str, int], ...] = ()
+    params: tuple[str, ...] = ()
+    cluster: tuple[int, int, int] = (1, 1, 1)
+    maps: tuple[TensorMap, ...] = ()
 
 
 # ---- opcodes of the table ---
@@ -178,9 +191,17 @@ def cases_of(folder: Path) -> list[Case]:
         name, (kernel, ptx, types, before, after) = pickle.loads(path.read_bytes())
         case = Case(
             name.removeprefix("tests/machines/"), ptx, kernel.entry, typed(types, before), after,
-            kernel.grid, kernel.block, kernel.dynamic_shared, (),
+            kernel.grid, kernel.block, kernel.dynamic_shared, (), params=kernel.params,
+            cluster=kernel.cluster, maps=kernel.maps,
         )  # fmt: skip
-        key = (ptx, kernel.grid, kernel.block, *(value.tobytes() for value in before.values()))
+        key = (
+            ptx,
+            kernel.grid,
+            kernel.block,
+            kernel.cluster,
+            kernel.maps,
+            *(value.tobytes() for value in before.values()),
+        )
         found.setdefault(key, case)
     return with_subjects([described(part) for case in found.values() for part in apart(case)])
 

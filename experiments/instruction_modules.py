@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass, field
+from math import prod
 from pathlib import Path
 from typing import Sequence
 
@@ -90,8 +91,17 @@ def joined(cases: dict[int, Case], module: Module, arch: str) -> tuple[str, dict
         lines[number] = text.count("\n") + 1
         body = HEAD.sub("", case.ptx, 1) if len(module.cases) > 1 else own_head(case.ptx)
         body = SUM.sub(r"{.reg .b32 place; mov.u32 place, \2; \1 place;}", body)
-        text += re.sub(rf"(\.entry\s+){case.entry}\b", rf"\g<1>{module.entry(number)}", body, count=1) + "\n"
+        body = re.sub(rf"(\.entry\s+){case.entry}\b", rf"\g<1>{module.entry(number)}", body, count=1)
+        text += (body if prod(case.cluster) == 1 else in_clusters(body, case.cluster)) + "\n"
     return text, lines
+
+
+def in_clusters(ptx: str, cluster: tuple[int, int, int]) -> str:
+    """A text with one kernel that declares its clusters, which a GPU asks for."""
+    extents = ", ".join(map(str, cluster))
+    return re.sub(
+        r"(\.entry\s+\w+\s*\([^)]*\))", rf"\1 .explicitcluster .reqnctapercluster {extents}", ptx, count=1
+    )
 
 
 def own_head(ptx: str) -> str:

@@ -14,6 +14,9 @@ from tir_schedules.files import Json
 from tir_schedules.machines.cpu.catalogue import Entry, entries, expanded
 
 EQUAL, DIFFERS, REFUSED, FAILED, UNTRIED = "equal", "differs", "ptxas refuses", "failed", "not tried"
+KEPT = 512
+"""Words of an output that a result has whole, where it differs."""
+
 OUTCOMES = (EQUAL, DIFFERS, REFUSED, FAILED, UNTRIED)
 
 
@@ -43,6 +46,8 @@ def compared(
             row["of"] = row.get("of", 0) + int(a.size)
             row.setdefault("example", example)
             row.setdefault("outputs", []).append(name)
+            if a.size <= KEPT:
+                row.setdefault("gpu", {})[name] = [hex(word) for word in b.tolist()]
             if entry["number"]:
                 row["ulp"] = furthest(a[different], b[different], entry["number"])
     return row

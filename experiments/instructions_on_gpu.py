@@ -20,6 +20,7 @@ import sys
 import zipfile
 from argparse import Namespace
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Iterable, Sequence
 
@@ -35,26 +36,28 @@ from tir_schedules.files import Json, check_folder, write_text
 from tir_schedules.insight.profile.nsight import last_line
 from tir_schedules.machines.choice import choose
 from tir_schedules.model.kernel import Binary, Kernel, Resources
+from tir_schedules.model.launch import TensorMap
 from tir_schedules.subjects.results import about
 
 PACK = ("instructions.json", "instructions", "name a file that `experiments/instructions_on_gpu.py` wrote")
 """The name of a pack's manifest, what it is of, and what to do about another file."""
 
 TOGETHER = 250
-"""Launches of one process."""
+"""Launches of one process, if nothing else is said."""
 
 HANGS = "hangs"
 
 
 def pack(options: Namespace) -> int:
     """Record what is to be launched, assemble it, and write it with its arguments and results."""
-    from instruction_cases import FILES, NUMBERS, recorded, table_cases
+    from instruction_cases import FILES, HOPPER, NUMBERS, recorded, table_cases
     from instruction_modules import assembled
 
     check_folder(options.file)
+    files = (*FILES, *HOPPER) if options.arch == "sm_90a" else FILES
     cases = [
         *table_cases(options.opcodes),
-        *recorded(FILES if options.tests is None else options.tests, options.jobs),
+        *recorded(files if options.tests is None else options.tests, options.jobs),
     ]
     listed: dict[int, Json] = {}
     times: Counter[str] = Counter()
@@ -77,6 +80,7 @@ def pack(options: Namespace) -> int:
                     "cubin": f"{at}.cubin", "entry": module.entry(number), "number": NUMBERS.get(case.number),
                     "before": given, "after": made, "mask": told.get("mask"), "operands": case.operands,
                     "grid": case.grid, "block": case.block, "dynamic_shared": case.dynamic_shared,
+                    "params": case.params, "cluster": case.cluster, "maps": [asdict(one) for one in case.maps],
                 }  # fmt: skip
         for number in sorted(listed):
             name = listed[number]["name"]
@@ -121,7 +125,7 @@ def run(options: Namespace) -> int:
         result |= {"device": choose("gpu").describe()}
         command = f"experiments/instructions_on_gpu.py run {options.file.name} {options.result.name}"
         once_more = noting(result, f"{command} --jobs {options.jobs}", options)
-        parts = [lacking[at : at + TOGETHER] for at in range(0, len(lacking), TOGETHER)]
+        parts = [lacking[at : at + options.together] for at in range(0, len(lacking), options.together)]
         with progress(len(parts), "launching") as step:
             for part, rows in at_once(lambda part: outcomes(part, options), parts, options.jobs):
                 for number in part:
@@ -197,12 +201,18 @@ def row_of(archive: zipfile.ZipFile, entry: Json, arch: str, machine: Any) -> Js
     }
     before, after = read["before"], read["after"]
     kernel = Kernel(
-        entry["name"], "", entry["entry"], tuple(before), tuple(entry["grid"]), tuple(entry["block"]), arch,
-        entry["dynamic_shared"],
+        entry["name"], "", entry["entry"], tuple(entry["params"] or before), tuple(entry["grid"]),
+        tuple(entry["block"]), arch, entry["dynamic_shared"], cluster=tuple(entry["cluster"]),
+        maps=tuple(tensor_map(one) for one in entry["maps"]),
     )  # fmt: skip
     binary = Binary(kernel, "", archive.read(entry["cubin"]), Resources(0, 0))
     mask = entry["mask"] and array(archive, entry["mask"])
     return compared(entry, before, after, launched(machine, binary, before), mask)
+
+
+def tensor_map(described: Json) -> TensorMap:
+    """A map of a manifest, where extents are lists."""
+    return TensorMap(**{key: tuple(v) if isinstance(v, list) else v for key, v in described.items()})
 
 
 def array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
@@ -244,6 +254,12 @@ def parser() -> argparse.ArgumentParser:
             one.add_argument("--tests", nargs="*", help="files or names of pytest (default: all of them)")
         if does is run:
             one.add_argument("--seconds", type=float, default=60, help="most time of a process (default 60)")
+            one.add_argument(
+                "--together",
+                type=positive,
+                default=TOGETHER,
+                help=f"launches of a process (default {TOGETHER})",
+            )
         if does is launch:
             one.add_argument("lines", type=Path, metavar="ROWS.jsonl")
             one.add_argument("numbers", type=int, nargs="+", metavar="NUMBER")

@@ -9,6 +9,8 @@ template <int BLOCK_M, int BLOCK_N, int WARP_M, int WARP_N, int ITER_M, int ITER
 struct WarpTiles {
     static constexpr int SUB_M = WARP_M / ITER_M, SUB_N = WARP_N / ITER_N;
     static constexpr int LANES_M = SUB_M / THREAD_M, LANES_N = SUB_N / THREAD_N;
+    static constexpr int ROWS = BLOCK_M, COLS = BLOCK_N; // of the block tile
+    static constexpr int THREAD_ROWS = ITER_M * THREAD_M, THREAD_COLS = ITER_N * THREAD_N; // a lane's
     static constexpr int THREADS = (BLOCK_M / WARP_M) * (BLOCK_N / WARP_N) * 32;
     static_assert(BLOCK_M % WARP_M == 0 && BLOCK_N % WARP_N == 0, "warps must cover the block tile");
     static_assert(LANES_M * LANES_N == 32, "a warp's lanes must cover a sub-tile");

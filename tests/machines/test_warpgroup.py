@@ -132,6 +132,15 @@ def test_a_later_part_of_a_row_and_many_columns(span, across):
     np.testing.assert_array_equal(got, expected)
 
 
+@pytest.mark.parametrize("span, base", [(128, 2), (128, 5), (64, 1), (64, 3), (32, 1)])
+def test_a_base_offset(span, base):
+    """Patterns that begin where no multiple of their size is."""
+    left = Layout("f16", 64, span, False, 128 * base, base)
+    right = Layout("f16", 64, span, False, RIGHT_AT + 128 * base, base)
+    expected, got = multiplied(HALVES, left, right)
+    np.testing.assert_array_equal(got, expected)
+
+
 def sampled(opcodes):
     """Of each type the smallest, a middle and the largest number of columns."""
     chosen = {}

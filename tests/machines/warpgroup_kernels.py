@@ -65,9 +65,11 @@ def descriptor(start, leading=0, stride=0, span=0, base=0, more=0):
 
 
 class Layout:
-    """A matrix of `rows` (columns of B) and 32 bytes of k. across: rows follow one another in memory."""
+    """A matrix of `rows` (columns of B) and 32 bytes of k. across: rows follow one another in memory.
+    base: rows of 128 bytes from a multiple of the pattern to where the pattern begins."""
 
-    def __init__(self, kind, rows, span, across, start):
+    def __init__(self, kind, rows, span, across, start, base=0):
+        self.base = base
         self.kind, self.rows, self.span, self.across, self.start = kind, rows, span, across, start
         self.depth = 256 // BITS[kind]
         wide = max(1, span // 16)
@@ -81,7 +83,7 @@ class Layout:
 
     @property
     def descriptor(self):
-        return descriptor(self.start, self.leading, self.stride, self.span)
+        return descriptor(self.start, self.leading, self.stride, self.span, self.base)
 
     def addresses(self):
         """Byte of each element (row, k)."""
@@ -104,7 +106,7 @@ class Layout:
         else:
             at = over // 8 * self.stride + over % 8 * self.span + piece * 16
         at = at + self.start
-        lines = at // 128 % (self.span // 16) if self.span else 0
+        lines = (at // 128 - self.base) % (self.span // 16) if self.span else 0
         return (at ^ (lines * 16)) + within
 
     def put(self, memory, patterns):

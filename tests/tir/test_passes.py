@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 
 import pytest
+from lowered import ARCH, GEMM, SMALL, faults, named, source
 
 from tir_schedules.compiler.lower import emit, import_tvm, lower, scheduled
 from tir_schedules.compiler.nvcc import compile_kernel
@@ -17,35 +18,10 @@ from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
 from tir_schedules.workloads.reduction import Reduction
 
-ARCH = "sm_80"
-GEMM = HalfGemm(256, 256, 256)
 SHORT = HalfGemm(128, 64, 256)
 DEEP = "hgemm/mma_multistage", HalfGemm(64, 64, 1024)
-SMALL = {"bm": 64, "bn": 64, "wm": 32, "wn": 32}
-"""Tiles of which each warp has four fragments by four, in place of eight by eight: sooner compiled."""
 MULTIPLY = ["load_matrix_sync", "mma_sync"]
 MMA = "mma.sync.aligned.m16n8k16"
-
-
-def named(name, **config):
-    """A rung, in another configuration if asked for."""
-    (rung,) = find(name)
-    return replace(rung, config=replace(rung.config, **config))
-
-
-def source(name, gemm=GEMM, without=(), **config):
-    """The CUDA of a rung, lowered without some of the passes it asks for."""
-    rung = named(name, **config)
-    if not without:
-        return lower(rung, gemm, ARCH).source
-    passes = [wanted for wanted in rung.passes if wanted not in without]
-    return emit(scheduled(rung, gemm), rung.entry, ARCH, rung.pass_config, passes).source
-
-
-def faults(name, text, gemm=GEMM, **config):
-    """What the CPU machine says of CUDA in place of the rung's own."""
-    rung = named(name, **config)
-    return outcome_of([load_source(text, rung, gemm, ARCH)], gemm, CpuMachine()).faults
 
 
 def main_loop(text):

@@ -26,6 +26,7 @@ ONE_EACH = {
     "warp_tiling": (64, 67, 40),  # to A, not to B and C
     "lane_quads": (64, 64, 4),  # less than a tile
     "pipelined": (128, 128, 20),  # ragged along K alone
+    "serpentine": (130, 132, 12),  # ragged along all, an odd number of tiles along K
     "multistage": (36, 64, 16),  # ragged along M alone, fewer tiles along K than stages
 }
 # One element; thin matrices; K ragged and prime; less than a tile.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Callable, Iterator, Sequence
 
+from tir_schedules.errors import MissingTool
 from tir_schedules.insight.inspection.twins import Inspection
 from tir_schedules.insight.metrics.counting import (
     COPIES,
@@ -25,6 +26,7 @@ from tir_schedules.insight.metrics.formats import (
     ratio,
     times_ideal,
 )
+from tir_schedules.insight.metrics.ports import MainLoop, main_loop
 from tir_schedules.insight.metrics.roofline import Roofline
 from tir_schedules.insight.metrics.rungs import FORMS
 
@@ -63,6 +65,7 @@ def sections(arch: str) -> list[tuple[str, Sequence[tuple[str, Show]]]]:
         ("global memory, counted", memory),
         ("instructions of PTX, counted", INSTRUCTIONS),
         ("instruction mix, share of thread instructions", mix),
+        ("main loop of SASS, by a model: see metrics/ports.py", PORTS),
         ("checked by the CPU machine", FINDINGS),
     ]
 
@@ -97,10 +100,21 @@ INSTRUCTIONS: list[tuple[str, Show]] = [
     ("issued, per warp", lambda one: decimal(one.counters.warp_instructions / one.warps)),
     ("active lanes", lambda one: decimal(one.counters.thread_instructions / one.counters.warp_instructions)),
 ]
+PORTS: list[tuple[str, Show]] = [
+    ("FFMA, of instructions", lambda one: of_main_loop(one, lambda loop: percent(loop.issue))),
+    ("FFMA, of cycles", lambda one: of_main_loop(one, lambda loop: percent(loop.predicted))),
+    ("LDS, needed at once", lambda one: of_main_loop(one, lambda loop: f"{loop.hurried} of {loop.loads}")),
+]
 FINDINGS: list[tuple[str, Show]] = [
     ("findings", lambda one: number(len(one.findings)) if one.findings else "none"),
 ]
-SHARED_ROWS = {"loads": LOADS, "stores": STORES, "cp.async": COPIES, "atomics": ("shared_atomic",)}
+SHARED_ROWS = {
+    "loads": LOADS,
+    "stores": STORES,
+    "cp.async": COPIES,
+    "atomics": ("shared_atomic",),
+    "wgmma (a model)": ("wgmma",),
+}
 GLOBAL_ROWS = {"loads": GLOBAL_LOADS, "stores": GLOBAL_STORES}
 
 
@@ -130,6 +144,15 @@ def share_of(classes: Row) -> Show:
         return percent(part / one.counters.thread_instructions) if part else "-"
 
     return show
+
+
+def of_main_loop(one: Metrics, show: Callable[[MainLoop], str]) -> str:
+    """What the model of register ports gives, "-" where it gives nothing."""
+    try:
+        loop = main_loop(one.binary)
+    except MissingTool:
+        return "-"
+    return show(loop) if loop else "-"
 
 
 def intensity(at: Roofline, flop_per_byte: float) -> str:

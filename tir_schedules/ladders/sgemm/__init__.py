@@ -18,6 +18,7 @@ LADDER = Ladder(
         "warp_tiling",
         "lane_quads",
         "pipelined",
+        "serpentine",
         "multistage",
     ),
     workload="tir_schedules.workloads.gemm:Gemm",

@@ -24,7 +24,14 @@ from dataclasses import dataclass
 
 from tir_schedules.ladders.sgemm import lane_quads
 from tir_schedules.ladders.sgemm.steps import FLOAT4_SHAPES, share_vectors
-from tir_schedules.ladders.sgemm.warp_tiles import double_buffer_fragments, finish, launch, pad_rows, split_up
+from tir_schedules.ladders.sgemm.warp_tiles import (
+    Parts,
+    double_buffer_fragments,
+    finish,
+    launch,
+    pad_rows,
+    split_up,
+)
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.schedule import Schedule, pipeline
 from tir_schedules.workloads.gemm import Gemm
@@ -42,6 +49,11 @@ class Config(lane_quads.Config):
 
 
 def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
+    double_buffered(sch, gemm, config)
+
+
+def double_buffered(sch: Schedule, gemm: Gemm, config: Config) -> Parts:
+    """The whole schedule; returns the blocks and loops of the multiplication."""
     parts = split_up(sch, config, quads=True, order=ORDER)
     share_vectors(sch, gemm, parts.copies, parts.k_tile, [("threadIdx.x", config.threads)])
     pad_rows(sch, parts, config.padding)
@@ -54,6 +66,7 @@ def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     read_a, store_a, read_b, store_b, first, compute, last = 0, 1, 0, 1, 1, 2, 2
     stage = [read_a, store_a, read_b, store_b, first, compute, last]
     pipeline(sch, parts.k_tile, stage, order=[3, 1, 4, 2, 5, 0, 6])
+    return parts
 
 
 RUNG = Rung(

@@ -18,6 +18,7 @@ from tir_schedules.tir.passes.persistent_tiles import persistent_tiles
 from tir_schedules.tir.passes.ring_barriers import ring_barriers
 from tir_schedules.tir.passes.serpentine import serpentine
 from tir_schedules.tir.passes.tensor_maps import tensor_maps
+from tir_schedules.tir.passes.turning_products import turning_products
 from tir_schedules.tir.passes.unroll_drain import unroll_drain
 from tir_schedules.tir.passes.unroll_stages import unroll_stages
 from tir_schedules.tir.passes.warp_roles import warp_roles
@@ -34,6 +35,7 @@ NAMES = (
     "late_waits",
     "unroll_stages",
     "unroll_drain",
+    "turning_products",
     "copies_before_barriers",
     "one_barrier",
     "whole_lines",
@@ -105,6 +107,7 @@ def pipeline(wanted: Sequence[str] = ()) -> transform.Pass:
             *chosen("unroll_stages", unroll_stages),
             *chosen("unroll_drain", unroll_drain),
             *([s_tir.transform.ConvertSSA()] if asynchronous or "unroll_stages" in wanted else []),
+            *chosen("turning_products", turning_products),
             tirx.transform.UnrollLoop(),
             s_tir.transform.RenormalizeSplitPattern(),
             tirx.transform.StmtSimplify(),

@@ -177,6 +177,20 @@ static void touch_factors(Machine& M, const Operation& operation, const Product&
     if (piece++ * 4 / (2 * columns) == quarter) touch(address);
   });
 }
+// For who watches: a product, and of the first warp's the pieces that the warpgroup reads.
+static void note_product(Machine& M, const MicroOp& op, const Product& p) {
+  const u32 options = op.operands[OPTIONS];
+  const bool in_registers = options & IN_REGISTERS;
+  const Descriptor left(p.left), right(p.right);
+  const u32 number = note_event(M, {MULTIPLIED, 0, 0, (u32)M.warp, NONE, in_registers ? NONE : left.start,
+                                    right.start, 0, op.operands[COLUMNS], options, 0, op.line}, *M.cta);
+  if (p.member) return;
+  u32 at = 0;
+  auto read = [&](u32 address) { note_moved(M, {number, at++, address, 16}); };
+  if (!in_registers) left.pieces(options & LEFT_ACROSS, 0, 64, read);
+  at = RIGHT_FACTOR;
+  right.pieces(options & RIGHT_ACROSS, 0, op.operands[COLUMNS], read);
+}
 // operands: see ProductOperand
 static void multiply(Machine& M, Warp& W, u8* R, const MicroOp& op) {
   const bool from_registers = op.operands[OPTIONS] & IN_REGISTERS;
@@ -189,6 +203,7 @@ static void multiply(Machine& M, Warp& W, u8* R, const MicroOp& op) {
   count_product(M, op);
   Product p{&op, R, left[0], right[0], (u32)M.warp % 4, WORDS(ADDS)[0] != 0, {}};
   if (from_registers) p.rows = rows_in_registers(R, op.operands + LEFT, op.operands[LEFT_KIND]);
+  if (M.watched) note_product(M, op, p);
   Operation operation = begun_product(M, op);
   const bool left_is_sound = from_registers || check_descriptor(M, op, p.left, false);
   if (check_descriptor(M, op, p.right, true) && left_is_sound)

@@ -1,0 +1,69 @@
+// Double buffering twice, of tiles in shared memory and of fragments in registers, with tiles on their way
+// through registers.
+#pragma once
+
+#include "tiles_in_registers.cuh"
+#include "warp_tiles.cuh"
+
+// C of a block. Tiles are WarpTiles; multiply(results, a, b) adds the products of the fragments of one k.
+//
+// A turn of the loop over tiles multiplies one tile, stores the next, which is in registers, to the other
+// stage in shared memory, reads the one after it from global memory into these registers, and passes one
+// barrier: before it all warps have read the last of the present tile, behind it the next one is there. The
+// reads have the whole next multiplication to arrive; before the barrier they stay early, while from the head
+// of the loop the compiler moves them down among the FMA, to save registers.
+// Fragments are read one k ahead: those of k + 1 before the FMA of k, the first of the next tile before the
+// last FMA of this one. The last turns read tiles beyond K, zeros without a read of global memory, which
+// nobody multiplies: that is cheaper than a second copy of the FMA. Both stages are unrolled: so addresses
+// are constants.
+// ALIGNED promises rows of A and B that float4s can take.
+template <class Tiles, bool ALIGNED, int DEPTH, int A_ROW, int B_ROW, typename Multiply>
+static __device__ __forceinline__ void
+multiply_double_buffered(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M,
+                         int N, int K, float (&tile_a)[2][DEPTH][A_ROW], float (&tile_b)[2][DEPTH][B_ROW],
+                         Multiply multiply)
+{
+    static_assert(Tiles::LANES_M % 2 == 0, "lanes must stand in pairs of rows");
+    static_assert(DEPTH % 2 == 0 && A_ROW % 4 == 0, "fragments must alternate, rows must be float4s");
+    const int block_row = blockIdx.y * Tiles::ROWS;
+    const int block_col = blockIdx.x * Tiles::COLS;
+    const int lane = threadIdx.x % 32;
+    const int lane_row = lane / (2 * Tiles::LANES_N) * 2 + lane % 2;
+    const int lane_col = lane % (2 * Tiles::LANES_N) / 2;
+    const Tiles part(threadIdx.x / 32, lane_row, lane_col);
+    float thread_results[Tiles::THREAD_ROWS][Tiles::THREAD_COLS] = {{0.0f}};
+
+    TilesInRegisters<Tiles::THREADS, Tiles::ROWS, Tiles::COLS, DEPTH, ALIGNED> copies(block_row, block_col, M,
+                                                                                     N, K);
+    __align__(16) float reg_a[2][Tiles::THREAD_ROWS], reg_b[2][Tiles::THREAD_COLS]; // of even k and of odd
+    auto read_fragments = [&](int stage, int k) {
+        part.read_fragments(reg_a[k % 2], reg_b[k % 2], tile_a[stage][k], tile_b[stage][k]);
+    };
+
+    copies.read(A, B, N, K, K);
+    copies.store(tile_a[0], tile_b[0]);
+    copies.read(A, B, N, K, K - DEPTH);
+    __syncthreads();
+    read_fragments(0, 0);
+    int k_left = K; // from the tile to be multiplied on
+    while (k_left > 0) {
+#pragma unroll
+        for (int stage = 0; stage < 2; ++stage) {
+            if (k_left <= 0)
+                break;
+            k_left -= DEPTH;
+#pragma unroll
+            for (int k = 0; k < DEPTH - 1; ++k) {
+                read_fragments(stage, k + 1);
+                multiply(thread_results, reg_a[k % 2], reg_b[k % 2]);
+            }
+            copies.store(tile_a[1 - stage], tile_b[1 - stage]);
+            copies.read(A, B, N, K, k_left - DEPTH);
+            __syncthreads();
+            read_fragments(1 - stage, 0);
+            multiply(thread_results, reg_a[(DEPTH - 1) % 2], reg_b[(DEPTH - 1) % 2]);
+        }
+    }
+
+    part.template write_results<ALIGNED>(thread_results, C, block_row, block_col, M, N);
+}

@@ -1,0 +1,56 @@
+// SGEMM double buffered twice, with a thread's products in serpentine order.
+//
+//   nvcc -arch=sm_80 -cubin serpentine.cu
+//   grid (ceil(N/BN), ceil(M/BM)), block (BM/WM * BN/WN * 32)
+//
+// All is as in pipelined.cu but for the order of the FMA of one k: they go down one column and up the next. So
+// the element of A that the last FMA of a column has read is that of the first of the next column, and an FMA
+// always finds one of its factors where the FMA before has read it.
+
+#include "../sizes.cuh"
+#include "double_buffering.cuh"
+
+#ifndef BM
+#define BM 128 // block tile of C: BM x BN
+#define BN 128
+#define BK 8  // extent of the tiles of A and B along K
+#define WM 64 // warp tile of C: WM x WN
+#define WN 64
+#define WMITER 2 // sub-tiles of a warp tile: WMITER x WNITER
+#define WNITER 4
+#define TM 4 // thread tile of C in each sub-tile: TM x TN
+#define TN 4
+#define PADDING 4 // floats that pad the rows of the tile of A
+#endif
+
+using Tiles = WarpTiles<BM, BN, WM, WN, WMITER, WNITER, TM, TN>;
+
+extern "C" __global__ void __launch_bounds__(Tiles::THREADS, 2)
+sgemm_serpentine(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M, int N,
+                int K)
+{
+#ifdef SIZE_M
+    fix_sizes<SIZE_M, SIZE_N, SIZE_K>(M, N, K);
+#endif
+    __shared__ __align__(16) float tile_a[2][BK][BM + PADDING]; // transposed
+    __shared__ __align__(16) float tile_b[2][BK][BN];
+    auto multiply = [](float (&results)[WMITER * TM][WNITER * TN], const float (&reg_a)[WMITER * TM],
+                       const float (&reg_b)[WNITER * TN]) {
+#pragma unroll
+        for (int sub_col = 0; sub_col < WNITER; ++sub_col)
+#pragma unroll
+            for (int n = 0; n < TN; ++n)
+#pragma unroll
+                for (int m = 0; m < TM; ++m)
+#pragma unroll
+                    for (int sub_row = 0; sub_row < WMITER; ++sub_row) {
+                        const bool up = n % 2 == 1;
+                        const int row = (up ? WMITER - 1 - sub_row : sub_row) * TM + (up ? TM - 1 - m : m);
+                        results[row][sub_col * TN + n] += reg_a[row] * reg_b[sub_col * TN + n];
+                    }
+    };
+    if (K % 4 == 0 && N % 4 == 0)
+        multiply_double_buffered<Tiles, true>(A, B, C, M, N, K, tile_a, tile_b, multiply);
+    else
+        multiply_double_buffered<Tiles, false>(A, B, C, M, N, K, tile_a, tile_b, multiply);
+}
