@@ -33,8 +33,8 @@ Changed = Callable[[re.Match[str]], Optional[str]]
 
 @dataclass(frozen=True)
 class Fault:
-    """What is changed of an instruction that a pattern finds: `changed` makes the text in its place, None where
-    that would be the same."""
+    """What is changed of an instruction that a pattern finds: `changed` makes the text in its place, None
+    where that would be the same."""
 
     what: str
     pattern: re.Pattern[str]
