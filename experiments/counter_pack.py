@@ -12,6 +12,7 @@ from typing import Any, Sequence, cast
 import numpy as np
 from counter_probes import Probe, probes
 
+from tir_schedules.compiler.lower import fitted
 from tir_schedules.console import progress
 from tir_schedules.errors import BadInput
 from tir_schedules.insight.metrics.counting import metrics_of
@@ -82,9 +83,9 @@ def jobs_of(names: Sequence[str]) -> list[tuple[Rung, Any]]:
 
 
 def takes(rung: Rung, workload: Any) -> bool:
-    """Whether the rung is for the workload: with its sums, and with rows that the copy engine takes."""
+    """Whether the rung has sums of the workload's type, and its copies can take the rows."""
     try:
-        rung.fitted(workload)
+        fitted(rung, workload)
     except BadInput:
         return False
     return rung.family != "hgemm" or workload.accumulate in rung.config.accumulators
