@@ -24,7 +24,9 @@ def events_of(body, cluster=1, block=(0, 0, 0), limit=1 << 16, **how):
     )
     given = {"X": np.arange(2 * THREADS, dtype=np.uint32), "Y": np.zeros(2 * THREADS, np.uint32)}
     watch = Watch(block, limit=limit, units=True)
-    execution = CpuMachine(**how).run(Binary(kernel, source, b"", Resources(0, 0)), given, ("Y",), watch=watch)
+    execution = CpuMachine(**how).run(
+        Binary(kernel, source, b"", Resources(0, 0)), given, ("Y",), watch=watch
+    )
     assert execution.events is not None
     return execution.events
 
