@@ -73,7 +73,8 @@ class Slab:
         ]
         return {
             "buffer": self.buffer, "kind": self.kind, "line": self.location.line, "count": self.count,
-            "rows": self.rows, "pieces": self.pieces, "turns": self.turns, "agrees": self.agrees, "cells": cells,
+            "rows": self.rows, "pieces": self.pieces, "turns": self.turns, "agrees": self.agrees,
+            "cells": cells,
         }  # fmt: skip
 
 
