@@ -206,10 +206,14 @@ def test_decorators_choose_and_compute_what_is_not_given():
     assert launch.given["DOUBLE"] is False
 
 
-def test_wgmma_is_named_with_the_way_out():
-    checked = check_matmul(64, 64, 32, arch="sm_90")
+def test_wgmma_is_executed():
+    assert check_matmul(64, 64, 32, arch="sm_90").ok
+
+
+def test_what_is_not_known_is_named_with_the_way_out():
+    checked = check_matmul(64, 64, 32, arch="sm_100")
     (fault,) = checked.faults
-    assert "wgmma" in fault and "--arch sm_80" in fault and "triton_kernels.py:" in fault
+    assert "tcgen05" in fault and "--arch sm_80" in fault and "triton_kernels.py:" in fault
 
 
 def test_what_triton_does_not_compile_is_one_line():

@@ -90,8 +90,8 @@ class TestWithTriton:
         assert code == 0 and "1 of 1 verified" in out
 
     def test_what_the_machine_does_not_know_is_missing(self, check):
-        code, _, told = check("triton_kernels.py", f"{MATMUL} --arch sm_90".replace("BM=32", "BM=64"))
-        assert code == 3 and "wgmma" in told and told.rstrip().endswith("--arch sm_80")
+        code, _, told = check("triton_kernels.py", f"{MATMUL} --arch sm_100".replace("BM=32", "BM=64"))
+        assert code == 3 and "tcgen05" in told and told.rstrip().endswith("--arch sm_80")
 
     def test_what_the_readme_shows(self, check):
         readme = (FOLDER.parents[1] / "tir_schedules/check/README.md").read_text()

@@ -49,7 +49,8 @@ RANK = "mov.u32 r, %cluster_ctarank; xor.b32 r, r, 1;\n"
 FAR = "mapa.shared::cluster.u32 far, b, r;\n"
 MULTICAST = f"""{INIT}{MEET}@first mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 256;
 mov.u32 r, %cluster_ctarank; setp.eq.and.u32 p, r, 0, first; .reg .b16 mask; mov.b16 mask, 3;
-@p cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [s], [x], 256, [bar], mask;
+@p cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster
+  [s], [x], 256, [bar], mask;
 {WAIT}{OUT}"""
 COPIED_OVER = f"""{INIT}{FILL}{MEET}{RANK}.reg .b32 there; mapa.shared::cluster.u32 far, bar, r;
 add.u32 a, s, 0; mapa.shared::cluster.u32 there, a, r;
@@ -60,9 +61,11 @@ add.u32 there, there, 128;
 """
 """The first half of each block's slot becomes the second half of the other's."""
 
-STORED_OVER = f"""{INIT}{MEET}{RANK}.reg .b32 there; mapa.shared::cluster.u32 far, bar, r; mapa.shared::cluster.u32 there, b, r;
+STORED_OVER = f"""{INIT}{MEET}{RANK}.reg .b32 there; mapa.shared::cluster.u32 far, bar, r;
+mapa.shared::cluster.u32 there, b, r;
 @first mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 256;
-ld.global.b32 v, [xt]; st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [there], v, [far];
+ld.global.b32 v, [xt];
+st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [there], v, [far];
 {WAIT}ld.shared.b32 v, [a]; st.global.b32 [yt], v;
 """
 SWAPPED = NUMBERS[[1, 0, 3, 2]]
@@ -97,8 +100,10 @@ st.global.b32 [yt], 2;
 END:
 """
 COUNTS = f"""{INIT.replace("[bar], 1", "[bar], 5")}@!first bra END;
-mbarrier.arrive.noComplete.shared.b64 state, [bar], 3; mbarrier.pending_count.b64 v, state; st.global.b32 [y], v;
-mbarrier.arrive.noComplete.shared.b64 state, [bar], 1; mbarrier.pending_count.b64 v, state; st.global.b32 [y+4], v;
+mbarrier.arrive.noComplete.shared.b64 state, [bar], 3;
+mbarrier.pending_count.b64 v, state; st.global.b32 [y], v;
+mbarrier.arrive.noComplete.shared.b64 state, [bar], 1;
+mbarrier.pending_count.b64 v, state; st.global.b32 [y+4], v;
 mbarrier.arrive.shared.b64 state, [bar]; mbarrier.test_wait.shared.b64 p, [bar], state; selp.u32 v, 7, 0, p;
 st.global.b32 [y+8], v; mbarrier.inval.shared.b64 [bar]; st.shared.b64 [bar], 9; ld.shared.b32 v, [bar];
 st.global.b32 [y+12], v;
@@ -153,7 +158,8 @@ def test_two_orders_are_two_kinds_of_copies():
 def test_who_waits_spends_no_budget():
     """A warp that waits for an mbarrier executes its loop twice, however long it takes."""
     slow = "mov.u32 n, 0; SLOW: add.u32 n, n, 1; setp.lt.u32 p, n, 3000; @p bra SLOW;\n"
-    body = f"{INIT}setp.lt.u32 q, t, 32; @q bra WAIT;\n{slow}setp.eq.u32 q, t, 32;\n@q mbarrier.arrive.shared.b64 _, [bar];\n"
+    arrive = "setp.eq.u32 q, t, 32; @q mbarrier.arrive.shared.b64 _, [bar];\n"
+    body = f"{INIT}setp.lt.u32 q, t, 32; @q bra WAIT;\n{slow}{arrive}"
     execution, _ = run(f"{body}{WAIT}", budget=10_000)
     assert execution.findings == ()
 
@@ -161,7 +167,8 @@ def test_who_waits_spends_no_budget():
 def test_a_loop_that_gives_up_is_no_deadlock():
     """Others may change what else it looks at."""
     body = f"""{INIT}setp.lt.u32 q, t, 32; mov.u32 n, 0; @q bra WAIT; bra END;
-WAIT: mbarrier.try_wait.parity.shared::cta.b64 p, [bar], 0; add.u32 n, n, 1; setp.gt.u32 q, n, 50; or.pred p, p, q;
+WAIT: mbarrier.try_wait.parity.shared::cta.b64 p, [bar], 0; add.u32 n, n, 1;
+setp.gt.u32 q, n, 50; or.pred p, p, q;
 @!p bra WAIT;
 END: st.global.b32 [yt], n;
 """
@@ -174,7 +181,7 @@ END: st.global.b32 [yt], n;
     [
         (
             3,
-            "launched with clusters of 3,1,1, and it is launched with a grid of 4,1,1: each extent of the grid",
+            "clusters of 3,1,1, and it is launched with a grid of 4,1,1: each extent of the grid must be",
         ),
         (16, "16 blocks; CUDA launches clusters of at most 8"),
     ],
@@ -190,13 +197,22 @@ def test_options():
 
 
 OPERANDS = {
-    "mbarrier.init": "[a], v", "mbarrier.inval": "[a]", "mbarrier.arrive": "_, [a]", "mbarrier.arrive_drop": "_, [a]",
-    "mbarrier.expect_tx": "[a], v", "mbarrier.complete_tx": "[a], v", "mbarrier.test_wait": "p, [a], {parity}",
-    "mbarrier.try_wait": "p, [a], {parity}", "mbarrier.pending_count": "v, w", "cp.async.mbarrier": "[a]",
+    "mbarrier.init": "[a], v",
+    "mbarrier.inval": "[a]",
+    "mbarrier.arrive": "_, [a]",
+    "mbarrier.arrive_drop": "_, [a]",
+    "mbarrier.expect_tx": "[a], v",
+    "mbarrier.complete_tx": "[a], v",
+    "mbarrier.test_wait": "p, [a], {parity}",
+    "mbarrier.try_wait": "p, [a], {parity}",
+    "mbarrier.pending_count": "v, w",
+    "cp.async.mbarrier": "[a]",
     "cp.async.bulk": "[a], [w], v, [a]",
-    "cp.async.bulk.wait_group": "0", "st.async": "[a], {value}, [a]",
-    "mapa": "{address}, {address}, v", "getctarank": "v, {address}",
-}  # fmt: skip
+    "cp.async.bulk.wait_group": "0",
+    "st.async": "[a], {value}, [a]",
+    "mapa": "{address}, {address}, v",
+    "getctarank": "v, {address}",
+}
 LISTED = [
     (name, opcode)
     for entry in entries()

@@ -7,14 +7,15 @@ from tir_schedules.model.kernel import Binary, Kernel, Resources
 
 THREADS, BLOCKS = 64, 4
 
-START = """.reg .b32 t, a, b, v, s, bar, n, r, far; .reg .b64 x, y, xt, yt, off, state; .reg .pred p, q, first;
+START = """.reg .b32 t, a, b, v, s, bar, n, r, far; .reg .b64 x, y, xt, yt, off, state;
+.reg .pred p, q, first;
 .shared .align 128 .b8 slot[256]; .shared .align 8 .b8 bars[32];
 ld.param.u64 x, [X]; ld.param.u64 y, [Y]; mov.u32 t, %ctaid.x; mul.wide.u32 off, t, 256;
 add.s64 x, x, off; add.s64 y, y, off;
 mov.u32 t, %tid.x; setp.eq.u32 first, t, 0; mul.wide.u32 off, t, 4; add.s64 xt, x, off; add.s64 yt, y, off;
 mov.u32 s, slot; mov.u32 bar, bars; mad.lo.u32 a, t, 4, s; xor.b32 b, t, 63; mad.lo.u32 b, b, 4, s;
 """
-"""x, y: of the block; xt, yt: of the thread. s: the slot; a, b: the word of the thread there, and of another."""
+"""x, y: of the block; xt, yt: of the thread. s: the slot; a, b: the thread's word there, and another's."""
 
 INIT = """@first mbarrier.init.shared.b64 [bar], 1;
 @first fence.mbarrier_init.release.cluster;

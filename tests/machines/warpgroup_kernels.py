@@ -18,7 +18,9 @@ ROOM = 65536
 RIGHT_AT = 16384
 
 
-def launch(text, arguments, outputs, threads=128, maps=(), params=None, count=False, given=(), watch=None, **how):
+def launch(
+    text, arguments, outputs, threads=128, maps=(), params=None, count=False, given=(), watch=None, **how
+):
     """Run an entry `k` whose parameters are the arguments, or those named, and then the tensor maps."""
     names = (*(arguments if params is None else params), *(one.name for one in maps))
     kernel = Kernel("test", text, "k", names, (1, 1, 1), (threads, 1, 1), "sm_90a", ROOM, maps=tuple(maps))

@@ -17,7 +17,7 @@ NONE = 0xFFFFFFFF
 
 BUFFER_SHIFT = 40
 RANK_SHIFT = 24
-"""An address of shared memory of a cluster is (rank of the block + 1) << RANK_SHIFT plus that in the block."""
+"""An address of shared memory of a cluster: (rank of the block + 1) << RANK_SHIFT plus that in the block."""
 
 SHARED_WINDOW, LOCAL_WINDOW = 1 << 36, 1 << 37
 """Where shared and local memory lie among generic addresses."""

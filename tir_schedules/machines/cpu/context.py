@@ -43,7 +43,8 @@ ALWAYS = {
 READ_BY_CORE = [
     "clock", "clock64", "clock_hi", "globaltimer", "globaltimer_lo", "globaltimer_hi",
     "nwarpid", "dynamic_smem_size", "total_smem_size",
-    *(f"{name}.{axis}" for name in ("clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid") for axis in "xyz"),
+    *(f"{name}.{axis}" for name in ("clusterid", "nclusterid") for axis in "xyz"),
+    *(f"cluster_{name}.{axis}" for name in ("ctaid", "nctaid") for axis in "xyz"),
     "cluster_ctarank", "cluster_nctarank", "is_explicit_cluster",
 ]  # fmt: skip
 """In the order of SpecialRegister in core/special.cpp."""
@@ -135,10 +136,9 @@ class Lowering:
 
     counted: instruction and class of each access that is counted. narrowest_shared, narrowest_store: bytes of
     the narrowest access to shared memory, and of the narrowest store to global memory; races are told apart
-    at this width. by_lines: whether shared memory is watched in pieces of up to 16 bytes, which is set from
-    outside, as narrowest_shared then is. unused: whether nobody reads the results of the current instruction. functions: of the
-    module, in the order of their addresses. followed: places that say where registers are undefined.
-    successors: of the block that is lowered.
+    at this width. by_lines: whether that may be 16 bytes for rows of matrices, too. unused: whether nobody
+    reads the results of the current instruction. functions: of the module, in the order of their addresses.
+    followed: places that say where registers are undefined. successors: of the block that is lowered.
     """
 
     def __init__(self, module: PtxModule, kernel: PtxKernel):

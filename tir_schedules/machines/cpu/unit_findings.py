@@ -69,7 +69,7 @@ def missing_barrier(fault: Fault) -> str:
 
 
 def deadlock(fault: Fault) -> str:
-    """Of lanes that wait for an mbarrier, for other blocks of the cluster, or for warps of their warpgroup."""
+    """Of lanes that wait for an mbarrier, other blocks of the cluster, or warps of their warpgroup."""
     if int(fault.record["act"]) == Act.WRITE:
         return (
             "waits at the barrier of the cluster, which not all threads of its blocks reach",
@@ -114,15 +114,18 @@ def barrier_misuse(fault: Fault) -> str:
 
 def cluster_exit(fault: Fault) -> str:
     return (
-        f"{fault.act} {fault.where}, which may have left: let it wait, with barrier.cluster or at an mbarrier,"
-        " for what is done to its shared memory"
+        f"{fault.act} {fault.where}, which may have left: let it wait for this, with barrier.cluster or at an"
+        " mbarrier"
     )
 
 
 def left_in_flight(fault: Fault) -> str:
     return (
-        "the thread leaves while this copy may still read shared memory: cp.async.bulk.wait_group.read 0 first",
-        "the warp leaves while this product is under way: wgmma.wait_group 0 first",
-        f"the block leaves while this copy may be under way: nobody has waited for the mbarrier {fault.where}",
-        f"the block leaves while the mbarrier {fault.where} expects {signed(fault.record['bytes'])} more bytes",
+        "the thread leaves while this copy may still read shared memory: wait for it with"
+        " cp.async.bulk.wait_group.read 0",
+        "the warp leaves while this product is under way: wait for it with wgmma.wait_group 0",
+        "the block leaves while this copy may be under way: nobody has waited for the mbarrier"
+        f" {fault.where}",
+        f"the block leaves while the mbarrier {fault.where} expects {signed(fault.record['bytes'])} more"
+        " bytes",
     )[int(fault.record["detail"])]

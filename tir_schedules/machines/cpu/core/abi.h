@@ -109,8 +109,8 @@ struct Request {
 // How an access is counted. STORE_COUNT: as an atomic is, too; BYPASS_COUNT: a cp.async past the L1 cache.
 enum Counting : u32 { LOAD_COUNT, STORE_COUNT, ROWS_COUNT, GLOBAL_COUNT, COPY_COUNT, BYPASS_COUNT };
 // A warp's access to shared or global memory as it is counted, and how often it was made. counter: NONE for a
-// copy's side that is not counted. address: in shared memory, and of an access to global memory there; source:
-// of a copy. reads: lanes of a copy that read. cost, ideal: wavefronts of shared memory, or sectors;
+// copy's side that is not counted. address: in shared memory, and of an access to global memory there;
+// source: of a copy. reads: lanes of a copy that read. cost, ideal: wavefronts of shared memory, or sectors;
 // source_cost: sectors of a copy.
 struct Record {
   u32 counter, source_counter, counting, warp, mask, reads, width, times, cost, ideal, source_cost, pad;
@@ -187,8 +187,8 @@ struct Undefined {
 };
 
 // The tensor map that a kernel is given as a parameter of 128 bytes: the fields are the machine's own.
-// Dimension 0 is the innermost. mark: MAP_MARK. address: of the array; element: its bytes; swizzle: bytes of a
-// row over which pieces of 16 change places, 0: none.
+// Dimension 0 is the innermost. mark: MAP_MARK. address: of the array; element: its bytes; swizzle: bytes of
+// a row over which pieces of 16 change places, 0: none.
 const u64 MAP_MARK = 0x70616d20726f736eull;
 struct TensorMap {
   u64 mark, address, shape[5], pitches[4];

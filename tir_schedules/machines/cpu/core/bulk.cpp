@@ -1,5 +1,5 @@
-// Bulk copies: cp.async.bulk of bytes in a row, and of boxes of a tensor map. Source: PTX ISA 9.0, Data Movement
-// and Conversion Instructions: Asynchronous copy.
+// Bulk copies: cp.async.bulk of bytes in a row, and of boxes of a tensor map. Source: PTX ISA 9.0, Data
+// Movement and Conversion Instructions: Asynchronous copy.
 //
 // A copy into shared memory acts in the name of the mbarrier that it tells of its bytes; one out of shared
 // memory in that of the thread that groups it, reads apart from writes.
@@ -12,7 +12,8 @@ static u64 address_in(const u8* R, u32 base, bool wide, u64 offset, int lane) {
   return (wide ? ((const u64*)(R + base))[lane] : ((const u32*)(R + base))[lane]) + offset;
 }
 // The bytes of a copy in a row must be a multiple of 16, and both addresses, too.
-static bool check_row(Machine& M, const MicroOp& op, int lane, u32 shared, Act act, u64 other, Space space, u32 bytes) {
+static bool check_row(Machine& M, const MicroOp& op, int lane, u32 shared, Act act, u64 other, Space space,
+                      u32 bytes) {
   auto fault = [&](Act what, Space where, u64 address) {
     M.report_access(MISALIGNED, op.line, lane, what, where, address, bytes % ALIGNMENT ? bytes : ALIGNMENT);
     return false;
@@ -86,14 +87,18 @@ static void check_fenced(Machine& M, const Operation& o, Cta& cta, u32 address) 
                   &cta == M.cta ? 0 : block);
 }
 // What the operands of a copy into shared memory say.
-enum LoadOperand { INTO, INTO_WIDE, TOLD, TOLD_WIDE, TOLD_OFFSET, RANKS, RANK, FROM, FROM_WIDE, FROM_OFFSET, FROM_SHARED = 11, REST };
+enum LoadOperand {
+  INTO, INTO_WIDE, TOLD, TOLD_WIDE, TOLD_OFFSET, RANKS, RANK, FROM, FROM_WIDE, FROM_OFFSET, FROM_SHARED = 11,
+  REST
+};
 struct Source {
   u64 address;
   u32 bytes;       // of a row
   s32 at[5];       // of a box
 };
 // Its pieces at an address of shared memory; nullptr after a finding. Its reads are those of `o`.
-static Loaded loaded(Machine& M, const Operation& o, const MicroOp& op, int lane, u32 into, const Source& from) {
+static Loaded loaded(Machine& M, const Operation& o, const MicroOp& op, int lane, u32 into,
+                     const Source& from) {
   auto what = std::make_shared<Load>();
   what->into = into;
   if (op.operands[RANK]) {
@@ -104,7 +109,8 @@ static Loaded loaded(Machine& M, const Operation& o, const MicroOp& op, int lane
     what->pieces = std::move(box.pieces);
   } else {
     const bool shared = op.operands[FROM_SHARED];
-    if (!check_row(M, op, lane, into, WRITE, from.address, shared ? SHARED : GLOBAL, from.bytes)) return nullptr;
+    const Space space = shared ? SHARED : GLOBAL;
+    if (!check_row(M, op, lane, into, WRITE, from.address, space, from.bytes)) return nullptr;
     what->bytes = from.bytes;
     what->pieces.push_back({into, from.bytes, from.address});
     if (shared) {
@@ -145,7 +151,8 @@ static void load_bulk(Machine& M, Warp& W, u8* R, const MicroOp& op) {
     for (u32 k = 0; k < 16; ++k) {
       if (ranks ? !(ranks >> k & 1) : k > 0) continue;
       const u32 block = (k + 1) << RANK_SHIFT;
-      const u32 target = ranks ? block | (into & IN_BLOCK) : into, barrier = ranks ? block | (told & IN_BLOCK) : told;
+      const u32 target = ranks ? block | (into & IN_BLOCK) : into;
+      const u32 barrier = ranks ? block | (told & IN_BLOCK) : told;
       const Place to = target_of(M, op, l, target, barrier);
       if (!to.cta) continue;
       const u32 place = place_of(M, barrier).address;
@@ -164,7 +171,8 @@ static void store_async(Machine& M, Warp& W, u8* R, const MicroOp& op) {
   const u32* o = op.operands;
   const u32 element = o[5], bytes = element * o[6];
   ACTIVE(W.active, {
-    const u32 into = (u32)address_in(R, o[0], o[1], op.offset, l), told = (u32)address_in(R, o[2], o[3], o[4], l);
+    const u32 into = (u32)address_in(R, o[0], o[1], op.offset, l);
+    const u32 told = (u32)address_in(R, o[2], o[3], o[4], l);
     const Place to = target_of(M, op, l, into, told);
     if (!to.cta) continue;
     if (to.address % bytes) {
@@ -182,16 +190,16 @@ static void store_async(Machine& M, Warp& W, u8* R, const MicroOp& op) {
   })
 }
 
-// ---- out of shared memory ---
-// operands: address in shared memory, wide, rank or 0, address of the map or in global memory, wide, its offset
-// in halves, then coordinates or bytes
+// ---- out of shared memory --- operands: address in shared memory, wide, rank or 0, address of the map or in
+// global memory, wide, its offset in halves, then coordinates or bytes
 static void write_back(Machine& M, Warp& W, u8* R, const MicroOp& op) {
   const u32* o = op.operands;
   ACTIVE(W.active, {
-    const Place from = place_of(M, (u32)address_in(R, o[0], o[1], op.offset, l));
+    const u32 start = (u32)address_in(R, o[0], o[1], op.offset, l);
+    const Place from = place_of(M, start);
     const u64 to = address_in(R, o[3], o[4], joined_halves(o + 5), l);
     if (from.cta != M.cta) {
-      M.report_access(OUT_OF_BOUNDS, op.line, l, READ, SHARED, address_in(R, o[0], o[1], op.offset, l), ALIGNMENT);
+      M.report_access(OUT_OF_BOUNDS, op.line, l, READ, SHARED, start, ALIGNMENT);
       continue;
     }
     auto pieces = std::make_shared<std::vector<Piece>>();
@@ -253,7 +261,8 @@ static void wait_for_bulk(Machine& M, Warp& W, u8*, const MicroOp& op) {
     if (own.groups.size() <= op.operands[0]) continue;
     const u32 done = own.groups.size() - op.operands[0];
     if (M.watched) note_stores(M, STORES_DRAINED, op, l, done, op.operands[0]);
-    for (; !own.open.empty() && own.open.front().group < done; own.open.pop_front()) perform(M, own.open.front());
+    for (; !own.open.empty() && own.open.front().group < done; own.open.pop_front())
+      perform(M, own.open.front());
     std::vector<Group> groups;
     for (u32 unit : {bulk_reader(thread), bulk_writer(thread)})
       if (unit == bulk_reader(thread) || !op.operands[1])
@@ -281,5 +290,6 @@ static void prefetch(Machine& M, Warp& W, u8* R, const MicroOp& op) {
   })
 }
 
-static const Family bulk{{"bulk.load", load_bulk},     {"st.async", store_async},      {"bulk.store", write_back},
-                         {"bulk.commit", commit_bulk}, {"bulk.wait", wait_for_bulk},      {"bulk.prefetch", prefetch}};
+static const Family bulk{{"bulk.load", load_bulk},         {"bulk.store", write_back},
+                         {"bulk.prefetch", prefetch},     {"bulk.commit", commit_bulk},
+                         {"bulk.wait", wait_for_bulk},    {"st.async", store_async}};

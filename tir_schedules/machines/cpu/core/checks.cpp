@@ -29,8 +29,7 @@ Finding* Machine::report_access(Kind kind, s32 line, int lane, Act act, Space sp
   Finding* f = report(kind, line, lane, other, address, other_block);
   if (f) {
     f->act = act, f->space = space, f->bytes = bytes;
-    if (other_thread >= (int)PRODUCTS) other_thread = other_thread < (int)COPIES ? (other_thread - PRODUCTS) * 32 : -1;
-    else if (other_thread >= (int)FIRST_UNIT) other_thread %= FIRST_UNIT;
+    if (other_thread >= (int)FIRST_UNIT) other_thread = thread_of_unit(other_thread);
     f->other_warp = other_thread < 0 ? -1 : other_thread / 32,
     f->other_lane = other_thread < 0 ? -1 : other_thread % 32;
   }

@@ -100,7 +100,8 @@ void leave(Machine& M, Warp& W, u32 lanes) {
   Cta& cta = *M.cta;
   if (!cta.bulk.empty()) ACTIVE(lanes, {
     const auto found = cta.bulk.find(M.warp * 32 + l);
-    if (found != cta.bulk.end() && !found->second.open.empty()) report_left(M, found->second.open.front(), STORES_OPEN);
+    if (found != cta.bulk.end() && !found->second.open.empty())
+      report_left(M, found->second.open.front(), STORES_OPEN);
   })
   if (!W.products.empty() && lanes == W.live) report_left(M, W.products.front(), PRODUCTS_OPEN);
   cta.left = joined(cta.left, M.snapshot(lanes));
@@ -108,12 +109,15 @@ void leave(Machine& M, Warp& W, u32 lanes) {
 }
 // All threads of the block have left: what others, and copies, did to its shared memory they must have known.
 static void leave_cluster(Machine& M, Cta& cta) {
-  auto knew = [&](u32 block, u32 thread, u32 time) { return cta.left && cta.left->covers(block, thread, time); };
+  auto knew = [&](u32 block, u32 thread, u32 time) {
+    return cta.left && cta.left->covers(block, thread, time);
+  };
   const u32 block = cta.number + 1;
   for (const auto& [address, b] : cta.mbarriers) {
     if (b.copy.line && !knew(block, copy_unit(address), b.copy.time)) {
       M.warp = b.copy.warp;
-      if (Finding* f = M.report(LEFT_IN_FLIGHT, b.copy.line, b.copy.lane, 0, address)) f->detail = COPIES_OPEN;
+      if (Finding* f = M.report(LEFT_IN_FLIGHT, b.copy.line, b.copy.lane, 0, address))
+        f->detail = COPIES_OPEN;
     } else if (b.valid && b.bytes) {
       M.warp = b.by / 32;
       if (Finding* f = M.report(LEFT_IN_FLIGHT, b.line, b.by % 32, 0, address))
@@ -135,8 +139,8 @@ static void land_one(Machine& M, Cluster& cluster) {
   cluster.pending.erase(cluster.pending.begin() + which);
   perform(M, operation);
 }
-// Turns of all blocks, until none of them can go on: then one copy arrives, and if none is under way, all look
-// once more at what they wait for.
+// Turns of all blocks, until none of them can go on: then one copy arrives, and if none is under way, all
+// look once more at what they wait for.
 Progress run_cluster(Machine& M, Cluster& cluster) {
   if (!(M.traits & UNITS) && cluster.blocks.size() == 1) {
     enter(M, cluster.blocks.front());
@@ -198,11 +202,8 @@ static void rank_of(Machine& M, Warp& W, u8* R, const MicroOp& op) {
     WORDS(0)[l] = rank ? rank - 1 : M.cta->rank;
   })
 }
-// operands: result, address, whether any block of the cluster counts
-static void is_shared(Machine&, Warp& W, u8* R, const MicroOp& op) {
-  const u64 limit = op.operands[2] ? WINDOW_BYTES : 1ull << RANK_SHIFT;
-  ACTIVE(W.active, WORDS(0)[l] = ((const u64*)OPERAND(1))[l] - SHARED_WINDOW < limit)
-}
 
-static const Family cluster{{"cluster.arrive", arrive_at_cluster}, {"cluster.wait", wait_for_cluster}, {"mapa", map_address},
-                             {"getctarank", rank_of},    {"isspacep", is_shared}};
+static const Family cluster{{"cluster.arrive", arrive_at_cluster},
+                            {"cluster.wait", wait_for_cluster},
+                            {"mapa", map_address},
+                            {"getctarank", rank_of}};

@@ -1,6 +1,6 @@
-// Runs a launch: clusters of blocks, mostly of one block, one after another; those that wait for others stay, as many as a GPU holds at once,
-// while later ones begin. Where nothing orders blocks, several threads run them. A launch that is watched
-// runs one block alone.
+// Runs a launch: clusters of blocks, mostly of one block, one after another; those that wait for others stay,
+// as many as a GPU holds at once, while later ones begin. Where nothing orders blocks, several threads run
+// them. A launch that is watched runs one block alone.
 #include "machine.h"
 #include <algorithm>
 #include <chrono>
@@ -95,8 +95,8 @@ static void finish(Machine& M, Cta& cta) {
     for (Cell& cell : cta.cells) M.drop_others(cell);
 }
 
-// Clusters of blocks that have begun and not ended, and those that are done, to be used again. A kernel without
-// clusters has one block in each.
+// Clusters of blocks that have begun and not ended, and those that are done, to be used again. A kernel
+// without clusters has one block in each.
 struct Blocks {
   Machine& M;
   std::deque<Cluster> all;

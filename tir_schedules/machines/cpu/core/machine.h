@@ -81,9 +81,10 @@ struct Heap {
 
 // active: lanes that execute the current instruction. waiting: at a barrier of the block; held: for other
 // lanes of the warp; polling: went round a loop that waits for memory; stalled: at the end of a block that
-// waits, and refused: those that it does not let go on; released: may execute what they were held at; excused: as their members are there, at another instruction; missed: that lanes have waited for.
-// known: time of the last __syncwarp of all lanes; pairs: of the last that two lanes were in, empty where
-// there was none of some lanes only.
+// waits, and refused: those that it does not let go on; released: may execute what they were held at;
+// excused: as their members are there, at another instruction; missed: that lanes have waited for. known:
+// time of the last __syncwarp of all lanes; pairs: of the last that two lanes were in, empty where there was
+// none of some lanes only.
 struct Warp {
   ALIGNED s32 mask[32];  // -1 for lanes that execute the current instruction
   u32 pc[32];            // basic block each lane is at
@@ -150,8 +151,8 @@ struct Cta {
   Known left;
   std::vector<Warpgroup> warpgroups;  // empty where no instruction is one of a warpgroup
 };
-// Blocks that run together, one or more. pending: copies whose data has not arrived. gathered: what those know
-// who have arrived at the barrier of the cluster; told: what those learn who wait there.
+// Blocks that run together, one or more. pending: copies whose data has not arrived. gathered: what those
+// know who have arrived at the barrier of the cluster; told: what those learn who wait there.
 struct Cluster {
   u64 number = 0;
   std::deque<Cta> blocks;
@@ -273,6 +274,11 @@ inline u32 ballot(const u32* predicate) {
   for (int l = 0; l < 32; ++l) result |= (u32)(predicate[l] != 0) << l;
   return result;
 }
+inline u32 lanes_with(const u32* values, u32 value) {
+  u32 mask = 0;
+  LANES(mask |= (u32)(values[l] == value) << l)
+  return mask;
+}
 // Each lane's address: a register, of 64 bits or of 32, and an offset.
 template <class T> static inline void addresses(const u8* base, bool wide, s64 offset, T* result) {
   if (wide) LANES(result[l] = (T)(((const u64*)base)[l] + offset))
@@ -329,6 +335,7 @@ Progress run_cluster(Machine&, Cluster&);
 // Runs the warps of M.cta until all have left, or none of them can go on.
 Progress run_block(Machine& M);
 void enter(Machine& M, Cta& cta);
+// ---- deadlock.cpp ---
 // resident: clusters that a GPU holds at once.
 void report_stuck(Machine& M, u32 resident, u64 left);
 CallState& calls_of(Machine&, Warp&);

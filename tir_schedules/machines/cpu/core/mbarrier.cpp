@@ -1,5 +1,5 @@
-// mbarriers: objects in shared memory that count arrivals of threads and bytes of asynchronous copies. Source:
-// PTX ISA 9.0, Parallel Synchronization and Communication Instructions: mbarrier.
+// mbarriers: objects in shared memory that count arrivals of threads and bytes of asynchronous copies.
+// Source: PTX ISA 9.0, Parallel Synchronization and Communication Instructions: mbarrier.
 #include "machine.h"
 
 const u32 MOST = (1 << 20) - 1;  // arrivals of a phase, and bytes
@@ -139,7 +139,9 @@ static void fence_init(Machine& M, Warp& W, u8*, const MicroOp&) {
 }
 
 // ---- arrivals and bytes ---
-enum Arrival : u32 { ARRIVES = 1, EXPECTS = 2, DROPS = 4, NO_COMPLETE = 8, RELAXED = 16, COMPLETES_BYTES = 32 };
+enum Arrival : u32 {
+  ARRIVES = 1, EXPECTS = 2, DROPS = 4, NO_COMPLETE = 8, RELAXED = 16, COMPLETES_BYTES = 32
+};
 static u64 state_of(const Mbarrier& b) { return b.phase << 20 | b.pending; }
 static void count_arrivals(Machine& M, Mbarrier& b, u32 how, u32 count, s32 line, int lane, u32 address) {
   if (!count || count > MOST) return report_misuse(M, BAD_COUNT, line, lane, address, count);
@@ -193,7 +195,8 @@ void bring(Machine& M, Cta& to, u32 address, const Operation& operation, u32 byt
     note_event(M, {LANDED, 0, 0, (u32)operation.warp, 1u << operation.lane, address, 0, (u32)b.phase, bytes, 0, 0,
                    operation.line}, to);
   b.gathered = joined(b.gathered, completion(operation));
-  if (b.bytes < -(s64)MOST) report_misuse(M, BYTES_OUT_OF_RANGE, operation.line, operation.lane, address, bytes);
+  if (b.bytes < -(s64)MOST)
+    report_misuse(M, BYTES_OUT_OF_RANGE, operation.line, operation.lane, address, bytes);
   complete(M, b);
   ++M.stores;
 }

@@ -120,7 +120,8 @@ void Machine::touch_cell(Cell& c, const Touch& t) {
     Kind kind = stores && t.space == GLOBAL ? OVERLAPPING_WRITES : lanes ? LOCKSTEP : RACE;
     if (is_unit(other_thread)) kind = how & STORES ? IN_FLIGHT : SLOT_IN_USE;
     const bool together = lanes && line == t.line && time == now;
-    if (stores && !is_unit(other_thread) && same_value(t.bytes, t.data, t.lane, together, other_thread % 32)) kind = SAME_VALUE;
+    const bool of_lane = stores && !is_unit(other_thread);
+    if (of_lane && same_value(t.bytes, t.data, t.lane, together, other_thread % 32)) kind = SAME_VALUE;
     const Act act = t.how & STORES ? WRITE : t.how & UPDATES ? ATOMIC : READ;
     const u64 address = t.address - (t.space == SHARED ? SHARED_WINDOW : 0);
     report_access(kind, t.line, t.lane, act, t.space, address, t.bytes, line, other_thread, near ? 0 : other_block);

@@ -11,12 +11,12 @@
 #include <vector>
 #include "abi.h"
 
-// Beside a How, of a cell: it has been found fault with; it has had an atomic since the last store; an mbarrier
-// lies there.
+// Beside a How, of a cell: it has been found fault with; it has had an atomic since the last store; an
+// mbarrier lies there.
 enum OfCell : u32 { FAULTY = 128, UPDATED = 256, OF_BARRIER = 512 };
 
-// Beside the number of a block in a Group: it tells of accesses that a fence has followed that makes them known
-// to asynchronous units (fence.proxy.async).
+// Beside the number of a block in a Group: it tells of accesses that a fence has followed that makes them
+// known to asynchronous units (fence.proxy.async).
 const u32 FENCED = 1u << 31;
 
 // Threads of a block from here on are its asynchronous units: see units.h.

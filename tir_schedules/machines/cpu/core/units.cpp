@@ -91,12 +91,14 @@ void Machine::touch_unit(Cell& c, const Touch& t, const Operation& o) {
   c = {t.line, o.time, o.block, 0, (u16)o.thread, (u16)(STORES | (c.how & FAULTY)), t.line};
 }
 bool touch_shared(Machine& M, const Operation& o, Cta& cta, u32 address, u32 bytes, Act act) {
+  if (!bytes) return true;
   const u32 shown = &cta == M.cta ? address : (cta.rank + 1) << RANK_SHIFT | address;
   if (bytes > M.shared_bytes || address > M.shared_bytes - bytes) {
     M.report_access(OUT_OF_BOUNDS, o.line, o.lane, act, SHARED, shown, bytes);
     return false;
   }
-  const Touch touch{SHARED_WINDOW + shown, nullptr, bytes, act == READ ? 0 : (u32)STORES, SHARED, o.line, o.lane};
+  const u32 how = act == READ ? 0 : (u32)STORES;
+  const Touch touch{SHARED_WINDOW + shown, nullptr, bytes, how, SHARED, o.line, o.lane};
   GRANULES(M, address, bytes, {
     SharedShadow& s = cta.shadow[g];
     if (s.in_flight) M.report_access(IN_FLIGHT, o.line, o.lane, act, SHARED, shown, bytes, s.write_line);
@@ -150,9 +152,9 @@ static void commit_products(Machine& M, Warp& W, u8*, const MicroOp& op) {
   W.product_groups.push_back(M.now++);
   ++M.stores;
 }
-// A product is one operation of the warpgroup: it is done when all four warps have asked for it. PTX says this
-// of no instruction; but a kernel in which one warp alone tells that a slot is free relies on it, and works.
-// operands: groups that may stay in flight
+// A product is one operation of the warpgroup: it is done when all four warps have asked for it. PTX says
+// this of no instruction; but a kernel in which one warp alone tells that a slot is free relies on it, and
+// works. operands: groups that may stay in flight
 static void wait_for_products(Machine& M, Warp& W, u8*, const MicroOp& op) {
   const u64 committed = W.product_groups.size();
   if (committed <= op.operands[0]) return;

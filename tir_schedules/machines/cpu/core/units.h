@@ -5,8 +5,8 @@
 // An operation is begun by lanes of a warp: it learns what they know, of which some is fenced for the
 // asynchronous proxy (see FENCED in order.h). All its accesses are checked and noted then, in its name, by
 // `touch_shared` and `reach_global`. Its data is moved by `perform`, at once, or as late as allowed (Flag
-// EARLY says which). Who waits for it learns `completion(operation)`; until then its accesses are ordered with
-// nobody's.
+// EARLY says which). Who waits for it learns `completion(operation)`; until then its accesses are ordered
+// with nobody's.
 #pragma once
 #include <deque>
 #include <functional>
@@ -17,14 +17,18 @@ struct Warp;
 struct MicroOp;
 struct Cta;
 
-// Numbers of units among the threads of a block: the bulk copies that each thread groups, which read and which
-// write; the products of each warp's part of a warpgroup; the copies that each mbarrier is told of, by its
-// place in shared memory.
+// Numbers of units among the threads of a block: the bulk copies that each thread groups, which read and
+// which write; the products of each warp's part of a warpgroup; the copies that each mbarrier is told of, by
+// its place in shared memory.
 const u32 BULK_READS = FIRST_UNIT, BULK_WRITES = 2048, PRODUCTS = 3072, COPIES = 3104;
 inline u32 bulk_reader(u32 thread) { return BULK_READS + thread; }
 inline u32 bulk_writer(u32 thread) { return BULK_WRITES + thread; }
 inline u32 product_unit(u32 warp) { return PRODUCTS + warp; }
 inline u32 copy_unit(u32 barrier) { return COPIES + barrier / 8; }
+// The thread whose unit it is, the first one of a warp; -1 where it may be of any.
+inline int thread_of_unit(u32 unit) {
+  return unit < PRODUCTS ? (int)(unit % FIRST_UNIT) : unit < COPIES ? (int)(unit - PRODUCTS) * 32 : -1;
+}
 
 // cta, warp, lane: who began it. block, thread, time: in whose name it accesses memory, and when. known: what
 // those knew that began it. proxy: whether it sees only what is fenced for it. group: of a bulk copy or a
@@ -65,10 +69,9 @@ struct Verdicts {
   const Verdict& about(const Operation&, u32 block, u32 thread, u32 time);
 };
 
-// ---- products of a warpgroup: wgmma.mma_async ---
-// Begins a warp's part of a product; keeps it in W.products, performed or not. "wgmma.commit_group" is in
-// units.cpp, and "wgmma.wait_group" of a block that ends in Exit WAIT; its operand is how many groups may stay
-// in flight.
+// ---- products of a warpgroup: wgmma.mma_async --- Begins a warp's part of a product; keeps it in
+// W.products, performed or not. "wgmma.commit_group" is in units.cpp, and "wgmma.wait_group" of a block that
+// ends in Exit WAIT; its operand is how many groups may stay in flight.
 Operation begun_product(Machine&, const MicroOp&);
 void issue_product(Machine&, Warp&, Operation&&);
 
@@ -88,15 +91,16 @@ struct Box {
 void count_box(Machine&, s32 counter, const Box&);
 // What a box at these coordinates, innermost first, covers. map: generic address of the tensor map; shared:
 // where the box begins in shared memory.
-Box box_at(Machine&, const MicroOp&, int lane, u64 map, u32 rank, const s32* coordinates, u32 shared, Act act);
+Box box_at(Machine&, const MicroOp&, int lane, u64 map, u32 rank, const s32* coordinates, u32 shared,
+           Act act);
 
-// ---- mbarriers ---
-// An mbarrier in shared memory. expected: arrivals of a phase; pending: of this one; bytes: that copies are
-// still to bring. phase: of those that have completed since it was initialised; changes: grows with whatever
-// happens to it that ends a wait. gathered: what those know who have arrived; told: what those learn who wait.
-// seen: phases that each thread of the block has seen to be over. copy: the last one that is to tell it of its
-// bytes. valid: false once it has been invalidated.
-// lost: whether copies of this phase were at fault, and bring nothing. by, time, fenced: the thread that initialised it, when, and whether a fence.mbarrier_init has followed.
+// ---- mbarriers --- An mbarrier in shared memory. expected: arrivals of a phase; pending: of this one;
+// bytes: that copies are still to bring. phase: of those that have completed since it was initialised;
+// changes: grows with whatever happens to it that ends a wait. gathered: what those know who have arrived;
+// told: what those learn who wait. seen: phases that each thread of the block has seen to be over. copy: the
+// last one that is to tell it of its bytes. valid: false once it has been invalidated. lost: whether copies
+// of this phase were at fault, and bring nothing. by, time, fenced: the thread that initialised it, when, and
+// whether a fence.mbarrier_init has followed.
 struct Mbarrier {
   u32 expected = 0, pending = 0, by = 0, time = 0;
   s64 bytes = 0;

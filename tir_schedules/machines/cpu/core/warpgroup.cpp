@@ -110,7 +110,8 @@ static void touch_registers(Machine& M, Warp& W, u8*, const MicroOp& op) {
 }
 static bool same_sums(const MicroOp& one, const MicroOp& other) {
   const u32 *a = one.operands, *b = other.operands, bytes = 4 * (a[SUM_COUNT] + 1);
-  return a[COLUMNS] == b[COLUMNS] && a[SUM_KIND] == b[SUM_KIND] && !memcmp(a + SUM_COUNT, b + SUM_COUNT, bytes);
+  return a[COLUMNS] == b[COLUMNS] && a[SUM_KIND] == b[SUM_KIND] &&
+         !memcmp(a + SUM_COUNT, b + SUM_COUNT, bytes);
 }
 static void claim_registers(Machine& M, Warp& W, const MicroOp& op) {
   ProductRegisters& own = own_registers(M, W);

@@ -28,8 +28,8 @@ def halves(offset: int) -> tuple[int, int]:
 def far_side(
     low: Lowering, i: Instruction, operand: Operand, size: Operand | None
 ) -> tuple[int, Sequence[int]]:
-    """The other side of a copy: its rank, 0 for bytes in a row; and the address of the map or of the bytes, then
-    coordinates, or how many bytes there are."""
+    """The other side of a copy: its rank, 0 for bytes in a row; and the address of the map or of the bytes,
+    then coordinates, or how many bytes there are."""
     base, wide, offset = address(low, i, operand)
     given = operand.coordinates if isinstance(operand, Address) else ()
     if size is not None:
@@ -147,14 +147,24 @@ NO_CACHE = "no cache is modelled"
 
 FORMS: dict[str, Form] = {
     "cp.async.bulk": of_copy(copy).told(
-        exact(f"cp.async.bulk.shared::cluster.global.{BY_MBARRIER}{{,.multicast::cluster}}{{,.L2::cache_hint}}", COPIES, 90),
-        exact(f"cp.async.bulk.shared::cluster.shared::cta.{BY_MBARRIER} cp.async.bulk.shared::cta.global.{BY_MBARRIER}",
-              COPIES, 90),
+        exact(
+            f"cp.async.bulk.shared::cluster.global.{BY_MBARRIER}{{,.multicast::cluster}}{{,.L2::cache_hint}}",
+            COPIES,
+            90,
+        ),
+        exact(
+            f"cp.async.bulk.{{shared::cluster.shared::cta,shared::cta.global}}.{BY_MBARRIER}",
+            COPIES,
+            90,
+        ),
         exact(f"cp.async.bulk.global.shared::cta.{BY_GROUP}{{,.L2::cache_hint}}", COPIES, 90),
     ),
     "cp.async.bulk.tensor": of_copy(copy).told(
-        exact(f"cp.async.bulk.tensor.{SIZES}.shared::cluster.global{{,.tile}}.{BY_MBARRIER}{{,.multicast::cluster}}",
-              COPIES, 90),
+        exact(
+            f"cp.async.bulk.tensor.{SIZES}.shared::cluster.global{{,.tile}}.{BY_MBARRIER}{{,.multicast::cluster}}",
+            COPIES,
+            90,
+        ),
         exact(f"cp.async.bulk.tensor.{SIZES}.global.shared::cta{{,.tile}}.{BY_GROUP}", COPIES, 90),
         refusal("cp.async.bulk.tensor.{3d,4d,5d}.shared::cluster.global.im2col", NO_IM2COL, 90),
     ),
@@ -165,7 +175,9 @@ FORMS: dict[str, Form] = {
     "cp.async.bulk.commit_group": of_copy(commit).told(exact("cp.async.bulk.commit_group", COPIES, 90)),
     "cp.async.bulk.wait_group": of_copy(wait).told(exact("cp.async.bulk.wait_group{,.read}", COPIES, 90)),
     "st.async": of_copy(store_async, mix="store").told(
-        exact(f"st.async{{,.weak}}.shared::cluster.{BY_MBARRIER}{{,.v2,.v4}}.{{b32,u32,s32,f32}}", COPIES, 90),
+        exact(
+            f"st.async{{,.weak}}.shared::cluster.{BY_MBARRIER}{{,.v2,.v4}}.{{b32,u32,s32,f32}}", COPIES, 90
+        ),
         exact(f"st.async.shared::cluster.{BY_MBARRIER}{{,.v2}}.{{b64,u64,s64,f64}}", COPIES, 90),
     ),
-}  # fmt: skip
+}

@@ -42,7 +42,7 @@ def block_barrier(low: Lowering, i: Instruction) -> Lowered:
 
 
 def fence(low: Lowering, i: Instruction) -> Lowered:
-    """Those that order accesses by the threads; that of an alias orders nothing that the machine knows apart."""
+    """Those that order accesses by the threads; what names an alias orders nothing that is known apart."""
     if i.has("proxy"):
         only(i, {"proxy", "alias"})
         return []

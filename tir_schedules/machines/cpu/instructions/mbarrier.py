@@ -1,4 +1,4 @@
-"""mbarriers, and the fences that let asynchronous units see what threads have done; core/mbarrier.cpp executes
+"""mbarriers, and the fences that let asynchronous units see what threads have done; core/mbarrier.cpp has
 them."""
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def count_bytes(low: Lowering, i: Instruction) -> Lowered:
 
 
 def test(low: Lowering, i: Instruction) -> Lowered:
-    """test_wait and try_wait: of the phase of a state, or of a parity. How long to try makes no difference."""
+    """test_wait and try_wait: of the phase of a state, or of a parity. How long to try does not matter."""
     only(i, SPACES, ORDER, {"test_wait", "try_wait", "parity"})
     if i.types != ("b64",) or i.has("shared::cluster") or not 3 <= len(i.operands) <= 3 + i.has("try_wait"):
         raise i.unsupported("type, space or number of operands")
@@ -112,25 +112,44 @@ FORMS: dict[str, Form] = {
     "mbarrier.inval": of_barrier(initialise).told(exact(f"mbarrier.inval{SPACE}.b64", CASES, 80)),
     "mbarrier.arrive": of_barrier(arrive, has_result=True).told(
         exact("mbarrier.arrive{,.noComplete}{,.shared}.b64", CASES, 80),
-        exact("mbarrier.arrive{,.expect_tx}{,.release.cta,.release.cluster,.relaxed.cta}{,.shared::cta,.shared::cluster}.b64",
-              CASES, 90),
+        exact(
+            "mbarrier.arrive{,.expect_tx}{,.release.cta,.release.cluster,.relaxed.cta}{,.shared::cta,.shared::cluster}.b64",
+            CASES,
+            90,
+        ),
     ),
     "mbarrier.arrive_drop": of_barrier(arrive, has_result=True).told(
         exact("mbarrier.arrive_drop{,.noComplete}{,.shared}.b64", CASES, 80),
         exact("mbarrier.arrive_drop.expect_tx{,.shared::cta,.shared::cluster}.b64", CASES, 90),
     ),
     "mbarrier.expect_tx": of_barrier(count_bytes).told(
-        exact("mbarrier.expect_tx{,.relaxed.cta,.relaxed.cluster}{,.shared::cta,.shared::cluster}.b64", CASES, 90)
+        exact(
+            "mbarrier.expect_tx{,.relaxed.cta,.relaxed.cluster}{,.shared::cta,.shared::cluster}.b64",
+            CASES,
+            90,
+        )
     ),
     "mbarrier.complete_tx": of_barrier(count_bytes).told(
-        exact("mbarrier.complete_tx{,.relaxed.cta,.relaxed.cluster}{,.shared::cta,.shared::cluster}.b64", CASES, 90)
+        exact(
+            "mbarrier.complete_tx{,.relaxed.cta,.relaxed.cluster}{,.shared::cta,.shared::cluster}.b64",
+            CASES,
+            90,
+        )
     ),
     "mbarrier.test_wait": of_barrier(test, has_result=True, access="reads").told(
         exact("mbarrier.test_wait{,.parity}{,.shared}.b64", CASES, 80),
-        exact("mbarrier.test_wait{,.parity}{.acquire.cta,.acquire.cluster,.relaxed.cta}.shared::cta.b64", CASES, 90),
+        exact(
+            "mbarrier.test_wait{,.parity}{.acquire.cta,.acquire.cluster,.relaxed.cta}.shared::cta.b64",
+            CASES,
+            90,
+        ),
     ),
     "mbarrier.try_wait": of_barrier(test, has_result=True, access="reads").told(
-        exact("mbarrier.try_wait{,.parity}{,.acquire.cta,.acquire.cluster,.relaxed.cta}{,.shared::cta}.b64", CASES, 90)
+        exact(
+            "mbarrier.try_wait{,.parity}{,.acquire.cta,.acquire.cluster,.relaxed.cta}{,.shared::cta}.b64",
+            CASES,
+            90,
+        )
     ),
     "mbarrier.pending_count": of_barrier(pending_count, has_result=True, access="reads").told(
         exact("mbarrier.pending_count.b64", CASES, 80)
@@ -143,5 +162,7 @@ FORMS: dict[str, Form] = {
     ),
     "fence.mbarrier_init": of_barrier(fence).told(exact("fence.mbarrier_init.release.cluster", CASES, 90)),
     "fence.proxy.tensormap": refused(REBUILT).told(refusal("fence.proxy.tensormap", REBUILT, 90)),
-    "fence.proxy.tensormap::generic": refused(REBUILT).told(refusal("fence.proxy.tensormap::generic", REBUILT, 90)),
-}  # fmt: skip
+    "fence.proxy.tensormap::generic": refused(REBUILT).told(
+        refusal("fence.proxy.tensormap::generic", REBUILT, 90)
+    ),
+}
