@@ -32,7 +32,10 @@ class DeviceArray(np.lib.mixins.NDArrayOperatorsMixin):
         return wrapped(function(*map(unwrapped, arguments), **keywords))
 
     def __getitem__(self, index):
-        return wrapped(self.host[index])
+        return wrapped(self.host[indices(index)])
+
+    def __setitem__(self, index, value):
+        self.host[indices(index)] = unwrapped(value)
 
     def __float__(self):
         return float(self.host)
@@ -59,7 +62,13 @@ def unwrapped(value):
     return value.host if isinstance(value, DeviceArray) else value
 
 
+def indices(index):
+    return tuple(map(unwrapped, index)) if isinstance(index, tuple) else unwrapped(index)
+
+
 def wrapped(value):
+    if isinstance(value, tuple):
+        return tuple(map(wrapped, value))
     return DeviceArray(value) if isinstance(value, (np.ndarray, np.generic)) else value
 
 

@@ -18,6 +18,11 @@ HALVES = [
     for layout in ("nt", "nn")
     for wide in ("float16", "float32")
 ]
+HALVES += [
+    HalfGemm(24, 16, k, "nt", "float32", *formats)
+    for k in (9, 5000)
+    for formats in (("float16", "float16"), ("bfloat16", "float32"), ("bfloat16", "bfloat16"))
+]
 WORKLOADS = [Gemm(5, 6, 7), *HALVES, Reduction(1000), Reduction(1000, "float32")]
 XP = Module()
 

@@ -78,6 +78,16 @@ def test_options_of_the_command_win_over_those_of_the_file(tool):
     assert launch["accesses"]["global_load"]["requests"] == 2 * 3  # three warps of 77 threads
 
 
+def test_a_c_in_float16_may_have_to_be_added_up_in_float32(tool):
+    options = ("--kernel", "hgemm_simple", "--accumulate", "float32")
+    _, (told,) = results(tool, FOLDER / "matrices.cu", *options)
+    assert told["verdict"] == "fail"
+    code, _, err = tool(
+        "check", str(FOLDER / "matrices.cu"), "--kernel", "hgemm_bfloat", "--accumulate", "float16"
+    )
+    assert code == 2 and "`__nv_bfloat16* C`: accumulate is 'float16'; of bfloat16" in err
+
+
 def test_what_is_right_can_be_said_anew(tool):
     file = FOLDER / "basics.cu"
     _, (told,) = results(tool, file, "--kernel", "vector_add", "--expect", "c=a - b")

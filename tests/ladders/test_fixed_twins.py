@@ -8,13 +8,14 @@ from layers import layers
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.twin import load_fixed_twin
 from tir_schedules.ladders.registry import FAMILIES, ladder
+from tir_schedules.machines.choice import CPU_ARCH
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.run import launches, outcome_of
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
 from tir_schedules.workloads.reduction import Reduction
 
-ARCH = "sm_80"
+ARCH = CPU_ARCH
 RAGGED = {"sgemm": Gemm(130, 68, 44), "hgemm": HalfGemm(130, 72, 88), "reduce": Reduction(5003)}
 ALL = [rung for family in FAMILIES for rung in ladder(family)]
 

@@ -4,18 +4,21 @@ one, the ladders."""
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
 from fake_cupy import FakeCupy
 
 from tir_schedules.errors import BadInput, CheckFailed, MissingTool
+from tir_schedules.ladders.own import at_path
 from tir_schedules.ladders.registry import every_rung, find
 from tir_schedules.machines import choice, gpu
 from tir_schedules.machines.choice import arch_for, choose
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.machines.gpu import GpuMachine, packed, runs_on
 from tir_schedules.model.kernel import Binary, Kernel, Resources
+from tir_schedules.model.verify import checks_of
 from tir_schedules.run import outcome_of, run
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
@@ -311,6 +314,22 @@ def test_every_rung_and_twin_is_right_on_the_gpu(rung):
         workloads = [HalfGemm(256, 256, 128, "nt", rung.config.accumulators[0])]
     for verdict in run([(rung, workload) for workload in workloads], machine.arch, machine):
         assert verdict.faults == () and verdict.twin is not None
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_formats_of_16_bits_on_the_gpu(dtype):
+    """Arrays that CuPy draws and judges, and those that come from numpy and go back."""
+    machine, gemm = GpuMachine(), HalfGemm(64, 48, 136, "nt", "float32", dtype, dtype)
+    (rung,) = at_path(str(Path(__file__).parents[1] / "ladders" / "formats.py"))
+    (verdict,) = run([(rung, gemm)], machine.arch, machine)
+    assert verdict.faults == ()
+    for check in checks_of(gemm, 0, machine.xp):
+        once = check.truth["C"].astype(check.inputs["C"].dtype)
+        assert (
+            check.mismatch({"C": once}) is None
+            and check.mismatch({"C": check.inputs["C"]}).count == once.size
+        )
 
 
 @pytest.mark.gpu

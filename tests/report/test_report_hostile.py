@@ -15,7 +15,7 @@ HOSTILE = (
     """"'><script>document.title = "hacked"</script><img src=x onerror='document.title = "hacked"'>&amp;"""
     r"""<!-- $\frac{$ \g<0> {{ 7 * 7 }}"""
 )
-FIXED = ("family", "form", "shape", "unit", "arch", "layout", "accumulate", "dtype", "date")
+FIXED = ("family", "form", "shape", "unit", "arch", "layout", "accumulate", "dtype", "output", "date")
 """What a schema takes only as it is."""
 
 

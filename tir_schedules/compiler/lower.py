@@ -44,8 +44,8 @@ OF_TVM, TOO_LARGE = "Check failed", "exceeds range of int32"
 
 def lower(rung: Rung, workload: Any, arch: str) -> Kernel:
     """The CUDA kernel that `rung` makes of `workload` for `arch` ("sm_80"), or for its own, see
-    `Rung.arch_for`. In a command, and wherever TIR_SCHEDULES_KEEP is set, it comes from the cache where it was
-    made before.
+    `Rung.arch_for`. In a command, and wherever TIR_SCHEDULES_KEEP is set, it comes from the cache where it
+    was made before.
 
     CheckFailed when the schedule is not sound (see `check_regions`), does not end in exactly one kernel, or
     launches differently from what the rung declares, where it declares something.

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 MACHINES = ("auto", "cpu", "gpu")
 CPU_ARCH = Unasked("sm_80")
-"""What the CPU machine's kernels are compiled for unless asked otherwise; a rung with an architecture of its own
-is compiled for that."""
+"""What the CPU machine's kernels are compiled for unless asked otherwise; a rung with an architecture of its
+own is compiled for that."""
 
 
 @overload

@@ -128,7 +128,7 @@ class Rung:
         """BadInput when the rung cannot run on `arch` ("sm_80")."""
         if self.arch:
             if arch not in (self.arch, self.arch[:-1]) and not isinstance(arch, Unasked):
-                raise BadInput(f"{self.id} needs {self.arch}, not {arch}")
+                raise BadInput(f"{self.base_id} needs {self.arch}, not {arch}")
             return
         number = int(re.sub(r"\D", "", arch) or 0)
         if number < self.min_arch:
@@ -137,7 +137,7 @@ class Rung:
             )
 
     def arch_for(self, arch: str) -> str:
-        """What its kernels are compiled for where others are compiled for `arch`. BadInput as `check_arch`."""
+        """What its kernels are compiled for where others are for `arch`. BadInput as `check_arch`."""
         self.check_arch(arch)
         return self.arch or str(arch)
 

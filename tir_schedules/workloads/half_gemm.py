@@ -200,20 +200,20 @@ class HalfGemm(Gemm):
         each row of A has one pair of which 1 is left, times the row of B. Where one k has no other, it adds 1
         or -1.
         """
-        xp, k = draws.xp, self.k
+        xp, k, pairs = draws.xp, self.k, self.k // 2
         largest = largest_exact(k, self.accumulate)
         one = max(int(largest**0.5), min(TELLING, largest))
         most = 2 ** min(MANTISSA[self.dtype], MANTISSA[self.result]) - 1
         one = max(1, min(one, most))
         a, b = self.taking_turns(draws, one, max(1, min(largest // (one + 1), most)))
         order = xp.argsort(draws.rng.random(k, np.float32))
-        first, second, last = order[: k // 2], order[k // 2 : k // 2 * 2], order[k // 2 * 2 :]
+        first, second, last = order[:pairs], order[pairs : 2 * pairs], order[2 * pairs :]
         a[:, second], b[second] = -a[:, first], b[first]
         a[:, last], b[last] = xp.sign(a[:, last]), xp.sign(b[last])
-        if len(second):
+        if pairs:
             row = xp.arange(self.m)
-            left = second[(row * 7 + 3) % len(second)]
-            a[row, left] += xp.sign(a[row, left])
+            left = second[row % pairs]
+            a[row, left] = a[row, left] + xp.sign(a[row, left])
         return a, b
 
     def reals(self, draws: Draws) -> tuple[np.ndarray, np.ndarray]:

@@ -1,4 +1,5 @@
 // Products, transposes and stencils in shared memory, and on tensor cores.
+#include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 #include <mma.h>
@@ -99,6 +100,23 @@ __global__ void hgemm_simple(const half *A, const half *B, half *C, int M, int N
   half sum = __float2half(0.f);
   for (int k = 0; k < K; ++k) sum = __hfma(A[row * K + k], B[col * K + k], sum);
   C[row * N + col] = sum;
+}
+
+// check: --kernel hgemm_bfloat --as hgemm --mnk 16,32,48 --grid 1,2 --block 32,8
+__global__ void hgemm_bfloat(const __nv_bfloat16 *A, const __nv_bfloat16 *B, __nv_bfloat16 *C, int M, int N, int K,
+                             float alpha, float beta) {
+  int col = threadIdx.x, row = blockIdx.y * 8 + threadIdx.y;
+  float sum = 0.f;
+  for (int k = 0; k < K; ++k) sum += __bfloat162float(A[row * K + k]) * __bfloat162float(B[col * K + k]);
+  C[row * N + col] = __float2bfloat16(alpha * sum + beta * __bfloat162float(C[row * N + col]));
+}
+
+// check: --kernel hgemm_rounded --as hgemm --accumulate float32 --mnk 16,32,48 --grid 1,2 --block 32,8
+__global__ void hgemm_rounded(const half *A, const half *B, half *C, int M, int N, int K) {
+  int col = threadIdx.x, row = blockIdx.y * 8 + threadIdx.y;
+  float sum = 0.f;
+  for (int k = 0; k < K; ++k) sum += __half2float(A[row * K + k]) * __half2float(B[col * K + k]);
+  C[row * N + col] = __float2half(sum);
 }
 
 // check: --kernel 'transpose<float>' --let rows=70 --let cols=40 --grid cdiv(cols,32),cdiv(rows,32) --block 32,8

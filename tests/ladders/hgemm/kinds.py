@@ -1,4 +1,5 @@
-"""What half-precision GEMMs the tests are about.
+"""What half-precision GEMMs the tests of the rungs before Hopper's instructions are about; the others have
+theirs in hopper_rungs.py.
 
 A schedule is lowered and compiled for one shape and kind, a twin for one kind. So that this is done once, the
 tests of the default layer ask for the same ones.
@@ -15,8 +16,8 @@ from tir_schedules.workloads import LAYOUTS
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 ARCH = "sm_80"
-RUNGS = every_rung("hgemm")
-LADDER = ladder("hgemm")
+RUNGS = [rung for rung in every_rung("hgemm") if not rung.arch]
+LADDER = [rung for rung in ladder("hgemm") if not rung.arch]
 CASES = [(rung, kind) for rung in RUNGS for kind in product(LAYOUTS, rung.config.accumulators)]
 
 # So many tiles along K that no compiler unrolls the loop over them.

@@ -11,8 +11,8 @@ arrives at the "empty" barriers of both blocks, and these count the warps of bot
 the other may still copy into its shared memory or arrive there: the cluster meets before the first copy and
 at the end.
 
-The cluster is said by `__cluster_dims__` of the kernel. Rows of tiles are taken in pairs; where their number is
-odd, the last one of a pair is beyond C: it multiplies zeros and stores nothing.
+The cluster is said by `__cluster_dims__` of the kernel. Rows of tiles are taken in pairs; where their number
+is odd, the last one of a pair is beyond C: it multiplies zeros and stores nothing.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from tir_schedules.ladders.hgemm import hopper, roles
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
+from tir_schedules.workloads import OPERANDS, RESULTS
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 
@@ -82,8 +83,8 @@ RUNG = Rung(
     prim_func=prim_func,
     arch=hopper.ARCH,
     warp_size=hopper.WARPGROUP,
-    dtypes=hopper.OPERANDS,
-    outputs=hopper.RESULTS,
+    dtypes=OPERANDS,
+    outputs=RESULTS,
     passes=("persistent_tiles", "warp_roles", "tensor_maps"),
 )
 

@@ -17,7 +17,7 @@ from tir_schedules.errors import BadInput
 from tir_schedules.model.gpus import find_sm
 from tir_schedules.model.launch import TensorMap, ceil_div
 from tir_schedules.tir.schedule import Block, Loop, PrimFunc, Schedule, pipeline, unroll
-from tir_schedules.workloads import ACCUMULATORS, OPERANDS, RESULTS
+from tir_schedules.workloads import ACCUMULATORS
 from tir_schedules.workloads.half_gemm import VECTOR, HalfGemm
 
 ARCH = "sm_90a"
@@ -26,8 +26,9 @@ DEPTH = 64  # of a slab: rows of 128 bytes, what the swizzle takes
 ROWS, COLUMNS = 64, 64  # of a product, and of a box
 ROW_BYTES = 128  # of a box in shared memory
 SIZES = {"float16": 2, "bfloat16": 2, "float32": 4}  # bytes
-SUM_REGISTERS = {1: 168, 2: 168, 3: 128}
-"""Warpgroups that multiply -> registers of a thread for sums, at most."""
+SUM_REGISTERS = {1: 128, 2: 128, 3: 96}
+"""Warpgroups that multiply -> registers of a thread for sums, at most. Three, and one that copies, are
+launched with 128 registers for each thread, and ptxas compiles nothing that needs more."""
 
 MOST_SLOTS = 8
 BARRIERS = 1024
@@ -190,8 +191,8 @@ def map_of(name: str, dtype: str, shape: tuple[int, int], box: tuple[int, int]) 
 def over_tiles(
     gemm: HalfGemm, tiling: Tiling, name: str, boxes: bool = False, stored: bool = False, cluster: int = 1
 ) -> PrimFunc:
-    """The algorithm over whole tiles: blocks A_tiles and B_tiles with what is beyond the matrices zero, C_sums
-    and C. boxes: A and B are as large as whole tiles themselves, as the copy engine shows them. stored: so is
+    """The algorithm over whole tiles: blocks A_tiles and B_tiles, zero beyond the matrices, C_sums and C.
+    boxes: A and B are as large as whole tiles themselves, as the copy engine shows them. stored: so is
     C. cluster: blocks of a cluster, whose tiles are one below the other."""
     from tvm.script import tirx as T
     from tvm.tirx import FloatImm
@@ -303,8 +304,8 @@ def copy_boxes(
 ) -> None:
     """The copy engine copies the slabs in boxes at the head of each turn of the loop over K.
 
-    leader: the first thread of a block has all of it copied, and announces the bytes. cluster: blocks that copy the slab of
-    B together, box by box, for all of them.
+    leader: the first thread of a block has all of it copied, and announces the bytes. cluster: blocks that
+    copy the slab of B together, box by box, for all of them.
     """
     from tir_schedules.tir.intrinsics.boxes import load
 
@@ -346,7 +347,7 @@ def store_from_registers(sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: T
     """Every thread writes its sums to C, two neighbours at a time where rows allow."""
     from tir_schedules.tir.intrinsics.wgmma import sums_map
 
-    sch.reverse_compute_at(tiles.result, tiles.warpgroup)
+    sch.reverse_compute_at(tiles.result, tiles.warpgroup, preserve_unit_loops=True)
     sch.transform_layout(tiles.products, ("write", 0), sums_map(tiling.bn), assume_injective_transform=True)
     by_threads(sch, tiles.result, tiling, 2 if gemm.n % 2 == 0 else 1)
 

@@ -11,8 +11,8 @@ that number.
 Tiles that are computed at a time should share rows of A and columns of B, so that L2 serves them: they are
 taken in stripes of 16 rows of tiles, column by column.
 
-A schedule divides a loop among blocks evenly, and 132 divides few numbers of tiles. The pass `persistent_tiles`
-makes a loop over tiles of the grid that the schedule binds; `warp_roles` runs behind it.
+A schedule divides a loop among blocks evenly, and 132 divides few numbers of tiles. The pass
+`persistent_tiles` makes a loop over tiles of the grid that the schedule binds; `warp_roles` runs behind it.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from tir_schedules.ladders.hgemm import hopper, roles
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
+from tir_schedules.workloads import OPERANDS, RESULTS
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 
@@ -69,7 +70,7 @@ CONFIGS = {
 RUNG = Rung(
     family="hgemm",
     name="persistent",
-    summary="as many blocks as SMs, each computes tile after tile: the next one's slabs come while C is stored",
+    summary="as many blocks as SMs, tile after tile: the next one's slabs come while C is stored",
     article="beyond 001 and 004",
     config=CONFIGS["128x256"],
     configs=CONFIGS,
@@ -81,8 +82,8 @@ RUNG = Rung(
     prim_func=prim_func,
     arch=hopper.ARCH,
     warp_size=hopper.WARPGROUP,
-    dtypes=hopper.OPERANDS,
-    outputs=hopper.RESULTS,
+    dtypes=OPERANDS,
+    outputs=RESULTS,
     passes=("persistent_tiles", "warp_roles", "tensor_maps"),
 )
 

@@ -25,6 +25,7 @@ from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.passes import RING
 from tir_schedules.tir.schedule import PrimFunc, Schedule
+from tir_schedules.workloads import OPERANDS, RESULTS
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 
@@ -85,8 +86,8 @@ RUNG = Rung(
     prim_func=prim_func,
     arch=hopper.ARCH,
     warp_size=hopper.WARPGROUP,
-    dtypes=hopper.OPERANDS,
-    outputs=hopper.RESULTS,
+    dtypes=OPERANDS,
+    outputs=RESULTS,
     passes=("ring_barriers", "tensor_maps"),
 )
 

@@ -1,9 +1,9 @@
 """Warpgroups with roles: one has slabs copied, the others multiply them.
 
-In `tma` all threads meet in every turn: whoever is done first waits for the last, and copies are started only
-then. Here a warpgroup of its own starts copies, and nobody waits for all. A slot has two barriers. "Full" ends
-a phase when all bytes are there, which the copying thread has announced. "Empty" ends one when every warp
-that multiplies is done with the slot. So copies run ahead as far as there are empty slots, and the
+In `tma` all threads meet in every turn: whoever is done first waits for the last, and copies are started
+only then. Here a warpgroup of its own starts copies, and nobody waits for all. A slot has two barriers.
+"Full" ends a phase when all bytes are there, which the copying thread has announced. "Empty" ends one when
+every warp that multiplies is done with the slot. So copies run ahead as far as there are empty slots, and the
 warpgroups that multiply need not be in the same turn.
 
 No token is handed on: who waits for a phase knows its parity, for the number of a slab says which round of
@@ -11,13 +11,15 @@ the ring it is in. An empty slot is waited for by the parity of the round before
 wait is over at once.
 
 A thread that only starts copies needs few registers, and all threads of a block are launched with as many as
-each other. `setmaxnreg` moves them: 24 for a thread that copies, 240 for one that multiplies. What 168
-registers each could not hold now fits, see configuration "192x256": three warpgroups that multiply.
+each other, 168 of three warpgroups. `setmaxnreg` moves them: 24 for a thread that copies, 240 for one that
+multiplies.
 
 A schedule says what is computed, not by whom: one loop over slabs becomes two, in different warpgroups. The
-pass `warp_roles` does that; the schedule annotates the loop, and has the number of the slab as the first index
-of the operands in shared memory. "256x256" is for sums in float16: two 64x256 of them take the registers of one in
-float32, and a slab of 256 columns of B serves twice the rows.
+pass `warp_roles` does that; the schedule annotates the loop, and has the number of the slab as the first
+index of the operands in shared memory.
+
+Configurations "256x256", where a warpgroup multiplies 128 rows, and "192x256", with three of them, are for
+sums in float16: these take half the registers, and more rows share what is read of B.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from tir_schedules.ladders.hgemm import hopper, roles
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
+from tir_schedules.workloads import OPERANDS, RESULTS
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 
@@ -49,7 +52,8 @@ def refuses(gemm: HalfGemm, config: Config) -> str:
 def launch(gemm: HalfGemm, config: Config) -> Launch:
     hopper.checked(refuses(gemm, config))
     grid, maps = hopper.grid_of(gemm, config), hopper.maps_of(gemm, config)
-    return Launch(grid, roles.block_of(config), config.ring_bytes, maps=maps)
+    shared = config.ring_bytes if gemm.k > config.bk else config.slab_bytes  # one slab is in one slot
+    return Launch(grid, roles.block_of(config), shared, maps=maps)
 
 
 def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:
@@ -72,7 +76,7 @@ CONFIGS = {
 RUNG = Rung(
     family="hgemm",
     name="warp_specialized",
-    summary="a warpgroup that copies and others that multiply, each at its own pace; registers move between them",
+    summary="a warpgroup copies and others multiply, at their own pace; registers move between them",
     article="beyond 001 and 004",
     config=CONFIGS["128x256"],
     configs=CONFIGS,
@@ -84,8 +88,8 @@ RUNG = Rung(
     prim_func=prim_func,
     arch=hopper.ARCH,
     warp_size=hopper.WARPGROUP,
-    dtypes=hopper.OPERANDS,
-    outputs=hopper.RESULTS,
+    dtypes=OPERANDS,
+    outputs=RESULTS,
     passes=("warp_roles", "tensor_maps"),
 )
 

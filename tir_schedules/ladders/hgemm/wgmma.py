@@ -6,8 +6,8 @@ shared memory by itself. Registers hold sums alone: 128 of a thread for 64x256 o
 the thread that started a product goes on; it waits for a group of them.
 
 Operands must lie in shared memory as the instruction reads them: in rows of 128 bytes whose 16-byte pieces
-are swizzled, piece p of row r at p ^ (r % 8). That is the XOR swizzle of `mma_xor_swizzle`, which TVM applies to
-the stores of a copy that is annotated. What reads it is now the hardware, which is told by a descriptor.
+are swizzled, piece p of row r at p ^ (r % 8). That is the XOR swizzle of `mma_xor_swizzle`, which TVM applies
+to the stores of a copy that is annotated. What reads it is now the hardware, told by a descriptor.
 
 Tensor cores see shared memory past the caches of threads: a fence stands between what threads have stored
 and the products (`fence_async_proxy`).
@@ -25,6 +25,7 @@ from tir_schedules.ladders.hgemm import hopper
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
+from tir_schedules.workloads import OPERANDS, RESULTS
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 
@@ -76,8 +77,8 @@ RUNG = Rung(
     prim_func=prim_func,
     arch=hopper.ARCH,
     warp_size=hopper.WARPGROUP,
-    dtypes=hopper.OPERANDS,
-    outputs=hopper.RESULTS,
+    dtypes=OPERANDS,
+    outputs=RESULTS,
 )
 
 if __name__ == "__main__":

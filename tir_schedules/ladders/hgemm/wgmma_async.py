@@ -5,10 +5,10 @@ Hopper's. And products no longer wait for themselves: the group of a slab is awa
 the next group is started before this one is done. Then tensor cores do not rest between slabs either.
 
 It is said by the pipeline's stages. An intrinsic of three statements stands for a slab's products: operands
-are there; the products; they are done. The last of them is a stage behind the others. A turn is then: wait for
-the oldest copies, barrier, fence; copies of a later slab; wait for the products of the slab before; start
-those of this one. With copies `stages - 2` slabs ahead, that many slots are being filled, one is multiplied,
-and one was a turn ago: its products are only now known to be done.
+are there; the products; they are done. The last of them is a stage behind the others. A turn is then: wait
+for the oldest copies, barrier, fence; copies of a later slab; wait for the products of the slab before;
+start those of this one. With copies `stages - 2` slabs ahead, that many slots are being filled, one is
+multiplied, and one was a turn ago: its products are only now known to be done.
 
 Rows that do not start on 16 bytes are copied element by element, as cp.async cannot: those copies are not
 asynchronous, but take their place in the ring. The rungs after this one refuse such matrices.
@@ -22,6 +22,7 @@ from tir_schedules.ladders.hgemm import hopper
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
+from tir_schedules.workloads import OPERANDS, RESULTS
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 
@@ -80,8 +81,8 @@ RUNG = Rung(
     prim_func=prim_func,
     arch=hopper.ARCH,
     warp_size=hopper.WARPGROUP,
-    dtypes=hopper.OPERANDS,
-    outputs=hopper.RESULTS,
+    dtypes=OPERANDS,
+    outputs=RESULTS,
     pass_config=hopper.ASYNC,
     passes=("unroll_drain",),
 )

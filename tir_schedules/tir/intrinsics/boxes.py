@@ -55,8 +55,8 @@ def load(rows: int, dtype: str, along_k: bool, leader: bool, announced: int, blo
     """A box of a matrix to shared memory, in the slot of its slab.
 
     leader: the first thread of a block is to ask for it; else the one that comes here. announced: bytes that
-    it announces before, 0 where that is done elsewhere. blocks: of a cluster which all need the box; they take
-    turns, box by box along rows (`along_k`) or columns of the matrix, and each copies for all.
+    it announces before, 0 where that is done elsewhere. blocks: of a cluster which all need the box; they
+    take turns, box by box along rows (`along_k`) or columns of the matrix, and each copies for all.
     """
 
     def turn(row: Any, column: Any) -> Any:

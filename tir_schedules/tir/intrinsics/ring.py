@@ -16,7 +16,8 @@ from tvm.script import tirx as T
 FULL, PHASE = "tir_schedules.full", "tir_schedules.phase"
 MOST_SLOTS = 8
 
-BARRIER = f"""// The address of a barrier of the ring: that slot `number` is full, from {MOST_SLOTS} on that one is empty.
+BARRIER = f"""\
+// The barrier of the ring that says slot `number` is full, or from {MOST_SLOTS} on that one is empty.
 static __device__ inline unsigned ring_barrier(int number)
 {{
     __shared__ unsigned long long barriers[{2 * MOST_SLOTS}];
@@ -24,8 +25,9 @@ static __device__ inline unsigned ring_barrier(int number)
 }}
 """
 
-SET_UP = f"""// Initialises the barriers of the ring. full, empty: arrivals of a phase; all threads have to wait for each
-// other next.
+SET_UP = f"""\
+// Initialises the barriers of the ring. full, empty: arrivals of a phase. Next all threads have to wait for
+// each other.
 static __device__ inline void set_up_ring(unsigned ring, int slots, int full, int empty)
 {{
     if (threadIdx.x == 0 && threadIdx.y == 0) {{
@@ -39,21 +41,16 @@ static __device__ inline void set_up_ring(unsigned ring, int slots, int full, in
 }}
 """
 
-SLOT = """// The slot of a slab.
-static __device__ inline int ring_slot(int slab, int slots)
-{
-    return slab % slots;
-}
-"""
-
-FIRST_THREAD = """// Whether this is the first thread of the block.
+FIRST_THREAD = """\
+// Whether this is the first thread of the block.
 static __device__ inline bool first_thread_of_block()
 {
     return threadIdx.x == 0 && threadIdx.y == 0;
 }
 """
 
-RELEASE = """// A lane of each warp says that its warp is done with a slot, to all blocks of the cluster.
+RELEASE = """\
+// A lane of each warp says that its warp is done with a slot, to all blocks of the cluster.
 static __device__ inline void release_slot(unsigned barrier, unsigned blocks)
 {
     if (threadIdx.x % 32 < blocks)
@@ -80,12 +77,6 @@ def stands_for(call: Any, name: str) -> bool:
 def first_thread() -> Any:
     """Whether a thread is the first one of its block."""
     return cuda_func_call("first_thread_of_block", source_code=FIRST_THREAD, return_type="bool")
-
-
-def slot(slab: Any, slots: int) -> Any:
-    """The slot of a slab. A function of CUDA: where TVM knows that there are fewer slabs than slots, it would
-    allocate no more of these."""
-    return cuda_func_call("ring_slot", slab, slots, source_code=SLOT, return_type="int32")
 
 
 def barrier(number: Any) -> Any:

@@ -50,10 +50,16 @@ def with_barriers(statement: tirx.Stmt, slab: Any, slots: int) -> tirx.Stmt:
 
     def replaced(node: Any) -> Any:
         if ring.stands_for(node, ring.FULL):
-            return ring.barrier(ring.slot(slab, slots))
+            return ring.barrier(slot_of(slab, slots))
         return parity(slab, slots) if ring.stands_for(node, ring.PHASE) else node
 
     return tvm_ffi.structural_map(statement, (ir.Call, replaced))
+
+
+def slot_of(slab: Any, slots: int) -> Any:
+    """The slot of a slab. As a remainder of C: TVM does not work out which slots a few slabs take, and
+    allocates all."""
+    return tirx.truncmod(slab, tirx.IntImm("int32", slots))
 
 
 def parity(slab: Any, slots: int) -> Any:

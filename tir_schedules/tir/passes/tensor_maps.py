@@ -4,6 +4,9 @@ An intrinsic names the matrix that it copies boxes of, and their extents. The co
 in place of that, and a map is made by the host, before the launch: no schedule primitive adds a parameter.
 """
 
+# TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
+# pyright: reportInvalidTypeForm=false, reportMissingModuleSource=false
+
 from __future__ import annotations
 
 from typing import Any
@@ -28,7 +31,7 @@ def tensor_maps(function: Any, module: IRModule, context: transform.PassContext)
     """Put a map in the place of every matrix that boxes are copied of."""
     extents = function.attrs[EXTENTS] if function.attrs and EXTENTS in function.attrs else {}
     inside: dict[Any, Any] = {}
-    made: dict[str, tuple[list[int], Any, tirx.Stmt]] = {}
+    made: dict[str, tuple[list[int], Any, list[tirx.Stmt]]] = {}
 
     def look(block: s_tir.SBlock) -> None:
         for match in block.match_buffers:

@@ -19,8 +19,8 @@ from tir_schedules.tir.intrinsics import ring
 from tir_schedules.tir.intrinsics.device import call
 from tir_schedules.tir.passes import ROLES
 from tir_schedules.tir.passes.partial_group import on_grid
-from tir_schedules.tir.passes.ring_barriers import WARPGROUP, parity, with_barriers
 from tir_schedules.tir.passes.rewriting import body_of, map_body, with_value
+from tir_schedules.tir.passes.ring_barriers import WARPGROUP, parity, slot_of, with_barriers
 from tir_schedules.tir.passes.serpentine import thread_tag
 
 REGISTERS = {1: (24, 240), 2: (24, 240), 3: (32, 160)}
@@ -47,9 +47,9 @@ class Work:
     @classmethod
     def of(cls, threads: Any) -> "Work | None":
         """That in a loop on threadIdx.y; None where no loop has roles."""
-        body = threads.body
-        tiles = body if isinstance(body, tirx.For) and ROLES not in body.annotations else None
-        statements = list((tiles.body if tiles is not None else body).seq)
+        body: Any = threads.body
+        tiles: Any = body if isinstance(body, tirx.For) and ROLES not in body.annotations else None
+        statements = statements_of(body if tiles is None else tiles.body)
         places = [
             place
             for place, statement in enumerate(statements)
@@ -59,7 +59,7 @@ class Work:
             return None
         (place,) = places
         slabs = statements[place]
-        *copies, multiply = list(slabs.body.seq)
+        *copies, multiply = statements_of(slabs.body)
         slots, blocks = map(int, slabs.annotations[ROLES])
         return cls(tiles, statements[:place], slabs, copies, multiply, statements[place + 1 :], slots, blocks)
 
@@ -95,7 +95,7 @@ def warp_roles(function: tirx.PrimFunc, module: IRModule, context: transform.Pas
         if work is None:
             return threads
         consumers = int(threads.extent)
-        tiles = Buffers(threads, work.slabs.loop_var)
+        tiles = Buffers(threads, work)
         work = Work.of(tiles.in_ring(threads, work))
         assert work
         rings.extend((each, tiles.ring(each, work.slots)) for each in tiles.operands)
@@ -130,8 +130,8 @@ def warp_roles(function: tirx.PrimFunc, module: IRModule, context: transform.Pas
 class Buffers:
     """The buffers in shared memory of a block's work, and how large a block's part of each is."""
 
-    def __init__(self, threads: Any, slab: Any):
-        self.slab = slab
+    def __init__(self, threads: Any, work: Work):
+        self.slab = work.slabs.loop_var
         self.extents: dict[Any, list[int]] = {}
         self.operands: list[Any] = []
         self.values: dict[Any, Any] = {}
@@ -149,11 +149,15 @@ class Buffers:
                 ]
                 known = self.extents.setdefault(match.source.source, extents)
                 self.extents[match.source.source] = [*map(max, known, extents)]
-                if self.uses(region[0].min, slab) and match.source.source not in self.operands:
-                    self.operands.append(match.source.source)
 
         tvm_ffi.structural_walk(threads.body, (s_tir.SBlockRealize, bind))
+
+        def collect(block: Any) -> None:
+            sources = [match.source.source for match in filter(is_shared, block.match_buffers)]
+            self.operands += [source for source in sources if source not in self.operands]
+
         tvm_ffi.structural_walk(threads.body, (s_tir.SBlock, measure))
+        tvm_ffi.structural_walk(work.multiply, (s_tir.SBlock, collect))
 
     def uses(self, value: Any, variable: Any) -> bool:
         """Whether a value in a block depends on a variable of a loop around it."""
@@ -177,7 +181,7 @@ class Buffers:
     def in_ring(self, threads: Any, work: Work) -> Any:
         """The loop on threadIdx.y, with operands in the slot of their slab. All other indices are those
         within a block's tile: TVM then allocates no more than that."""
-        slot = ring.slot(work.number(self.slab), work.slots)
+        slot = slot_of(work.number(self.slab), work.slots)
 
         def folded(block: Any) -> s_tir.SBlock:
             if not any(map(is_shared, block.match_buffers)):
@@ -208,7 +212,7 @@ class Buffers:
 def produced(work: Work, slab_bytes: int) -> tirx.Stmt:
     """Slab after slab copied into its slot, when that is empty."""
     number = work.number(work.slabs.loop_var)
-    empty = ring.barrier(ring.slot(number, work.slots) + ring.MOST_SLOTS)
+    empty = ring.barrier(slot_of(number, work.slots) + ring.MOST_SLOTS)
     # A wait for the phase before the first one does not wait.
     before = tirx.const(1, "uint32") - parity(number, work.slots)
     return work.over_tiles(
@@ -229,7 +233,7 @@ def consumed(work: Work) -> tirx.Stmt:
     slab = work.slabs.loop_var
 
     def released(number: Any) -> tirx.Stmt:
-        return ring.release(ring.slot(number, work.slots), work.blocks)
+        return ring.release(slot_of(number, work.slots), work.blocks)
 
     behind = tirx.IfThenElse(slab > 0, released(work.number(slab) - 1), None)
     slabs = work.over_slabs([work.multiply, behind])
@@ -267,6 +271,11 @@ def renewed(loop: Any, body: tirx.Stmt) -> tirx.For:
 def evaluate(name: str, *arguments: Any) -> tirx.Stmt:
     """A call of a device function."""
     return tirx.Evaluate(call(name, *arguments))
+
+
+def statements_of(statement: Any) -> list[Any]:
+    """A statement's parts, or itself."""
+    return list(statement.seq) if isinstance(statement, tirx.SeqStmt) else [statement]
 
 
 def sequence(statements: Sequence[tirx.Stmt]) -> tirx.Stmt:

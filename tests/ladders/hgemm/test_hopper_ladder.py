@@ -1,0 +1,134 @@
+"""Rungs with Hopper's instructions: right on whole and ragged shapes, equal to their twins bit for bit, or
+refused in one line that names another rung."""
+
+import re
+
+import pytest
+from hopper_rungs import (
+    ARCH,
+    FEW,
+    KINDS,
+    LADDER,
+    ODD,
+    PROGRAMS,
+    RAGGED,
+    RUNGS,
+    TAKES_ODD,
+    WHOLE,
+    kind_of,
+    taken,
+    with_programs,
+    workload,
+)
+from layers import layers
+
+from tir_schedules.compiler.lower import lower
+from tir_schedules.compiler.nvcc import compile_kernel
+from tir_schedules.compiler.sass import disassemble
+from tir_schedules.errors import BadInput
+from tir_schedules.ladders.registry import find, find_one
+from tir_schedules.machines.choice import CPU_ARCH
+from tir_schedules.machines.cpu import CpuMachine
+from tir_schedules.run import run
+from tir_schedules.workloads.half_gemm import HalfGemm
+
+SMALL = ["1x8x8", "64x64x64", "5x72x200"]
+FLOATS = HalfGemm(64, 64, 64, "nt", "float32")
+LARGER = ["1001x1416x520"]
+
+
+def check(rung, gemm):
+    """Right in both orders of warps and blocks, without a finding, and the twin's bits."""
+    (verdict,) = run([(rung, gemm)], ARCH, CpuMachine(orders=2))
+    assert verdict.faults == () and verdict.identical
+
+
+def cases(rungs, shapes, kinds=KINDS):
+    return [
+        (rung, gemm)
+        for rung in rungs
+        for shape in shapes
+        for kind in kinds
+        for gemm in [workload(shape, kind)]
+        if taken(rung, gemm)
+    ]
+
+
+@layers(
+    "rung, gemm",
+    [(rung, workload(RAGGED, kind_of(rung))) for rung in LADDER]
+    + [(with_programs(rung, 2), workload(WHOLE, KINDS[2])) for rung in LADDER if rung.name in FEW],
+    cases(RUNGS, [WHOLE, RAGGED, *SMALL, *LARGER])
+    + cases(
+        [with_programs(rung, each) for rung in LADDER if rung.name in FEW for each in PROGRAMS],
+        [WHOLE, RAGGED],
+    )
+    + cases([rung for rung in LADDER if rung.name in TAKES_ODD], [ODD, "1x1x1", "1001x1417x521"]),
+)  # fmt: skip
+def test_schedule_and_twin_are_right_and_equal_bit_for_bit(rung, gemm):
+    check(rung, gemm)
+
+
+def test_one_slab_and_rows_of_single_elements():
+    """The first shapes to break: one tile, one slab in one slot; copies that are not asynchronous."""
+    check(find_one("hgemm/wgmma_async", "run"), HalfGemm(1, 3, 5, "nn"))
+    check(find_one("hgemm/warp_specialized", "run"), HalfGemm(1, 8, 8, "nt"))
+
+
+@pytest.mark.parametrize(
+    "name, gemm, reason",
+    [
+        ("tma", HalfGemm(64, 64, 65), "rows of A are 130 bytes.*use hgemm/wgmma_async"),
+        ("persistent", HalfGemm(64, 65, 64, "nn"), "rows of B are 130 bytes.*use hgemm/wgmma_async"),
+        ("tma_store", HalfGemm(64, 60, 64), "rows of C are 120 bytes.*use hgemm/persistent"),
+        ("cluster", HalfGemm(64, 65, 64), "rows of C are 130 bytes.*use hgemm/persistent"),
+        ("warp_specialized:256x256", FLOATS, "as float32; use --accumulate float16"),
+        ("persistent:192x256", FLOATS, "as float32; use --accumulate float16"),
+        ("tma_store:128x256", FLOATS, "it takes 278528 bytes of shared memory"),
+        ("tma:stages=2", HalfGemm(64, 64, 64), "stages is 2: the ring has 3 to 8 slots"),
+        ("wgmma:bk=32", HalfGemm(64, 64, 64), "bk is 64"),
+        ("warp_specialized:consumers=1", HalfGemm(64, 64, 64), "consumers is 2 or 3"),
+        ("cluster:cluster=3", HalfGemm(64, 64, 64), "cluster is 1, 2 or 4"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_refused_in_one_line(name, gemm, reason):
+    (rung,) = find(f"hgemm/{name}")
+    with pytest.raises(BadInput, match=rf"^hgemm/{name}.* cannot be built for .*{reason}[^\n]*$"):
+        lower(rung, gemm, ARCH)
+
+
+def test_the_architecture_is_one():
+    """What others are compiled for where nobody asks, and a GPU's own sm_90, mean sm_90a."""
+    tma = find_one("hgemm/tma", "run")
+    assert [tma.arch_for(arch) for arch in (CPU_ARCH, "sm_90", "sm_90a")] == [ARCH] * 3
+    for other in ("sm_80", "sm_100", "sm_100a"):
+        with pytest.raises(BadInput, match=f"^hgemm/tma needs sm_90a, not {other}$"):
+            lower(tma, HalfGemm(64, 64, 64), other)
+    assert lower(tma, HalfGemm(64, 64, 64), CPU_ARCH).arch == ARCH
+    assert find_one("hgemm/wmma_naive", "run").arch_for(CPU_ARCH) == "sm_80"
+
+
+@layers("rung", LADDER, RUNGS)
+def test_the_instructions_are_those_the_rung_is_about(rung):
+    """And sums stay in registers, products side by side: compile_kernel refuses the kernel otherwise."""
+    gemm = workload(RAGGED, kind_of(rung))
+    if not taken(rung, gemm):
+        gemm = workload(RAGGED, ("nt", "float16"))
+    sass = disassemble(compile_kernel(lower(rung, gemm, ARCH)))
+    boxes = rung.name not in TAKES_ODD
+    roles = boxes and rung.name != "tma"
+    assert "HGMMA.64x" in sass
+    assert (boxes, roles) == ("UTMALDG" in sass, "USETMAXREG" in sass)
+    assert ("UTMASTG" in sass) == (rung.name in FEW[1:])
+    assert ("STSM" in sass) == (rung.name in FEW[1:] and gemm.result != "float32")
+    assert ("MULTICAST" in sass) == (rung.name == "cluster") and ("LDGSTS" in sass) == (
+        rung.name == "wgmma_async"
+    )
+
+
+def test_a_kernel_has_the_text_of_what_it_calls_and_no_more():
+    source = lower(find_one("hgemm/tma", "run"), HalfGemm(64, 64, 64), ARCH).source
+    defined = re.findall(r"^(?:template <[^>]*> )?static __device__[^(]*?(\w+)\(", source, re.M)
+    assert len(defined) == len(set(defined)) and "sync_cluster" not in defined
+    for name in defined:
+        assert len(re.findall(rf"\b{name}\b", source)) > 1, name
