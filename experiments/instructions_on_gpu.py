@@ -80,7 +80,8 @@ def pack(options: Namespace) -> int:
                     "cubin": f"{at}.cubin", "entry": module.entry(number), "number": NUMBERS.get(case.number),
                     "before": given, "after": made, "mask": told.get("mask"), "operands": case.operands,
                     "grid": case.grid, "block": case.block, "dynamic_shared": case.dynamic_shared,
-                    "params": case.params, "cluster": case.cluster, "maps": [asdict(one) for one in case.maps],
+                    "params": case.params, "cluster": case.cluster,
+                    "maps": [asdict(one) for one in case.maps],
                 }  # fmt: skip
         for number in sorted(listed):
             name = listed[number]["name"]
@@ -255,7 +256,7 @@ def parser() -> argparse.ArgumentParser:
         if does is run:
             one.add_argument("--seconds", type=float, default=60, help="most time of a process (default 60)")
             one.add_argument(
-                "--together", type=positive, default=TOGETHER, help=f"launches of a process (default {TOGETHER})"
+                "--together", type=positive, default=TOGETHER, help=f"launches of each (default {TOGETHER})"
             )
         if does is launch:
             one.add_argument("lines", type=Path, metavar="ROWS.jsonl")
