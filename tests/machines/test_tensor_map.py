@@ -193,7 +193,8 @@ def test_an_extent_that_ends_within_a_piece():
     array = numbered((24, 96), np.float16)
     tensor = replace(map_of(array, (8, 64), 128), shape=(24, 91))
     got = np.zeros(box_bytes(tensor), np.uint8)
-    execution = launch(loading(tensor, (20, 40)), {"Y": got, "A": array}, ("Y",), 32, (tensor,), params=("Y",))
+    arguments = {"Y": got, "A": array}
+    execution = launch(loading(tensor, (20, 40)), arguments, ("Y",), 32, (tensor,), params=("Y",))
     rows = box_of(array[:, :91], (8, 64), (20, 40)).view(np.uint8)
     np.testing.assert_array_equal(got, swizzled(rows, 128))
     assert execution.findings == ()

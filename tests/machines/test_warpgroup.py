@@ -203,7 +203,8 @@ def test_rows_in_registers(kind, types):
             words |= a_bits[rows, k].astype(np.uint64) << np.uint64(BITS[kind] * i)
         memory[:2048].view(np.uint32)[register::4] = words
     tail = signs_of(opcode, kind, across=(0,))
-    text = kernel(opcode, "shl.b32 o, t, 4; add.s32 o, o, v0; ld.shared.v4.b32 {a0, a1, a2, a3}, [o];", right.descriptor, tail)
+    rows = "shl.b32 o, t, 4; add.s32 o, o, v0; ld.shared.v4.b32 {a0, a1, a2, a3}, [o];"
+    text = kernel(opcode, rows, right.descriptor, tail)
     sums = words_of(types[:3], np.zeros((64, 16), int))
     assert launch(text, {"X": memory, "Y": sums}, ("Y",), given=("Y",)).findings == ()
     np.testing.assert_array_equal(sums, words_of(types[:3], a @ b.T))
