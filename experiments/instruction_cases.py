@@ -194,14 +194,8 @@ def cases_of(folder: Path) -> list[Case]:
             kernel.grid, kernel.block, kernel.dynamic_shared, (), params=kernel.params,
             cluster=kernel.cluster, maps=kernel.maps,
         )  # fmt: skip
-        key = (
-            ptx,
-            kernel.grid,
-            kernel.block,
-            kernel.cluster,
-            kernel.maps,
-            *(value.tobytes() for value in before.values()),
-        )
+        launch = (ptx, kernel.grid, kernel.block, kernel.cluster, kernel.maps)
+        key = (*launch, *(value.tobytes() for value in before.values()))
         found.setdefault(key, case)
     return with_subjects([described(part) for case in found.values() for part in apart(case)])
 

@@ -96,6 +96,19 @@ def operands(entry: Json, before: dict[str, np.ndarray], lane: int) -> dict[str,
 
 
 # ---- all of them ---
+def together(results: Sequence[Json]) -> Json:
+    """Results of several packs as one; of a launch that two have, the later. packed: of each pack."""
+    first, *others = results
+    if not others:
+        return first
+    return {
+        **first,
+        "packed": [result["packed"] for result in results],
+        "runs": [run for result in results for run in result["runs"]],
+        "cases": {name: row for result in results for name, row in result["cases"].items()},
+    }
+
+
 def by_opcode(cases: dict[str, Json]) -> dict[str, str]:
     """Opcode -> the outcome of its launches. An opcode is held against the GPU by each launch that is equal
     and has it. One that differs speaks of its subject alone; where it may differ, of the opcodes it has that

@@ -3,7 +3,7 @@ single instructions.
 
     python experiments/instructions_on_gpu.py pack FILE.zip --arch sm_90     # needs ptxas and pytest, no GPU
     python experiments/instructions_on_gpu.py run FILE.zip RESULT.json       # needs a GPU and CuPy
-    python experiments/instructions_on_gpu.py table RESULT.json             # needs neither; --write F.json
+    python experiments/instructions_on_gpu.py table RESULT.json ...         # needs neither; --write F.json
 
 A pack has cubins, arguments, and what the CPU machine made of them. `run` compares bit for bit. Some hundred
 launches share a process. One that fails or hangs is noted, and another process goes on after it.
@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, Iterable, Sequence
 
 import numpy as np
-from instruction_results import FAILED, REFUSED, compared, lines, record, remarks, wrong
+from instruction_results import FAILED, REFUSED, compared, lines, record, remarks, together, wrong
 from packs import at_once, launched, manifest_of, noting, positive, read_result
 from scripts import exit_code
 
@@ -80,7 +80,8 @@ def pack(options: Namespace) -> int:
                     "cubin": f"{at}.cubin", "entry": module.entry(number), "number": NUMBERS.get(case.number),
                     "before": given, "after": made, "mask": told.get("mask"), "operands": case.operands,
                     "grid": case.grid, "block": case.block, "dynamic_shared": case.dynamic_shared,
-                    "params": case.params, "cluster": case.cluster, "maps": [asdict(one) for one in case.maps],
+                    "params": case.params, "cluster": case.cluster,
+                    "maps": [asdict(one) for one in case.maps],
                 }  # fmt: skip
         for number in sorted(listed):
             name = listed[number]["name"]
@@ -221,7 +222,8 @@ def array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
 
 def table(options: Namespace) -> int:
     """Print how each line of the table was held against the GPU. CheckFailed where what is exact differs."""
-    result = read_result(options.result, *PACK[1:])
+    files = options.result if isinstance(options.result, list) else [options.result]
+    result = together([read_result(path, *PACK[1:]) for path in files])
     cases = result["cases"]
     if options.write:
         write_text(options.write, record(result))
@@ -241,7 +243,8 @@ def parser() -> argparse.ArgumentParser:
         if does is not table:
             one.add_argument("file", type=Path, metavar="FILE.zip")
         if does in (run, table):
-            one.add_argument("result", type=Path, metavar="RESULT.json")
+            count = "+" if does is table else None
+            one.add_argument("result", type=Path, nargs=count, metavar="RESULT.json")
         if does is table:
             one.add_argument(
                 "--write", type=Path, metavar="LINES.json", help="also write a row for each line, to be kept"
@@ -255,10 +258,7 @@ def parser() -> argparse.ArgumentParser:
         if does is run:
             one.add_argument("--seconds", type=float, default=60, help="most time of a process (default 60)")
             one.add_argument(
-                "--together",
-                type=positive,
-                default=TOGETHER,
-                help=f"launches of a process (default {TOGETHER})",
+                "--together", type=positive, default=TOGETHER, help=f"launches of each (default {TOGETHER})"
             )
         if does is launch:
             one.add_argument("lines", type=Path, metavar="ROWS.jsonl")

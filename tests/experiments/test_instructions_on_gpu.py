@@ -3,6 +3,7 @@
 import json
 import sys
 import zipfile
+from dataclasses import asdict
 from pathlib import Path
 
 import instruction_modules
@@ -14,6 +15,7 @@ from instruction_results import read_record, wrong_lines
 
 from tir_schedules.machines import gpu
 from tir_schedules.machines.cpu.catalogue import entries as lines_of_table
+from tir_schedules.model.launch import TensorMap
 
 TESTS = (
     "test_memory_instructions.py::test_parameters_of_every_type",
@@ -129,6 +131,25 @@ def test_a_process_that_ends_early_costs_one_launch(packed, monkeypatch, tmp_pat
         7: "an error",
         9: None,
     }
+
+
+def test_results_of_two_packs_are_one():
+    one, two = (
+        {"packed": {"arch": arch}, "device": {}, "runs": [arch], "cases": {"both": {"of": arch}, arch: {}}}
+        for arch in ("sm_90", "sm_90a")
+    )
+    both = instruction_results.together([one, two])
+    assert both["cases"] == {"both": {"of": "sm_90a"}, "sm_90": {}, "sm_90a": {}}
+    assert both["runs"] == ["sm_90", "sm_90a"] and [p["arch"] for p in both["packed"]] == both["runs"]
+    assert instruction_results.together([one]) is one
+
+
+def test_clusters_are_declared_and_maps_are_packed():
+    text = ".visible .entry k(\n.param .u64 X,\n.param .u64 Y)\n{\nret;\n}"
+    declared = instruction_modules.in_clusters(text, (2, 1, 1))
+    assert "Y) .explicitcluster .reqnctapercluster 2, 1, 1\n{" in declared
+    there = TensorMap("A_map", "A", "float16", (24, 96), (192,), (8, 64), 128)
+    assert instructions_on_gpu.tensor_map(json.loads(json.dumps(asdict(there)))) == there
 
 
 def test_what_is_recorded_has_a_row_for_each_line(run, tmp_path):

@@ -143,12 +143,12 @@ BOXES = [
     ((40,), (16,), (8,), 0, np.float32),
     ((24, 96), (8, 64), (3, 8), 128, np.float16),
     ((24, 96), (8, 64), (-3, 40), 128, np.float16),
-    ((24, 96), (16, 32), (3, -5), 64, np.float16),
-    ((24, 96), (32, 8), (2, 91), 32, np.float32),
-    ((24, 96), (16, 8), (30, 90), 32, np.float32),
-    ((24, 96), (4, 16), (1, 3), 0, np.float16),
+    ((24, 96), (16, 32), (3, -8), 64, np.float16),
+    ((24, 96), (32, 8), (2, 92), 32, np.float32),
+    ((24, 96), (16, 8), (30, 88), 32, np.float32),
+    ((24, 96), (4, 16), (1, 8), 0, np.float16),
     ((24, 96), (8, 64), (100, 0), 128, np.float16),
-    ((5, 6, 48), (2, 3, 32), (4, -1, 17), 128, np.float32),
+    ((5, 6, 48), (2, 3, 32), (4, -1, 20), 128, np.float32),
     ((3, 4, 5, 16), (2, 2, 2, 16), (1, 3, -1, 0), 0, np.uint8),
     ((2, 3, 4, 5, 16), (1, 2, 2, 2, 16), (1, 2, 3, 4, 0), 32, np.float16),
 ]
@@ -171,6 +171,7 @@ def test_loads(shape, box, at, swizzle, dtype, copies):
 @pytest.mark.parametrize("shape, box, at, swizzle, dtype", BOXES)
 def test_stores(shape, box, at, swizzle, dtype, copies):
     """What lies outside is dropped, and what the box does not cover stays."""
+    at = tuple(max(0, first) for first in at)
     tiles = numbered(box, dtype)
     content = swizzled(tiles.view(np.uint8), swizzle)
     array = np.zeros(shape, dtype)
@@ -185,6 +186,50 @@ def test_stores(shape, box, at, swizzle, dtype, copies):
         if all(0 <= i < extent for i, extent in zip(place, shape)):
             expected[place] = tiles[index]
     np.testing.assert_array_equal(array, expected)
+
+
+def test_an_extent_that_ends_within_a_piece():
+    """Of 16 bytes: what is beyond it reads as 0, and is not written."""
+    array = numbered((24, 96), np.float16)
+    tensor = replace(map_of(array, (8, 64), 128), shape=(24, 91))
+    got = np.zeros(box_bytes(tensor), np.uint8)
+    arguments = {"Y": got, "A": array}
+    execution = launch(loading(tensor, (20, 40)), arguments, ("Y",), 32, (tensor,), params=("Y",))
+    rows = box_of(array[:, :91], (8, 64), (20, 40)).view(np.uint8)
+    np.testing.assert_array_equal(got, swizzled(rows, 128))
+    assert execution.findings == ()
+    tiles = numbered((8, 64), np.float16)
+    content, written = swizzled(tiles.view(np.uint8), 128), np.zeros_like(array)
+    arguments = {"X": content, "A": written}
+    text = storing(tensor, (20, 40), content.nbytes)
+    assert launch(text, arguments, ("A",), 32, (tensor,), params=("X",), given=("A",)).findings == ()
+    np.testing.assert_array_equal(written[20:, 40:91], tiles[:4, :51])
+    assert not written[:, 91:].any()
+
+
+WRONG_PLACES = [
+    (np.float16, (8, 64), (0, 4), "load", "the innermost coordinate is 4, of elements of 2 bytes"),
+    (np.float32, (8, 32), (0, -2), "load", "the innermost coordinate is -2, of elements of 4 bytes"),
+    (np.float32, (8, 32), (0, 2), "store", "it has to be a multiple of 16 bytes"),
+    (np.float16, (8, 64), (-1, 0), "store", "a store begins at coordinate -1"),
+    (np.float16, (8, 64), (0, -8), "store", "a store begins at coordinate -8"),
+]
+"""Boxes with which an H200 ends the kernel."""
+
+
+@pytest.mark.parametrize("dtype, box, at, how, message", WRONG_PLACES)
+def test_boxes_that_begin_where_none_can(dtype, box, at, how, message):
+    array = numbered((24, 96), dtype)
+    tensor = map_of(array, box, 128)
+    if how == "load":
+        arguments = {"Y": np.zeros(box_bytes(tensor), np.uint8), "A": array}
+        execution = launch(loading(tensor, at), arguments, ("Y",), 32, (tensor,), params=("Y",))
+    else:
+        arguments = {"X": np.zeros(box_bytes(tensor), np.uint8), "A": array}
+        text = storing(tensor, at, box_bytes(tensor))
+        execution = launch(text, arguments, ("A",), 32, (tensor,), params=("X",), given=("A",))
+    told = [one.message for one in execution.findings if one.kind == "bad_tensor_map"]
+    assert len(told) == 1 and message in told[0]
 
 
 def test_sectors_are_those_of_the_rows_inside():

@@ -72,9 +72,10 @@ def kernel(opcode, left, right, tail, adds=1, before="", more=""):
     columns, kind, *_ = parts_of(opcode)
     count = len(sums_of(kind, columns))
     rows = "l" if "mov.b64 l" in left else "{a0, a1, a2, a3}"
+    left += " add.s64 l, l, begin;" if rows == "l" else ""
     return entry(
         f".reg .b32 d<{count}>, a<4>; .reg .b64 l, r;\n{FILL}{loads(count)}\n"
-        f"mov.b64 r, {right}; {left} setp.ne.s32 p, {adds}, 0;\n{before}"
+        f"mov.b64 r, {right}; add.s64 r, r, begin; {left} setp.ne.s32 p, {adds}, 0;\n{before}"
         f"{FENCE}{product(opcode, rows, 'r', tail)}{more}{GROUP}"
         f"{stores(count)}"
     )
@@ -202,7 +203,8 @@ def test_rows_in_registers(kind, types):
             words |= a_bits[rows, k].astype(np.uint64) << np.uint64(BITS[kind] * i)
         memory[:2048].view(np.uint32)[register::4] = words
     tail = signs_of(opcode, kind, across=(0,))
-    text = kernel(opcode, "shl.b32 o, t, 4; ld.shared.v4.b32 {a0, a1, a2, a3}, [o];", right.descriptor, tail)
+    rows = "shl.b32 o, t, 4; add.s32 o, o, v0; ld.shared.v4.b32 {a0, a1, a2, a3}, [o];"
+    text = kernel(opcode, rows, right.descriptor, tail)
     sums = words_of(types[:3], np.zeros((64, 16), int))
     assert launch(text, {"X": memory, "Y": sums}, ("Y",), given=("Y",)).findings == ()
     np.testing.assert_array_equal(sums, words_of(types[:3], a @ b.T))

@@ -44,13 +44,14 @@ def entry(body, parameters=("X", "Y"), maps=()):
 
 
 FILL = f"""shl.b32 o, t, 4; cvt.u64.u32 wide, o; add.s64 at, x, wide; mov.u64 wide, s; cvt.u32.u64 v0, wide;
-add.s32 o, o, v0;
+add.s32 o, o, v0; .reg .b64 begin; shr.u64 begin, wide, 4;
 .reg .b32 w<4>, end; add.s32 end, v0, {ROOM};
 MORE: ld.global.v4.b32 {{w0, w1, w2, w3}}, [at]; st.shared.v4.b32 [o], {{w0, w1, w2, w3}};
 add.s64 at, at, 2048; add.s32 o, o, 2048; setp.lt.u32 p, o, end; @p bra MORE;
 fence.proxy.async.shared::cta; bar.sync 0;
 """
-"""128 threads copy X to shared memory."""
+"""128 threads copy X to shared memory, which begins at v0; begin: what that adds to a descriptor. A GPU keeps
+1024 bytes before it for itself."""
 
 
 def descriptor(start, leading=0, stride=0, span=0, base=0, more=0):

@@ -99,8 +99,22 @@ MAP_FAULTS: dict[int, Callable[[np.void], str]] = {
         f"byte {int(record['address'])} of shared memory is no multiple of 128: align the array"
     ),
     4: lambda record: "the tensor map lies in memory that the kernel may write: pass it as a parameter",
+    5: lambda record: (
+        f"the innermost coordinate is {signed(record['bytes'])}, of elements of"
+        f" {record['extent_bytes']} bytes: it has to be a multiple of 16 bytes, or a GPU ends the kernel"
+        " (illegal instruction)"
+    ),
+    6: lambda record: (
+        f"a store begins at coordinate {signed(record['bytes'])}: it may reach beyond the end of the tensor,"
+        " but not begin before it, or a GPU ends the kernel (illegal instruction)"
+    ),
 }
 """In the order of MapFault in core/tensor_map.cpp."""
+
+
+def signed(word: np.integer) -> int:
+    """A coordinate."""
+    return int(np.uint32(word).view(np.int32))
 
 
 def bad_tensor_map(record: np.void) -> str:

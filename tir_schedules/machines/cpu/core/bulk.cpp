@@ -209,7 +209,7 @@ static void write_back(Machine& M, Warp& W, u8* R, const MicroOp& op) {
     if (o[2]) {
       s32 at[5];
       for (u32 d = 0; d < o[2]; ++d) at[d] = (s32)WORDS(7 + d)[l];
-      Box box = box_at(M, op, l, to, o[2], at, from.address, READ);
+      Box box = box_at(M, op, l, to, o[2], at, from.address, READ, true);
       if (!box.valid) continue;
       count_box(M, op.counter, box);
       *pieces = std::move(box.pieces);

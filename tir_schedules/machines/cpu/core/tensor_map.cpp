@@ -1,8 +1,8 @@
 // Boxes of tensor maps: where each piece of a box lies in global memory, and where in shared memory.
 #include "products.h"
 
-enum MapFault { NO_MAP = 1, OTHER_RANK, NOT_ALIGNED, WRITABLE };
-const u32 BOX_ALIGNMENT = 128;
+enum MapFault { NO_MAP = 1, OTHER_RANK, NOT_ALIGNED, WRITABLE, WITHIN_A_PIECE, BEFORE_THE_TENSOR };
+const u32 BOX_ALIGNMENT = 128, PIECE = 16;
 
 static const TensorMap* map_at(const Machine& M, u64 address, bool& writable) {
   const u64 number = (address >> BUFFER_SHIFT) - 1, offset = address & ((1ull << BUFFER_SHIFT) - 1);
@@ -47,7 +47,7 @@ void count_box(Machine& M, s32 counter, const Box& box) {
   if (M.flags & COUNT && counter >= 0) M.counters[counter].add(box.sectors, (box.inside + 31) / 32);
 }
 Box box_at(Machine& M, const MicroOp& op, int lane, u64 address, u32 rank, const s32* coordinates, u32 shared,
-           Act act) {
+           Act act, bool stores) {
   bool writable = false;
   const TensorMap* there = map_at(M, address, writable);
   if (!there) return refused(M, op, lane, NO_MAP, address, act);
@@ -55,6 +55,11 @@ Box box_at(Machine& M, const MicroOp& op, int lane, u64 address, u32 rank, const
   if (writable) return refused(M, op, lane, WRITABLE, address, act);
   if (rank != map.rank) return refused(M, op, lane, OTHER_RANK, address, act, rank, map.rank);
   if (shared % BOX_ALIGNMENT) return refused(M, op, lane, NOT_ALIGNED, shared, act, BOX_ALIGNMENT);
+  // Of these two an H200 makes an illegal instruction.
+  if ((s64)coordinates[0] * map.element % PIECE)
+    return refused(M, op, lane, WITHIN_A_PIECE, address, act, (u32)coordinates[0], map.element);
+  for (u32 d = 0; stores && d < rank; ++d)
+    if (coordinates[d] < 0) return refused(M, op, lane, BEFORE_THE_TENSOR, address, act, (u32)coordinates[d]);
   u64 rows = 1;
   for (u32 d = 1; d < rank; ++d) rows *= map.box[d];
   const u32 row_bytes = map.box[0] * map.element, buffer = u32(map.address >> BUFFER_SHIFT);

@@ -92,7 +92,7 @@ void count_box(Machine&, s32 counter, const Box&);
 // What a box at these coordinates, innermost first, covers. map: generic address of the tensor map; shared:
 // where the box begins in shared memory.
 Box box_at(Machine&, const MicroOp&, int lane, u64 map, u32 rank, const s32* coordinates, u32 shared,
-           Act act);
+           Act act, bool stores = false);
 
 // ---- mbarriers --- An mbarrier in shared memory. expected: arrivals of a phase; pending: of this one;
 // bytes: that copies are still to bring. phase: of those that have completed since it was initialised;
