@@ -17,11 +17,15 @@ ALL = [rung for family in FAMILIES for rung in ladder(family)]
 FILES = Path(str(resources.files("cuda_reference")))
 
 
-def ptx(path, *flags):
-    command = [str(find_toolchain().nvcc), "-arch=sm_80", *flags, "-ptx", path.name, "-o", "-"]
+def ptx(path, arch, *flags):
+    command = [str(find_toolchain().nvcc), f"-arch={arch}", *flags, "-ptx", path.name, "-o", "-"]
     done = subprocess.run(command, cwd=path.parent, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return re.sub(r"//.*|(?<=_INTERNAL_)[0-9a-f]+", "", done.stdout)  # a hash of the file's path
+
+
+def arch_of(rung):
+    return rung.arch or "sm_80"
 
 
 def test_headers_are_written_out_once_below_those_of_cuda(tmp_path):
@@ -41,7 +45,7 @@ def test_a_header_that_is_not_there_is_left_to_nvcc(tmp_path):
 @pytest.mark.parametrize("rung", ALL, ids=lambda rung: rung.id)
 def test_a_twin_needs_no_file_beside_it(rung):
     source = load_twin(
-        rung, workloads_of(rung, Problem(rung.family, RUN_SHAPES[rung.family][0]))[0], "sm_80"
+        rung, workloads_of(rung, Problem(rung.family, RUN_SHAPES[rung.family][0]))[0], arch_of(rung)
     ).source
     assert not re.search(r'^\s*#\s*include\s*"', source, re.M)
 
@@ -50,7 +54,7 @@ def test_a_twin_needs_no_file_beside_it(rung):
 def test_it_is_the_same_code_where_its_file_lies(rung, tmp_path):
     path = FILES / rung.family / f"{rung.name}.cu"
     (tmp_path / path.name).write_text(with_headers(path.read_text(), path.parent))
-    assert ptx(path) == ptx(tmp_path / path.name)
+    assert ptx(path, arch_of(rung)) == ptx(tmp_path / path.name, arch_of(rung))
 
 
 def test_headers_use_no_macro_of_a_twin():

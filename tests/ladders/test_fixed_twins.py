@@ -23,7 +23,7 @@ ALL = [rung for family in FAMILIES for rung in ladder(family)]
 @layers("rung", [ladder(family)[-1] for family in FAMILIES], ALL)
 def test_a_twin_compiled_for_the_shape_is_right_and_reads_no_size(rung):
     workload = RAGGED[rung.family]
-    kernels = launches(load_fixed_twin, rung, workload, ARCH)
+    kernels = launches(load_fixed_twin, rung, workload, rung.arch or ARCH)
     for kernel in kernels:
         places = [kernel.params.index(name) for name in "MNK" if name in kernel.params]
         sizes = [f"{rung.entry}_param_{place}]" for place in places]
@@ -33,7 +33,7 @@ def test_a_twin_compiled_for_the_shape_is_right_and_reads_no_size(rung):
 
 @pytest.mark.parametrize("rung", ALL, ids=lambda rung: rung.id)
 def test_each_launch_has_its_own_sizes(rung):
-    kernels = launches(load_fixed_twin, rung, RAGGED[rung.family], ARCH)
+    kernels = launches(load_fixed_twin, rung, RAGGED[rung.family], rung.arch or ARCH)
     sizes = [dict(re.findall(r"^#define SIZE_(\w) (\d+)$", kernel.source, re.M)) for kernel in kernels]
     if rung.family == "reduce":
         left = [5003, *(kernel.grid[0] for kernel in kernels[:-1])]

@@ -167,9 +167,7 @@ def test_clusters_are_launched_as_the_kernel_declares_them(fake, machine):
 @pytest.mark.parametrize("cluster", [(0, 0, 0), (4, 1, 1)])
 def test_clusters_that_a_kernel_does_not_declare_are_refused(fake, machine, cluster):
     fake(cluster=cluster)
-    with pytest.raises(
-        CheckFailed, match=r"^test/map \(twin\): .* write __cluster_dims__\(2, 1, 1\) at"
-    ):
+    with pytest.raises(CheckFailed, match=r"^test/map \(twin\): .* write __cluster_dims__\(2, 1, 1\) at"):
         machine.run(in_clusters(2, 1, 1), {"N": 7}, ())
     assert not machine.launched
 

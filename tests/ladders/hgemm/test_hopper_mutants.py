@@ -1,0 +1,109 @@
+"""The machine cannot be fooled on Hopper either: a wait, an arrival, a fence or a commit removed from a twin
+is found, and so are wrong bytes, counts, parities, masks and slots.
+
+Many of them leave right numbers. By default one of each kind runs; `-m slow` runs all of all twins, at every
+place.
+"""
+
+import re
+from typing import Iterator
+
+import pytest
+from mutants import BARRIER, Mutant, replaced
+from test_hopper_twins import PERSISTENT, TWINS, few, gemm
+
+from tir_schedules.compiler.twin import load_source, load_twin
+from tir_schedules.ladders.registry import find
+from tir_schedules.machines.cpu import CpuMachine
+from tir_schedules.run import outcome_of
+
+ARCH = "sm_90a"
+MACHINE = CpuMachine(budget=1 << 22)
+SHAPE = (256, 512, 328)
+"""Two rows and columns of tiles, and more slabs than slots: every wait is for something."""
+
+DROPPED = (
+    "fence_async_proxy", "commit_products", "wait_for_products", "wait_for_parity", "arrive_and_wait",
+    "arrive_announcing", "sync_warpgroup", "sync_cluster", "wait_until_stores_have_read", "wait_for_stores",
+    "commit_stores", "release", "publish_barriers", "wait_for_copies", "commit_copies", "complete",
+)  # fmt: skip
+CALL = re.compile(rf"(?<![\w:])(?:tile\.)?({'|'.join(DROPPED)})(?:<[^>]*>)?\([^;{{]*\);")
+DEFINITION = re.compile(r"static __device__|__device__ .*\b(?:void|int|unsigned)\b")
+LAST_RELEASE = "column 9: release(before);"
+CHANGED = {
+    "other parity": (r"turn\.parity \^ 1", "turn.parity"),
+    "16 bytes more": (r"(arrive_announcing\(barrier, Operands::BYTES)\)", r"\1 + 16)"),
+    "a warpgroup less": (r"consumers \* \(WARPGROUP / 32\)", "(consumers - 1) * (WARPGROUP / 32)"),
+    "a thread less": (r"THREADS \+ 1\)", "THREADS)"),
+    "one block": (r"\(1 << BLOCKS\) - 1", "1"),
+    "next slot": (r"load\(slots \+ turn\.slot", "load(slots + (turn.slot + 1) % SLOTS"),
+    "no swizzle": (r"1ull << 62", "0ull << 62"),
+}
+
+
+def mutants(source: str) -> Iterator[Mutant]:
+    """Every single fault of order, and of numbers that barriers and descriptors are given."""
+    lines = source.split("\n")
+    for number, line in enumerate(lines):
+        if line.lstrip().startswith("//") or DEFINITION.search(line):
+            continue
+        for match in CALL.finditer(line):
+            yield replaced(lines, number, match.span(), ";", f"no {match[1]}")
+        for match in BARRIER.finditer(line):
+            yield replaced(lines, number, match.span(), ";", "no barrier")
+        for what, (pattern, instead) in CHANGED.items():
+            for match in re.finditer(pattern, line):
+                yield replaced(lines, number, match.span(), match.expand(instead), what)
+
+
+def faults_of(name: str) -> list[Mutant]:
+    """Those of a twin, without those of code that it has and does not need: masks of clusters; that the last
+    slot of a block's only tile is empty."""
+    found = mutants(load_twin(rung_of(name), gemm("nt float to half", SHAPE), ARCH).source)
+    spare = ["one block"] if name != "cluster" else []
+    unheard = LAST_RELEASE if name == "warp_specialized" else None
+    return [each for each in found if kind_of(each) not in spare and not (unheard and unheard in each.name)]
+
+
+def rung_of(name):
+    """With so few blocks that each has two tiles."""
+    return find(f"hgemm/{name}:{few(name)}")[0]
+
+
+def check(name, mutant):
+    """The mutant fails, and a fault names a line."""
+    work = gemm("nt float to half", SHAPE)
+    outcome = outcome_of([load_source(mutant.source, rung_of(name), work, ARCH)], work, MACHINE)
+    assert any(re.search(r"_source\.cu:\d+", fault) for fault in outcome.faults), (name, mutant.name)
+
+
+def kind_of(mutant):
+    return mutant.name.split(",")[0]
+
+
+SHORT = {"tma_store": ("no fence_async_proxy", "no wait_for_parity", "no wait_for_stores", "16 bytes more"),
+         "cluster": ("no sync_cluster", "one block", "other parity"),
+         "tma": ("a thread less", "no wait_for_products")}  # fmt: skip
+
+
+@pytest.mark.parametrize("name, kind", [(name, kind) for name, kinds in SHORT.items() for kind in kinds])
+def test_a_fault_of_each_kind_is_found(name, kind):
+    check(name, next(mutant for mutant in faults_of(name) if kind_of(mutant) == kind))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TWINS)
+def test_every_fault_is_found(name):
+    missed = []
+    for mutant in faults_of(name):
+        try:
+            check(name, mutant)
+        except AssertionError:
+            missed.append(mutant.name)
+    assert not missed
+
+
+def test_every_kind_is_met():
+    """Else a renamed function would go untested."""
+    met = {kind_of(mutant) for name in ("wgmma_async", "tma", *PERSISTENT) for mutant in faults_of(name)}
+    assert {f"no {name}" for name in DROPPED} | CHANGED.keys() <= met
