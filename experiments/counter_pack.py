@@ -82,6 +82,11 @@ def jobs_of(names: Sequence[str]) -> list[tuple[Rung, Any]]:
 
 
 def takes(rung: Rung, workload: Any) -> bool:
+    """Whether the rung is for the workload: with its sums, and with rows that the copy engine takes."""
+    try:
+        rung.fitted(workload)
+    except BadInput:
+        return False
     return rung.family != "hgemm" or workload.accumulate in rung.config.accumulators
 
 

@@ -3,6 +3,7 @@ says.
 
     python experiments/counters_on_gpu.py pack FILE.zip [NAME ...] --arch sm_90     # needs TVM and nvcc
     python experiments/counters_on_gpu.py count FILE.zip RESULT.json                # needs a GPU, CuPy, ncu
+    ... count FILE.zip RESULT.json --more 'tma|gmma|tensor'     # which metrics equal what the machine counts
     python experiments/counters_on_gpu.py sanitize FILE.zip RESULT.json             # compute-sanitizer, too
 
 NAME: ladders, rungs, or `probes`; all of them by default. Every kernel is run and verified before it is
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import sys
 from argparse import Namespace
+from collections import Counter
 from pathlib import Path
 from typing import Any, Sequence
 
@@ -23,7 +25,14 @@ from scripts import exit_code
 from tir_schedules.bench.tables import refusal
 from tir_schedules.files import check, check_folder, read_json, write_text
 from tir_schedules.insight.profile.cases import launch_all, verified
-from tir_schedules.insight.profile.nsight import SANITIZERS, Entry, differences, is_clean, sanitizer_summary
+from tir_schedules.insight.profile.nsight import (
+    SANITIZERS,
+    Entry,
+    differences,
+    is_clean,
+    known_metrics,
+    sanitizer_summary,
+)
 from tir_schedules.insight.profile.results import as_text, count_launches, document
 from tir_schedules.ladders.registry import FAMILIES, current
 from tir_schedules.machines.choice import choose
@@ -51,12 +60,34 @@ def count(options: Namespace) -> int:
     print(f"{len(cases) - len(wrong)} of {len(cases)} right", *wrong, sep="\n", flush=True)
     result = document(command_of("count", options), source, entries)
     write_text(options.result, as_text(result))
-    counted = count_launches(
-        entries, [sys.executable, __file__, "launch", str(options.file), "--only", "counted"]
-    )
+    command = [sys.executable, __file__, "launch", str(options.file), "--only", "counted"]
+    more = known_metrics(options.more) if options.more else []
+    counted = count_launches(entries, command, more)
     write_text(options.result, as_text(result))
+    print_equal(counted, more)
     print_differences(counted)
     return 1 if wrong else 0
+
+
+def print_equal(entries: Sequence[Entry], metrics: Sequence[str]) -> None:
+    """For each metric that something counts: the CPU machine's counter that equals it most often, and where
+    there is none, the first values."""
+    print(f"{len(metrics)} further metrics were asked for")
+    for metric in metrics:
+        values = [entry["measured"].get(metric, 0) for entry in entries]
+        if not any(values):
+            continue
+        equal: Counter[str] = Counter()
+        for entry, value in zip(entries, values):
+            equal.update(
+                f"{access} {name}"
+                for access, figures in entry["predicted"].items()
+                for name, figure in figures.items()
+                if value and figure == value
+            )
+        best = ", ".join(f"{name} in {count}" for name, count in equal.most_common(2))
+        first = ", ".join(f"{value:.0f}" for value in values[:4])
+        print(f"{metric}: not 0 in {sum(map(bool, values))}; equal to {best or 'nothing'}; first {first}")
 
 
 def print_differences(entries: Sequence[Entry]) -> None:
@@ -142,6 +173,10 @@ def parser() -> argparse.ArgumentParser:
             one.add_argument("--family", choices=FAMILIES)
         else:
             one.add_argument("result", type=Path, metavar="RESULT.json")
+            if does is count:
+                one.add_argument(
+                    "--more", metavar="REGEX", help="also every metric of this GPU whose name has this"
+                )
     return top
 
 

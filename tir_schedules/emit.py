@@ -45,7 +45,7 @@ def head(kernel: Kernel, workload: Workload) -> str:
         launched += f", in clusters of {written(kernel.cluster)} as it declares"
     lines = [
         f"{kernel.label} on {workload}",
-        f"compile: nvcc -arch={kernel.arch} -c {kernel.entry}.cu",
+        f"compile: nvcc {compiled_for(kernel.arch)} -c {kernel.entry}.cu",
         f"launch:  {kernel.entry}, {launched}, {kernel.dynamic_shared} bytes of dynamic shared memory",
         *(
             f"{'takes:  ' if not place else '        '} {line}"
@@ -63,6 +63,14 @@ def head(kernel: Kernel, workload: Workload) -> str:
     if rest is not None:
         lines.append(f"after:   its {prod(kernel.grid)} results are left, for a launch on {rest}")
     return "".join(f"// {line}\n" for line in lines) + "\n"
+
+
+def compiled_for(arch: str) -> str:
+    """nvcc's option for an architecture. Of -arch=sm_90a it would also make PTX for sm_90, which has not the
+    instructions."""
+    if arch[-1].isdigit():
+        return f"-arch={arch}"
+    return f"-gencode arch={arch.replace('sm_', 'compute_')},code={arch}"
 
 
 def written(extents: tuple[int, ...]) -> str:

@@ -1,6 +1,8 @@
 // Addresses in shared memory as PTX takes them: 32 bits.
 #pragma once
 
+#pragma nv_diag_suppress 177 // a kernel calls some of the functions below, not all
+
 static __device__ inline unsigned shared_address(const void *pointer)
 {
     return static_cast<unsigned>(__cvta_generic_to_shared(pointer));

@@ -24,8 +24,8 @@ static __device__ inline void fence_async_proxy()
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-// The same of barriers that were initialised, for the whole cluster; a barrier of the block or the cluster has
-// to follow.
+// The same of barriers that were initialised, for the whole cluster; a barrier of the block or the cluster
+// has to follow.
 static __device__ inline void publish_barriers()
 {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");

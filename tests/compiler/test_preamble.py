@@ -25,7 +25,8 @@ def made(name, form):
     """A rung's kernel on a small workload, the workload, and what `emit` prints."""
     (rung,) = find(name)
     workload = workload_of(rung, Problem(rung.family), SMALL_SHAPES)
-    return MAKERS[form](rung, workload, ARCH), emit_text(rung, workload, ARCH, "cuda", form == "twin")
+    arch = rung.arch or ARCH
+    return MAKERS[form](rung, workload, arch), emit_text(rung, workload, arch, "cuda", form == "twin")
 
 
 def instructions(ptx):
@@ -57,7 +58,8 @@ def test_nothing_above_a_kernel_is_unused(name, form):
     parts = parts_of("".join(line for line in above.splitlines(True) if not line.startswith("//")))
     for part in parts:
         assert is_used(part, [each for each in parts if each is not part], below), part
-    assert len(above.splitlines()) < 45 and "__CUDACC_RTC__" not in above
+    most = 320 if kernel.maps or "wgmma" in above else 45  # device functions are written out
+    assert len(above.splitlines()) < most and "__CUDACC_RTC__" not in above
     assert kernel.source.endswith(below) and below.count('extern "C"') == 0
 
 

@@ -5,6 +5,7 @@ import pytest
 
 from tir_schedules.compiler.signature import argument_names, check_ptx, find_signature, functions
 from tir_schedules.errors import CheckFailed
+from tir_schedules.model.launch import TensorMap
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
 from tir_schedules.workloads.reduction import Reduction
@@ -158,3 +159,44 @@ def test_what_nvcc_made_of_types_is_checked(declared, reason):
     with pytest.raises(CheckFailed) as caught:
         check_ptx(ptx, "k", ("C", "N"), GEMM.parameters)
     assert reason in str(caught.value)
+
+
+MAPS = tuple(
+    TensorMap(f"{name}_map", name, "float16", (64, 64), (128,), (64, 64), 128) for name in ("A", "C")
+)
+TAKES = {"A": "const half*", "C": "half*", "M": "int"}
+
+
+def names_of(parameters, maps=MAPS):
+    source = f'extern "C" __global__ void k({parameters}) {{}}'
+    return argument_names(find_signature(source, "k"), "k", TAKES, ("C",), maps)
+
+
+def test_tensor_maps_are_parameters_and_an_output_may_be_known_by_one_alone():
+    declared = "const __grid_constant__ CUtensorMap"
+    assert names_of(f"{declared} A_map, int M, {declared} C_map") == ("A_map", "M", "C_map")
+
+
+@pytest.mark.parametrize("parameters, line", [
+    ("const CUtensorMap A_map, half* C", "should be const __grid_constant__ CUtensorMap A_map"),
+    ("const __grid_constant__ CUtensorMap* A_map, half* C", "be const __grid_constant__ CUtensorMap A_map"),
+    ("const half* A_map, half* C", "should be const __grid_constant__ CUtensorMap A_map"),
+    ("const __grid_constant__ CUtensorMap A, half* C", "it should be const half* A"),
+    ("const __grid_constant__ CUtensorMap B_map, half* C", "which is none of what it can take: .* C_map"),
+    ("const __grid_constant__ CUtensorMap A_map, int M", "no parameter half* C"),
+])  # fmt: skip
+def test_a_tensor_map_that_is_declared_otherwise_is_one_line(parameters, line):
+    with pytest.raises(CheckFailed, match=line.replace("*", r"\*").replace(r".\*", ".*")):
+        names_of(parameters)
+
+
+@pytest.mark.parametrize("kind, line", [
+    (".align 128 .b8 k_param_0[128]", ""), (".align 64 .b8 k_param_0[64]", "is a struct"),
+    (".u64 k_param_0", "64 bits"),
+])  # fmt: skip
+def test_a_tensor_map_is_128_bytes_of_ptx(kind, line):
+    ptx = f".visible .entry k(\n\t.param {kind},\n\t.param .u32 k_param_1\n)\n{{ ret; }}"
+    if not line:
+        return check_ptx(ptx, "k", ("A_map", "M"), TAKES, MAPS)
+    with pytest.raises(CheckFailed, match=f"parameter 1 of k, for A_map, .*{line}"):
+        check_ptx(ptx, "k", ("A_map", "M"), TAKES, MAPS)

@@ -176,7 +176,7 @@ def test_a_kernel_that_does_not_compile_is_named_and_the_other_shown(capsys, mon
 @pytest.mark.parametrize("arguments, message", [
     (["sgemm/naive", "--mnk", "4096,4096,4096"], "at most as much work as --mnk 1024,1024,1024"),
     (["reduce/shuffle", "--n", "2^28"], "as much work as --n 33554432"),
-    (["sgemm", "--lines"], "--lines shows one rung, but 11 are named"),
+    (["sgemm", "--lines"], "--lines shows one rung, but 12 are named"),
     (["sgemm/naive", "--gpu", "h201"], "did you mean 'h200'"),
     (["sgemm/naive", "--arch", "sm_99"], "sm_99"),
     (["sgemm/naive", "--n", "5"], "--n is for reduce"),

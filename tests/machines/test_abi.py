@@ -13,11 +13,13 @@ STRUCTURES = {
     "BlockCount": abi.BLOCK_COUNT,
     "Buffer": abi.BUFFER,
     "Counter": abi.COUNTER,
+    "Event": abi.EVENT,
     "Extent": abi.EXTENT,
     "Finding": abi.FINDING,
     "LaunchArguments": abi.LaunchArguments,
     "Merge": abi.MERGE,
     "MicroOp": abi.MICRO_OP,
+    "Moved": abi.MOVED,
     "Cell": abi.CELL,
     "Program": abi.Program,
     "Record": abi.RECORD,
@@ -33,6 +35,7 @@ ENUMERATIONS = (
     abi.Counting,
     abi.Exit,
     abi.Flag,
+    abi.Happening,
     abi.Trait,
     abi.How,
     abi.Polls,
@@ -47,6 +50,7 @@ CONSTANTS = (
     "MAP_MARK",
     "NONE",
     "RANK_SHIFT",
+    "RIGHT_FACTOR",
 )
 
 

@@ -197,6 +197,28 @@ def test_registers_are_shared_out():
     assert finding.kind == "divergent_aligned"
 
 
+def test_a_warpgroup_takes_registers_that_another_has_given_up():
+    take, give = "setmaxnreg.inc.sync.aligned.u32 {};", "setmaxnreg.dec.sync.aligned.u32 24;"
+    roles = "setp.lt.u32 q, t, 128; @q bra TAKE; {} bra DONE; TAKE: {} DONE:"
+    kept, more, shared = (
+        roles.format(given, take.format(count)) for given, count in (("", 136), (give, 240), (give, 232))
+    )
+    for order in ("forward", "reverse"):
+        assert found(shared, threads=256, registers=128, warp_order=order) == ()
+        assert found(kept, threads=256, warp_order=order) == ()
+        for text in (kept, more):
+            (finding,) = found(text, threads=256, registers=128, warp_order=order)
+            assert finding.kind == "too_many_registers" and "launched with 32768" in finding.message
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_products_of_the_same_sums_take_place_one_after_another(seed):
+    text = f"{BEGIN}{ANEW}{PRODUCT}setp.eq.u32 p, 0, 0;{PRODUCT}{PRODUCT}{END}"
+    ones, sums = np.ones(ROOM // 2, np.float16).view(np.uint8), np.zeros((128, 32), np.float32)
+    launch(entry(body_of(text)), {"X": ones, "Y": sums}, ("Y",), warp_order="random", seed=seed)
+    assert (sums == 48).all()
+
+
 REFUSED = [
     ("setmaxnreg.inc.sync.aligned.u32 250;", "250 registers: it has to be a multiple of 8"),
     ("setmaxnreg.dec.sync.aligned.u32 16;", "16 registers"),

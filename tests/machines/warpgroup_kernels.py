@@ -19,12 +19,13 @@ RIGHT_AT = 16384
 
 
 def launch(
-    text, arguments, outputs, threads=128, maps=(), params=None, count=False, given=(), watch=None, **how
-):
+    text, arguments, outputs, threads=128, maps=(), params=None, count=False, given=(), watch=None,
+    registers=0, **how,
+):  # fmt: skip
     """Run an entry `k` whose parameters are the arguments, or those named, and then the tensor maps."""
     names = (*(arguments if params is None else params), *(one.name for one in maps))
     kernel = Kernel("test", text, "k", names, (1, 1, 1), (threads, 1, 1), "sm_90a", ROOM, maps=tuple(maps))
-    binary = Binary(kernel, text, b"", Resources(0, 0))
+    binary = Binary(kernel, text, b"", Resources(registers, 0))
     return CpuMachine(**how).run(binary, arguments, outputs, count=count, given=given, watch=watch)
 
 

@@ -2,52 +2,26 @@
 
 import re
 from dataclasses import replace
-from itertools import pairwise, product
 
 import pytest
+from lowered import ARCH, GEMM, SMALL, faults, named, source
 
 from tir_schedules.compiler.lower import emit, import_tvm, lower, scheduled
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.sass import count_opcodes, disassemble, loop_with_most
 from tir_schedules.compiler.twin import load_source, load_twin
 from tir_schedules.ladders.registry import every_rung, find, ladder
-from tir_schedules.ladders.sgemm import pipelined
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.run import outcome_of
-from tir_schedules.tir.passes import TURNS, UNROLL_STAGES, pipeline
+from tir_schedules.tir.passes import UNROLL_STAGES, pipeline
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
 from tir_schedules.workloads.reduction import Reduction
 
-ARCH = "sm_80"
-GEMM = HalfGemm(256, 256, 256)
 SHORT = HalfGemm(128, 64, 256)
 DEEP = "hgemm/mma_multistage", HalfGemm(64, 64, 1024)
-SMALL = {"bm": 64, "bn": 64, "wm": 32, "wn": 32}
-"""Tiles of which each warp has four fragments by four, in place of eight by eight: sooner compiled."""
 MULTIPLY = ["load_matrix_sync", "mma_sync"]
 MMA = "mma.sync.aligned.m16n8k16"
-
-
-def named(name, **config):
-    """A rung, in another configuration if asked for."""
-    (rung,) = find(name)
-    return replace(rung, config=replace(rung.config, **config))
-
-
-def source(name, gemm=GEMM, without=(), **config):
-    """The CUDA of a rung, lowered without some of the passes it asks for."""
-    rung = named(name, **config)
-    if not without:
-        return lower(rung, gemm, ARCH).source
-    passes = [wanted for wanted in rung.passes if wanted not in without]
-    return emit(scheduled(rung, gemm), rung.entry, ARCH, rung.pass_config, passes).source
-
-
-def faults(name, text, gemm=GEMM, **config):
-    """What the CPU machine says of CUDA in place of the rung's own."""
-    rung = named(name, **config)
-    return outcome_of([load_source(text, rung, gemm, ARCH)], gemm, CpuMachine()).faults
 
 
 def main_loop(text):
@@ -284,67 +258,6 @@ class TestUnrollStages:
         assert lower(with_pass, GEMM, ARCH).source == lower(rung, GEMM, ARCH).source
 
 
-class TestTurningProducts:
-    rung = "sgemm/serpentine"
-    gemm = Gemm(128, 128, 64)
-    tiles = {**SMALL, "wmiter": 1, "wniter": 2}
-
-    def products(self, text):
-        """What each FMA of the first nest of unrolled loops multiplies, in their order: places in the
-        fragments of A and of B."""
-        lines = [line.strip() for line in text.split("\n")]
-        factors = re.compile(r"\+ \(A_\w+\[(.*)\] \* B_\w+\[(.*)\]\)\);")
-        place, found = next(
-            (place, found) for place, line in enumerate(lines) if (found := factors.search(line))
-        )
-        loops = {}
-        while lines[place - 2] == "#pragma unroll":
-            place -= 2
-            loop = re.match(r"for \(int (\w+) = 0; \w+ < (\d+);", lines[place + 1])
-            loops = {loop[1]: range(int(loop[2])), **loops}
-        step = dict.fromkeys(re.findall(r"\bax\w+", found[0]), 0)
-        rounds = [step | dict(zip(loops, values)) for values in product(*loops.values())]
-        return [tuple(eval(index, {}, values) for index in found.groups()) for values in rounds]
-
-    def meetings(self, text):
-        """How many of them have a factor of the one before, and how many there are."""
-        products = self.products(text)
-        assert len(set(products)) == len(products)
-        return sum(a == b or c == d for (a, c), (b, d) in pairwise(products)), len(products)
-
-    @pytest.mark.parametrize("wn, wmiter", [(64, 2), (32, 1)])
-    def test_neighbours_share_a_factor(self, wn, wmiter):
-        tiles = {**self.tiles, "wn": wn, "wmiter": wmiter}
-        text = source(self.rung, self.gemm, **tiles)
-        assert not faults(self.rung, text, self.gemm, **tiles)
-        assert self.meetings(text) == (32 * wmiter - 1, 32 * wmiter)
-        rows = [row for row, _ in self.products(text)]
-        count = 4 * wmiter
-        assert rows[count : 2 * count] == rows[:count][::-1]
-        plain = self.products(source(self.rung, self.gemm, without=["turning_products"], **tiles))
-        assert rows[:count] == [row for row, _ in plain[:count]]
-
-    def test_a_loop_turns_by_the_rounds_of_one_that_turns_itself(self):
-        """Then neighbours differ in one loop's value, by one."""
-        rung = named(self.rung, **(self.tiles | {"wn": 64, "wmiter": 2}))
-
-        def schedule(sch, gemm, config):
-            for loop in pipelined.double_buffered(sch, gemm, config).fmas[1:]:
-                sch.annotate(loop, TURNS, 1)
-
-        turned = scheduled(replace(rung, schedule=schedule), self.gemm)
-        products = self.products(emit(turned, rung.entry, ARCH, {}, rung.passes).source)
-        assert {abs(now[0] - row) + abs(now[1] - column) for (row, column), now in pairwise(products)} == {
-            1,
-            4,
-        }
-
-    def test_without_it_they_do_not_where_a_column_ends(self):
-        text = source(self.rung, self.gemm, without=["turning_products"], **self.tiles)
-        assert self.meetings(text) == (8 * 3, 32)
-        assert text == source("sgemm/pipelined", self.gemm, **self.tiles).replace("pipelined", "serpentine")
-
-
 class TestSerpentine:
     rung = "hgemm/wmma_swizzled_grid"
     gemm = HalfGemm(768, 640, 32)  # 3 rows of blocks, 5 groups of one column
@@ -418,7 +331,7 @@ class TestWholeLines:
 def test_passes_are_part_of_what_a_rung_is_compiled_to():
     """The rungs that ask for passes differ from themselves without, or are not compiled at all; none asks in
     vain. (The drain of two stages is a single turn.)"""
-    for rung in (*ladder("sgemm"), *ladder("hgemm")):
+    for rung in (rung for family in ("sgemm", "hgemm") for rung in ladder(family) if not rung.arch):
         gemm = HalfGemm(768, 640, 1024) if rung.family == "hgemm" else Gemm(1024, 1024, 1024)
         config = {"stages": 4} if "unroll_drain" in rung.passes else {}
         if "partial_group" in rung.passes:

@@ -73,9 +73,11 @@ def inspect_verb(options: Options) -> int:
     check_options(rungs, options)
     rungs = taking(rungs, options.names, options)
     check_arch(options.arch)
-    gpu = gpu_for(options.arch, options.gpu)
+    gpu_for(options.arch, options.gpu)  # BadInput before anything is compiled
     inspections = inspect(
-        [(rung, workload_of(rung, problem_of(rung.family, options))) for rung in rungs], options.arch, gpu
+        [(rung, workload_of(rung, problem_of(rung.family, options))) for rung in rungs],
+        options.arch,
+        options.gpu,
     )
     if options.json:
         found = [as_json(inspection, options.view) for inspection in inspections]

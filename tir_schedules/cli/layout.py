@@ -17,11 +17,15 @@ from tir_schedules.numerals import integer_for, integers
 
 if TYPE_CHECKING:
     from tir_schedules.insight.banks.requests import Pattern
+    from tir_schedules.insight.banks.slabs import Slab
     from tir_schedules.model.execution import Execution
     from tir_schedules.model.kernel import Binary
     from tir_schedules.model.launch import Dim3
+    from tir_schedules.model.workload import Workload
 
 SUFFIXES = (".html", ".svg")
+RING_SHAPES = {"hgemm": ((256, 256, 768),)}
+"""Sizes at which every slot of a ring is used twice."""
 
 
 def add_verb(verbs: Verbs) -> None:
@@ -58,6 +62,18 @@ def add_verb(verbs: Verbs) -> None:
         "-o", "--output", metavar="FILE", type=Path, help="write a page or a picture: .html or .svg"
     )
     verb.add_argument("--json", action="store_true", help="print JSON")
+    verb.add_argument(
+        "--ring",
+        action="store_true",
+        help="of a rung with mbarriers: who waits for whom over the slots, step by step",
+    )
+    verb.add_argument(
+        "--steps",
+        metavar="N",
+        type=integer_for("--steps", 1),
+        default=40,
+        help="with --ring: how many steps to print (default 40)",
+    )
     add_file(verb, block=False)
     verb.set_defaults(verb=layout)
 
@@ -77,6 +93,8 @@ def layout(options: Options) -> int:
             raise BadInput(f"layout writes {' or '.join(SUFFIXES)}, not {options.output}")
         check_folder(options.output)
     path = the_file([options.rung], "layout")
+    if options.ring and path:
+        raise BadInput(f"--ring is for rungs; {path} is a file")
     return layout_of_file(options, path) if path else layout_of_rung(options)
 
 
@@ -87,23 +105,60 @@ def layout_of_rung(options: Options) -> int:
         raise BadInput("--at is for files; of a rung --block names the block to look at")
     rung = find_one(options.rung, "layout")
     check_options([rung], options)
-    workload = workload_of(rung, problem_of(rung.family, options))
+    shapes = RING_SHAPES if options.ring and rung.family in RING_SHAPES else SMALL_SHAPES
+    workload = workload_of(rung, problem_of(rung.family, options), shapes)
     from tir_schedules.compiler.lower import lower
     from tir_schedules.compiler.nvcc import compile_kernel
     from tir_schedules.compiler.toolchain import check_arch
     from tir_schedules.compiler.twin import load_twin
     from tir_schedules.insight.banks.requests import patterns_of, watched
+    from tir_schedules.insight.banks.slabs import slabs_of
 
     check_arch(options.arch)
     binary = compile_kernel((load_twin if options.twin else lower)(rung, workload, options.arch))
+    if options.ring:
+        return ring_of(options, binary, workload, block)
     execution, inputs = watched(binary, workload, block, options.warp)
     where = place(block, options.warp)
-    if not execution.requests:
+    slabs = slabs_of(execution.events) if execution.events else []
+    if not execution.requests and not slabs:
         raise BadInput(
             f"{binary.kernel.label}: {where} makes no request to shared memory; there is nothing to show"
         )
-    patterns = patterns_of(binary, execution, inputs, workload.outputs, options.buffer)
-    return shown_as(options, binary, str(workload), block, patterns, cut_off(execution))
+    named = [slab for slab in slabs if options.buffer in (None, slab.buffer)]
+    patterns = patterns_of(binary, execution, inputs, workload.outputs, None if named else options.buffer)
+    patterns = [one for one in patterns if options.buffer in (None, one.buffer, one.variable)]
+    if not patterns and not named:
+        raise BadInput(
+            f"no unit and no thread of {where} touches a buffer {options.buffer!r} in shared memory; units"
+            f" touch {', '.join(slab.buffer for slab in slabs)}"
+        )
+    return shown_as(options, binary, str(workload), block, patterns, cut_off(execution), named)
+
+
+def ring_of(options: Options, binary: Binary, workload: Workload, block: Dim3) -> int:
+    """Who waits for whom; exit code 0 also where somebody waits for ever."""
+    from tir_schedules.insight.ring.printing import as_json, document, print_timeline
+    from tir_schedules.insight.ring.timeline import timeline, watched
+
+    events = watched(binary, workload, block).events
+    assert events is not None, "they were asked for"
+    found = timeline(events)
+    if not found.rows:
+        raise BadInput(f"{binary.kernel.label} has no mbarrier; --ring shows who waits at those")
+    title = f"{binary.kernel.label}: who waits for whom"
+    subject = f"{workload}, block {','.join(map(str, block))}"
+    if options.output:
+        write_text(options.output, document(options.output.suffix, title, subject, found, binary))
+    if options.json:
+        print(
+            json.dumps(
+                {"kernel": binary.kernel.label, "workload": str(workload), "block": block} | as_json(found)
+            )
+        )
+    elif not options.output:
+        print_timeline(f"{title}, {subject}", found, options.steps)
+    return 0
 
 
 def layout_of_file(options: Options, path: Path) -> int:
@@ -146,18 +201,32 @@ def cut_off(execution: Execution) -> list[str]:
 
 
 def shown_as(
-    options: Options, binary: Binary, of: str, block: Dim3, patterns: Sequence[Pattern], notes: list[str]
+    options: Options,
+    binary: Binary,
+    of: str,
+    block: Dim3,
+    patterns: Sequence[Pattern],
+    notes: list[str],
+    slabs: Sequence[Slab] = (),
 ) -> int:
-    """Patterns written and printed. of: the workload, or the file."""
+    """Patterns and slabs written and printed. of: the workload, or the file."""
     from tir_schedules.insight.banks.printing import document, print_patterns
 
     title = f"{binary.kernel.label}: {options.buffer or 'shared memory'}"
     subject = f"{of}, {place(block, options.warp)}"
     if options.output:
-        write_text(options.output, document(options.output.suffix, title, subject, patterns, notes, binary))
+        write_text(
+            options.output, document(options.output.suffix, title, subject, patterns, notes, binary, slabs)
+        )
     if options.json:
         facts = {"kernel": binary.kernel.label, "workload": of, "block": block, "warp": options.warp}
-        print(json.dumps(facts | {"notes": notes, "patterns": [pattern.as_json() for pattern in patterns]}))
+        print(
+            json.dumps(
+                facts
+                | {"notes": notes, "patterns": [pattern.as_json() for pattern in patterns]}
+                | {"slabs": [slab.as_json() for slab in slabs]}
+            )
+        )
     elif not options.output:
-        print_patterns(f"{title}, {subject}", patterns, notes)
+        print_patterns(f"{title}, {subject}", patterns, notes, slabs)
     return 0

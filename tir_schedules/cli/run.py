@@ -52,6 +52,7 @@ def add_verb(verbs: Verbs) -> None:
 def run(options: Options) -> int:
     from tir_schedules.run import run as run_rungs
     from tir_schedules.source import read_source
+    from tir_schedules.subjects.compiling import runnable
 
     rungs = find_each(options.names, options.configs)
     if options.source and len(rungs) != 1:
@@ -65,7 +66,7 @@ def run(options: Options) -> int:
     machine = choose(options.machine, options.orders)
     arch = arch_for(machine, options.arch)
     if options.tuned is None:
-        jobs = jobs_of(rungs, problems, RUN_SHAPES)
+        jobs = runnable(jobs_of(rungs, problems, RUN_SHAPES), arch)
     else:
         jobs = tuned_jobs(rungs, problems, options.tuned, machine, arch, whole=machine.name == "gpu")
     verdicts = run_rungs(jobs, arch, machine, source)

@@ -17,12 +17,14 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Watch:
     """Which requests to shared memory to keep: those of one warp of one block, the first `limit` of them.
-    every: in their place all accesses of the block to shared and global memory, up to `limit` that differ."""
+    every: in their place all accesses of the block to shared and global memory, up to `limit` that differ.
+    units: also the first `limit` things that its asynchronous units, and threads with these, do."""
 
     block: Dim3 = (0, 0, 0)
     warp: int = 0
     limit: int = 1 << 16
     every: bool = False
+    units: bool = False
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,24 @@ class Records:
 
 
 @dataclass(frozen=True)
+class Events:
+    """What asynchronous units of a block do, and threads with units and mbarriers, in the order in which the
+    machine executes it.
+
+    table, moved: rows of EVENT and MOVED in machines/cpu/abi.py; `moved` has the pieces that the first copies
+    and products move. locations: by line of PTX. buffers: names by the number of a buffer. rank: of the block
+    in its cluster. met: how many events there were, kept or not.
+    """
+
+    table: np.ndarray = field(repr=False)
+    moved: np.ndarray = field(repr=False)
+    locations: Mapping[int, Location]
+    buffers: Mapping[int, str]
+    rank: int = 0
+    met: int = 0
+
+
+@dataclass(frozen=True)
 class Execution:
     """One launch. findings: most serious first, empty for a sound kernel. notes: of NOTES. seconds: wall time
     on this machine.
@@ -78,7 +98,8 @@ class Execution:
     stored(name): which elements of the output have been written, bool and flat, or None likewise.
     printed: what its printf calls wrote, in the order they were executed.
     requests: of the warp that was watched, in order; requests_met: how many there were, more than are kept
-    when they exceed the limit. records: of a block all of whose accesses were watched.
+    when they exceed the limit. records: of a block all of whose accesses were watched. events: of one whose
+    units were.
     """
 
     findings: tuple[Finding, ...]
@@ -92,3 +113,4 @@ class Execution:
     notes: tuple[Finding, ...] = ()
     records: Records | None = field(default=None, repr=False)
     stored: Callable[[str], np.ndarray | None] = field(default=lambda name: None, repr=False)
+    events: Events | None = field(default=None, repr=False)

@@ -6,7 +6,7 @@ import os
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Callable, Sequence
 
-from tir_schedules.compiler.lower import lower
+from tir_schedules.compiler.lower import fitted, lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.toolchain import check_arch
 from tir_schedules.compiler.twin import load_fixed_twin, load_twin
@@ -21,18 +21,27 @@ from tir_schedules.subjects.subject import Row, Subject, vendors_of
 
 
 def runnable(jobs: Sequence[Job], arch: str) -> list[Job]:
-    """Those that run on an architecture; a line says which do not. BadInput when none does."""
-    unfit = {}
-    for rung, _ in jobs:
+    """Those that run on an architecture, and whose rungs take the shape; a line says which do not. BadInput
+    when none is left."""
+    unfit, refused, fit = {}, {}, []
+    for rung, workload in jobs:
         try:
             rung.check_arch(arch)
         except BadInput as error:
             unfit[rung.id] = error
-    fit = [job for job in jobs if job[0].id not in unfit]
+            continue
+        try:
+            if rung.refuses and not rung.file:
+                fitted(rung, workload)
+            fit.append((rung, workload))
+        except BadInput as error:
+            refused[f"{rung.id} on {workload}"] = error
     if not fit:
-        raise next(iter(unfit.values()))
+        raise next(iter((unfit | refused).values()))
     if unfit:
         print_error(f"left out, they need another architecture than {arch}: {', '.join(unfit)}")
+    for error in refused.values():
+        print_error(f"left out, {error}")
     return fit
 
 

@@ -70,7 +70,7 @@ def test_schedule_and_twin_are_right_and_equal_bit_for_bit(rung, gemm):
 
 
 def test_one_slab_and_rows_of_single_elements():
-    """The first shapes to break: no slab to wait for, one tile, one slot; copies that are not asynchronous."""
+    """The first shapes to break: one tile, one slab in one slot; copies that are not asynchronous."""
     check(find_one("hgemm/wgmma_async", "run"), HalfGemm(1, 3, 5, "nn"))
     check(find_one("hgemm/warp_specialized", "run"), HalfGemm(1, 8, 8, "nt"))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from typing import TYPE_CHECKING, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Sequence
 
 from markupsafe import Markup
 
@@ -50,6 +50,9 @@ STYLE = Markup("""
 
 BankSpan = tuple[int, int, tuple[int, ...]]
 """Neighbouring banks that serve the same lanes: the first bank, how many, and the lanes."""
+
+Drawn = tuple[str, Callable[[Any, int], Markup], Any]
+"""A caption, what draws a picture so far below the top, and what it draws."""
 
 Cells = dict[int, tuple[str, str]]
 """Bank -> its lanes, as text, and a style of rich."""
@@ -136,8 +139,8 @@ def tile_svg(pattern: Pattern, at: int | None = None) -> Markup:
     return svg(parts, y + 2, f"{pattern.action} of {pattern.name}: words of the lanes", at)
 
 
-def document_svg(patterns: Sequence[Pattern], title: str) -> str:
-    """One SVG file of all patterns: captions and pictures, one below the other."""
+def document_svg(patterns: Sequence[Pattern], title: str, others: Sequence[Drawn] = ()) -> str:
+    """One SVG file of all patterns, and of others: captions and pictures, one below the other."""
     parts, y = [text(title, 8, 4, "start")], 2 * HEIGHT
     for pattern in patterns:
         for line in (*textwrap.wrap(caption(pattern), COLUMNS), *textwrap.wrap(place_of(pattern), COLUMNS)):
@@ -148,6 +151,13 @@ def document_svg(patterns: Sequence[Pattern], title: str) -> str:
             parts.append(drawn)
             y += height_of(drawn) + HEIGHT
         y += HEIGHT
+    for said, draw_other, other in others:
+        for line in textwrap.wrap(said, COLUMNS):
+            parts.append(text(line, 8, y, "start"))
+            y += HEIGHT
+        drawn = draw_other(other, y)
+        parts.append(drawn)
+        y += height_of(drawn) + 2 * HEIGHT
     return svg([element("rect", class_="paper", width="100%", height="100%"), *parts], y, title) + "\n"
 
 

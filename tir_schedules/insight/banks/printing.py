@@ -7,19 +7,27 @@ from typing import Sequence
 from rich.markup import escape
 
 from tir_schedules.console import console, print_line, print_table, print_whole, terminal_width
-from tir_schedules.insight.banks import pictures
+from tir_schedules.insight.banks import pictures, slab_pictures
 from tir_schedules.insight.banks.pictures import LEGEND, caption, place_of, request_text, tile_text
 from tir_schedules.insight.banks.requests import Pattern
+from tir_schedules.insight.banks.slabs import Slab
 from tir_schedules.model.kernel import Binary
 from tir_schedules.pages import render
 
 
 def document(
-    suffix: str, title: str, subject: str, patterns: Sequence[Pattern], notes: list[str], binary: Binary
+    suffix: str,
+    title: str,
+    subject: str,
+    patterns: Sequence[Pattern],
+    notes: list[str],
+    binary: Binary,
+    slabs: Sequence[Slab] = (),
 ) -> str:
     """The text of a page or of a picture."""
     if suffix == ".svg":
-        return pictures.document_svg(patterns, f"{title}, {subject}")
+        drawn = [(slab_pictures.caption(slab), slab_pictures.slab_svg, slab) for slab in slabs]
+        return pictures.document_svg(patterns, f"{title}, {subject}", drawn)
     kernel = binary.kernel
     provenance = [f"{kernel.label} for {kernel.arch}, executed on the CPU machine; no GPU took part", *notes]
     return render(
@@ -28,13 +36,30 @@ def document(
         subject=subject,
         patterns=patterns,
         pictures=pictures,
+        slabs=slabs,
+        slab_pictures=slab_pictures,
         provenance=provenance,
     )
 
 
-def print_patterns(title: str, patterns: Sequence[Pattern], notes: list[str]) -> None:
-    """A table of all patterns, then the pictures of each."""
+def print_patterns(
+    title: str, patterns: Sequence[Pattern], notes: list[str], slabs: Sequence[Slab] = ()
+) -> None:
+    """A table of all patterns, then the pictures of each; then those of slabs."""
     print_line(title)
+    if patterns:
+        print_requests(patterns)
+    for slab in slabs:
+        print_line()
+        print_line(slab_pictures.caption(slab))
+        console().print(slab_pictures.slab_text(slab, terminal_width()), end="", soft_wrap=True)
+    print_line()
+    legends = (LEGEND if patterns else ()) + (slab_pictures.LEGEND if slabs else ())
+    for line in (*legends, *notes):
+        print_line(line)
+
+
+def print_requests(patterns: Sequence[Pattern]) -> None:
     rows = [
         (p.name, p.action, str(p.requests), str(p.wavefronts), str(p.ideal), str(p.width), lines_of(p))
         for p in patterns
@@ -49,9 +74,6 @@ def print_patterns(title: str, patterns: Sequence[Pattern], notes: list[str]) ->
         between = "\n" if "\n\n" in requests.plain else ""  # pictures that are cut themselves
         for picture, end in ((requests, between), (tile, "")):
             console().print(picture, end=end, soft_wrap=True)
-    print_line()
-    for line in (*LEGEND, *notes):
-        print_line(line)
 
 
 def lines_of(pattern: Pattern) -> str:

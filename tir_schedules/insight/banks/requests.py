@@ -152,7 +152,7 @@ def watched(
         assert isinstance(array, np.ndarray), "inputs are arrays"
         array.fill(mark)
         types[name] = array.dtype
-    return CpuMachine().run(binary, arguments, workload.outputs, watch=Watch(block, warp)), types
+    return CpuMachine().run(binary, arguments, workload.outputs, watch=Watch(block, warp, units=True)), types
 
 
 def patterns_of(

@@ -108,7 +108,13 @@ PORTS: list[tuple[str, Show]] = [
 FINDINGS: list[tuple[str, Show]] = [
     ("findings", lambda one: number(len(one.findings)) if one.findings else "none"),
 ]
-SHARED_ROWS = {"loads": LOADS, "stores": STORES, "cp.async": COPIES, "atomics": ("shared_atomic",)}
+SHARED_ROWS = {
+    "loads": LOADS,
+    "stores": STORES,
+    "cp.async": COPIES,
+    "atomics": ("shared_atomic",),
+    "wgmma (a model)": ("wgmma",),
+}
 GLOBAL_ROWS = {"loads": GLOBAL_LOADS, "stores": GLOBAL_STORES}
 
 

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Sequence, TypeVar
 
 from tir_schedules.insight.metrics.counting import Metrics
-from tir_schedules.insight.metrics.roofline import Gpu, Roofline, roofline
+from tir_schedules.insight.metrics.roofline import Gpu, Roofline, gpu_for, roofline
 from tir_schedules.insight.metrics.rungs import FORMS, metrics_of_rungs
 from tir_schedules.ladders.problems import Job
 from tir_schedules.model.rung import Rung
@@ -53,8 +53,10 @@ class Inspection:
         return {**names, "arch": self.arch, "gpu": self.gpu.name, "kernels": kernels}
 
 
-def inspect(jobs: Sequence[Job], arch: str, gpu: Gpu) -> list[Inspection]:
+def inspect(jobs: Sequence[Job], arch: str, gpu: str | None = None) -> list[Inspection]:
     """Inspect rungs, each on one workload. Where one kernel is refused, the other is still there.
+
+    gpu: whose datasheet the roofline is from; None: a GPU of what each rung is compiled for.
 
     BadInput for a workload that is too large for the CPU machine, and for an architecture that is not known.
     """
@@ -63,9 +65,10 @@ def inspect(jobs: Sequence[Job], arch: str, gpu: Gpu) -> list[Inspection]:
     reasons = {(row["name"], row["form"]): row["reason"] for row in refused}
     present = {name for name, _ in [*kernels, *reasons]}  # a rung that needs a later architecture is not
     return [
-        Inspection(rung, workload, arch, gpu, of_rung(kernels, rung), of_rung(reasons, rung))
+        Inspection(rung, workload, own, gpu_for(own, gpu), of_rung(kernels, rung), of_rung(reasons, rung))
         for rung, workload in jobs
         if rung.id in present
+        for own in [rung.arch_for(arch)]
     ]
 
 

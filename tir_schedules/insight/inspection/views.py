@@ -11,7 +11,7 @@ from tir_schedules.insight.inspection.annotate import AnnotatedLine, annotated, 
 from tir_schedules.insight.inspection.listing import listing, opcodes
 from tir_schedules.insight.inspection.tables import SHORT_COLUMNS, full_table, roofline_rows, short_rows
 from tir_schedules.insight.inspection.twins import Inspection
-from tir_schedules.insight.metrics.counting import GLOBAL, SHARED, Metrics, conflicts, total
+from tir_schedules.insight.metrics.counting import GLOBAL, SHARED, UNITS, Metrics, conflicts, total
 from tir_schedules.insight.metrics.formats import number, pair, percent, ratio
 from tir_schedules.insight.metrics.roofline import Gpu, ridge
 from tir_schedules.insight.metrics.rungs import FORMS
@@ -27,6 +27,10 @@ COUNTED = (
 IDEAL = (
     "ideal wavefronts: without bank conflicts; ideal sectors: every lane's bytes side by side; lanes that"
     " share sectors need fewer"
+)
+MODELS = (
+    "models, which no profiler has confirmed: wavefronts of wgmma, 128 bytes of its factors each; sectors of"
+    " boxes of tensor maps, row by row"
 )
 KINDS = {
     "shared_load": "load",
@@ -61,6 +65,8 @@ def print_full(inspection: Inspection) -> None:
     print_line()
     print_line(COUNTED)
     print_line(IDEAL)
+    if any(one.access(*UNITS).requests for launches in inspection.kernels.values() for one in launches):
+        print_line(MODELS)
     print_line(roofline_note(inspection.gpu, inspection.workload))
     for line in findings_of(inspection):
         print_line(line)
@@ -92,9 +98,8 @@ def print_several(inspections: Sequence[Inspection]) -> None:
     """A table with two rows for each rung."""
     print_table(SHORT_COLUMNS, [row for inspection in inspections for row in short_rows(inspection)])
     sizes = ", ".join(dict.fromkeys(str(inspection.workload) for inspection in inspections))
-    print_line(
-        f"on {sizes}, compiled for {inspections[0].arch}; warps / SM: resident, by CUDA's occupancy rules"
-    )
+    archs = ", ".join(dict.fromkeys(inspection.arch for inspection in inspections))
+    print_line(f"on {sizes}, compiled for {archs}; warps / SM: resident, by CUDA's occupancy rules")
     print_line(
         "counted: the CPU machine executes the PTX; 4x: four times the wavefronts that it takes without bank"
         " conflicts"

@@ -9,10 +9,12 @@ MIX = {
     "fp arithmetic": ("fp32", "fp16", "fp64", "special"),
     "tensor cores": ("mma", "wgmma"),
     "integers, addresses": ("int",),
-    "memory": ("load", "store", "cp_async", "tma", "atomic"),
+    "memory": ("load", "store", "cp_async", "atomic"),
+    "boxes, bulk copies": ("tma",),
     "moves, conversions": ("move", "convert"),
     "shuffles": ("shuffle",),
-    "branches, barriers": ("control", "barrier", "mbarrier"),
+    "branches, barriers": ("control", "barrier"),
+    "mbarriers": ("mbarrier",),
 }
 """What is shown of the instruction mix -> classes of instruction (`mix` of a Form, machines/cpu/forms.py)."""
 

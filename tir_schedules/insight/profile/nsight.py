@@ -147,17 +147,20 @@ def differences(entry: Entry) -> dict[str, tuple[int, float]]:
     return {metric: pair for metric, pair in pairs.items() if pair[0] != pair[1]}
 
 
-def nsight_counters(command: Sequence[str], entries: Sequence[str]) -> list[dict[str, float]]:
+def nsight_counters(
+    command: Sequence[str], entries: Sequence[str], more: Sequence[str] = ()
+) -> list[dict[str, float]]:
     """METRICS of each launch of a command.
 
-    entries: names of the kernels it launches, in order; other kernels are left out. MissingTool without ncu;
-    CheckFailed when ncu fails or counts other launches than expected.
+    entries: names of the kernels it launches, in order; other kernels are left out. more: further metrics,
+    which are left out where ncu cannot count them. MissingTool without ncu; CheckFailed when ncu fails or
+    counts other launches than expected.
     """
     pattern = f"regex:^({'|'.join(map(re.escape, sorted(set(entries))))})$"
     ncu = [tool("ncu"), "--clock-control", "none", "--csv"]
     if any(entry.startswith(MANGLED) for entry in entries):
         ncu += ["--kernel-name-base", "mangled", "--print-kernel-base", "mangled"]
-    ncu += ["--kernel-name", pattern, "--metrics", ",".join(METRICS)]
+    ncu += ["--kernel-name", pattern, "--metrics", ",".join([*METRICS, *more])]
     done = processes.run([*ncu, *command])
     if done.returncode:
         raise CheckFailed(f"ncu failed: {last_line(done.stdout + done.stderr, 'error')}")
@@ -180,14 +183,22 @@ def parsed(text: str) -> list[tuple[str, dict[str, float]]]:
         try:
             metrics[row["Metric Name"]] = float(row["Metric Value"].replace(",", ""))
         except ValueError:
-            raise CheckFailed(
-                f"ncu has no {row['Metric Name']} for {kernel}: this GPU or ncu is too old"
-            ) from None
+            if row["Metric Name"] in METRICS:
+                raise CheckFailed(
+                    f"ncu has no {row['Metric Name']} for {kernel}: this GPU or ncu is too old"
+                ) from None
     for kernel, metrics in launches.values():
         missing = METRICS.keys() - metrics.keys()
         if missing:
             raise CheckFailed(f"ncu has no {min(missing)} for {kernel}: this GPU or ncu is too old")
     return list(launches.values())
+
+
+def known_metrics(pattern: str) -> list[str]:
+    """Sums of what ncu can count on this GPU, of which a part of the name matches a regular expression."""
+    done = processes.run([tool("ncu"), "--query-metrics"])
+    names = re.findall(r"^([a-z][a-z0-9_]+__[a-z0-9_]+)\s", done.stdout, re.M)
+    return [f"{name}.sum" for name in sorted(set(names)) if re.search(pattern, name)]
 
 
 def first_difference(kernels: Sequence[str], expected: Sequence[str]) -> str:

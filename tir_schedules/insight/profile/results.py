@@ -24,11 +24,12 @@ def document(command: str, source: Mapping[str, object], kernels: Sequence[Entry
     return {**about(command), "packed": source, "device": device_provenance(), "kernels": list(kernels)}
 
 
-def count_launches(entries: Sequence[Entry], command: Sequence[str]) -> list[Entry]:
+def count_launches(entries: Sequence[Entry], command: Sequence[str], more: Sequence[str] = ()) -> list[Entry]:
     """Count the launches that have "predicted", add "measured" to their entries, and return these. The
-    command makes the launches in this order."""
+    command makes the launches in this order. more: see `nsight_counters`."""
     watched = [entry for entry in entries if "predicted" in entry]
-    for entry, metrics in zip(watched, nsight_counters(command, [entry["entry"] for entry in watched])):
+    kernels = [entry["entry"] for entry in watched]
+    for entry, metrics in zip(watched, nsight_counters(command, kernels, more)):
         entry["measured"] = metrics
     return watched
 

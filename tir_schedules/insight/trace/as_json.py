@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from tir_schedules.files import Json
+from tir_schedules.insight.ring import printing
 from tir_schedules.insight.trace.diffs import unified
 from tir_schedules.insight.trace.states import State, Trace
 
@@ -18,6 +19,7 @@ def as_json(trace: Trace) -> Json:
         "first_kernel": trace.first_kernel,
         "right": trace.right,
         "refusal": trace.refusal,
+        "ring": printing.as_json(trace.ring) if trace.ring else None,
         "states": [state_json(trace, state) for state in trace.states],
     }
 

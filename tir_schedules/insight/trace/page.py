@@ -10,6 +10,8 @@ from typing import Sequence
 
 from tir_schedules.insight.metrics.counting import GLOBAL, SHARED
 from tir_schedules.insight.metrics.formats import number, pair
+from tir_schedules.insight.ring import pictures as rings
+from tir_schedules.insight.ring.printing import barriers_of
 from tir_schedules.insight.trace import diffs, key_metrics
 from tir_schedules.insight.trace.key_metrics import (
     CHARTS,
@@ -89,6 +91,8 @@ def page(trace: Trace) -> str:
         sections=sections(trace.states[1:]),
         shown=shown(trace),
         signs=diffs.SIGNS,
+        ring=rings.timeline_svg(trace.ring) if trace.ring else "",
+        ring_notes=[barriers_of(trace.ring), *rings.LEGEND] if trace.ring else [],
         tools={
             "row": row,
             "mix": key_metrics.mix,

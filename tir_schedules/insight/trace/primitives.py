@@ -50,6 +50,9 @@ ANNOTATIONS = {
     "tir_schedules.partial_group": (
         "Makes groups of so many columns of blocks; blocks that the last group lacks leave at once."
     ),
+    "tir_schedules.turns": (
+        "Turns a loop round in every second round of a loop around it: 1 is the next, 2 the one around that."
+    ),
     "tir_schedules.unroll_stages": (
         "Unrolls the loop by the stages of its multistage buffer, so that the index of each stage is a"
         " constant."

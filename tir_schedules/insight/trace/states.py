@@ -15,6 +15,7 @@ from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.source_text import kernel_part
 from tir_schedules.errors import CheckFailed, TirSchedulesError
 from tir_schedules.insight.metrics.counting import Metrics, shared_bytes
+from tir_schedules.insight.ring.timeline import Timeline, timeline, watched
 from tir_schedules.insight.trace.reasons import short_reason
 from tir_schedules.insight.trace.recorder import Step, only_function, record, script
 from tir_schedules.model.findings import NOTES, Finding
@@ -90,13 +91,15 @@ class State:
 
 @dataclass(frozen=True)
 class Trace:
-    """A rung's schedule of a workload, state by state. refusal: why it is refused, or empty."""
+    """A rung's schedule of a workload, state by state. refusal: why it is refused, or empty. ring: who waits
+    for whom in the finished kernel, where it has mbarriers."""
 
     rung: Rung
     workload: Workload
     arch: str
     states: tuple[State, ...] = field(repr=False)
     refusal: str = ""
+    ring: Timeline | None = field(default=None, repr=False)
 
     @property
     def first_kernel(self) -> int | None:
@@ -153,7 +156,20 @@ def trace(
             else:
                 states.append(with_kernel(state, kernel, first[kernel], pending[kernel]))
             progress(step.primitive if step else "")
-    return Trace(rung, workload, arch, tuple(states), recording.refusal)
+    return Trace(rung, workload, arch, tuple(states), recording.refusal, ring_of(states[-1], workload))
+
+
+def ring_of(state: State, workload: Workload) -> Timeline | None:
+    """Who waits for whom in block 0,0,0 of a state's kernel; None where it was not executed to its end, or
+    has no mbarrier."""
+    from tir_schedules.machines.cpu import CpuMachine
+
+    measured = state.measured
+    if not measured or not measured.metrics or measured.outside or "mbarrier" not in measured.binary.ptx:
+        return None
+    events = watched(measured.binary, workload, machine=CpuMachine(budget=WARP_BUDGET)).events
+    found = timeline(events) if events else None
+    return found if found and found.rows else None
 
 
 def with_kernel(state: State, kernel: Kernel, same: int, pending: "Future[Measured]") -> State:
@@ -216,8 +232,8 @@ def measure(kernels: Sequence[Kernel], workload: Workload, outside: dict[str, np
     arguments = check.arguments()
     for binary in binaries:
         arguments = workload.prepared(arguments, binary.kernel.grid)
-        given = {*arguments, *outside, *(each.name for each in binary.kernel.maps)}
-        if loops := [name for name in binary.kernel.params if name not in given]:
+        known = {*arguments, *outside, *(tensor_map.name for tensor_map in binary.kernel.maps)}
+        if loops := [name for name in binary.kernel.params if name not in known]:
             unknown = f"not executed: the host launches it once for each {', '.join(loops)}"
             return replace(measured, unknown=unknown)
         try:

@@ -131,6 +131,28 @@ class Scope(IntEnum):
     DEVICE = 1
 
 
+class Happening(IntEnum):
+    """What a unit, or a thread with one, does."""
+
+    INITIALISED = 0
+    TESTED = 1
+    PASSED = 2
+    ARRIVED = 3
+    EXPECTED = 4
+    BEGUN = 5
+    LANDED = 6
+    MULTIPLIED = 7
+    COMMITTED = 8
+    DRAINED = 9
+    STORED = 10
+    STORES_COMMITTED = 11
+    STORES_DRAINED = 12
+    MET = 13
+
+
+RIGHT_FACTOR = 1 << 31
+"""Set in `at` of pieces of a product's right factor."""
+
 MAP_MARK = 0x70616D20726F736E
 """What a tensor map begins with."""
 
@@ -171,6 +193,10 @@ RECORD = np.dtype(
     record("u4", "counter source_counter counting warp mask reads width times cost ideal source_cost pad")
     + [("address", "u8", 32), ("source", "u8", 32)]
 )
+EVENT = np.dtype(
+    record("u4", "what actor place warp lanes address other phase bytes row buffer") + [("line", "i4")]
+)
+MOVED = np.dtype(record("u4", "event at address bytes"))
 FINDING = np.dtype(
     record("u4", "kind act space bytes")
     + record("i4", "line other_line warp lane other_warp other_lane")
@@ -221,6 +247,8 @@ class Watch(ctypes.Structure):
         ("block", U32 * 3),
         *((name, U32) for name in ("warp", "limit", "met", "held", "valued")),
         *((name, U32) for name in ("record_limit", "recorded", "lost", "ended")),
+        *((name, POINTER) for name in ("events", "moved")),
+        *((name, U32) for name in ("event_limit", "events_met", "moved_limit", "moved_held", "rank", "pad")),
     ]
 
 
@@ -249,5 +277,5 @@ class LaunchArguments(ctypes.Structure):
         *((name, U32) for name in ("buffer_count", "shared_bytes", "local_bytes", "flags")),
         *((name, U32) for name in ("granule_shift", "finding_limit", "stack_start", "stack_limit")),
         ("cluster", U32 * 3),
-        *((name, U32) for name in ("seed", "resident", "cores")),
+        *((name, U32) for name in ("seed", "resident", "cores", "registers")),
     ]

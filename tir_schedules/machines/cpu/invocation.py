@@ -220,6 +220,7 @@ class Invocation:
             cluster=cluster,
             resident=resident_blocks(self.binary),
             cores=cores,
+            registers=self.binary.resources.registers,
         )
         count = library.core.launch(ctypes.byref(arguments)) & abi.NONE
         interrupts.check()
@@ -240,9 +241,10 @@ class Invocation:
         requests = watched.requests(lowered.counted, sources) if watched else ()
         met = watched.met if watched else 0
         records = watched.records(lowered.counted, sources) if watched and watched.every else None
+        events = watched.events(self.names, sources) if watched and watched.units else None
         return Execution(
             faults, seconds, counters, self.writer, self.writers, requests, met, self.all_printed(), notes,
-            records, self.stored,
+            records, self.stored, events,
         )  # fmt: skip
 
     def all_printed(self) -> str:

@@ -78,9 +78,11 @@ def unfenced_registers(record: np.void, other: str) -> str:
 
 
 def too_many_registers(record: np.void) -> str:
+    launched = int(record["extent_bytes"])
+    there = f"it was launched with {launched}" if launched else "a multiprocessor has 65536"
     return (
-        f"asks for {record['detail']} registers of each thread, and the block for {record['bytes']}: a"
-        " multiprocessor has 65536, and this waits forever"
+        f"asks for {record['detail']} registers of each thread, and the block for {record['bytes']}: {there},"
+        " and this waits forever"
     )
 
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import ctypes
+from typing import Sequence
 
 import numpy as np
 
 from tir_schedules.errors import BadInput
 from tir_schedules.machines.cpu import abi
-from tir_schedules.machines.cpu.findings import Sources
+from tir_schedules.machines.cpu.findings import NamedBuffer, Sources
 from tir_schedules.machines.cpu.library import the_library
 from tir_schedules.machines.cpu.lowering import CountedAccess
-from tir_schedules.model.execution import Records, Request, Watch
+from tir_schedules.model.execution import Events, Records, Request, Watch
 from tir_schedules.model.kernel import Kernel
+
+MOVED_LIMIT = 1 << 16
+"""Pieces of copies and products that are kept: of the first ones."""
 
 
 class Watched:
@@ -24,7 +28,7 @@ class Watched:
             raise BadInput(f"there is no block {spelled(watch.block)}; the grid is {spelled(kernel.grid)}")
         if not 0 <= watch.warp < warps:
             raise BadInput(f"there is no warp {watch.warp}; a block has {warps}, counted from 0")
-        self.every = watch.every
+        self.every, self.units = watch.every, watch.units
         kept = 0 if watch.every else watch.limit
         self.kept = np.empty(kept, abi.REQUEST)
         self.table = np.empty(watch.limit - kept, abi.RECORD)
@@ -38,6 +42,11 @@ class Watched:
             limit=kept,
             record_limit=len(self.table),
         )
+        if watch.units:
+            self.happened, self.moved = np.empty(watch.limit, abi.EVENT), np.empty(MOVED_LIMIT, abi.MOVED)
+            self.arguments.events = self.happened.ctypes.data
+            self.arguments.moved = self.moved.ctypes.data
+            self.arguments.event_limit, self.arguments.moved_limit = watch.limit, MOVED_LIMIT
 
     @property
     def met(self) -> int:
@@ -75,6 +84,14 @@ class Watched:
         locations = {number: sources(counted[number].line) for number in known}
         kinds = {number: counted[number].kind for number in known}
         return Records(table, locations, kinds, self.arguments.lost, bool(self.arguments.ended))
+
+    def events(self, buffers: Sequence[NamedBuffer], sources: Sources) -> Events:
+        """What units of the block did. buffers: names, in the order of their numbers."""
+        met, held = self.arguments.events_met, self.arguments.moved_held
+        table = self.happened[: min(met, len(self.happened))].copy()
+        lines = {int(line): sources(int(line)) for line in np.unique(table["line"]) if line > 0}
+        named = {number: buffer.name for number, buffer in enumerate(buffers, 1)}
+        return Events(table, self.moved[:held].copy(), lines, named, self.arguments.rank, met)
 
 
 def recount(table: np.ndarray) -> None:

@@ -273,7 +273,7 @@ def evaluate(name: str, *arguments: Any) -> tirx.Stmt:
     return tirx.Evaluate(call(name, *arguments))
 
 
-def statements_of(statement: Any) -> list[tirx.Stmt]:
+def statements_of(statement: Any) -> list[Any]:
     """A statement's parts, or itself."""
     return list(statement.seq) if isinstance(statement, tirx.SeqStmt) else [statement]
 

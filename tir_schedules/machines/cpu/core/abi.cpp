@@ -37,6 +37,11 @@ static void describe() {
   ONE_OF(Flag, COUNT) ONE_OF(Flag, REVERSE) ONE_OF(Flag, SHUFFLE) ONE_OF(Flag, EARLY)
   ONE_OF(How, STORES) ONE_OF(How, STRONG) ONE_OF(How, UPDATES) ONE_OF(How, OF_BLOCK)
   ONE_OF(How, VOLATILE) ONE_OF(How, ACQUIRES) ONE_OF(How, RELEASES)
+  ONE_OF(Happening, INITIALISED) ONE_OF(Happening, TESTED) ONE_OF(Happening, PASSED)
+  ONE_OF(Happening, ARRIVED) ONE_OF(Happening, EXPECTED) ONE_OF(Happening, BEGUN) ONE_OF(Happening, LANDED)
+  ONE_OF(Happening, MULTIPLIED) ONE_OF(Happening, COMMITTED) ONE_OF(Happening, DRAINED)
+  ONE_OF(Happening, STORED) ONE_OF(Happening, STORES_COMMITTED) ONE_OF(Happening, STORES_DRAINED)
+  ONE_OF(Happening, MET) VALUE(RIGHT_FACTOR)
   ONE_OF(Scope, THREADS_OF_BLOCK) ONE_OF(Scope, DEVICE)
   ONE_OF(Trait, CLOCKS) ONE_OF(Trait, POLLS) ONE_OF(Trait, NAMED) ONE_OF(Trait, UNITS)
   ONE_OF(Polls, NOTHING) ONE_OF(Polls, OF_MEMORY) ONE_OF(Polls, OF_BARRIERS)
@@ -86,6 +91,14 @@ static void describe() {
   FIELD(Watch, records) FIELD(Watch, slots) FIELD(Watch, record_limit) FIELD(Watch, recorded)
   FIELD(Watch, lost) FIELD(Watch, ended) FIELD(Watch, requests) FIELD(Watch, block) FIELD(Watch, warp) FIELD(Watch, limit)
   FIELD(Watch, met) FIELD(Watch, held) FIELD(Watch, valued)
+  FIELD(Watch, events) FIELD(Watch, moved) FIELD(Watch, event_limit) FIELD(Watch, events_met)
+  FIELD(Watch, moved_limit) FIELD(Watch, moved_held) FIELD(Watch, rank) FIELD(Watch, pad)
+  STRUCT(Event)
+  FIELD(Event, what) FIELD(Event, actor) FIELD(Event, place) FIELD(Event, warp) FIELD(Event, lanes)
+  FIELD(Event, address) FIELD(Event, other) FIELD(Event, phase) FIELD(Event, bytes) FIELD(Event, row)
+  FIELD(Event, buffer) FIELD(Event, line)
+  STRUCT(Moved)
+  FIELD(Moved, event) FIELD(Moved, at) FIELD(Moved, address) FIELD(Moved, bytes)
 
   STRUCT(Said)
   FIELD(Said, text) FIELD(Said, message) FIELD(Said, limit) FIELD(Said, message_limit)
@@ -116,6 +129,7 @@ static void describe() {
   FIELD(LaunchArguments, local_bytes) FIELD(LaunchArguments, flags) FIELD(LaunchArguments, granule_shift)
   FIELD(LaunchArguments, finding_limit) FIELD(LaunchArguments, seed) FIELD(LaunchArguments, resident)
   FIELD(LaunchArguments, cluster) FIELD(LaunchArguments, cores)
+  FIELD(LaunchArguments, registers)
 }
 
 extern "C" const char* layout() {

@@ -116,6 +116,29 @@ struct Record {
   u32 counter, source_counter, counting, warp, mask, reads, width, times, cost, ideal, source_cost, pad;
   u64 address[32], source[32];
 };
+// TESTED: in vain, what is waited for. DRAINED, STORES_DRAINED: products or stores have been waited for. MET: at
+// a barrier of threads.
+enum Happening : u32 {
+  INITIALISED, TESTED, PASSED, ARRIVED, EXPECTED, BEGUN, LANDED, MULTIPLIED, COMMITTED, DRAINED, STORED,
+  STORES_COMMITTED, STORES_DRAINED, MET
+};
+// Something that a warp or a unit does. actor, place: ranks of the blocks of who does it and of the shared
+// memory it is about. address: of an mbarrier, or what a copy or product begins at; other: of the mbarrier that
+// a copy tells, or of a product's right factor. phase: of the mbarrier; the number of a group of products or
+// stores, or of a meeting. bytes: that a copy moves or an mbarrier expects; arrivals; groups that may stay open.
+// columns of a product. row: bytes of that of a box; options of a product. buffer: number of what a box is of,
+// from 1.
+struct Event {
+  u32 what, actor, place, warp, lanes, address, other, phase, bytes, row, buffer;
+  s32 line;
+};
+// A piece that a copy or a product moves. event: its number. at: which of its pieces: bytes from the beginning
+// of a box; of a product from 0, row by row, or k by k where it lies across, with RIGHT_FACTOR for those of the
+// right one.
+const u32 RIGHT_FACTOR = 1u << 31;
+struct Moved {
+  u32 event, at, address, bytes;
+};
 // The block that runs alone, and the warp whose requests are kept. met, held, valued: how many requests there
 // were, how many of them are kept, and of how many of these the values are known. records: nullptr, or room
 // for those of all its warps; slots: a table of twice `record_limit` places, each empty or the number of a
@@ -126,6 +149,10 @@ struct Watch {
   Record* records;
   u32* slots;
   u32 block[3], warp, limit, met, held, valued, record_limit, recorded, lost, ended;
+  // What units and mbarriers of the block do, in order; and the pieces that the first of them move.
+  Event* events;
+  Moved* moved;
+  u32 event_limit, events_met, moved_limit, moved_held, rank, pad;
 };
 
 // What a kernel prints, and the message of an assertion, which ends in a zero. bytes: of the text; cut:
@@ -185,5 +212,7 @@ struct LaunchArguments {
   u32 buffer_count, shared_bytes, local_bytes, flags, granule_shift, finding_limit;
   u32 stack_start, stack_limit;  // of the frames of recursive functions, in local memory; their bytes at most
   u32 cluster[3];
-  u32 seed, resident, cores;  // resident: blocks that a GPU holds at once; cores: threads to run them
+  // resident: blocks that a GPU holds at once; cores: threads to run them; registers: of a thread, as ptxas says,
+  // 0: not known.
+  u32 seed, resident, cores, registers;
 };

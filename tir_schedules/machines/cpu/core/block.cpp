@@ -104,6 +104,11 @@ static bool goes_round(Machine& M, Warp& W, const u8* R, const BasicBlock& block
 // or NONE, then for a vote: kind, predicate, whether negated, result.
 enum Vote { POPULATION, EVERY, SOME };
 static void note_meeting(Machine& M) { M.met = M.cta->met = ++M.now; }
+static void note_meeting_of(Machine& M, const Warp& W, u32 lanes, u32 number) {
+  if (!M.watched || !(M.traits & UNITS)) return;
+  const s32 line = W.barrier_line[__builtin_ctz(lanes)];
+  note_event(M, {MET, 0, 0, (u32)M.warp, lanes, number, 0, M.now, 0, 0, 0, line}, *M.cta);
+}
 static void open_barrier(Machine& M, u32 number) {
   NamedBarrier& barrier = M.cta->named[number];
   const int self = M.warp;
@@ -117,6 +122,7 @@ static void open_barrier(Machine& M, u32 number) {
     ACTIVE(W.waiting, there |= (u32)(W.barrier[l] == number) << l)
     if (!there) continue;
     M.warp = w;
+    note_meeting_of(M, W, there, number);
     if (!all) M.learn(there, barrier.gathered);
     ACTIVE(there, {
       const BasicBlock& block = M.program->blocks[W.pc[l]];
@@ -211,12 +217,15 @@ static bool open_barrier_of_all(Machine& M) {
   check_barrier(M);
   note_meeting(M);
   M.meet_in_block();
-  for (Warp& W : M.cta->warps)
+  for (Warp& W : M.cta->warps) {
+    M.warp = &W - M.warps;
+    if (W.waiting) note_meeting_of(M, W, W.waiting, 0);
     while (W.waiting) {
       const u32 at = W.pc[__builtin_ctz(W.waiting)], there = W.waiting & lanes_with(W.pc, at);
       W.waiting &= ~there;
       send(W, there, M.program->blocks[at].taken);
     }
+  }
   return true;
 }
 

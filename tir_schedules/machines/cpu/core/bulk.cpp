@@ -32,18 +32,29 @@ struct Load {
   std::vector<Piece> pieces;  // address: where in `data`
   std::vector<u8> data;
   u32 bytes;  // what the mbarrier is told
+  u32 into, row = 0, buffer = 0;  // row: bytes of that of a box; buffer: number of what it is of
 };
 typedef std::shared_ptr<const Load> Loaded;
+// For who watches: a copy, and the pieces that it brings, each of which is as far into it as into `data`.
+static void note_copy(Machine& M, const Operation& o, const Cta& to, u32 barrier, const Load& what) {
+  const Event event{BEGUN, 0, 0, (u32)o.warp, 1u << o.lane, what.into, barrier,
+                    (u32)to.mbarriers.at(barrier).phase, what.bytes, what.row,
+                    what.buffer, o.line};
+  const u32 number = note_event(M, event, to);
+  for (const Piece& piece : what.pieces)
+    note_moved(M, {number, (u32)piece.address, piece.shared, piece.bytes});
+}
 // A copy to one block of the cluster. o: in the name of the mbarrier there.
 static void send_copy(Machine& M, Operation&& o, Cta& to, u32 barrier, const Loaded& what) {
   Mbarrier& b = to.mbarriers[barrier];
   for (const Piece& piece : what->pieces)
     if (!touch_shared(M, o, to, piece.shared, piece.bytes, WRITE)) return lose(M, b);
   b.copy = {o.time, o.line, o.warp, o.lane};
+  if (M.watched) note_copy(M, o, to, barrier, *what);
   o.perform = [o, &to, barrier, what](Machine& M) {
     for (const Piece& piece : what->pieces)
       memcpy(shared_of(to) + piece.shared, what->data.data() + piece.address, piece.bytes);
-    bring(M, to.mbarriers[barrier], barrier, o, what->bytes);
+    bring(M, to, barrier, o, what->bytes);
   };
   if (at_once(M)) perform(M, o);
   else M.cta->cluster->pending.push_back(std::move(o));
@@ -89,11 +100,13 @@ struct Source {
 static Loaded loaded(Machine& M, const Operation& o, const MicroOp& op, int lane, u32 into,
                      const Source& from) {
   auto what = std::make_shared<Load>();
+  what->into = into;
   if (op.operands[RANK]) {
     Box box = box_at(M, op, lane, from.address, op.operands[RANK], from.at, into, WRITE);
     if (!box.valid) return nullptr;
     count_box(M, op.counter, box);
-    what->bytes = box.bytes, what->pieces = std::move(box.pieces);
+    what->bytes = box.bytes, what->row = box.row, what->buffer = box.buffer;
+    what->pieces = std::move(box.pieces);
   } else {
     const bool shared = op.operands[FROM_SHARED];
     const Space space = shared ? SHARED : GLOBAL;
@@ -107,6 +120,7 @@ static Loaded loaded(Machine& M, const Operation& o, const MicroOp& op, int lane
       what->pieces[0].address = 0;
       return what;
     }
+    what->buffer = u32(from.address >> BUFFER_SHIFT);
   }
   u64 size = 0;
   for (const Piece& piece : what->pieces) size += piece.bytes;
@@ -166,7 +180,7 @@ static void store_async(Machine& M, Warp& W, u8* R, const MicroOp& op) {
       continue;
     }
     auto what = std::make_shared<Load>();
-    what->bytes = bytes, what->pieces.push_back({to.address, bytes, 0});
+    what->bytes = bytes, what->into = to.address, what->pieces.push_back({to.address, bytes, 0});
     for (u32 k = 0; k < o[6]; ++k)
       what->data.insert(what->data.end(), OPERAND(7 + k) + l * element, OPERAND(7 + k) + (l + 1) * element);
     const u32 place = place_of(M, told).address;
@@ -189,6 +203,9 @@ static void write_back(Machine& M, Warp& W, u8* R, const MicroOp& op) {
       continue;
     }
     auto pieces = std::make_shared<std::vector<Piece>>();
+    const u32 thread = M.warp * 32 + l;
+    Event event{STORED, 0, 0, (u32)M.warp, 1u << l, from.address, 0, (u32)M.cta->bulk[thread].groups.size(),
+                0, 0, 0, op.line};
     if (o[2]) {
       s32 at[5];
       for (u32 d = 0; d < o[2]; ++d) at[d] = (s32)WORDS(7 + d)[l];
@@ -196,15 +213,20 @@ static void write_back(Machine& M, Warp& W, u8* R, const MicroOp& op) {
       if (!box.valid) continue;
       count_box(M, op.counter, box);
       *pieces = std::move(box.pieces);
+      event.bytes = box.bytes, event.row = box.row, event.buffer = box.buffer;
     } else {
       const u32 bytes = WORDS(7)[l];
       if (!check_row(M, op, l, from.address, READ, to, GLOBAL, bytes)) continue;
       pieces->push_back({from.address, bytes, to});
+      event.bytes = bytes, event.buffer = u32(to >> BUFFER_SHIFT);
     }
-    const u32 thread = M.warp * 32 + l;
+    const u32 number = M.watched ? note_event(M, event, *M.cta) : NONE;
+    u32 at = 0;
     Operation reads = begun(M, bulk_reader(thread), op, 1u << l), writes = reads;
     writes.thread = bulk_writer(thread);
     for (Piece& piece : *pieces) {
+      note_moved(M, {number, at, piece.shared, piece.bytes});
+      at += piece.bytes;
       if (!piece.address) continue;
       const bool there = touch_shared(M, reads, *M.cta, piece.shared, piece.bytes, READ);
       if (!there || !reach_global(M, writes, piece.address, piece.bytes, WRITE)) piece.address = 0;
@@ -218,11 +240,15 @@ static void write_back(Machine& M, Warp& W, u8* R, const MicroOp& op) {
     M.cta->bulk[thread].open.push_back(std::move(reads));
   })
 }
-static void commit_bulk(Machine& M, Warp& W, u8*, const MicroOp&) {
+static void note_stores(Machine& M, Happening what, const MicroOp& op, int lane, u32 group, u32 open) {
+  note_event(M, {what, 0, 0, (u32)M.warp, 1u << lane, 0, 0, group, open, 0, 0, op.line}, *M.cta);
+}
+static void commit_bulk(Machine& M, Warp& W, u8*, const MicroOp& op) {
   ACTIVE(W.active, {
     BulkCopies& own = M.cta->bulk[M.warp * 32 + l];
     for (Operation& each : own.open)
       if (each.group == NONE) each.group = own.groups.size();
+    if (M.watched) note_stores(M, STORES_COMMITTED, op, l, own.groups.size(), 0);
     own.groups.push_back(M.now);
   })
   ++M.now;
@@ -234,6 +260,7 @@ static void wait_for_bulk(Machine& M, Warp& W, u8*, const MicroOp& op) {
     BulkCopies& own = M.cta->bulk[thread];
     if (own.groups.size() <= op.operands[0]) continue;
     const u32 done = own.groups.size() - op.operands[0];
+    if (M.watched) note_stores(M, STORES_DRAINED, op, l, done, op.operands[0]);
     for (; !own.open.empty() && own.open.front().group < done; own.open.pop_front())
       perform(M, own.open.front());
     std::vector<Group> groups;

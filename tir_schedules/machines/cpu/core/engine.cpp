@@ -228,6 +228,7 @@ extern "C" u32 launch(const LaunchArguments* a) {
   memcpy(M.grid, a->grid, sizeof M.grid), memcpy(M.block, a->block, sizeof M.block);
   memcpy(M.cluster, a->cluster, sizeof M.cluster);
   M.threads = M.block[0] * M.block[1] * M.block[2];
+  M.thread_registers = a->registers;
   M.seed = a->seed, M.random.seed(M.seed);
   const u32 size = M.cluster[0] * M.cluster[1] * M.cluster[2], resident = greatest(1u, a->resident / size);
   const u64 total = (u64)M.grid[0] * M.grid[1] * M.grid[2] / size;

@@ -198,6 +198,7 @@ struct Machine {
   u32 free_other = 0;
   Flags flags_of_memory;
   u32 cluster[3] = {1, 1, 1};
+  u32 thread_registers = 0;          // at the launch; 0: not known
   bool insists = false;  // that lanes look again at mbarriers that have not changed
   Watch* watched = nullptr;  // what `watch` is while its block runs
   Verdicts verdicts;
@@ -318,7 +319,7 @@ bool visit(Machine&, Cta&, const Visit&, Act act, u32 bytes);
 // The mbarrier at an address of the cluster, or nullptr after a finding.
 Mbarrier* mbarrier_at(Machine&, u32 address, s32 line, int lane);
 // A copy has brought bytes to an mbarrier. known: what its completion tells.
-void bring(Machine&, Mbarrier&, u32 address, const Operation&, u32 bytes);
+void bring(Machine&, Cta&, u32 address, const Operation&, u32 bytes);
 // A copy that is at fault brings nothing, which nobody shall wait for.
 void lose(Machine&, Mbarrier&);
 // The cp.async of some lanes that are under way arrive.
@@ -366,6 +367,10 @@ void count_copy(Machine&, s32 shared_counter, s32 global_counter, const u32* tar
                 u32 mask, u32 reads, u32 width, bool bypass);
 void watch_request(Machine&, s32 counter, const u32* address, u32 mask, u32 width, u64 cost, u64 ideal);
 void watch_values(Machine&);
+// Keeps what a unit, or a thread with one, does in a launch that is watched. Its number, NONE where it is not
+// kept. place: the block whose shared memory it is about.
+u32 note_event(Machine&, const Event&, const Cta& place);
+void note_moved(Machine&, const Moved&);
 // ---- record.cpp ---
 struct Counted {
   s32 counter;

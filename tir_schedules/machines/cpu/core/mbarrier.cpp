@@ -69,6 +69,12 @@ static void complete(Machine& M, Mbarrier& b) {
   ++b.phase, ++b.changes;
 }
 
+// Something that lanes do to an mbarrier, for who watches.
+static void note(Machine& M, Happening what, const MicroOp& op, u32 lanes, const Place& at, u64 phase, u32 bytes) {
+  if (!M.watched || !at.cta) return;
+  note_event(M, {what, 0, 0, (u32)M.warp, lanes, at.address, 0, (u32)phase, bytes, 0, 0, op.line}, *at.cta);
+}
+
 // ---- init and inval ---
 // Marks the granules of an mbarrier, or takes the mark away where no other one is left.
 static void mark(Machine& M, u32 address, int lane, s32 line, bool valid) {
@@ -110,6 +116,7 @@ static void initialise(Machine& M, Warp& W, u8* R, const MicroOp& op) {
     b = Mbarrier();
     b.valid = true, b.expected = b.pending = count, b.changes = changes;
     b.by = M.warp * 32 + l, b.time = M.now, b.line = op.line;
+    note(M, INITIALISED, op, 1u << l, place, 0, count);
   })
   ++M.now, ++M.stores;
 }
@@ -159,6 +166,9 @@ static void tell(Machine& M, Warp& W, u8* R, const MicroOp& op) {
       const u32 together = how & RELAXED ? 1u << l : lanes_at(at, W.active, l);
       b->gathered = joined(b->gathered, how & RELAXED ? M.told(l, DEVICE) : M.snapshot(together));
       done |= together;
+      const u32 arrivals = op.operands[4] == NONE ? 1 : WORDS(4)[l];
+      const u32 counted = how & EXPECTS ? WORDS(5)[l] : arrivals * __builtin_popcount(together);
+      note(M, how & EXPECTS ? EXPECTED : ARRIVED, op, together, place_of(M, address), b->phase, counted);
     }
     if (how & (EXPECTS | COMPLETES_BYTES)) {
       const u32 bytes = WORDS(5)[l];
@@ -178,8 +188,12 @@ void lose(Machine& M, Mbarrier& b) {
   complete(M, b);
   ++M.stores;
 }
-void bring(Machine& M, Mbarrier& b, u32 address, const Operation& operation, u32 bytes) {
+void bring(Machine& M, Cta& to, u32 address, const Operation& operation, u32 bytes) {
+  Mbarrier& b = to.mbarriers[address];
   b.bytes -= bytes;
+  if (M.watched)
+    note_event(M, {LANDED, 0, 0, (u32)operation.warp, 1u << operation.lane, address, 0, (u32)b.phase, bytes, 0, 0,
+                   operation.line}, to);
   b.gathered = joined(b.gathered, completion(operation));
   if (b.bytes < -(s64)MOST)
     report_misuse(M, BYTES_OUT_OF_RANGE, operation.line, operation.lane, address, bytes);
@@ -195,18 +209,24 @@ static void arrive_with_copies(Machine& M, Warp& W, u8* R, const MicroOp& op) {
     Mbarrier* b = used_by(M, at.address[l], op.line, l);
     if (!b) continue;
     b->gathered = joined(b->gathered, M.snapshot(1u << l));
-    if (op.operands[3]) count_arrivals(M, *b, ARRIVES, 1, op.line, l, at.address[l]);
+    if (op.operands[3]) {
+      note(M, ARRIVED, op, 1u << l, place_of(M, at.address[l]), b->phase, 1);
+      count_arrivals(M, *b, ARRIVES, 1, op.line, l, at.address[l]);
+    }
     complete(M, *b);
   })
   ++M.now, ++M.stores;
 }
 
 // ---- waits ---
-static void await(Warp& W, const Mbarrier& b, u32 address, int lane) {
+// Whether the lane has not awaited this phase before.
+static bool await(Warp& W, const Mbarrier& b, u32 address, int lane) {
   if (!W.awaited) W.awaited = std::make_unique<Awaited>();
   Awaited& a = *W.awaited;
+  const bool again = a.lanes >> lane & 1 && a.barrier[lane] == &b && a.phase[lane] == (u32)b.phase;
   a.lanes |= 1u << lane;
   a.barrier[lane] = &b, a.changes[lane] = b.changes, a.address[lane] = address, a.phase[lane] = b.phase;
+  return !again;
 }
 // Whether the phase that a lane names is over. value: its parity, or the state that an arrival gave.
 static bool is_over(Machine& M, const Mbarrier& b, bool parity, u64 value, s32 line, int lane, u32 address) {
@@ -220,7 +240,7 @@ static void test(Machine& M, Warp& W, u8* R, const MicroOp& op) {
   const Lanes at = places(R, op);
   const bool parity = op.operands[3], relaxed = op.operands[4];
   const Mbarrier* barrier[32];
-  u32 over = 0;
+  u32 over = 0, awaiting = 0;
   ACTIVE(W.active, {
     const u32 address = at.address[l];
     Mbarrier* const b = used_by(M, address, op.line, l);
@@ -228,15 +248,22 @@ static void test(Machine& M, Warp& W, u8* R, const MicroOp& op) {
     const u64 value = parity ? WORDS(5)[l] : ((const u64*)OPERAND(5))[l];
     const bool done = !b || is_over(M, *b, parity, value, op.line, l, address);  // none: it goes on
     WORDS(6)[l] = done;
-    if (!done) await(W, *b, address, l);
+    if (!done) awaiting |= (u32)await(W, *b, address, l) << l;
     if (!done || !b) continue;
     over |= 1u << l;
     b->seen.resize(M.threads), b->seen[M.warp * 32 + l] = b->phase;
   })
   if (W.awaited && W.awaited->lanes & over) W.awaited->lanes &= ~over, ++M.stores;
+  while (M.watched && awaiting) {
+    const int first = __builtin_ctz(awaiting);
+    const u32 together = lanes_at(at, awaiting, first);
+    note(M, TESTED, op, together, place_of(M, at.address[first]), barrier[first]->phase, 0);
+    awaiting &= ~together;
+  }
   while (over) {
     const int first = __builtin_ctz(over);
     const u32 together = relaxed ? 1u << first : lanes_at(at, over, first);
+    note(M, PASSED, op, together, place_of(M, at.address[first]), barrier[first]->phase - 1, 0);
     LaneOrder& own = M.cta->lanes[M.warp * 32 + first];
     if (relaxed) own.seen = joined(own.seen, barrier[first]->told);
     else M.learn(together, barrier[first]->told);

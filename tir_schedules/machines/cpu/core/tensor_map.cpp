@@ -16,7 +16,7 @@ static Box refused(Machine& M, const MicroOp& op, int lane, MapFault fault, u64 
                    u32 wants = 0) {
   if (Finding* f = M.report_access(BAD_TENSOR_MAP, op.line, lane, act, GENERIC, address, has))
     f->detail = fault, f->extent_bytes = wants;
-  return {false, 0, 0, 0, {}};
+  return {false, 0, 0, 0, 0, 0, {}};
 }
 // What part of a row of the box lies inside: elements from `first` up to `end`.
 struct Inside {
@@ -62,7 +62,8 @@ Box box_at(Machine& M, const MicroOp& op, int lane, u64 address, u32 rank, const
     if (coordinates[d] < 0) return refused(M, op, lane, BEFORE_THE_TENSOR, address, act, (u32)coordinates[d]);
   u64 rows = 1;
   for (u32 d = 1; d < rank; ++d) rows *= map.box[d];
-  Box box{true, u32(rows * map.box[0] * map.element), 0, 0, {}};
+  const u32 row_bytes = map.box[0] * map.element, buffer = u32(map.address >> BUFFER_SHIFT);
+  Box box{true, u32(rows) * row_bytes, 0, 0, row_bytes, buffer, {}};
   box.pieces.reserve(box.bytes / 16);
   const s64 x = coordinates[0];
   for (u64 r = 0; r < rows; ++r) {

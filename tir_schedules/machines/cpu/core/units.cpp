@@ -138,10 +138,16 @@ Operation begun_product(Machine& M, const MicroOp& op) {
   return begun(M, product_unit(M.warp), op, M.warps[M.warp].active);
 }
 void issue_product(Machine& M, Warp& W, Operation&& operation) {
-  if (at_once(M)) perform(M, operation);
   W.products.push_back(std::move(operation));
+  if (!at_once(M)) return;
+  for (Operation& each : W.products) perform(M, each);  // one after another: they may add to the same sums
 }
-static void commit_products(Machine& M, Warp& W, u8*, const MicroOp&) {
+static void note_products(Machine& M, Happening what, const MicroOp& op, u32 lanes, u32 group, u32 open) {
+  if (M.watched)
+    note_event(M, {what, 0, 0, (u32)M.warp, lanes, 0, 0, group, open, 0, 0, op.line}, *M.cta);
+}
+static void commit_products(Machine& M, Warp& W, u8*, const MicroOp& op) {
+  note_products(M, COMMITTED, op, W.active, W.product_groups.size(), 0);
   for (Operation& each : W.products)
     if (each.group == NONE) each.group = W.product_groups.size();
   W.product_groups.push_back(M.now++);
@@ -160,6 +166,7 @@ static void wait_for_products(Machine& M, Warp& W, u8*, const MicroOp& op) {
       W.refused = W.active, W.waits_for = PRODUCTS_OF_OTHERS;
       return;
     }
+  note_products(M, DRAINED, op, W.active, done, op.operands[0]);
   std::vector<Group> groups;
   for (u32 w = first; w < end; ++w) {
     for (Operation& each : M.warps[w].products)

@@ -85,6 +85,7 @@ struct Box {
   bool valid;   // false after a finding: nothing is to be copied
   u32 bytes;    // of the whole box, with what lies outside the tensor: what the mbarrier is told
   u32 sectors, inside;  // of global memory: sectors of 32 bytes, row by row; bytes
+  u32 row, buffer;      // bytes of a row; number of the buffer
   std::vector<Piece> pieces;  // shared: address in shared memory, swizzled
 };
 void count_box(Machine&, s32 counter, const Box&);

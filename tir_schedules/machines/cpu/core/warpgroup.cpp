@@ -34,8 +34,23 @@ static bool whole_group(Machine& M, const Warp& W, s32 line, bool* alike = nullp
   return true;
 }
 
+// Registers move from warps to others of the block, which has as many as it was launched with.
+static void check_registers(Machine& M) {
+  const std::vector<Warpgroup>& groups = M.cta->warpgroups;
+  const u32 launched = M.thread_registers * M.cta->warps.size() * 32;
+  u32 all = 0, most = 0;
+  for (const Warpgroup& group : groups) {
+    for (u32 asked : group.asked) all += (asked ? asked : M.thread_registers) * 32;
+    if (group.asked[0] > groups[most].asked[0]) most = &group - groups.data();
+  }
+  if (!M.thread_registers || !groups[most].line || all <= launched) return;
+  M.warp = most * 4;
+  if (Finding* f = M.report(TOO_MANY_REGISTERS, groups[most].line, 0))
+    f->detail = groups[most].asked[0], f->bytes = all, f->extent_bytes = launched;
+}
 // At the end of a block: whether the warps of each group have executed as much.
 void check_warpgroups(Machine& M) {
+  check_registers(M);
   for (u32 g = 0; g < M.cta->warpgroups.size(); ++g) {
     const Warpgroup& group = M.cta->warpgroups[g];
     for (u32 member = 0; member < 4; ++member) {
@@ -162,6 +177,20 @@ static void touch_factors(Machine& M, const Operation& operation, const Product&
     if (piece++ * 4 / (2 * columns) == quarter) touch(address);
   });
 }
+// For who watches: a product, and of the first warp's the pieces that the warpgroup reads.
+static void note_product(Machine& M, const MicroOp& op, const Product& p) {
+  const u32 options = op.operands[OPTIONS];
+  const bool in_registers = options & IN_REGISTERS;
+  const Descriptor left(p.left), right(p.right);
+  const u32 number = note_event(M, {MULTIPLIED, 0, 0, (u32)M.warp, NONE, in_registers ? NONE : left.start,
+                                    right.start, 0, op.operands[COLUMNS], options, 0, op.line}, *M.cta);
+  if (p.member) return;
+  u32 at = 0;
+  auto read = [&](u32 address) { note_moved(M, {number, at++, address, 16}); };
+  if (!in_registers) left.pieces(options & LEFT_ACROSS, 0, 64, read);
+  at = RIGHT_FACTOR;
+  right.pieces(options & RIGHT_ACROSS, 0, op.operands[COLUMNS], read);
+}
 // operands: see ProductOperand
 static void multiply(Machine& M, Warp& W, u8* R, const MicroOp& op) {
   const bool from_registers = op.operands[OPTIONS] & IN_REGISTERS;
@@ -174,6 +203,7 @@ static void multiply(Machine& M, Warp& W, u8* R, const MicroOp& op) {
   count_product(M, op);
   Product p{&op, R, left[0], right[0], (u32)M.warp % 4, WORDS(ADDS)[0] != 0, {}};
   if (from_registers) p.rows = rows_in_registers(R, op.operands + LEFT, op.operands[LEFT_KIND]);
+  if (M.watched) note_product(M, op, p);
   Operation operation = begun_product(M, op);
   const bool left_is_sound = from_registers || check_descriptor(M, op, p.left, false);
   if (check_descriptor(M, op, p.right, true) && left_is_sound)
@@ -185,7 +215,8 @@ static void multiply(Machine& M, Warp& W, u8* R, const MicroOp& op) {
 // operands: registers of a thread
 static void ask_for_registers(Machine& M, Warp& W, u8*, const MicroOp& op) {
   if (!whole_group(M, W, op.line)) return;
-  warpgroup_of(M).asked[M.warp % 4] = op.operands[0];
+  Warpgroup& own = warpgroup_of(M);
+  own.asked[M.warp % 4] = op.operands[0], own.line = op.line;
   u32 all = 0;
   for (const Warpgroup& group : M.cta->warpgroups)
     for (u32 asked : group.asked) all += asked * 32;

@@ -46,5 +46,6 @@ struct Warpgroup {
   };
   u32 issued[4] = {}, furthest = 0;
   u32 asked[4] = {};  // registers of a thread that each warp asked for last
+  s32 line = 0;       // where that was
   Issued last[REMEMBERED];
 };

@@ -35,3 +35,22 @@ void watch_copies(Machine& M, s32 counter, const Counter& before, const std::vec
   Request& request = watch.requests[watch.valued++];
   for (u64 k = first; k < copies.size(); ++k) memcpy(&request.value[copies[k].lane], copies[k].data, 4);
 }
+
+// ---- what units do ---
+// A launch that is watched runs no other blocks than those of one cluster.
+u32 note_event(Machine& M, const Event& event, const Cta& place) {
+  if (!M.watched || !M.watched->events) return NONE;
+  Watch& watch = *M.watched;
+  if (M.watch) watch.rank = M.cta->rank;
+  const u32 number = watch.events_met++;
+  if (number >= watch.event_limit) return NONE;
+  Event& kept = watch.events[number];
+  kept = event;
+  kept.actor = M.cta->rank, kept.place = place.rank;
+  return number;
+}
+void note_moved(Machine& M, const Moved& moved) {
+  if (moved.event == NONE) return;
+  Watch& watch = *M.watched;
+  if (watch.moved_held < watch.moved_limit) watch.moved[watch.moved_held++] = moved;
+}

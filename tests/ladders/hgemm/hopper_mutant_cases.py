@@ -1,0 +1,91 @@
+"""Which kernels with asynchronous units mutants are made of, and how these are executed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import Iterator
+
+from hopper_mutants import Mutant, hopper_mutants
+
+from tir_schedules.compiler.lower import lower
+from tir_schedules.compiler.nvcc import compile_kernel
+from tir_schedules.compiler.twin import load_twin
+from tir_schedules.ladders.registry import find
+from tir_schedules.machines.cpu import CpuMachine
+from tir_schedules.machines.execution import execute
+from tir_schedules.model.findings import Finding
+from tir_schedules.model.kernel import Binary
+from tir_schedules.model.verify import shared_checks
+from tir_schedules.workloads.half_gemm import HalfGemm
+
+ARCH = "sm_90a"
+MAKERS = {"schedule": lower, "twin": load_twin}
+MACHINES = [
+    CpuMachine(order, budget=1 << 22, seed=seed, cores=1, copies=copies)
+    for order, copies, seed in (
+        ("forward", "late", 0), ("reverse", "early", 0), ("forward", "early", 0), ("reverse", "late", 0),
+        ("random", "late", 1), ("random", "late", 2),
+    )
+]  # fmt: skip
+"""Orders of warps and copies, in which a mutant is executed until something is found."""
+
+ONE_TILE, TWO_TILES = (128, 64, 1024), (256, 64, 1024)
+"""16 slabs: each slot is used five times. When a barrier takes an arrival less, more and more of those of a round
+are counted in the next, until a warpgroup is not waited for."""
+
+RUNGS = {
+    "wgmma": ("128x128,bn=64", (128, 64, 192)),
+    "wgmma_async": ("128x128,bn=64,stages=4", ONE_TILE),
+    "tma": ("128x128,bn=64,stages=4", ONE_TILE),
+    "warp_specialized": ("128x128,bn=64,stages=3", ONE_TILE),
+    "persistent": ("128x128,bn=64,programs=1,stages=3,group=2", TWO_TILES),
+    "tma_store": ("128x128,bn=64,programs=1,stages=3,group=2", TWO_TILES),
+    "cluster": ("128x128,programs=2,stages=3,group=2", (256, 256, 1024)),
+}
+"""Rung -> configuration and shape: several tiles for each program where the rung has them."""
+
+CASES = [(name, form) for name in RUNGS for form in MAKERS]
+
+
+@dataclass(frozen=True)
+class Case:
+    gemm: HalfGemm
+    binary: Binary
+
+    def mutants(self) -> Iterator[Mutant]:
+        return hopper_mutants(self.binary.ptx)
+
+    def executed(self, ptx: str, machine: CpuMachine) -> tuple[tuple[Finding, ...], bool]:
+        """What is found, and whether the numbers are right."""
+        check = shared_checks(self.gemm)[0]
+        done = execute(machine, self.gemm, [replace(self.binary, ptx=ptx)], check.arguments())
+        outputs = {name: done[-1][1][name] for name in self.gemm.outputs}
+        return done[-1][0].findings, check.mismatch(outputs) is None
+
+    def finding(self, mutant: Mutant) -> Finding | None:
+        """The first one with a line of CUDA, in the orders of MACHINES."""
+        for machine in MACHINES:
+            for finding in self.executed(mutant.ptx, machine)[0]:
+                if finding.location.place:
+                    return finding
+        return None
+
+    def right(self, mutant: Mutant) -> bool:
+        """Whether the numbers are right in all orders."""
+        return all(self.executed(mutant.ptx, machine)[1] for machine in MACHINES)
+
+
+def case_of(name: str, form: str) -> Case:
+    variant, shape = RUNGS[name]
+    gemm = HalfGemm(*shape, layout="nt", accumulate="float32", output="float16")
+    return Case(gemm, compile_kernel(MAKERS[form](find(f"hgemm/{name}:{variant}")[0], gemm, ARCH)))
+
+
+def numbered(mutants: Iterator[Mutant]) -> Iterator[tuple[Mutant, tuple[str, int, int]]]:
+    """Each with the fault, which place of that fault it is, from 0 on, and how many there are."""
+    every = list(mutants)
+    places, seen = Counter(mutant.what for mutant in every), Counter()
+    for mutant in every:
+        yield mutant, (mutant.what, seen[mutant.what], places[mutant.what])
+        seen[mutant.what] += 1

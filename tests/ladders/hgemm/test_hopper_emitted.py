@@ -1,0 +1,55 @@
+"""Facts of the CUDA and SASS of each rung with Hopper's instructions: launch, tensor maps, and
+what stands in the main loop.
+
+The recorded facts are in emitted_hopper.json. To rewrite them:
+`pytest tests/ladders/hgemm/test_hopper_emitted.py --update-golden`.
+"""
+
+from pathlib import Path
+
+from hopper_rungs import ARCH, KINDS, LADDER, RUNGS, kind_of, taken, workload
+from kinds import both
+from layers import layers
+
+from tir_schedules.compiler.nvcc import compile_kernel
+from tir_schedules.compiler.sass import count_opcodes, disassemble, loop_with_most
+
+RECORDED = Path(__file__).parent / "emitted_hopper.json"
+LONG = "256x256x1536"  # so many slabs that no compiler unrolls the loop over them
+MAIN_LOOP = {
+    "HGMMA": "products",
+    "UTMALDG": "boxes",
+    "LDGSTS": "copies",
+    "STS": "stores",
+    "SYNCS": "barriers_of_slots",
+    "BAR": "barriers",
+    "MOV": "moves",
+}
+
+
+def facts(kernel):
+    """Of the main loop, the one with most wgmma: instructions of each kind per slab of 64 rows of A."""
+    binary = compile_kernel(kernel)
+    loop = count_opcodes(loop_with_most(disassemble(binary), "HGMMA"))
+    return {
+        "grid": kernel.grid,
+        "block": kernel.block,
+        "cluster": kernel.cluster,
+        "dynamic_shared": kernel.dynamic_shared,
+        "static_shared": binary.resources.shared,
+        "boxes": {tensor.of: tensor.box for tensor in kernel.maps},
+        "main_loop": {name: loop[opcode] * 4 / loop["HGMMA"] for opcode, name in MAIN_LOOP.items()},
+        "spills": binary.resources.spill_stores + binary.resources.spill_loads,
+        "stack": binary.resources.stack,
+    }
+
+
+@layers(
+    "rung, kind",
+    [(rung, kind_of(rung)) for rung in LADDER],
+    [(rung, kind) for rung in RUNGS for kind in KINDS if taken(rung, workload(LONG, kind))],
+)
+@both
+def test_emitted_code_is_as_recorded(rung, kind, make, golden):
+    kernel = make(rung, workload(LONG, kind), ARCH)
+    golden(RECORDED, f"{kernel.label} {' '.join(kind)}", facts(kernel))

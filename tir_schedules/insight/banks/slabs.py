@@ -1,0 +1,191 @@
+"""Where boxes of tensor maps and factors of wgmma lie in shared memory, as they were written and read.
+
+A slab is what one box fills, or, where threads fill it, what the first products of a warpgroup read. All places
+are from the execution: the pieces of 16 bytes that a copy moved, and those that a product's descriptor named.
+How a wgmma asks the banks for them is a model: eight rows of a piece at once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Iterator, Mapping, Sequence
+
+from tir_schedules.insight.banks.tiles import PIECE
+from tir_schedules.insight.banks.wavefronts import BANKS, WORD
+from tir_schedules.machines.cpu.abi import RIGHT_FACTOR, Happening
+from tir_schedules.machines.cpu.instructions.warpgroup import LEFT_ACROSS, RIGHT_ACROSS
+from tir_schedules.model.execution import Events
+from tir_schedules.model.findings import Location
+
+GROUPS = BANKS * WORD // PIECE
+"""Groups of four banks, each as wide as a piece."""
+DEPTH, EIGHT = 16, 8
+
+Cell = tuple[int, int]
+"""A row of a slab, and a piece of 16 bytes in it."""
+
+
+@dataclass(frozen=True)
+class Slab:
+    """kind: "box", "store" (a box that is written back), or "factor" (of products, filled by threads).
+
+    buffer: the array, or the factor. location: of the instruction. count: how many such boxes the block
+    copies. places: row and piece -> address in shared memory. readers: the same -> which product of its
+    warpgroup reads it first, from 0. agrees: whether products read rows and pieces as the box has them; None
+    where none reads it.
+    """
+
+    buffer: str
+    kind: str
+    location: Location
+    count: int
+    places: Mapping[Cell, int]
+    readers: Mapping[Cell, int]
+    agrees: bool | None = None
+
+    @property
+    def rows(self) -> int:
+        return 1 + max(row for row, _ in self.places)
+
+    @property
+    def pieces(self) -> int:
+        return 1 + max(piece for _, piece in self.places)
+
+    @property
+    def start(self) -> int:
+        return min(self.places.values())
+
+    @property
+    def turns(self) -> int:
+        """How often a group of four banks is asked for by eight rows of a piece, at most: 1 where all banks
+        serve at once."""
+        asked: Counter[tuple[int, int, int]] = Counter()
+        for (row, piece), address in self.places.items():
+            asked[piece, row // EIGHT, address // PIECE % GROUPS] += 1
+        return max(asked.values())
+
+    def as_json(self) -> dict[str, object]:
+        cells = [
+            {"row": row, "piece": piece, "address": address, "read_by": self.readers.get((row, piece))}
+            for (row, piece), address in sorted(self.places.items())
+        ]
+        return {
+            "buffer": self.buffer, "kind": self.kind, "line": self.location.line, "count": self.count,
+            "rows": self.rows, "pieces": self.pieces, "turns": self.turns, "agrees": self.agrees, "cells": cells,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Read:
+    """What a product reads of one factor. number: of the product in its warpgroup, from 0; places: see
+    Slab."""
+
+    factor: str
+    number: int
+    line: int
+    places: dict[Cell, int]
+
+
+def slabs_of(events: Events) -> list[Slab]:
+    """The first box of each array and instruction of the block that is watched, and factors in no box."""
+    names = list(events.table.dtype.names or ())
+    table = [dict(zip(names, row)) for row in events.table.tolist()]
+    moved: dict[int, list[tuple[int, int]]] = {}
+    for event, at, address, _ in events.moved.tolist():
+        moved.setdefault(event, []).append((at, address))
+    reads = list(reads_of(table, moved, events.rank))
+    boxes = list(boxes_of(events, table, moved, reads))
+    inside = {address for box in boxes for address in box.places.values()}
+    factors: dict[str, list[Read]] = {}
+    for read in reads:
+        if read.places and inside.isdisjoint(read.places.values()):
+            factors.setdefault(read.factor, []).append(read)
+    return boxes + [factor_of(events, name, found) for name, found in factors.items()]
+
+
+def boxes_of(
+    events: Events,
+    table: Sequence[Mapping[str, int]],
+    moved: Mapping[int, Sequence[tuple[int, int]]],
+    reads: Sequence[Read],
+) -> Iterator[Slab]:
+    kinds = {Happening.BEGUN: "box", Happening.STORED: "store"}
+    own = [
+        (number, event)
+        for number, event in enumerate(table)
+        if event["what"] in kinds and event["row"] and event["place"] == events.rank
+    ]
+    counts = Counter((event["what"], event["buffer"]) for _, event in own)
+    seen = set()
+    for number, event in own:
+        key = event["what"], event["buffer"]
+        if key in seen or number not in moved:
+            continue
+        seen.add(key)
+        places: dict[Cell, int] = {}
+        for at, address in moved[number]:
+            row, byte = divmod(at, event["row"])
+            places.setdefault((row, byte // PIECE), address // PIECE * PIECE)
+        kind = kinds[Happening(event["what"])]
+        readers, agrees = readers_of(places, reads) if kind == "box" else ({}, None)
+        yield Slab(
+            events.buffers.get(event["buffer"], "bytes"), kind, events.locations[event["line"]], counts[key],
+            places, readers, agrees,
+        )  # fmt: skip
+
+
+def readers_of(places: Mapping[Cell, int], reads: Sequence[Read]) -> tuple[dict[Cell, int], bool | None]:
+    """Who reads each cell first; and whether each product's rows and pieces are apart as the box's are."""
+    cells = {address: cell for cell, address in places.items()}
+    found: dict[Cell, int] = {}
+    agrees: bool | None = None
+    for read in reads:
+        apart = set()
+        for (row, piece), address in read.places.items():
+            if cell := cells.get(address):
+                found.setdefault(cell, read.number)
+                apart.add((cell[0] - row, cell[1] - piece))
+        if apart:
+            agrees = len(apart) == 1 and agrees is not False
+    return found, agrees
+
+
+def reads_of(
+    table: Sequence[Mapping[str, int]], moved: Mapping[int, Sequence[tuple[int, int]]], rank: int
+) -> Iterator[Read]:
+    """What the first products of each warpgroup of a block read, up to the first group that is committed."""
+    numbers: Counter[int] = Counter()
+    committed = set()
+    for number, event in enumerate(table):
+        if event["actor"] != rank:
+            continue
+        warpgroup = event["warp"] // 4
+        if event["what"] == Happening.COMMITTED and event["warp"] % 4 == 0:
+            committed.add(warpgroup)
+        if event["what"] != Happening.MULTIPLIED or number not in moved or warpgroup in committed:
+            continue
+        of_group, options = numbers[warpgroup], event["row"]
+        numbers[warpgroup] += 1
+        for name, right, across, rows in (
+            ("A", False, options & LEFT_ACROSS, 64),
+            ("B", True, options & RIGHT_ACROSS, event["bytes"]),
+        ):
+            pieces = [(at % RIGHT_FACTOR, to) for at, to in moved[number] if (at >= RIGHT_FACTOR) == right]
+            places = {}
+            for at, address in pieces:
+                row, piece = divmod(at, rows // 8 if across else 2)
+                cell = (row + DEPTH * of_group, piece) if across else (row, piece + 2 * of_group)
+                places[cell] = address
+            yield Read(name, of_group, event["line"], places)
+
+
+def factor_of(events: Events, name: str, reads: Sequence[Read]) -> Slab:
+    """What the products of a warpgroup read of a factor that threads wrote."""
+    places: dict[Cell, int] = {}
+    readers: dict[Cell, int] = {}
+    for read in reads:
+        for cell, address in read.places.items():
+            places.setdefault(cell, address)
+            readers.setdefault(cell, read.number)
+    return Slab(name, "factor", events.locations[reads[0].line], len(reads), places, readers)

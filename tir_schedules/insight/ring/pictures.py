@@ -1,0 +1,104 @@
+"""The timeline of a ring as SVG: a row for each actor, a column for each step, a colour for each slot."""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+
+from tir_schedules.insight.banks.pictures import STYLE as COLOURS
+from tir_schedules.insight.ring.timeline import Mark, Row, Timeline
+from tir_schedules.machines.cpu.abi import Happening
+from tir_schedules.pages.markup import element
+
+CELL, HEIGHT, LABEL, GAP = 66, 30, 120, 8  # px: a step, a row, what stands before it, between rows
+STEPS_SHOWN = 160
+SHORT = {
+    Happening.PASSED: "wait",
+    Happening.TESTED: "stuck",
+    Happening.ARRIVED: "arrive",
+    Happening.EXPECTED: "copy",
+    Happening.BEGUN: "copy",
+    Happening.LANDED: "lands",
+    Happening.MULTIPLIED: "wgmma",
+    Happening.COMMITTED: "commit",
+    Happening.DRAINED: "done",
+    Happening.STORED: "store",
+    Happening.STORES_COMMITTED: "commit",
+    Happening.STORES_DRAINED: "stored",
+    Happening.MET: "meet",
+}
+FILLED = (Happening.EXPECTED, Happening.BEGUN, Happening.LANDED, Happening.MULTIPLIED)
+"""What is in the colour of its slot; all else has a border of it."""
+SLOT_COLOURS = ("#3f7fc1", "#3a9a5b", "#8a63c9", "#c08a1e", "#c4553a", "#2d9d9d", "#b0518f", "#7c7c3c")
+STYLE = COLOURS + Markup("""
+.banks .wait { stroke: var(--dim); stroke-dasharray: 3 3; }
+.banks .mark { fill: none; stroke-width: 1.6; }
+.banks .on { fill: #fff; }
+.banks .stuck { fill: var(--hot); }
+""")
+
+LEGEND = (
+    "Steps follow from what each mbarrier waits for; they are no times. What may happen together has one step.",
+    "full s: the mbarrier that the copies to slot s tell of their bytes; empty s: the one that frees slot s.",
+    "A phase is counted from 0; a wait names it by its parity, phase % 2. unused: nobody had the slot before.",
+)
+
+
+def timeline_svg(found: Timeline) -> Markup:
+    """An <svg> for a box that scrolls: a filled mark copies, lands or multiplies; a dashed line waits."""
+    steps = min(found.steps, STEPS_SHOWN)
+    width, height = LABEL + steps * CELL + 8, HEIGHT + len(found.rows) * (HEIGHT + GAP) + 8
+    parts = [text("step", LABEL - 8, 0, "end", "dim")]
+    parts += [text(str(step), middle(step), 0, "middle", "dim") for step in range(steps)]
+    for number, row in enumerate(found.rows):
+        parts += drawn_row(row, HEIGHT + number * (HEIGHT + GAP), steps)
+    box = {"width": width, "height": height, "viewBox": f"0 0 {width} {height}", "role": "img"}
+    inside = (element("title", "who waits for whom"), element("style", STYLE), *parts)
+    return element(
+        "svg", *inside, class_="banks", xmlns="http://www.w3.org/2000/svg", **box,
+        style=f"max-width:none;min-width:{width}px",
+    )  # fmt: skip
+
+
+def drawn_row(row: Row, y: int, steps: int) -> list[Markup]:
+    parts = [text(row.name, LABEL - 8, y, "end")]
+    landing: dict[int, int] = {}
+    for mark in row.marks:
+        if mark.begins < mark.step and mark.begins < steps:
+            end = middle(min(mark.step, steps)) - CELL / 2
+            line = f"M{middle(mark.begins) - CELL / 2:g} {y + HEIGHT / 2:g}H{end:g}"
+            parts.append(element("path", class_="wait", d=line))
+        if mark.step < steps:
+            parts.append(drawn(mark, y, landing.get(mark.step, 0)))
+            landing[mark.step] = landing.get(mark.step, 0) + 1
+    return parts
+
+
+def drawn(mark: Mark, y: int, before: int) -> Markup:
+    """before: how many marks of the row have the same step."""
+    x = LABEL + mark.step * CELL + 1 + 3 * before
+    colour = "var(--rule)" if mark.slot is None else SLOT_COLOURS[mark.slot % len(SLOT_COLOURS)]
+    filled = mark.kind in FILLED
+    style = f"fill:{colour}" if filled else f"stroke:{colour}"
+    class_ = "stuck" if not mark.over else "full" if filled else "mark"
+    box = element(
+        "rect",
+        class_=class_,
+        x=x,
+        y=y,
+        width=CELL - 2,
+        height=HEIGHT,
+        rx=3,
+        style=style if mark.over else None,
+    )
+    slot = "" if mark.slot is None else f" {mark.slot}"
+    label = text(SHORT[mark.kind] + slot, middle(mark.step), y, "middle", "on" if filled else "")
+    where = f"; line {mark.location.line}" if mark.location and mark.location.line else ""
+    return element("g", element("title", f"step {mark.step}: {mark.text}{where}"), box, label)
+
+
+def middle(step: int) -> float:
+    return LABEL + step * CELL + CELL / 2
+
+
+def text(content: str, x: float, y: int, anchor: str, style: str = "") -> Markup:
+    return element("text", content, class_=style, x=f"{x:g}", y=y + HEIGHT / 2 + 4, text_anchor=anchor)
