@@ -116,7 +116,7 @@ def test_sums_of_random_numbers(types):
     exponents, fractions = parts >> mantissa & 2 * bias + 1, parts & (1 << mantissa) - 1
     numbers = (1 + fractions / 2**mantissa) * 2.0 ** (exponents - bias)
     numbers *= np.where(parts >> BITS[kind] - 1 & 1, -1, 1)
-    c = rng.standard_normal((64, 64)).astype(np.float16).astype(float)
-    got = product_of(types, 64, *parts, c)
-    exact = fragment_of(types, c + numbers[0] @ numbers[1].T)
+    c = rng.standard_normal((64, COLUMNS)).astype(np.float16).astype(float)
+    got = product_of(types, COLUMNS, parts[0], parts[1, :COLUMNS], c)
+    exact = fragment_of(types, c + numbers[0] @ numbers[1, :COLUMNS].T)
     assert np.abs(got - exact).max() <= np.abs(exact).max() * 2.0 ** (-20 if ".f32." in types else -9)
