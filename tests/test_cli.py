@@ -36,7 +36,7 @@ def test_list_instructions_has_what_is_known_and_what_is_refused(tool):
     _, out, _ = tool("list", "--instructions", "--json")
     lines = {line["opcodes"]: line for line in json.loads(out)}
     assert lines["lop3.b32 lop3.{or,and}.b32"]["precision"] == "exact"
-    assert lines["wgmma"]["precision"] == "refused" and lines["wgmma"]["since"] == "sm_90"
+    assert lines["tcgen05"]["precision"] == "refused" and lines["tcgen05"]["since"] == "sm_100"
     assert "no ladder" in tool("list", "sgemm", "--instructions")[2]
 
 

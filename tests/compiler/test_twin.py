@@ -21,7 +21,8 @@ def ptx(path, arch, *flags):
     command = [str(find_toolchain().nvcc), f"-arch={arch}", *flags, "-ptx", path.name, "-o", "-"]
     done = subprocess.run(command, cwd=path.parent, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    return re.sub(r"//.*|(?<=_INTERNAL_)[0-9a-f]+", "", done.stdout)  # a hash of the file's path
+    # A hash of the file's path; and how many registers are declared, of which nvcc names more at times.
+    return re.sub(r"//.*|(?<=_INTERNAL_)[0-9a-f]+|(?<=<)\d+(?=>)", "", done.stdout)
 
 
 def arch_of(rung):

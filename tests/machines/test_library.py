@@ -31,7 +31,9 @@ def check_shipped(chosen):
     """Otherwise the first run of a rung would compile some more; the names to add to signatures.txt are in
     the message."""
     needed = set()
-    kernels = [make(rung, workload, "sm_80") for rung, workload in chosen for make in (lower, load_twin)]
+    kernels = [
+        make(rung, workload, rung.arch or "sm_80") for rung, workload in chosen for make in (lower, load_twin)
+    ]
     for kernel in {kernel.source: kernel for kernel in kernels}.values():  # most twins serve every shape
         module = parse(compile_kernel(kernel).ptx)
         needed |= lower_ptx(module, module.kernels[kernel.entry]).lanes.keys()

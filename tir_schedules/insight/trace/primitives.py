@@ -50,6 +50,13 @@ ANNOTATIONS = {
     "tir_schedules.partial_group": (
         "Makes groups of so many columns of blocks; blocks that the last group lacks leave at once."
     ),
+    "tir_schedules.programs": (
+        "Makes as many blocks as there are SMs, each of which computes one tile after another."
+    ),
+    "tir_schedules.ring": "Makes a ring of slots of a buffer, with barriers that tell when a slot is full.",
+    "tir_schedules.roles": (
+        "Splits the warpgroups by roles: one copies slabs into a ring of slots, the others multiply them."
+    ),
     "tir_schedules.turns": (
         "Turns a loop round in every second round of a loop around it: 1 is the next, 2 the one around that."
     ),

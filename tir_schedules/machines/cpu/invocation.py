@@ -16,7 +16,8 @@ from tir_schedules.machines.cpu import abi
 from tir_schedules.machines.cpu.abi import BUFFER_SHIFT, FINDING_KINDS
 from tir_schedules.machines.cpu.context import PARAMETERS
 from tir_schedules.machines.cpu.counting import counters_of
-from tir_schedules.machines.cpu.findings import NamedBuffer, Sources, findings
+from tir_schedules.machines.cpu.faults import NamedBuffer, Sources
+from tir_schedules.machines.cpu.findings import findings
 from tir_schedules.machines.cpu.functions import FRAME_ALIGN
 from tir_schedules.machines.cpu.library import Library
 from tir_schedules.machines.cpu.linking import LinkedKernel

@@ -9,7 +9,7 @@ import numpy as np
 
 from tir_schedules.errors import BadInput
 from tir_schedules.machines.cpu import abi
-from tir_schedules.machines.cpu.findings import NamedBuffer, Sources
+from tir_schedules.machines.cpu.faults import NamedBuffer, Sources
 from tir_schedules.machines.cpu.library import the_library
 from tir_schedules.machines.cpu.lowering import CountedAccess
 from tir_schedules.model.execution import Events, Records, Request, Watch
