@@ -56,6 +56,7 @@ template <typename Operands, int SLOTS, int BLOCKS = 1> struct Ring {
     template <typename Load>
     __device__ __forceinline__ void fill(Turn<SLOTS> &turn, unsigned slots, int slabs, const Load &load)
     {
+#pragma unroll 1 // of a known number nvcc would unroll all, in more registers than a producer keeps
         for (int slab = 0; slab < slabs; ++slab, turn.next()) {
             const unsigned barrier = shared_address(&full[turn.slot]);
             wait_for_parity(shared_address(&empty[turn.slot]), turn.parity ^ 1); // of the round before

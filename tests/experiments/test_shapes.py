@@ -8,6 +8,7 @@ import pytest
 import shapes
 from shape_cases import ALL, KINDS, PAIRWISE, Case, cases, cases_of, sizes_along, tile_along
 
+from tir_schedules.ladders.problems import Problem, workloads_of
 from tir_schedules.ladders.registry import FAMILIES, every_rung
 from tir_schedules.workloads.gemm import Gemm
 
@@ -18,7 +19,11 @@ def test_all_combinations_of_every_rung_in_every_kind():
     found = cases(FAMILIES, ALL)
     assert len(set(map(str, found))) == len(found)
     per_row = Counter(case.row for case in found if not case.rung.startswith("reduce"))
-    assert set(per_row.values()) == {125} and len(per_row) == len(every_rung("sgemm")) + 62
+    works = [
+        (rung.id, work) for rung in RUNGS for work in workloads_of(rung, Problem(rung.family, (64, 64, 64)))
+    ]
+    kinds = {(name, getattr(work, "layout", ""), getattr(work, "accumulate", "")) for name, work in works}
+    assert set(per_row.values()) == {125} and len(per_row) == len(kinds)
     assert {case.row for case in found if case.rung.startswith("reduce")} == {
         (rung.id, dtype) for rung in every_rung("reduce") for dtype in rung.dtypes
     }
