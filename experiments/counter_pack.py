@@ -11,7 +11,9 @@ from typing import Any, Sequence, cast
 
 import numpy as np
 from counter_probes import Probe, probes
+from unit_probes import unit_probes
 
+from tir_schedules.compiler.lower import fitted
 from tir_schedules.console import progress
 from tir_schedules.errors import BadInput
 from tir_schedules.insight.metrics.counting import metrics_of
@@ -28,7 +30,7 @@ from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
 from tir_schedules.workloads.reduction import Reduction
 
-PROBES = "probes"
+PROBES, UNITS = "probes", "sm_90a"
 COUNTED = {
     "sgemm": [Gemm(256, 256, 256)],
     "reduce": [Reduction(1 << 16)],
@@ -82,9 +84,9 @@ def jobs_of(names: Sequence[str]) -> list[tuple[Rung, Any]]:
 
 
 def takes(rung: Rung, workload: Any) -> bool:
-    """Whether the rung is for the workload: with its sums, and with rows that the copy engine takes."""
+    """Whether the rung has sums of the workload's type, and its copies can take the rows."""
     try:
-        rung.fitted(workload)
+        fitted(rung, workload)
     except BadInput:
         return False
     return rung.family != "hgemm" or workload.accumulate in rung.config.accumulators
@@ -109,11 +111,16 @@ def pack(names: Sequence[str], arch: str, path: Path) -> tuple[int, list[dict[st
     return len(cases) + len(single["predicted"]), refused
 
 
+def probes_for(arch: str) -> list[Probe]:
+    """Of Hopper's units where that is what is compiled for, else of single accesses."""
+    return unit_probes(arch) if arch == UNITS else probes(arch)
+
+
 def packed_probes(arch: str) -> dict[str, Any]:
     """Cubins by label (probes of one access share theirs), and counters by name, as JSON can hold them."""
     from tir_schedules.compiler.nvcc import compile_kernels
 
-    patterns = probes(arch)
+    patterns = probes_for(arch)
     kernels = {probe.kernel.label: probe.kernel for probe in patterns}
     binaries = dict(zip(kernels, compile_kernels(kernels.values())))
     return {
@@ -148,7 +155,7 @@ def load_all(path: Path) -> tuple[list[Case], dict[str, Any]]:
 def probe_cases(packed: dict[str, Any], arch: str) -> list[Case]:
     """Probes of a pack. KeyError when these are not today's."""
     binaries, cases = packed["binaries"], []
-    for probe in probes(arch) if binaries else ():
+    for probe in probes_for(arch) if binaries else ():
         binary = binaries[probe.kernel.label]
         launched = Binary(
             probe.kernel, "", base64.b64decode(binary["cubin"]), Resources(**binary["resources"])

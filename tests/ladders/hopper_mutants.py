@@ -1,11 +1,11 @@
-"""Small faults put into the PTX of kernels with asynchronous units on purpose, one instruction at a time: nothing
-is compiled anew, and each call of a helper is a place of its own."""
+"""Small faults put into the PTX of kernels with asynchronous units on purpose, one instruction at a time:
+nothing is compiled anew, and each call of a helper is a place of its own."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Callable, Iterator, Sequence
+from typing import Callable, Iterator, Optional, Sequence
 
 ROUND = 8
 """Bytes from the mbarrier of a slot to that of the next."""
@@ -28,16 +28,20 @@ class Mutant:
         return f"{self.what}, PTX line {self.line}: {shortened(self.text)}"
 
 
+Changed = Callable[[re.Match[str]], Optional[str]]
+
+
 @dataclass(frozen=True)
 class Fault:
-    """What is changed of an instruction that a pattern finds: `changed` makes the text in its place."""
+    """What is changed of an instruction that a pattern finds: `changed` makes the text in its place, None
+    where that would be the same."""
 
     what: str
     pattern: re.Pattern[str]
-    changed: Callable[[re.Match[str]], str]
+    changed: Changed
 
 
-def fault(what: str, pattern: str, changed: str | Callable[[re.Match[str]], str]) -> Fault:
+def fault(what: str, pattern: str, changed: str | Changed) -> Fault:
     """changed: the text in its place, with groups of the pattern as \\1, or what makes it."""
     make = changed if callable(changed) else lambda match: match.expand(changed)
     return Fault(what, re.compile(pattern), make)
@@ -59,10 +63,23 @@ def counted(step: int) -> Callable[[re.Match[str]], str]:
     return lambda match: match[0].replace(f"{match['number']};", f"{int(match['number']) + step};")
 
 
+def alone(match: re.Match[str]) -> str | None:
+    """A copy for several blocks as one for this block."""
+    text = match[0].replace(".multicast::cluster", "")
+    return re.sub(r", %rs\d+;", ";", text) if text != match[0] else None
+
+
+def own_block(match: re.Match[str]) -> str | None:
+    """The address in another block as that in this one, where a cluster has more than one."""
+    return match.expand(r"mov.b32 \1, \2;") if "multicast" in match.string else None
+
+
 REGISTER = r"(?P<register>%r\d+)"
 TEST = r"mbarrier\.try_wait(?:\.parity)?\.shared::cta\.b64 over, "
 ARRIVE = r"mbarrier\.arrive\.shared::c\w+\.b64 "
 ANNOUNCE = r"mbarrier\.arrive\.expect_tx\.shared::cta\.b64 _, "
+ARRIVE_AT = "mbarrier.arrive.shared::cta.b64 _,"
+EXPECT = "mbarrier.expect_tx.relaxed.cta.shared::cta.b64"
 LOAD = r"cp\.async\.bulk\.tensor\.2d\.shared::cluster\.global[\w.:]* "
 STORE = r"cp\.async\.bulk\.tensor\.2d\.global\S* "
 
@@ -78,9 +95,10 @@ FAULTS = (
     fault("arrive: none", ARRIVE + r"(%rd\d+), [^;]+;", r"mov.b64 \1, 0;"),
     fault("arrive: twice", "(" + ARRIVE + r")(\S+), ([^;]+);", r"\1_, \3; \1\2, \3;"),
     fault("arrive: other slot", ARRIVE + rf"\S+, \[{REGISTER}\];", computed("add.s32", ROUND)),
+    fault("arrive: at this block", r"mapa\S+ (%r\d+), (%r\d+), %r\d+;", own_block),
     fault("announce: none", ANNOUNCE + r"[^;]+;", ""),
-    fault("announce: no bytes", ANNOUNCE + r"(\[%r\d+\])[^;]+;", r"mbarrier.arrive.shared::cta.b64 _, \1;"),
-    fault("announce: no arrival", ANNOUNCE + r"([^;]+);", r"mbarrier.expect_tx.relaxed.cta.shared::cta.b64 \1;"),
+    fault("announce: no bytes", ANNOUNCE + r"(\[%r\d+\])[^;]+;", rf"{ARRIVE_AT} \1;"),
+    fault("announce: no arrival", ANNOUNCE + r"([^;]+);", rf"{EXPECT} \1;"),
     fault("announce: twice", ANNOUNCE + r"[^;]+;", r"\g<0> \g<0>"),
     fault("announce: 16 bytes more", ANNOUNCE + rf"\[%r\d+\], {REGISTER};", computed("add.s32", 16)),
     fault("announce: 16 bytes less", ANNOUNCE + rf"\[%r\d+\], {REGISTER};", computed("add.s32", -16)),
@@ -88,8 +106,8 @@ FAULTS = (
     fault("load: twice", LOAD + r"[^;]+;", r"\g<0> \g<0>"),
     fault("load: to the next rows", LOAD + rf"\[{REGISTER}\], [^;]+;", computed("add.s32", PATTERN)),
     fault("load: unaligned", LOAD + rf"\[{REGISTER}\], [^;]+;", computed("add.s32", 16)),
-    fault("load: tells another slot", LOAD + rf"[^}}]+}}\], \[{REGISTER}\][^;]*;", computed("add.s32", ROUND)),
-    fault("load: for this block", LOAD + r"[^;]+;", lambda m: alone(m[0])),
+    fault("load: tells other slot", LOAD + rf"[^}}]+}}\], \[{REGISTER}\][^;]*;", computed("add.s32", ROUND)),
+    fault("load: for this block", LOAD + r"[^;]+;", alone),
     fault("load: for one block", "(" + LOAD + r"[^;]+), (%rs\d+);",
           r"{ .reg .b16 changed; and.b16 changed, \2, 1; \1, changed; }"),
     fault("load: for other blocks", "(" + LOAD + r"[^;]+), (%rs\d+);",
@@ -114,13 +132,8 @@ FAULTS = (
     fault("registers: not given up", r"setmaxnreg\.dec[^;]+;", ""),
     fault("registers: too many", r"(setmaxnreg\.inc\S+) 240;", r"\1 248;"),
 )  # fmt: skip
-"""Every fault of every instruction that orders what happens. Numbers alone would tell of copies of other elements,
-and of products left out."""
-
-
-def alone(text: str) -> str:
-    """A copy for several blocks as one for this block; empty where it is that."""
-    return re.sub(r", %rs\d+;", ";", text.replace(".multicast::cluster", "")) if "multicast" in text else ""
+"""Every fault of every instruction that orders what happens. Numbers alone would tell of copies of other
+elements, and of products left out."""
 
 
 def hopper_mutants(ptx: str, faults: Sequence[Fault] = FAULTS) -> Iterator[Mutant]:
@@ -129,7 +142,7 @@ def hopper_mutants(ptx: str, faults: Sequence[Fault] = FAULTS) -> Iterator[Mutan
     for fault in faults:
         for match in fault.pattern.finditer(ptx, start):
             changed = fault.changed(match)
-            if fault.what == "load: for this block" and not changed:
+            if changed is None:
                 continue
             line = ptx.count("\n", 0, match.start()) + 1
             yield Mutant(fault.what, line, match[0], ptx[: match.start()] + changed + ptx[match.end() :])

@@ -94,7 +94,7 @@ KINDS = {
     "divergent_aligned": "a warp-wide instruction that not every lane it names executes",
     "cluster_exit": "an access to shared memory of a block of the cluster that may have left",
     "left_in_flight": "a thread or block leaves while its bulk copies or products are under way",
-    "too_many_registers": "setmaxnreg for more registers than others of the block give up, so that it waits forever",
+    "too_many_registers": "setmaxnreg for more registers than others give up, so that it waits forever",
     "stack_overflow": "more bytes for the calls of recursive functions and alloca than the stack has",
     "assertion": "an assert that failed",
     "trap": "a trap, or a call through a pointer that is no function's",

@@ -1,5 +1,8 @@
-"""Mutants of every schedule and twin on Hopper, all of them: how many are found, and how many of these leave right
-numbers in all orders. `python tests/ladders/hgemm/hopper_mutant_table.py [RUNG ...]`, 5 minutes on 2 cores."""
+"""Mutants of every schedule and twin on Hopper, all of them: how many are found, and how many of these leave
+right numbers in all orders.
+
+`python tests/ladders/hgemm/hopper_mutant_table.py [RUNG ...]`, 5 minutes on 2 cores.
+"""
 
 import os
 import sys

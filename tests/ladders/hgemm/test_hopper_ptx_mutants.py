@@ -1,9 +1,9 @@
-"""Schedules and twins on Hopper with one instruction changed: every wait, arrival, announcement of bytes, fence,
-commit, phase, count, mask and slot. Each is found, at a line of the CUDA source, or is listed as right.
+"""Schedules and twins on Hopper with one instruction changed: every wait, arrival, announcement of bytes,
+fence, commit, phase, count, mask and slot. Each is found, at a line of the CUDA source, or listed as right.
 
-By default a few of each kind run on two kernels; `-m slow` runs all kernels, and of a fault that has more than
-three places the first, the middle one and the last. `python tests/ladders/hgemm/hopper_mutant_table.py` runs all,
-and counts those that leave right numbers.
+By default one of each kind runs on two kernels; `-m slow` runs all kernels, and of a fault that has more than
+three places the first, the middle one and the last. `hopper_mutant_table.py` runs all, and counts those that
+leave right numbers.
 """
 
 import pytest
@@ -56,8 +56,8 @@ EQUIVALENT = {
     },
     ("cluster", "schedule"): {"store: no commit": ([0], LATER_GROUP)},
 }
-"""Kernel -> fault -> which of its places, counted in the text, and why it is right there: nvcc has unrolled a loop,
-or the code is for cases that the shape does not have."""
+"""Kernel -> fault -> which of its places, counted in the text, and why it is right there: nvcc has unrolled a
+loop, or the code is for cases that the shape does not have."""
 
 
 def missed(case, wanted):
@@ -79,7 +79,9 @@ BY_DEFAULT = {
         "products: no fence", "products: no wait", "proxy: no fence", "store: no wait", "store: no commit",
         "barrier: none", "registers: too many",
     ),
-    ("cluster", "twin"): ("load: for other blocks", "cluster: none", "init: one arrival less", "wait: other parity"),
+    ("cluster", "twin"): (
+        "load: for other blocks", "cluster: none", "init: one arrival less", "wait: other parity",
+    ),
 }  # fmt: skip
 
 

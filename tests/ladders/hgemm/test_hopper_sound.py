@@ -9,30 +9,32 @@ from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.twin import load_source
 from tir_schedules.ladders.registry import find
 
-INIT_OF_EMPTY = r"(mbarrier\.init\S+ \[%r\d+\], \S+;[^;]*(?:;[^;]*)*?)(mbarrier\.init\S+ \[%r\d+\]), (%r\d+);"
-"""Barriers are initialised in turns: that a slot is full, that it is empty."""
+ANNOUNCE = r"mbarrier\.arrive\.expect_tx\.shared::cta\.b64 _, (\[%r\d+\])([^;]+);"
+EXPECT = r"mbarrier.expect_tx.relaxed.cta.shared::cta.b64 \1\2; mbarrier.arrive.shared::cta.b64 _, \1"
 
 IN_PTX = {
-    "stores that have been read, at the end": (r"cp\.async\.bulk\.wait_group 0;", "cp.async.bulk.wait_group.read 0;"),
+    "stores that have been read, at the end": (
+        r"cp\.async\.bulk\.wait_group 0;", "cp.async.bulk.wait_group.read 0;",
+    ),
     "stores that are done": (r"cp\.async\.bulk\.wait_group\.read", "cp.async.bulk.wait_group"),
     "each store a group": (r"(cp\.async\.bulk\.tensor\.2d\.global[^;]+;)", r"\1 cp.async.bulk.commit_group;"),
     "barriers fenced for copies": (r"fence\.mbarrier_init[^;]+;", "fence.proxy.async.shared::cta;"),
     "fences of all memory": (r"fence\.proxy\.async\.shared::cta;", "fence.proxy.async;"),
     "test_wait": (r"mbarrier\.try_wait", "mbarrier.test_wait"),
-    "bytes before the arrival": (
-        r"mbarrier\.arrive\.expect_tx\.shared::cta\.b64 _, (\[%r\d+\])([^;]+);",
-        r"mbarrier.expect_tx.relaxed.cta.shared::cta.b64 \1\2; mbarrier.arrive.shared::cta.b64 _, \1;",
-    ),
+    "bytes before the arrival": (ANNOUNCE, EXPECT + ";"),
     "release and acquire in words": (r"barrier\.cluster\.(arrive|wait);", lambda match: {
-        "arrive": "barrier.cluster.arrive.release.aligned;", "wait": "barrier.cluster.wait.acquire.aligned;",
+        "arrive": "barrier.cluster.arrive.release;", "wait": "barrier.cluster.wait.acquire;",
     }[match[1]]),
     "arrivals of the cluster's scope": (
         r"mbarrier\.arrive\.shared::cluster", "mbarrier.arrive.release.cluster.shared::cluster",
     ),
     "two arrivals at once": (
-        r"(mbarrier\.arrive\.shared::c\w+\.b64 \S+ \[%r\d+\]);|" + INIT_OF_EMPTY,
-        lambda match: f"{match[1]}, 2;" if match[1]
-        else f"{match[2]}{{ .reg .b32 twice; shl.b32 twice, {match[4]}, 1; {match[3]}, twice; }}",
+        ANNOUNCE + r"|(mbarrier\.arrive\.shared::c\w+\.b64 \S+ \[%r\d+\]);"
+        r"|(mbarrier\.init\S+ \[%r\d+\]), (%r\d+);",
+        lambda match: match.expand(
+            EXPECT + ", 2;" if match[1] else r"\3, 2;" if match[3]
+            else r"{ .reg .b32 twice; shl.b32 twice, \5, 1; \4, twice; }"
+        ),
     ),
     "no product in flight": (r"wgmma\.wait_group\.sync\.aligned 1;", "wgmma.wait_group.sync.aligned 0;"),
     "a fence more": (r"wgmma\.commit_group", "wgmma.fence.sync.aligned; wgmma.commit_group"),
@@ -78,7 +80,9 @@ IN_CUDA = {
         ARRIVALS: "consumers", BY_LANE: "if (threadIdx.x == 0)\n arrive(barrier);",
     },
     "every thread says so": {ARRIVALS: "consumers * WARPGROUP", BY_LANE: "arrive(barrier);"},
-    "a thread of the block says so, behind a barrier": {ARRIVALS: "1", BY_LANE: f"{AFTER_ALL} arrive(barrier);"},
+    "a thread of the block says so, behind a barrier": {
+        ARRIVALS: "1", BY_LANE: f"{AFTER_ALL} arrive(barrier);",
+    },
     "slots are said to be free at the start": {
         "turn.parity ^ 1); // of the round before": "turn.parity);",
         "int before = 0;": "int before = 0;\nif (turn.slot == 0 && turn.parity == 0 && !started)\n"

@@ -51,7 +51,7 @@ def caption(slab: Slab) -> str:
 
 
 LEGEND = (
-    "Of slabs: r.p is piece p, of 16 bytes, of row r; a letter: the product of its warpgroup that reads it first.",
+    "Of slabs: r.p is piece p, of 16 bytes, of row r; a letter: the product of its warpgroup that reads it.",
     "Places are those that were executed; that a wgmma asks for 8 rows of a piece at once is a model.",
 )
 
@@ -59,19 +59,19 @@ LEGEND = (
 def lines_of(slab: Slab) -> list[tuple[int, dict[int, Cell]]]:
     """The first lines of 128 bytes: their address, and the cell in each group of four banks."""
     found: dict[int, dict[int, Cell]] = {}
-    for cell, address in slab.places.items():
-        found.setdefault(address // LINE, {})[address % LINE // PIECE] = cell
+    for one, address in slab.places.items():
+        found.setdefault(address // LINE, {})[address % LINE // PIECE] = one
     return [(line * LINE, cells) for line, cells in sorted(found.items())[:LINES_SHOWN]]
 
 
-def label(slab: Slab, cell: Cell) -> str:
-    reader = slab.readers.get(cell)
+def label(slab: Slab, one: Cell) -> str:
+    reader = slab.readers.get(one)
     letter = "" if reader is None else LETTERS[reader % len(LETTERS)]
-    return f"{cell[0]}.{cell[1]}{letter}"
+    return f"{one[0]}.{one[1]}{letter}"
 
 
-def hue_of(slab: Slab, cell: Cell) -> int:
-    return slab.readers.get(cell, 0) % HUES
+def hue_of(slab: Slab, one: Cell) -> int:
+    return slab.readers.get(one, 0) % HUES
 
 
 def slab_svg(slab: Slab, at: int | None = None) -> Markup:

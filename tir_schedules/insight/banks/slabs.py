@@ -1,7 +1,8 @@
 """Where boxes of tensor maps and factors of wgmma lie in shared memory, as they were written and read.
 
-A slab is what one box fills, or, where threads fill it, what the first products of a warpgroup read. All places
-are from the execution: the pieces of 16 bytes that a copy moved, and those that a product's descriptor named.
+A slab is what one box fills, or, where threads fill it, what the first products of a warpgroup read. All
+places are from the execution: the pieces of 16 bytes that a copy moved, and those that a product's descriptor
+named.
 How a wgmma asks the banks for them is a model: eight rows of a piece at once.
 """
 
@@ -72,7 +73,8 @@ class Slab:
         ]
         return {
             "buffer": self.buffer, "kind": self.kind, "line": self.location.line, "count": self.count,
-            "rows": self.rows, "pieces": self.pieces, "turns": self.turns, "agrees": self.agrees, "cells": cells,
+            "rows": self.rows, "pieces": self.pieces, "turns": self.turns, "agrees": self.agrees,
+            "cells": cells,
         }  # fmt: skip
 
 

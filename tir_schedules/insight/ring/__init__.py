@@ -1,1 +1,1 @@
-"""Who waits for whom over the slots of a ring in shared memory: copies, products and the mbarriers between."""
+"""Who waits for whom over the slots of a ring in shared memory: copies, products, the mbarriers between."""

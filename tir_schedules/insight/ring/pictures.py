@@ -28,7 +28,7 @@ SHORT = {
 }
 FILLED = (Happening.EXPECTED, Happening.BEGUN, Happening.LANDED, Happening.MULTIPLIED)
 """What is in the colour of its slot; all else has a border of it."""
-SLOT_COLOURS = ("#3f7fc1", "#3a9a5b", "#8a63c9", "#c08a1e", "#c4553a", "#2d9d9d", "#b0518f", "#7c7c3c")
+SLOT_COLOURS = ("#2f68a8", "#267a45", "#7450b5", "#86590b", "#a8432b", "#1a7070", "#94397f", "#5f5f2a")
 STYLE = COLOURS + Markup("""
 .banks .wait { stroke: var(--dim); stroke-dasharray: 3 3; }
 .banks .mark { fill: none; stroke-width: 1.6; }
@@ -37,9 +37,9 @@ STYLE = COLOURS + Markup("""
 """)
 
 LEGEND = (
-    "Steps follow from what each mbarrier waits for; they are no times. What may happen together has one step.",
-    "full s: the mbarrier that the copies to slot s tell of their bytes; empty s: the one that frees slot s.",
-    "A phase is counted from 0; a wait names it by its parity, phase % 2. unused: nobody had the slot before.",
+    "Steps follow from what mbarriers wait for; they are no times. What may happen at once has one step.",
+    "full s: the mbarrier that the copies to slot s tell of their bytes; empty s: the one that frees it.",
+    "A phase is counted from 0; a wait names it by its parity, phase % 2. unused: nobody had the slot yet.",
 )
 
 

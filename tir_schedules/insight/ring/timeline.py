@@ -1,8 +1,8 @@
 """What warps and copies of a block do with mbarriers, as a timeline in steps.
 
-The CPU machine runs one warp at a time; its order says nothing about a GPU's. So a step is a place in the order
-that the mbarriers force: one more than that of what the same warp did before, and of all that it had to wait
-for. What may happen at the same time stands in the same step; no step is a time.
+The CPU machine runs one warp at a time; its order says nothing about a GPU's. So a step is a place in the
+order that the mbarriers force: one more than that of what the same warp did before, and of all that it had to
+wait for. What may happen at the same time stands in the same step; no step is a time.
 """
 
 from __future__ import annotations
@@ -188,8 +188,8 @@ def goes_on(before: Happened, event: Mapping[str, int]) -> bool:
     first, last = before.events[0], before.events[-1]
     if event["what"] == last["what"] == Happening.ARRIVED:
         return event["line"] == last["line"] and event["address"] == last["address"]
-    group = next((group for group in MERGED if event["what"] in group), ())
-    if last["what"] not in group or last["what"] == group[1] != Happening.BEGUN:
+    group = next((group for group in MERGED if event["what"] in group), None)
+    if not group or last["what"] not in group or last["what"] == group[1] != Happening.BEGUN:
         return False
     if group == OF_COPIES:
         told = first["address"] if first["what"] == Happening.EXPECTED else first["other"]

@@ -26,6 +26,18 @@ REASONS = (
         "tensor-core fragments are used as numbers: not every use of them is tensorized yet",
     ),
     (
+        r"LowerWarpMemory failed",
+        "the sums of a warpgroup are not yet laid out over its threads as wgmma has them",
+    ),
+    (
+        r"'\w+' object has no attribute",
+        "a pass that gives warps their roles, or lets blocks take turns, needs the finished loops",
+    ),
+    (
+        r'identifier "tir_schedules" is undefined',
+        "it calls a function that is only declared with what is not tensorized yet",
+    ),
+    (
         r"Order of the software pipeline is not defined",
         "the pipeline has its stages, but not yet the order of its statements",
     ),

@@ -232,8 +232,8 @@ def measure(kernels: Sequence[Kernel], workload: Workload, outside: dict[str, np
     arguments = check.arguments()
     for binary in binaries:
         arguments = workload.prepared(arguments, binary.kernel.grid)
-        known = {*arguments, *outside, *(tensor_map.name for tensor_map in binary.kernel.maps)}
-        if loops := [name for name in binary.kernel.params if name not in known]:
+        given = {*arguments, *outside, *(each.name for each in binary.kernel.maps)}
+        if loops := [name for name in binary.kernel.params if name not in given]:
             unknown = f"not executed: the host launches it once for each {', '.join(loops)}"
             return replace(measured, unknown=unknown)
         try:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from tir_schedules.machines.cpu.abi import RANK_SHIFT, Act, Space
-
-if TYPE_CHECKING:
-    from tir_schedules.machines.cpu.findings import Fault
+from tir_schedules.machines.cpu.abi import Act, Space
+from tir_schedules.machines.cpu.faults import Fault
 
 COPY, PRODUCT, BARRIER = "tma", "wgmma", "mbarrier"
 """Classes of instructions in the counters' mix."""
@@ -16,12 +12,6 @@ NO_WAIT = {
     COPY: "wait for it with cp.async.bulk.wait_group.read, and let the writer know",
     PRODUCT: "wait for it with wgmma.wait_group, and let the writer know",
 }
-
-
-def rank_and_byte(address: int) -> tuple[int, int]:
-    """Of an address of shared memory of the cluster: the rank of the block, -1 for the own one; the rest."""
-    rank, byte = divmod(address, 1 << RANK_SHIFT)
-    return (rank - 1, byte) if 1 <= rank <= 16 else (-1, address)
 
 
 def operation(fault: Fault, line: int) -> str:

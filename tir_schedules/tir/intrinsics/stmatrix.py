@@ -20,11 +20,11 @@ from tir_schedules.tir.intrinsics.wgmma import ROWS, SHARED, SUMS, THREADS, shar
 
 PART = 16  # columns that are stored at once
 PAIRS = {
-    ("float32", "float16"): "__floats2half2_rn(sums[i], sums[i + 1])",
-    ("float32", "bfloat16"): "__floats2bfloat162_rn(sums[i], sums[i + 1])",
-    ("float16", "float16"): "__halves2half2(sums[i], sums[i + 1])",
+    ("float32", "float16"): "__floats2half2_rn",
+    ("float32", "bfloat16"): "__floats2bfloat162_rn",
+    ("float16", "float16"): "__halves2half2",
 }
-"""Formats of sums and of C -> two neighbours in the format of C."""
+"""Formats of sums and of C -> the function that makes two neighbours in the format of C of two sums."""
 
 SYNC = """\
 // __syncthreads for the threads of this warpgroup.
@@ -43,37 +43,42 @@ store_sums(unsigned boxes, int next, int part, {sums} &first)
     const {sums} *const sums = &first;
 """
 
-MATRICES = """    unsigned pairs[4];
-#pragma unroll
-    for (int i = 0; i < 8; i += 2) {{
-        const auto pair = {pair};
-        pairs[i / 2] = reinterpret_cast<const unsigned &>(pair);
-    }}
+MATRICES = """{pairs}
+    const unsigned values[4] = {{{values}}};
     const unsigned row = threadIdx.x / 32 * 16 + threadIdx.x % 16;
     const unsigned piece = (part % 4 * 2 + threadIdx.x % 32 / 16) ^ row % 8;
-    store_matrices(boxes + part / 4 * next + row * 128 + piece * 16, pairs);
+    store_matrices(boxes + part / 4 * next + row * 128 + piece * 16, values);
 }}
 """
 
-FLOATS = """#pragma unroll
-    for (int i = 0; i < 8; i += 2) {{
-        const unsigned row = threadIdx.x / 32 * 16 + i / 2 % 2 * 8 + threadIdx.x % 32 / 4;
-        const unsigned piece = (part % 2 * 4 + i / 4 * 2 + threadIdx.x % 4 / 2) ^ row % 8;
-        asm volatile("st.shared.v2.f32 [%0], {{%1, %2}};" ::"r"(
-                         boxes + part / 2 * next + row * 128 + piece * 16 + threadIdx.x % 2 * 8),
-                     "f"(sums[i]), "f"(sums[i + 1])
-                     : "memory");
-    }}
+FLOATS = """    const unsigned row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
+    const unsigned place = boxes + part / 2 * next + row * 128 + threadIdx.x % 2 * 8;
+    const unsigned piece = part % 2 * 4 + threadIdx.x % 4 / 2;
+{stores}
 }}
 """
+STORE_PAIR = """    asm volatile("st.shared.v2.f32 [%0], {{%1, %2}};" ::"r"(
+                     place + {rows} + ((piece + {pieces}) ^ row % 8) * 16),
+                 "f"(sums[{first}]), "f"(sums[{second}])
+                 : "memory");"""
 
 
 def text_of(accumulate: str, result: str) -> str:
-    """A device function that stores some sums of a thread."""
+    """A device function that stores some sums of a thread. It has no directive, such as that to unroll a
+    loop: what stands before the last one is read with the headers, see compiler/front_end.py."""
     sums = "float" if accumulate == "float32" else "half"
     if result == "float32":
-        return (HEAD + FLOATS).format(sums=sums)
-    return (HEAD + MATRICES).format(sums=sums, pair=PAIRS[accumulate, result])
+        stores = [
+            STORE_PAIR.format(rows=half * 8 * 128, pieces=eight * 2, first=first, second=first + 1)
+            for eight in range(2)
+            for half in range(2)
+            for first in [eight * 4 + half * 2]
+        ]
+        return (HEAD + FLOATS).format(sums=sums, stores="\n".join(stores))
+    made = PAIRS[accumulate, result]
+    pairs = [f"    const auto pair_{i} = {made}(sums[{2 * i}], sums[{2 * i + 1}]);" for i in range(4)]
+    values = ", ".join(f"reinterpret_cast<const unsigned &>(pair_{i})" for i in range(4))
+    return (HEAD + MATRICES).format(sums=sums, pairs="\n".join(pairs), values=values)
 
 
 @intrinsic
