@@ -213,7 +213,7 @@ def row_of(archive: zipfile.ZipFile, entry: Json, arch: str, machine: Any) -> Js
 
 def tensor_map(described: Json) -> TensorMap:
     """A map of a manifest, where extents are lists."""
-    fields: Any = {key: tuple(v) if isinstance(v, list) else v for key, v in described.items()}
+    fields: Json = {key: tuple(v) if isinstance(v, list) else v for key, v in described.items()}
     return TensorMap(**fields)
 
 
