@@ -34,6 +34,7 @@ PROBES = {probe.name: probe for probe in probes(ARCH)}
 # The data pipe's own counters also count stalls of other traffic; those of the instrumented code are exact.
 NOISY = "l1tex__data_pipe_lsu_wavefronts"
 COPY_WAVEFRONTS = next(metric for metric in METRICS if "ldgsts" in metric)
+STORE_WAVEFRONTS = "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_st.sum"
 
 
 def counted(binary, arguments, outputs):
@@ -129,6 +130,9 @@ def test_every_kernel_costs_what_the_gpu_counted(key):
         same = entry["cubin"] == cubin_name(found.binary)
         predicted = {name: vars(access) for name, access in found.counters.accesses.items()}
         skip = (NOISY, COPY_WAVEFRONTS) if entry.get("copies_under_p0") else (NOISY,)
+        if "stmatrix" in found.binary.ptx:  # the GPU's metric of stores leaves it out
+            assert entry["measured"][STORE_WAVEFRONTS] == 0
+            skip = (*skip, STORE_WAVEFRONTS)
         unlike = differences(predicted, entry["measured"], skip)
         assert not {
             name for name, (ours, theirs) in unlike.items() if same or abs(ours - theirs) > 0.02 * theirs
