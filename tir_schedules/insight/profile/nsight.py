@@ -102,12 +102,22 @@ def is_narrow_probe(entry: Entry, compared: Comparison) -> bool:
     return entry.get("probe", "").startswith(("cp_async_4,", "cp_async_8,"))
 
 
+def is_of_matrices(entry: Entry, compared: Comparison) -> bool:
+    """Whether the stores can be those of stmatrix: the data pipe has them, the instrumented code none."""
+    return not compared.measured and entry["measured"][f"{DATA_PIPE}_st.sum"] >= compared.predicted
+
+
 REASONS = (
     Reason(
         (f"{DATA_PIPE}_ld.sum", f"{DATA_PIPE}_st.sum"),
         "the data pipe's counters include stalls for other traffic; those of the instrumented code count only"
         " what instructions ask for",
         is_more,
+    ),
+    Reason(
+        (f"{INSTRUMENTED}_st.sum",),
+        "Nsight Compute counts the wavefronts of stmatrix among those of the data pipe alone",
+        is_of_matrices,
     ),
     Reason(
         (f"{INSTRUMENTED}_ldgsts.sum",),
