@@ -40,7 +40,7 @@ def made(kernel, by_nvcc=False):
 def test_it_is_what_nvcc_makes(name):
     rung = find(name)[0]
     for make in (lower, load_twin):
-        kernel = make(rung, workload_of(rung, Problem(rung.family)), "sm_80")
+        kernel = make(rung, workload_of(rung, Problem(rung.family)), rung.arch or "sm_80")
         assert any(agree(kernel, name in WIDENED) for _ in range(TRIES))
 
 
