@@ -24,7 +24,8 @@ SHIPPED = {signature.text for signature in shipped_signatures()}
 
 def jobs(rung):
     """All that `run` takes it on where nothing else is asked for."""
-    return jobs_of([rung], {rung.family: [Problem(rung.family)]}, RUN_SHAPES)
+    found = jobs_of([rung], {rung.family: [Problem(rung.family)]}, RUN_SHAPES)
+    return [(one, work) for one, work in found if not (one.refuses and one.refuses(work, one.config))]
 
 
 def check_shipped(chosen):
