@@ -75,6 +75,7 @@ class Row(Task, Named):
     rate: Rate
     unit: Literal["GB/s", "TFLOPS"]
     sm_mhz: Annotated[list[Count], Field(max_length=2, fail_fast=True)] | None = None
+    clock_mhz: Rate = None
     throttled: Many[Text] = []
     vendor_detail: VendorDetail = None
     cold_us: Annotated[Many[Micros], Field(min_length=1)] = None
