@@ -49,6 +49,7 @@ class Candidate(Open):
     split_k: Count
     cluster: Count
     workspace_bytes: Count
+    reduction: Count = None
     samples_us: Many[Micros] = None
     refused: Text = None
 
