@@ -27,6 +27,10 @@ from tir_schedules.tir.passes.slot_counters import SlotCounters
 REGISTERS = {1: (24, 240), 2: (24, 240), 3: (32, 160)}
 """Warpgroups that multiply -> registers of a thread that copies, and of one that multiplies."""
 
+ROLLED = {"disable_unroll": True}
+"""The annotation of a loop that nvcc is to leave as it is. Of a few slabs it would unroll the producer's, and
+all its code would have to be fetched once, for one thread."""
+
 
 @dataclass(frozen=True)
 class Work:
@@ -69,9 +73,11 @@ class Work:
         """Slabs of a tile."""
         return int(self.slabs.extent)
 
-    def over_slabs(self, statements: Sequence[tirx.Stmt], counters: SlotCounters) -> tirx.For:
+    def over_slabs(
+        self, statements: Sequence[tirx.Stmt], counters: SlotCounters, annotations: Any = None
+    ) -> tirx.For:
         body = with_barriers(sequence(statements), counters.slot, counters.parity)
-        return renewed(self.slabs, sequence([body, *counters.advance()]))
+        return renewed(self.slabs, sequence([body, *counters.advance()]), annotations)
 
     def over_tiles(self, statements: Sequence[tirx.Stmt]) -> tirx.Stmt:
         body = sequence(statements)
@@ -220,6 +226,7 @@ def produced(work: Work, counters: SlotCounters, slab_bytes: int) -> tirx.Stmt:
                     *work.copies,
                 ],
                 counters,
+                ROLLED,
             )
         ]
     )
@@ -258,11 +265,12 @@ def thread_invariant(value: Any) -> Any:
     return tirx.call_intrin(value.ty, "tirx.tvm_thread_invariant", value)
 
 
-def renewed(loop: Any, body: tirx.Stmt) -> tirx.For:
-    """A copy of a loop with another body, a variable of its own and no annotations."""
+def renewed(loop: Any, body: tirx.Stmt, annotations: Any = None) -> tirx.For:
+    """A copy of a loop with another body and annotations, and a variable of its own."""
     variable: Any = tirx.Var(loop.loop_var.name, loop.loop_var.ty)
+    body = with_value(body, loop.loop_var, variable)
     return tirx.For(
-        variable, loop.min, loop.extent, tirx.ForKind.SERIAL, with_value(body, loop.loop_var, variable)
+        variable, loop.min, loop.extent, tirx.ForKind.SERIAL, body, annotations=annotations
     )
 
 
