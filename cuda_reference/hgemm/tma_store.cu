@@ -44,13 +44,14 @@
 #define CONSUMERS 2 // warpgroups that multiply, each BM / CONSUMERS rows of the block tile
 #define STAGES 3    // slots for slabs
 #define PROGRAMS 132 // most blocks of the grid
+#define BOXES 4     // of C that a warpgroup has in shared memory
 #define GROUP 16     // rows of tiles in a stripe
 #endif
 
 constexpr int THREADS = (CONSUMERS + 1) * WARPGROUP;
 constexpr int HEIGHT = BM / CONSUMERS; // of a warpgroup's tile
 using Operands = Slabs<BM, BN, NT>;
-using Result = ResultBoxes<HEIGHT, BN, OUT>;
+using Result = ResultBoxes<HEIGHT, BN, OUT, BOXES>;
 static_assert(BK == SLAB, "a row of a slab is 128 bytes");
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
@@ -66,8 +67,12 @@ hgemm_tma_store(const __grid_constant__ CUtensorMap A_map, const __grid_constant
     const int rows = (M + BM - 1) / BM, cols = (N + BN - 1) / BN; // of tiles
     const int slabs = (K + BK - 1) / BK;
 
-    if (threadIdx.x == 0 && threadIdx.y == 0)
+    if (threadIdx.x == 0 && threadIdx.y == CONSUMERS) {
+        prefetch_map(A_map);
+        prefetch_map(B_map);
+        prefetch_map(C_map);
         ring.initialise(CONSUMERS);
+    }
     __syncthreads();
 
     Turn<STAGES> turn;
@@ -83,12 +88,12 @@ hgemm_tma_store(const __grid_constant__ CUtensorMap A_map, const __grid_constant
     } else {
         take_registers<RegistersOf<CONSUMERS>::CONSUMER>();
         const int first_row = threadIdx.y * HEIGHT; // of the warpgroup in the block tile
-        const unsigned boxes = slots + STAGES * Operands::BYTES + threadIdx.y * Result::BYTES;
+        const unsigned places = slots + STAGES * Operands::BYTES + threadIdx.y * Result::BYTES;
         for (int number = blockIdx.x; number < rows * cols; number += gridDim.x) {
             const TileOfC at = tile_in_stripes<GROUP>(number, rows, cols);
             WarpgroupTile<HEIGHT, BN, ACC, IN, !NT> tile;
             ring.multiply(turn, slots, slabs, first_row, tile);
-            store_through<Result>(boxes, tile, C_map, at.row * BM + first_row, at.col * BN);
+            store_through<Result>(places, tile, C_map, at.row * BM + first_row, at.col * BN);
         }
         if (threadIdx.x == 0)
             wait_for_stores();

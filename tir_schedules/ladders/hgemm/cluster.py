@@ -28,7 +28,7 @@ from tir_schedules.workloads.half_gemm import HalfGemm
 
 
 @dataclass(frozen=True)
-class Config(roles.Persistent):
+class Config(roles.Stored):
     """As Persistent. cluster: blocks of a cluster, 2; programs are rounded down to whole clusters."""
 
     bm: int = 128
@@ -38,6 +38,7 @@ class Config(roles.Persistent):
     stages: int = 3
     programs: int = hopper.WAVE
     group: int = 16
+    boxes: int = 4
     cluster: int = 2
 
 

@@ -20,11 +20,17 @@ class Persistent(Ring):
     group: int
 
 
+@dataclass(frozen=True)
+class Stored(Persistent):
+    """As Persistent. boxes: of C, 64 rows of 128 bytes, for which a warpgroup has shared memory; a tile's
+    take turns."""
+
+    boxes: int
+
+
 def reason_against_roles(gemm: HalfGemm, config: Ring, stored: bool = False) -> str:
     """Why a configuration cannot be, or empty. stored: C goes through shared memory."""
-    if config.consumers not in (2, 3):
-        return "consumers is 2 or 3: registers are shared out among so many"
-    more = tile_bytes(gemm, config) if stored else 0
+    more = bytes_of_boxes(gemm, config) if isinstance(config, Stored) else 0
     return (
         hopper.reason_against_boxes(gemm)
         or (hopper.reason_against_stored_boxes(gemm) if stored else "")
@@ -37,9 +43,15 @@ def choose_stored(gemm: HalfGemm) -> str:
     return "128x128" if gemm.result == "float32" else hopper.choose(gemm)
 
 
-def tile_bytes(gemm: HalfGemm, config: Tiling) -> int:
-    """Of a tile of C."""
-    return config.bm * config.bn * SIZES[gemm.result]
+def boxes_of(gemm: HalfGemm, config: Stored) -> tuple[int, int]:
+    """The boxes of a warpgroup's tile of C, and for how many of them there is shared memory."""
+    count = config.rows // hopper.ROWS * (config.bn * SIZES[gemm.result] // hopper.ROW_BYTES)
+    return count, min(count, config.boxes)
+
+
+def bytes_of_boxes(gemm: HalfGemm, config: Stored) -> int:
+    """Shared memory for boxes of C."""
+    return config.consumers * boxes_of(gemm, config)[1] * hopper.ROWS * hopper.ROW_BYTES
 
 
 def block_of(config: Tiling) -> tuple[int, int, int]:
@@ -59,7 +71,7 @@ def launch_programs(gemm: HalfGemm, config: Persistent, stored: bool = False, cl
     maps = hopper.maps_of(gemm, config, cluster)
     shared = config.ring_bytes
     if stored:
-        maps, shared = (*maps, map_of_result(gemm)), shared + tile_bytes(gemm, config)
+        maps, shared = (*maps, map_of_result(gemm)), shared + bytes_of_boxes(gemm, config)
     return Launch(grid, block_of(config), shared, (cluster, 1, 1), maps)
 
 
