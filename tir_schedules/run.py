@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from typing import Callable, Iterator, Sequence
 
@@ -71,18 +72,27 @@ def start(
 
 
 def launches(make: Maker, rung: Rung, workload: Workload, arch: str) -> list[Kernel]:
-    """The kernel of each launch the workload takes: one for a GEMM, for a reduction one after another until
-    one number is left.
+    """The kernel of each launch the workload takes: one for a GEMM, and those before that the rung has;
+    for a reduction one after another until one number is left.
 
     make: `lower`, `load_twin` or the like. A source given in place of a rung's own is for the first launch.
     """
     check_job(rung, workload)
-    kernels: list[Kernel] = []
+    kernels = prepared(lower if isinstance(make, partial) else make, rung, workload, arch)
     left: Workload | None = workload
     while left is not None:
         kernels.append(make(rung, left, arch))
         left = left.rest(kernels[-1].grid)
         make = lower if isinstance(make, partial) else make
+    return kernels
+
+
+def prepared(make: Maker, rung: Rung, workload: Workload, arch: str) -> list[Kernel]:
+    """The kernels of the launches before a rung's own, with arguments of the workload."""
+    kernels = []
+    for each in rung.before(workload) if rung.before else ():
+        kernel = make(each.rung, each.workload, arch)
+        kernels.append(replace(kernel, params=tuple(each.names[name] for name in kernel.params)))
     return kernels
 
 

@@ -7,7 +7,7 @@ import re
 import runpy
 import sys
 from dataclasses import dataclass, field, replace
-from typing import Any, Callable
+from typing import Any, Callable, Sequence
 
 from tir_schedules.errors import BadInput
 from tir_schedules.model.gpus import WARP
@@ -20,6 +20,18 @@ class NoConfig:
 
 
 NO_CONFIG = NoConfig()
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """A launch before a rung's own, which leaves something for it.
+
+    rung, workload: what is launched. names: of its parameters, and which of the arguments they are.
+    """
+
+    rung: "Rung"
+    workload: Any
+    names: dict[str, str]
 
 
 def as_it_is(sch: Any, workload: Any, config: Any) -> None:
@@ -51,6 +63,7 @@ class Rung:
     tir/passes/pipeline.py.
     dtypes: of the workloads it is run with, where the family has a choice. outputs: formats of C likewise;
     without them, that of the sums alone.
+    before(workload): the launches before its own, where there are any.
     prim_func(workload, config, name): the algorithm, in place of the workload's own. Where primitives cannot
     reach a form, it already says what each thread does.
     flawed: configurations shown for what is wrong with them: name -> kind of finding. They run only when
@@ -78,6 +91,7 @@ class Rung:
     dtypes: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
     prim_func: Callable[[Any, Any, str], Any] | None = field(default=None, repr=False)
+    before: Callable[[Any], Sequence[Preparation]] | None = field(default=None, repr=False)
     flawed: dict[str, str] = field(default_factory=dict, repr=False)
     twinned: bool = True
     refuses: Callable[[Any, Any], str] | None = field(default=None, repr=False)

@@ -53,6 +53,7 @@ class Gemm:
 
     inputs = ("A", "B")
     outputs = ("C",)
+    workspaces = ()
     result = "float32"
     macros = {}
 

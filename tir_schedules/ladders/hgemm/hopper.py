@@ -15,7 +15,7 @@ from typing import Any, Sequence
 
 from tir_schedules.errors import BadInput
 from tir_schedules.model.gpus import find_sm
-from tir_schedules.model.launch import TensorMap, ceil_div
+from tir_schedules.model.launch import TensorMap, ceil_div, described_array, pitch_of
 from tir_schedules.tir.schedule import Block, Loop, PrimFunc, Schedule, pipeline, unroll
 from tir_schedules.workloads import ACCUMULATORS
 from tir_schedules.workloads.half_gemm import VECTOR, HalfGemm
@@ -138,12 +138,11 @@ def reason_against_ring(gemm: HalfGemm, config: Ring, fewest: int, more: int = 0
 
 def reason_against_boxes(gemm: HalfGemm) -> str:
     """Why the copy engine cannot read A or B, or empty."""
-    for name, row in (("A", gemm.k), ("B", gemm.k if gemm.transposed else gemm.n)):
-        if row % VECTOR:
-            return (
-                f"rows of {name} are {2 * row} bytes, and the copy engine takes rows of a multiple of 16: use"
-                " hgemm/wgmma_async"
-            )
+    for name, (_, row) in gemm.misaligned.items():
+        return (
+            f"rows of {name} are {2 * row} bytes, and the copy engine takes rows of a multiple of 16: use"
+            " hgemm/repacked"
+        )
     return ""
 
 
@@ -185,7 +184,10 @@ def maps_of(gemm: HalfGemm, tiling: Tiling, cluster: int = 1) -> tuple[TensorMap
 
 def map_of(name: str, dtype: str, shape: tuple[int, int], box: tuple[int, int]) -> TensorMap:
     """The tensor map of a matrix with boxes whose rows are 128 bytes."""
-    return TensorMap(f"{name}_map", name, dtype, shape, (shape[1] * SIZES[dtype],), box, 128, 256)
+    row = shape[1] * SIZES[dtype]
+    return TensorMap(
+        f"{name}_map", described_array(name, row), dtype, shape, (pitch_of(row),), box, 128, 256
+    )
 
 
 def over_tiles(
