@@ -104,7 +104,7 @@ hgemm_cluster(const __grid_constant__ CUtensorMap A_map, const __grid_constant__
                                   at.col * BN);
         }
         if (threadIdx.x == 0)
-            wait_for_stores();
+            wait_until_stores_have_read();
     }
     sync_cluster(); // copies and arrivals of the others may still be on their way here
 }

@@ -96,6 +96,6 @@ hgemm_tma_store(const __grid_constant__ CUtensorMap A_map, const __grid_constant
             store_through<Result>(places, tile, C_map, at.row * BM + first_row, at.col * BN);
         }
         if (threadIdx.x == 0)
-            wait_for_stores();
+            wait_until_stores_have_read();
     }
 }

@@ -63,8 +63,11 @@ hgemm_warp_specialized(const __grid_constant__ CUtensorMap A_map, const __grid_c
     const int block_row = blockIdx.y * BM, block_col = blockIdx.x * BN;
     const int slabs = (K + BK - 1) / BK;
 
-    if (threadIdx.x == 0 && threadIdx.y == 0)
+    if (threadIdx.x == 0 && threadIdx.y == CONSUMERS) {
+        prefetch_map(A_map);
+        prefetch_map(B_map);
         ring.initialise(CONSUMERS);
+    }
     __syncthreads();
 
     Turn<STAGES> turn;

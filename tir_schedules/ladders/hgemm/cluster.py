@@ -60,7 +60,7 @@ def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:
 def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
     tiles = roles.share_by_roles(sch, gemm, config, config.cluster)
     roles.walk_tiles(sch, gemm, config, tiles, config.cluster)
-    hopper.store_boxes(sch, gemm, config, tiles)
+    roles.store_boxes(sch, gemm, config, tiles)
     hopper.multiply(sch, gemm, config, tiles, "given")
 
 

@@ -146,11 +146,11 @@ def reason_against_boxes(gemm: HalfGemm) -> str:
     return ""
 
 
-def reason_against_stored_boxes(gemm: HalfGemm) -> str:
-    """Why the copy engine cannot write C, or empty."""
+def reason_against_stored_boxes(gemm: HalfGemm, instead: str = "hgemm/persistent") -> str:
+    """Why the copy engine cannot write C, or empty. instead: what to use."""
     row = gemm.n * SIZES[gemm.result]
     return (
-        f"rows of C are {row} bytes, and the copy engine takes rows of a multiple of 16: use hgemm/persistent"
+        f"rows of C are {row} bytes, and the copy engine takes rows of a multiple of 16: use {instead}"
         if row % 16
         else ""
     )
@@ -369,22 +369,23 @@ def by_threads(sch: Schedule, block: Block, tiling: Tiling, width: int) -> None:
         sch.unroll(pair)
 
 
-def store_boxes(sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles) -> None:
-    """A warpgroup's sums go through shared memory, from where the copy engine writes boxes of C."""
+def store_boxes(sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles, places: int) -> None:
+    """A warpgroup's sums go through shared memory, box by box, from where the copy engine writes them to C.
+    places: in shared memory, for boxes in turns."""
     from tir_schedules.tir.intrinsics import boxes, stmatrix
     from tir_schedules.tir.intrinsics.wgmma import sums_map
 
     width = ROW_BYTES // SIZES[gemm.result]
     stored = sch.cache_write(tiles.result, 0, SHARED)
     sch.reverse_compute_at(tiles.result, tiles.warpgroup)
-    sch.reverse_compute_at(stored, tiles.warpgroup)
-    sch.transform_layout(tiles.products, ("write", 0), sums_map(tiling.bn), assume_injective_transform=True)
-    sch.transform_layout(tiles.result, ("write", 0), lambda i, j: [j // width, i, j % width])
-    to_boxes = stmatrix.store(tiling.rows // ROWS, tiling.bn, tiling.bm, gemm.accumulate, gemm.result)
-    sch.tensorize(sch.get_loops(tiles.result)[-2], to_boxes)
-    row, column = sch.get_loops(stored)[-2:]
+    row, column = sch.get_loops(tiles.result)[-2:]
     box_row, row = sch.split(row, [None, ROWS])
     box_column, column = sch.split(column, [None, width])
     sch.reorder(box_row, box_column, row, column)
+    sch.reverse_compute_at(stored, box_column)
+    sch.transform_layout(tiles.products, ("write", 0), sums_map(tiling.bn), assume_injective_transform=True)
+    numbered = stmatrix.boxes_map(tiling.rows, tiling.bn, width)
+    sch.transform_layout(tiles.result, ("write", 0), numbered, assume_injective_transform=True)
     unroll(sch, (box_row, box_column))
-    sch.tensorize(row, boxes.store(ROWS, width, gemm.result))
+    sch.tensorize(row, stmatrix.store(width, places, gemm.accumulate, gemm.result))
+    sch.tensorize(sch.get_loops(stored)[-2], boxes.store(ROWS, width, gemm.result))

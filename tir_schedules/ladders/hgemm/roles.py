@@ -87,10 +87,16 @@ def share_by_roles(sch: Schedule, gemm: HalfGemm, config: Ring, cluster: int = 1
     tiles = hopper.split_into_tiles(sch, config)
     hopper.lay_out_operands(sch, gemm, tiles, ring=True)
     hopper.copy_boxes(sch, gemm, config, tiles, cluster=cluster)
-    sch.annotate(tiles.k_tile, ROLES, [config.stages, cluster])
+    places = boxes_of(gemm, config)[1] if isinstance(config, Stored) else 0
+    sch.annotate(tiles.k_tile, ROLES, [config.stages, cluster, places])
     return tiles
 
 
 def walk_tiles(sch: Schedule, gemm: HalfGemm, config: Persistent, tiles: Tiles, cluster: int = 1) -> None:
     """A block computes tile after tile."""
     sch.annotate(tiles.block_i, PROGRAMS, [programs_of(gemm, config, cluster), config.group, cluster])
+
+
+def store_boxes(sch: Schedule, gemm: HalfGemm, config: Stored, tiles: Tiles) -> None:
+    """C goes through shared memory, box by box."""
+    hopper.store_boxes(sch, gemm, config, tiles, boxes_of(gemm, config)[1])

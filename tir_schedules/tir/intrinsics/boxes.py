@@ -17,7 +17,7 @@ from tir_schedules.tir.intrinsics import Intrinsic, intrinsic, ring
 from tir_schedules.tir.intrinsics.device import call
 from tir_schedules.tir.schedule import PrimFunc
 
-MAP = "tir_schedules.map"
+MAP, PREFETCH = "tir_schedules.map", "tir_schedules.prefetch"
 COLUMNS = 64  # of A and B, 128 bytes
 SHARED = "shared.dyn"
 
@@ -25,6 +25,11 @@ SHARED = "shared.dyn"
 def tensor_map(matrix: Any, rows: int, columns: int = COLUMNS) -> Any:
     """What stands for the tensor map of a matrix, with boxes of so many rows and columns."""
     return T.call_extern("handle", MAP, matrix.data, rows, columns)
+
+
+def prefetch() -> Any:
+    """What stands for a prefetch of all tensor maps of the kernel."""
+    return T.call_extern("int32", PREFETCH)
 
 
 def copy(rows: int, columns: int, dtype: str, source_scope: str, target_scope: str) -> PrimFunc:

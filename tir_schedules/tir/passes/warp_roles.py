@@ -15,7 +15,7 @@ from typing import Any, Sequence
 import tvm_ffi
 from tvm import DataType, IRModule, ir, s_tir, tirx, transform
 
-from tir_schedules.tir.intrinsics import ring
+from tir_schedules.tir.intrinsics import boxes, ring
 from tir_schedules.tir.intrinsics.device import call
 from tir_schedules.tir.passes import ROLES
 from tir_schedules.tir.passes.partial_group import on_grid
@@ -37,7 +37,7 @@ class Work:
     """What a block does for a tile: before the slabs, for each slab, and after them.
 
     tiles: the loop over the block's tiles, if it has one. slabs: the loop. copies, multiply: what stands in
-    it. slots: of the ring. blocks: of a cluster.
+    it. slots: of the ring. blocks: of a cluster. places: of a warpgroup, for boxes of C, which take turns.
     """
 
     tiles: Any
@@ -48,6 +48,7 @@ class Work:
     after: Sequence[tirx.Stmt]
     slots: int
     blocks: int
+    places: int
 
     @classmethod
     def of(cls, threads: Any) -> "Work | None":
@@ -65,8 +66,9 @@ class Work:
         (place,) = places
         slabs = statements[place]
         *copies, multiply = statements_of(slabs.body)
-        slots, blocks = map(int, slabs.annotations[ROLES])
-        return cls(tiles, statements[:place], slabs, copies, multiply, statements[place + 1 :], slots, blocks)
+        slots, blocks, places = map(int, slabs.annotations[ROLES])
+        after = statements[place + 1 :]
+        return cls(tiles, statements[:place], slabs, copies, multiply, after, slots, blocks, places)
 
     @property
     def count(self) -> int:
@@ -102,7 +104,7 @@ def warp_roles(function: tirx.PrimFunc, module: IRModule, context: transform.Pas
         counters = SlotCounters(work.slots)
         work = Work.of(tiles.in_ring(threads, counters.slot))
         assert work
-        rings.extend((each, tiles.ring(each, work.slots)) for each in tiles.operands)
+        rings.extend((each, tiles.ring(each)) for each in tiles.extents)
         few, many = REGISTERS[consumers]
         copies = [evaluate(f"keep_registers<{few}>"), by_one_thread(produced(work, counters, tiles.slab_bytes))]
         products = [evaluate(f"take_registers<{many}>"), consumed(work, counters), *left_over(work)]
@@ -116,7 +118,13 @@ def warp_roles(function: tirx.PrimFunc, module: IRModule, context: transform.Pas
         )
         meet = "sync_cluster" if work.blocks > 1 else "__syncthreads"
         warps = consumers * WARPGROUP // 32 * work.blocks
-        body = [ring.set_up(work.slots, 1, warps), evaluate(meet), *counters.start(), roles]
+        body = [
+            tirx.IfThenElse(role, by_one_thread(tirx.Evaluate(boxes.prefetch())), None),
+            ring.set_up(work.slots, 1, warps),
+            evaluate(meet),
+            *counters.start(),
+            roles,
+        ]
         if work.blocks > 1:  # no block ends while another copies to it or arrives there
             body.append(evaluate(meet))
         return tirx.For(
@@ -135,7 +143,7 @@ class Buffers:
     """The buffers in shared memory of a block's work, and how large a block's part of each is."""
 
     def __init__(self, threads: Any, work: Work):
-        self.slab = work.slabs.loop_var
+        self.slots, self.places = work.slots, work.places
         self.extents: dict[Any, list[int]] = {}
         self.operands: list[Any] = []
         self.values: dict[Any, Any] = {}
@@ -177,14 +185,14 @@ class Buffers:
         """Of one slab of all operands."""
         return sum(prod(self.extents[each]) * DataType(each.dtype).bits // 8 for each in self.operands)
 
-    def ring(self, operand: Any, slots: int) -> Any:
-        """The buffer that an operand has in its place."""
-        shape = [slots, *self.extents[operand][1:]]
-        return tirx.decl_buffer(shape, operand.dtype, operand.name, scope=operand.scope())
+    def ring(self, buffer: Any) -> Any:
+        """The buffer that takes its place."""
+        shape = [self.slots if buffer in self.operands else self.places, *self.extents[buffer][1:]]
+        return tirx.decl_buffer(shape, buffer.dtype, buffer.name, scope=buffer.scope())
 
     def in_ring(self, threads: Any, slot: Any) -> Any:
-        """The loop on threadIdx.y, with operands in the slot of their slab. All other indices are those
-        within a block's tile: TVM then allocates no more than that."""
+        """The loop on threadIdx.y, with operands in the slot of their slab, and boxes of C in a place. All
+        other indices are those within a block's tile: TVM then allocates no more than that."""
 
         def folded(block: Any) -> s_tir.SBlock:
             if not any(map(is_shared, block.match_buffers)):
@@ -207,8 +215,9 @@ class Buffers:
             ir.Range.from_min_extent(tirx.floormod(each.min, tirx.IntImm("int32", extent)), each.extent)
             for each, extent in zip(match.source.region, self.extents[source])
         ]
-        if source in self.operands:
-            region[0] = ir.Range.from_min_extent(thread_invariant(slot), match.source.region[0].extent)
+        first = match.source.region[0]
+        place = slot if source in self.operands else tirx.truncmod(first.min, tirx.IntImm("int32", self.places))
+        region[0] = ir.Range.from_min_extent(thread_invariant(place), first.extent)
         return s_tir.MatchBufferRegion(match.buffer, tirx.BufferRegion(source, region))
 
 
@@ -241,7 +250,8 @@ def consumed(work: Work, counters: SlotCounters) -> tirx.Stmt:
 
 
 def left_over(work: Work) -> list[tirx.Stmt]:
-    """A wait for stores of boxes, if there are any."""
+    """A wait until stores of boxes have read shared memory, if there are any: it must not go before. When
+    they have written C is the end of the kernel's business."""
     stores: list[Any] = []
 
     def look(node: Any) -> None:
@@ -250,7 +260,7 @@ def left_over(work: Work) -> list[tirx.Stmt]:
 
     for statement in work.after:
         tvm_ffi.structural_walk(statement, (ir.Call, look))
-    return [by_one_thread(evaluate("wait_for_stores"))] if stores else []
+    return [by_one_thread(evaluate("wait_until_stores_have_read<0>"))] if stores else []
 
 
 def by_one_thread(statement: tirx.Stmt) -> tirx.Stmt:

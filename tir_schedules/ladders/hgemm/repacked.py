@@ -1,0 +1,107 @@
+"""Any shape: rows that the copy engine does not take are copied to rows that it takes, before the products.
+
+A tensor map has the bytes from one row to the next, and these are a multiple of 16. Rows of an odd number of
+elements are not, and a GEMM by single elements loses most of its rate: each slab is copied again for every
+tile of C, two bytes at a time.
+
+A and B are read from memory once, the GEMM reads each element of them many times. So a launch before this one
+copies what has such rows, A, B or both, to a workspace whose rows are longer by up to 14 bytes: see `repack`.
+Of matrices of 4095 these are 134 MB, about 35 us at 4 TB/s, and the products take 180 us at the rate of
+`tma_store`. The share of the copies falls with the size: copies grow by the square of it, products by the
+cube. The tensor map has the true extents, so what fills a row up is not read.
+
+C is where it is. Boxes of it leave through shared memory where its rows are multiples of 16 bytes. Where they
+are not, threads write it from registers, and there is room for another slot: `:128x256_registers` and
+`:128x128_registers`, `boxes` is 0. Where A and B have such rows there is no launch before, and this is
+`tma_store` or `persistent`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tir_schedules.ladders.hgemm import hopper, roles
+from tir_schedules.ladders.hgemm.repack import repacking_of
+from tir_schedules.model.launch import Launch
+from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.tir.schedule import PrimFunc, Schedule
+from tir_schedules.workloads import OPERANDS, RESULTS
+from tir_schedules.workloads.half_gemm import HalfGemm
+
+
+@dataclass(frozen=True)
+class Config(roles.Stored):
+    """As Stored. boxes: 0 for a C that threads write from registers."""
+
+    bm: int = 128
+    bn: int = 256
+    bk: int = 64
+    consumers: int = 2
+    stages: int = 3
+    programs: int = hopper.WAVE
+    group: int = 16
+    boxes: int = 4
+
+
+def refuses(gemm: HalfGemm, config: Config) -> str:
+    reason = hopper.reason_against_stored_boxes(gemm, "boxes=0") if config.boxes else ""
+    return reason or hopper.reason_against_ring(gemm, config, 2, roles.bytes_of_boxes(gemm, config))
+
+
+def launch(gemm: HalfGemm, config: Config) -> Launch:
+    hopper.checked(refuses(gemm, config))
+    return roles.launch_programs(gemm, config, stored=config.boxes > 0)
+
+
+def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:
+    return hopper.over_tiles(gemm, config, name, boxes=True, stored=config.boxes > 0)
+
+
+def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
+    tiles = roles.share_by_roles(sch, gemm, config)
+    roles.walk_tiles(sch, gemm, config, tiles)
+    if config.boxes:
+        roles.store_boxes(sch, gemm, config, tiles)
+    else:
+        hopper.store_from_registers(sch, gemm, config, tiles)
+    hopper.multiply(sch, gemm, config, tiles, "given")
+
+
+def choose(gemm: HalfGemm) -> str:
+    """As `tma_store`; C from registers where its rows are no multiple of 16 bytes."""
+    if hopper.reason_against_stored_boxes(gemm):
+        return f"{hopper.choose(gemm)}_registers"
+    return roles.choose_stored(gemm)
+
+
+CONFIGS = {
+    "128x256": Config(),
+    "128x128": Config(bn=128, stages=4),
+    "128x256_registers": Config(stages=4, boxes=0),
+    "128x128_registers": Config(bn=128, stages=6, boxes=0),
+}
+
+RUNG = Rung(
+    family="hgemm",
+    name="repacked",
+    summary="rows that the copy engine does not take are copied to rows of a multiple of 16 bytes before",
+    article="beyond 001 and 004",
+    config=CONFIGS["128x256"],
+    configs=CONFIGS,
+    choose=choose,
+    shapes="any; A and B are copied before where their rows are no multiple of 16 bytes, and such a C is"
+    " written from registers",
+    schedule=schedule,
+    launch=launch,
+    refuses=refuses,
+    prim_func=prim_func,
+    before=repacking_of,
+    arch=hopper.ARCH,
+    warp_size=hopper.WARPGROUP,
+    dtypes=OPERANDS,
+    outputs=RESULTS,
+    passes=("persistent_tiles", "warp_roles", "tensor_maps"),
+)
+
+if __name__ == "__main__":
+    run_as_script(RUNG)
