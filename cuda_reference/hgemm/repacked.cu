@@ -42,37 +42,23 @@
 #define CONSUMERS 2 // warpgroups that multiply, each BM / CONSUMERS rows of the block tile
 #define STAGES 3    // slots for slabs
 #define PROGRAMS 132 // most blocks of the grid
-#define BOXES 4     // of C that a warpgroup has in shared memory
+#define BOXES 4     // of C that a warpgroup has in shared memory; 0: C is written from registers
 #define GROUP 16     // rows of tiles in a stripe
 #endif
 
 constexpr int THREADS = (CONSUMERS + 1) * WARPGROUP;
 constexpr int HEIGHT = BM / CONSUMERS; // of a warpgroup's tile
 using Operands = Slabs<BM, BN, NT>;
-using Result = ResultBoxes<HEIGHT, BN, OUT, BOXES>;
 static_assert(BK == SLAB, "a row of a slab is 128 bytes");
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1)
-hgemm_repacked(const __grid_constant__ CUtensorMap A_map, const __grid_constant__ CUtensorMap B_map,
-                const __grid_constant__ CUtensorMap C_map, int M, int N, int K)
+// What both kernels below do. store(tile, row, col): a warpgroup's tile of C goes there.
+template <typename Store>
+static __device__ __forceinline__ void multiply_tiles(unsigned slots, Ring<Operands, STAGES> &ring,
+                                                      const CUtensorMap &A_map, const CUtensorMap &B_map,
+                                                      int M, int N, int K, const Store &store)
 {
-#ifdef SIZE_M
-    fix_sizes<SIZE_M, SIZE_N, SIZE_K>(M, N, K);
-#endif
-    extern __shared__ __align__(1024) unsigned char shared[];
-    __shared__ Ring<Operands, STAGES> ring;
-    const unsigned slots = shared_address(shared);
     const int rows = (M + BM - 1) / BM, cols = (N + BN - 1) / BN; // of tiles
     const int slabs = (K + BK - 1) / BK;
-
-    if (threadIdx.x == 0 && threadIdx.y == CONSUMERS) {
-        prefetch_map(A_map);
-        prefetch_map(B_map);
-        prefetch_map(C_map);
-        ring.initialise(CONSUMERS);
-    }
-    __syncthreads();
-
     Turn<STAGES> turn;
     if (threadIdx.y == CONSUMERS) {
         keep_registers<RegistersOf<CONSUMERS>::PRODUCER>();
@@ -86,14 +72,63 @@ hgemm_repacked(const __grid_constant__ CUtensorMap A_map, const __grid_constant_
     } else {
         take_registers<RegistersOf<CONSUMERS>::CONSUMER>();
         const int first_row = threadIdx.y * HEIGHT; // of the warpgroup in the block tile
-        const unsigned places = slots + STAGES * Operands::BYTES + threadIdx.y * Result::BYTES;
         for (int number = blockIdx.x; number < rows * cols; number += gridDim.x) {
             const TileOfC at = tile_in_stripes<GROUP>(number, rows, cols);
             WarpgroupTile<HEIGHT, BN, ACC, IN, !NT> tile;
             ring.multiply(turn, slots, slabs, first_row, tile);
-            store_through<Result>(places, tile, C_map, at.row * BM + first_row, at.col * BN);
+            store(tile, at.row * BM + first_row, at.col * BN);
         }
-        if (threadIdx.x == 0)
-            wait_until_stores_have_read();
     }
 }
+
+#if BOXES
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+hgemm_repacked(const __grid_constant__ CUtensorMap A_map, const __grid_constant__ CUtensorMap B_map,
+               const __grid_constant__ CUtensorMap C_map, int M, int N, int K)
+{
+#ifdef SIZE_M
+    fix_sizes<SIZE_M, SIZE_N, SIZE_K>(M, N, K);
+#endif
+    extern __shared__ __align__(1024) unsigned char shared[];
+    __shared__ Ring<Operands, STAGES> ring;
+    using Result = ResultBoxes<HEIGHT, BN, OUT, BOXES>;
+    const unsigned slots = shared_address(shared);
+    const unsigned places = slots + STAGES * Operands::BYTES + threadIdx.y * Result::BYTES;
+    if (threadIdx.x == 0 && threadIdx.y == CONSUMERS) {
+        prefetch_map(A_map);
+        prefetch_map(B_map);
+        prefetch_map(C_map);
+        ring.initialise(CONSUMERS);
+    }
+    __syncthreads();
+    multiply_tiles(slots, ring, A_map, B_map, M, N, K, [&](const auto &tile, int row, int col) {
+        store_through<Result>(places, tile, C_map, row, col);
+    });
+    if (threadIdx.x == 0 && threadIdx.y < CONSUMERS)
+        wait_until_stores_have_read();
+}
+#else
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+hgemm_repacked(const __grid_constant__ CUtensorMap A_map, const __grid_constant__ CUtensorMap B_map,
+               OUT *__restrict__ C, int M, int N, int K)
+{
+#ifdef SIZE_M
+    fix_sizes<SIZE_M, SIZE_N, SIZE_K>(M, N, K);
+#endif
+    extern __shared__ __align__(1024) unsigned char shared[];
+    __shared__ Ring<Operands, STAGES> ring;
+    if (threadIdx.x == 0 && threadIdx.y == CONSUMERS) {
+        prefetch_map(A_map);
+        prefetch_map(B_map);
+        ring.initialise(CONSUMERS);
+    }
+    __syncthreads();
+    multiply_tiles(shared_address(shared), ring, A_map, B_map, M, N, K,
+                   [&](const auto &tile, int row, int col) {
+                       if (N % 2 == 0)
+                           tile.template store<true>(C, row, col, M, N);
+                       else
+                           tile.template store<false>(C, row, col, M, N);
+                   });
+}
+#endif

@@ -245,9 +245,11 @@ def functions(source: str) -> list[str]:
     return list(dict.fromkeys(match[1] for match in re.finditer(pattern, blanked(source))))
 
 
-def find_signature(source: str, entry: str, expand: Callable[[], str] | None = None) -> Signature:
+def find_signature(
+    source: str, entry: str, expand: Callable[[], str] | None = None, maps: Sequence[TensorMap] = ()
+) -> Signature:
     """The definition of the kernel. expand: the source as the preprocessor leaves it, asked for where macros
-    may matter.
+    may matter. maps: of the launch; where nobody may ask, they say which of several definitions it is.
 
     CheckFailed when there is none, with the names of those there are.
     """
@@ -258,7 +260,8 @@ def find_signature(source: str, entry: str, expand: Callable[[], str] | None = N
         expanded = definitions(expand(), entry)
         found = expanded or ([] if found and len(found) > 1 else found)
     if found:
-        return found[0]
+        names = {each.name for each in maps}
+        return next((one for one in found if names == {each.name for each in one.parameters if is_map(each)}), found[0])
     names = functions(source)
     if entry in names:
         wanted = f'extern "C" __global__ void {entry}(...) {{...}}'
