@@ -7,7 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING, Sequence
 
 from tir_schedules.errors import BadInput
-from tir_schedules.model.rung import Rung
+from tir_schedules.model.rung import Preparation, Rung
 from tir_schedules.model.workload import Workload, sizes_of
 
 if TYPE_CHECKING:
@@ -33,13 +33,15 @@ def emit_text(rung: Rung, workload: Workload, arch: str, form: str, twin: bool =
     kernel = (load_twin if twin else lower)(rung, workload, arch)
     if form == "cuda":
         source = kernel.source if twin else without_unused(kernel.source)
-        return head(kernel, workload) + source
+        launches = rung.before(workload) if rung.before else ()
+        others = {emit_text(each.rung, each.workload, arch, form, twin): None for each in launches}
+        return "\n".join([head(kernel, workload, launches) + source, *others])
     binary = compile_kernel(kernel)
     return binary.ptx if form == "ptx" else disassemble(binary)
 
 
-def head(kernel: Kernel, workload: Workload) -> str:
-    """A comment with what it takes to compile and launch a kernel."""
+def head(kernel: Kernel, workload: Workload, before: Sequence[Preparation] = ()) -> str:
+    """A comment with what it takes to compile and launch a kernel. before: launches before it."""
     launched = f"grid {written(kernel.grid)}, block {written(kernel.block)}"
     if prod(kernel.cluster) > 1:
         launched += f", in clusters of {written(kernel.cluster)} as it declares"
@@ -59,6 +61,9 @@ def head(kernel: Kernel, workload: Workload) -> str:
             "before:  cudaFuncSetAttribute(..., cudaFuncAttributeMaxDynamicSharedMemorySize,"
             f" {kernel.dynamic_shared})"
         )
+    for each in before:
+        names = ", ".join(f"{name} = {given}" for name, given in each.names.items())
+        lines.append(f"before:  {each.rung.entry} below, with {names}")
     rest = workload.rest(kernel.grid)
     if rest is not None:
         lines.append(f"after:   its {prod(kernel.grid)} results are left, for a launch on {rest}")
@@ -85,7 +90,8 @@ def taken(kernel: Kernel, workload: Workload) -> list[str]:
     lines = []
     for name in kernel.params:
         array = maps.get(name, name)
-        kind = workload.parameters[array].replace("*", " *")
+        # A copy has the format of what it is a copy of.
+        kind = workload.parameters[array.removesuffix("_rows")].replace("*", " *")
         shown = f"{kind}{'' if kind.endswith('*') else ' '}{array}"
         shown += f"[{']['.join(map(str, shapes[array]))}]" if array in shapes else f" = {sizes[array]}"
         lines.append(f"CUtensorMap {name}, of {shown}" if name in maps else shown)

@@ -136,6 +136,7 @@ def trace(
     recording = record(rung, workload)
     modules = [recording.start, *(step.module for step in recording.steps)]
     following = cache(partial(rest_of, rung, workload, arch))
+    before = prepared(lower, rung, workload, arch)
     kernels: list[Kernel | str] = []
     first: dict[Kernel, int] = {}
     pending: dict[Kernel, Future[Measured]] = {}
@@ -146,7 +147,7 @@ def trace(
             if isinstance(kernel, Kernel) and first.setdefault(kernel, number) == number:
                 outside = buffers_outside(module, kernel)
                 chain = [kernel, *([] if outside else following(kernel.grid))]
-                pending[kernel] = pool.submit(measure, chain, workload, outside)
+                pending[kernel] = pool.submit(measure, chain, workload, outside, before)
         states = []
         for number, (module, kernel) in enumerate(zip(modules, kernels)):
             step = recording.steps[number - 1] if number else None
