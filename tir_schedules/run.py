@@ -78,7 +78,7 @@ def launches(make: Maker, rung: Rung, workload: Workload, arch: str) -> list[Ker
     make: `lower`, `load_twin` or the like. A source given in place of a rung's own is for the first launch.
     """
     check_job(rung, workload)
-    kernels = prepared(lower if isinstance(make, partial) else make, rung, workload, arch)
+    kernels = launches_before(lower if isinstance(make, partial) else make, rung, workload, arch)
     left: Workload | None = workload
     while left is not None:
         kernels.append(make(rung, left, arch))
@@ -87,7 +87,7 @@ def launches(make: Maker, rung: Rung, workload: Workload, arch: str) -> list[Ker
     return kernels
 
 
-def prepared(make: Maker, rung: Rung, workload: Workload, arch: str) -> list[Kernel]:
+def launches_before(make: Maker, rung: Rung, workload: Workload, arch: str) -> list[Kernel]:
     """The kernels of the launches before a rung's own, with arguments of the workload."""
     kernels = []
     for each in rung.before(workload) if rung.before else ():

@@ -261,7 +261,10 @@ def find_signature(
         found = expanded or ([] if found and len(found) > 1 else found)
     if found:
         names = {each.name for each in maps}
-        return next((one for one in found if names == {each.name for each in one.parameters if is_map(each)}), found[0])
+        return next(
+            (one for one in found if names == {each.name for each in one.parameters if is_map(each)}),
+            found[0],
+        )
     names = functions(source)
     if entry in names:
         wanted = f'extern "C" __global__ void {entry}(...) {{...}}'

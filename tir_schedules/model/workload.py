@@ -18,7 +18,8 @@ Arguments = dict[str, Any]
 class Workload(Protocol):
     """A frozen dataclass whose fields are the shape and the kind, such as Gemm(m, n, k).
 
-    inputs, outputs: names of the arrays. workspaces: of those that a launch leaves for the next. Making one raises BadInput for a shape that cannot be.
+    inputs, outputs: names of the arrays. workspaces: of those that a launch leaves for the next. Making one
+    raises BadInput for a shape that cannot be.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Any]]

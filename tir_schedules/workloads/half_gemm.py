@@ -167,7 +167,9 @@ class HalfGemm(Gemm):
 
     def array_shapes(self, grid: Dim3) -> dict[str, tuple[int, ...]]:
         """As Gemm, of B as it is stored; and of workspaces, with rows of a multiple of 16 bytes."""
-        copies = {f"{name}_rows": (rows, padded(columns)) for name, (rows, columns) in self.misaligned.items()}
+        copies = {
+            f"{name}_rows": (rows, padded(columns)) for name, (rows, columns) in self.misaligned.items()
+        }
         return super().array_shapes(grid) | self.stored | copies
 
     def draws(self, seed: int = 0) -> list[tuple[str, int]]:

@@ -18,6 +18,7 @@ from tir_schedules.insight.metrics.counting import Metrics, shared_bytes
 from tir_schedules.insight.ring.timeline import Timeline, timeline, watched
 from tir_schedules.insight.trace.reasons import short_reason
 from tir_schedules.insight.trace.recorder import Step, only_function, record, script
+from tir_schedules.machines.execution import execute
 from tir_schedules.model.findings import NOTES, Finding
 from tir_schedules.model.gpus import find_sm
 from tir_schedules.model.kernel import Binary, Kernel
@@ -26,7 +27,7 @@ from tir_schedules.model.occupancy import occupancy
 from tir_schedules.model.rung import Rung
 from tir_schedules.model.verify import shared_checks
 from tir_schedules.model.workload import Workload
-from tir_schedules.run import launches
+from tir_schedules.run import launches, launches_before
 from tir_schedules.tir.tvm import import_tvm
 from tir_schedules.workloads import element_type
 
@@ -136,7 +137,7 @@ def trace(
     recording = record(rung, workload)
     modules = [recording.start, *(step.module for step in recording.steps)]
     following = cache(partial(rest_of, rung, workload, arch))
-    before = prepared(lower, rung, workload, arch)
+    before = launches_before(lower, rung, workload, arch)
     kernels: list[Kernel | str] = []
     first: dict[Kernel, int] = {}
     pending: dict[Kernel, Future[Measured]] = {}
@@ -219,8 +220,14 @@ def buffers_outside(module: "IRModule", kernel: Kernel) -> dict[str, np.ndarray]
     return {name: found[name] for name in kernel.params if name in found}
 
 
-def measure(kernels: Sequence[Kernel], workload: Workload, outside: dict[str, np.ndarray]) -> Measured:
-    """Compile and execute all launches: metrics of the first, outputs of the last."""
+def measure(
+    kernels: Sequence[Kernel],
+    workload: Workload,
+    outside: dict[str, np.ndarray],
+    before: Sequence[Kernel] = (),
+) -> Measured:
+    """Compile and execute all launches: metrics of the first, outputs of the last. before: launches before
+    those."""
     from tir_schedules.machines.cpu import CpuMachine, UnsupportedInstruction
 
     binaries = [compile_kernel(kernel) for kernel in kernels]
@@ -231,6 +238,7 @@ def measure(kernels: Sequence[Kernel], workload: Workload, outside: dict[str, np
         return replace(measured, unknown=unknown)
     machine, executions, check = CpuMachine(budget=WARP_BUDGET), [], shared_checks(workload)[0]
     arguments = check.arguments()
+    execute(machine, workload, [compile_kernel(each) for each in before], arguments)
     for binary in binaries:
         arguments = workload.prepared(arguments, binary.kernel.grid)
         given = {*arguments, *outside, *(each.name for each in binary.kernel.maps)}

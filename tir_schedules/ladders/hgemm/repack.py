@@ -1,8 +1,8 @@
 """A matrix copied so that its rows start on multiples of 16 bytes: the launch before `repacked`.
 
 Rows of an odd number of elements start anywhere, so elements are loaded one by one. A thread takes eight
-neighbours, all loads at once, and stores them as 16 bytes. Of the sectors that a warp's loads touch, the first
-brings in what the other seven need, too: L1 serves these, at 3 TB/s on an H200, more than memory has.
+neighbours, all loads at once, and stores them as 16 bytes. The first load of a warp brings the sectors that
+the other seven need, too: L1 serves these.
 A warp takes 256 neighbours of a row, a block those of eight rows.
 """
 
@@ -50,7 +50,9 @@ def repacking_of(gemm: HalfGemm) -> list[Preparation]:
     sizes = {"A": ("M", "K"), "B": ("N", "K") if gemm.transposed else ("K", "N")}
     return [
         Preparation(
-            RUNG, Repacking(*shape), {"X": name, "Y": f"{name}_rows", **dict(zip(("ROWS", "COLUMNS"), sizes[name]))}
+            RUNG,
+            Repacking(*shape),
+            {"X": name, "Y": f"{name}_rows", **dict(zip(("ROWS", "COLUMNS"), sizes[name]))},
         )
         for name, shape in gemm.misaligned.items()
     ]
