@@ -382,7 +382,7 @@ def store_boxes(sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles, pla
     sch.reorder(box_row, box_column, row, column)
     sch.reverse_compute_at(stored, box_column)
     sch.transform_layout(tiles.products, ("write", 0), sums_map(tiling.bn), assume_injective_transform=True)
-    numbered = stmatrix.boxes_map(tiling.rows, tiling.bn, width)
+    numbered = stmatrix.boxes_map(width)
     sch.transform_layout(tiles.result, ("write", 0), numbered, assume_injective_transform=True)
     unroll(sch, (box_row, box_column))
     sch.tensorize(row, stmatrix.store(width, places, gemm.accumulate, gemm.result))

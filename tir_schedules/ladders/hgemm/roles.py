@@ -43,15 +43,16 @@ def choose_stored(gemm: HalfGemm) -> str:
     return "128x128" if gemm.result == "float32" else hopper.choose(gemm)
 
 
-def boxes_of(gemm: HalfGemm, config: Stored) -> tuple[int, int]:
-    """The boxes of a warpgroup's tile of C, and for how many of them there is shared memory."""
-    count = config.rows // hopper.ROWS * (config.bn * SIZES[gemm.result] // hopper.ROW_BYTES)
-    return count, min(count, config.boxes)
+def boxes_of(gemm: HalfGemm, config: Stored) -> tuple[int, int, int]:
+    """Rows and columns of the boxes in a warpgroup's tile of C, and for how many boxes there is shared
+    memory."""
+    rows, columns = config.rows // hopper.ROWS, config.bn * SIZES[gemm.result] // hopper.ROW_BYTES
+    return rows, columns, min(rows * columns, config.boxes)
 
 
 def bytes_of_boxes(gemm: HalfGemm, config: Stored) -> int:
     """Shared memory for boxes of C."""
-    return config.consumers * boxes_of(gemm, config)[1] * hopper.ROWS * hopper.ROW_BYTES
+    return config.consumers * boxes_of(gemm, config)[-1] * hopper.ROWS * hopper.ROW_BYTES
 
 
 def block_of(config: Tiling) -> tuple[int, int, int]:
@@ -87,8 +88,8 @@ def share_by_roles(sch: Schedule, gemm: HalfGemm, config: Ring, cluster: int = 1
     tiles = hopper.split_into_tiles(sch, config)
     hopper.lay_out_operands(sch, gemm, tiles, ring=True)
     hopper.copy_boxes(sch, gemm, config, tiles, cluster=cluster)
-    places = boxes_of(gemm, config)[1] if isinstance(config, Stored) else 0
-    sch.annotate(tiles.k_tile, ROLES, [config.stages, cluster, places])
+    boxes = boxes_of(gemm, config) if isinstance(config, Stored) else (0, 0, 0)
+    sch.annotate(tiles.k_tile, ROLES, [config.stages, cluster, *boxes])
     return tiles
 
 
@@ -99,4 +100,4 @@ def walk_tiles(sch: Schedule, gemm: HalfGemm, config: Persistent, tiles: Tiles, 
 
 def store_boxes(sch: Schedule, gemm: HalfGemm, config: Stored, tiles: Tiles) -> None:
     """C goes through shared memory, box by box."""
-    hopper.store_boxes(sch, gemm, config, tiles, boxes_of(gemm, config)[1])
+    hopper.store_boxes(sch, gemm, config, tiles, boxes_of(gemm, config)[-1])

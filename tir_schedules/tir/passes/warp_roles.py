@@ -37,7 +37,8 @@ class Work:
     """What a block does for a tile: before the slabs, for each slab, and after them.
 
     tiles: the loop over the block's tiles, if it has one. slabs: the loop. copies, multiply: what stands in
-    it. slots: of the ring. blocks: of a cluster. places: of a warpgroup, for boxes of C, which take turns.
+    it. slots: of the ring. blocks: of a cluster. box_rows, box_columns: of the boxes of
+    C in a warpgroup's tile. places: of a warpgroup for them, which they take in turns.
     """
 
     tiles: Any
@@ -48,6 +49,8 @@ class Work:
     after: Sequence[tirx.Stmt]
     slots: int
     blocks: int
+    box_rows: int
+    box_columns: int
     places: int
 
     @classmethod
@@ -66,9 +69,8 @@ class Work:
         (place,) = places
         slabs = statements[place]
         *copies, multiply = statements_of(slabs.body)
-        slots, blocks, places = map(int, slabs.annotations[ROLES])
-        after = statements[place + 1 :]
-        return cls(tiles, statements[:place], slabs, copies, multiply, after, slots, blocks, places)
+        numbers = map(int, slabs.annotations[ROLES])
+        return cls(tiles, statements[:place], slabs, copies, multiply, statements[place + 1 :], *numbers)
 
     @property
     def count(self) -> int:
@@ -106,7 +108,10 @@ def warp_roles(function: tirx.PrimFunc, module: IRModule, context: transform.Pas
         assert work
         rings.extend((each, tiles.ring(each)) for each in tiles.extents)
         few, many = REGISTERS[consumers]
-        copies = [evaluate(f"keep_registers<{few}>"), by_one_thread(produced(work, counters, tiles.slab_bytes))]
+        copies = [
+            evaluate(f"keep_registers<{few}>"),
+            by_one_thread(produced(work, counters, tiles.slab_bytes)),
+        ]
         products = [evaluate(f"take_registers<{many}>"), consumed(work, counters), *left_over(work)]
         # TVM must see that warpgroups number as many as there are tiles of theirs in shared memory.
         member = tirx.floormod(threads.loop_var, tirx.IntImm("int32", consumers))
@@ -143,7 +148,7 @@ class Buffers:
     """The buffers in shared memory of a block's work, and how large a block's part of each is."""
 
     def __init__(self, threads: Any, work: Work):
-        self.slots, self.places = work.slots, work.places
+        self.work, self.consumers = work, int(threads.extent)
         self.extents: dict[Any, list[int]] = {}
         self.operands: list[Any] = []
         self.values: dict[Any, Any] = {}
@@ -187,7 +192,11 @@ class Buffers:
 
     def ring(self, buffer: Any) -> Any:
         """The buffer that takes its place."""
-        shape = [self.slots if buffer in self.operands else self.places, *self.extents[buffer][1:]]
+        inner = self.extents[buffer][1:]
+        if buffer in self.operands:
+            shape = [self.work.slots, *inner]
+        else:
+            shape = [self.work.places, self.consumers, *inner[1:]]
         return tirx.decl_buffer(shape, buffer.dtype, buffer.name, scope=buffer.scope())
 
     def in_ring(self, threads: Any, slot: Any) -> Any:
@@ -210,15 +219,22 @@ class Buffers:
         )  # fmt: skip
 
     def placed(self, match: Any, slot: Any) -> Any:
-        source = match.source.source
-        region = [
-            ir.Range.from_min_extent(tirx.floormod(each.min, tirx.IntImm("int32", extent)), each.extent)
-            for each, extent in zip(match.source.region, self.extents[source])
-        ]
-        first = match.source.region[0]
-        place = slot if source in self.operands else tirx.truncmod(first.min, tirx.IntImm("int32", self.places))
-        region[0] = ir.Range.from_min_extent(thread_invariant(place), first.extent)
+        source, region = match.source.source, list(match.source.region)
+        if source in self.operands:
+            within = [remainder(each.min, extent) for each, extent in zip(region, self.extents[source])]
+            places = [thread_invariant(slot), *within[1:]]
+        else:
+            places = [*self.place_of(*(each.min for each in region[:2])), *(each.min for each in region[2:])]
+        region = [ir.Range.from_min_extent(place, each.extent) for place, each in zip(places, region)]
         return s_tir.MatchBufferRegion(match.buffer, tirx.BufferRegion(source, region))
+
+    def place_of(self, column: Any, row: Any) -> tuple[Any, Any]:
+        """Of a box of C among those of its warpgroup, and the number of that. They are counted along rows of
+        boxes."""
+        work = self.work
+        number = remainder(row, work.box_rows) * work.box_columns + remainder(column, work.box_columns)
+        place = thread_invariant(remainder(number, work.places))
+        return place, remainder(tirx.floordiv(row, tirx.IntImm("int32", work.box_rows)), self.consumers)
 
 
 def produced(work: Work, counters: SlotCounters, slab_bytes: int) -> tirx.Stmt:
@@ -275,13 +291,15 @@ def thread_invariant(value: Any) -> Any:
     return tirx.call_intrin(value.ty, "tirx.tvm_thread_invariant", value)
 
 
+def remainder(value: Any, by: int) -> Any:
+    return tirx.floormod(value, tirx.IntImm("int32", by))
+
+
 def renewed(loop: Any, body: tirx.Stmt, annotations: Any = None) -> tirx.For:
     """A copy of a loop with another body and annotations, and a variable of its own."""
     variable: Any = tirx.Var(loop.loop_var.name, loop.loop_var.ty)
     body = with_value(body, loop.loop_var, variable)
-    return tirx.For(
-        variable, loop.min, loop.extent, tirx.ForKind.SERIAL, body, annotations=annotations
-    )
+    return tirx.For(variable, loop.min, loop.extent, tirx.ForKind.SERIAL, body, annotations=annotations)
 
 
 def evaluate(name: str, *arguments: Any) -> tirx.Stmt:
