@@ -109,8 +109,8 @@ class Tiles:
     k_tile: Loop
 
 
-def reason_against(gemm: HalfGemm, tiling: Tiling, shared: int) -> str:
-    """Why a tiling cannot be, or empty. shared: bytes of dynamic shared memory."""
+def reason_against_tile(gemm: HalfGemm, tiling: Tiling) -> str:
+    """Why a tile cannot be, or empty."""
     if tiling.bk != DEPTH:
         return f"bk is {DEPTH}: rows of 128 bytes, as the swizzle has them"
     if tiling.consumers not in SUM_REGISTERS or tiling.bm % (ROWS * tiling.consumers):
@@ -123,6 +123,14 @@ def reason_against(gemm: HalfGemm, tiling: Tiling, shared: int) -> str:
             f"sums of {tiling.rows}x{tiling.bn} do not fit into a warpgroup's registers as {gemm.accumulate}"
             + (f"; use --accumulate {fitting}" if fitting else "")
         )
+    return ""
+
+
+def reason_against(gemm: HalfGemm, tiling: Tiling, shared: int) -> str:
+    """Why a tiling cannot be, or empty. shared: bytes of dynamic shared memory."""
+    reason = reason_against_tile(gemm, tiling)
+    if reason:
+        return reason
     limit = find_sm(ARCH).shared_limit - BARRIERS
     return (
         f"it takes {shared} bytes of shared memory, and {ARCH} has {limit} for it" if shared > limit else ""
@@ -155,11 +163,6 @@ def reason_against_stored_boxes(gemm: HalfGemm) -> str:
         if row % 16
         else ""
     )
-
-
-def choose(gemm: HalfGemm) -> str:
-    """128x256 where C has as many such tiles as there are SMs, else 128x128."""
-    return "128x256" if ceil_div(gemm.m, 128) * ceil_div(gemm.n, 256) >= WAVE else "128x128"
 
 
 def checked(reason: str) -> None:

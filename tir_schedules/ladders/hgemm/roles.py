@@ -28,19 +28,17 @@ class Stored(Persistent):
     boxes: int
 
 
-def reason_against_roles(gemm: HalfGemm, config: Ring, stored: bool = False) -> str:
-    """Why a configuration cannot be, or empty. stored: C goes through shared memory."""
-    more = bytes_of_boxes(gemm, config) if isinstance(config, Stored) else 0
-    return (
-        hopper.reason_against_boxes(gemm)
-        or (hopper.reason_against_stored_boxes(gemm) if stored else "")
-        or hopper.reason_against_ring(gemm, config, 2, more)
+def reason_against_roles(gemm: HalfGemm, config: Ring) -> str:
+    """Why a configuration cannot be, or empty. One that is Stored has C go through shared memory."""
+    reason = hopper.reason_against_tile(gemm, config) or hopper.reason_against_boxes(gemm)
+    if reason or not isinstance(config, Stored):
+        return reason or hopper.reason_against_ring(gemm, config, 2)
+    rows, columns, places = boxes_of(gemm, config)
+    if places < 1 or rows * columns % places:
+        return f"boxes is {config.boxes}: a warpgroup has {rows * columns}, which take turns evenly"
+    return hopper.reason_against_stored_boxes(gemm) or hopper.reason_against_ring(
+        gemm, config, 2, bytes_of_boxes(gemm, config)
     )
-
-
-def choose_stored(gemm: HalfGemm) -> str:
-    """As `hopper.choose`; a tile of 128x256 of float32 leaves no room for slots."""
-    return "128x128" if gemm.result == "float32" else hopper.choose(gemm)
 
 
 def boxes_of(gemm: HalfGemm, config: Stored) -> tuple[int, int, int]:

@@ -24,8 +24,9 @@ from tir_schedules.tir.passes.ring_barriers import WARPGROUP, with_barriers
 from tir_schedules.tir.passes.serpentine import thread_tag
 from tir_schedules.tir.passes.slot_counters import SlotCounters
 
-REGISTERS = {1: (24, 240), 2: (24, 240), 3: (32, 160)}
-"""Warpgroups that multiply -> registers of a thread that copies, and of one that multiplies."""
+REGISTERS = {2: (24, 240), 3: (32, 160)}
+"""Warpgroups that multiply -> registers of a thread that copies, and of one that multiplies. Where one does,
+all threads have as many as a thread can have from the start."""
 
 ROLLED = {"disable_unroll": True}
 """The annotation of a loop that nvcc is to leave as it is. Of a few slabs it would unroll the producer's, and
@@ -107,12 +108,9 @@ def warp_roles(function: tirx.PrimFunc, module: IRModule, context: transform.Pas
         work = Work.of(tiles.in_ring(threads, counters.slot))
         assert work
         rings.extend((each, tiles.ring(each)) for each in tiles.extents)
-        few, many = REGISTERS[consumers]
-        copies = [
-            evaluate(f"keep_registers<{few}>"),
-            by_one_thread(produced(work, counters, tiles.slab_bytes)),
-        ]
-        products = [evaluate(f"take_registers<{many}>"), consumed(work, counters), *left_over(work)]
+        keep, take = registers(consumers)
+        copies = [*keep, by_one_thread(produced(work, counters, tiles.slab_bytes))]
+        products = [*take, consumed(work, counters), *left_over(work)]
         # TVM must see that warpgroups number as many as there are tiles of theirs in shared memory.
         member = tirx.floormod(threads.loop_var, tirx.IntImm("int32", consumers))
         role = tirx.EQ(threads.loop_var, tirx.IntImm("int32", consumers))
@@ -235,6 +233,14 @@ class Buffers:
         number = remainder(row, work.box_rows) * work.box_columns + remainder(column, work.box_columns)
         place = thread_invariant(remainder(number, work.places))
         return place, remainder(tirx.floordiv(row, tirx.IntImm("int32", work.box_rows)), self.consumers)
+
+
+def registers(consumers: int) -> tuple[list[tirx.Stmt], list[tirx.Stmt]]:
+    """What a warpgroup that copies does first, and one that multiplies, so that these have more registers."""
+    if consumers not in REGISTERS:
+        return [], []
+    few, many = REGISTERS[consumers]
+    return [evaluate(f"keep_registers<{few}>")], [evaluate(f"take_registers<{many}>")]
 
 
 def produced(work: Work, counters: SlotCounters, slab_bytes: int) -> tirx.Stmt:
