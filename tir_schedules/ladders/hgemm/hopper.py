@@ -377,7 +377,7 @@ def store_boxes(sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles, pla
     from tir_schedules.tir.intrinsics.wgmma import sums_map
 
     width = ROW_BYTES // SIZES[gemm.result]
-    stored = sch.cache_write(tiles.result, 0, SHARED)
+    stored = sch.cache_write(tiles.result, 0, boxes.BOXES)
     sch.reverse_compute_at(tiles.result, tiles.warpgroup)
     row, column = sch.get_loops(tiles.result)[-2:]
     box_row, row = sch.split(row, [None, ROWS])

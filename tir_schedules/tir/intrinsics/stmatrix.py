@@ -16,7 +16,8 @@ from tvm.script import tirx as T
 
 from tir_schedules.tir.intrinsics import Intrinsic, intrinsic
 from tir_schedules.tir.intrinsics.device import call
-from tir_schedules.tir.intrinsics.wgmma import ROWS, SHARED, SUMS, THREADS, share
+from tir_schedules.tir.intrinsics.boxes import BOXES
+from tir_schedules.tir.intrinsics.wgmma import ROWS, SUMS, THREADS, share
 
 PART = 16  # columns that are stored at once
 PAIRS = {
@@ -109,7 +110,7 @@ def store(columns: int, places: int, accumulate: str, result: str) -> Intrinsic:
     @T.prim_func(s_tir=True)
     def description(c: T.handle, s: T.handle) -> None:
         C = T.match_buffer(c, (1, THREADS, sums), accumulate, align=4, offset_factor=1, scope=SUMS)
-        S = T.match_buffer(s, (1, 1, ROWS, columns), result, align=64, offset_factor=1, scope=SHARED)
+        S = T.match_buffer(s, (1, 1, ROWS, columns), result, align=64, offset_factor=1, scope=BOXES)
         with T.sblock("root"):
             T.reads(C[0, 0:THREADS, 0:sums])
             T.writes(S[0, 0, 0:ROWS, 0:columns])
@@ -124,7 +125,7 @@ def store(columns: int, places: int, accumulate: str, result: str) -> Intrinsic:
     @T.prim_func(s_tir=True)
     def implementation(c: T.handle, s: T.handle) -> None:
         C = T.match_buffer(c, (1, THREADS, sums), accumulate, align=4, offset_factor=1, scope=SUMS)
-        S = T.match_buffer(s, (1, 1, ROWS, columns), result, align=64, offset_factor=1, scope=SHARED)
+        S = T.match_buffer(s, (1, 1, ROWS, columns), result, align=64, offset_factor=1, scope=BOXES)
         with T.sblock("root"):
             T.reads(C[0, 0:THREADS, 0:sums])
             T.writes(S[0, 0, 0:ROWS, 0:columns])

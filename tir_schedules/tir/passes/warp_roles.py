@@ -107,7 +107,7 @@ def warp_roles(function: tirx.PrimFunc, module: IRModule, context: transform.Pas
         counters = SlotCounters(work.slots)
         work = Work.of(tiles.in_ring(threads, counters.slot))
         assert work
-        rings.extend((each, tiles.ring(each)) for each in tiles.extents)
+        rings.extend(tiles.rings.items())
         keep, take = registers(consumers)
         copies = [*keep, by_one_thread(produced(work, counters, tiles.slab_bytes))]
         products = [*take, consumed(work, counters), *left_over(work)]
@@ -173,6 +173,7 @@ class Buffers:
 
         tvm_ffi.structural_walk(threads.body, (s_tir.SBlock, measure))
         tvm_ffi.structural_walk(work.multiply, (s_tir.SBlock, collect))
+        self.rings = {each: self.ring(each) for each in self.extents}
 
     def uses(self, value: Any, variable: Any) -> bool:
         """Whether a value in a block depends on a variable of a loop around it."""
@@ -195,7 +196,7 @@ class Buffers:
             shape = [self.work.slots, *inner]
         else:
             shape = [self.work.places, self.consumers, *inner[1:]]
-        return tirx.decl_buffer(shape, buffer.dtype, buffer.name, scope=buffer.scope())
+        return tirx.decl_buffer(shape, buffer.dtype, buffer.name, scope=boxes.SHARED)
 
     def in_ring(self, threads: Any, slot: Any) -> Any:
         """The loop on threadIdx.y, with operands in the slot of their slab, and boxes of C in a place. All
@@ -207,7 +208,10 @@ class Buffers:
             matches = [
                 self.placed(match, slot) if is_shared(match) else match for match in block.match_buffers
             ]
-            parts = (block.iter_vars, block.reads, block.writes, block.name_hint, block.body, block.init)
+            body = block.body
+            for before, now in zip(block.match_buffers, matches):
+                body = with_buffer(body, before.buffer, now.buffer)
+            parts = (block.iter_vars, block.reads, block.writes, block.name_hint, body, block.init)
             return s_tir.SBlock(*parts, block.alloc_buffers, matches, block.annotations)
 
         body = tvm_ffi.structural_map(threads.body, (s_tir.SBlock, folded), order="post")
@@ -224,7 +228,7 @@ class Buffers:
         else:
             places = [*self.place_of(*(each.min for each in region[:2])), *(each.min for each in region[2:])]
         region = [ir.Range.from_min_extent(place, each.extent) for place, each in zip(places, region)]
-        return s_tir.MatchBufferRegion(match.buffer, tirx.BufferRegion(source, region))
+        return s_tir.MatchBufferRegion(in_shared(match.buffer), tirx.BufferRegion(self.rings[source], region))
 
     def place_of(self, column: Any, row: Any) -> tuple[Any, Any]:
         """Of a box of C among those of its warpgroup, and the number of that. They are counted along rows of
@@ -322,5 +326,26 @@ def sequence(statements: Sequence[tirx.Stmt]) -> tirx.Stmt:
     return tirx.SeqStmt([*statements]) if len(statements) > 1 else statements[0]
 
 
+def in_shared(buffer: Any) -> Any:
+    """A buffer of a block, in shared memory."""
+    if buffer.scope() == boxes.SHARED:
+        return buffer
+    return tirx.decl_buffer(
+        buffer.shape, buffer.dtype, buffer.name, None, buffer.strides, buffer.elem_offset, boxes.SHARED,
+        buffer.data_alignment, buffer.offset_factor,
+    )  # fmt: skip
+
+
+def with_buffer(statement: tirx.Stmt, before: Any, now: Any) -> tirx.Stmt:
+    """The statement with one buffer in place of another."""
+    if now.same_as(before):
+        return statement
+    statement = tvm_ffi.structural_map(
+        statement, (tirx.Buffer, lambda buffer: now if buffer.same_as(before) else buffer)
+    )
+    return with_value(statement, before.data, now.data)
+
+
 def is_shared(match: Any) -> bool:
-    return match.source.source.scope().startswith("shared")
+    """Whether a block's buffer is in shared memory, or is to be."""
+    return match.source.source.scope() in (boxes.SHARED, boxes.BOXES)
