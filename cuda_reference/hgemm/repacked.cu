@@ -40,9 +40,9 @@
 #define BN 256
 #define BK 64       // extent of the slabs along K
 #define CONSUMERS 2 // warpgroups that multiply, each BM / CONSUMERS rows of the block tile
-#define STAGES 3    // slots for slabs
+#define STAGES 4    // slots for slabs
 #define PROGRAMS 132 // most blocks of the grid
-#define BOXES 4     // of C that a warpgroup has in shared memory; 0: C is written from registers
+#define BOXES 2     // of C that a warpgroup has in shared memory; 0: C is written from registers
 #define GROUP 16     // rows of tiles in a stripe
 #endif
 

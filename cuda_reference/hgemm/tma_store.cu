@@ -42,9 +42,9 @@
 #define BN 256
 #define BK 64       // extent of the slabs along K
 #define CONSUMERS 2 // warpgroups that multiply, each BM / CONSUMERS rows of the block tile
-#define STAGES 3    // slots for slabs
+#define STAGES 4    // slots for slabs
 #define PROGRAMS 132 // most blocks of the grid
-#define BOXES 4     // of C that a warpgroup has in shared memory
+#define BOXES 2     // of C that a warpgroup has in shared memory
 #define GROUP 16     // rows of tiles in a stripe
 #endif
 
@@ -77,7 +77,7 @@ hgemm_tma_store(const __grid_constant__ CUtensorMap A_map, const __grid_constant
 
     Turn<STAGES> turn;
     if (threadIdx.y == CONSUMERS) {
-        keep_registers<RegistersOf<CONSUMERS>::PRODUCER>();
+        RegistersOf<CONSUMERS>::give();
         if (threadIdx.x == 0)
             for (int number = blockIdx.x; number < rows * cols; number += gridDim.x) {
                 const TileOfC at = tile_in_stripes<GROUP>(number, rows, cols);
@@ -86,7 +86,7 @@ hgemm_tma_store(const __grid_constant__ CUtensorMap A_map, const __grid_constant
                 });
             }
     } else {
-        take_registers<RegistersOf<CONSUMERS>::CONSUMER>();
+        RegistersOf<CONSUMERS>::take();
         const int first_row = threadIdx.y * HEIGHT; // of the warpgroup in the block tile
         const unsigned places = slots + STAGES * Operands::BYTES + threadIdx.y * Result::BYTES;
         for (int number = blockIdx.x; number < rows * cols; number += gridDim.x) {

@@ -11,16 +11,15 @@ Of matrices of 4095 these are 134 MB, about 35 us at 4 TB/s, and the products ta
 cube. The tensor map has the true extents, so what fills a row up is not read.
 
 C is where it is. Boxes of it leave through shared memory where its rows are multiples of 16 bytes. Where they
-are not, threads write it from registers, and there is room for another slot: `:128x256_registers` and
-`:128x128_registers`, `boxes` is 0. Where A and B have such rows there is no launch before, and this is
-`tma_store` or `persistent`.
+are not, threads write it from registers: configurations "_registers", whose `boxes` is 0. Where A and B have
+rows that the copy engine takes there is no launch before, and this is `tma_store`, or `persistent`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir_schedules.ladders.hgemm import hopper, roles
+from tir_schedules.ladders.hgemm import hopper, roles, tile_choice
 from tir_schedules.ladders.hgemm.repack import repacking_of
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung, run_as_script
@@ -37,15 +36,17 @@ class Config(roles.Stored):
     bn: int = 256
     bk: int = 64
     consumers: int = 2
-    stages: int = 3
+    stages: int = 4
     programs: int = hopper.WAVE
     group: int = 16
-    boxes: int = 4
+    boxes: int = 2
 
 
 def refuses(gemm: HalfGemm, config: Config) -> str:
-    reason = hopper.reason_against_stored_boxes(gemm, "boxes=0") if config.boxes else ""
-    return reason or hopper.reason_against_ring(gemm, config, 2, roles.bytes_of_boxes(gemm, config))
+    reason = hopper.reason_against_tile(gemm, config)
+    if reason or not config.boxes:
+        return reason or hopper.reason_against_ring(gemm, config, 2)
+    return roles.reason_against_stores(gemm, config, "boxes=0")
 
 
 def launch(gemm: HalfGemm, config: Config) -> Launch:
@@ -67,19 +68,30 @@ def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
     hopper.multiply(sch, gemm, config, tiles, "given")
 
 
-def choose(gemm: HalfGemm) -> str:
-    """As `tma_store`; C from registers where its rows are no multiple of 16 bytes."""
-    if hopper.reason_against_stored_boxes(gemm):
-        return f"{hopper.choose(gemm)}_registers"
-    return roles.choose_stored(gemm)
-
-
 CONFIGS = {
     "128x256": Config(),
-    "128x128": Config(bn=128, stages=4),
-    "128x256_registers": Config(stages=4, boxes=0),
+    "256x256": Config(bm=256, stages=3),
+    "128x192": Config(bn=192, boxes=3),
+    "128x128": Config(bn=128, stages=6),
+    "64x128": Config(bm=64, bn=128, consumers=1, stages=8),
+    "64x64": Config(bm=64, bn=64, consumers=1, stages=8),
+    "128x256_registers": Config(boxes=0),
+    "256x256_registers": Config(bm=256, stages=3, boxes=0),
+    "128x192_registers": Config(bn=192, stages=5, boxes=0),
     "128x128_registers": Config(bn=128, stages=6, boxes=0),
+    "64x128_registers": Config(bm=64, bn=128, consumers=1, stages=8, boxes=0),
+    "64x64_registers": Config(bm=64, bn=64, consumers=1, stages=8, boxes=0),
 }
+BY_BOXES, BY_THREADS = (
+    tile_choice.chooser({name: each for name, each in CONFIGS.items() if bool(each.boxes) == boxes}, launch)
+    for boxes in (True, False)
+)
+
+
+def choose(gemm: HalfGemm) -> str:
+    """The fastest tile; C from registers where its rows are no multiple of 16 bytes."""
+    return (BY_THREADS if hopper.reason_against_stored_boxes(gemm) else BY_BOXES)(gemm)
+
 
 RUNG = Rung(
     family="hgemm",

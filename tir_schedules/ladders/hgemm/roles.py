@@ -28,30 +28,34 @@ class Stored(Persistent):
     boxes: int
 
 
-def reason_against_roles(gemm: HalfGemm, config: Ring, stored: bool = False) -> str:
-    """Why a configuration cannot be, or empty. stored: C goes through shared memory."""
-    more = bytes_of_boxes(gemm, config) if isinstance(config, Stored) else 0
-    return (
-        hopper.reason_against_boxes(gemm)
-        or (hopper.reason_against_stored_boxes(gemm) if stored else "")
-        or hopper.reason_against_ring(gemm, config, 2, more)
+def reason_against_roles(gemm: HalfGemm, config: Ring) -> str:
+    """Why a configuration cannot be, or empty. One that is Stored has C go through shared memory."""
+    reason = hopper.reason_against_tile(gemm, config) or hopper.reason_against_boxes(gemm)
+    if reason or not isinstance(config, Stored):
+        return reason or hopper.reason_against_ring(gemm, config, 2)
+    return reason_against_stores(gemm, config)
+
+
+def reason_against_stores(gemm: HalfGemm, config: Stored, instead: str = "hgemm/persistent") -> str:
+    """The same of its boxes of C and its shared memory. instead: see `hopper.reason_against_stored_boxes`."""
+    rows, columns, places = boxes_of(gemm, config)
+    if places < 1 or rows * columns % places:
+        return f"boxes is {config.boxes}: a warpgroup has {rows * columns}, which take turns evenly"
+    return hopper.reason_against_stored_boxes(gemm, instead) or hopper.reason_against_ring(
+        gemm, config, 2, bytes_of_boxes(gemm, config)
     )
 
 
-def choose_stored(gemm: HalfGemm) -> str:
-    """As `hopper.choose`; a tile of 128x256 of float32 leaves no room for slots."""
-    return "128x128" if gemm.result == "float32" else hopper.choose(gemm)
-
-
-def boxes_of(gemm: HalfGemm, config: Stored) -> tuple[int, int]:
-    """The boxes of a warpgroup's tile of C, and for how many of them there is shared memory."""
-    count = config.rows // hopper.ROWS * (config.bn * SIZES[gemm.result] // hopper.ROW_BYTES)
-    return count, min(count, config.boxes)
+def boxes_of(gemm: HalfGemm, config: Stored) -> tuple[int, int, int]:
+    """Rows and columns of the boxes in a warpgroup's tile of C, and for how many boxes there is shared
+    memory."""
+    rows, columns = config.rows // hopper.ROWS, config.bn * SIZES[gemm.result] // hopper.ROW_BYTES
+    return rows, columns, min(rows * columns, config.boxes)
 
 
 def bytes_of_boxes(gemm: HalfGemm, config: Stored) -> int:
     """Shared memory for boxes of C."""
-    return config.consumers * boxes_of(gemm, config)[1] * hopper.ROWS * hopper.ROW_BYTES
+    return config.consumers * boxes_of(gemm, config)[-1] * hopper.ROWS * hopper.ROW_BYTES
 
 
 def block_of(config: Tiling) -> tuple[int, int, int]:
@@ -87,8 +91,8 @@ def share_by_roles(sch: Schedule, gemm: HalfGemm, config: Ring, cluster: int = 1
     tiles = hopper.split_into_tiles(sch, config)
     hopper.lay_out_operands(sch, gemm, tiles, ring=True)
     hopper.copy_boxes(sch, gemm, config, tiles, cluster=cluster)
-    places = boxes_of(gemm, config)[1] if isinstance(config, Stored) else 0
-    sch.annotate(tiles.k_tile, ROLES, [config.stages, cluster, places])
+    boxes = boxes_of(gemm, config) if isinstance(config, Stored) else (0, 0, 0)
+    sch.annotate(tiles.k_tile, ROLES, [config.stages, cluster, *boxes])
     return tiles
 
 
@@ -99,4 +103,4 @@ def walk_tiles(sch: Schedule, gemm: HalfGemm, config: Persistent, tiles: Tiles, 
 
 def store_boxes(sch: Schedule, gemm: HalfGemm, config: Stored, tiles: Tiles) -> None:
     """C goes through shared memory, box by box."""
-    hopper.store_boxes(sch, gemm, config, tiles, boxes_of(gemm, config)[1])
+    hopper.store_boxes(sch, gemm, config, tiles, boxes_of(gemm, config)[-1])

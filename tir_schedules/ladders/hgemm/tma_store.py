@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir_schedules.ladders.hgemm import hopper, roles
+from tir_schedules.ladders.hgemm import hopper, roles, tile_choice
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
@@ -35,14 +35,14 @@ class Config(roles.Stored):
     bn: int = 256
     bk: int = 64
     consumers: int = 2
-    stages: int = 3
+    stages: int = 4
     programs: int = hopper.WAVE
     group: int = 16
-    boxes: int = 4
+    boxes: int = 2
 
 
 def refuses(gemm: HalfGemm, config: Config) -> str:
-    return roles.reason_against_roles(gemm, config, stored=True)
+    return roles.reason_against_roles(gemm, config)
 
 
 def launch(gemm: HalfGemm, config: Config) -> Launch:
@@ -63,7 +63,11 @@ def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
 
 CONFIGS = {
     "128x256": Config(),
-    "128x128": Config(bn=128, stages=4),
+    "256x256": Config(bm=256, stages=3),
+    "128x192": Config(bn=192, boxes=3),
+    "128x128": Config(bn=128, stages=6),
+    "64x128": Config(bm=64, bn=128, consumers=1, stages=8),
+    "64x64": Config(bm=64, bn=64, consumers=1, stages=8),
 }
 
 RUNG = Rung(
@@ -73,7 +77,7 @@ RUNG = Rung(
     article="beyond 001 and 004",
     config=CONFIGS["128x256"],
     configs=CONFIGS,
-    choose=roles.choose_stored,
+    choose=tile_choice.chooser(CONFIGS, launch),
     shapes=hopper.SHAPES_STORED,
     schedule=schedule,
     launch=launch,

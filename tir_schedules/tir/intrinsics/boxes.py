@@ -20,6 +20,10 @@ from tir_schedules.tir.schedule import PrimFunc
 MAP, PREFETCH = "tir_schedules.map", "tir_schedules.prefetch"
 COLUMNS = 64  # of A and B, 128 bytes
 SHARED = "shared.dyn"
+BOXES = "local"
+"""The scope of boxes of C in a schedule. In shared memory they are of one warpgroup alone, and TVM has no such
+scope: in "shared" it takes what one warpgroup writes for what another reads. The pass `warp_roles` puts them
+there."""
 
 
 def tensor_map(matrix: Any, rows: int, columns: int = COLUMNS) -> Any:
@@ -111,7 +115,7 @@ def store(rows: int, columns: int, dtype: str) -> Intrinsic:
     def implementation(source: T.handle, target: T.handle) -> None:
         s0, d0 = T.int32(), T.int32()
         S = T.match_buffer(
-            source, (rows, columns), dtype, align=64, offset_factor=1, scope=SHARED, strides=[s0, 1]
+            source, (rows, columns), dtype, align=64, offset_factor=1, scope=BOXES, strides=[s0, 1]
         )
         D = T.match_buffer(
             target, (rows, columns), dtype, align=64, offset_factor=1, scope="global", strides=[d0, 1]
@@ -126,4 +130,4 @@ def store(rows: int, columns: int, dtype: str) -> Intrinsic:
                     T.evaluate(call("store_box", tensor_map(D, rows, columns), row, column, place))
                     T.evaluate(call("commit_stores"))
 
-    return copy(rows, columns, dtype, SHARED, "global"), implementation
+    return copy(rows, columns, dtype, BOXES, "global"), implementation

@@ -16,7 +16,8 @@ from tvm.script import tirx as T
 
 from tir_schedules.tir.intrinsics import Intrinsic, intrinsic
 from tir_schedules.tir.intrinsics.device import call
-from tir_schedules.tir.intrinsics.wgmma import ROWS, SHARED, SUMS, THREADS, share
+from tir_schedules.tir.intrinsics.boxes import BOXES
+from tir_schedules.tir.intrinsics.wgmma import ROWS, SUMS, THREADS, share
 
 PART = 16  # columns that are stored at once
 PAIRS = {
@@ -80,22 +81,21 @@ def text_of(accumulate: str, result: str) -> str:
     return (HEAD + MATRICES).format(sums=sums, pairs="\n".join(pairs), values=values)
 
 
-def boxes_map(rows: int, n: int, columns: int) -> Callable[[Any, Any], list[Any]]:
-    """The index map of C in shared memory: box, counted through the tiles of a warpgroup, which are `rows` x
-    n; warpgroup; row and column in the box, which has so many columns."""
+def boxes_map(columns: int) -> Callable[[Any, Any], list[Any]]:
+    """The index map of C in shared memory: column and row of boxes, which have so many columns; row and
+    column in the box."""
 
     def index_map(i: Any, j: Any) -> list[Any]:
-        tile_row = j // n * (rows // ROWS) + i % rows // ROWS
-        return [tile_row * (n // columns) + j % n // columns, i // rows, i % ROWS, j % columns]
+        return [j // columns, i // ROWS, i % ROWS, j % columns]
 
     return index_map
 
 
 @intrinsic
 def store(columns: int, places: int, accumulate: str, result: str) -> Intrinsic:
-    """64 rows and so many columns of sums to shared memory, in the format `result`, as a box: afterwards it is
-    ready to be stored. places: of boxes, which take turns. What stood in this one has been stored by then: a
-    warpgroup that is done with a box has waited for that which stands in the next place."""
+    """64 rows and so many columns of sums to shared memory, in the format `result`: a box, ready to be stored.
+    places: which boxes take in turns. What stood in this one has been stored: a warpgroup that is done with a
+    box has waited for what stands in the next place."""
     sums, text = columns // 2, text_of(accumulate, result)
 
     def cast(value: Any) -> Any:
@@ -110,7 +110,7 @@ def store(columns: int, places: int, accumulate: str, result: str) -> Intrinsic:
     @T.prim_func(s_tir=True)
     def description(c: T.handle, s: T.handle) -> None:
         C = T.match_buffer(c, (1, THREADS, sums), accumulate, align=4, offset_factor=1, scope=SUMS)
-        S = T.match_buffer(s, (1, 1, ROWS, columns), result, align=64, offset_factor=1, scope=SHARED)
+        S = T.match_buffer(s, (1, 1, ROWS, columns), result, align=64, offset_factor=1, scope=BOXES)
         with T.sblock("root"):
             T.reads(C[0, 0:THREADS, 0:sums])
             T.writes(S[0, 0, 0:ROWS, 0:columns])
@@ -125,7 +125,7 @@ def store(columns: int, places: int, accumulate: str, result: str) -> Intrinsic:
     @T.prim_func(s_tir=True)
     def implementation(c: T.handle, s: T.handle) -> None:
         C = T.match_buffer(c, (1, THREADS, sums), accumulate, align=4, offset_factor=1, scope=SUMS)
-        S = T.match_buffer(s, (1, 1, ROWS, columns), result, align=64, offset_factor=1, scope=SHARED)
+        S = T.match_buffer(s, (1, 1, ROWS, columns), result, align=64, offset_factor=1, scope=BOXES)
         with T.sblock("root"):
             T.reads(C[0, 0:THREADS, 0:sums])
             T.writes(S[0, 0, 0:ROWS, 0:columns])

@@ -54,9 +54,8 @@ def tensor_maps(function: Any, module: IRModule, context: transform.PassContext)
     def prefetched(statement: Any) -> tirx.Stmt:
         if not stands_for(statement.value, PREFETCH):
             return statement
-        return tirx.SeqStmt(
-            [tirx.Evaluate(device_call("prefetch_map", each)) for _, each, _ in made.values()]
-        )
+        calls = [device_call("prefetch_map", variable) for _, variable, _ in made.values()]
+        return tirx.SeqStmt([*map(tirx.Evaluate, calls)])
 
     tvm_ffi.structural_walk(body_of(function), (s_tir.SBlock, look))
     body = tvm_ffi.structural_map(body_of(function), (ir.Call, map_of))

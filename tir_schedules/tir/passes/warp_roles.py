@@ -24,8 +24,9 @@ from tir_schedules.tir.passes.ring_barriers import WARPGROUP, with_barriers
 from tir_schedules.tir.passes.serpentine import thread_tag
 from tir_schedules.tir.passes.slot_counters import SlotCounters
 
-REGISTERS = {1: (24, 240), 2: (24, 240), 3: (32, 160)}
-"""Warpgroups that multiply -> registers of a thread that copies, and of one that multiplies."""
+REGISTERS = {2: (24, 240), 3: (32, 160)}
+"""Warpgroups that multiply -> registers of a thread that copies, and of one that multiplies. Where one does,
+all threads have as many as a thread can have from the start."""
 
 ROLLED = {"disable_unroll": True}
 """The annotation of a loop that nvcc is to leave as it is. Of a few slabs it would unroll the producer's, and
@@ -37,7 +38,8 @@ class Work:
     """What a block does for a tile: before the slabs, for each slab, and after them.
 
     tiles: the loop over the block's tiles, if it has one. slabs: the loop. copies, multiply: what stands in
-    it. slots: of the ring. blocks: of a cluster. places: of a warpgroup, for boxes of C, which take turns.
+    it. slots: of the ring. blocks: of a cluster. box_rows, box_columns: of the boxes of
+    C in a warpgroup's tile. places: of a warpgroup for them, which they take in turns.
     """
 
     tiles: Any
@@ -48,6 +50,8 @@ class Work:
     after: Sequence[tirx.Stmt]
     slots: int
     blocks: int
+    box_rows: int
+    box_columns: int
     places: int
 
     @classmethod
@@ -66,9 +70,8 @@ class Work:
         (place,) = places
         slabs = statements[place]
         *copies, multiply = statements_of(slabs.body)
-        slots, blocks, places = map(int, slabs.annotations[ROLES])
-        after = statements[place + 1 :]
-        return cls(tiles, statements[:place], slabs, copies, multiply, after, slots, blocks, places)
+        numbers = map(int, slabs.annotations[ROLES])
+        return cls(tiles, statements[:place], slabs, copies, multiply, statements[place + 1 :], *numbers)
 
     @property
     def count(self) -> int:
@@ -104,10 +107,10 @@ def warp_roles(function: tirx.PrimFunc, module: IRModule, context: transform.Pas
         counters = SlotCounters(work.slots)
         work = Work.of(tiles.in_ring(threads, counters.slot))
         assert work
-        rings.extend((each, tiles.ring(each)) for each in tiles.extents)
-        few, many = REGISTERS[consumers]
-        copies = [evaluate(f"keep_registers<{few}>"), by_one_thread(produced(work, counters, tiles.slab_bytes))]
-        products = [evaluate(f"take_registers<{many}>"), consumed(work, counters), *left_over(work)]
+        rings.extend(tiles.rings.items())
+        keep, take = registers(consumers)
+        copies = [*keep, by_one_thread(produced(work, counters, tiles.slab_bytes))]
+        products = [*take, consumed(work, counters), *left_over(work)]
         # TVM must see that warpgroups number as many as there are tiles of theirs in shared memory.
         member = tirx.floormod(threads.loop_var, tirx.IntImm("int32", consumers))
         role = tirx.EQ(threads.loop_var, tirx.IntImm("int32", consumers))
@@ -143,7 +146,7 @@ class Buffers:
     """The buffers in shared memory of a block's work, and how large a block's part of each is."""
 
     def __init__(self, threads: Any, work: Work):
-        self.slots, self.places = work.slots, work.places
+        self.work, self.consumers = work, int(threads.extent)
         self.extents: dict[Any, list[int]] = {}
         self.operands: list[Any] = []
         self.values: dict[Any, Any] = {}
@@ -170,6 +173,7 @@ class Buffers:
 
         tvm_ffi.structural_walk(threads.body, (s_tir.SBlock, measure))
         tvm_ffi.structural_walk(work.multiply, (s_tir.SBlock, collect))
+        self.rings = {each: self.ring(each) for each in self.extents}
 
     def uses(self, value: Any, variable: Any) -> bool:
         """Whether a value in a block depends on a variable of a loop around it."""
@@ -187,8 +191,12 @@ class Buffers:
 
     def ring(self, buffer: Any) -> Any:
         """The buffer that takes its place."""
-        shape = [self.slots if buffer in self.operands else self.places, *self.extents[buffer][1:]]
-        return tirx.decl_buffer(shape, buffer.dtype, buffer.name, scope=buffer.scope())
+        inner = self.extents[buffer][1:]
+        if buffer in self.operands:
+            shape = [self.work.slots, *inner]
+        else:
+            shape = [self.work.places, self.consumers, *inner[1:]]
+        return tirx.decl_buffer(shape, buffer.dtype, buffer.name, scope=boxes.SHARED)
 
     def in_ring(self, threads: Any, slot: Any) -> Any:
         """The loop on threadIdx.y, with operands in the slot of their slab, and boxes of C in a place. All
@@ -200,7 +208,10 @@ class Buffers:
             matches = [
                 self.placed(match, slot) if is_shared(match) else match for match in block.match_buffers
             ]
-            parts = (block.iter_vars, block.reads, block.writes, block.name_hint, block.body, block.init)
+            body = block.body
+            for before, now in zip(block.match_buffers, matches):
+                body = with_buffer(body, before.buffer, now.buffer)
+            parts = (block.iter_vars, block.reads, block.writes, block.name_hint, body, block.init)
             return s_tir.SBlock(*parts, block.alloc_buffers, matches, block.annotations)
 
         body = tvm_ffi.structural_map(threads.body, (s_tir.SBlock, folded), order="post")
@@ -210,15 +221,30 @@ class Buffers:
         )  # fmt: skip
 
     def placed(self, match: Any, slot: Any) -> Any:
-        source = match.source.source
-        region = [
-            ir.Range.from_min_extent(tirx.floormod(each.min, tirx.IntImm("int32", extent)), each.extent)
-            for each, extent in zip(match.source.region, self.extents[source])
-        ]
-        first = match.source.region[0]
-        place = slot if source in self.operands else tirx.truncmod(first.min, tirx.IntImm("int32", self.places))
-        region[0] = ir.Range.from_min_extent(thread_invariant(place), first.extent)
-        return s_tir.MatchBufferRegion(match.buffer, tirx.BufferRegion(source, region))
+        source, region = match.source.source, list(match.source.region)
+        if source in self.operands:
+            within = [remainder(each.min, extent) for each, extent in zip(region, self.extents[source])]
+            places = [thread_invariant(slot), *within[1:]]
+        else:
+            places = [*self.place_of(*(each.min for each in region[:2])), *(each.min for each in region[2:])]
+        region = [ir.Range.from_min_extent(place, each.extent) for place, each in zip(places, region)]
+        return s_tir.MatchBufferRegion(in_shared(match.buffer), tirx.BufferRegion(self.rings[source], region))
+
+    def place_of(self, column: Any, row: Any) -> tuple[Any, Any]:
+        """Of a box of C among those of its warpgroup, and the number of that. They are counted along rows of
+        boxes."""
+        work = self.work
+        number = remainder(row, work.box_rows) * work.box_columns + remainder(column, work.box_columns)
+        place = thread_invariant(remainder(number, work.places))
+        return place, remainder(tirx.floordiv(row, tirx.IntImm("int32", work.box_rows)), self.consumers)
+
+
+def registers(consumers: int) -> tuple[list[tirx.Stmt], list[tirx.Stmt]]:
+    """What a warpgroup that copies does first, and one that multiplies, so that these have more registers."""
+    if consumers not in REGISTERS:
+        return [], []
+    few, many = REGISTERS[consumers]
+    return [evaluate(f"keep_registers<{few}>")], [evaluate(f"take_registers<{many}>")]
 
 
 def produced(work: Work, counters: SlotCounters, slab_bytes: int) -> tirx.Stmt:
@@ -275,13 +301,15 @@ def thread_invariant(value: Any) -> Any:
     return tirx.call_intrin(value.ty, "tirx.tvm_thread_invariant", value)
 
 
+def remainder(value: Any, by: int) -> Any:
+    return tirx.floormod(value, tirx.IntImm("int32", by))
+
+
 def renewed(loop: Any, body: tirx.Stmt, annotations: Any = None) -> tirx.For:
     """A copy of a loop with another body and annotations, and a variable of its own."""
     variable: Any = tirx.Var(loop.loop_var.name, loop.loop_var.ty)
     body = with_value(body, loop.loop_var, variable)
-    return tirx.For(
-        variable, loop.min, loop.extent, tirx.ForKind.SERIAL, body, annotations=annotations
-    )
+    return tirx.For(variable, loop.min, loop.extent, tirx.ForKind.SERIAL, body, annotations=annotations)
 
 
 def evaluate(name: str, *arguments: Any) -> tirx.Stmt:
@@ -298,5 +326,26 @@ def sequence(statements: Sequence[tirx.Stmt]) -> tirx.Stmt:
     return tirx.SeqStmt([*statements]) if len(statements) > 1 else statements[0]
 
 
+def in_shared(buffer: Any) -> Any:
+    """A buffer of a block, in shared memory."""
+    if buffer.scope() == boxes.SHARED:
+        return buffer
+    return tirx.decl_buffer(
+        buffer.shape, buffer.dtype, buffer.name, None, buffer.strides, buffer.elem_offset, boxes.SHARED,
+        buffer.data_alignment, buffer.offset_factor,
+    )  # fmt: skip
+
+
+def with_buffer(statement: tirx.Stmt, before: Any, now: Any) -> tirx.Stmt:
+    """The statement with one buffer in place of another."""
+    if now.same_as(before):
+        return statement
+    statement = tvm_ffi.structural_map(
+        statement, (tirx.Buffer, lambda buffer: now if buffer.same_as(before) else buffer)
+    )
+    return with_value(statement, before.data, now.data)
+
+
 def is_shared(match: Any) -> bool:
-    return match.source.source.scope().startswith("shared")
+    """Whether a block's buffer is in shared memory, or is to be."""
+    return match.source.source.scope() in (boxes.SHARED, boxes.BOXES)
