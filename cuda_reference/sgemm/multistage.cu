@@ -107,7 +107,7 @@ static __device__ __forceinline__ void multiply(const float *__restrict__ A, con
     __syncthreads();
     read_fragments(0, 0);
 
-    constexpr int TURNS = ROWS_FIRST || B_FLOATS == 1 ? 1 : STAGES; // stages unrolled
+    constexpr int TURNS = ROWS_FIRST ? 1 : STAGES; // stages unrolled
     int tiles = (K + BK - 1) / BK;                                  // still to be multiplied
     while (tiles > 0) {
 #pragma unroll TURNS

@@ -22,7 +22,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tir_schedules.ladders.sgemm import warp_tiles
-from tir_schedules.ladders.sgemm.steps import share_rows, vector_width
+from tir_schedules.ladders.sgemm.steps import clamp_edges, share_rows, vector_width
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.passes import UNROLL_STAGES
@@ -69,6 +69,7 @@ def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     threads = [("threadIdx.x", config.threads)]
     share_rows(sch, copy_a, parts.k_tile, threads, 1)
     share_rows(sch, copy_b, parts.k_tile, threads, vector_width(gemm.n))
+    clamp_edges(sch, gemm, parts.copies)
     warp_tiles.pad_rows(sch, parts, config.padding)
     warp_tiles.finish(sch, gemm, parts)
 
@@ -114,7 +115,7 @@ RUNG = Rung(
     launch=launch,
     min_arch=80,
     pass_config={"tirx.use_async_copy": True, "tirx.disable_storage_rewrite": True},
-    passes=("copies_after_compute", "unroll_stages", "unroll_drain", "copies_before_barriers"),
+    passes=("clamped_edges", "copies_after_compute", "unroll_stages", "unroll_drain", "copies_before_barriers"),
 )
 
 if __name__ == "__main__":
