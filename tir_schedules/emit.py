@@ -59,7 +59,7 @@ def head(kernel: Kernel, workload: Workload) -> str:
             "before:  cudaFuncSetAttribute(..., cudaFuncAttributeMaxDynamicSharedMemorySize,"
             f" {kernel.dynamic_shared})"
         )
-    rest = workload.rest(kernel.grid)
+    rest = workload.rest(kernel.results)
     if rest is not None:
         lines.append(f"after:   its {prod(kernel.grid)} results are left, for a launch on {rest}")
     return "".join(f"// {line}\n" for line in lines) + "\n"
@@ -80,7 +80,7 @@ def written(extents: tuple[int, ...]) -> str:
 def taken(kernel: Kernel, workload: Workload) -> list[str]:
     """Parameters in their order: type and name, and the shape of an array, the value of a size, or the array
     of a tensor map."""
-    shapes, sizes = workload.array_shapes(kernel.grid), sizes_of(workload)
+    shapes, sizes = workload.array_shapes(kernel.results), sizes_of(workload)
     maps = {tensor.name: tensor.of for tensor in kernel.maps}
     lines = []
     for name in kernel.params:

@@ -85,6 +85,7 @@ class PackedKernel(Exact):
     dynamic_shared: Annotated[int, Field(ge=0, le=MOST_SHARED)]
     cluster: Three = [1, 1, 1]
     maps: Many[PackedMap] = []
+    parts: Count = 1
 
     @field_validator("block")
     @classmethod
