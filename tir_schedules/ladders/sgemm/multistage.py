@@ -77,7 +77,7 @@ def overlapped(
     share_rows(sch, copy_a, parts.k_tile, threads, 1)
     share_rows(sch, copy_b, parts.k_tile, threads, vector_width(gemm.n))
     clamp_edges(sch, gemm, parts.copies)
-    warp_tiles.pad_rows(sch, parts, config.padding)
+    warp_tiles.pad_rows(sch, config, parts, config.padding)
     warp_tiles.finish(sch, gemm, parts)
 
     warp_tiles.double_buffer_fragments(sch, parts, config)

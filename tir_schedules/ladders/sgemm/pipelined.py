@@ -57,7 +57,7 @@ def double_buffered(sch: Schedule, gemm: Gemm, config: Config) -> Parts:
     parts = split_up(sch, config, quads=True, order=ORDER)
     share_vectors(sch, gemm, parts.copies, parts.k_tile, [("threadIdx.x", config.threads)])
     clamp_edges(sch, gemm, parts.copies)
-    pad_rows(sch, parts, config.padding)
+    pad_rows(sch, config, parts, config.padding)
     for copy in parts.copies:
         sch.annotate(copy, "tirx.manifest_shared_memory_local_stage", True)
         sch.annotate(copy, "double_buffer_scope", 0)

@@ -140,9 +140,10 @@ def levels(index: Any, warp: int, iterations: int, element: int) -> tuple[Any, .
     return (index // warp, *sub, index % sub_tile // element, index % element)
 
 
-def pad_rows(sch: Schedule, parts: Parts, padding: int) -> None:
-    """Rows of the transposed tile of A `padding` floats longer."""
-    sch.storage_align(parts.copies[0], 0, axis=-2, factor=WARP_SIZE, offset=padding)
+def pad_rows(sch: Schedule, tiling: WarpTiling, parts: Parts, padding: int) -> None:
+    """Rows of the transposed tile of A `padding` floats longer, less than 32."""
+    offset = (tiling.bm + padding) % WARP_SIZE
+    sch.storage_align(parts.copies[0], 0, axis=-2, factor=WARP_SIZE, offset=offset)
 
 
 def double_buffer_fragments(sch: Schedule, parts: Parts, tiling: WarpTiling) -> None:
