@@ -7,8 +7,6 @@
 // A thread for each element of C. It adds from the first part on, whichever was ready first, so that C is the
 // same in every run. Loads do not wait for additions: the loop is unrolled, to have several under way.
 
-#include "../sizes.cuh"
-
 #ifndef THREADS
 #define THREADS 128 // of a block
 #endif
@@ -17,7 +15,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 sgemm_split_k_sum(const float *__restrict__ S, float *__restrict__ C, int M, int N, int PARTS)
 {
 #ifdef SIZE_M
-    fix_sizes<SIZE_M, SIZE_N, SIZE_PARTS>(M, N, PARTS);
+    M = SIZE_M, N = SIZE_N, PARTS = SIZE_PARTS;
 #endif
     const int element = blockIdx.x * THREADS + threadIdx.x;
     if (element >= M * N)

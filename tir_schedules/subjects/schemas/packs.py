@@ -87,6 +87,12 @@ class PackedKernel(Exact):
     maps: Many[PackedMap] = []
     parts: Count = 1
 
+    @model_validator(mode="after")
+    def parts_are_blocks_along_z(self) -> "PackedKernel":
+        if self.parts not in (1, self.grid[2]):
+            raise ValueError(f"{self.parts} parts of a grid {self.grid}; there is one for each block along z")
+        return self
+
     @field_validator("block")
     @classmethod
     def of_a_block(cls, block: list[int]) -> list[int]:
