@@ -71,8 +71,8 @@ def start(
 
 
 def launches(make: Maker, rung: Rung, workload: Workload, arch: str) -> list[Kernel]:
-    """The kernel of each launch the workload takes: one for a GEMM, or two where blocks share K; for a reduction
-    one after another until one number is left.
+    """The kernel of each launch the workload takes: one for a GEMM, or two where blocks share K; for a
+    reduction one after another until one number is left.
 
     make: `lower`, `load_twin` or the like. A source given in place of a rung's own is for the first launch.
     """

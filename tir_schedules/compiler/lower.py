@@ -103,9 +103,7 @@ def launch_for(rung: Rung, workload: Any, arch: str) -> Launch:
     if declared:
         return declared
     kernel = lower(rung, workload, arch)
-    return Launch(
-        kernel.grid, kernel.block, kernel.dynamic_shared, kernel.cluster, kernel.maps, kernel.parts
-    )
+    return Launch(kernel.grid, kernel.block, kernel.dynamic_shared, kernel.cluster, kernel.maps, kernel.parts)
 
 
 def scheduled(

@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PartialSums(OneLaunch):
-    """C (m x n) = S[0] + ... + S[parts - 1], float32, from the first on. The second launch of a Gemm, which has
-    its arguments and its truth."""
+    """C (m x n) = S[0] + ... + S[parts - 1], float32, from the first on.
+
+    The second launch of a Gemm, which has its arguments and its truth.
+    """
 
     m: int
     n: int

@@ -122,7 +122,13 @@ RUNG = Rung(
     launch=launch,
     min_arch=80,
     pass_config={"tirx.use_async_copy": True, "tirx.disable_storage_rewrite": True},
-    passes=("clamped_edges", "copies_after_compute", "unroll_stages", "unroll_drain", "copies_before_barriers"),
+    passes=(
+        "clamped_edges",
+        "copies_after_compute",
+        "unroll_stages",
+        "unroll_drain",
+        "copies_before_barriers",
+    ),
 )
 
 if __name__ == "__main__":

@@ -141,9 +141,7 @@ def schedule_sum(sch: Schedule, sums: PartialSums, config: SumConfig) -> None:
 CONFIGS = {
     **{name: Config(**vars(config)) for name, config in multistage.CONFIGS.items()},
     "64x32": Config(bm=64, bn=32, bk=16, wm=32, wn=16, wmiter=1, wniter=1, stages=5, rows_first=1),
-    "64x16": Config(
-        bm=64, bn=16, bk=32, wm=32, wn=8, wmiter=1, wniter=1, tm=2, tn=4, stages=5, rows_first=1
-    ),
+    "64x16": Config(bm=64, bn=16, bk=32, wm=32, wn=8, wmiter=1, wniter=1, tm=2, tn=4, stages=5, rows_first=1),
     "16x128": Config(bm=16, bn=128, bk=16, wm=8, wn=64, wmiter=1, wniter=1, stages=6, rows_first=1),
 }
 

@@ -1,9 +1,9 @@
 """Copies of ragged tiles that ask no question per row: beyond the last row they read the last row again.
 
-pad_einsum fills a tile with zeros where it is beyond the matrix. A row of A beyond the last, or a column of B,
-adds to elements of C that nobody writes, so anything may stand there: the last row does. The place is known
-before the loop over tiles, while each question costs instructions in it: a predicate, and a store of zero for
-those that fail. Along K zeros are needed, and the guard stays; LoopPartition leaves it to the last tile.
+pad_einsum fills a tile with zeros where it is beyond the matrix. A row of A beyond the last, or a column of
+B, adds to elements of C that nobody writes, so anything may stand there: the last row does. Its place is known
+before the loop over tiles, while a question costs instructions in it: a predicate, and a store of zero where
+the answer is no. Along K zeros are needed, and the guard stays; LoopPartition leaves it to the last tile.
 """
 
 from __future__ import annotations
@@ -18,9 +18,7 @@ from tir_schedules.tir.passes.rewriting import map_body, with_block_body
 
 
 @tirx.transform.prim_func_pass(opt_level=0, name="tir_schedules.clamped_edges")
-def clamped_edges(
-    function: tirx.PrimFunc, module: IRModule, context: transform.PassContext
-) -> tirx.PrimFunc:
+def clamped_edges(function: tirx.PrimFunc, module: IRModule, context: transform.PassContext) -> tirx.PrimFunc:
     """Clamp the index of every padded copy whose block is annotated with CLAMPED: the dimension of what it
     reads, and how many neighbours along it are copied at a time. Their number divides the extent."""
 
