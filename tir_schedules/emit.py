@@ -33,9 +33,12 @@ def emit_text(rung: Rung, workload: Workload, arch: str, form: str, twin: bool =
     kernel = (load_twin if twin else lower)(rung, workload, arch)
     if form == "cuda":
         source = kernel.source if twin else without_unused(kernel.source)
-        launches = rung.before(workload) if rung.before else ()
-        others = {emit_text(each.rung, each.workload, arch, form, twin): None for each in launches}
-        return "\n".join([head(kernel, workload, launches) + source, *others])
+        before = rung.before(workload) if rung.before else ()
+        others = [(each.rung, each.workload) for each in before]
+        rest = workload.rest(kernel.results)
+        others += [(rung.then, rest)] if rung.then and rest else []
+        texts = {emit_text(*other, arch, form, twin): None for other in others}
+        return "\n".join([head(kernel, workload, before) + source.rstrip("\n") + "\n", *texts])
     binary = compile_kernel(kernel)
     return binary.ptx if form == "ptx" else disassemble(binary)
 
@@ -64,9 +67,10 @@ def head(kernel: Kernel, workload: Workload, before: Sequence[Preparation] = ())
     for each in before:
         names = ", ".join(f"{name} = {given}" for name, given in each.names.items())
         lines.append(f"before:  {each.rung.entry} below, with {names}")
-    rest = workload.rest(kernel.grid)
+    rest = workload.rest(kernel.results)
     if rest is not None:
-        lines.append(f"after:   its {prod(kernel.grid)} results are left, for a launch on {rest}")
+        left = kernel.parts if kernel.parts > 1 else prod(kernel.grid)
+        lines.append(f"after:   its {left} results are left, for a launch on {rest}")
     return "".join(f"// {line}\n" for line in lines) + "\n"
 
 
@@ -85,7 +89,7 @@ def written(extents: tuple[int, ...]) -> str:
 def taken(kernel: Kernel, workload: Workload) -> list[str]:
     """Parameters in their order: type and name, and the shape of an array, the value of a size, or the array
     of a tensor map."""
-    shapes, sizes = workload.array_shapes(kernel.grid), sizes_of(workload)
+    shapes, sizes = workload.array_shapes(kernel.results), sizes_of(workload)
     maps = {tensor.name: tensor.of for tensor in kernel.maps}
     lines = []
     for name in kernel.params:

@@ -72,17 +72,22 @@ def start(
 
 
 def launches(make: Maker, rung: Rung, workload: Workload, arch: str) -> list[Kernel]:
-    """The kernel of each launch the workload takes: one for a GEMM, and those before that the rung has;
-    for a reduction one after another until one number is left.
+    """The kernel of each launch the workload takes: one for a GEMM, or two where blocks share K, and those
+    before that the rung has; for a reduction one after another until one number is left.
 
     make: `lower`, `load_twin` or the like. A source given in place of a rung's own is for the first launch.
     """
     check_job(rung, workload)
-    kernels = launches_before(lower if isinstance(make, partial) else make, rung, workload, arch)
-    left: Workload | None = workload
+    before = launches_before(lower if isinstance(make, partial) else make, rung, workload, arch)
+    return [*before, *launches_left(make, rung, workload, arch)]
+
+
+def launches_left(make: Maker, rung: Rung, left: Workload | None, arch: str) -> list[Kernel]:
+    """The same of what is `left` to do, if anything."""
+    kernels: list[Kernel] = []
     while left is not None:
         kernels.append(make(rung, left, arch))
-        left = left.rest(kernels[-1].grid)
+        left, rung = left.rest(kernels[-1].results), rung.then or rung
         make = lower if isinstance(make, partial) else make
     return kernels
 

@@ -25,7 +25,7 @@ def execute(
     """
     arguments, done = given, []
     for binary in binaries:
-        arguments = workload.prepared(arguments, binary.kernel.grid)
+        arguments = workload.prepared(arguments, binary.kernel.results)
         left = [name for name in workload.workspaces if name in binary.kernel.params]
         outputs = (*workload.outputs, *left)
         done.append((machine.run(binary, arguments, outputs, count=count), arguments))

@@ -20,6 +20,7 @@ LADDER = Ladder(
         "pipelined",
         "serpentine",
         "multistage",
+        "split_k",
     ),
     workload="tir_schedules.workloads.gemm:Gemm",
     extents=("M", "N", "K"),

@@ -22,11 +22,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tir_schedules.ladders.sgemm import warp_tiles
-from tir_schedules.ladders.sgemm.steps import share_rows, vector_width
+from tir_schedules.ladders.sgemm.steps import clamp_edges, share_rows, vector_width
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.passes import UNROLL_STAGES
-from tir_schedules.tir.schedule import Schedule, pipeline
+from tir_schedules.tir.schedule import Block, Schedule, pipeline
 from tir_schedules.workloads.gemm import Gemm
 
 SHARED = "shared.dyn"
@@ -63,13 +63,21 @@ def launch(gemm: Gemm, config: Config) -> Launch:
 
 
 def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
+    overlapped(sch, gemm, config)
+
+
+def overlapped(
+    sch: Schedule, gemm: Gemm, config: Config, staged: tuple[Block, Block, Block] | None = None
+) -> None:
+    """The whole schedule. staged: see `split_up`."""
     order = ORDERS["rows_first" if config.rows_first else "columns_first"]
-    parts = warp_tiles.split_up(sch, config, SHARED, quads=True, order=order)
+    parts = warp_tiles.split_up(sch, config, SHARED, quads=True, order=order, staged=staged)
     copy_a, copy_b = parts.copies
     threads = [("threadIdx.x", config.threads)]
     share_rows(sch, copy_a, parts.k_tile, threads, 1)
     share_rows(sch, copy_b, parts.k_tile, threads, vector_width(gemm.n))
-    warp_tiles.pad_rows(sch, parts, config.padding)
+    clamp_edges(sch, gemm, parts.copies)
+    warp_tiles.pad_rows(sch, config, parts, config.padding)
     warp_tiles.finish(sch, gemm, parts)
 
     warp_tiles.double_buffer_fragments(sch, parts, config)
@@ -114,7 +122,13 @@ RUNG = Rung(
     launch=launch,
     min_arch=80,
     pass_config={"tirx.use_async_copy": True, "tirx.disable_storage_rewrite": True},
-    passes=("copies_after_compute", "unroll_stages", "unroll_drain", "copies_before_barriers"),
+    passes=(
+        "clamped_edges",
+        "copies_after_compute",
+        "unroll_stages",
+        "unroll_drain",
+        "copies_before_barriers",
+    ),
 )
 
 if __name__ == "__main__":

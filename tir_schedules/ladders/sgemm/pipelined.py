@@ -23,7 +23,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tir_schedules.ladders.sgemm import lane_quads
-from tir_schedules.ladders.sgemm.steps import FLOAT4_SHAPES, share_vectors
+from tir_schedules.ladders.sgemm.steps import FLOAT4_SHAPES, clamp_edges, share_vectors
 from tir_schedules.ladders.sgemm.warp_tiles import (
     Parts,
     double_buffer_fragments,
@@ -56,7 +56,8 @@ def double_buffered(sch: Schedule, gemm: Gemm, config: Config) -> Parts:
     """The whole schedule; returns the blocks and loops of the multiplication."""
     parts = split_up(sch, config, quads=True, order=ORDER)
     share_vectors(sch, gemm, parts.copies, parts.k_tile, [("threadIdx.x", config.threads)])
-    pad_rows(sch, parts, config.padding)
+    clamp_edges(sch, gemm, parts.copies)
+    pad_rows(sch, config, parts, config.padding)
     for copy in parts.copies:
         sch.annotate(copy, "tirx.manifest_shared_memory_local_stage", True)
         sch.annotate(copy, "double_buffer_scope", 0)
@@ -82,7 +83,7 @@ RUNG = Rung(
     shapes=FLOAT4_SHAPES,
     schedule=schedule,
     launch=launch,
-    passes=("one_barrier",),
+    passes=("clamped_edges", "one_barrier"),
 )
 
 if __name__ == "__main__":

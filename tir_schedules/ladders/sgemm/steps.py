@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Sequence
 
 from tir_schedules.model.launch import Launch, ceil_div
+from tir_schedules.tir.passes import CLAMPED
 from tir_schedules.tir.schedule import Block, Loop, Schedule, bind, stage_operands
 from tir_schedules.workloads.gemm import Gemm
 
@@ -81,6 +82,13 @@ def share_vectors(
     """The copies of A and B to shared memory, four elements at a time where rows are aligned."""
     for copy, row_length in zip(copies, (gemm.k, gemm.n)):
         share_rows(sch, copy, at, threads, vector_width(row_length))
+
+
+def clamp_edges(sch: Schedule, gemm: Gemm, copies: tuple[Block, Block]) -> None:
+    """Beyond the last row of A, and the last column of B, copies read the last one again: see the pass
+    `clamped_edges`. What they add is in elements of C that are not written."""
+    for copy, dimension, width in zip(copies, (0, 1), (1, vector_width(gemm.n))):
+        sch.annotate(copy, CLAMPED, [dimension, width])
 
 
 def vectorize_last(sch: Schedule, block: Block, width: int) -> None:

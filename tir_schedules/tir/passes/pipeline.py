@@ -10,6 +10,7 @@ from typing import Any, Sequence
 
 from tvm import s_tir, tirx, transform
 
+from tir_schedules.tir.passes.clamped_edges import clamped_edges
 from tir_schedules.tir.passes.copies_after_compute import copies_after_compute
 from tir_schedules.tir.passes.late_waits import late_waits
 from tir_schedules.tir.passes.one_barrier import one_barrier
@@ -25,6 +26,7 @@ from tir_schedules.tir.passes.warp_roles import warp_roles
 from tir_schedules.tir.passes.whole_lines import whole_lines
 
 NAMES = (
+    "clamped_edges",
     "partial_group",
     "serpentine",
     "ring_barriers",
@@ -70,6 +72,7 @@ def pipeline(wanted: Sequence[str] = ()) -> transform.Pass:
     early = "copies_before_barriers" in wanted
     return transform.Sequential(
         [
+            *chosen("clamped_edges", clamped_edges),
             *chosen("partial_group", partial_group),
             *chosen("serpentine", serpentine),
             *chosen("ring_barriers", ring_barriers),

@@ -1,0 +1,53 @@
+"""Copies of ragged tiles that ask no question per row: beyond the last row they read the last row again.
+
+pad_einsum fills a tile with zeros where it is beyond the matrix. A row of A beyond the last, or a column of
+B, adds to elements of C that nobody writes, so anything may stand there: the last row does. Its place is known
+before the loop over tiles, while a question costs instructions in it: a predicate, and a store of zero where
+the answer is no. Along K zeros are needed, and the guard stays; LoopPartition leaves it to the last tile.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm import IRModule, s_tir, tirx, transform
+from tvm.ir import Call
+
+from tir_schedules.tir.passes import CLAMPED
+from tir_schedules.tir.passes.rewriting import map_body, with_block_body
+
+
+@tirx.transform.prim_func_pass(opt_level=0, name="tir_schedules.clamped_edges")
+def clamped_edges(function: tirx.PrimFunc, module: IRModule, context: transform.PassContext) -> tirx.PrimFunc:
+    """Clamp the index of every padded copy whose block is annotated with CLAMPED: the dimension of what it
+    reads, and how many neighbours along it are copied at a time. Their number divides the extent."""
+
+    def clamp(realize: Any) -> Any:
+        dimension, width = map(int, realize.block.annotations.get(CLAMPED, (0, 0)))
+        store = realize.block.body
+        if not width or not is_guarded(store.value):
+            return realize
+        guard, load, zero = store.value.args
+        index, extent = load.indices[dimension], load.source.shape[dimension]
+        kept = [each for each in conjuncts(guard) if not each.a.same_as(index)]
+        if len(kept) == len(conjuncts(guard)):
+            return realize
+        inside = [*load.indices]
+        inside[dimension] = tirx.min(index // width * width, extent - width) + index % width
+        value: Any = tirx.BufferLoad(load.source, inside)
+        if kept:
+            value = tirx.if_then_else(tirx.all(*kept), value, zero)
+        return with_block_body(realize, tirx.BufferStore(store.buffer, value, store.indices))
+
+    return map_body(function, s_tir.SBlockRealize, clamp)
+
+
+def is_guarded(value: Any) -> bool:
+    return isinstance(value, Call) and getattr(value.op, "name", "") == "prim.if_then_else"
+
+
+def conjuncts(guard: Any) -> list[Any]:
+    """The comparisons that a guard is made of."""
+    if isinstance(guard, tirx.And):
+        return [*conjuncts(guard.a), *conjuncts(guard.b)]
+    return [guard]
