@@ -35,6 +35,14 @@ from tir_schedules.workloads.half_gemm import HalfGemm
 SMALL = ["1x8x8", "64x64x64", "5x72x200"]
 FLOATS = HalfGemm(64, 64, 64, "nt", "float32")
 LARGER = ["1001x1416x520"]
+# Of odd rows A, B and C; B and C; A alone; A and B; one element.
+MISALIGNED = (
+    HalfGemm(129, 127, 65, "nt", "float32", output="float16"),
+    HalfGemm(67, 65, 72, "nn"),
+    HalfGemm(67, 72, 65, "nn", "float32", "bfloat16", "bfloat16"),
+    HalfGemm(70, 136, 68, "nt", "float32"),
+    HalfGemm(1, 1, 1, "nn"),
+)
 
 
 def check(rung, gemm):
@@ -57,7 +65,8 @@ def cases(rungs, shapes, kinds=KINDS):
 @layers(
     "rung, gemm",
     [(rung, workload(RAGGED, kind_of(rung))) for rung in LADDER]
-    + [(with_programs(rung, 2), workload(WHOLE, KINDS[2])) for rung in LADDER if rung.name in FEW],
+    + [(with_programs(rung, 2), workload(WHOLE, KINDS[2])) for rung in LADDER if rung.name in FEW]
+    + [(find_one("hgemm/repacked", "run"), gemm) for gemm in MISALIGNED],
     cases(RUNGS, [WHOLE, RAGGED, *SMALL, *LARGER])
     + cases(
         [with_programs(rung, each) for rung in LADDER if rung.name in FEW for each in PROGRAMS],
@@ -85,8 +94,8 @@ def test_one_slab_and_rows_of_single_elements():
 @pytest.mark.parametrize(
     "name, gemm, reason",
     [
-        ("tma", HalfGemm(64, 64, 65), "rows of A are 130 bytes.*use hgemm/wgmma_async"),
-        ("persistent", HalfGemm(64, 65, 64, "nn"), "rows of B are 130 bytes.*use hgemm/wgmma_async"),
+        ("tma", HalfGemm(64, 64, 65), "rows of A are 130 bytes.*use hgemm/repacked"),
+        ("persistent", HalfGemm(64, 65, 64, "nn"), "rows of B are 130 bytes.*use hgemm/repacked"),
         ("tma_store", HalfGemm(64, 60, 64), "rows of C are 120 bytes.*use hgemm/persistent"),
         ("cluster", HalfGemm(64, 65, 64), "rows of C are 130 bytes.*use hgemm/persistent"),
         ("warp_specialized:256x256", FLOATS, "as float32; use --accumulate float16"),
@@ -123,12 +132,13 @@ def test_the_instructions_are_those_the_rung_is_about(rung):
         gemm = workload(RAGGED, ("nt", "float16"))
     xfail_few_tiles(rung, gemm)
     sass = disassemble(compile_kernel(lower(rung, gemm, ARCH)))
-    boxes = rung.name not in TAKES_ODD
+    boxes = not rung.name.startswith("wgmma")
     roles = boxes and rung.name != "tma"
     assert "HGMMA.64x" in sass
     assert (boxes, roles) == ("UTMALDG" in sass, "USETMAXREG" in sass)
-    assert ("UTMASTG" in sass) == (rung.name in FEW[1:])
-    assert ("STSM" in sass) == (rung.name in FEW[1:] and gemm.result != "float32")
+    stored = rung.name in FEW[1:] and not rung.variant.endswith("registers")
+    assert ("UTMASTG" in sass) == stored
+    assert ("STSM" in sass) == (stored and gemm.result != "float32")
     assert ("MULTICAST" in sass) == (rung.name == "cluster") and ("LDGSTS" in sass) == (
         rung.name == "wgmma_async"
     )
