@@ -42,9 +42,9 @@
 #define BN 256
 #define BK 64       // extent of the slabs along K
 #define CONSUMERS 2 // warpgroups that multiply, each BM / CONSUMERS rows of the block tile
-#define STAGES 4    // slots for slabs
+#define STAGES 3    // slots for slabs
 #define PROGRAMS 132 // most blocks of the grid
-#define BOXES 2     // of C that a warpgroup has in shared memory
+#define BOXES 4     // of C that a warpgroup has in shared memory
 #define GROUP 16     // rows of tiles in a stripe
 #endif
 

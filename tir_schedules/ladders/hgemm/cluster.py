@@ -50,7 +50,7 @@ def refuses(gemm: HalfGemm, config: Config) -> str:
 
 def launch(gemm: HalfGemm, config: Config) -> Launch:
     hopper.checked(refuses(gemm, config))
-    return roles.launch_programs(gemm, config, stored=True, cluster=config.cluster)
+    return roles.launch_programs(gemm, config, cluster=config.cluster)
 
 
 def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:

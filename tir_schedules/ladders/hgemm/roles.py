@@ -69,12 +69,12 @@ def programs_of(gemm: HalfGemm, config: Persistent, cluster: int = 1) -> int:
     return cluster * min(tiles, max(1, config.programs // cluster))
 
 
-def launch_programs(gemm: HalfGemm, config: Persistent, stored: bool = False, cluster: int = 1) -> Launch:
-    """The launch of blocks that compute tile after tile. stored: C goes through shared memory."""
+def launch_programs(gemm: HalfGemm, config: Persistent, cluster: int = 1) -> Launch:
+    """The launch of blocks that compute tile after tile."""
     grid = programs_of(gemm, config, cluster), 1, 1
     maps = hopper.maps_of(gemm, config, cluster)
     shared = config.ring_bytes
-    if stored:
+    if isinstance(config, Stored):
         maps, shared = (*maps, map_of_result(gemm)), shared + bytes_of_boxes(gemm, config)
     return Launch(grid, block_of(config), shared, (cluster, 1, 1), maps)
 

@@ -35,10 +35,10 @@ class Config(roles.Stored):
     bn: int = 256
     bk: int = 64
     consumers: int = 2
-    stages: int = 4
+    stages: int = 3
     programs: int = hopper.WAVE
     group: int = 16
-    boxes: int = 2
+    boxes: int = 4
 
 
 def refuses(gemm: HalfGemm, config: Config) -> str:
@@ -47,7 +47,7 @@ def refuses(gemm: HalfGemm, config: Config) -> str:
 
 def launch(gemm: HalfGemm, config: Config) -> Launch:
     hopper.checked(refuses(gemm, config))
-    return roles.launch_programs(gemm, config, stored=True)
+    return roles.launch_programs(gemm, config)
 
 
 def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:
@@ -63,11 +63,12 @@ def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
 
 CONFIGS = {
     "128x256": Config(),
-    "256x256": Config(bm=256, stages=3),
-    "128x192": Config(bn=192, boxes=3),
-    "128x128": Config(bn=128, stages=6),
-    "64x128": Config(bm=64, bn=128, consumers=1, stages=8),
-    "64x64": Config(bm=64, bn=64, consumers=1, stages=8),
+    "128x256_4_stages": Config(stages=4, boxes=2, group=4),
+    "256x256": Config(bm=256, boxes=2),
+    "128x192": Config(bn=192, stages=4, boxes=3),
+    "128x128": Config(bn=128, stages=6, boxes=2),
+    "64x128": Config(bm=64, bn=128, consumers=1, stages=8, boxes=2, group=2),
+    "64x64": Config(bm=64, bn=64, consumers=1, stages=8, boxes=2),
 }
 
 RUNG = Rung(

@@ -21,9 +21,8 @@ MAP, PREFETCH = "tir_schedules.map", "tir_schedules.prefetch"
 COLUMNS = 64  # of A and B, 128 bytes
 SHARED = "shared.dyn"
 BOXES = "local"
-"""The scope of boxes of C in a schedule. In shared memory they are of one warpgroup alone, and TVM has no such
-scope: in "shared" it takes what one warpgroup writes for what another reads. The pass `warp_roles` puts them
-there."""
+"""The scope of boxes of C in a schedule. They belong to one warpgroup, and TVM has no such scope: of a
+buffer in shared memory it asks that what all warpgroups write is one region. `warp_roles` puts them there."""
 
 
 def tensor_map(matrix: Any, rows: int, columns: int = COLUMNS) -> Any:

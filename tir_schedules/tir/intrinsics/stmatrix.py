@@ -15,8 +15,8 @@ from tvm.backend.cuda.op import cuda_func_call
 from tvm.script import tirx as T
 
 from tir_schedules.tir.intrinsics import Intrinsic, intrinsic
-from tir_schedules.tir.intrinsics.device import call
 from tir_schedules.tir.intrinsics.boxes import BOXES
+from tir_schedules.tir.intrinsics.device import call
 from tir_schedules.tir.intrinsics.wgmma import ROWS, SUMS, THREADS, share
 
 PART = 16  # columns that are stored at once
@@ -93,9 +93,9 @@ def boxes_map(columns: int) -> Callable[[Any, Any], list[Any]]:
 
 @intrinsic
 def store(columns: int, places: int, accumulate: str, result: str) -> Intrinsic:
-    """64 rows and so many columns of sums to shared memory, in the format `result`: a box, ready to be stored.
-    places: which boxes take in turns. What stood in this one has been stored: a warpgroup that is done with a
-    box has waited for what stands in the next place."""
+    """64 rows and so many columns of sums to shared memory, in the format `result`: a box, ready to be stored
+    from there. places: which boxes take in turns. What stood in this one has been stored before: at the end
+    of a box a warpgroup waits for what stands in the next place."""
     sums, text = columns // 2, text_of(accumulate, result)
 
     def cast(value: Any) -> Any:

@@ -60,7 +60,7 @@ def tile_in_stripes(number: Any, rows: int, columns: int, stripe: int) -> tuple[
     stripe = min(stripe, rows)
     whole = stripe * columns
     above, within = quotient(number, whole) * stripe, remainder(number, whole)
-    height = stripe if rows % stripe == 0 else tirx.min(stripe, rows - above)
+    height = stripe if rows % stripe == 0 else unseen(tirx.min(stripe, rows - above))
     return above + remainder(within, height), quotient(within, height)
 
 
@@ -71,6 +71,12 @@ def quotient(value: Any, by: Any) -> Any:
 
 def remainder(value: Any, by: Any) -> Any:
     return tirx.truncmod(value, counted(by))
+
+
+def unseen(value: Any) -> Any:
+    """A value that TVM does not look into. Of a remainder by a minimum it does not know that two are the same,
+    and takes sums for those of other threads."""
+    return tirx.call_intrin(value.ty, "tirx.tvm_thread_invariant", value)
 
 
 def counted(value: Any) -> Any:
