@@ -11,35 +11,22 @@ Of matrices of 4095 these are 134 MB, about 35 us at 4 TB/s, and the products ta
 cube. The tensor map has the true extents, so what fills a row up is not read.
 
 C is where it is. Boxes of it leave through shared memory where its rows are multiples of 16 bytes. Where they
-are not, threads write it from registers: configurations "_registers", whose `boxes` is 0. Where A and B have
-rows that the copy engine takes there is no launch before, and this is `tma_store`, or `persistent`.
+are not, threads write it from registers: configurations "..._registers", whose `boxes` is 0. Where A and B
+have rows that the copy engine takes there is no launch before, and this is `tma_store`, or `persistent`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 
-from tir_schedules.ladders.hgemm import hopper, roles, tile_choice
+from tir_schedules.ladders.hgemm import hopper, roles, tile_choice, tma_store
 from tir_schedules.ladders.hgemm.repack import repacking_of
+from tir_schedules.ladders.hgemm.tma_store import Config
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
 from tir_schedules.workloads import OPERANDS, RESULTS
 from tir_schedules.workloads.half_gemm import HalfGemm
-
-
-@dataclass(frozen=True)
-class Config(roles.Stored):
-    """As Stored. boxes: 0 for a C that threads write from registers."""
-
-    bm: int = 128
-    bn: int = 256
-    bk: int = 64
-    consumers: int = 2
-    stages: int = 4
-    programs: int = hopper.WAVE
-    group: int = 16
-    boxes: int = 2
 
 
 def refuses(gemm: HalfGemm, config: Config) -> str:
@@ -51,7 +38,7 @@ def refuses(gemm: HalfGemm, config: Config) -> str:
 
 def launch(gemm: HalfGemm, config: Config) -> Launch:
     hopper.checked(refuses(gemm, config))
-    return roles.launch_programs(gemm, config, stored=config.boxes > 0)
+    return roles.launch_programs(gemm, config)
 
 
 def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:
@@ -68,29 +55,18 @@ def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
     hopper.multiply(sch, gemm, config, tiles, "given")
 
 
-CONFIGS = {
-    "128x256": Config(),
-    "256x256": Config(bm=256, stages=3),
-    "128x192": Config(bn=192, boxes=3),
-    "128x128": Config(bn=128, stages=6),
-    "64x128": Config(bm=64, bn=128, consumers=1, stages=8),
-    "64x64": Config(bm=64, bn=64, consumers=1, stages=8),
-    "128x256_registers": Config(boxes=0),
-    "256x256_registers": Config(bm=256, stages=3, boxes=0),
-    "128x192_registers": Config(bn=192, stages=5, boxes=0),
-    "128x128_registers": Config(bn=128, stages=6, boxes=0),
-    "64x128_registers": Config(bm=64, bn=128, consumers=1, stages=8, boxes=0),
-    "64x64_registers": Config(bm=64, bn=64, consumers=1, stages=8, boxes=0),
-}
-BY_BOXES, BY_THREADS = (
-    tile_choice.chooser({name: each for name, each in CONFIGS.items() if bool(each.boxes) == boxes}, launch)
-    for boxes in (True, False)
+FROM_REGISTERS = {name: replace(config, boxes=0) for name, config in tma_store.CONFIGS.items()}
+CONFIGS = tma_store.CONFIGS | {f"{name}_registers": config for name, config in FROM_REGISTERS.items()}
+FASTEST, FASTEST_FROM_REGISTERS = (
+    tile_choice.chooser(configs, launch) for configs in (tma_store.CONFIGS, FROM_REGISTERS)
 )
 
 
 def choose(gemm: HalfGemm) -> str:
-    """The fastest tile; C from registers where its rows are no multiple of 16 bytes."""
-    return (BY_THREADS if hopper.reason_against_stored_boxes(gemm) else BY_BOXES)(gemm)
+    """The tile that `tma_store` takes; C from registers where its rows are no multiple of 16 bytes."""
+    if hopper.reason_against_stored_boxes(gemm):
+        return f"{FASTEST_FROM_REGISTERS(gemm)}_registers"
+    return FASTEST(gemm)
 
 
 RUNG = Rung(

@@ -74,7 +74,7 @@ def launch_programs(gemm: HalfGemm, config: Persistent, cluster: int = 1) -> Lau
     grid = programs_of(gemm, config, cluster), 1, 1
     maps = hopper.maps_of(gemm, config, cluster)
     shared = config.ring_bytes
-    if isinstance(config, Stored):
+    if isinstance(config, Stored) and config.boxes:
         maps, shared = (*maps, map_of_result(gemm)), shared + bytes_of_boxes(gemm, config)
     return Launch(grid, block_of(config), shared, (cluster, 1, 1), maps)
 
