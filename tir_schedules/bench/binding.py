@@ -74,8 +74,8 @@ def verify(machine: GpuMachine, vendors: Vendor, subject: Subject, check: Check)
     CheckFailed names the worst element that is wrong.
     """
     product = bind(machine, vendors, subject, check.inputs)
-    for output in product.outputs.values():
-        output.fill(POISON.get(str(output.dtype), np.nan))
+    for array in (*product.outputs.values(), *(check.inputs[name] for name in check.workload.workspaces)):
+        array.fill(POISON.get(str(array.dtype), np.nan))
     seconds = machine.seconds(product.enqueue)
     mismatch = check.mismatch(product.outputs)
     if mismatch:

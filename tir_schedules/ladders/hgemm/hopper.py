@@ -42,7 +42,7 @@ WAVE = 132
 """Blocks that an H100 or H200 executes at a time: one for each SM."""
 
 SHAPES = "any; 16-byte copies where rows of A and B are multiples of 8, else one element at a time"
-SHAPES_OF_BOXES = "any with rows of A and B of a multiple of 8; others are for hgemm/wgmma_async"
+SHAPES_OF_BOXES = "any with rows of A and B of a multiple of 8; others are for hgemm/repacked"
 SHAPES_STORED = f"{SHAPES_OF_BOXES}; rows of C of a multiple of 16 bytes; others are for hgemm/persistent"
 
 
