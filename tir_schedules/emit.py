@@ -33,18 +33,23 @@ def emit_text(rung: Rung, workload: Workload, arch: str, form: str, twin: bool =
     kernel = (load_twin if twin else lower)(rung, workload, arch)
     if form == "cuda":
         source = kernel.source if twin else without_unused(kernel.source)
-        before = rung.before(workload) if rung.before else ()
-        others = [(each.rung, each.workload) for each in before]
+        before, after = rung.others(workload)
+        others = [(each.rung, each.workload) for each in (*before, *after)]
         rest = workload.rest(kernel.results)
         others += [(rung.then, rest)] if rung.then and rest else []
         texts = {emit_text(*other, arch, form, twin): None for other in others}
-        return "\n".join([head(kernel, workload, before) + source.rstrip("\n") + "\n", *texts])
+        return "\n".join([head(kernel, workload, before, after) + source.rstrip("\n") + "\n", *texts])
     binary = compile_kernel(kernel)
     return binary.ptx if form == "ptx" else disassemble(binary)
 
 
-def head(kernel: Kernel, workload: Workload, before: Sequence[Preparation] = ()) -> str:
-    """A comment with what it takes to compile and launch a kernel. before: launches before it."""
+def head(
+    kernel: Kernel,
+    workload: Workload,
+    before: Sequence[Preparation] = (),
+    after: Sequence[Preparation] = (),
+) -> str:
+    """A comment with what it takes to compile and launch a kernel. before, after: other launches."""
     launched = f"grid {written(kernel.grid)}, block {written(kernel.block)}"
     if prod(kernel.cluster) > 1:
         launched += f", in clusters of {written(kernel.cluster)} as it declares"
@@ -64,9 +69,10 @@ def head(kernel: Kernel, workload: Workload, before: Sequence[Preparation] = ())
             "before:  cudaFuncSetAttribute(..., cudaFuncAttributeMaxDynamicSharedMemorySize,"
             f" {kernel.dynamic_shared})"
         )
-    for each in before:
-        names = ", ".join(f"{name} = {given}" for name, given in each.names.items())
-        lines.append(f"before:  {each.rung.entry} below, with {names}")
+    for when, several in (("before: ", before), ("after:  ", after)):
+        for each in several:
+            names = ", ".join(f"{name} = {given}" for name, given in each.names.items())
+            lines.append(f"{when} {each.rung.entry} below, with {names}")
     rest = workload.rest(kernel.results)
     if rest is not None:
         left = kernel.parts if kernel.parts > 1 else prod(kernel.grid)

@@ -23,7 +23,7 @@ from tir_schedules.model.execution import Execution
 from tir_schedules.model.findings import Location
 from tir_schedules.model.kernel import Kernel
 from tir_schedules.model.machine import Machine
-from tir_schedules.model.rung import Rung
+from tir_schedules.model.rung import Preparation, Rung
 from tir_schedules.model.verify import Check, Mismatch, shared_checks
 from tir_schedules.model.workload import Arguments, Workload
 from tir_schedules.source import Source
@@ -73,13 +73,13 @@ def start(
 
 def launches(make: Maker, rung: Rung, workload: Workload, arch: str) -> list[Kernel]:
     """The kernel of each launch the workload takes: one for a GEMM, or two where blocks share K, and those
-    before that the rung has; for a reduction one after another until one number is left.
+    around it that the rung has; for a reduction one after another until one number is left.
 
     make: `lower`, `load_twin` or the like. A source given in place of a rung's own is for the first launch.
     """
     check_job(rung, workload)
-    before = launches_before(lower if isinstance(make, partial) else make, rung, workload, arch)
-    return [*before, *launches_left(make, rung, workload, arch)]
+    before, after = launches_around(lower if isinstance(make, partial) else make, rung, workload, arch)
+    return [*before, *launches_left(make, rung, workload, arch), *after]
 
 
 def launches_left(make: Maker, rung: Rung, left: Workload | None, arch: str) -> list[Kernel]:
@@ -92,13 +92,17 @@ def launches_left(make: Maker, rung: Rung, left: Workload | None, arch: str) -> 
     return kernels
 
 
-def launches_before(make: Maker, rung: Rung, workload: Workload, arch: str) -> list[Kernel]:
-    """The kernels of the launches before a rung's own, with arguments of the workload."""
-    kernels = []
-    for each in rung.before(workload) if rung.before else ():
+def launches_around(
+    make: Maker, rung: Rung, workload: Workload, arch: str
+) -> tuple[list[Kernel], list[Kernel]]:
+    """The kernels of the launches before a rung's own and after it, with arguments of the workload."""
+
+    def named(each: Preparation) -> Kernel:
         kernel = make(each.rung, each.workload, arch)
-        kernels.append(replace(kernel, params=tuple(each.names[name] for name in kernel.params)))
-    return kernels
+        return replace(kernel, params=tuple(each.names[name] for name in kernel.params))
+
+    before, after = rung.others(workload)
+    return [*map(named, before)], [*map(named, after)]
 
 
 def failed(name: str, error: TirSchedulesError) -> Outcome:

@@ -174,7 +174,8 @@ def argument_names(
         check_type(parameter, entry, f"{takes[name]} {name}", takes[name])
         found.append(name)
     given = {described.get(name, name) for name in found}
-    missing = [f"{takes[name]} {name}" for name in outputs if name not in given]
+    # What is left in a workspace a later launch takes from there.
+    missing = [f"{takes[name]} {name}" for name in outputs if not given & {name, f"{name}_rows"}]
     if missing:
         has = "no parameters" if not found else f"no parameter {missing[0]}"
         raise CheckFailed(f"{entry} has {has}, so it cannot leave a result; it can take {listed}")

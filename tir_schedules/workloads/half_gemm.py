@@ -131,8 +131,9 @@ class HalfGemm(Gemm):
 
     @property
     def workspaces(self) -> tuple[str, ...]:
-        """Arrays for these copies: "A_rows", "B_rows"."""
-        return tuple(f"{name}_rows" for name in self.misaligned)
+        """Arrays for these copies, "A_rows" and "B_rows", and "C_rows" for a C in 16 bits with such rows."""
+        copies = [*self.misaligned, *(["C"] if self.result != "float32" and self.n % VECTOR else [])]
+        return tuple(f"{name}_rows" for name in copies)
 
     @property
     def macros(self) -> dict[str, str | int]:
@@ -167,10 +168,9 @@ class HalfGemm(Gemm):
 
     def array_shapes(self, grid: Dim3) -> dict[str, tuple[int, ...]]:
         """As Gemm, of B as it is stored; and of workspaces, with rows of a multiple of 16 bytes."""
-        copies = {
-            f"{name}_rows": (rows, padded(columns)) for name, (rows, columns) in self.misaligned.items()
-        }
-        return super().array_shapes(grid) | self.stored | copies
+        shapes = super().array_shapes(grid) | self.stored
+        copies = {name: shapes[name.removesuffix("_rows")] for name in self.workspaces}
+        return shapes | {name: (rows, padded(columns)) for name, (rows, columns) in copies.items()}
 
     def draws(self, seed: int = 0) -> list[tuple[str, int]]:
         """As Gemm. Where only some terms can differ from 0, so many inputs that for each k one differs."""
@@ -188,7 +188,8 @@ class HalfGemm(Gemm):
         a, b = array_of(found, "A"), array_of(found, "B")
         b = xp.ascontiguousarray(b.T) if self.transposed else b
         operands, shapes = element_type(self.dtype), self.array_shapes((1, 1, 1))
-        copies = {name: xp.full(shapes[name], np.nan, operands) for name in self.workspaces}
+        types = {"C_rows": element_type(self.result)}
+        copies = {name: xp.full(shapes[name], np.nan, types.get(name, operands)) for name in self.workspaces}
         return found | {"A": a.astype(operands), "B": b.astype(operands)} | copies
 
     def integers(self, draws: Draws, seed: int) -> tuple[np.ndarray, np.ndarray]:

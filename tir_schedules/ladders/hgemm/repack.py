@@ -45,7 +45,7 @@ RUNG = Rung(
 )
 
 
-def repacking_of(gemm: HalfGemm) -> list[Preparation]:
+def repackings_of(gemm: HalfGemm) -> list[Preparation]:
     """The launches that copy A and B of a GEMM, where their rows are no multiple of 16 bytes."""
     sizes = {"A": ("M", "K"), "B": ("N", "K") if gemm.transposed else ("K", "N")}
     return [

@@ -10,9 +10,12 @@ Of matrices of 4095 these are 134 MB, about 35 us at 4 TB/s, and the products ta
 `tma_store`. The share of the copies falls with the size: copies grow by the square of it, products by the
 cube. The tensor map has the true extents, so what fills a row up is not read.
 
-C is where it is. Boxes of it leave through shared memory where its rows are multiples of 16 bytes. Where they
-are not, threads write it from registers: configurations "..._registers", whose `boxes` is 0. Where A and B
-have rows that the copy engine takes there is no launch before, and this is `tma_store`, or `persistent`.
+The copy engine does not write such a C either. Threads that write it from registers, as in `persistent`,
+store its elements one by one, and tensor cores rest meanwhile. So boxes of it go to a workspace, too, and a
+launch after this one copies it to where it belongs: see `unpack`. A small C is sooner written from registers,
+and one in float32 always is: configurations "..._registers", whose `boxes` is 0.
+
+Where all rows are multiples of 16 bytes there is one launch, and this is `tma_store`.
 """
 
 from __future__ import annotations
@@ -20,20 +23,34 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tir_schedules.ladders.hgemm import hopper, roles, tile_choice, tma_store
-from tir_schedules.ladders.hgemm.repack import repacking_of
+from tir_schedules.ladders.hgemm.repack import repackings_of
 from tir_schedules.ladders.hgemm.tma_store import Config
+from tir_schedules.ladders.hgemm.unpack import unpacking_of
 from tir_schedules.model.launch import Launch
-from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.model.rung import Preparation, Rung, run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
 from tir_schedules.workloads import OPERANDS, RESULTS
 from tir_schedules.workloads.half_gemm import HalfGemm
+
+LEAST = 3 << 19
+"""Elements of a C that is not written from registers, where its rows are no multiple of 16 bytes."""
 
 
 def refuses(gemm: HalfGemm, config: Config) -> str:
     reason = hopper.reason_against_tile(gemm, config)
     if reason or not config.boxes:
         return reason or hopper.reason_against_ring(gemm, config, 2)
-    return roles.reason_against_stores(gemm, config, "boxes=0")
+    return roles.reason_against_places(gemm, config) or (
+        hopper.reason_against_stored_boxes(gemm, "boxes=0") if gemm.result == "float32" else ""
+    )
+
+
+def before(gemm: HalfGemm, config: Config) -> list[Preparation]:
+    return repackings_of(gemm)
+
+
+def after(gemm: HalfGemm, config: Config) -> list[Preparation]:
+    return [unpacking_of(gemm)] if config.boxes and "C_rows" in gemm.workspaces else []
 
 
 def launch(gemm: HalfGemm, config: Config) -> Launch:
@@ -63,8 +80,8 @@ FASTEST, FASTEST_FROM_REGISTERS = (
 
 
 def choose(gemm: HalfGemm) -> str:
-    """The tile that `tma_store` takes; C from registers where its rows are no multiple of 16 bytes."""
-    if hopper.reason_against_stored_boxes(gemm):
+    """The tile that `tma_store` takes; see LEAST."""
+    if hopper.reason_against_stored_boxes(gemm) and (gemm.result == "float32" or gemm.m * gemm.n < LEAST):
         return f"{FASTEST_FROM_REGISTERS(gemm)}_registers"
     return FASTEST(gemm)
 
@@ -77,13 +94,14 @@ RUNG = Rung(
     config=CONFIGS["128x256"],
     configs=CONFIGS,
     choose=choose,
-    shapes="any; A and B are copied before where their rows are no multiple of 16 bytes, and such a C is"
-    " written from registers",
+    shapes="any; A and B are copied before where their rows are no multiple of 16 bytes, and such a C after"
+    " or written from registers",
     schedule=schedule,
     launch=launch,
     refuses=refuses,
     prim_func=prim_func,
-    before=repacking_of,
+    before=before,
+    after=after,
     arch=hopper.ARCH,
     warp_size=hopper.WARPGROUP,
     dtypes=OPERANDS,
