@@ -58,9 +58,3 @@ template <int LEFT = 0> static __device__ inline void wait_until_stores_have_rea
 {
     asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(LEFT) : "memory");
 }
-
-// Waits until they are done.
-static __device__ inline void wait_for_stores()
-{
-    asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
-}
