@@ -52,8 +52,7 @@ def refuses(gemm: HalfGemm, config: Config) -> str:
 def launch(gemm: HalfGemm, config: Config) -> Launch:
     hopper.checked(refuses(gemm, config))
     grid, maps = hopper.grid_of(gemm, config), hopper.maps_of(gemm, config)
-    shared = config.ring_bytes if gemm.k > config.bk else config.slab_bytes  # one slab is in one slot
-    return Launch(grid, roles.block_of(config), shared, maps=maps)
+    return Launch(grid, roles.block_of(config), config.ring_bytes, maps=maps)
 
 
 def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:
