@@ -103,6 +103,4 @@ def release(number: Any, blocks: int) -> Any:
     empty = barrier(number + MOST_SLOTS)
     if blocks == 1:
         return tirx.Evaluate(cuda_func_call("release_slot", empty, source_code=RELEASE))
-    return tirx.Evaluate(
-        cuda_func_call("release_in_cluster", empty, blocks, source_code=RELEASE_IN_CLUSTER)
-    )
+    return tirx.Evaluate(cuda_func_call("release_in_cluster", empty, blocks, source_code=RELEASE_IN_CLUSTER))

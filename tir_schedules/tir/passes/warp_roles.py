@@ -2,8 +2,8 @@
 
 A schedule says what is computed where, and all threads of a block do the same. Here one loop over slabs
 becomes two, in different warpgroups, which run apart and meet at the barriers of slots alone: full, when all
-bytes of a slab are there; empty, when all warps that multiply are done with it. Slabs are counted over all
-tiles of the block. Slots and parities of phases follow from their number.
+bytes of a slab are there; empty, when all warps that multiply are done with it. Slots and phases are counted
+over all tiles of the block.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ REGISTERS = {1: (24, 240), 2: (24, 240), 3: (32, 160)}
 """Warpgroups that multiply -> registers of a thread that copies, and of one that multiplies."""
 
 ROLLED = {"disable_unroll": True}
-"""The annotation of a loop that nvcc is to leave as it is. Of a few slabs it would unroll the producer's, and
-all its code would have to be fetched once, for one thread."""
+"""The annotation of a loop that nvcc is not to unroll. Where it knows that slabs are few it would do so for
+the thread that copies: much code, of which each line is executed once."""
 
 
 @dataclass(frozen=True)
@@ -68,11 +68,6 @@ class Work:
         slots, blocks = map(int, slabs.annotations[ROLES])
         return cls(tiles, statements[:place], slabs, copies, multiply, statements[place + 1 :], slots, blocks)
 
-    @property
-    def count(self) -> int:
-        """Slabs of a tile."""
-        return int(self.slabs.extent)
-
     def over_slabs(
         self, statements: Sequence[tirx.Stmt], counters: SlotCounters, annotations: Any = None
     ) -> tirx.For:
@@ -104,7 +99,8 @@ def warp_roles(function: tirx.PrimFunc, module: IRModule, context: transform.Pas
         assert work
         rings.extend((each, tiles.ring(each, work.slots)) for each in tiles.operands)
         few, many = REGISTERS[consumers]
-        copies = [evaluate(f"keep_registers<{few}>"), by_one_thread(produced(work, counters, tiles.slab_bytes))]
+        production = produced(work, counters, tiles.slab_bytes)
+        copies = [evaluate(f"keep_registers<{few}>"), by_one_thread(production)]
         products = [evaluate(f"take_registers<{many}>"), consumed(work, counters), *left_over(work)]
         # TVM must see that warpgroups number as many as there are tiles of theirs in shared memory.
         member = tirx.floormod(threads.loop_var, tirx.IntImm("int32", consumers))
@@ -135,7 +131,6 @@ class Buffers:
     """The buffers in shared memory of a block's work, and how large a block's part of each is."""
 
     def __init__(self, threads: Any, work: Work):
-        self.slab = work.slabs.loop_var
         self.extents: dict[Any, list[int]] = {}
         self.operands: list[Any] = []
         self.values: dict[Any, Any] = {}
@@ -260,8 +255,8 @@ def by_one_thread(statement: tirx.Stmt) -> tirx.Stmt:
 
 
 def thread_invariant(value: Any) -> Any:
-    """A value that is the same in all threads of a warpgroup. TVM cannot see through this, either, and takes
-    a slot for any of the ring, where it would allocate one alone."""
+    """A value that is the same in all threads of a warpgroup. TVM does not look into it: for a slot it
+    allocates the whole ring, and for a bare counter, which it takes for constant, one slot."""
     return tirx.call_intrin(value.ty, "tirx.tvm_thread_invariant", value)
 
 
@@ -269,9 +264,7 @@ def renewed(loop: Any, body: tirx.Stmt, annotations: Any = None) -> tirx.For:
     """A copy of a loop with another body and annotations, and a variable of its own."""
     variable: Any = tirx.Var(loop.loop_var.name, loop.loop_var.ty)
     body = with_value(body, loop.loop_var, variable)
-    return tirx.For(
-        variable, loop.min, loop.extent, tirx.ForKind.SERIAL, body, annotations=annotations
-    )
+    return tirx.For(variable, loop.min, loop.extent, tirx.ForKind.SERIAL, body, annotations=annotations)
 
 
 def evaluate(name: str, *arguments: Any) -> tirx.Stmt:
