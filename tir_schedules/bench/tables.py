@@ -15,6 +15,8 @@ from tir_schedules.model.kernel import FIXED_TWIN
 from tir_schedules.subjects.results import device_name
 
 THROTTLED = "*"
+IN_RESULT = (1, 4)
+"""cuBLASLt's numbers of reductions of parts of k in C's format: in its place, or in the workspace."""
 
 
 def print_results(results: Json) -> None:
@@ -173,9 +175,16 @@ def refused_candidates(row: Row) -> list[str]:
     detail = row.get("vendor_detail") or {}
     return [
         f"refused: {label(row)}, {candidate(detail, index)}, on {row['shape']}: {one['refused']}"
+        f"{rounding(one)}"
         for index, one in enumerate(detail.get("candidates", ()))
         if "refused" in one
     ]
+
+
+def rounding(one: Json) -> str:
+    """Why a candidate that splits k can be wrong where C has 16 bits."""
+    parts = one.get("reduction") in IN_RESULT and one["split_k"] > 1
+    return "; it adds parts of k in C's format" if parts else ""
 
 
 def limit(row: Row) -> str:
