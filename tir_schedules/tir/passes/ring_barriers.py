@@ -58,7 +58,8 @@ def with_barriers(statement: tirx.Stmt, slot: Any, parity: Any) -> tirx.Stmt:
 
 
 def place_of(slab: Any, slots: int) -> tuple[Any, Any]:
-    """Slot and parity of slab number `slab`."""
+    """The slot of slab number `slab`, and the parity of the phase in which it is filled with it: 0 in the
+    first round of the ring, then 1, 0."""
     two, count = tirx.IntImm("int32", 2), tirx.IntImm("int32", slots)
     parity = tirx.Cast("uint32", tirx.truncmod(tirx.truncdiv(slab, count), two))
     return tirx.truncmod(slab, count), parity

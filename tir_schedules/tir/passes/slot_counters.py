@@ -1,9 +1,12 @@
 """Counters for the slots of a ring: in which slot a slab is, and in which round of the ring.
 
-Slab n of a ring of S slots has slot n % S, and its phase the parity n / S % 2. Where S is 3 neither is cheap:
-nvcc divides anew for every slab, between the products of one and those of the next. A counter that starts
-again takes a comparison. With it `tma_store` multiplies matrices of 4096 with sums in float32 at 775 TFLOPS
-on an H200, without at 754.
+Slab n of a ring of S slots has slot n % S, and its phase the parity n / S % 2. Where S is no power of two
+that is a division for every slab, before its products can start. A counter that starts again takes a
+comparison.
+
+On an H200, sums in float32: with divisions `tma_store` at 4096 has 0.965 of the rate of its twin, which
+counts, and `warp_specialized` at 1024, with a ring of six slots, 0.937. With counters they have 0.991 and
+0.994.
 """
 
 from __future__ import annotations

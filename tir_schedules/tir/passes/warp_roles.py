@@ -2,8 +2,8 @@
 
 A schedule says what is computed where, and all threads of a block do the same. Here one loop over slabs
 becomes two, in different warpgroups, which run apart and meet at the barriers of slots alone: full, when all
-bytes of a slab are there; empty, when all warps that multiply are done with it. Slabs are counted over all
-tiles of the block. Slots and parities of phases follow from their number.
+bytes of a slab are there; empty, when all warps that multiply are done with it. Slots and phases are counted
+over all tiles of the block.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ REGISTERS = {2: (24, 240), 3: (32, 160)}
 all threads have as many as a thread can have from the start."""
 
 ROLLED = {"disable_unroll": True}
-"""The annotation of a loop that nvcc is to leave as it is. Of a few slabs it would unroll the producer's, and
-all its code would have to be fetched once, for one thread."""
+"""The annotation of a loop that nvcc is not to unroll. Where it knows that slabs are few it would do so for
+the thread that copies: much code, of which each line is executed once."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class Work:
     """What a block does for a tile: before the slabs, for each slab, and after them.
 
     tiles: the loop over the block's tiles, if it has one. slabs: the loop. copies, multiply: what stands in
-    it. slots: of the ring. blocks: of a cluster. box_rows, box_columns: of the boxes of
-    C in a warpgroup's tile. places: of a warpgroup for them, which they take in turns.
+    it. slots: of the ring. blocks: of a cluster. box_rows, box_columns: of the boxes of C in a warpgroup's
+    tile. places: of a warpgroup for them, which they take in turns.
     """
 
     tiles: Any
@@ -68,15 +68,10 @@ class Work:
         if not places:
             return None
         (place,) = places
-        slabs = statements[place]
+        before, slabs, after = statements[:place], statements[place], statements[place + 1 :]
         *copies, multiply = statements_of(slabs.body)
         numbers = map(int, slabs.annotations[ROLES])
-        return cls(tiles, statements[:place], slabs, copies, multiply, statements[place + 1 :], *numbers)
-
-    @property
-    def count(self) -> int:
-        """Slabs of a tile."""
-        return int(self.slabs.extent)
+        return cls(tiles, before, slabs, copies, multiply, after, *numbers)
 
     def over_slabs(
         self, statements: Sequence[tirx.Stmt], counters: SlotCounters, annotations: Any = None
@@ -296,8 +291,8 @@ def by_one_thread(statement: tirx.Stmt) -> tirx.Stmt:
 
 
 def thread_invariant(value: Any) -> Any:
-    """A value that is the same in all threads of a warpgroup. TVM cannot see through this, either, and takes
-    a slot for any of the ring, where it would allocate one alone."""
+    """A value that is the same in all threads of a warpgroup. TVM does not look into it: for a slot it
+    allocates the whole ring, and for a bare counter, which it takes for constant, one slot."""
     return tirx.call_intrin(value.ty, "tirx.tvm_thread_invariant", value)
 
 
