@@ -66,13 +66,15 @@ def cases(rungs, shapes, kinds=KINDS):
     "rung, gemm",
     [(rung, workload(RAGGED, kind_of(rung))) for rung in LADDER]
     + [(with_programs(rung, 2), workload(WHOLE, KINDS[2])) for rung in LADDER if rung.name in FEW]
-    + [(find_one("hgemm/repacked", "run"), gemm) for gemm in MISALIGNED],
+    + [(find_one("hgemm/repacked", "run"), gemm) for gemm in MISALIGNED]
+    + [(find("hgemm/repacked:64x64")[0], MISALIGNED[0])],
     cases(RUNGS, [WHOLE, RAGGED, *SMALL, *LARGER])
     + cases(
         [with_programs(rung, each) for rung in LADDER if rung.name in FEW for each in PROGRAMS],
         [WHOLE, RAGGED],
     )
-    + cases([rung for rung in LADDER if rung.name in TAKES_ODD], [ODD, "1x1x1", "1001x1417x521"]),
+    + cases([rung for rung in LADDER if rung.name in TAKES_ODD], [ODD, "1x1x1", "1001x1417x521"])
+    + cases(find("hgemm/repacked:128x256,programs=2") + find("hgemm/repacked:64x128"), [ODD, "1x1x1"]),
 )  # fmt: skip
 def test_schedule_and_twin_are_right_and_equal_bit_for_bit(rung, gemm):
     check(rung, gemm)

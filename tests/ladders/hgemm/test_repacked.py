@@ -1,4 +1,5 @@
-"""Copies of matrices with rows of whole 16 bytes, alone and before the products of `hgemm/repacked`."""
+"""Copies of matrices to rows of whole 16 bytes and from them, alone and around the products of
+`hgemm/repacked`."""
 
 import numpy as np
 import pytest
@@ -10,41 +11,61 @@ from tir_schedules.compiler.twin import load_twin
 from tir_schedules.emit import emit_text
 from tir_schedules.ladders.hgemm.repack import RUNG as REPACK
 from tir_schedules.ladders.hgemm.tma_store import RUNG as TMA_STORE
-from tir_schedules.ladders.registry import find_one
+from tir_schedules.ladders.hgemm.unpack import RUNG as UNPACK
+from tir_schedules.ladders.registry import find, find_one
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.run import launches, outcome_of
 from tir_schedules.workloads.half_gemm import HalfGemm
-from tir_schedules.workloads.repacking import Repacking
+from tir_schedules.workloads.repacking import Repacking, Unpacking
 
 REPACKED = find_one("hgemm/repacked", "run")
 
 
 @pytest.mark.parametrize("make", [lower, load_twin])
-@pytest.mark.parametrize("shape", [(37, 265), (1, 1), (9, 64)])
-def test_rows_are_copied_and_filled_up_with_zeros(make, shape):
-    repacking = Repacking(*shape)
-    binary, given = compile_kernel(make(REPACK, repacking, ARCH)), repacking.arguments()
+@pytest.mark.parametrize(
+    "rung, copy",
+    [(REPACK, Repacking(37, 265)), (REPACK, Repacking(1, 1)), (REPACK, Repacking(9, 64))]
+    + [(UNPACK, Unpacking(67, 65)), (UNPACK, Unpacking(5, 1)), (UNPACK, Unpacking(9, 64))],
+    ids=str,
+)
+def test_each_element_is_copied(rung, copy, make):
+    """Zeros fill up rows; the last elements of a C are fewer than eight."""
+    binary, given = compile_kernel(make(rung, copy, ARCH)), copy.arguments()
     before = given["X"].copy()
     done = CpuMachine(orders=2).run(binary, given, ("Y",))
     assert done.findings == () and "st.global.v4" in binary.ptx
-    assert np.array_equal(given["Y"], repacking.truth(given)["Y"]) and np.array_equal(given["X"], before)
+    assert np.array_equal(given["Y"], copy.truth(given)["Y"]) and np.array_equal(given["X"], before)
+
+
+OF_A, OF_B = ("A", "A_rows", "M", "K"), ("B", "B_rows", "N", "K")
+OF_C = ("C_rows", "C", "M", "N")
 
 
 @pytest.mark.parametrize(
-    "gemm, copied",
+    "variant, gemm, copied",
     [
-        (HalfGemm(64, 72, 65, "nt"), [("A", "A_rows", "M", "K"), ("B", "B_rows", "N", "K")]),
-        (HalfGemm(64, 72, 65, "nn"), [("A", "A_rows", "M", "K")]),
-        (HalfGemm(64, 65, 72, "nn"), [("B", "B_rows", "K", "N")]),
-        (HalfGemm(65, 65, 72, "nt"), []),
+        ("", HalfGemm(64, 72, 65, "nt"), [OF_A, OF_B]),
+        ("", HalfGemm(64, 72, 65, "nn"), [OF_A]),
+        ("", HalfGemm(64, 65, 72, "nn"), [("B", "B_rows", "K", "N")]),
+        (":64x64", HalfGemm(65, 65, 72, "nt"), [OF_C]),
+        (":64x64", HalfGemm(65, 65, 65, "nt"), [OF_A, OF_B, OF_C]),
+        ("", HalfGemm(65, 65, 72, "nt"), []),
     ],
 )
-def test_only_what_has_such_rows_is_copied(gemm, copied):
-    *before, own = launches(load_twin, REPACKED, gemm, ARCH)
-    assert [kernel.params for kernel in before] == copied
-    assert [tensor.of for tensor in own.maps][:2] == [
-        f"{name}_rows" if name in [each for each, *_ in copied] else name for name in "AB"
-    ]
+def test_only_what_has_such_rows_is_copied(variant, gemm, copied):
+    (rung,) = find(f"hgemm/repacked{variant}")
+    kernels = launches(load_twin, rung, gemm, ARCH)
+    (own,) = (kernel for kernel in kernels if kernel.entry == "hgemm_repacked")
+    others = [kernel.params for kernel in kernels if kernel is not own]
+    assert others == copied and kernels.index(own) == len(copied) - (OF_C in copied)
+    rows = {name for params in copied for name in params if name.endswith("_rows")}
+    assert {tensor.of for tensor in own.maps if tensor.of.endswith("_rows")} == rows
+
+
+def test_a_large_c_goes_through_a_workspace():
+    kinds = [HalfGemm(*shape, 64, "nt", "float32", output="float16") for shape in [(999, 999), (2047, 2047)]]
+    assert [REPACKED.choose(gemm).endswith("_registers") for gemm in kinds] == [True, False]
+    assert REPACKED.choose(HalfGemm(2047, 2047, 64, "nt", "float32")).endswith("_registers")
 
 
 def test_without_such_rows_it_is_tma_store():
