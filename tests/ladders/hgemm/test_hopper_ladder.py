@@ -109,8 +109,8 @@ def test_one_slab_and_rows_of_single_elements():
     [
         ("tma", HalfGemm(64, 64, 65), "rows of A are 130 bytes.*use hgemm/repacked"),
         ("persistent", HalfGemm(64, 65, 64, "nn"), "rows of B are 130 bytes.*use hgemm/repacked"),
-        ("tma_store", HalfGemm(64, 60, 64), "rows of C are 120 bytes.*use hgemm/persistent"),
-        ("cluster", HalfGemm(64, 65, 64), "rows of C are 130 bytes.*use hgemm/persistent"),
+        ("tma_store", HalfGemm(64, 60, 64), "rows of C are 120 bytes.*use hgemm/repacked"),
+        ("cluster", HalfGemm(64, 65, 64), "rows of C are 130 bytes.*use hgemm/repacked"),
         ("warp_specialized:256x256", FLOATS, "as float32; use --accumulate float16"),
         ("persistent:192x256", FLOATS, "as float32; use --accumulate float16"),
         ("tma_store:128x256,boxes=8", FLOATS, "it takes 278528 bytes of shared memory"),

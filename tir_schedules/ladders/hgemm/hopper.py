@@ -43,7 +43,7 @@ WAVE = 132
 
 SHAPES = "any; 16-byte copies where rows of A and B are multiples of 8, else one element at a time"
 SHAPES_OF_BOXES = "any with rows of A and B of a multiple of 8; others are for hgemm/repacked"
-SHAPES_STORED = f"{SHAPES_OF_BOXES}; rows of C of a multiple of 16 bytes; others are for hgemm/persistent"
+SHAPES_STORED = "any with rows of A, B and C of a multiple of 16 bytes; others are for hgemm/repacked"
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def reason_against_boxes(gemm: HalfGemm) -> str:
     return ""
 
 
-def reason_against_stored_boxes(gemm: HalfGemm, instead: str = "hgemm/persistent") -> str:
+def reason_against_stored_boxes(gemm: HalfGemm, instead: str = "hgemm/repacked") -> str:
     """Why the copy engine cannot write C, or empty. instead: what to use."""
     row = gemm.n * SIZES[gemm.result]
     return (

@@ -6,14 +6,17 @@ tile of C, two bytes at a time.
 
 A and B are read from memory once, the GEMM reads each element of them many times. So a launch before this one
 copies what has such rows, A, B or both, to a workspace whose rows are longer by up to 14 bytes: see `repack`.
-Of matrices of 4095 these are 134 MB, about 35 us at 4 TB/s, and the products take 180 us at the rate of
-`tma_store`. The share of the copies falls with the size: copies grow by the square of it, products by the
-cube. The tensor map has the true extents, so what fills a row up is not read.
+Of matrices of 4095 these are 134 MB, 40 us on an H200, and the products take 170 us. The share of the copies
+falls with the size: they grow by the square of it, products by the cube. The tensor map has the true extents,
+so what fills a row up is not read.
 
 The copy engine does not write such a C either. Threads that write it from registers, as in `persistent`,
 store its elements one by one, and tensor cores rest meanwhile. So boxes of it go to a workspace, too, and a
-launch after this one copies it to where it belongs: see `unpack`. A small C is sooner written from registers,
-and one in float32 always is: configurations "..._registers", whose `boxes` is 0.
+launch after this one copies it to where it belongs: see `unpack`. Of 4095 x 4095 that takes 20 us, and saves
+60. A small C is sooner written from registers, and one in float32 always is: configurations "..._registers",
+whose `boxes` is 0.
+
+All in all that is 233 us, 590 TFLOPS; `wgmma_async`, which copies elements, has 101, and cuBLAS 135.
 
 Where all rows are multiples of 16 bytes there is one launch, and this is `tma_store`.
 """
@@ -32,8 +35,9 @@ from tir_schedules.tir.schedule import PrimFunc, Schedule
 from tir_schedules.workloads import OPERANDS, RESULTS
 from tir_schedules.workloads.half_gemm import HalfGemm
 
-LEAST = 3 << 19
-"""Elements of a C that is not written from registers, where its rows are no multiple of 16 bytes."""
+LEAST = 1 << 19
+"""Elements of a C from which on a launch that copies it costs less than threads that write it from registers.
+On an H200 1023 x 1023 is sooner copied, 511 x 513 is not."""
 
 
 def refuses(gemm: HalfGemm, config: Config) -> str:
