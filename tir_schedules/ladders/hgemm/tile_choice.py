@@ -25,8 +25,8 @@ TIMES = {
 
 LINE, LINE_NS = 128, 7 / 8
 """Bytes of a line of L2, and the nanoseconds in which an SM gets one. A row of a slab, 128 bytes, is a line
-where rows of the matrix are multiples of that. Else it lies in two, and copies take longer than products: of a
-slab of 64x128 336 ns, measured at 3000x1000x2000."""
+where rows of the matrix are multiples of that. Else it lies in two, and copies take longer than products: a
+slab of 64x128 took 336 ns at 3000x1000x2000."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,8 @@ class Estimate:
 
 
 def lines_of(gemm: HalfGemm, config: hopper.Tiling) -> int:
-    """Lines that a slab of A and one of B lie in. Of B there is a row for each column, also where it is stored
-    K x N: then it has boxes of 64 rows, one for 64 columns."""
+    """Lines that a slab of A and one of B lie in. Of B there is a row for each column: stored K x N, it comes
+    in boxes of 64 rows and columns."""
     parts = ((config.bm, gemm.k), (config.bn, gemm.k if gemm.transposed else gemm.n))
     return sum(rows * (1 if row * 2 % LINE == 0 else 2) for rows, row in parts)
 
