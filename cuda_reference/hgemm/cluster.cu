@@ -2,7 +2,8 @@
 //
 //   nvcc -arch=sm_90a -cubin cluster.cu
 //   grid min(PROGRAMS, CLUSTER * tiles of CLUSTER * BM x BN), block (128, CONSUMERS + 1), clusters of CLUSTER
-//   dynamic shared memory: STAGES slots of (BM + BN) * BK elements, and behind them BM * BN elements of C
+//   dynamic shared memory: STAGES slots of (BM + BN) * BK elements, and behind them for each of CONSUMERS
+//   min(BOXES, boxes of its tile) boxes of 8 KiB
 //   maps: of A, boxes of BM x 64; of B, of BN / CLUSTER x 64, or 64 x 64 where it is stored K x N; of C,
 //   boxes of 64 rows of 128 bytes
 //

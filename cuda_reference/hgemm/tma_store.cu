@@ -2,15 +2,17 @@
 //
 //   nvcc -arch=sm_90a -cubin tma_store.cu
 //   grid min(PROGRAMS, tiles of C), block (128, CONSUMERS + 1)
-//   dynamic shared memory: STAGES slots of (BM + BN) * BK elements, and behind them BM * BN elements of C
+//   dynamic shared memory: STAGES slots of (BM + BN) * BK elements, and behind them for each of CONSUMERS
+//   min(BOXES, boxes of its tile) boxes of 8 KiB
 //   maps: of A, boxes of BM x 64; of B, of BN x 64, or 64 x 64 where it is stored K x N; of C, boxes of 64
 //   rows of 128 bytes
 //
 // In persistent.cu a lane has two neighbours of a row of C, and a warp writes 8 rows of 16 bytes or 32 at
 // once: parts of lines, by 64 or 128 instructions with an address each, behind which the warpgroup waits its
 // turn. Here stmatrix puts 16 x 16 elements into shared memory at once, without bank conflicts under the
-// swizzle, and one thread has the copy engine write whole boxes, as far as C has them. The warpgroup goes on
-// with its next tile at once; it waits for the stores when it has the next one to put in their place.
+// swizzle, and one thread has the copy engine write boxes, as far as C has them, each as soon as it is there.
+// The warpgroup goes on with the next box or tile at once; what it overwrites has been read by then. Nobody
+// waits until a box is written.
 // Rows of C must be multiples of 16 bytes.
 
 #include <cuda.h>

@@ -23,10 +23,16 @@ TIMES = {
 """Configuration -> nanoseconds that an SM takes for a slab of a tile, and those that come once. Measured with
 `hgemm/tma_store` on an H200, from sizes that differ in slabs and rounds."""
 
+LINE, LINE_NS = 128, 7 / 8
+"""Bytes of a line of L2, and the nanoseconds in which an SM gets one. A row of a slab, 128 bytes, is a line
+where rows of the matrix are multiples of that. Else it lies in two, and copies take longer than products: a
+slab of 64x128 took 336 ns at 3000x1000x2000."""
+
 
 @dataclass(frozen=True)
 class Estimate:
-    """tiles: of C. rounds: in which SMs take them. slabs: of a tile. each, once: nanoseconds, see TIMES."""
+    """tiles: of C. rounds: in which SMs take them. slabs: of a tile. each: nanoseconds of a slab. once: those
+    of a kernel."""
 
     tiles: int
     rounds: int
@@ -39,7 +45,9 @@ class Estimate:
         cluster = getattr(config, "cluster", 1)
         tiles = ceil_div(gemm.m, config.bm * cluster) * ceil_div(gemm.n, config.bn)
         rounds = ceil_div(tiles, hopper.WAVE // cluster)
-        return cls(tiles * cluster, rounds, ceil_div(gemm.k, hopper.DEPTH), *TIMES[name])
+        products, once = TIMES[name]
+        each = max(products, round(lines_of(gemm, config) * LINE_NS))
+        return cls(tiles * cluster, rounds, ceil_div(gemm.k, hopper.DEPTH), each, once)
 
     @property
     def nanoseconds(self) -> int:
@@ -50,6 +58,13 @@ class Estimate:
             f"{self.tiles} tiles, {self.rounds} for an SM, of {self.slabs} slabs in {self.each} ns each, and"
             f" {self.once} ns once: {self.nanoseconds / 1000:.1f} us"
         )
+
+
+def lines_of(gemm: HalfGemm, config: hopper.Tiling) -> int:
+    """Lines that a slab of A and one of B lie in. Of B there is a row for each column: stored K x N, it comes
+    in boxes of 64 rows and columns."""
+    parts = ((config.bm, gemm.k), (config.bn, gemm.k if gemm.transposed else gemm.n))
+    return sum(rows * (1 if row * 2 % LINE == 0 else 2) for rows, row in parts)
 
 
 def chooser(configs: Mapping[str, hopper.Tiling], launch: Callable[..., Launch]) -> Callable[[HalfGemm], str]:

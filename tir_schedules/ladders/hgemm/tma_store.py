@@ -3,16 +3,21 @@
 A thread holds two neighbours of every 8 columns of C. Written from registers, a quad of lanes writes 16 bytes
 of a row, half a sector of L2, with an address for each. Here `stmatrix` puts 16x16 elements of a warp where
 they belong, in rows of 128 bytes under the swizzle, without bank conflicts; C is in its own format by then.
-One thread of the warpgroup then starts copies of boxes of 64 rows, and the copy engine writes whole lines.
+One thread of the warpgroup then has the copy engine write a box of 64 rows, in whole lines, and while it does
+the warpgroup puts the next box into shared memory.
 
-It does not wait for them. Only when the warpgroup comes with its next tile must the last one have been read:
-then it may overwrite the shared memory. And before a block ends, the last must be written.
+Nobody waits until a box is written. Only what is to be overwritten must have been read: there are places for
+a few boxes, which take turns, and the thread that starts a store waits for the reads of the place that is
+next. So it does before the block ends, whose shared memory another one may take.
 
 The copy engine reads shared memory past the caches of threads: a fence stands between, and a barrier of the
 warpgroup alone (named barrier 1, 2, ...), for others are in other tiles or slabs.
 
-A tile of C takes 64 KiB of shared memory, so there are three slots. Sums that are stored as float32 take
-twice that: tiles of 128x128 then.
+Places for a whole tile of 128x256 take 64 KiB and leave room for three slots. Where each SM has one tile, as
+at 2048, nothing hides the wait for its first slabs, and a fourth slot for half the places is 3 % faster
+("128x256_4_stages"); with tiles before and behind it is 0.5 % slower. "64x128" and "64x64" are for small
+matrices: one warpgroup multiplies, so that each SM has a tile, and eight slots hold half of 1024 terms.
+"256x256" is for sums in float16. Which one a gemm takes is estimated in `tile_choice`.
 """
 
 from __future__ import annotations

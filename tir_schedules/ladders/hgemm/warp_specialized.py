@@ -12,7 +12,7 @@ once.
 
 A thread that only starts copies needs few registers, and all threads of a block are launched with as many as
 each other, 168 of three warpgroups. `setmaxnreg` moves them: 24 for a thread that copies, 240 for one that
-multiplies.
+multiplies. (With `consumers=1` a thread has as many as it can use from the start, and none move.)
 
 A schedule says what is computed, not by whom: one loop over slabs becomes two, in different warpgroups. The
 pass `warp_roles` does that; the schedule annotates the loop, and has the number of the slab as the first
