@@ -26,7 +26,7 @@ from tir_schedules.ladders.sgemm.steps import clamp_edges, share_rows, vector_wi
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.passes import UNROLL_STAGES
-from tir_schedules.tir.schedule import Block, Schedule, pipeline
+from tir_schedules.tir.schedule import Schedule, pipeline
 from tir_schedules.workloads.gemm import Gemm
 
 SHARED = "shared.dyn"
@@ -66,9 +66,7 @@ def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     overlapped(sch, gemm, config)
 
 
-def overlapped(
-    sch: Schedule, gemm: Gemm, config: Config, staged: tuple[Block, Block, Block] | None = None
-) -> None:
+def overlapped(sch: Schedule, gemm: Gemm, config: Config, staged: warp_tiles.Staged | None = None) -> None:
     """The whole schedule. staged: see `split_up`."""
     order = ORDERS["rows_first" if config.rows_first else "columns_first"]
     parts = warp_tiles.split_up(sch, config, SHARED, quads=True, order=order, staged=staged)

@@ -1,8 +1,8 @@
 """Copies of ragged tiles that ask no question per row: beyond the last row they read the last row again.
 
 pad_einsum fills a tile with zeros where it is beyond the matrix. A row of A beyond the last, or a column of
-B, adds to elements of C that nobody writes, so anything may stand there: the last row does. Its place is known
-before the loop over tiles, while a question costs instructions in it: a predicate, and a store of zero where
+B, adds to elements of C that nobody writes, so anything may stand there: the last row does. Its place is
+known before the loop over tiles, while a question costs instructions in it: a predicate, and a store of zero where
 the answer is no. Along K zeros are needed, and the guard stays; LoopPartition leaves it to the last tile.
 """
 
