@@ -22,7 +22,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tir_schedules.ladders.sgemm import warp_tiles
-from tir_schedules.ladders.sgemm.steps import clamp_edges, share_rows, vector_width
+from tir_schedules.ladders.sgemm.steps import share_rows, vector_width, wrap_edges
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.passes import UNROLL_STAGES
@@ -74,7 +74,7 @@ def overlapped(sch: Schedule, gemm: Gemm, config: Config, staged: warp_tiles.Sta
     threads = [("threadIdx.x", config.threads)]
     share_rows(sch, copy_a, parts.k_tile, threads, 1)
     share_rows(sch, copy_b, parts.k_tile, threads, vector_width(gemm.n))
-    clamp_edges(sch, gemm, parts.copies)
+    wrap_edges(sch, gemm, parts.copies, (config.bm, config.bn))
     warp_tiles.pad_rows(sch, config, parts, config.padding)
     warp_tiles.finish(sch, gemm, parts)
 
@@ -121,7 +121,7 @@ RUNG = Rung(
     min_arch=80,
     pass_config={"tirx.use_async_copy": True, "tirx.disable_storage_rewrite": True},
     passes=(
-        "clamped_edges",
+        "wrapped_edges",
         "copies_after_compute",
         "unroll_stages",
         "unroll_drain",

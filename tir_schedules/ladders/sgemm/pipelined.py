@@ -23,7 +23,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tir_schedules.ladders.sgemm import lane_quads
-from tir_schedules.ladders.sgemm.steps import FLOAT4_SHAPES, clamp_edges, share_vectors
+from tir_schedules.ladders.sgemm.steps import FLOAT4_SHAPES, share_vectors, wrap_edges
 from tir_schedules.ladders.sgemm.warp_tiles import (
     Parts,
     Staged,
@@ -61,7 +61,7 @@ def double_buffered(
     see `split_up`."""
     parts = split_up(sch, config, quads=True, order=ORDER, staged=staged)
     share_vectors(sch, gemm, parts.copies, parts.k_tile, [("threadIdx.x", config.threads)])
-    clamp_edges(sch, gemm, parts.copies)
+    wrap_edges(sch, gemm, parts.copies, (config.bm, config.bn))
     pad_rows(sch, config, parts, padding)
     for copy in parts.copies:
         sch.annotate(copy, "tirx.manifest_shared_memory_local_stage", True)
@@ -88,7 +88,7 @@ RUNG = Rung(
     shapes=FLOAT4_SHAPES,
     schedule=schedule,
     launch=launch,
-    passes=("clamped_edges", "one_barrier"),
+    passes=("wrapped_edges", "one_barrier"),
 )
 
 if __name__ == "__main__":

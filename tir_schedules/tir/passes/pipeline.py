@@ -10,7 +10,6 @@ from typing import Any, Sequence
 
 from tvm import s_tir, tirx, transform
 
-from tir_schedules.tir.passes.clamped_edges import clamped_edges
 from tir_schedules.tir.passes.copies_after_compute import copies_after_compute
 from tir_schedules.tir.passes.late_waits import late_waits
 from tir_schedules.tir.passes.one_barrier import one_barrier
@@ -24,9 +23,10 @@ from tir_schedules.tir.passes.unroll_drain import unroll_drain
 from tir_schedules.tir.passes.unroll_stages import unroll_stages
 from tir_schedules.tir.passes.warp_roles import warp_roles
 from tir_schedules.tir.passes.whole_lines import whole_lines
+from tir_schedules.tir.passes.wrapped_edges import wrapped_edges
 
 NAMES = (
-    "clamped_edges",
+    "wrapped_edges",
     "partial_group",
     "serpentine",
     "ring_barriers",
@@ -72,7 +72,7 @@ def pipeline(wanted: Sequence[str] = ()) -> transform.Pass:
     early = "copies_before_barriers" in wanted
     return transform.Sequential(
         [
-            *chosen("clamped_edges", clamped_edges),
+            *chosen("wrapped_edges", wrapped_edges),
             *chosen("partial_group", partial_group),
             *chosen("serpentine", serpentine),
             *chosen("ring_barriers", ring_barriers),
