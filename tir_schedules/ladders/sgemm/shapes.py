@@ -20,7 +20,7 @@ def splits(gemm: Gemm, config: multistage.Config) -> int:
 
 def choose_split(gemm: Gemm) -> str:
     if gemm.n <= 16:
-        return "64x16"
+        return "128x16"
     if gemm.m <= 16:
         return "16x128"
     return "32x32"

@@ -43,8 +43,8 @@ from tir_schedules.workloads.partial_sums import PartialSums
 class Config(multistage.Config):
     """splits: parts of K, where K has so many tiles; 0 for as many as the shape asks for.
 
-    asynchronous: 1 when tiles are copied as in `multistage`, by cp.async; 0 when they come through registers as
-    in `serpentine`, where stages and rows_first say nothing.
+    asynchronous: 1 when tiles are copied as in `multistage`, by cp.async; 0 when they come through registers
+    as in `serpentine`, where stages and rows_first say nothing.
     """
 
     splits: int = 0
@@ -151,9 +151,12 @@ def schedule_sum(sch: Schedule, sums: PartialSums, config: SumConfig) -> None:
 
 CONFIGS = {
     **{name: Config(**vars(config)) for name, config in multistage.CONFIGS.items()},
-    "64x32": Config(bm=64, bn=32, bk=16, wm=32, wn=16, wmiter=1, wniter=1, stages=5, rows_first=1),
-    "64x16": Config(bm=64, bn=16, bk=32, wm=32, wn=8, wmiter=1, wniter=1, tm=2, tn=4, stages=5, rows_first=1),
     "16x128": Config(bm=16, bn=128, bk=16, wm=8, wn=64, wmiter=1, wniter=1, stages=6, rows_first=1),
+    "128x128": Config(bm=128, bn=128, wm=64, wn=64, asynchronous=0),
+    "128x64": Config(bm=128, bn=64, bk=16, wm=64, wn=32, wniter=2, asynchronous=0),
+    "64x64": Config(bm=64, bn=64, bk=16, wm=32, wn=32, wmiter=1, wniter=2, asynchronous=0),
+    "64x32": Config(bm=64, bn=32, bk=16, wm=32, wn=16, wmiter=1, wniter=1, asynchronous=0),
+    "128x16": Config(bm=128, bn=16, bk=16, wm=32, wn=8, wmiter=1, wniter=1, tm=2, asynchronous=0),
 }
 
 SUM = Rung(
