@@ -22,7 +22,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tir_schedules.ladders.sgemm import warp_tiles
-from tir_schedules.ladders.sgemm.steps import share_rows, vector_width, wrap_edges
+from tir_schedules.ladders.sgemm.steps import part_last_tile, share_rows, vector_width, wrap_edges
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.passes import UNROLL_STAGES
@@ -82,6 +82,7 @@ def overlapped(sch: Schedule, gemm: Gemm, config: Config, staged: warp_tiles.Sta
     copies, first, compute = 0, config.stages - 2, config.stages - 1
     stage = [copies, copies, first, compute, compute]
     pipeline(sch, parts.k_tile, stage, order=[0, 1, 3, 2, 4], asynchronous=[0])
+    part_last_tile(sch, gemm, parts.k_tile, config.bk)
     if not config.rows_first:
         sch.annotate(parts.k_tile, UNROLL_STAGES, config.stages)
 
@@ -122,6 +123,7 @@ RUNG = Rung(
     pass_config={"tirx.use_async_copy": True, "tirx.disable_storage_rewrite": True},
     passes=(
         "wrapped_edges",
+        "last_turn",
         "copies_after_compute",
         "unroll_stages",
         "unroll_drain",

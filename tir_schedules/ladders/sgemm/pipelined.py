@@ -23,7 +23,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tir_schedules.ladders.sgemm import lane_quads
-from tir_schedules.ladders.sgemm.steps import FLOAT4_SHAPES, share_vectors, wrap_edges
+from tir_schedules.ladders.sgemm.steps import FLOAT4_SHAPES, part_last_tile, share_vectors, wrap_edges
 from tir_schedules.ladders.sgemm.warp_tiles import (
     Parts,
     Staged,
@@ -72,6 +72,7 @@ def double_buffered(
     read_a, store_a, read_b, store_b, first, compute, last = 0, 1, 0, 1, 1, 2, 2
     stage = [read_a, store_a, read_b, store_b, first, compute, last]
     pipeline(sch, parts.k_tile, stage, order=[3, 1, 4, 2, 5, 0, 6])
+    part_last_tile(sch, gemm, parts.k_tile, config.bk)
     return parts
 
 
@@ -88,7 +89,7 @@ RUNG = Rung(
     shapes=FLOAT4_SHAPES,
     schedule=schedule,
     launch=launch,
-    passes=("wrapped_edges", "one_barrier"),
+    passes=("wrapped_edges", "last_turn", "one_barrier"),
 )
 
 if __name__ == "__main__":

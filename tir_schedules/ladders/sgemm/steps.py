@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Sequence
 
 from tir_schedules.model.launch import Launch, ceil_div
-from tir_schedules.tir.passes import WRAPPED
+from tir_schedules.tir.passes import LAST_TURN, WRAPPED
 from tir_schedules.tir.schedule import Block, Loop, Schedule, bind, stage_operands
 from tir_schedules.workloads.gemm import Gemm
 
@@ -94,6 +94,12 @@ def wrap_edges(sch: Schedule, gemm: Gemm, copies: tuple[Block, Block], tile: tup
     for dimension, (copy, extent, part, width) in enumerate(zip(copies, extents, tile, widths)):
         if ceil_div(extent, part) * part <= 2 * extent:
             sch.annotate(copy, WRAPPED, [dimension, width])
+
+
+def part_last_tile(sch: Schedule, gemm: Gemm, k_tile: Loop, depth: int) -> None:
+    """Where K is no multiple of `depth`, the guards of the last tile stand in a turn of their own."""
+    if gemm.k % depth:
+        sch.annotate(k_tile, LAST_TURN, 1)
 
 
 def vectorize_last(sch: Schedule, block: Block, width: int) -> None:

@@ -40,3 +40,7 @@ WRAPPED = "tir_schedules.wrapped"
 """The annotation with which a schedule says of a padded copy that it may read any row of the matrix in place
 of one beyond the last: the dimension of the rows, and how many neighbours along it are copied at a time; see
 wrapped_edges.py."""
+
+LAST_TURN = "tir_schedules.last_turn"
+"""The annotation with which a schedule says of a loop over tiles that its last turn stands apart; see
+last_turn.py."""

@@ -11,6 +11,7 @@ from typing import Any, Sequence
 from tvm import s_tir, tirx, transform
 
 from tir_schedules.tir.passes.copies_after_compute import copies_after_compute
+from tir_schedules.tir.passes.last_turn import last_turn
 from tir_schedules.tir.passes.late_waits import late_waits
 from tir_schedules.tir.passes.one_barrier import one_barrier
 from tir_schedules.tir.passes.partial_group import partial_group
@@ -35,6 +36,7 @@ NAMES = (
     "tensor_maps",
     "copies_after_compute",
     "late_waits",
+    "last_turn",
     "unroll_stages",
     "unroll_drain",
     "turning_products",
@@ -107,9 +109,10 @@ def pipeline(wanted: Sequence[str] = ()) -> transform.Pass:
             s_tir.transform.InjectDoubleBuffer(),
             *unless("tirx.disable_storage_rewrite", tirx.transform.StorageRewrite()),
             s_tir.transform.HoistIfThenElse(),
+            *chosen("last_turn", last_turn),
             *chosen("unroll_stages", unroll_stages),
             *chosen("unroll_drain", unroll_drain),
-            *([s_tir.transform.ConvertSSA()] if asynchronous or "unroll_stages" in wanted else []),
+            *([s_tir.transform.ConvertSSA()] if asynchronous or {"last_turn", "unroll_stages"} & {*wanted} else []),
             *chosen("turning_products", turning_products),
             tirx.transform.UnrollLoop(),
             s_tir.transform.RenormalizeSplitPattern(),
