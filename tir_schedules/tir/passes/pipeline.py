@@ -112,7 +112,11 @@ def pipeline(wanted: Sequence[str] = ()) -> transform.Pass:
             *chosen("last_turn", last_turn),
             *chosen("unroll_stages", unroll_stages),
             *chosen("unroll_drain", unroll_drain),
-            *([s_tir.transform.ConvertSSA()] if asynchronous or {"last_turn", "unroll_stages"} & {*wanted} else []),
+            *(
+                [s_tir.transform.ConvertSSA()]
+                if asynchronous or {"last_turn", "unroll_stages"} & {*wanted}
+                else []
+            ),
             *chosen("turning_products", turning_products),
             tirx.transform.UnrollLoop(),
             s_tir.transform.RenormalizeSplitPattern(),
