@@ -11,8 +11,9 @@
 // Every tile is a group of copies, also those beyond K, which are zeros without a read of global memory: so
 // wait_group can always leave STAGES - 2, and the last turns are like all others.
 // B comes in pieces of 16 bytes where N % 4 == 0. A is transposed on the way, and cp.async moves bytes as
-// they lie: it comes in single floats, to rows PADDING longer than BM. Rows of A and columns of B beyond the
-// last are copies of the last: they add only to elements of C that are not written.
+// they lie: it comes in single floats, to rows PADDING longer than BM. Beyond the last row of A,
+// and the last column of B, tiles start again at the first: they add only to elements of C that are not written,
+// and many lanes that copy one element are slow.
 // The order of a thread's FMA and whether the stages are unrolled, ROWS_FIRST, go by measurement. Lanes stand
 // in pairs of rows as in lane_quads.cu, fragments are double buffered as in pipelined.cu.
 

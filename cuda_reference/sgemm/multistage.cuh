@@ -40,8 +40,8 @@ multiply_multistage(const float *__restrict__ A, const float *__restrict__ B, fl
     unsigned from_a[BM / A_STEP];
 #pragma unroll
     for (int i = 0; i < BM / A_STEP; ++i)
-        from_a[i] = min(block_row + a_row + i * A_STEP, M - 1) * K + a_k;
-    const unsigned from_b = b_k * N + min(block_col + b_col, N - B_FLOATS);
+        from_a[i] = (block_row + a_row + i * A_STEP) % M * K + a_k;
+    const unsigned from_b = b_k * N + (block_col + b_col) % N;
 
     int k_left = terms; // from the next tile to be copied on
     auto copy_tile = [&](int stage) {

@@ -7,6 +7,7 @@ and what a twin does not use of a header, is compiled to nothing: a mutant of it
 """
 
 import re
+from functools import partial
 
 import pytest
 from layers import layers
@@ -18,7 +19,7 @@ from tir_schedules.compiler.twin import load_source, load_twin
 from tir_schedules.ladders.problems import RUN_SHAPES
 from tir_schedules.ladders.registry import every_rung, ladder
 from tir_schedules.machines.cpu import CpuMachine
-from tir_schedules.run import outcome_of
+from tir_schedules.run import launches, outcome_of
 from tir_schedules.workloads.gemm import Gemm
 
 ARCH = "sm_80"
@@ -51,7 +52,8 @@ def check(rung, mutant, workloads):
     """The mutant fails on one of the workloads, and a fault names a line."""
     faults = []
     for workload in workloads:
-        faults += outcome_of([load_source(mutant.source, rung, workload, ARCH)], workload, MACHINE).faults
+        kernels = launches(partial(load_source, mutant.source), rung, workload, ARCH)
+        faults += outcome_of(kernels, workload, MACHINE).faults
     assert any(re.search(r"_source\.cu:\d+", fault) for fault in faults), (mutant.name, faults)
 
 

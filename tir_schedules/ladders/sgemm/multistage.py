@@ -22,11 +22,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tir_schedules.ladders.sgemm import warp_tiles
-from tir_schedules.ladders.sgemm.steps import clamp_edges, share_rows, vector_width
+from tir_schedules.ladders.sgemm.steps import part_last_tile, share_rows, vector_width, wrap_edges
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.passes import UNROLL_STAGES
-from tir_schedules.tir.schedule import Block, Schedule, pipeline
+from tir_schedules.tir.schedule import Schedule, pipeline
 from tir_schedules.workloads.gemm import Gemm
 
 SHARED = "shared.dyn"
@@ -66,9 +66,7 @@ def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     overlapped(sch, gemm, config)
 
 
-def overlapped(
-    sch: Schedule, gemm: Gemm, config: Config, staged: tuple[Block, Block, Block] | None = None
-) -> None:
+def overlapped(sch: Schedule, gemm: Gemm, config: Config, staged: warp_tiles.Staged | None = None) -> None:
     """The whole schedule. staged: see `split_up`."""
     order = ORDERS["rows_first" if config.rows_first else "columns_first"]
     parts = warp_tiles.split_up(sch, config, SHARED, quads=True, order=order, staged=staged)
@@ -76,7 +74,7 @@ def overlapped(
     threads = [("threadIdx.x", config.threads)]
     share_rows(sch, copy_a, parts.k_tile, threads, 1)
     share_rows(sch, copy_b, parts.k_tile, threads, vector_width(gemm.n))
-    clamp_edges(sch, gemm, parts.copies)
+    wrap_edges(sch, gemm, parts.copies, (config.bm, config.bn))
     warp_tiles.pad_rows(sch, config, parts, config.padding)
     warp_tiles.finish(sch, gemm, parts)
 
@@ -84,6 +82,7 @@ def overlapped(
     copies, first, compute = 0, config.stages - 2, config.stages - 1
     stage = [copies, copies, first, compute, compute]
     pipeline(sch, parts.k_tile, stage, order=[0, 1, 3, 2, 4], asynchronous=[0])
+    part_last_tile(sch, gemm, parts.k_tile, config.bk)
     if not config.rows_first:
         sch.annotate(parts.k_tile, UNROLL_STAGES, config.stages)
 
@@ -123,7 +122,8 @@ RUNG = Rung(
     min_arch=80,
     pass_config={"tirx.use_async_copy": True, "tirx.disable_storage_rewrite": True},
     passes=(
-        "clamped_edges",
+        "wrapped_edges",
+        "last_turn",
         "copies_after_compute",
         "unroll_stages",
         "unroll_drain",

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tir_schedules.ladders.sgemm import multistage, shapes
+from tir_schedules.ladders.sgemm import multistage, pipelined, serpentine, shapes
 from tir_schedules.model.launch import Launch, ceil_div
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
@@ -41,9 +41,14 @@ from tir_schedules.workloads.partial_sums import PartialSums
 
 @dataclass(frozen=True)
 class Config(multistage.Config):
-    """splits: parts of K, where K has so many tiles; 0 for as many as the shape asks for."""
+    """splits: parts of K, where K has so many tiles; 0 for as many as the shape asks for.
+
+    asynchronous: 1 when tiles are copied as in `multistage`, by cp.async; 0 when they come through registers
+    as in `serpentine`, where stages and rows_first say nothing.
+    """
 
     splits: int = 0
+    asynchronous: int = 1
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,8 @@ def parts_of(gemm: Gemm, config: Config) -> int:
 
 def launch(gemm: Gemm, config: Config) -> Launch:
     alone, parts = multistage.launch(gemm, config), parts_of(gemm, config)
-    return replace(alone, grid=(*alone.grid[:2], parts), parts=parts)
+    shared = alone.dynamic_shared if config.asynchronous else 0
+    return replace(alone, grid=(*alone.grid[:2], parts), dynamic_shared=shared, parts=parts)
 
 
 def prim_func(gemm: Gemm, config: Config, name: str) -> PrimFunc:
@@ -116,9 +122,14 @@ def prim_func(gemm: Gemm, config: Config, name: str) -> PrimFunc:
 def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     copy_a, copy_b, write_back = (sch.get_sblock(name) for name in ("A_pad", "B_pad", "C_pad"))
     for copy in (copy_a, copy_b):
-        sch.set_scope(copy, 0, multistage.SHARED)
+        sch.set_scope(copy, 0, multistage.SHARED if config.asynchronous else "shared")
     sch.set_scope(sch.get_sblock("C"), 0, "local")
-    multistage.overlapped(sch, gemm, config, (copy_a, copy_b, write_back))
+    staged = copy_a, copy_b, write_back
+    if config.asynchronous:
+        multistage.overlapped(sch, gemm, config, staged)
+    else:
+        parts = pipelined.double_buffered(sch, gemm, config, config.padding, staged)
+        serpentine.turn_rows(sch, config, parts)
 
 
 def launch_sum(sums: PartialSums, config: SumConfig) -> Launch:
@@ -140,10 +151,19 @@ def schedule_sum(sch: Schedule, sums: PartialSums, config: SumConfig) -> None:
 
 CONFIGS = {
     **{name: Config(**vars(config)) for name, config in multistage.CONFIGS.items()},
-    "64x32": Config(bm=64, bn=32, bk=16, wm=32, wn=16, wmiter=1, wniter=1, stages=5, rows_first=1),
-    "64x16": Config(bm=64, bn=16, bk=32, wm=32, wn=8, wmiter=1, wniter=1, tm=2, tn=4, stages=5, rows_first=1),
     "16x128": Config(bm=16, bn=128, bk=16, wm=8, wn=64, wmiter=1, wniter=1, stages=6, rows_first=1),
+    "128x128": Config(bm=128, bn=128, wm=64, wn=64, asynchronous=0),
+    "128x64": Config(bm=128, bn=64, bk=16, wm=64, wn=32, wniter=2, asynchronous=0),
+    "64x64": Config(bm=64, bn=64, bk=16, wm=32, wn=32, wmiter=1, wniter=2, asynchronous=0),
+    "64x32": Config(bm=64, bn=32, bk=16, wm=32, wn=16, wmiter=1, wniter=1, asynchronous=0),
+    "128x16": Config(bm=128, bn=16, bk=16, wm=32, wn=8, wmiter=1, wniter=1, tm=2, asynchronous=0),
 }
+
+
+def choose(gemm: Gemm) -> str:
+    """The configuration that the model of shapes.py says is fastest."""
+    return shapes.fastest(gemm, {name: config for name, config in CONFIGS.items() if name != "128x256"})
+
 
 SUM = Rung(
     family="sgemm",
@@ -161,7 +181,7 @@ RUNG = Rung(
     article="beyond 000",
     config=CONFIGS["128x256"],
     configs=CONFIGS,
-    choose=shapes.choose_split,
+    choose=choose,
     shapes=multistage.RUNG.shapes,
     schedule=schedule,
     launch=launch,
@@ -169,7 +189,7 @@ RUNG = Rung(
     then=SUM,
     min_arch=multistage.RUNG.min_arch,
     pass_config=multistage.RUNG.pass_config,
-    passes=multistage.RUNG.passes,
+    passes=(*multistage.RUNG.passes, "turning_products", "one_barrier"),
 )
 
 if __name__ == "__main__":

@@ -43,6 +43,10 @@ class WarpTiling:
         return (self.bm // self.wm) * (self.bn // self.wn) * WARP_SIZE
 
 
+Staged = tuple[Block, Block, Block]
+"""The copies of A, B and C that an algorithm has already."""
+
+
 @dataclass(frozen=True)
 class Parts:
     """Blocks and loops of a tiled GEMM.
@@ -73,7 +77,7 @@ def split_up(
     scope: str = "shared",
     quads: bool = False,
     order: Sequence[str] = ORDER,
-    staged: tuple[Block, Block, Block] | None = None,
+    staged: Staged | None = None,
 ) -> Parts:
     """Tiles of blocks, warps and lanes on blockIdx and threadIdx.x; fragments in registers; A transposed in
     shared memory.

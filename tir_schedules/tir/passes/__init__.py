@@ -36,7 +36,11 @@ TURNS = "tir_schedules.turns"
 """The annotation with which a schedule says that a loop turns round, and by the rounds of which loop around
 it: 1 is the next, 2 the one around that; see turning_products.py."""
 
-CLAMPED = "tir_schedules.clamped"
+WRAPPED = "tir_schedules.wrapped"
 """The annotation with which a schedule says of a padded copy that it may read any row of the matrix in place
 of one beyond the last: the dimension of the rows, and how many neighbours along it are copied at a time; see
-clamped_edges.py."""
+wrapped_edges.py."""
+
+LAST_TURN = "tir_schedules.last_turn"
+"""The annotation with which a schedule says of a loop over tiles that its last turn stands apart; see
+last_turn.py."""

@@ -23,7 +23,7 @@ def guards(text):
 @pytest.mark.parametrize("name", RUNGS)
 @pytest.mark.parametrize("gemm", [Gemm(1020, 1020, 1024), Gemm(1021, 1021, 1024)], ids=["wide", "odd"])
 def test_rows_and_columns_have_no_guards(name, gemm):
-    plain, clamped = source(name, gemm, ["clamped_edges"]), source(name, gemm)
+    plain, clamped = source(name, gemm, ["wrapped_edges"]), source(name, gemm)
     assert guards(plain) and not guards(clamped)
     assert "min(" in clamped and "min(" not in plain
 

@@ -1,9 +1,12 @@
-"""Copies of ragged tiles that ask no question per row: beyond the last row they read the last row again.
+"""Copies of ragged tiles that ask no question per row: beyond the last row they start again at the first.
 
 pad_einsum fills a tile with zeros where it is beyond the matrix. A row of A beyond the last, or a column of
-B, adds to elements of C that nobody writes, so anything may stand there: the last row does. Its place is known
+B, adds to elements of C that nobody writes, so anything may stand there: other rows do. Their place is known
 before the loop over tiles, while a question costs instructions in it: a predicate, and a store of zero where
 the answer is no. Along K zeros are needed, and the guard stays; LoopPartition leaves it to the last tile.
+
+Rows start again because the last one, read by many lanes at once, is slow: on an H200 a cp.async whose lanes
+all read one element takes as long as dozens.
 """
 
 from __future__ import annotations
@@ -13,17 +16,18 @@ from typing import Any
 from tvm import IRModule, s_tir, tirx, transform
 from tvm.ir import Call
 
-from tir_schedules.tir.passes import CLAMPED
+from tir_schedules.tir.passes import WRAPPED
 from tir_schedules.tir.passes.rewriting import map_body, with_block_body
 
 
-@tirx.transform.prim_func_pass(opt_level=0, name="tir_schedules.clamped_edges")
-def clamped_edges(function: tirx.PrimFunc, module: IRModule, context: transform.PassContext) -> tirx.PrimFunc:
-    """Clamp the index of every padded copy whose block is annotated with CLAMPED: the dimension of what it
-    reads, and how many neighbours along it are copied at a time. Their number divides the extent."""
+@tirx.transform.prim_func_pass(opt_level=0, name="tir_schedules.wrapped_edges")
+def wrapped_edges(function: tirx.PrimFunc, module: IRModule, context: transform.PassContext) -> tirx.PrimFunc:
+    """Wrap the index of every padded copy whose block is annotated with WRAPPED: the dimension of what it reads,
+    and how many neighbours along it are copied at a time. Their number divides the extent, and the padded
+    extent is at most twice as large."""
 
-    def clamp(realize: Any) -> Any:
-        dimension, width = map(int, realize.block.annotations.get(CLAMPED, (0, 0)))
+    def wrap(realize: Any) -> Any:
+        dimension, width = map(int, realize.block.annotations.get(WRAPPED, (0, 0)))
         store = realize.block.body
         if not width or not is_guarded(store.value):
             return realize
@@ -33,13 +37,14 @@ def clamped_edges(function: tirx.PrimFunc, module: IRModule, context: transform.
         if len(kept) == len(conjuncts(guard)):
             return realize
         inside = [*load.indices]
-        inside[dimension] = tirx.min(index // width * width, extent - width) + index % width
+        first = index // width * width
+        inside[dimension] = tirx.Select(first < extent, first, first - extent) + index % width
         value: Any = tirx.BufferLoad(load.source, inside)
         if kept:
             value = tirx.if_then_else(tirx.all(*kept), value, zero)
         return with_block_body(realize, tirx.BufferStore(store.buffer, value, store.indices))
 
-    return map_body(function, s_tir.SBlockRealize, clamp)
+    return map_body(function, s_tir.SBlockRealize, wrap)
 
 
 def is_guarded(value: Any) -> bool:
