@@ -1,9 +1,9 @@
 """The machine cannot be fooled: barriers removed, bounds shifted by one and guards dropped make a kernel
 fail, at a line.
 
-By default one mutant of each kind runs for every rung and twin; `-m slow` runs all mutants of twins and of
-schedules for one shape, and of every other configuration of one of these; of pipelined kernels those of
-barriers, waits and commits. What a configuration leaves out,
+By default one mutant of each kind runs for every rung, on one shape, and twin; `-m slow` runs all mutants of
+twins, of schedules for another shape, and of every other configuration of one of these; of pipelined kernels
+those of barriers, waits and commits. What a configuration leaves out,
 and what a twin does not use of a header, is compiled to nothing: a mutant of it is the kernel itself.
 """
 
@@ -39,10 +39,11 @@ def source_of(rung, form):
 
 
 FORMS = [*WORKLOADS, "twin"]
-LADDER = [(rung, form) for rung in ladder("sgemm") for form in FORMS]
+TWINS = [(rung, "twin") for rung in ladder("sgemm")]
+LADDER = [*zip(ladder("sgemm"), cycle(WORKLOADS)), *TWINS]
 CASES = [
-    *zip(ladder("sgemm"), cycle(WORKLOADS)),
-    *((rung, "twin") for rung in ladder("sgemm")),
+    *zip(ladder("sgemm"), cycle(reversed(WORKLOADS))),
+    *TWINS,
     *zip([rung for rung in RUNGS if rung not in ladder("sgemm")], cycle(FORMS)),
 ]
 
@@ -55,10 +56,12 @@ def differs(rung, source, mutant, workload):
 
 def check(rung, mutant, workloads):
     """The mutant fails on one of the workloads, and a fault names a line."""
-    faults = []
-    for workload in workloads:
-        faults += outcome_of([load_source(mutant.source, rung, workload, ARCH)], workload, MACHINE).faults
-    assert any(re.search(r"_source\.cu:\d+", fault) for fault in faults), (mutant.name, faults)
+    outcomes = (
+        outcome_of([load_source(mutant.source, rung, workload, ARCH)], workload, MACHINE)
+        for workload in workloads
+    )
+    faults = (fault for outcome in outcomes for fault in outcome.faults)
+    assert any(re.search(r"_source\.cu:\d+", fault) for fault in faults), mutant.name
 
 
 @layers("rung, form", LADDER, [])

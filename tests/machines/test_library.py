@@ -3,6 +3,8 @@
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import hopper_rungs
+import kinds
 import numpy as np
 import pytest
 
@@ -44,8 +46,13 @@ def check_shipped(chosen):
 
 def one_job(rung, number):
     """One of a shape and kind that the tests of the ladders compile, too: whole tiles and the first kind in
-    turn with ragged ones and the last kind."""
-    ragged = {"sgemm": -1, "hgemm": 0, "reduce": 1}[rung.family]
+    turn with ragged ones and the last kind; of HGEMM ragged ones."""
+    if rung.family == "hgemm":
+        cases, kind = (
+            (hopper_rungs, hopper_rungs.kind_of(rung)) if rung.arch else (kinds, kinds.kinds_of(rung)[0])
+        )
+        return rung, cases.workload(cases.RAGGED, kind)
+    ragged = {"sgemm": -1, "reduce": 1}[rung.family]
     shape = RUN_SHAPES[rung.family][ragged if number % 2 else 0]
     return rung, workloads_of(rung, Problem(rung.family, shape))[-(number % 2)]
 

@@ -1,8 +1,8 @@
 """The machine cannot be fooled: a barrier, a wait or a commit removed from a kernel of the HGEMM ladder is
 found.
 
-By default one of each kind runs for every rung and twin; `-m slow` runs all, and
-those of other configurations.
+By default one of each kind runs for every rung or its twin, in turn; `-m slow` runs all of both, and those of
+other configurations.
 """
 
 import re
@@ -46,7 +46,7 @@ def check(rung, mutant, gemms):
     assert any(re.search(r"_source\.cu:\d+", fault) for fault in faults), mutant.name
 
 
-@layers("rung, form", BOTH, [])
+@layers("rung, form", [*zip(LADDER, cycle(MAKERS))], [])
 def test_a_fault_of_each_kind_is_found(rung, form):
     make, kinds = MAKERS[form], {}
     for mutant in faults_of(rung, make):
