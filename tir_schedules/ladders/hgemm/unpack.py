@@ -7,6 +7,9 @@ and end in the next; L1 serves them as in `repack`. Elements that are left, fewe
 thread's.
 """
 
+# TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
+# pyright: reportInvalidTypeForm=false, reportMissingModuleSource=false
+
 from __future__ import annotations
 
 from tir_schedules.model.launch import Launch, ceil_div
