@@ -96,7 +96,7 @@ def timing_buffers(machine: GpuMachine, workload: Workload) -> list[Arguments]:
         if arguments[name].dtype.kind != "i":
             arguments[name] = draws.uniform(arguments[name].shape, arguments[name].dtype)
     arrays = [name for name, value in arguments.items() if not isinstance(value, int)]
-    size = sum(arguments[name].nbytes for name in (*workload.inputs, *workload.outputs))
+    size = sum(arguments[name].nbytes for name in arrays if name not in workload.workspaces)
     sets = min(MOST_SETS, max(FEWEST_SETS, math.ceil(CACHES * machine.l2_bytes / size)))
     copies = [arguments | {name: arguments[name].copy() for name in arrays} for _ in range(sets - 1)]
     return [arguments, *copies]
