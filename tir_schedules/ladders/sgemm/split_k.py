@@ -156,7 +156,7 @@ CONFIGS = {
     "128x64": Config(bm=128, bn=64, bk=16, wm=64, wn=32, wniter=2, asynchronous=0),
     "64x64": Config(bm=64, bn=64, bk=16, wm=32, wn=32, wmiter=1, wniter=2, asynchronous=0),
     "64x32": Config(bm=64, bn=32, bk=16, wm=32, wn=16, wmiter=1, wniter=1, asynchronous=0),
-    "128x16": Config(bm=128, bn=16, bk=32, wm=32, wn=8, wmiter=1, wniter=1, tm=2, asynchronous=0),
+    "128x16": Config(bm=128, bn=16, bk=16, wm=32, wn=8, wmiter=1, wniter=1, tm=2, asynchronous=0),
 }
 
 
