@@ -9,6 +9,9 @@ Rows start again because the last one, read by many lanes at once, is slow: on a
 all read one element takes as long as dozens.
 """
 
+# TVM's nodes have their fields at run time alone.
+# pyright: reportAttributeAccessIssue=false
+
 from __future__ import annotations
 
 from typing import Any
