@@ -1,4 +1,4 @@
-"""Device functions that schedules and twins have in common: those of the headers in cuda_reference/hgemm.
+"""Device functions that schedules and twins have in common: those of headers in cuda_reference.
 
 An intrinsic calls one by its name, with nothing of its text. When CUDA has been printed,
 `with_device_functions` puts above the kernel what it calls, and what that calls.
@@ -13,14 +13,23 @@ from typing import Any
 
 from tvm.backend.cuda.op import cuda_func_call
 
-HEADERS = ("addresses.cuh", "barriers.cuh", "boxes.cuh", "wgmma.cuh", "registers.cuh", "result_boxes.cuh")
+HEADERS = (
+    "hgemm/addresses.cuh",
+    "hgemm/barriers.cuh",
+    "hgemm/boxes.cuh",
+    "hgemm/wgmma.cuh",
+    "hgemm/registers.cuh",
+    "hgemm/result_boxes.cuh",
+    "reduce/last_block.cuh",
+)
 COMMENT = r"(?:^//[^\n]*\n)*"
 PART = re.compile(
     rf"{COMMENT}^(?:template <[^>]*>\s+)?static __device__[^;{{]*?\b(?P<function>\w+)\([^{{]*\{{\n.*?^\}}\n"
-    rf"|{COMMENT}^constexpr int (?P<constant>\w+) = [^\n]*\n",
+    rf"|{COMMENT}^constexpr int (?P<constant>\w+) = [^\n]*\n"
+    rf"|{COMMENT}^(?:template <[^>]*>\s+)?__device__ \w+ (?P<variable>\w+)(?:\[\w+\])?;\n",
     re.M | re.S,
 )
-"""A function or a constant, with the comment above it."""
+"""A function, a constant or a variable, with the comment above it."""
 
 FIRST = re.compile(rf'{COMMENT}^(?:static __device__|extern "C" __global__) ', re.M)
 """The first function of ours in what TVM prints, or the kernel."""
@@ -33,13 +42,13 @@ def call(name: str, *arguments: Any, returns: str = "void") -> Any:
 
 @cache
 def parts() -> dict[str, str]:
-    """Functions and constants of the headers: name -> text, in their order. Those of one name, for several
-    types, are one part."""
+    """What the headers have: name -> text, in their order. Functions of one name, for several types, are one
+    part."""
     found: dict[str, str] = {}
     for header in HEADERS:
-        place = resources.files("cuda_reference") / "hgemm" / header
+        place = resources.files("cuda_reference") / header
         for part in PART.finditer(place.read_text(encoding="utf-8")):
-            name = part["function"] or part["constant"]
+            name = part["function"] or part["constant"] or part["variable"]
             found[name] = found.get(name, "") + part[0] + "\n"
     return found
 

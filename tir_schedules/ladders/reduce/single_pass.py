@@ -1,0 +1,102 @@
+"""One launch for the whole sum: the block that is done last adds up the sums of all blocks.
+
+The schedule of `vectorized` twice, for the blocks' shares and for the sums that these leave.
+"""
+
+# TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
+# pyright: reportInvalidTypeForm=false, reportMissingModuleSource=false
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tir_schedules.ladders.reduce import vectorized
+from tir_schedules.ladders.reduce.cross_thread import sum_per_thread
+from tir_schedules.ladders.reduce.steps import ceil_div, constant_zero
+from tir_schedules.ladders.reduce.vectorized import blocks_needed, width
+from tir_schedules.model.launch import Launch
+from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.tir.schedule import PrimFunc, Schedule
+from tir_schedules.workloads.reduction import Reduction
+
+LAST_BLOCK = "tir_schedules.last_block"
+
+
+@dataclass(frozen=True)
+class Config(vectorized.Config):
+    """As of `vectorized`."""
+
+    most_blocks: int = 8 * 132
+
+
+def launch(reduction: Reduction, config: Config) -> Launch:
+    """Blocks along y: those that share a sum."""
+    return Launch((1, min(blocks_needed(reduction, config), config.most_blocks), 1), (config.block, 1, 1))
+
+
+def prim_func(reduction: Reduction, config: Config, name: str) -> PrimFunc:
+    """Blocks "part", the sum of each block of threads, and "sum", the sum of these; "sum" alone where there
+    is one block of threads."""
+    from tvm.script import tirx as T
+
+    n, dtype, zero = reduction.n, reduction.dtype, constant_zero(reduction.dtype)
+    blocks, chunk, last_chunk = launch(reduction, config).grid[1], config.block * width(reduction), config.block
+    if blocks == 1:
+        return reduction.partial_sums(name, 1, chunk)
+    turns, last_turns = ceil_div(n, blocks * chunk), ceil_div(blocks, last_chunk)
+
+    @T.prim_func(s_tir=True)
+    def reduce(X: T.Buffer((n,), dtype), Y: T.Buffer((1,), dtype)):
+        T.func_attr({"global_symbol": name, "tirx.noalias": True})
+        P = T.sblock_alloc_buffer((blocks,), dtype)
+        for b, turn, i in T.grid(blocks, turns, chunk):
+            with T.sblock("part"):
+                vb, vturn, vi = T.axis.remap("SRR", [b, turn, i])
+                with T.init():
+                    P[vb] = zero
+                P[vb] = P[vb] + T.if_then_else(
+                    (vturn * blocks + vb) * chunk + vi < n, X[(vturn * blocks + vb) * chunk + vi], zero
+                )
+        for b, turn, i in T.grid(1, last_turns, last_chunk):
+            with T.sblock("sum"):
+                vb, vturn, vi = T.axis.remap("SRR", [b, turn, i])
+                with T.init():
+                    Y[vb] = zero
+                Y[vb] = Y[vb] + T.if_then_else(
+                    vturn * last_chunk + vi < blocks, P[vturn * last_chunk + vi], zero
+                )
+
+    return reduce
+
+
+def schedule(sch: Schedule, reduction: Reduction, config: Config) -> None:
+    blocks = launch(reduction, config).grid[1]
+    share = "part" if blocks > 1 else "sum"
+    partial, turn, elements = sum_per_thread(sch, config.block, width(reduction), share, "blockIdx.y")
+    turn, inner = sch.split(turn, [None, config.unroll])
+    sch.unroll(inner)
+    if width(reduction) > 1:
+        sch.vectorize(elements)
+    sch.decompose_reduction(partial, turn)
+    if blocks > 1:
+        partial, turn, _ = sum_per_thread(sch, config.block, 1, "sum", "blockIdx.y")
+        sch.decompose_reduction(partial, turn)
+        sch.annotate(sch.get_loops(sch.get_sblock("part"))[0], LAST_BLOCK, config.most_blocks)
+
+
+RUNG = Rung(
+    family="reduce",
+    name="single_pass",
+    summary="one launch: the block that is done last adds up the sums of all blocks",
+    article="beyond 002",
+    config=Config(),
+    schedule=schedule,
+    launch=launch,
+    dtypes=("int32", "float32"),
+    prim_func=prim_func,
+    passes=("last_block",),
+    shapes="any; 16-byte loads when N is a multiple of 4",
+)
+
+if __name__ == "__main__":
+    run_as_script(RUNG)

@@ -1,0 +1,78 @@
+"""One launch in place of two: the block that is done last goes on with what all blocks have left.
+
+The second of two nests may begin when all blocks are done with the first. No primitive says so of a block: `bind` and
+`compute_at` say which iterations it executes, not after whom, so TVM makes a kernel of each nest. A schedule
+annotates the first nest's loop over blocks; this pass puts the second behind it, after a return for all blocks
+but the last. What blocks leave for it in a buffer goes through device functions, for a buffer that stands
+within a kernel is each thread's own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tvm_ffi
+from tvm import IRModule, ir, s_tir, tirx, transform
+from tvm.tirx.op import thread_return
+
+from tir_schedules.tir.intrinsics.device import call
+from tir_schedules.tir.passes import LAST_BLOCK
+from tir_schedules.tir.passes.rewriting import map_body, with_body, with_value
+
+C_TYPES = {"int32": "int", "float32": "float"}
+
+
+@tirx.transform.prim_func_pass(opt_level=0, name="tir_schedules.last_block")
+def last_block(function: tirx.PrimFunc, module: IRModule, context: transform.PassContext) -> tirx.PrimFunc:
+    """Join two nests of which the first is annotated with LAST_BLOCK: with how many sums there is room for
+    between them."""
+
+    def joined(root: Any) -> Any:
+        nests = getattr(root.body, "seq", [None])
+        room = int(getattr(nests[0], "annotations", {}).get(LAST_BLOCK, 0))
+        if not room:
+            return root
+        first, second = nests
+        (between,) = (buffer for buffer in root.alloc_buffers if buffer.scope() == "global")
+        leave = tirx.IfThenElse(
+            tirx.Not(call("is_last_block", first.extent, returns="bool")),
+            tirx.Evaluate(thread_return()),
+            None,
+        )
+        rest = with_value(second.body, second.loop_var, tirx.IntImm("int32", 0))
+        body = with_body(first, tirx.SeqStmt([first.body, leave, rest]))
+        kept = [buffer for buffer in root.alloc_buffers if not buffer.same_as(between)]
+        return s_tir.SBlock(
+            root.iter_vars, root.reads, root.writes, root.name_hint, through_functions(body, between, room),
+            root.init, kept, root.match_buffers, root.annotations,
+        )  # fmt: skip
+
+    return map_body(function, s_tir.SBlock, joined)
+
+
+def through_functions(body: tirx.Stmt, buffer: Any, room: int) -> tirx.Stmt:
+    """A statement with calls in place of stores to a buffer and loads from it."""
+    kind = f"<{C_TYPES[str(buffer.dtype)]}, {room}>"
+
+    def others(regions: Any) -> list[Any]:
+        return [region for region in regions if not region.source.same_as(buffer)]
+
+    def stored(store: Any) -> tirx.Stmt:
+        if not store.buffer.same_as(buffer):
+            return store
+        return tirx.Evaluate(call(f"leave_sum{kind}", *store.indices, store.value))
+
+    def loaded(load: Any) -> Any:
+        if not load.source.same_as(buffer):
+            return load
+        return call(f"left_sum{kind}", *load.indices, returns=str(buffer.dtype))
+
+    def untouched(block: Any) -> Any:
+        return s_tir.SBlock(
+            block.iter_vars, others(block.reads), others(block.writes), block.name_hint, block.body,
+            block.init, block.alloc_buffers, block.match_buffers, block.annotations,
+        )  # fmt: skip
+
+    return tvm_ffi.structural_map(
+        body, [(tirx.BufferStore, stored), (ir.TensorLoad, loaded), (s_tir.SBlock, untouched)], order="post"
+    )
