@@ -17,8 +17,9 @@
 #define BLOCK 256 // threads per block, a power of two from 128 to 1024
 #endif
 #ifndef UNROLL
-#define UNROLL 8         // loads under way per thread
+#define UNROLL 4         // loads under way per thread
 #define MOST_BLOCKS 1056 // the launch keeps to it
+#define FENCED 0         // 1: a fence says that a sum is there, in place of a mark beside it
 #endif
 #ifndef DTYPE
 #define DTYPE int
@@ -73,12 +74,12 @@ reduce_single_pass(const DTYPE *__restrict__ X, DTYPE *__restrict__ Y, int N)
     total = fold_block<BLOCK>(total);
     if (gridDim.y > 1) {
         if (threadIdx.x == 0)
-            leave_sum<DTYPE, MOST_BLOCKS>(blockIdx.y, total);
-        if (!is_last_block(gridDim.y))
+            leave_sum<DTYPE, MOST_BLOCKS, FENCED>(blockIdx.y, total);
+        if (!is_last_block<FENCED>(gridDim.y))
             return;
         total = 0;
         for (int b = threadIdx.x; b < gridDim.y; b += BLOCK)
-            total += left_sum<DTYPE, MOST_BLOCKS>(b);
+            total += left_sum<DTYPE, MOST_BLOCKS, FENCED>(b);
         total = fold_block<BLOCK>(total);
     }
     if (threadIdx.x == 0)

@@ -24,9 +24,20 @@ LAST_BLOCK = "tir_schedules.last_block"
 
 @dataclass(frozen=True)
 class Config(vectorized.Config):
-    """As of `vectorized`."""
+    """As of `vectorized`. fenced: 1 for a fence that says a sum is there, in place of a mark beside it."""
 
+    unroll: int = 4
     most_blocks: int = 8 * 132
+    fenced: int = 0
+
+
+CONFIGS = {"256x4": Config(), "1024x8": Config(1024, 8, 1 << 15)}
+LONG = 1 << 26
+"""Elements from which on the larger configuration is taken."""
+
+
+def choose(reduction: Reduction) -> str:
+    return "256x4" if reduction.n < LONG else "1024x8"
 
 
 def launch(reduction: Reduction, config: Config) -> Launch:
@@ -81,7 +92,7 @@ def schedule(sch: Schedule, reduction: Reduction, config: Config) -> None:
     if blocks > 1:
         partial, turn, _ = sum_per_thread(sch, config.block, 1, "sum", "blockIdx.y")
         sch.decompose_reduction(partial, turn)
-        sch.annotate(sch.get_loops(sch.get_sblock("part"))[0], LAST_BLOCK, config.most_blocks)
+        sch.annotate(sch.get_loops(sch.get_sblock("part"))[0], LAST_BLOCK, config.fenced)
 
 
 RUNG = Rung(
@@ -89,7 +100,9 @@ RUNG = Rung(
     name="single_pass",
     summary="one launch: the block that is done last adds up the sums of all blocks",
     article="beyond 002",
-    config=Config(),
+    config=CONFIGS["256x4"],
+    configs={**CONFIGS, "fenced": Config(fenced=1)},
+    choose=choose,
     schedule=schedule,
     launch=launch,
     dtypes=("int32", "float32"),

@@ -25,11 +25,10 @@ HEADERS = (
 COMMENT = r"(?:^//[^\n]*\n)*"
 PART = re.compile(
     rf"{COMMENT}^(?:template <[^>]*>\s+)?static __device__[^;{{]*?\b(?P<function>\w+)\([^{{]*\{{\n.*?^\}}\n"
-    rf"|{COMMENT}^constexpr int (?P<constant>\w+) = [^\n]*\n"
-    rf"|{COMMENT}^(?:template <[^>]*>\s+)?__device__ \w+ (?P<variable>\w+)(?:\[\w+\])?;\n",
+    rf"|{COMMENT}^constexpr int (?P<constant>\w+) = [^\n]*\n",
     re.M | re.S,
 )
-"""A function, a constant or a variable, with the comment above it."""
+"""A function or a constant, with the comment above it."""
 
 FIRST = re.compile(rf'{COMMENT}^(?:static __device__|extern "C" __global__) ', re.M)
 """The first function of ours in what TVM prints, or the kernel."""
@@ -42,13 +41,13 @@ def call(name: str, *arguments: Any, returns: str = "void") -> Any:
 
 @cache
 def parts() -> dict[str, str]:
-    """What the headers have: name -> text, in their order. Functions of one name, for several types, are one
+    """Functions and constants of the headers: name -> text, in their order. Functions of one name, for several types, are one
     part."""
     found: dict[str, str] = {}
     for header in HEADERS:
         place = resources.files("cuda_reference") / header
         for part in PART.finditer(place.read_text(encoding="utf-8")):
-            name = part["function"] or part["constant"] or part["variable"]
+            name = part["function"] or part["constant"]
             found[name] = found.get(name, "") + part[0] + "\n"
     return found
 

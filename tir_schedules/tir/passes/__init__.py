@@ -37,5 +37,5 @@ TURNS = "tir_schedules.turns"
 it: 1 is the next, 2 the one around that; see turning_products.py."""
 
 LAST_BLOCK = "tir_schedules.last_block"
-"""The annotation with which a schedule says of a loop over blocks that the block that is done last goes on with the
-next loop nest, and how many elements the buffer between them has at most; see last_block.py."""
+"""The annotation with which a schedule says of a loop over blocks that the last block goes on with the next
+loop nest: with 1 for fences, 0 for marks; see last_block.py."""

@@ -24,18 +24,17 @@ C_TYPES = {"int32": "int", "float32": "float"}
 
 @tirx.transform.prim_func_pass(opt_level=0, name="tir_schedules.last_block")
 def last_block(function: tirx.PrimFunc, module: IRModule, context: transform.PassContext) -> tirx.PrimFunc:
-    """Join two nests of which the first is annotated with LAST_BLOCK: with how many sums there is room for
-    between them."""
+    """Join two nests of which the first is annotated with LAST_BLOCK: with 1 for fences between them, else 0."""
 
     def joined(root: Any) -> Any:
         nests = getattr(root.body, "seq", [None])
-        room = int(getattr(nests[0], "annotations", {}).get(LAST_BLOCK, 0))
-        if not room:
+        if LAST_BLOCK not in getattr(nests[0], "annotations", {}):
             return root
         first, second = nests
+        fenced = "true" if int(first.annotations[LAST_BLOCK]) else "false"
         (between,) = (buffer for buffer in root.alloc_buffers if buffer.scope() == "global")
         leave = tirx.IfThenElse(
-            tirx.Not(call("is_last_block", first.extent, returns="bool")),
+            tirx.Not(call(f"is_last_block<{fenced}>", first.extent, returns="bool")),
             tirx.Evaluate(thread_return()),
             None,
         )
@@ -43,16 +42,16 @@ def last_block(function: tirx.PrimFunc, module: IRModule, context: transform.Pas
         body = with_body(first, tirx.SeqStmt([first.body, leave, rest]))
         kept = [buffer for buffer in root.alloc_buffers if not buffer.same_as(between)]
         return s_tir.SBlock(
-            root.iter_vars, root.reads, root.writes, root.name_hint, through_functions(body, between, room),
+            root.iter_vars, root.reads, root.writes, root.name_hint, left(body, between, fenced),
             root.init, kept, root.match_buffers, root.annotations,
         )  # fmt: skip
 
     return map_body(function, s_tir.SBlock, joined)
 
 
-def through_functions(body: tirx.Stmt, buffer: Any, room: int) -> tirx.Stmt:
-    """A statement with calls in place of stores to a buffer and loads from it."""
-    kind = f"<{C_TYPES[str(buffer.dtype)]}, {room}>"
+def left(body: tirx.Stmt, buffer: Any, fenced: str) -> tirx.Stmt:
+    """A statement with device functions in place of stores to a buffer and loads from it."""
+    kind = f"<{C_TYPES[str(buffer.dtype)]}, {int(buffer.shape[0])}, {fenced}>"
 
     def others(regions: Any) -> list[Any]:
         return [region for region in regions if not region.source.same_as(buffer)]
