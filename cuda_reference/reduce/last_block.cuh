@@ -41,19 +41,20 @@ template <typename T, int BLOCKS, bool FENCED> static __device__ T left_sum(int 
     return reinterpret_cast<T &>(sum);
 }
 
-// Whether this block is the last of the launch to come here. FENCED: it sees what thread 0 of each wrote before. Of
-// two fences the first is between that and the count, so that nobody sees the count alone, the other between
-// the count and what the last block reads next. `done` is 0 before a launch and after it: atomicInc goes on
-// with 0 after blocks - 1.
+// Whether this block is the one that adds up the sums. FENCED: of all blocks the one that comes here last, which then
+// sees what thread 0 of each wrote before. Of two fences the first is between that and the count, so that
+// nobody sees the count alone, the other between the count and what the last block reads next. `done` is 0 before a
+// launch and after it: atomicInc goes on with 0 after blocks - 1. Otherwise the last along y, which waits for each sum.
 template <bool FENCED> static __device__ bool is_last_block(unsigned blocks)
 {
+    if (!FENCED)
+        return blockIdx.y == blocks - 1;
     static unsigned done;
     __shared__ bool last;
     if (threadIdx.x == 0) {
-        if (FENCED)
-            __threadfence();
+        __threadfence();
         last = atomicInc(&done, blocks - 1) == blocks - 1;
-        if (FENCED && last)
+        if (last)
             __threadfence();
     }
     __syncthreads();

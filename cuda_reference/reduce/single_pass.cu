@@ -80,6 +80,7 @@ reduce_single_pass(const DTYPE *__restrict__ X, DTYPE *__restrict__ Y, int N)
         total = 0;
         for (int b = threadIdx.x; b < gridDim.y; b += BLOCK)
             total += left_sum<DTYPE, MOST_BLOCKS, FENCED>(b);
+        __syncthreads(); // before shared memory is used again
         total = fold_block<BLOCK>(total);
     }
     if (threadIdx.x == 0)

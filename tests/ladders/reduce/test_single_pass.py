@@ -16,14 +16,14 @@ ARCH = "sm_80"
 WORKLOAD = Reduction(4 * 128 * 8)
 MAKERS = (lower, load_twin)
 
-FENCE = "if (FENCED)\n            __threadfence();\n        last"
+FENCE = "__threadfence();\n        last"
 BARRIER = "__syncthreads();\n    return last"
 FAULTS = {
     "no fence": (FENCED, FENCE, "last", "block_sums"),
     "fence of the block": (FENCED, FENCE, FENCE.replace("fence()", "fence_block()"), "block_sums"),
     "atomic of the block": (FENCED, "atomicInc(", "atomicInc_block(", "block_sums"),
     "no barrier": (FENCED, BARRIER, "return last", "last in shared memory"),
-    "the last but one": (FENCED, "== blocks - 1", "== blocks - 2", "block_sums"),
+    "the last but one": (FENCED, "blocks - 1) == blocks - 1", "blocks - 1) == blocks - 2", "block_sums"),
     "plain words": (MARKED, "volatile unsigned long long *", "unsigned long long *", "block_words"),
 }
 """By name: the rung, the text that is changed, what it becomes, and what the race is on."""

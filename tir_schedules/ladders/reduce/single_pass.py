@@ -31,13 +31,14 @@ class Config(vectorized.Config):
     fenced: int = 0
 
 
-CONFIGS = {"256x4": Config(), "1024x8": Config(1024, 8, 1 << 15)}
-LONG = 1 << 26
-"""Elements from which on the larger configuration is taken."""
+CONFIGS = {"1024x8": Config(1024, 8, 1 << 15), "512x8": Config(512, 8, 512), "256x4": Config()}
+FROM = {"1024x8": 1 << 26, "512x8": 1 << 22, "256x4": 1}
+"""Elements from which on a configuration is taken."""
 
 
 def choose(reduction: Reduction) -> str:
-    return "256x4" if reduction.n < LONG else "1024x8"
+    """The first configuration for which there are enough elements."""
+    return next(name for name in CONFIGS if reduction.n >= FROM[name])
 
 
 def launch(reduction: Reduction, config: Config) -> Launch:

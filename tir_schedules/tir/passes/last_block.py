@@ -39,6 +39,7 @@ def last_block(function: tirx.PrimFunc, module: IRModule, context: transform.Pas
             None,
         )
         rest = with_value(second.body, second.loop_var, tirx.IntImm("int32", 0))
+        rest = tvm_ffi.structural_map(rest, (tirx.AttrStmt, together), order="post")
         body = with_body(first, tirx.SeqStmt([first.body, leave, rest]))
         kept = [buffer for buffer in root.alloc_buffers if not buffer.same_as(between)]
         return s_tir.SBlock(
@@ -47,6 +48,14 @@ def last_block(function: tirx.PrimFunc, module: IRModule, context: transform.Pas
         )  # fmt: skip
 
     return map_body(function, s_tir.SBlock, joined)
+
+
+def together(statement: Any) -> tirx.Stmt:
+    """A sum over threads behind a barrier: lanes have waited for what they add, each for its own, and TVM's shuffles
+    are among those lanes that come at a time."""
+    if statement.attr_key != "reduce_scope":
+        return statement
+    return tirx.SeqStmt([tirx.Evaluate(call("__syncthreads")), statement])
 
 
 def left(body: tirx.Stmt, buffer: Any, fenced: str) -> tirx.Stmt:
