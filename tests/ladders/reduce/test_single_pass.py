@@ -15,6 +15,7 @@ ARCH = "sm_80"
 (FENCED,) = find("reduce/single_pass:fenced,block=128,unroll=1,most_blocks=8")
 WORKLOAD = Reduction(4 * 128 * 8)
 MAKERS = (lower, load_twin)
+both = pytest.mark.parametrize("make", MAKERS, ids=["schedule", "twin"])
 
 FENCE = "__threadfence();\n        last"
 BARRIER = "__syncthreads();\n    return last"
@@ -28,10 +29,14 @@ FAULTS = {
 }
 """By name: the rung, the text that is changed, what it becomes, and what the race is on."""
 
-# The last block says that it is not, unless the next launch finds what this one found.
-LAST, ADDED = "    return last;", "    return reinterpret_cast<T &>(sum);"
-COUNT_IS_0 = (LAST, "    return last && *(volatile unsigned *)&done == 0;")
+# What the next launch would find.
+COUNT_IS_0 = ("    return last;", "    return last && *(volatile unsigned *)&done == 0;")
 COUNT_GOES_ON = ("blocks - 1) ==", "blocks) ==")
+MARK_IS_0 = (
+    "    unsigned sum = ",
+    "    while (place_of_words<BLOCKS>()[block])\n        ;\n    unsigned sum = ",
+)
+MARK_STAYS = ("    place_of_words<BLOCKS>()[block] = 0;\n", "")
 
 
 def outcome(make, rung, *changes):
@@ -40,7 +45,7 @@ def outcome(make, rung, *changes):
     for old, new in changes:
         assert source.count(old) == 1
         source = source.replace(old, new)
-    return outcome_of([load_source(source, rung, WORKLOAD, ARCH)], WORKLOAD, CpuMachine())
+    return outcome_of([load_source(source, rung, WORKLOAD, ARCH)], WORKLOAD, CpuMachine(orders=2))
 
 
 @layers(
@@ -54,16 +59,27 @@ def test_a_missing_order_is_found(make, fault):
     assert any(place in race for race in races), races
 
 
-@layers("make, rung", [(load_twin, MARKED)], [(make, rung) for make in MAKERS for rung in (MARKED, FENCED)])
-def test_one_launch_leaves_the_count_at_0(make, rung):
-    assert [kernel.grid for kernel in launches(make, rung, WORKLOAD, ARCH)] == [(1, 8, 1)]
-    assert outcome(make, rung, COUNT_IS_0).faults == ()
-    assert outcome(make, rung, COUNT_IS_0, COUNT_GOES_ON).wrong
+@layers("make", [load_twin], MAKERS)
+def test_who_does_not_wait_adds_too_little(make):
+    """In the order in which the last block comes first."""
+    changed = outcome(make, MARKED, ("while (word >> 32 == 0);", "while (false);"))
+    assert "order_dependent" in {finding.kind for finding in changed.findings}
 
 
-@pytest.mark.parametrize("cleared", [True, False])
-def test_one_launch_leaves_no_marks(cleared):
-    """Who reads its word twice waits for ever."""
-    again = (ADDED, "    place_of_words<BLOCKS>()[block] == 0 ? 0 : sum = 0;\n" + ADDED)
-    kept = () if cleared else (("    place_of_words<BLOCKS>()[block] = 0;\n", ""),)
-    assert bool(outcome(load_twin, MARKED, again, *kept).wrong) != cleared
+@both
+def test_one_launch_is_right_in_any_order(make):
+    for dtype in ("int32", "float32"):
+        workload = Reduction(WORKLOAD.n - 4, dtype)
+        kernels = launches(make, MARKED, workload, ARCH)
+        assert [kernel.grid for kernel in kernels] == [(1, 8, 1)]
+        assert outcome_of(kernels, workload, CpuMachine(orders=8)).faults == ()
+
+
+@layers(
+    "make, rung, good, bad",
+    [(load_twin, FENCED, COUNT_IS_0, COUNT_GOES_ON), (load_twin, MARKED, MARK_IS_0, MARK_STAYS)],
+    [(lower, FENCED, COUNT_IS_0, COUNT_GOES_ON), (lower, MARKED, MARK_IS_0, MARK_STAYS)],
+)
+def test_the_next_launch_finds_what_this_one_found(make, rung, good, bad):
+    assert outcome(make, rung, good).faults == ()
+    assert outcome(make, rung, good, bad).faults

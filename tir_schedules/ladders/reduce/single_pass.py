@@ -1,6 +1,18 @@
-"""One launch for the whole sum: the block that is done last adds up the sums of all blocks.
+"""One launch in place of two or more: the last block adds up the sums of all blocks.
 
-The schedule of `vectorized` twice, for the blocks' shares and for the sums that these leave.
+The algorithm is a sum of sums, and the schedule that of `vectorized`, once for the sum of each block and once for the
+sum of these. TVM would make a kernel of each; no primitive says that a block does the second part when the others
+have done the first, so the pass `last_block` does. Blocks lie along y, as Y has one sum for each along x.
+
+A block leaves its sum in memory. By default sum and mark are one word of 64 bits: the last block of the grid reads
+each word until it has its mark, and puts it out for the next launch. What one word says needs no fence. In
+`:fenced` it is as textbooks have it. There a fence (__threadfence) and a counter (atomicInc) say that a sum is there,
+and the block that counts last adds up: without the fence it could see the count and not yet the sum. The CPU
+machine tells of that race. The fence waits until a sum has arrived, and only then the count sets out: MEASURED
+
+Sums are added in one order, so that floats have the same sum in each run, and the twin has it bit for bit. What blocks
+leave lies in variables of the module, 0 before a launch and after it, so launches of one kernel must follow one
+another. The larger configurations are for long arrays, chosen by shape.
 """
 
 # TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
