@@ -1,17 +1,17 @@
-// Sums that blocks leave for the last one of them, and which one that is. Both ways to leave a sum need the same
-// FENCED in all functions of a kernel.
+// Sums that blocks leave for the last one of them, and which one that is. With FENCED a fence and a counter say that
+// sums are there, else marks do.
 
 #pragma once
 
-// Where blocks leave their sums where a fence says that they are there.
+// Where blocks leave their sums with FENCED.
 template <typename T, int BLOCKS> static __device__ T *place_of_sums()
 {
     static T block_sums[BLOCKS];
     return block_sums;
 }
 
-// Where they leave them otherwise: a word has a sum in its lower half, and 1 in the upper half where it is there.
-// Who sees one half sees the other. All are 0 before a launch, and after it.
+// Where they leave them else. A word has a sum in its lower half, and a mark in the upper one: 1 where the sum is
+// there. Who sees one half sees the other. All words are 0 before a launch and after it.
 template <int BLOCKS> static __device__ volatile unsigned long long *place_of_words()
 {
     static unsigned long long block_words[BLOCKS];
@@ -41,10 +41,10 @@ template <typename T, int BLOCKS, bool FENCED> static __device__ T left_sum(int 
     return reinterpret_cast<T &>(sum);
 }
 
-// Whether this block is the one that adds up the sums. FENCED: of all blocks the one that comes here last, which then
-// sees what thread 0 of each wrote before. Of two fences the first is between that and the count, so that
-// nobody sees the count alone, the other between the count and what the last block reads next. `done` is 0 before a
-// launch and after it: atomicInc goes on with 0 after blocks - 1. Otherwise the last along y, which waits for each sum.
+// Whether this block adds up the sums: the last along y, which waits for each sum. With FENCED it is the one that
+// comes here last, and sees what thread 0 of each block wrote before. The first fence lies between that and the
+// count, so that nobody sees the count alone, the second between the count and what is read next. `done` is 0
+// before a launch and after it: atomicInc goes on with 0 after blocks - 1.
 template <bool FENCED> static __device__ bool is_last_block(unsigned blocks)
 {
     if (!FENCED)

@@ -1,13 +1,14 @@
-// Sum of an array in one launch: the block that is done last adds up the sums of all blocks.
+// Sum of an array in one launch: the last block adds up the sums of all blocks.
 //
 //   nvcc -arch=sm_80 -cubin single_pass.cu
 //   grid (1, ceil(N/(4 UNROLL BLOCK)), at most MOST_BLOCKS), block (BLOCK)
 //   Y[0] is the sum
 //
-// Each block sums its share as in vectorized.cu, leaves the sum in memory, and counts itself as done. Who counts
-// last adds the sums, always in the same order, so that floats have the same sum in every run. The counter and
-// the sums of blocks are variables of this file: launches of this kernel must follow one another.
-// A length that is not a multiple of 4 is summed in single elements.
+// Each block sums its share as in vectorized.cu and leaves the sum in memory, with a mark. The last one waits for
+// the marks and adds the sums, always in the same order, so that floats have the same sum in each run. FENCED:
+// blocks count themselves behind a fence, and the one that counts last adds. Sums, marks and counter are
+// variables of the module: launches of this kernel must follow one another. A length that is not a multiple
+// of 4 is summed in single elements.
 
 #include "../sizes.cuh"
 #include "last_block.cuh"
@@ -19,7 +20,7 @@
 #ifndef UNROLL
 #define UNROLL 4         // loads under way per thread
 #define MOST_BLOCKS 1056 // the launch keeps to it
-#define FENCED 0         // 1: a fence says that a sum is there, in place of a mark beside it
+#define FENCED 0         // 1: a fence and a counter in place of marks
 #endif
 #ifndef DTYPE
 #define DTYPE int

@@ -1,18 +1,18 @@
 """One launch in place of two or more: the last block adds up the sums of all blocks.
 
-The algorithm is a sum of sums, and the schedule that of `vectorized`, once for the sum of each block and once for the
-sum of these. TVM would make a kernel of each; no primitive says that a block does the second part when the others
-have done the first, so the pass `last_block` does. Blocks lie along y, as Y has one sum for each along x.
+The algorithm is a sum of sums, and the schedule is that of `vectorized` for each of the two. TVM would make
+two kernels of them. No primitive says that a block does the second part when the others are done with the
+first; the pass `last_block` does. The blocks lie along y, for Y has a sum for each block along x.
 
-A block leaves its sum in memory. By default sum and mark are one word of 64 bits: the last block of the grid reads
-each word until it has its mark, and puts it out for the next launch. What one word says needs no fence. In
-`:fenced` it is as textbooks have it. There a fence (__threadfence) and a counter (atomicInc) say that a sum is there,
-and the block that counts last adds up: without the fence it could see the count and not yet the sum. The CPU
-machine tells of that race. The fence waits until a sum has arrived, and only then the count sets out: MEASURED
+A block leaves its sum in memory, as one word of 64 bits with a mark. The last block of the grid reads each
+word until it finds the mark, and clears it for the next launch. Who sees the mark sees the sum, so that
+needs no fence. `:fenced` is the form of textbooks: a fence (__threadfence) and a counter (atomicInc) say that
+a sum is there, and the block that counts last adds up. Without the fence that block could see the count and
+not the sum; the CPU machine tells of the race. On an H200 MEASURED
 
-Sums are added in one order, so that floats have the same sum in each run, and the twin has it bit for bit. What blocks
-leave lies in variables of the module, 0 before a launch and after it, so launches of one kernel must follow one
-another. The larger configurations are for long arrays, chosen by shape.
+The sums are added in one order: a sum of floats is the same in each run, and that of the twin bit for bit.
+What blocks leave lies in variables of the module, which are 0 before a launch and after it; launches of one
+kernel must follow one another. Beyond article 002 ("Unrolling the Warp").
 """
 
 # TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
@@ -28,15 +28,14 @@ from tir_schedules.ladders.reduce.steps import ceil_div, constant_zero
 from tir_schedules.ladders.reduce.vectorized import blocks_needed, width
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.tir.passes import LAST_BLOCK
 from tir_schedules.tir.schedule import PrimFunc, Schedule
 from tir_schedules.workloads.reduction import Reduction
-
-LAST_BLOCK = "tir_schedules.last_block"
 
 
 @dataclass(frozen=True)
 class Config(vectorized.Config):
-    """As of `vectorized`. fenced: 1 for a fence that says a sum is there, in place of a mark beside it."""
+    """As of `vectorized`. fenced: 1 for a fence and a counter, 0 for marks."""
 
     unroll: int = 4
     most_blocks: int = 8 * 132
@@ -54,20 +53,21 @@ def choose(reduction: Reduction) -> str:
 
 
 def launch(reduction: Reduction, config: Config) -> Launch:
-    """Blocks along y: those that share a sum."""
+    """Blocks along y share a sum."""
     return Launch((1, min(blocks_needed(reduction, config), config.most_blocks), 1), (config.block, 1, 1))
 
 
 def prim_func(reduction: Reduction, config: Config, name: str) -> PrimFunc:
-    """Blocks "part", the sum of each block of threads, and "sum", the sum of these; "sum" alone where there
-    is one block of threads."""
+    """Blocks "part", which leaves a sum for each block of threads, and "sum", which adds these; "sum" alone
+    where one block of threads is enough."""
     from tvm.script import tirx as T
 
     n, dtype, zero = reduction.n, reduction.dtype, constant_zero(reduction.dtype)
-    blocks, chunk, last_chunk = launch(reduction, config).grid[1], config.block * width(reduction), config.block
+    blocks, threads = launch(reduction, config).grid[1], config.block
+    chunk = threads * width(reduction)
     if blocks == 1:
         return reduction.partial_sums(name, 1, chunk)
-    turns, last_turns = ceil_div(n, blocks * chunk), ceil_div(blocks, last_chunk)
+    turns, last_turns = ceil_div(n, blocks * chunk), ceil_div(blocks, threads)
 
     @T.prim_func(s_tir=True)
     def reduce(X: T.Buffer((n,), dtype), Y: T.Buffer((1,), dtype)):
@@ -81,27 +81,19 @@ def prim_func(reduction: Reduction, config: Config, name: str) -> PrimFunc:
                 P[vb] = P[vb] + T.if_then_else(
                     (vturn * blocks + vb) * chunk + vi < n, X[(vturn * blocks + vb) * chunk + vi], zero
                 )
-        for b, turn, i in T.grid(1, last_turns, last_chunk):
+        for b, turn, i in T.grid(1, last_turns, threads):
             with T.sblock("sum"):
                 vb, vturn, vi = T.axis.remap("SRR", [b, turn, i])
                 with T.init():
                     Y[vb] = zero
-                Y[vb] = Y[vb] + T.if_then_else(
-                    vturn * last_chunk + vi < blocks, P[vturn * last_chunk + vi], zero
-                )
+                Y[vb] = Y[vb] + T.if_then_else(vturn * threads + vi < blocks, P[vturn * threads + vi], zero)
 
     return reduce
 
 
 def schedule(sch: Schedule, reduction: Reduction, config: Config) -> None:
     blocks = launch(reduction, config).grid[1]
-    share = "part" if blocks > 1 else "sum"
-    partial, turn, elements = sum_per_thread(sch, config.block, width(reduction), share, "blockIdx.y")
-    turn, inner = sch.split(turn, [None, config.unroll])
-    sch.unroll(inner)
-    if width(reduction) > 1:
-        sch.vectorize(elements)
-    sch.decompose_reduction(partial, turn)
+    vectorized.sum_shares(sch, reduction, config, "part" if blocks > 1 else "sum", "blockIdx.y")
     if blocks > 1:
         partial, turn, _ = sum_per_thread(sch, config.block, 1, "sum", "blockIdx.y")
         sch.decompose_reduction(partial, turn)
@@ -111,7 +103,7 @@ def schedule(sch: Schedule, reduction: Reduction, config: Config) -> None:
 RUNG = Rung(
     family="reduce",
     name="single_pass",
-    summary="one launch: the block that is done last adds up the sums of all blocks",
+    summary="one launch in place of two: the last block adds up the sums of all blocks",
     article="beyond 002",
     config=CONFIGS["256x4"],
     configs={**CONFIGS, "fenced": Config(fenced=1)},

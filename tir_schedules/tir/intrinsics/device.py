@@ -41,8 +41,8 @@ def call(name: str, *arguments: Any, returns: str = "void") -> Any:
 
 @cache
 def parts() -> dict[str, str]:
-    """Functions and constants of the headers: name -> text, in their order. Functions of one name, for several types, are one
-    part."""
+    """Functions and constants of the headers: name -> text, in their order. Those of one name, for several
+    types, are one part."""
     found: dict[str, str] = {}
     for header in HEADERS:
         place = resources.files("cuda_reference") / header

@@ -1,10 +1,10 @@
-"""One launch in place of two: the block that is done last goes on with what all blocks have left.
+"""One launch in place of two: the last block goes on with what all blocks have left.
 
-The second of two nests may begin when all blocks are done with the first. No primitive says so of a block: `bind` and
-`compute_at` say which iterations it executes, not after whom, so TVM makes a kernel of each nest. A schedule
-annotates the first nest's loop over blocks; this pass puts the second behind it, after a return for all blocks
-but the last. What blocks leave for it in a buffer goes through device functions, for a buffer that stands
-within a kernel is each thread's own.
+The second of two loop nests may begin when all blocks are done with the first. No primitive says that:
+`bind` and `compute_at` say which iterations a block executes, not after which other blocks. So TVM makes a
+kernel of each nest. A schedule annotates the first nest's loop over blocks; this pass puts the second nest at
+the end of the first, behind a return for all blocks but the last. A buffer that stands within a kernel would
+be each thread's own, so device functions hand over what blocks leave, and they wait for it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ C_TYPES = {"int32": "int", "float32": "float"}
 
 @tirx.transform.prim_func_pass(opt_level=0, name="tir_schedules.last_block")
 def last_block(function: tirx.PrimFunc, module: IRModule, context: transform.PassContext) -> tirx.PrimFunc:
-    """Join two nests of which the first is annotated with LAST_BLOCK: with 1 for fences between them, else 0."""
+    """Join two nests where the first is annotated with LAST_BLOCK: 1 for fences between them, else 0."""
 
     def joined(root: Any) -> Any:
         nests = getattr(root.body, "seq", [None])
@@ -51,8 +51,8 @@ def last_block(function: tirx.PrimFunc, module: IRModule, context: transform.Pas
 
 
 def together(statement: Any) -> tirx.Stmt:
-    """A sum over threads behind a barrier: lanes have waited for what they add, each for its own, and TVM's shuffles
-    are among those lanes that come at a time."""
+    """A sum over threads behind a barrier. Lanes have waited, each for what it adds, and TVM shuffles among
+    those lanes that come together."""
     if statement.attr_key != "reduce_scope":
         return statement
     return tirx.SeqStmt([tirx.Evaluate(call("__syncthreads")), statement])
