@@ -1,9 +1,9 @@
-// Sums that blocks leave for the last one of them, and which one that is. With FENCED a fence and a counter say that
+// Sums that blocks leave for the last one of them, and which one that is. With FENCE a fence and a counter say that
 // sums are there, else marks do.
 
 #pragma once
 
-// Where blocks leave their sums with FENCED.
+// Where blocks leave their sums with FENCE.
 template <typename T, int BLOCKS> static __device__ T *place_of_sums()
 {
     static T block_sums[BLOCKS];
@@ -19,18 +19,18 @@ template <int BLOCKS> static __device__ volatile unsigned long long *place_of_wo
 }
 
 // Leaves the sum of a block for the last one.
-template <typename T, int BLOCKS, bool FENCED> static __device__ void leave_sum(int block, T sum)
+template <typename T, int BLOCKS, bool FENCE> static __device__ void leave_sum(int block, T sum)
 {
-    if (FENCED)
+    if (FENCE)
         place_of_sums<T, BLOCKS>()[block] = sum;
     else
         place_of_words<BLOCKS>()[block] = 1ull << 32 | reinterpret_cast<unsigned &>(sum);
 }
 
 // The sum that a block has left, for the last one.
-template <typename T, int BLOCKS, bool FENCED> static __device__ T left_sum(int block)
+template <typename T, int BLOCKS, bool FENCE> static __device__ T left_sum(int block)
 {
-    if (FENCED)
+    if (FENCE)
         return place_of_sums<T, BLOCKS>()[block];
     unsigned long long word;
     do
@@ -41,13 +41,13 @@ template <typename T, int BLOCKS, bool FENCED> static __device__ T left_sum(int 
     return reinterpret_cast<T &>(sum);
 }
 
-// Whether this block adds up the sums: the last along y, which waits for each sum. With FENCED it is the one that
+// Whether this block adds up the sums: the last along y, which waits for each sum. With FENCE it is the one that
 // comes here last, and sees what thread 0 of each block wrote before. The first fence lies between that and the
 // count, so that nobody sees the count alone, the second between the count and what is read next. `done` is 0
 // before a launch and after it: atomicInc goes on with 0 after blocks - 1.
-template <bool FENCED> static __device__ bool is_last_block(unsigned blocks)
+template <bool FENCE> static __device__ bool is_last_block(unsigned blocks)
 {
-    if (!FENCED)
+    if (!FENCE)
         return blockIdx.y == blocks - 1;
     static unsigned done;
     __shared__ bool last;
