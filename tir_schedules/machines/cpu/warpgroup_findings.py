@@ -54,14 +54,21 @@ DESCRIPTOR_FAULTS: dict[int, Callable[[np.void], str]] = {
     5: between_patterns,
     6: wrong_base,
     7: lambda record: "lanes or warps of the warpgroup have different ones: all have to have the same",
+    8: lambda record: (
+        f"its swizzle is of {int(record['extent_bytes']) or 'no'} bytes, the tensor map's of"
+        f" {int(record['extent']) or 'none'}: take the same for both"
+    ),
 }
 """In the order of DescriptorFault in core/warpgroup.cpp."""
 
+OTHER_SWIZZLE = 8
 
-def bad_descriptor(record: np.void) -> str:
+
+def bad_descriptor(record: np.void, other: str) -> str:
     fault, of_right = int(record["detail"]) & 0xFF, int(record["detail"]) >> 8
     what = f"the descriptor of {'AB'[of_right]} (start at byte {int(record['address'])} of shared memory)"
-    return f"{what}: {DESCRIPTOR_FAULTS[fault](record)}"
+    copied = f" it reads what {other} has copied, and" if fault == OTHER_SWIZZLE else ""
+    return f"{what}:{copied} {DESCRIPTOR_FAULTS[fault](record)}"
 
 
 # ---- registers ---

@@ -65,6 +65,10 @@ Box box_at(Machine& M, const MicroOp& op, int lane, u64 address, u32 rank, const
   u64 rows = 1;
   for (u32 d = 1; d < rank; ++d) rows *= map.box[d];
   const u32 row_bytes = map.box[0] * map.element, buffer = u32(map.address >> BUFFER_SHIFT);
+  if (!stores) {
+    u32& swizzle = M.swizzles.emplace(op.line, map.swizzle).first->second;
+    if (swizzle != map.swizzle) swizzle = MIXED;
+  }
   Box box{true, u32(rows) * row_bytes, 0, 0, row_bytes, buffer, {}};
   box.pieces.reserve(box.bytes / PIECE);
   const s64 x = coordinates[0];
