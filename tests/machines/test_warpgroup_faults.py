@@ -149,6 +149,11 @@ DESCRIPTORS = [
         "begins 112 bytes into a row of 128, and takes 32",
     ),
     (
+        "8 rows within those before",
+        descriptor(0, 0, 512, 128),
+        "one takes 1024 bytes, and by its stride byte offset of 512 the next begins within it",
+    ),
+    (
         "between patterns",
         descriptor(256, 0, 1024, 128),
         "align the array to 1024 bytes, or say base offset 2",
@@ -168,6 +173,14 @@ def test_descriptors(what, bits, message, side):
     (finding,) = found(f"{ZERO}{FENCE}{PRODUCT}{GROUP}{STORES}", **given)
     assert finding.kind == "bad_descriptor" and message in finding.message
     assert f"the descriptor of {side}" in finding.message
+
+
+@pytest.mark.parametrize("leading, kinds", [(16, {"bad_descriptor"}), (0, set()), (8192, set())])
+def test_columns_within_those_before(leading, kinds):
+    """B of 128 columns, whose rows are along k: two parts of 64."""
+    wide = product(WIDER, "l", "r", (1, 1, 0, 1))
+    text = f"{ZERO}{MORE_ZEROS}{FENCE}{wide}{GROUP}{STORES}"
+    assert {one.kind for one in found(text, right=descriptor(RIGHT_AT, leading, 1024, 128))} == kinds
 
 
 def test_a_base_offset_that_fits():

@@ -46,6 +46,14 @@ def wrong_base(record: np.void) -> str:
     return f"base offset {record['extent']} does not fit its start: {right} would"
 
 
+def overlapping(record: np.void, which: str) -> str:
+    pattern = 8 * int(record["extent_bytes"])
+    return (
+        f"its parts overlap: one takes {pattern} bytes, and by its {which} byte offset of {record['bytes']}"
+        " the next begins within it"
+    )
+
+
 DESCRIPTOR_FAULTS: dict[int, Callable[[np.void], str]] = {
     1: lambda record: "bits are set that have no meaning: mask what is put into its fields with 0x3FFF",
     2: beyond,
@@ -58,6 +66,8 @@ DESCRIPTOR_FAULTS: dict[int, Callable[[np.void], str]] = {
         f"its swizzle is of {int(record['extent_bytes']) or 'no'} bytes, the tensor map's of"
         f" {int(record['extent']) or 'none'}: take the same for both"
     ),
+    9: lambda record: overlapping(record, "stride"),
+    10: lambda record: overlapping(record, "leading"),
 }
 """In the order of DescriptorFault in core/warpgroup.cpp."""
 

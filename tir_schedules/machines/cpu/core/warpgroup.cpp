@@ -65,7 +65,8 @@ void check_warpgroups(Machine& M) {
 
 // ---- descriptors ---
 enum DescriptorFault {
-  RESERVED_BITS = 1, BEYOND, BASE_WITHOUT_SWIZZLE, ACROSS_ROWS, BETWEEN_PATTERNS, WRONG_BASE, NOT_ALIKE, OTHER_SWIZZLE
+  RESERVED_BITS = 1, BEYOND, BASE_WITHOUT_SWIZZLE, ACROSS_ROWS, BETWEEN_PATTERNS, WRONG_BASE, NOT_ALIKE, OTHER_SWIZZLE,
+  STRIDE_OVERLAPS, LEADING_OVERLAPS
 };
 static void report_descriptor(Machine& M, const MicroOp& op, DescriptorFault fault, bool of_right,
                               const Descriptor& d, u32 beyond = 0) {
@@ -87,6 +88,10 @@ static bool check_descriptor(Machine& M, const MicroOp& op, u64 bits, bool of_ri
     if (!across && d.start % d.span + 32 > d.span) return fault(ACROSS_ROWS);
     if (!d.base && into) return fault(BETWEEN_PATTERNS);
     if (d.base && into != d.base << 7) return fault(WRONG_BASE);
+    // Parts of as many bytes as the pattern; 0 may be meant, to repeat one.
+    auto overlaps = [&](u32 distance) { return distance && distance < d.pattern(); };
+    if (overlaps(d.stride) && (across || rows > 8)) return fault(STRIDE_OVERLAPS, d.stride);
+    if (overlaps(d.leading) && across && rows > d.span / 2) return fault(LEADING_OVERLAPS, d.leading);
   }
   u32 end = 0;
   d.pieces(across, 0, rows, [&](u32 address) { end = greatest(end, address + 16); });
