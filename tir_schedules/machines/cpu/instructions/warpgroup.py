@@ -143,7 +143,7 @@ def ask_for_registers(low: Lowering, i: Instruction) -> Lowered:
     return [MicroOp("setmaxnreg", (asked,), i)]
 
 
-SUMMED = "all addends at once, cut 25 bits behind the first one of the largest, as on an H200"
+SUMMED = "all addends at once, cut 25 bits behind the first of the largest: the bits of an H200"
 SUMMED_BYTES = SUMMED.replace("25", "13")
 HALVES = "{f32.f16.f16,f16.f16.f16,f32.bf16.bf16}"
 BYTE_FLOATS = "{f32,f16}.{e4m3,e5m2}.{e4m3,e5m2}"
