@@ -1,4 +1,4 @@
-// A ring that one thread fills by bulk copies and a warpgroup multiplies: of each slab 64 x 16 of A, 8 x 16 of B.
+// A ring that one thread fills by bulk copies and a warpgroup multiplies: 64 x 16 of A, 8 x 16 of B of each slab.
 // For sm_90a. FLIGHT: groups of wgmma that stay in flight.
 // check: --kernel product<2,0> --grid 1 --block 160 --shared 118784
 // check: --arg X=u8[712704]:zeros --arg Y=f32[512]:out
