@@ -130,7 +130,7 @@ class FakeMachine:
             duration = self.durations.get(entry, 1e-3)
             self.now += duration(count) if callable(duration) else duration
 
-    def seconds(self, call, before=None, during=None):
+    def seconds(self, call, before=None, during=None, around=None):
         first, second = [], []
         if before:
             before(first)

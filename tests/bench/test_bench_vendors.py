@@ -34,4 +34,8 @@ def test_candidates_that_were_refused_are_told(capsys):
     results = made_up.results("sgemm/naive", sizes=(1024,))
     candidate = {"refused": "C[0] is nan"}
     out = printed(capsys, made_up.with_cublaslt(results, {1024: 80.0}, chosen=0, candidates=[{}, candidate]))
-    assert "\nrefused: cuBLASLt, candidate 2 of 2, on 1024x1024x1024: C[0] is nan\n" in out
+    line = "\nrefused: cuBLASLt, candidate 2 of 2, on 1024x1024x1024: C[0] is nan"
+    assert f"{line}\n" in out
+    candidate |= {"split_k": 2, "reduction": 4}
+    out = printed(capsys, made_up.with_cublaslt(results, {1024: 80.0}, chosen=0, candidates=[{}, candidate]))
+    assert f"{line}; it adds parts of k in C's format\n" in out

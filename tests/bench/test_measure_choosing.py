@@ -39,6 +39,7 @@ def test_the_fastest_is_timed_in_turns_with_the_others_subjects():
         "split_k": 1,
         "cluster": 0,
         "workspace_bytes": 1024,
+        "reduction": 0,
         "samples_us": 3 * [1e3],
     }
     timed = [entry for entry, *_ in machine.timed if entry != "copy"]

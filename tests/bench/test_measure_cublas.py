@@ -84,7 +84,7 @@ def test_candidates_are_those_that_can_in_the_order_of_the_library():
         (2, 3, 63, 8),
     ]
     (one, *_) = found
-    assert (one.tile, one.split_k, one.stages, one.cluster) == (100, 200, 600, 800)
+    assert (one.tile, one.split_k, one.stages, one.cluster, one.reduction) == (100, 200, 600, 800, 300)
     assert str(one) == "candidate 1 of 3"
 
 

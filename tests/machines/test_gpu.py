@@ -190,8 +190,10 @@ def test_work_before_keeps_the_gpu_busy_outside_the_time(on):
     machine, fake = on()
     fake.log.clear()
     note = lambda name: lambda stream=None: fake.step(name)  # noqa: E731
-    assert machine.seconds(note("work"), before=note("before"), during=note("during")) == 0.0015
-    assert [step[0] for step in fake.log] == ["before", "record", "work", "record", "during", "synchronize"]
+    around = note("first"), note("last")
+    assert machine.seconds(note("work"), note("before"), note("during"), around) == 0.0015
+    steps = ["before", "first", "record", "work", "record", "last", "during", "synchronize"]
+    assert [step[0] for step in fake.log] == steps
 
 
 def test_a_graph_holds_what_was_enqueued_and_a_failed_capture_is_ended(on):

@@ -29,6 +29,7 @@ FACTS = {
     "stages": (6, c_uint32),
     "split_k": (2, c_uint32),
     "cluster": (8, c_uint16),
+    "reduction": (3, c_uint32),
 }
 """What is recorded of an algorithm -> the number of its attribute, CUBLASLT_ALGO_CONFIG_*, and its type."""
 

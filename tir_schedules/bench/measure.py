@@ -20,6 +20,7 @@ from tir_schedules.bench.binding import BoundSubject, Vendor, bind, timing_buffe
 from tir_schedules.bench.choosing import Choice
 from tir_schedules.bench.clocks import Monitor, NoMonitor, open_monitor, summary
 from tir_schedules.bench.cold import SAMPLES, Cold
+from tir_schedules.bench.cycles import Cycles
 from tir_schedules.bench.limits import copy_bandwidth, fp32_peak
 from tir_schedules.bench.sampling import LONG_S, Policy, Trial, in_micros, sample_in_turns, settle, spread
 from tir_schedules.bench.vendor import Vendors
@@ -67,9 +68,8 @@ def measure(
     machine: a GpuMachine. progress: called with a line for each step. cub: the library that vendor.build_cub
     made; without it, it is built here when needed. vendors, monitor: in place of the libraries and of NVML.
     """
-    bench = Bench(
-        machine, policy, progress, vendors or Vendors(machine, cub), monitor or open_monitor(machine.bus_id)
-    )
+    vendors, monitor = vendors or Vendors(machine, cub), monitor or open_monitor(machine.bus_id)
+    bench = Bench(machine, policy, progress, vendors, monitor, Cycles(machine))
     found = Measurement(device=machine.describe())
     progress("copy bandwidth")
     with machine.explaining("copy bandwidth"):
@@ -97,13 +97,14 @@ def by_workload(subjects: Sequence[Subject]) -> list[list[Subject]]:
 
 @dataclass
 class Bench:
-    """What measuring takes. monitor: reads clocks (see clocks.Monitor)."""
+    """What measuring takes. monitor: reads clocks (see clocks.Monitor). cycles: counts them."""
 
     machine: GpuMachine
     policy: Policy
     progress: Callable[[str], None]
     vendors: Vendor
     monitor: Monitor | NoMonitor
+    cycles: Cycles
 
     def measure_workload(self, subjects: Sequence[Subject]) -> tuple[list[Json], list[Json]]:
         """Rows and refused rows of subjects that share a workload."""
@@ -192,7 +193,11 @@ class Bench:
         """Seconds of one launch."""
         time.sleep(self.policy.pause)
         before = None if trial.long else trial.call
-        seconds = self.machine.seconds(trial.call, before, lambda: trial.readings.append(self.monitor.read()))
+        seconds = self.machine.seconds(
+            trial.call, before, lambda: trial.readings.append(self.monitor.read()), self.cycles.points
+        )
+        clock = self.cycles.mhz()
+        trial.clocks += [clock] if clock else []
         trial.spent += self.policy.pause + seconds * (2 if before else 1)
         return seconds / trial.launches
 
@@ -253,6 +258,7 @@ def row_of(trial: Trial) -> Json:
         "unit": unit,
         "launches_per_sample": trial.launches,
         **{f"{what}_us": in_micros(seconds) for what, seconds in trial.single.items()},
+        **({"clock_mhz": round(statistics.median(trial.clocks), 1)} if trial.clocks else {}),
         **summary(trial.readings),
         **resources_of(subject),
         "verified": True,

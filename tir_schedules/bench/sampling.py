@@ -49,8 +49,9 @@ class Trial:
     """One subject being timed.
 
     call: enqueues `launches` of them. once: seconds of one, as far as known
-    beforehand. samples: seconds of one product each. readings: of the GPU's clocks, taken meanwhile. spent:
-    seconds it took so far. kept: what must stay in memory.
+    beforehand. samples: seconds of one product each. readings: of the GPU's clocks, taken meanwhile. clocks:
+    of the SMs in each sample, in MHz, where they were counted. spent: seconds it took so far. kept: what must
+    stay in memory.
     failed: it could not be timed. single: seconds of single launches by what was timed, see cold.py.
     """
 
@@ -60,6 +61,7 @@ class Trial:
     once: float = 0.0
     samples: list[float] = field(default_factory=list)
     readings: list[Any] = field(default_factory=list)
+    clocks: list[float] = field(default_factory=list)
     spent: float = 0.0
     kept: Any = None
     failed: bool = False
@@ -145,7 +147,7 @@ def settle(trials: Sequence[Trial], policy: Policy, take: Callable[[Trial], None
         changes = [abs(trial.samples[-1] / trial.samples[-2] - 1) for trial in short if rounds > 1]
         settled = bool(changes) and statistics.median(changes) <= policy.precision
     for trial in trials:
-        trial.samples, trial.readings, trial.spent = [], [], 0.0
+        trial.samples, trial.readings, trial.clocks, trial.spent = [], [], [], 0.0
     return rounds
 
 

@@ -15,6 +15,8 @@ from tir_schedules.model.kernel import FIXED_TWIN
 from tir_schedules.subjects.results import device_name
 
 THROTTLED = "*"
+IN_RESULT = (1, 4)
+"""cuBLASLt's numbers of reductions of parts of k in C's format: in its place, or in the workspace."""
 
 
 def print_results(results: Json) -> None:
@@ -147,6 +149,7 @@ def closing_lines(results: Json) -> list[str]:
         lines.append(f"{named_twin(FIXED_TWIN)}: compiled for the shape, as the schedule is")
     if any("first_us" in row for row in results["rows"]):
         lines.append("cold: its data not in the L2 cache; first: from the call to its end, after an idle GPU")
+    lines += counted_clocks(results["rows"])
     throttled = [row for row in results["rows"] if row.get("throttled")]
     if throttled:
         reasons = ", ".join(sorted({reason for row in throttled for reason in row["throttled"]}))
@@ -172,15 +175,32 @@ def refused_candidates(row: Row) -> list[str]:
     detail = row.get("vendor_detail") or {}
     return [
         f"refused: {label(row)}, {candidate(detail, index)}, on {row['shape']}: {one['refused']}"
+        f"{rounding(one)}"
         for index, one in enumerate(detail.get("candidates", ()))
         if "refused" in one
     ]
+
+
+def rounding(one: Json) -> str:
+    """Why a candidate that splits k can be wrong where C has 16 bits."""
+    parts = one.get("reduction") in IN_RESULT and one["split_k"] > 1
+    return "; it adds parts of k in C's format" if parts else ""
 
 
 def limit(row: Row) -> str:
     """ "fp32 peak 66.9 TFLOPS at 1980 MHz"."""
     clock = f" at {row['sm_mhz']} MHz" if isinstance(row.get("sm_mhz"), (int, float)) else ""
     return f"{row['name']} {figures(row['rate'])} {row['unit']}{clock}"
+
+
+def counted_clocks(rows: list[Row]) -> list[str]:
+    """The lowest and highest clock of the SMs in a row's samples, where cycles were counted."""
+    counted = sorted((row["clock_mhz"], label(row), row["shape"]) for row in rows if row.get("clock_mhz"))
+    if not counted:
+        return []
+    lowest, highest = counted[0], counted[-1]
+    what = f"{lowest[0]:.0f} MHz ({lowest[1]} on {lowest[2]}) to {highest[0]:.0f} MHz"
+    return [f"clock of the SMs within samples, by their own count of cycles: {what}"]
 
 
 def clocks(rows: list[Row]) -> str:

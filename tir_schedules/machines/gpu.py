@@ -153,21 +153,30 @@ class GpuMachine:
         return function
 
     def seconds(
-        self, call: Call, before: Call | None = None, during: Callable[[], None] | None = None
+        self,
+        call: Call,
+        before: Call | None = None,
+        during: Callable[[], None] | None = None,
+        around: tuple[Call, Call] | None = None,
     ) -> float:
         """Time on the GPU of what `call` enqueues.
 
         before: enqueues work that keeps the GPU busy while `call` is still being enqueued, so that the time
-        holds no waiting for this computer. during: called on this computer while the GPU works.
+        holds no waiting for this computer. during: called on this computer while the GPU works. around:
+        enqueue what is done right before and right after, which is not timed.
         """
         event = self.cupy.cuda.Event
         self.synchronize()
         start, stop = event(), event()
         if before:
             before(self.stream)
+        if around:
+            around[0](self.stream)
         start.record(self.stream)
         call(self.stream)
         stop.record(self.stream)
+        if around:
+            around[1](self.stream)
         if during:
             during()
         stop.synchronize()

@@ -31,7 +31,8 @@ class Candidate:
     """One of the algorithms by which a vendor's library can do its work.
 
     index: among `of`; 0 is the one that the library thinks fastest. algorithm, tile, stages, cluster: the
-    library's numbers for them. split_k: parts that k is split into.
+    library's numbers for them. split_k: parts that k is split into. reduction: how their
+    sums come together, 2 in the format of the sums, 4 in that of C, which rounds them.
     """
 
     index: int
@@ -42,6 +43,7 @@ class Candidate:
     split_k: int
     cluster: int
     workspace_bytes: int
+    reduction: int = 0
 
     def __str__(self) -> str:
         return f"candidate {self.index + 1} of {self.of}"

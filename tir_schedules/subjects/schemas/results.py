@@ -49,6 +49,7 @@ class Candidate(Open):
     split_k: Count
     cluster: Count
     workspace_bytes: Count
+    reduction: Count = None
     samples_us: Many[Micros] = None
     refused: Text = None
 
@@ -75,6 +76,7 @@ class Row(Task, Named):
     rate: Rate
     unit: Literal["GB/s", "TFLOPS"]
     sm_mhz: Annotated[list[Count], Field(max_length=2, fail_fast=True)] | None = None
+    clock_mhz: Rate = None
     throttled: Many[Text] = []
     vendor_detail: VendorDetail = None
     cold_us: Annotated[Many[Micros], Field(min_length=1)] = None
