@@ -57,10 +57,8 @@ def differs(rung, source, mutant, workload):
 
 def check(rung, mutant, workloads):
     """The mutant fails on one of the workloads, and a fault names a line."""
-    outcomes = (
-        outcome_of(launches(partial(load_source, mutant.source), rung, workload, ARCH), workload, MACHINE)
-        for workload in workloads
-    )
+    made = partial(load_source, mutant.source)
+    outcomes = (outcome_of(launches(made, rung, workload, ARCH), workload, MACHINE) for workload in workloads)
     faults = (fault for outcome in outcomes for fault in outcome.faults)
     assert any(re.search(r"_source\.cu:\d+", fault) for fault in faults), mutant.name
 

@@ -8,7 +8,6 @@ from lowered import faults, source
 from tir_schedules.workloads.gemm import Gemm
 
 RUNGS = ("sgemm/pipelined", "sgemm/multistage:64x128", "sgemm/split_k:64x32,splits=1")
-SMALL = Gemm(70, 66, 80)
 
 
 def guards(text):
@@ -23,9 +22,9 @@ def guards(text):
 @pytest.mark.parametrize("name", RUNGS)
 @pytest.mark.parametrize("gemm", [Gemm(1020, 1020, 1024), Gemm(1021, 1021, 1024)], ids=["wide", "odd"])
 def test_rows_and_columns_have_no_guards(name, gemm):
-    plain, clamped = source(name, gemm, ["wrapped_edges"]), source(name, gemm)
-    assert guards(plain) and not guards(clamped)
-    assert "min(" in clamped and "min(" not in plain
+    plain, wrapped = source(name, gemm, ["wrapped_edges"]), source(name, gemm)
+    assert guards(plain) and not guards(wrapped)
+    assert " - 102" in wrapped and " - 102" not in plain
 
 
 def test_along_k_zeros_are_copied_in_the_last_tile_alone():
@@ -43,8 +42,13 @@ def test_c_is_right(name, columns):
     assert not faults(name, source(name, gemm), gemm)
 
 
-def test_without_the_clamp_the_machine_sees_reads_beyond_a():
-    name = "sgemm/multistage:64x128"
-    text = source(name, SMALL)
-    assert text.count(", 69)") > 1
-    assert faults(name, text.replace(", 69)", ", 79)"), SMALL)
+def test_rows_that_start_again_too_late_are_read_beyond_a():
+    name, gemm = "sgemm/multistage:64x128", Gemm(70, 66, 80)
+    text = source(name, gemm)
+    assert text.count(" - 70)") > 1
+    assert faults(name, text.replace(" - 70)", " - 20)"), gemm)
+
+
+def test_a_matrix_far_smaller_than_the_tile_keeps_its_guards():
+    text = source("sgemm/multistage:64x128", Gemm(1024, 60, 1024))
+    assert all("B_ptr" in line for line in guards(text))

@@ -6,14 +6,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from tir_schedules.model.workload import OneLaunch
+import numpy as np
+
+from tir_schedules.model.workload import Arguments, OneLaunch
+from tir_schedules.workloads import array_of
+from tir_schedules.workloads.drawing import EXACT, Draws
+from tir_schedules.workloads.rounding import largest_exact
 
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
 
     from tir_schedules.model.launch import Dim3
+    from tir_schedules.model.workload import Workload
 
 
 @dataclass(frozen=True)
@@ -48,6 +54,29 @@ class PartialSums(OneLaunch):
         """Of S and C."""
         return {"S": (self.parts, self.m, self.n), "C": (self.m, self.n)}
 
+    def draws(self, seed: int = 0) -> list[tuple[str, int]]:
+        """Kinds and seeds of the inputs that a kernel is verified with."""
+        return [(EXACT, seed)]
+
+    def arguments(self, seed: int = 0, xp: Any = np, kind: str = EXACT) -> Arguments:
+        """Integers whose partial sums are all exact as S, C filled with NaN, and the extents."""
+        largest = largest_exact(self.parts, "float32")
+        return {
+            "S": Draws(seed, xp).integers(largest, (self.parts, self.m, self.n), "float32"),
+            "C": xp.full((self.m, self.n), np.nan, "float32"),
+            "M": self.m,
+            "N": self.n,
+            "PARTS": self.parts,
+        }
+
+    def truth(self, arguments: Arguments) -> dict[str, np.ndarray]:
+        """C in float64."""
+        return {"C": array_of(arguments, "S").sum(axis=0, dtype=np.float64)}
+
+    def tolerance(self, arguments: Arguments, kind: str = EXACT) -> dict[str, Any]:
+        """None: the inputs are exact."""
+        return {"C": 0.0}
+
     def prim_func(self, name: str) -> PrimFunc:
         """The algorithm as a TensorIR PrimFunc with one block "C", entry point `name`. Rows do not matter to
         it: they lie one behind the other."""
@@ -66,3 +95,7 @@ class PartialSums(OneLaunch):
                     C[vi] = C[vi] + S[vpart, vi]
 
         return sums
+
+
+if TYPE_CHECKING:  # holds it to the protocol
+    CHECKED: type[Workload] = PartialSums

@@ -27,6 +27,9 @@ edges padded; from there on the schedule is that of `multistage`.
 Tiles of 16 rows or columns are for thin matrices, which waste most of a larger tile.
 """
 
+# TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
+# pyright: reportInvalidTypeForm=false, reportMissingModuleSource=false
+
 from __future__ import annotations
 
 from dataclasses import dataclass, replace

@@ -44,3 +44,7 @@ wrapped_edges.py."""
 LAST_TURN = "tir_schedules.last_turn"
 """The annotation with which a schedule says of a loop over tiles that its last turn stands apart; see
 last_turn.py."""
+
+LAST_BLOCK = "tir_schedules.last_block"
+"""The annotation with which a schedule says of a loop over blocks that the last block goes on with the next
+loop nest: with 1 for fences, 0 for marks; see last_block.py."""

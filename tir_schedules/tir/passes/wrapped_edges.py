@@ -9,6 +9,9 @@ Rows start again because the last one, read by many lanes at once, is slow: on a
 all read one element takes as long as dozens.
 """
 
+# TVM's nodes have their fields at run time alone.
+# pyright: reportAttributeAccessIssue=false
+
 from __future__ import annotations
 
 from typing import Any
@@ -22,9 +25,9 @@ from tir_schedules.tir.passes.rewriting import map_body, with_block_body
 
 @tirx.transform.prim_func_pass(opt_level=0, name="tir_schedules.wrapped_edges")
 def wrapped_edges(function: tirx.PrimFunc, module: IRModule, context: transform.PassContext) -> tirx.PrimFunc:
-    """Wrap the index of every padded copy whose block is annotated with WRAPPED: the dimension of what it reads,
-    and how many neighbours along it are copied at a time. Their number divides the extent, and the padded
-    extent is at most twice as large."""
+    """Wrap the index of every padded copy whose block is annotated with WRAPPED: the dimension of what it
+    reads, and how many neighbours along it are copied at a time. Their number divides the extent, and the
+    padded extent is at most twice as large."""
 
     def wrap(realize: Any) -> Any:
         dimension, width = map(int, realize.block.annotations.get(WRAPPED, (0, 0)))
