@@ -3,6 +3,7 @@ twin."""
 
 from __future__ import annotations
 
+import re
 from math import prod
 from typing import TYPE_CHECKING, Sequence
 
@@ -34,11 +35,12 @@ def emit_text(rung: Rung, workload: Workload, arch: str, form: str, twin: bool =
     if form == "cuda":
         source = kernel.source if twin else without_unused(kernel.source)
         before, after = rung.others(workload)
-        others = [(each.rung, each.workload) for each in (*before, *after)]
+        texts = [
+            below(each, emit_text(each.rung, each.workload, arch, form, twin)) for each in (*before, *after)
+        ]
         rest = workload.rest(kernel.results)
-        others += [(rung.then, rest)] if rung.then and rest else []
-        texts = {emit_text(*other, arch, form, twin): None for other in others}
-        return "\n".join([head(kernel, workload, before, after) + source.rstrip("\n") + "\n", *texts])
+        texts += [emit_text(rung.then, rest, arch, form, twin)] if rung.then and rest else []
+        return "\n".join([head(kernel, workload, before, after) + source, *texts])
     binary = compile_kernel(kernel)
     return binary.ptx if form == "ptx" else disassemble(binary)
 
@@ -72,12 +74,22 @@ def head(
     for when, several in (("before: ", before), ("after:  ", after)):
         for each in several:
             names = ", ".join(f"{name} = {given}" for name, given in each.names.items())
-            lines.append(f"{when} {each.rung.entry} below, with {names}")
+            lines.append(f"{when} {name_below(each)} below, with {names}")
     rest = workload.rest(kernel.results)
     if rest is not None:
         left = kernel.parts if kernel.parts > 1 else prod(kernel.grid)
         lines.append(f"after:   its {left} results are left, for a launch on {rest}")
     return "".join(f"// {line}\n" for line in lines) + "\n"
+
+
+def below(launch: Preparation, text: str) -> str:
+    """The text of another launch's kernel, which may stand below that of a rung more than once."""
+    return re.sub(rf"\b{launch.rung.entry}\b", name_below(launch), text)
+
+
+def name_below(launch: Preparation) -> str:
+    """Its kernel's name there: that with the array that it copies."""
+    return f"{launch.rung.entry}_{next(iter(launch.names.values()))}"
 
 
 def compiled_for(arch: str) -> str:

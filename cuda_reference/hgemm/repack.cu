@@ -11,12 +11,11 @@
 
 #include <cstdint>
 
-constexpr int WARP = 32, WARPS = 8;
-constexpr int VECTOR = 8; // elements in 16 bytes
-
-extern "C" __global__ void __launch_bounds__(WARP *WARPS)
+extern "C" __global__ void __launch_bounds__(256)
 hgemm_repack(const uint16_t *__restrict__ X, uint16_t *__restrict__ Y, int ROWS, int COLUMNS)
 {
+    constexpr int WARP = 32, WARPS = 8;
+    constexpr int VECTOR = 8; // elements in 16 bytes
 #ifdef SIZE_ROWS
     ROWS = SIZE_ROWS, COLUMNS = SIZE_COLUMNS;
 #endif

@@ -250,22 +250,21 @@ def find_signature(
     source: str, entry: str, expand: Callable[[], str] | None = None, maps: Sequence[TensorMap] = ()
 ) -> Signature:
     """The definition of the kernel. expand: the source as the preprocessor leaves it, asked for where macros
-    may matter. maps: of the launch; where nobody may ask, they say which of several definitions it is.
+    may matter. maps: of the launch; of several definitions the one that takes these is meant.
 
     CheckFailed when there is none, with the names of those there are.
     """
     found = definitions(source, entry)
+    if len(found) > 1 and maps:
+        wanted = {each.name for each in maps}
+        found = [each for each in found if wanted == {p.name for p in each.parameters if is_map(p)}] or found
     if len(found) == 1 and not in_doubt(source, found[0]):
         return found[0]
     if expand and re.search(r"^\s*#", source, re.M):
         expanded = definitions(expand(), entry)
         found = expanded or ([] if found and len(found) > 1 else found)
     if found:
-        names = {each.name for each in maps}
-        return next(
-            (one for one in found if names == {each.name for each in one.parameters if is_map(each)}),
-            found[0],
-        )
+        return found[0]
     names = functions(source)
     if entry in names:
         wanted = f'extern "C" __global__ void {entry}(...) {{...}}'

@@ -1,13 +1,15 @@
 """Copies of matrices to rows of whole 16 bytes and from them, alone and around the products of
 `hgemm/repacked`."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hopper_rungs import ARCH
 
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
-from tir_schedules.compiler.twin import load_twin
+from tir_schedules.compiler.twin import load_source, load_twin
 from tir_schedules.emit import emit_text
 from tir_schedules.ladders.hgemm.repack import RUNG as REPACK
 from tir_schedules.ladders.hgemm.tma_store import RUNG as TMA_STORE
@@ -85,9 +87,16 @@ def test_the_products_are_of_the_copies():
 
 
 @pytest.mark.parametrize("twin", [False, True])
-def test_the_launch_before_is_emitted_below(twin):
-    text = emit_text(REPACKED, HalfGemm(66, 65, 65, "nn"), ARCH, "cuda", twin)
-    assert "// before:  hgemm_repack below, with X = A, Y = A_rows, ROWS = M, COLUMNS = K\n" in text
-    assert "// before:  hgemm_repack below, with X = B, Y = B_rows, ROWS = K, COLUMNS = N\n" in text
-    assert "CUtensorMap A_map, of const half *A_rows[66][72]" in text
-    assert text.index("hgemm_repacked(const") < text.rindex("hgemm_repack(")
+def test_other_launches_are_emitted_below(twin):
+    """And what is emitted runs, in place of the rung's own kernel."""
+    (rung,), gemm = find("hgemm/repacked:64x64"), HalfGemm(66, 65, 65, "nn")
+    text = emit_text(rung, gemm, ARCH, "cuda", twin)
+    for line in (
+        "// before:  hgemm_repack_A below, with X = A, Y = A_rows, ROWS = M, COLUMNS = K\n",
+        "// before:  hgemm_repack_B below, with X = B, Y = B_rows, ROWS = K, COLUMNS = N\n",
+        "// after:   hgemm_unpack_C_rows below, with X = C_rows, Y = C, ROWS = M, COLUMNS = N\n",
+        "CUtensorMap A_map, of const half *A_rows[66][72]",
+    ):
+        assert line in text
+    kernels = launches(partial(load_source, text), rung, gemm, ARCH)
+    assert kernels[2].source == text and outcome_of(kernels, gemm, CpuMachine()).faults == ()
