@@ -4,9 +4,9 @@
 #include "cp_async.cuh"
 #include "warp_tiles.cuh"
 
-// C of a block: the sums of the first `terms` of K products. Tiles are WarpTiles; DEPTH, SLOTS, PAD and
-// BY_ROWS: BK, STAGES, PADDING and ROWS_FIRST of multistage.cu. B_FLOATS: floats per copy of B, 4 if N % 4 == 0, else 1. shared: memory
-// for SLOTS tiles of A, then of B.
+// C of a block: the sums of the first `terms` of K products. Tiles are WarpTiles; DEPTH, SLOTS, PAD and BY_ROWS
+// are BK, STAGES, PADDING and ROWS_FIRST of multistage.cu. B_FLOATS: floats per copy of B, 4 if N % 4 == 0,
+// else 1. shared: memory for SLOTS tiles of A, then of B.
 template <class Tiles, int DEPTH, int SLOTS, int PAD, bool BY_ROWS, int B_FLOATS>
 static __device__ __forceinline__ void
 multiply_multistage(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M,
