@@ -4,26 +4,26 @@
 #include "cp_async.cuh"
 #include "warp_tiles.cuh"
 
-// C of a block: the sums of the first `terms` of K products. Tiles are WarpTiles; BK, STAGES, PADDING and
-// ROWS_FIRST as multistage.cu has them. B_FLOATS: floats per copy of B, 4 if N % 4 == 0, else 1. shared: memory
-// for STAGES tiles of A, then of B.
-template <class Tiles, int BK, int STAGES, int PADDING, bool ROWS_FIRST, int B_FLOATS>
+// C of a block: the sums of the first `terms` of K products. Tiles are WarpTiles; DEPTH, SLOTS, PAD and BY_ROWS
+// are BK, STAGES, PADDING and ROWS_FIRST of multistage.cu. B_FLOATS: floats per copy of B, 4 if N % 4 == 0,
+// else 1. shared: memory for SLOTS tiles of A, then of B.
+template <class Tiles, int DEPTH, int SLOTS, int PAD, bool BY_ROWS, int B_FLOATS>
 static __device__ __forceinline__ void
 multiply_multistage(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M,
                     int N, int K, int terms, float *shared)
 {
-    constexpr int BM = Tiles::ROWS, BN = Tiles::COLS, THREADS = Tiles::THREADS;
-    constexpr int TM = Tiles::SUB_M / Tiles::LANES_M, TN = Tiles::SUB_N / Tiles::LANES_N;
-    constexpr int A_ROW = BM + PADDING;  // floats of a row of the transposed tile of A
-    constexpr int A_STEP = THREADS / BK; // rows of A that all threads copy at once
+    constexpr int HEIGHT = Tiles::ROWS, WIDTH = Tiles::COLS, THREADS = Tiles::THREADS;
+    constexpr int LANE_ROWS = Tiles::SUB_M / Tiles::LANES_M, LANE_COLS = Tiles::SUB_N / Tiles::LANES_N;
+    constexpr int A_ROW = HEIGHT + PAD;  // floats of a row of the transposed tile of A
+    constexpr int A_STEP = THREADS / DEPTH; // rows of A that all threads copy at once
     static_assert(Tiles::LANES_M % 2 == 0, "lanes must stand in pairs of rows");
-    static_assert(TM % 2 == 0 && TN % 4 == 0 && BN % 4 == 0 && A_ROW % 4 == 0,
+    static_assert(LANE_ROWS % 2 == 0 && LANE_COLS % 4 == 0 && WIDTH % 4 == 0 && A_ROW % 4 == 0,
                   "fragments must consist of float2s and float4s");
-    static_assert(THREADS % BK == 0 && BM % A_STEP == 0, "threads must share the copies of A evenly");
-    static_assert(BK % 2 == 0 && STAGES >= 2,
+    static_assert(THREADS % DEPTH == 0 && HEIGHT % A_STEP == 0, "threads must share the copies of A evenly");
+    static_assert(DEPTH % 2 == 0 && SLOTS >= 2,
                   "fragments must alternate; a tile must be copied while another is read");
-    const int block_row = blockIdx.y * BM;
-    const int block_col = blockIdx.x * BN;
+    const int block_row = blockIdx.y * HEIGHT;
+    const int block_col = blockIdx.x * WIDTH;
     const int lane = threadIdx.x % 32;
     const int lane_row = lane / (2 * Tiles::LANES_N) * 2 + lane % 2;
     const int lane_col = lane % (2 * Tiles::LANES_N) / 2;
@@ -31,71 +31,71 @@ multiply_multistage(const float *__restrict__ A, const float *__restrict__ B, fl
     float thread_results[Tiles::THREAD_ROWS][Tiles::THREAD_COLS] = {{0.0f}};
 
     // What the thread copies: of A column a_k of rows A_STEP apart, of B rows B_STEP apart.
-    constexpr int B_STEP = THREADS / (BN / B_FLOATS);
-    static_assert(THREADS % (BN / B_FLOATS) == 0 && BK % B_STEP == 0,
+    constexpr int B_STEP = THREADS / (WIDTH / B_FLOATS);
+    static_assert(THREADS % (WIDTH / B_FLOATS) == 0 && DEPTH % B_STEP == 0,
                   "threads must share the copies of B evenly");
-    const int a_row = threadIdx.x / BK, a_k = threadIdx.x % BK;
-    const int b_k = threadIdx.x / (BN / B_FLOATS), b_col = threadIdx.x % (BN / B_FLOATS) * B_FLOATS;
-    float *tiles_a = shared, *tiles_b = shared + STAGES * BK * A_ROW;
-    unsigned from_a[BM / A_STEP];
+    const int a_row = threadIdx.x / DEPTH, a_k = threadIdx.x % DEPTH;
+    const int b_k = threadIdx.x / (WIDTH / B_FLOATS), b_col = threadIdx.x % (WIDTH / B_FLOATS) * B_FLOATS;
+    float *tiles_a = shared, *tiles_b = shared + SLOTS * DEPTH * A_ROW;
+    unsigned from_a[HEIGHT / A_STEP];
 #pragma unroll
-    for (int i = 0; i < BM / A_STEP; ++i)
+    for (int i = 0; i < HEIGHT / A_STEP; ++i)
         from_a[i] = (block_row + a_row + i * A_STEP) % M * K + a_k;
     const unsigned from_b = b_k * N + (block_col + b_col) % N;
 
     int k_left = terms; // from the next tile to be copied on
     auto copy_tile = [&](int stage) {
 #pragma unroll
-        for (int i = 0; i < BM / A_STEP; ++i)
-            copy_async<1>(tiles_a + (stage * BK + a_k) * A_ROW + a_row + i * A_STEP, A + from_a[i],
+        for (int i = 0; i < HEIGHT / A_STEP; ++i)
+            copy_async<1>(tiles_a + (stage * DEPTH + a_k) * A_ROW + a_row + i * A_STEP, A + from_a[i],
                           a_k < k_left);
 #pragma unroll
-        for (int i = 0; i < BK / B_STEP; ++i)
-            copy_async<B_FLOATS>(tiles_b + (stage * BK + b_k + i * B_STEP) * BN + b_col,
+        for (int i = 0; i < DEPTH / B_STEP; ++i)
+            copy_async<B_FLOATS>(tiles_b + (stage * DEPTH + b_k + i * B_STEP) * WIDTH + b_col,
                                  B + (from_b + i * B_STEP * N), b_k + i * B_STEP < k_left);
         commit_copies();
-        A += BK;
-        B += BK * N;
-        k_left -= BK;
+        A += DEPTH;
+        B += DEPTH * N;
+        k_left -= DEPTH;
     };
 
     __align__(16) float reg_a[2][Tiles::THREAD_ROWS], reg_b[2][Tiles::THREAD_COLS]; // of even k and of odd
     auto read_fragments = [&](int stage, int k) {
-        part.read_fragments(reg_a[k % 2], reg_b[k % 2], tiles_a + (stage * BK + k) * A_ROW,
-                            tiles_b + (stage * BK + k) * BN);
+        part.read_fragments(reg_a[k % 2], reg_b[k % 2], tiles_a + (stage * DEPTH + k) * A_ROW,
+                            tiles_b + (stage * DEPTH + k) * WIDTH);
     };
     auto multiply_k = [&](int k) {
-        if constexpr (ROWS_FIRST)
+        if constexpr (BY_ROWS)
             part.multiply_rows_first(thread_results, reg_a[k % 2], reg_b[k % 2]);
         else
             part.multiply_columns_first(thread_results, reg_a[k % 2], reg_b[k % 2]);
     };
 
 #pragma unroll
-    for (int tile = 0; tile < STAGES - 1; ++tile)
+    for (int tile = 0; tile < SLOTS - 1; ++tile)
         copy_tile(tile);
-    wait_group<STAGES - 2>();
+    wait_group<SLOTS - 2>();
     __syncthreads();
     read_fragments(0, 0);
 
-    constexpr int TURNS = ROWS_FIRST ? 1 : STAGES; // stages unrolled
-    int tiles = (terms + BK - 1) / BK;             // still to be multiplied
+    constexpr int TURNS = BY_ROWS ? 1 : SLOTS; // stages unrolled
+    int tiles = (terms + DEPTH - 1) / DEPTH;             // still to be multiplied
     while (tiles > 0) {
 #pragma unroll TURNS
-        for (int stage = 0; stage < STAGES; ++stage) {
+        for (int stage = 0; stage < SLOTS; ++stage) {
             if (tiles-- == 0)
                 break;
-            const int next = stage == STAGES - 1 ? 0 : stage + 1;
+            const int next = stage == SLOTS - 1 ? 0 : stage + 1;
 #pragma unroll
-            for (int k = 0; k < BK - 1; ++k) {
+            for (int k = 0; k < DEPTH - 1; ++k) {
                 read_fragments(stage, k + 1);
                 multiply_k(k);
             }
-            copy_tile(stage == 0 ? STAGES - 1 : stage - 1);
-            wait_group<STAGES - 2>();
+            copy_tile(stage == 0 ? SLOTS - 1 : stage - 1);
+            wait_group<SLOTS - 2>();
             __syncthreads();
             read_fragments(next, 0);
-            multiply_k(BK - 1);
+            multiply_k(DEPTH - 1);
         }
     }
 

@@ -56,9 +56,9 @@ class Config(multistage.Config):
 
 @dataclass(frozen=True)
 class SumConfig:
-    """threads: of a block of the second launch, one for each element of C."""
+    """block: threads of a block of the second launch, one for each element of C."""
 
-    threads: int = 128
+    block: int = 128
 
 
 def part_of_k(gemm: Gemm, config: Config) -> int:
@@ -136,7 +136,7 @@ def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
 
 
 def launch_sum(sums: PartialSums, config: SumConfig) -> Launch:
-    return Launch((ceil_div(sums.m * sums.n, config.threads), 1, 1), (config.threads, 1, 1))
+    return Launch((ceil_div(sums.m * sums.n, config.block), 1, 1), (config.block, 1, 1))
 
 
 def schedule_sum(sch: Schedule, sums: PartialSums, config: SumConfig) -> None:
@@ -144,7 +144,7 @@ def schedule_sum(sch: Schedule, sums: PartialSums, config: SumConfig) -> None:
     block = sch.get_sblock("C")
     result = sch.cache_write(block, 0, "local")
     element, part = sch.get_loops(block)
-    element, thread = sch.split(element, [None, config.threads])
+    element, thread = sch.split(element, [None, config.block])
     sch.bind(element, "blockIdx.x")
     sch.bind(thread, "threadIdx.x")
     sch.reverse_compute_at(result, thread)
