@@ -16,7 +16,7 @@ launch after this one copies it to where it belongs: see `unpack`. Of 4095 x 409
 60. A small C is sooner written from registers, and one in float32 always is: configurations "..._registers",
 whose `boxes` is 0.
 
-All in all that is 233 us, 590 TFLOPS; `wgmma_async`, which copies elements, has 101, and cuBLAS 135.
+All in all that is 228 us, 602 TFLOPS; `wgmma_async`, which copies elements, has 101, and cuBLAS 135.
 
 Where all rows are multiples of 16 bytes there is one launch, and this is `tma_store`.
 """
