@@ -5,8 +5,8 @@ empty; so they are while the next block sets barriers up and waits for its first
 blocks than SMs, and each computes every 132nd tile. The warpgroup that copies goes on with the slabs of the
 next tile as soon as there are empty slots, long before this one is stored.
 
-The barriers of the slots go on too: slabs are numbered over all tiles of the block, and phases follow from
-that number.
+The barriers of the slots go on too: slots and phases are counted over all tiles of the block, see
+`slot_counters` among the passes.
 
 Tiles that are computed at a time should share rows of A and columns of B, so that L2 serves them: they are
 taken in stripes of 16 rows of tiles, column by column.

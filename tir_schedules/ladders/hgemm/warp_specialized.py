@@ -6,9 +6,9 @@ only then. Here a warpgroup of its own starts copies, and nobody waits for all. 
 every warp that multiplies is done with the slot. So copies run ahead as far as there are empty slots, and the
 warpgroups that multiply need not be in the same turn.
 
-No token is handed on: who waits for a phase knows its parity, for the number of a slab says which round of
-the ring it is in. An empty slot is waited for by the parity of the round before; in the first round that
-wait is over at once.
+No token is handed on: who waits for a phase knows its parity, for every thread counts the rounds of the
+ring. An empty slot is waited for by the parity of the round before; in the first round that wait is over at
+once.
 
 A thread that only starts copies needs few registers, and all threads of a block are launched with as many as
 each other, 168 of three warpgroups. `setmaxnreg` moves them: 24 for a thread that copies, 240 for one that
@@ -52,8 +52,7 @@ def refuses(gemm: HalfGemm, config: Config) -> str:
 def launch(gemm: HalfGemm, config: Config) -> Launch:
     hopper.checked(refuses(gemm, config))
     grid, maps = hopper.grid_of(gemm, config), hopper.maps_of(gemm, config)
-    shared = config.ring_bytes if gemm.k > config.bk else config.slab_bytes  # one slab is in one slot
-    return Launch(grid, roles.block_of(config), shared, maps=maps)
+    return Launch(grid, roles.block_of(config), config.ring_bytes, maps=maps)
 
 
 def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:

@@ -84,7 +84,7 @@ RUNG = Rung(
     dtypes=OPERANDS,
     outputs=RESULTS,
     pass_config=hopper.ASYNC,
-    passes=("unroll_drain",),
+    passes=("prologue_wait", "unroll_drain"),
 )
 
 if __name__ == "__main__":

@@ -56,7 +56,12 @@ def persistent_tiles(
 
 
 def tile_in_stripes(number: Any, rows: int, columns: int, stripe: int) -> tuple[Any, Any]:
-    """Row and column of a tile. The last stripe may have fewer rows than others."""
+    """Row and column of a tile. The last stripe may have fewer rows than others. Of one row or column of
+    tiles the number is said: TVM has put it in the place of the loop's variable in some of the blocks."""
+    if rows == 1:
+        return counted(0), number
+    if columns == 1:
+        return number, counted(0)
     stripe = min(stripe, rows)
     whole = stripe * columns
     above, within = quotient(number, whole) * stripe, remainder(number, whole)

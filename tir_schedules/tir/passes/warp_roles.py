@@ -2,8 +2,8 @@
 
 A schedule says what is computed where, and all threads of a block do the same. Here one loop over slabs
 becomes two, in different warpgroups, which run apart and meet at the barriers of slots alone: full, when all
-bytes of a slab are there; empty, when all warps that multiply are done with it. Slabs are counted over all
-tiles of the block. Slots and parities of phases follow from their number.
+bytes of a slab are there; empty, when all warps that multiply are done with it. Slots and phases are counted
+over all tiles of the block.
 """
 
 from __future__ import annotations
@@ -20,11 +20,16 @@ from tir_schedules.tir.intrinsics.device import call
 from tir_schedules.tir.passes import ROLES
 from tir_schedules.tir.passes.partial_group import on_grid
 from tir_schedules.tir.passes.rewriting import body_of, map_body, with_value
-from tir_schedules.tir.passes.ring_barriers import WARPGROUP, parity, slot_of, with_barriers
+from tir_schedules.tir.passes.ring_barriers import WARPGROUP, with_barriers
 from tir_schedules.tir.passes.serpentine import thread_tag
+from tir_schedules.tir.passes.slot_counters import SlotCounters
 
 REGISTERS = {1: (24, 240), 2: (24, 240), 3: (32, 160)}
 """Warpgroups that multiply -> registers of a thread that copies, and of one that multiplies."""
+
+ROLLED = {"disable_unroll": True}
+"""The annotation of a loop that nvcc is not to unroll. Where it knows that slabs are few it would do so for
+the thread that copies: much code, of which each line is executed once."""
 
 
 @dataclass(frozen=True)
@@ -63,18 +68,11 @@ class Work:
         slots, blocks = map(int, slabs.annotations[ROLES])
         return cls(tiles, statements[:place], slabs, copies, multiply, statements[place + 1 :], slots, blocks)
 
-    @property
-    def count(self) -> int:
-        """Slabs of a tile."""
-        return int(self.slabs.extent)
-
-    def number(self, slab: Any) -> Any:
-        """The number of a slab of the tile among those of all tiles."""
-        return slab if self.tiles is None else self.tiles.loop_var * self.count + slab
-
-    def over_slabs(self, statements: Sequence[tirx.Stmt]) -> tirx.For:
-        body = with_barriers(sequence(statements), self.number(self.slabs.loop_var), self.slots)
-        return renewed(self.slabs, body)
+    def over_slabs(
+        self, statements: Sequence[tirx.Stmt], counters: SlotCounters, annotations: Any = None
+    ) -> tirx.For:
+        body = with_barriers(sequence(statements), counters.slot, counters.parity)
+        return renewed(self.slabs, sequence([body, *counters.advance()]), annotations)
 
     def over_tiles(self, statements: Sequence[tirx.Stmt]) -> tirx.Stmt:
         body = sequence(statements)
@@ -96,23 +94,25 @@ def warp_roles(function: tirx.PrimFunc, module: IRModule, context: transform.Pas
             return threads
         consumers = int(threads.extent)
         tiles = Buffers(threads, work)
-        work = Work.of(tiles.in_ring(threads, work))
+        counters = SlotCounters(work.slots)
+        work = Work.of(tiles.in_ring(threads, counters.slot))
         assert work
         rings.extend((each, tiles.ring(each, work.slots)) for each in tiles.operands)
         few, many = REGISTERS[consumers]
-        copies = [evaluate(f"keep_registers<{few}>"), by_one_thread(produced(work, tiles.slab_bytes))]
-        products = [evaluate(f"take_registers<{many}>"), consumed(work), *left_over(work)]
+        production = produced(work, counters, tiles.slab_bytes)
+        copies = [evaluate(f"keep_registers<{few}>"), by_one_thread(production)]
+        products = [evaluate(f"take_registers<{many}>"), consumed(work, counters), *left_over(work)]
         # TVM must see that warpgroups number as many as there are tiles of theirs in shared memory.
         member = tirx.floormod(threads.loop_var, tirx.IntImm("int32", consumers))
         role = tirx.EQ(threads.loop_var, tirx.IntImm("int32", consumers))
         roles = tirx.IfThenElse(
-            tirx.call_intrin("bool", "tirx.tvm_thread_invariant", role),
+            thread_invariant(role),
             sequence(copies),
             with_value(sequence(products), threads.loop_var, member),
         )
         meet = "sync_cluster" if work.blocks > 1 else "__syncthreads"
         warps = consumers * WARPGROUP // 32 * work.blocks
-        body = [ring.set_up(work.slots, 1, warps), evaluate(meet), roles]
+        body = [ring.set_up(work.slots, 1, warps), evaluate(meet), *counters.start(), roles]
         if work.blocks > 1:  # no block ends while another copies to it or arrives there
             body.append(evaluate(meet))
         return tirx.For(
@@ -131,7 +131,6 @@ class Buffers:
     """The buffers in shared memory of a block's work, and how large a block's part of each is."""
 
     def __init__(self, threads: Any, work: Work):
-        self.slab = work.slabs.loop_var
         self.extents: dict[Any, list[int]] = {}
         self.operands: list[Any] = []
         self.values: dict[Any, Any] = {}
@@ -178,10 +177,9 @@ class Buffers:
         shape = [slots, *self.extents[operand][1:]]
         return tirx.decl_buffer(shape, operand.dtype, operand.name, scope=operand.scope())
 
-    def in_ring(self, threads: Any, work: Work) -> Any:
+    def in_ring(self, threads: Any, slot: Any) -> Any:
         """The loop on threadIdx.y, with operands in the slot of their slab. All other indices are those
         within a block's tile: TVM then allocates no more than that."""
-        slot = slot_of(work.number(self.slab), work.slots)
 
         def folded(block: Any) -> s_tir.SBlock:
             if not any(map(is_shared, block.match_buffers)):
@@ -205,16 +203,15 @@ class Buffers:
             for each, extent in zip(match.source.region, self.extents[source])
         ]
         if source in self.operands:
-            region[0] = ir.Range.from_min_extent(slot, match.source.region[0].extent)
+            region[0] = ir.Range.from_min_extent(thread_invariant(slot), match.source.region[0].extent)
         return s_tir.MatchBufferRegion(match.buffer, tirx.BufferRegion(source, region))
 
 
-def produced(work: Work, slab_bytes: int) -> tirx.Stmt:
+def produced(work: Work, counters: SlotCounters, slab_bytes: int) -> tirx.Stmt:
     """Slab after slab copied into its slot, when that is empty."""
-    number = work.number(work.slabs.loop_var)
-    empty = ring.barrier(slot_of(number, work.slots) + ring.MOST_SLOTS)
+    empty = ring.barrier(counters.slot + ring.MOST_SLOTS)
     # A wait for the phase before the first one does not wait.
-    before = tirx.const(1, "uint32") - parity(number, work.slots)
+    before = tirx.const(1, "uint32") - counters.parity
     return work.over_tiles(
         [
             work.over_slabs(
@@ -222,23 +219,20 @@ def produced(work: Work, slab_bytes: int) -> tirx.Stmt:
                     evaluate("wait_for_parity", empty, before),
                     evaluate("arrive_announcing", ring.full(), slab_bytes),
                     *work.copies,
-                ]
+                ],
+                counters,
+                ROLLED,
             )
         ]
     )
 
 
-def consumed(work: Work) -> tirx.Stmt:
+def consumed(work: Work, counters: SlotCounters) -> tirx.Stmt:
     """Slab after slab multiplied; its slot is released when the products of the next have been started."""
-    slab = work.slabs.loop_var
-
-    def released(number: Any) -> tirx.Stmt:
-        return ring.release(slot_of(number, work.slots), work.blocks)
-
-    behind = tirx.IfThenElse(slab > 0, released(work.number(slab) - 1), None)
-    slabs = work.over_slabs([work.multiply, behind])
-    last = released(work.number(tirx.IntImm("int32", work.count - 1)))
-    return work.over_tiles([*work.before, slabs, evaluate("wait_for_products<0>"), last, *work.after])
+    release = ring.release(counters.slot_before, work.blocks)
+    behind = tirx.IfThenElse(work.slabs.loop_var > 0, release, None)
+    slabs = work.over_slabs([work.multiply, behind], counters)
+    return work.over_tiles([*work.before, slabs, evaluate("wait_for_products<0>"), release, *work.after])
 
 
 def left_over(work: Work) -> list[tirx.Stmt]:
@@ -260,12 +254,17 @@ def by_one_thread(statement: tirx.Stmt) -> tirx.Stmt:
     return on_grid(thread, WARPGROUP, "threadIdx.x", tirx.IfThenElse(thread == 0, statement, None))
 
 
-def renewed(loop: Any, body: tirx.Stmt) -> tirx.For:
-    """A copy of a loop with another body, a variable of its own and no annotations."""
+def thread_invariant(value: Any) -> Any:
+    """A value that is the same in all threads of a warpgroup. TVM does not look into it: for a slot it
+    allocates the whole ring, and for a bare counter, which it takes for constant, one slot."""
+    return tirx.call_intrin(value.ty, "tirx.tvm_thread_invariant", value)
+
+
+def renewed(loop: Any, body: tirx.Stmt, annotations: Any = None) -> tirx.For:
+    """A copy of a loop with another body and annotations, and a variable of its own."""
     variable: Any = tirx.Var(loop.loop_var.name, loop.loop_var.ty)
-    return tirx.For(
-        variable, loop.min, loop.extent, tirx.ForKind.SERIAL, with_value(body, loop.loop_var, variable)
-    )
+    body = with_value(body, loop.loop_var, variable)
+    return tirx.For(variable, loop.min, loop.extent, tirx.ForKind.SERIAL, body, annotations=annotations)
 
 
 def evaluate(name: str, *arguments: Any) -> tirx.Stmt:
