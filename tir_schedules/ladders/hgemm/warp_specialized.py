@@ -12,7 +12,7 @@ once.
 
 A thread that only starts copies needs few registers, and all threads of a block are launched with as many as
 each other, 168 of three warpgroups. `setmaxnreg` moves them: 24 for a thread that copies, 240 for one that
-multiplies.
+multiplies. (With `consumers=1` a thread has as many as it can use from the start, and none move.)
 
 A schedule says what is computed, not by whom: one loop over slabs becomes two, in different warpgroups. The
 pass `warp_roles` does that; the schedule annotates the loop, and has the number of the slab as the first
@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir_schedules.ladders.hgemm import hopper, roles
+from tir_schedules.ladders.hgemm import hopper, roles, tile_choice
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
@@ -71,6 +71,8 @@ CONFIGS = {
     "256x256": Config(bm=256, stages=3),
     "128x128": Config(bn=128, stages=6),
 }
+CHOSEN = {name: CONFIGS[name] for name in ("128x256", "128x128")}
+"""Those that a shape may choose."""
 
 RUNG = Rung(
     family="hgemm",
@@ -79,7 +81,7 @@ RUNG = Rung(
     article="beyond 001 and 004",
     config=CONFIGS["128x256"],
     configs=CONFIGS,
-    choose=hopper.choose,
+    choose=tile_choice.chooser(CHOSEN, launch),
     shapes=hopper.SHAPES_OF_BOXES,
     schedule=schedule,
     launch=launch,

@@ -65,7 +65,9 @@ def tile_in_stripes(number: Any, rows: int, columns: int, stripe: int) -> tuple[
     stripe = min(stripe, rows)
     whole = stripe * columns
     above, within = quotient(number, whole) * stripe, remainder(number, whole)
-    height = stripe if rows % stripe == 0 else tirx.min(stripe, rows - above)
+    height = stripe
+    if rows % stripe:  # TVM must see that it is positive, else that a tile's number might be less than 0
+        height = tirx.max(tirx.min(stripe, rows - above), 1)
     return above + remainder(within, height), quotient(within, height)
 
 
