@@ -19,6 +19,7 @@ LADDER = Ladder(
         "lane_quads",
         "pipelined",
         "serpentine",
+        "tma",
         "multistage",
     ),
     workload="tir_schedules.workloads.gemm:Gemm",
