@@ -68,12 +68,17 @@ def launch(gemm: Gemm, config: Config) -> Launch:
     return Launch(grid, (config.threads, 1, 1), config.shared_bytes, maps=maps)
 
 
+def slabs_of(gemm: Gemm, config: Config) -> int:
+    """At least two: of a single one TVM makes no loop, and gives buffers each other's place."""
+    return max(2, ceil_div(gemm.k, config.bk))
+
+
 def prim_func(gemm: Gemm, config: Config, name: str) -> PrimFunc:
     """The algorithm over whole tiles, as the copy engine shows A and B: zero beyond the matrices."""
     from tvm.script import tirx as T
 
-    tiles = (gemm.m, config.bm), (gemm.n, config.bn), (gemm.k, config.bk)
-    M, N, K = (ceil_div(*each) * each[1] for each in tiles)
+    M, N = (ceil_div(*each) * each[1] for each in ((gemm.m, config.bm), (gemm.n, config.bn)))
+    K = slabs_of(gemm, config) * config.bk
 
     @T.prim_func(s_tir=True)
     def algorithm(
@@ -120,8 +125,11 @@ def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     warp_tiles.finish(sch, gemm, parts)
     warp_tiles.double_buffer_fragments(sch, parts, config)
     serpentine.turn_rows(sch, parts, config)
-    # Statements: the slab is turned; copies of a later one; first fragments; products; those of the last k.
-    pipeline(sch, parts.k_tile, [0, 0, 0, 1, 1], order=[1, 2, 3, 0, 4])
+    # Statements: the slab is turned; copies of a later one, if any; first fragments; products; the last k's.
+    later = slabs_of(gemm, config) >= config.stages
+    order = [1, 2, 3, 0, 4] if later else [1, 2, 0, 3]
+    pipeline(sch, parts.k_tile, [*[0] * (len(order) - 2), 1, 1], order)
+    sch.annotate(parts.k_tile, "disable_unroll", True)  # else two turns, whose instructions no cache holds
     sch.annotate(parts.k_tile, AHEAD, config.stages)
 
 
