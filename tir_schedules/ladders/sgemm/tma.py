@@ -10,6 +10,7 @@ from typing import Any
 
 from tir_schedules.errors import BadInput
 from tir_schedules.ladders.sgemm import serpentine, warp_tiles
+from tir_schedules.ladders.sgemm.multistage import WAVE
 from tir_schedules.ladders.sgemm.pipelined import ORDER
 from tir_schedules.model.launch import Launch, TensorMap, ceil_div
 from tir_schedules.model.rung import Rung, run_as_script
@@ -133,7 +134,17 @@ def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     sch.annotate(parts.k_tile, AHEAD, config.stages)
 
 
-CONFIGS = {"128x256": Config(), "128x128": Config(bn=128, stages=2)}
+CONFIGS = {
+    "128x256": Config(),
+    "128x128": Config(bn=128, stages=2),
+    "64x128": Config(bm=64, bn=128, wm=32, wn=32, wmiter=1, wniter=2, stages=4),
+}
+
+
+def choose(gemm: Gemm) -> str:
+    """128x256 where C has about as many such tiles as a large GPU has SMs, else 64x128."""
+    return "128x256" if gemm.m * gemm.n >= WAVE * 128 * 256 else "64x128"
+
 
 RUNG = Rung(
     family="sgemm",
@@ -142,6 +153,7 @@ RUNG = Rung(
     article="beyond 000",
     config=CONFIGS["128x256"],
     configs=CONFIGS,
+    choose=choose,
     shapes="any with rows of A and B of a multiple of 4; others are for sgemm/serpentine",
     schedule=schedule,
     launch=launch,
