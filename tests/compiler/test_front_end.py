@@ -13,13 +13,16 @@ from tir_schedules.compiler.nvcc import FLAGS, PTX, compile_kernel, nvcc, withou
 from tir_schedules.compiler.toolchain import ask, find_toolchain
 from tir_schedules.compiler.twin import load_source, load_twin
 from tir_schedules.ladders.problems import Problem, workload_of
-from tir_schedules.ladders.registry import every_rung, find
+from tir_schedules.ladders.registry import FAMILIES, find, ladder
 from tir_schedules.model.kernel import Kernel
 
 CHEAP = ["sgemm/thread_tile_2d", "hgemm/wmma_padded", "hgemm/mma_ldmatrix", "reduce/shuffle"]
-OTHERS = [rung.id for rung in every_rung() if rung.id not in CHEAP]
 WIDENED = {"sgemm/multistage:128x256"}
 """Of these cicc widens a load in one call, and not in another."""
+
+RUNGS = [rung.id for family in FAMILIES for rung in ladder(family)]
+OTHERS = [name for name in (*RUNGS, *WIDENED) if name not in CHEAP]
+"""Other configurations of a rung include and call the same."""
 
 TRIES = 3  # as it may of others, nvcc's own calls among them
 

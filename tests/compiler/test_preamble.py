@@ -5,6 +5,7 @@ import shlex
 import subprocess
 
 import pytest
+from layers import layers
 
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
@@ -18,6 +19,7 @@ from tir_schedules.ladders.registry import FAMILIES, find, ladder
 MAKERS = {"schedule": lower, "twin": load_twin}
 ARCH = "sm_80"
 SOME = [("hgemm/wmma_async", "schedule"), ("reduce/shuffle", "twin")]
+# Of each rung schedule, then twin.
 ALL = [(rung.id, form) for family in FAMILIES for rung in ladder(family) for form in MAKERS]
 
 
@@ -35,10 +37,7 @@ def instructions(ptx):
     return [line for line in code if line.startswith("\t") and not line.startswith(("\t.loc", "\t.file"))]
 
 
-@pytest.mark.parametrize(
-    "name, form",
-    [*SOME, *(pytest.param(*each, marks=pytest.mark.slow) for each in ALL if each not in SOME)],
-)
+@layers("name, form", SOME, [each for place, each in enumerate(ALL) if place // 2 % 2 == place % 2])
 def test_what_is_printed_compiles_to_the_same_instructions(name, form, tmp_path):
     kernel, text = made(name, form)
     (command,) = re.findall(r"^// compile: (nvcc .*)$", text, re.M)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 import pytest
 
@@ -15,10 +14,11 @@ from tir_schedules.insight.metrics.counting import SHARED, metrics_of
 from tir_schedules.insight.trace import states as module
 from tir_schedules.insight.trace.reasons import short_reason
 from tir_schedules.insight.trace.states import trace
-from tir_schedules.ladders.registry import find, find_one, ladder
+from tir_schedules.ladders.registry import find, find_one
 from tir_schedules.machines.cpu import CpuMachine, UnsupportedInstruction
 from tir_schedules.model.launch import Launch
 from tir_schedules.workloads.gemm import Gemm
+from tir_schedules.workloads.half_gemm import HalfGemm
 from tir_schedules.workloads.reduction import Reduction
 
 ARCH = "sm_80"
@@ -229,18 +229,24 @@ def test_reasons_are_one_plain_line(message, reason):
     assert reason in short_reason(message) and "\n" not in short_reason(message)
 
 
-# Of HGEMM, whose traces take a minute each, those that have all primitives of the rungs between them.
-TRACED = [*ladder("sgemm"), *ladder("reduce"), *map(partial(find_one, verb="trace"), (
-    "hgemm/wmma_naive", "hgemm/wmma_padded", "hgemm/wmma_swizzled_grid", "hgemm/mma_multistage",
-))]  # fmt: skip
+# Of each ladder those that have all primitives of the rungs between them.
+TRACED = [
+    (find_one(f"{family}/{name}", "trace"), workload)
+    for family, names, workload in (
+        ("sgemm", "naive shared_tile thread_tile_2d warp_tiling serpentine multistage", Gemm(128, 128, 32)),
+        ("reduce", "divergent unrolled_warp shuffle cross_thread vectorized", Reduction(1 << 13)),
+        ("hgemm", "wmma_padded wmma_pipelined wmma_swizzled_grid", HalfGemm(128, 128, 64, "nn")),
+        ("hgemm", "mma_multistage", HalfGemm(256, 128, 128, "nn")),
+    )
+    for name in names.split()
+]
+"""On little: a state in which a thread does the work of a block takes long."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rung", TRACED, ids=lambda rung: rung.id)
-def test_rungs_can_be_traced(rung):
-    from test_recorder import workload_for
-
-    found = trace(rung, workload_for(rung), ARCH)
+@pytest.mark.parametrize("rung, workload", TRACED, ids=[rung.id for rung, _ in TRACED])
+def test_rungs_can_be_traced(rung, workload):
+    found = trace(rung, workload, ARCH)
     assert found.right and found.first_kernel is not None
     reasons = {state.reason for state in found.states}
     assert not any(word in reason for reason in reasons for word in ("Check failed", "rror")), reasons

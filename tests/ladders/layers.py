@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Any, Sequence
 
 import pytest
@@ -18,6 +19,20 @@ def layers(names: str, default: Sequence[Any], every: Sequence[Any]):
         for case in beyond
     ]
     return pytest.mark.parametrize(names, [*default, *slow], ids=named)
+
+
+def every_pair(cases: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Of cases with as many parts each so few that every two parts that one of them has are together in one.
+
+    Each next case is the first of those with most pairs that no case had before.
+    """
+    pairs = [set(combinations(enumerate(map(named, case)), 2)) for case in cases]
+    left, chosen = set().union(*pairs), []
+    while left:
+        place = max(range(len(cases)), key=lambda place: len(pairs[place] & left))
+        chosen.append(cases[place])
+        left -= pairs[place]
+    return chosen
 
 
 def named(value: Any) -> str:

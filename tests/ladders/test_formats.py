@@ -10,8 +10,8 @@ from tir_schedules.cli.problems import taking
 from tir_schedules.emit import emit_text
 from tir_schedules.errors import BadInput
 from tir_schedules.ladders.own import RUNGS, at_path
-from tir_schedules.ladders.problems import Problem, jobs_of, workload_of
-from tir_schedules.ladders.registry import find, find_each
+from tir_schedules.ladders.problems import RUN_SHAPES, Problem, in_some_kinds, jobs_of, workload_of
+from tir_schedules.ladders.registry import find, find_each, ladder
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.run import run
 from tir_schedules.source import Source
@@ -102,6 +102,50 @@ def test_a_whole_ladder_leaves_out_rungs_without_the_kinds_asked_for():
     } == every.keys() - without
     named = find_each(list(without))
     assert taking(named, list(without), asked) == named
+
+
+def jobs_on(family, *problems):
+    return jobs_of(ladder(family), {family: problems or [Problem(family)]}, RUN_SHAPES)
+
+
+def test_a_whole_ladder_has_each_kind_and_its_last_rungs_have_all():
+    def kinds(jobs):
+        return {str(workload).split(" ", 1)[1] for _, workload in jobs}
+
+    every = jobs_on("hgemm")
+    some = in_some_kinds(every)
+    assert kinds(some) == kinds(every) and 2 * len(some) < len(every)
+    last = {rung.arch: rung.id for rung in ladder("hgemm")}.values()
+    assert "hgemm/mma_multistage" in last
+    for rung in ladder("hgemm"):
+        has, had = ([job for job in jobs if job[0] == rung] for jobs in (some, every))
+        if rung.id in last:
+            assert has == had
+        else:
+            assert len(has) < len(had)
+        for field in ("layout", "accumulate", "dtype", "output"):
+            assert {getattr(work, field) for _, work in has} == {getattr(work, field) for _, work in had}
+    assert [in_some_kinds(jobs_on(family)) for family in ("sgemm", "reduce")] == [
+        jobs_on("sgemm"), jobs_on("reduce"),
+    ]  # fmt: skip
+    two = in_some_kinds(jobs_on("hgemm", Problem("hgemm", (8, 8, 8)), Problem("hgemm", (16, 8, 8))))
+    assert {(rung.id, work.layout, work.m) for rung, work in two} == {
+        (rung.id, layout, m) for rung in ladder("hgemm") for layout in ("nt", "nn") for m in (8, 16)
+    }
+
+
+@pytest.mark.parametrize(
+    "names, less", [("hgemm", True), ("hgemm --accumulate float32", False), ("hgemm --configs", False),
+                    ("hgemm/wmma_naive hgemm/tma", False), ("hgemm/tma hgemm", True)],
+)  # fmt: skip
+def test_a_ladder_that_is_named_runs_in_some_kinds(monkeypatch, tool, names, less):
+    """All kinds where one of them, all configurations or rungs are asked for."""
+    asked = []
+    monkeypatch.setattr("tir_schedules.run.run", lambda jobs, *others: asked.extend(jobs) or [])
+    code, _, told = tool("run", *names.split())
+    kinds = {str(work).split(" ", 1)[1] for rung, work in asked if rung.id == "hgemm/wmma_naive"}
+    assert code == 0 and ("a rung that is named" in told) == less
+    assert len(kinds) == (2 if less or "float32" in names else 4)
 
 
 def test_a_rung_that_takes_none_of_the_formats_names_those_that_do(monkeypatch, rung):

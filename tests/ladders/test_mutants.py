@@ -1,12 +1,14 @@
 """The machine cannot be fooled: barriers removed, bounds shifted by one and guards dropped make a kernel
 fail, at a line.
 
-By default one mutant of each kind runs for every rung and twin; `-m slow` runs all mutants of all
-configurations, of pipelined kernels those of barriers, waits and commits. What a configuration leaves out,
+By default one mutant of each kind runs for every rung, on one shape, and twin; `-m slow` runs all mutants of
+twins, of schedules for another shape, and of every other configuration of one of these; of pipelined kernels
+those of barriers, waits and commits. What a configuration leaves out,
 and what a twin does not use of a header, is compiled to nothing: a mutant of it is the kernel itself.
 """
 
 import re
+from itertools import cycle
 
 import pytest
 from layers import layers
@@ -37,8 +39,13 @@ def source_of(rung, form):
 
 
 FORMS = [*WORKLOADS, "twin"]
-CASES = [(rung, form) for rung in RUNGS for form in FORMS]
-LADDER = [(rung, form) for rung in ladder("sgemm") for form in FORMS]
+TWINS = [(rung, "twin") for rung in ladder("sgemm")]
+LADDER = [*zip(ladder("sgemm"), cycle(WORKLOADS)), *TWINS]
+CASES = [
+    *zip(ladder("sgemm"), cycle(reversed(WORKLOADS))),
+    *TWINS,
+    *zip([rung for rung in RUNGS if rung not in ladder("sgemm")], cycle(FORMS)),
+]
 
 
 def differs(rung, source, mutant, workload):
@@ -49,10 +56,12 @@ def differs(rung, source, mutant, workload):
 
 def check(rung, mutant, workloads):
     """The mutant fails on one of the workloads, and a fault names a line."""
-    faults = []
-    for workload in workloads:
-        faults += outcome_of([load_source(mutant.source, rung, workload, ARCH)], workload, MACHINE).faults
-    assert any(re.search(r"_source\.cu:\d+", fault) for fault in faults), (mutant.name, faults)
+    outcomes = (
+        outcome_of([load_source(mutant.source, rung, workload, ARCH)], workload, MACHINE)
+        for workload in workloads
+    )
+    faults = (fault for outcome in outcomes for fault in outcome.faults)
+    assert any(re.search(r"_source\.cu:\d+", fault) for fault in faults), mutant.name
 
 
 @layers("rung, form", LADDER, [])

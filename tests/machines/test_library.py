@@ -3,6 +3,8 @@
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import hopper_rungs
+import kinds
 import numpy as np
 import pytest
 
@@ -23,9 +25,10 @@ SHIPPED = {signature.text for signature in shipped_signatures()}
 
 
 def jobs(rung):
-    """All that `run` takes it on where nothing else is asked for."""
+    """What `run` takes it on where nothing else is asked for: the first and the last."""
     found = jobs_of([rung], {rung.family: [Problem(rung.family)]}, RUN_SHAPES)
-    return [(one, work) for one, work in found if not (one.refuses and one.refuses(work, one.config))]
+    taken = [(one, work) for one, work in found if not (one.refuses and one.refuses(work, one.config))]
+    return [taken[0], taken[-1]]
 
 
 def check_shipped(chosen):
@@ -43,8 +46,13 @@ def check_shipped(chosen):
 
 def one_job(rung, number):
     """One of a shape and kind that the tests of the ladders compile, too: whole tiles and the first kind in
-    turn with ragged ones and the last kind."""
-    ragged = {"sgemm": -1, "hgemm": 0, "reduce": 1}[rung.family]
+    turn with ragged ones and the last kind; of HGEMM ragged ones."""
+    if rung.family == "hgemm":
+        cases, kind = (
+            (hopper_rungs, hopper_rungs.kind_of(rung)) if rung.arch else (kinds, kinds.kinds_of(rung)[0])
+        )
+        return rung, cases.workload(cases.RAGGED, kind)
+    ragged = {"sgemm": -1, "reduce": 1}[rung.family]
     shape = RUN_SHAPES[rung.family][ragged if number % 2 else 0]
     return rung, workloads_of(rung, Problem(rung.family, shape))[-(number % 2)]
 

@@ -82,10 +82,11 @@ def kernel(opcode, left, right, tail, adds=1, before="", more=""):
 
 
 def words_of(kind, matrix):
-    """(thread, register) of the sums."""
+    """(thread, register) of the sums; one that float16 does not hold is infinite."""
     found = fragments(matrix)
     if kind == "f16":
-        return np.ascontiguousarray(found.astype(np.float16)).view(np.uint32)
+        with np.errstate(over="ignore"):
+            return np.ascontiguousarray(found.astype(np.float16)).view(np.uint32)
     return np.ascontiguousarray(found.astype(np.int32 if kind == "s32" else np.float32)).view(np.uint32)
 
 

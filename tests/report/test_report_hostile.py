@@ -11,9 +11,12 @@ from report_pages import FILE, SIZES, counters, made, made_up, swept
 from tir_schedules.report.drawing import embedded
 from tir_schedules.subjects.results import save_results
 
+# Names as long as this one leave a drawing its room.
+pytestmark = pytest.mark.filterwarnings("error:constrained_layout")
+
 HOSTILE = (
-    """"'><script>document.title = "hacked"</script><img src=x onerror='document.title = "hacked"'>&amp;"""
-    r"""<!-- $\frac{$ \g<0> {{ 7 * 7 }}"""
+    r"""$\frac{$"'><script>document.title = "hacked"</script>"""
+    r"""<img src=x onerror='document.title = "hacked"'>&amp;<!-- \g<0> {{ 7 * 7 }}"""
 )
 FIXED = ("family", "form", "shape", "unit", "arch", "layout", "accumulate", "dtype", "output", "date")
 """What a schema takes only as it is."""

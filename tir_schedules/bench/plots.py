@@ -21,6 +21,7 @@ LINES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8C6
 MARKERS = "osD^vPX*"
 METADATA = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
 """Form of a file -> what leaves out of it what differs from run to run."""
+NAME, LINE = 32, 60  # characters of a name, and of one with a line to itself, that leave room to draw
 LONG = 8  # characters of a size that stands level beside others
 
 
@@ -94,7 +95,11 @@ def draw_ladder(axes: Any, group: Group, limits: list[Json]) -> None:
     vendor = group.vendor_rate(size)
     if vendor:
         axes.axvline(
-            vendor, color=VENDOR, linestyle="--", linewidth=1, label=f"{group.baseline} {figures(vendor)}"
+            vendor,
+            color=VENDOR,
+            linestyle="--",
+            linewidth=1,
+            label=f"{cut(group.baseline)} {figures(vendor)}",
         )
     for limit in limits:
         if limit["name"] == ladder_of(group.family).limit:
@@ -105,7 +110,7 @@ def draw_ladder(axes: Any, group: Group, limits: list[Json]) -> None:
                 linewidth=1.5,
                 label=f"{limit['name']} {figures(limit['rate'])}",
             )
-    axes.set_yticks(range(len(group.names)), [short(name) for name in group.names])
+    axes.set_yticks(range(len(group.names)), [cut(short(name)) for name in group.names])
     axes.invert_yaxis()
     axes.set_xlabel(group.unit)
     axes.set_title(f"the ladder at {size}")
@@ -114,6 +119,11 @@ def draw_ladder(axes: Any, group: Group, limits: list[Json]) -> None:
         zip(*axes.get_legend_handles_labels()), key=lambda pair: pair[1] not in ("schedule", group.twin)
     )
     axes.legend(*zip(*named), loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=4, frameon=False)
+
+
+def cut(name: str, most: int = NAME) -> str:
+    """A name without its end, where it would leave no room for what is drawn."""
+    return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
 def draw_sizes(axes: Any, group: Group) -> None:
@@ -131,7 +141,7 @@ def draw_sizes(axes: Any, group: Group) -> None:
             marker=marker,
             markersize=4,
             linewidth=1.2,
-            label=short(name),
+            label=cut(short(name)),
         )
     if group.vendors:
         axes.plot(
@@ -140,7 +150,7 @@ def draw_sizes(axes: Any, group: Group) -> None:
             "--",
             color=VENDOR,
             linewidth=1.2,
-            label=group.baseline,
+            label=cut(group.baseline),
         )
     axes.set_yscale("log")
     label_rates(axes.yaxis, *axes.get_ylim())

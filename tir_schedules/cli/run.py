@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Iterable
+from typing import TYPE_CHECKING, Iterable, Sequence
 
 from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_arch, add_tuned
-from tir_schedules.cli.problems import add_problems, check_options, problems_of, taking
+from tir_schedules.cli.problems import add_problems, check_options, kinds_of, problems_of, taking
 from tir_schedules.errors import BadInput, printable
-from tir_schedules.ladders.problems import RUN_SHAPES, jobs_of
+from tir_schedules.ladders.problems import RUN_SHAPES, Job, in_some_kinds, jobs_of
 from tir_schedules.ladders.registry import FAMILIES, find_each
 from tir_schedules.machines.choice import CPU_ARCH, MACHINES, arch_for, choose
 from tir_schedules.tuning.measure.lookup import tuned_jobs
@@ -66,7 +66,7 @@ def run(options: Options) -> int:
     machine = choose(options.machine, options.orders)
     arch = arch_for(machine, options.arch)
     if options.tuned is None:
-        jobs = runnable(jobs_of(rungs, problems, RUN_SHAPES), arch)
+        jobs = runnable(chosen(jobs_of(rungs, problems, RUN_SHAPES), options), arch)
     else:
         jobs = tuned_jobs(rungs, problems, options.tuned, machine, arch, whole=machine.name == "gpu")
     verdicts = run_rungs(jobs, arch, machine, source)
@@ -77,6 +77,28 @@ def run(options: Options) -> int:
     else:
         verdicts = print_verdicts(verdicts, len(jobs), machine, "source" if options.source else "schedule")
     return 0 if all(verdict.ok for verdict in verdicts) else 1
+
+
+def chosen(jobs: Sequence[Job], options: Options) -> list[Job]:
+    """The jobs without kinds of rungs of a ladder named as a whole, where neither all configurations nor
+    kinds are asked for; a line says which ladder has more."""
+    from tir_schedules.console import print_error
+
+    found: list[Job] = []
+    for family in dict.fromkeys(rung.family for rung, _ in jobs):
+        own = [job for job in jobs if job[0].family == family]
+        whole = (
+            family in options.names and not options.configs and not any(kinds_of(family, options).values())
+        )
+        some = in_some_kinds(own) if whole else own
+        if len(some) < len(own):
+            rung = own[0][0]
+            print_error(
+                f"{family} in {len(some)} of {len(own)} cases, most of its rungs in some of their kinds;"
+                f" a rung that is named, such as {rung.id}, runs in all that it has"
+            )
+        found += some
+    return found
 
 
 def print_verdicts(verdicts: Iterable[Verdict], total: int, machine: Machine, form: str) -> list[Verdict]:

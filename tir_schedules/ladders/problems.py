@@ -161,3 +161,32 @@ def jobs_of(rungs: Iterable[Rung], problems: Problems, shapes: Shapes) -> list[J
         for sized in problem.at(shapes.get(rung.family, ()))
         for workload in workloads_of(rung, sized)
     ]
+
+
+def in_some_kinds(jobs: Sequence[Job]) -> list[Job]:
+    """Of the jobs of a ladder so few that each rung, on each shape, has every value of each kind, in other
+    combinations than the rung before. The last rung of each architecture, which builds on the others, has
+    all."""
+    last = {rung.arch: rung.id for rung, _ in jobs}
+    groups: dict[tuple[str, tuple[int, ...]], list[Job]] = {}
+    for rung, workload in jobs:
+        groups.setdefault((rung.id, workload.shape), []).append((rung, workload))
+    chosen: list[Job] = []
+    for place, group in enumerate(groups.values()):
+        rung = group[0][0]
+        chosen += group if rung.id == last[rung.arch] else every_value(group, place)
+    return chosen
+
+
+def every_value(jobs: Sequence[Job], first: int) -> list[Job]:
+    """Of the jobs of a rung so few that every value of each kind is in one. first: a number of the job to
+    begin with, counted round."""
+    kinds = ladder_of(jobs[0][0].family).kinds
+    values = [{(name, getattr(workload, name)) for name in kinds} for _, workload in jobs]
+    order = [(first + step) % len(jobs) for step in range(len(jobs))]
+    left, chosen = set().union(*values), set()
+    while left:
+        place = max(order, key=lambda place: len(values[place] & left))
+        chosen.add(place)
+        left -= values[place]
+    return [job for place, job in enumerate(jobs) if place in chosen] or list(jobs)

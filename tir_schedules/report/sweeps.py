@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tir_schedules.bench.plots import LINES, MARKERS
+from tir_schedules.bench.plots import LINE, LINES, MARKERS, cut
 from tir_schedules.bench.views import Row, short
 from tir_schedules.report.drawing import figure_of
 from tir_schedules.report.plots import legend_below
@@ -102,7 +102,7 @@ def times_svg(series: list[Series], name: str) -> Markup | str:
                 marker=MARKERS[number % 8],
                 markersize=4,
                 linewidth=1.2,
-                label=one.title,
+                label=cut(one.title, LINE),
             )
         axes.set_xticks(range(len(values)), list(map(str, values)))
         axes.set(xlabel=series[0].axis, ylabel="time / best of the line", title=title)

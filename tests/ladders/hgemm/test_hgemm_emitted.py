@@ -8,8 +8,21 @@ The recorded facts are in emitted.json. To rewrite them:
 import re
 from pathlib import Path
 
-from kinds import ARCH, CASES, LADDER, RAGGED, RUNGS, SHARED, WHOLE, both, kinds_of, other_kinds, workload
-from layers import layers
+from kinds import (
+    ARCH,
+    CASES,
+    LADDER,
+    MAKERS,
+    RAGGED,
+    RUNGS,
+    SHARED,
+    WHOLE,
+    both,
+    kinds_of,
+    other_kinds,
+    workload,
+)
+from layers import every_pair, layers
 
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.sass import count_opcodes, disassemble, loop_with_most
@@ -54,13 +67,15 @@ def test_emitted_code_is_as_recorded(rung, kind, make, golden):
 
 
 @layers(
-    "rung, gemm",
-    SHARED,
-    [(rung, workload(WHOLE, kind)) for rung, kind in CASES],
+    "rung, gemm, form",
+    [(rung, gemm, form) for rung, gemm in SHARED for form in MAKERS],
+    [
+        (rung, workload(WHOLE, kind), form)
+        for rung, *kind, form in every_pair([(rung, *kind, form) for rung, kind in CASES for form in MAKERS])
+    ],
 )
-@both
-def test_accumulators_and_fragments_stay_in_registers(rung, gemm, make):
-    resources = compile_kernel(make(rung, gemm, ARCH)).resources
+def test_accumulators_and_fragments_stay_in_registers(rung, gemm, form):
+    resources = compile_kernel(MAKERS[form](rung, gemm, ARCH)).resources
     assert (resources.stack, resources.spill_stores, resources.spill_loads) == (0, 0, 0)
 
 

@@ -8,7 +8,7 @@ from drawing import drawn
 from hypothesis import given
 from hypothesis import strategies as st
 from kinds import ARCH, CASES, LADDER, ODD, RAGGED, RUNGS, SHARED, kinds_of, other_kinds, workload
-from layers import layers
+from layers import every_pair, layers
 
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
@@ -38,6 +38,9 @@ ONE_EACH = [
 PAIRWISE = [
     (*CASES[7 * number % len(CASES)], combination) for number, combination in enumerate(shape_cases.PAIRWISE)
 ]
+TWO_KINDS = [(rung, kind) for rung in RUNGS for kind in other_kinds(rung)]
+LARGER = ["512x384x320", "257x100x511", "1x300x1"]
+IN_ALL_KINDS = every_pair([(rung, shape, *kind) for rung, kind in CASES for shape in LARGER])
 extents = st.integers(1, 300)
 
 
@@ -63,9 +66,9 @@ def test_schedule_and_twin_are_right_and_equal_bit_for_bit(rung, gemm):
     ],
     [
         (rung, workload(shape, kind))
-        for rung in RUNGS
-        for shape in [*OTHER, RAGGED, ODD]
-        for kind in other_kinds(rung)
+        for rung, shape, kind in every_pair(
+            [(rung, shape, kind) for rung, kind in TWO_KINDS for shape in [*OTHER, RAGGED, ODD]]
+        )
     ],
 )
 def test_other_shapes_are_right_and_equal_bit_for_bit(rung, gemm):
@@ -90,10 +93,9 @@ def test_a_ragged_k_goes_with_whole_rows_and_columns(rung):
 
 
 @pytest.mark.slow
-@layers("rung, kind", CASES, [])
-def test_every_shape_in_every_kind(rung, kind):
-    for shape in ["512x384x320", "257x100x511", "1x300x1"]:
-        check(rung, workload(shape, kind))
+@layers("rung, shape, layout, accumulate", IN_ALL_KINDS, [])
+def test_every_shape_in_every_kind(rung, shape, layout, accumulate):
+    check(rung, workload(shape, (layout, accumulate)))
 
 
 def check_twin(rung, gemm):

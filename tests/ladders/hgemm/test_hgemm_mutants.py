@@ -1,10 +1,12 @@
 """The machine cannot be fooled: a barrier, a wait or a commit removed from a kernel of the HGEMM ladder is
 found.
 
-By default one of each kind runs for every rung and twin; `-m slow` runs all of all configurations.
+By default one of each kind runs for every rung or its twin, in turn; `-m slow` runs all of both, and those of
+other configurations.
 """
 
 import re
+from itertools import cycle
 
 import pytest
 from kinds import ARCH, LADDER, MAKERS, RUNGS, workload
@@ -19,6 +21,12 @@ MACHINE = CpuMachine(budget=1 << 22)
 WHOLE = workload("256x256x320", ("nt", "float16"))  # ten tiles along K, five where they are 64 deep
 LONGER = workload("256x256x384", ("nt", "float16"))  # the last tile in another stage
 RAGGED = workload("200x136x72", ("nt", "float16"))
+
+
+# Schedule and twin of the rungs, of their other configurations either in turn.
+BOTH = [(rung, form) for rung in LADDER for form in MAKERS]
+OTHERS = [rung for rung in RUNGS if rung not in LADDER]
+EVERY = [*BOTH, *zip(OTHERS, cycle(MAKERS))]
 
 
 def examples(rung, make):
@@ -38,7 +46,7 @@ def check(rung, mutant, gemms):
     assert any(re.search(r"_source\.cu:\d+", fault) for fault in faults), mutant.name
 
 
-@layers("rung, form", [(rung, form) for rung in LADDER for form in MAKERS], [])
+@layers("rung, form", [*zip(LADDER, cycle(MAKERS))], [])
 def test_a_fault_of_each_kind_is_found(rung, form):
     make, kinds = MAKERS[form], {}
     for mutant in faults_of(rung, make):
@@ -48,7 +56,7 @@ def test_a_fault_of_each_kind_is_found(rung, form):
 
 
 @pytest.mark.slow
-@layers("rung, form", [(rung, form) for rung in RUNGS for form in MAKERS], [])
+@layers("rung, form", EVERY, [])
 def test_every_fault_of_order_is_found(rung, form):
     make = MAKERS[form]
     for mutant in faults_of(rung, make):

@@ -2,6 +2,7 @@
 refused in one line that names another rung."""
 
 import re
+from itertools import product
 
 import pytest
 from hopper_rungs import (
@@ -20,7 +21,7 @@ from hopper_rungs import (
     with_programs,
     workload,
 )
-from layers import layers
+from layers import every_pair, layers
 
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
@@ -33,8 +34,9 @@ from tir_schedules.run import run
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 SMALL = ["1x8x8", "64x64x64", "5x72x200"]
+ODD_TAKEN = [rung for rung in LADDER if rung.name in TAKES_ODD]
 FLOATS = HalfGemm(64, 64, 64, "nt", "float32")
-LARGER = ["1001x1416x520"]
+LARGER, LARGER_ODD = "1001x1416x520", "1001x1417x521"
 
 
 def check(rung, gemm):
@@ -43,27 +45,28 @@ def check(rung, gemm):
     assert verdict.faults == () and verdict.identical
 
 
-def cases(rungs, shapes, kinds=KINDS):
-    return [
-        (rung, gemm)
-        for rung in rungs
-        for shape in shapes
-        for kind in kinds
-        for gemm in [workload(shape, kind)]
-        if taken(rung, gemm)
-    ]
+def cases(rungs, shapes):
+    """Every rung with every shape and kind, and every shape with every kind, where the rung takes it."""
+    triples = [triple for triple in product(rungs, shapes, KINDS) if taken(triple[0], workload(*triple[1:]))]
+    return [(rung, workload(shape, kind)) for rung, shape, kind in every_pair(triples)]
+
+
+def fewer_blocks_than_tiles():
+    """The same of rungs whose blocks go from tile to tile, with every number of them."""
+    rungs = [rung for rung in LADDER if rung.name in FEW]
+    found = every_pair(list(product(rungs, PROGRAMS, (WHOLE, RAGGED), KINDS)))
+    return [(with_programs(rung, programs), workload(shape, kind)) for rung, programs, shape, kind in found]
 
 
 @layers(
     "rung, gemm",
     [(rung, workload(RAGGED, kind_of(rung))) for rung in LADDER]
     + [(with_programs(rung, 2), workload(WHOLE, KINDS[2])) for rung in LADDER if rung.name in FEW],
-    cases(RUNGS, [WHOLE, RAGGED, *SMALL, *LARGER])
-    + cases(
-        [with_programs(rung, each) for rung in LADDER if rung.name in FEW for each in PROGRAMS],
-        [WHOLE, RAGGED],
-    )
-    + cases([rung for rung in LADDER if rung.name in TAKES_ODD], [ODD, "1x1x1", "1001x1417x521"]),
+    cases(RUNGS, [WHOLE, RAGGED, *SMALL])
+    + fewer_blocks_than_tiles()
+    + cases(ODD_TAKEN, [ODD, "1x1x1"])
+    + [(rung, workload(LARGER, kind_of(rung))) for rung in LADDER]
+    + [(rung, workload(LARGER_ODD, kind_of(rung))) for rung in ODD_TAKEN],
 )  # fmt: skip
 def test_schedule_and_twin_are_right_and_equal_bit_for_bit(rung, gemm):
     xfail_few_tiles(rung, gemm)

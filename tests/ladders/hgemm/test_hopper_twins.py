@@ -2,9 +2,10 @@
 each is about. And executed, with so few blocks that each has several tiles."""
 
 import re
+from itertools import product
 
 import pytest
-from layers import layers
+from layers import every_pair, layers
 
 from tir_schedules.compiler.nvcc import check_products, compile_kernel, compile_kernels
 from tir_schedules.compiler.sass import disassemble
@@ -107,14 +108,16 @@ def test_each_is_right_at_edges_and_over_several_tiles(binaries, name, kind):
     assert outcome_of([kernel], gemm(kind), CpuMachine()).faults == ()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("programs", [2, 6, 10])
-@pytest.mark.parametrize("shape", [RAGGED, (384, 512, 576), (1, 8, 8), (1001, 1416, 520)])
-@pytest.mark.parametrize("kind", ["nt half", "nn bfloat16"])
-@pytest.mark.parametrize("name", TWINS)
+SHAPES, PROGRAMS = [RAGGED, (384, 512, 576), (1, 8, 8), (1001, 1416, 520)], [2, 6, 10]
+TILES_AND_BLOCKS = [
+    case
+    for case in product(TWINS, ["nt half", "nn bfloat16"], SHAPES, PROGRAMS)
+    if case[0] in PERSISTENT or case[-1] == PROGRAMS[0]  # the others have a block for each tile
+]
+
+
+@layers("name, kind, shape, programs", [], every_pair(TILES_AND_BLOCKS))
 def test_any_number_of_tiles_on_any_number_of_blocks(name, kind, shape, programs):
-    if name not in PERSISTENT and programs > 2:
-        pytest.skip("a block for each tile")
     kernel = twin(name, kind, few(name, programs), shape)
     assert outcome_of([kernel], gemm(kind, shape), CpuMachine(orders=2)).faults == ()
 
