@@ -20,10 +20,11 @@ from tir_schedules.compiler.twin import load_source, load_twin
 from tir_schedules.ladders.problems import RUN_SHAPES
 from tir_schedules.ladders.registry import every_rung, ladder
 from tir_schedules.machines.cpu import CpuMachine
+from tir_schedules.model.rung import Unasked
 from tir_schedules.run import outcome_of
 from tir_schedules.workloads.gemm import Gemm
 
-ARCH = "sm_80"
+ARCH = Unasked("sm_80")  # a rung for another one takes that
 # The ragged shapes of `tir-schedules run`: whole tiles need no guards. Schedules are emitted for one shape,
 # twins take any.
 WORKLOADS = [Gemm(*shape) for shape in RUN_SHAPES["sgemm"][1:]]
