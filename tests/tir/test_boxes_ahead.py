@@ -5,9 +5,12 @@ import re
 import pytest
 
 from tir_schedules.compiler.lower import lower
+from tir_schedules.compiler.twin import load_source, load_twin
 from tir_schedules.errors import BadInput
 from tir_schedules.ladders.registry import find
+from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.model.rung import Unasked
+from tir_schedules.run import outcome_of
 from tir_schedules.workloads.gemm import Gemm
 
 RUNG = "sgemm/tma:64x128"
@@ -64,3 +67,23 @@ def test_what_cannot_be_is_refused(rung, shape, reason):
     (found,) = find(rung)
     with pytest.raises(BadInput, match=reason):
         lower(found, Gemm(*shape), Unasked("sm_80"))
+
+
+@pytest.mark.parametrize("make", [lower, load_twin], ids=["schedule", "twin"])
+@pytest.mark.parametrize(
+    ("sound", "broken"),
+    [
+        (r"wait_for_parity\(barrier, parity\);", ""),
+        (r"(to\[3 \* ROWS\] = four.w;\s+\})\s+__syncthreads\(\);", r"\1"),
+        (r"piece \^ row % 8", "piece"),
+        (r"arrive_announcing\((.*), (24576|SLOT \* sizeof\(float\))\)", r"arrive_announcing(\1, 24560)"),
+        (r"(fence.mbarrier_init.release.cluster;)", ""),
+    ],
+    ids=["no wait", "no barrier", "no swizzle", "fewer bytes", "barriers not published"],
+)
+def test_a_fault_is_found(make, sound, broken):
+    (rung,), gemm = find(RUNG), Gemm(70, 132, 164)
+    source, changes = re.subn(sound, broken, make(rung, gemm, Unasked("sm_80")).source)
+    assert changes
+    kernel = load_source(source, rung, gemm, Unasked("sm_80"))
+    assert outcome_of([kernel], gemm, CpuMachine(budget=1 << 20)).faults
