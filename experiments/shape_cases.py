@@ -11,6 +11,7 @@ from __future__ import annotations
 import zlib
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 from typing import Any, Iterable
 
 from tir_schedules.errors import BadInput
@@ -103,7 +104,7 @@ def lengths_of(rung: Rung) -> dict[str, list[int]]:
     """Kind -> lengths of an array, for a rung of the Reduce ladder; of odd ones 16-byte accesses cannot take
     the last elements."""
     make, block = workload_class("reduce"), rung.config.block
-    chunk = (1 << 20) // rung.declared(make(1 << 20)).grid[0]
+    chunk = (1 << 20) // prod(rung.declared(make(1 << 20)).grid)
     return {
         "whole": [chunk, 3 * chunk, chunk * block],
         "ragged": [chunk + 4, 2 * chunk - 4, 9 * chunk + block],

@@ -14,7 +14,7 @@ from tir_schedules.workloads.gemm import Gemm
 
 def noted(*sms):
     """Cycles of a machine on which SMs noted (cycles, nanoseconds) at both points."""
-    cycles = Cycles(FakeMachine({}), 10)
+    cycles = Cycles(FakeMachine({}))
     for sm, points in enumerate(sms):
         cycles.notes.host[:, sm] = points
     return cycles.mhz()

@@ -43,8 +43,8 @@ class Cycles:
     """Counts cycles between two points of a stream. notes: (2, SMS, 2), cycles and nanoseconds of each SM at
     both points."""
 
-    def __init__(self, machine: GpuMachine, multiprocessors: int) -> None:
-        blocks = BLOCKS * multiprocessors
+    def __init__(self, machine: GpuMachine) -> None:
+        blocks = BLOCKS * machine.describe()["multiprocessors"]
         kernel = Kernel("note", PTX, "note", ("notes",), (blocks, 1, 1), (1, 1, 1), machine.arch)
         self.machine = machine
         self.binary = Binary(kernel, PTX, PTX.encode(), Resources(registers=0, shared=0))

@@ -68,10 +68,9 @@ def measure(
     machine: a GpuMachine. progress: called with a line for each step. cub: the library that vendor.build_cub
     made; without it, it is built here when needed. vendors, monitor: in place of the libraries and of NVML.
     """
+    vendors, monitor = vendors or Vendors(machine, cub), monitor or open_monitor(machine.bus_id)
+    bench = Bench(machine, policy, progress, vendors, monitor, Cycles(machine))
     found = Measurement(device=machine.describe())
-    cycles = Cycles(machine, found.device["multiprocessors"])
-    monitor = monitor or open_monitor(machine.bus_id)
-    bench = Bench(machine, policy, progress, vendors or Vendors(machine, cub), monitor, cycles)
     progress("copy bandwidth")
     with machine.explaining("copy bandwidth"):
         found.limits.append(copy_bandwidth(machine, policy))

@@ -14,9 +14,15 @@ from typing import Any
 from tvm.backend.cuda.op import cuda_func_call
 
 HEADERS = (
-    "hgemm/addresses.cuh", "hgemm/barriers.cuh", "hgemm/boxes.cuh", "hgemm/wgmma.cuh", "hgemm/registers.cuh",
-    "hgemm/result_boxes.cuh", "sgemm/turned_slab.cuh",
-)  # fmt: skip
+    "hgemm/addresses.cuh",
+    "hgemm/barriers.cuh",
+    "hgemm/boxes.cuh",
+    "hgemm/wgmma.cuh",
+    "hgemm/registers.cuh",
+    "hgemm/result_boxes.cuh",
+    "sgemm/turned_slab.cuh",
+    "reduce/last_block.cuh",
+)
 COMMENT = r"(?:^//[^\n]*\n)*"
 PART = re.compile(
     rf"{COMMENT}^(?:template <[^>]*>\s+)?static __device__[^;{{]*?\b(?P<function>\w+)\([^{{]*\{{\n.*?^\}}\n"

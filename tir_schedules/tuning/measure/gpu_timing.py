@@ -46,11 +46,13 @@ def timed(subject: Subject, machine: Machine, policy: Policy = POLICY) -> tuple[
 def timed_together(subjects: Sequence[Subject], machine: Machine, policy: Policy = Policy()) -> list[Timed]:
     """Samples of each of several subjects of one workload, taken in turns."""
     from tir_schedules.bench.clocks import open_monitor
+    from tir_schedules.bench.cycles import Cycles
     from tir_schedules.bench.measure import Bench
     from tir_schedules.bench.vendor import Vendors
 
     gpu = cast("GpuMachine", machine)
-    bench = Bench(gpu, policy, lambda what: None, Vendors(gpu, None), open_monitor(gpu.bus_id))
+    monitor = open_monitor(gpu.bus_id)
+    bench = Bench(gpu, policy, lambda what: None, Vendors(gpu, None), monitor, Cycles(gpu))
     names = [str(number) for number in range(len(subjects))]
     numbered = [replace(subject, name=name) for name, subject in zip(names, subjects)]
     rows, refused = bench.measure_workload(numbered)
