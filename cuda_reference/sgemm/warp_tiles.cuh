@@ -74,10 +74,10 @@ struct WarpTiles {
     }
 
     // The same, down one column and up the next.
-    __device__ __forceinline__ void
+    static __device__ __forceinline__ void
     multiply_in_serpentines(float (&results)[ITER_M * THREAD_M][ITER_N * THREAD_N],
                             const float (&reg_a)[ITER_M * THREAD_M],
-                            const float (&reg_b)[ITER_N * THREAD_N]) const
+                            const float (&reg_b)[ITER_N * THREAD_N])
     {
 #pragma unroll
         for (int sub_col = 0; sub_col < ITER_N; ++sub_col)
