@@ -20,6 +20,7 @@ LADDER = Ladder(
         "pipelined",
         "serpentine",
         "multistage",
+        "tma",
     ),
     workload="tir_schedules.workloads.gemm:Gemm",
     extents=("M", "N", "K"),
