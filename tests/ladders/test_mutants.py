@@ -8,6 +8,7 @@ and what a twin does not use of a header, is compiled to nothing: a mutant of it
 """
 
 import re
+from functools import partial
 from itertools import cycle
 
 import pytest
@@ -20,7 +21,7 @@ from tir_schedules.compiler.twin import load_source, load_twin
 from tir_schedules.ladders.problems import RUN_SHAPES
 from tir_schedules.ladders.registry import every_rung, ladder
 from tir_schedules.machines.cpu import CpuMachine
-from tir_schedules.run import outcome_of
+from tir_schedules.run import launches, outcome_of
 from tir_schedules.workloads.gemm import Gemm
 
 ARCH = "sm_80"
@@ -59,10 +60,8 @@ def differs(rung, source, mutant, workload):
 
 def check(rung, mutant, workloads):
     """The mutant fails on one of the workloads, and a fault names a line."""
-    outcomes = (
-        outcome_of([load_source(mutant.source, rung, workload, ARCH)], workload, MACHINE)
-        for workload in workloads
-    )
+    made = partial(load_source, mutant.source)
+    outcomes = (outcome_of(launches(made, rung, workload, ARCH), workload, MACHINE) for workload in workloads)
     faults = (fault for outcome in outcomes for fault in outcome.faults)
     assert any(re.search(r"_source\.cu:\d+", fault) for fault in faults), mutant.name
 

@@ -11,7 +11,7 @@ from sgemm_cases import ARCH, BASE, EVERY, LADDER, RUNGS, SHARED, taken, takes
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.twin import load_twin
 from tir_schedules.machines.cpu import CpuMachine
-from tir_schedules.run import outcome_of, run
+from tir_schedules.run import launches, outcome_of, run
 from tir_schedules.workloads.gemm import Gemm
 
 # By default every rung meets one of these besides the shapes that tests share.
@@ -29,6 +29,7 @@ ONE_EACH = {
     "serpentine": (130, 132, 12),  # ragged along all, an odd number of tiles along K
     "multistage": (36, 64, 16),  # ragged along M alone, fewer tiles along K than stages
     "tma": (70, 300, 164),  # ragged along all, more slabs than slots
+    "split_k": (40, 9, 2051),  # many parts, the last of them short
 }
 # One element; thin matrices; K ragged and prime; less than a tile.
 FURTHER = [(1, 1, 1), (1, 300, 1), (300, 1, 5), (3, 3, 431), (257, 100, 511), (64, 64, 4)]
@@ -83,7 +84,7 @@ def test_tiles_of_threads_as_shapes(rung):
 
 
 def check_twin(rung, gemm):
-    assert outcome_of([load_twin(rung, gemm, ARCH)], gemm, CpuMachine()).faults == ()
+    assert outcome_of(launches(load_twin, rung, gemm, ARCH), gemm, CpuMachine()).faults == ()
 
 
 @layers("rung", BASE, [])

@@ -20,6 +20,7 @@ LADDER = Ladder(
         "pipelined",
         "serpentine",
         "multistage",
+        "split_k",
         "tma",
     ),
     workload="tir_schedules.workloads.gemm:Gemm",

@@ -30,11 +30,11 @@ from tir_schedules.workloads.gemm import Gemm
 
 
 def schedule(sch: Schedule, gemm: Gemm, config: pipelined.Config) -> None:
-    turn_rows(sch, pipelined.double_buffered(sch, gemm, config), config)
+    turn_rows(sch, config, pipelined.double_buffered(sch, gemm, config, config.padding))
 
 
-def turn_rows(sch: Schedule, parts: Parts, config: WarpTiling) -> None:
-    """A thread's FMA go down one column and up the next."""
+def turn_rows(sch: Schedule, config: WarpTiling, parts: Parts) -> None:
+    """Rows of the thread tile go up in every second column."""
     rows = parts.fmas[-2:] if config.wmiter > 1 else parts.fmas[-1:]
     for place, loop in enumerate(rows, 1):
         sch.annotate(loop, TURNS, place)

@@ -167,7 +167,7 @@ def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     sch.tensorize(sch.get_loops(turn)[-2], turned.turn(config.bm, config.threads))
     warp_tiles.finish(sch, gemm, parts)
     warp_tiles.double_buffer_fragments(sch, parts, config)
-    serpentine.turn_rows(sch, parts, config)
+    serpentine.turn_rows(sch, config, parts)
     # Statements: the slab is turned; copies of a later one, if any; first fragments; products; the last k's.
     later = slabs_of(gemm, config) >= config.stages
     order = [1, 2, 3, 0, 4] if later else [1, 2, 0, 3]
