@@ -34,7 +34,8 @@ sgemm_serpentine(const float *__restrict__ A, const float *__restrict__ B, float
 #endif
     __shared__ __align__(16) float tile_a[2][BK][BM + PADDING]; // transposed
     __shared__ __align__(16) float tile_b[2][BK][BN];
-    auto multiply = [](auto &results, const auto &reg_a, const auto &reg_b) {
+    auto multiply = [](float (&results)[WMITER * TM][WNITER * TN], const float (&reg_a)[WMITER * TM],
+                       const float (&reg_b)[WNITER * TN]) {
         Tiles::multiply_in_serpentines(results, reg_a, reg_b);
     };
     if (K % 4 == 0 && N % 4 == 0)

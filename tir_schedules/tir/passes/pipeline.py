@@ -10,6 +10,7 @@ from typing import Any, Sequence
 
 from tvm import s_tir, tirx, transform
 
+from tir_schedules.tir.passes.boxes_ahead import boxes_ahead
 from tir_schedules.tir.passes.copies_after_compute import copies_after_compute
 from tir_schedules.tir.passes.last_block import last_block
 from tir_schedules.tir.passes.last_turn import last_turn
@@ -33,6 +34,7 @@ NAMES = (
     "partial_group",
     "serpentine",
     "ring_barriers",
+    "boxes_ahead",
     "persistent_tiles",
     "warp_roles",
     "tensor_maps",
@@ -82,6 +84,7 @@ def pipeline(wanted: Sequence[str] = ()) -> transform.Pass:
             *chosen("partial_group", partial_group),
             *chosen("serpentine", serpentine),
             *chosen("ring_barriers", ring_barriers),
+            *chosen("boxes_ahead", boxes_ahead),
             *chosen("persistent_tiles", persistent_tiles),
             *chosen("warp_roles", warp_roles),
             *chosen("tensor_maps", tensor_maps),
