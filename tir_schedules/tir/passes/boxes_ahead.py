@@ -19,7 +19,7 @@ from tir_schedules.tir.intrinsics.boxes import MAP
 from tir_schedules.tir.intrinsics.device import call
 from tir_schedules.tir.passes import AHEAD
 from tir_schedules.tir.passes.rewriting import body_of, map_body, with_body, with_value
-from tir_schedules.tir.passes.ring_barriers import slot_of, with_barriers
+from tir_schedules.tir.passes.ring_barriers import place_of, with_barriers
 from tir_schedules.tir.passes.serpentine import thread_tag
 
 TURNED = 2
@@ -47,12 +47,16 @@ def boxes_ahead(function: Any, module: IRModule, context: transform.PassContext)
 
         def copied(number: Any) -> tirx.Stmt:
             own = with_variables_of_its_own(tirx.SeqStmt(copies))
-            return with_barriers(with_value(own, slab, number), number, count)
+            return with_barriers(with_value(own, slab, number), *place_of(number, count))
 
         first: Any = tirx.Var("first_slab", "int32")
         before = counting(first, ahead, copied(first))
         later = tirx.IfThenElse(slab + ahead < loop.extent, copied(slab + ahead), None)
-        turn = [with_barriers(meet, slab, count), *([later] if int(loop.extent) > ahead else []), *work]
+        turn = [
+            with_barriers(meet, *place_of(slab, count)),
+            *([later] if int(loop.extent) > ahead else []),
+            *work,
+        ]
         annotations = {name: value for name, value in loop.annotations.items() if name != AHEAD}
         turns = tirx.For(
             slab, loop.min, loop.extent, loop.kind, tirx.SeqStmt(turn), loop.thread_binding, annotations
@@ -114,6 +118,11 @@ def written_by(statement: tirx.Stmt) -> list[Any]:
 def ring_of(buffer: Any, slots: int) -> Any:
     """The buffer of so many slots in place of one that has all slabs."""
     return tirx.decl_buffer([slots, *buffer.shape[1:]], buffer.dtype, buffer.name, scope=buffer.scope())
+
+
+def slot_of(slab: Any, slots: int) -> Any:
+    """The slot of a slab in a ring of so many."""
+    return place_of(slab, slots)[0]
 
 
 def in_slots(body: tirx.Stmt, slots: Sequence[tuple[Any, Any]]) -> tirx.Stmt:
