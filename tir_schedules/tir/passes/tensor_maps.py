@@ -67,9 +67,10 @@ def tensor_maps(function: Any, module: IRModule, context: transform.PassContext)
 def encoded(matrix: Any, shape: list[int], box: list[int]) -> tuple[Any, list[tirx.Stmt]]:
     """The variable of a map, and the statements of the host that make it."""
     rows, columns = shape
-    pitch = pitch_of(columns * DataType(matrix.dtype).bits // 8)
+    element = DataType(matrix.dtype).bits // 8  # bytes
+    pitch = pitch_of(columns * element)
     dtype, height, width = str(matrix.dtype), *box
-    row = pitch // columns * width
+    row = element * width
     swizzle = row if row in SWIZZLES else 0  # else a row has more bytes than any swizzle
 
     @T.prim_func
