@@ -32,6 +32,12 @@ static __device__ inline void load_box_for(unsigned short blocks, unsigned targe
                  : "memory");
 }
 
+// The copy engine will need the map: it may read it by now.
+static __device__ inline void prefetch_map(const CUtensorMap &map)
+{
+    asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
+}
+
 // Starts the copy of a box from `source` in shared memory to (row, col) of a matrix.
 static __device__ inline void store_box(const CUtensorMap &map, int row, int col, unsigned source)
 {
@@ -46,14 +52,9 @@ static __device__ inline void commit_stores()
     asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
 
-// Waits until the stores that this thread started have read shared memory, so that it can be written again.
-static __device__ inline void wait_until_stores_have_read()
+// Waits until the stores that this thread started have read shared memory, all but the last LEFT groups, so
+// that it can be written again.
+template <int LEFT = 0> static __device__ inline void wait_until_stores_have_read()
 {
-    asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
-}
-
-// Waits until they are done.
-static __device__ inline void wait_for_stores()
-{
-    asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+    asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(LEFT) : "memory");
 }

@@ -2,7 +2,8 @@
 //
 //   nvcc -arch=sm_90a -cubin cluster.cu
 //   grid min(PROGRAMS, CLUSTER * tiles of CLUSTER * BM x BN), block (128, CONSUMERS + 1), clusters of CLUSTER
-//   dynamic shared memory: STAGES slots of (BM + BN) * BK elements, and behind them BM * BN elements of C
+//   dynamic shared memory: STAGES slots of (BM + BN) * BK elements, and behind them for each of CONSUMERS
+//   min(BOXES, boxes of its tile) boxes of 8 KiB
 //   maps: of A, boxes of BM x 64; of B, of BN / CLUSTER x 64, or 64 x 64 where it is stored K x N; of C,
 //   boxes of 64 rows of 128 bytes
 //
@@ -44,8 +45,9 @@
 #define BN 256
 #define BK 64       // extent of the slabs along K
 #define CONSUMERS 2 // warpgroups that multiply, each BM / CONSUMERS rows of the block tile
-#define STAGES 3    // slots for slabs
+#define STAGES 4    // slots for slabs
 #define PROGRAMS 132 // most blocks of the grid
+#define BOXES 2     // of C that a warpgroup has in shared memory
 #define GROUP 16     // rows of clusters' tiles in a stripe
 #endif
 #ifndef CLUSTER
@@ -55,7 +57,7 @@
 constexpr int THREADS = (CONSUMERS + 1) * WARPGROUP;
 constexpr int HEIGHT = BM / CONSUMERS; // of a warpgroup's tile
 using Operands = Slabs<BM, BN, NT>;
-using Result = ResultBoxes<HEIGHT, BN, OUT>;
+using Result = ResultBoxes<HEIGHT, BN, OUT, BOXES>;
 static_assert(BK == SLAB, "a row of a slab is 128 bytes");
 
 extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
@@ -72,13 +74,17 @@ hgemm_cluster(const __grid_constant__ CUtensorMap A_map, const __grid_constant__
     const int slabs = (K + BK - 1) / BK;
     const int first = blockIdx.x / CLUSTER, step = gridDim.x / CLUSTER; // the cluster's tiles
 
-    if (threadIdx.x == 0 && threadIdx.y == 0)
+    if (threadIdx.x == 0 && threadIdx.y == CONSUMERS) {
+        prefetch_map(A_map);
+        prefetch_map(B_map);
+        prefetch_map(C_map);
         ring.initialise(CONSUMERS);
+    }
     sync_cluster(); // no block may copy to barriers that are not there yet
 
     Turn<STAGES> turn;
     if (threadIdx.y == CONSUMERS) {
-        keep_registers<RegistersOf<CONSUMERS>::PRODUCER>();
+        RegistersOf<CONSUMERS>::give();
         if (threadIdx.x == 0)
             for (int number = first; number < rows * cols; number += step) {
                 const TileOfC at = tile_in_stripes<GROUP>(number, rows, cols);
@@ -88,18 +94,18 @@ hgemm_cluster(const __grid_constant__ CUtensorMap A_map, const __grid_constant__
                 });
             }
     } else {
-        take_registers<RegistersOf<CONSUMERS>::CONSUMER>();
+        RegistersOf<CONSUMERS>::take();
         const int first_row = threadIdx.y * HEIGHT; // of the warpgroup in the block tile
-        const unsigned boxes = slots + STAGES * Operands::BYTES + threadIdx.y * Result::BYTES;
+        const unsigned places = slots + STAGES * Operands::BYTES + threadIdx.y * Result::BYTES;
         for (int number = first; number < rows * cols; number += step) {
             const TileOfC at = tile_in_stripes<GROUP>(number, rows, cols);
             WarpgroupTile<HEIGHT, BN, ACC, IN, !NT> tile;
             ring.multiply(turn, slots, slabs, first_row, tile);
-            store_through<Result>(boxes, tile, C_map, (at.row * CLUSTER + block) * BM + first_row,
+            store_through<Result>(places, tile, C_map, (at.row * CLUSTER + block) * BM + first_row,
                                   at.col * BN);
         }
         if (threadIdx.x == 0)
-            wait_for_stores();
+            wait_until_stores_have_read();
     }
     sync_cluster(); // copies and arrivals of the others may still be on their way here
 }

@@ -66,13 +66,16 @@ hgemm_persistent(const __grid_constant__ CUtensorMap A_map, const __grid_constan
     const int rows = (M + BM - 1) / BM, cols = (N + BN - 1) / BN; // of tiles
     const int slabs = (K + BK - 1) / BK;
 
-    if (threadIdx.x == 0 && threadIdx.y == 0)
+    if (threadIdx.x == 0 && threadIdx.y == CONSUMERS) {
+        prefetch_map(A_map);
+        prefetch_map(B_map);
         ring.initialise(CONSUMERS);
+    }
     __syncthreads();
 
     Turn<STAGES> turn;
     if (threadIdx.y == CONSUMERS) {
-        keep_registers<RegistersOf<CONSUMERS>::PRODUCER>();
+        RegistersOf<CONSUMERS>::give();
         if (threadIdx.x == 0)
             for (int number = blockIdx.x; number < rows * cols; number += gridDim.x) {
                 const TileOfC at = tile_in_stripes<GROUP>(number, rows, cols);
@@ -81,7 +84,7 @@ hgemm_persistent(const __grid_constant__ CUtensorMap A_map, const __grid_constan
                 });
             }
     } else {
-        take_registers<RegistersOf<CONSUMERS>::CONSUMER>();
+        RegistersOf<CONSUMERS>::take();
         const int first_row = threadIdx.y * HEIGHT; // of the warpgroup in the block tile
         for (int number = blockIdx.x; number < rows * cols; number += gridDim.x) {
             const TileOfC at = tile_in_stripes<GROUP>(number, rows, cols);

@@ -14,9 +14,22 @@ template <int REGISTERS> static __device__ inline void take_registers()
 }
 
 // Registers of each thread in a block of a producing warpgroup and so many that multiply: together at most
-// what the block is launched with, 64 K among all its threads.
+// what the block is launched with, 64 K among all its threads. Two warpgroups have as many as a thread can
+// have from the start: none move.
 template <int CONSUMING> struct RegistersOf {
     static_assert(1 <= CONSUMING && CONSUMING <= 3, "four would have too few for a wgmma of 256 columns");
     static constexpr int PRODUCER = CONSUMING < 3 ? 24 : 32;
     static constexpr int CONSUMER = CONSUMING < 3 ? 240 : 160;
+
+    static __device__ __forceinline__ void give()
+    {
+        if constexpr (CONSUMING > 1)
+            keep_registers<PRODUCER>();
+    }
+
+    static __device__ __forceinline__ void take()
+    {
+        if constexpr (CONSUMING > 1)
+            take_registers<CONSUMER>();
+    }
 };

@@ -15,89 +15,92 @@ static __device__ inline void store_matrices(unsigned address, const unsigned (&
                  : "memory");
 }
 
-// HEIGHT x WIDTH elements in boxes, those of the same rows side by side.
-template <int HEIGHT, int WIDTH, typename Result> struct ResultBoxes {
+// HEIGHT x WIDTH elements in boxes, those of the same rows one after the other. MOST: for how many of them
+// there is shared memory at most; they take turns.
+template <int HEIGHT, int WIDTH, typename Result, int MOST> struct ResultBoxes {
     static constexpr int COLS = SLAB_ROW / sizeof(Result); // of a box
     static constexpr int ROWS = 64;
     static constexpr int BOX = ROWS * SLAB_ROW; // bytes
-    static constexpr int BYTES = HEIGHT * WIDTH * sizeof(Result);
+    static constexpr int COUNT = HEIGHT / ROWS * (WIDTH / COLS);
+    static constexpr int PLACES = COUNT < MOST ? COUNT : MOST, BYTES = PLACES * BOX;
     static_assert(WIDTH % COLS == 0, "boxes must cover the tile");
+    static_assert(COUNT % PLACES == 0, "each tile must begin with the first place");
 
-    // The warpgroup writes its tile into the boxes at an address.
-    template <typename Tile> static __device__ __forceinline__ void write(unsigned boxes, const Tile &tile)
+    // The warpgroup writes 64 x COLS of its sums to a place: those of rows 64 * part and on, and columns
+    // COLS * box and on.
+    template <typename Tile>
+    static __device__ __forceinline__ void write(unsigned place, const Tile &tile, int part, int box)
     {
-#pragma unroll
-        for (int part = 0; part < HEIGHT / ROWS; ++part)
-            if constexpr (sizeof(Result) == 2)
-                write_matrices(boxes + part * (WIDTH / COLS) * BOX, tile, part);
-            else
-                write_pairs(boxes + part * (WIDTH / COLS) * BOX, tile, part);
+        if constexpr (sizeof(Result) == 2)
+            write_matrices(place, tile, part, box);
+        else
+            write_pairs(place, tile, part, box);
     }
 
     // 16 rows and 16 columns of a warp at once: matrices of rows 0 to 7 and 8 to 15, twice.
     template <typename Tile>
-    static __device__ __forceinline__ void write_matrices(unsigned boxes, const Tile &tile, int part)
+    static __device__ __forceinline__ void write_matrices(unsigned place, const Tile &tile, int part, int box)
     {
         const unsigned row = threadIdx.x / 32 * 16 + threadIdx.x % 16;
         const unsigned chunk = threadIdx.x % 32 / 16;
 #pragma unroll
-        for (int j = 0; j < WIDTH / 16; ++j) {
+        for (int j = 0; j < COLS / 16; ++j) {
             unsigned value[4];
 #pragma unroll
             for (int matrix = 0; matrix < 4; ++matrix) {
-                const auto both = tile.template pair<Result>(part, 2 * j + matrix / 2, matrix % 2);
+                const int column = box * (COLS / 8) + 2 * j + matrix / 2; // in steps of 8
+                const auto both = tile.template pair<Result>(part, column, matrix % 2);
                 value[matrix] = reinterpret_cast<const unsigned &>(both);
             }
-            const unsigned swizzled = (j % 4 * 2 + chunk) ^ row % 8;
-            store_matrices(boxes + j / 4 * BOX + row * SLAB_ROW + swizzled * 16, value);
+            store_matrices(place + row * SLAB_ROW + ((j * 2 + chunk) ^ row % 8) * 16, value);
         }
     }
 
     // Floats are no business of stmatrix: every lane writes its own pairs.
     template <typename Tile>
-    static __device__ __forceinline__ void write_pairs(unsigned boxes, const Tile &tile, int part)
+    static __device__ __forceinline__ void write_pairs(unsigned place, const Tile &tile, int part, int box)
     {
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
             const unsigned row = h * 8 + Tile::row();
 #pragma unroll
-            for (int j = 0; j < WIDTH / 8; ++j) {
-                const unsigned chunk = j % 4 * 2 + threadIdx.x % 4 / 2;
-                const float2 both = tile.template pair<Result>(part, j, h);
+            for (int j = 0; j < COLS / 8; ++j) {
+                const unsigned chunk = j * 2 + threadIdx.x % 4 / 2;
+                const float2 both = tile.template pair<Result>(part, box * (COLS / 8) + j, h);
                 asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(
-                                 boxes + j / 4 * BOX + row * SLAB_ROW + (chunk ^ row % 8) * 16 +
-                                 threadIdx.x % 2 * 8),
+                                 place + row * SLAB_ROW + (chunk ^ row % 8) * 16 + threadIdx.x % 2 * 8),
                              "f"(both.x), "f"(both.y)
                              : "memory");
             }
         }
     }
-
-    // One thread starts to store the boxes at an address to (row, col) of C.
-    static __device__ __forceinline__ void store(unsigned boxes, const CUtensorMap &map, int row, int col)
-    {
-#pragma unroll
-        for (int r = 0; r < HEIGHT; r += ROWS)
-#pragma unroll
-            for (int c = 0; c < WIDTH; c += COLS)
-                store_box(map, row + r, col + c, boxes + (r / ROWS * (WIDTH / COLS) + c / COLS) * BOX);
-        commit_stores();
-    }
 };
 
-// A warpgroup's tile of C goes to (row, col) through its boxes. It waits only until the boxes of the tile
-// before have been read, and for the stores of none.
+// A warpgroup's tile of C goes to (row, col), box after box: as soon as one is in shared memory the copy
+// engine stores it, and the warpgroup writes the next. Before it does, what stood in its place has been read:
+// the thread that stores waits for that, and then for all others.
 template <typename Boxes, typename Tile>
-static __device__ __forceinline__ void store_through(unsigned boxes, const Tile &tile, const CUtensorMap &map,
-                                                     int row, int col)
+static __device__ __forceinline__ void store_through(unsigned places, const Tile &tile,
+                                                     const CUtensorMap &map, int row, int col)
 {
-    const unsigned id = 1 + threadIdx.y;
-    if (threadIdx.x == 0)
-        wait_until_stores_have_read();
-    sync_warpgroup(id);
-    Boxes::write(boxes, tile);
-    fence_async_proxy();
-    sync_warpgroup(id);
-    if (threadIdx.x == 0)
-        Boxes::store(boxes, map, row, col);
+    constexpr int PLACES = Boxes::PLACES;
+#pragma unroll
+    for (int number = 0; number < Boxes::COUNT; ++number) {
+        const int part = number / (Boxes::COUNT / Tile::PARTS), box = number % (Boxes::COUNT / Tile::PARTS);
+        const unsigned place = places + number % PLACES * Boxes::BOX;
+        if constexpr (PLACES == 1) {
+            if (threadIdx.x == 0)
+                wait_until_stores_have_read();
+            sync_warpgroup(1 + threadIdx.y);
+        }
+        Boxes::write(place, tile, part, box);
+        fence_async_proxy();
+        if (PLACES > 1 && threadIdx.x == 0)
+            wait_until_stores_have_read<PLACES < 2 ? 0 : PLACES - 2>(); // of the place that comes next
+        sync_warpgroup(1 + threadIdx.y);
+        if (threadIdx.x == 0) {
+            store_box(map, row + part * Boxes::ROWS, col + box * Boxes::COLS, place);
+            commit_stores();
+        }
+    }
 }

@@ -2,15 +2,17 @@
 //
 //   nvcc -arch=sm_90a -cubin tma_store.cu
 //   grid min(PROGRAMS, tiles of C), block (128, CONSUMERS + 1)
-//   dynamic shared memory: STAGES slots of (BM + BN) * BK elements, and behind them BM * BN elements of C
+//   dynamic shared memory: STAGES slots of (BM + BN) * BK elements, and behind them for each of CONSUMERS
+//   min(BOXES, boxes of its tile) boxes of 8 KiB
 //   maps: of A, boxes of BM x 64; of B, of BN x 64, or 64 x 64 where it is stored K x N; of C, boxes of 64
 //   rows of 128 bytes
 //
 // In persistent.cu a lane has two neighbours of a row of C, and a warp writes 8 rows of 16 bytes or 32 at
 // once: parts of lines, by 64 or 128 instructions with an address each, behind which the warpgroup waits its
 // turn. Here stmatrix puts 16 x 16 elements into shared memory at once, without bank conflicts under the
-// swizzle, and one thread has the copy engine write whole boxes, as far as C has them. The warpgroup goes on
-// with its next tile at once; it waits for the stores when it has the next one to put in their place.
+// swizzle, and one thread has the copy engine write boxes, as far as C has them, each as soon as it is there.
+// The warpgroup goes on with the next box or tile at once; what it overwrites has been read by then. Nobody
+// waits until a box is written.
 // Rows of C must be multiples of 16 bytes.
 
 #include <cuda.h>
@@ -44,13 +46,14 @@
 #define CONSUMERS 2 // warpgroups that multiply, each BM / CONSUMERS rows of the block tile
 #define STAGES 3    // slots for slabs
 #define PROGRAMS 132 // most blocks of the grid
+#define BOXES 4     // of C that a warpgroup has in shared memory
 #define GROUP 16     // rows of tiles in a stripe
 #endif
 
 constexpr int THREADS = (CONSUMERS + 1) * WARPGROUP;
 constexpr int HEIGHT = BM / CONSUMERS; // of a warpgroup's tile
 using Operands = Slabs<BM, BN, NT>;
-using Result = ResultBoxes<HEIGHT, BN, OUT>;
+using Result = ResultBoxes<HEIGHT, BN, OUT, BOXES>;
 static_assert(BK == SLAB, "a row of a slab is 128 bytes");
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
@@ -66,13 +69,17 @@ hgemm_tma_store(const __grid_constant__ CUtensorMap A_map, const __grid_constant
     const int rows = (M + BM - 1) / BM, cols = (N + BN - 1) / BN; // of tiles
     const int slabs = (K + BK - 1) / BK;
 
-    if (threadIdx.x == 0 && threadIdx.y == 0)
+    if (threadIdx.x == 0 && threadIdx.y == CONSUMERS) {
+        prefetch_map(A_map);
+        prefetch_map(B_map);
+        prefetch_map(C_map);
         ring.initialise(CONSUMERS);
+    }
     __syncthreads();
 
     Turn<STAGES> turn;
     if (threadIdx.y == CONSUMERS) {
-        keep_registers<RegistersOf<CONSUMERS>::PRODUCER>();
+        RegistersOf<CONSUMERS>::give();
         if (threadIdx.x == 0)
             for (int number = blockIdx.x; number < rows * cols; number += gridDim.x) {
                 const TileOfC at = tile_in_stripes<GROUP>(number, rows, cols);
@@ -81,16 +88,16 @@ hgemm_tma_store(const __grid_constant__ CUtensorMap A_map, const __grid_constant
                 });
             }
     } else {
-        take_registers<RegistersOf<CONSUMERS>::CONSUMER>();
+        RegistersOf<CONSUMERS>::take();
         const int first_row = threadIdx.y * HEIGHT; // of the warpgroup in the block tile
-        const unsigned boxes = slots + STAGES * Operands::BYTES + threadIdx.y * Result::BYTES;
+        const unsigned places = slots + STAGES * Operands::BYTES + threadIdx.y * Result::BYTES;
         for (int number = blockIdx.x; number < rows * cols; number += gridDim.x) {
             const TileOfC at = tile_in_stripes<GROUP>(number, rows, cols);
             WarpgroupTile<HEIGHT, BN, ACC, IN, !NT> tile;
             ring.multiply(turn, slots, slabs, first_row, tile);
-            store_through<Result>(boxes, tile, C_map, at.row * BM + first_row, at.col * BN);
+            store_through<Result>(places, tile, C_map, at.row * BM + first_row, at.col * BN);
         }
         if (threadIdx.x == 0)
-            wait_for_stores();
+            wait_until_stores_have_read();
     }
 }

@@ -63,19 +63,22 @@ hgemm_warp_specialized(const __grid_constant__ CUtensorMap A_map, const __grid_c
     const int block_row = blockIdx.y * BM, block_col = blockIdx.x * BN;
     const int slabs = (K + BK - 1) / BK;
 
-    if (threadIdx.x == 0 && threadIdx.y == 0)
+    if (threadIdx.x == 0 && threadIdx.y == CONSUMERS) {
+        prefetch_map(A_map);
+        prefetch_map(B_map);
         ring.initialise(CONSUMERS);
+    }
     __syncthreads();
 
     Turn<STAGES> turn;
     if (threadIdx.y == CONSUMERS) {
-        keep_registers<RegistersOf<CONSUMERS>::PRODUCER>();
+        RegistersOf<CONSUMERS>::give();
         if (threadIdx.x == 0)
             ring.fill(turn, slots, slabs, [&](unsigned slot, int k0, unsigned barrier) {
                 Operands::load(slot, A_map, B_map, block_row, block_col, k0, barrier);
             });
     } else {
-        take_registers<RegistersOf<CONSUMERS>::CONSUMER>();
+        RegistersOf<CONSUMERS>::take();
         const int first_row = threadIdx.y * HEIGHT; // of the warpgroup in the block tile
         WarpgroupTile<HEIGHT, BN, ACC, IN, !NT> tile;
         ring.multiply(turn, slots, slabs, first_row, tile);

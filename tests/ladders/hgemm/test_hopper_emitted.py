@@ -7,12 +7,15 @@ The recorded facts are in emitted_hopper.json. To rewrite them:
 
 from pathlib import Path
 
-from hopper_rungs import ARCH, KINDS, LADDER, RUNGS, kind_of, taken, workload
+import pytest
+from hopper_rungs import ARCH, FEW, KINDS, LADDER, RUNGS, kind_of, taken, workload
 from kinds import both
 from layers import layers
 
+from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.sass import count_opcodes, disassemble, loop_with_most
+from tir_schedules.compiler.twin import load_twin
 
 RECORDED = Path(__file__).parent / "emitted_hopper.json"
 LONG = "256x256x1536"  # so many slabs that no compiler unrolls the loop over them
@@ -27,10 +30,15 @@ MAIN_LOOP = {
 }
 
 
+def main_loop(binary):
+    """The one with most wgmma."""
+    return loop_with_most(disassemble(binary), "HGMMA")
+
+
 def facts(kernel):
-    """Of the main loop, the one with most wgmma: instructions of each kind per slab of 64 rows of A."""
+    """Of the main loop: instructions of each kind per slab of 64 rows of A."""
     binary = compile_kernel(kernel)
-    loop = count_opcodes(loop_with_most(disassemble(binary), "HGMMA"))
+    loop = count_opcodes(main_loop(binary))
     return {
         "grid": kernel.grid,
         "block": kernel.block,
@@ -61,3 +69,11 @@ def two_kinds(rung):
 def test_emitted_code_is_as_recorded(rung, kind, make, golden):
     kernel = make(rung, workload(LONG, kind), ARCH)
     golden(RECORDED, f"{kernel.label} {' '.join(kind)}", facts(kernel))
+
+
+@pytest.mark.parametrize("rung", [rung for rung in LADDER if rung.name in ("warp_specialized", *FEW)])
+def test_main_loop_is_as_short_as_the_twins(rung):
+    """Slots are counted: with a division for each slab it had up to 24 instructions more."""
+    gemm = workload(LONG, kind_of(rung))
+    schedule, twin = (len(main_loop(compile_kernel(make(rung, gemm, ARCH)))) for make in (lower, load_twin))
+    assert schedule <= twin + 3

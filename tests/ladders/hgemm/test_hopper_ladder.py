@@ -69,14 +69,25 @@ def fewer_blocks_than_tiles():
     + [(rung, workload(LARGER_ODD, kind_of(rung))) for rung in ODD_TAKEN],
 )  # fmt: skip
 def test_schedule_and_twin_are_right_and_equal_bit_for_bit(rung, gemm):
-    xfail_few_tiles(rung, gemm)
     check(rung, gemm)
 
 
-def xfail_few_tiles(rung, gemm):
-    """A known fault: the command says in one line that the schedule is refused."""
-    if rung.id == "hgemm/persistent:256x256" and gemm.m == 200:
-        pytest.xfail("TVM refuses the schedule of persistent:256x256 for a C of fewer rows than a tile")
+TILES = [
+    ("warp_specialized:128x128,bm=64,consumers=1", "72x136x72", KINDS[3]),
+    ("persistent:128x128,bm=64,consumers=1,programs=2,group=4", "328x136x136", KINDS[2]),
+    ("tma_store:64x128,programs=2", "200x264x584", KINDS[1]),
+    ("tma_store:64x64,programs=3,group=3", "328x136x72", KINDS[3]),
+    ("tma_store:128x192,programs=2", "136x392x72", KINDS[2]),
+    ("tma_store:128x256_4_stages,programs=1", "136x264x328", KINDS[2]),
+    ("tma_store:256x256,programs=1", "264x264x72", KINDS[4]),
+]
+"""Tiles of one warpgroup, a last stripe that is lower than others, boxes of C that take turns."""
+
+
+@pytest.mark.parametrize("name, shape, kind", TILES, ids=[f"{name} {shape}" for name, shape, _ in TILES])
+def test_tiles_of_other_forms(name, shape, kind):
+    (rung,) = find(f"hgemm/{name}")
+    check(rung, workload(shape, kind))
 
 
 def test_one_slab_and_rows_of_single_elements():
@@ -94,10 +105,13 @@ def test_one_slab_and_rows_of_single_elements():
         ("cluster", HalfGemm(64, 65, 64), "rows of C are 130 bytes.*use hgemm/persistent"),
         ("warp_specialized:256x256", FLOATS, "as float32; use --accumulate float16"),
         ("persistent:192x256", FLOATS, "as float32; use --accumulate float16"),
-        ("tma_store:128x256", FLOATS, "it takes 278528 bytes of shared memory"),
+        ("tma_store:128x256,boxes=8", FLOATS, "it takes 278528 bytes of shared memory"),
+        ("tma_store:128x192,boxes=2", HalfGemm(64, 64, 64), "boxes is 2: a warpgroup has 3"),
+        ("cluster:boxes=0", FLOATS, "boxes is 0: a warpgroup has 8"),
+        ("tma_store:consumers=0", FLOATS, "each of 1 to 3 consumers"),
         ("tma:stages=2", HalfGemm(64, 64, 64), "stages is 2: the ring has 3 to 8 slots"),
         ("wgmma:bk=32", HalfGemm(64, 64, 64), "bk is 64"),
-        ("warp_specialized:consumers=1", HalfGemm(64, 64, 64), "consumers is 2 or 3"),
+        ("warp_specialized:consumers=4", HalfGemm(64, 64, 64), "each of 1 to 3 consumers"),
         ("cluster:cluster=3", HalfGemm(64, 64, 64), "cluster is 1, 2 or 4"),
     ],
 )  # fmt: skip
@@ -124,12 +138,12 @@ def test_the_instructions_are_those_the_rung_is_about(rung):
     gemm = workload(RAGGED, kind_of(rung))
     if not taken(rung, gemm):
         gemm = workload(RAGGED, ("nt", "float16"))
-    xfail_few_tiles(rung, gemm)
     sass = disassemble(compile_kernel(lower(rung, gemm, ARCH)))
     boxes = rung.name not in TAKES_ODD
     roles = boxes and rung.name != "tma"
     assert "HGMMA.64x" in sass
-    assert (boxes, roles) == ("UTMALDG" in sass, "USETMAXREG" in sass)
+    moved = roles and rung.fitted(gemm).config.consumers > 1
+    assert (boxes, moved) == ("UTMALDG" in sass, "USETMAXREG" in sass)
     assert ("UTMASTG" in sass) == (rung.name in FEW[1:])
     assert ("STSM" in sass) == (rung.name in FEW[1:] and gemm.result != "float32")
     assert ("MULTICAST" in sass) == (rung.name == "cluster") and ("LDGSTS" in sass) == (

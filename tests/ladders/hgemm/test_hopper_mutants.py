@@ -24,12 +24,15 @@ SHAPE = (256, 512, 328)
 
 DROPPED = (
     "fence_async_proxy", "commit_products", "wait_for_products", "wait_for_parity", "arrive_and_wait",
-    "arrive_announcing", "sync_warpgroup", "sync_cluster", "wait_until_stores_have_read", "wait_for_stores",
-    "commit_stores", "release", "publish_barriers", "wait_for_copies", "commit_copies", "complete",
+    "arrive_announcing", "sync_warpgroup", "sync_cluster", "wait_until_stores_have_read", "commit_stores",
+    "release", "publish_barriers", "wait_for_copies", "commit_copies", "complete",
 )  # fmt: skip
 CALL = re.compile(rf"(?<![\w:])(?:tile\.)?({'|'.join(DROPPED)})(?:<[^>]*>)?\([^;{{]*\);")
 DEFINITION = re.compile(r"static __device__|__device__ .*\b(?:void|int|unsigned)\b")
 LAST_RELEASE = "column 9: release(before);"
+ONE_PLACE = re.compile(r"if constexpr \(PLACES == 1\) \{.*?\n        \}\n", re.S)
+"""What boxes of C do that have no other place to take turns with."""
+
 CHANGED = {
     "other parity": (r"turn\.parity \^ 1", "turn.parity"),
     "16 bytes more": (r"(arrive_announcing\(barrier, Operands::BYTES)\)", r"\1 + 16)"),
@@ -58,8 +61,10 @@ def mutants(source: str) -> Iterator[Mutant]:
 
 def faults_of(name: str) -> list[Mutant]:
     """Those of a twin, without those of code that it has and does not need: masks of clusters; that the last
-    slot of a block's only tile is empty."""
-    found = mutants(load_twin(rung_of(name), gemm("nt float to half", SHAPE), ARCH).source)
+    slot of a block's only tile is empty; that boxes of C have one place."""
+    source = load_twin(rung_of(name), gemm("nt float to half", SHAPE), ARCH).source
+    needed = ONE_PLACE.sub("", source)
+    found = [each for each in mutants(source) if ONE_PLACE.sub("", each.source) != needed]
     spare = ["one block"] if name != "cluster" else []
     unheard = LAST_RELEASE if name == "warp_specialized" else None
     return [each for each in found if kind_of(each) not in spare and not (unheard and unheard in each.name)]
@@ -81,7 +86,8 @@ def kind_of(mutant):
     return mutant.name.split(",")[0]
 
 
-SHORT = {"tma_store": ("no fence_async_proxy", "no wait_for_parity", "no wait_for_stores", "16 bytes more"),
+SHORT = {"tma_store": ("no fence_async_proxy", "no wait_for_parity", "no wait_until_stores_have_read",
+                       "16 bytes more"),
          "cluster": ("no sync_cluster", "one block", "other parity"),
          "tma": ("a thread less", "no wait_for_products")}  # fmt: skip
 

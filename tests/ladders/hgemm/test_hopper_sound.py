@@ -13,9 +13,6 @@ ANNOUNCE = r"mbarrier\.arrive\.expect_tx\.shared::cta\.b64 _, (\[%r\d+\])([^;]+)
 EXPECT = r"mbarrier.expect_tx.relaxed.cta.shared::cta.b64 \1\2; mbarrier.arrive.shared::cta.b64 _, \1"
 
 IN_PTX = {
-    "stores that have been read, at the end": (
-        r"cp\.async\.bulk\.wait_group 0;", "cp.async.bulk.wait_group.read 0;",
-    ),
     "stores that are done": (r"cp\.async\.bulk\.wait_group\.read", "cp.async.bulk.wait_group"),
     "each store a group": (r"(cp\.async\.bulk\.tensor\.2d\.global[^;]+;)", r"\1 cp.async.bulk.commit_group;"),
     "barriers fenced for copies": (r"fence\.mbarrier_init[^;]+;", "fence.proxy.async.shared::cta;"),

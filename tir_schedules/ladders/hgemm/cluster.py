@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir_schedules.ladders.hgemm import hopper, roles
+from tir_schedules.ladders.hgemm import hopper, roles, tile_choice
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
@@ -28,28 +28,29 @@ from tir_schedules.workloads.half_gemm import HalfGemm
 
 
 @dataclass(frozen=True)
-class Config(roles.Persistent):
+class Config(roles.Stored):
     """As Persistent. cluster: blocks of a cluster, 2; programs are rounded down to whole clusters."""
 
     bm: int = 128
     bn: int = 256
     bk: int = 64
     consumers: int = 2
-    stages: int = 3
+    stages: int = 4
     programs: int = hopper.WAVE
     group: int = 16
+    boxes: int = 2
     cluster: int = 2
 
 
 def refuses(gemm: HalfGemm, config: Config) -> str:
     if config.cluster not in (1, 2, 4) or config.bn // 64 % config.cluster:
         return "cluster is 1, 2 or 4, and bn a multiple of 64 for each block"
-    return roles.reason_against_roles(gemm, config, stored=True)
+    return roles.reason_against_roles(gemm, config)
 
 
 def launch(gemm: HalfGemm, config: Config) -> Launch:
     hopper.checked(refuses(gemm, config))
-    return roles.launch_programs(gemm, config, stored=True, cluster=config.cluster)
+    return roles.launch_programs(gemm, config, cluster=config.cluster)
 
 
 def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:
@@ -59,13 +60,13 @@ def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:
 def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
     tiles = roles.share_by_roles(sch, gemm, config, config.cluster)
     roles.walk_tiles(sch, gemm, config, tiles, config.cluster)
-    hopper.store_boxes(sch, gemm, config, tiles)
+    roles.store_boxes(sch, gemm, config, tiles)
     hopper.multiply(sch, gemm, config, tiles, "given")
 
 
 CONFIGS = {
     "128x256": Config(),
-    "128x128": Config(bn=128, stages=4),
+    "128x128": Config(bn=128, stages=6),
 }
 
 RUNG = Rung(
@@ -75,7 +76,7 @@ RUNG = Rung(
     article="beyond 001 and 004",
     config=CONFIGS["128x256"],
     configs=CONFIGS,
-    choose=roles.choose_stored,
+    choose=tile_choice.chooser(CONFIGS, launch),
     shapes=hopper.SHAPES_STORED,
     schedule=schedule,
     launch=launch,

@@ -109,8 +109,8 @@ class Tiles:
     k_tile: Loop
 
 
-def reason_against(gemm: HalfGemm, tiling: Tiling, shared: int) -> str:
-    """Why a tiling cannot be, or empty. shared: bytes of dynamic shared memory."""
+def reason_against_tile(gemm: HalfGemm, tiling: Tiling) -> str:
+    """Why a tile cannot be, or empty."""
     if tiling.bk != DEPTH:
         return f"bk is {DEPTH}: rows of 128 bytes, as the swizzle has them"
     if tiling.consumers not in SUM_REGISTERS or tiling.bm % (ROWS * tiling.consumers):
@@ -123,6 +123,14 @@ def reason_against(gemm: HalfGemm, tiling: Tiling, shared: int) -> str:
             f"sums of {tiling.rows}x{tiling.bn} do not fit into a warpgroup's registers as {gemm.accumulate}"
             + (f"; use --accumulate {fitting}" if fitting else "")
         )
+    return ""
+
+
+def reason_against(gemm: HalfGemm, tiling: Tiling, shared: int) -> str:
+    """Why a tiling cannot be, or empty. shared: bytes of dynamic shared memory."""
+    reason = reason_against_tile(gemm, tiling)
+    if reason:
+        return reason
     limit = find_sm(ARCH).shared_limit - BARRIERS
     return (
         f"it takes {shared} bytes of shared memory, and {ARCH} has {limit} for it" if shared > limit else ""
@@ -155,11 +163,6 @@ def reason_against_stored_boxes(gemm: HalfGemm) -> str:
         if row % 16
         else ""
     )
-
-
-def choose(gemm: HalfGemm) -> str:
-    """128x256 where C has as many such tiles as there are SMs, else 128x128."""
-    return "128x256" if ceil_div(gemm.m, 128) * ceil_div(gemm.n, 256) >= WAVE else "128x128"
 
 
 def checked(reason: str) -> None:
@@ -367,22 +370,23 @@ def by_threads(sch: Schedule, block: Block, tiling: Tiling, width: int) -> None:
         sch.unroll(pair)
 
 
-def store_boxes(sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles) -> None:
-    """A warpgroup's sums go through shared memory, from where the copy engine writes boxes of C."""
+def store_boxes(sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles, places: int) -> None:
+    """A warpgroup's sums go through shared memory, box by box, from where the copy engine writes them to C.
+    places: in shared memory, for boxes in turns."""
     from tir_schedules.tir.intrinsics import boxes, stmatrix
     from tir_schedules.tir.intrinsics.wgmma import sums_map
 
     width = ROW_BYTES // SIZES[gemm.result]
-    stored = sch.cache_write(tiles.result, 0, SHARED)
+    stored = sch.cache_write(tiles.result, 0, boxes.BOXES)
     sch.reverse_compute_at(tiles.result, tiles.warpgroup)
-    sch.reverse_compute_at(stored, tiles.warpgroup)
-    sch.transform_layout(tiles.products, ("write", 0), sums_map(tiling.bn), assume_injective_transform=True)
-    sch.transform_layout(tiles.result, ("write", 0), lambda i, j: [j // width, i, j % width])
-    to_boxes = stmatrix.store(tiling.rows // ROWS, tiling.bn, tiling.bm, gemm.accumulate, gemm.result)
-    sch.tensorize(sch.get_loops(tiles.result)[-2], to_boxes)
-    row, column = sch.get_loops(stored)[-2:]
+    row, column = sch.get_loops(tiles.result)[-2:]
     box_row, row = sch.split(row, [None, ROWS])
     box_column, column = sch.split(column, [None, width])
     sch.reorder(box_row, box_column, row, column)
+    sch.reverse_compute_at(stored, box_column)
+    sch.transform_layout(tiles.products, ("write", 0), sums_map(tiling.bn), assume_injective_transform=True)
+    numbered = stmatrix.boxes_map(width)
+    sch.transform_layout(tiles.result, ("write", 0), numbered, assume_injective_transform=True)
     unroll(sch, (box_row, box_column))
-    sch.tensorize(row, boxes.store(ROWS, width, gemm.result))
+    sch.tensorize(row, stmatrix.store(width, places, gemm.accumulate, gemm.result))
+    sch.tensorize(sch.get_loops(stored)[-2], boxes.store(ROWS, width, gemm.result))

@@ -5,8 +5,8 @@ empty; so they are while the next block sets barriers up and waits for its first
 blocks than SMs, and each computes every 132nd tile. The warpgroup that copies goes on with the slabs of the
 next tile as soon as there are empty slots, long before this one is stored.
 
-The barriers of the slots go on too: slabs are numbered over all tiles of the block, and phases follow from
-that number.
+The barriers of the slots go on too: slots and phases are counted over all tiles of the block, see
+`slot_counters` among the passes.
 
 Tiles that are computed at a time should share rows of A and columns of B, so that L2 serves them: they are
 taken in stripes of 16 rows of tiles, column by column.
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir_schedules.ladders.hgemm import hopper, roles
+from tir_schedules.ladders.hgemm import hopper, roles, tile_choice
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
@@ -66,6 +66,8 @@ CONFIGS = {
     "256x256": Config(bm=256, stages=3),
     "128x128": Config(bn=128, stages=6),
 }
+CHOSEN = {name: CONFIGS[name] for name in ("128x256", "128x128")}
+"""Those that a shape may choose."""
 
 RUNG = Rung(
     family="hgemm",
@@ -74,7 +76,7 @@ RUNG = Rung(
     article="beyond 001 and 004",
     config=CONFIGS["128x256"],
     configs=CONFIGS,
-    choose=hopper.choose,
+    choose=tile_choice.chooser(CHOSEN, launch),
     shapes=hopper.SHAPES_OF_BOXES,
     schedule=schedule,
     launch=launch,

@@ -20,26 +20,37 @@ class Persistent(Ring):
     group: int
 
 
-def reason_against_roles(gemm: HalfGemm, config: Ring, stored: bool = False) -> str:
-    """Why a configuration cannot be, or empty. stored: C goes through shared memory."""
-    if config.consumers not in (2, 3):
-        return "consumers is 2 or 3: registers are shared out among so many"
-    more = tile_bytes(gemm, config) if stored else 0
-    return (
-        hopper.reason_against_boxes(gemm)
-        or (hopper.reason_against_stored_boxes(gemm) if stored else "")
-        or hopper.reason_against_ring(gemm, config, 2, more)
+@dataclass(frozen=True)
+class Stored(Persistent):
+    """As Persistent. boxes: of C, 64 rows of 128 bytes, for which a warpgroup has shared memory; a tile's
+    take turns."""
+
+    boxes: int
+
+
+def reason_against_roles(gemm: HalfGemm, config: Ring) -> str:
+    """Why a configuration cannot be, or empty. One that is Stored has C go through shared memory."""
+    reason = hopper.reason_against_tile(gemm, config) or hopper.reason_against_boxes(gemm)
+    if reason or not isinstance(config, Stored):
+        return reason or hopper.reason_against_ring(gemm, config, 2)
+    rows, columns, places = boxes_of(gemm, config)
+    if places < 1 or rows * columns % places:
+        return f"boxes is {config.boxes}: a warpgroup has {rows * columns}, which take turns evenly"
+    return hopper.reason_against_stored_boxes(gemm) or hopper.reason_against_ring(
+        gemm, config, 2, bytes_of_boxes(gemm, config)
     )
 
 
-def choose_stored(gemm: HalfGemm) -> str:
-    """As `hopper.choose`; a tile of 128x256 of float32 leaves no room for slots."""
-    return "128x128" if gemm.result == "float32" else hopper.choose(gemm)
+def boxes_of(gemm: HalfGemm, config: Stored) -> tuple[int, int, int]:
+    """Rows and columns of the boxes in a warpgroup's tile of C, and for how many boxes there is shared
+    memory."""
+    rows, columns = config.rows // hopper.ROWS, config.bn * SIZES[gemm.result] // hopper.ROW_BYTES
+    return rows, columns, min(rows * columns, config.boxes)
 
 
-def tile_bytes(gemm: HalfGemm, config: Tiling) -> int:
-    """Of a tile of C."""
-    return config.bm * config.bn * SIZES[gemm.result]
+def bytes_of_boxes(gemm: HalfGemm, config: Stored) -> int:
+    """Shared memory for boxes of C."""
+    return config.consumers * boxes_of(gemm, config)[-1] * hopper.ROWS * hopper.ROW_BYTES
 
 
 def block_of(config: Tiling) -> tuple[int, int, int]:
@@ -53,13 +64,13 @@ def programs_of(gemm: HalfGemm, config: Persistent, cluster: int = 1) -> int:
     return cluster * min(tiles, max(1, config.programs // cluster))
 
 
-def launch_programs(gemm: HalfGemm, config: Persistent, stored: bool = False, cluster: int = 1) -> Launch:
-    """The launch of blocks that compute tile after tile. stored: C goes through shared memory."""
+def launch_programs(gemm: HalfGemm, config: Persistent, cluster: int = 1) -> Launch:
+    """The launch of blocks that compute tile after tile."""
     grid = programs_of(gemm, config, cluster), 1, 1
     maps = hopper.maps_of(gemm, config, cluster)
     shared = config.ring_bytes
-    if stored:
-        maps, shared = (*maps, map_of_result(gemm)), shared + tile_bytes(gemm, config)
+    if isinstance(config, Stored):
+        maps, shared = (*maps, map_of_result(gemm)), shared + bytes_of_boxes(gemm, config)
     return Launch(grid, block_of(config), shared, (cluster, 1, 1), maps)
 
 
@@ -75,10 +86,16 @@ def share_by_roles(sch: Schedule, gemm: HalfGemm, config: Ring, cluster: int = 1
     tiles = hopper.split_into_tiles(sch, config)
     hopper.lay_out_operands(sch, gemm, tiles, ring=True)
     hopper.copy_boxes(sch, gemm, config, tiles, cluster=cluster)
-    sch.annotate(tiles.k_tile, ROLES, [config.stages, cluster])
+    boxes = boxes_of(gemm, config) if isinstance(config, Stored) else (0, 0, 0)
+    sch.annotate(tiles.k_tile, ROLES, [config.stages, cluster, *boxes])
     return tiles
 
 
 def walk_tiles(sch: Schedule, gemm: HalfGemm, config: Persistent, tiles: Tiles, cluster: int = 1) -> None:
     """A block computes tile after tile."""
     sch.annotate(tiles.block_i, PROGRAMS, [programs_of(gemm, config, cluster), config.group, cluster])
+
+
+def store_boxes(sch: Schedule, gemm: HalfGemm, config: Stored, tiles: Tiles) -> None:
+    """C goes through shared memory, box by box."""
+    hopper.store_boxes(sch, gemm, config, tiles, boxes_of(gemm, config)[-1])

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir_schedules.ladders.hgemm import hopper
+from tir_schedules.ladders.hgemm import hopper, tile_choice
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.passes import RING
@@ -70,6 +70,8 @@ CONFIGS = {
     "256x256": Config(bm=256, stages=3),
     "128x128": Config(bn=128, stages=6),
 }
+CHOSEN = {name: CONFIGS[name] for name in ("128x256", "128x128")}
+"""Those that a shape may choose."""
 
 RUNG = Rung(
     family="hgemm",
@@ -78,7 +80,7 @@ RUNG = Rung(
     article="beyond 001 and 004",
     config=CONFIGS["128x256"],
     configs=CONFIGS,
-    choose=hopper.choose,
+    choose=tile_choice.chooser(CHOSEN, launch),
     shapes=hopper.SHAPES_OF_BOXES,
     schedule=schedule,
     launch=launch,

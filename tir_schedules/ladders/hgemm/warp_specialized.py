@@ -6,13 +6,13 @@ only then. Here a warpgroup of its own starts copies, and nobody waits for all. 
 every warp that multiplies is done with the slot. So copies run ahead as far as there are empty slots, and the
 warpgroups that multiply need not be in the same turn.
 
-No token is handed on: who waits for a phase knows its parity, for the number of a slab says which round of
-the ring it is in. An empty slot is waited for by the parity of the round before; in the first round that
-wait is over at once.
+No token is handed on: who waits for a phase knows its parity, for every thread counts the rounds of the
+ring. An empty slot is waited for by the parity of the round before; in the first round that wait is over at
+once.
 
 A thread that only starts copies needs few registers, and all threads of a block are launched with as many as
 each other, 168 of three warpgroups. `setmaxnreg` moves them: 24 for a thread that copies, 240 for one that
-multiplies.
+multiplies. (With `consumers=1` a thread has as many as it can use from the start, and none move.)
 
 A schedule says what is computed, not by whom: one loop over slabs becomes two, in different warpgroups. The
 pass `warp_roles` does that; the schedule annotates the loop, and has the number of the slab as the first
@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir_schedules.ladders.hgemm import hopper, roles
+from tir_schedules.ladders.hgemm import hopper, roles, tile_choice
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
@@ -52,8 +52,7 @@ def refuses(gemm: HalfGemm, config: Config) -> str:
 def launch(gemm: HalfGemm, config: Config) -> Launch:
     hopper.checked(refuses(gemm, config))
     grid, maps = hopper.grid_of(gemm, config), hopper.maps_of(gemm, config)
-    shared = config.ring_bytes if gemm.k > config.bk else config.slab_bytes  # one slab is in one slot
-    return Launch(grid, roles.block_of(config), shared, maps=maps)
+    return Launch(grid, roles.block_of(config), config.ring_bytes, maps=maps)
 
 
 def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:
@@ -72,6 +71,8 @@ CONFIGS = {
     "256x256": Config(bm=256, stages=3),
     "128x128": Config(bn=128, stages=6),
 }
+CHOSEN = {name: CONFIGS[name] for name in ("128x256", "128x128")}
+"""Those that a shape may choose."""
 
 RUNG = Rung(
     family="hgemm",
@@ -80,7 +81,7 @@ RUNG = Rung(
     article="beyond 001 and 004",
     config=CONFIGS["128x256"],
     configs=CONFIGS,
-    choose=hopper.choose,
+    choose=tile_choice.chooser(CHOSEN, launch),
     shapes=hopper.SHAPES_OF_BOXES,
     schedule=schedule,
     launch=launch,

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir_schedules.ladders.hgemm import hopper
+from tir_schedules.ladders.hgemm import hopper, tile_choice
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
@@ -65,6 +65,8 @@ CONFIGS = {
     "256x256": Config(bm=256, stages=3),
     "128x128": Config(bn=128, stages=6),
 }
+CHOSEN = {name: CONFIGS[name] for name in ("128x256", "128x128")}
+"""Those that a shape may choose."""
 
 RUNG = Rung(
     family="hgemm",
@@ -73,7 +75,7 @@ RUNG = Rung(
     article="beyond 001 and 004",
     config=CONFIGS["128x256"],
     configs=CONFIGS,
-    choose=hopper.choose,
+    choose=tile_choice.chooser(CHOSEN, launch),
     shapes=f"{hopper.SHAPES}, which is not asynchronous",
     schedule=schedule,
     launch=launch,
@@ -84,7 +86,7 @@ RUNG = Rung(
     dtypes=OPERANDS,
     outputs=RESULTS,
     pass_config=hopper.ASYNC,
-    passes=("unroll_drain",),
+    passes=("prologue_wait", "unroll_drain"),
 )
 
 if __name__ == "__main__":

@@ -17,14 +17,22 @@ from tir_schedules.tir.intrinsics import Intrinsic, intrinsic, ring
 from tir_schedules.tir.intrinsics.device import call
 from tir_schedules.tir.schedule import PrimFunc
 
-MAP = "tir_schedules.map"
+MAP, PREFETCH = "tir_schedules.map", "tir_schedules.prefetch"
 COLUMNS = 64  # of A and B, 128 bytes
 SHARED = "shared.dyn"
+BOXES = "local"
+"""The scope of boxes of C in a schedule. They belong to one warpgroup, and TVM has no such scope: of a
+buffer in shared memory it asks that what all warpgroups write is one region. `warp_roles` puts them there."""
 
 
 def tensor_map(matrix: Any, rows: int, columns: int = COLUMNS) -> Any:
     """What stands for the tensor map of a matrix, with boxes of so many rows and columns."""
     return T.call_extern("handle", MAP, matrix.data, rows, columns)
+
+
+def prefetch() -> Any:
+    """What stands for a prefetch of all tensor maps of the kernel."""
+    return T.call_extern("int32", PREFETCH)
 
 
 def copy(rows: int, columns: int, dtype: str, source_scope: str, target_scope: str) -> PrimFunc:
@@ -106,7 +114,7 @@ def store(rows: int, columns: int, dtype: str) -> Intrinsic:
     def implementation(source: T.handle, target: T.handle) -> None:
         s0, d0 = T.int32(), T.int32()
         S = T.match_buffer(
-            source, (rows, columns), dtype, align=64, offset_factor=1, scope=SHARED, strides=[s0, 1]
+            source, (rows, columns), dtype, align=64, offset_factor=1, scope=BOXES, strides=[s0, 1]
         )
         D = T.match_buffer(
             target, (rows, columns), dtype, align=64, offset_factor=1, scope="global", strides=[d0, 1]
@@ -121,4 +129,4 @@ def store(rows: int, columns: int, dtype: str) -> Intrinsic:
                     T.evaluate(call("store_box", tensor_map(D, rows, columns), row, column, place))
                     T.evaluate(call("commit_stores"))
 
-    return copy(rows, columns, dtype, SHARED, "global"), implementation
+    return copy(rows, columns, dtype, BOXES, "global"), implementation

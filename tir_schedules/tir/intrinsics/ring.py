@@ -50,8 +50,17 @@ static __device__ inline bool first_thread_of_block()
 """
 
 RELEASE = """\
+// A lane of each warp says that its warp is done with a slot.
+static __device__ inline void release_slot(unsigned barrier)
+{
+    if (threadIdx.x % 32 == 0)
+        arrive(barrier);
+}
+"""
+
+RELEASE_IN_CLUSTER = """\
 // A lane of each warp says that its warp is done with a slot, to all blocks of the cluster.
-static __device__ inline void release_slot(unsigned barrier, unsigned blocks)
+static __device__ inline void release_in_cluster(unsigned barrier, unsigned blocks)
 {
     if (threadIdx.x % 32 < blocks)
         arrive_in_cluster(address_in_block(barrier, threadIdx.x % 32));
@@ -91,5 +100,7 @@ def set_up(slots: int, full: int, empty: int = 0) -> Any:
 
 def release(number: Any, blocks: int) -> Any:
     """Slot `number` released by a warp, in all blocks of a cluster."""
-    there = barrier(number + MOST_SLOTS)
-    return tirx.Evaluate(cuda_func_call("release_slot", there, blocks, source_code=RELEASE))
+    empty = barrier(number + MOST_SLOTS)
+    if blocks == 1:
+        return tirx.Evaluate(cuda_func_call("release_slot", empty, source_code=RELEASE))
+    return tirx.Evaluate(cuda_func_call("release_in_cluster", empty, blocks, source_code=RELEASE_IN_CLUSTER))

@@ -9,14 +9,15 @@ then store their pairs themselves.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Callable
 
 from tvm.backend.cuda.op import cuda_func_call
 from tvm.script import tirx as T
 
 from tir_schedules.tir.intrinsics import Intrinsic, intrinsic
+from tir_schedules.tir.intrinsics.boxes import BOXES
 from tir_schedules.tir.intrinsics.device import call
-from tir_schedules.tir.intrinsics.wgmma import ROWS, SHARED, SUMS, THREADS, share
+from tir_schedules.tir.intrinsics.wgmma import ROWS, SUMS, THREADS, share
 
 PART = 16  # columns that are stored at once
 PAIRS = {
@@ -35,10 +36,9 @@ static __device__ inline void sync_own_warpgroup()
 """
 
 HEAD = """\
-// Stores 8 sums of a thread, 16 columns of its warp's 16 rows, in boxes of rows of 128 bytes. boxes: the
-// address of the first; `next` bytes on are those of the next columns. part: which 16 columns.
-static __device__ __forceinline__ void
-store_sums(unsigned boxes, int next, int part, {sums} &first)
+// Stores 8 sums of a thread, 16 columns of its warp's 16 rows, in the box at an address. part: which 16
+// columns.
+static __device__ __forceinline__ void store_sums(unsigned box, int part, {sums} &first)
 {{
     const {sums} *const sums = &first;
 """
@@ -46,14 +46,14 @@ store_sums(unsigned boxes, int next, int part, {sums} &first)
 MATRICES = """{pairs}
     const unsigned values[4] = {{{values}}};
     const unsigned row = threadIdx.x / 32 * 16 + threadIdx.x % 16;
-    const unsigned piece = (part % 4 * 2 + threadIdx.x % 32 / 16) ^ row % 8;
-    store_matrices(boxes + part / 4 * next + row * 128 + piece * 16, values);
+    const unsigned piece = (part * 2 + threadIdx.x % 32 / 16) ^ row % 8;
+    store_matrices(box + row * 128 + piece * 16, values);
 }}
 """
 
 FLOATS = """    const unsigned row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
-    const unsigned place = boxes + part / 2 * next + row * 128 + threadIdx.x % 2 * 8;
-    const unsigned piece = part % 2 * 4 + threadIdx.x % 4 / 2;
+    const unsigned place = box + row * 128 + threadIdx.x % 2 * 8;
+    const unsigned piece = part * 4 + threadIdx.x % 4 / 2;
 {stores}
 }}
 """
@@ -81,60 +81,70 @@ def text_of(accumulate: str, result: str) -> str:
     return (HEAD + MATRICES).format(sums=sums, pairs="\n".join(pairs), values=values)
 
 
+def boxes_map(columns: int) -> Callable[[Any, Any], list[Any]]:
+    """The index map of C in shared memory: column and row of boxes, which have so many columns; row and
+    column in the box."""
+
+    def index_map(i: Any, j: Any) -> list[Any]:
+        return [j // columns, i // ROWS, i % ROWS, j % columns]
+
+    return index_map
+
+
 @intrinsic
-def store(blocks: int, n: int, rows: int, accumulate: str, result: str) -> Intrinsic:
-    """blocks * 64 rows and n columns of sums to shared memory, in the format `result`: as many slabs of
-    128-byte rows as there must be, `rows` of them in each. It waits until what stood there has been stored;
-    afterwards it is ready to be stored."""
-    places, height = n // 2, blocks * ROWS
-    width = 32 if result == "float32" else 64  # of rows of 128 bytes
-    text = text_of(accumulate, result)
+def store(columns: int, places: int, accumulate: str, result: str) -> Intrinsic:
+    """64 rows and so many columns of sums to shared memory, in the format `result`: a box, ready to be stored
+    from there. places: which boxes take in turns. What stood in this one has been stored before: at the end
+    of a box a warpgroup waits for what stands in the next place."""
+    sums, text = columns // 2, text_of(accumulate, result)
 
     def cast(value: Any) -> Any:
         return T.Cast(result, value) if result != accumulate else value
 
-    def place_of_sum(i: Any, j: Any) -> tuple[Any, ...]:
-        return (i // ROWS, *share(i % ROWS, j))
-
-    def wait() -> Any:
+    def sync() -> Any:
         return cuda_func_call("sync_own_warpgroup", source_code=SYNC)
+
+    def wait(groups: int) -> Any:
+        return call(f"wait_until_stores_have_read<{groups}>")
 
     @T.prim_func(s_tir=True)
     def description(c: T.handle, s: T.handle) -> None:
-        C = T.match_buffer(c, (blocks, THREADS, places), accumulate, align=4, offset_factor=1, scope=SUMS)
-        S = T.match_buffer(s, (n // width, height, width), result, align=64, offset_factor=1, scope=SHARED)
+        C = T.match_buffer(c, (1, THREADS, sums), accumulate, align=4, offset_factor=1, scope=SUMS)
+        S = T.match_buffer(s, (1, 1, ROWS, columns), result, align=64, offset_factor=1, scope=BOXES)
         with T.sblock("root"):
-            T.reads(C[0:blocks, 0:THREADS, 0:places])
-            T.writes(S[0 : n // width, 0:height, 0:width])
-            for i, j in T.grid(height, n):
+            T.reads(C[0, 0:THREADS, 0:sums])
+            T.writes(S[0, 0, 0:ROWS, 0:columns])
+            for i, j in T.grid(ROWS, columns):
                 with T.sblock("store"):
                     vi, vj = T.axis.remap("SS", [i, j])
-                    at_c = T.meta_var(place_of_sum(vi, vj))
-                    T.reads(C[at_c])
-                    T.writes(S[vj // width, vi, vj % width])
-                    S[vj // width, vi, vj % width] = cast(C[at_c])
+                    thread, place = T.meta_var(share(vi, vj))
+                    T.reads(C[0, thread, place])
+                    T.writes(S[0, 0, vi, vj])
+                    S[0, 0, vi, vj] = cast(C[0, thread, place])
 
     @T.prim_func(s_tir=True)
     def implementation(c: T.handle, s: T.handle) -> None:
-        C = T.match_buffer(c, (blocks, THREADS, places), accumulate, align=4, offset_factor=1, scope=SUMS)
-        S = T.match_buffer(s, (n // width, height, width), result, align=64, offset_factor=1, scope=SHARED)
+        C = T.match_buffer(c, (1, THREADS, sums), accumulate, align=4, offset_factor=1, scope=SUMS)
+        S = T.match_buffer(s, (1, 1, ROWS, columns), result, align=64, offset_factor=1, scope=BOXES)
         with T.sblock("root"):
-            T.reads(C[0:blocks, 0:THREADS, 0:places])
-            T.writes(S[0 : n // width, 0:height, 0:width])
-            boxes = T.meta_var(call("shared_address", T.address_of(S[0, 0, 0]), returns="uint32"))
+            T.reads(C[0, 0:THREADS, 0:sums])
+            T.writes(S[0, 0, 0:ROWS, 0:columns])
+            box = T.meta_var(call("shared_address", T.address_of(S[0, 0, 0, 0]), returns="uint32"))
             for thread in T.thread_binding(0, THREADS, "threadIdx.x"):
-                if thread == 0:
-                    T.evaluate(call("wait_until_stores_have_read"))
-                T.evaluate(wait())
-                for block in T.unroll(blocks):
-                    for part in T.unroll(n // PART):
-                        T.evaluate(
-                            cuda_func_call(
-                                "store_sums", boxes + T.Cast("uint32", block * (ROWS * 128)), rows * 128,
-                                part, C[block, thread, part * (PART // 2)], source_code=text,
-                            )
-                        )  # fmt: skip
+                if places == 1:  # there is none but that which is still being stored
+                    if thread == 0:
+                        T.evaluate(wait(0))
+                    T.evaluate(sync())
+                for part in T.unroll(columns // PART):
+                    T.evaluate(
+                        cuda_func_call(
+                            "store_sums", box, part, C[0, thread, part * (PART // 2)], source_code=text
+                        )
+                    )
                 T.evaluate(call("fence_async_proxy"))
-                T.evaluate(wait())
+                if places > 1:
+                    if thread == 0:
+                        T.evaluate(wait(places - 2))
+                T.evaluate(sync())
 
     return description, implementation

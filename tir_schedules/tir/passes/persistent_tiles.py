@@ -56,11 +56,18 @@ def persistent_tiles(
 
 
 def tile_in_stripes(number: Any, rows: int, columns: int, stripe: int) -> tuple[Any, Any]:
-    """Row and column of a tile. The last stripe may have fewer rows than others."""
+    """Row and column of a tile. The last stripe may have fewer rows than others. Of one row or column of
+    tiles the number is said: TVM has put it in the place of the loop's variable in some of the blocks."""
+    if rows == 1:
+        return counted(0), number
+    if columns == 1:
+        return number, counted(0)
     stripe = min(stripe, rows)
     whole = stripe * columns
     above, within = quotient(number, whole) * stripe, remainder(number, whole)
-    height = stripe if rows % stripe == 0 else tirx.min(stripe, rows - above)
+    height = stripe
+    if rows % stripe:  # TVM must see that it is positive, else that a tile's number might be less than 0
+        height = tirx.max(tirx.min(stripe, rows - above), 1)
     return above + remainder(within, height), quotient(within, height)
 
 

@@ -15,6 +15,7 @@ from tir_schedules.tir.passes.late_waits import late_waits
 from tir_schedules.tir.passes.one_barrier import one_barrier
 from tir_schedules.tir.passes.partial_group import partial_group
 from tir_schedules.tir.passes.persistent_tiles import persistent_tiles
+from tir_schedules.tir.passes.prologue_wait import prologue_wait
 from tir_schedules.tir.passes.ring_barriers import ring_barriers
 from tir_schedules.tir.passes.serpentine import serpentine
 from tir_schedules.tir.passes.tensor_maps import tensor_maps
@@ -33,6 +34,7 @@ NAMES = (
     "tensor_maps",
     "copies_after_compute",
     "late_waits",
+    "prologue_wait",
     "unroll_stages",
     "unroll_drain",
     "turning_products",
@@ -104,6 +106,7 @@ def pipeline(wanted: Sequence[str] = ()) -> transform.Pass:
             s_tir.transform.InjectDoubleBuffer(),
             *unless("tirx.disable_storage_rewrite", tirx.transform.StorageRewrite()),
             s_tir.transform.HoistIfThenElse(),
+            *chosen("prologue_wait", prologue_wait),
             *chosen("unroll_stages", unroll_stages),
             *chosen("unroll_drain", unroll_drain),
             *([s_tir.transform.ConvertSSA()] if asynchronous or "unroll_stages" in wanted else []),

@@ -32,7 +32,7 @@ def ring_barriers(function: tirx.PrimFunc, module: IRModule, context: transform.
         if not slots:
             return loop
         found.append(slots)
-        return with_body(loop, with_barriers(loop.body, loop.loop_var, slots))
+        return with_body(loop, with_barriers(loop.body, *place_of(loop.loop_var, slots)))
 
     def set_up(loop: Any) -> tirx.Stmt:
         if thread_tag(loop) != "threadIdx.y" or not found:
@@ -45,24 +45,21 @@ def ring_barriers(function: tirx.PrimFunc, module: IRModule, context: transform.
     return numbered.with_body(tvm_ffi.structural_map(body_of(numbered), (tirx.For, set_up), order="post"))
 
 
-def with_barriers(statement: tirx.Stmt, slab: Any, slots: int) -> tirx.Stmt:
-    """A statement about slab number `slab`, with the barrier of its slot and the parity of its phase."""
+def with_barriers(statement: tirx.Stmt, slot: Any, parity: Any) -> tirx.Stmt:
+    """A statement about a slab, with the barrier of its slot and the parity of the phase in which that is
+    filled with it."""
 
     def replaced(node: Any) -> Any:
         if ring.stands_for(node, ring.FULL):
-            return ring.barrier(slot_of(slab, slots))
-        return parity(slab, slots) if ring.stands_for(node, ring.PHASE) else node
+            return ring.barrier(slot)
+        return parity if ring.stands_for(node, ring.PHASE) else node
 
     return tvm_ffi.structural_map(statement, (ir.Call, replaced))
 
 
-def slot_of(slab: Any, slots: int) -> Any:
-    """The slot of a slab. As a remainder of C: TVM does not work out which slots a few slabs take, and
-    allocates all."""
-    return tirx.truncmod(slab, tirx.IntImm("int32", slots))
-
-
-def parity(slab: Any, slots: int) -> Any:
-    """Of the phase in which a slot is filled with a slab: 0 in the first round of the ring, then 1, 0."""
+def place_of(slab: Any, slots: int) -> tuple[Any, Any]:
+    """The slot of slab number `slab`, and the parity of the phase in which it is filled with it: 0 in the
+    first round of the ring, then 1, 0."""
     two, count = tirx.IntImm("int32", 2), tirx.IntImm("int32", slots)
-    return tirx.Cast("uint32", tirx.truncmod(tirx.truncdiv(slab, count), two))
+    parity = tirx.Cast("uint32", tirx.truncmod(tirx.truncdiv(slab, count), two))
+    return tirx.truncmod(slab, count), parity

@@ -16,7 +16,8 @@ from tvm import DataType, IRModule, ir, s_tir, tirx, transform
 from tvm.script import tirx as T
 
 from tir_schedules.model.launch import TensorMap
-from tir_schedules.tir.intrinsics.boxes import MAP
+from tir_schedules.tir.intrinsics.boxes import MAP, PREFETCH
+from tir_schedules.tir.intrinsics.device import call as device_call
 from tir_schedules.tir.intrinsics.ring import stands_for
 from tir_schedules.tir.passes import EXTENTS
 from tir_schedules.tir.passes.rewriting import body_of
@@ -50,8 +51,15 @@ def tensor_maps(function: Any, module: IRModule, context: transform.PassContext)
         assert made[matrix.name][0] == box, f"one map of {matrix.name} for boxes of {box}"
         return made[matrix.name][1]
 
+    def prefetched(statement: Any) -> tirx.Stmt:
+        if not stands_for(statement.value, PREFETCH):
+            return statement
+        calls = [device_call("prefetch_map", variable) for _, variable, _ in made.values()]
+        return tirx.SeqStmt([*map(tirx.Evaluate, calls)])
+
     tvm_ffi.structural_walk(body_of(function), (s_tir.SBlock, look))
     body = tvm_ffi.structural_map(body_of(function), (ir.Call, map_of))
+    body = tvm_ffi.structural_map(body, (tirx.Evaluate, prefetched))
     statements = [statement for _, _, made_by in made.values() for statement in made_by]
     return function.with_body(tirx.SeqStmt([*statements, body])) if made else function
 

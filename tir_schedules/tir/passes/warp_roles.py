@@ -2,8 +2,8 @@
 
 A schedule says what is computed where, and all threads of a block do the same. Here one loop over slabs
 becomes two, in different warpgroups, which run apart and meet at the barriers of slots alone: full, when all
-bytes of a slab are there; empty, when all warps that multiply are done with it. Slabs are counted over all
-tiles of the block. Slots and parities of phases follow from their number.
+bytes of a slab are there; empty, when all warps that multiply are done with it. Slots and phases are counted
+over all tiles of the block.
 """
 
 from __future__ import annotations
@@ -15,16 +15,22 @@ from typing import Any, Sequence
 import tvm_ffi
 from tvm import DataType, IRModule, ir, s_tir, tirx, transform
 
-from tir_schedules.tir.intrinsics import ring
+from tir_schedules.tir.intrinsics import boxes, ring
 from tir_schedules.tir.intrinsics.device import call
 from tir_schedules.tir.passes import ROLES
 from tir_schedules.tir.passes.partial_group import on_grid
 from tir_schedules.tir.passes.rewriting import body_of, map_body, with_value
-from tir_schedules.tir.passes.ring_barriers import WARPGROUP, parity, slot_of, with_barriers
+from tir_schedules.tir.passes.ring_barriers import WARPGROUP, with_barriers
 from tir_schedules.tir.passes.serpentine import thread_tag
+from tir_schedules.tir.passes.slot_counters import SlotCounters
 
-REGISTERS = {1: (24, 240), 2: (24, 240), 3: (32, 160)}
-"""Warpgroups that multiply -> registers of a thread that copies, and of one that multiplies."""
+REGISTERS = {2: (24, 240), 3: (32, 160)}
+"""Warpgroups that multiply -> registers of a thread that copies, and of one that multiplies. Where one does,
+all threads have as many as a thread can have from the start."""
+
+ROLLED = {"disable_unroll": True}
+"""The annotation of a loop that nvcc is not to unroll. Where it knows that slabs are few it would do so for
+the thread that copies: much code, of which each line is executed once."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +38,8 @@ class Work:
     """What a block does for a tile: before the slabs, for each slab, and after them.
 
     tiles: the loop over the block's tiles, if it has one. slabs: the loop. copies, multiply: what stands in
-    it. slots: of the ring. blocks: of a cluster.
+    it. slots: of the ring. blocks: of a cluster. box_rows, box_columns: of the boxes of C in a warpgroup's
+    tile. places: of a warpgroup for them, which they take in turns.
     """
 
     tiles: Any
@@ -43,6 +50,9 @@ class Work:
     after: Sequence[tirx.Stmt]
     slots: int
     blocks: int
+    box_rows: int
+    box_columns: int
+    places: int
 
     @classmethod
     def of(cls, threads: Any) -> "Work | None":
@@ -58,23 +68,16 @@ class Work:
         if not places:
             return None
         (place,) = places
-        slabs = statements[place]
+        before, slabs, after = statements[:place], statements[place], statements[place + 1 :]
         *copies, multiply = statements_of(slabs.body)
-        slots, blocks = map(int, slabs.annotations[ROLES])
-        return cls(tiles, statements[:place], slabs, copies, multiply, statements[place + 1 :], slots, blocks)
+        numbers = map(int, slabs.annotations[ROLES])
+        return cls(tiles, before, slabs, copies, multiply, after, *numbers)
 
-    @property
-    def count(self) -> int:
-        """Slabs of a tile."""
-        return int(self.slabs.extent)
-
-    def number(self, slab: Any) -> Any:
-        """The number of a slab of the tile among those of all tiles."""
-        return slab if self.tiles is None else self.tiles.loop_var * self.count + slab
-
-    def over_slabs(self, statements: Sequence[tirx.Stmt]) -> tirx.For:
-        body = with_barriers(sequence(statements), self.number(self.slabs.loop_var), self.slots)
-        return renewed(self.slabs, body)
+    def over_slabs(
+        self, statements: Sequence[tirx.Stmt], counters: SlotCounters, annotations: Any = None
+    ) -> tirx.For:
+        body = with_barriers(sequence(statements), counters.slot, counters.parity)
+        return renewed(self.slabs, sequence([body, *counters.advance()]), annotations)
 
     def over_tiles(self, statements: Sequence[tirx.Stmt]) -> tirx.Stmt:
         body = sequence(statements)
@@ -96,23 +99,30 @@ def warp_roles(function: tirx.PrimFunc, module: IRModule, context: transform.Pas
             return threads
         consumers = int(threads.extent)
         tiles = Buffers(threads, work)
-        work = Work.of(tiles.in_ring(threads, work))
+        counters = SlotCounters(work.slots)
+        work = Work.of(tiles.in_ring(threads, counters.slot))
         assert work
-        rings.extend((each, tiles.ring(each, work.slots)) for each in tiles.operands)
-        few, many = REGISTERS[consumers]
-        copies = [evaluate(f"keep_registers<{few}>"), by_one_thread(produced(work, tiles.slab_bytes))]
-        products = [evaluate(f"take_registers<{many}>"), consumed(work), *left_over(work)]
+        rings.extend(tiles.rings.items())
+        keep, take = registers(consumers)
+        copies = [*keep, by_one_thread(produced(work, counters, tiles.slab_bytes))]
+        products = [*take, consumed(work, counters), *left_over(work)]
         # TVM must see that warpgroups number as many as there are tiles of theirs in shared memory.
         member = tirx.floormod(threads.loop_var, tirx.IntImm("int32", consumers))
         role = tirx.EQ(threads.loop_var, tirx.IntImm("int32", consumers))
         roles = tirx.IfThenElse(
-            tirx.call_intrin("bool", "tirx.tvm_thread_invariant", role),
+            thread_invariant(role),
             sequence(copies),
             with_value(sequence(products), threads.loop_var, member),
         )
         meet = "sync_cluster" if work.blocks > 1 else "__syncthreads"
         warps = consumers * WARPGROUP // 32 * work.blocks
-        body = [ring.set_up(work.slots, 1, warps), evaluate(meet), roles]
+        body = [
+            tirx.IfThenElse(role, by_one_thread(tirx.Evaluate(boxes.prefetch())), None),
+            ring.set_up(work.slots, 1, warps),
+            evaluate(meet),
+            *counters.start(),
+            roles,
+        ]
         if work.blocks > 1:  # no block ends while another copies to it or arrives there
             body.append(evaluate(meet))
         return tirx.For(
@@ -131,7 +141,7 @@ class Buffers:
     """The buffers in shared memory of a block's work, and how large a block's part of each is."""
 
     def __init__(self, threads: Any, work: Work):
-        self.slab = work.slabs.loop_var
+        self.work, self.consumers = work, int(threads.extent)
         self.extents: dict[Any, list[int]] = {}
         self.operands: list[Any] = []
         self.values: dict[Any, Any] = {}
@@ -158,6 +168,7 @@ class Buffers:
 
         tvm_ffi.structural_walk(threads.body, (s_tir.SBlock, measure))
         tvm_ffi.structural_walk(work.multiply, (s_tir.SBlock, collect))
+        self.rings = {each: self.ring(each) for each in self.extents}
 
     def uses(self, value: Any, variable: Any) -> bool:
         """Whether a value in a block depends on a variable of a loop around it."""
@@ -173,15 +184,18 @@ class Buffers:
         """Of one slab of all operands."""
         return sum(prod(self.extents[each]) * DataType(each.dtype).bits // 8 for each in self.operands)
 
-    def ring(self, operand: Any, slots: int) -> Any:
-        """The buffer that an operand has in its place."""
-        shape = [slots, *self.extents[operand][1:]]
-        return tirx.decl_buffer(shape, operand.dtype, operand.name, scope=operand.scope())
+    def ring(self, buffer: Any) -> Any:
+        """The buffer that takes its place."""
+        inner = self.extents[buffer][1:]
+        if buffer in self.operands:
+            shape = [self.work.slots, *inner]
+        else:
+            shape = [self.work.places, self.consumers, *inner[1:]]
+        return tirx.decl_buffer(shape, buffer.dtype, buffer.name, scope=boxes.SHARED)
 
-    def in_ring(self, threads: Any, work: Work) -> Any:
-        """The loop on threadIdx.y, with operands in the slot of their slab. All other indices are those
-        within a block's tile: TVM then allocates no more than that."""
-        slot = slot_of(work.number(self.slab), work.slots)
+    def in_ring(self, threads: Any, slot: Any) -> Any:
+        """The loop on threadIdx.y, with operands in the slot of their slab, and boxes of C in a place. All
+        other indices are those within a block's tile: TVM then allocates no more than that."""
 
         def folded(block: Any) -> s_tir.SBlock:
             if not any(map(is_shared, block.match_buffers)):
@@ -189,7 +203,10 @@ class Buffers:
             matches = [
                 self.placed(match, slot) if is_shared(match) else match for match in block.match_buffers
             ]
-            parts = (block.iter_vars, block.reads, block.writes, block.name_hint, block.body, block.init)
+            body = block.body
+            for before, now in zip(block.match_buffers, matches):
+                body = with_buffer(body, before.buffer, now.buffer)
+            parts = (block.iter_vars, block.reads, block.writes, block.name_hint, body, block.init)
             return s_tir.SBlock(*parts, block.alloc_buffers, matches, block.annotations)
 
         body = tvm_ffi.structural_map(threads.body, (s_tir.SBlock, folded), order="post")
@@ -199,22 +216,37 @@ class Buffers:
         )  # fmt: skip
 
     def placed(self, match: Any, slot: Any) -> Any:
-        source = match.source.source
-        region = [
-            ir.Range.from_min_extent(tirx.floormod(each.min, tirx.IntImm("int32", extent)), each.extent)
-            for each, extent in zip(match.source.region, self.extents[source])
-        ]
+        source, region = match.source.source, list(match.source.region)
         if source in self.operands:
-            region[0] = ir.Range.from_min_extent(slot, match.source.region[0].extent)
-        return s_tir.MatchBufferRegion(match.buffer, tirx.BufferRegion(source, region))
+            within = [remainder(each.min, extent) for each, extent in zip(region, self.extents[source])]
+            places = [thread_invariant(slot), *within[1:]]
+        else:
+            places = [*self.place_of(*(each.min for each in region[:2])), *(each.min for each in region[2:])]
+        region = [ir.Range.from_min_extent(place, each.extent) for place, each in zip(places, region)]
+        return s_tir.MatchBufferRegion(in_shared(match.buffer), tirx.BufferRegion(self.rings[source], region))
+
+    def place_of(self, column: Any, row: Any) -> tuple[Any, Any]:
+        """Of a box of C among those of its warpgroup, and the number of that. They are counted along rows of
+        boxes."""
+        work = self.work
+        number = remainder(row, work.box_rows) * work.box_columns + remainder(column, work.box_columns)
+        place = thread_invariant(remainder(number, work.places))
+        return place, remainder(tirx.floordiv(row, tirx.IntImm("int32", work.box_rows)), self.consumers)
 
 
-def produced(work: Work, slab_bytes: int) -> tirx.Stmt:
+def registers(consumers: int) -> tuple[list[tirx.Stmt], list[tirx.Stmt]]:
+    """What a warpgroup that copies does first, and one that multiplies, so that these have more registers."""
+    if consumers not in REGISTERS:
+        return [], []
+    few, many = REGISTERS[consumers]
+    return [evaluate(f"keep_registers<{few}>")], [evaluate(f"take_registers<{many}>")]
+
+
+def produced(work: Work, counters: SlotCounters, slab_bytes: int) -> tirx.Stmt:
     """Slab after slab copied into its slot, when that is empty."""
-    number = work.number(work.slabs.loop_var)
-    empty = ring.barrier(slot_of(number, work.slots) + ring.MOST_SLOTS)
+    empty = ring.barrier(counters.slot + ring.MOST_SLOTS)
     # A wait for the phase before the first one does not wait.
-    before = tirx.const(1, "uint32") - parity(number, work.slots)
+    before = tirx.const(1, "uint32") - counters.parity
     return work.over_tiles(
         [
             work.over_slabs(
@@ -222,27 +254,25 @@ def produced(work: Work, slab_bytes: int) -> tirx.Stmt:
                     evaluate("wait_for_parity", empty, before),
                     evaluate("arrive_announcing", ring.full(), slab_bytes),
                     *work.copies,
-                ]
+                ],
+                counters,
+                ROLLED,
             )
         ]
     )
 
 
-def consumed(work: Work) -> tirx.Stmt:
+def consumed(work: Work, counters: SlotCounters) -> tirx.Stmt:
     """Slab after slab multiplied; its slot is released when the products of the next have been started."""
-    slab = work.slabs.loop_var
-
-    def released(number: Any) -> tirx.Stmt:
-        return ring.release(slot_of(number, work.slots), work.blocks)
-
-    behind = tirx.IfThenElse(slab > 0, released(work.number(slab) - 1), None)
-    slabs = work.over_slabs([work.multiply, behind])
-    last = released(work.number(tirx.IntImm("int32", work.count - 1)))
-    return work.over_tiles([*work.before, slabs, evaluate("wait_for_products<0>"), last, *work.after])
+    release = ring.release(counters.slot_before, work.blocks)
+    behind = tirx.IfThenElse(work.slabs.loop_var > 0, release, None)
+    slabs = work.over_slabs([work.multiply, behind], counters)
+    return work.over_tiles([*work.before, slabs, evaluate("wait_for_products<0>"), release, *work.after])
 
 
 def left_over(work: Work) -> list[tirx.Stmt]:
-    """A wait for stores of boxes, if there are any."""
+    """A wait until stores of boxes have read shared memory, if there are any: it must not go before. When
+    they have written C is the end of the kernel's business."""
     stores: list[Any] = []
 
     def look(node: Any) -> None:
@@ -251,7 +281,7 @@ def left_over(work: Work) -> list[tirx.Stmt]:
 
     for statement in work.after:
         tvm_ffi.structural_walk(statement, (ir.Call, look))
-    return [by_one_thread(evaluate("wait_for_stores"))] if stores else []
+    return [by_one_thread(evaluate("wait_until_stores_have_read<0>"))] if stores else []
 
 
 def by_one_thread(statement: tirx.Stmt) -> tirx.Stmt:
@@ -260,12 +290,21 @@ def by_one_thread(statement: tirx.Stmt) -> tirx.Stmt:
     return on_grid(thread, WARPGROUP, "threadIdx.x", tirx.IfThenElse(thread == 0, statement, None))
 
 
-def renewed(loop: Any, body: tirx.Stmt) -> tirx.For:
-    """A copy of a loop with another body, a variable of its own and no annotations."""
+def thread_invariant(value: Any) -> Any:
+    """A value that is the same in all threads of a warpgroup. TVM does not look into it: for a slot it
+    allocates the whole ring, and for a bare counter, which it takes for constant, one slot."""
+    return tirx.call_intrin(value.ty, "tirx.tvm_thread_invariant", value)
+
+
+def remainder(value: Any, by: int) -> Any:
+    return tirx.floormod(value, tirx.IntImm("int32", by))
+
+
+def renewed(loop: Any, body: tirx.Stmt, annotations: Any = None) -> tirx.For:
+    """A copy of a loop with another body and annotations, and a variable of its own."""
     variable: Any = tirx.Var(loop.loop_var.name, loop.loop_var.ty)
-    return tirx.For(
-        variable, loop.min, loop.extent, tirx.ForKind.SERIAL, with_value(body, loop.loop_var, variable)
-    )
+    body = with_value(body, loop.loop_var, variable)
+    return tirx.For(variable, loop.min, loop.extent, tirx.ForKind.SERIAL, body, annotations=annotations)
 
 
 def evaluate(name: str, *arguments: Any) -> tirx.Stmt:
@@ -282,5 +321,26 @@ def sequence(statements: Sequence[tirx.Stmt]) -> tirx.Stmt:
     return tirx.SeqStmt([*statements]) if len(statements) > 1 else statements[0]
 
 
+def in_shared(buffer: Any) -> Any:
+    """A buffer of a block, in shared memory."""
+    if buffer.scope() == boxes.SHARED:
+        return buffer
+    return tirx.decl_buffer(
+        buffer.shape, buffer.dtype, buffer.name, None, buffer.strides, buffer.elem_offset, boxes.SHARED,
+        buffer.data_alignment, buffer.offset_factor,
+    )  # fmt: skip
+
+
+def with_buffer(statement: tirx.Stmt, before: Any, now: Any) -> tirx.Stmt:
+    """The statement with one buffer in place of another."""
+    if now.same_as(before):
+        return statement
+    statement = tvm_ffi.structural_map(
+        statement, (tirx.Buffer, lambda buffer: now if buffer.same_as(before) else buffer)
+    )
+    return with_value(statement, before.data, now.data)
+
+
 def is_shared(match: Any) -> bool:
-    return match.source.source.scope().startswith("shared")
+    """Whether a block's buffer is in shared memory, or is to be."""
+    return match.source.source.scope() in (boxes.SHARED, boxes.BOXES)

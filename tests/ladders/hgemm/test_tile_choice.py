@@ -1,0 +1,80 @@
+"""Which configuration of a Hopper rung a gemm takes: one that it can have, and the fastest measured."""
+
+import pytest
+from hopper_rungs import LADDER
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+from tir_schedules.errors import BadInput
+from tir_schedules.ladders.hgemm.tile_choice import TIMES, Estimate
+from tir_schedules.ladders.registry import find_one
+from tir_schedules.model.launch import check_grid
+from tir_schedules.workloads.half_gemm import HalfGemm
+
+SIZES = some.one_of(some.integers(1, 40), some.integers(1, 40).map(lambda n: n * 264))
+ROWS = some.one_of(SIZES, some.integers(1, 1 << 24))
+FORMATS = [("float16", "float16"), ("float32", "float16"), ("float32", "float32")]
+STORE = find_one("hgemm/tma_store", "run")
+
+
+def refused(rung, gemm, config):
+    try:
+        check_grid(rung.id, rung.launch(gemm, config).grid)
+    except BadInput:
+        return True
+    return False
+
+
+@settings(max_examples=40, deadline=None)
+@given(m=ROWS, n=SIZES, k=SIZES, formats=some.sampled_from(FORMATS), layout=some.sampled_from(["nt", "nn"]))
+def test_what_is_chosen_is_refused_only_where_all_are(m, n, k, formats, layout):
+    try:
+        gemm = HalfGemm(m, n, k, layout, formats[0], "float16", formats[1])
+    except BadInput:  # a matrix of more elements than an index counts
+        return
+    for rung in LADDER:
+        if refused(rung, gemm, rung.fitted(gemm).config):
+            names = [name for name in rung.configs if name in ("128x256", "128x128") or rung.id == STORE.id]
+            assert all(refused(rung, gemm, rung.configs[name]) for name in names), rung.id
+
+
+@pytest.mark.parametrize(
+    "size, sums, name",
+    [
+        (64, "float32", "64x64"),
+        (512, "float32", "64x64"),
+        (1024, "float16", "64x128"),
+        (1024, "float32", "64x128"),
+        (1536, "float32", "128x192"),
+        (2048, "float16", "128x256_4_stages"),
+        (4096, "float32", "128x256"),
+        (4096, "float16", "256x256"),
+        (8192, "float16", "256x256"),
+    ],
+)
+def test_the_fastest_of_those_measured_is_chosen(size, sums, name):
+    assert STORE.fitted(HalfGemm(size, size, size, "nt", sums, output="float16")).variant == name
+
+
+def test_rows_that_no_line_begins_with_cost_two():
+    """Measured at 3000x1000x2000: 64x128 35.0 us, 128x256_4_stages 23.7."""
+    slow = HalfGemm(3000, 1000, 2000, "nt", "float32", output="float16")
+    assert STORE.fitted(slow).variant == "128x256_4_stages"
+    assert STORE.fitted(HalfGemm(3008, 1024, 2048, "nt", "float32", output="float16")).variant == "64x128"
+
+
+def test_skinny_matrices_take_what_covers_them_in_fewest_rounds():
+    def chosen(m, n):
+        return STORE.fitted(HalfGemm(m, n, 1024, "nt", "float32")).variant
+
+    assert chosen(64, 64 * 132) == chosen(64 * 132, 64) == "64x64"
+    assert chosen(64, 128 * 132) == "64x128"
+
+
+def test_every_configuration_that_can_be_chosen_has_its_times():
+    assert {*STORE.configs} == {*TIMES}
+    estimate = Estimate.of(HalfGemm(2048, 2048, 2048), "128x256", STORE.configs["128x256"])
+    assert (estimate.tiles, estimate.rounds, estimate.slabs) == (128, 1, 32)
+    cluster = find_one("hgemm/cluster", "run")
+    pairs = Estimate.of(HalfGemm(128 * 3, 256 * 66, 64), "128x256", cluster.configs["128x256"])
+    assert (pairs.tiles, pairs.rounds) == (2 * 2 * 66, 2)

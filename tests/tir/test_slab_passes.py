@@ -1,0 +1,55 @@
+"""Passes about the slabs of the rungs with Hopper's instructions: what the emitted CUDA has of them."""
+
+import re
+
+import pytest
+
+from tir_schedules.compiler.lower import emit, lower, scheduled
+from tir_schedules.ladders.registry import find
+from tir_schedules.machines.cpu import CpuMachine
+from tir_schedules.run import run
+from tir_schedules.workloads.half_gemm import HalfGemm
+
+ARCH = "sm_90a"
+ASYNC = "hgemm/wgmma_async:128x128"
+LONG, SHORT = HalfGemm(64, 64, 448), HalfGemm(64, 64, 256)  # slabs: seven, one more than slots, and four
+
+
+def depths(source):
+    """Of the waits for groups of copies, one after another."""
+    return [int(depth) for depth in re.findall(r"^\s+tvm_builtin\w+_wait_group_(\d)\(\)", source, re.M)]
+
+
+class TestPrologueWait:
+    def test_all_groups_but_the_first_are_left_in_flight(self):
+        (rung,) = find(ASYNC)
+        assert depths(lower(rung, LONG, ARCH).source) == [3, 3, 3, 2, 1, 0]
+        (verdict,) = run([(rung, LONG)], ARCH, CpuMachine(orders=2))
+        assert verdict.faults == () and verdict.identical
+
+    def test_without_it_all_of_them_are_waited_for(self):
+        (rung,) = find(ASYNC)
+        source = emit(scheduled(rung, LONG), rung.entry, ARCH, rung.pass_config, ["unroll_drain"], 128).source
+        assert depths(source) == [0, 3, 3, 2, 1, 0]
+
+    def test_fewer_slabs_than_slots_are_waited_for_at_once(self):
+        """Not every turn of the prologue commits a group then."""
+        (rung,) = find(ASYNC)
+        assert depths(lower(rung, SHORT, ARCH).source)[0] == 0
+
+
+class TestSlotCounters:
+    @pytest.mark.parametrize("slots", [3, 5])
+    def test_slots_start_again_after_the_last_and_nothing_is_divided(self, slots):
+        (rung,) = find(f"hgemm/warp_specialized:128x128,stages={slots}")
+        source = lower(rung, LONG, ARCH).source
+        kernel = source[source.index("set_up_ring(ring_barrier(0)") :]
+        assert kernel.count(f"if (slot_ptr[0] == {slots})") == 2  # of who copies and who multiplies
+        assert not re.search(rf"[%/] ({slots}|{2 * slots})\b", kernel)
+
+
+class TestPersistentTiles:
+    def test_one_row_of_tiles_in_which_a_warpgroup_has_two_products(self):
+        """TVM leaves the row out of some blocks' bindings, and refused the kernel."""
+        (rung,) = find("hgemm/persistent:256x256")
+        assert lower(rung, HalfGemm(200, 304, 72), ARCH).source
