@@ -13,11 +13,13 @@ from tir_schedules.ladders.registry import FAMILIES
 from tir_schedules.model.rung import Rung
 from tir_schedules.tuning.space.constraints import THREAD_TILES, WARP_TILES
 from tir_schedules.tuning.space.hgemm import MMA_MULTISTAGE
+from tir_schedules.tuning.space.hopper import CLUSTERED, HOPPER, TMA_STORE
 from tir_schedules.tuning.space.points import VARIANT, Constraint, Space
 from tir_schedules.tuning.space.reduce import VECTORIZED
 from tir_schedules.tuning.space.sgemm import MULTISTAGE, PIPELINED
 
-ALL: tuple[Space, ...] = (PIPELINED, MULTISTAGE, MMA_MULTISTAGE, VECTORIZED)
+ALL: tuple[Space, ...] = (PIPELINED, MULTISTAGE, MMA_MULTISTAGE, *HOPPER, VECTORIZED)
+BEST: tuple[Space, ...] = (PIPELINED, MULTISTAGE, MMA_MULTISTAGE, TMA_STORE, CLUSTERED, VECTORIZED)
 OWN: dict[str, Space] = {}
 """The spaces of rungs from elsewhere that this process has loaded."""
 
@@ -25,7 +27,7 @@ SPACES = {space.rung.id: space for space in ALL}
 TUNABLE = tuple(SPACES)
 """Ids of the rungs that have a space."""
 DEFAULTS = {
-    family: tuple(name for name in TUNABLE if SPACES[name].rung.family == family) for family in FAMILIES
+    family: tuple(space.rung.id for space in BEST if space.rung.family == family) for family in FAMILIES
 }
 """Family -> the rungs that are tuned when the family is asked for."""
 
