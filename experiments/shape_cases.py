@@ -11,6 +11,7 @@ from __future__ import annotations
 import zlib
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 from typing import Any, Iterable
 
 from tir_schedules.errors import BadInput
@@ -19,6 +20,7 @@ from tir_schedules.ladders.registry import find_each
 from tir_schedules.model.rung import Rung
 from tir_schedules.workloads import LAYOUTS
 from tir_schedules.workloads.gemm import Gemm
+from tir_schedules.workloads.half_gemm import HalfGemm
 
 KINDS = ("whole", "ragged", "smaller", "one", "odd")
 ALL = tuple(product(KINDS, repeat=3))
@@ -77,9 +79,14 @@ def shape_of(
     return tuple(shape)
 
 
+def smallest_config(rung: Rung) -> Any:
+    """The configuration that a rung takes for the smallest matrices that all rungs of its ladder take."""
+    return rung.fitted(HalfGemm(8, 8, 8) if rung.family == "hgemm" else Gemm(1, 1, 1)).config
+
+
 def sizes_along(axis: str, rung: Rung) -> dict[str, list[int]]:
     """Kind -> sizes of an extent. Along K there are whole tiles for more than all stages of a pipeline."""
-    config, unit = rung.fitted(Gemm(1, 1, 1)).config, 8 if rung.family == "hgemm" else 4
+    config, unit = smallest_config(rung), 8 if rung.family == "hgemm" else 4
     tile = tile_along(axis, config)
     several = (getattr(config, "stages", 2) + 1 if axis == "k" else 2) * tile
     inner = {8, tile // 2, tile - unit, *(getattr(config, field, 0) for field in INNER[axis])}
@@ -103,7 +110,7 @@ def lengths_of(rung: Rung) -> dict[str, list[int]]:
     """Kind -> lengths of an array, for a rung of the Reduce ladder; of odd ones 16-byte accesses cannot take
     the last elements."""
     make, block = workload_class("reduce"), rung.config.block
-    chunk = (1 << 20) // rung.declared(make(1 << 20)).grid[0]
+    chunk = (1 << 20) // prod(rung.declared(make(1 << 20)).grid)
     return {
         "whole": [chunk, 3 * chunk, chunk * block],
         "ragged": [chunk + 4, 2 * chunk - 4, 9 * chunk + block],

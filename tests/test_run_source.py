@@ -50,6 +50,14 @@ def test_run_source_names_the_line_of_a_missing_barrier(tool, edited):
     assert all(len(line) <= 160 for line in out.splitlines())
 
 
+def test_run_source_names_an_mbarrier_that_is_waited_for_in_vain(tool, edited):
+    kind = ("--mnk", "256,256,128", "--dtype", "float16", "--accumulate", "float16", "--layout", "nt")
+    path = edited("hgemm/warp_specialized", "256,256,128", ", 32768);", ", 32784);")
+    code, out, _ = tool("run", "hgemm/warp_specialized", *kind, "--source", path, "--machine", "cpu")
+    assert code == 1 and "waits for phase 0 of full 0, the mbarrier" in out
+    assert "tir-schedules layout hgemm/warp_specialized --ring" in out
+
+
 PRINTS = SUM.replace(
     "  if (",
     '  if (blockIdx.x + threadIdx.x == 0) printf("%d numbers\\n\\x1b[2J%5.1f\\n", n, 0.25f * n);\n  if (',

@@ -242,3 +242,29 @@ def test_changes_of_a_source():
     assert transposed("blockIdx.x", (64, 1, 1), 8) is None
     assert without_second_bound("__launch_bounds__(N / 2, 2) k") == "__launch_bounds__(N / 2) k"
     assert without_second_bound("__launch_bounds__(N) k") is None
+
+
+# ---- products of warpgroups ---
+@pytest.fixture(scope="module")
+def of_hopper():
+    """Kernel -> what is said of it, by kind."""
+    with redirect_stdout(StringIO()) as out:
+        main(["check", str(FILE.with_name("advice_hopper.cu")), "--arch", "sm_90a", "--advice", "--json"])
+    told = json.loads(out.getvalue())
+    assert all(one["ok"] for one in told)
+    return {one["kernel"]: {each["kind"]: each for each in one["advice"][0]} for one in told}
+
+
+def test_products_that_nothing_overlaps(of_hopper):
+    told = of_hopper["product<2, 0>"]["products in flight"]
+    assert (told["alone"], told["groups"]) == (11, 12) and "wgmma.wait_group 1" in told["remedies"][0]
+    assert "products in flight" not in of_hopper["product<2, 1>"]
+
+
+def test_a_ring_of_few_slots(of_hopper):
+    told = of_hopper["product<2, 1>"]["ring"]
+    assert (told["slots"], told["slot_bytes"], told["most"]) == (2, 59392, 3)
+
+
+def test_one_block_per_sm_and_a_thread_that_copies_for_all_are_no_fault(of_hopper):
+    assert of_hopper["product<3, 1>"] == {}

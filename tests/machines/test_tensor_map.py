@@ -189,13 +189,13 @@ def test_stores(shape, box, at, swizzle, dtype, copies):
 
 
 def test_an_extent_that_ends_within_a_piece():
-    """Of 16 bytes: what is beyond it reads as 0, and is not written."""
+    """Of 16 bytes, as on an H200: what is beyond it reads as 0, and is written."""
     array = numbered((24, 96), np.float16)
-    tensor = replace(map_of(array, (8, 64), 128), shape=(24, 91))
+    tensor = replace(map_of(array, (8, 64), 128), shape=(24, 85))
     got = np.zeros(box_bytes(tensor), np.uint8)
     arguments = {"Y": got, "A": array}
     execution = launch(loading(tensor, (20, 40)), arguments, ("Y",), 32, (tensor,), params=("Y",))
-    rows = box_of(array[:, :91], (8, 64), (20, 40)).view(np.uint8)
+    rows = box_of(array[:, :85], (8, 64), (20, 40)).view(np.uint8)
     np.testing.assert_array_equal(got, swizzled(rows, 128))
     assert execution.findings == ()
     tiles = numbered((8, 64), np.float16)
@@ -203,8 +203,21 @@ def test_an_extent_that_ends_within_a_piece():
     arguments = {"X": content, "A": written}
     text = storing(tensor, (20, 40), content.nbytes)
     assert launch(text, arguments, ("A",), 32, (tensor,), params=("X",), given=("A",)).findings == ()
-    np.testing.assert_array_equal(written[20:, 40:91], tiles[:4, :51])
-    assert not written[:, 91:].any()
+    np.testing.assert_array_equal(written[20:, 40:88], tiles[:4, :48])
+    assert not written[:, 88:].any() and not written[:20].any() and not written[:, :40].any()
+
+
+def test_a_store_whose_last_piece_reaches_beyond_the_array():
+    tiles, written = numbered((64,), np.float16), np.zeros(90, np.float16)
+    tensor = map_of(written, (64,))
+    arguments = {"X": tiles.view(np.uint8), "A": written}
+    execution = launch(
+        storing(tensor, (40,), 128), arguments, ("A",), 32, (tensor,), params=("X",), given=("A",)
+    )
+    (found,) = execution.findings
+    assert found.kind == "out_of_bounds"
+    np.testing.assert_array_equal(written[40:88], tiles[:48])
+    assert not written[88:].any()
 
 
 WRONG_PLACES = [

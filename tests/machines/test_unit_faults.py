@@ -84,7 +84,7 @@ FAULTS = [
         "[bar], 1;",
         "[bar], 3;",
         "@!p bra WAIT",
-        "waits for phase 0 of the mbarrier bars in shared memory at byte 0: 2 arrivals are missing",
+        "waits for phase 0 of full 0, the mbarrier bars in shared memory at byte 0: 2 arrivals are missing",
     ),
     (
         "deadlock",

@@ -5,6 +5,7 @@ import pytest
 from warpgroup_kernels import FILL, RIGHT_AT, ROOM, Layout, descriptor, entry, launch, product, stores
 
 from tir_schedules.machines.cpu.ptx import UnsupportedInstruction
+from tir_schedules.model.launch import TensorMap
 
 LEFT, RIGHT = (Layout("f16", 64, 128, False, start).descriptor for start in (0, RIGHT_AT))
 OPCODE = "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16"
@@ -148,6 +149,11 @@ DESCRIPTORS = [
         "begins 112 bytes into a row of 128, and takes 32",
     ),
     (
+        "8 rows within those before",
+        descriptor(0, 0, 512, 128),
+        "one takes 1024 bytes, and by its stride byte offset of 512 the next begins within it",
+    ),
+    (
         "between patterns",
         descriptor(256, 0, 1024, 128),
         "align the array to 1024 bytes, or say base offset 2",
@@ -169,8 +175,39 @@ def test_descriptors(what, bits, message, side):
     assert f"the descriptor of {side}" in finding.message
 
 
+@pytest.mark.parametrize("leading, kinds", [(16, {"bad_descriptor"}), (0, set()), (8192, set())])
+def test_columns_within_those_before(leading, kinds):
+    """B of 128 columns, whose rows are along k: two parts of 64."""
+    wide = product(WIDER, "l", "r", (1, 1, 0, 1))
+    text = f"{ZERO}{MORE_ZEROS}{FENCE}{wide}{GROUP}{STORES}"
+    assert {one.kind for one in found(text, right=descriptor(RIGHT_AT, leading, 1024, 128))} == kinds
+
+
 def test_a_base_offset_that_fits():
     assert found(f"{ZERO}{FENCE}{PRODUCT}{GROUP}{STORES}", left=descriptor(256, 0, 1024, 128, base=2)) == ()
+
+
+BOX = f"""setp.ne.u32 q, t, 0; @q bra LOADED; add.s32 e, v0, {ROOM - 8};
+mbarrier.init.shared::cta.b64 [e], 1; fence.mbarrier_init.release.cluster;
+mbarrier.arrive.expect_tx.shared::cta.b64 _, [e], 8192; .reg .b64 m; mov.b64 m, A_map; cvta.param.u64 m, m;
+cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [v0], [m, {{0, 0}}], [e];
+BACK: mbarrier.try_wait.parity.shared::cta.b64 p, [e], 0; @!p bra BACK;
+LOADED: bar.sync 0; setp.eq.u32 p, 0, 0;
+"""
+
+
+@pytest.mark.parametrize("swizzle, box, rows", [(128, 64, 1), (0, 64, 1), (64, 32, 2)])
+def test_a_box_in_another_swizzle_than_the_descriptor(swizzle, box, rows):
+    tensor = TensorMap("A_map", "A", "float16", (128, 64), (128,), (64 * rows, box), swizzle)
+    arguments = {name: np.zeros(ROOM, np.uint8) for name in "XA"} | {"Y": np.zeros((128, 32), np.uint32)}
+    text = entry(body_of(f"{BOX}{BEGIN}{PRODUCT}{END}"), maps=("A_map",))
+    findings = launch(text, arguments, ("Y",), maps=(tensor,), params=("X", "Y")).findings
+    if swizzle == 128:
+        assert findings == ()
+    else:
+        (finding,) = findings
+        says = f"swizzle is of 128 bytes, the tensor map's {f'of {swizzle}' if swizzle else 'of none'}"
+        assert finding.kind == "bad_descriptor" and says in finding.message
 
 
 @pytest.mark.parametrize("who", ["%warpid", "%laneid"])

@@ -16,7 +16,7 @@ from tir_schedules.tuning.measure.lookup import tuned_jobs
 
 if TYPE_CHECKING:
     from tir_schedules.model.machine import Machine
-    from tir_schedules.verdicts import Verdict
+    from tir_schedules.verdicts import Outcome, Verdict
 
 
 ORDERS = 2
@@ -132,11 +132,18 @@ def print_verdicts(verdicts: Iterable[Verdict], total: int, machine: Machine, fo
                 print_whole(printable(outcome.printed.removesuffix("\n"), "\n\t"))
     for paragraph in paragraphs(seen, min(WIDTH, terminal_width() or WIDTH)):
         print_paragraph(paragraph)
+    for rung in dict.fromkeys(v.rung.id for v in seen if any(map(waits_in_ring, v.outcomes))):
+        print_line(f"who waits for whom as {rung} is: tir-schedules layout {rung} --ring")
     where = "the CPU machine"
     if machine.name == "gpu":
         where = f"{machine.device_name}; races and bounds are checked by --machine cpu"
     print_line(f"{closing(seen)} on {where}")
     return seen
+
+
+def waits_in_ring(outcome: Outcome) -> bool:
+    """Whether threads wait in vain for mbarriers."""
+    return any(one.kind == "deadlock" and "the mbarrier " in one.message for one in outcome.findings)
 
 
 def row(verdict: Verdict) -> tuple[str, ...]:

@@ -38,8 +38,8 @@ POISON = {"int32": -0x21524111, "float32": np.nan}
 class Reduction:
     """Y[0] = X[0] + ... + X[n-1] of int32, which wraps around, or of float32.
 
-    A launch leaves one partial sum per block; they are summed by further launches of the same rung until one
-    is left. Raises BadInput for n below 1 or from MOST on, and for another dtype.
+    A launch leaves one partial sum per block along x; they are summed by further launches of the same rung
+    until one is left. Raises BadInput for n below 1 or from MOST on, and for another dtype.
     """
 
     n: int
@@ -84,7 +84,7 @@ class Reduction:
         return 4 * self.n
 
     def array_shapes(self, grid: Dim3) -> dict[str, tuple[int, ...]]:
-        """Of X and Y, which has one sum per block."""
+        """Of X and Y, which has one sum per block along x."""
         return {"X": (self.n,), "Y": (grid[0],)}
 
     def draws(self, seed: int = 0) -> list[tuple[str, int]]:

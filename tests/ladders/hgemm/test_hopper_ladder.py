@@ -33,7 +33,7 @@ from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.run import run
 from tir_schedules.workloads.half_gemm import HalfGemm
 
-SMALL = ["1x8x8", "64x64x64", "5x72x200"]
+SMALL = ["1x8x8", "64x64x64", "64x256x72", "5x72x200"]
 ODD_TAKEN = [rung for rung in LADDER if rung.name in TAKES_ODD]
 FLOATS = HalfGemm(64, 64, 64, "nt", "float32")
 LARGER, LARGER_ODD = "1001x1416x520", "1001x1417x521"
@@ -94,6 +94,12 @@ def test_one_slab_and_rows_of_single_elements():
     """The first shapes to break: one tile, one slab in one slot; copies that are not asynchronous."""
     check(find_one("hgemm/wgmma_async", "run"), HalfGemm(1, 3, 5, "nn"))
     check(find_one("hgemm/warp_specialized", "run"), HalfGemm(1, 8, 8, "nt"))
+
+
+def test_one_of_several_warpgroups_has_all_rows_of_c():
+    """Others must not take its rows for theirs."""
+    for name in ("wgmma", "persistent:128x128"):
+        check(find(f"hgemm/{name}")[0], HalfGemm(64, 256, 64, "nt"))
 
 
 @pytest.mark.parametrize(

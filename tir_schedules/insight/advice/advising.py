@@ -9,6 +9,7 @@ from tir_schedules.insight.advice.conflicts import conflicts
 from tir_schedules.insight.advice.items import Advice
 from tir_schedules.insight.advice.launch import launch
 from tir_schedules.insight.advice.memory import memory
+from tir_schedules.insight.advice.pipeline import pipeline
 from tir_schedules.insight.advice.subject import Subject, record
 
 SHOWN = 6
@@ -22,7 +23,7 @@ def advise(subject: Subject) -> list[Advice]:
     found = [*conflicts(subject, recording), *memory(subject, recording)] if recording else []
     if not recording:
         found.append(Advice("not known", None, UNKNOWN))
-    return sorted([*found, *launch(subject)], key=lambda one: -one.saved)
+    return sorted([*found, *pipeline(subject), *launch(subject)], key=lambda one: -one.saved)
 
 
 def print_advice(found: Sequence[Advice]) -> None:

@@ -27,7 +27,7 @@ def launch(subject: Subject) -> Iterator[Advice]:
 def next_step(subject: Subject) -> Iterator[Advice]:
     """What would let an SM hold one block more, by CUDA's rules."""
     held = subject.held()
-    if not held or held.share == 1 or not held.blocks:
+    if not held or held.share == 1 or not held.blocks or subject.by_warpgroups:
         return
     limits, wanted = held.limited_by, held.blocks + 1
     needs, facts = [], dict[str, object]()
@@ -112,11 +112,12 @@ def spills(subject: Subject) -> Iterator[Advice]:
 
 
 def resting(subject: Subject) -> Iterator[Advice]:
-    """The line on which most lanes rest."""
+    """The line on which most lanes rest; not where one lane asks units to work for all."""
     counters, found = subject.counters, []
+    elected = counters.mix.get("tma", 0) > 0
     for line in counters.lines:
         slots, threads = line.warp_instructions * WARP, sum(line.mix.values())
-        if slots and threads < FEWEST_LANES * slots:
+        if slots and threads < FEWEST_LANES * slots and not (elected and threads == line.warp_instructions):
             found.append((slots - threads, line, threads))
     lost, line, threads = max(found, key=lambda one: one[0], default=(0, None, 0))
     if not line or lost < LEAST_SHARE * counters.warp_instructions * WARP:

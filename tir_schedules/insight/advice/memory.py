@@ -25,6 +25,9 @@ LEAST_GAIN = 0.1
 WIDEST = 16
 """Bytes of a lane's access."""
 
+BOXES = "the tile through shared memory, by stmatrix, and out as boxes (TMA): see hgemm/tma_store"
+"""What a warpgroup's sums have in place of wider stores."""
+
 OFTEN = 4
 """Times that a block reads the same sectors, from which on that is told."""
 
@@ -37,7 +40,7 @@ def memory(subject: Subject, recording: Recording) -> Iterator[Advice]:
         if one:
             yield one
             settled |= lines
-    yield from uncoalesced(recording, scale, settled)
+    yield from uncoalesced(subject, recording, scale, settled)
     yield from repeated(recording, scale)
 
 
@@ -146,7 +149,9 @@ def apart(part: np.ndarray) -> str:
     return f", neighbouring lanes are {plural(abs(most), 'byte')} apart"
 
 
-def uncoalesced(recording: Recording, scale: int, settled: set[tuple[Line, str]]) -> Iterator[Advice]:
+def uncoalesced(
+    subject: Subject, recording: Recording, scale: int, settled: set[tuple[Line, str]]
+) -> Iterator[Advice]:
     """Lines for which no replay has a remedy: the reason alone."""
     for key, (cost, ideal, requests, part) in lines_beyond(recording).items():
         if key in settled:
@@ -158,7 +163,8 @@ def uncoalesced(recording: Recording, scale: int, settled: set[tuple[Line, str]]
             f"{apart(part)}"
         )
         facts: dict[str, object] = {"before": cost * scale, "ideal": ideal * scale, "access": kind}
-        yield Advice("sectors", line, reason, (), "", 0, "sectors", facts)
+        remedies = (BOXES,) if subject.by_warpgroups and kind == "global_store" else ()
+        yield Advice("sectors", line, reason, remedies, "", 0, "sectors", facts)
 
 
 def widened(recording: Recording, scale: int) -> Iterator[tuple[Advice | None, set[tuple[Line, str]]]]:

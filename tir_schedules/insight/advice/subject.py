@@ -60,6 +60,11 @@ class Subject:
         """Bytes of shared memory of a block, static and dynamic."""
         return self.binary.resources.shared + self.binary.kernel.dynamic_shared
 
+    @property
+    def by_warpgroups(self) -> bool:
+        """Whether it has wgmma, and so hides latency by what is in flight, not by more warps."""
+        return self.counters.mix.get("wgmma", 0) > 0
+
     def held(self, shared: int | None = None, registers: int | None = None) -> Occupancy | None:
         """Occupancy, with other bytes of shared memory or registers where they are given; None where the
         architecture's figures are not known, and for PTX that ptxas has not seen."""

@@ -47,6 +47,7 @@ ANNOTATIONS = {
         "Assigns each statement of a loop to a pipeline stage; takes effect with the order."
     ),
     "tir_schedules.copies_first": "Leaves the copies of a later tile in front of the work of a turn.",
+    "tir_schedules.last_block": "Lets the last block go on with the next loop nest: one kernel, not two.",
     "tir_schedules.partial_group": (
         "Makes groups of so many columns of blocks; blocks that the last group lacks leave at once."
     ),

@@ -208,6 +208,8 @@ def over_tiles(
     b_true, b_whole = ((gemm.n, gemm.k), (N, K)) if gemm.transposed else ((gemm.k, gemm.n), (K, N))
     a_shape, b_shape = ((M, K), b_whole) if boxes else (a_true, b_true)
     c_shape = (M, N) if stored else (gemm.m, gemm.n)
+    # TVM would have every warpgroup read the sums of 64 rows, all there are, as if they were its own.
+    guarded = not stored and gemm.m == ROWS < M
     narrow, wide, result = gemm.dtype, gemm.accumulate, gemm.result
     zero, nothing = FloatImm(wide, 0.0), FloatImm(narrow, 0.0)
 
@@ -245,10 +247,14 @@ def over_tiles(
                 C_sums[vi, vj] += cast(A_tiles[vi, vk], wide, narrow) * cast(
                     B_tiles[row, column], wide, narrow
                 )
-        for i, j in T.grid(*c_shape):
+        for i, j in T.grid(M if guarded else c_shape[0], c_shape[1]):
             with T.sblock("C"):
                 vi, vj = T.axis.remap("SS", [i, j])
-                C[vi, vj] = cast(C_sums[vi, vj], result, wide)
+                if guarded:
+                    if T.tvm_thread_invariant(vi < gemm.m):
+                        C[vi, vj] = cast(C_sums[vi, vj], result, wide)
+                else:
+                    C[vi, vj] = cast(C_sums[vi, vj], result, wide)
 
     extents = {"A": a_true, "B": b_true, "C": (gemm.m, gemm.n)}
     made: Any = algorithm

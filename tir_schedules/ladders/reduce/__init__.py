@@ -18,6 +18,7 @@ LADDER = Ladder(
         "shuffle",
         "cross_thread",
         "vectorized",
+        "single_pass",
     ),
     workload="tir_schedules.workloads.reduction:Reduction",
     extents=("N",),

@@ -39,18 +39,21 @@ def schedule(sch: Schedule, reduction: Reduction, config: Config) -> None:
     sch.decompose_reduction(partial, turn)
 
 
-def sum_per_thread(sch: Schedule, block: int, width: int) -> tuple[Block, Loop, Loop]:
+def sum_per_thread(
+    sch: Schedule, block: int, width: int, name: str = "sum", axis: str = "blockIdx.x"
+) -> tuple[Block, Loop, Loop]:
     """Sums of `width` per thread in registers, then the cross-thread reduction; blocks and threads bound.
 
-    Returns the block of the per-thread sums and its loops over turns and over the `width`.
+    name: of the block with the sum. axis: what its blocks are bound to. Returns the block of the per-thread
+    sums and its loops over turns and over the `width`.
     """
-    loop_b, turn, i = sch.get_loops(sch.get_sblock("sum"))
+    loop_b, turn, i = sch.get_loops(sch.get_sblock(name))
     sch.reorder(loop_b, i, turn)
     partial = sch.rfactor(i, 0)
-    total = sch.get_sblock("sum")
+    total = sch.get_sblock(name)
     loop_b, i = sch.get_loops(total)
     thread, _ = sch.split(i, [block, width])
-    sch.bind(loop_b, "blockIdx.x")
+    sch.bind(loop_b, axis)
     sch.bind(thread, "threadIdx.x")
     sch.compute_at(partial, thread, preserve_unit_loops=True)
     sch.set_scope(partial, 0, "local")

@@ -54,7 +54,14 @@ def prim_func(reduction: Reduction, config: Config, name: str) -> PrimFunc:
 
 
 def schedule(sch: Schedule, reduction: Reduction, config: Config) -> None:
-    partial, turn, elements = sum_per_thread(sch, config.block, width(reduction))
+    sum_shares(sch, reduction, config)
+
+
+def sum_shares(
+    sch: Schedule, reduction: Reduction, config: Config, name: str = "sum", axis: str = "blockIdx.x"
+) -> None:
+    """Each block's sum of its share. name, axis: as of `sum_per_thread`."""
+    partial, turn, elements = sum_per_thread(sch, config.block, width(reduction), name, axis)
     turn, inner = sch.split(turn, [None, config.unroll])
     sch.unroll(inner)
     if width(reduction) > 1:

@@ -203,7 +203,7 @@ FINDING = np.dtype(
     + [("block", "u4", 3)]
     + record("u4", "detail extent extent_bytes")
     + record("u8", "address count")
-    + record("u4", "other_block pad")
+    + record("u4", "other_block role")
 )
 UNDEFINED = np.dtype(
     [("lanes", "u4"), ("line", "i4"), ("address", "u8"), *record("u4", "bytes extent extent_bytes")],

@@ -64,7 +64,7 @@ def findings(
 
 MESSAGES = {
     "bad_tensor_map": lambda f: bad_tensor_map(f.record),
-    "bad_descriptor": lambda f: bad_descriptor(f.record),
+    "bad_descriptor": lambda f: bad_descriptor(f.record, f.other_place),
     "wgmma_registers": lambda f: touched_registers(f.record, f.act, f.other_place),
     "unfenced_wgmma": lambda f: unfenced_registers(f.record, f.other_place),
     "barrier_misuse": lambda f: unit_findings.barrier_misuse(f),

@@ -16,6 +16,7 @@ from tir_schedules.machines.cpu import abi
 from tir_schedules.machines.cpu.abi import BUFFER_SHIFT, FINDING_KINDS
 from tir_schedules.machines.cpu.context import PARAMETERS
 from tir_schedules.machines.cpu.counting import counters_of
+from tir_schedules.machines.cpu.extents import source_name
 from tir_schedules.machines.cpu.faults import NamedBuffer, Sources
 from tir_schedules.machines.cpu.findings import findings
 from tir_schedules.machines.cpu.functions import FRAME_ALIGN
@@ -158,7 +159,7 @@ class Invocation:
         content[: len(variable.initial)] = np.frombuffer(variable.initial, np.uint8)
         self.variable_places[variable.name] = len(self._kept)
         self._kept.append(content)
-        self.names.append(NamedBuffer(variable.name, 1, variable.size))
+        self.names.append(NamedBuffer(source_name(variable.name), 1, variable.size))
         constant, cells, element = variable.space == "const", 0, 0
         if not constant:
             element = 0 if variable.size <= SMALL else min(variable.align, 4).bit_length() - 1

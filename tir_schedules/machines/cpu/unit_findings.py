@@ -76,7 +76,11 @@ def deadlock(fault: Fault) -> str:
         needs = f"{needs}, and {more}" if needs else more
     missed = int(fault.record["other_lane"])
     also = f"; phase {missed} is over, and this thread has not waited for it" if missed else ""
-    return f"waits for phase {int(fault.record['detail'])} of the mbarrier {fault.where}: {needs}{also}"
+    role = int(fault.record["role"])
+    named = f"{('empty', 'full')[(role - 1) % 2]} {(role - 1) // 2}, " if role else ""
+    return (
+        f"waits for phase {int(fault.record['detail'])} of {named}the mbarrier {fault.where}: {needs}{also}"
+    )
 
 
 def signed(number: int) -> int:

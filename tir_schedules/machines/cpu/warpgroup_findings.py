@@ -46,6 +46,14 @@ def wrong_base(record: np.void) -> str:
     return f"base offset {record['extent']} does not fit its start: {right} would"
 
 
+def overlapping(record: np.void, which: str) -> str:
+    pattern = 8 * int(record["extent_bytes"])
+    return (
+        f"its parts overlap: one takes {pattern} bytes, and by its {which} byte offset of {record['bytes']}"
+        " the next begins within it"
+    )
+
+
 DESCRIPTOR_FAULTS: dict[int, Callable[[np.void], str]] = {
     1: lambda record: "bits are set that have no meaning: mask what is put into its fields with 0x3FFF",
     2: beyond,
@@ -54,14 +62,23 @@ DESCRIPTOR_FAULTS: dict[int, Callable[[np.void], str]] = {
     5: between_patterns,
     6: wrong_base,
     7: lambda record: "lanes or warps of the warpgroup have different ones: all have to have the same",
+    8: lambda record: (
+        f"its swizzle is of {int(record['extent_bytes']) or 'no'} bytes, the tensor map's of"
+        f" {int(record['extent']) or 'none'}: take the same for both"
+    ),
+    9: lambda record: overlapping(record, "stride"),
+    10: lambda record: overlapping(record, "leading"),
 }
 """In the order of DescriptorFault in core/warpgroup.cpp."""
 
+OTHER_SWIZZLE = 8
 
-def bad_descriptor(record: np.void) -> str:
+
+def bad_descriptor(record: np.void, other: str) -> str:
     fault, of_right = int(record["detail"]) & 0xFF, int(record["detail"]) >> 8
     what = f"the descriptor of {'AB'[of_right]} (start at byte {int(record['address'])} of shared memory)"
-    return f"{what}: {DESCRIPTOR_FAULTS[fault](record)}"
+    copied = f" it reads what {other} has copied, and" if fault == OTHER_SWIZZLE else ""
+    return f"{what}:{copied} {DESCRIPTOR_FAULTS[fault](record)}"
 
 
 # ---- registers ---

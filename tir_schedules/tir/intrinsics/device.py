@@ -1,4 +1,4 @@
-"""Device functions that schedules and twins have in common: those of the headers in cuda_reference/hgemm.
+"""Device functions that schedules and twins have in common: those of headers in cuda_reference.
 
 An intrinsic calls one by its name, with nothing of its text. When CUDA has been printed,
 `with_device_functions` puts above the kernel what it calls, and what that calls.
@@ -13,7 +13,15 @@ from typing import Any
 
 from tvm.backend.cuda.op import cuda_func_call
 
-HEADERS = ("addresses.cuh", "barriers.cuh", "boxes.cuh", "wgmma.cuh", "registers.cuh", "result_boxes.cuh")
+HEADERS = (
+    "hgemm/addresses.cuh",
+    "hgemm/barriers.cuh",
+    "hgemm/boxes.cuh",
+    "hgemm/wgmma.cuh",
+    "hgemm/registers.cuh",
+    "hgemm/result_boxes.cuh",
+    "reduce/last_block.cuh",
+)
 COMMENT = r"(?:^//[^\n]*\n)*"
 PART = re.compile(
     rf"{COMMENT}^(?:template <[^>]*>\s+)?static __device__[^;{{]*?\b(?P<function>\w+)\([^{{]*\{{\n.*?^\}}\n"
@@ -37,7 +45,7 @@ def parts() -> dict[str, str]:
     types, are one part."""
     found: dict[str, str] = {}
     for header in HEADERS:
-        place = resources.files("cuda_reference") / "hgemm" / header
+        place = resources.files("cuda_reference") / header
         for part in PART.finditer(place.read_text(encoding="utf-8")):
             name = part["function"] or part["constant"]
             found[name] = found.get(name, "") + part[0] + "\n"

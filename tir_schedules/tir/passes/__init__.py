@@ -35,3 +35,7 @@ CLUSTER = "tir_schedules.cluster"
 TURNS = "tir_schedules.turns"
 """The annotation with which a schedule says that a loop turns round, and by the rounds of which loop around
 it: 1 is the next, 2 the one around that; see turning_products.py."""
+
+LAST_BLOCK = "tir_schedules.last_block"
+"""The annotation with which a schedule says of a loop over blocks that the last block goes on with the next
+loop nest: with 1 for fences, 0 for marks; see last_block.py."""

@@ -11,6 +11,7 @@ from typing import Any, Sequence
 from tvm import s_tir, tirx, transform
 
 from tir_schedules.tir.passes.copies_after_compute import copies_after_compute
+from tir_schedules.tir.passes.last_block import last_block
 from tir_schedules.tir.passes.late_waits import late_waits
 from tir_schedules.tir.passes.one_barrier import one_barrier
 from tir_schedules.tir.passes.partial_group import partial_group
@@ -32,6 +33,7 @@ NAMES = (
     "persistent_tiles",
     "warp_roles",
     "tensor_maps",
+    "last_block",
     "copies_after_compute",
     "late_waits",
     "prologue_wait",
@@ -80,6 +82,7 @@ def pipeline(wanted: Sequence[str] = ()) -> transform.Pass:
             *chosen("tensor_maps", tensor_maps),
             s_tir.transform.CanonicalizeLoop(),
             s_tir.transform.LowerCrossThreadReduction(),
+            *chosen("last_block", last_block),
             s_tir.transform.LowerInitBlock(),
             s_tir.transform.PlanAndUpdateBufferAllocationLocation(),
             s_tir.transform.ConvertBlocksToOpaque(),

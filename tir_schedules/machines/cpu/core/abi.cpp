@@ -73,7 +73,7 @@ static void describe() {
   FIELD(Finding, line) FIELD(Finding, other_line) FIELD(Finding, warp) FIELD(Finding, lane)
   FIELD(Finding, other_warp) FIELD(Finding, other_lane) FIELD(Finding, block) FIELD(Finding, detail)
   FIELD(Finding, extent) FIELD(Finding, extent_bytes) FIELD(Finding, address) FIELD(Finding, count)
-  FIELD(Finding, other_block) FIELD(Finding, pad)
+  FIELD(Finding, other_block) FIELD(Finding, role)
   STRUCT(Counter)
   FIELD(Counter, requests) FIELD(Counter, cost) FIELD(Counter, ideal)
   STRUCT(BlockCount)

@@ -87,7 +87,7 @@ struct Finding {
   u32 detail;                // a lane mask, or a stride in bytes
   u32 extent, extent_bytes;  // of the variable the address comes from, 0 where that is not known; its bytes
   u64 address, count;
-  u32 other_block, pad;      // of the other access, counted from 1 in the order of indices; 0: this one
+  u32 other_block, role;     // other_block: from 1 in the order of indices; 0: this one. role: see role_of
 };
 struct Counter {
   u64 requests, cost, ideal;

@@ -202,6 +202,7 @@ struct Machine {
   bool insists = false;  // that lanes look again at mbarriers that have not changed
   Watch* watched = nullptr;  // what `watch` is while its block runs
   Verdicts verdicts;
+  Swizzles swizzles;
   u64 seed;
   std::mt19937_64 random;
   bool alone = true, interacts = false;  // whether no other thread runs blocks; whether blocks touch the same

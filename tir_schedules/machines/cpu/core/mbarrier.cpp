@@ -278,6 +278,16 @@ bool awaits_in_vain(const Warp& W) {
   ACTIVE(W.polling, if (a.barrier[l]->changes != a.changes[l]) return false)
   return true;
 }
+// What an mbarrier of the block is in a ring, as `layout --ring` has it: twice its number among those of its
+// kind, by their addresses, and one more where copies tell it of their bytes; and 1. 0: no copy tells any.
+static u32 role_of(const Cta& cta, const Mbarrier& b, u32 address) {
+  auto is_full = [](const Mbarrier& one) { return one.copy.line || one.bytes; };
+  u32 before = 0;
+  bool ring = false;
+  for (const auto& [at, other] : cta.mbarriers)
+    ring |= is_full(other), before += other.valid && at < address && is_full(other) == is_full(b);
+  return ring ? 1 + 2 * before + is_full(b) : 0;
+}
 // Of a lane that nobody lets go on: what its mbarrier lacks.
 void report_awaited(Machine& M, const Warp& W, int lane, s32 line) {
   const Awaited& a = *W.awaited;
@@ -285,7 +295,7 @@ void report_awaited(Machine& M, const Warp& W, int lane, s32 line) {
   Finding* f = M.report(DEADLOCK, line, lane, 0, a.address[lane]);
   if (!f) return;
   f->act = ATOMIC, f->space = SHARED, f->detail = (u32)b.phase;
-  f->extent_bytes = b.pending, f->bytes = (u32)b.bytes;
+  f->extent_bytes = b.pending, f->bytes = (u32)b.bytes, f->role = role_of(*M.cta, b, a.address[lane]);
   const u32 seen = b.seen.empty() ? 0 : b.seen[M.warp * 32 + lane];
   f->other_lane = seen && seen < b.phase ? seen : 0;
 }

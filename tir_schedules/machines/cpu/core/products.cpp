@@ -1,5 +1,5 @@
 // D = A B + D of m64nNkK by the 16 rows of one warp: factors in shared memory as descriptors give them, or
-// rows of A in registers. Sums are in float32 in the order of k; the hardware truncates in ways of its own.
+// rows of A in registers. Sums of floats are in sums.cpp.
 //
 // Where elements lie is what PTX ISA 9.0 calls canonical layouts (asynchronous warpgroup level matrix, shared
 // memory layout). All is made of pieces of 16 bytes. The swizzles of 128 bytes have run on an H200.
@@ -32,6 +32,9 @@ u32 Descriptor::across(u32 piece, u32 k) const {
 enum Factor { F16, BF16, TF32, E4M3, E5M2, S8, U8 };
 enum Sum { SUM_F16, SUM_F32, SUM_S32 };
 u32 factor_bytes(u32 kind) { return kind <= BF16 ? 2 : kind == TF32 ? 4 : 1; }
+static s32 lowest_exponent(u32 kind) {
+  return kind == F16 || kind == E5M2 ? -14 : kind == E4M3 ? -6 : -126;
+}
 
 template <int MANTISSA, int BIAS> static const f32* floats_of_8() {
   static const std::vector<f32> table = [] {
@@ -75,8 +78,7 @@ static void unpack_at(const Machine& M, u32 address, u32 kind, f32* to) {
   unpack(address + 16 <= M.shared_bytes ? M.shared + address : nothing, kind, to);
 }
 
-typedef f32 Columns[256];
-static void load_right(const Machine& M, const Product& p, Columns* B) {
+static void load_right(const Machine& M, const Product& p, f32 (*B)[MOST_COLUMNS]) {
   const u32 kind = p.op->operands[RIGHT_KIND], columns = p.op->operands[COLUMNS];
   const u32 per = 16 / factor_bytes(kind);
   const Descriptor d(p.right);
@@ -93,7 +95,6 @@ static void load_right(const Machine& M, const Product& p, Columns* B) {
       for (u32 k = 0; k < per; ++k) B[piece * per + k][column] = numbers[k];
     }
 }
-const u32 MOST_K = 32;
 static void load_left(const Machine& M, const Product& p, f32 (*A)[MOST_K]) {
   const u32 kind = p.op->operands[LEFT_KIND], per = 16 / factor_bytes(kind), first = p.member * 16;
   if (!p.rows.empty()) {
@@ -131,45 +132,53 @@ std::vector<f32> rows_in_registers(const u8* R, const u32* places, u32 kind) {
   return rows;
 }
 
-static void add_to_halves(const Product& p, const Columns* sums) {
-  const u32 *places = p.op->operands + SUMS, columns = p.op->operands[COLUMNS];
-  for (u32 row = 0; row < 16; ++row)
-    for (u32 column = 0; column < columns; ++column) {
-      const u32 lane = row % 8 * 4 + column % 8 / 2, r = column / 8 * 2 + row / 8;
-      u16& d = ((u16*)(p.registers + places[r]))[2 * lane + column % 2];
-      d = float_to_half((p.adds ? half_to_float(d) : 0.f) + sums[row][column]);
-    }
-}
 static s32 added(u32 before, f32 sum, u32 options) {
   const s64 whole = (s64)(s32)before + (s64)sum;
   return options & SATURATED ? within(whole, INT32_MIN, INT32_MAX) : (s32)whole;
 }
-static void add_to_words(const Product& p, const Columns* sums) {
-  const u32 *places = p.op->operands + SUMS, columns = p.op->operands[COLUMNS];
-  const bool whole = p.op->operands[SUM_KIND] == SUM_S32;
-  for (u32 row = 0; row < 16; ++row)
-    for (u32 column = 0; column < columns; ++column) {
-      const u32 lane = row % 8 * 4 + column % 8 / 2, r = column / 8 * 4 + row / 8 * 2 + column % 2;
-      u32& d = ((u32*)(p.registers + places[r]))[lane];
-      const u32 before = p.adds ? d : 0;
-      if (whole) d = added(before, sums[row][column], p.op->operands[OPTIONS]);
-      else d = bits<u32>(bits<f32>(before) + sums[row][column]);
-    }
+// f(column, where its sum is) of a row.
+template <class T, class F> static inline void each_sum(const Product& p, u32 row, F f) {
+  const u32 each = 4 / sizeof(T);  // in a register
+  const u32* places = p.op->operands + SUMS + row / 8 * (2 / each);
+  for (u32 column = 0; column < p.op->operands[COLUMNS]; column += 8, places += 4 / each)
+#pragma GCC unroll 8
+    for (u32 i = 0; i < 8; ++i)
+      f(column + i, ((T*)(p.registers + places[i % 2 / each]))[(row % 8 * 4 + i / 2) * each + i % each]);
+}
+static void add_integers(const Product& p, u32 row, const f32* left, const RightFactors& right) {
+  f32 sums[MOST_COLUMNS] = {0};  // exact
+  for (u32 k = 0; k < right.depth; ++k)
+    for (u32 column = 0; column < right.columns; ++column) sums[column] += left[k] * right.values[k][column];
+  each_sum<u32>(p, row, [&](u32 column, u32& d) {
+    d = added(p.adds ? d : 0, sums[column], p.op->operands[OPTIONS]);
+  });
+}
+template <class T> static void add_floats(const Product& p, u32 row, const f32* left, const RightFactors& right) {
+  const u32 kind = p.op->operands[LEFT_KIND];
+  const bool halves = sizeof(T) == 2;
+  ALIGNED f32 sums[MOST_COLUMNS];
+  if (p.adds)
+    each_sum<T>(p, row, [&](u32 column, T& d) { sums[column] = halves ? half_to_float(d) : bits<f32>((u32)d); });
+  else memset(sums, 0, sizeof sums);
+  add_products(left, lowest_exponent(kind), right, {factor_bytes(kind) == 1 ? 13 : 25, halves}, sums);
+  each_sum<T>(p, row, [&](u32 column, T& d) {
+    const f32 sum = sums[column];
+    d = halves ? float_to_half(sum) : sum != sum ? 0x7fffffff : bits<u32>(sum);
+  });
 }
 void execute(const Machine& M, const Product& p) {
-  const u32 columns = p.op->operands[COLUMNS], depth = 32 / factor_bytes(p.op->operands[LEFT_KIND]);
-  ALIGNED static thread_local Columns B[MOST_K], sums[16];
+  static thread_local RightFactors factors;
+  RightFactors& right = factors;
   ALIGNED f32 A[16][MOST_K];
-  load_left(M, p, A), load_right(M, p, B);
-  const f32 sign = p.op->operands[OPTIONS] & NEGATED ? -1 : 1;
+  right.columns = p.op->operands[COLUMNS], right.depth = 32 / factor_bytes(p.op->operands[LEFT_KIND]);
+  load_left(M, p, A), load_right(M, p, right.values);
+  const u32 sums = p.op->operands[SUM_KIND];
+  if (sums != SUM_S32) right.find_exponents(lowest_exponent(p.op->operands[RIGHT_KIND]));
   for (u32 row = 0; row < 16; ++row) {
-    f32* sum = sums[row];
-    memset(sum, 0, sizeof sums[row]);
-    for (u32 k = 0; k < depth; ++k) {
-      const f32 factor = A[row][k] * sign, *right = B[k];
-      for (u32 column = 0; column < columns; ++column) sum[column] += factor * right[column];
-    }
+    if (p.op->operands[OPTIONS] & NEGATED)
+      for (f32& factor : A[row]) factor = -factor;
+    if (sums == SUM_S32) add_integers(p, row, A[row], right);
+    else if (sums == SUM_F16) add_floats<u16>(p, row, A[row], right);
+    else add_floats<u32>(p, row, A[row], right);
   }
-  if (p.op->operands[SUM_KIND] == SUM_F16) add_to_halves(p, sums);
-  else add_to_words(p, sums);
 }

@@ -29,4 +29,22 @@ struct Descriptor {
 u32 swizzled(u32 address, u32 span, u32 base = 0);
 // Rows of A of one warp, k by k, of what its registers hold.
 std::vector<f32> rows_in_registers(const u8* registers, const u32* places, u32 kind);
+// ---- sums of floats: sums.cpp --- B of a product, and the exponents of its elements.
+const u32 MOST_K = 32, MOST_COLUMNS = 256;
+struct RightFactors {
+  u32 depth, columns;
+  ALIGNED f32 values[MOST_K][MOST_COLUMNS];
+  ALIGNED s32 exponents[MOST_K][MOST_COLUMNS];
+
+  void find_exponents(s32 lowest);
+};
+// kept: bits of a term behind the leading one of the largest; halves: whether sums are in float16.
+struct Rounding {
+  s32 kept;
+  bool halves;
+  u32 digits() const { return least(kept, 23); }
+};
+// Adds the products of a row of A to each of its sums, which become float32, or what rounds to the right
+// float16. lowest: the least exponent of a number of A's type, which subnormal ones have, too.
+void add_products(const f32* left, s32 lowest, const RightFactors&, const Rounding&, f32* sums);
 void execute(const Machine&, const Product&);

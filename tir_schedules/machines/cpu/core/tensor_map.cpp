@@ -22,15 +22,17 @@ static Box refused(Machine& M, const MicroOp& op, int lane, MapFault fault, u64 
 struct Inside {
   s64 first, end;
 };
-// A row's bytes in pieces of 16, and smaller ones where the tensor begins or ends.
-static void add_row(Box& box, const TensorMap& map, u32 at, u64 row, Inside inside) {
+// A row's bytes in pieces of 16, and smaller ones where the tensor begins or ends; a store writes the whole
+// piece in which it ends, as an H200 does.
+static void add_row(Box& box, const TensorMap& map, u32 at, u64 row, Inside inside, bool stores) {
   const u32 bytes = map.box[0] * map.element;
-  const s64 low = inside.first * map.element, high = greatest(inside.end * map.element, low);
+  const s64 low = inside.first * map.element, end = greatest(inside.end * map.element, low);
+  const s64 high = stores ? (end + PIECE - 1) / PIECE * PIECE : end;
   u64 last = 0;
-  for (u32 piece = 0; piece < bytes; piece += 16) {
+  for (u32 piece = 0; piece < bytes; piece += PIECE) {
     const u32 to = swizzled(at + piece, map.swizzle);
-    const s64 ends[] = {piece, greatest<s64>(piece, least<s64>(low, piece + 16)),
-                        least<s64>(greatest<s64>(high, piece), piece + 16), piece + 16};
+    const s64 ends[] = {piece, greatest<s64>(piece, least<s64>(low, piece + PIECE)),
+                        least<s64>(greatest<s64>(high, piece), piece + PIECE), piece + PIECE};
     for (int part = 0; part < 3; ++part) {
       const s64 begin = ends[part], size = ends[part + 1] - begin;
       if (size <= 0) continue;
@@ -63,8 +65,12 @@ Box box_at(Machine& M, const MicroOp& op, int lane, u64 address, u32 rank, const
   u64 rows = 1;
   for (u32 d = 1; d < rank; ++d) rows *= map.box[d];
   const u32 row_bytes = map.box[0] * map.element, buffer = u32(map.address >> BUFFER_SHIFT);
+  if (!stores) {
+    u32& swizzle = M.swizzles.emplace(op.line, map.swizzle).first->second;
+    if (swizzle != map.swizzle) swizzle = MIXED;
+  }
   Box box{true, u32(rows) * row_bytes, 0, 0, row_bytes, buffer, {}};
-  box.pieces.reserve(box.bytes / 16);
+  box.pieces.reserve(box.bytes / PIECE);
   const s64 x = coordinates[0];
   for (u64 r = 0; r < rows; ++r) {
     u64 rest = r, row = map.address + x * map.element;
@@ -75,7 +81,8 @@ Box box_at(Machine& M, const MicroOp& op, int lane, u64 address, u32 rank, const
       row += at * map.pitches[d - 1];
     }
     const Inside inside = {greatest<s64>(0, -x), least<s64>(map.box[0], (s64)map.shape[0] - x)};
-    add_row(box, map, shared + u32(r * map.box[0]) * map.element, row, outside ? Inside{0, 0} : inside);
+    add_row(box, map, shared + u32(r * map.box[0]) * map.element, row, outside ? Inside{0, 0} : inside,
+            stores);
   }
   return box;
 }

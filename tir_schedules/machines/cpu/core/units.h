@@ -10,6 +10,7 @@
 #pragma once
 #include <deque>
 #include <functional>
+#include <unordered_map>
 #include "order.h"
 
 struct Machine;
@@ -89,6 +90,9 @@ struct Box {
   std::vector<Piece> pieces;  // shared: address in shared memory, swizzled
 };
 void count_box(Machine&, s32 counter, const Box&);
+// The swizzle in which boxes are copied into shared memory, by the line of the copy; MIXED: in several.
+typedef std::unordered_map<s32, u32> Swizzles;
+const u32 MIXED = 1;
 // What a box at these coordinates, innermost first, covers. map: generic address of the tensor map; shared:
 // where the box begins in shared memory.
 Box box_at(Machine&, const MicroOp&, int lane, u64 map, u32 rank, const s32* coordinates, u32 shared,

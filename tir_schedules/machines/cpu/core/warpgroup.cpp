@@ -65,7 +65,8 @@ void check_warpgroups(Machine& M) {
 
 // ---- descriptors ---
 enum DescriptorFault {
-  RESERVED_BITS = 1, BEYOND, BASE_WITHOUT_SWIZZLE, ACROSS_ROWS, BETWEEN_PATTERNS, WRONG_BASE, NOT_ALIKE
+  RESERVED_BITS = 1, BEYOND, BASE_WITHOUT_SWIZZLE, ACROSS_ROWS, BETWEEN_PATTERNS, WRONG_BASE, NOT_ALIKE, OTHER_SWIZZLE,
+  STRIDE_OVERLAPS, LEADING_OVERLAPS
 };
 static void report_descriptor(Machine& M, const MicroOp& op, DescriptorFault fault, bool of_right,
                               const Descriptor& d, u32 beyond = 0) {
@@ -87,6 +88,10 @@ static bool check_descriptor(Machine& M, const MicroOp& op, u64 bits, bool of_ri
     if (!across && d.start % d.span + 32 > d.span) return fault(ACROSS_ROWS);
     if (!d.base && into) return fault(BETWEEN_PATTERNS);
     if (d.base && into != d.base << 7) return fault(WRONG_BASE);
+    // Parts of as many bytes as the pattern; 0 may be meant, to repeat one.
+    auto overlaps = [&](u32 distance) { return distance && distance < d.pattern(); };
+    if (overlaps(d.stride) && (across || rows > 8)) return fault(STRIDE_OVERLAPS, d.stride);
+    if (overlaps(d.leading) && across && rows > d.span / 2) return fault(LEADING_OVERLAPS, d.leading);
   }
   u32 end = 0;
   d.pieces(across, 0, rows, [&](u32 address) { end = greatest(end, address + 16); });
@@ -166,15 +171,31 @@ static void count_product(Machine& M, const MicroOp& op) {
   const u32 wavefronts = rows * 32 / 128;
   M.counters[op.counter].add(wavefronts, wavefronts);
 }
+// A piece that a box has brought in another swizzle than the descriptor's lies in another place.
+static bool misplaced(Machine& M, const MicroOp& op, const Descriptor& d, bool of_right, u32 address) {
+  const s32 line = M.cta->shadow[address >> M.granule_shift].write_line;
+  const auto found = M.swizzles.find(line);
+  if (found == M.swizzles.end() || found->second == MIXED || d.base) return false;
+  if (swizzled(address, found->second) == swizzled(address, d.span)) return false;
+  if (Finding* f = M.report(BAD_DESCRIPTOR, op.line, 0, line, d.start))
+    f->detail = OTHER_SWIZZLE | of_right << 8, f->extent = found->second, f->extent_bytes = d.span;
+  return true;
+}
 // What a warp reads: its own rows of A, and one quarter of B, each time another one, for the whole warpgroup.
 static void touch_factors(Machine& M, const Operation& operation, const Product& p, u32 turn) {
   const u32 options = p.op->operands[OPTIONS], columns = p.op->operands[COLUMNS];
-  auto touch = [&](u32 address) { touch_shared(M, operation, *M.cta, address, 16, READ); };
-  if (!(options & IN_REGISTERS)) Descriptor(p.left).pieces(options & LEFT_ACROSS, p.member * 16, 16, touch);
+  bool told = M.swizzles.empty();
+  auto touch = [&](const Descriptor& d, bool of_right, u32 address) {
+    touch_shared(M, operation, *M.cta, address, 16, READ);
+    if (!told) told = misplaced(M, *p.op, d, of_right, address);
+  };
+  const Descriptor left(p.left), right(p.right);
+  if (!(options & IN_REGISTERS))
+    left.pieces(options & LEFT_ACROSS, p.member * 16, 16, [&](u32 address) { touch(left, false, address); });
   const u32 quarter = (p.member + turn) % 4;
   u32 piece = 0;
-  Descriptor(p.right).pieces(options & RIGHT_ACROSS, 0, columns, [&](u32 address) {
-    if (piece++ * 4 / (2 * columns) == quarter) touch(address);
+  right.pieces(options & RIGHT_ACROSS, 0, columns, [&](u32 address) {
+    if (piece++ * 4 / (2 * columns) == quarter) touch(right, true, address);
   });
 }
 // For who watches: a product, and of the first warp's the pieces that the warpgroup reads.

@@ -143,7 +143,8 @@ def ask_for_registers(low: Lowering, i: Instruction) -> Lowered:
     return [MicroOp("setmaxnreg", (asked,), i)]
 
 
-SUMMED = "sums in float32, in the order of k; a GPU truncates them in ways of its own"
+SUMMED = "all addends at once, cut 25 bits behind the first of the largest: the bits of an H200"
+SUMMED_BYTES = SUMMED.replace("25", "13")
 HALVES = "{f32.f16.f16,f16.f16.f16,f32.bf16.bf16}"
 BYTE_FLOATS = "{f32,f16}.{e4m3,e5m2}.{e4m3,e5m2}"
 EVERY = ",".join(map(str, COLUMNS))
@@ -165,7 +166,7 @@ FORMS: dict[str, Form] = {
     ).told(
         modelled(of_product(EVERY, 16, HALVES), SUMMED, 90),
         modelled(of_product(EVERY, 8, "f32.tf32.tf32"), SUMMED, 90),
-        modelled(of_product(EVERY, 32, BYTE_FLOATS), f"{SUMMED}, with fewer bits", 90),
+        modelled(of_product(EVERY, 32, BYTE_FLOATS), SUMMED_BYTES, 90),
         exact(of_product(OF_INTEGERS, 32, "s32{,.satfinite}.{s8,u8}.{s8,u8}"), INTEGERS, 90),
         refusal(of_product("8", 256, "s32.b1.b1.and.popc"), "use mma.sync", 90),
     ),
