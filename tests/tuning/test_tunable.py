@@ -41,7 +41,7 @@ def shapes(space, point):
     if space.rung.family == "reduce":
         turn = 4 * point["block"] * point["unroll"]
         return [Reduction(4 * turn, "float32"), Reduction(3 * turn + 4), Reduction(turn - 1, "float32")]
-    bm, bn, bk = (point[name] for name in ("bm", "bn", "bk"))
+    bm, bn, bk = point["bm"], point["bn"], point.get("bk", 64)
     turns = point.get("stages", 2) + 1
     if space.rung.family == "sgemm":
         return [Gemm(bm, bn, turns * bk), Gemm(bm + 4, bn + 4, bk + 4), Gemm(bm + 1, bn - 1, turns * bk + 1)]
@@ -72,7 +72,7 @@ def check(space, point, workloads):
 def work(point):
     if "unroll" in point:
         return point["block"] * point["unroll"]
-    return point["bm"] * point["bn"] * point["bk"] * point.get("stages", 2)
+    return point["bm"] * point["bn"] * point.get("bk", 64) * point.get("stages", 2)
 
 
 @each_space

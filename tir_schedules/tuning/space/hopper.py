@@ -63,25 +63,31 @@ CLUSTER = {"cluster": (1, 2, 4)}
 WHOLE_ROWS = Constraint(f"bm must be a multiple of {hopper.ROWS} for each of the consumers", whole_rows, TILE)
 SUMS = Constraint("the sums of a warpgroup do not fit into its registers", sums_fit, TILE)
 SLOTS = Constraint("the slots do not fit into shared memory", ring_fits, (*TILE, "stages"))
-COUNTED = Constraint(
-    f"the grid is not limited by programs, of which {hopper.WAVE} stands for one of each SM",
-    programs_count,
-    again=True,
-)
 
 
 def space(rung: Rung, fields: dict[str, tuple[int, ...]], *more: Constraint) -> Space[Any, HalfGemm]:
     """The space of a rung with these fields. more: constraints besides those of tiles."""
-    refused = Constraint("the rung refuses it: fewest slots, shared memory, boxes, clusters", accepts(rung))
-    return Space(rung, TILES | fields, (WHOLE_ROWS, SUMS, *more, refused))
+    fields = TILES | fields
+    reason = "the rung refuses it: fewest slots, shared memory, boxes, clusters"
+    return Space(rung, fields, (WHOLE_ROWS, SUMS, *more, Constraint(reason, accepts(rung), tuple(fields))))
+
+
+def counted(*more: str) -> Constraint:
+    """The constraint of `programs`. more: fields besides that make a tile, or several, taller."""
+    return Constraint(
+        f"the grid is not limited by programs, of which {hopper.WAVE} stands for no limit but the SMs",
+        programs_count,
+        ("bm", "bn", "programs", *more),
+        again=True,
+    )
 
 
 WGMMA = space(wgmma.RUNG, {})
 WGMMA_ASYNC = space(wgmma_async.RUNG, STAGES, SLOTS)
 TMA = space(tma.RUNG, STAGES, SLOTS)
 WARP_SPECIALIZED = space(warp_specialized.RUNG, STAGES, SLOTS)
-PERSISTENT = space(persistent.RUNG, STAGES | PROGRAMS, SLOTS, COUNTED)
-TMA_STORE = space(tma_store.RUNG, STAGES | PROGRAMS | BOXES, SLOTS, COUNTED)
-CLUSTERED = space(cluster.RUNG, STAGES | PROGRAMS | BOXES | CLUSTER, SLOTS, COUNTED)
+PERSISTENT = space(persistent.RUNG, STAGES | PROGRAMS, SLOTS, counted())
+TMA_STORE = space(tma_store.RUNG, STAGES | PROGRAMS | BOXES, SLOTS, counted())
+CLUSTERED = space(cluster.RUNG, STAGES | PROGRAMS | BOXES | CLUSTER, SLOTS, counted("cluster"))
 
 HOPPER = (WGMMA, WGMMA_ASYNC, TMA, WARP_SPECIALIZED, PERSISTENT, TMA_STORE, CLUSTERED)
