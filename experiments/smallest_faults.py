@@ -146,7 +146,8 @@ LONGER = [
 def outcome(rung: Rung, workload: Any, source: str, arch: str, machine: Any) -> Outcome:
     """What becomes of a twin's source; launches after the first are the twin's own."""
     kernels, left = [load_source(source, rung, workload, arch)], workload
-    while (left := left.rest(kernels[-1].grid)) is not None:
+    while (left := left.rest(kernels[-1].results)) is not None:
+        rung = rung.then or rung
         kernels.append(load_source(read_twin(rung, left), rung, left, arch))
     return outcome_of(kernels, workload, machine)
 

@@ -33,7 +33,9 @@ def emit_text(rung: Rung, workload: Workload, arch: str, form: str, twin: bool =
     kernel = (load_twin if twin else lower)(rung, workload, arch)
     if form == "cuda":
         source = kernel.source if twin else without_unused(kernel.source)
-        return head(kernel, workload) + source
+        rest = workload.rest(kernel.results)
+        below = emit_text(rung.then, rest, arch, form, twin) if rung.then and rest else ""
+        return head(kernel, workload) + source.rstrip("\n") + "\n" + (f"\n{below}" if below else "")
     binary = compile_kernel(kernel)
     return binary.ptx if form == "ptx" else disassemble(binary)
 
@@ -59,9 +61,10 @@ def head(kernel: Kernel, workload: Workload) -> str:
             "before:  cudaFuncSetAttribute(..., cudaFuncAttributeMaxDynamicSharedMemorySize,"
             f" {kernel.dynamic_shared})"
         )
-    rest = workload.rest(kernel.grid)
+    rest = workload.rest(kernel.results)
     if rest is not None:
-        lines.append(f"after:   its {prod(kernel.grid)} results are left, for a launch on {rest}")
+        left = kernel.parts if kernel.parts > 1 else prod(kernel.grid)
+        lines.append(f"after:   its {left} results are left, for a launch on {rest}")
     return "".join(f"// {line}\n" for line in lines) + "\n"
 
 
@@ -80,7 +83,7 @@ def written(extents: tuple[int, ...]) -> str:
 def taken(kernel: Kernel, workload: Workload) -> list[str]:
     """Parameters in their order: type and name, and the shape of an array, the value of a size, or the array
     of a tensor map."""
-    shapes, sizes = workload.array_shapes(kernel.grid), sizes_of(workload)
+    shapes, sizes = workload.array_shapes(kernel.results), sizes_of(workload)
     maps = {tensor.name: tensor.of for tensor in kernel.maps}
     lines = []
     for name in kernel.params:

@@ -71,17 +71,21 @@ def start(
 
 
 def launches(make: Maker, rung: Rung, workload: Workload, arch: str) -> list[Kernel]:
-    """The kernel of each launch the workload takes: one for a GEMM, for a reduction one after another until
-    one number is left.
+    """The kernel of each launch the workload takes: one for a GEMM, or two where blocks share K; for a
+    reduction one after another until one number is left.
 
     make: `lower`, `load_twin` or the like. A source given in place of a rung's own is for the first launch.
     """
     check_job(rung, workload)
+    return launches_left(make, rung, workload, arch)
+
+
+def launches_left(make: Maker, rung: Rung, left: Workload | None, arch: str) -> list[Kernel]:
+    """The same of what is `left` to do, if anything."""
     kernels: list[Kernel] = []
-    left: Workload | None = workload
     while left is not None:
         kernels.append(make(rung, left, arch))
-        left = left.rest(kernels[-1].grid)
+        left, rung = left.rest(kernels[-1].results), rung.then or rung
         make = lower if isinstance(make, partial) else make
     return kernels
 

@@ -5,7 +5,7 @@
 #include "tiles_in_registers.cuh"
 #include "warp_tiles.cuh"
 
-// C of a block. Tiles are WarpTiles; multiply(results, a, b) adds the products of the fragments of one k.
+// C of a block: the sums of the first `terms` of K products. Tiles are WarpTiles; multiply(results, a, b) adds the products of the fragments of one k.
 //
 // A turn of the loop over tiles multiplies one tile, stores the next, which is in registers, to the other
 // stage in shared memory, reads the one after it from global memory into these registers, and passes one
@@ -20,7 +20,7 @@
 template <class Tiles, bool ALIGNED, int DEPTH, int A_ROW, int B_ROW, typename Multiply>
 static __device__ __forceinline__ void
 multiply_double_buffered(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M,
-                         int N, int K, float (&tile_a)[2][DEPTH][A_ROW], float (&tile_b)[2][DEPTH][B_ROW],
+                         int N, int K, int terms, float (&tile_a)[2][DEPTH][A_ROW], float (&tile_b)[2][DEPTH][B_ROW],
                          Multiply multiply)
 {
     static_assert(Tiles::LANES_M % 2 == 0, "lanes must stand in pairs of rows");
@@ -40,12 +40,12 @@ multiply_double_buffered(const float *__restrict__ A, const float *__restrict__ 
         part.read_fragments(reg_a[k % 2], reg_b[k % 2], tile_a[stage][k], tile_b[stage][k]);
     };
 
-    copies.read(A, B, N, K, K);
+    copies.read(A, B, N, K, terms);
     copies.store(tile_a[0], tile_b[0]);
-    copies.read(A, B, N, K, K - DEPTH);
+    copies.read(A, B, N, K, terms - DEPTH);
     __syncthreads();
     read_fragments(0, 0);
-    int k_left = K; // from the tile to be multiplied on
+    int k_left = terms; // from the tile to be multiplied on
     while (k_left > 0) {
 #pragma unroll
         for (int stage = 0; stage < 2; ++stage) {

@@ -36,21 +36,10 @@ sgemm_serpentine(const float *__restrict__ A, const float *__restrict__ B, float
     __shared__ __align__(16) float tile_b[2][BK][BN];
     auto multiply = [](float (&results)[WMITER * TM][WNITER * TN], const float (&reg_a)[WMITER * TM],
                        const float (&reg_b)[WNITER * TN]) {
-#pragma unroll
-        for (int sub_col = 0; sub_col < WNITER; ++sub_col)
-#pragma unroll
-            for (int n = 0; n < TN; ++n)
-#pragma unroll
-                for (int m = 0; m < TM; ++m)
-#pragma unroll
-                    for (int sub_row = 0; sub_row < WMITER; ++sub_row) {
-                        const bool up = n % 2 == 1;
-                        const int row = (up ? WMITER - 1 - sub_row : sub_row) * TM + (up ? TM - 1 - m : m);
-                        results[row][sub_col * TN + n] += reg_a[row] * reg_b[sub_col * TN + n];
-                    }
+        Tiles::multiply_in_serpentines(results, reg_a, reg_b);
     };
     if (K % 4 == 0 && N % 4 == 0)
-        multiply_double_buffered<Tiles, true>(A, B, C, M, N, K, tile_a, tile_b, multiply);
+        multiply_double_buffered<Tiles, true>(A, B, C, M, N, K, K, tile_a, tile_b, multiply);
     else
-        multiply_double_buffered<Tiles, false>(A, B, C, M, N, K, tile_a, tile_b, multiply);
+        multiply_double_buffered<Tiles, false>(A, B, C, M, N, K, K, tile_a, tile_b, multiply);
 }

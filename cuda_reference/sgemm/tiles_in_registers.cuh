@@ -23,9 +23,11 @@ template <bool ALIGNED> __device__ __forceinline__ float4 load4(const float *sou
 // rows of A and B that float4s can take.
 template <int THREADS, int HEIGHT, int WIDTH, int DEPTH, bool ALIGNED> struct TilesInRegisters {
     static constexpr int A_STEP = THREADS / (DEPTH / 4), B_STEP = THREADS / (WIDTH / 4);
-    static constexpr int A_COPIES = HEIGHT / A_STEP, B_COPIES = DEPTH / B_STEP;
+    static constexpr bool IDLE = B_STEP > DEPTH; // some threads copy nothing of B
+    static constexpr int A_COPIES = HEIGHT / A_STEP, B_COPIES = IDLE ? 1 : DEPTH / B_STEP;
     static_assert(THREADS % (DEPTH / 4) == 0 && THREADS % (WIDTH / 4) == 0, "threads must start whole rows");
-    static_assert(HEIGHT % A_STEP == 0 && DEPTH % B_STEP == 0, "threads must share the copies evenly");
+    static_assert(HEIGHT % A_STEP == 0 && (IDLE || DEPTH % B_STEP == 0),
+                  "threads must share the copies evenly");
 
     const int a_row = threadIdx.x / (DEPTH / 4), a_k = threadIdx.x % (DEPTH / 4) * 4;
     const int b_k = threadIdx.x / (WIDTH / 4), b_col = threadIdx.x % (WIDTH / 4) * 4;
@@ -50,7 +52,7 @@ template <int THREADS, int HEIGHT, int WIDTH, int DEPTH, bool ALIGNED> struct Ti
 #pragma unroll
         for (int i = 0; i < B_COPIES; ++i)
             copied_b[i] = load4<ALIGNED>(B + from_b + i * B_STEP * N,
-                                         b_k + i * B_STEP < k_left ? cols_left : 0, N);
+                                         b_k + i * B_STEP < (IDLE ? min(k_left, DEPTH) : k_left) ? cols_left : 0, N);
         from_a += DEPTH;
         from_b += DEPTH * N;
     }
@@ -68,6 +70,7 @@ template <int THREADS, int HEIGHT, int WIDTH, int DEPTH, bool ALIGNED> struct Ti
         }
 #pragma unroll
         for (int i = 0; i < B_COPIES; ++i)
-            *reinterpret_cast<float4 *>(&tile_b[b_k + i * B_STEP][b_col]) = copied_b[i];
+            if (!IDLE || b_k < DEPTH)
+                *reinterpret_cast<float4 *>(&tile_b[b_k + i * B_STEP][b_col]) = copied_b[i];
     }
 };

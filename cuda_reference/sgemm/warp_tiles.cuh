@@ -73,6 +73,27 @@ struct WarpTiles {
                             reg_a[sub_row * THREAD_M + m] * reg_b[sub_col * THREAD_N + n];
     }
 
+    // The same, down one column and up the next.
+    static __device__ __forceinline__ void
+    multiply_in_serpentines(float (&results)[ITER_M * THREAD_M][ITER_N * THREAD_N],
+                            const float (&reg_a)[ITER_M * THREAD_M],
+                            const float (&reg_b)[ITER_N * THREAD_N])
+    {
+#pragma unroll
+        for (int sub_col = 0; sub_col < ITER_N; ++sub_col)
+#pragma unroll
+            for (int n = 0; n < THREAD_N; ++n)
+#pragma unroll
+                for (int m = 0; m < THREAD_M; ++m)
+#pragma unroll
+                    for (int sub_row = 0; sub_row < ITER_M; ++sub_row) {
+                        const bool up = n % 2 == 1;
+                        const int row = (up ? ITER_M - 1 - sub_row : sub_row) * THREAD_M +
+                                        (up ? THREAD_M - 1 - m : m);
+                        results[row][sub_col * THREAD_N + n] += reg_a[row] * reg_b[sub_col * THREAD_N + n];
+                    }
+    }
+
     // ALIGNED promises N % 4 == 0.
     template <bool ALIGNED>
     __device__ __forceinline__ void

@@ -58,7 +58,7 @@ def test_a_loop_turns_by_the_rounds_of_one_that_turns_itself():
     rung = named(RUNG, **(TILES | {"wn": 64, "wmiter": 2}))
 
     def schedule(sch, gemm, config):
-        for loop in pipelined.double_buffered(sch, gemm, config).fmas[1:]:
+        for loop in pipelined.double_buffered(sch, gemm, config, config.padding).fmas[1:]:
             sch.annotate(loop, TURNS, 1)
 
     turned = scheduled(replace(rung, schedule=schedule), SHAPE)

@@ -120,25 +120,27 @@ def with_headers(text: str, folder: Path) -> str:
     """A text that compiles alone: each header that stands in the folder in place of the line that includes it
     first, and what these include of CUDA's above the first of them. What does not stand there is for nvcc to
     look for."""
-    met: set[str] = set()
+    met: set[Path] = set()
     cuda: dict[str, None] = {}
 
-    def inlined(match: re.Match[str]) -> str:
-        name = match[1]
-        if name in met:
+    def inlined(folder: Path, match: re.Match[str]) -> str:
+        path = (folder / match[1]).resolve()
+        if path in met:
             return ""
-        met.add(name)
+        met.add(path)
         try:
-            header = ONCE.sub("", (folder / name).read_text(encoding="utf-8"))
+            header = ONCE.sub("", path.read_text(encoding="utf-8"))
         except OSError:
             return match[0]
         cuda.update(dict.fromkeys(re.findall(r"^#include <.*\n", header, re.M)))
-        return OWN_HEADER.sub(inlined, re.sub(r"^#include <.*\n", "", header, flags=re.M))
+        own = re.sub(r"^#include <.*\n", "", header, flags=re.M)
+        return OWN_HEADER.sub(partial(inlined, path.parent), own)
 
     first = OWN_HEADER.search(text)
     if not first:
         return text
-    above, below = text[: first.start()], OWN_HEADER.sub(inlined, text[first.start() :])
+    above = text[: first.start()]
+    below = OWN_HEADER.sub(partial(inlined, folder), text[first.start() :])
     return above + "".join(line for line in cuda if line not in above) + below
 
 

@@ -25,6 +25,6 @@ def execute(
     """
     arguments, done = given, []
     for binary in binaries:
-        arguments = workload.prepared(arguments, binary.kernel.grid)
+        arguments = workload.prepared(arguments, binary.kernel.results)
         done.append((machine.run(binary, arguments, workload.outputs, count=count), arguments))
     return done

@@ -30,7 +30,7 @@ class Kernel:
     from this project.
     includes: further folders in which it finds what it includes. defines: macros that it is compiled with, as
     they stand behind `#define`.
-    cluster: blocks of a cluster (x, y, z). maps: the tensor maps among its parameters.
+    cluster: blocks of a cluster (x, y, z). maps: the tensor maps among its parameters. parts: see Launch.
     own: whether `source` is what a rung of this package makes, or its twin: the kernels for which
     compiler/front_end.py is tested.
 
@@ -52,6 +52,7 @@ class Kernel:
     defines: tuple[str, ...] = ()
     cluster: Dim3 = (1, 1, 1)
     maps: tuple[TensorMap, ...] = ()
+    parts: int = 1
 
     def __post_init__(self):
         check_grid(self.label, self.grid)
@@ -61,6 +62,13 @@ class Kernel:
         """Threads per block."""
         x, y, z = self.block
         return x * y * z
+
+    @property
+    def results(self) -> Dim3:
+        """The grid as a workload is told of it, which knows what a launch leaves: z is 1 unless each block
+        along it leaves a part."""
+        x, y, _ = self.grid
+        return x, y, self.parts
 
 
 @dataclass(frozen=True)

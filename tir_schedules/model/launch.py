@@ -38,13 +38,18 @@ class TensorMap:
 @dataclass(frozen=True)
 class Launch:
     """Grid and block (x, y, z), bytes of dynamic shared memory, blocks of a cluster (x, y, z), and the tensor
-    maps among the kernel's parameters."""
+    maps among the kernel's parameters.
+
+    parts: blocks along z that each leave a result of their own, for a launch that adds them up; 1 where z is
+    anything else.
+    """
 
     grid: Dim3
     block: Dim3
     dynamic_shared: int = 0
     cluster: Dim3 = (1, 1, 1)
     maps: tuple[TensorMap, ...] = ()
+    parts: int = 1
 
 
 def ceil_div(extent: int, part: int) -> int:

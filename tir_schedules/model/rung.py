@@ -51,6 +51,7 @@ class Rung:
     tir/passes/pipeline.py.
     dtypes: of the workloads it is run with, where the family has a choice. outputs: formats of C likewise;
     without them, that of the sums alone.
+    then: what does the launches that are left after its own, where that is not this rung again.
     prim_func(workload, config, name): the algorithm, in place of the workload's own. Where primitives cannot
     reach a form, it already says what each thread does.
     flawed: configurations shown for what is wrong with them: name -> kind of finding. They run only when
@@ -78,6 +79,7 @@ class Rung:
     dtypes: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
     prim_func: Callable[[Any, Any, str], Any] | None = field(default=None, repr=False)
+    then: Rung | None = field(default=None, repr=False)
     flawed: dict[str, str] = field(default_factory=dict, repr=False)
     twinned: bool = True
     refuses: Callable[[Any, Any], str] | None = field(default=None, repr=False)

@@ -168,6 +168,8 @@ def described(subject: Subject) -> Json:
         launch = {name: getattr(binary.kernel, name) for name in LAUNCH_FIELDS}
         if binary.kernel.cluster != ALONE:
             launch["cluster"] = binary.kernel.cluster
+        if binary.kernel.parts > 1:
+            launch["parts"] = binary.kernel.parts
         if binary.kernel.maps:
             launch["maps"] = [asdict(tensor) for tensor in binary.kernel.maps]
         launches.append(

@@ -15,6 +15,7 @@ from tir_schedules.model.launch import Dim3
 from tir_schedules.model.workload import Arguments
 from tir_schedules.workloads import MOST, array_of, element_type
 from tir_schedules.workloads.drawing import EXACT, REALS, Draws
+from tir_schedules.workloads.partial_sums import PartialSums
 from tir_schedules.workloads.rounding import SPREAD, bias, growth, largest_exact
 
 if TYPE_CHECKING:
@@ -92,8 +93,9 @@ class Gemm:
         return 4 * (self.m * self.k + self.k * self.n + self.m * self.n)
 
     def array_shapes(self, grid: Dim3) -> dict[str, tuple[int, ...]]:
-        """Of A, B and C."""
-        return {"A": (self.m, self.k), "B": (self.k, self.n), "C": (self.m, self.n)}
+        """Of A, B and C, which has a matrix for each part of K that blocks along z take."""
+        parts = grid[2:] if grid[2] > 1 else ()
+        return {"A": (self.m, self.k), "B": (self.k, self.n), "C": (*parts, self.m, self.n)}
 
     def draws(self, seed: int = 0) -> list[tuple[str, int]]:
         """Kinds and seeds of the inputs that a kernel is verified with."""
@@ -147,11 +149,18 @@ class Gemm:
         return a, b
 
     def prepared(self, arguments: Arguments, grid: Dim3) -> Arguments:
-        """Arguments of a launch: those of the workload."""
-        return arguments
+        """Arguments of a launch: those of the workload. Where blocks along z take parts of K, C has a matrix
+        for each; the launch after that takes them as S."""
+        c, shape = array_of(arguments, "C"), self.array_shapes(grid)["C"]
+        given = {"S": c, "PARTS": len(c)} if c.ndim > len(shape) else {}
+        if c.shape == shape:
+            return arguments
+        return arguments | given | {"C": np.full_like(c, np.nan, shape=shape)}
 
-    def rest(self, grid: Dim3) -> None:
-        """What is left to do after a launch: nothing."""
+    def rest(self, grid: Dim3) -> PartialSums | None:
+        """What is left to do after a launch: to add up the sums of parts of K, where blocks along z have
+        such."""
+        return PartialSums(self.m, self.n, grid[2]) if grid[2] > 1 else None
 
     def matmul(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """A @ B in float64, of B as it is stored."""

@@ -5,9 +5,10 @@ ask for the same shapes.
 """
 
 from tir_schedules.ladders.registry import every_rung, find, ladder
+from tir_schedules.model.rung import Unasked
 from tir_schedules.workloads.gemm import Gemm
 
-ARCH = "sm_80"
+ARCH = Unasked("sm_80")  # a rung for another one takes that
 RUNGS = every_rung("sgemm")
 LADDER = ladder("sgemm")
 BASE = [*LADDER, *find("sgemm/multistage:32x64")]
@@ -21,7 +22,17 @@ RAGGED, ODD = Gemm(132, 100, 36), Gemm(129, 127, 65)
 WIDE = [rung for rung in LADDER if rung.shapes != "any"]
 """Rungs with 16-byte accesses, to which RAGGED and ODD are not the same."""
 
-SHARED = (
+
+def takes(rung, gemm):
+    """Whether a rung does not refuse a shape."""
+    return rung.refuses is None or not rung.refuses(gemm, rung.fitted(gemm).config)
+
+
+def taken(cases):
+    return [(rung, gemm) for rung, gemm in cases if takes(rung, gemm)]
+
+
+SHARED = taken(
     [(rung, WHOLE) for rung in BASE] + [(rung, ODD) for rung in LADDER] + [(rung, RAGGED) for rung in WIDE]
 )
-EVERY = [(rung, shape) for rung in RUNGS for shape in (WHOLE, RAGGED, ODD)]
+EVERY = taken((rung, shape) for rung in RUNGS for shape in (WHOLE, RAGGED, ODD))

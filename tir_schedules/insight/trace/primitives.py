@@ -54,6 +54,9 @@ ANNOTATIONS = {
     "tir_schedules.programs": (
         "Makes as many blocks as there are SMs, each of which computes one tile after another."
     ),
+    "tir_schedules.ahead": (
+        "Has one thread start the copies of later slabs, into a ring of slots, while all multiply."
+    ),
     "tir_schedules.ring": "Makes a ring of slots of a buffer, with barriers that tell when a slot is full.",
     "tir_schedules.roles": (
         "Splits the warpgroups by roles: one copies slabs into a ring of slots, the others multiply them."

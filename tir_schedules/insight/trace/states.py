@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, Sequence
 
 import numpy as np
 
-from tir_schedules.compiler.lower import emit, last_line, lower
+from tir_schedules.compiler.lower import declared_launch, emit, last_line, lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.source_text import kernel_part
 from tir_schedules.errors import CheckFailed, TirSchedulesError
@@ -26,7 +26,7 @@ from tir_schedules.model.occupancy import occupancy
 from tir_schedules.model.rung import Rung
 from tir_schedules.model.verify import shared_checks
 from tir_schedules.model.workload import Workload
-from tir_schedules.run import launches
+from tir_schedules.run import launches_left
 from tir_schedules.tir.tvm import import_tvm
 from tir_schedules.workloads import element_type
 
@@ -141,11 +141,11 @@ def trace(
     pending: dict[Kernel, Future[Measured]] = {}
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         for number, module in enumerate(modules):
-            kernel = kernel_of(module, rung, arch)
+            kernel = kernel_of(module, rung, workload, arch)
             kernels.append(kernel)
             if isinstance(kernel, Kernel) and first.setdefault(kernel, number) == number:
                 outside = buffers_outside(module, kernel)
-                chain = [kernel, *([] if outside else following(kernel.grid))]
+                chain = [kernel, *([] if outside else following(kernel.results))]
                 pending[kernel] = pool.submit(measure, chain, workload, outside)
         states = []
         for number, (module, kernel) in enumerate(zip(modules, kernels)):
@@ -180,26 +180,27 @@ def with_kernel(state: State, kernel: Kernel, same: int, pending: "Future[Measur
         return replace(state, reason=short_reason(str(error)))
 
 
-def kernel_of(module: "IRModule", rung: Rung, arch: str) -> Kernel | str:
+def kernel_of(module: "IRModule", rung: Rung, workload: Workload, arch: str) -> Kernel | str:
     """The kernel that a function becomes, or why it becomes none."""
+    declared = declared_launch(rung, workload)
     tvm = import_tvm()
     try:
         emitted = emit(
             tvm.s_tir.Schedule(module), rung.entry, arch, rung.pass_config, rung.passes, rung.warp_size
         )
         return Kernel(
-            f"{rung.id} (tir)", emitted.source, rung.entry, emitted.params, arch=arch, **vars(emitted.launch)
-        )
+            f"{rung.id} (tir)", emitted.source, rung.entry, emitted.params, arch=arch,
+            **{**vars(emitted.launch), "parts": declared.parts if declared else 1},
+        )  # fmt: skip
     except TirSchedulesError as error:
         return short_reason(str(error))
     except Exception as error:  # TVM turns its errors into Python's, of many classes
         return short_reason(last_line(error))
 
 
-def rest_of(rung: Rung, workload: Workload, arch: str, grid: Dim3) -> list[Kernel]:
-    """The finished rung's launches after the first, of `grid` blocks, where the workload takes several."""
-    rest = workload.rest(grid)
-    return launches(lower, rung, rest, arch) if rest else []
+def rest_of(rung: Rung, workload: Workload, arch: str, results: Dim3) -> list[Kernel]:
+    """The finished rung's launches after the first, of such `results`, where the workload takes several."""
+    return launches_left(lower, rung.then or rung, workload.rest(results), arch)
 
 
 def buffers_outside(module: "IRModule", kernel: Kernel) -> dict[str, np.ndarray]:
@@ -231,7 +232,7 @@ def measure(kernels: Sequence[Kernel], workload: Workload, outside: dict[str, np
     machine, executions, check = CpuMachine(budget=WARP_BUDGET), [], shared_checks(workload)[0]
     arguments = check.arguments()
     for binary in binaries:
-        arguments = workload.prepared(arguments, binary.kernel.grid)
+        arguments = workload.prepared(arguments, binary.kernel.results)
         given = {*arguments, *outside, *(each.name for each in binary.kernel.maps)}
         if loops := [name for name in binary.kernel.params if name not in given]:
             unknown = f"not executed: the host launches it once for each {', '.join(loops)}"

@@ -20,6 +20,8 @@ LADDER = Ladder(
         "pipelined",
         "serpentine",
         "multistage",
+        "split_k",
+        "tma",
     ),
     workload="tir_schedules.workloads.gemm:Gemm",
     extents=("M", "N", "K"),

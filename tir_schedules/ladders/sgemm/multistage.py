@@ -22,7 +22,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tir_schedules.ladders.sgemm import warp_tiles
-from tir_schedules.ladders.sgemm.steps import share_rows, vector_width
+from tir_schedules.ladders.sgemm.steps import part_last_tile, share_rows, vector_width, wrap_edges
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.passes import UNROLL_STAGES
@@ -63,19 +63,26 @@ def launch(gemm: Gemm, config: Config) -> Launch:
 
 
 def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
+    overlapped(sch, gemm, config)
+
+
+def overlapped(sch: Schedule, gemm: Gemm, config: Config, staged: warp_tiles.Staged | None = None) -> None:
+    """The whole schedule. staged: see `split_up`."""
     order = ORDERS["rows_first" if config.rows_first else "columns_first"]
-    parts = warp_tiles.split_up(sch, config, SHARED, quads=True, order=order)
+    parts = warp_tiles.split_up(sch, config, SHARED, quads=True, order=order, staged=staged)
     copy_a, copy_b = parts.copies
     threads = [("threadIdx.x", config.threads)]
     share_rows(sch, copy_a, parts.k_tile, threads, 1)
     share_rows(sch, copy_b, parts.k_tile, threads, vector_width(gemm.n))
-    warp_tiles.pad_rows(sch, parts, config.padding)
+    wrap_edges(sch, gemm, parts.copies, (config.bm, config.bn))
+    warp_tiles.pad_rows(sch, config, parts, config.padding)
     warp_tiles.finish(sch, gemm, parts)
 
     warp_tiles.double_buffer_fragments(sch, parts, config)
     copies, first, compute = 0, config.stages - 2, config.stages - 1
     stage = [copies, copies, first, compute, compute]
     pipeline(sch, parts.k_tile, stage, order=[0, 1, 3, 2, 4], asynchronous=[0])
+    part_last_tile(sch, gemm, parts.k_tile, config.bk)
     if not config.rows_first:
         sch.annotate(parts.k_tile, UNROLL_STAGES, config.stages)
 
@@ -114,7 +121,14 @@ RUNG = Rung(
     launch=launch,
     min_arch=80,
     pass_config={"tirx.use_async_copy": True, "tirx.disable_storage_rewrite": True},
-    passes=("copies_after_compute", "unroll_stages", "unroll_drain", "copies_before_barriers"),
+    passes=(
+        "wrapped_edges",
+        "last_turn",
+        "copies_after_compute",
+        "unroll_stages",
+        "unroll_drain",
+        "copies_before_barriers",
+    ),
 )
 
 if __name__ == "__main__":

@@ -23,9 +23,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tir_schedules.ladders.sgemm import lane_quads
-from tir_schedules.ladders.sgemm.steps import FLOAT4_SHAPES, share_vectors
+from tir_schedules.ladders.sgemm.steps import FLOAT4_SHAPES, part_last_tile, share_vectors, wrap_edges
 from tir_schedules.ladders.sgemm.warp_tiles import (
     Parts,
+    Staged,
+    WarpTiling,
     double_buffer_fragments,
     finish,
     launch,
@@ -49,14 +51,18 @@ class Config(lane_quads.Config):
 
 
 def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
-    double_buffered(sch, gemm, config)
+    double_buffered(sch, gemm, config, config.padding)
 
 
-def double_buffered(sch: Schedule, gemm: Gemm, config: Config) -> Parts:
-    """The whole schedule; returns the blocks and loops of the multiplication."""
-    parts = split_up(sch, config, quads=True, order=ORDER)
+def double_buffered(
+    sch: Schedule, gemm: Gemm, config: WarpTiling, padding: int, staged: Staged | None = None
+) -> Parts:
+    """The whole schedule; returns the blocks and loops of the multiplication. padding: as of Config. staged:
+    see `split_up`."""
+    parts = split_up(sch, config, quads=True, order=ORDER, staged=staged)
     share_vectors(sch, gemm, parts.copies, parts.k_tile, [("threadIdx.x", config.threads)])
-    pad_rows(sch, parts, config.padding)
+    wrap_edges(sch, gemm, parts.copies, (config.bm, config.bn))
+    pad_rows(sch, config, parts, padding)
     for copy in parts.copies:
         sch.annotate(copy, "tirx.manifest_shared_memory_local_stage", True)
         sch.annotate(copy, "double_buffer_scope", 0)
@@ -66,6 +72,7 @@ def double_buffered(sch: Schedule, gemm: Gemm, config: Config) -> Parts:
     read_a, store_a, read_b, store_b, first, compute, last = 0, 1, 0, 1, 1, 2, 2
     stage = [read_a, store_a, read_b, store_b, first, compute, last]
     pipeline(sch, parts.k_tile, stage, order=[3, 1, 4, 2, 5, 0, 6])
+    part_last_tile(sch, gemm, parts.k_tile, config.bk)
     return parts
 
 
@@ -82,7 +89,7 @@ RUNG = Rung(
     shapes=FLOAT4_SHAPES,
     schedule=schedule,
     launch=launch,
-    passes=("one_barrier",),
+    passes=("wrapped_edges", "last_turn", "one_barrier"),
 )
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tir_schedules.ladders.sgemm import pipelined
+from tir_schedules.ladders.sgemm.warp_tiles import Parts, WarpTiling
 from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.passes import TURNS
 from tir_schedules.tir.schedule import Schedule
@@ -29,7 +30,11 @@ from tir_schedules.workloads.gemm import Gemm
 
 
 def schedule(sch: Schedule, gemm: Gemm, config: pipelined.Config) -> None:
-    parts = pipelined.double_buffered(sch, gemm, config)
+    turn_rows(sch, config, pipelined.double_buffered(sch, gemm, config, config.padding))
+
+
+def turn_rows(sch: Schedule, config: WarpTiling, parts: Parts) -> None:
+    """Rows of the thread tile go up in every second column."""
     rows = parts.fmas[-2:] if config.wmiter > 1 else parts.fmas[-1:]
     for place, loop in enumerate(rows, 1):
         sch.annotate(loop, TURNS, place)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Sequence
 
 from tir_schedules.model.launch import Launch, ceil_div
+from tir_schedules.tir.passes import LAST_TURN, WRAPPED
 from tir_schedules.tir.schedule import Block, Loop, Schedule, bind, stage_operands
 from tir_schedules.workloads.gemm import Gemm
 
@@ -81,6 +82,24 @@ def share_vectors(
     """The copies of A and B to shared memory, four elements at a time where rows are aligned."""
     for copy, row_length in zip(copies, (gemm.k, gemm.n)):
         share_rows(sch, copy, at, threads, vector_width(row_length))
+
+
+def wrap_edges(sch: Schedule, gemm: Gemm, copies: tuple[Block, Block], tile: tuple[int, int]) -> None:
+    """Beyond the last row of A, and the last column of B, copies start again at the first: see the pass
+    `wrapped_edges`. What they add is in elements of C that are not written.
+
+    tile: block tile (M, N). A matrix less than half as large as its tile keeps its guards.
+    """
+    extents, widths = (gemm.m, gemm.n), (1, vector_width(gemm.n))
+    for dimension, (copy, extent, part, width) in enumerate(zip(copies, extents, tile, widths)):
+        if ceil_div(extent, part) * part <= 2 * extent:
+            sch.annotate(copy, WRAPPED, [dimension, width])
+
+
+def part_last_tile(sch: Schedule, gemm: Gemm, k_tile: Loop, depth: int) -> None:
+    """Where K is no multiple of `depth`, the guards of the last tile stand in a turn of their own."""
+    if gemm.k % depth:
+        sch.annotate(k_tile, LAST_TURN, 1)
 
 
 def vectorize_last(sch: Schedule, block: Block, width: int) -> None:

@@ -43,6 +43,10 @@ class WarpTiling:
         return (self.bm // self.wm) * (self.bn // self.wn) * WARP_SIZE
 
 
+Staged = tuple[Block, Block, Block]
+"""The copies of A, B and C that an algorithm has already."""
+
+
 @dataclass(frozen=True)
 class Parts:
     """Blocks and loops of a tiled GEMM.
@@ -73,31 +77,42 @@ def split_up(
     scope: str = "shared",
     quads: bool = False,
     order: Sequence[str] = ORDER,
+    staged: Staged | None = None,
 ) -> Parts:
     """Tiles of blocks, warps and lanes on blockIdx and threadIdx.x; fragments in registers; A transposed in
     shared memory.
 
     scope: of the shared tiles. quads: neighbouring lanes in two rows instead of one, see `lane_quads`. order:
-    of the loops of a thread's FMA.
+    of the loops of a thread's FMA. staged: the copies of A, B and C, where the algorithm has them already, as
+    `stage` makes them. Their first loop, over parts of K, goes to
+    blockIdx.z.
 
     TVM keeps a buffer's region as one box. A lane's elements of a warp tile are several boxes with gaps
     between, so the register buffers get a layout in which they are adjacent (transform_block_layout, reindex)
     before anything is placed with compute_at.
     """
     block = sch.get_sblock("C")
-    copy_a, copy_b, write_back = stage(sch, block, (tiling.bm, tiling.bn, tiling.bk), scope)
-    sch.transform_layout(copy_a, ("write", 0), lambda i, k: (k, i))
+    tile = (tiling.bm, tiling.bn, tiling.bk)
+    copy_a, copy_b, write_back = staged or stage(sch, block, tile, scope)
+    turned = (lambda part, i, k: (part, k, i)) if staged else (lambda i, k: (k, i))
+    sch.transform_layout(copy_a, ("write", 0), turned)
 
     rows = (tiling.wm, tiling.wmiter, tiling.tm)
     columns = (tiling.wn, tiling.wniter, tiling.tn)
-    # Warp, sub-tile, lane, element of a row, then of a column.
-    sch.transform_block_layout(block, lambda i, j, k: (*levels(i, *rows), *levels(j, *columns), k))
+
+    def divided(i: Any, j: Any, k: Any) -> tuple[Any, ...]:
+        """Warp, sub-tile, lane, element of a row, then of a column."""
+        return *levels(i, *rows), *levels(j, *columns), k
+
+    of_parts = (lambda part, i, j, k: (part, *divided(i, j, k))) if staged else divided
+    sch.transform_block_layout(block, of_parts)
     fragments = tuple(sch.reindex(block, ("read", operand)) for operand in (0, 1))
     result = sch.reindex(block, ("write", 0))
     for buffer in (*fragments, block):
         sch.set_scope(buffer, 0, "local")
 
     loops = iter(sch.get_loops(block))
+    parts = [next(loops)] if staged else []
     warp_i, *sub_i, lane_i, inner_i = (next(loops) for _ in levels(0, *rows))
     warp_j, *sub_j, lane_j, inner_j = (next(loops) for _ in levels(0, *columns))
     block_i, warp_i = sch.split(warp_i, [None, tiling.bm // tiling.wm])
@@ -109,8 +124,9 @@ def split_up(
     if quads:
         lane_i, row_of_quad = sch.split(lane_i, [None, 2])
         lanes = [lane_i, lane_j, row_of_quad]
-    sch.reorder(block_i, block_j, warp_i, warp_j, *lanes, k_tile, k_inner, *fmas)
+    sch.reorder(*parts, block_i, block_j, warp_i, warp_j, *lanes, k_tile, k_inner, *fmas)
     thread = sch.fuse(warp_i, warp_j, *lanes)
+    bind(sch, parts, ["blockIdx.z"])
     bind(sch, (block_i, block_j, thread), THREADS_ON_X)
     for fragment, width in zip(fragments, (tiling.tm, tiling.tn)):
         sch.compute_at(fragment, k_inner)
@@ -128,9 +144,10 @@ def levels(index: Any, warp: int, iterations: int, element: int) -> tuple[Any, .
     return (index // warp, *sub, index % sub_tile // element, index % element)
 
 
-def pad_rows(sch: Schedule, parts: Parts, padding: int) -> None:
-    """Rows of the transposed tile of A `padding` floats longer."""
-    sch.storage_align(parts.copies[0], 0, axis=-2, factor=WARP_SIZE, offset=padding)
+def pad_rows(sch: Schedule, tiling: WarpTiling, parts: Parts, padding: int) -> None:
+    """Rows of the transposed tile of A `padding` floats longer, less than 32."""
+    offset = (tiling.bm + padding) % WARP_SIZE
+    sch.storage_align(parts.copies[0], 0, axis=-2, factor=WARP_SIZE, offset=offset)
 
 
 def double_buffer_fragments(sch: Schedule, parts: Parts, tiling: WarpTiling) -> None:

@@ -85,6 +85,13 @@ class PackedKernel(Exact):
     dynamic_shared: Annotated[int, Field(ge=0, le=MOST_SHARED)]
     cluster: Three = [1, 1, 1]
     maps: Many[PackedMap] = []
+    parts: Count = 1
+
+    @model_validator(mode="after")
+    def parts_are_blocks_along_z(self) -> "PackedKernel":
+        if self.parts not in (1, self.grid[2]):
+            raise ValueError(f"{self.parts} parts of a grid {self.grid}; there is one for each block along z")
+        return self
 
     @field_validator("block")
     @classmethod

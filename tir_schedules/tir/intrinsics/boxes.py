@@ -1,7 +1,7 @@
 """Boxes of a matrix, copied by the copy engine (TMA) from and to shared memory.
 
-In shared memory a box has rows of 128 bytes, under the swizzle of 128 bytes. In place of its tensor map an
-intrinsic names the matrix, see the pass `tensor_maps`.
+In shared memory a box has rows of 128 bytes, under the swizzle of 128 bytes, or longer ones as they are. In
+place of its tensor map an intrinsic names the matrix, see the pass `tensor_maps`.
 """
 
 # TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
@@ -59,16 +59,27 @@ def copy(rows: int, columns: int, dtype: str, source_scope: str, target_scope: s
 
 
 @intrinsic
-def load(rows: int, dtype: str, along_k: bool, leader: bool, announced: int, blocks: int) -> Intrinsic:
+def load(
+    rows: int,
+    dtype: str,
+    along_k: bool,
+    leader: bool,
+    announced: int,
+    blocks: int,
+    columns: int = COLUMNS,
+    seen: bool = True,
+) -> Intrinsic:
     """A box of a matrix to shared memory, in the slot of its slab.
 
     leader: the first thread of a block is to ask for it; else the one that comes here. announced: bytes that
     it announces before, 0 where that is done elsewhere. blocks: of a cluster which all need the box; they
-    take turns, box by box along rows (`along_k`) or columns of the matrix, and each copies for all.
+    take turns, box by box along rows (`along_k`) or columns of the matrix, and each copies for all. seen:
+    whether TVM is to see that it writes to shared memory; where it does, and the threads read that by plain
+    loads, it places barriers between.
     """
 
     def turn(row: Any, column: Any) -> Any:
-        return T.Cast("uint32", (row // rows if along_k else column // COLUMNS) % blocks)
+        return T.Cast("uint32", (row // rows if along_k else column // columns) % blocks)
 
     def is_mine(row: Any, column: Any) -> Any:
         if leader:
@@ -81,29 +92,32 @@ def load(rows: int, dtype: str, along_k: bool, leader: bool, announced: int, blo
         return call("arrive_announcing", ring.full(), announced) if announced else T.int32(0)
 
     def loaded(place: Any, matrix: Any, row: Any, column: Any) -> Any:
-        arguments = place, tensor_map(matrix, rows), row, column, ring.full()
+        arguments = place, tensor_map(matrix, rows, columns), row, column, ring.full()
         return call("load_box_for", 2**blocks - 1, *arguments) if blocks > 1 else call("load_box", *arguments)
+
+    def pointer(box: Any) -> Any:
+        # MergeSharedMemoryAllocations does not see a buffer that is known by address_of alone.
+        return box.access_ptr("w") if seen else T.address_of(box[0, 0])
 
     @T.prim_func(s_tir=True)
     def implementation(source: T.handle, target: T.handle) -> None:
         s0, d0 = T.int32(), T.int32()
         S = T.match_buffer(
-            source, (rows, COLUMNS), dtype, align=64, offset_factor=1, scope="global", strides=[s0, 1]
+            source, (rows, columns), dtype, align=64, offset_factor=1, scope="global", strides=[s0, 1]
         )
         D = T.match_buffer(
-            target, (rows, COLUMNS), dtype, align=64, offset_factor=1, scope=SHARED, strides=[d0, 1]
+            target, (rows, columns), dtype, align=64, offset_factor=1, scope=SHARED, strides=[d0, 1]
         )
         with T.sblock("root"):
-            T.reads(S[0:rows, 0:COLUMNS])
-            T.writes(D[0:rows, 0:COLUMNS])
+            T.reads(S[0:rows, 0:columns])
+            T.writes(D[0:rows, 0:columns])
             row, column = T.meta_var((S.elem_offset // s0, S.elem_offset % s0))
-            # MergeSharedMemoryAllocations does not see a buffer that is known by address_of alone.
-            place = T.meta_var(call("shared_address", D.access_ptr("w"), returns="uint32"))
+            place = T.meta_var(call("shared_address", pointer(D), returns="uint32"))
             if is_mine(row, column):
                 T.evaluate(announce())
                 T.evaluate(loaded(place, S, row, column))
 
-    return copy(rows, COLUMNS, dtype, "global", SHARED), implementation
+    return copy(rows, columns, dtype, "global", SHARED), implementation
 
 
 @intrinsic

@@ -36,6 +36,18 @@ TURNS = "tir_schedules.turns"
 """The annotation with which a schedule says that a loop turns round, and by the rounds of which loop around
 it: 1 is the next, 2 the one around that; see turning_products.py."""
 
+AHEAD = "tir_schedules.ahead"
+"""The annotation with which a schedule says of a loop over slabs how many slots their ring has, where all
+threads multiply and one has boxes copied ahead; see boxes_ahead.py."""
+WRAPPED = "tir_schedules.wrapped"
+"""The annotation with which a schedule says of a padded copy that it may read any row of the matrix in place
+of one beyond the last: the dimension of the rows, and how many neighbours along it are copied at a time; see
+wrapped_edges.py."""
+
+LAST_TURN = "tir_schedules.last_turn"
+"""The annotation with which a schedule says of a loop over tiles that its last turn stands apart; see
+last_turn.py."""
+
 LAST_BLOCK = "tir_schedules.last_block"
 """The annotation with which a schedule says of a loop over blocks that the last block goes on with the next
 loop nest: with 1 for fences, 0 for marks; see last_block.py."""

@@ -19,12 +19,13 @@ PATTERN = 1024
 
 def hopper_text(source: str, module: IRModule) -> str:
     """CUDA source with the text of the device functions that it calls, the clusters of its function, and
-    dynamic shared memory on a multiple of PATTERN where it multiplies by wgmma."""
+    dynamic shared memory on a multiple of PATTERN where hardware swizzles it."""
     blocks = cluster_of(module)
     if blocks > 1:
         source = BOUNDS.sub(rf"__cluster_dims__({blocks}, 1, 1) \g<0>", source)
     if "wgmma" in source:  # one block per SM: ptxas must know how many registers a thread has to begin with
         source = BOUNDS.sub(r"__launch_bounds__(\1, 1)", source)
+    if "wgmma" in source or "load_box" in source:
         source = DYNAMIC.sub(rf"\g<1>{PATTERN}\2", source)
     return with_device_functions(source)
 

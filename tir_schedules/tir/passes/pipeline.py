@@ -10,8 +10,10 @@ from typing import Any, Sequence
 
 from tvm import s_tir, tirx, transform
 
+from tir_schedules.tir.passes.boxes_ahead import boxes_ahead
 from tir_schedules.tir.passes.copies_after_compute import copies_after_compute
 from tir_schedules.tir.passes.last_block import last_block
+from tir_schedules.tir.passes.last_turn import last_turn
 from tir_schedules.tir.passes.late_waits import late_waits
 from tir_schedules.tir.passes.one_barrier import one_barrier
 from tir_schedules.tir.passes.partial_group import partial_group
@@ -25,11 +27,14 @@ from tir_schedules.tir.passes.unroll_drain import unroll_drain
 from tir_schedules.tir.passes.unroll_stages import unroll_stages
 from tir_schedules.tir.passes.warp_roles import warp_roles
 from tir_schedules.tir.passes.whole_lines import whole_lines
+from tir_schedules.tir.passes.wrapped_edges import wrapped_edges
 
 NAMES = (
+    "wrapped_edges",
     "partial_group",
     "serpentine",
     "ring_barriers",
+    "boxes_ahead",
     "persistent_tiles",
     "warp_roles",
     "tensor_maps",
@@ -37,6 +42,7 @@ NAMES = (
     "copies_after_compute",
     "late_waits",
     "prologue_wait",
+    "last_turn",
     "unroll_stages",
     "unroll_drain",
     "turning_products",
@@ -74,9 +80,11 @@ def pipeline(wanted: Sequence[str] = ()) -> transform.Pass:
     early = "copies_before_barriers" in wanted
     return transform.Sequential(
         [
+            *chosen("wrapped_edges", wrapped_edges),
             *chosen("partial_group", partial_group),
             *chosen("serpentine", serpentine),
             *chosen("ring_barriers", ring_barriers),
+            *chosen("boxes_ahead", boxes_ahead),
             *chosen("persistent_tiles", persistent_tiles),
             *chosen("warp_roles", warp_roles),
             *chosen("tensor_maps", tensor_maps),
@@ -110,9 +118,14 @@ def pipeline(wanted: Sequence[str] = ()) -> transform.Pass:
             *unless("tirx.disable_storage_rewrite", tirx.transform.StorageRewrite()),
             s_tir.transform.HoistIfThenElse(),
             *chosen("prologue_wait", prologue_wait),
+            *chosen("last_turn", last_turn),
             *chosen("unroll_stages", unroll_stages),
             *chosen("unroll_drain", unroll_drain),
-            *([s_tir.transform.ConvertSSA()] if asynchronous or "unroll_stages" in wanted else []),
+            *(
+                [s_tir.transform.ConvertSSA()]
+                if asynchronous or {"last_turn", "unroll_stages"} & {*wanted}
+                else []
+            ),
             *chosen("turning_products", turning_products),
             tirx.transform.UnrollLoop(),
             s_tir.transform.RenormalizeSplitPattern(),

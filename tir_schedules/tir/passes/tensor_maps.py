@@ -69,6 +69,8 @@ def encoded(matrix: Any, shape: list[int], box: list[int]) -> tuple[Any, list[ti
     rows, columns = shape
     pitch = columns * DataType(matrix.dtype).bits // 8
     dtype, height, width = str(matrix.dtype), *box
+    row = pitch // columns * width
+    swizzle = row if row in SWIZZLES else 0  # else a row has more bytes than any swizzle
 
     @T.prim_func
     def host(A: T.Buffer((rows, columns), dtype)):
@@ -76,7 +78,7 @@ def encoded(matrix: Any, shape: list[int], box: list[int]) -> tuple[Any, list[ti
         # Innermost first: extents and pitch; box and its steps; no interleaving, swizzle, promotion, zeros.
         T.call_packed(
             ENCODE, unnamed, dtype, 2, A.data, columns, rows, pitch, width, height, 1, 1, 0,
-            SWIZZLES.index(128), PROMOTIONS.index(256), 0,
+            SWIZZLES.index(swizzle), PROMOTIONS.index(256), 0,
         )  # fmt: skip
 
     statements: Any = body_of(host)

@@ -97,5 +97,5 @@ def demands(candidate: Candidate) -> list[Demand]:
                 ahead=min(turns, max(config.unroll, UNROLLED), MOST_LOADS),
             )
         )
-        reduction = cast(Reduction, reduction.rest(binary.kernel.grid))
+        reduction = cast(Reduction, reduction.rest(binary.kernel.results))
     return found

@@ -164,9 +164,9 @@ FORMS: dict[str, Form] = {
     "wgmma.mma_async": Form(
         multiply, mix="wgmma", access="reads", spread=Spread.SUMS, makes_addresses=False, units=True
     ).told(
-        modelled(of_product(EVERY, 16, HALVES), SUMMED, 90),
-        modelled(of_product(EVERY, 8, "f32.tf32.tf32"), SUMMED, 90),
-        modelled(of_product(EVERY, 32, BYTE_FLOATS), SUMMED_BYTES, 90),
+        exact(of_product(EVERY, 16, HALVES), SUMMED, 90),
+        exact(of_product(EVERY, 8, "f32.tf32.tf32"), SUMMED, 90),
+        exact(of_product(EVERY, 32, BYTE_FLOATS), SUMMED_BYTES, 90),
         exact(of_product(OF_INTEGERS, 32, "s32{,.satfinite}.{s8,u8}.{s8,u8}"), INTEGERS, 90),
         refusal(of_product("8", 256, "s32.b1.b1.and.popc"), "use mma.sync", 90),
     ),

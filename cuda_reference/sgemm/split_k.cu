@@ -1,0 +1,65 @@
+// SGEMM whose blocks share a tile of C along K: each leaves the sums of a part of K.
+//
+//   nvcc -arch=sm_80 -cubin split_k.cu
+//   grid (ceil(N/BN), ceil(M/BM), parts), block (BM/WM * BN/WN * 32)
+//   dynamic shared memory: STAGES * BK * (BM + PADDING + BN) floats, the tiles of A, then those of B
+//   C: a matrix of M x N for each part; split_k_sum.cu adds them up, in their order
+//
+// multistage.cu, or with ASYNCHRONOUS 0 serpentine.cu, with a part of K for each block along z. Parts are whole tiles, as many in each; the last may
+// have less. With one part C is what multistage.cu leaves, and nothing is to be added up.
+// SPLITS, the most parts, goes to the launch: 0 leaves their number to the shape.
+
+#include "../sizes.cuh"
+#include "double_buffering.cuh"
+#include "multistage.cuh"
+
+#ifndef BM
+#define BM 128 // block tile of C: BM x BN
+#define BN 256
+#define BK 8  // extent of the tiles of A and B along K
+#define WM 64 // warp tile of C: WM x WN
+#define WN 64
+#define WMITER 2 // sub-tiles of a warp tile: WMITER x WNITER
+#define WNITER 4
+#define TM 4 // thread tile of C in each sub-tile: TM x TN
+#define TN 4
+#define STAGES 4     // tiles of A and of B in shared memory
+#define PADDING 4    // floats that pad the rows of the tiles of A
+#define ROWS_FIRST 0 // FMA go through rows before columns; else columns first, and stages are unrolled
+#define SPLITS 0       // parts of K
+#define ASYNCHRONOUS 1 // tiles come by cp.async; 0: through registers, STAGES and ROWS_FIRST say nothing
+#endif
+
+using Tiles = WarpTiles<BM, BN, WM, WN, WMITER, WNITER, TM, TN>;
+
+extern "C" __global__ void __launch_bounds__(Tiles::THREADS)
+sgemm_split_k(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M, int N,
+              int K)
+{
+#ifdef SIZE_M
+    fix_sizes<SIZE_M, SIZE_N, SIZE_K>(M, N, K);
+#endif
+    const int tiles = (K + BK - 1) / BK;
+    const int first = (tiles + gridDim.z - 1) / gridDim.z * BK * blockIdx.z;
+    const int terms = min((tiles + gridDim.z - 1) / gridDim.z * BK, K - first);
+    A += first;
+    B += first * N;
+    C += blockIdx.z * M * N;
+#if ASYNCHRONOUS
+    extern __shared__ __align__(16) float shared[];
+    if (N % 4 == 0)
+        multiply_multistage<Tiles, BK, STAGES, PADDING, ROWS_FIRST, 4>(A, B, C, M, N, K, terms, shared);
+    else
+        multiply_multistage<Tiles, BK, STAGES, PADDING, ROWS_FIRST, 1>(A, B, C, M, N, K, terms, shared);
+#else
+    __shared__ __align__(16) float tile_a[2][BK][BM + PADDING]; // transposed
+    __shared__ __align__(16) float tile_b[2][BK][BN];
+    auto multiply = [](auto &results, const auto &reg_a, const auto &reg_b) {
+        Tiles::multiply_in_serpentines(results, reg_a, reg_b);
+    };
+    if (K % 4 == 0 && N % 4 == 0)
+        multiply_double_buffered<Tiles, true>(A, B, C, M, N, K, terms, tile_a, tile_b, multiply);
+    else
+        multiply_double_buffered<Tiles, false>(A, B, C, M, N, K, terms, tile_a, tile_b, multiply);
+#endif
+}

@@ -1,0 +1,51 @@
+"""What the model takes for a shape: a tile, and parts of K."""
+
+import pytest
+
+from tir_schedules.ladders.sgemm import shapes, split_k
+from tir_schedules.ladders.sgemm.split_k import CONFIGS, RUNG, part_of_k, parts_of
+from tir_schedules.model.launch import ceil_div
+from tir_schedules.workloads.gemm import Gemm
+
+CHOSEN = {
+    (17, 4096, 4096): ("32x64", 8),
+    (4096, 17, 4096): ("64x32", 8),
+    (512, 512, 512): ("32x64", 1),
+    (1000, 1000, 1000): ("64x128", 1),
+    (16384, 4096, 256): ("128x128", 1),
+    (2047, 2047, 2047): ("128x256_rows_first", 1),
+    (3072, 1, 3072): ("128x16", 22),
+}
+
+
+@pytest.mark.parametrize("shape, chosen", CHOSEN.items(), ids=str)
+def test_the_model_chooses(shape, chosen):
+    gemm = Gemm(*shape)
+    assert split_k.choose(gemm) == chosen[0]
+    assert parts_of(gemm, CONFIGS[chosen[0]]) == chosen[1] == RUNG.fitted(gemm).declared(gemm).parts
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (33, 65, 77), (96, 96, 65536), (5000, 3, 777)], ids=str)
+def test_parts_are_whole_tiles_and_none_is_empty(shape):
+    gemm = Gemm(*shape)
+    for config in CONFIGS.values():
+        part, parts = part_of_k(gemm, config), parts_of(gemm, config)
+        assert part % config.bk == 0 and (parts - 1) * part < gemm.k <= parts * part
+
+
+def test_no_other_number_of_parts_is_faster_by_the_model():
+    gemm, config = Gemm(64, 64, 16384), CONFIGS["32x32"]
+    best = shapes.splits(gemm, config)
+    deep = ceil_div(gemm.k, config.bk)
+    times = {parts: shapes.microseconds(gemm, config, parts) for parts in range(1, deep // 8 + 1)}
+    assert best > 32 and times[best] == min(times.values()) and times[1] > 10 * times[best]
+
+
+def test_every_tile_that_is_chosen_from_has_a_measured_rate():
+    assert {f"{config.bm}x{config.bn}" for config in CONFIGS.values()} == shapes.RATES.keys()
+    assert shapes.THIN.keys() <= CONFIGS.keys()
+
+
+def test_thin_tiles_are_for_thin_matrices_alone():
+    for size in (33, 64, 1000):
+        assert split_k.choose(Gemm(size, size, 4096)) not in shapes.THIN

@@ -1,0 +1,89 @@
+"""Boxes that one thread has copied ahead of the slab that all multiply: passes/boxes_ahead.py."""
+
+import re
+
+import pytest
+
+from tir_schedules.compiler.lower import lower
+from tir_schedules.compiler.twin import load_source, load_twin
+from tir_schedules.errors import BadInput
+from tir_schedules.ladders.registry import find
+from tir_schedules.machines.cpu import CpuMachine
+from tir_schedules.model.rung import Unasked
+from tir_schedules.run import outcome_of
+from tir_schedules.workloads.gemm import Gemm
+
+RUNG = "sgemm/tma:64x128"
+
+
+def source(depth, rung=RUNG):
+    (found,) = find(rung)
+    return lower(found, Gemm(64, 128, depth), Unasked("sm_80")).source
+
+
+def parts(depth):
+    """What stands before the loop over slabs, in it, and behind it."""
+    text = source(depth)
+    kernel = text[text.index("__global__") :]
+    return re.split(r"#pragma unroll 1\n|\n  \}\n  #pragma unroll 32\n", kernel)
+
+
+@pytest.mark.parametrize(("slabs", "first", "later"), [(2, 2, 0), (3, 3, 0), (4, 3, 1), (9, 3, 1)])
+def test_copies_run_ahead_by_all_slots_but_one(slabs, first, later):
+    text = source(32 * slabs)
+    assert f"first_slab < {first}" in text
+    before = text.split("first_slab < ")[1]
+    # Of A and of B: in the loop of the first slabs, behind the first turn, and in that of all others.
+    assert before.count("load_box(") == 2 * (1 + later * (2 if slabs > 4 else 1))
+
+
+def test_a_turn_has_one_barrier_and_its_products_once():
+    before, turn, _ = parts(32 * 9)
+    assert before.count("turn_slab<") == turn.count("turn_slab<") == 1
+    assert "__syncthreads" not in turn
+    assert re.search(r"if \(\w+ < 5\) \{\s+if \(first_thread_of_block", turn)
+
+
+def test_buffers_have_as_many_slabs_as_slots():
+    (found,) = find(RUNG)
+    turned, slot = 32 * 64 * 4, 32 * (64 + 128) * 4
+    for depth in (4, 100, 1000):
+        kernel = lower(found, Gemm(64, 128, depth), Unasked("sm_80"))
+        assert kernel.dynamic_shared == 2 * turned + 4 * slot
+
+
+@pytest.mark.parametrize(
+    ("rung", "shape", "reason"),
+    [
+        (RUNG, (8, 8, 6), "rows of A are 24 bytes, .* use sgemm/serpentine"),
+        (RUNG, (8, 6, 8), "rows of B are 24 bytes, .* use sgemm/serpentine"),
+        (f"{RUNG},bk=16", (8, 8, 8), "bk is 32"),
+        (f"{RUNG},stages=1", (8, 8, 8), "2 to 8 slots"),
+        ("sgemm/tma:128x256,stages=5", (8, 8, 8), "takes 278528 bytes of shared memory"),
+        (f"{RUNG},bm=32,bn=224", (8, 8, 8), "224 threads cannot share the 32 rows"),
+    ],
+)
+def test_what_cannot_be_is_refused(rung, shape, reason):
+    (found,) = find(rung)
+    with pytest.raises(BadInput, match=reason):
+        lower(found, Gemm(*shape), Unasked("sm_80"))
+
+
+@pytest.mark.parametrize("make", [lower, load_twin], ids=["schedule", "twin"])
+@pytest.mark.parametrize(
+    ("sound", "broken"),
+    [
+        (r"wait_for_parity\(barrier, parity\);", ""),
+        (r"(to\[3 \* ROWS\] = four.w;\s+\})\s+__syncthreads\(\);", r"\1"),
+        (r"piece \^ row % 8", "piece"),
+        (r"arrive_announcing\((.*), (24576|SLOT \* sizeof\(float\))\)", r"arrive_announcing(\1, 24560)"),
+        (r"(fence.mbarrier_init.release.cluster;)", ""),
+    ],
+    ids=["no wait", "no barrier", "no swizzle", "fewer bytes", "barriers not published"],
+)
+def test_a_fault_is_found(make, sound, broken):
+    (rung,), gemm = find(RUNG), Gemm(70, 132, 164)
+    source, changes = re.subn(sound, broken, make(rung, gemm, Unasked("sm_80")).source)
+    assert changes
+    kernel = load_source(source, rung, gemm, Unasked("sm_80"))
+    assert outcome_of([kernel], gemm, CpuMachine(budget=1 << 20)).faults

@@ -1,0 +1,199 @@
+"""Blocks share a tile of C along K; a second launch adds up what each has found.
+
+A block of `multistage` computes a tile of C alone, from the first k to the last. Where C is small and K long
+there are fewer tiles than SMs: of 64x64x16384 four tiles of 32x32, and 128 of 132 SMs rest. Here K is cut
+into parts, and each tile has as many blocks, along blockIdx.z:
+
+    tiles of C        0  1  2  3                      0  1  2  3
+    SMs           0   ################            0   #
+                  1   ################            1   #
+                  2   ################            2   #        parts of K, 32 for each tile
+                  3   ################           ...
+                  4   (rests)                   127   #
+                                                      + the second launch
+
+It also pays where the last wave is nearly empty: 140 tiles take as long as 264. It costs the partial sums,
+written and read once, and a launch, some 2 us: nothing is won where the tiles are whole waves anyway, or K is
+short.
+
+Sums of floats depend on their order. Atomic additions would do without the second launch, but in an order
+that differs from run to run. Here C[i, j] is the sum of part 0, part 1 and so on, whenever they were ready.
+
+Primitives could do it from the bare product: split k, rfactor over the parts, and the sum of the factors is
+a block of its own. But one function becomes one launch here, and pad_einsum takes no product that rfactor
+made. So the algorithm says what is left for the second launch, as those of the Reduce ladder do, with its
+edges padded; from there on the schedule is that of `multistage`.
+
+Tiles of 16 rows or columns are for thin matrices, which waste most of a larger tile.
+"""
+
+# TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
+# pyright: reportInvalidTypeForm=false, reportMissingModuleSource=false
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tir_schedules.ladders.sgemm import multistage, pipelined, serpentine, shapes
+from tir_schedules.model.launch import Launch, ceil_div
+from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.tir.schedule import PrimFunc, Schedule
+from tir_schedules.workloads.gemm import Gemm
+from tir_schedules.workloads.partial_sums import PartialSums
+
+
+@dataclass(frozen=True)
+class Config(multistage.Config):
+    """splits: parts of K, where K has so many tiles; 0 for as many as the shape asks for.
+
+    asynchronous: 1 when tiles are copied as in `multistage`, by cp.async; 0 when they come through registers
+    as in `serpentine`, where stages and rows_first say nothing.
+    """
+
+    splits: int = 0
+    asynchronous: int = 1
+
+
+@dataclass(frozen=True)
+class SumConfig:
+    """block: threads of a block of the second launch, one for each element of C."""
+
+    block: int = 128
+
+
+def part_of_k(gemm: Gemm, config: Config) -> int:
+    """Extent of the parts along K: whole tiles, the last part may have less."""
+    tiles = ceil_div(gemm.k, config.bk)
+    return ceil_div(tiles, config.splits or shapes.splits(gemm, config)) * config.bk
+
+
+def parts_of(gemm: Gemm, config: Config) -> int:
+    return ceil_div(gemm.k, part_of_k(gemm, config))
+
+
+def launch(gemm: Gemm, config: Config) -> Launch:
+    alone, parts = multistage.launch(gemm, config), parts_of(gemm, config)
+    shared = alone.dynamic_shared if config.asynchronous else 0
+    return replace(alone, grid=(*alone.grid[:2], parts), dynamic_shared=shared, parts=parts)
+
+
+def prim_func(gemm: Gemm, config: Config, name: str) -> PrimFunc:
+    """The partial sums of C: those of part p in rows from p * M on. Rows, columns and parts are padded to
+    whole tiles, with zeros in A and B."""
+    from tvm.script import tirx as T
+
+    M, N, K = gemm.shape
+    part, parts = part_of_k(gemm, config), parts_of(gemm, config)
+    rows, columns = ceil_div(M, config.bm) * config.bm, ceil_div(N, config.bn) * config.bn
+
+    @T.prim_func(s_tir=True)
+    def partial_products(
+        A: T.Buffer((M, K), "float32"),
+        B: T.Buffer((K, N), "float32"),
+        C: T.Buffer((parts * M, N), "float32"),
+    ):
+        T.func_attr({"global_symbol": name, "tirx.noalias": True})
+        A_pad = T.sblock_alloc_buffer((parts, rows, part))
+        B_pad = T.sblock_alloc_buffer((parts, part, columns))
+        C_pad = T.sblock_alloc_buffer((parts, rows, columns))
+        for p, i, k in T.grid(parts, rows, part):
+            with T.sblock("A_pad"):
+                vp, vi, vk = T.axis.remap("SSS", [p, i, k])
+                A_pad[vp, vi, vk] = T.if_then_else(
+                    vi < M and vp * part + vk < K, A[vi, vp * part + vk], T.float32(0)
+                )
+        for p, k, j in T.grid(parts, part, columns):
+            with T.sblock("B_pad"):
+                vp, vk, vj = T.axis.remap("SSS", [p, k, j])
+                B_pad[vp, vk, vj] = T.if_then_else(
+                    vp * part + vk < K and vj < N, B[vp * part + vk, vj], T.float32(0)
+                )
+        for p, i, j, k in T.grid(parts, rows, columns, part):
+            with T.sblock("C"):
+                vp, vi, vj, vk = T.axis.remap("SSSR", [p, i, j, k])
+                with T.init():
+                    C_pad[vp, vi, vj] = T.float32(0)
+                C_pad[vp, vi, vj] = C_pad[vp, vi, vj] + A_pad[vp, vi, vk] * B_pad[vp, vk, vj]
+        for p, i, j in T.grid(parts, M, N):
+            with T.sblock("C_pad"):
+                vp, vi, vj = T.axis.remap("SSS", [p, i, j])
+                C[vp * M + vi, vj] = C_pad[vp, vi, vj]
+
+    return partial_products
+
+
+def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
+    copy_a, copy_b, write_back = (sch.get_sblock(name) for name in ("A_pad", "B_pad", "C_pad"))
+    for copy in (copy_a, copy_b):
+        sch.set_scope(copy, 0, multistage.SHARED if config.asynchronous else "shared")
+    sch.set_scope(sch.get_sblock("C"), 0, "local")
+    staged = copy_a, copy_b, write_back
+    if config.asynchronous:
+        multistage.overlapped(sch, gemm, config, staged)
+    else:
+        parts = pipelined.double_buffered(sch, gemm, config, config.padding, staged)
+        serpentine.turn_rows(sch, config, parts)
+
+
+def launch_sum(sums: PartialSums, config: SumConfig) -> Launch:
+    return Launch((ceil_div(sums.m * sums.n, config.block), 1, 1), (config.block, 1, 1))
+
+
+def schedule_sum(sch: Schedule, sums: PartialSums, config: SumConfig) -> None:
+    """A thread for each element of C adds up its parts, all of which it has asked for before."""
+    block = sch.get_sblock("C")
+    result = sch.cache_write(block, 0, "local")
+    element, part = sch.get_loops(block)
+    element, thread = sch.split(element, [None, config.block])
+    sch.bind(element, "blockIdx.x")
+    sch.bind(thread, "threadIdx.x")
+    sch.reverse_compute_at(result, thread)
+    sch.decompose_reduction(block, part)
+    sch.unroll(part)
+
+
+CONFIGS = {
+    **{name: Config(**vars(config)) for name, config in multistage.CONFIGS.items()},
+    "16x128": Config(bm=16, bn=128, bk=16, wm=8, wn=64, wmiter=1, wniter=1, stages=6, rows_first=1),
+    "128x128": Config(bm=128, bn=128, wm=64, wn=64, asynchronous=0),
+    "128x64": Config(bm=128, bn=64, bk=16, wm=64, wn=32, wniter=2, asynchronous=0),
+    "64x64": Config(bm=64, bn=64, bk=16, wm=32, wn=32, wmiter=1, wniter=2, asynchronous=0),
+    "64x32": Config(bm=64, bn=32, bk=16, wm=32, wn=16, wmiter=1, wniter=1, asynchronous=0),
+    "128x16": Config(bm=128, bn=16, bk=16, wm=32, wn=8, wmiter=1, wniter=1, tm=2, asynchronous=0),
+}
+
+
+def choose(gemm: Gemm) -> str:
+    """The configuration that the model of shapes.py says is fastest."""
+    return shapes.fastest(gemm, {name: config for name, config in CONFIGS.items() if name != "128x256"})
+
+
+SUM = Rung(
+    family="sgemm",
+    name="split_k_sum",
+    summary="adds up the partial sums of split_k",
+    config=SumConfig(),
+    schedule=schedule_sum,
+    launch=launch_sum,
+)
+
+RUNG = Rung(
+    family="sgemm",
+    name="split_k",
+    summary="blocks share a tile of C along K, and a second launch adds up their parts",
+    article="beyond 000",
+    config=CONFIGS["128x256"],
+    configs=CONFIGS,
+    choose=choose,
+    shapes=multistage.RUNG.shapes,
+    schedule=schedule,
+    launch=launch,
+    prim_func=prim_func,
+    then=SUM,
+    min_arch=multistage.RUNG.min_arch,
+    pass_config=multistage.RUNG.pass_config,
+    passes=(*multistage.RUNG.passes, "turning_products", "one_barrier"),
+)
+
+if __name__ == "__main__":
+    run_as_script(RUNG)

@@ -1,0 +1,209 @@
+"""The copy engine (TMA) brings slabs as boxes, and threads turn those of A in shared memory.
+
+One thread starts two copies for a slab of 32 along K, a box of A and one of B. No other computes an address
+in them, asks whether that is inside, or holds what is copied: boxes beyond the matrices are zeros. A barrier
+in shared memory (mbarrier) counts the bytes, for each slot of a ring. Neither the kernel's parameters nor
+copies that run ahead are for primitives to say: see the passes `tensor_maps` and `boxes_ahead`.
+
+The copy engine does not transpose, and fragments of one k are columns of A. So all threads turn the slab,
+which has rows of 128 bytes under the swizzle, before it is multiplied: no access of theirs meets in a bank.
+Then they meet, and the slot of the slab before is free: one barrier for 32 k, where `serpentine` has four.
+Reading four k of a row of A in a float4 would save that. But then all factors from A of one k stand in
+registers of one bank, those of the next k in the other: nvcc moves sums about and scatters the order of the
+FMA, and the rate was 49.3 TFLOPS at 4096.
+
+It is a step back. On an H200 it has 46.1, 50.6 and 51.7 TFLOPS at 2048, 4096 and 8192, 0.92, 0.98 and 1.00
+of the best of cuBLAS, where `serpentine` has 53.0, 53.9 and 54.1. The model of `inspect` promises 86 % of the
+peak instead of 82: there are fewer other instructions, and fewer FMA that read three registers. But nvcc puts
+53 of 392 loads of shared memory right before the FMA that need them, and a warp waits. A trial by hand with a
+`__syncwarp()` for every second k, which loads do not cross, had 3 such loads of 196, and 53.0 and 54.0 at
+4096 and 8192, but 47.1 at 2048. Two slabs in a turn, 128 KiB of instructions, leave the instruction cache:
+24.5 at 4096. A warpgroup that does nothing but copy and turn had 47.8 and 49.9 there, by depth of the slabs.
+"""
+
+# TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
+# pyright: reportInvalidTypeForm=false, reportMissingModuleSource=false
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tir_schedules.errors import BadInput
+from tir_schedules.ladders.sgemm import serpentine, warp_tiles
+from tir_schedules.ladders.sgemm.multistage import WAVE
+from tir_schedules.ladders.sgemm.pipelined import ORDER
+from tir_schedules.ladders.sgemm.steps import VECTOR
+from tir_schedules.model.gpus import find_sm
+from tir_schedules.model.launch import Launch, TensorMap, ceil_div
+from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.tir.passes import AHEAD, EXTENTS
+from tir_schedules.tir.schedule import PrimFunc, Schedule, pipeline
+from tir_schedules.workloads.gemm import Gemm
+
+SHARED = "shared.dyn"
+DEPTH = 32  # of a slab: rows of A of 128 bytes, what the swizzle takes
+TURNED = 2  # slabs of A laid out anew
+FEWEST, MOST = 2, 8  # slots
+BARRIERS = 1024
+"""Bytes of static shared memory: the barriers of slots, and what aligns boxes behind them."""
+
+ARCH = "sm_90a"
+
+
+@dataclass(frozen=True)
+class Config(warp_tiles.WarpTiling):
+    """bk is always 32. stages: slots for slabs, as boxes."""
+
+    bm: int = 128
+    bn: int = 256
+    bk: int = 32
+    wm: int = 64
+    wn: int = 64
+    wmiter: int = 2
+    wniter: int = 4
+    stages: int = 3
+
+    @property
+    def box_bytes(self) -> int:
+        """Of a slab of A and one of B."""
+        return 4 * self.bk * (self.bm + self.bn)
+
+    @property
+    def shared_bytes(self) -> int:
+        """Of all slots, and of slabs of A laid out anew."""
+        return self.stages * self.box_bytes + TURNED * 4 * self.bk * self.bm
+
+
+def refuses(gemm: Gemm, config: Config) -> str:
+    """Why a configuration cannot be, or empty."""
+    for name, row in (("A", gemm.k), ("B", gemm.n)):
+        if row % VECTOR:
+            return (
+                f"rows of {name} are {4 * row} bytes, and the copy engine takes rows of a multiple of 16: use"
+                " sgemm/serpentine"
+            )
+    if config.bk != DEPTH:
+        return f"bk is {DEPTH}: rows of 128 bytes, as the swizzle has them"
+    if not FEWEST <= config.stages <= MOST:
+        return f"stages is {config.stages}: the ring has {FEWEST} to {MOST} slots"
+    if config.bn > 256 or config.bm > 256:
+        return "bm and bn are at most 256, the largest box"
+    if config.threads % config.bm or DEPTH // VECTOR % (config.threads // config.bm):
+        return f"a block of {config.threads} threads cannot share the {config.bm} rows of a slab of A evenly"
+    limit = find_sm(ARCH).shared_limit - BARRIERS
+    if config.shared_bytes > limit:
+        return f"it takes {config.shared_bytes} bytes of shared memory, and {ARCH} has {limit} for it"
+    return ""
+
+
+def launch(gemm: Gemm, config: Config) -> Launch:
+    reason = refuses(gemm, config)
+    if reason:
+        raise BadInput(reason)
+    maps = (
+        TensorMap("A_map", "A", "float32", (gemm.m, gemm.k), (4 * gemm.k,), (config.bm, config.bk), 128, 256),
+        TensorMap("B_map", "B", "float32", (gemm.k, gemm.n), (4 * gemm.n,), (config.bk, config.bn), 0, 256),
+    )
+    grid = ceil_div(gemm.n, config.bn), ceil_div(gemm.m, config.bm), 1
+    return Launch(grid, (config.threads, 1, 1), config.shared_bytes, maps=maps)
+
+
+def slabs_of(gemm: Gemm, config: Config) -> int:
+    """At least two: of a single one TVM makes no loop, and gives buffers each other's place."""
+    return max(2, ceil_div(gemm.k, config.bk))
+
+
+def prim_func(gemm: Gemm, config: Config, name: str) -> PrimFunc:
+    """The algorithm over whole tiles, as the copy engine shows A and B: zero beyond the matrices."""
+    from tvm.script import tirx as T
+
+    M, N = (ceil_div(*each) * each[1] for each in ((gemm.m, config.bm), (gemm.n, config.bn)))
+    K, c_shape = slabs_of(gemm, config) * config.bk, (gemm.m, gemm.n)
+
+    @T.prim_func(s_tir=True)
+    def algorithm(
+        A: T.Buffer((M, K), "float32"),
+        B: T.Buffer((K, N), "float32"),
+        C: T.Buffer((gemm.m, gemm.n), "float32"),
+    ):
+        T.func_attr({"tirx.noalias": True})
+        C_sums = T.sblock_alloc_buffer((M, N), "float32")
+        for i, j, k in T.grid(M, N, K):
+            with T.sblock("C"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                with T.init():
+                    C_sums[vi, vj] = T.float32(0)
+                C_sums[vi, vj] += A[vi, vk] * B[vk, vj]
+        for i, j in T.grid(*c_shape):
+            with T.sblock("C_inside"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = C_sums[vi, vj]
+
+    made: Any = algorithm
+    extents = {"A": (gemm.m, gemm.k), "B": (gemm.k, gemm.n), "C": c_shape}
+    return made.with_attr({"global_symbol": name, EXTENTS: extents})
+
+
+def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
+    from tir_schedules.tir.intrinsics import boxes, turned
+
+    parts = warp_tiles.split_up(sch, config, SHARED, quads=True, order=ORDER)
+    turn, box_b = parts.copies
+    box_a = sch.cache_read(turn, 0, SHARED)
+    depth = config.bk
+    sch.transform_layout(box_a, ("write", 0), lambda i, k: (k // depth, i, k % depth))
+    sch.transform_layout(turn, ("write", 0), lambda k, i: (k // depth, k % depth, i))
+    sch.transform_layout(box_b, ("write", 0), lambda k, j: (k // depth, k % depth, j))
+    for copy in (turn, box_b, box_a):
+        sch.compute_at(copy, parts.k_tile)
+    announced = config.box_bytes
+    for copy, rows, columns, bytes_ in (
+        (box_a, config.bm, depth, announced),
+        (box_b, depth, config.bn, 0),
+    ):
+        row, _ = sch.get_loops(copy)[-2:]
+        sch.tensorize(row, boxes.load(rows, "float32", True, True, bytes_, 1, columns, False))
+    sch.tensorize(sch.get_loops(turn)[-2], turned.turn(config.bm, config.threads))
+    warp_tiles.finish(sch, gemm, parts)
+    warp_tiles.double_buffer_fragments(sch, parts, config)
+    serpentine.turn_rows(sch, config, parts)
+    # Statements: the slab is turned; copies of a later one, if any; first fragments; products; the last k's.
+    later = slabs_of(gemm, config) >= config.stages
+    order = [1, 2, 3, 0, 4] if later else [1, 2, 0, 3]
+    pipeline(sch, parts.k_tile, [*[0] * (len(order) - 2), 1, 1], order)
+    sch.annotate(parts.k_tile, "disable_unroll", True)  # else two turns, whose instructions no cache holds
+    sch.annotate(parts.k_tile, AHEAD, config.stages)
+
+
+CONFIGS = {
+    "128x256": Config(),
+    "128x128": Config(bn=128, stages=2),
+    "64x128": Config(bm=64, bn=128, wm=32, wn=32, wmiter=1, wniter=2, stages=4),
+}
+
+
+def choose(gemm: Gemm) -> str:
+    """128x256 where C has about as many such tiles as a large GPU has SMs, else 64x128."""
+    return "128x256" if gemm.m * gemm.n >= WAVE * 128 * 256 else "64x128"
+
+
+RUNG = Rung(
+    family="sgemm",
+    name="tma",
+    summary="the copy engine (TMA) brings slabs as boxes; threads turn those of A in shared memory",
+    article="beyond 000",
+    config=CONFIGS["128x256"],
+    configs=CONFIGS,
+    choose=choose,
+    shapes="any with rows of A and B of a multiple of 4; others are for sgemm/serpentine",
+    schedule=schedule,
+    launch=launch,
+    refuses=refuses,
+    prim_func=prim_func,
+    arch=ARCH,
+    passes=("boxes_ahead", "tensor_maps", "turning_products"),
+)
+
+if __name__ == "__main__":
+    run_as_script(RUNG)

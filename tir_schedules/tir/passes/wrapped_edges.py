@@ -1,0 +1,61 @@
+"""Copies of ragged tiles that ask no question per row: beyond the last row they start again at the first.
+
+pad_einsum fills a tile with zeros where it is beyond the matrix. A row of A beyond the last, or a column of
+B, adds to elements of C that nobody writes, so anything may stand there: other rows do. Their place is known
+before the loop over tiles, while a question costs instructions in it: a predicate, and a store of zero where
+the answer is no. Along K zeros are needed, and the guard stays; LoopPartition leaves it to the last tile.
+
+Rows start again because the last one, read by many lanes at once, is slow: on an H200 a cp.async whose lanes
+all read one element takes as long as dozens.
+"""
+
+# TVM's nodes have their fields at run time alone.
+# pyright: reportAttributeAccessIssue=false
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm import IRModule, s_tir, tirx, transform
+from tvm.ir import Call
+
+from tir_schedules.tir.passes import WRAPPED
+from tir_schedules.tir.passes.rewriting import map_body, with_block_body
+
+
+@tirx.transform.prim_func_pass(opt_level=0, name="tir_schedules.wrapped_edges")
+def wrapped_edges(function: tirx.PrimFunc, module: IRModule, context: transform.PassContext) -> tirx.PrimFunc:
+    """Wrap the index of every padded copy whose block is annotated with WRAPPED: the dimension of what it
+    reads, and how many neighbours along it are copied at a time. Their number divides the extent, and the
+    padded extent is at most twice as large."""
+
+    def wrap(realize: Any) -> Any:
+        dimension, width = map(int, realize.block.annotations.get(WRAPPED, (0, 0)))
+        store = realize.block.body
+        if not width or not is_guarded(store.value):
+            return realize
+        guard, load, zero = store.value.args
+        index, extent = load.indices[dimension], load.source.shape[dimension]
+        kept = [each for each in conjuncts(guard) if not each.a.same_as(index)]
+        if len(kept) == len(conjuncts(guard)):
+            return realize
+        inside = [*load.indices]
+        first = index // width * width
+        inside[dimension] = tirx.Select(first < extent, first, first - extent) + index % width
+        value: Any = tirx.BufferLoad(load.source, inside)
+        if kept:
+            value = tirx.if_then_else(tirx.all(*kept), value, zero)
+        return with_block_body(realize, tirx.BufferStore(store.buffer, value, store.indices))
+
+    return map_body(function, s_tir.SBlockRealize, wrap)
+
+
+def is_guarded(value: Any) -> bool:
+    return isinstance(value, Call) and getattr(value.op, "name", "") == "prim.if_then_else"
+
+
+def conjuncts(guard: Any) -> list[Any]:
+    """The comparisons that a guard is made of."""
+    if isinstance(guard, tirx.And):
+        return [*conjuncts(guard.a), *conjuncts(guard.b)]
+    return [guard]

@@ -1,0 +1,101 @@
+"""What blocks leave that share a matrix product along K: a matrix each, to be added up."""
+
+# TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
+# pyright: reportInvalidTypeForm=false, reportMissingModuleSource=false
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tir_schedules.model.workload import Arguments, OneLaunch
+from tir_schedules.workloads import array_of
+from tir_schedules.workloads.drawing import EXACT, Draws
+from tir_schedules.workloads.rounding import largest_exact
+
+if TYPE_CHECKING:
+    from tvm.tirx import PrimFunc
+
+    from tir_schedules.model.launch import Dim3
+    from tir_schedules.model.workload import Workload
+
+
+@dataclass(frozen=True)
+class PartialSums(OneLaunch):
+    """C (m x n) = S[0] + ... + S[parts - 1], float32, from the first on.
+
+    The second launch of a Gemm, which has its arguments and its truth.
+    """
+
+    m: int
+    n: int
+    parts: int
+
+    inputs = ("S",)
+    outputs = ("C",)
+    parameters = {"S": "const float*", "C": "float*", "M": "int", "N": "int", "PARTS": "int"}
+
+    def __str__(self) -> str:
+        return f"{self.parts} partial sums of {self.m}x{self.n}"
+
+    @property
+    def flops(self) -> int:
+        """Additions."""
+        return (self.parts - 1) * self.m * self.n
+
+    @property
+    def bytes(self) -> int:
+        """Compulsory global traffic in bytes: every sum read once, C written once."""
+        return 4 * (self.parts + 1) * self.m * self.n
+
+    def array_shapes(self, grid: Dim3) -> dict[str, tuple[int, ...]]:
+        """Of S and C."""
+        return {"S": (self.parts, self.m, self.n), "C": (self.m, self.n)}
+
+    def draws(self, seed: int = 0) -> list[tuple[str, int]]:
+        """Kinds and seeds of the inputs that a kernel is verified with."""
+        return [(EXACT, seed)]
+
+    def arguments(self, seed: int = 0, xp: Any = np, kind: str = EXACT) -> Arguments:
+        """Integers whose partial sums are all exact as S, C filled with NaN, and the extents."""
+        largest = largest_exact(self.parts, "float32")
+        return {
+            "S": Draws(seed, xp).integers(largest, (self.parts, self.m, self.n), "float32"),
+            "C": xp.full((self.m, self.n), np.nan, "float32"),
+            "M": self.m,
+            "N": self.n,
+            "PARTS": self.parts,
+        }
+
+    def truth(self, arguments: Arguments) -> dict[str, np.ndarray]:
+        """C in float64."""
+        return {"C": array_of(arguments, "S").sum(axis=0, dtype=np.float64)}
+
+    def tolerance(self, arguments: Arguments, kind: str = EXACT) -> dict[str, Any]:
+        """None: the inputs are exact."""
+        return {"C": 0.0}
+
+    def prim_func(self, name: str) -> PrimFunc:
+        """The algorithm as a TensorIR PrimFunc with one block "C", entry point `name`. Rows do not matter to
+        it: they lie one behind the other."""
+        from tvm.script import tirx as T
+
+        elements, parts = self.m * self.n, self.parts
+
+        @T.prim_func(s_tir=True)
+        def sums(S: T.Buffer((parts, elements), "float32"), C: T.Buffer((elements,), "float32")):
+            T.func_attr({"global_symbol": name, "tirx.noalias": True})
+            for i, part in T.grid(elements, parts):
+                with T.sblock("C"):
+                    vi, vpart = T.axis.remap("SR", [i, part])
+                    with T.init():
+                        C[vi] = T.float32(0)
+                    C[vi] = C[vi] + S[vpart, vi]
+
+        return sums
+
+
+if TYPE_CHECKING:  # holds it to the protocol
+    CHECKED: type[Workload] = PartialSums
