@@ -225,7 +225,7 @@ def test_hundreds_to_some_ten_thousand_points_are_valid_and_each_field_varies(sp
 
 def test_rungs_without_a_space_are_bad_input():
     assert all(space_of(name).rung == find_one(name, "tune") for name in TUNABLE)
-    tunable = "sgemm/pipelined, sgemm/serpentine, sgemm/multistage, hgemm/mma_multistage, hgemm/wgmma, .*, reduce/vectorized"
+    tunable = "sgemm/pipelined, sgemm/serpentine, .*, hgemm/wgmma, .*, hgemm/cluster, reduce/vectorized"
     with pytest.raises(BadInput, match=f"sgemm/naive cannot be tuned; {tunable} can"):
         space_of("sgemm/naive")
 

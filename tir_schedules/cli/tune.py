@@ -219,15 +219,17 @@ def search(options: Options, spaces: list[Space]) -> int:
     database = Database(options.records)
     if database.torn:
         print_error(database.torn)
-    earlier = [of_task(database.records(), space.rung, *task, machine) for space, *task in jobs]
+    earlier = [
+        of_task(database.records(), space.rung, workload, own, machine) for space, workload, own in jobs
+    ]
     check_earlier(options, jobs, earlier)
     runs, interrupted = {}, False
     try:
-        for (space, *task), before in zip(jobs, earlier):
-            runs[space.rung.id] = search_one(space, *task, options, database, machine, before)
+        for (space, workload, own), before in zip(jobs, earlier):
+            runs[space.rung.id] = search_one(space, workload, own, options, database, machine, before)
     except KeyboardInterrupt:
         interrupted = True
-    after = [of_task(database.records(), space.rung, *task, machine) for space, *task in jobs]
+    after = [of_task(database.records(), space.rung, workload, own, machine) for space, workload, own in jobs]
     if interrupted:
         count = sum(map(len, after)) - sum(map(len, earlier))
         interrupts.told()

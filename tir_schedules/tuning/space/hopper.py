@@ -21,12 +21,13 @@ from tir_schedules.ladders.hgemm import (
 )
 from tir_schedules.model.gpus import find_sm
 from tir_schedules.model.rung import Rung
-from tir_schedules.tuning.space.points import Constraint, Space
+from tir_schedules.tuning.space.points import Constraint, Space, Value
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 TILE = ("bm", "bn", "consumers")
 
 Config = hopper.Tiling
+Fields = dict[str, tuple[Value, ...]]
 
 
 def whole_rows(config: Config, gemm: HalfGemm, arch: str) -> bool:
@@ -54,18 +55,18 @@ def accepts(rung: Rung) -> Any:
     return lambda config, gemm, arch: not refuses(gemm, config)
 
 
-TILES = {"bm": (64, 128, 192, 256), "bn": (64, 128, 192, 256), "consumers": (1, 2, 3)}
-STAGES = {"stages": (2, 3, 4, 5, 6, 7, 8)}
-PROGRAMS = {"programs": (120, 128, hopper.WAVE), "group": (1, 2, 4, 8, 16, 32)}
-BOXES = {"boxes": (1, 2, 3, 4, 8)}
-CLUSTER = {"cluster": (1, 2, 4)}
+TILES: Fields = {"bm": (64, 128, 192, 256), "bn": (64, 128, 192, 256), "consumers": (1, 2, 3)}
+STAGES: Fields = {"stages": (2, 3, 4, 5, 6, 7, 8)}
+PROGRAMS: Fields = {"programs": (120, 128, hopper.WAVE), "group": (1, 2, 4, 8, 16, 32)}
+BOXES: Fields = {"boxes": (1, 2, 3, 4, 8)}
+CLUSTER: Fields = {"cluster": (1, 2, 4)}
 
 WHOLE_ROWS = Constraint(f"bm must be a multiple of {hopper.ROWS} for each of the consumers", whole_rows, TILE)
 SUMS = Constraint("the sums of a warpgroup do not fit into its registers", sums_fit, TILE)
 SLOTS = Constraint("the slots do not fit into shared memory", ring_fits, (*TILE, "stages"))
 
 
-def space(rung: Rung, fields: dict[str, tuple[int, ...]], *more: Constraint) -> Space[Any, HalfGemm]:
+def space(rung: Rung, fields: Fields, *more: Constraint) -> Space[Any, HalfGemm]:
     """The space of a rung with these fields. more: constraints besides those of tiles."""
     fields = TILES | fields
     reason = "the rung refuses it: fewest slots, shared memory, boxes, clusters"
