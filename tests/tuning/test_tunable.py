@@ -1,5 +1,6 @@
 """The spaces of the tunable rungs: every valid point is lowered, compiled, and right."""
 
+import pickle
 import random
 from itertools import islice, product
 
@@ -117,6 +118,13 @@ def test_configurations_chosen_by_hand_are_points(space, rung):
     point = space.point_of(rung.config)
     assert space.config(point) == rung.config
     assert space.refusal(point, LARGE[rung.family], "sm_90") == ""
+
+
+@each_space
+def test_a_worker_can_be_sent_a_point_and_takes_it_as_it_is(space):
+    """A rung's choice among its configurations would take another one, and cannot be pickled."""
+    rung = space.rung_at(space.point_of(space.rung.config))
+    assert pickle.loads(pickle.dumps(rung)).fitted(LARGE[rung.family]) == rung
 
 
 REFUSED = [
