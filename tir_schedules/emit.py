@@ -3,11 +3,12 @@ twin."""
 
 from __future__ import annotations
 
+import re
 from math import prod
 from typing import TYPE_CHECKING, Sequence
 
 from tir_schedules.errors import BadInput
-from tir_schedules.model.rung import Rung
+from tir_schedules.model.rung import Preparation, Rung
 from tir_schedules.model.workload import Workload, sizes_of
 
 if TYPE_CHECKING:
@@ -33,15 +34,24 @@ def emit_text(rung: Rung, workload: Workload, arch: str, form: str, twin: bool =
     kernel = (load_twin if twin else lower)(rung, workload, arch)
     if form == "cuda":
         source = kernel.source if twin else without_unused(kernel.source)
+        before, after = rung.others(workload)
+        texts = [
+            below(each, emit_text(each.rung, each.workload, arch, form, twin)) for each in (*before, *after)
+        ]
         rest = workload.rest(kernel.results)
-        below = emit_text(rung.then, rest, arch, form, twin) if rung.then and rest else ""
-        return head(kernel, workload) + source.rstrip("\n") + "\n" + (f"\n{below}" if below else "")
+        texts += [emit_text(rung.then, rest, arch, form, twin)] if rung.then and rest else []
+        return "\n".join([head(kernel, workload, before, after) + source, *texts])
     binary = compile_kernel(kernel)
     return binary.ptx if form == "ptx" else disassemble(binary)
 
 
-def head(kernel: Kernel, workload: Workload) -> str:
-    """A comment with what it takes to compile and launch a kernel."""
+def head(
+    kernel: Kernel,
+    workload: Workload,
+    before: Sequence[Preparation] = (),
+    after: Sequence[Preparation] = (),
+) -> str:
+    """A comment with what it takes to compile and launch a kernel. before, after: other launches."""
     launched = f"grid {written(kernel.grid)}, block {written(kernel.block)}"
     if prod(kernel.cluster) > 1:
         launched += f", in clusters of {written(kernel.cluster)} as it declares"
@@ -61,11 +71,25 @@ def head(kernel: Kernel, workload: Workload) -> str:
             "before:  cudaFuncSetAttribute(..., cudaFuncAttributeMaxDynamicSharedMemorySize,"
             f" {kernel.dynamic_shared})"
         )
+    for when, several in (("before: ", before), ("after:  ", after)):
+        for each in several:
+            names = ", ".join(f"{name} = {given}" for name, given in each.names.items())
+            lines.append(f"{when} {name_below(each)} below, with {names}")
     rest = workload.rest(kernel.results)
     if rest is not None:
         left = kernel.parts if kernel.parts > 1 else prod(kernel.grid)
         lines.append(f"after:   its {left} results are left, for a launch on {rest}")
     return "".join(f"// {line}\n" for line in lines) + "\n"
+
+
+def below(launch: Preparation, text: str) -> str:
+    """The text of another launch's kernel, which may stand below that of a rung more than once."""
+    return re.sub(rf"\b{launch.rung.entry}\b", name_below(launch), text)
+
+
+def name_below(launch: Preparation) -> str:
+    """Its kernel's name there: that with the array that it copies."""
+    return f"{launch.rung.entry}_{next(iter(launch.names.values()))}"
 
 
 def compiled_for(arch: str) -> str:
@@ -88,7 +112,8 @@ def taken(kernel: Kernel, workload: Workload) -> list[str]:
     lines = []
     for name in kernel.params:
         array = maps.get(name, name)
-        kind = workload.parameters[array].replace("*", " *")
+        # A copy has the format of what it is a copy of.
+        kind = workload.parameters[array.removesuffix("_rows")].replace("*", " *")
         shown = f"{kind}{'' if kind.endswith('*') else ' '}{array}"
         shown += f"[{']['.join(map(str, shapes[array]))}]" if array in shapes else f" = {sizes[array]}"
         lines.append(f"CUtensorMap {name}, of {shown}" if name in maps else shown)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from typing import Callable, Iterator, Sequence
 
@@ -22,7 +23,7 @@ from tir_schedules.model.execution import Execution
 from tir_schedules.model.findings import Location
 from tir_schedules.model.kernel import Kernel
 from tir_schedules.model.machine import Machine
-from tir_schedules.model.rung import Rung
+from tir_schedules.model.rung import Preparation, Rung
 from tir_schedules.model.verify import Check, Mismatch, shared_checks
 from tir_schedules.model.workload import Arguments, Workload
 from tir_schedules.source import Source
@@ -71,13 +72,14 @@ def start(
 
 
 def launches(make: Maker, rung: Rung, workload: Workload, arch: str) -> list[Kernel]:
-    """The kernel of each launch the workload takes: one for a GEMM, or two where blocks share K; for a
-    reduction one after another until one number is left.
+    """The kernel of each launch the workload takes: one for a GEMM, or two where blocks share K, and those
+    around it that the rung has; for a reduction one after another until one number is left.
 
     make: `lower`, `load_twin` or the like. A source given in place of a rung's own is for the first launch.
     """
     check_job(rung, workload)
-    return launches_left(make, rung, workload, arch)
+    before, after = launches_around(lower if isinstance(make, partial) else make, rung, workload, arch)
+    return [*before, *launches_left(make, rung, workload, arch), *after]
 
 
 def launches_left(make: Maker, rung: Rung, left: Workload | None, arch: str) -> list[Kernel]:
@@ -88,6 +90,19 @@ def launches_left(make: Maker, rung: Rung, left: Workload | None, arch: str) -> 
         left, rung = left.rest(kernels[-1].results), rung.then or rung
         make = lower if isinstance(make, partial) else make
     return kernels
+
+
+def launches_around(
+    make: Maker, rung: Rung, workload: Workload, arch: str
+) -> tuple[list[Kernel], list[Kernel]]:
+    """The kernels of the launches before a rung's own and after it, with arguments of the workload."""
+
+    def named(each: Preparation) -> Kernel:
+        kernel = make(each.rung, each.workload, arch)
+        return replace(kernel, params=tuple(each.names[name] for name in kernel.params))
+
+    before, after = rung.others(workload)
+    return [*map(named, before)], [*map(named, after)]
 
 
 def failed(name: str, error: TirSchedulesError) -> Outcome:

@@ -74,8 +74,8 @@ def verify(machine: GpuMachine, vendors: Vendor, subject: Subject, check: Check)
     CheckFailed names the worst element that is wrong.
     """
     product = bind(machine, vendors, subject, check.inputs)
-    for output in product.outputs.values():
-        output.fill(POISON.get(str(output.dtype), np.nan))
+    for array in (*product.outputs.values(), *(check.inputs[name] for name in check.workload.workspaces)):
+        array.fill(POISON.get(str(array.dtype), np.nan))
     seconds = machine.seconds(product.enqueue)
     mismatch = check.mismatch(product.outputs)
     if mismatch:
@@ -96,7 +96,7 @@ def timing_buffers(machine: GpuMachine, workload: Workload) -> list[Arguments]:
         if arguments[name].dtype.kind != "i":
             arguments[name] = draws.uniform(arguments[name].shape, arguments[name].dtype)
     arrays = [name for name, value in arguments.items() if not isinstance(value, int)]
-    size = sum(arguments[name].nbytes for name in arrays)
+    size = sum(arguments[name].nbytes for name in arrays if name not in workload.workspaces)
     sets = min(MOST_SETS, max(FEWEST_SETS, math.ceil(CACHES * machine.l2_bytes / size)))
     copies = [arguments | {name: arguments[name].copy() for name in arrays} for _ in range(sets - 1)]
     return [arguments, *copies]

@@ -174,7 +174,8 @@ def argument_names(
         check_type(parameter, entry, f"{takes[name]} {name}", takes[name])
         found.append(name)
     given = {described.get(name, name) for name in found}
-    missing = [f"{takes[name]} {name}" for name in outputs if name not in given]
+    # What is left in a workspace a later launch takes from there.
+    missing = [f"{takes[name]} {name}" for name in outputs if not given & {name, f"{name}_rows"}]
     if missing:
         has = "no parameters" if not found else f"no parameter {missing[0]}"
         raise CheckFailed(f"{entry} has {has}, so it cannot leave a result; it can take {listed}")
@@ -245,13 +246,18 @@ def functions(source: str) -> list[str]:
     return list(dict.fromkeys(match[1] for match in re.finditer(pattern, blanked(source))))
 
 
-def find_signature(source: str, entry: str, expand: Callable[[], str] | None = None) -> Signature:
+def find_signature(
+    source: str, entry: str, expand: Callable[[], str] | None = None, maps: Sequence[TensorMap] = ()
+) -> Signature:
     """The definition of the kernel. expand: the source as the preprocessor leaves it, asked for where macros
-    may matter.
+    may matter. maps: of the launch; of several definitions the one that takes these is meant.
 
     CheckFailed when there is none, with the names of those there are.
     """
     found = definitions(source, entry)
+    if len(found) > 1 and maps:
+        wanted = {each.name for each in maps}
+        found = [each for each in found if wanted == {p.name for p in each.parameters if is_map(p)}] or found
     if len(found) == 1 and not in_doubt(source, found[0]):
         return found[0]
     if expand and re.search(r"^\s*#", source, re.M):

@@ -70,7 +70,7 @@ def kernel_from_source(
     )
     try:
         signature = find_signature(
-            source, rung.entry, partial(preprocessed, kernel) if origin == "source" else None
+            source, rung.entry, partial(preprocessed, kernel) if origin == "source" else None, kernel.maps
         )
         return replace(
             kernel,

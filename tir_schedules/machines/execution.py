@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Sequence
 
 from tir_schedules.model.execution import Execution
-from tir_schedules.model.kernel import Binary
+from tir_schedules.model.kernel import Binary, Kernel
 from tir_schedules.model.machine import Machine
 from tir_schedules.model.workload import Arguments, Workload
 
@@ -24,7 +24,18 @@ def execute(
     launch, whose outputs are written. count: also count accesses and instructions.
     """
     arguments, done = given, []
-    for binary in binaries:
+    outputs = written(workload, [binary.kernel for binary in binaries])
+    for number, binary in enumerate(binaries):
         arguments = workload.prepared(arguments, binary.kernel.results)
-        done.append((machine.run(binary, arguments, workload.outputs, count=count), arguments))
+        done.append((machine.run(binary, arguments, outputs[number], count=count), arguments))
     return done
+
+
+def written(workload: Workload, kernels: Sequence[Kernel]) -> list[tuple[str, ...]]:
+    """What each launch may write: outputs, and the workspaces that it is the first to take."""
+    found, left = [], list(workload.workspaces)
+    for kernel in kernels:
+        taken = {*kernel.params, *(tensor.of for tensor in kernel.maps)}
+        found.append((*workload.outputs, *(name for name in left if name in taken)))
+        left = [name for name in left if name not in taken]
+    return found

@@ -35,6 +35,17 @@ class TensorMap:
     promotion: int = 128
 
 
+def pitch_of(row: int) -> int:
+    """Bytes from one row of so many to the next: a map takes multiples of 16."""
+    return ceil_div(row, 16) * 16
+
+
+def described_array(name: str, row: int) -> str:
+    """Of what a map of a matrix with rows of so many bytes is: of itself, or of a copy whose rows lie
+    further apart, "A_rows"."""
+    return f"{name}_rows" if row % 16 else name
+
+
 @dataclass(frozen=True)
 class Launch:
     """Grid and block (x, y, z), bytes of dynamic shared memory, blocks of a cluster (x, y, z), and the tensor

@@ -7,7 +7,7 @@ import re
 import runpy
 import sys
 from dataclasses import dataclass, field, replace
-from typing import Any, Callable
+from typing import Any, Callable, Sequence
 
 from tir_schedules.errors import BadInput
 from tir_schedules.model.gpus import WARP
@@ -20,6 +20,18 @@ class NoConfig:
 
 
 NO_CONFIG = NoConfig()
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """A launch before a rung's own or after it, which leaves something for that or takes what that left.
+
+    rung, workload: what is launched. names: of its parameters, and which of the arguments they are.
+    """
+
+    rung: "Rung"
+    workload: Any
+    names: dict[str, str]
 
 
 def as_it_is(sch: Any, workload: Any, config: Any) -> None:
@@ -51,6 +63,8 @@ class Rung:
     tir/passes/pipeline.py.
     dtypes: of the workloads it is run with, where the family has a choice. outputs: formats of C likewise;
     without them, that of the sums alone.
+    before(workload, config), after(workload, config): the launches before its own and after it, where there
+    are any.
     then: what does the launches that are left after its own, where that is not this rung again.
     prim_func(workload, config, name): the algorithm, in place of the workload's own. Where primitives cannot
     reach a form, it already says what each thread does.
@@ -79,6 +93,8 @@ class Rung:
     dtypes: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
     prim_func: Callable[[Any, Any, str], Any] | None = field(default=None, repr=False)
+    before: Callable[[Any, Any], Sequence[Preparation]] | None = field(default=None, repr=False)
+    after: Callable[[Any, Any], Sequence[Preparation]] | None = field(default=None, repr=False)
     then: Rung | None = field(default=None, repr=False)
     flawed: dict[str, str] = field(default_factory=dict, repr=False)
     twinned: bool = True
@@ -125,6 +141,12 @@ class Rung:
         """The launch of a rung that declares one, as those of this package do."""
         assert self.launch, f"{self.id} declares no launch"
         return self.launch(workload, self.config)
+
+    def others(self, workload: Any) -> tuple[Sequence[Preparation], Sequence[Preparation]]:
+        """The launches before its own and after it."""
+        rung = self.fitted(workload)
+        before, after = (each(workload, rung.config) if each else () for each in (rung.before, rung.after))
+        return before, after
 
     def check_arch(self, arch: str) -> None:
         """BadInput when the rung cannot run on `arch` ("sm_80")."""

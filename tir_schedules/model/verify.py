@@ -111,10 +111,9 @@ class Check:
         return cls(workload, kind, inputs, workload.truth(inputs), workload.tolerance(inputs, kind))
 
     def arguments(self) -> dict[str, Any]:
-        """The inputs with outputs of their own, poisoned."""
-        return self.inputs | {
-            name: self.inputs[name].copy() for name in self.workload.outputs if name in self.inputs
-        }
+        """The inputs with outputs and workspaces of their own, poisoned."""
+        written = (*self.workload.outputs, *self.workload.workspaces)
+        return self.inputs | {name: self.inputs[name].copy() for name in written if name in self.inputs}
 
     def mismatch(self, outputs: Outputs) -> Mismatch | None:
         """What of a kernel's outputs is not right."""

@@ -18,7 +18,8 @@ Arguments = dict[str, Any]
 class Workload(Protocol):
     """A frozen dataclass whose fields are the shape and the kind, such as Gemm(m, n, k).
 
-    inputs, outputs: names of the arrays. Making one raises BadInput for a shape that cannot be.
+    inputs, outputs: names of the arrays. workspaces: of those that a launch leaves for the next. Making one
+    raises BadInput for a shape that cannot be.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
@@ -28,6 +29,9 @@ class Workload(Protocol):
 
     @property
     def outputs(self) -> Sequence[str]: ...
+
+    @property
+    def workspaces(self) -> Sequence[str]: ...
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -96,6 +100,7 @@ class OneLaunch:
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
     macros: Mapping[str, str | int] = {}
+    workspaces: Sequence[str] = ()
 
     def __str__(self) -> str:
         return "x".join(map(str, self.shape))

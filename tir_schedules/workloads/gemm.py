@@ -54,6 +54,7 @@ class Gemm:
 
     inputs = ("A", "B")
     outputs = ("C",)
+    workspaces = ()
     result = "float32"
     macros = {}
 

@@ -46,6 +46,11 @@ operand to that shows."""
 VECTOR = 8  # halves in 16 bytes, the widest access
 
 
+def padded(columns: int) -> int:
+    """Elements of the shortest row of a multiple of 16 bytes that has so many columns."""
+    return -(-columns // VECTOR) * VECTOR
+
+
 @dataclass(frozen=True)
 class HalfGemm(Gemm):
     """C (m x n) = A (m x k) @ B (k x n), row-major.
@@ -115,6 +120,22 @@ class HalfGemm(Gemm):
         return self.k % VECTOR == 0 and self.n % VECTOR == 0
 
     @property
+    def stored(self) -> dict[str, tuple[int, int]]:
+        """Rows and columns of A and B as they are stored."""
+        return {"A": (self.m, self.k), "B": (self.n, self.k) if self.transposed else (self.k, self.n)}
+
+    @property
+    def misaligned(self) -> dict[str, tuple[int, int]]:
+        """Those whose rows are no multiple of 16 bytes, which a rung may copy to rows that are."""
+        return {name: shape for name, shape in self.stored.items() if shape[1] % VECTOR}
+
+    @property
+    def workspaces(self) -> tuple[str, ...]:
+        """Arrays for these copies, "A_rows" and "B_rows", and "C_rows" for a C in 16 bits with such rows."""
+        copies = [*self.misaligned, *(["C"] if self.result != "float32" and self.n % VECTOR else [])]
+        return tuple(f"{name}_rows" for name in copies)
+
+    @property
     def macros(self) -> dict[str, str | int]:
         """What a twin must know of the workload when it is compiled, where it is not the default: IN is the
         type of A and B, ACC that of the sums, OUT that of C, by default ACC."""
@@ -146,8 +167,10 @@ class HalfGemm(Gemm):
         return self.output != self.accumulate
 
     def array_shapes(self, grid: Dim3) -> dict[str, tuple[int, ...]]:
-        """As Gemm, of B as it is stored."""
-        return super().array_shapes(grid) | ({"B": (self.n, self.k)} if self.transposed else {})
+        """As Gemm, of B as it is stored; and of workspaces, with rows of a multiple of 16 bytes."""
+        shapes = super().array_shapes(grid) | self.stored
+        copies = {name: shapes[name.removesuffix("_rows")] for name in self.workspaces}
+        return shapes | {name: (rows, padded(columns)) for name, (rows, columns) in copies.items()}
 
     def draws(self, seed: int = 0) -> list[tuple[str, int]]:
         """As Gemm. Where only some terms can differ from 0, so many inputs that for each k one differs."""
@@ -160,12 +183,14 @@ class HalfGemm(Gemm):
         return -(-self.k // int((2 ** MANTISSA[self.accumulate] / SPREAD) ** 2))
 
     def arguments(self, seed: int = 0, xp: Any = np, kind: str = REALS) -> Arguments:
-        """As Gemm, A and B in their format."""
+        """As Gemm, A and B in their format, and workspaces filled with NaN."""
         found = super().arguments(seed, xp, kind)
         a, b = array_of(found, "A"), array_of(found, "B")
         b = xp.ascontiguousarray(b.T) if self.transposed else b
-        operands = element_type(self.dtype)
-        return found | {"A": a.astype(operands), "B": b.astype(operands)}
+        operands, shapes = element_type(self.dtype), self.array_shapes((1, 1, 1))
+        types = {"C_rows": element_type(self.result)}
+        copies = {name: xp.full(shapes[name], np.nan, types.get(name, operands)) for name in self.workspaces}
+        return found | {"A": a.astype(operands), "B": b.astype(operands)} | copies
 
     def integers(self, draws: Draws, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """A and B, integers without 0 and TELLING where there is room, or in every row of A one of `classes`

@@ -47,6 +47,7 @@ class Reduction:
 
     inputs = ("X",)
     outputs = ("Y",)
+    workspaces = ()
 
     def __post_init__(self) -> None:
         if self.n < 1:

@@ -42,6 +42,7 @@ RUNGS = {
     "persistent": ("128x128,bn=64,programs=1,stages=3,group=2", TWO_TILES),
     "tma_store": ("128x128,bn=64,programs=1,stages=3,group=2", TWO_TILES),
     "cluster": ("128x128,programs=2,stages=3,group=2", (256, 256, 1024)),
+    "repacked": ("128x128,bn=64,programs=1,stages=3,group=2,boxes=0", TWO_TILES),
 }
 """Rung -> configuration and shape: several tiles for each program where the rung has them."""
 

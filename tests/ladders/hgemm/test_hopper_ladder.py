@@ -37,6 +37,14 @@ SMALL = ["1x8x8", "64x64x64", "64x256x72", "5x72x200"]
 ODD_TAKEN = [rung for rung in LADDER if rung.name in TAKES_ODD]
 FLOATS = HalfGemm(64, 64, 64, "nt", "float32")
 LARGER, LARGER_ODD = "1001x1416x520", "1001x1417x521"
+# Of odd rows A, B and C; B and C; A alone; A and B; one element.
+MISALIGNED = (
+    HalfGemm(129, 127, 65, "nt", "float32", output="float16"),
+    HalfGemm(67, 65, 72, "nn"),
+    HalfGemm(67, 72, 65, "nn", "float32", "bfloat16", "bfloat16"),
+    HalfGemm(70, 136, 68, "nt", "float32"),
+    HalfGemm(1, 1, 1, "nn"),
+)
 
 
 def check(rung, gemm):
@@ -61,10 +69,13 @@ def fewer_blocks_than_tiles():
 @layers(
     "rung, gemm",
     [(rung, workload(RAGGED, kind_of(rung))) for rung in LADDER]
-    + [(with_programs(rung, 2), workload(WHOLE, KINDS[2])) for rung in LADDER if rung.name in FEW],
+    + [(with_programs(rung, 2), workload(WHOLE, KINDS[2])) for rung in LADDER if rung.name in FEW]
+    + [(find_one("hgemm/repacked", "run"), gemm) for gemm in MISALIGNED]
+    + [(find("hgemm/repacked:64x64")[0], MISALIGNED[0])],
     cases(RUNGS, [WHOLE, RAGGED, *SMALL])
     + fewer_blocks_than_tiles()
     + cases(ODD_TAKEN, [ODD, "1x1x1"])
+    + cases(find("hgemm/repacked:128x256,programs=2") + find("hgemm/repacked:64x128"), [ODD, "1x1x1"])
     + [(rung, workload(LARGER, kind_of(rung))) for rung in LADDER]
     + [(rung, workload(LARGER_ODD, kind_of(rung))) for rung in ODD_TAKEN],
 )  # fmt: skip
@@ -105,10 +116,10 @@ def test_one_of_several_warpgroups_has_all_rows_of_c():
 @pytest.mark.parametrize(
     "name, gemm, reason",
     [
-        ("tma", HalfGemm(64, 64, 65), "rows of A are 130 bytes.*use hgemm/wgmma_async"),
-        ("persistent", HalfGemm(64, 65, 64, "nn"), "rows of B are 130 bytes.*use hgemm/wgmma_async"),
-        ("tma_store", HalfGemm(64, 60, 64), "rows of C are 120 bytes.*use hgemm/persistent"),
-        ("cluster", HalfGemm(64, 65, 64), "rows of C are 130 bytes.*use hgemm/persistent"),
+        ("tma", HalfGemm(64, 64, 65), "rows of A are 130 bytes.*use hgemm/repacked"),
+        ("persistent", HalfGemm(64, 65, 64, "nn"), "rows of B are 130 bytes.*use hgemm/repacked"),
+        ("tma_store", HalfGemm(64, 60, 64), "rows of C are 120 bytes.*use hgemm/repacked"),
+        ("cluster", HalfGemm(64, 65, 64), "rows of C are 130 bytes.*use hgemm/repacked"),
         ("warp_specialized:256x256", FLOATS, "as float32; use --accumulate float16"),
         ("persistent:192x256", FLOATS, "as float32; use --accumulate float16"),
         ("tma_store:128x256,boxes=8", FLOATS, "it takes 278528 bytes of shared memory"),
@@ -145,13 +156,14 @@ def test_the_instructions_are_those_the_rung_is_about(rung):
     if not taken(rung, gemm):
         gemm = workload(RAGGED, ("nt", "float16"))
     sass = disassemble(compile_kernel(lower(rung, gemm, ARCH)))
-    boxes = rung.name not in TAKES_ODD
+    boxes = not rung.name.startswith("wgmma")
     roles = boxes and rung.name != "tma"
     assert "HGMMA.64x" in sass
     moved = roles and rung.fitted(gemm).config.consumers > 1
     assert (boxes, moved) == ("UTMALDG" in sass, "USETMAXREG" in sass)
-    assert ("UTMASTG" in sass) == (rung.name in FEW[1:])
-    assert ("STSM" in sass) == (rung.name in FEW[1:] and gemm.result != "float32")
+    stored = rung.name in FEW[1:] and not rung.variant.endswith("registers")
+    assert ("UTMASTG" in sass) == stored
+    assert ("STSM" in sass) == (stored and gemm.result != "float32")
     assert ("MULTICAST" in sass) == (rung.name == "cluster") and ("LDGSTS" in sass) == (
         rung.name == "wgmma_async"
     )

@@ -13,6 +13,7 @@ from hopper_mutants import FAULTS
 LAST_ROUND = "nothing is copied into the slots any more, and a later wait is for all products"
 SAME_SUMS = "only what threads have written to sums needs a fence"
 ONE_TILE = "nobody waits for the last slot of the only tile to be empty"
+LAST_TILE = "nobody waits for the last slot of the last tile to be empty"
 FIRST_TILE = "the first tile is not behind another one in the same shared memory"
 LATER_GROUP = "a later commit has these in its group, and a wait for all groups follows"
 
@@ -53,6 +54,11 @@ EQUIVALENT = {
         "store: a group more": ([0], FIRST_TILE),
         "barrier: none": ([1], FIRST_TILE),
         "barrier: of all warpgroups": ([0], FIRST_TILE),
+    },
+    ("repacked", "schedule"): {
+        "arrive: none": ([3], LAST_TILE),
+        "arrive: twice": ([3], LAST_TILE),
+        "arrive: other slot": ([3], LAST_TILE),
     },
     ("cluster", "schedule"): {"store: no commit": ([0], LATER_GROUP)},
 }

@@ -22,10 +22,11 @@ ARCH = "sm_90a"
 TWINS = {
     "wgmma": "", "wgmma_async": "", "tma": "AB", "warp_specialized": "AB", "persistent": "AB",
     "tma_store": "ABC", "cluster": "ABC",
+    "repacked": "ABC",
 }  # fmt: skip
 """Twin -> the matrices that it takes by tensor maps."""
 
-PERSISTENT = ("persistent", "tma_store", "cluster")
+PERSISTENT = ("persistent", "tma_store", "cluster", "repacked")
 KINDS = {
     "nt half": ("nt", "float16"),
     "nn float": ("nn", "float32"),
@@ -40,6 +41,7 @@ CASES = [
     ("persistent", "nt float to half"),
     ("tma_store", "nt float to half"),
     ("cluster", "nn bfloat16"),
+    ("repacked", "nn bfloat16"),
 ]
 """Twins and kinds that are compiled once for all tests here."""
 

@@ -18,6 +18,7 @@ from tir_schedules.insight.metrics.counting import Metrics, shared_bytes
 from tir_schedules.insight.ring.timeline import Timeline, timeline, watched
 from tir_schedules.insight.trace.reasons import short_reason
 from tir_schedules.insight.trace.recorder import Step, only_function, record, script
+from tir_schedules.machines.execution import execute, written
 from tir_schedules.model.findings import NOTES, Finding
 from tir_schedules.model.gpus import find_sm
 from tir_schedules.model.kernel import Binary, Kernel
@@ -26,7 +27,7 @@ from tir_schedules.model.occupancy import occupancy
 from tir_schedules.model.rung import Rung
 from tir_schedules.model.verify import shared_checks
 from tir_schedules.model.workload import Workload
-from tir_schedules.run import launches_left
+from tir_schedules.run import launches_around, launches_left
 from tir_schedules.tir.tvm import import_tvm
 from tir_schedules.workloads import element_type
 
@@ -136,6 +137,7 @@ def trace(
     recording = record(rung, workload)
     modules = [recording.start, *(step.module for step in recording.steps)]
     following = cache(partial(rest_of, rung, workload, arch))
+    before, after = launches_around(lower, rung, workload, arch)
     kernels: list[Kernel | str] = []
     first: dict[Kernel, int] = {}
     pending: dict[Kernel, Future[Measured]] = {}
@@ -145,8 +147,8 @@ def trace(
             kernels.append(kernel)
             if isinstance(kernel, Kernel) and first.setdefault(kernel, number) == number:
                 outside = buffers_outside(module, kernel)
-                chain = [kernel, *([] if outside else following(kernel.results))]
-                pending[kernel] = pool.submit(measure, chain, workload, outside)
+                chain = [kernel, *([] if outside else (*following(kernel.results), *after))]
+                pending[kernel] = pool.submit(measure, chain, workload, outside, before)
         states = []
         for number, (module, kernel) in enumerate(zip(modules, kernels)):
             step = recording.steps[number - 1] if number else None
@@ -219,8 +221,14 @@ def buffers_outside(module: "IRModule", kernel: Kernel) -> dict[str, np.ndarray]
     return {name: found[name] for name in kernel.params if name in found}
 
 
-def measure(kernels: Sequence[Kernel], workload: Workload, outside: dict[str, np.ndarray]) -> Measured:
-    """Compile and execute all launches: metrics of the first, outputs of the last."""
+def measure(
+    kernels: Sequence[Kernel],
+    workload: Workload,
+    outside: dict[str, np.ndarray],
+    before: Sequence[Kernel] = (),
+) -> Measured:
+    """Compile and execute all launches: metrics of the first, outputs of the last. before: launches before
+    those."""
     from tir_schedules.machines.cpu import CpuMachine, UnsupportedInstruction
 
     binaries = [compile_kernel(kernel) for kernel in kernels]
@@ -231,14 +239,16 @@ def measure(kernels: Sequence[Kernel], workload: Workload, outside: dict[str, np
         return replace(measured, unknown=unknown)
     machine, executions, check = CpuMachine(budget=WARP_BUDGET), [], shared_checks(workload)[0]
     arguments = check.arguments()
-    for binary in binaries:
+    execute(machine, workload, [compile_kernel(each) for each in before], arguments)
+    writable = written(workload, [*before, *kernels])[len(before) :]
+    for binary, names in zip(binaries, writable):
         arguments = workload.prepared(arguments, binary.kernel.results)
         given = {*arguments, *outside, *(each.name for each in binary.kernel.maps)}
         if loops := [name for name in binary.kernel.params if name not in given]:
             unknown = f"not executed: the host launches it once for each {', '.join(loops)}"
             return replace(measured, unknown=unknown)
         try:
-            outputs = [*workload.outputs, *outside]
+            outputs = [*names, *outside]
             executions.append(machine.run(binary, {**arguments, **outside}, outputs, count=True))
         except UnsupportedInstruction as error:
             unknown = f"not executed: {str(error).removeprefix(f'{binary.kernel.label}: ')}"

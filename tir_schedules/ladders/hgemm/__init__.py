@@ -37,6 +37,7 @@ LADDER = Ladder(
         "persistent",
         "tma_store",
         "cluster",
+        "repacked",
     ),
     workload="tir_schedules.workloads.half_gemm:HalfGemm",
     extents=("M", "N", "K"),

@@ -15,7 +15,7 @@ from typing import Any, Sequence
 
 from tir_schedules.errors import BadInput
 from tir_schedules.model.gpus import find_sm
-from tir_schedules.model.launch import TensorMap, ceil_div
+from tir_schedules.model.launch import TensorMap, ceil_div, described_array, pitch_of
 from tir_schedules.tir.schedule import Block, Loop, PrimFunc, Schedule, pipeline, unroll
 from tir_schedules.workloads import ACCUMULATORS
 from tir_schedules.workloads.half_gemm import VECTOR, HalfGemm
@@ -42,8 +42,8 @@ WAVE = 132
 """Blocks that an H100 or H200 executes at a time: one for each SM."""
 
 SHAPES = "any; 16-byte copies where rows of A and B are multiples of 8, else one element at a time"
-SHAPES_OF_BOXES = "any with rows of A and B of a multiple of 8; others are for hgemm/wgmma_async"
-SHAPES_STORED = f"{SHAPES_OF_BOXES}; rows of C of a multiple of 16 bytes; others are for hgemm/persistent"
+SHAPES_OF_BOXES = "any with rows of A and B of a multiple of 8; others are for hgemm/repacked"
+SHAPES_STORED = "any with rows of A, B and C of a multiple of 16 bytes; others are for hgemm/repacked"
 
 
 @dataclass(frozen=True)
@@ -146,20 +146,19 @@ def reason_against_ring(gemm: HalfGemm, config: Ring, fewest: int, more: int = 0
 
 def reason_against_boxes(gemm: HalfGemm) -> str:
     """Why the copy engine cannot read A or B, or empty."""
-    for name, row in (("A", gemm.k), ("B", gemm.k if gemm.transposed else gemm.n)):
-        if row % VECTOR:
-            return (
-                f"rows of {name} are {2 * row} bytes, and the copy engine takes rows of a multiple of 16: use"
-                " hgemm/wgmma_async"
-            )
+    for name, (_, row) in gemm.misaligned.items():
+        return (
+            f"rows of {name} are {2 * row} bytes, and the copy engine takes rows of a multiple of 16: use"
+            " hgemm/repacked"
+        )
     return ""
 
 
-def reason_against_stored_boxes(gemm: HalfGemm) -> str:
-    """Why the copy engine cannot write C, or empty."""
+def reason_against_stored_boxes(gemm: HalfGemm, instead: str = "hgemm/repacked") -> str:
+    """Why the copy engine cannot write C, or empty. instead: what to use."""
     row = gemm.n * SIZES[gemm.result]
     return (
-        f"rows of C are {row} bytes, and the copy engine takes rows of a multiple of 16: use hgemm/persistent"
+        f"rows of C are {row} bytes, and the copy engine takes rows of a multiple of 16: use {instead}"
         if row % 16
         else ""
     )
@@ -188,7 +187,8 @@ def maps_of(gemm: HalfGemm, tiling: Tiling, cluster: int = 1) -> tuple[TensorMap
 
 def map_of(name: str, dtype: str, shape: tuple[int, int], box: tuple[int, int]) -> TensorMap:
     """The tensor map of a matrix with boxes whose rows are 128 bytes."""
-    return TensorMap(f"{name}_map", name, dtype, shape, (shape[1] * SIZES[dtype],), box, 128, 256)
+    row = shape[1] * SIZES[dtype]
+    return TensorMap(f"{name}_map", described_array(name, row), dtype, shape, (pitch_of(row),), box, 128, 256)
 
 
 def over_tiles(

@@ -33,12 +33,15 @@ def reason_against_roles(gemm: HalfGemm, config: Ring) -> str:
     reason = hopper.reason_against_tile(gemm, config) or hopper.reason_against_boxes(gemm)
     if reason or not isinstance(config, Stored):
         return reason or hopper.reason_against_ring(gemm, config, 2)
+    return hopper.reason_against_stored_boxes(gemm) or reason_against_places(gemm, config)
+
+
+def reason_against_places(gemm: HalfGemm, config: Stored) -> str:
+    """The same of its boxes of C and its shared memory."""
     rows, columns, places = boxes_of(gemm, config)
     if places < 1 or rows * columns % places:
         return f"boxes is {config.boxes}: a warpgroup has {rows * columns}, which take turns evenly"
-    return hopper.reason_against_stored_boxes(gemm) or hopper.reason_against_ring(
-        gemm, config, 2, bytes_of_boxes(gemm, config)
-    )
+    return hopper.reason_against_ring(gemm, config, 2, bytes_of_boxes(gemm, config))
 
 
 def boxes_of(gemm: HalfGemm, config: Stored) -> tuple[int, int, int]:
@@ -69,7 +72,7 @@ def launch_programs(gemm: HalfGemm, config: Persistent, cluster: int = 1) -> Lau
     grid = programs_of(gemm, config, cluster), 1, 1
     maps = hopper.maps_of(gemm, config, cluster)
     shared = config.ring_bytes
-    if isinstance(config, Stored):
+    if isinstance(config, Stored) and config.boxes:
         maps, shared = (*maps, map_of_result(gemm)), shared + bytes_of_boxes(gemm, config)
     return Launch(grid, block_of(config), shared, (cluster, 1, 1), maps)
 

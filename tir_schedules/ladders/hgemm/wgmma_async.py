@@ -11,7 +11,8 @@ start those of this one. With copies `stages - 2` slabs ahead, that many slots a
 multiplied, and one was a turn ago: its products are only now known to be done.
 
 Rows that do not start on 16 bytes are copied element by element, as cp.async cannot: those copies are not
-asynchronous, but take their place in the ring. The rungs after this one refuse such matrices.
+asynchronous, but take their place in the ring. The rungs after this one refuse such matrices, but for
+`repacked`.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ import tvm_ffi
 from tvm import DataType, IRModule, ir, s_tir, tirx, transform
 from tvm.script import tirx as T
 
-from tir_schedules.model.launch import TensorMap
+from tir_schedules.model.launch import TensorMap, described_array, pitch_of
 from tir_schedules.tir.intrinsics.boxes import MAP, PREFETCH
 from tir_schedules.tir.intrinsics.device import call as device_call
 from tir_schedules.tir.intrinsics.ring import stands_for
@@ -67,9 +67,10 @@ def tensor_maps(function: Any, module: IRModule, context: transform.PassContext)
 def encoded(matrix: Any, shape: list[int], box: list[int]) -> tuple[Any, list[tirx.Stmt]]:
     """The variable of a map, and the statements of the host that make it."""
     rows, columns = shape
-    pitch = columns * DataType(matrix.dtype).bits // 8
+    element = DataType(matrix.dtype).bits // 8  # bytes
+    pitch = pitch_of(columns * element)
     dtype, height, width = str(matrix.dtype), *box
-    row = pitch // columns * width
+    row = element * width
     swizzle = row if row in SWIZZLES else 0  # else a row has more bytes than any swizzle
 
     @T.prim_func
@@ -107,8 +108,9 @@ def described(call: Any) -> TensorMap:
     shape, numbers = numbers[:rank], numbers[rank:]
     pitches, numbers = numbers[: rank - 1], numbers[rank - 1 :]
     box, swizzle, promotion = numbers[:rank], numbers[2 * rank + 1], numbers[2 * rank + 2]
+    element, array = str(getattr(element, "value", element)), name.name.removesuffix("_map")
     return TensorMap(
-        name.name, name.name.removesuffix("_map"), str(getattr(element, "value", element)),
+        name.name, described_array(array, shape[0] * DataType(element).bits // 8), element,
         tuple(reversed(shape)), tuple(reversed(pitches)), tuple(reversed(box)),
         SWIZZLES[swizzle], PROMOTIONS[promotion],
     )  # fmt: skip

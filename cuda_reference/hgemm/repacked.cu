@@ -1,0 +1,134 @@
+// HGEMM by wgmma and TMA, of any shape: rows that the copy engine does not take were copied before.
+//
+//   nvcc -arch=sm_90a -cubin repacked.cu
+//   before: repack.cu of A, of B, where their rows are no multiple of 16 bytes
+//   grid min(PROGRAMS, tiles of C), block (128, CONSUMERS + 1)
+//   dynamic shared memory: STAGES slots of (BM + BN) * BK elements, and behind them BOXES boxes of C for each
+//   warpgroup that multiplies
+//   maps: of A, boxes of BM x 64; of B, of BN x 64, or 64 x 64 where it is stored K x N; of C, boxes of 64
+//   rows of 128 bytes. Those of A and B are of the copies where there are such, with the extents of A and B.
+//
+// As tma_store.cu, or, where rows of C are no multiple of 16 bytes, as persistent.cu: BOXES is 0 then. Which
+// array a map is of does not matter to this kernel.
+
+#include <cuda.h>
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "../sizes.cuh"
+#include "registers.cuh"
+#include "result_boxes.cuh"
+#include "ring.cuh"
+#include "slabs.cuh"
+#include "tile_order.cuh"
+#include "warpgroup_tile.cuh"
+
+#ifndef NT
+#define NT 1 // B is stored N x K, else K x N
+#endif
+#ifndef ACC
+#define ACC half // sums: half or float
+#endif
+#ifndef IN
+#define IN half // elements of A and B: half or __nv_bfloat16
+#endif
+#ifndef OUT
+#define OUT ACC // elements of C: half, __nv_bfloat16 or float
+#endif
+#ifndef BM
+#define BM 128 // block tile of C: BM x BN
+#define BN 256
+#define BK 64       // extent of the slabs along K
+#define CONSUMERS 2 // warpgroups that multiply, each BM / CONSUMERS rows of the block tile
+#define STAGES 4    // slots for slabs
+#define PROGRAMS 132 // most blocks of the grid
+#define BOXES 2     // of C that a warpgroup has in shared memory; 0: C is written from registers
+#define GROUP 16     // rows of tiles in a stripe
+#endif
+
+constexpr int THREADS = (CONSUMERS + 1) * WARPGROUP;
+constexpr int HEIGHT = BM / CONSUMERS; // of a warpgroup's tile
+using Operands = Slabs<BM, BN, NT>;
+static_assert(BK == SLAB, "a row of a slab is 128 bytes");
+
+// What both kernels below do. store(tile, row, col): a warpgroup's tile of C goes there.
+template <typename Store>
+static __device__ __forceinline__ void multiply_tiles(unsigned slots, Ring<Operands, STAGES> &ring,
+                                                      const CUtensorMap &A_map, const CUtensorMap &B_map,
+                                                      int M, int N, int K, const Store &store)
+{
+    const int rows = (M + BM - 1) / BM, cols = (N + BN - 1) / BN; // of tiles
+    const int slabs = (K + BK - 1) / BK;
+    Turn<STAGES> turn;
+    if (threadIdx.y == CONSUMERS) {
+        keep_registers<RegistersOf<CONSUMERS>::PRODUCER>();
+        if (threadIdx.x == 0)
+            for (int number = blockIdx.x; number < rows * cols; number += gridDim.x) {
+                const TileOfC at = tile_in_stripes<GROUP>(number, rows, cols);
+                ring.fill(turn, slots, slabs, [&](unsigned slot, int k0, unsigned barrier) {
+                    Operands::load(slot, A_map, B_map, at.row * BM, at.col * BN, k0, barrier);
+                });
+            }
+    } else {
+        take_registers<RegistersOf<CONSUMERS>::CONSUMER>();
+        const int first_row = threadIdx.y * HEIGHT; // of the warpgroup in the block tile
+        for (int number = blockIdx.x; number < rows * cols; number += gridDim.x) {
+            const TileOfC at = tile_in_stripes<GROUP>(number, rows, cols);
+            WarpgroupTile<HEIGHT, BN, ACC, IN, !NT> tile;
+            ring.multiply(turn, slots, slabs, first_row, tile);
+            store(tile, at.row * BM + first_row, at.col * BN);
+        }
+    }
+}
+
+#if BOXES
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+hgemm_repacked(const __grid_constant__ CUtensorMap A_map, const __grid_constant__ CUtensorMap B_map,
+               const __grid_constant__ CUtensorMap C_map, int M, int N, int K)
+{
+#ifdef SIZE_M
+    fix_sizes<SIZE_M, SIZE_N, SIZE_K>(M, N, K);
+#endif
+    extern __shared__ __align__(1024) unsigned char shared[];
+    __shared__ Ring<Operands, STAGES> ring;
+    using Result = ResultBoxes<HEIGHT, BN, OUT, BOXES>;
+    const unsigned slots = shared_address(shared);
+    const unsigned places = slots + STAGES * Operands::BYTES + threadIdx.y * Result::BYTES;
+    if (threadIdx.x == 0 && threadIdx.y == CONSUMERS) {
+        prefetch_map(A_map);
+        prefetch_map(B_map);
+        prefetch_map(C_map);
+        ring.initialise(CONSUMERS);
+    }
+    __syncthreads();
+    multiply_tiles(slots, ring, A_map, B_map, M, N, K, [&](const auto &tile, int row, int col) {
+        store_through<Result>(places, tile, C_map, row, col);
+    });
+    if (threadIdx.x == 0 && threadIdx.y < CONSUMERS)
+        wait_until_stores_have_read();
+}
+#else
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+hgemm_repacked(const __grid_constant__ CUtensorMap A_map, const __grid_constant__ CUtensorMap B_map,
+               OUT *__restrict__ C, int M, int N, int K)
+{
+#ifdef SIZE_M
+    fix_sizes<SIZE_M, SIZE_N, SIZE_K>(M, N, K);
+#endif
+    extern __shared__ __align__(1024) unsigned char shared[];
+    __shared__ Ring<Operands, STAGES> ring;
+    if (threadIdx.x == 0 && threadIdx.y == CONSUMERS) {
+        prefetch_map(A_map);
+        prefetch_map(B_map);
+        ring.initialise(CONSUMERS);
+    }
+    __syncthreads();
+    multiply_tiles(shared_address(shared), ring, A_map, B_map, M, N, K,
+                   [&](const auto &tile, int row, int col) {
+                       if (N % 2 == 0)
+                           tile.template store<true>(C, row, col, M, N);
+                       else
+                           tile.template store<false>(C, row, col, M, N);
+                   });
+}
+#endif

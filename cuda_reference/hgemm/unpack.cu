@@ -1,0 +1,47 @@
+// A matrix copied from rows that start on multiples of 16 bytes to where it belongs: the launch after
+// repacked.cu.
+//
+//   nvcc -arch=sm_80 -cubin unpack.cu
+//   grid ceil(ROWS * COLUMNS / (8 * 256)), block 256
+//
+// X has rows of COLUMNS elements, filled up to a multiple of 8. Rows of Y may start anywhere, but Y as a whole
+// does not: its elements are taken eight by eight, whatever row they are in, and stored as 16 bytes. They may
+// end in the next row, so they are loaded one by one; the first of these loads of a warp brings the sectors
+// into L1 that the others need, too. Elements that are left, fewer than eight, are one thread's.
+// Elements have 16 bits of whatever format.
+
+#include <cstdint>
+
+extern "C" __global__ void __launch_bounds__(256)
+hgemm_unpack(const uint16_t *__restrict__ X, uint16_t *__restrict__ Y, int ROWS, int COLUMNS)
+{
+    constexpr int THREADS = 256;
+    constexpr int VECTOR = 8; // elements in 16 bytes
+#ifdef SIZE_ROWS
+    ROWS = SIZE_ROWS, COLUMNS = SIZE_COLUMNS;
+#endif
+    const unsigned columns = COLUMNS, pitch = (columns + VECTOR - 1) / VECTOR * VECTOR;
+    const unsigned elements = ROWS * columns, first = (blockIdx.x * THREADS + threadIdx.x) * VECTOR;
+    if (first >= elements)
+        return;
+    unsigned row = first / columns, column = first % columns;
+    const auto next = [&] {
+        const uint16_t element = X[static_cast<size_t>(row) * pitch + column];
+        if (++column == columns)
+            ++row, column = 0;
+        return element;
+    };
+    if (first + VECTOR <= elements) {
+        union {
+            uint16_t each[VECTOR];
+            uint4 all;
+        } eight;
+#pragma unroll
+        for (int i = 0; i < VECTOR; ++i)
+            eight.each[i] = next();
+        *reinterpret_cast<uint4 *>(Y + first) = eight.all;
+    } else {
+        for (unsigned i = first; i < elements; ++i)
+            Y[i] = next();
+    }
+}

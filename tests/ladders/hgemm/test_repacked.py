@@ -1,0 +1,102 @@
+"""Copies of matrices to rows of whole 16 bytes and from them, alone and around the products of
+`hgemm/repacked`."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from hopper_rungs import ARCH
+
+from tir_schedules.compiler.lower import lower
+from tir_schedules.compiler.nvcc import compile_kernel
+from tir_schedules.compiler.twin import load_source, load_twin
+from tir_schedules.emit import emit_text
+from tir_schedules.ladders.hgemm.repack import RUNG as REPACK
+from tir_schedules.ladders.hgemm.tma_store import RUNG as TMA_STORE
+from tir_schedules.ladders.hgemm.unpack import RUNG as UNPACK
+from tir_schedules.ladders.registry import find, find_one
+from tir_schedules.machines.cpu import CpuMachine
+from tir_schedules.run import launches, outcome_of
+from tir_schedules.workloads.half_gemm import HalfGemm
+from tir_schedules.workloads.repacking import Repacking, Unpacking
+
+REPACKED = find_one("hgemm/repacked", "run")
+
+
+@pytest.mark.parametrize("make", [lower, load_twin])
+@pytest.mark.parametrize(
+    "rung, copy",
+    [(REPACK, Repacking(37, 265)), (REPACK, Repacking(1, 1)), (REPACK, Repacking(9, 64))]
+    + [(UNPACK, Unpacking(67, 65)), (UNPACK, Unpacking(5, 1)), (UNPACK, Unpacking(9, 64))],
+    ids=lambda value: getattr(value, "name", str(value)),
+)
+def test_each_element_is_copied(rung, copy, make):
+    """Zeros fill up rows; the last elements of a C are fewer than eight."""
+    binary, given = compile_kernel(make(rung, copy, ARCH)), copy.arguments()
+    before = given["X"].copy()
+    done = CpuMachine(orders=2).run(binary, given, ("Y",))
+    assert done.findings == () and ("st.global.v4" in binary.ptx or given["Y"].size < 8)
+    assert np.array_equal(given["Y"], copy.truth(given)["Y"]) and np.array_equal(given["X"], before)
+
+
+OF_A, OF_B = ("A", "A_rows", "M", "K"), ("B", "B_rows", "N", "K")
+OF_C = ("C_rows", "C", "M", "N")
+
+
+@pytest.mark.parametrize(
+    "variant, gemm, copied",
+    [
+        ("", HalfGemm(64, 72, 65, "nt"), [OF_A, OF_B]),
+        ("", HalfGemm(64, 72, 65, "nn"), [OF_A]),
+        ("", HalfGemm(64, 65, 72, "nn"), [("B", "B_rows", "K", "N")]),
+        (":64x64", HalfGemm(65, 65, 72, "nt"), [OF_C]),
+        (":64x64", HalfGemm(65, 65, 65, "nt"), [OF_A, OF_B, OF_C]),
+        ("", HalfGemm(65, 65, 72, "nt"), []),
+    ],
+)
+def test_only_what_has_such_rows_is_copied(variant, gemm, copied):
+    (rung,) = find(f"hgemm/repacked{variant}")
+    kernels = launches(load_twin, rung, gemm, ARCH)
+    (own,) = (kernel for kernel in kernels if kernel.entry == "hgemm_repacked")
+    others = [kernel.params for kernel in kernels if kernel is not own]
+    assert others == copied and kernels.index(own) == len(copied) - (OF_C in copied)
+    rows = {name for params in copied for name in params if name.endswith("_rows")}
+    assert {tensor.of for tensor in own.maps if tensor.of.endswith("_rows")} == rows
+
+
+def test_a_large_c_goes_through_a_workspace():
+    kinds = [HalfGemm(*shape, 64, "nt", "float32", output="float16") for shape in [(511, 513), (1023, 1023)]]
+    assert [REPACKED.choose(gemm).endswith("_registers") for gemm in kinds] == [True, False]
+    assert REPACKED.choose(HalfGemm(2047, 2047, 64, "nt", "float32")).endswith("_registers")
+
+
+def test_without_such_rows_it_is_tma_store():
+    gemm = HalfGemm(200, 304, 72, "nn", "float32", "bfloat16", "bfloat16")
+    (own,), (other,) = (launches(lower, rung, gemm, ARCH) for rung in (REPACKED, TMA_STORE))
+    assert own.source.replace("hgemm_repacked", "hgemm_tma_store") == other.source and own.maps == other.maps
+
+
+def test_the_products_are_of_the_copies():
+    """Which a launch without those before it finds full of NaN, whatever was executed before: no kernel is
+    right by what another has left."""
+    gemm = HalfGemm(66, 72, 65, "nn")
+    kernels = launches(load_twin, REPACKED, gemm, ARCH)
+    assert outcome_of(kernels, gemm, CpuMachine()).faults == ()
+    faults = outcome_of(kernels[1:], gemm, CpuMachine()).faults
+    assert any("C[0, 0] is nan" in fault for fault in faults)
+
+
+@pytest.mark.parametrize("twin", [False, True])
+def test_other_launches_are_emitted_below(twin):
+    """And what is emitted runs, in place of the rung's own kernel."""
+    (rung,), gemm = find("hgemm/repacked:64x64"), HalfGemm(66, 65, 65, "nn")
+    text = emit_text(rung, gemm, ARCH, "cuda", twin)
+    for line in (
+        "// before:  hgemm_repack_A below, with X = A, Y = A_rows, ROWS = M, COLUMNS = K\n",
+        "// before:  hgemm_repack_B below, with X = B, Y = B_rows, ROWS = K, COLUMNS = N\n",
+        "// after:   hgemm_unpack_C_rows below, with X = C_rows, Y = C, ROWS = M, COLUMNS = N\n",
+        "CUtensorMap A_map, of const half *A_rows[66][72]",
+    ):
+        assert line in text
+    kernels = launches(partial(load_source, text), rung, gemm, ARCH)
+    assert kernels[2].source == text and outcome_of(kernels, gemm, CpuMachine()).faults == ()

@@ -1,0 +1,127 @@
+"""Copies of matrices to rows that start on multiples of 16 bytes, and from them."""
+
+# TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
+# pyright: reportInvalidTypeForm=false, reportMissingModuleSource=false
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tir_schedules.model.workload import Arguments, OneLaunch
+from tir_schedules.workloads import array_of
+from tir_schedules.workloads.half_gemm import padded
+
+if TYPE_CHECKING:
+    from tvm.tirx import PrimFunc
+
+    from tir_schedules.model.workload import Workload
+
+
+@dataclass(frozen=True)
+class Repacking(OneLaunch):
+    """Y (rows x columns) = X, elements of 16 bits of whatever format; rows of Y are filled with zeros up to a
+    multiple of 16 bytes."""
+
+    rows: int
+    columns: int
+
+    inputs, outputs = ("X",), ("Y",)
+    parameters = {"X": "const uint16_t*", "Y": "uint16_t*", "ROWS": "int", "COLUMNS": "int"}
+    flops = 0
+
+    @property
+    def pitch(self) -> int:
+        """Elements of a row of Y."""
+        return padded(self.columns)
+
+    @property
+    def bytes(self) -> int:
+        """Compulsory global traffic in bytes: X read once, Y written once."""
+        return 2 * self.rows * (self.columns + self.pitch)
+
+    def arguments(self, seed: int = 0, xp: Any = np, kind: str = "") -> Arguments:
+        """X at random, Y of ones, and the extents."""
+        x = xp.random.default_rng(seed).integers(0, 2**16, (self.rows, self.columns)).astype("uint16")
+        y = xp.full((self.rows, self.pitch), 2**16 - 1, "uint16")
+        return {"X": x, "Y": y, "ROWS": self.rows, "COLUMNS": self.columns}
+
+    def truth(self, arguments: Arguments) -> dict[str, np.ndarray]:
+        more = self.pitch - self.columns
+        return {"Y": np.pad(array_of(arguments, "X"), ((0, 0), (0, more))).astype("float64")}
+
+    def tolerance(self, arguments: Arguments, kind: str = "") -> dict[str, float]:
+        return {"Y": 0.0}
+
+    def prim_func(self, name: str) -> PrimFunc:
+        """The algorithm as a TensorIR PrimFunc with one block "Y", entry point `name`."""
+        from tvm.script import tirx as T
+
+        rows, columns, pitch = self.rows, self.columns, self.pitch
+
+        @T.prim_func(s_tir=True)
+        def repack(X: T.Buffer((rows, columns), "uint16"), Y: T.Buffer((rows, pitch), "uint16")):
+            T.func_attr({"global_symbol": name, "tirx.noalias": True})
+            for i, j in T.grid(rows, pitch):
+                with T.sblock("Y"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    Y[vi, vj] = T.if_then_else(vj < columns, X[vi, vj], T.uint16(0))
+
+        return repack
+
+
+@dataclass(frozen=True)
+class Unpacking(OneLaunch):
+    """Y (rows x columns) = X, whose rows are filled up to a multiple of 16 bytes: the other way round."""
+
+    rows: int
+    columns: int
+
+    inputs, outputs = ("X",), ("Y",)
+    parameters = {"X": "const uint16_t*", "Y": "uint16_t*", "ROWS": "int", "COLUMNS": "int"}
+    flops = 0
+
+    @property
+    def pitch(self) -> int:
+        """Elements of a row of X."""
+        return padded(self.columns)
+
+    @property
+    def bytes(self) -> int:
+        """Compulsory global traffic in bytes: X read once, but for what fills rows up, Y written once."""
+        return 4 * self.rows * self.columns
+
+    def arguments(self, seed: int = 0, xp: Any = np, kind: str = "") -> Arguments:
+        """X at random, Y of ones, and the extents."""
+        x = xp.random.default_rng(seed).integers(0, 2**16, (self.rows, self.pitch)).astype("uint16")
+        y = xp.full((self.rows, self.columns), 2**16 - 1, "uint16")
+        return {"X": x, "Y": y, "ROWS": self.rows, "COLUMNS": self.columns}
+
+    def truth(self, arguments: Arguments) -> dict[str, np.ndarray]:
+        return {"Y": array_of(arguments, "X")[:, : self.columns].astype("float64")}
+
+    def tolerance(self, arguments: Arguments, kind: str = "") -> dict[str, float]:
+        return {"Y": 0.0}
+
+    def prim_func(self, name: str) -> PrimFunc:
+        """The algorithm as a TensorIR PrimFunc with one block "Y", entry point `name`. Rows of Y do not
+        matter to it: they lie one behind the other."""
+        from tvm.script import tirx as T
+
+        rows, columns, pitch = self.rows, self.columns, self.pitch
+
+        @T.prim_func(s_tir=True)
+        def unpack(X: T.Buffer((rows, pitch), "uint16"), Y: T.Buffer((rows * columns,), "uint16")):
+            T.func_attr({"global_symbol": name, "tirx.noalias": True})
+            for i in T.serial(rows * columns):
+                with T.sblock("Y"):
+                    vi = T.axis.spatial(rows * columns, i)
+                    Y[vi] = X[vi // columns, vi % columns]
+
+        return unpack
+
+
+if TYPE_CHECKING:  # holds it to the protocol
+    CHECKED: tuple[type[Workload], ...] = Repacking, Unpacking
