@@ -27,8 +27,6 @@ EQUIVALENT = {
         "products: no commit": ([2], LAST_ROUND),
         "products: no wait": ([1, 2], LAST_ROUND),
         "products: a group more": ([1, 2], LAST_ROUND),
-        "copies: no commit": ([0], LATER_GROUP),
-        "copies: a group more": ([0], "it waits for the second slab, too, for which the next one waits"),
     },
     ("tma", "schedule"): {
         "products: no fence": ([1, 2, 3], SAME_SUMS),
@@ -60,7 +58,20 @@ EQUIVALENT = {
         "arrive: twice": ([3], LAST_TILE),
         "arrive: other slot": ([3], LAST_TILE),
     },
-    ("cluster", "schedule"): {"store: no commit": ([0], LATER_GROUP)},
+    ("persistent", "schedule"): {
+        "arrive: none": ([3], LAST_TILE),
+        "arrive: twice": ([3], LAST_TILE),
+        "arrive: other slot": ([3], LAST_TILE),
+    },
+    ("cluster", "schedule"): {
+        "arrive: none": ([3], LAST_TILE),
+        "arrive: twice": ([3], LAST_TILE),
+        "arrive: other slot": ([3], LAST_TILE),
+        "arrive: at this block": ([3], LAST_TILE),
+        "store: no commit": ([2], LATER_GROUP),
+        "store: no wait": ([0], FIRST_TILE),
+        "store: a group more": ([0], FIRST_TILE),
+    },
 }
 """Kernel -> fault -> which of its places, counted in the text, and why it is right there: nvcc has unrolled a
 loop, or the code is for cases that the shape does not have."""
