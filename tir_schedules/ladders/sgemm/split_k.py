@@ -69,7 +69,7 @@ class SumConfig:
 def before(gemm: Gemm, config: Config) -> list[Preparation]:
     if not config.copied:
         return []
-    return repackings_of(gemm, repack.RUNG, "B" if config.asynchronous else "AB")
+    return repackings_of(gemm, repack.RUNG, [*shapes.misaligned(gemm, config)])
 
 
 def stored(gemm: Gemm, config: Config) -> Gemm:
@@ -181,12 +181,12 @@ CONFIGS = {
     "128x16": Config(bm=128, bn=16, bk=16, wm=32, wn=8, wmiter=1, wniter=1, tm=2, asynchronous=0),
 }
 
-CONFIGS |= {f"{name}_copied": replace(config, copied=1) for name, config in CONFIGS.items()}
+CONFIGS |= {f"{name}{shapes.COPIED}": replace(config, copied=1) for name, config in CONFIGS.items()}
 
 
 def choose(gemm: Gemm) -> str:
     """The configuration that the model of shapes.py says is fastest."""
-    return shapes.fastest(gemm, {name: config for name, config in CONFIGS.items() if name != "128x256"})
+    return shapes.fastest(gemm, {name: config for name, config in CONFIGS.items() if config != CONFIGS["128x256"]})
 
 
 SUM = Rung(
