@@ -79,15 +79,7 @@ def launches(make: Maker, rung: Rung, workload: Workload, arch: str) -> list[Ker
     """
     check_job(rung, workload)
     before, after = launches_around(lower if isinstance(make, partial) else make, rung, workload, arch)
-    own, *others = launches_left(make, rung, workload, arch)
-    return [*before, of_copies(own, rung, workload), *others, *after]
-
-
-def of_copies(kernel: Kernel, rung: Rung, workload: Workload) -> Kernel:
-    """A rung's own kernel, given the copy of an array where a launch before makes one."""
-    before, _ = rung.others(workload)
-    copies = {each.names["X"]: each.names["Y"] for each in before}
-    return replace(kernel, params=tuple(copies.get(name, name) for name in kernel.params))
+    return [*before, *launches_left(make, rung, workload, arch), *after]
 
 
 def launches_left(make: Maker, rung: Rung, left: Workload | None, arch: str) -> list[Kernel]:

@@ -32,6 +32,10 @@ class Repacking(OneLaunch):
     flops = 0
 
     @property
+    def shape(self) -> tuple[int, ...]:
+        return self.rows, self.columns
+
+    @property
     def dtype(self) -> str:
         return f"uint{self.bits}"
 

@@ -78,9 +78,7 @@ class Tile(Protocol):
 def misaligned(gemm: Gemm, tile: Tile) -> dict[str, tuple[int, int]]:
     """Rows and columns of the matrices that are read 16 bytes at a time where their rows are multiples of 16
     bytes, and are not: B, and A where it comes through registers."""
-    return {
-        name: shape for name, shape in gemm.misaligned.items() if name == "B" or not tile.asynchronous
-    }
+    return {name: shape for name, shape in gemm.misaligned.items() if name == "B" or not tile.asynchronous}
 
 
 def microseconds(gemm: Gemm, tile: Tile, parts: int) -> float:

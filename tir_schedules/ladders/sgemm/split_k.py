@@ -186,7 +186,9 @@ CONFIGS |= {f"{name}{shapes.COPIED}": replace(config, copied=1) for name, config
 
 def choose(gemm: Gemm) -> str:
     """The configuration that the model of shapes.py says is fastest."""
-    return shapes.fastest(gemm, {name: config for name, config in CONFIGS.items() if config != CONFIGS["128x256"]})
+    return shapes.fastest(
+        gemm, {name: config for name, config in CONFIGS.items() if config != CONFIGS["128x256"]}
+    )
 
 
 SUM = Rung(
