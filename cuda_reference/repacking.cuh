@@ -1,5 +1,7 @@
 // Copies of matrices to rows that start on multiples of 16 bytes.
-#pragma once
+// Twins that include this may stand in one file, with this in each: so a guard.
+#ifndef REPACKING_CUH
+#define REPACKING_CUH
 
 #include <cstdint>
 
@@ -29,3 +31,5 @@ static __device__ __forceinline__ void copy_to_aligned_rows(const Element *__res
         elements.each[i] = column + i < columns ? from[column + i] : 0;
     reinterpret_cast<uint4 *>(Y)[static_cast<size_t>(row) * pieces + piece] = elements.all;
 }
+
+#endif
