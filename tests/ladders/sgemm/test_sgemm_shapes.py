@@ -46,6 +46,12 @@ def test_every_tile_that_is_chosen_from_has_a_measured_rate():
     assert shapes.THIN.keys() <= CONFIGS.keys()
 
 
+def test_copies_pay_for_large_matrices_and_only_where_rows_need_them():
+    assert split_k.choose(Gemm(2047, 2047, 2047)).endswith(shapes.COPIED)
+    for shape in [(2048, 2048, 2048), (64, 65, 63), (4096, 17, 1)]:
+        assert not split_k.choose(Gemm(*shape)).endswith(shapes.COPIED)
+
+
 def test_thin_tiles_are_for_thin_matrices_alone():
-    for size in (33, 64, 1000):
-        assert split_k.choose(Gemm(size, size, 4096)) not in shapes.THIN
+    for size in (33, 64, 1000, 1001):
+        assert split_k.choose(Gemm(size, size, 4096)).removesuffix(shapes.COPIED) not in shapes.THIN

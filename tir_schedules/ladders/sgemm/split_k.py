@@ -13,8 +13,7 @@ into parts, and each tile has as many blocks, along blockIdx.z:
                                                       + the second launch
 
 It also pays where the last wave is nearly empty: 140 tiles take as long as 264. It costs the partial sums,
-written and read once, and a launch, some 2 us: nothing is won where the tiles are whole waves anyway, or K is
-short.
+written and read once, and a launch: nothing is won where the tiles are whole waves anyway, or K is short.
 
 Sums of floats depend on their order. Atomic additions would do without the second launch, but in an order
 that differs from run to run. Here C[i, j] is the sum of part 0, part 1 and so on, whenever they were ready.
@@ -25,6 +24,11 @@ made. So the algorithm says what is left for the second launch, as those of the 
 edges padded; from there on the schedule is that of `multistage`.
 
 Tiles of 16 rows or columns are for thin matrices, which waste most of a larger tile.
+
+Rows of a number of floats that is no multiple of 4 start anywhere, and are read float by float. A
+configuration "..._copied" has such matrices copied first, to rows that start on multiples of 16 bytes: see
+`repack`. The copies are read and written once, the products read each element many times. C stays as it is,
+and is written float by float.
 """
 
 # TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
@@ -182,13 +186,12 @@ CONFIGS = {
 }
 
 CONFIGS |= {f"{name}{shapes.COPIED}": replace(config, copied=1) for name, config in CONFIGS.items()}
+CHOICES = {name: config for name, config in CONFIGS.items() if name.removesuffix(shapes.COPIED) != "128x256"}
 
 
 def choose(gemm: Gemm) -> str:
     """The configuration that the model of shapes.py says is fastest."""
-    return shapes.fastest(
-        gemm, {name: config for name, config in CONFIGS.items() if config != CONFIGS["128x256"]}
-    )
+    return shapes.fastest(gemm, CHOICES)
 
 
 SUM = Rung(
