@@ -54,7 +54,7 @@ class ProbeInputs:
 
     probe: Probe
 
-    outputs = ("Y",)
+    outputs, workspaces = ("Y",), ()
 
     def arguments(self) -> dict[str, np.ndarray]:
         return self.probe.arguments()

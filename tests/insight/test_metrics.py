@@ -32,7 +32,7 @@ extern "C" __global__ void strided(const int* X, int* Y) {
 class Copying:
     """Two launches, the second with what the first left."""
 
-    outputs = ("Y",)
+    outputs, workspaces = ("Y",), ()
 
     def arguments(self):
         return {"X": np.arange(48, dtype=np.int32)}

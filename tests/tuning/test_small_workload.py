@@ -65,3 +65,12 @@ def test_a_small_reduction_takes_the_paths_of_the_whole_one():
         assert part.n <= min(whole.n, 1 << 19) and part.dtype == "float32" and reduced.id == rung.id
         looped += paths(rung, whole)[2]
     assert looped > 60
+
+
+@pytest.mark.parametrize("name, rows", [("hgemm/persistent", 2), ("hgemm/cluster", 4)])
+def test_few_blocks_compute_tile_after_tile_of_a_small_gemm_where_they_did_of_the_whole(name, rows):
+    rung = find_one(name, "tune")
+    reduced, found = small(rung, HalfGemm(4096, 4096, 4096, "nt"))
+    launch = reduced.launch(found, reduced.config)
+    assert (found.m, found.n) == (rows * 128, 3 * 256) and launch.grid[0] == rows == reduced.config.programs
+    assert small(rung, HalfGemm(512, 512, 4096, "nt"))[0] == rung

@@ -1,7 +1,8 @@
 """The spaces of the tunable rungs: every valid point is lowered, compiled, and right."""
 
+import pickle
 import random
-from itertools import islice
+from itertools import islice, product
 
 import pytest
 
@@ -12,6 +13,7 @@ from tir_schedules.errors import BadInput, CheckFailed
 from tir_schedules.ladders.registry import find_one
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.run import launches, outcome_of
+from tir_schedules.tuning.space.points import key
 from tir_schedules.tuning.space.tunable import DEFAULTS, SPACES, TUNABLE, space_of
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
@@ -21,7 +23,14 @@ ARCH = "sm_80"
 LARGE = {"sgemm": Gemm(4096, 4096, 4096), "hgemm": HalfGemm(4096, 4096, 4096), "reduce": Reduction(1 << 28)}
 CONFIGS = [(space, rung) for space in SPACES.values() for rung in space.rung.variants()]
 
+OWN_ARCH = "sm_90a"
+HOPPER = [space for space in SPACES.values() if space.rung.arch == OWN_ARCH]
+
 each_space = pytest.mark.parametrize("space", SPACES.values(), ids=lambda space: space.rung.id)
+
+
+def arch_of(space):
+    return space.rung.arch or ARCH
 
 
 def shapes(space, point):
@@ -33,10 +42,15 @@ def shapes(space, point):
     if space.rung.family == "reduce":
         turn = 4 * point["block"] * point["unroll"]
         return [Reduction(4 * turn, "float32"), Reduction(3 * turn + 4), Reduction(turn - 1, "float32")]
-    bm, bn, bk = (point[name] for name in ("bm", "bn", "bk"))
+    bm, bn, bk = point["bm"], point["bn"], point.get("bk", 64)
     turns = point.get("stages", 2) + 1
     if space.rung.family == "sgemm":
         return [Gemm(bm, bn, turns * bk), Gemm(bm + 4, bn + 4, bk + 4), Gemm(bm + 1, bn - 1, turns * bk + 1)]
+    if space in HOPPER:  # rows of 16 bytes, as the copy engine takes them
+        return [
+            HalfGemm(bm, 2 * bn, turns * bk, "nt", "float16"),
+            HalfGemm(bm + 8, bn + 8, bk + 8, "nn", "float16"),
+        ]
     wide = space.rung_at(point).config.accumulators[-1]
     kinds = ("nt", "float16"), ("nn", "float16"), ("nn", wide), ("nt", wide)
     extents = (
@@ -52,22 +66,23 @@ def check(space, point, workloads):
     """What the constraints promise."""
     rung = space.rung_at(point)
     for workload in workloads:
-        outcome = outcome_of(launches(lower, rung, workload, ARCH), workload, CpuMachine())
+        outcome = outcome_of(launches(lower, rung, workload, arch_of(space)), workload, CpuMachine())
         assert outcome.faults == (), f"{point} on {workload}"
 
 
 def work(point):
     if "unroll" in point:
         return point["block"] * point["unroll"]
-    return point["bm"] * point["bn"] * point["bk"] * point.get("stages", 2)
+    return point["bm"] * point["bn"] * point.get("bk", 64) * point.get("stages", 2)
 
 
 @each_space
 def test_points_drawn_are_right(space):
-    """Two of those drawn that are quick to check, one on whole tiles and one on ragged ones."""
+    """Two of those drawn that are quick to check, one on whole tiles and one on ragged ones; of the Hopper
+    rungs, which differ little, the latter."""
     rng = random.Random(1)
-    drawn = sorted((space.sample(rng, LARGE[space.rung.family], ARCH) for _ in range(40)), key=work)
-    for point, shape in zip(drawn, (0, -1)):
+    drawn = sorted((space.sample(rng, LARGE[space.rung.family], arch_of(space)) for _ in range(40)), key=work)
+    for point, shape in zip(drawn, (-1,) if space in HOPPER else (0, -1)):
         check(space, point, [shapes(space, point)[shape]])
 
 
@@ -75,16 +90,16 @@ def test_points_drawn_are_right(space):
 @pytest.mark.parametrize("seed", range(8))
 @each_space
 def test_many_points_are_right_and_so_are_their_twins_where_they_compile(space, seed):
-    point = space.sample(random.Random(seed), LARGE[space.rung.family], ARCH)
+    point = space.sample(random.Random(seed), LARGE[space.rung.family], arch_of(space))
     workloads = shapes(space, point)
     check(space, point, workloads)
-    twin = load_twin(space.rung_at(point), workloads[0], ARCH)
+    twin = load_twin(space.rung_at(point), workloads[0], arch_of(space))
     try:
         compile_kernel(twin)
     except CheckFailed as error:
         assert "static assertion failed" in str(error)
     else:
-        kernels = launches(load_twin, space.rung_at(point), workloads[0], ARCH)
+        kernels = launches(load_twin, space.rung_at(point), workloads[0], arch_of(space))
         assert outcome_of(kernels, workloads[0], CpuMachine()).faults == ()
 
 
@@ -94,8 +109,8 @@ def test_what_is_launched_is_what_is_declared(space):
     """lower() compares, also that of the test above."""
     rng = random.Random(2)
     for _ in range(3):
-        point = space.sample(rng, LARGE[space.rung.family], ARCH)
-        lower(space.rung_at(point), shapes(space, point)[-1], ARCH)
+        point = space.sample(rng, LARGE[space.rung.family], arch_of(space))
+        lower(space.rung_at(point), shapes(space, point)[-1], arch_of(space))
 
 
 @pytest.mark.parametrize("space, rung", CONFIGS, ids=[rung.id for _, rung in CONFIGS])
@@ -103,6 +118,13 @@ def test_configurations_chosen_by_hand_are_points(space, rung):
     point = space.point_of(rung.config)
     assert space.config(point) == rung.config
     assert space.refusal(point, LARGE[rung.family], "sm_90") == ""
+
+
+@each_space
+def test_a_worker_can_be_sent_a_point_and_takes_it_as_it_is(space):
+    """A rung's choice among its configurations would take another one, and cannot be pickled."""
+    rung = space.rung_at(space.point_of(space.rung.config))
+    assert pickle.loads(pickle.dumps(rung)).fitted(LARGE[rung.family]) == rung
 
 
 REFUSED = [
@@ -138,6 +160,14 @@ REFUSED = [
         "the grid is not limited by most_blocks, of which 131072 stands for no limit",
     ),
     ("reduce/vectorized", {"most_blocks": 65536, "unroll": 4}, "not limited by most_blocks"),
+    ("hgemm/wgmma", {"bm": 64}, "multiple of 64 for each of the consumers"),
+    ("hgemm/tma", {"consumers": 1}, "the sums of a warpgroup"),
+    ("hgemm/tma", {"stages": 2}, "the rung refuses it"),
+    ("hgemm/warp_specialized", {"stages": 5}, "the slots do not fit into shared memory"),
+    ("hgemm/persistent", {"programs": 131}, "programs can be 120, 128, 132"),
+    ("hgemm/tma_store", {"boxes": 3}, "the rung refuses it"),
+    ("hgemm/tma_store", {"stages": 4, "boxes": 8}, "the rung refuses it"),
+    ("hgemm/cluster", {"cluster": 4, "bn": 192}, "the rung refuses it"),
     ("reduce/vectorized", {"most_blocks": 1 << 20}, "most_blocks can be 128, "),
 ]
 
@@ -149,7 +179,27 @@ def test_a_point_that_cannot_be_is_refused_with_its_reason(name, change, reason)
     space = space_of(name)
     point = space.point_of(space.rung.config) | change
     workload = {**LARGE, "hgemm": HalfGemm(4096, 4096, 4096, "nt", "float32")}[space.rung.family]
-    assert reason in space.refusal(point, workload, ARCH)
+    assert reason in space.refusal(point, workload, arch_of(space))
+
+
+@pytest.mark.parametrize("space", HOPPER, ids=lambda space: space.rung.id)
+def test_points_are_what_a_hopper_rung_takes(space):
+    """All that it takes, but for what is the same kernel as another point."""
+    for gemm in (HalfGemm(512, 768, 256, "nt", "float32"), HalfGemm(4096, 4096, 512, "nn")):
+        valid = set(map(key, space.points(gemm, OWN_ARCH)))
+        for values in product(*space.fields.values()):
+            point = dict(zip(space.fields, values))
+            config = space.config(point)
+            programs = min(getattr(config, "programs", 132), 132)
+            if config.bm % (64 * config.consumers) == 0 and programs == 132:
+                assert (key(point) in valid) == (space.rung.refuses(gemm, config) == ""), point
+
+
+def test_fewer_programs_than_tiles_are_points_of_their_own():
+    space, large = space_of("hgemm/persistent"), HalfGemm(4096, 4096, 512)
+    point = space.point_of(space.rung.config) | {"programs": 120}
+    assert space.refusal(point, large, OWN_ARCH) == ""
+    assert "not limited by programs" in space.refusal(point, HalfGemm(1024, 1024, 512), OWN_ARCH)
 
 
 @each_space
@@ -165,23 +215,25 @@ def test_constraints_read_the_fields_they_name_and_no_others(space):
         for constraint in space.constraints:
             assert set(constraint.reads) <= set(space.fields)
             same = other | {name: point[name] for name in constraint.reads}
-            verdicts = {constraint.holds(space.config(p), workload, ARCH) for p in (point, same)}
+            verdicts = {constraint.holds(space.config(p), workload, arch_of(space)) for p in (point, same)}
             assert len(verdicts) == 1, constraint.reason
 
 
 @each_space
 def test_hundreds_to_some_ten_thousand_points_are_valid_and_each_field_varies(space):
-    """A reduction has three fields: its space is small enough to be tried out."""
-    workload, fewest = LARGE[space.rung.family], 200 if space.rung.family == "reduce" else 500
-    points = list(islice(space.points(workload, ARCH), 100_000))
-    assert fewest < len(points) == space.size(workload, ARCH) < 100_000
+    """A reduction has three fields, and the Hopper rungs before the persistent one have three or four: these
+    spaces are small enough to be tried out."""
+    workload, arch = LARGE[space.rung.family], arch_of(space)
+    fewest = {3: 20, 4: 80}.get(len(space.fields), 500) if space.rung.family != "reduce" else 200
+    points = list(islice(space.points(workload, arch), 100_000))
+    assert fewest < len(points) == space.size(workload, arch) < 100_000
     assert all(len({point[name] for point in points}) > 1 for name in space.fields)
-    assert all(not space.refusal(point, workload, ARCH) for point in points[::97])
+    assert all(not space.refusal(point, workload, arch) for point in points[::97])
 
 
 def test_rungs_without_a_space_are_bad_input():
     assert all(space_of(name).rung == find_one(name, "tune") for name in TUNABLE)
-    tunable = "sgemm/pipelined, sgemm/multistage, hgemm/mma_multistage, reduce/vectorized"
+    tunable = "sgemm/pipelined, sgemm/serpentine, .*, hgemm/wgmma, .*, hgemm/cluster, reduce/vectorized"
     with pytest.raises(BadInput, match=f"sgemm/naive cannot be tuned; {tunable} can"):
         space_of("sgemm/naive")
 
@@ -189,7 +241,8 @@ def test_rungs_without_a_space_are_bad_input():
 def test_each_family_tunes_its_own_rungs():
     assert list(DEFAULTS) == ["sgemm", "reduce", "hgemm"] and DEFAULTS["reduce"] == ("reduce/vectorized",)
     assert all(space_of(name).rung.family == family for family, names in DEFAULTS.items() for name in names)
-    assert sorted(name for names in DEFAULTS.values() for name in names) == sorted(TUNABLE)
+    assert DEFAULTS["hgemm"] == ("hgemm/mma_multistage", "hgemm/tma_store", "hgemm/cluster")
+    assert {name for names in DEFAULTS.values() for name in names} < set(TUNABLE)
 
 
 @pytest.mark.parametrize("n", [1, 4099, 1 << 20, 1 << 25, (1 << 25) + 4, 2**31 - 2**17])

@@ -108,6 +108,24 @@ def test_a_ladder_is_its_best_rungs_and_json_has_each(tool, made_up):
     assert facts == [(3, 1, 2, 0.75)] * 2
 
 
+@pytest.mark.parametrize("arch, rungs", [
+    (("--arch", "sm_80"), ["mma_multistage"]),
+    ((), ["mma_multistage"]),
+    (("--arch", "sm_90"), ["mma_multistage", "tma_store", "cluster"]),
+])  # fmt: skip
+def test_the_hopper_rungs_of_a_ladder_are_tuned_for_hopper(tool, made_up, arch, rungs):
+    tool("hgemm", "--machine", "cpu", "--mnk", "256,256,64", *arch, "--trials", 1)
+    assert [name for name, *_ in made_up.calls] == [f"hgemm/{rung}" for rung in rungs]
+    assert {of for name, _, of, *_ in made_up.calls if "mma_" not in name} <= {"sm_90a"}
+
+
+def test_a_hopper_rung_is_tuned_for_its_own_architecture(tool, made_up):
+    tool("hgemm/tma", "--machine", "cpu", "--mnk", "256,256,64", "--trials", 1)
+    assert made_up.calls[0][2] == "sm_90a"
+    code, _, err = tool("hgemm/tma", "--machine", "cpu", "--arch", "sm_80", "--trials", 1)
+    assert code == 2 and "hgemm/tma needs sm_90a, not sm_80" in err
+
+
 def test_a_search_goes_on_only_when_asked_to(tool, made_up):
     assert tool("sgemm/multistage", *CPU, "--trials", 2)[0] == 0
     code, out, err = tool("sgemm/multistage", *CPU, "--trials", 4)

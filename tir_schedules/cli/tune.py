@@ -6,7 +6,7 @@ import json
 import math
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Sequence
 
 from tir_schedules import interrupts
 from tir_schedules.cli.options import Options, Verbs
@@ -21,12 +21,15 @@ from tir_schedules.tuning.remote import KEY
 
 if TYPE_CHECKING:
     from tir_schedules.model.machine import Machine
+    from tir_schedules.model.rung import Rung
     from tir_schedules.model.workload import Workload
     from tir_schedules.tuning.records.database import Database
     from tir_schedules.tuning.records.record import Record
     from tir_schedules.tuning.records.searches import Run, Search
     from tir_schedules.tuning.remote.client import Servers
     from tir_schedules.tuning.space.points import Space
+
+    Job = tuple[Space, Workload, str]
 
 TRIALS = 64
 SHAPES = EMIT_SHAPES
@@ -199,31 +202,49 @@ def search(options: Options, spaces: list[Space]) -> int:
     from tir_schedules.tuning.search.metaschedule import import_metaschedule
 
     import_metaschedule()
-    jobs = [
-        (space, workload_of(space.rung, problem_of(space.rung.family, options), SHAPES)) for space in spaces
-    ]
     machine = machine_of(options)
     arch = arch_for(machine, options.arch)
     check_arch(arch)
+    if options.name in FAMILIES:
+        spaces = [space for space in spaces if runs_on(space.rung, arch)] or spaces
+    jobs = [
+        (
+            space,
+            workload_of(space.rung, problem_of(space.rung.family, options), SHAPES),
+            space.rung.arch_for(arch),
+        )
+        for space in spaces
+    ]
     options.records.parent.mkdir(parents=True, exist_ok=True)
     database = Database(options.records)
     if database.torn:
         print_error(database.torn)
-    earlier = [of_task(database.records(), space.rung, workload, arch, machine) for space, workload in jobs]
+    earlier = [
+        of_task(database.records(), space.rung, workload, own, machine) for space, workload, own in jobs
+    ]
     check_earlier(options, jobs, earlier)
     runs, interrupted = {}, False
     try:
-        for (space, workload), before in zip(jobs, earlier):
-            runs[space.rung.id] = search_one(space, workload, arch, options, database, machine, before)
+        for (space, workload, own), before in zip(jobs, earlier):
+            runs[space.rung.id] = search_one(space, workload, own, options, database, machine, before)
     except KeyboardInterrupt:
         interrupted = True
-    after = [of_task(database.records(), space.rung, workload, arch, machine) for space, workload in jobs]
+    after = [of_task(database.records(), space.rung, workload, own, machine) for space, workload, own in jobs]
     if interrupted:
         count = sum(map(len, after)) - sum(map(len, earlier))
         interrupts.told()
         print_error(f"interrupted after {count} trials, all of them in {options.records}; --resume goes on")
     code = report(options, after, runs)
     return interrupts.exit_code() if interrupted else code
+
+
+def runs_on(rung: Rung, arch: str) -> bool:
+    """Whether a rung of a ladder can be tuned for an architecture, asked for or not."""
+    try:
+        rung.check_arch(str(arch))
+    except BadInput:
+        return False
+    return True
 
 
 def machine_of(options: Options) -> Machine | Servers:
@@ -235,10 +256,10 @@ def machine_of(options: Options) -> Machine | Servers:
     return Servers(options.tracker, options.key or KEY)
 
 
-def check_earlier(options: Options, jobs: list[tuple[Space, Workload]], earlier: list[Search]) -> None:
+def check_earlier(options: Options, jobs: Sequence[Job], earlier: list[Search]) -> None:
     """BadInput for a search of which there are results already, unless it is to go on; and where nothing is
     left to try."""
-    for (space, workload), search in zip(jobs, earlier):
+    for (space, workload, _), search in zip(jobs, earlier):
         if len(search) and not options.resume:
             what = f"{options.records} has {len(search)} trials of {space.rung.id} on {workload} already"
             raise BadInput(

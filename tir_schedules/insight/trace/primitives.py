@@ -68,6 +68,9 @@ ANNOTATIONS = {
         "Unrolls the loop by the stages of its multistage buffer, so that the index of each stage is a"
         " constant."
     ),
+    "tir_schedules.wrapped": (
+        "Lets a copy read rows from the first on again in place of those beyond the last: no guard is needed."
+    ),
     "tirx.manifest_shared_memory_local_stage": (
         "Splits a copy in two: from global memory to registers, from there to shared memory."
     ),

@@ -7,6 +7,7 @@ from math import gcd
 from typing import Protocol, cast
 
 from tir_schedules.insight.metrics.predict import reduced
+from tir_schedules.ladders.hgemm import roles
 from tir_schedules.ladders.problems import SMALL_SHAPES
 from tir_schedules.ladders.reduce import vectorized
 from tir_schedules.ladders.reduce.vectorized import VECTOR, width
@@ -14,11 +15,12 @@ from tir_schedules.model.launch import ceil_div
 from tir_schedules.model.rung import Rung
 from tir_schedules.model.workload import Workload
 from tir_schedules.workloads.gemm import Gemm
+from tir_schedules.workloads.half_gemm import HalfGemm
 from tir_schedules.workloads.reduction import Reduction
 
 
 class Tiled(Protocol):
-    """A configuration with block tiles; it may have `stages` and a `threadblock_swizzle`."""
+    """A configuration with block tiles; it may have `stages`, a `threadblock_swizzle` and a `cluster`."""
 
     @property
     def bm(self) -> int: ...
@@ -31,12 +33,15 @@ class Tiled(Protocol):
 
 
 def small(rung: Rung, workload: Workload) -> tuple[Rung, Workload]:
-    """A rung and its workload made small: of a GEMM only the workload, of a reduction the grid as well."""
+    """A rung and its workload made small: of a GEMM only the workload, of a reduction the grid as well, and
+    of a GEMM whose blocks compute tile after tile."""
     if rung.file:  # nothing is known of its tiles
         return rung, reduced(workload, SMALL_SHAPES[rung.family][0])
     if isinstance(workload, Reduction):
         smaller, part = small_reduction(rung, workload)
         return smaller, cast(Workload, part)  # a reduce rung brings its own prim_func
+    if isinstance(rung.config, roles.Persistent):
+        rung = few_programs(rung, cast(HalfGemm, workload))
     return rung, small_gemm(cast(Gemm, workload), rung.config)
 
 
@@ -44,17 +49,28 @@ def small_gemm(gemm: Gemm, config: Tiled) -> Gemm:
     """A GEMM on which a kernel takes the same paths, and little time on the CPU machine.
 
     Along K there are enough tiles to use each stage of the buffer twice; they are a multiple of the stages
-    where they were. There are two rows of block tiles, and columns as `few_columns` says. The last tile of
-    each is as full as it was.
+    where they were. There are two rows of block tiles, or of clusters of them, and columns as `few_columns`
+    says. The last tile of each is as full as it was.
     """
     rows, columns = ceil_div(gemm.m, config.bm), ceil_div(gemm.n, config.bn)
+    tall = 2 * getattr(config, "cluster", 1)
     deep, stages = ceil_div(gemm.k, config.bk), getattr(config, "stages", 2)
     return replace(
         gemm,
-        m=part(gemm.m, config.bm, min(rows, 2)),
+        m=part(gemm.m, config.bm, min(rows, tall)),
         n=part(gemm.n, config.bn, few_columns(columns, getattr(config, "threadblock_swizzle", 1))),
         k=part(gemm.k, config.bk, min(deep, stages + 1 + (deep - 1) % stages)),
     )
+
+
+def few_programs(rung: Rung, gemm: HalfGemm) -> Rung:
+    """A rung with so few blocks that they compute tile after tile of a small GEMM where they did of the
+    whole one."""
+    config, cluster = rung.config, getattr(rung.config, "cluster", 1)
+    tiles = cluster * ceil_div(gemm.m, cluster * config.bm) * ceil_div(gemm.n, config.bn)
+    if roles.programs_of(gemm, config, cluster) == tiles:
+        return rung
+    return replace(rung, config=replace(config, programs=2 * cluster))
 
 
 def small_reduction(rung: Rung, reduction: Reduction) -> tuple[Rung, Reduction]:

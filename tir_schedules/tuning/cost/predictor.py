@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from tir_schedules.errors import BadInput
 from tir_schedules.insight.metrics.roofline import GPU_OF, Gpu, gpu_for
+from tir_schedules.ladders.hgemm.hopper import Tiling
 from tir_schedules.tuning.building.candidate import Candidate
-from tir_schedules.tuning.cost import gemm, general, reduction
+from tir_schedules.tuning.cost import gemm, general, hopper, reduction
 from tir_schedules.workloads.reduction import Reduction
 
 
@@ -25,5 +26,6 @@ def predicted_seconds(candidate: Candidate) -> float:
     """Seconds of a candidate on the workload it was built for. BadInput as from stand_in."""
     arch = candidate.kernels[0].arch
     model = reduction if isinstance(candidate.workload, Reduction) else gemm
+    model = hopper if isinstance(candidate.rung.config, Tiling) else model
     model = general if candidate.rung.file else model
     return model.predicted_seconds(candidate, stand_in(arch), arch)

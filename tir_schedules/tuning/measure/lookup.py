@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Callable, Iterator, Sequence
 from tir_schedules.errors import BadInput, CheckFailed
 from tir_schedules.ladders.known import ladder_of
 from tir_schedules.ladders.problems import EMIT_SHAPES, Job, Problems, workload_of, workloads_of
+from tir_schedules.ladders.registry import find_one
 from tir_schedules.model.machine import Machine
 from tir_schedules.model.rung import Rung
 from tir_schedules.model.workload import Workload
@@ -125,9 +126,18 @@ def open_tuned(file: str, machine: Machine, arch: str, say: Callable[[str], None
         if database.torn:
             say(database.torn)
         for record in latest(database.records()):
-            parts[record.device == device_of(machine) if gpu else record.arch == arch].append(record)
+            here = record.device == device_of(machine) if gpu else record.arch == arch_of(record, arch)
+            parts[here].append(record)
         sources.append(RecordsFile(path, parts[True], parts[False]))
     return Lookup(sources, machine, arch, say)
+
+
+def arch_of(record: Record, arch: str) -> str:
+    """What the rung of a record is compiled for where others are for `arch`, if that can be known."""
+    try:
+        return find_one(record.rung, "--tuned").arch_for(arch)
+    except BadInput:
+        return arch
 
 
 def tuned_jobs(

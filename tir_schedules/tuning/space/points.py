@@ -68,9 +68,10 @@ class Space(Generic[Config, Shape]):
     def rung_at(self, point: Point) -> Rung:
         """The rung in the configuration of a point, as its variant "tuned".
 
-        Without its twin, which does not take every point.
+        Without its twin, which does not take every point, and without its choice among configurations,
+        which the point takes the place of.
         """
-        return replace(self.rung, config=self.config(point), variant=VARIANT, twinned=False)
+        return replace(self.rung, config=self.config(point), variant=VARIANT, twinned=False, choose=None)
 
     def point_of(self, config: Config) -> Point:
         """Where a configuration of the rung is."""

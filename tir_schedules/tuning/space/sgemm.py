@@ -1,8 +1,10 @@
-"""The spaces of sgemm/pipelined and sgemm/multistage."""
+"""The spaces of sgemm/pipelined, sgemm/serpentine and sgemm/multistage."""
 
 from __future__ import annotations
 
-from tir_schedules.ladders.sgemm import multistage, pipelined
+from dataclasses import replace
+
+from tir_schedules.ladders.sgemm import multistage, pipelined, serpentine
 from tir_schedules.model.gpus import WARP
 from tir_schedules.model.launch import ceil_div
 from tir_schedules.tuning.space.constraints import (
@@ -111,6 +113,8 @@ PIPELINED: Space[pipelined.Config, Gemm] = Space(
         ),
     ),
 )
+
+SERPENTINE: Space[pipelined.Config, Gemm] = replace(PIPELINED, rung=serpentine.RUNG)
 
 MULTISTAGE: Space[multistage.Config, Gemm] = Space(
     multistage.RUNG,

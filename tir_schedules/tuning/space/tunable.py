@@ -13,11 +13,13 @@ from tir_schedules.ladders.registry import FAMILIES
 from tir_schedules.model.rung import Rung
 from tir_schedules.tuning.space.constraints import THREAD_TILES, WARP_TILES
 from tir_schedules.tuning.space.hgemm import MMA_MULTISTAGE
+from tir_schedules.tuning.space.hopper import CLUSTERED, HOPPER, TMA_STORE
 from tir_schedules.tuning.space.points import VARIANT, Constraint, Space
 from tir_schedules.tuning.space.reduce import VECTORIZED
-from tir_schedules.tuning.space.sgemm import MULTISTAGE, PIPELINED
+from tir_schedules.tuning.space.sgemm import MULTISTAGE, PIPELINED, SERPENTINE
 
-ALL: tuple[Space, ...] = (PIPELINED, MULTISTAGE, MMA_MULTISTAGE, VECTORIZED)
+ALL: tuple[Space, ...] = (PIPELINED, SERPENTINE, MULTISTAGE, MMA_MULTISTAGE, *HOPPER, VECTORIZED)
+BEST: tuple[Space, ...] = (PIPELINED, MULTISTAGE, MMA_MULTISTAGE, TMA_STORE, CLUSTERED, VECTORIZED)
 OWN: dict[str, Space] = {}
 """The spaces of rungs from elsewhere that this process has loaded."""
 
@@ -25,7 +27,7 @@ SPACES = {space.rung.id: space for space in ALL}
 TUNABLE = tuple(SPACES)
 """Ids of the rungs that have a space."""
 DEFAULTS = {
-    family: tuple(name for name in TUNABLE if SPACES[name].rung.family == family) for family in FAMILIES
+    family: tuple(space.rung.id for space in BEST if space.rung.family == family) for family in FAMILIES
 }
 """Family -> the rungs that are tuned when the family is asked for."""
 
@@ -41,9 +43,11 @@ def space_of(rung_id: str) -> Space:
 
 def check_fields(rung: Rung, arch: str) -> None:
     """BadInput where a configuration that a command line made breaks what holds for the rung's space, or for
-    all rungs with tiles like its own."""
+    all rungs with tiles like its own. A rung that says itself what it refuses is asked when it is built."""
     config, ladder = rung.config, ladder_of(rung.family)
     constraints: tuple[Constraint, ...] = ()
+    if rung.refuses:
+        return
     if rung.base_id in SPACES:
         constraints = SPACES[rung.base_id].constraints
     elif hasattr(config, "wm") and hasattr(config, "bm"):

@@ -1,0 +1,102 @@
+"""Predictions of Hopper kernels order them as an H200 does."""
+
+import json
+from dataclasses import replace
+from math import prod
+from pathlib import Path
+
+import pytest
+
+from tir_schedules.insight.metrics.roofline import gpu_for
+from tir_schedules.ladders.hgemm import tma_store
+from tir_schedules.ladders.hgemm.tile_choice import TIMES
+from tir_schedules.tuning.building.candidate import build
+from tir_schedules.tuning.cost import hopper
+from tir_schedules.tuning.cost.predictor import predicted_seconds
+from tir_schedules.tuning.space.tunable import SPACES, space_of
+from tir_schedules.workloads.half_gemm import HalfGemm
+
+RESULTS = Path(__file__).parents[2] / "experiments" / "results"
+GPU = gpu_for("sm_90a")
+RUNGS = {name: space.rung for name, space in SPACES.items() if space.rung.arch}
+DEMAND = hopper.Demand(products=680, lines=336, slabs=64, tiles=4, resident=1, slots=4, end=2600)
+
+
+def micros(name, gemm, held=1, **fields):
+    rung = RUNGS[name]
+    config = replace(rung.config, **fields)
+    return hopper.demand(gemm, config, GPU, prod(rung.launch(gemm, config).grid), held).nanoseconds / 1000
+
+
+SLOWER = {
+    "a wave of few tiles": replace(DEMAND, tiles=5),
+    "a shallow ring": replace(DEMAND, slots=2),
+    "no ring": replace(DEMAND, slots=1),
+    "lines of L2": replace(DEMAND, lines=700),
+    "a tile's end": replace(DEMAND, end=4200),
+    "more slabs": replace(DEMAND, slabs=65),
+}
+
+
+@pytest.mark.parametrize("slower", SLOWER.values(), ids=list(SLOWER))
+def test_what_costs(slower):
+    assert slower.nanoseconds > 1.005 * DEMAND.nanoseconds
+    assert replace(slower, resident=2).nanoseconds <= slower.nanoseconds, "blocks of an SM hide latency"
+
+
+@pytest.mark.parametrize("name", TIMES)
+def test_a_slab_takes_what_the_choice_of_tiles_has_of_it(name):
+    found = hopper.demand(HalfGemm(4096, 4096, 4096), tma_store.CONFIGS[name], GPU, 132, 1)
+    assert found.slab == pytest.approx(TIMES[name][0], rel=0.08)
+
+
+@pytest.mark.parametrize("file", ["bench_hgemm_h200", "bench_hgemm_mixed_h200"])
+def test_rungs_take_about_as_long_as_on_the_h200(file):
+    """With a tile of 128x256, from 2048 on, where most SMs have one."""
+    both = [
+        (micros(row["name"], HalfGemm(**row["workload"])), row["median_us"], row["name"])
+        for row in json.loads((RESULTS / f"{file}.json").read_text())["rows"]
+        if row["name"] in RUNGS and row["form"] == "schedule" and row["workload"]["m"] >= 2048
+    ]
+    assert len(both) == 21 and all(0.84 < cost / time < 1.07 for cost, time, _ in both), both
+
+
+MEASURED = {
+    1024: [
+        (dict(bm=64, bn=128, consumers=1, stages=8, boxes=2), 5.9),
+        (dict(bm=64, bn=128, consumers=1, stages=6), 6.25),
+        (dict(bm=64, bn=128, consumers=1, stages=5), 6.81),
+        (dict(bm=64, bn=128, consumers=1, stages=4), 7.29),
+        (dict(bm=128, bn=128, stages=6), 8.14),
+    ],
+    1536: [
+        (dict(bm=128, bn=192, stages=4, boxes=3), 14.6),
+        (dict(bm=64, bn=128, consumers=1, stages=8), 16.4),
+        (dict(bm=128, bn=256, stages=4, boxes=2), 18.1),
+        (dict(bm=128, bn=128, stages=6), 19.1),
+    ],
+    2048: [
+        (dict(bm=128, bn=256, stages=4, boxes=2), 25.2),
+        (dict(bm=128, bn=256, stages=3), 25.7),
+        (dict(bm=64, bn=128, consumers=1, stages=8), 28.4),
+        (dict(bm=128, bn=192, stages=4, boxes=3), 33.9),
+    ],
+}
+"""Size -> fields of hgemm/tma_store and the microseconds that an H200 took, nt, float32 to float16."""
+
+
+@pytest.mark.parametrize("size", MEASURED)
+def test_tiles_are_ordered_as_on_the_h200(size):
+    gemm = HalfGemm(size, size, size, "nt", "float32", output="float16")
+    both = [(micros("hgemm/tma_store", gemm, **fields), time) for fields, time in MEASURED[size]]
+    assert [cost for cost, _ in both] == sorted(cost for cost, _ in both), both
+
+
+def test_a_hopper_kernel_is_built_verified_and_predicted():
+    """In as few blocks as have tile after tile; predictions are of the whole."""
+    space, gemm = space_of("hgemm/tma_store"), HalfGemm(1024, 2048, 256, "nt", "float16")
+    tile = {"bm": 64, "bn": 64, "consumers": 1, "stages": 2, "boxes": 1}
+    candidate = build(space.rung_at(space.point_of(space.rung.config) | tile), gemm, "sm_90a")
+    assert candidate.metrics[0].binary.kernel.grid == (2, 1, 1) and candidate.kernels[0].grid == (132, 1, 1)
+    seconds = predicted_seconds(candidate)
+    assert seconds * 1e6 == pytest.approx(micros("hgemm/tma_store", gemm, **tile), rel=1e-6)

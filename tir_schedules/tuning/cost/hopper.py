@@ -1,0 +1,99 @@
+"""The cost model of an HGEMM rung with wgmma, from its tiles alone.
+
+An SM multiplies the slabs of its tiles one after another. A slab takes
+
+- products: what the tensor cores take for it, at the rate that they keep up under full load, and a start;
+- lines: of L2 that its copies read, LINE_NS each;
+- waiting: the latency of its copies, divided among the slabs under way: all slots of all blocks of the SM.
+
+These happen at the same time, though not all of the time: together they need (a^4 + b^4)^(1/4), where a is
+the longer one of products and lines, and b is waiting. In hgemm/wgmma nothing is under way while products
+are: there waiting comes on top. The end of a tile costs STORE for each of its elements where C is written
+from registers, and BLOCK where another block begins; other blocks of the same SM hide it. What comes once is
+ONCE.
+
+The constants are fitted to an H200. Most are the times that `tile_choice` has of tiles of hgemm/tma_store,
+to 8 %; those of other rungs come from benchmarks of one tile, 128x256.
+
+Left out, for want of measurements or because they made less than 3 %: the order of tiles (`group`,
+`programs` but for its limit), how many boxes of C have a place, what a cluster saves of L2, how many
+warpgroups share a tile. Points that differ in these alone have equal predictions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import cast
+
+from tir_schedules.insight.metrics.counting import occupancy_of
+from tir_schedules.insight.metrics.roofline import Gpu
+from tir_schedules.ladders.hgemm import hopper, roles
+from tir_schedules.ladders.hgemm.tile_choice import LINE_NS, lines_of
+from tir_schedules.model.launch import ceil_div
+from tir_schedules.tuning.building.candidate import Candidate
+from tir_schedules.tuning.cost.gemm import MEMORY
+from tir_schedules.workloads.half_gemm import HalfGemm
+
+CLOCKED = 4096 / 2 / hopper.DEPTH  # elements of C that an SM's tensor cores multiply by a slab in a cycle
+CYCLE, START = 0.627, 40  # nanoseconds: of a cycle under full load, and of a slab before its products
+LATENCY = 1100  # nanoseconds from a copy's request until its slab can be multiplied, in a ring
+SYNCHRONOUS = 720  # the same of copies by threads that wait for them
+STORE, BLOCK = 0.08, 1600  # nanoseconds: of an element that is written from registers, and of a new block
+ONCE = 2400  # nanoseconds
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What a kernel asks of the busiest SM. Times are nanoseconds.
+
+    products, lines: of a slab. slabs: of a tile. tiles: that the SM multiplies; resident: blocks that it
+    holds at a time. slots: of a block's ring, 1 where it has none. end: of a tile.
+    """
+
+    products: float
+    lines: float
+    slabs: int
+    tiles: int
+    resident: int
+    slots: int
+    end: float
+
+    @property
+    def slab(self) -> float:
+        """Of one, in the mean."""
+        busy = max(self.products, self.lines)
+        if self.slots == 1:
+            return busy + SYNCHRONOUS / self.resident
+        waiting = LATENCY / (self.slots * self.resident)
+        return (busy**4 + waiting**4) ** (1 / 4)
+
+    @property
+    def nanoseconds(self) -> float:
+        """Of the kernel."""
+        return ONCE + self.tiles * (self.slabs * self.slab + self.end / self.resident)
+
+
+def predicted_seconds(candidate: Candidate, gpu: Gpu, arch: str) -> float:
+    """Seconds of a GEMM on a GPU, not fewer than its compulsory bytes take through the memory."""
+    gemm, (binary,) = cast(HalfGemm, candidate.workload), candidate.binaries
+    asked = demand(gemm, candidate.rung.config, gpu, prod(binary.kernel.grid), occupancy_of(binary).blocks)
+    return max(asked.nanoseconds * 1e-9, gemm.bytes / (MEMORY * gpu.bandwidth * 1e9))
+
+
+def demand(gemm: HalfGemm, config: hopper.Tiling, gpu: Gpu, grid: int, held: int) -> Demand:
+    """Of a configuration. grid: its blocks. held: how many of them an SM can hold."""
+    cluster = getattr(config, "cluster", 1)
+    tiles = ceil_div(gemm.m, config.bm * cluster) * ceil_div(gemm.n, config.bn) * cluster
+    blocks = ceil_div(grid, gpu.multiprocessors)
+    elements = config.bm * config.bn
+    return Demand(
+        products=START + elements / CLOCKED * CYCLE,
+        lines=lines_of(gemm, config) * LINE_NS,
+        slabs=ceil_div(gemm.k, hopper.DEPTH),
+        tiles=blocks * ceil_div(tiles, grid),
+        resident=min(blocks, max(1, held)),
+        slots=config.stages if isinstance(config, hopper.Ring) else 1,
+        end=(0 if isinstance(config, roles.Stored) else STORE * elements)
+        + (0 if isinstance(config, roles.Persistent) else BLOCK),
+    )
