@@ -5,7 +5,8 @@
 #include "tiles_in_registers.cuh"
 #include "warp_tiles.cuh"
 
-// C of a block: the sums of the first `terms` products. Tiles are WarpTiles; multiply(results, a, b) adds the products of the fragments of one k.
+// C of a block: the sums of the first `terms` products. Tiles are WarpTiles; multiply(results, a, b) adds the
+// products of the fragments of one k.
 //
 // A turn of the loop over tiles multiplies one tile, stores the next, which is in registers, to the other
 // stage in shared memory, reads the one after it from global memory into these registers, and passes one
@@ -16,12 +17,13 @@
 // last FMA of this one. The last turns read tiles beyond K, zeros without a read of global memory, which
 // nobody multiplies: that is cheaper than a second copy of the FMA. Both stages are unrolled: so addresses
 // are constants.
-// a_row, b_row: floats of a row of A and of B. ALIGNED promises that float4s can take these, WIDE_C rows of C.
+// a_row, b_row: floats of a row of A and of B. ALIGNED promises that float4s can take these; WIDE_C, rows of
+// C.
 template <class Tiles, bool ALIGNED, bool WIDE_C, int DEPTH, int A_ROW, int B_ROW, typename Multiply>
 static __device__ __forceinline__ void
-multiply_double_buffered(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M,
-                         int N, int a_row, int b_row, int terms, float (&tile_a)[2][DEPTH][A_ROW], float (&tile_b)[2][DEPTH][B_ROW],
-                         Multiply multiply)
+multiply_double_buffered(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C,
+                         int M, int N, int a_row, int b_row, int terms, float (&tile_a)[2][DEPTH][A_ROW],
+                         float (&tile_b)[2][DEPTH][B_ROW], Multiply multiply)
 {
     static_assert(Tiles::LANES_M % 2 == 0, "lanes must stand in pairs of rows");
     static_assert(DEPTH % 2 == 0 && A_ROW % 4 == 0, "fragments must alternate, rows must be float4s");

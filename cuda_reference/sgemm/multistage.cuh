@@ -4,10 +4,10 @@
 #include "cp_async.cuh"
 #include "warp_tiles.cuh"
 
-// C of a block: the sums of the first `terms` products. Tiles are WarpTiles; DEPTH, SLOTS, PAD and BY_ROWS are
-// BK, STAGES, PADDING and ROWS_FIRST of multistage.cu. B_FLOATS: floats per copy of B, 4 if b_row_floats % 4 == 0,
-// else 1. WIDE_C promises N % 4 == 0. a_row_floats, b_row_floats: of a row of A and of B. shared: memory for SLOTS
-// tiles of A, then of B.
+// C of a block: the sums of the first `terms` products. Tiles are WarpTiles; DEPTH, SLOTS, PAD and BY_ROWS
+// are BK, STAGES, PADDING and ROWS_FIRST of multistage.cu. a_row_floats, b_row_floats: of a row of A and of B.
+// B_FLOATS: floats per copy of B, 4 if b_row_floats % 4 == 0, else 1. WIDE_C promises N % 4 == 0.
+// shared: memory for SLOTS tiles of A, then of B.
 template <class Tiles, int DEPTH, int SLOTS, int PAD, bool BY_ROWS, int B_FLOATS, bool WIDE_C>
 static __device__ __forceinline__ void
 multiply_multistage(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M,

@@ -3,10 +3,12 @@
 //   nvcc -arch=sm_80 -cubin split_k.cu
 //   grid (ceil(N/BN), ceil(M/BM), parts), block (BM/WM * BN/WN * 32)
 //   dynamic shared memory: STAGES * BK * (BM + PADDING + BN) floats, the tiles of A, then those of B
+//   before, with COPIED: repack.cu of B, and of A with ASYNCHRONOUS 0, where their rows are no multiples of 16
+//   bytes; what it leaves is A and B here
 //   C: a matrix of M x N for each part; split_k_sum.cu adds them up, in their order
 //
-// multistage.cu, or with ASYNCHRONOUS 0 serpentine.cu, with a part of K for each block along z. Parts are whole tiles, as many in each; the last may
-// have less. With one part C is what multistage.cu leaves, and nothing is to be added up.
+// multistage.cu, or with ASYNCHRONOUS 0 serpentine.cu, with a part of K for each block along z. Parts are whole
+// tiles, as many in each; the last may have less. With one part C is what multistage.cu leaves, and nothing is to be added up.
 // SPLITS, the most parts, goes to the launch: 0 leaves their number to the shape.
 
 #include "../sizes.cuh"
@@ -28,7 +30,7 @@
 #define ROWS_FIRST 0 // FMA go through rows before columns; else columns first, and stages are unrolled
 #define SPLITS 0       // parts of K
 #define ASYNCHRONOUS 1 // tiles come by cp.async; 0: through registers, STAGES and ROWS_FIRST say nothing
-#define COPIED 0 // B, and A with ASYNCHRONOUS 0, are copies where their rows are no multiples of 16 bytes
+#define COPIED 0       // rows that are no multiples of 16 bytes were copied to rows that are
 #endif
 
 using Tiles = WarpTiles<BM, BN, WM, WN, WMITER, WNITER, TM, TN>;
@@ -51,8 +53,8 @@ sgemm_split_k(const float *__restrict__ A, const float *__restrict__ B, float *_
 #if ASYNCHRONOUS
     extern __shared__ __align__(16) float shared[];
     if (N % 4 == 0)
-        multiply_multistage<Tiles, BK, STAGES, PADDING, ROWS_FIRST, 4, true>(A, B, C, M, N, a_row, b_row, terms,
-                                                                             shared);
+        multiply_multistage<Tiles, BK, STAGES, PADDING, ROWS_FIRST, 4, true>(A, B, C, M, N, a_row, b_row,
+                                                                             terms, shared);
     else
         multiply_multistage<Tiles, BK, STAGES, PADDING, ROWS_FIRST, COPIED ? 4 : 1, false>(
             A, B, C, M, N, a_row, b_row, terms, shared);
@@ -63,7 +65,8 @@ sgemm_split_k(const float *__restrict__ A, const float *__restrict__ B, float *_
         Tiles::multiply_in_serpentines(results, reg_a, reg_b);
     };
     if (N % 4 == 0 && (COPIED || K % 4 == 0))
-        multiply_double_buffered<Tiles, true, true>(A, B, C, M, N, a_row, b_row, terms, tile_a, tile_b, multiply);
+        multiply_double_buffered<Tiles, true, true>(A, B, C, M, N, a_row, b_row, terms, tile_a, tile_b,
+                                                    multiply);
     else
         multiply_double_buffered<Tiles, COPIED, false>(A, B, C, M, N, a_row, b_row, terms, tile_a, tile_b,
                                                        multiply);
