@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
+from typing import Mapping, Protocol
 
 from tir_schedules.model.launch import ceil_div
 from tir_schedules.workloads.gemm import Gemm
@@ -105,7 +105,7 @@ def splits(gemm: Gemm, tile: Tile) -> int:
     return min(sorted(counts), key=lambda parts: microseconds(gemm, tile, parts))
 
 
-def fastest(gemm: Gemm, tiles: dict[str, Tile]) -> str:
+def fastest(gemm: Gemm, tiles: Mapping[str, Tile]) -> str:
     """The name of the tile with which the model says a product is fastest."""
 
     def takes(name: str) -> bool:
