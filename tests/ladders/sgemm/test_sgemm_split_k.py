@@ -88,10 +88,8 @@ OF_A, OF_B = ("A", "A_rows", "M", "K"), ("B", "B_rows", "K", "N")
 )
 def test_only_rows_that_are_read_16_bytes_at_a_time_are_copied(variant, shape, copied):
     """And of copies C is the same bit for bit."""
-    gemm, tile = Gemm(*shape), variant.split(",")[0]
-    (rung,), (other,) = (
-        find(f"sgemm/split_k:{variant.replace(tile, name)}") for name in (f"{tile}_copied", tile)
-    )
+    gemm = Gemm(*shape)
+    (rung,), (other,) = (find(f"sgemm/split_k:{variant},copied={value}") for value in (1, 0))
     results = []
     for make in (lower, load_twin):
         kernels = launches(make, rung, gemm, ARCH)
@@ -109,7 +107,7 @@ def test_only_rows_that_are_read_16_bytes_at_a_time_are_copied(variant, shape, c
 
 
 def test_the_products_are_of_the_copies():
-    gemm, (rung,) = Gemm(65, 67, 37), find("sgemm/split_k:64x64_copied")
+    gemm, (rung,) = Gemm(65, 67, 37), find("sgemm/split_k:64x64,copied=1")
     kernels = launches(load_twin, rung, gemm, ARCH)
     faults = outcome_of(kernels[1:], gemm, CpuMachine()).faults
     assert any("reads A_rows[0], which nothing has written" in fault for fault in faults)
@@ -117,7 +115,7 @@ def test_the_products_are_of_the_copies():
 
 @pytest.mark.parametrize("twin", [False, True], ids=["schedule", "twin"])
 def test_copies_are_emitted_below(twin):
-    (rung,) = find("sgemm/split_k:64x64_copied,splits=1")
+    (rung,) = find("sgemm/split_k:64x64,copied=1,splits=1")
     text = emit_text(rung, Gemm(65, 67, 37), ARCH, "cuda", twin)
     assert "const float *A_rows[65][40]" in text and "const float *B_rows[37][68]" in text
     ptx = compile_kernel(Kernel("all", text, "sgemm_split_k", (), (2, 2, 1), (128, 1, 1), ARCH)).ptx
