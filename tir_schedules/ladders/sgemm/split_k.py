@@ -28,8 +28,8 @@ Tiles of 16 rows or columns are for thin matrices, which waste most of a larger 
 Rows of a number of floats that is no multiple of 4 start anywhere, and are read float by float. A
 configuration "..._copied" has such matrices copied first, to rows that start on multiples of 16 bytes: see
 `repack`. The copies are read and written once, the products read each element many times. C stays as it is,
-and is written float by float. On an H200 it is worth 2 to 6 % for large matrices of odd M, N and K, and loses
-for those below 2000.
+and is written float by float. On an H200 that takes 845 us of 4097x4095x1023, where the best without copies
+takes 900; of 1023x1023x1023 it takes 66, without copies 63.
 """
 
 # TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
