@@ -1,6 +1,6 @@
 """Thirty shapes of a GEMM, those that everyone times and those that nobody tunes for, as options of `bench`.
 
-    tir-schedules bench sgemm/split_k $(python experiments/many_shapes.py) -o shapes_sgemm_h200.json
+    tir-schedules bench sgemm/split_k --no-twins $(python experiments/many_shapes.py) -o shapes_sgemm.json
     python experiments/tables.py    # writes the tables of results/shapes_*.json
 
 Ten are drawn by a seed: each extent is as likely to be between 32 and 64 as between 3000 and 6000.

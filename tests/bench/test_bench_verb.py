@@ -127,6 +127,13 @@ def test_twins_may_take_sizes_at_run_time(tool, gpu, tmp_path):
     assert results["packed"]["command"] == command
 
 
+def test_twins_may_be_left_out(tool, gpu, tmp_path):
+    assert tool("sgemm/naive", *SMALL, "--no-twins", "-o", tmp_path / "a.json")[0] == 0
+    results = load_results(tmp_path / "a.json")
+    assert {row["form"] for row in results["rows"]} == {"schedule", "vendor"}
+    assert results["command"].endswith(" --no-twins")
+
+
 def test_what_is_refused_costs_exit_code_1_and_is_kept(tool, gpu, tmp_path):
     gpu.refuse = ("sgemm/naive (twin, sizes fixed)",)
     code, out, _ = tool("sgemm/naive", *SMALL, "-o", tmp_path / "a.json")

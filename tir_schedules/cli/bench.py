@@ -4,6 +4,7 @@ printed."""
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_tuned
@@ -22,9 +23,10 @@ from tir_schedules.tuning.measure.lookup import tuned_jobs
 
 PROBLEM = ("sizes", "mnk", "layout", "accumulate", "dtype", "result", "n", "configs", "arch")
 SHOW = ("compare", "threshold", "plot", "json")
+TWINS = ("run_time_sizes", "no_twins")
 TAKEN = {
-    "measure": (*PROBLEM, *SHOW, "tuned", "run_time_sizes", "output", "sustained", "cold"),
-    "pack": (*PROBLEM, "tuned", "run_time_sizes", "pack"),
+    "measure": (*PROBLEM, *SHOW, *TWINS, "tuned", "output", "sustained", "cold"),
+    "pack": (*PROBLEM, *TWINS, "tuned", "pack"),
     "predict": (*PROBLEM, "predict", "json"),
     "recorded": (*SHOW, "recorded"),
     "unpack": (*SHOW, "output", "sustained", "cold"),
@@ -35,7 +37,7 @@ WHAT = {
     "pack": "--pack", "predict": "--predict", "recorded": "--from",
     "unpack": "a pack, which has its sizes and architecture already"
 }  # fmt: skip
-SPELLED = {"recorded": "from", "run_time_sizes": "run-time-sizes"}
+SPELLED = {"recorded": "from", "run_time_sizes": "run-time-sizes", "no_twins": "no-twins"}
 
 
 def add_verb(verbs: Verbs) -> None:
@@ -59,6 +61,7 @@ def add_verb(verbs: Verbs) -> None:
         action="store_true",
         help="twins take sizes as arguments (default: they are compiled for the shape, as schedules are)",
     )
+    verb.add_argument("--no-twins", action="store_true", help="time the schedules alone")
     verb.add_argument(
         "--sustained", action="store_true", help="without pauses: clocks as they are under constant load"
     )
@@ -244,6 +247,8 @@ def jobs_of(options: Options, machine: Machine | None = None) -> list[Job]:
     rungs = find_each(options.names, options.configs)
     check_options(rungs, options)
     rungs = taking(rungs, options.names, options)
+    if options.no_twins:
+        rungs = [replace(rung, twinned=False) for rung in rungs]
     problems = problems_of(rungs, options)
     if options.tuned is None:
         return jobs_on(rungs, problems, BENCH_SHAPES)
@@ -259,7 +264,7 @@ def twin_of(options: Options) -> str:
 def command_of(options: Options) -> str:
     """The command as it can be typed again, without what only says where results go."""
     words = ["bench", *options.names]
-    for name in (*PROBLEM, "tuned", "run_time_sizes", "sustained", "cold"):
+    for name in (*PROBLEM, *TWINS, "tuned", "sustained", "cold"):
         value = getattr(options, name)
         if value is True or value == "":
             words.append(f"--{SPELLED.get(name, name)}")
