@@ -5,7 +5,8 @@
 #include "tiles_in_registers.cuh"
 #include "warp_tiles.cuh"
 
-// C of a block: the sums of the first `terms` of K products. Tiles are WarpTiles; multiply(results, a, b) adds the products of the fragments of one k.
+// C of a block: the sums of the first `terms` products. Tiles are WarpTiles; multiply(results, a, b) adds the
+// products of the fragments of one k.
 //
 // A turn of the loop over tiles multiplies one tile, stores the next, which is in registers, to the other
 // stage in shared memory, reads the one after it from global memory into these registers, and passes one
@@ -16,12 +17,13 @@
 // last FMA of this one. The last turns read tiles beyond K, zeros without a read of global memory, which
 // nobody multiplies: that is cheaper than a second copy of the FMA. Both stages are unrolled: so addresses
 // are constants.
-// ALIGNED promises rows of A and B that float4s can take.
-template <class Tiles, bool ALIGNED, int DEPTH, int A_ROW, int B_ROW, typename Multiply>
+// a_row, b_row: floats of a row of A and of B. ALIGNED promises that float4s can take these; WIDE_C, rows of
+// C.
+template <class Tiles, bool ALIGNED, bool WIDE_C, int DEPTH, int A_ROW, int B_ROW, typename Multiply>
 static __device__ __forceinline__ void
-multiply_double_buffered(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M,
-                         int N, int K, int terms, float (&tile_a)[2][DEPTH][A_ROW], float (&tile_b)[2][DEPTH][B_ROW],
-                         Multiply multiply)
+multiply_double_buffered(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C,
+                         int M, int N, int a_row, int b_row, int terms, float (&tile_a)[2][DEPTH][A_ROW],
+                         float (&tile_b)[2][DEPTH][B_ROW], Multiply multiply)
 {
     static_assert(Tiles::LANES_M % 2 == 0, "lanes must stand in pairs of rows");
     static_assert(DEPTH % 2 == 0 && A_ROW % 4 == 0, "fragments must alternate, rows must be float4s");
@@ -34,15 +36,15 @@ multiply_double_buffered(const float *__restrict__ A, const float *__restrict__ 
     float thread_results[Tiles::THREAD_ROWS][Tiles::THREAD_COLS] = {{0.0f}};
 
     TilesInRegisters<Tiles::THREADS, Tiles::ROWS, Tiles::COLS, DEPTH, ALIGNED> copies(block_row, block_col, M,
-                                                                                     N, K);
+                                                                                     b_row, a_row);
     __align__(16) float reg_a[2][Tiles::THREAD_ROWS], reg_b[2][Tiles::THREAD_COLS]; // of even k and of odd
     auto read_fragments = [&](int stage, int k) {
         part.read_fragments(reg_a[k % 2], reg_b[k % 2], tile_a[stage][k], tile_b[stage][k]);
     };
 
-    copies.read(A, B, N, K, terms);
+    copies.read(A, B, b_row, a_row, terms);
     copies.store(tile_a[0], tile_b[0]);
-    copies.read(A, B, N, K, terms - DEPTH);
+    copies.read(A, B, b_row, a_row, terms - DEPTH);
     __syncthreads();
     read_fragments(0, 0);
     int k_left = terms; // from the tile to be multiplied on
@@ -58,12 +60,12 @@ multiply_double_buffered(const float *__restrict__ A, const float *__restrict__ 
                 multiply(thread_results, reg_a[k % 2], reg_b[k % 2]);
             }
             copies.store(tile_a[1 - stage], tile_b[1 - stage]);
-            copies.read(A, B, N, K, k_left - DEPTH);
+            copies.read(A, B, b_row, a_row, k_left - DEPTH);
             __syncthreads();
             read_fragments(1 - stage, 0);
             multiply(thread_results, reg_a[(DEPTH - 1) % 2], reg_b[(DEPTH - 1) % 2]);
         }
     }
 
-    part.template write_results<ALIGNED>(thread_results, C, block_row, block_col, M, N);
+    part.template write_results<WIDE_C>(thread_results, C, block_row, block_col, M, N);
 }

@@ -4,13 +4,14 @@
 #include "cp_async.cuh"
 #include "warp_tiles.cuh"
 
-// C of a block: the sums of the first `terms` of K products. Tiles are WarpTiles; DEPTH, SLOTS, PAD and BY_ROWS
-// are BK, STAGES, PADDING and ROWS_FIRST of multistage.cu. B_FLOATS: floats per copy of B, 4 if N % 4 == 0,
-// else 1. shared: memory for SLOTS tiles of A, then of B.
-template <class Tiles, int DEPTH, int SLOTS, int PAD, bool BY_ROWS, int B_FLOATS>
+// C of a block: the sums of the first `terms` products. Tiles are WarpTiles; DEPTH, SLOTS, PAD and BY_ROWS
+// are BK, STAGES, PADDING and ROWS_FIRST of multistage.cu. a_row_floats, b_row_floats: of a row of A and of B.
+// B_FLOATS: floats per copy of B, 4 if b_row_floats % 4 == 0, else 1. WIDE_C promises N % 4 == 0.
+// shared: memory for SLOTS tiles of A, then of B.
+template <class Tiles, int DEPTH, int SLOTS, int PAD, bool BY_ROWS, int B_FLOATS, bool WIDE_C>
 static __device__ __forceinline__ void
 multiply_multistage(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M,
-                    int N, int K, int terms, float *shared)
+                    int N, int a_row_floats, int b_row_floats, int terms, float *shared)
 {
     constexpr int HEIGHT = Tiles::ROWS, WIDTH = Tiles::COLS, THREADS = Tiles::THREADS;
     constexpr int LANE_ROWS = Tiles::SUB_M / Tiles::LANES_M, LANE_COLS = Tiles::SUB_N / Tiles::LANES_N;
@@ -40,8 +41,8 @@ multiply_multistage(const float *__restrict__ A, const float *__restrict__ B, fl
     unsigned from_a[HEIGHT / A_STEP];
 #pragma unroll
     for (int i = 0; i < HEIGHT / A_STEP; ++i)
-        from_a[i] = (block_row + a_row + i * A_STEP) % M * K + a_k;
-    const unsigned from_b = b_k * N + (block_col + b_col) % N;
+        from_a[i] = (block_row + a_row + i * A_STEP) % M * a_row_floats + a_k;
+    const unsigned from_b = b_k * b_row_floats + (block_col + b_col) % b_row_floats;
 
     int k_left = terms; // from the next tile to be copied on
     auto copy_tile = [&](int stage) {
@@ -52,10 +53,10 @@ multiply_multistage(const float *__restrict__ A, const float *__restrict__ B, fl
 #pragma unroll
         for (int i = 0; i < DEPTH / B_STEP; ++i)
             copy_async<B_FLOATS>(tiles_b + (stage * DEPTH + b_k + i * B_STEP) * WIDTH + b_col,
-                                 B + (from_b + i * B_STEP * N), b_k + i * B_STEP < k_left);
+                                 B + (from_b + i * B_STEP * b_row_floats), b_k + i * B_STEP < k_left);
         commit_copies();
         A += DEPTH;
-        B += DEPTH * N;
+        B += DEPTH * b_row_floats;
         k_left -= DEPTH;
     };
 
@@ -99,5 +100,5 @@ multiply_multistage(const float *__restrict__ A, const float *__restrict__ B, fl
         }
     }
 
-    part.template write_results<B_FLOATS == 4>(thread_results, C, block_row, block_col, M, N);
+    part.template write_results<WIDE_C>(thread_results, C, block_row, block_col, M, N);
 }

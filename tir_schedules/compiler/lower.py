@@ -66,8 +66,8 @@ def lower(rung: Rung, workload: Any, arch: str) -> Kernel:
 
     emitted = kept(rung, workload, arch, made)
     return Kernel(
-        f"{rung.id} (tir)", emitted.source, rung.entry, emitted.params, arch=arch, own=is_ours(rung),
-        **vars(declared or emitted.launch),
+        f"{rung.id} (tir)", emitted.source, rung.entry, rung.given(workload, emitted.params), arch=arch,
+        own=is_ours(rung), **vars(declared or emitted.launch),
     )  # fmt: skip
 
 

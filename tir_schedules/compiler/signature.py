@@ -230,12 +230,13 @@ def check_ptx(
             " its name"
         )
     for number, ((kind, array), name) in enumerate(zip(kinds, names), 1):
-        wanted = ("u64", "b64", "s64") if takes[name].endswith("*") else ("u32", "b32", "s32")
-        wrong = array != f"[{MAP_BYTES}]" if takes[name] == DECLARED_MAP else array or kind not in wanted
+        takes_kind = takes[name.removesuffix("_rows")]
+        wanted = ("u64", "b64", "s64") if takes_kind.endswith("*") else ("u32", "b32", "s32")
+        wrong = array != f"[{MAP_BYTES}]" if takes_kind == DECLARED_MAP else array or kind not in wanted
         if wrong:
             what = "a struct" if array else f"{kind[1:]} bits of type {kind}"
             raise CheckFailed(
-                f"parameter {number} of {entry}, for {name}, is {what}; it should be {takes[name]} {name}"
+                f"parameter {number} of {entry}, for {name}, is {what}; it should be {takes_kind} {name}"
             )
 
 

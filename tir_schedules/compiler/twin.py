@@ -72,10 +72,8 @@ def kernel_from_source(
         signature = find_signature(
             source, rung.entry, partial(preprocessed, kernel) if origin == "source" else None, kernel.maps
         )
-        return replace(
-            kernel,
-            params=argument_names(signature, rung.entry, workload.parameters, workload.outputs, kernel.maps),
-        )
+        params = argument_names(signature, rung.entry, workload.parameters, workload.outputs, kernel.maps)
+        return replace(kernel, params=rung.given(workload, params))
     except CheckFailed as error:
         raise named(kernel, error) from None
 

@@ -148,6 +148,13 @@ class Rung:
         before, after = (each(workload, rung.config) if each else () for each in (rung.before, rung.after))
         return before, after
 
+    def given(self, workload: Any, parameters: Sequence[str]) -> tuple[str, ...]:
+        """The arguments for its own kernel's parameters: of an array that a launch before copies, the
+        copy."""
+        before, _ = self.others(workload)
+        copies = {each.names["X"]: each.names["Y"] for each in before}
+        return tuple(copies.get(name, name) for name in parameters)
+
     def check_arch(self, arch: str) -> None:
         """BadInput when the rung cannot run on `arch` ("sm_80")."""
         if self.arch:

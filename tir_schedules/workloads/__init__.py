@@ -20,6 +20,12 @@ MOST = 2**31 - 2**16
 """Below this an extent, and where the tiles that cover it end, are indices of 32 bits."""
 
 
+def padded(columns: int, vector: int) -> int:
+    """Elements of the shortest row of a multiple of 16 bytes that has so many columns. vector: elements in
+    16 bytes."""
+    return -(-columns // vector) * vector
+
+
 def array_of(arguments: Arguments, name: str) -> np.ndarray:
     """The array of that name, of numpy or CuPy, among arguments that are arrays and sizes."""
     return cast("np.ndarray", arguments[name])

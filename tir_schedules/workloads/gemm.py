@@ -13,7 +13,7 @@ import numpy as np
 from tir_schedules.errors import BadInput
 from tir_schedules.model.launch import Dim3
 from tir_schedules.model.workload import Arguments
-from tir_schedules.workloads import MOST, array_of, element_type
+from tir_schedules.workloads import MOST, array_of, element_type, padded
 from tir_schedules.workloads.drawing import EXACT, REALS, Draws
 from tir_schedules.workloads.partial_sums import PartialSums
 from tir_schedules.workloads.rounding import SPREAD, bias, growth, largest_exact
@@ -54,8 +54,8 @@ class Gemm:
 
     inputs = ("A", "B")
     outputs = ("C",)
-    workspaces = ()
-    result = "float32"
+    dtype = result = "float32"
+    vector = 4  # elements in 16 bytes, the widest access
     macros = {}
 
     def __post_init__(self) -> None:
@@ -93,18 +93,36 @@ class Gemm:
         """Compulsory global traffic in bytes: A and B read once, C written once."""
         return 4 * (self.m * self.k + self.k * self.n + self.m * self.n)
 
+    @property
+    def stored(self) -> dict[str, tuple[int, int]]:
+        """Rows and columns of A and B as they are stored."""
+        return {"A": (self.m, self.k), "B": (self.k, self.n)}
+
+    @property
+    def misaligned(self) -> dict[str, tuple[int, int]]:
+        """Those whose rows are no multiple of 16 bytes, which a rung may copy to rows that are."""
+        return {name: shape for name, shape in self.stored.items() if shape[1] % self.vector}
+
+    @property
+    def workspaces(self) -> tuple[str, ...]:
+        """Arrays for these copies, "A_rows" and "B_rows"."""
+        return tuple(f"{name}_rows" for name in self.misaligned)
+
     def array_shapes(self, grid: Dim3) -> dict[str, tuple[int, ...]]:
-        """Of A, B and C, which has a matrix for each part of K that blocks along z take."""
-        parts = grid[2:] if grid[2] > 1 else ()
-        return {"A": (self.m, self.k), "B": (self.k, self.n), "C": (*parts, self.m, self.n)}
+        """Of A, B and C, which has a matrix for each part of K that blocks along z take; and of workspaces,
+        with rows of a multiple of 16 bytes."""
+        parts, rows = grid[2:] if grid[2] > 1 else (), self.stored | {"C": (self.m, self.n)}
+        copies = {name: rows[name.removesuffix("_rows")] for name in self.workspaces}
+        shapes = {name: (height, padded(width, self.vector)) for name, (height, width) in copies.items()}
+        return self.stored | {"C": (*parts, self.m, self.n)} | shapes
 
     def draws(self, seed: int = 0) -> list[tuple[str, int]]:
         """Kinds and seeds of the inputs that a kernel is verified with."""
         return [(EXACT, seed), (REALS, seed)]
 
     def arguments(self, seed: int = 0, xp: Any = np, kind: str = REALS) -> Arguments:
-        """What a kernel may ask for, by name: A and B of a kind of inputs, C filled with NaN, and the sizes
-        M, N, K.
+        """What a kernel may ask for, by name: A and B of a kind of inputs, C and workspaces filled with NaN,
+        and the sizes M, N, K.
 
         xp: the array module that draws, numpy or cupy.
         """
@@ -112,10 +130,12 @@ class Gemm:
         a, b = self.integers(draws, seed) if kind == EXACT else self.reals(draws)
         a = a * (alternating(xp, self.m)[:, None] * (-1 if kind == EXACT else 1))
         b = b * alternating(xp, self.n)
+        operands, results, shapes = self.dtype, self.result, self.array_shapes((1, 1, 1))
+        types = {name: results if name.startswith("C") else operands for name in ("C", *self.workspaces)}
         return {
             "A": a,
             "B": b,
-            "C": xp.full((self.m, self.n), np.nan, element_type(self.result)),
+            **{name: xp.full(shapes[name], np.nan, element_type(kind)) for name, kind in types.items()},
             "M": self.m,
             "N": self.n,
             "K": self.k,

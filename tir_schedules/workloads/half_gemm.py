@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tir_schedules.errors import BadInput
-from tir_schedules.model.launch import Dim3
 from tir_schedules.model.workload import Arguments
 from tir_schedules.workloads import ACCUMULATORS, LAYOUTS, OPERANDS, RESULTS, array_of, element_type
 from tir_schedules.workloads.drawing import EXACT, REALS, Draws
@@ -46,11 +45,6 @@ operand to that shows."""
 VECTOR = 8  # halves in 16 bytes, the widest access
 
 
-def padded(columns: int) -> int:
-    """Elements of the shortest row of a multiple of 16 bytes that has so many columns."""
-    return -(-columns // VECTOR) * VECTOR
-
-
 @dataclass(frozen=True)
 class HalfGemm(Gemm):
     """C (m x n) = A (m x k) @ B (k x n), row-major.
@@ -68,6 +62,8 @@ class HalfGemm(Gemm):
     accumulate: str = "float16"
     dtype: str = "float16"
     output: str = ""
+
+    vector = VECTOR
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -125,15 +121,9 @@ class HalfGemm(Gemm):
         return {"A": (self.m, self.k), "B": (self.n, self.k) if self.transposed else (self.k, self.n)}
 
     @property
-    def misaligned(self) -> dict[str, tuple[int, int]]:
-        """Those whose rows are no multiple of 16 bytes, which a rung may copy to rows that are."""
-        return {name: shape for name, shape in self.stored.items() if shape[1] % VECTOR}
-
-    @property
     def workspaces(self) -> tuple[str, ...]:
-        """Arrays for these copies, "A_rows" and "B_rows", and "C_rows" for a C in 16 bits with such rows."""
-        copies = [*self.misaligned, *(["C"] if self.result != "float32" and self.n % VECTOR else [])]
-        return tuple(f"{name}_rows" for name in copies)
+        """As Gemm, and "C_rows" for a C in 16 bits with such rows."""
+        return super().workspaces + (("C_rows",) if self.result != "float32" and self.n % VECTOR else ())
 
     @property
     def macros(self) -> dict[str, str | int]:
@@ -166,12 +156,6 @@ class HalfGemm(Gemm):
         """Whether C is in another format than the sums."""
         return self.output != self.accumulate
 
-    def array_shapes(self, grid: Dim3) -> dict[str, tuple[int, ...]]:
-        """As Gemm, of B as it is stored; and of workspaces, with rows of a multiple of 16 bytes."""
-        shapes = super().array_shapes(grid) | self.stored
-        copies = {name: shapes[name.removesuffix("_rows")] for name in self.workspaces}
-        return shapes | {name: (rows, padded(columns)) for name, (rows, columns) in copies.items()}
-
     def draws(self, seed: int = 0) -> list[tuple[str, int]]:
         """As Gemm. Where only some terms can differ from 0, so many inputs that for each k one differs."""
         return [*((EXACT, seed + turn) for turn in range(-(-self.classes // self.m))), (REALS, seed)]
@@ -183,14 +167,12 @@ class HalfGemm(Gemm):
         return -(-self.k // int((2 ** MANTISSA[self.accumulate] / SPREAD) ** 2))
 
     def arguments(self, seed: int = 0, xp: Any = np, kind: str = REALS) -> Arguments:
-        """As Gemm, A and B in their format, and workspaces filled with NaN."""
+        """As Gemm, A and B in their format."""
         found = super().arguments(seed, xp, kind)
         a, b = array_of(found, "A"), array_of(found, "B")
         b = xp.ascontiguousarray(b.T) if self.transposed else b
-        operands, shapes = element_type(self.dtype), self.array_shapes((1, 1, 1))
-        types = {"C_rows": element_type(self.result)}
-        copies = {name: xp.full(shapes[name], np.nan, types.get(name, operands)) for name in self.workspaces}
-        return found | {"A": a.astype(operands), "B": b.astype(operands)} | copies
+        operands = element_type(self.dtype)
+        return found | {"A": a.astype(operands), "B": b.astype(operands)}
 
     def integers(self, draws: Draws, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """A and B, integers without 0 and TELLING where there is room, or in every row of A one of `classes`

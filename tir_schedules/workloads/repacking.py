@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tir_schedules.model.workload import Arguments, OneLaunch
-from tir_schedules.workloads import array_of
-from tir_schedules.workloads.half_gemm import padded
+from tir_schedules.workloads import array_of, padded
 
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
@@ -22,30 +21,50 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Repacking(OneLaunch):
-    """Y (rows x columns) = X, elements of 16 bits of whatever format; rows of Y are filled with zeros up to a
-    multiple of 16 bytes."""
+    """Y (rows x columns) = X, elements of so many bits of whatever format; rows of Y are filled with zeros up
+    to a multiple of 16 bytes."""
 
     rows: int
     columns: int
+    bits: int = 16
 
     inputs, outputs = ("X",), ("Y",)
-    parameters = {"X": "const uint16_t*", "Y": "uint16_t*", "ROWS": "int", "COLUMNS": "int"}
     flops = 0
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.rows, self.columns
+
+    @property
+    def dtype(self) -> str:
+        return f"uint{self.bits}"
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """What a kernel may take, and its C type."""
+        kind = f"{self.dtype}_t*"
+        return {"X": f"const {kind}", "Y": kind, "ROWS": "int", "COLUMNS": "int"}
+
+    @property
+    def vector(self) -> int:
+        """Elements in 16 bytes."""
+        return 128 // self.bits
 
     @property
     def pitch(self) -> int:
         """Elements of a row of Y."""
-        return padded(self.columns)
+        return padded(self.columns, self.vector)
 
     @property
     def bytes(self) -> int:
         """Compulsory global traffic in bytes: X read once, Y written once."""
-        return 2 * self.rows * (self.columns + self.pitch)
+        return self.bits // 8 * self.rows * (self.columns + self.pitch)
 
     def arguments(self, seed: int = 0, xp: Any = np, kind: str = "") -> Arguments:
         """X at random, Y of ones, and the extents."""
-        x = xp.random.default_rng(seed).integers(0, 2**16, (self.rows, self.columns)).astype("uint16")
-        y = xp.full((self.rows, self.pitch), 2**16 - 1, "uint16")
+        most = 2**self.bits - 1
+        x = xp.random.default_rng(seed).integers(0, most + 1, (self.rows, self.columns)).astype(self.dtype)
+        y = xp.full((self.rows, self.pitch), most, self.dtype)
         return {"X": x, "Y": y, "ROWS": self.rows, "COLUMNS": self.columns}
 
     def truth(self, arguments: Arguments) -> dict[str, np.ndarray]:
@@ -58,16 +77,18 @@ class Repacking(OneLaunch):
     def prim_func(self, name: str) -> PrimFunc:
         """The algorithm as a TensorIR PrimFunc with one block "Y", entry point `name`."""
         from tvm.script import tirx as T
+        from tvm.tirx import IntImm
 
-        rows, columns, pitch = self.rows, self.columns, self.pitch
+        rows, columns, pitch, dtype = self.rows, self.columns, self.pitch, self.dtype
+        zero = IntImm(dtype, 0)
 
         @T.prim_func(s_tir=True)
-        def repack(X: T.Buffer((rows, columns), "uint16"), Y: T.Buffer((rows, pitch), "uint16")):
+        def repack(X: T.Buffer((rows, columns), dtype), Y: T.Buffer((rows, pitch), dtype)):
             T.func_attr({"global_symbol": name, "tirx.noalias": True})
             for i, j in T.grid(rows, pitch):
                 with T.sblock("Y"):
                     vi, vj = T.axis.remap("SS", [i, j])
-                    Y[vi, vj] = T.if_then_else(vj < columns, X[vi, vj], T.uint16(0))
+                    Y[vi, vj] = T.if_then_else(vj < columns, X[vi, vj], zero)
 
         return repack
 
@@ -86,7 +107,7 @@ class Unpacking(OneLaunch):
     @property
     def pitch(self) -> int:
         """Elements of a row of X."""
-        return padded(self.columns)
+        return padded(self.columns, 8)
 
     @property
     def bytes(self) -> int:

@@ -73,6 +73,55 @@ def test_a_part_that_is_left_out_of_the_sum_is_found():
     assert faults and "split_k_sum" in faults[0]
 
 
+OF_A, OF_B = ("A", "A_rows", "M", "K"), ("B", "B_rows", "K", "N")
+
+
+@pytest.mark.parametrize(
+    "variant, shape, copied",
+    [
+        ("64x64", (65, 67, 37), [OF_A, OF_B]),
+        ("64x64", (65, 64, 37), [OF_A]),
+        ("64x64,splits=2", (65, 67, 39), [OF_A, OF_B]),
+        ("32x32", (33, 67, 37), [OF_B]),
+        ("32x32", (33, 64, 37), []),
+    ],
+)
+def test_only_rows_that_are_read_16_bytes_at_a_time_are_copied(variant, shape, copied):
+    """And of copies C is the same bit for bit."""
+    gemm = Gemm(*shape)
+    (rung,), (other,) = (find(f"sgemm/split_k:{variant},copied={value}") for value in (1, 0))
+    results = []
+    for make in (lower, load_twin):
+        kernels = launches(make, rung, gemm, ARCH)
+        own = next(kernel for kernel in kernels if kernel.entry == "sgemm_split_k")
+        before = kernels[: kernels.index(own)]
+        assert [kernel.params[:2] for kernel in before] == [names[:2] for names in copied]
+        assert {*own.params[:2]} >= {names[1] for names in copied}
+        done = outcome_of(kernels, gemm, CpuMachine())
+        assert done.faults == ()
+        results.append(done.outputs)
+    results.append(outcome_of(launches(load_twin, other, gemm, ARCH), gemm, CpuMachine()).outputs)
+    assert len(results[0]) > 1
+    for one in results[1:]:
+        assert all(np.array_equal(a["C"], b["C"]) for a, b in zip(results[0], one, strict=True))
+
+
+def test_the_products_are_of_the_copies():
+    gemm, (rung,) = Gemm(65, 67, 37), find("sgemm/split_k:64x64,copied=1")
+    kernels = launches(load_twin, rung, gemm, ARCH)
+    faults = outcome_of(kernels[1:], gemm, CpuMachine()).faults
+    assert any("reads A_rows[0], which nothing has written" in fault for fault in faults)
+
+
+@pytest.mark.parametrize("twin", [False, True], ids=["schedule", "twin"])
+def test_copies_are_emitted_below(twin):
+    (rung,) = find("sgemm/split_k:64x64,copied=1,splits=1")
+    text = emit_text(rung, Gemm(65, 67, 37), ARCH, "cuda", twin)
+    assert "const float *A_rows[65][40]" in text and "const float *B_rows[37][68]" in text
+    ptx = compile_kernel(Kernel("all", text, "sgemm_split_k", (), (2, 2, 1), (128, 1, 1), ARCH)).ptx
+    assert ".entry sgemm_repack_A(" in ptx and ".entry sgemm_repack_B(" in ptx and "ld.global.nc.v4" in ptx
+
+
 @pytest.mark.parametrize("twin", [False, True], ids=["schedule", "twin"])
 def test_both_kernels_are_emitted_into_one_file_that_compiles(twin):
     text = emit_text(RUNG, SHAPE, ARCH, "cuda", twin)

@@ -66,15 +66,22 @@ def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     overlapped(sch, gemm, config)
 
 
-def overlapped(sch: Schedule, gemm: Gemm, config: Config, staged: warp_tiles.Staged | None = None) -> None:
-    """The whole schedule. staged: see `split_up`."""
+def overlapped(
+    sch: Schedule,
+    gemm: Gemm,
+    config: Config,
+    staged: warp_tiles.Staged | None = None,
+    stored: Gemm | None = None,
+) -> None:
+    """The whole schedule. staged: see `split_up`. stored: see `pipelined.double_buffered`."""
+    stored = stored or gemm
     order = ORDERS["rows_first" if config.rows_first else "columns_first"]
     parts = warp_tiles.split_up(sch, config, SHARED, quads=True, order=order, staged=staged)
     copy_a, copy_b = parts.copies
     threads = [("threadIdx.x", config.threads)]
     share_rows(sch, copy_a, parts.k_tile, threads, 1)
-    share_rows(sch, copy_b, parts.k_tile, threads, vector_width(gemm.n))
-    wrap_edges(sch, gemm, parts.copies, (config.bm, config.bn))
+    share_rows(sch, copy_b, parts.k_tile, threads, vector_width(stored.n))
+    wrap_edges(sch, stored, parts.copies, (config.bm, config.bn))
     warp_tiles.pad_rows(sch, config, parts, config.padding)
     warp_tiles.finish(sch, gemm, parts)
 

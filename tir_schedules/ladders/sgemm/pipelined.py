@@ -55,13 +55,19 @@ def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
 
 
 def double_buffered(
-    sch: Schedule, gemm: Gemm, config: WarpTiling, padding: int, staged: Staged | None = None
+    sch: Schedule,
+    gemm: Gemm,
+    config: WarpTiling,
+    padding: int,
+    staged: Staged | None = None,
+    stored: Gemm | None = None,
 ) -> Parts:
     """The whole schedule; returns the blocks and loops of the multiplication. padding: as of Config. staged:
-    see `split_up`."""
+    see `split_up`. stored: a GEMM with as many columns of A and B as rows in memory have, where these have
+    more."""
     parts = split_up(sch, config, quads=True, order=ORDER, staged=staged)
-    share_vectors(sch, gemm, parts.copies, parts.k_tile, [("threadIdx.x", config.threads)])
-    wrap_edges(sch, gemm, parts.copies, (config.bm, config.bn))
+    share_vectors(sch, stored or gemm, parts.copies, parts.k_tile, [("threadIdx.x", config.threads)])
+    wrap_edges(sch, stored or gemm, parts.copies, (config.bm, config.bn))
     pad_rows(sch, config, parts, padding)
     for copy in parts.copies:
         sch.annotate(copy, "tirx.manifest_shared_memory_local_stage", True)

@@ -5,8 +5,8 @@ B, adds to elements of C that nobody writes, so anything may stand there: other 
 before the loop over tiles, while a question costs instructions in it: a predicate, and a store of zero where
 the answer is no. Along K zeros are needed, and the guard stays; LoopPartition leaves it to the last tile.
 
-Rows start again because the last one, read by many lanes at once, is slow: on an H200 a cp.async whose lanes
-all read one element takes as long as dozens.
+Rows start again in place of the last one's being read over and over, so that lanes read what they read
+elsewhere: neighbours, not one element at a time.
 """
 
 # TVM's nodes have their fields at run time alone.

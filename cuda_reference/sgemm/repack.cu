@@ -1,0 +1,18 @@
+// A matrix copied so that its rows start on multiples of 16 bytes: the launch before split_k.cu.
+//
+//   nvcc -arch=sm_80 -cubin repack.cu
+//   grid ceil(ROWS / 8) * ceil(COLUMNS / 128), block (32, 8)
+//
+// Elements have 32 bits of whatever format. Y has rows of COLUMNS of them, filled with zeros up to a multiple
+// of 16 bytes.
+
+#include "../repacking.cuh"
+
+extern "C" __global__ void __launch_bounds__(256)
+sgemm_repack(const uint32_t *__restrict__ X, uint32_t *__restrict__ Y, int ROWS, int COLUMNS)
+{
+#ifdef SIZE_ROWS
+    ROWS = SIZE_ROWS, COLUMNS = SIZE_COLUMNS;
+#endif
+    copy_to_aligned_rows(X, Y, ROWS, COLUMNS);
+}
