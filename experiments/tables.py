@@ -28,7 +28,7 @@ from tir_schedules.errors import BadInput, TirSchedulesError
 from tir_schedules.subjects.results import device_name, load_results
 
 ROOT = Path(__file__).parents[1]
-READMES = (ROOT / "README.md", ROOT / "tir_schedules" / "tuning" / "README.md")
+READMES = tuple(ROOT / folder / "README.md" for folder in (".", "experiments", "tir_schedules/tuning"))
 """The files that have markers."""
 
 SHOWN = {"sgemm": ("1024", "2048", "4096", "8192"), "hgemm": ("1024", "2048", "4096", "8192")}
