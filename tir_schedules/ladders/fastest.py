@@ -16,6 +16,7 @@ from typing import Any
 
 from tir_schedules.errors import BadInput
 from tir_schedules.ladders.known import ladder_of
+from tir_schedules.ladders.own import ladder_rungs
 from tir_schedules.ladders.problems import Problem, offered
 from tir_schedules.model.estimate import Estimate
 from tir_schedules.model.rung import Rung
@@ -50,9 +51,9 @@ def standing_for(family: str) -> Rung | None:
 
 
 def candidates(family: str) -> list[Rung]:
-    from tir_schedules.ladders.registry import find  # which imports this
-
-    return [rung for name in ladder_of(family).estimators for rung in find(f"{family}/{name}")]
+    models = ladder_of(family).estimators
+    found = {rung.name: rung for rung in ladder_rungs(family) if rung.name in models}
+    return [found[name] for name in models]
 
 
 @lru_cache(maxsize=256, typed=True)  # Unasked equals the text that it is
