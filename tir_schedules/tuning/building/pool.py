@@ -62,8 +62,8 @@ class Pool:
             self.free.put(place)
 
     def ask(self, request: object) -> Any:
-        """The answer of a process that is free. Ended, with its exit code, when that ends meanwhile; Late when
-        it was killed."""
+        """The answer of a process that is free. Ended, with its exit code, when that ends meanwhile; Late
+        when it was killed."""
         with self.spent.during(self.waiting):
             place = self.free.get()
         try:

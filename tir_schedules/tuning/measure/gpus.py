@@ -40,8 +40,8 @@ class Gpus:
         self.pool.close()
 
     def timed(self, subjects: Sequence[Subject], together: bool) -> list[Timed]:
-        """Samples of each, from the next GPU that is free. CheckFailed when they end its process, Unbuilt when
-        the fault may be the computer's."""
+        """Samples of each, from the next GPU that is free. CheckFailed when they end its process, Unbuilt
+        when the fault may be the computer's."""
         reason = ""
         for _ in range(ATTEMPTS):
             try:

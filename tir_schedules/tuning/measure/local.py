@@ -79,7 +79,8 @@ class LocalMeasurer(Measurer):
         broken = cast("GpuMachine", self.machine).broken
         if broken:
             raise GpuLost(
-                f"this process can use the GPU no more after {broken}: --resume goes on without that candidate"
+                f"this process can use the GPU no more after {broken}: --resume goes on without that"
+                " candidate"
             )
         return timed(subject, self.machine)
 

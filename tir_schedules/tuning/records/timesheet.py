@@ -22,6 +22,10 @@ SAID = {
 }
 
 
+SHOWN = 0.01
+"""Seconds, fewer are not shown."""
+
+
 class Timesheet:
     """Seconds that candidates spent, by what on. Safe to use from several threads."""
 
@@ -72,7 +76,7 @@ class Spent:
         """All of it in two lines; none for a search that evaluated nothing."""
         if not self.candidates:
             return
-        compared = f", {self.compared:.3g} s comparing the fastest" if self.compared else ""
+        compared = f", {self.compared:.3g} s comparing the fastest" if self.compared >= SHOWN else ""
         yield (
             f"of {self.seconds:.3g} s: {self.awaited:.3g} s waiting for candidates, {self.own:.3g} s choosing"
             f" them{compared}"
@@ -80,7 +84,7 @@ class Spent:
         spent = [
             f"{self.on[what] / self.candidates:.2g} s {said.format(place=f'a {self.place}')}"
             for what, said in SAID.items()
-            if what in self.on
+            if self.on.get(what, 0.0) / self.candidates >= SHOWN
         ]
         yield f"a candidate, in the mean: {', '.join(spent)}{'; ' * bool(spent)}{'; '.join(self.busy)}"
 

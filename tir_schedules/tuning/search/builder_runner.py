@@ -1,5 +1,5 @@
-"""Candidates under way, and what MetaSchedule takes for its builder and runner: by the time it asks them for a
-result, the search has waited for it."""
+"""Candidates under way, and what MetaSchedule takes for its builder and runner: by the time it asks them for
+a result, the search has waited for it."""
 
 from __future__ import annotations
 

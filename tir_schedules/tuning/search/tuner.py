@@ -52,8 +52,8 @@ class Tuned:
     they were tried.
 
     model_rank_correlation: Spearman's, between the model's ranking of candidates before they were built and
-    their cost, 1 for the same order; None when the model ranked fewer than FEWEST. spent: where the time went,
-    None when nothing was left to search.
+    their cost, 1 for the same order; None when the model ranked fewer than FEWEST. spent: where the time
+    went, None when nothing was left to search.
     """
 
     best: Record | None
@@ -104,11 +104,11 @@ def tune(
                 raise tried.failure
             searched, on = time.monotonic(), dict(evaluator.spent.seconds)
             decide(tried)
+            end, candidates = time.monotonic(), len(tried.records) - tried.earlier
+            places = evaluator.builders, evaluator.places, evaluator.place
+            spent = Spent(end - start, awaited, end - searched, candidates, on, *places)
         finally:
             evaluator.close()
-        compared, candidates = time.monotonic() - searched, len(tried.records) - tried.earlier
-        places = evaluator.builders, evaluator.places, evaluator.place
-        spent = Spent(time.monotonic() - start, awaited, compared, candidates, on, *places)
     if tried.passed_over:
         count, last = len(tried.passed_over), list(tried.passed_over.values())[-1]
         print_error(
@@ -128,8 +128,8 @@ def check_numbers(trials: int, seed: int) -> None:
 
 
 def search(tried: Trials, seed: int) -> tuple[dict[str, float], float]:
-    """Fill the budget. Returns the model's scores of candidates before they were built, by key of a point, and
-    the seconds that it waited for results."""
+    """Fill the budget. Returns the model's scores of candidates before they were built, by key of a point,
+    and the seconds that it waited for results."""
     from tir_schedules.tuning.search.builder_runner import Builder, Runner, UnderWay
     from tir_schedules.tuning.search.evolution import Evolution
     from tir_schedules.tuning.search.features import cost_model
@@ -140,9 +140,7 @@ def search(tried: Trials, seed: int) -> tuple[dict[str, float], float]:
     batch, window = together(tried.left, evaluator.places)
     threads = ThreadPoolExecutor(evaluator.builders + BUILT * evaluator.places or 1)
     with temporary_folder() as folder, threads as pool, ending_on_ctrl_c(tried):
-        under_way = UnderWay(
-            tried, pool, lambda point: stored(tried.space, point, tried.workload, context)
-        )
+        under_way = UnderWay(tried, pool, lambda point: stored(tried.space, point, tried.workload, context))
         strategy = Evolution(tried, model, seed, under_way, batch, window)
         searching = cast("SearchStrategy", strategy)  # derived_object hides its base
         context = tune_context(tried.space, tried.workload, tried.arch, searching, seed)
