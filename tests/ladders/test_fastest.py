@@ -59,6 +59,10 @@ def test_an_architecture_decides():
     gemm = HalfGemm(1024, 1024, 1024, accumulate="float16")
     ids = [settled("hgemm/fastest", gemm, arch).base_id for arch in ("sm_75", "sm_80", "sm_90a")]
     assert ids == ["hgemm/wmma_padded", "hgemm/mma_multistage", "hgemm/repacked"]
+    large = HalfGemm(4096, 4096, 4096, accumulate="float16")
+    ids = [settled("hgemm/fastest", large, arch).id for arch in ("sm_80", "sm_86")]
+    assert ids == ["hgemm/mma_multistage", "hgemm/mma_multistage:128x128"]  # sm_86 has 99 KiB for a block
+    assert settled("sgemm/fastest", Gemm(256, 256, 256), "sm_75").id == "sgemm/shared_tile"
     assert settled("hgemm/fastest", gemm, Unasked("sm_80")).base_id == "hgemm/repacked"
     odd = HalfGemm(1023, 1023, 1023, accumulate="float16")
     assert settled("hgemm/fastest", odd).base_id == "hgemm/wmma_padded"
@@ -96,7 +100,8 @@ def test_commands_say_which_it_is(tool):
     assert "sgemm/fastest on 40x36x33 is sgemm/split_k:32x32, estimated for an H200: 4 tiles" in err
     asked = ("--arch", "sm_80", "--machine", "cpu", "--mnk", "16,16,16", "--accumulate", "float32")
     code, out, _ = tool("run", "hgemm/fastest", *asked, "--json")
-    assert code == 0 and {row["rung"] for row in json.loads(out)} == {"hgemm/mma_multistage"}
+    assert code == 0 and {row["rung"] for row in json.loads(out)} == {"hgemm/mma_multistage:128x128"}
+    assert all("hgemm/fastest on 16x16x16" in row["why"] for row in json.loads(out))
     _, out, _ = tool("inspect", "sgemm/split_k", "--mnk", "40,36,33", "--json")
     assert "sgemm/split_k:32x32, estimated for an H200" in json.loads(out)["why"]
     code, out, err = tool("emit", "reduce/fastest", "--n", "1000")

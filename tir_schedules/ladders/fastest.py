@@ -18,7 +18,9 @@ from tir_schedules.errors import BadInput
 from tir_schedules.ladders.known import ladder_of
 from tir_schedules.ladders.own import ladder_rungs
 from tir_schedules.ladders.problems import Problem, offered
+from tir_schedules.ladders.settings import varied
 from tir_schedules.model.estimate import Estimate
+from tir_schedules.model.gpus import known_sm
 from tir_schedules.model.rung import Rung
 
 NAME = "fastest"
@@ -51,9 +53,10 @@ def standing_for(family: str) -> Rung | None:
 
 
 def candidates(family: str) -> list[Rung]:
-    models = ladder_of(family).estimators
-    found = {rung.name: rung for rung in ladder_rungs(family) if rung.name in models}
-    return [found[name] for name in models]
+    """Those that the ladder has models of, some of them in a named configuration."""
+    rungs = {rung.name: rung for rung in ladder_rungs(family)}
+    names = (name.partition(":") for name in ladder_of(family).estimators)
+    return [varied(rungs[name], variant) for name, _, variant in names]
 
 
 @lru_cache(maxsize=256, typed=True)  # Unasked equals the text that it is
@@ -68,7 +71,9 @@ def fastest(family: str, workload: Any, arch: str) -> Rung:
     for rung in candidates(family):
         try:
             rung.check_arch(arch)
-            found.append(estimated(rung, workload))
+            choice = estimated(rung, workload)
+            check_shared(choice.rung, workload, arch)
+            found.append(choice)
         except BadInput as error:
             reason = reason or str(error)
     if not found:
@@ -83,7 +88,9 @@ def estimated(rung: Rung, workload: Any) -> Choice:
     the workload, or its ladder has no model of it."""
     if workload not in offered(rung, Problem(rung.family, workload.shape)):
         raise BadInput(f"{rung.base_id} is not for {workload}")
-    rung, model = rung.fitted(workload), ladder_of(rung.family).estimators.get(rung.name)
+    models = ladder_of(rung.family).estimators
+    model = models.get(f"{rung.name}:{rung.variant}") or models.get(rung.name)
+    rung = rung.fitted(workload)
     refusal = rung.refuses(workload, rung.config) if rung.refuses else ""
     if refusal:
         raise BadInput(f"{rung.id} cannot be built for {workload}: {refusal}")
@@ -91,6 +98,16 @@ def estimated(rung: Rung, workload: Any) -> Choice:
     if estimate is None:
         raise BadInput(f"there is no model of {rung.id}")
     return Choice(rung, estimate)
+
+
+def check_shared(rung: Rung, workload: Any, arch: str) -> None:
+    """BadInput for a rung whose blocks want more shared memory than the architecture has."""
+    own = rung.arch_for(arch)
+    sm, bytes = known_sm(own), rung.declared(workload).dynamic_shared
+    if sm and bytes > sm.shared_limit:
+        raise BadInput(
+            f"{rung.id} needs {bytes} bytes of shared memory, and a block on {own} has {sm.shared_limit}"
+        )
 
 
 def reason_for(rung: Rung, workload: Any) -> str:
