@@ -70,10 +70,7 @@ def fastest(family: str, workload: Any, arch: str) -> Rung:
     found, reason = [], ""
     for rung in candidates(family):
         try:
-            rung.check_arch(arch)
-            choice = estimated(rung, workload)
-            check_shared(choice.rung, workload, arch)
-            found.append(choice)
+            found.append(able(rung, workload, arch))
         except BadInput as error:
             reason = reason or str(error)
     if not found:
@@ -98,6 +95,14 @@ def estimated(rung: Rung, workload: Any) -> Choice:
     if estimate is None:
         raise BadInput(f"there is no model of {rung.id}")
     return Choice(rung, estimate)
+
+
+def able(rung: Rung, workload: Any, arch: str) -> Choice:
+    """The same on an architecture. BadInput also where the rung does not run there."""
+    rung.check_arch(arch)
+    choice = estimated(rung, workload)
+    check_shared(choice.rung, workload, arch)
+    return choice
 
 
 def check_shared(rung: Rung, workload: Any, arch: str) -> None:
