@@ -19,6 +19,7 @@ from tir_schedules.ladders.known import ladder_of
 from tir_schedules.ladders.own import ladder_rungs
 from tir_schedules.ladders.problems import Problem, offered
 from tir_schedules.ladders.settings import varied
+from tir_schedules.ladders.waves import Waves
 from tir_schedules.model.estimate import Estimate
 from tir_schedules.model.gpus import known_sm
 from tir_schedules.model.rung import Rung
@@ -116,13 +117,15 @@ def check_shared(rung: Rung, workload: Any, arch: str) -> None:
 
 
 def reason_for(rung: Rung, workload: Any) -> str:
-    """Why a rung without a named configuration takes the one that it takes; empty where it has one for all
-    shapes, or there is no model of it."""
+    """Why a rung without a named configuration takes the one that it takes, or why it is slower on a workload
+    than on others; empty where there is nothing to say of that, or no model of it."""
     if rung.why:
         return rung.why
-    if rung.variant or rung.choose is None or rung.file:
+    if rung.variant or rung.file:
         return ""
     try:
-        return f"{rung.id} on {workload} is {estimated(rung, workload)}"
+        choice = estimated(rung, workload)
     except BadInput:
         return ""
+    slow = isinstance(choice.estimate, Waves) and choice.estimate.slow
+    return f"{rung.id} on {workload} is {choice}" if rung.choose or slow else ""

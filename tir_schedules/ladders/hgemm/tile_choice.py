@@ -38,7 +38,8 @@ COPY = 1.5
 @dataclass(frozen=True)
 class Estimate:
     """tiles: of C. rounds: in which SMs take them. slabs: of a tile. each: nanoseconds of a slab. once: those
-    of a kernel. copies: matrices that launches before or after copy. copying: microseconds of that."""
+    of a kernel. copies: matrices that launches before or after copy. copying: microseconds of that. slower:
+    how many times as long as `tma_store` a rung takes besides."""
 
     tiles: int
     rounds: int
@@ -47,6 +48,7 @@ class Estimate:
     once: int
     copies: tuple[str, ...] = ()
     copying: float = 0
+    slower: float = 1
 
     @classmethod
     def of(cls, gemm: HalfGemm, name: str, config: hopper.Tiling) -> "Estimate":
@@ -64,25 +66,31 @@ class Estimate:
     @property
     def microseconds(self) -> float:
         """Of all launches."""
-        return self.nanoseconds / 1000 + self.copying
+        return self.slower * self.nanoseconds / 1000 + self.copying
 
     def __str__(self) -> str:
+        slower = f", {self.slower:.2f} times that" if self.slower != 1 else ""
         copies = f", {self.copying:.1f} us for copies of {' and '.join(self.copies)}" if self.copies else ""
         return (
             f"{self.tiles} tiles, {self.rounds} for an SM, of {self.slabs} slabs in {self.each} ns each, and"
-            f" {self.once} ns once{copies}: {self.microseconds:.1f} us"
+            f" {self.once} ns once{slower}{copies}: {self.microseconds:.1f} us"
         )
 
 
-def with_copies(gemm: HalfGemm, rung: Rung) -> Estimate | None:
-    """The estimate of a rung with launches around its own."""
+def with_copies(gemm: HalfGemm, rung: Rung, slower: float = 1, odd: float = 1) -> Estimate | None:
+    """The estimate of a rung, with the launches around its own.
+
+    slower: how many times as long as `tma_store` it takes, in the geometric mean of sizes from 1024 to 8192
+    on an H200. odd: the same where rows of A or B are no multiples of 16 bytes, of sizes from 1023 to 4095.
+    """
     name = (rung.variant or "128x256").removesuffix("_registers")
     if name not in TIMES:
         return None
     before, after = rung.others(gemm)
     copied = {each.names["X"][0]: 4 * prod(each.workload.shape[:2]) for each in (*before, *after)}
     copying = sum(COPY + each / MEMORY for each in copied.values())
-    return replace(Estimate.of(gemm, name, rung.config), copies=tuple(copied), copying=copying)
+    times = odd if gemm.misaligned else slower
+    return replace(Estimate.of(gemm, name, rung.config), copies=tuple(copied), copying=copying, slower=times)
 
 
 def lines_of(gemm: HalfGemm, config: hopper.Tiling) -> int:
