@@ -271,7 +271,7 @@ def split_into_tiles(sch: Schedule, tiling: Tiling) -> Tiles:
     for copy in copies:
         sch.set_scope(copy, 0, SHARED)
     sch.set_scope(products, 0, SUMS)
-    i, j, k = sch.get_loops(products)
+    *_, i, j, k = sch.get_loops(products)  # perhaps within a loop over parts of K
     block_i, warpgroup, i = sch.split(i, [None, tiling.consumers, tiling.rows])
     block_j, j = sch.split(j, [None, tiling.bn])
     k_tile, k = sch.split(k, [None, DEPTH])

@@ -9,6 +9,7 @@ product and behind the last, counts where there are few slabs.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Callable, Mapping
 
 from tir_schedules.errors import BadInput
@@ -28,6 +29,13 @@ LINE, LINE_NS = 128, 7 / 8
 where rows of the matrix are multiples of that. Else it lies in two, and copies take longer than products: a
 slab of 64x128 took 336 ns at 3000x1000x2000."""
 
+SUM_NS, PART_NS = 1500, 10
+"""Nanoseconds of a launch that adds up parts of K, and of each part. Both are guesses, as `sgemm/split_k` has
+them; a warp has fewer parts here than a thread there."""
+
+MEMORY, CACHE = 3760, 2360
+"""Bytes in a nanosecond: of A, B and C, and of parts, which L2 holds. As measured with `sgemm/split_k`."""
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -41,17 +49,24 @@ class Estimate:
     once: int
 
     @classmethod
-    def of(cls, gemm: HalfGemm, name: str, config: hopper.Tiling) -> "Estimate":
+    def of(cls, gemm: HalfGemm, name: str, config: hopper.Tiling, parts: int = 1) -> "Estimate":
+        """parts: of K, for each of which SMs take all tiles."""
         cluster = getattr(config, "cluster", 1)
         tiles = ceil_div(gemm.m, config.bm * cluster) * ceil_div(gemm.n, config.bn)
-        rounds = ceil_div(tiles, hopper.WAVE // cluster)
+        rounds = ceil_div(tiles, max(1, hopper.WAVE // cluster // parts))
         products, once = TIMES[name]
         each = max(products, round(lines_of(gemm, config) * LINE_NS))
-        return cls(tiles * cluster, rounds, ceil_div(gemm.k, hopper.DEPTH), each, once)
+        slabs = ceil_div(ceil_div(gemm.k, hopper.DEPTH), parts)
+        return cls(tiles * cluster, rounds, slabs, each, once)
+
+    @property
+    def products(self) -> int:
+        """Nanoseconds of all slabs of an SM."""
+        return self.rounds * self.slabs * self.each
 
     @property
     def nanoseconds(self) -> int:
-        return self.once + self.rounds * self.slabs * self.each
+        return self.once + self.products
 
     def __str__(self) -> str:
         return (
@@ -67,14 +82,52 @@ def lines_of(gemm: HalfGemm, config: hopper.Tiling) -> int:
     return sum(rows * (1 if row * 2 % LINE == 0 else 2) for rows, row in parts)
 
 
-def chooser(configs: Mapping[str, hopper.Tiling], launch: Callable[..., Launch]) -> Callable[[HalfGemm], str]:
+def in_parts(gemm: HalfGemm, name: str, config: hopper.Tiling, parts: int) -> float:
+    """Nanoseconds where K is in so many parts, with those of the launch that adds them up. Nothing is faster
+    than memory."""
+    estimate = Estimate.of(gemm, name, config, parts)
+    sums = SUM_NS + PART_NS * parts + 4 * (parts + 1) * gemm.m * gemm.n / CACHE if parts > 1 else 0
+    return estimate.once + max(estimate.products, gemm.bytes / MEMORY) + sums
+
+
+@lru_cache(maxsize=1024)
+def parts_of(gemm: HalfGemm, config: hopper.Tiling) -> int:
+    """In how many parts of whole slabs K is multiplied soonest, each with as many slabs."""
+    name, slabs = timed_as(config), ceil_div(gemm.k, hopper.DEPTH)
+    most = min(slabs, hopper.WAVE, max(1, (2**31 - 1) // (gemm.m * (gemm.n + 3))))
+    counts = {ceil_div(slabs, ceil_div(slabs, parts)) for parts in range(1, most + 1)}
+    return min(sorted(counts), key=lambda parts: in_parts(gemm, name, config, parts))
+
+
+def timed_as(config: hopper.Tiling) -> str:
+    """The name in TIMES of a tile, or of one that is about as large."""
+    size = {name: abs(tile_size(name) - config.bm * config.bn) for name in TIMES}
+    return config.name if config.name in TIMES else min(size, key=lambda name: size[name])
+
+
+def tile_size(name: str) -> int:
+    """Elements of the tile of C that a configuration is named after."""
+    rows, columns = name.split("_")[0].split("x")
+    return int(rows) * int(columns)
+
+
+def chooser(
+    configs: Mapping[str, hopper.Tiling], launch: Callable[..., Launch], split: bool = False
+) -> Callable[[HalfGemm], str]:
     """The `choose` of a rung: the name of the configuration that is estimated to be the fastest. Where a gemm
-    can have none of them, it is the first, and that is refused. launch: the rung's."""
+    can have none of them, it is the first, and that is refused. launch: the rung's. split: whether K is in as
+    many parts as are best."""
+
+    def nanoseconds(gemm: HalfGemm, name: str) -> float:
+        config = configs[name]
+        if split:
+            return in_parts(gemm, name, config, parts_of(gemm, config))
+        return Estimate.of(gemm, name, config).nanoseconds
 
     def choose(gemm: HalfGemm) -> str:
         able = {name: config for name, config in configs.items() if can_launch(gemm, config)}
         names = able or dict([*configs.items()][:1])
-        return min(names, key=lambda name: Estimate.of(gemm, name, configs[name]).nanoseconds)
+        return min(names, key=lambda name: nanoseconds(gemm, name))
 
     def can_launch(gemm: HalfGemm, config: hopper.Tiling) -> bool:
         try:
