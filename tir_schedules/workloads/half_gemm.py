@@ -15,7 +15,16 @@ import numpy as np
 from tir_schedules.errors import BadInput
 from tir_schedules.model.launch import Dim3
 from tir_schedules.model.workload import Arguments
-from tir_schedules.workloads import ACCUMULATORS, C_TYPES, LAYOUTS, OPERANDS, RESULTS, array_of, element_type, padded
+from tir_schedules.workloads import (
+    ACCUMULATORS,
+    C_TYPES,
+    LAYOUTS,
+    OPERANDS,
+    RESULTS,
+    array_of,
+    element_type,
+    padded,
+)
 from tir_schedules.workloads.drawing import EXACT, REALS, Draws
 from tir_schedules.workloads.gemm import OCTAVES, SCALES, Gemm
 from tir_schedules.workloads.partial_sums import RoundedSums

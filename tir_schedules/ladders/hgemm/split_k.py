@@ -174,7 +174,10 @@ TILES = {name: config for name, config in tma_store.CONFIGS.items() if name != "
 CONFIGS = {name: Config(**{**vars(config), "boxes": 0}) for name, config in TILES.items()}
 CONFIGS["128x256"] = replace(CONFIGS["128x256"], stages=4)
 FASTEST = tile_choice.chooser(CONFIGS.copy(), launch, split=True)
-CONFIGS |= {f"{name}_whole": Config(**vars(config), splits=1) for name, config in tma_store.CONFIGS.items()}
+CONFIGS |= {
+    f"{name}{tile_choice.WHOLE}": Config(**vars(config), splits=1)
+    for name, config in tma_store.CONFIGS.items()
+}
 
 
 def choose(gemm: HalfGemm) -> str:
@@ -182,7 +185,7 @@ def choose(gemm: HalfGemm) -> str:
     name, whole = FASTEST(gemm), repacked.choose(gemm)
     if whole.endswith("_registers") or parts_of(gemm, CONFIGS[name]) > 1:
         return name
-    return f"{whole}_whole"
+    return f"{whole}{tile_choice.WHOLE}"
 
 
 RUNG = Rung(

@@ -97,9 +97,7 @@ def prim_func(sums: RoundedSums, config: Config, name: str) -> PrimFunc:
                             vp = T.axis.spatial(blocks * WARP, b * WARP + t)
                             ve = T.axis.spatial(VECTOR, e)
                             T.where(
-                                w == 0
-                                and b * WARP + t < pieces
-                                and (b * WARP + t) % across * VECTOR + e < N
+                                w == 0 and b * WARP + t < pieces and (b * WARP + t) % across * VECTOR + e < N
                             )
                             C[vp // across, vp % across * VECTOR + ve] = cast(found[ve])
 

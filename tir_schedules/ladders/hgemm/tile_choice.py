@@ -8,13 +8,16 @@ product and behind the last, counts where there are few slabs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import prod
 from typing import Callable, Mapping
 
 from tir_schedules.errors import BadInput
 from tir_schedules.ladders.hgemm import hopper
+from tir_schedules.ladders.waves import CACHE, MEMORY
 from tir_schedules.model.launch import Launch, ceil_div, check_grid
+from tir_schedules.model.rung import Rung
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 TIMES = {
@@ -29,50 +32,74 @@ LINE, LINE_NS = 128, 7 / 8
 where rows of the matrix are multiples of that. Else it lies in two, and copies take longer than products: a
 slab of 64x128 took 336 ns at 3000x1000x2000."""
 
-SUM_NS, PART_NS = 1500, 10
-"""Nanoseconds of a launch that adds up parts of K, and of each part. Both are guesses, as `sgemm/split_k` has
-them; a warp has fewer parts here than a thread there."""
+WHOLE = "_whole"
+"""What names of configurations end with that take K in one part."""
 
-MEMORY, CACHE = 3760, 2360
-"""Bytes in a nanosecond: of A, B and C, and of parts, which L2 holds. As measured with `sgemm/split_k`."""
+COPY = 1.5
+"""Microseconds of a launch that copies a matrix, besides those of its bytes."""
+
+SUM, PART = 1.5, 0.01
+"""Microseconds of a launch that adds up parts of K, and of each part. Both are guesses, as `sgemm/split_k` has
+them; a warp has fewer parts here than a thread there."""
 
 
 @dataclass(frozen=True)
 class Estimate:
     """tiles: of C. rounds: in which SMs take them. slabs: of a tile. each: nanoseconds of a slab. once: those
-    of a kernel."""
+    of a kernel. parts: of K, for each of which SMs take all tiles. adding: microseconds of the launch that adds
+    these up. copies: matrices that launches before or after copy. copying: microseconds of that."""
 
     tiles: int
     rounds: int
     slabs: int
     each: int
     once: int
+    parts: int = 1
+    adding: float = 0
+    copies: tuple[str, ...] = ()
+    copying: float = 0
 
     @classmethod
     def of(cls, gemm: HalfGemm, name: str, config: hopper.Tiling, parts: int = 1) -> "Estimate":
-        """parts: of K, for each of which SMs take all tiles."""
         cluster = getattr(config, "cluster", 1)
         tiles = ceil_div(gemm.m, config.bm * cluster) * ceil_div(gemm.n, config.bn)
         rounds = ceil_div(tiles, max(1, hopper.WAVE // cluster // parts))
         products, once = TIMES[name]
         each = max(products, round(lines_of(gemm, config) * LINE_NS))
         slabs = ceil_div(ceil_div(gemm.k, hopper.DEPTH), parts)
-        return cls(tiles * cluster, rounds, slabs, each, once)
-
-    @property
-    def products(self) -> int:
-        """Nanoseconds of all slabs of an SM."""
-        return self.rounds * self.slabs * self.each
+        adding = SUM + PART * parts + 4 * (parts + 1) * gemm.m * gemm.n / CACHE if parts > 1 else 0
+        return cls(tiles * cluster, rounds, slabs, each, once, parts, adding)
 
     @property
     def nanoseconds(self) -> int:
-        return self.once + self.products
+        """Of the launch that multiplies."""
+        return self.once + self.rounds * self.slabs * self.each
+
+    @property
+    def microseconds(self) -> float:
+        """Of all launches."""
+        return self.nanoseconds / 1000 + self.adding + self.copying
 
     def __str__(self) -> str:
+        parts = f" in {self.parts} parts of K" if self.parts > 1 else ""
+        sums = f", {self.adding:.1f} us for the sum of parts" if self.parts > 1 else ""
+        copies = f", {self.copying:.1f} us for copies of {' and '.join(self.copies)}" if self.copies else ""
         return (
-            f"{self.tiles} tiles, {self.rounds} for an SM, of {self.slabs} slabs in {self.each} ns each, and"
-            f" {self.once} ns once: {self.nanoseconds / 1000:.1f} us"
+            f"{self.tiles} tiles{parts}, {self.rounds} for an SM, of {self.slabs} slabs in {self.each} ns each,"
+            f" and {self.once} ns once{sums}{copies}: {self.microseconds:.1f} us"
         )
+
+
+def with_copies(gemm: HalfGemm, rung: Rung) -> Estimate | None:
+    """The estimate of a rung with launches around its own."""
+    name = rung.variant.partition(",")[0].removesuffix("_registers").removesuffix(WHOLE) or "128x256"
+    if name not in TIMES:
+        return None
+    before, after = rung.others(gemm)
+    copied = {each.names["X"][0]: 4 * prod(each.workload.shape[:2]) for each in (*before, *after)}
+    copying = sum(COPY + each / MEMORY for each in copied.values())
+    estimate = Estimate.of(gemm, name, rung.config, rung.declared(gemm).parts)
+    return replace(estimate, copies=tuple(copied), copying=copying)
 
 
 def lines_of(gemm: HalfGemm, config: hopper.Tiling) -> int:
@@ -82,21 +109,13 @@ def lines_of(gemm: HalfGemm, config: hopper.Tiling) -> int:
     return sum(rows * (1 if row * 2 % LINE == 0 else 2) for rows, row in parts)
 
 
-def in_parts(gemm: HalfGemm, name: str, config: hopper.Tiling, parts: int) -> float:
-    """Nanoseconds where K is in so many parts, with those of the launch that adds them up. Nothing is faster
-    than memory."""
-    estimate = Estimate.of(gemm, name, config, parts)
-    sums = SUM_NS + PART_NS * parts + 4 * (parts + 1) * gemm.m * gemm.n / CACHE if parts > 1 else 0
-    return estimate.once + max(estimate.products, gemm.bytes / MEMORY) + sums
-
-
 @lru_cache(maxsize=1024)
 def parts_of(gemm: HalfGemm, config: hopper.Tiling) -> int:
     """In how many parts of whole slabs K is multiplied soonest, each with as many slabs."""
     name, slabs = timed_as(config), ceil_div(gemm.k, hopper.DEPTH)
-    most = min(slabs, hopper.WAVE, max(1, (2**31 - 1) // (gemm.m * (gemm.n + 3))))
+    most = min(slabs, hopper.WAVE, max(1, (2**31 - 1) // (gemm.m * gemm.part_pitch)))
     counts = {ceil_div(slabs, ceil_div(slabs, parts)) for parts in range(1, most + 1)}
-    return min(sorted(counts), key=lambda parts: in_parts(gemm, name, config, parts))
+    return min(sorted(counts), key=lambda parts: Estimate.of(gemm, name, config, parts).microseconds)
 
 
 def timed_as(config: hopper.Tiling) -> str:
@@ -118,16 +137,14 @@ def chooser(
     can have none of them, it is the first, and that is refused. launch: the rung's. split: whether K is in as
     many parts as are best."""
 
-    def nanoseconds(gemm: HalfGemm, name: str) -> float:
-        config = configs[name]
-        if split:
-            return in_parts(gemm, name, config, parts_of(gemm, config))
-        return Estimate.of(gemm, name, config).nanoseconds
+    def microseconds(gemm: HalfGemm, name: str) -> float:
+        parts = parts_of(gemm, configs[name]) if split else 1
+        return Estimate.of(gemm, name, configs[name], parts).microseconds
 
     def choose(gemm: HalfGemm) -> str:
         able = {name: config for name, config in configs.items() if can_launch(gemm, config)}
         names = able or dict([*configs.items()][:1])
-        return min(names, key=lambda name: nanoseconds(gemm, name))
+        return min(names, key=lambda name: microseconds(gemm, name))
 
     def can_launch(gemm: HalfGemm, config: hopper.Tiling) -> bool:
         try:
