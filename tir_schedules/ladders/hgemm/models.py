@@ -9,6 +9,7 @@ BY_ELEMENTS = "rows are no multiple of 16 bytes and are copied element by elemen
 
 MODELS = {
     "repacked": with_copies,
+    "split_k": with_copies,
     "mma_multistage": Rate(2120, 0.05, odd=0.19, slow=BY_ELEMENTS),
     "wmma_padded": Rate(1330, 0.8, odd=0.79),
 }

@@ -22,13 +22,12 @@ and rounded to float16 once. Sums in float32 become a C in 16 bits once, too, in
 an order of its own that no run changes, see `split_k_sum`. Atomic additions would do without the launch, in
 an order that differs from run to run.
 
-Threads write the parts from registers, two neighbours at a time: a quad of lanes writes a sector of float32.
-Rows of parts are filled up to multiples of 16 bytes, for the second launch to read four elements at once. What
-a part has beyond K is 0, as the copy engine reads it there.
+Threads write the parts from registers, two neighbours at a time: a quad of lanes writes a sector of
+float32. Rows of parts are filled up to multiples of 16 bytes, for the second launch to read four elements at
+once. What a part has beyond K is 0, as the copy engine reads it there.
 
-The tile and the number of parts are estimated together in `tile_choice`: rounds in which SMs take tiles, times
-slabs, and the second launch. Sums of a tile of 64x64 are the fewest to be written, so where parts are many it
-is mostly that.
+The tile and the number of parts are estimated together in `tile_choice`: rounds in which SMs take tiles,
+times slabs, how fast so many SMs get A and B from memory, and the second launch.
 
 In the emitted CUDA look for blockIdx.z, in the coordinate of slabs along K and in the row of C.
 """

@@ -35,25 +35,32 @@ slab of 64x128 took 336 ns at 3000x1000x2000."""
 WHOLE = "_whole"
 """What names of configurations end with that take K in one part."""
 
+SM = 36e3
+"""Bytes of A and B that an SM gets in a microsecond where both are too large to be found in L2 at
+once: its ring has a few slabs under way, and waits for them. Measured with products of 48 and 64 tiles, by
+vectors and thin matrices; 128 SMs together get what memory gives."""
+
 COPY = 1.5
 """Microseconds of a launch that copies a matrix, besides those of its bytes."""
 
 SUM, PART = 1.5, 0.01
-"""Microseconds of a launch that adds up parts of K, and of each part. Both are guesses, as `sgemm/split_k` has
-them; a warp has fewer parts here than a thread there."""
+"""Microseconds of a launch that adds up parts of K, and of each part. Guesses, with what `sgemm/split_k` was
+measured to have in mind; a warp has fewer parts here than a thread there."""
 
 
 @dataclass(frozen=True)
 class Estimate:
     """tiles: of C. rounds: in which SMs take them. slabs: of a tile. each: nanoseconds of a slab. once: those
-    of a kernel. parts: of K, for each of which SMs take all tiles. adding: microseconds of the launch that adds
-    these up. copies: matrices that launches before or after copy. copying: microseconds of that."""
+    of a kernel. reading: nanoseconds in which the SMs that have tiles get A and B. parts: of K, for each of
+    which SMs take all tiles. adding: microseconds of the launch that adds these up. copies: matrices that
+    launches before or after copy. copying: microseconds of that."""
 
     tiles: int
     rounds: int
     slabs: int
     each: int
     once: int
+    reading: int = 0
     parts: int = 1
     adding: float = 0
     copies: tuple[str, ...] = ()
@@ -68,12 +75,24 @@ class Estimate:
         each = max(products, round(lines_of(gemm, config) * LINE_NS))
         slabs = ceil_div(ceil_div(gemm.k, hopper.DEPTH), parts)
         adding = SUM + PART * parts + 4 * (parts + 1) * gemm.m * gemm.n / CACHE if parts > 1 else 0
-        return cls(tiles * cluster, rounds, slabs, each, once, parts, adding)
+        busy = tiles * cluster * parts / rounds  # SMs, in the mean
+        reading = round(1000 * gemm.bytes / min(MEMORY, SM * busy))
+        return cls(tiles * cluster, rounds, slabs, each, once, reading, parts, adding)
+
+    @property
+    def multiplying(self) -> int:
+        """Nanoseconds of an SM."""
+        return self.rounds * self.slabs * self.each
+
+    @property
+    def alone(self) -> int:
+        """Nanoseconds of the launch that multiplies, where memory is fast enough."""
+        return self.once + self.multiplying
 
     @property
     def nanoseconds(self) -> int:
-        """Of the launch that multiplies."""
-        return self.once + self.rounds * self.slabs * self.each
+        """Of that launch."""
+        return self.once + max(self.multiplying, self.reading)
 
     @property
     def microseconds(self) -> float:
@@ -82,11 +101,12 @@ class Estimate:
 
     def __str__(self) -> str:
         parts = f" in {self.parts} parts of K" if self.parts > 1 else ""
+        slow = f", {self.reading} ns for A and B" if self.reading > self.multiplying else ""
         sums = f", {self.adding:.1f} us for the sum of parts" if self.parts > 1 else ""
         copies = f", {self.copying:.1f} us for copies of {' and '.join(self.copies)}" if self.copies else ""
         return (
-            f"{self.tiles} tiles{parts}, {self.rounds} for an SM, of {self.slabs} slabs in {self.each} ns each,"
-            f" and {self.once} ns once{sums}{copies}: {self.microseconds:.1f} us"
+            f"{self.tiles} tiles{parts}, {self.rounds} for an SM, of {self.slabs} slabs in {self.each} ns"
+            f" each{slow}, and {self.once} ns once{sums}{copies}: {self.microseconds:.1f} us"
         )
 
 
@@ -137,14 +157,17 @@ def chooser(
     can have none of them, it is the first, and that is refused. launch: the rung's. split: whether K is in as
     many parts as are best."""
 
-    def microseconds(gemm: HalfGemm, name: str) -> float:
-        parts = parts_of(gemm, configs[name]) if split else 1
-        return Estimate.of(gemm, name, configs[name], parts).microseconds
+    def times(gemm: HalfGemm, name: str) -> tuple[float, int]:
+        """In parts, what multiplies sooner where memory decides."""
+        if not split:
+            return 0, Estimate.of(gemm, name, configs[name]).alone
+        estimate = Estimate.of(gemm, name, configs[name], parts_of(gemm, configs[name]))
+        return estimate.microseconds, estimate.alone
 
     def choose(gemm: HalfGemm) -> str:
         able = {name: config for name, config in configs.items() if can_launch(gemm, config)}
         names = able or dict([*configs.items()][:1])
-        return min(names, key=lambda name: microseconds(gemm, name))
+        return min(names, key=lambda name: times(gemm, name))
 
     def can_launch(gemm: HalfGemm, config: hopper.Tiling) -> bool:
         try:
