@@ -70,10 +70,10 @@ def slabs_of(gemm: HalfGemm, config: Config) -> int:
 
 
 def refuses(gemm: HalfGemm, config: Config) -> str:
-    if config.splits < 0 or config.boxes and config.splits > 1:
+    if config.boxes and config.splits > 1:
         return (
-            f"splits is {config.splits}, boxes {config.boxes}: parts of K are written from registers; use"
-            " boxes=0 with splits=0, which leaves their number to the shape, or more"
+            f"splits is {config.splits} and boxes {config.boxes}: parts of K are written from registers; use"
+            " boxes=0, or splits=1"
         )
     return repacked.refuses(gemm, config)
 
