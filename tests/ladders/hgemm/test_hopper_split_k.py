@@ -101,10 +101,14 @@ def test_a_fault_of_either_launch_is_found(number, text, instead):
 
 
 def test_of_one_part_it_is_repacked():
+    """But for the copies of A and B, which are one launch."""
     for shape in [(1024, 1024, 512), (1023, 1023, 65), (511, 513, 65)]:
         gemm = HalfGemm(*shape, "nt", "float32", output="float16")
         own, other = (launches(load_twin, each, gemm, ARCH) for each in (split_k.RUNG, repacked.RUNG))
-        assert [each.entry.replace("split_k", "repacked") for each in own] == [each.entry for each in other]
+        before = 1 if gemm.misaligned else 0
+        assert [each.entry for each in own[:before]] == ["hgemm_repack_both"] * before
+        same = [each.entry.replace("split_k", "repacked") for each in own[before:]]
+        assert same == [each.entry for each in other[2 * before :]]
         own, other = (lower(each, gemm, ARCH) for each in (split_k.RUNG, repacked.RUNG))
         assert own.source.replace("hgemm_split_k", "hgemm_repacked") == other.source
 
@@ -144,6 +148,21 @@ def test_what_cannot_be_is_refused_in_one_line():
         lower(rung, SHAPE, ARCH)
 
 
+def test_one_launch_copies_both_matrices_or_the_one_that_needs_it():
+    for shape, names in [
+        ((66, 72, 131, "nt"), ("A", "A_rows", "B", "B_rows", "M", "K", "N", "K")),
+        ((66, 65, 131, "nn"), ("A", "A_rows", "B", "B_rows", "M", "K", "K", "N")),
+        ((66, 65, 136, "nn"), ("B", "B_rows", "K", "N")),
+        ((66, 65, 136, "nt"), ()),
+    ]:
+        gemm = HalfGemm(*shape)
+        kernels = launches(load_twin, split_k.RUNG, gemm, ARCH)
+        own = next(kernel for kernel in kernels if kernel.entry == "hgemm_split_k")
+        assert [kernel.params for kernel in kernels[: kernels.index(own)]] == [names] * bool(names)
+        copied = {name for name in names if name.endswith("_rows")}
+        assert {tensor.of for tensor in own.maps if tensor.of.endswith("_rows")} == copied
+
+
 @pytest.mark.parametrize("twin", [False, True])
 def test_all_launches_are_emitted(twin):
     gemm = HalfGemm(66, 65, 131, "nn", "float32", output="float16")
@@ -151,6 +170,7 @@ def test_all_launches_are_emitted(twin):
     text = emit_text(rung, gemm, ARCH, "cuda", twin)
     for line in (
         "float *C[3][66][68]\n",
+        "// before:  hgemm_repack_both_A below, with X = A, Y = A_rows, ROWS = M, COLUMNS = K, X_2 = B, ",
         "// after:   its 3 results are left, for a launch on 3 partial sums of 66x65\n",
         "const float *S[3][66][68]\n",
         "half *C[66][65]\n",

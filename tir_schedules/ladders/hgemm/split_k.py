@@ -17,6 +17,9 @@ So it is with thin matrices: 17x4096x4096 has 64 tiles of 64x64, and in two part
 would. It costs the parts of C, written and read once, and a launch. Where tiles are whole waves anyway, or K
 is short, nothing is won: then there is one part, one launch, and this is `repacked`.
 
+Where C is small a launch more counts. Rows of A and B that are no multiples of 16 bytes are copied before, as
+in `repacked`, but by one launch, see `repack_both`.
+
 The parts of C are float32, whatever the sums are: sums in float16 are exact in it, so are added up in float32
 and rounded to float16 once. Sums in float32 become a C in 16 bits once, too, in the second launch. It adds in
 an order of its own that no run changes, see `split_k_sum`. Atomic additions would do without the launch, in
@@ -41,6 +44,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tir_schedules.ladders.hgemm import hopper, repacked, roles, split_k_sum, tile_choice, tma_store
+from tir_schedules.ladders.hgemm.repack_both import repackings_of
 from tir_schedules.model.launch import Launch, ceil_div
 from tir_schedules.model.rung import Preparation, Rung, run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
@@ -76,6 +80,10 @@ def refuses(gemm: HalfGemm, config: Config) -> str:
             " boxes=0, or splits=1"
         )
     return repacked.refuses(gemm, config)
+
+
+def before(gemm: HalfGemm, config: Config) -> list[Preparation]:
+    return repackings_of(gemm)
 
 
 def after(gemm: HalfGemm, config: Config) -> list[Preparation]:
@@ -200,7 +208,7 @@ RUNG = Rung(
     launch=launch,
     refuses=refuses,
     prim_func=prim_func,
-    before=repacked.before,
+    before=before,
     after=after,
     then=split_k_sum.RUNG,
     arch=hopper.ARCH,

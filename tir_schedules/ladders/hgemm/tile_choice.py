@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import prod
 from typing import Callable, Mapping
 
 from tir_schedules.errors import BadInput
@@ -116,8 +115,8 @@ def with_copies(gemm: HalfGemm, rung: Rung) -> Estimate | None:
     if name not in TIMES:
         return None
     before, after = rung.others(gemm)
-    copied = {each.names["X"][0]: 4 * prod(each.workload.shape[:2]) for each in (*before, *after)}
-    copying = sum(COPY + each / MEMORY for each in copied.values())
+    copied = [name[0] for each in (*before, *after) for name in each.copies]
+    copying = sum(COPY + each.workload.bytes / MEMORY for each in (*before, *after))
     estimate = Estimate.of(gemm, name, rung.config, rung.declared(gemm).parts)
     return replace(estimate, copies=tuple(copied), copying=copying)
 
