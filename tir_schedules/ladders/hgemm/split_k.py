@@ -8,17 +8,17 @@ blockIdx.z:
     tiles of C        0  1  2  3                      0  1  2  3
     SMs           0   ################            0   #
                   1   ################            1   #
-                  2   ################            2   #        parts of K, 32 for each tile
-                  3   ################           ...
-                  4   (rests)                   127   #
+                  2   ################            2   #        27 parts of K for each tile,
+                  3   ################           ...             of 38 slabs
+                  4   (rests)                   107   #
                                                       + the second launch
 
 So it is with thin matrices: 17x4096x4096 has 64 tiles of 64x64, and in two parts 128 SMs read what else 64
 would. It costs the parts of C, written and read once, and a launch. Where tiles are whole waves anyway, or K
-is short, nothing is won: then there is one part, one launch, and this is `repacked`.
+is short, nothing is won: then there is one part, and the products are those of `repacked`.
 
 Where C is small a launch more counts. Rows of A and B that are no multiples of 16 bytes are copied before, as
-in `repacked`, but by one launch, see `repack_both`.
+in `repacked`, but both by one launch, see `repack_both`.
 
 The parts of C are float32, whatever the sums are: sums in float16 are exact in it, so are added up in float32
 and rounded to float16 once. Sums in float32 become a C in 16 bits once, too, in the second launch. It adds in
