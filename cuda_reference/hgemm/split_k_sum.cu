@@ -1,7 +1,7 @@
 // The second launch of split_k.cu: adds up what its blocks left for each part of K.
 //
 //   nvcc -arch=sm_80 -cubin split_k_sum.cu
-//   grid ceil(M * ceil(N / 4) / 32), block (32, min(WARPS, PARTS))
+//   grid ceil(M * ceil(N / 4) / 32), block (32, min(MOST_WARPS, PARTS))
 //   S: PARTS matrices of M rows, which are filled up to multiples of 16 bytes, one behind the other
 //
 // A lane has four neighbours of a row, and warps have the same elements of different parts: each adds every
@@ -14,8 +14,8 @@
 #ifndef OUT
 #define OUT float // elements of C: half, __nv_bfloat16 or float
 #endif
-#ifndef WARPS
-#define WARPS 8 // of a block, at most
+#ifndef MOST_WARPS
+#define MOST_WARPS 8 // of a block, at most
 #endif
 
 static __device__ __forceinline__ void add(float4 &sum, const float4 &other)
@@ -23,14 +23,14 @@ static __device__ __forceinline__ void add(float4 &sum, const float4 &other)
     sum.x += other.x, sum.y += other.y, sum.z += other.z, sum.w += other.w;
 }
 
-extern "C" __global__ void __launch_bounds__(32 * WARPS)
+extern "C" __global__ void __launch_bounds__(32 * MOST_WARPS)
 hgemm_split_k_sum(const float *__restrict__ S, OUT *__restrict__ C, int M, int N, int PARTS)
 {
 #ifdef SIZE_M
     M = SIZE_M, N = SIZE_N, PARTS = SIZE_PARTS;
 #endif
     constexpr int VECTOR = 4;
-    __shared__ float4 found[WARPS][32];
+    __shared__ float4 found[MOST_WARPS][32];
     const int across = (N + VECTOR - 1) / VECTOR, pieces = M * across; // of a row, of a part
     const int piece = blockIdx.x * 32 + threadIdx.x;
     float4 sum = make_float4(0, 0, 0, 0);

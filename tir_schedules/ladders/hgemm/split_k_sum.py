@@ -28,13 +28,13 @@ VECTOR = 4  # elements of a part in 16 bytes
 
 @dataclass(frozen=True)
 class Config:
-    """warps: of a block, that share parts; fewer where parts are fewer."""
+    """most_warps: of a block, that share parts; fewer where parts are fewer."""
 
-    warps: int = 8
+    most_warps: int = 8
 
 
 def warps_of(sums: RoundedSums, config: Config) -> int:
-    return min(config.warps, sums.parts)
+    return min(config.most_warps, sums.parts)
 
 
 def launch(sums: RoundedSums, config: Config) -> Launch:
