@@ -5,20 +5,21 @@
 
 #include <cstdint>
 
-// The work of one of gridDim.x blocks of (32, 8). Y has rows of COLUMNS elements, filled with zeros up to a
+// The work of block number `block`, one of (32, 8) threads. Y has rows of COLUMNS elements, filled with zeros up to a
 // multiple of 16 bytes. Rows of X start anywhere, so elements are loaded one by one; a thread loads as many
 // neighbours as 16 bytes have before it stores them together. The first of these loads of a warp brings the
 // sectors into L1 that the others need, too. A warp takes 512 bytes of a row, a block those of eight rows.
 template <typename Element>
 static __device__ __forceinline__ void copy_to_aligned_rows(const Element *__restrict__ X,
-                                                            Element *__restrict__ Y, int rows, int columns)
+                                                            Element *__restrict__ Y, int rows, int columns,
+                                                            int block)
 {
     constexpr int WARP = 32, WARPS = 8;
     constexpr int VECTOR = 16 / sizeof(Element);
     const int pieces = (columns + VECTOR - 1) / VECTOR; // of a row of Y
     const int warps = (pieces + WARP - 1) / WARP;       // that share a row
-    const int row = blockIdx.x / warps * WARPS + threadIdx.y;
-    const int piece = blockIdx.x % warps * WARP + threadIdx.x, column = piece * VECTOR;
+    const int row = block / warps * WARPS + threadIdx.y;
+    const int piece = block % warps * WARP + threadIdx.x, column = piece * VECTOR;
     if (row >= rows || piece >= pieces)
         return;
     const Element *const from = X + static_cast<size_t>(row) * columns;

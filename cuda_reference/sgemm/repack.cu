@@ -14,5 +14,5 @@ sgemm_repack(const uint32_t *__restrict__ X, uint32_t *__restrict__ Y, int ROWS,
 #ifdef SIZE_ROWS
     ROWS = SIZE_ROWS, COLUMNS = SIZE_COLUMNS;
 #endif
-    copy_to_aligned_rows(X, Y, ROWS, COLUMNS);
+    copy_to_aligned_rows(X, Y, ROWS, COLUMNS, blockIdx.x);
 }

@@ -94,6 +94,54 @@ class Repacking(OneLaunch):
 
 
 @dataclass(frozen=True)
+class RepackingBoth(OneLaunch):
+    """Y (rows x columns) = X and Y_2 (rows_2 x columns_2) = X_2, both as in Repacking, of 16 bits."""
+
+    rows: int
+    columns: int
+    rows_2: int
+    columns_2: int
+
+    inputs, outputs = ("X", "X_2"), ("Y", "Y_2")
+    parameters = {
+        f"{name}{of}": kind
+        for of in ("", "_2")
+        for name, kind in {"X": "const uint16_t*", "Y": "uint16_t*", "ROWS": "int", "COLUMNS": "int"}.items()
+    }
+    flops = 0
+
+    @property
+    def first(self) -> Repacking:
+        return Repacking(self.rows, self.columns)
+
+    @property
+    def each(self) -> tuple[Repacking, Repacking]:
+        return self.first, Repacking(self.rows_2, self.columns_2)
+
+    @property
+    def bytes(self) -> int:
+        """As Repacking."""
+        return sum(one.bytes for one in self.each)
+
+    def arguments(self, seed: int = 0, xp: Any = np, kind: str = "") -> Arguments:
+        """As Repacking."""
+        first, second = (one.arguments(seed + number, xp) for number, one in enumerate(self.each))
+        return first | {f"{name}_2": value for name, value in second.items()}
+
+    def truth(self, arguments: Arguments) -> dict[str, np.ndarray]:
+        first, second = self.each
+        copied = second.truth({"X": arguments["X_2"]})
+        return {**first.truth(arguments), "Y_2": copied["Y"]}
+
+    def tolerance(self, arguments: Arguments, kind: str = "") -> dict[str, float]:
+        return {"Y": 0.0, "Y_2": 0.0}
+
+    def prim_func(self, name: str) -> PrimFunc:
+        """There is none: `hgemm/repack_both` says itself what each thread does."""
+        raise NotImplementedError(name)
+
+
+@dataclass(frozen=True)
 class Unpacking(OneLaunch):
     """Y (rows x columns) = X, whose rows are filled up to a multiple of 16 bytes: the other way round."""
 
@@ -145,4 +193,4 @@ class Unpacking(OneLaunch):
 
 
 if TYPE_CHECKING:  # holds it to the protocol
-    CHECKED: tuple[type[Workload], ...] = Repacking, Unpacking
+    CHECKED: tuple[type[Workload], ...] = Repacking, RepackingBoth, Unpacking

@@ -18,6 +18,7 @@ by_elements = partial(Rate, odd=0.19, slow=f"{BY_ELEMENTS}, with nothing under w
 
 MODELS = {
     "repacked": with_copies,
+    "split_k": with_copies,
     "tma_store": with_copies,
     "cluster": partial(with_copies, slower=1.01),
     "persistent": partial(with_copies, slower=1.11),

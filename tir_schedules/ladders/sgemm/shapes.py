@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Mapping, Protocol
 
-from tir_schedules.ladders.waves import LAUNCH, MEMORY, SMS
+from tir_schedules.ladders.waves import CACHE, LAUNCH, MEMORY, SMS
 from tir_schedules.model.launch import ceil_div
 from tir_schedules.model.rung import Rung
 from tir_schedules.workloads.gemm import Gemm
@@ -22,7 +22,6 @@ MOST_WAVES = 4
 """Blocks for each SM beyond which K is not split."""
 
 SUM, PART = 0.86, 0.03  # microseconds of a launch that adds up, beyond another, and of each part
-CACHE = 2.36e6  # bytes in a microsecond, of partial sums
 MOST = 206
 """Multiply-adds of an SM in a nanosecond, of which no tile had more where SMs have many blocks."""
 
