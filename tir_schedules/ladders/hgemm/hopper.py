@@ -348,8 +348,8 @@ def multiply(sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles, operan
 def pipeline_products(
     sch: Schedule, tiles: Tiles, stages: int, asynchronous: Sequence[int] = (), started: bool = False
 ) -> None:
-    """Copies `stages` - 2 slabs ahead, and the wait for a slab's products a turn behind. started: behind those
-    of this turn, else before them."""
+    """Copies `stages` - 2 slabs ahead, and the wait for a slab's products a turn behind. started: behind
+    those of this turn, else before them."""
     copies, products, done = 0, stages - 2, stages - 1
     # Statements: copies of A and B; operands are there; products; products are done.
     order = [1, 2, 0, 3, 4] if started else [1, 2, 0, 4, 3]
