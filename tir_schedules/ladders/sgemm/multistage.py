@@ -89,7 +89,7 @@ def overlapped(
     copies, first, compute = 0, config.stages - 2, config.stages - 1
     stage = [copies, copies, first, compute, compute]
     pipeline(sch, parts.k_tile, stage, order=[0, 1, 3, 2, 4], asynchronous=[0])
-    part_last_tile(sch, gemm, parts.k_tile, config.bk)
+    part_last_tile(sch, stored, parts.k_tile, config.bk)
     if not config.rows_first:
         sch.annotate(parts.k_tile, UNROLL_STAGES, config.stages)
 
