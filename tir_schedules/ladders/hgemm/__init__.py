@@ -58,5 +58,6 @@ LADDER = Ladder(
         "output": Kind(RESULTS, "C in float32, float16 or bfloat16", OWN, option="result"),
     },
     offered=offered,
+    models="tir_schedules.ladders.hgemm.models:MODELS",
     vendor="cuBLAS",
 )

@@ -14,17 +14,20 @@ from functools import lru_cache
 from math import prod
 from typing import Mapping, Protocol
 
+from tir_schedules.ladders.waves import LAUNCH, MEMORY, SMS
 from tir_schedules.model.launch import ceil_div
+from tir_schedules.model.rung import Rung
 from tir_schedules.workloads.gemm import Gemm
 
-SMS = 132
 MOST_WAVES = 4
 """Blocks for each SM beyond which K is not split."""
 MOST_ELEMENTS = 2**31
 """Of a matrix, and of a copy of one: indices have 32 bits."""
 
-LAUNCH, SUM, PART = 1.92, 0.86, 0.03  # microseconds of a launch, of one more that adds up, of each part
-MEMORY, CACHE = 3.76e6, 2.36e6  # bytes in a microsecond: A, B and C, and copies; partial sums
+SUM, PART = 0.86, 0.03  # microseconds of a launch that adds up, beyond another, and of each part
+CACHE = 2.36e6  # bytes in a microsecond, of partial sums
+MOST = 206
+"""Multiply-adds of an SM in a nanosecond, of which no tile had more where SMs have many blocks."""
 
 
 @dataclass(frozen=True)
@@ -95,11 +98,47 @@ def whole(gemm: Gemm, tile: Tile, depth: int) -> dict[str, tuple[int, int]]:
     return {"A": (rows, depth), "B": (depth, columns)}
 
 
+def copies(gemm: Gemm, tile: Tile, depth: int) -> dict[str, tuple[int, int]]:
+    """The same of those that are not whole already."""
+    return {name: shape for name, shape in whole(gemm, tile, depth).items() if shape != gemm.stored[name]}
+
+
 def filling(gemm: Gemm, tile: Tile, depth: int) -> float:
-    """Microseconds of the launches that copy A and B to whole tiles, those that are not whole: an
-    estimate."""
-    copies = [(gemm.stored[name], shape) for name, shape in whole(gemm, tile, depth).items()]
-    return sum(LAUNCH + 4 * (prod(old) + prod(new)) / MEMORY for old, new in copies if old != new)
+    """Microseconds of the launches that copy A and B to whole tiles: an estimate."""
+    made = copies(gemm, tile, depth).items()
+    return sum(LAUNCH + 4 * (prod(gemm.stored[name]) + prod(shape)) / MEMORY for name, shape in made)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What the model says. tiles: of C. parts: of K. on_one: blocks for the busiest SM. copied: matrices that
+    are copied to whole tiles before. odd: those that are copied to shared memory in pieces of less than 16
+    bytes."""
+
+    tiles: int
+    parts: int
+    on_one: int
+    copied: tuple[str, ...]
+    odd: tuple[str, ...]
+    microseconds: float
+
+    def __str__(self) -> str:
+        parts = f" in {self.parts} parts of K" if self.parts > 1 else ""
+        copied = f" after copies of {' and '.join(self.copied)}" if self.copied else ""
+        odd = f", {' and '.join(self.odd)} float by float" if self.odd else ""
+        blocks = f"{self.tiles} tiles{parts}{copied}, {self.on_one} for an SM{odd}"
+        return f"{blocks}: {self.microseconds:.1f} us"
+
+
+def estimate(gemm: Gemm, rung: Rung) -> Estimate:
+    """Of `split_k` as it is configured."""
+    tile, deep = rung.config, ceil_div(gemm.k, rung.config.bk)
+    parts = ceil_div(deep, ceil_div(deep, tile.splits)) if tile.splits else splits(gemm, tile)
+    tiles = ceil_div(gemm.m, tile.bm) * ceil_div(gemm.n, tile.bn)
+    depth = ceil_div(deep, parts) * tile.bk * parts
+    copied = tuple(copies(gemm, tile, depth)) if tile.filled else ()
+    odd = () if tile.filled else tuple(misaligned(gemm, tile))
+    return Estimate(tiles, parts, ceil_div(tiles * parts, SMS), copied, odd, microseconds(gemm, tile, parts))
 
 
 def microseconds(gemm: Gemm, tile: Tile, parts: int) -> float:
@@ -107,13 +146,13 @@ def microseconds(gemm: Gemm, tile: Tile, parts: int) -> float:
     rate = RATES.get(f"{tile.bm}x{tile.bn}", RATES["64x128"])
     part = ceil_div(ceil_div(gemm.k, tile.bk), parts) * tile.bk
     on_one = ceil_div(ceil_div(gemm.m, tile.bm) * ceil_div(gemm.n, tile.bn) * parts, SMS)
-    speed = rate.full * on_one / (on_one + rate.few)
-    copies = filling(gemm, tile, parts * part) if tile.filled else 0
+    speed = min(MOST, rate.full * on_one / (on_one + rate.few))
     if misaligned(gemm, tile) and not tile.filled:
         speed *= rate.odd
     busy = max(on_one * tile.bm * tile.bn * (part + rate.fill) / speed / 1000, gemm.bytes / MEMORY)
     sums = SUM + PART * parts + 4 * (parts + 1) * gemm.m * gemm.n / CACHE if parts > 1 else 0
-    return copies + LAUNCH + busy + sums
+    before = filling(gemm, tile, parts * part) if tile.filled else 0
+    return before + LAUNCH + busy + sums
 
 
 @lru_cache(maxsize=1024)
