@@ -72,8 +72,8 @@ def overlapped(
     config: Config,
     staged: warp_tiles.Staged | None = None,
     stored: Gemm | None = None,
-) -> None:
-    """The whole schedule. staged: see `split_up`. stored: see `pipelined.double_buffered`."""
+) -> warp_tiles.Parts:
+    """The whole schedule; returns its blocks and loops. staged: see `split_up`. stored: see `pipelined.double_buffered`."""
     stored = stored or gemm
     order = ORDERS["rows_first" if config.rows_first else "columns_first"]
     parts = warp_tiles.split_up(sch, config, SHARED, quads=True, order=order, staged=staged)
@@ -92,6 +92,7 @@ def overlapped(
     part_last_tile(sch, stored, parts.k_tile, config.bk)
     if not config.rows_first:
         sch.annotate(parts.k_tile, UNROLL_STAGES, config.stages)
+    return parts
 
 
 CONFIGS = {

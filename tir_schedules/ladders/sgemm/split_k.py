@@ -42,6 +42,7 @@ from dataclasses import dataclass, replace
 from tir_schedules.ladders.sgemm import multistage, pipelined, repack, serpentine, shapes
 from tir_schedules.model.launch import Launch, ceil_div
 from tir_schedules.model.rung import Preparation, Rung, run_as_script
+from tir_schedules.tir.passes import GUARDS_OUTSIDE
 from tir_schedules.tir.schedule import PrimFunc, Schedule
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.partial_sums import PartialSums
@@ -155,10 +156,13 @@ def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     staged = copy_a, copy_b, write_back
     rows = stored(gemm, config)
     if config.asynchronous:
-        multistage.overlapped(sch, gemm, config, staged, rows)
+        parts = multistage.overlapped(sch, gemm, config, staged, rows)
     else:
         parts = pipelined.double_buffered(sch, gemm, config, config.padding, staged, rows)
         serpentine.turn_rows(sch, config, parts)
+    if config.filled:
+        for loop in sch.get_loops(parts.result)[-4:]:
+            sch.annotate(loop, GUARDS_OUTSIDE, 1)
 
 
 def launch_sum(sums: PartialSums, config: SumConfig) -> Launch:
@@ -225,7 +229,7 @@ RUNG = Rung(
     then=SUM,
     min_arch=multistage.RUNG.min_arch,
     pass_config=multistage.RUNG.pass_config,
-    passes=(*multistage.RUNG.passes, "turning_products", "one_barrier"),
+    passes=(*multistage.RUNG.passes, "guards_outside", "turning_products", "one_barrier"),
 )
 
 if __name__ == "__main__":
