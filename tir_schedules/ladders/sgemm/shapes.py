@@ -59,8 +59,9 @@ RATES = {
 choices: the model is off by 10 % (root mean square). Of 33 shapes whose choice was measured 26 take the
 fastest that was measured or one as fast within 2 %, the others lose up to 8 %.
 
-A share is lost where rows are copied, too: C is written float by float, and where M, N and K are odd nvcc has
-not enough registers for the tile of 128x128, of which 648 bytes are read back from local memory."""
+Copies to whole tiles are estimated, not fitted: a launch and its bytes for each, and then the rate of whole
+tiles, for the loop over tiles is the same (see `split_k`). C is still written float by float, which is left
+out."""
 FILLED = "_filled"
 """What names of configurations end with that have matrices copied to whole tiles before."""
 THIN = {"16x128": (32, 0), "128x16": (0, 32)}
@@ -172,8 +173,8 @@ def fastest(gemm: Gemm, tiles: Mapping[str, Tile]) -> str:
         rows, columns = THIN.get(name.removesuffix(FILLED), (0, 0))
         if tile.filled:
             depth = ceil_div(gemm.k, tile.bk) * tile.bk * 2  # of parts, at most
-            sizes = map(prod, whole(gemm, tile, depth).values())
-            if not misaligned(gemm, tile) or max(sizes) >= MOST_ELEMENTS:
+            a, b = whole(gemm, tile, depth).values()
+            if not misaligned(gemm, tile) or max(prod(a), prod(b), a[0] * b[1]) >= MOST_ELEMENTS:
                 return False
         return gemm.m <= (rows or gemm.m) and gemm.n <= (columns or gemm.n)
 
