@@ -6,9 +6,10 @@
 #include <cstdint>
 
 // The work of one of gridDim.x blocks of (32, 8). X has rows x columns elements, Y height x pitch, of which the
-// others become zeros. Rows of Y are multiples of 16 bytes; those of X start anywhere, so elements are loaded one by one; a thread loads as many
-// neighbours as 16 bytes have before it stores them together. The first of these loads of a warp brings the
-// sectors into L1 that the others need, too. A warp takes 512 bytes of a row, a block those of eight rows.
+// others become zeros. Rows of Y are multiples of 16 bytes. Rows of X start anywhere, so elements are loaded one
+// by one; a thread loads as many neighbours as 16 bytes have before it stores them together. The first of these
+// loads of a warp brings the sectors into L1 that the others need, too. A warp takes 512 bytes of a row, a block
+// those of eight rows.
 template <typename Element>
 static __device__ __forceinline__ void copy_to_aligned_rows(const Element *__restrict__ X,
                                                             Element *__restrict__ Y, int rows, int columns,

@@ -17,13 +17,14 @@
 // last FMA of this one. The last turns read tiles beyond K, zeros without a read of global memory, which
 // nobody multiplies: that is cheaper than a second copy of the FMA. Both stages are unrolled: so addresses
 // are constants.
-// a_rows: of A. a_row, b_row: floats of a row of A and of B. ALIGNED promises that float4s can take these; WIDE_C, rows of
-// C.
+// a_rows: of A. a_row, b_row: floats of a row of A and of B. ALIGNED promises that float4s can take these;
+// WIDE_C, rows of C.
 template <class Tiles, bool ALIGNED, bool WIDE_C, int DEPTH, int A_ROW, int B_ROW, typename Multiply>
 static __device__ __forceinline__ void
 multiply_double_buffered(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C,
-                         int M, int N, int a_rows, int a_row, int b_row, int terms, float (&tile_a)[2][DEPTH][A_ROW],
-                         float (&tile_b)[2][DEPTH][B_ROW], Multiply multiply)
+                         int M, int N, int a_rows, int a_row, int b_row, int terms,
+                         float (&tile_a)[2][DEPTH][A_ROW], float (&tile_b)[2][DEPTH][B_ROW],
+                         Multiply multiply)
 {
     static_assert(Tiles::LANES_M % 2 == 0, "lanes must stand in pairs of rows");
     static_assert(DEPTH % 2 == 0 && A_ROW % 4 == 0, "fragments must alternate, rows must be float4s");

@@ -5,8 +5,8 @@
 #include "warp_tiles.cuh"
 
 // C of a block: the sums of the first `terms` products. Tiles are WarpTiles; DEPTH, SLOTS, PAD and BY_ROWS
-// are BK, STAGES, PADDING and ROWS_FIRST of multistage.cu. a_rows: of A. a_row_floats, b_row_floats: of a row of
-// A and of B.
+// are BK, STAGES, PADDING and ROWS_FIRST of multistage.cu. a_rows: of A. a_row_floats, b_row_floats: of a row
+// of A and of B.
 // B_FLOATS: floats per copy of B, 4 if b_row_floats % 4 == 0, else 1. WIDE_C promises N % 4 == 0.
 // shared: memory for SLOTS tiles of A, then of B.
 template <class Tiles, int DEPTH, int SLOTS, int PAD, bool BY_ROWS, int B_FLOATS, bool WIDE_C>

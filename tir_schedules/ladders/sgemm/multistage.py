@@ -73,7 +73,8 @@ def overlapped(
     staged: warp_tiles.Staged | None = None,
     stored: Gemm | None = None,
 ) -> warp_tiles.Parts:
-    """The whole schedule; returns its blocks and loops. staged: see `split_up`. stored: see `pipelined.double_buffered`."""
+    """The whole schedule; returns its blocks and loops. staged: see `split_up`. stored: see
+    `pipelined.double_buffered`."""
     stored = stored or gemm
     order = ORDERS["rows_first" if config.rows_first else "columns_first"]
     parts = warp_tiles.split_up(sch, config, SHARED, quads=True, order=order, staged=staged)

@@ -1,8 +1,8 @@
 """Guards of a loop's body in front of the loop, where they do not ask for its variable.
 
-What copies a ragged tile of C asks for row and column at once, for each element. Unrolled, nvcc has all answers
-and all addresses ready before it stores the first element, and keeps them in registers beside a thread's whole
-tile. With the question for the row outside it answers one row after the other.
+What copies a ragged tile of C asks for row and column at once, for each element. Unrolled, nvcc has all
+answers and all addresses ready before it stores the first element, and keeps them in registers beside a
+thread's whole tile. With the question for the row outside it answers one row after the other.
 """
 
 from __future__ import annotations
