@@ -8,7 +8,8 @@
 //   C: a matrix of M x N for each part; split_k_sum.cu adds them up, in their order
 //
 // multistage.cu, or with ASYNCHRONOUS 0 serpentine.cu, with a part of K for each block along z. Parts are whole
-// tiles, as many in each; the last may have less. With one part C is what multistage.cu leaves, and nothing is to be added up.
+// tiles, as many in each; the last may have less. With one part C is what multistage.cu leaves, and nothing is to
+// be added up.
 // SPLITS, the most parts, goes to the launch: 0 leaves their number to the shape.
 
 #include "../sizes.cuh"

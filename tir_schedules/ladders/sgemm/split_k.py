@@ -33,6 +33,9 @@ shape that tiles divide: on sm_90 nvcc makes of the tile of 128x128 at 4093x4093
 shared memory and copies of 16 bytes as at 4096x4096x4096, and spills nothing. C stays as it is, and is
 written float by float, behind one guard for each row: with a guard for each element there were 596 bytes of
 spills, some of them in the loop over tiles. See the pass `guards_outside`.
+
+Counted in SASS of sm_90, of the schedule: 1024 FMA of 1111 instructions in 128x128_filled at 4093 as at 4096;
+without copies 128x128 has 1168 at 4093, and spills 644 bytes. What that is worth has not been measured.
 """
 
 # TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
