@@ -12,6 +12,7 @@ from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.twin import load_source, load_twin
 from tir_schedules.emit import emit_text
+from tir_schedules.errors import BadInput
 from tir_schedules.ladders.registry import find
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.machines.execution import execute
@@ -144,3 +145,18 @@ def test_a_pack_knows_the_parts(tmp_path):
     assert [launch["kernel"].get("parts") for launch in entry["launches"]] == [4, None]
     (loaded,) = load_pack(tmp_path / "a.zip").subjects
     assert [binary.kernel.results for binary in loaded.binaries] == [(2, 2, 4), (12, 1, 1)]
+
+
+def test_a_pack_knows_the_copies(tmp_path):
+    """And a pack that has others is refused."""
+    (rung,) = find("sgemm/split_k:64x64,filled=1,splits=1")
+    gemm = Gemm(65, 67, 37)
+    binaries = tuple(map(compile_kernel, launches(lower, rung, gemm, ARCH)))
+    save_pack([Subject("sgemm", rung.id, "schedule", gemm, binaries)], {}, tmp_path / "a.zip")
+    (loaded,) = load_pack(tmp_path / "a.zip").subjects
+    copies = (("A_rows", (128, 48)), ("B_rows", (48, 128)))
+    assert [binary.kernel.workspaces for binary in loaded.binaries] == [copies] * 3
+    wrong = replace(binaries[0], kernel=replace(binaries[0].kernel, workspaces=(("C", (1, 1)),)))
+    save_pack([Subject("sgemm", rung.id, "schedule", gemm, (wrong,))], {}, tmp_path / "b.zip")
+    with pytest.raises(BadInput, match="a workspace is A_rows or B_rows"):
+        load_pack(tmp_path / "b.zip")
