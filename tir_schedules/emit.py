@@ -107,7 +107,8 @@ def written(extents: tuple[int, ...]) -> str:
 def taken(kernel: Kernel, workload: Workload) -> list[str]:
     """Parameters in their order: type and name, and the shape of an array, the value of a size, or the array
     of a tensor map."""
-    shapes, sizes = workload.array_shapes(kernel.results), sizes_of(workload)
+    shapes = {**workload.array_shapes(kernel.results), **dict(kernel.workspaces)}
+    sizes = sizes_of(workload)
     kinds = parameters_of(workload, kernel.results)
     maps = {tensor.name: tensor.of for tensor in kernel.maps}
     lines = []

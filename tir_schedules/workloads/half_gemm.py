@@ -132,8 +132,9 @@ class HalfGemm(Gemm):
 
     @property
     def workspaces(self) -> tuple[str, ...]:
-        """As Gemm, and "C_rows" for a C in 16 bits with such rows."""
-        return super().workspaces + (("C_rows",) if self.result != "float32" and self.n % VECTOR else ())
+        """For copies of misaligned matrices: "A_rows", "B_rows", and "C_rows" of a C in 16 bits."""
+        copied = tuple(f"{name}_rows" for name in self.misaligned)
+        return copied + (("C_rows",) if self.result != "float32" and self.n % VECTOR else ())
 
     @property
     def part_pitch(self) -> int:

@@ -31,6 +31,7 @@ REPACKED = find_one("hgemm/repacked", "run")
     [(REPACK, Repacking(37, 265)), (REPACK, Repacking(1, 1)), (REPACK, Repacking(9, 64))]
     + [(REPACK_BOTH, RepackingBoth(37, 265, 9, 64)), (REPACK_BOTH, RepackingBoth(1, 1, 17, 521))]
     + [(OF_FLOATS, Repacking(37, 133, 32)), (OF_FLOATS, Repacking(1, 1, 32))]
+    + [(OF_FLOATS, Repacking(37, 130, 32, 40, 144)), (OF_FLOATS, Repacking(1, 1, 32, 16, 8))]
     + [(UNPACK, Unpacking(67, 65)), (UNPACK, Unpacking(5, 1)), (UNPACK, Unpacking(9, 64))],
     ids=lambda value: getattr(value, "name", str(value)),
 )
