@@ -22,6 +22,7 @@ LADDER = Ladder(
         "multistage",
         "split_k",
         "tma",
+        "gemv",
     ),
     workload="tir_schedules.workloads.gemm:Gemm",
     extents=("M", "N", "K"),
