@@ -38,6 +38,7 @@ LADDER = Ladder(
         "tma_store",
         "cluster",
         "repacked",
+        "gemv",
     ),
     workload="tir_schedules.workloads.half_gemm:HalfGemm",
     extents=("M", "N", "K"),

@@ -41,7 +41,7 @@ from tir_schedules.errors import BadInput
 from tir_schedules.model.gpus import WARP
 from tir_schedules.model.launch import Launch, ceil_div
 from tir_schedules.model.rung import Rung, run_as_script
-from tir_schedules.tir.schedule import PrimFunc, Schedule
+from tir_schedules.tir.schedule import PrimFunc, Schedule, unroll
 from tir_schedules.workloads import element_type
 from tir_schedules.workloads.gemm import Gemm
 
@@ -324,11 +324,12 @@ def prim_func(gemm: Gemm, config: Config, name: str) -> PrimFunc:
 
 
 def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
+    """16-byte loads, all of a turn before the first sum; what is in registers needs unrolled loops."""
     for name in ("vector", "matrix"):
-        loops = sch.get_loops(sch.get_sblock(name))
-        sch.vectorize(loops[-1])
-        sch.unroll(loops[-2])
-    sch.unroll(sch.get_loops(sch.get_sblock("matrix"))[-3])
+        sch.vectorize(sch.get_loops(sch.get_sblock(name))[-1])
+    unroll(sch, sch.get_loops(sch.get_sblock("vector"))[-2:-1])
+    unroll(sch, sch.get_loops(sch.get_sblock("matrix"))[-3:-1])
+    unroll(sch, sch.get_loops(sch.get_sblock("add"))[-3:])
 
 
 ROWS_FROM = 4 * BLOCKS
