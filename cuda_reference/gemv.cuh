@@ -2,7 +2,6 @@
 #pragma once
 
 #include "reduce/last_block.cuh"
-#include "reduce/shuffle.cuh"
 
 // WIDTH neighbours, read at once.
 template <typename T, int WIDTH> struct __align__(sizeof(T) * WIDTH) Neighbours {
@@ -65,7 +64,7 @@ template <typename In, typename Sum, typename Out, int THREADS, int PLACES> stru
 #pragma unroll
         for (int r = 0; r < ROWS; ++r)
             for (int s = sharing / 2; s > 0; s /= 2)
-                sums[r] += __shfl_down_sync(0xffffffffu, sums[r], s);
+                sums[r] += from_lane(sums[r], s);
         constexpr int MOST = ROWS * (THREADS < 32 ? 1 : THREADS);
         __shared__ Sum of_warps[MOST > WARPS * ROWS ? MOST : WARPS * ROWS];
         const int in_block = blockDim.y * ROWS;
@@ -104,7 +103,7 @@ template <typename In, typename Sum, typename Out, int THREADS, int PLACES> stru
         for (int s = 16; s >= lanes; s /= 2)
 #pragma unroll
             for (int w = 0; w < WIDTH; ++w)
-                sums[w] += __shfl_down_sync(0xffffffffu, sums[w], s);
+                sums[w] += from_lane(sums[w], s);
         __shared__ Sum of_warps[WARPS * 32 * WIDTH];
         const int in_block = lanes * WIDTH;
         if (thread() % 32 < lanes)
@@ -112,6 +111,12 @@ template <typename In, typename Sum, typename Out, int THREADS, int PLACES> stru
             for (int w = 0; w < WIDTH; ++w)
                 of_warps[thread() / 32 * in_block + tx * WIDTH + w] = sums[w];
         finish(of_warps, in_block, WARPS);
+    }
+
+    // The sum that the lane so far above has.
+    __device__ static Sum from_lane(Sum sum, int distance)
+    {
+        return Sum(__shfl_down_sync(0xffffffffu, float(sum), distance));
     }
 
     __device__ static int thread() { return threadIdx.y * blockDim.x + threadIdx.x; }
@@ -143,7 +148,7 @@ template <typename In, typename Sum, typename Out, int THREADS, int PLACES> stru
             total += Sum(left_sum<float, PLACES, false>(place(part, in_block, t % in_block)));
         __syncthreads(); // before lanes meet, and shared memory is used again
         for (int s = 16; s >= in_block; s /= 2)
-            total += __shfl_down_sync(0xffffffffu, total, s);
+            total += from_lane(total, s);
         if (t % 32 < in_block)
             of_warps[t / 32 * in_block + t % 32] = total;
         __syncthreads();
@@ -162,12 +167,12 @@ template <typename In, typename Sum, typename Out, int THREADS, int PLACES> stru
     }
 };
 
-constexpr int least(int a, int b)
+static __host__ __device__ constexpr int least(int a, int b)
 {
     return a < b ? a : b;
 }
 
-constexpr int most(int a, int b)
+static __host__ __device__ constexpr int most(int a, int b)
 {
     return a > b ? a : b;
 }
