@@ -212,11 +212,9 @@ def prim_func(gemm: Gemm, config: Config, name: str) -> PrimFunc:
         return (tile * across + ty) * V + v if rows else (tile * lanes + tx) * W + v
 
     def of_matrix(A: Any, B: Any, element: Any, k: Any) -> Any:
-        inside = [extent for extent in (element < elements, k < K)]
         matrix = A if of_a else B
-        return T.if_then_else(
-            T.And(*inside), matrix[element, k] if rows else matrix[k, element], nothing
-        )
+        value = matrix[element, k] if rows else matrix[k, element]
+        return T.if_then_else(T.And(element < elements, k < K), value, nothing)
 
     def of_c(C: Any, element: Any) -> tuple[Any, Any]:
         return (element, 0) if of_a else (0, element)
@@ -247,8 +245,11 @@ def prim_func(gemm: Gemm, config: Config, name: str) -> PrimFunc:
     def fold(values, count, shuffles, distance):
         for step, v in T.grid(shuffles, count):
             with T.sblock("fold"):
-                values[v] = values[v] + T.tvm_warp_shuffle_down(
-                    T.uint32(FULL_MASK), values[v], distance >> step, WARP, WARP
+                values[v] = values[v] + cast(
+                    T.tvm_warp_shuffle_down(
+                        T.uint32(FULL_MASK), cast(values[v], "float32"), distance >> step, WARP, WARP
+                    ),
+                    wide,
                 )
 
     @T.prim_func(s_tir=True)
@@ -285,7 +286,9 @@ def prim_func(gemm: Gemm, config: Config, name: str) -> PrimFunc:
                                 if parts > 1:
                                     T.evaluate(
                                         call(
-                                            f"leave_sum{left}", place(tile, part, c), cast(total[0], "float32")
+                                            f"leave_sum{left}",
+                                            place(tile, part, c),
+                                            cast(total[0], "float32"),
                                         )
                                     )
                                 else:
