@@ -7,7 +7,7 @@ from typing import Any, Iterable
 
 from tir_schedules.errors import BadInput, nearest
 from tir_schedules.ladders.known import FAMILIES as FAMILIES
-from tir_schedules.ladders.known import is_ladder
+from tir_schedules.ladders.known import is_ladder, rungs_beside
 from tir_schedules.ladders.known import rung_names as rung_names
 from tir_schedules.ladders.own import RUNGS, at_path, is_path, ladder_rungs, split
 from tir_schedules.ladders.settings import varied
@@ -62,10 +62,12 @@ def find(name: str) -> list[Rung]:
         return ladder(name)
     base, _, variant = name.partition(":")
     family = base.partition("/")[0]
-    bases = {rung.id: rung for rung in (ladder(family) if is_ladder(family) else [])} | RUNGS
+    known = [*ladder(family), *rungs_beside(family)] if is_ladder(family) else []
+    bases = {rung.id: rung for rung in known} | RUNGS
     if base in bases and (variant in bases[base].configs or "=" in variant or not variant):
         return [varied(bases[base], variant)]
-    by_id = [rung.id for each in FAMILIES for base in ladder(each) for rung in base.variants(flawed=True)]
+    all_bases = [base for each in FAMILIES for base in (*ladder(each), *rungs_beside(each))]
+    by_id = [rung.id for base in all_bases for rung in base.variants(flawed=True)]
     hint = nearest(asked, [*FAMILIES, *by_id, *RUNGS, *FORMER])
     hint = renamed(hint, FORMER)
     raise BadInput(f"there is no rung {asked!r}{hint}; `tir-schedules list` shows all")

@@ -34,6 +34,7 @@ class Kind:
 @dataclass(frozen=True)
 class Ladder:
     """name: also that of its folder. rungs: names of its modules, in the order they build on each other.
+    beside: names of rungs for shapes that the others are not for; only who names one runs it.
 
     workload: the class of its workloads, or "module:class" of one that is imported when it is needed.
     extents: names of the extents of a shape, such as ("M", "N", "K"). sizes: what these are, for `--help`.
@@ -59,6 +60,7 @@ class Ladder:
     unit: str = TFLOPS
     limit: str = ""
     package: str = ""
+    beside: tuple[str, ...] = ()
 
     @property
     def workload_class(self) -> Callable[..., Workload]:

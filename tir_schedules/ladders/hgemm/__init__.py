@@ -38,7 +38,6 @@ LADDER = Ladder(
         "tma_store",
         "cluster",
         "repacked",
-        "gemv",
     ),
     workload="tir_schedules.workloads.half_gemm:HalfGemm",
     extents=("M", "N", "K"),
@@ -59,5 +58,6 @@ LADDER = Ladder(
         "output": Kind(RESULTS, "C in float32, float16 or bfloat16", OWN, option="result"),
     },
     offered=offered,
+    beside=("gemv",),
     vendor="cuBLAS",
 )

@@ -22,7 +22,6 @@ LADDER = Ladder(
         "multistage",
         "split_k",
         "tma",
-        "gemv",
     ),
     workload="tir_schedules.workloads.gemm:Gemm",
     extents=("M", "N", "K"),
@@ -36,6 +35,7 @@ LADDER = Ladder(
         "bench": tuple((size,) * 3 for size in (256, 512, 1024, 2048, 4096, 8192)),
         "largest": ((1024, 1024, 1024),),
     },
+    beside=("gemv",),
     vendor="cuBLAS",
     limit="fp32 peak",
 )

@@ -1,30 +1,29 @@
-"""C is one column or one row: a matrix times a vector, bound by the memory the matrix is read from.
+"""C is one column or one row: a matrix times a vector, bound by the memory that the matrix is read from.
 
-A tile of 64x64 is of no use here: 63 of its 64 columns are padding, and nothing is read twice but the vector.
-Each element of the matrix is multiplied once, 2 operations for 4 bytes, so what counts is how it is read: once,
-in whole sectors, with many loads under way. There are two kernels, by how the matrix lies in memory:
+Tiles are of no use here: of 64 columns of a tile 63 are padding, and only the vector is read more than once.
+An element of the matrix is multiplied once, so what counts is how it is read: once, in whole sectors, with
+many loads under way. There are two kernels, by how the matrix lies in memory:
 
-    N = 1: an element of C is a row of A times B       M = 1: C is a sum of rows of B, each times an element of A
+    N = 1: elements of C are rows of A times B          M = 1: C is a sum of rows of B, times elements of A
 
-    lanes of a group  0 1 2 3 0 1 2 3 ...              lanes of a row of threads  0 1 2 3   neighbours in a row
-    rows of a thread  ################  -> C[i]        rows of threads, k   0   ########
-                      ################  -> C[i+1]                           1   ########   each keeps sums of
-                                                                            0   ########   its own columns
-                                                                                vvvvvvvv
+    lanes             0 1 2 3 0 1 2 3 ...               lanes        0 1 2 3   neighbours in a row
+    rows of a thread  ###############   -> C[i]         threadIdx.y  #######   0   each has sums of the
+                      ###############   -> C[i + 1]                  #######   1   columns that it loads
+                                                                     #######   0
+                                                                     C[j] ..
 
-A group of threads has some rows of A, so that what it loads of B serves all of them. A thread of the other
-kernel has some columns of B. Either has its sums in registers; lanes hand them on by shuffles, warps by shared
-memory, as in `reduce/shuffle`. Loads are of 16 bytes where all rows start on multiples of these, else of 8 or
-4, or 2 in 16-bit formats, with more of them under way.
+Lanes share some rows of A, so that what they load of B serves all of these. Each thread has its sums in
+registers; lanes hand them on by shuffles, warps by shared memory, as in `reduce/shuffle`. Loads are of 16
+bytes where all rows start on multiples of these, else of 8, 4 or 2, with more of them under way.
 
-There must be enough blocks, too: see `plan_of`. Where C alone does not give them, blocks along blockIdx.y take
-parts of K, and the last of them adds up what they leave, always from the first part on: one launch, as in
-`reduce/single_pass`, whose device functions it calls. What they leave lies in variables of the module, so
+There must be enough blocks, too: see `plan_of`. Where C does not give them, blocks along y take parts of K,
+and the last of them adds up what they leave, always from the first part on. That is one launch, as in
+`reduce/single_pass`, whose device functions it calls. What blocks leave lies in variables of the module, so
 launches of one kernel must follow one another.
 
-The kernel is a script, for what a thread keeps, shuffles and leaves is not in the bare product; primitives
-decide about vectors and unrolling. On the CPU machine of 3072x1x3072 a load of the matrix is 16 sectors per
-request, and these are the matrix once, 1,179,648 sectors.
+The kernel is a script: what a thread keeps, hands on and leaves is not in the bare product. Primitives decide
+about vectors and unrolling. No rung of the ladder comes after it, and it takes none of the shapes that others
+are shown with, so it stands beside the ladder.
 """
 
 # TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx. What it makes of statements
@@ -120,9 +119,9 @@ def power_of_two(least: int) -> int:
 
 
 def plan_of(gemm: Gemm, config: Config) -> Plan:
-    """As few threads to a row, or as many to a tile of columns, as leave BLOCKS blocks. Fewer of them to a row
-    have more to add before they shuffle; more of them to a tile read longer rows. Only where these limits are
-    met there are parts of K."""
+    """As few threads to a row, or as many to a tile of columns, as leave BLOCKS blocks: a thread that has
+    more of a row shuffles less, and a tile of more columns reads longer pieces of rows. Where no number of
+    threads leaves so many, there are parts of K."""
     rows, width, block = by_rows(gemm), width_of(gemm), config.block
     elements, narrow = gemm.m * gemm.n, gemm.vector // width
     values = config.rows if rows else width
@@ -149,7 +148,11 @@ def plan_of(gemm: Gemm, config: Config) -> Plan:
     return Plan(rows, block, width, lanes, values, ahead, sums, alone.tiles, parts, turns)
 
 
-def refuses(gemm: Gemm, config: Config, others: str = "sgemm/split_k") -> str:
+def refuses(gemm: Gemm, config: Config) -> str:
+    return reason_against(gemm, config, "sgemm/split_k")
+
+
+def reason_against(gemm: Gemm, config: Config, others: str) -> str:
     """Why a configuration cannot be, or empty. others: the rung for other shapes."""
     if gemm.m > 1 and gemm.n > 1:
         return f"C is {gemm.m}x{gemm.n}, and this rung takes one row or one column: use {others}"
@@ -347,7 +350,7 @@ def choose(gemm: Gemm) -> str:
 RUNG = Rung(
     family="sgemm",
     name="gemv",
-    summary="C of one column or one row: wide loads of the matrix, sums by shuffles; the last block adds up parts",
+    summary="C of one column or row: the matrix is read once, in wide loads; sums by shuffles",
     article="beyond 000",
     config=CONFIGS["4x2"],
     configs=CONFIGS,
