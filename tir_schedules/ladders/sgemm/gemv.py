@@ -23,7 +23,8 @@ launches of one kernel must follow one another.
 
 The kernel is a script: what a thread keeps, hands on and leaves is not in the bare product. Primitives decide
 about vectors and unrolling. No rung of the ladder comes after it, and it takes none of the shapes that others
-are shown with, so it stands beside the ladder.
+are shown with, so it stands beside the ladder. The CPU machine counts for 3072x1x3072 16 sectors per load, the
+matrix once, 37.7 MB, and the vector for each four rows, 9.4 MB, which L1 and L2 have.
 """
 
 # TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx. What it makes of statements
@@ -119,7 +120,7 @@ def power_of_two(least: int) -> int:
 
 
 def plan_of(gemm: Gemm, config: Config) -> Plan:
-    """As few threads to a row, or as many to a tile of columns, as leave BLOCKS blocks: a thread that has
+    """As few threads to a row, or as many to a tile of columns, as leave BLOCKS blocks. A thread that has
     more of a row shuffles less, and a tile of more columns reads longer pieces of rows. Where no number of
     threads leaves so many, there are parts of K."""
     rows, width, block = by_rows(gemm), width_of(gemm), config.block
