@@ -22,9 +22,9 @@ and the last of them adds up what they leave, always from the first part on. Tha
 launches of one kernel must follow one another.
 
 The kernel is a script: what a thread keeps, hands on and leaves is not in the bare product. Primitives decide
-about vectors and unrolling. No rung of the ladder comes after it, and it takes none of the shapes that others
-are shown with, so it stands beside the ladder. The CPU machine counts for 3072x1x3072 16 sectors per load, the
-matrix once, 37.7 MB, and the vector for each four rows, 9.4 MB, which L1 and L2 have.
+about vectors and unrolling. It takes none of the shapes that other rungs are shown with, so it stands beside
+the ladder. For 3072x1x3072 the CPU machine counts 16 sectors per load, in which the matrix is read once, 37.7
+MB, and the vector for each four rows, 9.4 MB, mostly from L1.
 """
 
 # TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx. What it makes of statements
