@@ -21,7 +21,7 @@ from tir_schedules.ladders.problems import Job, check_job
 from tir_schedules.machines.execution import execute
 from tir_schedules.model.execution import Execution
 from tir_schedules.model.findings import Location
-from tir_schedules.model.kernel import Kernel
+from tir_schedules.model.kernel import Binary, Kernel
 from tir_schedules.model.machine import Machine
 from tir_schedules.model.rung import Preparation, Rung
 from tir_schedules.model.verify import Check, Mismatch, shared_checks
@@ -37,6 +37,8 @@ def run(jobs: Sequence[Job], arch: str, machine: Machine, source: Source | None 
     """Verify rungs on workloads, given in pairs; verdicts come in order, as they are ready.
 
     arch: "sm_80". source: CUDA to run in place of what the schedule emits, without the twin.
+    The last jobs are started first: in a ladder they take longest to compile, and at the end no core should
+    wait for another.
     A rung that cannot be emitted or compiled yields a verdict that says so; errors of use (BadInput,
     MissingTool) are raised.
     """
@@ -44,18 +46,20 @@ def run(jobs: Sequence[Job], arch: str, machine: Machine, source: Source | None 
     if source:
         makers = [partial(load_source, source.text, file=source.file, folder=source.folder)]
     file = source.file if source else ""
-    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+    cores = os.cpu_count()
+    with ThreadPoolExecutor(cores) as compiling, ThreadPoolExecutor(cores) as executing:
         pending = []
-        for rung, workload in jobs:
+        for rung, workload in reversed(jobs):
             own = makers if rung.twinned else makers[:1]
-            kernels = [start(pool, make, rung, workload, arch, machine, file) for make in own]
+            pools = compiling, executing
+            kernels = [start(pools, make, rung, workload, arch, machine, file) for make in own]
             pending.append((rung, workload, kernels))
-        for rung, workload, outcomes in pending:
+        for rung, workload, outcomes in reversed(pending):
             yield judge_pair(rung, workload, [outcome.result() for outcome in outcomes])
 
 
 def start(
-    pool: ThreadPoolExecutor,
+    pools: tuple[ThreadPoolExecutor, ThreadPoolExecutor],
     make: Maker,
     rung: Rung,
     workload: Workload,
@@ -63,12 +67,19 @@ def start(
     machine: Machine,
     file: str = "",
 ) -> "Future[Outcome]":
-    """Make the kernels here (TVM is not for several threads), compile and execute them in the pool."""
+    """Make the kernels here (TVM is not for several threads), compile them in the one pool and execute them
+    in the other: while the CPU machine itself is compiled, kernels are, too."""
+    compiling, executing = pools
     try:
         kernels = launches(make, rung, workload, arch)
     except TirSchedulesError as error:
-        return pool.submit(failed, file or rung.id, error)
-    return pool.submit(outcome_of, kernels, workload, machine)
+        return executing.submit(failed, file or rung.id, error)
+    binaries = {id(kernel): compiling.submit(compile_kernel, kernel) for kernel in kernels}
+
+    def compiled(kernel: Kernel) -> Binary:
+        return binaries[id(kernel)].result()
+
+    return executing.submit(outcome_of, kernels, workload, machine, compiled)
 
 
 def launches(make: Maker, rung: Rung, workload: Workload, arch: str) -> list[Kernel]:
@@ -78,6 +89,7 @@ def launches(make: Maker, rung: Rung, workload: Workload, arch: str) -> list[Ker
     make: `lower`, `load_twin` or the like. A source given in place of a rung's own is for the first launch.
     """
     check_job(rung, workload)
+    rung = rung.settled(workload, arch)
     before, after = launches_around(lower if isinstance(make, partial) else make, rung, workload, arch)
     return [*before, *launches_left(make, rung, workload, arch), *after]
 
@@ -112,7 +124,12 @@ def failed(name: str, error: TirSchedulesError) -> Outcome:
     return Outcome(name, str(error))
 
 
-def outcome_of(kernels: Sequence[Kernel], workload: Workload, machine: Machine) -> Outcome:
+def outcome_of(
+    kernels: Sequence[Kernel],
+    workload: Workload,
+    machine: Machine,
+    compiled: Callable[[Kernel], Binary] = compile_kernel,
+) -> Outcome:
     """Compile, execute with the inputs of each check, one launch after another with outputs poisoned
     beforehand, compare with the truth.
 
@@ -120,7 +137,7 @@ def outcome_of(kernels: Sequence[Kernel], workload: Workload, machine: Machine) 
     """
     label, wrong, findings, notes, seconds, kept, printed = kernels[0].label, (), (), (), 0.0, [], ""
     try:
-        binaries = [compile_kernel(kernel) for kernel in kernels]
+        binaries = [compiled(kernel) for kernel in kernels]
         for binary in binaries:
             if binary.kernel.file:
                 check_parameters(binary, workload)

@@ -97,6 +97,7 @@ def of_rung(options: Options, request: Request) -> list[Metrics]:
     from tir_schedules.insight.metrics.counting import metrics_of
     from tir_schedules.insight.metrics.rungs import check_size
     from tir_schedules.run import launches
+    from tir_schedules.subjects.compiling import settled
 
     rung = find_one(options.beside, "--beside")
     size = SIZES[rung.family]
@@ -107,6 +108,7 @@ def of_rung(options: Options, request: Request) -> list[Metrics]:
     check_options([rung], Options(**given))
     check_arch(options.arch)
     workload = workload_of(rung, problem_of(rung.family, Options(**given)))
+    ((rung, workload),) = settled([(rung, workload)], options.arch)
     check_size(rung, workload)
     made = launches(load_twin if rung.twinned else lower, rung, workload, options.arch)
     return metrics_of([compile_kernel(kernel) for kernel in made], workload)

@@ -11,6 +11,7 @@ from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_arch
 from tir_schedules.cli.problems import add_problem, check_options, problem_of, taking
 from tir_schedules.errors import BadInput
 from tir_schedules.files import Json
+from tir_schedules.ladders import fastest
 from tir_schedules.ladders.problems import SMALL_SHAPES, workload_of
 from tir_schedules.ladders.registry import FAMILIES, find_each
 
@@ -55,10 +56,11 @@ def add_verb(verbs: Verbs) -> None:
 def inspect_verb(options: Options) -> int:
     """Run the verb; returns the exit code: 1 when a kernel does not compile."""
     from tir_schedules.compiler.toolchain import check_arch
-    from tir_schedules.console import print_error
+    from tir_schedules.console import print_error, print_line
     from tir_schedules.insight.inspection import views
     from tir_schedules.insight.inspection.twins import inspect
     from tir_schedules.insight.metrics.roofline import gpu_for
+    from tir_schedules.subjects.compiling import settled
 
     path = the_file(options.names, "inspect")
     if path:
@@ -74,13 +76,15 @@ def inspect_verb(options: Options) -> int:
     rungs = taking(rungs, options.names, options)
     check_arch(options.arch)
     gpu_for(options.arch, options.gpu)  # BadInput before anything is compiled
-    inspections = inspect(
-        [(rung, workload_of(rung, problem_of(rung.family, options))) for rung in rungs],
-        options.arch,
-        options.gpu,
-    )
+    jobs = [(rung, workload_of(rung, problem_of(rung.family, options))) for rung in rungs]
+    jobs = settled(jobs, options.arch)
+    inspections = inspect(jobs, options.arch, options.gpu)
+    reasons = [fastest.reason_for(rung, workload) for rung, workload in jobs]
     if options.json:
-        found = [as_json(inspection, options.view) for inspection in inspections]
+        found = [
+            as_json(inspection, options.view) | ({"why": reason} if reason else {})
+            for inspection, reason in zip(inspections, reasons)
+        ]
         print(json.dumps(found[0] if len(rungs) == 1 else found, indent=1))
     elif len(rungs) > 1:
         views.print_several(inspections)
@@ -90,6 +94,8 @@ def inspect_verb(options: Options) -> int:
         print_advised(inspections[0])
     else:
         views.print_one(inspections[0], options.view, default_size=options.mnk is None and options.n is None)
+        if reasons[0] and rungs[0].choose:
+            print_line(reasons[0])
     for inspection in inspections:
         for form, reason in inspection.refused.items():
             print_error(f"{inspection.rung.id} ({form}): {reason}")

@@ -113,8 +113,10 @@ def layout_of_rung(options: Options) -> int:
     from tir_schedules.compiler.twin import load_twin
     from tir_schedules.insight.banks.requests import patterns_of, watched
     from tir_schedules.insight.banks.slabs import slabs_of
+    from tir_schedules.subjects.compiling import settled
 
     check_arch(options.arch)
+    ((rung, workload),) = settled([(rung, workload)], options.arch)
     binary = compile_kernel((load_twin if options.twin else lower)(rung, workload, options.arch))
     if options.ring:
         return ring_of(options, binary, workload, block)

@@ -10,6 +10,7 @@ from tir_schedules.cli.options import Options, Verbs
 from tir_schedules.errors import BadInput
 from tir_schedules.files import Json, read_json
 from tir_schedules.ladders.articles import ARTICLES, FACTS
+from tir_schedules.ladders.fastest import standing_for
 from tir_schedules.ladders.known import ladder_names, ladder_of, rungs_beside
 from tir_schedules.ladders.own import is_path, ladder_at
 from tir_schedules.ladders.registry import FAMILIES, ladder
@@ -58,7 +59,9 @@ def list_rungs(options: Options) -> int:
     columns, left_out = ("rung", "what it adds", "article", "shapes", "configurations"), []
     prose = {"what it adds": 28, "article": 10, "shapes": 30, "configurations": 20}
     for family in families:
-        rows = [(r.id, r.summary, r.article, r.shapes, " ".join(r.configs)) for r in all_rungs(family)]
+        one = standing_for(family)
+        rungs = [*all_rungs(family), *([one] if one else [])]
+        rows = [(r.id, r.summary, r.article, r.shapes, " ".join(r.configs)) for r in rungs]
         left_out += print_table(
             columns, rows, prose=prose, spare=("configurations", "shapes", "article"), keys=0
         )

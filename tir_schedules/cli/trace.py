@@ -42,9 +42,12 @@ def add_verb(verbs: Verbs) -> None:
 
 def trace_verb(options: Options) -> int:
     """Run the verb; returns the exit code: 1 when the finished schedule is not right."""
+    from tir_schedules.subjects.compiling import settled
+
     rung = find_one(options.rung, "trace")
     check_options([rung], options)
     workload = workload_of(rung, problem_of(rung.family, options), TRACE_SHAPES)
+    ((rung, workload),) = settled([(rung, workload)], options.arch)
     if options.output:
         check_folder(options.output)
     found = traced(rung, workload, options.arch)

@@ -36,7 +36,8 @@ TVM_BEGINS = "#ifdef __CUDACC_RTC__"
 """How TVM's sources begin: with lines of their own for each compiler, among them those that include."""
 
 INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b.*\n", re.M)
-DIRECTIVE = re.compile(r"^[ \t]*#.*\n", re.M)
+DIRECTIVE = re.compile(r"^[ \t]*#(?![ \t]*pragma\b).*\n", re.M)
+"""Not a pragma: those stand in functions, too."""
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 UNKNOWN = re.compile(r"__COUNTER__|__INCLUDE_LEVEL__|push_macro|_Pragma")
 """What a text cannot have that is preprocessed apart from its headers."""

@@ -50,7 +50,7 @@ def lower(rung: Rung, workload: Any, arch: str) -> Kernel:
     CheckFailed when the schedule is not sound (see `check_regions`), does not end in exactly one kernel, or
     launches differently from what the rung declares, where it declares something.
     """
-    rung = fitted(rung, workload)
+    rung = fitted(rung.settled(workload, arch), workload)
     arch = rung.arch_for(arch)
     declared = declared_launch(rung, workload)
 

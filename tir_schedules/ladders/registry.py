@@ -6,6 +6,7 @@ import re
 from typing import Any, Iterable
 
 from tir_schedules.errors import BadInput, nearest
+from tir_schedules.ladders import fastest
 from tir_schedules.ladders.known import FAMILIES as FAMILIES
 from tir_schedules.ladders.known import is_ladder, rungs_beside
 from tir_schedules.ladders.known import rung_names as rung_names
@@ -52,7 +53,8 @@ def find(name: str) -> list[Rung]:
     "sgemm/warp_tiling:128x128" one variant, "sgemm/naive:ts=16" one with a field set; "./my_rung.py" and
     "./my_ladder" those of one's own.
 
-    BadInput with the nearest name when there is none.
+    "sgemm/fastest" is one that stands for another, which a workload and an architecture decide, see
+    `Rung.settled`. BadInput with the nearest name when there is none.
     """
     if is_path(name):
         variant = split(name)[1]
@@ -61,16 +63,29 @@ def find(name: str) -> list[Rung]:
     if is_ladder(name):
         return ladder(name)
     base, _, variant = name.partition(":")
-    family = base.partition("/")[0]
+    family, _, of_ladder = base.partition("/")
+    if of_ladder == fastest.NAME and is_ladder(family):
+        return [one_for_all(family, variant)]
     known = [*ladder(family), *rungs_beside(family)] if is_ladder(family) else []
     bases = {rung.id: rung for rung in known} | RUNGS
     if base in bases and (variant in bases[base].configs or "=" in variant or not variant):
         return [varied(bases[base], variant)]
-    all_bases = [base for each in FAMILIES for base in (*ladder(each), *rungs_beside(each))]
-    by_id = [rung.id for base in all_bases for rung in base.variants(flawed=True)]
-    hint = nearest(asked, [*FAMILIES, *by_id, *RUNGS, *FORMER])
+    every_base = [base for each in FAMILIES for base in (*ladder(each), *rungs_beside(each))]
+    by_id = [rung.id for base in every_base for rung in base.variants(flawed=True)]
+    standing = [f"{each}/{fastest.NAME}" for each in FAMILIES]
+    hint = nearest(asked, [*FAMILIES, *by_id, *standing, *RUNGS, *FORMER])
     hint = renamed(hint, FORMER)
     raise BadInput(f"there is no rung {asked!r}{hint}; `tir-schedules list` shows all")
+
+
+def one_for_all(family: str, variant: str) -> Rung:
+    """NAME/fastest of a ladder."""
+    rung = fastest.standing_for(family)
+    if not rung:
+        raise BadInput(f"the ladder {family} has no models, so that it has no {family}/{fastest.NAME}")
+    if variant:
+        raise BadInput(f"{rung.id} takes the configuration that suits the shape: leave out {variant!r}")
+    return rung
 
 
 def current(recorded: Any, names: dict[str, str] = NAMES) -> Any:

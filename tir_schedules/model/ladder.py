@@ -6,6 +6,7 @@ import importlib
 from dataclasses import dataclass, field
 from typing import Any, Callable, Mapping, Sequence
 
+from tir_schedules.model.estimate import Estimator
 from tir_schedules.model.rung import Rung
 from tir_schedules.model.workload import Workload
 
@@ -43,6 +44,9 @@ class Ladder:
     kinds: "dtype", "layout", "accumulate" or "output", fields of its workloads -> what there is of it.
     offered: what of it a rung has.
     vendor: "cuBLAS", "CUB", or "" where no library does the same. unit: of its rates, TFLOPS or BANDWIDTH.
+    models: names of rungs -> what says how long they take, in the configuration that they take by themselves.
+    NAME/fastest stands for the fastest of them; of equals it is the first. Or "module:MODELS" of one that is
+    imported when it is needed.
     limit: of a GPU, as `bench` measures it, that its rates may be held against.
     package: the package that its modules are in.
     """
@@ -59,8 +63,17 @@ class Ladder:
     vendor: str = ""
     unit: str = TFLOPS
     limit: str = ""
+    models: Mapping[str, Estimator] | str = field(default_factory=dict, repr=False)
     package: str = ""
     beside: tuple[str, ...] = ()
+
+    @property
+    def estimators(self) -> Mapping[str, Estimator]:
+        """Its models, imported."""
+        if not isinstance(self.models, str):
+            return self.models
+        module, name = self.models.split(":")
+        return getattr(importlib.import_module(module), name)
 
     @property
     def workload_class(self) -> Callable[..., Workload]:

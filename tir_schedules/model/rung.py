@@ -72,6 +72,8 @@ class Rung:
     asked for by name.
     twinned: whether there is a twin that takes the configuration in use.
     file: where a rung from outside this package was loaded from.
+    stands_for(workload, arch): of a name for several rungs, such as "sgemm/fastest": the one that is meant.
+    why: of a rung that such a name stands for: which name, and why this one; empty for others.
     """
 
     family: str
@@ -101,6 +103,8 @@ class Rung:
     refuses: Callable[[Any, Any], str] | None = field(default=None, repr=False)
     values: dict[str, tuple[int | str, ...]] = field(default_factory=dict, repr=False)
     file: str = ""
+    stands_for: Callable[[Any, str], Rung] | None = field(default=None, repr=False)
+    why: str = field(default="", repr=False, compare=False)
 
     @property
     def id(self) -> str:
@@ -132,10 +136,20 @@ class Rung:
     def fitted(self, workload: Any) -> "Rung":
         """The rung in the configuration it takes for a workload: the one in use, unless none is named and the
         shape chooses."""
+        if self.stands_for:
+            raise BadInput(f"{self.id} stands for another rung: Rung.settled(workload, arch) says which")
         if self.variant or self.choose is None:
             return self
         name = self.choose(workload)
         return replace(self, config=self.configs[name], variant=name)
+
+    def settled(self, workload: Any, arch: str) -> "Rung":
+        """The rung that its name stands for at a workload on an architecture: itself, but for those with
+        `stands_for`. BadInput where there is none."""
+        if not self.stands_for:
+            return self
+        found = self.stands_for(workload, arch)
+        return replace(found, twinned=found.twinned and self.twinned)
 
     def declared(self, workload: Any) -> Launch:
         """The launch of a rung that declares one, as those of this package do."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Callable, Sequence
+from typing import Callable, Iterable, Sequence
 
 from tir_schedules.compiler.lower import fitted, lower
 from tir_schedules.compiler.nvcc import compile_kernel
@@ -24,7 +24,7 @@ def runnable(jobs: Sequence[Job], arch: str) -> list[Job]:
     """Those that run on an architecture, and whose rungs take the shape; a line says which do not. BadInput
     when none is left."""
     unfit, refused, fit = {}, {}, []
-    for rung, workload in jobs:
+    for rung, workload in settled(jobs, arch, refused):
         try:
             rung.check_arch(arch)
         except BadInput as error:
@@ -43,6 +43,26 @@ def runnable(jobs: Sequence[Job], arch: str) -> list[Job]:
     for error in refused.values():
         print_error(f"left out, {error}")
     return fit
+
+
+def settled(jobs: Iterable[Job], arch: str, refused: dict[str, BadInput] | None = None) -> list[Job]:
+    """Jobs whose rungs are those that a name such as "sgemm/fastest" stands for; a line says which that is.
+
+    refused: takes those for which there is none; without it, the first is raised.
+    """
+    found: dict[tuple[str, Workload], Job] = {}
+    for rung, workload in jobs:
+        try:
+            meant = rung.settled(workload, arch)
+        except BadInput as error:
+            if refused is None:
+                raise
+            refused[f"{rung.id} on {workload}"] = error
+            continue
+        if meant is not rung:
+            print_error(meant.why)
+        found.setdefault((meant.typed, workload), (meant, workload))
+    return list(found.values())
 
 
 def compiled(jobs: Sequence[Job], arch: str, twin: str = "twin") -> tuple[list[Subject], list[Row]]:

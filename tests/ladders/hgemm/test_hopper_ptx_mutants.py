@@ -31,8 +31,8 @@ EQUIVALENT = {
     ("tma", "schedule"): {
         "products: no fence": ([1, 2, 3], SAME_SUMS),
         "products: no commit": ([2], LAST_ROUND),
-        "products: no wait": ([1, 2], LAST_ROUND),
-        "products: a group more": ([1, 2], LAST_ROUND),
+        "products: no wait": ([1, 2, 3], LAST_ROUND),
+        "products: a group more": ([1, 2, 3], LAST_ROUND),
     },
     ("warp_specialized", "schedule"): {
         "arrive: none": ([1], ONE_TILE),

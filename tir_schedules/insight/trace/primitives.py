@@ -48,6 +48,9 @@ ANNOTATIONS = {
     ),
     "tir_schedules.copies_first": "Leaves the copies of a later tile in front of the work of a turn.",
     "tir_schedules.last_block": "Lets the last block go on with the next loop nest: one kernel, not two.",
+    "tir_schedules.last_turn": (
+        "Takes the last turn of a loop out of it, with what only that turn needs: a guard at the edge of K."
+    ),
     "tir_schedules.partial_group": (
         "Makes groups of so many columns of blocks; blocks that the last group lacks leave at once."
     ),

@@ -59,5 +59,6 @@ LADDER = Ladder(
     },
     offered=offered,
     beside=("gemv",),
+    models="tir_schedules.ladders.hgemm.models:MODELS",
     vendor="cuBLAS",
 )

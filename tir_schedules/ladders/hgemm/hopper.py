@@ -345,11 +345,15 @@ def multiply(sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles, operan
     sch.tensorize(sch.get_loops(tiles.products)[-3], intrinsic)
 
 
-def pipeline_products(sch: Schedule, tiles: Tiles, stages: int, asynchronous: Sequence[int] = ()) -> None:
-    """Copies `stages` - 2 slabs ahead, and the wait for a slab's products a turn behind."""
+def pipeline_products(
+    sch: Schedule, tiles: Tiles, stages: int, asynchronous: Sequence[int] = (), started: bool = False
+) -> None:
+    """Copies `stages` - 2 slabs ahead, and the wait for a slab's products a turn behind. started: behind those
+    of this turn, else before them."""
     copies, products, done = 0, stages - 2, stages - 1
     # Statements: copies of A and B; operands are there; products; products are done.
-    pipeline(sch, tiles.k_tile, [copies, copies, products, products, done], [1, 2, 0, 4, 3], asynchronous)
+    order = [1, 2, 0, 3, 4] if started else [1, 2, 0, 4, 3]
+    pipeline(sch, tiles.k_tile, [copies, copies, products, products, done], order, asynchronous)
 
 
 def store_from_registers(sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles) -> None:

@@ -8,12 +8,15 @@ product and behind the last, counts where there are few slabs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import prod
 from typing import Callable, Mapping
 
 from tir_schedules.errors import BadInput
 from tir_schedules.ladders.hgemm import hopper
+from tir_schedules.ladders.waves import MEMORY
 from tir_schedules.model.launch import Launch, ceil_div, check_grid
+from tir_schedules.model.rung import Rung
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 TIMES = {
@@ -28,17 +31,22 @@ LINE, LINE_NS = 128, 7 / 8
 where rows of the matrix are multiples of that. Else it lies in two, and copies take longer than products: a
 slab of 64x128 took 336 ns at 3000x1000x2000."""
 
+COPY = 1.5
+"""Microseconds of a launch that copies a matrix, besides those of its bytes."""
+
 
 @dataclass(frozen=True)
 class Estimate:
     """tiles: of C. rounds: in which SMs take them. slabs: of a tile. each: nanoseconds of a slab. once: those
-    of a kernel."""
+    of a kernel. copies: matrices that launches before or after copy. copying: microseconds of that."""
 
     tiles: int
     rounds: int
     slabs: int
     each: int
     once: int
+    copies: tuple[str, ...] = ()
+    copying: float = 0
 
     @classmethod
     def of(cls, gemm: HalfGemm, name: str, config: hopper.Tiling) -> "Estimate":
@@ -53,11 +61,28 @@ class Estimate:
     def nanoseconds(self) -> int:
         return self.once + self.rounds * self.slabs * self.each
 
+    @property
+    def microseconds(self) -> float:
+        """Of all launches."""
+        return self.nanoseconds / 1000 + self.copying
+
     def __str__(self) -> str:
+        copies = f", {self.copying:.1f} us for copies of {' and '.join(self.copies)}" if self.copies else ""
         return (
             f"{self.tiles} tiles, {self.rounds} for an SM, of {self.slabs} slabs in {self.each} ns each, and"
-            f" {self.once} ns once: {self.nanoseconds / 1000:.1f} us"
+            f" {self.once} ns once{copies}: {self.microseconds:.1f} us"
         )
+
+
+def with_copies(gemm: HalfGemm, rung: Rung) -> Estimate | None:
+    """The estimate of a rung with launches around its own."""
+    name = (rung.variant or "128x256").removesuffix("_registers")
+    if name not in TIMES:
+        return None
+    before, after = rung.others(gemm)
+    copied = {each.names["X"][0]: 4 * prod(each.workload.shape[:2]) for each in (*before, *after)}
+    copying = sum(COPY + each / MEMORY for each in copied.values())
+    return replace(Estimate.of(gemm, name, rung.config), copies=tuple(copied), copying=copying)
 
 
 def lines_of(gemm: HalfGemm, config: hopper.Tiling) -> int:

@@ -12,6 +12,10 @@ takes the place of both wait and __syncthreads. Each slot of the ring has one; t
 them up. What waits for a slab also orders the copies into the slot that it sets free: no fence is needed, for
 copies and products are both of the hardware beside the threads.
 
+A slab's products are awaited behind the start of the next ones, so that tensor cores always have some. (The
+schedule of `wgmma_async` waits before it starts them.) Their slot is refilled two turns later, behind a
+barrier that each thread reaches when it has waited for them.
+
 A sees whole tiles: its buffer is as large as they are, and the tensor map has the true extents. So nothing in
 the kernel has a guard but the stores of C.
 """
@@ -61,7 +65,7 @@ def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
     hopper.copy_boxes(sch, gemm, config, tiles, leader=True)
     hopper.store_from_registers(sch, gemm, config, tiles)
     hopper.multiply(sch, gemm, config, tiles, "awaited")
-    hopper.pipeline_products(sch, tiles, config.stages)
+    hopper.pipeline_products(sch, tiles, config.stages, started=True)
     sch.annotate(tiles.k_tile, RING, config.stages)
 
 

@@ -33,6 +33,7 @@ LADDER = Ladder(
     },
     kinds={"dtype": Kind(("int32", "float32"), "int32 or float32", "what the rung is for")},
     offered=lambda rung: {"dtype": rung.dtypes},
+    models="tir_schedules.ladders.reduce.models:MODELS",
     vendor="CUB",
     unit=BANDWIDTH,
     limit="copy bandwidth",

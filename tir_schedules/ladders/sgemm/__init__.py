@@ -36,6 +36,7 @@ LADDER = Ladder(
         "largest": ((1024, 1024, 1024),),
     },
     beside=("gemv",),
+    models="tir_schedules.ladders.sgemm.models:MODELS",
     vendor="cuBLAS",
     limit="fp32 peak",
 )

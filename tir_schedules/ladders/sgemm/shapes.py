@@ -13,15 +13,18 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Mapping, Protocol
 
+from tir_schedules.ladders.waves import LAUNCH, MEMORY, SMS
 from tir_schedules.model.launch import ceil_div
+from tir_schedules.model.rung import Rung
 from tir_schedules.workloads.gemm import Gemm
 
-SMS = 132
 MOST_WAVES = 4
 """Blocks for each SM beyond which K is not split."""
 
-LAUNCH, SUM, PART = 1.92, 0.86, 0.03  # microseconds of a launch, of one more that adds up, of each part
-MEMORY, CACHE = 3.76e6, 2.36e6  # bytes in a microsecond: A, B and C, and copies; partial sums
+SUM, PART = 0.86, 0.03  # microseconds of a launch that adds up, beyond another, and of each part
+CACHE = 2.36e6  # bytes in a microsecond, of partial sums
+MOST = 206
+"""Multiply-adds of an SM in a nanosecond, of which no tile had more where SMs have many blocks."""
 
 
 @dataclass(frozen=True)
@@ -87,12 +90,46 @@ def misaligned(gemm: Gemm, tile: Tile) -> dict[str, tuple[int, int]]:
     return {name: shape for name, shape in gemm.misaligned.items() if name == "B" or not tile.asynchronous}
 
 
+@dataclass(frozen=True)
+class Estimate:
+    """What the model says. tiles: of C. parts: of K. on_one: blocks for the busiest SM. copied: matrices that
+    are copied to aligned rows before. odd: those that are copied to shared memory in pieces of less than 16
+    bytes."""
+
+    tiles: int
+    parts: int
+    on_one: int
+    copied: tuple[str, ...]
+    odd: tuple[str, ...]
+    microseconds: float
+
+    def __str__(self) -> str:
+        parts = f" in {self.parts} parts of K" if self.parts > 1 else ""
+        copied = f" after copies of {' and '.join(self.copied)}" if self.copied else ""
+        odd = f", {' and '.join(self.odd)} float by float" if self.odd else ""
+        blocks = f"{self.tiles} tiles{parts}{copied}, {self.on_one} for an SM{odd}"
+        return f"{blocks}: {self.microseconds:.1f} us"
+
+
+def estimate(gemm: Gemm, rung: Rung) -> Estimate:
+    """Of `split_k` as it is configured."""
+    tile, deep = rung.config, ceil_div(gemm.k, rung.config.bk)
+    parts = ceil_div(deep, ceil_div(deep, tile.splits)) if tile.splits else splits(gemm, tile)
+    tiles = ceil_div(gemm.m, tile.bm) * ceil_div(gemm.n, tile.bn)
+    odd = tuple(misaligned(gemm, tile))
+    copied = odd if tile.copied else ()
+    return Estimate(
+        tiles, parts, ceil_div(tiles * parts, SMS), copied, () if copied else odd,
+        microseconds(gemm, tile, parts),
+    )  # fmt: skip
+
+
 def microseconds(gemm: Gemm, tile: Tile, parts: int) -> float:
     """What the model says of a tile and parts of K, which are whole tiles of `tile.bk`."""
     rate = RATES.get(f"{tile.bm}x{tile.bn}", RATES["64x128"])
     part = ceil_div(ceil_div(gemm.k, tile.bk), parts) * tile.bk
     on_one = ceil_div(ceil_div(gemm.m, tile.bm) * ceil_div(gemm.n, tile.bn) * parts, SMS)
-    speed = rate.full * on_one / (on_one + rate.few)
+    speed = min(MOST, rate.full * on_one / (on_one + rate.few))
     odd = misaligned(gemm, tile)
     copies = sum(LAUNCH + 8 * rows * columns / MEMORY for rows, columns in odd.values()) if tile.copied else 0
     if odd:

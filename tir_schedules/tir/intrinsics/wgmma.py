@@ -118,7 +118,7 @@ def multiply(blocks: int, n: int, dtype: str, accumulate: str, transposed: bool,
     """sums += A @ B for a slab: blocks * 64 rows of A, n columns of B, 64 deep.
 
     operands: see COPIED. Three statements, which a pipeline can move apart: operands are there; the group of
-    the slab's products; this group is done, or where operands are GIVEN the one before it.
+    the slab's products; this group is done, or where operands are AWAITED or GIVEN the one before it.
     """
     rows, places = blocks * ROWS, n // 2
     b_shape = (n, DEPTH) if transposed else (n // 64, DEPTH, 64)
@@ -201,6 +201,6 @@ def multiply(blocks: int, n: int, dtype: str, accumulate: str, transposed: bool,
                 with T.sblock("end"):
                     T.reads(A[0:rows, 0:DEPTH], B[all_of_b])
                     T.writes()
-                    T.evaluate(call(f"wait_for_products<{int(operands == GIVEN)}>"))
+                    T.evaluate(call(f"wait_for_products<{int(operands in (AWAITED, GIVEN))}>"))
 
     return description, implementation

@@ -3,6 +3,9 @@
 Every slot has an mbarrier: a phase ends when all bytes of a slab are there and all threads have arrived. A
 schedule has no such thing: its barriers are between statements, all threads', and TVM places them. Intrinsics
 arrive and wait; this pass sets the barriers up, and tells intrinsics which one is theirs.
+
+Products of the last slab are in flight behind the loop: an intrinsic waits for those of the slab before. So
+the pass has them awaited there.
 """
 
 from __future__ import annotations
@@ -23,8 +26,8 @@ WARPGROUP = 128
 
 @tirx.transform.prim_func_pass(opt_level=0, name="tir_schedules.ring_barriers")
 def ring_barriers(function: tirx.PrimFunc, module: IRModule, context: transform.PassContext) -> tirx.PrimFunc:
-    """In a loop annotated with RING, put the barrier of the turn's slot where an intrinsic asks for it; set
-    the barriers up at the head of the loop on threadIdx.y."""
+    """In a loop annotated with RING, put the barrier of the turn's slot where an intrinsic asks for it, and a
+    wait for all products behind it; set the barriers up at the head of the loop on threadIdx.y."""
     found: list[int] = []
 
     def number(loop: Any) -> tirx.Stmt:
@@ -32,7 +35,8 @@ def ring_barriers(function: tirx.PrimFunc, module: IRModule, context: transform.
         if not slots:
             return loop
         found.append(slots)
-        return with_body(loop, with_barriers(loop.body, *place_of(loop.loop_var, slots)))
+        turns = with_body(loop, with_barriers(loop.body, *place_of(loop.loop_var, slots)))
+        return tirx.SeqStmt([turns, tirx.Evaluate(call("wait_for_products<0>"))])
 
     def set_up(loop: Any) -> tirx.Stmt:
         if thread_tag(loop) != "threadIdx.y" or not found:

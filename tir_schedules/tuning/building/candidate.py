@@ -91,8 +91,11 @@ def parsed(workload: Workload, entry: str) -> PrimFunc:
 def parsed_once(rung: Rung) -> Rung:
     """The rung with its algorithm kept for each workload: TVM takes longer to parse it than to schedule it.
 
-    One whose algorithm depends on its configuration stays as it is.
+    One whose algorithm depends on its configuration stays as it is. A rung of this package stays one, and its
+    kernels are compiled the quick way: see emitted.is_ours.
     """
-    if rung.prim_func:
-        return rung
-    return replace(rung, prim_func=lambda workload, config, entry: parsed(workload, entry))
+    return rung if rung.prim_func else replace(rung, prim_func=kept_algorithm)
+
+
+def kept_algorithm(workload: Workload, config: object, entry: str) -> PrimFunc:
+    return parsed(workload, entry)

@@ -1,0 +1,106 @@
+"""NAME/fastest: the rung that a ladder's models say is fastest, on any architecture, wherever a rung is
+named."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tir_schedules.compiler.lower import lower
+from tir_schedules.errors import BadInput
+from tir_schedules.ladders import fastest, known
+from tir_schedules.ladders.known import ladder_of
+from tir_schedules.ladders.problems import Problem, workloads_of
+from tir_schedules.ladders.registry import FAMILIES, find
+from tir_schedules.model.ladder import Ladder
+from tir_schedules.model.rung import Unasked
+from tir_schedules.workloads.gemm import Gemm
+from tir_schedules.workloads.half_gemm import HalfGemm
+
+RECORDED = Path(__file__).parents[2] / "experiments" / "results" / "shapes_sgemm_h200.json"
+
+
+def settled(name, workload, arch="sm_80"):
+    (rung,) = find(name)
+    return rung.settled(workload, arch)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_it_is_the_one_with_the_least_estimate(family):
+    (rung,) = find(f"{family}/fastest")
+    shape = tuple(1000 + extent for extent in ladder_of(family).shape)
+    workloads = workloads_of(rung, Problem(family, shape))
+    assert workloads
+    for workload in workloads:
+        chosen = rung.settled(workload, Unasked("sm_80"))
+        able = []
+        for candidate in fastest.candidates(family):
+            try:
+                able.append(fastest.estimated(candidate, workload))
+            except BadInput:
+                pass
+        best = min(able, key=lambda choice: choice.estimate.microseconds)
+        assert chosen.id == best.rung.id and str(best) in chosen.why
+
+
+def test_what_it_chose_of_sgemm_was_measured_to_be_nearly_the_fastest():
+    """With the configurations that split_k took then; of 30 shapes all lose less than a tenth."""
+    rows, measured = json.loads(RECORDED.read_text())["rows"], {}
+    for row in rows:
+        if row["form"] == "schedule":
+            sizes = (row["workload"][name] for name in "mnk")
+            measured.setdefault(Gemm(*sizes), {})[row["name"]] = row["median_us"]
+    assert len(measured) == 30
+    for gemm, times in measured.items():
+        assert times[settled("sgemm/fastest", gemm).base_id] < 1.1 * min(times.values()), gemm
+
+
+def test_an_architecture_decides():
+    gemm = HalfGemm(1024, 1024, 1024, accumulate="float16")
+    ids = [settled("hgemm/fastest", gemm, arch).base_id for arch in ("sm_75", "sm_80", "sm_90a")]
+    assert ids == ["hgemm/wmma_padded", "hgemm/mma_multistage", "hgemm/repacked"]
+    assert settled("hgemm/fastest", gemm, Unasked("sm_80")).base_id == "hgemm/repacked"
+    odd = HalfGemm(1023, 1023, 1023, accumulate="float16")
+    assert settled("hgemm/fastest", odd).base_id == "hgemm/wmma_padded"
+    assert "element by element" in str(fastest.estimated(*find("hgemm/mma_multistage"), odd))
+
+
+def test_a_kernel_of_it_is_that_of_the_rung():
+    (rung,) = find("sgemm/fastest")
+    gemm = Gemm(40, 36, 33)
+    assert lower(rung, gemm, "sm_80").source == lower(rung.settled(gemm, "sm_80"), gemm, "sm_80").source
+
+
+@pytest.mark.parametrize(
+    "name, workload, message",
+    [
+        ("sgemm/fastest:64x64", None, "leave out '64x64'"),
+        ("sgemm/fastes", None, "did you mean 'sgemm/fastest'"),
+        ("bare/fastest", None, "the ladder bare has no models"),
+        (
+            "hgemm/fastest",
+            HalfGemm(64, 64, 64, accumulate="float32", dtype="bfloat16"),
+            "has no rung for 64x",
+        ),
+    ],
+)
+def test_what_it_is_not(name, workload, message, monkeypatch):
+    monkeypatch.setitem(known.LOADED, "bare", Ladder("bare", (), Gemm, ("M",), (1,)))
+    with pytest.raises(BadInput, match=message):
+        settled(name, workload)
+
+
+def test_commands_say_which_it_is(tool):
+    code, out, err = tool("run", "sgemm/fastest", "--mnk", "40,36,33", "--machine", "cpu")
+    assert code == 0 and "sgemm/split_k:32x32" in out
+    assert "sgemm/fastest on 40x36x33 is sgemm/split_k:32x32, estimated for an H200: 4 tiles" in err
+    asked = ("--arch", "sm_80", "--machine", "cpu", "--mnk", "16,16,16", "--accumulate", "float32")
+    code, out, _ = tool("run", "hgemm/fastest", *asked, "--json")
+    assert code == 0 and {row["rung"] for row in json.loads(out)} == {"hgemm/mma_multistage"}
+    _, out, _ = tool("inspect", "sgemm/split_k", "--mnk", "40,36,33", "--json")
+    assert "sgemm/split_k:32x32, estimated for an H200" in json.loads(out)["why"]
+    code, out, err = tool("emit", "reduce/fastest", "--n", "1000")
+    assert code == 0 and "reduce_single_pass" in out and "reduce/fastest on 1000" in err
+    code, _, err = tool("trace", "sgemm/fastest", "--arch", "sm_50")
+    assert code == 2 and err.count("\n") == 1
+    assert "sgemm/fastest" in tool("list", "sgemm")[1]

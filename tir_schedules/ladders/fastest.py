@@ -1,0 +1,106 @@
+"""What NAME/fastest stands for: the rung of a ladder that its models say is fastest for a workload.
+
+A ladder teaches in steps, and none of its rungs is the fastest everywhere: large tiles leave SMs without
+work where C is small, and a rung that the copy engine feeds needs a GPU that has one. Who only wants a kernel
+names the ladder and says his shape: `tir-schedules emit sgemm/fastest --mnk 1000,64,5000`.
+
+A model takes microseconds to ask, a search minutes and a GPU. It knows what was measured on an H200; what a
+search has found is taken by --tuned.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from typing import Any
+
+from tir_schedules.errors import BadInput
+from tir_schedules.ladders.known import ladder_of
+from tir_schedules.ladders.own import ladder_rungs
+from tir_schedules.ladders.problems import Problem, offered
+from tir_schedules.model.estimate import Estimate
+from tir_schedules.model.rung import Rung
+
+NAME = "fastest"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A rung in the configuration that it takes for a workload, and how long a model says it takes."""
+
+    rung: Rung
+    estimate: Estimate
+
+    def __str__(self) -> str:
+        return f"{self.rung.id}, estimated for an H200: {self.estimate}"
+
+
+def standing_for(family: str) -> Rung | None:
+    """The rung that a ladder's NAME/fastest is until a workload and an architecture are known; None for a
+    ladder without models. It has the kinds of the first of the candidates."""
+    ladder = ladder_of(family)
+    if not ladder.estimators:
+        return None
+    first, *_ = candidates(family)
+    return replace(
+        first, name=NAME, article="", variant="", configs={}, choose=None, launch=None, refuses=None,
+        before=None, after=None, flawed={}, then=None, shapes="any", arch="", min_arch=0,
+        summary=f"the rung of {family} that is estimated to be the fastest for a shape",
+        stands_for=partial(fastest, family),
+    )  # fmt: skip
+
+
+def candidates(family: str) -> list[Rung]:
+    models = ladder_of(family).estimators
+    found = {rung.name: rung for rung in ladder_rungs(family) if rung.name in models}
+    return [found[name] for name in models]
+
+
+@lru_cache(maxsize=256, typed=True)  # Unasked equals the text that it is
+def fastest(family: str, workload: Any, arch: str) -> Rung:
+    """The rung that is estimated to be the fastest for a workload, in its configuration for that; its `why`
+    says so.
+
+    arch: "sm_80", which may be Unasked: then rungs that have an architecture of their own are among them.
+    BadInput where no rung takes the workload on the architecture, with the reason of the first.
+    """
+    found, reason = [], ""
+    for rung in candidates(family):
+        try:
+            rung.check_arch(arch)
+            found.append(estimated(rung, workload))
+        except BadInput as error:
+            reason = reason or str(error)
+    if not found:
+        raise BadInput(f"{family}/{NAME} has no rung for {workload}: {reason}")
+    best, *others = sorted(found, key=lambda choice: choice.estimate.microseconds)
+    after = f"; next is {others[0].rung.id}: {others[0].estimate.microseconds:.1f} us" if others else ""
+    return replace(best.rung, why=f"{family}/{NAME} on {workload} is {best}{after}")
+
+
+def estimated(rung: Rung, workload: Any) -> Choice:
+    """A rung in its configuration for a workload, with its model's estimate. BadInput where it does not take
+    the workload, or its ladder has no model of it."""
+    if workload not in offered(rung, Problem(rung.family, workload.shape)):
+        raise BadInput(f"{rung.base_id} is not for {workload}")
+    rung, model = rung.fitted(workload), ladder_of(rung.family).estimators.get(rung.name)
+    refusal = rung.refuses(workload, rung.config) if rung.refuses else ""
+    if refusal:
+        raise BadInput(f"{rung.id} cannot be built for {workload}: {refusal}")
+    estimate = model(workload, rung) if model else None
+    if estimate is None:
+        raise BadInput(f"there is no model of {rung.id}")
+    return Choice(rung, estimate)
+
+
+def reason_for(rung: Rung, workload: Any) -> str:
+    """Why a rung without a named configuration takes the one that it takes; empty where it has one for all
+    shapes, or there is no model of it."""
+    if rung.why:
+        return rung.why
+    if rung.variant or rung.choose is None or rung.file:
+        return ""
+    try:
+        return f"{rung.id} on {workload} is {estimated(rung, workload)}"
+    except BadInput:
+        return ""

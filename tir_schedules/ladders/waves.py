@@ -1,0 +1,56 @@
+"""How long a GEMM takes whose blocks all do the same work: a model with two or three figures for each rung.
+
+The busiest SM decides. It has as many blocks as the grid divided by the SMs gives, rounded up, and they
+multiply at a rate that was measured, less where they are few. To that comes a launch, and nothing is faster
+than memory. Figures are of an H200; on another GPU with about as many SMs the order of rungs is much the
+same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from tir_schedules.model.launch import ceil_div
+from tir_schedules.model.rung import Rung
+from tir_schedules.workloads.gemm import Gemm
+
+SMS = 132
+LAUNCH = 1.92  # microseconds
+MEMORY = 3.76e6  # bytes in a microsecond: A, B and C, and copies
+
+
+@dataclass(frozen=True)
+class Waves:
+    """What the model says. blocks: of the grid. on_one: of these for the busiest SM. slow: why it is slower
+    than other shapes let expect, where it is."""
+
+    blocks: int
+    on_one: int
+    microseconds: float
+    slow: str = ""
+
+    def __str__(self) -> str:
+        slow = f", {self.slow}" if self.slow else ""
+        return f"{self.blocks} blocks, {self.on_one} for an SM{slow}: {self.microseconds:.1f} us"
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Of a rung. full: multiply-adds of an SM in a nanosecond, where it has many blocks. few: b blocks on an
+    SM reach b / (b + few) of that. odd: share of it where rows of A or B are no multiples of 16 bytes; slow:
+    what happens to these then."""
+
+    full: float
+    few: float
+    odd: float = 1
+    slow: str = ""
+
+    def __call__(self, gemm: Gemm, rung: Rung) -> Waves:
+        config = rung.config
+        blocks = prod(rung.declared(gemm).grid)
+        tile = getattr(config, "bm", 0) * getattr(config, "bn", 0) or config.ts**2
+        on_one = ceil_div(blocks, SMS)
+        rate = self.full * (self.odd if gemm.misaligned else 1)
+        busy = max((on_one + self.few) * tile * gemm.k / rate / 1000, gemm.bytes / MEMORY)
+        return Waves(blocks, on_one, LAUNCH + busy, self.slow if gemm.misaligned else "")
