@@ -21,7 +21,7 @@ from tir_schedules.errors import BadInput
 from tir_schedules.files import Json, read_json
 from tir_schedules.ladders.articles import ARTICLES, FACTS
 from tir_schedules.ladders.fastest import able, candidates, standing_for
-from tir_schedules.ladders.known import ladder_names, ladder_of
+from tir_schedules.ladders.known import ladder_names, ladder_of, rungs_beside
 from tir_schedules.ladders.own import is_path, ladder_at
 from tir_schedules.ladders.problems import EMIT_SHAPES, workload_of
 from tir_schedules.ladders.registry import FAMILIES, ladder
@@ -74,7 +74,7 @@ def list_rungs(options: Options) -> int:
     if options.articles:
         return list_articles(families, options.json)
     if options.json:
-        print(json.dumps([describe(rung) for family in families for rung in ladder(family)], indent=2))
+        print(json.dumps([describe(rung) for family in families for rung in all_rungs(family)], indent=2))
         return 0
     from tir_schedules.console import print_left_out, print_table
 
@@ -82,13 +82,18 @@ def list_rungs(options: Options) -> int:
     prose = {"what it adds": 28, "article": 10, "shapes": 30, "configurations": 20}
     for family in families:
         one = standing_for(family)
-        rungs = [*ladder(family), *([one] if one else [])]
+        rungs = [*all_rungs(family), *([one] if one else [])]
         rows = [(r.id, r.summary, r.article, r.shapes, " ".join(r.configs)) for r in rungs]
         left_out += print_table(
             columns, rows, prose=prose, spare=("configurations", "shapes", "article"), keys=0
         )
     print_left_out(left_out)
     return 0
+
+
+def all_rungs(family: str) -> list[Rung]:
+    """Those of a ladder, and those beside it."""
+    return [*ladder(family), *rungs_beside(family)]
 
 
 def list_estimates(options: Options) -> int:

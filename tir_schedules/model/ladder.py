@@ -35,6 +35,7 @@ class Kind:
 @dataclass(frozen=True)
 class Ladder:
     """name: also that of its folder. rungs: names of its modules, in the order they build on each other.
+    beside: names of rungs for shapes that the others are not for; only who names one runs it.
 
     workload: the class of its workloads, or "module:class" of one that is imported when it is needed.
     extents: names of the extents of a shape, such as ("M", "N", "K"). sizes: what these are, for `--help`.
@@ -64,6 +65,7 @@ class Ladder:
     limit: str = ""
     models: Mapping[str, Estimator] | str = field(default_factory=dict, repr=False)
     package: str = ""
+    beside: tuple[str, ...] = ()
 
     @property
     def estimators(self) -> Mapping[str, Estimator]:
