@@ -177,18 +177,18 @@ static __host__ __device__ constexpr int most(int a, int b)
     return a > b ? a : b;
 }
 
-// Multiplies with the widest loads that the rows of the matrix take, at most WIDTH elements. ROWS, LOADS: of a
-// thread.
-template <int WIDTH, int ROWS, int LOADS, int FULL = WIDTH, typename Product>
+// Multiplies with the widest loads that the rows of the matrix take, at most WIDTH elements. ROWS: of a thread.
+// UNDER_WAY: its loads.
+template <int WIDTH, int ROWS, int UNDER_WAY, int FULL = WIDTH, typename Product>
 static __device__ void multiply_as_wide(Product &product, bool by_rows)
 {
     const int extent = by_rows ? product.k_extent : product.elements;
     constexpr int MORE = FULL / WIDTH;
     if constexpr (WIDTH > 1)
         if (extent % WIDTH)
-            return multiply_as_wide<WIDTH / 2, ROWS, LOADS, FULL>(product, by_rows);
+            return multiply_as_wide<WIDTH / 2, ROWS, UNDER_WAY, FULL>(product, by_rows);
     if (by_rows)
-        product.template multiply_rows<WIDTH, ROWS, least(most(1, LOADS / ROWS) * MORE, most(8, LOADS))>();
+        product.template multiply_rows<WIDTH, ROWS, least(most(1, UNDER_WAY / ROWS) * MORE, most(8, UNDER_WAY))>();
     else
-        product.template multiply_columns<WIDTH, least(LOADS * MORE, most(8, LOADS))>();
+        product.template multiply_columns<WIDTH, least(UNDER_WAY * MORE, most(8, UNDER_WAY))>();
 }

@@ -2,7 +2,7 @@
 //
 //   nvcc -arch=sm_80 -DNT=1 -DACC=half -cubin gemv.cu
 //   block (lanes, BLOCK/lanes), lanes a power of two
-//   N = 1, or NT: grid (ceil(M N / (BLOCK/lanes * ROWS)), parts); lanes share rows of A, or of B
+//   N = 1, or NT: grid (ceil(M N / (BLOCK/lanes * TM)), parts); lanes share rows of A, or of B
 //   else M = 1: grid (ceil(N / (lanes * width)), parts); lanes, at most 32, are neighbours in a row of B
 //
 // As sgemm/gemv.cu. A load of 16 bytes has eight elements; where rows are no multiples of these it has 4, 2 or 1.
@@ -16,7 +16,7 @@
 
 #ifndef BLOCK
 #define BLOCK 256 // threads, 128 to 1024
-#define ROWS 4    // of the matrix, that lanes share
+#define TM 4    // of the matrix, that lanes share
 #define LOADS 8   // of 16 bytes, under way per thread
 #endif
 #ifndef NT
@@ -42,5 +42,5 @@ hgemm_gemv(const IN *__restrict__ A, const IN *__restrict__ B, OUT *__restrict__
 #endif
     const bool of_a = N == 1;
     Gemv<IN, ACC, OUT, BLOCK, PLACES> product{of_a ? A : B, of_a ? B : A, C, M * N, K};
-    multiply_as_wide<8, ROWS, LOADS>(product, of_a || NT);
+    multiply_as_wide<8, TM, LOADS>(product, of_a || NT);
 }

@@ -2,7 +2,7 @@
 //
 //   nvcc -arch=sm_80 -cubin gemv.cu
 //   block (lanes, BLOCK/lanes), lanes a power of two
-//   N = 1: grid (ceil(M / (BLOCK/lanes * ROWS)), parts); lanes share rows of A
+//   N = 1: grid (ceil(M / (BLOCK/lanes * TM)), parts); lanes share rows of A
 //   M = 1: grid (ceil(N / (lanes * width)), parts); lanes, at most 32, are neighbours in a row of B
 //
 // Loads are of 16 bytes where the rows of the matrix are multiples of these, else of 8 or 4; width is the floats
@@ -15,7 +15,7 @@
 
 #ifndef BLOCK
 #define BLOCK 256 // threads, 128 to 1024
-#define ROWS 4    // of A, that lanes share
+#define TM 4    // of A, that lanes share
 #define LOADS 8   // of 16 bytes, under way per thread
 #endif
 
@@ -29,5 +29,5 @@ sgemm_gemv(const float *__restrict__ A, const float *__restrict__ B, float *__re
 #endif
     const bool by_rows = N == 1;
     Gemv<float, float, float, BLOCK, PLACES> product{by_rows ? A : B, by_rows ? B : A, C, M * N, K};
-    multiply_as_wide<4, ROWS, LOADS>(product, by_rows);
+    multiply_as_wide<4, TM, LOADS>(product, by_rows);
 }

@@ -128,7 +128,7 @@ def test_a_shape_of_rows_and_columns_is_for_another_rung(capsys):
     assert capsys.readouterr().err.count("\n") == 1
 
 
-@pytest.mark.parametrize("field, value", [("block", 100), ("rows", 3), ("loads", 5)])
+@pytest.mark.parametrize("field, value", [("block", 100), ("tm", 3), ("loads", 5)])
 def test_other_configurations_are_refused(field, value):
     (rung,) = find(f"sgemm/gemv:{field}={value}")
     with pytest.raises(BadInput, match=f"{field} is {value}: it can be "):

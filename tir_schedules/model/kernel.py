@@ -9,8 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from tir_schedules.model.launch import Dim3, TensorMap, check_grid
 
 if TYPE_CHECKING:
@@ -81,6 +79,8 @@ class Kernel:
     def prepared(self, workload: Workload, arguments: Arguments) -> Arguments:
         """Arguments of its launch: those of the workload, and workspaces, which hold NaN until they are
         filled."""
+        import numpy as np  # here: commands that make no arrays start without it
+
         given = workload.prepared(arguments, self.results)
         made = {
             name: np.full_like(given[name.removesuffix("_rows")], np.nan, shape=shape)

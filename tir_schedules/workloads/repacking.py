@@ -55,7 +55,7 @@ class Repacking(OneLaunch):
     def macros(self) -> dict[str, int]:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Extents of Y, where it is filled up to more than rows of a multiple of 16 bytes."""
         usual = self.height == self.rows and self.pitch == padded(self.columns, self.vector)
-        return {} if usual else {"HEIGHT": self.height, "PITCH": self.pitch}
+        return {} if usual else {"Y_ROWS": self.height, "Y_COLUMNS": self.pitch}
 
     @property
     def vector(self) -> int:

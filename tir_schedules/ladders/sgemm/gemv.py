@@ -56,11 +56,11 @@ out at once."""
 
 @dataclass(frozen=True)
 class Config:
-    """block: threads of a block. rows: of the matrix, that a group of threads has at once; by columns it says
-    nothing. loads: 16-byte loads of the matrix that a thread has under way."""
+    """block: threads of a block. tm: rows of the matrix, that a group of threads has at once; by columns it
+    says nothing. loads: 16-byte loads of the matrix that a thread has under way."""
 
     block: int = 256
-    rows: int = 4
+    tm: int = 4
     loads: int = 8
 
 
@@ -125,7 +125,7 @@ def plan_of(gemm: Gemm, config: Config) -> Plan:
     threads leaves so many, there are parts of K."""
     rows, width, block = by_rows(gemm), width_of(gemm), config.block
     elements, narrow = gemm.m * gemm.n, gemm.vector // width
-    values = config.rows if rows else width
+    values = config.tm if rows else width
     ahead = min(max(1, config.loads // (values if rows else 1)) * narrow, max(8, config.loads))
 
     def tiles(lanes: int) -> int:
@@ -159,8 +159,8 @@ def reason_against(gemm: Gemm, config: Config, others: str) -> str:
         return f"C is {gemm.m}x{gemm.n}, and this rung takes one row or one column: use {others}"
     if config.block not in (128, 256, 512, 1024):
         return f"block is {config.block}: it can be 128, 256, 512 or 1024"
-    if config.rows not in (1, 2, 4, 8):
-        return f"rows is {config.rows}: it can be 1, 2, 4 or 8"
+    if config.tm not in (1, 2, 4, 8):
+        return f"tm is {config.tm}: it can be 1, 2, 4 or 8"
     if config.loads not in (1, 2, 4, 8, 16):
         return f"loads is {config.loads}: it can be 1, 2, 4, 8 or 16"
     return ""
@@ -340,7 +340,7 @@ def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
 
 
 ROWS_FROM = 4 * BLOCKS
-CONFIGS = {"4x2": Config(), "1x8": Config(rows=1)}
+CONFIGS = {"4x2": Config(), "1x8": Config(tm=1)}
 
 
 def choose(gemm: Gemm) -> str:
