@@ -374,10 +374,7 @@ def by_threads(sch: Schedule, block: Block, tiling: Tiling, width: int) -> None:
     sch.reorder(warp, lane_row, lane_column, part, eight, half, pair)
     sch.bind(sch.fuse(warp, lane_row, lane_column), "threadIdx.x")
     unroll(sch, (part, eight, half))
-    if width > 1:
-        sch.vectorize(pair)
-    else:
-        sch.unroll(pair)
+    (sch.vectorize if width > 1 else sch.unroll)(pair)
 
 
 def store_boxes(sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles, places: int) -> None:
