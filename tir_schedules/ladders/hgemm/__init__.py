@@ -38,6 +38,7 @@ LADDER = Ladder(
         "tma_store",
         "cluster",
         "repacked",
+        "split_k",
     ),
     workload="tir_schedules.workloads.half_gemm:HalfGemm",
     extents=("M", "N", "K"),
@@ -58,6 +59,7 @@ LADDER = Ladder(
         "output": Kind(RESULTS, "C in float32, float16 or bfloat16", OWN, option="result"),
     },
     offered=offered,
+    beside=("gemv",),
     models="tir_schedules.ladders.hgemm.models:MODELS",
     vendor="cuBLAS",
 )
