@@ -121,6 +121,19 @@ def test_few_blocks_with_many_turns_are_slower_on_long_arrays_and_no_slower_on_s
     assert cost_of_vectorized(1 << 20, "resident") == pytest.approx(cost_of_vectorized(1 << 20), rel=0.02)
 
 
+def test_parts_of_a_long_k_are_worth_their_sum_and_those_of_a_short_one_are_not():
+    """The fastest of the first took 9.4 us on an H200; see experiments/results/shapes_sgemm_h200.json."""
+
+    def micros(gemm, splits):
+        (rung,) = find("sgemm/split_k:32x64")
+        tuned = replace(rung, config=replace(rung.config, splits=splits), choose=None)
+        return 1e6 * predicted_seconds(build(tuned, gemm, "sm_90"))
+
+    long, short = Gemm(64, 64, 16384), Gemm(64, 64, 128)
+    assert 8 < micros(long, 0) < 12 < micros(long, 1) / 5
+    assert micros(short, 1) < micros(short, 2)
+
+
 def test_the_longest_loop_is_counted_in_what_ptxas_keeps():
     ptx = (
         "\tadd.s32 %r1, %r2, 1;\n$L1:\n\tmov.u32 %r1, %r2;\n\tfma.rn.f32 %f1, %f2, %f3, %f1;\n\t.loc 1 2"
