@@ -15,8 +15,8 @@ Where tensor cores multiply and cp.async copies, neither stops its warp; then p 
 that a quarter of an SM holds. A loop longer than the instruction cache is issued more slowly. No tile takes
 less than its share of the memory latency, which the tiles in flight divide among them. The busiest SM has the
 blocks that the grid gives it, its tail included, and a start. The whole cannot be faster than the compulsory
-bytes through the memory. Where parts of K have blocks of their own, the launch that adds them up comes on top,
-as in the model of ladders/sgemm/shapes.py.
+bytes through the memory. Where parts of K have blocks of their own, the launch that adds them up comes on
+top, as in the model of ladders/sgemm/shapes.py.
 
 Left out: the order of blocks, and so the threadblock swizzle, for what the L2 cache keeps; the order of
 multiply-adds; conflicts of registers.
