@@ -48,6 +48,11 @@ class Candidate:
         return tuple(binary.kernel for binary in self.binaries)
 
     @property
+    def own(self) -> int:
+        """Which of the launches is the rung's own: others may copy matrices before it, or add up after it."""
+        return [kernel.entry for kernel in self.kernels].index(self.rung.entry)
+
+    @property
     def source(self) -> str:
         """Hash of the CUDA emitted for the workload."""
         return source_hash(*(kernel.source for kernel in self.kernels))
@@ -61,18 +66,19 @@ def build(rung: Rung, workload: Workload, arch: str, spent: Timesheet | None = N
     machine finds a fault or a wrong result.
     """
     spent = spent or Timesheet()
-    with spent.during(BUILDING), ThreadPoolExecutor(1) as beside:
-        reduced, part = small(rung, workload)
-        kernels, small_kernels = (
-            [*launches(lower, parsed_once(one), size, arch)]
-            for one, size in ((rung, workload), (reduced, part))
-        )
-        whole = beside.submit(lambda: tuple(map(compile_kernel, kernels)))
-        compiled = [compile_kernel(kernel) for kernel in small_kernels]
+    with ThreadPoolExecutor(1) as beside:
+        with spent.during(BUILDING):
+            reduced, part = small(rung, workload)
+            kernels, small_kernels = (
+                launches(lower, parsed_once(one), size, arch)
+                for one, size in ((rung, workload), (reduced, part))
+            )
+            whole = beside.submit(lambda: tuple(map(compile_kernel, kernels)))
+            compiled = [compile_kernel(kernel) for kernel in small_kernels]
         with spent.during(VERIFYING):
             metrics = found_right(compiled, part)
-    spent.add(BUILDING, -spent.seconds[VERIFYING])
-    return Candidate(rung, workload, whole.result(), part, metrics)
+        with spent.during(BUILDING):
+            return Candidate(rung, workload, whole.result(), part, metrics)
 
 
 def verified(kernels: Sequence[Kernel], workload: Workload) -> tuple[Metrics, ...]:

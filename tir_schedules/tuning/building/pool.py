@@ -14,11 +14,15 @@ from typing import Any, BinaryIO, Callable, Iterator, Sequence, cast
 
 from tir_schedules import interrupts, processes
 from tir_schedules.compiler.cache import default_root
+from tir_schedules.console import print_error
 from tir_schedules.errors import TirSchedulesError
 from tir_schedules.tuning.records.timesheet import Timesheet
 
 NO_ANSWER = (EOFError, BrokenPipeError, ValueError, pickle.UnpicklingError)
 """What half an answer raises, and pipes that `close` has closed."""
+
+ENDING = 5.0
+"""Seconds for a process to end by itself that gave no answer, so that it has an exit code of its own."""
 
 
 class Ended(Exception):
@@ -27,6 +31,10 @@ class Ended(Exception):
 
 class Late(Ended):
     """It was killed, because its answer took too long."""
+
+
+class Useless(Exception):
+    """The answer of a process that can do nothing, and so none in its place."""
 
 
 @dataclass(eq=False)
@@ -55,7 +63,7 @@ class Pool:
         seconds: float | None = None,
     ) -> None:
         self.module, self.spent, self.seconds = module, spent, seconds
-        self.waiting, self.working = waiting, working
+        self.waiting, self.working, self.lock = waiting, working, threading.Lock()
         self.all = [Place(environment) for environment in environments]
         self.free: LifoQueue[Place] = LifoQueue()
         for place in reversed(self.all):
@@ -63,19 +71,35 @@ class Pool:
 
     def ask(self, request: object) -> Any:
         """The answer of a process that is free. Ended, with its exit code, when that ends meanwhile; Late
-        when it was killed."""
-        with self.spent.during(self.waiting):
-            place = self.free.get()
-        try:
-            with self.spent.during(self.working) if self.working else nullcontext():
-                return self.asked(place, request)
-        finally:
-            self.free.put(place)
+        when it was killed. Useless when no place is left where one is of use."""
+        while True:
+            with self.spent.during(self.waiting):
+                place = self.free.get()
+            given_up = False
+            try:
+                with self.spent.during(self.working) if self.working else nullcontext():
+                    found = self.asked(place, request)
+                given_up = isinstance(found, Useless) and self.goes_on_without(place)
+            finally:
+                if not given_up:
+                    self.free.put(place)
+            if not isinstance(found, Useless):
+                return found
+            if not given_up:
+                raise found
+            print_error(f"{found}; the others go on without it")
+
+    def goes_on_without(self, place: Place) -> bool:
+        """Give a place up, unless it is the last one: who waits for one has to hear of it."""
+        self.end(place)
+        with self.lock:
+            if len(self.all) > 1:
+                self.all.remove(place)
+        return place not in self.all
 
     def asked(self, place: Place, request: object) -> Any:
-        if place.process and place.process.poll() is not None:  # it had enough
-            processes.end(place.process)
-            place.process = None
+        if place.process and place.process.poll() is not None:  # since its last answer
+            self.end(place)
         process = place.process = place.process or self.start(place)
         requests, answers = cast(BinaryIO, process.stdin), cast(BinaryIO, process.stdout)
         late = threading.Event()
@@ -83,15 +107,18 @@ class Pool:
             with self.killed_late(process, late):
                 pickle.dump(request, requests)
                 requests.flush()
-                return pickle.load(answers)
+                found, enough = pickle.load(answers)
         except NO_ANSWER:
             interrupts.check()
-            place.process = None
-            code = process.wait()
-            processes.end(process)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(ENDING)
+            self.end(place)
             if late.is_set():
                 raise Late(f"not done after {self.seconds:g} s") from None
-            raise Ended(f"exit code {code}") from None
+            raise Ended(f"exit code {process.returncode}") from None
+        if enough:
+            self.end(place)
+        return found
 
     @contextmanager
     def killed_late(self, process: subprocess.Popen[bytes], late: threading.Event) -> Iterator[None]:
@@ -121,9 +148,13 @@ class Pool:
     def close(self) -> None:
         """End all processes; who asks later has new ones."""
         for place in self.all:
-            process, place.process = place.process, None
-            if process:
-                processes.end(process)
+            self.end(place)
+
+    def end(self, place: Place) -> None:
+        """End the process of a place, if there is one."""
+        process, place.process = place.process, None
+        if process:
+            processes.end(process)
 
 
 def answering(
@@ -131,13 +162,14 @@ def answering(
     unread: Callable[[Exception], Any],
     enough: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Answer requests from the standard input until it ends, or there have been enough.
+    """Answer requests from the standard input until it ends.
 
-    unread: the answer to a request that cannot be loaded.
+    unread: the answer to a request that cannot be loaded. enough: asked after each answer, whether this
+    process shall have no other request.
     """
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what others print is no answer
-    while not enough():
+    while True:
         try:
             request = pickle.load(requests)  # which loads the file of a rung from elsewhere
         except EOFError:
@@ -147,5 +179,5 @@ def answering(
         else:
             found = answer(request)
         with suppress(BrokenPipeError):
-            pickle.dump(found, answers)
+            pickle.dump((found, enough()), answers)
             answers.flush()

@@ -15,8 +15,8 @@ Where tensor cores multiply and cp.async copies, neither stops its warp; then p 
 that a quarter of an SM holds. A loop longer than the instruction cache is issued more slowly. No tile takes
 less than its share of the memory latency, which the tiles in flight divide among them. The busiest SM has the
 blocks that the grid gives it, its tail included, and a start. The whole cannot be faster than the compulsory
-bytes through the memory. Where parts of K have blocks of their own, the launch that adds them up comes on
-top, as in the model of ladders/sgemm/shapes.py.
+bytes through the memory. Launches that copy matrices to whole tiles, and the one that adds up parts of K,
+come on top, as in the model of ladders/sgemm/shapes.py.
 
 Left out: the order of blocks, and so the threadblock swizzle, for what the L2 cache keeps; the order of
 multiply-adds; conflicts of registers.
@@ -31,7 +31,7 @@ from typing import cast
 
 from tir_schedules.insight.metrics.counting import GLOBAL_LOADS, GLOBAL_STORES, SECTOR, SHARED, occupancy_of
 from tir_schedules.insight.metrics.roofline import Gpu, clock
-from tir_schedules.ladders.sgemm.shapes import CACHE, PART, SUM
+from tir_schedules.ladders.sgemm import shapes, split_k
 from tir_schedules.model.gpus import QUARTERS, WARP, find_sm
 from tir_schedules.model.launch import ceil_div
 from tir_schedules.tuning.building.candidate import Candidate
@@ -86,21 +86,25 @@ def predicted_seconds(candidate: Candidate, gpu: Gpu, arch: str) -> float:
     """Seconds of a GEMM on a GPU."""
     executing = demand(candidate, gpu).cycles / clock(gpu, arch)
     moving = candidate.workload.bytes / (MEMORY * gpu.bandwidth * 1e9)
-    return max(executing, moving) + LAUNCH + adding_up(candidate)
+    return max(executing, moving) + LAUNCH + around(candidate)
 
 
-def adding_up(candidate: Candidate) -> float:
-    """Seconds of the launch that adds up the partial sums of parts of K."""
-    gemm, parts = cast(Gemm, candidate.workload), candidate.kernels[0].parts
-    sums = 4 * (parts + 1) * gemm.m * gemm.n / CACHE
-    return 1e-6 * (SUM + PART * parts + sums) if parts > 1 else 0.0
+def around(candidate: Candidate) -> float:
+    """Seconds of the launches before the rung's own and after it."""
+    config, gemm = candidate.rung.config, cast(Gemm, candidate.workload)
+    if not isinstance(config, split_k.Config):
+        return 0.0
+    parts, depth = split_k.parts_of(gemm, config), split_k.stored(gemm, config).k
+    filling = shapes.filling(gemm, config, depth) if config.filled else 0.0
+    return 1e-6 * (filling + shapes.adding_up(gemm, parts))
 
 
 def demand(candidate: Candidate, gpu: Gpu) -> Demand:
     """From counters of the small launch, and from the binary for the whole workload: in the small one loops
     may be written out."""
-    config, gemm, binary = candidate.rung.config, cast(Gemm, candidate.workload), candidate.binaries[0]
-    metrics, kernel = candidate.metrics[0], binary.kernel
+    config, gemm, own = candidate.rung.config, cast(Gemm, candidate.workload), candidate.own
+    metrics, binary = candidate.metrics[own], candidate.binaries[own]
+    kernel = binary.kernel
     asynchronous = "global_cp_async" in metrics.counters.accesses
     blocks = ceil_div(prod(kernel.grid), gpu.multiprocessors)
     return Demand(
@@ -118,9 +122,9 @@ def demand(candidate: Candidate, gpu: Gpu) -> Demand:
 def pipes(candidate: Candidate, gpu: Gpu) -> dict[str, float]:
     """Cycles of one block on each pipe, in the mean over the blocks of the small launch."""
     whole, small = cast(Gemm, candidate.workload), cast(Gemm, candidate.small)
-    metrics, arch = candidate.metrics[0], candidate.kernels[0].arch
-    mix, launched = metrics.counters.mix, metrics.binary.kernel
-    blocks, longer = prod(launched.grid), whole.k / candidate.kernels[0].parts / (small.k / launched.parts)
+    metrics, kernel = candidate.metrics[candidate.own], candidate.kernels[candidate.own]
+    arch, mix, launched = kernel.arch, metrics.counters.mix, metrics.binary.kernel
+    blocks, longer = prod(launched.grid), whole.k / kernel.parts / (small.k / launched.parts)
     shared, loads, stores = (metrics.access(*kinds) for kinds in (SHARED, GLOBAL_LOADS, GLOBAL_STORES))
     on_tensor_cores = "mma" in mix
     multiplied = mix["mma" if on_tensor_cores else "fp32"] / WARP

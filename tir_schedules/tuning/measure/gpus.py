@@ -3,17 +3,18 @@
     python -m tir_schedules.tuning.measure.gpus
 
 reads pickled subjects and whether they are to be compared, one request after another, and writes what the GPU
-that it sees took for each of them. It ends after a kernel that left the GPU unusable.
+that it sees took for each of them. It takes no more requests after a kernel that left the GPU unusable.
 """
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Sequence, cast
 
 from tir_schedules.errors import CheckFailed, TirSchedulesError, one_line
 from tir_schedules.subjects.subject import Subject
 from tir_schedules.tuning.building.candidate import Unbuilt
-from tir_schedules.tuning.building.pool import Ended, Late, Pool, answering
+from tir_schedules.tuning.building.pool import Ended, Late, Pool, Useless, answering
 from tir_schedules.tuning.measure.gpu_timing import Timed, policy_for, timed_together
 from tir_schedules.tuning.records.timesheet import AWAITING_SERVER, SERVED, Timesheet
 
@@ -29,6 +30,10 @@ SECONDS = 120
 Request = tuple[Sequence[Subject], bool]
 
 
+class GpuLost(TirSchedulesError):
+    """No GPU can be used any more, so that nothing can be said of any candidate."""
+
+
 class Gpus:
     """GPUs by their names in CUDA_VISIBLE_DEVICES. What their time is spent on is added to `spent`."""
 
@@ -41,13 +46,15 @@ class Gpus:
 
     def timed(self, subjects: Sequence[Subject], together: bool) -> list[Timed]:
         """Samples of each, from the next GPU that is free. CheckFailed when they end its process, Unbuilt
-        when the fault may be the computer's."""
+        when the fault may be the computer's, GpuLost when none of the GPUs can be used."""
         reason = ""
         for _ in range(ATTEMPTS):
             try:
                 found = self.pool.ask((subjects, together))
             except Late as error:
                 raise CheckFailed(str(error)) from None
+            except Useless as error:
+                raise GpuLost(f"{error}, and no other GPU can be used: --resume goes on") from None
             except Ended as error:
                 reason = f"the GPU's process ended ({error})"
                 continue
@@ -58,9 +65,10 @@ class Gpus:
 
 
 class Session:
-    """What the process holds: its GPU, from the first request on."""
+    """What the process holds: its GPU, from the first request on. lost: whether it can use that no more."""
 
     machine: GpuMachine | None = None
+    lost = False
 
     def answer(self, request: Request) -> list[Timed] | Exception:
         from tir_schedules.machines.choice import choose
@@ -68,18 +76,18 @@ class Session:
         subjects, together = request
         try:
             self.machine = self.machine or cast("GpuMachine", choose("gpu"))
+        except Exception as error:
+            return Useless(f"GPU {os.environ['CUDA_VISIBLE_DEVICES']} cannot be used: {one_line(error)}")
+        try:
             return timed_together(subjects, self.machine, policy_for(together))
         except CheckFailed as error:
             return error
-        except TirSchedulesError as error:
-            return Unbuilt(str(error))
         except Exception as error:
-            return Unbuilt(one_line(f"{type(error).__name__}: {error}"))
-
-    @property
-    def lost(self) -> bool:
-        """Whether a kernel left the GPU unusable for this process."""
-        return bool(self.machine and self.machine.broken)
+            self.lost = True
+            kind = "" if isinstance(error, TirSchedulesError) else f"{type(error).__name__}: "
+            return Unbuilt(one_line(f"{kind}{error}"))
+        finally:
+            self.lost |= bool(self.machine.broken)
 
 
 if __name__ == "__main__":

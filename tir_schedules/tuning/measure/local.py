@@ -5,7 +5,6 @@ from __future__ import annotations
 from threading import Lock
 from typing import TYPE_CHECKING, Sequence, cast
 
-from tir_schedules.errors import TirSchedulesError
 from tir_schedules.model.machine import Machine
 from tir_schedules.model.rung import Rung
 from tir_schedules.model.workload import Workload
@@ -21,16 +20,12 @@ from tir_schedules.tuning.measure.gpu_timing import (
     timed,
     timed_together,
 )
-from tir_schedules.tuning.measure.gpus import Gpus
+from tir_schedules.tuning.measure.gpus import GpuLost, Gpus
 from tir_schedules.tuning.records.record import device_of
 from tir_schedules.tuning.records.timesheet import AWAITING_SERVER, SERVED, Timesheet
 
 if TYPE_CHECKING:
     from tir_schedules.machines.gpu import GpuMachine
-
-
-class GpuLost(TirSchedulesError):
-    """A kernel broke the GPU's context, so that nothing more can be said of any other in this process."""
 
 
 class LocalPredictor(Predictor):

@@ -1,12 +1,9 @@
-"""The space of sgemm/split_k: tiles, what copies them, and parts of K.
-
-Whether operands are filled up to whole tiles is not in it: points have them as they are.
-"""
+"""The space of sgemm/split_k: tiles, what copies them, whether matrices are copied to whole tiles before, and
+parts of K."""
 
 from __future__ import annotations
 
-from tir_schedules.ladders.sgemm import multistage, split_k
-from tir_schedules.model.launch import ceil_div
+from tir_schedules.ladders.sgemm import multistage, shapes, split_k
 from tir_schedules.tuning.space.constraints import (
     BLOCK_AND_WARP,
     ENOUGH_STAGES,
@@ -28,7 +25,8 @@ from tir_schedules.workloads.gemm import Gemm
 
 Config = split_k.Config
 
-SHARED = ("bm", "bn", "bk", "asynchronous", "stages")
+TILED_ALONG_K = ("bm", "bn", "asynchronous", "bk", "filled", "splits")
+"""What parts of K depend on."""
 
 UNUSED = {name: getattr(multistage.Config(), name) for name in ("stages", "rows_first")}
 """Values of the fields that say nothing where tiles come through registers."""
@@ -54,17 +52,28 @@ def loop_is_short(config: Config, gemm: Gemm, arch: str) -> bool:
     return config.asynchronous == 0 or loop_fits(config, gemm, arch)
 
 
-def says_something(config: Config, gemm: Gemm, arch: str) -> bool:
+def stages_are_used(config: Config, gemm: Gemm, arch: str) -> bool:
     return config.asynchronous == 1 or all(getattr(config, name) == value for name, value in UNUSED.items())
 
 
-def parts_count(config: Config, gemm: Gemm, arch: str) -> bool:
-    """Whether K has so many parts, or `splits` is 0, which stands for one number of them."""
-    return config.splits in (0, ceil_div(gemm.k, split_k.part_of_k(gemm, config)))
+def elements_count(config: Config, gemm: Gemm, arch: str) -> bool:
+    """Whether 32 bits index the partial sums, and A, B and C in whole tiles where they are filled."""
+    sizes = [config.splits * gemm.m * gemm.n]
+    if config.filled:
+        depth = split_k.part_of_k(gemm, config) * split_k.parts_of(gemm, config)
+        (rows, _), (_, columns) = shapes.whole(gemm, config, depth).values()
+        sizes += [rows * depth, depth * columns, rows * columns]
+    return max(sizes) < shapes.MOST_ELEMENTS
 
 
-def partial_sums_count(config: Config, gemm: Gemm, arch: str) -> bool:
-    return config.splits * gemm.m * gemm.n < 2**31
+def parts_are_new(config: Config, gemm: Gemm, arch: str) -> bool:
+    """Whether K has so many parts, and `splits` of 0 does not stand for them."""
+    parts = split_k.parts_of(gemm, config)
+    return config.splits == 0 or shapes.splits(gemm, config) != config.splits == parts
+
+
+def something_is_filled(config: Config, gemm: Gemm, arch: str) -> bool:
+    return config.filled == 0 or bool(split_k.before(gemm, config))
 
 
 SPLIT_K: Space[Config, Gemm] = Space(
@@ -73,16 +82,17 @@ SPLIT_K: Space[Config, Gemm] = Space(
         "asynchronous": (1, 0),
         "bm": (16, 32, 64, 128),
         "bn": (16, 32, 64, 128, 256),
+        "bk": (8, 16),
+        "filled": (0, 1),
+        "splits": (0, 1, 2, 4, 8, 16),
         "wm": (8, 16, 32, 64),
         "wn": (8, 16, 32, 64, 128),
         "wmiter": (1, 2, 4),
         "wniter": (1, 2, 4),
         "tm": (2, 4),
         "tn": (4, 8),
-        "bk": (8, 16),
         "stages": (3, 4, 5, 6),
         "rows_first": (0, 1),
-        "splits": (0, 1, 2, 4, 8, 16),
     },
     (
         *WARP_TILES,
@@ -105,22 +115,37 @@ SPLIT_K: Space[Config, Gemm] = Space(
             (*BLOCK_AND_WARP, "asynchronous", "bk"),
         ),
         Constraint(
-            "the multistage buffer does not fit into shared memory", shared_fits(shared_bytes), SHARED
+            "the multistage buffer does not fit into shared memory",
+            shared_fits(shared_bytes),
+            ("bm", "bn", "bk", "asynchronous", "stages"),
         ),
         Constraint(
             "the unrolled loop does not fit into the instruction cache",
             loop_is_short,
             (*LANES, "asynchronous", "bk", "stages", "rows_first"),
         ),
-        Constraint("there are 2^31 partial sums or more", partial_sums_count, ("splits",)),
+        Constraint(
+            "there are 2^31 partial sums, or elements of a matrix in whole tiles, or more",
+            elements_count,
+            TILED_ALONG_K,
+        ),
         Constraint(
             "stages and rows_first say nothing where tiles come through registers",
-            says_something,
+            stages_are_used,
             ("asynchronous", "stages", "rows_first"),
             again=True,
         ),
         Constraint(
-            "K has another number of parts, whole tiles each", parts_count, ("bk", "splits"), again=True
+            "K has another number of parts, whole tiles each, or as many with splits of 0",
+            parts_are_new,
+            TILED_ALONG_K,
+            again=True,
+        ),
+        Constraint(
+            "A and B are whole tiles, of which filled makes no copies",
+            something_is_filled,
+            TILED_ALONG_K,
+            again=True,
         ),
     ),
 )
