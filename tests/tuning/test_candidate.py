@@ -4,6 +4,7 @@ one line here."""
 import os
 import signal
 import threading
+import time
 from dataclasses import replace
 
 import pytest
@@ -12,7 +13,7 @@ from tir_schedules.compiler.lower import lower
 from tir_schedules.errors import BadInput, CheckFailed
 from tir_schedules.ladders.registry import find_one
 from tir_schedules.run import launches
-from tir_schedules.tuning.building import workers
+from tir_schedules.tuning.building import candidate, workers
 from tir_schedules.tuning.building.candidate import build, verified
 from tir_schedules.tuning.measure.gpu_timing import compiled
 from tir_schedules.tuning.records.record import source_hash
@@ -83,6 +84,19 @@ def test_faults_and_wrong_results_are_refused():
         verified([replace(kernel, source=kernel.source.replace("__syncthreads();", ""))], SHAPE)
     with pytest.raises(CheckFailed, match="wrong on 64x64x64"):
         verified([replace(kernel, source=kernel.source.replace("0x0p+0f", "0x1p+0f"))], SHAPE)
+
+
+def test_the_time_of_a_candidate_that_is_found_wrong_is_counted_once(rung, monkeypatch):
+    def wrong(*_):
+        time.sleep(0.5)
+        raise CheckFailed("wrong")
+
+    monkeypatch.setattr(candidate, "found_right", wrong)
+    spent, start = Timesheet(), time.monotonic()
+    with pytest.raises(CheckFailed):
+        build(rung, SHAPE, ARCH, spent)
+    assert spent.seconds[VERIFYING] >= 0.5
+    assert sum(spent.seconds.values()) <= time.monotonic() - start
 
 
 def test_a_sum_is_built_and_verified_with_all_its_launches():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tir_schedules.tuning.building.pool import Ended, Late, Pool, answering
+from tir_schedules.tuning.building.pool import Ended, Late, Pool, Useless, answering
 from tir_schedules.tuning.records.timesheet import Timesheet
 
 
@@ -18,6 +19,8 @@ def answer(request):
     """What the processes of these tests do with a request: this module is theirs, too."""
     if request == "die":
         os._exit(3)
+    if request == os.environ["PLACE"]:
+        return Useless(f"{os.getpid()} cannot")
     time.sleep(request if isinstance(request, (int, float)) else 0)
     print("no answer")
     return os.getpid(), os.environ["PLACE"]
@@ -72,19 +75,28 @@ def test_an_answer_that_takes_too_long_ends_its_process(pool_of):
     assert time.monotonic() - begin < 10 and pool.ask(0)
 
 
-def test_a_process_that_has_had_enough_is_followed_by_another(pool_of, monkeypatch):
+def test_a_process_that_has_had_enough_or_was_killed_meanwhile_is_followed_by_another(pool_of, monkeypatch):
     monkeypatch.setenv("ENOUGH", "1")
     pool = pool_of(1)
     first, _ = pool.ask(0)
-    pool.all[0].process.wait(10)
-    assert pool.ask(0)[0] != first
+    assert pool.all[0].process is None
+    monkeypatch.delenv("ENOUGH")
+    second, _ = pool.ask(0)
+    pool.all[0].process.kill()
+    pool.all[0].process.wait()
+    assert len({first, second, pool.ask(0)[0]}) == 3
+
+
+def test_a_place_of_no_use_is_given_up_and_its_request_goes_to_another(pool_of, capsys):
+    pool = pool_of(2)
+    for _ in range(2):
+        assert pool.ask("0")[1] == "1"
+    assert re.fullmatch(r".*\d cannot; the others go on without it\n", capsys.readouterr().err)
+    assert [place.environment["PLACE"] for place in pool.all] == ["1"]
+    for _ in range(2):
+        with pytest.raises(Useless, match="cannot"):
+            pool.ask("1")
 
 
 if __name__ == "__main__":
-    answered = []
-
-    def remembered(request):
-        answered.append(request)
-        return answer(request)
-
-    answering(remembered, str, lambda: bool(answered and os.environ.get("ENOUGH")))
+    answering(answer, str, lambda: "ENOUGH" in os.environ)

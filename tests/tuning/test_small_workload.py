@@ -79,14 +79,16 @@ def parts(gemm, config):
 def test_a_small_gemm_has_parts_of_k_like_the_whole_one(k):
     space, rng, seen = space_of("sgemm/split_k"), random.Random(5), set()
     for _ in range(60):
-        whole = Gemm(70, 150, k)
-        rung = space.rung_at(space.sample(rng, whole, ARCH))
+        whole = Gemm(rng.choice((70, 128)), rng.choice((150, 256)), k)
+        rung = space.rung_at({name: rng.choice(values) for name, values in space.fields.items()})
         reduced, found = small(rung, whole)
+        copies = [each.names for each in split_k.before(whole, rung.config)]
+        assert [each.names for each in split_k.before(found, reduced.config)] == copies
         (tiles, ends), (few, same) = parts(whole, rung.config), parts(found, reduced.config)
         assert ends == same and len(few) == min(2, len(tiles)) and few[-1] in (few[0], few[0] - 1)
         assert (few[0] > few[-1]) == (tiles[0] > tiles[-1]) and few[0] <= tiles[0] and max(few) <= 12
-        seen.add((len(few), few[0] > few[-1]))
-    assert len(seen) > 1
+        seen.add((len(few), few[0] > few[-1], len(copies)))
+    assert len(seen) > 3
 
 
 @pytest.mark.parametrize("name, rows", [("hgemm/persistent", 2), ("hgemm/cluster", 4)])
