@@ -19,7 +19,7 @@ bytes through the memory. Launches that copy matrices to whole tiles, and the on
 come on top, as in the model of ladders/sgemm/shapes.py.
 
 Left out: the order of blocks, and so the threadblock swizzle, for what the L2 cache keeps; the order of
-multiply-adds; conflicts of registers.
+multiply-adds; conflicts of registers; spills, which tiles have at edges that no tile divides.
 """
 
 from __future__ import annotations

@@ -21,9 +21,8 @@ SAID = {
     SERVED: "at {place}",
 }
 
-
 SHOWN = 0.01
-"""Seconds, fewer are not shown."""
+"""Fewest seconds that are shown."""
 
 
 class Timesheet:

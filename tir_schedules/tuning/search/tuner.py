@@ -34,7 +34,7 @@ AHEAD = 3
 """Batches that are under way at most: while one is timed, others are built."""
 
 LESSONS = 4
-"""Share of a search that may be under way: what is, was chosen without each other's results."""
+"""One in so many candidates of a search may be under way: they were chosen without each other's results."""
 
 BUILT = 2
 """Candidates for each GPU or server that may be built and wait, so that it never does."""
