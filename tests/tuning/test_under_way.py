@@ -93,7 +93,7 @@ def test_a_search_says_where_its_time_went(tmp_path):
     database = Database(tmp_path / "records.jsonl")
     spent = tune(SPACE, GEMM, "sm_90", 8, database, evaluator=Counting()).spent
     assert spent.candidates == 8 and spent.on.keys() == {SERVED} and spent.places == 1
-    assert spent.awaited > 0.2 and spent.own > 0 and spent.compared >= 0
+    assert spent.awaited > 0 and spent.own > 0 and spent.compared >= 0
     assert spent.own + spent.awaited + spent.compared == pytest.approx(spent.seconds)
     assert tune(SPACE, GEMM, "sm_90", 8, database, evaluator=Counting()).spent is None
 
