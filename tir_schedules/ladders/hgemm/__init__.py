@@ -36,6 +36,7 @@ LADDER = Ladder(
         "warp_specialized",
         "persistent",
         "tma_store",
+        "stream_k",
         "cluster",
         "repacked",
     ),

@@ -21,6 +21,7 @@ from tir_schedules.tir.passes.persistent_tiles import persistent_tiles
 from tir_schedules.tir.passes.prologue_wait import prologue_wait
 from tir_schedules.tir.passes.ring_barriers import ring_barriers
 from tir_schedules.tir.passes.serpentine import serpentine
+from tir_schedules.tir.passes.streamed_tiles import same_counters
 from tir_schedules.tir.passes.tensor_maps import tensor_maps
 from tir_schedules.tir.passes.turning_products import turning_products
 from tir_schedules.tir.passes.unroll_drain import unroll_drain
@@ -97,6 +98,7 @@ def pipeline(wanted: Sequence[str] = ()) -> transform.Pass:
             s_tir.transform.LiftThreadBinding(),
             s_tir.transform.ManifestSharedMemoryLocalStage(),
             s_tir.transform.CompactBufferAllocation(),
+            *chosen("persistent_tiles", same_counters),
             s_tir.transform.LowerAutoCopy(),
             s_tir.transform.UnifyThreadBinding(),
             s_tir.transform.LowerMatchBuffer(),

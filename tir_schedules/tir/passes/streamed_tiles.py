@@ -1,0 +1,136 @@
+"""Tiles whose slabs are shared out among programs evenly, beside tiles that a program has alone.
+
+The first tiles are streamed: their slabs, tile after tile, are cut into shares, one for each program. A share
+begins within a tile and ends within one. Who has the first slab of a tile adds the sums that the next programs
+leave, and stores it. Programs are numbered backwards, so that blocks wait for blocks that began before them.
+
+No primitive has a loop over slabs end where a program's share does. So this pass, a part of
+`persistent_tiles`, changes its extent, and tells an intrinsic what of a tile the program has.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tvm_ffi
+from tvm import IRModule, ir, tirx, transform
+
+from tir_schedules.tir.intrinsics.parts import PREFIX, SHARED
+from tir_schedules.tir.intrinsics.ring import stands_for
+from tir_schedules.tir.passes import ROLES
+from tir_schedules.tir.passes.rewriting import body_of, with_value
+from tir_schedules.tir.passes.slot_counters import ZERO, counter, store, value
+
+NAMES = ("tile_row", "tile_column", "first_slab", "slab_behind", "tile_end")
+"""Of counters in which a turn has its numbers."""
+
+
+@tirx.transform.prim_func_pass(opt_level=0, name="tir_schedules.same_counters")
+def same_counters(function: tirx.PrimFunc, module: IRModule, context: transform.PassContext) -> tirx.PrimFunc:
+    """Put the counters that are allocated in the place of copies of them: CompactBufferAllocation, where it
+    makes indices relative to a tile's, leaves such copies."""
+    own: dict[str, Any] = {}
+
+    def look(statement: Any) -> None:
+        if statement.buffer.name in NAMES:
+            own[statement.buffer.name] = statement.buffer
+
+    tvm_ffi.structural_walk(body_of(function), (tirx.AllocBuffer, look))
+    if not own:
+        return function
+    return function.with_body(
+        tvm_ffi.structural_map(body_of(function), (tirx.Buffer, lambda node: own.get(node.name, node)))
+    )
+
+
+class Streamed:
+    """What a program has. block: its number in the grid. tiles: of C, the first `streamed` of them shared;
+    slabs: of each."""
+
+    def __init__(self, block: Any, programs: int, tiles: int, streamed: int, slabs: int):
+        self.programs, self.streamed, self.slabs = programs, streamed, slabs
+        self.whole = (tiles - streamed) // programs
+        self.each, self.extra = divmod(streamed * slabs, programs)
+        self.program = programs - 1 - block
+        self.begin = self.program * self.each + tirx.min(self.program, self.extra)
+        self.end = self.begin + self.each + tirx.Select(self.program < self.extra, number(1), ZERO)
+        self.first_tile = tirx.truncdiv(self.begin, number(slabs))
+        self.shared = tirx.truncdiv(self.end - 1, number(slabs)) - self.first_tile + 1
+
+        self.row, self.column, self.first, self.behind, self.tile_end = (
+            counter(name) for name in NAMES
+        )
+
+    @property
+    def count(self) -> Any:
+        """Of the tiles that it works at."""
+        return self.shared + self.whole
+
+    def place(self, rows: int, columns: int) -> tuple[Any, Any]:
+        """Row and column of the tile of a turn. The remainders tell TVM between what numbers they are."""
+        return tirx.floormod(value(self.row), number(rows)), tirx.floormod(value(self.column), number(columns))
+
+    def start(self) -> list[tirx.Stmt]:
+        """Where a turn has its numbers."""
+        return [
+            tirx.AllocBuffer(each)
+            for each in (self.row, self.column, self.first, self.behind, self.tile_end)
+        ]
+
+    def tile(self, turn: Any) -> Any:
+        """The number of the tile of a turn: those that it shares come first."""
+        later = self.streamed + self.program + (turn - self.shared) * self.programs
+        return tirx.Select(turn < self.shared, self.first_tile + turn, later)
+
+    def within(self, body: Any, tile: Any, place: tuple[Any, Any]) -> tirx.Stmt:
+        """What is done for a tile, of which `body` is for all slabs: with those that the program has of it;
+        behind the call that shares sums, where the first of them is among these."""
+        before = tile * self.slabs
+        shared = tile < self.streamed
+        numbers = [
+            store(self.row, place[0]),
+            store(self.column, place[1]),
+            store(self.first, tirx.max(self.begin - before, 0)),
+            store(self.behind, tirx.Select(shared, tirx.min(self.end - before, self.slabs), number(self.slabs))),
+            store(self.tile_end, tirx.Select(shared, before + self.slabs, ZERO)),
+        ]
+        first, all_ = value(self.first), map(number, (self.each, self.extra, self.programs))
+        known = dict(zip(SHARED, (first > 0, self.program, value(self.tile_end), *all_)))
+        statements = [*body.seq]
+        behind = next(place for place, each in enumerate(statements) if shares(each)) + 1
+        done = [self.shortened(each) for each in statements[:behind]]
+        rest = statements[behind:]
+        stored = tirx.SeqStmt(rest) if len(rest) > 1 else rest[0]
+        owned = tirx.IfThenElse(tirx.EQ(first, 0), stored, None)
+        return tirx.SeqStmt([*numbers, *done[:-1], told(done[-1], known), owned])
+
+    def shortened(self, statement: Any) -> tirx.Stmt:
+        """A loop over all slabs as one over those that the program has."""
+        if not isinstance(statement, tirx.For) or ROLES not in statement.annotations:
+            return statement
+        slab, first = statement.loop_var, value(self.first)
+        body = with_value(statement.body, slab, slab + first)
+        extent = value(self.behind) - first
+        return tirx.For(slab, ZERO, extent, statement.kind, body, None, statement.annotations)
+
+
+def number(value: int) -> tirx.IntImm:
+    return tirx.IntImm("int32", value)
+
+
+def shares(statement: tirx.Stmt) -> bool:
+    """Whether sums are shared in a statement."""
+    found: list[Any] = []
+    tvm_ffi.structural_walk(
+        statement, (ir.Call, lambda node: found.append(node) if stands_for(node, PREFIX + "leaves") else None)
+    )
+    return bool(found)
+
+
+def told(statement: tirx.Stmt, known: dict[str, Any]) -> tirx.Stmt:
+    """A statement with what is known in place of the calls that stand for it."""
+
+    def replaced(node: Any) -> Any:
+        return next((value for name, value in known.items() if stands_for(node, PREFIX + name)), node)
+
+    return tvm_ffi.structural_map(statement, (ir.Call, replaced))
