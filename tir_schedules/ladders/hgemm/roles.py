@@ -113,7 +113,5 @@ def store_whole_boxes(sch: Schedule, gemm: HalfGemm, config: Stored, tiles: Tile
     sch.reverse_compute_at(whole, tiles.warpgroup)
     sch.transform_layout(whole, ("write", 0), sums_map(config.bn), assume_injective_transform=True)
     store_boxes(sch, gemm, config, tiles)
-    shared = parts.whole(
-        config.rows // hopper.ROWS, config.bn, gemm.accumulate, programs, config.consumers
-    )
+    shared = parts.whole(config.rows // hopper.ROWS, config.bn, gemm.accumulate, programs, config.consumers)
     sch.tensorize(sch.get_loops(whole)[-2], shared)

@@ -159,8 +159,6 @@ RUNG = Rung(
     warp_size=hopper.WARPGROUP,
     dtypes=OPERANDS,
     outputs=RESULTS,
-    # It would put sums of all slabs where those of a part are, under another name, which warps cannot share.
-    pass_config={"tirx.disable_storage_rewrite": True},
     passes=("persistent_tiles", "warp_roles", "tensor_maps"),
 )
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from tvm.backend.cuda.op import cuda_func_call
 from tvm.script import tirx as T
 
 from tir_schedules.tir.intrinsics import Intrinsic, intrinsic
-from tir_schedules.tir.intrinsics.device import call
 from tir_schedules.tir.intrinsics.wgmma import ROWS, SUM_BYTES, SUMS, THREADS, share
 
 SHARED = ("leaves", "program", "end", "each", "extra", "programs")
@@ -23,13 +23,30 @@ SHARED = ("leaves", "program", "end", "each", "extra", "programs")
 PREFIX = "tir_schedules.parts."
 
 
+TEXT = """\
+// The sums of a thread that others share, in another place. TVM must see both in one statement: it would give
+// them one place under two names else, which it cannot divide among threads.
+static __device__ __forceinline__ void whole_sums({sums} &whole, {sums} &own, bool leaves, int program, int end,
+                                                  int each, int extra, int programs)
+{{
+    for (int place = 0; place < {count}; ++place)
+        (&whole)[place] = (&own)[place];
+    {shared}(whole, leaves, program, end, each, extra, programs);
+}}
+"""
+
+
 @intrinsic
 def whole(blocks: int, n: int, accumulate: str, programs: int, consumers: int) -> Intrinsic:
     """The sums of all slabs of blocks * 64 rows and n columns, of those that a program has. programs,
     consumers: programs, and warpgroups of each that multiply."""
     rows, places = blocks * ROWS, n // 2
     vectors = blocks * places * SUM_BYTES[accumulate] // 16
-    name = f"share_sums<{programs}, {consumers * THREADS // 32}, {vectors}>"
+    text = TEXT.format(
+        sums="float" if accumulate == "float32" else "half",
+        count=blocks * places,
+        shared=f"share_sums<{programs}, {consumers * THREADS // 32}, {vectors}>",
+    )
 
     def place_of_sum(i: Any, j: Any) -> tuple[Any, ...]:
         return (i // ROWS, *share(i % ROWS, j))
@@ -60,9 +77,10 @@ def whole(blocks: int, n: int, accumulate: str, programs: int, consumers: int) -
             T.reads(C[0:blocks, 0:THREADS, 0:places])
             T.writes(W[0:blocks, 0:THREADS, 0:places])
             for thread in T.thread_binding(0, THREADS, "threadIdx.x"):
-                for block in T.unroll(blocks):
-                    for place in T.unroll(places):
-                        W[block, thread, place] = C[block, thread, place]
-                T.evaluate(call(name, W[0, thread, 0], *map(known, SHARED)))
+                T.evaluate(
+                    cuda_func_call(
+                        "whole_sums", W[0, thread, 0], C[0, thread, 0], *map(known, SHARED), source_code=text
+                    )
+                )
 
     return description, implementation

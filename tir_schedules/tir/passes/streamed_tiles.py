@@ -57,9 +57,7 @@ class Streamed:
         self.first_tile = tirx.truncdiv(self.begin, number(slabs))
         self.shared = tirx.truncdiv(self.end - 1, number(slabs)) - self.first_tile + 1
 
-        self.row, self.column, self.first, self.behind, self.tile_end = (
-            counter(name) for name in NAMES
-        )
+        self.row, self.column, self.first, self.behind, self.tile_end = (counter(name) for name in NAMES)
 
     @property
     def count(self) -> Any:
@@ -68,13 +66,14 @@ class Streamed:
 
     def place(self, rows: int, columns: int) -> tuple[Any, Any]:
         """Row and column of the tile of a turn. The remainders tell TVM between what numbers they are."""
-        return tirx.floormod(value(self.row), number(rows)), tirx.floormod(value(self.column), number(columns))
+        return tirx.floormod(value(self.row), number(rows)), tirx.floormod(
+            value(self.column), number(columns)
+        )
 
     def start(self) -> list[tirx.Stmt]:
         """Where a turn has its numbers."""
         return [
-            tirx.AllocBuffer(each)
-            for each in (self.row, self.column, self.first, self.behind, self.tile_end)
+            tirx.AllocBuffer(each) for each in (self.row, self.column, self.first, self.behind, self.tile_end)
         ]
 
     def tile(self, turn: Any) -> Any:
@@ -91,7 +90,9 @@ class Streamed:
             store(self.row, place[0]),
             store(self.column, place[1]),
             store(self.first, tirx.max(self.begin - before, 0)),
-            store(self.behind, tirx.Select(shared, tirx.min(self.end - before, self.slabs), number(self.slabs))),
+            store(
+                self.behind, tirx.Select(shared, tirx.min(self.end - before, self.slabs), number(self.slabs))
+            ),
             store(self.tile_end, tirx.Select(shared, before + self.slabs, ZERO)),
         ]
         first, all_ = value(self.first), map(number, (self.each, self.extra, self.programs))
