@@ -24,13 +24,11 @@ PREFIX = "tir_schedules.parts."
 
 
 TEXT = """\
-// The sums of a thread that others share, in another place. TVM must see both in one statement: it would give
-// them one place under two names else, which it cannot divide among threads.
-static __device__ __forceinline__ void whole_sums({sums} &whole, {sums} &own, bool leaves, int program, int end,
-                                                  int each, int extra, int programs)
+// What a thread does with its sums. `own` is here for TVM: where these are needed no longer it would have the
+// others in their place, under another name, which it cannot divide among threads.
+static __device__ __forceinline__ void whole_sums({sums} &whole, const {sums} &own, bool leaves, int program,
+                                                  int end, int each, int extra, int programs)
 {{
-    for (int place = 0; place < {count}; ++place)
-        (&whole)[place] = (&own)[place];
     {shared}(whole, leaves, program, end, each, extra, programs);
 }}
 """
@@ -44,7 +42,6 @@ def whole(blocks: int, n: int, accumulate: str, programs: int, consumers: int) -
     vectors = blocks * places * SUM_BYTES[accumulate] // 16
     text = TEXT.format(
         sums="float" if accumulate == "float32" else "half",
-        count=blocks * places,
         shared=f"share_sums<{programs}, {consumers * THREADS // 32}, {vectors}>",
     )
 
@@ -77,6 +74,9 @@ def whole(blocks: int, n: int, accumulate: str, programs: int, consumers: int) -
             T.reads(C[0:blocks, 0:THREADS, 0:places])
             T.writes(W[0:blocks, 0:THREADS, 0:places])
             for thread in T.thread_binding(0, THREADS, "threadIdx.x"):
+                for block in T.unroll(blocks):
+                    for place in T.unroll(places):
+                        W[block, thread, place] = C[block, thread, place]
                 T.evaluate(
                     cuda_func_call(
                         "whole_sums", W[0, thread, 0], C[0, thread, 0], *map(known, SHARED), source_code=text

@@ -65,10 +65,8 @@ class Streamed:
         return self.shared + self.whole
 
     def place(self, rows: int, columns: int) -> tuple[Any, Any]:
-        """Row and column of the tile of a turn. The remainders tell TVM between what numbers they are."""
-        return tirx.floormod(value(self.row), number(rows)), tirx.floormod(
-            value(self.column), number(columns)
-        )
+        """Row and column of the tile of a turn."""
+        return below(value(self.row), rows), below(value(self.column), columns)
 
     def start(self) -> list[tirx.Stmt]:
         """Where a turn has its numbers."""
@@ -110,9 +108,14 @@ class Streamed:
         if not isinstance(statement, tirx.For) or ROLES not in statement.annotations:
             return statement
         slab, first = statement.loop_var, value(self.first)
-        body = with_value(statement.body, slab, slab + first)
+        body = with_value(statement.body, slab, below(slab + first, self.slabs))
         extent = value(self.behind) - first
         return tirx.For(slab, ZERO, extent, statement.kind, body, None, statement.annotations)
+
+
+def below(value: Any, bound: int) -> Any:
+    """A value that is from 0 to the bound, so that TVM sees it."""
+    return tirx.max(tirx.min(value, bound - 1), 0)
 
 
 def number(value: int) -> tirx.IntImm:
