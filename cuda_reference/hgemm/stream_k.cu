@@ -91,11 +91,14 @@ hgemm_stream_k(const __grid_constant__ CUtensorMap A_map, const __grid_constant_
 
     // All tiles of which the program has slabs, those that it shares first. work(tile, first, behind): with
     // slabs from `first` on, and before `behind`.
+    const int first_tile = begin / slabs, parts = shares ? (end - 1) / slabs - first_tile + 1 : 0;
     const auto for_each_tile = [&](const auto &work) {
-        for (int tile = begin / slabs; tile * slabs < end; ++tile)
-            work(tile, max(begin - tile * slabs, 0), min(end - tile * slabs, slabs));
-        for (int tile = streamed + program; tile < tiles; tile += programs)
-            work(tile, 0, slabs);
+        for (int turn = 0; turn < parts + (tiles - streamed - program + programs - 1) / programs; ++turn) {
+            const int alone = streamed + program + (turn - parts) * programs;
+            const int tile = turn < parts ? first_tile + turn : alone;
+            work(tile, max(begin - tile * slabs, 0),
+                 tile < streamed ? min(end - tile * slabs, slabs) : slabs);
+        }
     };
 
     Turn<STAGES> turn;

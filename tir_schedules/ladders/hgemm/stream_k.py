@@ -10,25 +10,25 @@ In `tma_store` SMs take tiles in rounds, and in the last round some have none: 1
     stream_k      0  ##########################                                26 or 27 slabs for each
                 131  ##########################
 
-Whole rounds stay as they are, but for the last of them: what is left and one round, between one and two tiles
-for each program, are streamed. Their slabs, tile after tile, are cut into equal shares. So a share begins and
-ends within a tile. A program that has the end of a tile leaves its sums in memory, in the format of sums, with
-a mark for each warp. The one that has the first slab waits for the marks, adds those sums in the order of
-programs, and stores the tile: C does not depend on who was first. Ends of tiles come first in a share, and
-beginnings last, so that what is waited for was left a tile ago. Where there are fewer tiles than SMs, a tile has
-more than two parts.
+Whole rounds stay as they are, but for the last of them: what is left and one round, between one and two
+tiles for each program, are streamed. Their slabs, tile after tile, are cut into equal shares. So a share
+begins and ends within a tile. A program that has the end of a tile leaves its sums in memory, in the format
+of sums, with a mark for each warp. The one that has the first slab waits for the marks, adds those sums in
+the order of programs, and stores the tile: C does not depend on who was first. Ends of tiles come first in
+a share, and beginnings last, so that what is waited for was left a tile ago. Where there are fewer tiles
+than SMs, a tile has more than two parts.
 
 A launch that adds up parts, as in `hgemm/split_k`, would have to read and write all parts of shared tiles:
 at 1536 that is twice the sums of 131 tiles, 17 MB, and a launch. Here it is half of them, and no launch.
 
-A program that shares saves `(programs - tiles left) / programs` of a tile, and pays for sums that are written
-once and read once, which is about `worth` slabs: where it saves less tiles are not streamed. `choose` takes the
-tile with the fewest nanoseconds, as `tile_choice` estimates them, with shares in place of rounds.
+A program that shares saves `(programs - tiles left) / programs` of a tile, and pays for sums that are
+written once and read once, which is about `worth` slabs: where it saves less tiles are not streamed.
+`choose` takes the tile with the fewest nanoseconds, as `tile_choice` estimates them, with shares in place
+of rounds.
 
-Blocks wait for blocks of lower numbers, so that they come to an end whether or not all are on an SM at the same
-time. What programs leave lies in variables of the module, whose marks are 0 before a launch and after it;
-launches of one kernel must follow one another.
-"""
+Blocks wait for blocks of lower numbers, so that they come to an end whether or not all are on an SM at the
+same time. What programs leave lies in variables of the module, whose marks are 0 before a launch and after
+it; launches of one kernel must follow one another."""
 
 from __future__ import annotations
 

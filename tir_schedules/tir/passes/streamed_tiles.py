@@ -1,8 +1,9 @@
 """Tiles whose slabs are shared out among programs evenly, beside tiles that a program has alone.
 
-The first tiles are streamed: their slabs, tile after tile, are cut into shares, one for each program. A share
-begins within a tile and ends within one. Who has the first slab of a tile adds the sums that the next programs
-leave, and stores it. Programs are numbered backwards, so that blocks wait for blocks that began before them.
+The first tiles are streamed: their slabs, tile after tile, are cut into shares, one for each program. A
+share begins within a tile and ends within one. Who has the first slab of a tile adds the sums that the next
+programs leave, and stores it. Programs are numbered backwards, so that blocks wait for blocks that began
+before them.
 
 No primitive has a loop over slabs end where a program's share does. So this pass, a part of
 `persistent_tiles`, changes its extent, and tells an intrinsic what of a tile the program has.
