@@ -94,14 +94,15 @@ class Streamed:
             ),
             store(self.tile_end, tirx.Select(shared, before + self.slabs, ZERO)),
         ]
-        first, all_ = value(self.first), map(number, (self.each, self.extra, self.programs))
-        known = dict(zip(SHARED, (first > 0, self.program, value(self.tile_end), *all_)))
+        first: Any = value(self.first)
+        all_ = map(number, (self.each, self.extra, self.programs))
+        known: dict[str, Any] = dict(zip(SHARED, (first > 0, self.program, value(self.tile_end), *all_)))
         statements = [*body.seq]
         behind = next(place for place, each in enumerate(statements) if shares(each)) + 1
         done = [self.shortened(each) for each in statements[:behind]]
         rest = statements[behind:]
         stored = tirx.SeqStmt(rest) if len(rest) > 1 else rest[0]
-        owned = tirx.IfThenElse(tirx.EQ(first, 0), stored, None)
+        owned = tirx.IfThenElse(tirx.EQ(first, ZERO), stored, None)
         return tirx.SeqStmt([*numbers, *done[:-1], told(done[-1], known), owned])
 
     def shortened(self, statement: Any) -> tirx.Stmt:
