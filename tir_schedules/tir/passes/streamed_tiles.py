@@ -85,13 +85,12 @@ class Streamed:
         behind the call that shares sums, where the first of them is among these."""
         before = tile * self.slabs
         shared = tile < self.streamed
+        own: Any = tirx.min(self.end - before, self.slabs)
         numbers = [
             store(self.row, place[0]),
             store(self.column, place[1]),
             store(self.first, tirx.max(self.begin - before, 0)),
-            store(
-                self.behind, tirx.Select(shared, tirx.min(self.end - before, self.slabs), number(self.slabs))
-            ),
+            store(self.behind, tirx.Select(shared, own, number(self.slabs))),
             store(self.tile_end, tirx.Select(shared, before + self.slabs, ZERO)),
         ]
         first: Any = value(self.first)
