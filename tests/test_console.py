@@ -25,6 +25,7 @@ NUMBERS = [
     ("sgemm/coalesced", "786,432", "12,345,678 (9,876,543)", "1.41x"),
     ("hgemm/wmma_register_pipelined", "-", "0", ""),
 ]
+END = "\a"  # ends what a test's terminal is written
 HEADS = ("rung", "wavefronts", "sectors (packed)", "times ideal")
 
 
@@ -47,20 +48,20 @@ def terminal(monkeypatch):
         ):
             patch.setattr(sys, "stdout", stream)
             call()
-        reader.join()
+            stream.write(END)
+            reader.join()  # before the terminal is closed: what nobody has read by then can be lost
         os.close(master)
-        return re.sub(r"\x1b\[[\d;]*m", "", written.decode().replace("\r\n", "\n"))
+        return re.sub(r"\x1b\[[\d;]*m", "", written.decode().removesuffix(END).replace("\r\n", "\n"))
 
     return shown
 
 
 def read_all(descriptor, written):
-    while True:
+    while not written.endswith(END.encode()):
         try:
-            data = os.read(descriptor, 65536)
-        except OSError:  # the other end is closed
+            written += os.read(descriptor, 65536)
+        except OSError:  # the other end is closed: the call failed
             return
-        written += data
 
 
 @pytest.mark.parametrize("language", ["cuda", "text", "diff"])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Sequence
 
 from tir_schedules.errors import BadInput
 from tir_schedules.model.rung import Preparation, Rung
-from tir_schedules.model.workload import Workload, sizes_of
+from tir_schedules.model.workload import Workload, parameters_of, sizes_of
 
 if TYPE_CHECKING:
     from tir_schedules.model.kernel import Kernel
@@ -107,13 +107,15 @@ def written(extents: tuple[int, ...]) -> str:
 def taken(kernel: Kernel, workload: Workload) -> list[str]:
     """Parameters in their order: type and name, and the shape of an array, the value of a size, or the array
     of a tensor map."""
-    shapes, sizes = workload.array_shapes(kernel.results), sizes_of(workload)
+    shapes = {**workload.array_shapes(kernel.results), **dict(kernel.workspaces)}
+    sizes = sizes_of(workload)
+    kinds = parameters_of(workload, kernel.results)
     maps = {tensor.name: tensor.of for tensor in kernel.maps}
     lines = []
     for name in kernel.params:
         array = maps.get(name, name)
         # A copy has the format of what it is a copy of.
-        kind = workload.parameters[array.removesuffix("_rows")].replace("*", " *")
+        kind = kinds[array.removesuffix("_rows")].replace("*", " *")
         shown = f"{kind}{'' if kind.endswith('*') else ' '}{array}"
         shown += f"[{']['.join(map(str, shapes[array]))}]" if array in shapes else f" = {sizes[array]}"
         lines.append(f"CUtensorMap {name}, of {shown}" if name in maps else shown)

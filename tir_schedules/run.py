@@ -111,9 +111,11 @@ def launches_around(
 
     def named(each: Preparation) -> Kernel:
         kernel = make(each.rung, each.workload, arch)
-        return replace(kernel, params=tuple(each.names[name] for name in kernel.params))
+        params = tuple(each.names[name] for name in kernel.params)
+        return replace(kernel, params=params, workspaces=workspaces)
 
     before, after = rung.others(workload)
+    workspaces = rung.fitted(workload).declared(workload).workspaces if before else ()
     return [*map(named, before)], [*map(named, after)]
 
 

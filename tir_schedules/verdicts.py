@@ -147,4 +147,5 @@ class Verdict:
             "identical": self.identical,
             "disagreement": self.disagreement or None,
             "kernels": {name: outcome.as_json() for name, outcome in kernels.items() if outcome},
+            **({"why": self.rung.why} if self.rung.why else {}),
         }

@@ -14,5 +14,5 @@ hgemm_repack(const uint16_t *__restrict__ X, uint16_t *__restrict__ Y, int ROWS,
 #ifdef SIZE_ROWS
     ROWS = SIZE_ROWS, COLUMNS = SIZE_COLUMNS;
 #endif
-    copy_to_aligned_rows(X, Y, ROWS, COLUMNS);
+    copy_to_aligned_rows(X, Y, ROWS, COLUMNS, blockIdx.x);
 }

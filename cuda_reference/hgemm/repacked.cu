@@ -16,12 +16,8 @@
 #include <cuda_fp16.h>
 
 #include "../sizes.cuh"
-#include "registers.cuh"
+#include "programs.cuh"
 #include "result_boxes.cuh"
-#include "ring.cuh"
-#include "slabs.cuh"
-#include "tile_order.cuh"
-#include "warpgroup_tile.cuh"
 
 #ifndef NT
 #define NT 1 // B is stored N x K, else K x N
@@ -51,36 +47,6 @@ constexpr int HEIGHT = BM / CONSUMERS; // of a warpgroup's tile
 using Operands = Slabs<BM, BN, NT>;
 static_assert(BK == SLAB, "a row of a slab is 128 bytes");
 
-// What both kernels below do. store(tile, row, col): a warpgroup's tile of C goes there.
-template <typename Store>
-static __device__ __forceinline__ void multiply_tiles(unsigned slots, Ring<Operands, STAGES> &ring,
-                                                      const CUtensorMap &A_map, const CUtensorMap &B_map,
-                                                      int M, int N, int K, const Store &store)
-{
-    const int rows = (M + BM - 1) / BM, cols = (N + BN - 1) / BN; // of tiles
-    const int slabs = (K + BK - 1) / BK;
-    Turn<STAGES> turn;
-    if (threadIdx.y == CONSUMERS) {
-        keep_registers<RegistersOf<CONSUMERS>::PRODUCER>();
-        if (threadIdx.x == 0)
-            for (int number = blockIdx.x; number < rows * cols; number += gridDim.x) {
-                const TileOfC at = tile_in_stripes<GROUP>(number, rows, cols);
-                ring.fill(turn, slots, slabs, [&](unsigned slot, int k0, unsigned barrier) {
-                    Operands::load(slot, A_map, B_map, at.row * BM, at.col * BN, k0, barrier);
-                });
-            }
-    } else {
-        take_registers<RegistersOf<CONSUMERS>::CONSUMER>();
-        const int first_row = threadIdx.y * HEIGHT; // of the warpgroup in the block tile
-        for (int number = blockIdx.x; number < rows * cols; number += gridDim.x) {
-            const TileOfC at = tile_in_stripes<GROUP>(number, rows, cols);
-            WarpgroupTile<HEIGHT, BN, ACC, IN, !NT> tile;
-            ring.multiply(turn, slots, slabs, first_row, tile);
-            store(tile, at.row * BM + first_row, at.col * BN);
-        }
-    }
-}
-
 #if BOXES
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
 hgemm_repacked(const __grid_constant__ CUtensorMap A_map, const __grid_constant__ CUtensorMap B_map,
@@ -101,9 +67,10 @@ hgemm_repacked(const __grid_constant__ CUtensorMap A_map, const __grid_constant_
         ring.initialise(CONSUMERS);
     }
     __syncthreads();
-    multiply_tiles(slots, ring, A_map, B_map, M, N, K, [&](const auto &tile, int row, int col) {
-        store_through<Result>(places, tile, C_map, row, col);
-    });
+    multiply_tiles<BM, BN, CONSUMERS, GROUP, ACC, IN, !NT>(
+        slots, ring, A_map, B_map, M, N, 0, (K + BK - 1) / BK, [&](const auto &tile, int row, int col) {
+            store_through<Result>(places, tile, C_map, row, col);
+        });
     if (threadIdx.x == 0 && threadIdx.y < CONSUMERS)
         wait_until_stores_have_read();
 }
@@ -123,12 +90,13 @@ hgemm_repacked(const __grid_constant__ CUtensorMap A_map, const __grid_constant_
         ring.initialise(CONSUMERS);
     }
     __syncthreads();
-    multiply_tiles(shared_address(shared), ring, A_map, B_map, M, N, K,
-                   [&](const auto &tile, int row, int col) {
-                       if (N % 2 == 0)
-                           tile.template store<true>(C, row, col, M, N);
-                       else
-                           tile.template store<false>(C, row, col, M, N);
-                   });
+    multiply_tiles<BM, BN, CONSUMERS, GROUP, ACC, IN, !NT>(
+        shared_address(shared), ring, A_map, B_map, M, N, 0, (K + BK - 1) / BK,
+        [&](const auto &tile, int row, int col) {
+            if (N % 2 == 0)
+                tile.template store<true>(C, row, col, M, N);
+            else
+                tile.template store<false>(C, row, col, M, N);
+        });
 }
 #endif

@@ -75,8 +75,11 @@ template <int HEIGHT, int WIDTH, typename Sum, typename Element, bool B_ALONG_K>
     {
         PairOf<Result> found;
         if constexpr (HALVES) {
-            static_assert(std::is_same_v<Result, half>, "sums of halves are stored as they are");
-            found = reinterpret_cast<const half2 &>(sums[part][2 * j + h]);
+            const half2 &both = reinterpret_cast<const half2 &>(sums[part][2 * j + h]);
+            if constexpr (std::is_same_v<Result, float>)
+                found = __half22float2(both);
+            else
+                found = both; // sums of halves are stored as they are, or as floats
         } else {
             pack(found, sums[part][4 * j + 2 * h], sums[part][4 * j + 2 * h + 1]);
         }

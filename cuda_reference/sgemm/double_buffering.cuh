@@ -17,13 +17,14 @@
 // last FMA of this one. The last turns read tiles beyond K, zeros without a read of global memory, which
 // nobody multiplies: that is cheaper than a second copy of the FMA. Both stages are unrolled: so addresses
 // are constants.
-// a_row, b_row: floats of a row of A and of B. ALIGNED promises that float4s can take these; WIDE_C, rows of
-// C.
+// a_rows: of A. a_row, b_row: floats of a row of A and of B. ALIGNED promises that float4s can take these;
+// WIDE_C, rows of C.
 template <class Tiles, bool ALIGNED, bool WIDE_C, int DEPTH, int A_ROW, int B_ROW, typename Multiply>
 static __device__ __forceinline__ void
 multiply_double_buffered(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C,
-                         int M, int N, int a_row, int b_row, int terms, float (&tile_a)[2][DEPTH][A_ROW],
-                         float (&tile_b)[2][DEPTH][B_ROW], Multiply multiply)
+                         int M, int N, int a_rows, int a_row, int b_row, int terms,
+                         float (&tile_a)[2][DEPTH][A_ROW], float (&tile_b)[2][DEPTH][B_ROW],
+                         Multiply multiply)
 {
     static_assert(Tiles::LANES_M % 2 == 0, "lanes must stand in pairs of rows");
     static_assert(DEPTH % 2 == 0 && A_ROW % 4 == 0, "fragments must alternate, rows must be float4s");
@@ -35,8 +36,8 @@ multiply_double_buffered(const float *__restrict__ A, const float *__restrict__ 
     const Tiles part(threadIdx.x / 32, lane_row, lane_col);
     float thread_results[Tiles::THREAD_ROWS][Tiles::THREAD_COLS] = {{0.0f}};
 
-    TilesInRegisters<Tiles::THREADS, Tiles::ROWS, Tiles::COLS, DEPTH, ALIGNED> copies(block_row, block_col, M,
-                                                                                     b_row, a_row);
+    TilesInRegisters<Tiles::THREADS, Tiles::ROWS, Tiles::COLS, DEPTH, ALIGNED> copies(
+        block_row, block_col, a_rows, b_row, a_row);
     __align__(16) float reg_a[2][Tiles::THREAD_ROWS], reg_b[2][Tiles::THREAD_COLS]; // of even k and of odd
     auto read_fragments = [&](int stage, int k) {
         part.read_fragments(reg_a[k % 2], reg_b[k % 2], tile_a[stage][k], tile_b[stage][k]);

@@ -5,13 +5,14 @@
 #include "warp_tiles.cuh"
 
 // C of a block: the sums of the first `terms` products. Tiles are WarpTiles; DEPTH, SLOTS, PAD and BY_ROWS
-// are BK, STAGES, PADDING and ROWS_FIRST of multistage.cu. a_row_floats, b_row_floats: of a row of A and of B.
+// are BK, STAGES, PADDING and ROWS_FIRST of multistage.cu. a_rows: of A. a_row_floats, b_row_floats: of a row
+// of A and of B.
 // B_FLOATS: floats per copy of B, 4 if b_row_floats % 4 == 0, else 1. WIDE_C promises N % 4 == 0.
 // shared: memory for SLOTS tiles of A, then of B.
 template <class Tiles, int DEPTH, int SLOTS, int PAD, bool BY_ROWS, int B_FLOATS, bool WIDE_C>
 static __device__ __forceinline__ void
 multiply_multistage(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M,
-                    int N, int a_row_floats, int b_row_floats, int terms, float *shared)
+                    int N, int a_rows, int a_row_floats, int b_row_floats, int terms, float *shared)
 {
     constexpr int HEIGHT = Tiles::ROWS, WIDTH = Tiles::COLS, THREADS = Tiles::THREADS;
     constexpr int LANE_ROWS = Tiles::SUB_M / Tiles::LANES_M, LANE_COLS = Tiles::SUB_N / Tiles::LANES_N;
@@ -41,7 +42,7 @@ multiply_multistage(const float *__restrict__ A, const float *__restrict__ B, fl
     unsigned from_a[HEIGHT / A_STEP];
 #pragma unroll
     for (int i = 0; i < HEIGHT / A_STEP; ++i)
-        from_a[i] = (block_row + a_row + i * A_STEP) % M * a_row_floats + a_k;
+        from_a[i] = (block_row + a_row + i * A_STEP) % a_rows * a_row_floats + a_k;
     const unsigned from_b = b_k * b_row_floats + (block_col + b_col) % b_row_floats;
 
     int k_left = terms; // from the next tile to be copied on

@@ -3,12 +3,13 @@
 //   nvcc -arch=sm_80 -cubin split_k.cu
 //   grid (ceil(N/BN), ceil(M/BM), parts), block (BM/WM * BN/WN * 32)
 //   dynamic shared memory: STAGES * BK * (BM + PADDING + BN) floats, the tiles of A, then those of B
-//   before, with COPIED: repack.cu of B, and of A with ASYNCHRONOUS 0, where their rows are no multiples of 16
-//   bytes; what it leaves is A and B here
+//   before, with FILLED: repack.cu of A and of B, where they are no whole tiles; what it leaves is A and B here,
+//   of ceil(M/BM) * BM rows, ceil(N/BN) * BN columns, and whole parts along K
 //   C: a matrix of M x N for each part; split_k_sum.cu adds them up, in their order
 //
 // multistage.cu, or with ASYNCHRONOUS 0 serpentine.cu, with a part of K for each block along z. Parts are whole
-// tiles, as many in each; the last may have less. With one part C is what multistage.cu leaves, and nothing is to be added up.
+// tiles, as many in each; the last may have less. With one part C is what multistage.cu leaves, and nothing is to
+// be added up.
 // SPLITS, the most parts, goes to the launch: 0 leaves their number to the shape.
 
 #include "../sizes.cuh"
@@ -30,7 +31,7 @@
 #define ROWS_FIRST 0 // FMA go through rows before columns; else columns first, and stages are unrolled
 #define SPLITS 0       // parts of K
 #define ASYNCHRONOUS 1 // tiles come by cp.async; 0: through registers, STAGES and ROWS_FIRST say nothing
-#define COPIED 0       // rows that are no multiples of 16 bytes were copied to rows that are
+#define FILLED 0       // A and B were copied to whole tiles
 #endif
 
 using Tiles = WarpTiles<BM, BN, WM, WN, WMITER, WNITER, TM, TN>;
@@ -43,32 +44,33 @@ sgemm_split_k(const float *__restrict__ A, const float *__restrict__ B, float *_
     fix_sizes<SIZE_M, SIZE_N, SIZE_K>(M, N, K);
 #endif
     const int tiles = (K + BK - 1) / BK;
-    const int first = (tiles + gridDim.z - 1) / gridDim.z * BK * blockIdx.z;
-    const int terms = min((tiles + gridDim.z - 1) / gridDim.z * BK, K - first);
+    const int most = (tiles + gridDim.z - 1) / gridDim.z * BK, first = most * blockIdx.z;
+    const int terms = FILLED ? most : min(most, K - first);
+    const int a_rows = FILLED ? (M + BM - 1) / BM * BM : M;
+    const int a_row = FILLED ? most * gridDim.z : K; // floats of a row of A and of B
+    const int b_row = FILLED ? (N + BN - 1) / BN * BN : N;
     A += first;
-    const int a_row = COPIED && !ASYNCHRONOUS ? (K + 3) / 4 * 4 : K; // floats of a row of A and of B
-    const int b_row = COPIED ? (N + 3) / 4 * 4 : N;
     B += first * b_row;
     C += blockIdx.z * M * N;
 #if ASYNCHRONOUS
     extern __shared__ __align__(16) float shared[];
     if (N % 4 == 0)
-        multiply_multistage<Tiles, BK, STAGES, PADDING, ROWS_FIRST, 4, true>(A, B, C, M, N, a_row, b_row,
-                                                                             terms, shared);
+        multiply_multistage<Tiles, BK, STAGES, PADDING, ROWS_FIRST, 4, true>(A, B, C, M, N, a_rows, a_row,
+                                                                             b_row, terms, shared);
     else
-        multiply_multistage<Tiles, BK, STAGES, PADDING, ROWS_FIRST, COPIED ? 4 : 1, false>(
-            A, B, C, M, N, a_row, b_row, terms, shared);
+        multiply_multistage<Tiles, BK, STAGES, PADDING, ROWS_FIRST, FILLED ? 4 : 1, false>(
+            A, B, C, M, N, a_rows, a_row, b_row, terms, shared);
 #else
     __shared__ __align__(16) float tile_a[2][BK][BM + PADDING]; // transposed
     __shared__ __align__(16) float tile_b[2][BK][BN];
     auto multiply = [](auto &results, const auto &reg_a, const auto &reg_b) {
         Tiles::multiply_in_serpentines(results, reg_a, reg_b);
     };
-    if (N % 4 == 0 && (COPIED || K % 4 == 0))
-        multiply_double_buffered<Tiles, true, true>(A, B, C, M, N, a_row, b_row, terms, tile_a, tile_b,
+    if (N % 4 == 0 && (FILLED || K % 4 == 0))
+        multiply_double_buffered<Tiles, true, true>(A, B, C, M, N, a_rows, a_row, b_row, terms, tile_a, tile_b,
                                                     multiply);
     else
-        multiply_double_buffered<Tiles, COPIED, false>(A, B, C, M, N, a_row, b_row, terms, tile_a, tile_b,
-                                                       multiply);
+        multiply_double_buffered<Tiles, FILLED, false>(A, B, C, M, N, a_rows, a_row, b_row, terms, tile_a,
+                                                       tile_b, multiply);
 #endif
 }

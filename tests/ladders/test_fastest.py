@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tir_schedules.cli.bench import notes_on
 from tir_schedules.compiler.lower import lower
 from tir_schedules.errors import BadInput
 from tir_schedules.ladders import fastest, known
@@ -59,6 +60,10 @@ def test_an_architecture_decides():
     gemm = HalfGemm(1024, 1024, 1024, accumulate="float16")
     ids = [settled("hgemm/fastest", gemm, arch).base_id for arch in ("sm_75", "sm_80", "sm_90a")]
     assert ids == ["hgemm/wmma_padded", "hgemm/mma_multistage", "hgemm/repacked"]
+    large = HalfGemm(4096, 4096, 4096, accumulate="float16")
+    ids = [settled("hgemm/fastest", large, arch).id for arch in ("sm_80", "sm_86")]
+    assert ids == ["hgemm/mma_multistage", "hgemm/mma_xor_swizzle"]  # sm_86 has 99 KiB for a block
+    assert settled("sgemm/fastest", Gemm(256, 256, 256), "sm_75").id == "sgemm/shared_tile"
     assert settled("hgemm/fastest", gemm, Unasked("sm_80")).base_id == "hgemm/repacked"
     odd = HalfGemm(1023, 1023, 1023, accumulate="float16")
     assert settled("hgemm/fastest", odd).base_id == "hgemm/wmma_padded"
@@ -96,7 +101,8 @@ def test_commands_say_which_it_is(tool):
     assert "sgemm/fastest on 40x36x33 is sgemm/split_k:32x32, estimated for an H200: 4 tiles" in err
     asked = ("--arch", "sm_80", "--machine", "cpu", "--mnk", "16,16,16", "--accumulate", "float32")
     code, out, _ = tool("run", "hgemm/fastest", *asked, "--json")
-    assert code == 0 and {row["rung"] for row in json.loads(out)} == {"hgemm/mma_multistage"}
+    assert code == 0 and {row["rung"] for row in json.loads(out)} == {"hgemm/mma_multistage:128x128"}
+    assert all("hgemm/fastest on 16x16x16" in row["why"] for row in json.loads(out))
     _, out, _ = tool("inspect", "sgemm/split_k", "--mnk", "40,36,33", "--json")
     assert "sgemm/split_k:32x32, estimated for an H200" in json.loads(out)["why"]
     code, out, err = tool("emit", "reduce/fastest", "--n", "1000")
@@ -104,3 +110,41 @@ def test_commands_say_which_it_is(tool):
     code, _, err = tool("trace", "sgemm/fastest", "--arch", "sm_50")
     assert code == 2 and err.count("\n") == 1
     assert "sgemm/fastest" in tool("list", "sgemm")[1]
+
+
+def test_a_shape_says_what_its_rungs_take(tool):
+    asked = ("list", "hgemm", "--mnk", "1023,1023,1023", "--accumulate", "float16", "--arch", "sm_80")
+    code, out, _ = tool(*asked, "--json")
+    found = json.loads(out)
+    rungs = {row["rung"]: row for row in found["rungs"]}
+    assert code == 0 and found["fastest"]["rung"] == "hgemm/wmma_padded"
+    assert rungs["hgemm/wmma_padded"]["microseconds"] < rungs["hgemm/wmma_async"]["microseconds"]
+    assert "element by element" in rungs["hgemm/wmma_async"]["why"]
+    assert "needs sm_90a" in rungs["hgemm/repacked"]["why"] and not rungs["hgemm/repacked"]["microseconds"]
+    lines = map(str.split, tool("list", "sgemm", "--mnk", "40,36,33")[1].splitlines())
+    assert ["sgemm/split_k:32x32", "2.6"] in [line[:2] for line in lines]
+    for arguments in (["--mnk", "1,2,3"], ["sgemm", "--n", "5"], ["sgemm", "--mnk", "0,1,1"]):
+        code, _, err = tool("list", *arguments)
+        assert code == 2 and err.count("\n") == 1
+
+
+def test_a_benchmark_notes_why():
+    (split,), (slow,), (standing,) = map(find, ("sgemm/split_k", "hgemm/wmma_async", "sgemm/fastest"))
+    gemm, odd = Gemm(40, 36, 33), HalfGemm(63, 63, 63)
+    jobs = [(split, gemm), (slow, odd), (slow, HalfGemm(64, 64, 64)), (standing, gemm)]
+    first, second, third = notes_on(jobs, "sm_80", ["sgemm/split_k"])
+    assert (
+        "split_k:32x32" in first and "element by element" in second and third.startswith("sgemm/fastest on")
+    )
+    assert notes_on(jobs, "sm_80", ["sgemm", "hgemm"]) == []
+
+
+def test_estimates_of_recorded_sizes_are_near():
+    """Every rung with a model, on the sizes that its figures are from."""
+    for family in ("sgemm", "hgemm", "reduce"):
+        rows = json.loads((RECORDED.parent / f"bench_{family}_h200.json").read_text())["rows"]
+        for row in (row for row in rows if row["form"] == "schedule"):
+            ((rung,), workload) = find(row["name"]), ladder_of(family).workload_class(**row["workload"])
+            if rung.name in ladder_of(family).estimators:
+                micros = fastest.estimated(rung, workload).estimate.microseconds
+                assert 0.75 < micros / row["median_us"] < 1.3, (row["name"], row["shape"], micros)

@@ -56,7 +56,7 @@ def bind(machine: GpuMachine, vendors: Vendor | None, subject: Subject, argument
         return vendors.bind(subject, arguments)
     launches = []
     for binary in subject.binaries:
-        arguments = subject.workload.prepared(arguments, binary.kernel.results)
+        arguments = binary.kernel.prepared(subject.workload, arguments)
         machine.load(binary)
         launches.append((binary, arguments))
 

@@ -6,12 +6,14 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Sequence
 
 from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_tuned
 from tir_schedules.cli.packs import check_pack, check_pack_arch, is_pack
 from tir_schedules.cli.problems import add_problems, check_options, problems_of, taking
 from tir_schedules.errors import BadInput
 from tir_schedules.files import Json, check_folder
+from tir_schedules.ladders.fastest import reason_for
 from tir_schedules.ladders.own import is_path
 from tir_schedules.ladders.problems import BENCH_SHAPES, Job
 from tir_schedules.ladders.problems import jobs_of as jobs_on
@@ -235,7 +237,22 @@ def measured(options: Options, mode: str, baseline: Json | None) -> Json:
     machine = machine or session.gpu_machine()
     session.check_baseline(machine, baseline)
     arch = arch_for(machine, options.arch)
-    return session.measured(machine, jobs, arch, command_of(options), policy, twin_of(options))
+    found = session.measured(machine, jobs, arch, command_of(options), policy, twin_of(options))
+    notes = notes_on(jobs, arch, options.names)
+    return {**found, "notes": [*found.get("notes", ()), *notes]} if notes else found
+
+
+def notes_on(jobs: Sequence[Job], arch: str, names: Sequence[str]) -> list[str]:
+    """Why rungs that are named, not as a ladder, have their configurations, and why they are slower there
+    than elsewhere, as far as models say so."""
+    named = [(rung, workload) for rung, workload in jobs if rung.family not in names]
+    reasons = []
+    for rung, workload in named:
+        try:
+            reasons.append(reason_for(rung.settled(workload, arch), workload))
+        except BadInput:
+            continue  # it was left out, and a line says why
+    return [*dict.fromkeys(filter(None, reasons))]
 
 
 def jobs_of(options: Options, machine: Machine | None = None) -> list[Job]:

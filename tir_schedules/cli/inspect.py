@@ -94,7 +94,7 @@ def inspect_verb(options: Options) -> int:
         print_advised(inspections[0])
     else:
         views.print_one(inspections[0], options.view, default_size=options.mnk is None and options.n is None)
-        if reasons[0] and rungs[0].choose:
+        if reasons[0] and not rungs[0].stands_for:
             print_line(reasons[0])
     for inspection in inspections:
         for form, reason in inspection.refused.items():

@@ -6,13 +6,24 @@ import json
 from dataclasses import asdict
 from typing import Sequence
 
-from tir_schedules.cli.options import Options, Verbs
+from tir_schedules.cli.options import Options, Verbs, add_arch
+from tir_schedules.cli.problems import (
+    OF_PROBLEMS,
+    OTHERS,
+    add_kinds,
+    check_options,
+    parse_extents,
+    parse_length,
+    parse_shape,
+    problem_of,
+)
 from tir_schedules.errors import BadInput
 from tir_schedules.files import Json, read_json
 from tir_schedules.ladders.articles import ARTICLES, FACTS
-from tir_schedules.ladders.fastest import standing_for
-from tir_schedules.ladders.known import ladder_names, ladder_of
+from tir_schedules.ladders.fastest import able, candidates, standing_for
+from tir_schedules.ladders.known import ladder_names, ladder_of, rungs_beside
 from tir_schedules.ladders.own import is_path, ladder_at
+from tir_schedules.ladders.problems import EMIT_SHAPES, workload_of
 from tir_schedules.ladders.registry import FAMILIES, ladder
 from tir_schedules.model.rung import Rung
 from tir_schedules.numerals import power
@@ -35,6 +46,12 @@ def add_verb(verbs: Verbs) -> None:
         action="store_true",
         help="the PTX instructions that the CPU machine knows, and those that it refuses",
     )
+    mnk = "of a LADDER on this shape: the configuration that each rung takes, and what a model says of it"
+    verb.add_argument("--mnk", metavar="M,N,K", type=parse_shape, help=mnk)
+    add_kinds(verb, several=False)
+    verb.add_argument("--n", metavar="N", type=parse_length, help="the same of reduce")
+    verb.add_argument("--shape", metavar="S,...", type=parse_extents, help=OTHERS)
+    add_arch(verb)
     verb.add_argument("--json", action="store_true", help="print JSON")
     verb.set_defaults(verb=list_rungs)
 
@@ -48,11 +65,16 @@ def list_rungs(options: Options) -> int:
         if options.family or options.articles:
             raise BadInput("--instructions goes with no ladder and with no articles")
         return list_instructions(options.json)
+    asked = [name for name in OF_PROBLEMS if getattr(options, name) is not None]
+    if asked:
+        if not options.family or options.articles:
+            raise BadInput(f"--{asked[0]} goes with one ladder, such as `tir-schedules list sgemm`")
+        return list_estimates(options)
     families = [options.family] if options.family else ladder_names()
     if options.articles:
         return list_articles(families, options.json)
     if options.json:
-        print(json.dumps([describe(rung) for family in families for rung in ladder(family)], indent=2))
+        print(json.dumps([describe(rung) for family in families for rung in all_rungs(family)], indent=2))
         return 0
     from tir_schedules.console import print_left_out, print_table
 
@@ -60,12 +82,45 @@ def list_rungs(options: Options) -> int:
     prose = {"what it adds": 28, "article": 10, "shapes": 30, "configurations": 20}
     for family in families:
         one = standing_for(family)
-        rungs = [*ladder(family), *([one] if one else [])]
+        rungs = [*all_rungs(family), *([one] if one else [])]
         rows = [(r.id, r.summary, r.article, r.shapes, " ".join(r.configs)) for r in rungs]
         left_out += print_table(
             columns, rows, prose=prose, spare=("configurations", "shapes", "article"), keys=0
         )
     print_left_out(left_out)
+    return 0
+
+
+def all_rungs(family: str) -> list[Rung]:
+    """Those of a ladder, and those beside it."""
+    return [*ladder(family), *rungs_beside(family)]
+
+
+def list_estimates(options: Options) -> int:
+    """Of each rung of a ladder on a shape: its configuration, and the microseconds that a model says; why it
+    cannot be taken, or that there is no model. The last line has the fastest."""
+    one = standing_for(options.family)
+    if not one:
+        raise BadInput(f"the ladder {options.family} has no models: a shape says nothing of its rungs")
+    check_options([one], options)
+    workload = workload_of(one, problem_of(options.family, options), EMIT_SHAPES)
+    rows, names = [], {rung.id: rung for rung in [*ladder(options.family), *candidates(options.family)]}
+    for rung in names.values():
+        try:
+            choice = able(rung, workload, options.arch)
+            rows.append((choice.rung.id, choice.estimate.microseconds, str(choice.estimate)))
+        except BadInput as error:
+            rows.append((rung.id, None, str(error)))
+    best = one.settled(workload, options.arch)
+    if options.json:
+        told = [dict(zip(("rung", "microseconds", "why"), row)) for row in rows]
+        print(json.dumps({"rungs": told, "fastest": {"rung": best.id, "why": best.why}}, indent=2))
+        return 0
+    from tir_schedules.console import print_line, print_table
+
+    cells = [(name, "-" if micros is None else f"{micros:.1f}", why) for name, micros, why in rows]
+    print_table(("rung", "us", "why"), cells, prose={"why": 30}, keys=0)
+    print_line(best.why)
     return 0
 
 

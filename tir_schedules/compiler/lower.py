@@ -58,7 +58,7 @@ def lower(rung: Rung, workload: Any, arch: str) -> Kernel:
         schedule = scheduled(rung, workload)
         with refusals(rung, workload):
             emitted = emit(schedule, rung.entry, arch, rung.pass_config, rung.passes, rung.warp_size)
-        if declared and emitted.launch != replace(declared, parts=1):
+        if declared and emitted.launch != replace(declared, parts=1, workspaces=()):
             raise CheckFailed(
                 f"{rung.id}: for {workload} it launches {emitted.launch}, but the rung declares {declared}"
             )
@@ -103,7 +103,7 @@ def launch_for(rung: Rung, workload: Any, arch: str) -> Launch:
     if declared:
         return declared
     kernel = lower(rung, workload, arch)
-    return Launch(kernel.grid, kernel.block, kernel.dynamic_shared, kernel.cluster, kernel.maps, kernel.parts)
+    return Launch(**{name: getattr(kernel, name) for name in Launch.__dataclass_fields__})
 
 
 def scheduled(

@@ -18,7 +18,7 @@ from tir_schedules.compiler.signature import argument_names, check_ptx, find_sig
 from tir_schedules.errors import CheckFailed
 from tir_schedules.model.kernel import FIXED_TWIN, Binary, Kernel
 from tir_schedules.model.rung import Rung
-from tir_schedules.model.workload import sizes_of
+from tir_schedules.model.workload import parameters_of, sizes_of
 
 INCLUDE = re.compile(r"^#include.*\n", re.M)
 OWN_HEADER = re.compile(r'^#include "([\w./]+)"\n', re.M)
@@ -72,7 +72,8 @@ def kernel_from_source(
         signature = find_signature(
             source, rung.entry, partial(preprocessed, kernel) if origin == "source" else None, kernel.maps
         )
-        params = argument_names(signature, rung.entry, workload.parameters, workload.outputs, kernel.maps)
+        takes = parameters_of(workload, kernel.results)
+        params = argument_names(signature, rung.entry, takes, workload.outputs, kernel.maps)
         return replace(kernel, params=rung.given(workload, params))
     except CheckFailed as error:
         raise named(kernel, error) from None
@@ -82,7 +83,8 @@ def check_parameters(binary: Binary, workload: Any) -> None:
     """CheckFailed when nvcc made other parameters of a source than its text showed."""
     kernel = binary.kernel
     try:
-        check_ptx(binary.ptx, kernel.entry, kernel.params, workload.parameters, kernel.maps)
+        takes = parameters_of(workload, kernel.results)
+        check_ptx(binary.ptx, kernel.entry, kernel.params, takes, kernel.maps)
     except CheckFailed as error:
         raise named(kernel, error) from None
 

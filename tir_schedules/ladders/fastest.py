@@ -18,7 +18,10 @@ from tir_schedules.errors import BadInput
 from tir_schedules.ladders.known import ladder_of
 from tir_schedules.ladders.own import ladder_rungs
 from tir_schedules.ladders.problems import Problem, offered
+from tir_schedules.ladders.settings import varied
+from tir_schedules.ladders.waves import Waves
 from tir_schedules.model.estimate import Estimate
+from tir_schedules.model.gpus import known_sm
 from tir_schedules.model.rung import Rung
 
 NAME = "fastest"
@@ -51,9 +54,10 @@ def standing_for(family: str) -> Rung | None:
 
 
 def candidates(family: str) -> list[Rung]:
-    models = ladder_of(family).estimators
-    found = {rung.name: rung for rung in ladder_rungs(family) if rung.name in models}
-    return [found[name] for name in models]
+    """Those that the ladder has models of, some of them in a named configuration."""
+    rungs = {rung.name: rung for rung in ladder_rungs(family)}
+    names = (name.partition(":") for name in ladder_of(family).estimators)
+    return [varied(rungs[name], variant) for name, _, variant in names]
 
 
 @lru_cache(maxsize=256, typed=True)  # Unasked equals the text that it is
@@ -67,8 +71,7 @@ def fastest(family: str, workload: Any, arch: str) -> Rung:
     found, reason = [], ""
     for rung in candidates(family):
         try:
-            rung.check_arch(arch)
-            found.append(estimated(rung, workload))
+            found.append(able(rung, workload, arch))
         except BadInput as error:
             reason = reason or str(error)
     if not found:
@@ -83,7 +86,9 @@ def estimated(rung: Rung, workload: Any) -> Choice:
     the workload, or its ladder has no model of it."""
     if workload not in offered(rung, Problem(rung.family, workload.shape)):
         raise BadInput(f"{rung.base_id} is not for {workload}")
-    rung, model = rung.fitted(workload), ladder_of(rung.family).estimators.get(rung.name)
+    models = ladder_of(rung.family).estimators
+    model = models.get(f"{rung.name}:{rung.variant}") or models.get(rung.name)
+    rung = rung.fitted(workload)
     refusal = rung.refuses(workload, rung.config) if rung.refuses else ""
     if refusal:
         raise BadInput(f"{rung.id} cannot be built for {workload}: {refusal}")
@@ -93,14 +98,34 @@ def estimated(rung: Rung, workload: Any) -> Choice:
     return Choice(rung, estimate)
 
 
+def able(rung: Rung, workload: Any, arch: str) -> Choice:
+    """The same on an architecture. BadInput also where the rung does not run there."""
+    rung.check_arch(arch)
+    choice = estimated(rung, workload)
+    check_shared(choice.rung, workload, arch)
+    return choice
+
+
+def check_shared(rung: Rung, workload: Any, arch: str) -> None:
+    """BadInput for a rung whose blocks want more shared memory than the architecture has."""
+    own = rung.arch_for(arch)
+    sm, bytes = known_sm(own), rung.declared(workload).dynamic_shared
+    if sm and bytes > sm.shared_limit:
+        raise BadInput(
+            f"{rung.id} needs {bytes} bytes of shared memory, and a block on {own} has {sm.shared_limit}"
+        )
+
+
 def reason_for(rung: Rung, workload: Any) -> str:
-    """Why a rung without a named configuration takes the one that it takes; empty where it has one for all
-    shapes, or there is no model of it."""
+    """Why a rung without a named configuration takes the one that it takes, or why it is slower on a workload
+    than on others; empty where there is nothing to say of that, or no model of it."""
     if rung.why:
         return rung.why
-    if rung.variant or rung.choose is None or rung.file:
+    if rung.variant or rung.file:
         return ""
     try:
-        return f"{rung.id} on {workload} is {estimated(rung, workload)}"
+        choice = estimated(rung, workload)
     except BadInput:
         return ""
+    slow = isinstance(choice.estimate, Waves) and choice.estimate.slow
+    return f"{rung.id} on {workload} is {choice}" if rung.choose or slow else ""

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Callable, Generic, Iterator, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, Generic, Iterator, Sequence, TypeVar
 
 from tir_schedules.errors import BadInput, nearest, one_line
 from tir_schedules.model.ladder import Ladder
@@ -123,4 +123,13 @@ def rung_names(family: str) -> tuple[str, ...]:
 
 def package_rungs(family: str) -> list[Rung]:
     """The rungs of a ladder of this package, each in its default configuration."""
-    return [importlib.import_module(f"{GROUP}.{family}.{name}").RUNG for name in rung_names(family)]
+    return modules_rungs(family, rung_names(family))
+
+
+def rungs_beside(family: str) -> list[Rung]:
+    """Those of this package that stand beside a ladder; see Ladder.beside."""
+    return modules_rungs(family, ladder_of(family).beside) if family in FAMILIES else []
+
+
+def modules_rungs(family: str, names: Sequence[str]) -> list[Rung]:
+    return [importlib.import_module(f"{GROUP}.{family}.{name}").RUNG for name in names]

@@ -19,7 +19,16 @@ from types import CodeType, ModuleType
 from typing import Any, Sequence
 
 from tir_schedules.errors import BadInput, raised_in
-from tir_schedules.ladders.known import FAMILIES, GROUP, LOADED, ladder_of, loaded, package_rungs, rung_names
+from tir_schedules.ladders.known import (
+    FAMILIES,
+    GROUP,
+    LOADED,
+    ladder_of,
+    loaded,
+    package_rungs,
+    rung_names,
+    rungs_beside,
+)
 from tir_schedules.model.ladder import Ladder
 from tir_schedules.model.rung import Rung
 
@@ -88,8 +97,10 @@ def at_path(name: str) -> list[Rung]:
         return rungs_of(ladder_at(path))
     if not path.is_file():
         raise BadInput(f"there is no file {split(name)[0]}; a rung of your own is a Python file with a RUNG")
-    if path.parent.parent == OURS and path.stem in rung_names(path.parent.name):
-        return [rung for rung in package_rungs(path.parent.name) if rung.name == path.stem]
+    if path.parent.parent == OURS and path.parent.name in FAMILIES:
+        family = path.parent.name
+        found = [rung for rung in (*package_rungs(family), *rungs_beside(family)) if rung.name == path.stem]
+        return found or [rung_at(path)]
     return [rung_at(path)]
 
 
@@ -202,7 +213,7 @@ def check(rung: Rung, name: str, path: Path) -> None:
             f"{path}: a rung's name is letters, digits and _, not {name!r}: name the file so, or say"
             f" Rung({rung.family!r}, name=...)"
         )
-    if rung.family in FAMILIES and name in rung_names(rung.family):
+    if rung.family in FAMILIES and name in (*rung_names(rung.family), *ladder_of(rung.family).beside):
         raise BadInput(f"{path}: there is a rung {rung.family}/{name} already: give this one another name")
     for each in (rung.config, *rung.configs.values()):
         if not is_dataclass(each) or isinstance(each, type):

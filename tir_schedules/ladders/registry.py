@@ -8,7 +8,7 @@ from typing import Any, Iterable
 from tir_schedules.errors import BadInput, nearest
 from tir_schedules.ladders import fastest
 from tir_schedules.ladders.known import FAMILIES as FAMILIES
-from tir_schedules.ladders.known import is_ladder
+from tir_schedules.ladders.known import is_ladder, rungs_beside
 from tir_schedules.ladders.known import rung_names as rung_names
 from tir_schedules.ladders.own import RUNGS, at_path, is_path, ladder_rungs, split
 from tir_schedules.ladders.settings import varied
@@ -66,10 +66,12 @@ def find(name: str) -> list[Rung]:
     family, _, of_ladder = base.partition("/")
     if of_ladder == fastest.NAME and is_ladder(family):
         return [one_for_all(family, variant)]
-    bases = {rung.id: rung for rung in (ladder(family) if is_ladder(family) else [])} | RUNGS
+    known = [*ladder(family), *rungs_beside(family)] if is_ladder(family) else []
+    bases = {rung.id: rung for rung in known} | RUNGS
     if base in bases and (variant in bases[base].configs or "=" in variant or not variant):
         return [varied(bases[base], variant)]
-    by_id = [rung.id for each in FAMILIES for base in ladder(each) for rung in base.variants(flawed=True)]
+    every_base = [base for each in FAMILIES for base in (*ladder(each), *rungs_beside(each))]
+    by_id = [rung.id for base in every_base for rung in base.variants(flawed=True)]
     standing = [f"{each}/{fastest.NAME}" for each in FAMILIES]
     hint = nearest(asked, [*FAMILIES, *by_id, *standing, *RUNGS, *FORMER])
     hint = renamed(hint, FORMER)

@@ -26,14 +26,15 @@ def execute(
     arguments, done = given, []
     outputs = written(workload, [binary.kernel for binary in binaries])
     for number, binary in enumerate(binaries):
-        arguments = workload.prepared(arguments, binary.kernel.results)
+        arguments = binary.kernel.prepared(workload, arguments)
         done.append((machine.run(binary, arguments, outputs[number], count=count), arguments))
     return done
 
 
 def written(workload: Workload, kernels: Sequence[Kernel]) -> list[tuple[str, ...]]:
     """What each launch may write: outputs, and the workspaces that it is the first to take."""
-    found, left = [], list(workload.workspaces)
+    made = (name for kernel in kernels for name, _ in kernel.workspaces)
+    found, left = [], list(dict.fromkeys((*workload.workspaces, *made)))
     for kernel in kernels:
         taken = {*kernel.params, *(tensor.of for tensor in kernel.maps)}
         found.append((*workload.outputs, *(name for name in left if name in taken)))

@@ -7,8 +7,12 @@ A scheduled kernel and its hand-written twin are both Kernels; from here on nobo
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from tir_schedules.model.launch import Dim3, TensorMap, check_grid
+
+if TYPE_CHECKING:
+    from tir_schedules.model.workload import Arguments, Workload
 
 FIXED_TWIN = "twin, sizes fixed"
 """The form of a twin that is compiled for one shape, as schedules are; a "twin" takes sizes at run time."""
@@ -30,7 +34,8 @@ class Kernel:
     from this project.
     includes: further folders in which it finds what it includes. defines: macros that it is compiled with, as
     they stand behind `#define`.
-    cluster: blocks of a cluster (x, y, z). maps: the tensor maps among its parameters. parts: see Launch.
+    cluster: blocks of a cluster (x, y, z). maps: the tensor maps among its parameters. parts, workspaces:
+    see Launch; a launch before another has the workspaces of that.
     own: whether `source` is what a rung of this package makes, or its twin: the kernels for which
     compiler/front_end.py is tested.
 
@@ -53,6 +58,7 @@ class Kernel:
     cluster: Dim3 = (1, 1, 1)
     maps: tuple[TensorMap, ...] = ()
     parts: int = 1
+    workspaces: tuple[tuple[str, tuple[int, ...]], ...] = ()
 
     def __post_init__(self):
         check_grid(self.label, self.grid)
@@ -69,6 +75,19 @@ class Kernel:
         along it leaves a part."""
         x, y, _ = self.grid
         return x, y, self.parts
+
+    def prepared(self, workload: Workload, arguments: Arguments) -> Arguments:
+        """Arguments of its launch: those of the workload, and workspaces, which hold NaN until they are
+        filled."""
+        import numpy as np  # here: commands that make no arrays start without it
+
+        given = workload.prepared(arguments, self.results)
+        made = {
+            name: np.full_like(given[name.removesuffix("_rows")], np.nan, shape=shape)
+            for name, shape in self.workspaces
+            if name not in given or given[name].shape != shape
+        }
+        return given | made if made else given
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,7 @@ class Kind:
 @dataclass(frozen=True)
 class Ladder:
     """name: also that of its folder. rungs: names of its modules, in the order they build on each other.
+    beside: names of rungs for shapes that the others are not for; only who names one runs it.
 
     workload: the class of its workloads, or "module:class" of one that is imported when it is needed.
     extents: names of the extents of a shape, such as ("M", "N", "K"). sizes: what these are, for `--help`.
@@ -43,9 +44,9 @@ class Ladder:
     kinds: "dtype", "layout", "accumulate" or "output", fields of its workloads -> what there is of it.
     offered: what of it a rung has.
     vendor: "cuBLAS", "CUB", or "" where no library does the same. unit: of its rates, TFLOPS or BANDWIDTH.
-    models: names of rungs -> what says how long they take, in the configuration that they take by themselves.
-    NAME/fastest stands for the fastest of them; of equals it is the first. Or "module:MODELS" of one that is
-    imported when it is needed.
+    models: names of rungs -> what says how long they take, in the configuration that they take by themselves,
+    or that a name such as "mma_multistage:128x128" says. NAME/fastest stands for the fastest of them; of
+    equals it is the first. Or "module:MODELS" of one that is imported when it is needed.
     limit: of a GPU, as `bench` measures it, that its rates may be held against.
     package: the package that its modules are in.
     """
@@ -64,6 +65,7 @@ class Ladder:
     limit: str = ""
     models: Mapping[str, Estimator] | str = field(default_factory=dict, repr=False)
     package: str = ""
+    beside: tuple[str, ...] = ()
 
     @property
     def estimators(self) -> Mapping[str, Estimator]:

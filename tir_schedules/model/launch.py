@@ -53,6 +53,7 @@ class Launch:
 
     parts: blocks along z that each leave a result of their own, for a launch that adds them up; 1 where z is
     anything else.
+    workspaces: arrays besides those of the workload, and their extents, which launches before it fill.
     """
 
     grid: Dim3
@@ -61,6 +62,7 @@ class Launch:
     cluster: Dim3 = (1, 1, 1)
     maps: tuple[TensorMap, ...] = ()
     parts: int = 1
+    workspaces: tuple[tuple[str, tuple[int, ...]], ...] = ()
 
 
 def ceil_div(extent: int, part: int) -> int:

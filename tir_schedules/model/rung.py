@@ -26,12 +26,18 @@ NO_CONFIG = NoConfig()
 class Preparation:
     """A launch before a rung's own or after it, which leaves something for that or takes what that left.
 
-    rung, workload: what is launched. names: of its parameters, and which of the arguments they are.
+    rung, workload: what is launched. names: of its parameters, and which of the arguments they are: X is
+    copied to Y, and X_2, where there is one, to Y_2.
     """
 
     rung: "Rung"
     workload: Any
     names: dict[str, str]
+
+    @property
+    def copies(self) -> dict[str, str]:
+        """Arrays that it takes, and which it copies them to."""
+        return {self.names[x]: self.names[y] for x, y in (("X", "Y"), ("X_2", "Y_2")) if x in self.names}
 
 
 def as_it_is(sch: Any, workload: Any, config: Any) -> None:
@@ -166,7 +172,7 @@ class Rung:
         """The arguments for its own kernel's parameters: of an array that a launch before copies, the
         copy."""
         before, _ = self.others(workload)
-        copies = {each.names["X"]: each.names["Y"] for each in before}
+        copies = {name: copy for each in before for name, copy in each.copies.items()}
         return tuple(copies.get(name, name) for name in parameters)
 
     def check_arch(self, arch: str) -> None:

@@ -132,3 +132,13 @@ def sizes_of(workload: Workload) -> dict[str, int]:
     """The extents that a kernel takes as integers, by the names of its parameters."""
     names = [name for name, kind in workload.parameters.items() if kind == "int"]
     return dict(zip(names, workload.shape, strict=True))
+
+
+def parameters_of(workload: Workload, grid: Dim3) -> Mapping[str, str]:
+    """What a launch of `grid` blocks may take, and its C type: outputs in parts have that of the S which the
+    next launch adds up."""
+    rest = workload.rest(grid) if grid[2] > 1 else None
+    parts = rest.parameters.get("S") if rest else None
+    if parts is None:
+        return workload.parameters
+    return {**workload.parameters, **dict.fromkeys(workload.outputs, parts.removeprefix("const "))}

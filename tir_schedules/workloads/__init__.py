@@ -16,6 +16,9 @@ RESULTS = ("float32", "float16", "bfloat16")
 """What kinds of half-precision GEMM there are: of B, of the sums, of A and B, of C. The first of each that is
 possible is the default."""
 
+C_TYPES = {"float16": "half", "bfloat16": "__nv_bfloat16", "float32": "float"}
+"""What formats are called in CUDA."""
+
 MOST = 2**31 - 2**16
 """Below this an extent, and where the tiles that cover it end, are indices of 32 bits."""
 

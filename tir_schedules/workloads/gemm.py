@@ -105,8 +105,8 @@ class Gemm:
 
     @property
     def workspaces(self) -> tuple[str, ...]:
-        """Arrays for these copies, "A_rows" and "B_rows"."""
-        return tuple(f"{name}_rows" for name in self.misaligned)
+        """None: where a rung copies A or B, its launch says to what."""
+        return ()
 
     def array_shapes(self, grid: Dim3) -> dict[str, tuple[int, ...]]:
         """Of A, B and C, which has a matrix for each part of K that blocks along z take; and of workspaces,

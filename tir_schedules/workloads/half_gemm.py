@@ -13,10 +13,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tir_schedules.errors import BadInput
+from tir_schedules.model.launch import Dim3
 from tir_schedules.model.workload import Arguments
-from tir_schedules.workloads import ACCUMULATORS, LAYOUTS, OPERANDS, RESULTS, array_of, element_type
+from tir_schedules.workloads import (
+    ACCUMULATORS,
+    C_TYPES,
+    LAYOUTS,
+    OPERANDS,
+    RESULTS,
+    array_of,
+    element_type,
+    padded,
+)
 from tir_schedules.workloads.drawing import EXACT, REALS, Draws
 from tir_schedules.workloads.gemm import OCTAVES, SCALES, Gemm
+from tir_schedules.workloads.partial_sums import RoundedSums
 from tir_schedules.workloads.rounding import (
     LARGEST,
     MANTISSA,
@@ -33,7 +44,6 @@ if TYPE_CHECKING:
 
     from tir_schedules.model.workload import Workload
 
-C_TYPES = {"float16": "half", "bfloat16": "__nv_bfloat16", "float32": "float"}
 HALF_SCALES = {"float16": 2, "float32": 5}
 """Largest exponent of rows of A and columns of B in float16 by format of the accumulators: float16 ends at
 65504."""
@@ -122,8 +132,31 @@ class HalfGemm(Gemm):
 
     @property
     def workspaces(self) -> tuple[str, ...]:
-        """As Gemm, and "C_rows" for a C in 16 bits with such rows."""
-        return super().workspaces + (("C_rows",) if self.result != "float32" and self.n % VECTOR else ())
+        """For copies of misaligned matrices: "A_rows", "B_rows", and "C_rows" of a C in 16 bits."""
+        copied = tuple(f"{name}_rows" for name in self.misaligned)
+        return copied + (("C_rows",) if self.result != "float32" and self.n % VECTOR else ())
+
+    @property
+    def part_pitch(self) -> int:
+        """Elements of a row of a part of C, in float32: filled up to a multiple of 16 bytes."""
+        return padded(self.n, Gemm.vector)
+
+    def array_shapes(self, grid: Dim3) -> dict[str, tuple[int, ...]]:
+        """As Gemm; rows of parts of C are filled up."""
+        shapes = super().array_shapes(grid)
+        return shapes | ({"C": (grid[2], self.m, self.part_pitch)} if grid[2] > 1 else {})
+
+    def prepared(self, arguments: Arguments, grid: Dim3) -> Arguments:
+        """As Gemm; parts of C are in float32."""
+        before, given = array_of(arguments, "C"), super().prepared(arguments, grid)
+        if given is arguments:
+            return arguments
+        kind = element_type("float32" if grid[2] > 1 else self.result)
+        return given | {"C": np.full_like(before, np.nan, kind, shape=array_of(given, "C").shape)}
+
+    def rest(self, grid: Dim3) -> RoundedSums | None:
+        """As Gemm."""
+        return RoundedSums(self.m, self.n, grid[2], self.result) if grid[2] > 1 else None
 
     @property
     def macros(self) -> dict[str, str | int]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tir_schedules.model.workload import Arguments, OneLaunch
-from tir_schedules.workloads import array_of
+from tir_schedules.workloads import C_TYPES, array_of, element_type, padded
 from tir_schedules.workloads.drawing import EXACT, Draws
 from tir_schedules.workloads.rounding import largest_exact
 
@@ -97,5 +97,54 @@ class PartialSums(OneLaunch):
         return sums
 
 
+@dataclass(frozen=True)
+class RoundedSums(PartialSums):
+    """The same of matrices S whose rows are filled up to multiples of 16 bytes; C has another format where
+    `result` says so, to which sums are rounded at the end.
+
+    The second launch of a HalfGemm.
+    """
+
+    result: str = "float32"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.m, self.n, self.parts
+
+    @property
+    def pitch(self) -> int:
+        """Elements of a row of S."""
+        return padded(self.n, 4)
+
+    @property
+    def parameters(self) -> dict[str, str]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return PartialSums.parameters | {"C": f"{C_TYPES[self.result]}*"}
+
+    @property
+    def macros(self) -> dict[str, str]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """OUT is the type of C, by default float."""
+        return {} if self.result == "float32" else {"OUT": C_TYPES[self.result]}
+
+    @property
+    def bytes(self) -> int:
+        """As PartialSums."""
+        return (4 * self.parts + element_type(self.result).itemsize) * self.m * self.n
+
+    def array_shapes(self, grid: Dim3) -> dict[str, tuple[int, ...]]:
+        return {"S": (self.parts, self.m, self.pitch), "C": (self.m, self.n)}
+
+    def arguments(self, seed: int = 0, xp: Any = np, kind: str = EXACT) -> Arguments:
+        """As PartialSums, what fills up rows of S among the integers."""
+        largest = largest_exact(self.parts, self.result)
+        return super().arguments(seed, xp, kind) | {
+            "S": Draws(seed, xp).integers(largest, (self.parts, self.m, self.pitch), "float32"),
+            "C": xp.full((self.m, self.n), np.nan, element_type(self.result)),
+        }
+
+    def truth(self, arguments: Arguments) -> dict[str, np.ndarray]:
+        """As PartialSums."""
+        return {"C": super().truth(arguments)["C"][:, : self.n]}
+
+
 if TYPE_CHECKING:  # holds it to the protocol
-    CHECKED: type[Workload] = PartialSums
+    CHECKED: tuple[type[Workload], ...] = PartialSums, RoundedSums

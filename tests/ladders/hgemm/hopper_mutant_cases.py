@@ -17,6 +17,7 @@ from tir_schedules.machines.execution import execute
 from tir_schedules.model.findings import Finding
 from tir_schedules.model.kernel import Binary
 from tir_schedules.model.verify import shared_checks
+from tir_schedules.run import launches
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 ARCH = "sm_90a"
@@ -43,6 +44,7 @@ RUNGS = {
     "tma_store": ("128x128,bn=64,programs=1,stages=3,group=2", TWO_TILES),
     "cluster": ("128x128,programs=2,stages=3,group=2", (256, 256, 1024)),
     "repacked": ("128x128,bn=64,programs=1,stages=3,group=2,boxes=0", TWO_TILES),
+    "split_k": ("128x128,bn=64,programs=2,stages=3,group=2,splits=2", (256, 64, 2048)),
 }
 """Rung -> configuration and shape: several tiles for each program where the rung has them."""
 
@@ -53,6 +55,7 @@ CASES = [(name, form) for name in RUNGS for form in MAKERS]
 class Case:
     gemm: HalfGemm
     binary: Binary
+    sums: tuple[Binary, ...] = ()
 
     def mutants(self) -> Iterator[Mutant]:
         return hopper_mutants(self.binary.ptx)
@@ -60,9 +63,10 @@ class Case:
     def executed(self, ptx: str, machine: CpuMachine) -> tuple[tuple[Finding, ...], bool]:
         """What is found, and whether the numbers are right."""
         check = shared_checks(self.gemm)[0]
-        done = execute(machine, self.gemm, [replace(self.binary, ptx=ptx)], check.arguments())
+        kernels = [replace(self.binary, ptx=ptx), *self.sums]
+        done = execute(machine, self.gemm, kernels, check.arguments())
         outputs = {name: done[-1][1][name] for name in self.gemm.outputs}
-        return done[-1][0].findings, check.mismatch(outputs) is None
+        return done[0][0].findings, check.mismatch(outputs) is None
 
     def finding(self, mutant: Mutant) -> Finding | None:
         """The first one with a line of CUDA, in the orders of MACHINES."""
@@ -80,7 +84,9 @@ class Case:
 def case_of(name: str, form: str) -> Case:
     variant, shape = RUNGS[name]
     gemm = HalfGemm(*shape, layout="nt", accumulate="float32", output="float16")
-    return Case(gemm, compile_kernel(MAKERS[form](find(f"hgemm/{name}:{variant}")[0], gemm, ARCH)))
+    kernels = launches(MAKERS[form], find(f"hgemm/{name}:{variant}")[0], gemm, ARCH)
+    own, *others = map(compile_kernel, kernels)
+    return Case(gemm, own, tuple(others))
 
 
 def numbered(mutants: Iterator[Mutant]) -> Iterator[tuple[Mutant, tuple[str, int, int]]]:

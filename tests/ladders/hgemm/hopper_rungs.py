@@ -20,11 +20,11 @@ WHOLE = "384x512x576"
 # Ragged along M, N and K, with rows that the copy engine takes.
 RAGGED = "200x304x72"
 # Tiles and programs: one tile for all, several tiles for each of one, two and five blocks.
-FEW = ("persistent", "tma_store", "cluster", "repacked")
+FEW = ("persistent", "tma_store", "cluster", "repacked", "split_k")
 PROGRAMS = (1, 2, 5)
 # Whose rows the copy engine does not take; some of these rungs do not need it.
 ODD = "129x127x65"
-TAKES_ODD = ("wgmma", "wgmma_async", "repacked")
+TAKES_ODD = ("wgmma", "wgmma_async", "repacked", "split_k")
 
 
 def workload(shape, kind):

@@ -16,6 +16,7 @@ from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.sass import count_opcodes, disassemble, loop_with_most
 from tir_schedules.compiler.twin import load_twin
+from tir_schedules.ladders.registry import find
 
 RECORDED = Path(__file__).parent / "emitted_hopper.json"
 LONG = "256x256x1536"  # so many slabs that no compiler unrolls the loop over them
@@ -73,7 +74,10 @@ def test_emitted_code_is_as_recorded(rung, kind, make, golden):
 
 @pytest.mark.parametrize("rung", [rung for rung in LADDER if rung.name in ("warp_specialized", *FEW)])
 def test_main_loop_is_as_short_as_the_twins(rung):
-    """Slots are counted: with a division for each slab it had up to 24 instructions more."""
+    """Slots are counted: with a division for each slab it had up to 24 instructions more. Where K is in
+    parts, these are not so short that nvcc unrolls the loop."""
     gemm = workload(LONG, kind_of(rung))
+    if rung.name == "split_k":
+        (rung,) = find("hgemm/split_k:splits=2")
     schedule, twin = (len(main_loop(compile_kernel(make(rung, gemm, ARCH)))) for make in (lower, load_twin))
     assert schedule <= twin + 3

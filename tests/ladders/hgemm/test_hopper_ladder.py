@@ -36,6 +36,7 @@ from tir_schedules.workloads.half_gemm import HalfGemm
 SMALL = ["1x8x8", "64x64x64", "64x256x72", "5x72x200"]
 ODD_TAKEN = [rung for rung in LADDER if rung.name in TAKES_ODD]
 FLOATS = HalfGemm(64, 64, 64, "nt", "float32")
+LONG_ODD = "65x131x1345"
 LARGER, LARGER_ODD = "1001x1416x520", "1001x1417x521"
 # Of odd rows A, B and C; B and C; A alone; A and B; one element.
 MISALIGNED = (
@@ -76,6 +77,7 @@ def fewer_blocks_than_tiles():
     + fewer_blocks_than_tiles()
     + cases(ODD_TAKEN, [ODD, "1x1x1"])
     + cases(find("hgemm/repacked:128x256,programs=2") + find("hgemm/repacked:64x128"), [ODD, "1x1x1"])
+    + cases(find("hgemm/split_k:64x128,splits=2") + find("hgemm/split_k:128x192"), [ODD, LONG_ODD])
     + [(rung, workload(LARGER, kind_of(rung))) for rung in LADDER]
     + [(rung, workload(LARGER_ODD, kind_of(rung))) for rung in ODD_TAKEN],
 )  # fmt: skip
@@ -161,7 +163,7 @@ def test_the_instructions_are_those_the_rung_is_about(rung):
     assert "HGMMA.64x" in sass
     moved = roles and rung.fitted(gemm).config.consumers > 1
     assert (boxes, moved) == ("UTMALDG" in sass, "USETMAXREG" in sass)
-    stored = rung.name in FEW[1:] and not rung.variant.endswith("registers")
+    stored = bool(getattr(rung.fitted(gemm).config, "boxes", 0))
     assert ("UTMASTG" in sass) == stored
     assert ("STSM" in sass) == (stored and gemm.result != "float32")
     assert ("MULTICAST" in sass) == (rung.name == "cluster") and ("LDGSTS" in sass) == (

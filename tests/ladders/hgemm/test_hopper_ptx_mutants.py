@@ -58,6 +58,11 @@ EQUIVALENT = {
         "arrive: twice": ([3], LAST_TILE),
         "arrive: other slot": ([3], LAST_TILE),
     },
+    ("split_k", "schedule"): {
+        "arrive: none": ([3], LAST_TILE),
+        "arrive: twice": ([3], LAST_TILE),
+        "arrive: other slot": ([3], LAST_TILE),
+    },
     ("persistent", "schedule"): {
         "arrive: none": ([3], LAST_TILE),
         "arrive: twice": ([3], LAST_TILE),

@@ -22,11 +22,11 @@ ARCH = "sm_90a"
 TWINS = {
     "wgmma": "", "wgmma_async": "", "tma": "AB", "warp_specialized": "AB", "persistent": "AB",
     "tma_store": "ABC", "cluster": "ABC",
-    "repacked": "ABC",
+    "repacked": "ABC", "split_k": "AB",
 }  # fmt: skip
 """Twin -> the matrices that it takes by tensor maps."""
 
-PERSISTENT = ("persistent", "tma_store", "cluster", "repacked")
+PERSISTENT = ("persistent", "tma_store", "cluster", "repacked", "split_k")
 KINDS = {
     "nt half": ("nt", "float16"),
     "nn float": ("nn", "float32"),
@@ -42,6 +42,7 @@ CASES = [
     ("tma_store", "nt float to half"),
     ("cluster", "nn bfloat16"),
     ("repacked", "nn bfloat16"),
+    ("split_k", "nt half"),
 ]
 """Twins and kinds that are compiled once for all tests here."""
 
@@ -61,8 +62,9 @@ def twin(name, kind, variant="128x256", shape=RAGGED):
 
 
 def few(name, programs=2):
-    """A configuration in which a block has several tiles, in stripes of two rows."""
-    return f"128x256,programs={programs},group=2" if name in PERSISTENT else "128x256"
+    """A configuration in which a block has several tiles, in stripes of two rows, and the whole of K."""
+    whole = ",splits=1" if name == "split_k" else ""
+    return f"128x256,programs={programs},group=2{whole}" if name in PERSISTENT else "128x256"
 
 
 def every_case():

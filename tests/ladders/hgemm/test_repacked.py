@@ -12,6 +12,7 @@ from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.twin import load_source, load_twin
 from tir_schedules.emit import emit_text
 from tir_schedules.ladders.hgemm.repack import RUNG as REPACK
+from tir_schedules.ladders.hgemm.repack_both import RUNG as REPACK_BOTH
 from tir_schedules.ladders.hgemm.tma_store import RUNG as TMA_STORE
 from tir_schedules.ladders.hgemm.unpack import RUNG as UNPACK
 from tir_schedules.ladders.registry import find, find_one
@@ -19,7 +20,7 @@ from tir_schedules.ladders.sgemm.repack import RUNG as OF_FLOATS
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.run import launches, outcome_of
 from tir_schedules.workloads.half_gemm import HalfGemm
-from tir_schedules.workloads.repacking import Repacking, Unpacking
+from tir_schedules.workloads.repacking import Repacking, RepackingBoth, Unpacking
 
 REPACKED = find_one("hgemm/repacked", "run")
 
@@ -28,17 +29,20 @@ REPACKED = find_one("hgemm/repacked", "run")
 @pytest.mark.parametrize(
     "rung, copy",
     [(REPACK, Repacking(37, 265)), (REPACK, Repacking(1, 1)), (REPACK, Repacking(9, 64))]
+    + [(REPACK_BOTH, RepackingBoth(37, 265, 9, 64)), (REPACK_BOTH, RepackingBoth(1, 1, 17, 521))]
     + [(OF_FLOATS, Repacking(37, 133, 32)), (OF_FLOATS, Repacking(1, 1, 32))]
+    + [(OF_FLOATS, Repacking(37, 130, 32, 40, 144)), (OF_FLOATS, Repacking(1, 1, 32, 16, 8))]
     + [(UNPACK, Unpacking(67, 65)), (UNPACK, Unpacking(5, 1)), (UNPACK, Unpacking(9, 64))],
     ids=lambda value: getattr(value, "name", str(value)),
 )
 def test_each_element_is_copied(rung, copy, make):
     """Zeros fill up rows; the last elements of a C are fewer than eight."""
     binary, given = compile_kernel(make(rung, copy, ARCH)), copy.arguments()
-    before = given["X"].copy()
-    done = CpuMachine(orders=2).run(binary, given, ("Y",))
+    before = {name: given[name].copy() for name in copy.inputs}
+    done = CpuMachine(orders=2).run(binary, given, copy.outputs)
     assert done.findings == () and ("st.global.v4" in binary.ptx or given["Y"].size < 8)
-    assert np.array_equal(given["Y"], copy.truth(given)["Y"]) and np.array_equal(given["X"], before)
+    for name, expected in {**copy.truth(given), **before}.items():
+        assert np.array_equal(given[name], expected)
 
 
 OF_A, OF_B = ("A", "A_rows", "M", "K"), ("B", "B_rows", "N", "K")

@@ -12,8 +12,8 @@ CHOSEN = {
     (4096, 17, 4096): ("64x32", 8),
     (512, 512, 512): ("32x64", 1),
     (1000, 1000, 1000): ("64x128", 1),
-    (16384, 4096, 256): ("128x128", 1),
-    (2047, 2047, 2047): ("64x128_copied", 1),
+    (16384, 4096, 256): ("64x128", 1),
+    (2047, 2047, 2047): ("128x128_filled", 1),
     (3072, 1, 3072): ("128x16", 22),
 }
 
@@ -47,11 +47,11 @@ def test_every_tile_that_is_chosen_from_has_a_measured_rate():
 
 
 def test_copies_pay_for_large_matrices_and_only_where_rows_need_them():
-    assert split_k.choose(Gemm(2047, 2047, 2047)).endswith(shapes.COPIED)
+    assert split_k.choose(Gemm(2047, 2047, 2047)).endswith(shapes.FILLED)
     for shape in [(2048, 2048, 2048), (64, 65, 63), (4096, 17, 1)]:
-        assert not split_k.choose(Gemm(*shape)).endswith(shapes.COPIED)
+        assert not split_k.choose(Gemm(*shape)).endswith(shapes.FILLED)
 
 
 def test_thin_tiles_are_for_thin_matrices_alone():
     for size in (33, 64, 1000, 1001):
-        assert split_k.choose(Gemm(size, size, 4096)).removesuffix(shapes.COPIED) not in shapes.THIN
+        assert split_k.choose(Gemm(size, size, 4096)).removesuffix(shapes.FILLED) not in shapes.THIN

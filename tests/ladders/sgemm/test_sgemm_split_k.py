@@ -12,6 +12,7 @@ from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.twin import load_source, load_twin
 from tir_schedules.emit import emit_text
+from tir_schedules.errors import BadInput
 from tir_schedules.ladders.registry import find
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.machines.execution import execute
@@ -80,16 +81,17 @@ OF_A, OF_B = ("A", "A_rows", "M", "K"), ("B", "B_rows", "K", "N")
     "variant, shape, copied",
     [
         ("64x64", (65, 67, 37), [OF_A, OF_B]),
-        ("64x64", (65, 64, 37), [OF_A]),
+        ("64x64,splits=1", (65, 64, 32), [OF_A]),
+        ("64x64,splits=2", (64, 67, 32), [OF_B]),
         ("64x64,splits=2", (65, 67, 39), [OF_A, OF_B]),
-        ("32x32", (33, 67, 37), [OF_B]),
-        ("32x32", (33, 64, 37), []),
+        ("32x32", (33, 67, 37), [OF_A, OF_B]),
+        ("32x32,splits=1", (32, 64, 32), []),
     ],
 )
-def test_only_rows_that_are_read_16_bytes_at_a_time_are_copied(variant, shape, copied):
+def test_only_matrices_that_are_no_whole_tiles_are_copied(variant, shape, copied):
     """And of copies C is the same bit for bit."""
     gemm = Gemm(*shape)
-    (rung,), (other,) = (find(f"sgemm/split_k:{variant},copied={value}") for value in (1, 0))
+    (rung,), (other,) = (find(f"sgemm/split_k:{variant},filled={value}") for value in (1, 0))
     results = []
     for make in (lower, load_twin):
         kernels = launches(make, rung, gemm, ARCH)
@@ -107,7 +109,7 @@ def test_only_rows_that_are_read_16_bytes_at_a_time_are_copied(variant, shape, c
 
 
 def test_the_products_are_of_the_copies():
-    gemm, (rung,) = Gemm(65, 67, 37), find("sgemm/split_k:64x64,copied=1")
+    gemm, (rung,) = Gemm(65, 67, 37), find("sgemm/split_k:64x64,filled=1")
     kernels = launches(load_twin, rung, gemm, ARCH)
     faults = outcome_of(kernels[1:], gemm, CpuMachine()).faults
     assert any("reads A_rows[0], which nothing has written" in fault for fault in faults)
@@ -115,9 +117,9 @@ def test_the_products_are_of_the_copies():
 
 @pytest.mark.parametrize("twin", [False, True], ids=["schedule", "twin"])
 def test_copies_are_emitted_below(twin):
-    (rung,) = find("sgemm/split_k:64x64,copied=1,splits=1")
+    (rung,) = find("sgemm/split_k:64x64,filled=1,splits=1")
     text = emit_text(rung, Gemm(65, 67, 37), ARCH, "cuda", twin)
-    assert "const float *A_rows[65][40]" in text and "const float *B_rows[37][68]" in text
+    assert "const float *A_rows[128][48]" in text and "const float *B_rows[48][128]" in text
     ptx = compile_kernel(Kernel("all", text, "sgemm_split_k", (), (2, 2, 1), (128, 1, 1), ARCH)).ptx
     assert ".entry sgemm_repack_A(" in ptx and ".entry sgemm_repack_B(" in ptx and "ld.global.nc.v4" in ptx
 
@@ -143,3 +145,18 @@ def test_a_pack_knows_the_parts(tmp_path):
     assert [launch["kernel"].get("parts") for launch in entry["launches"]] == [4, None]
     (loaded,) = load_pack(tmp_path / "a.zip").subjects
     assert [binary.kernel.results for binary in loaded.binaries] == [(2, 2, 4), (12, 1, 1)]
+
+
+def test_a_pack_knows_the_copies(tmp_path):
+    """And a pack that has others is refused."""
+    (rung,) = find("sgemm/split_k:64x64,filled=1,splits=1")
+    gemm = Gemm(65, 67, 37)
+    binaries = tuple(map(compile_kernel, launches(lower, rung, gemm, ARCH)))
+    save_pack([Subject("sgemm", rung.id, "schedule", gemm, binaries)], {}, tmp_path / "a.zip")
+    (loaded,) = load_pack(tmp_path / "a.zip").subjects
+    copies = (("A_rows", (128, 48)), ("B_rows", (48, 128)))
+    assert [binary.kernel.workspaces for binary in loaded.binaries] == [copies] * 3
+    wrong = replace(binaries[0], kernel=replace(binaries[0].kernel, workspaces=(("C", (1, 1)),)))
+    save_pack([Subject("sgemm", rung.id, "schedule", gemm, (wrong,))], {}, tmp_path / "b.zip")
+    with pytest.raises(BadInput, match="a workspace is A_rows or B_rows"):
+        load_pack(tmp_path / "b.zip")

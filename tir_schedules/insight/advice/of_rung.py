@@ -42,7 +42,7 @@ def subject_of(metrics: Metrics, workload: Workload, alone: bool) -> Subject:
     kernel = metrics.binary.kernel
 
     def watched(watch: Watch) -> Execution:
-        arguments = workload.prepared(workload.arguments(), kernel.results)
+        arguments = kernel.prepared(workload, workload.arguments())
         return CpuMachine().run(metrics.binary, arguments, workload.outputs, watch=watch)
 
     def tried(text: str, block: Dim3 | None) -> Tried:

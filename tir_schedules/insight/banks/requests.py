@@ -145,7 +145,7 @@ def watched(
     binary: Binary, workload: Workload, block: Dim3, warp: int
 ) -> tuple[Execution, dict[str, np.dtype]]:
     """One block executed, with inputs that tell where data come from; and the inputs' types."""
-    arguments = workload.prepared(workload.arguments(), binary.kernel.results)
+    arguments = binary.kernel.prepared(workload, workload.arguments())
     types: dict[str, np.dtype] = {}
     for name, mark in zip(workload.inputs, MARKS):
         array = arguments[name]

@@ -99,7 +99,7 @@ def watched(
     binary: Binary, workload: Workload, block: Dim3 = (0, 0, 0), machine: CpuMachine | None = None
 ) -> Execution:
     """One block executed, with what its units do."""
-    arguments = workload.prepared(workload.arguments(), binary.kernel.results)
+    arguments = binary.kernel.prepared(workload, workload.arguments())
     return (machine or CpuMachine()).run(binary, arguments, workload.outputs, watch=Watch(block, units=True))
 
 

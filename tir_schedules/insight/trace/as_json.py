@@ -21,6 +21,7 @@ def as_json(trace: Trace) -> Json:
         "refusal": trace.refusal,
         "ring": printing.as_json(trace.ring) if trace.ring else None,
         "states": [state_json(trace, state) for state in trace.states],
+        **({"why": trace.rung.why} if trace.rung.why else {}),
     }
 
 

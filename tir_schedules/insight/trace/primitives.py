@@ -47,6 +47,10 @@ ANNOTATIONS = {
         "Assigns each statement of a loop to a pipeline stage; takes effect with the order."
     ),
     "tir_schedules.copies_first": "Leaves the copies of a later tile in front of the work of a turn.",
+    "tir_schedules.guards_outside": (
+        "Moves a guard out of the loops whose variables it does not ask for: one question for a row, not for"
+        " each element."
+    ),
     "tir_schedules.last_block": "Lets the last block go on with the next loop nest: one kernel, not two.",
     "tir_schedules.last_turn": (
         "Takes the last turn of a loop out of it, with what only that turn needs: a guard at the edge of K."

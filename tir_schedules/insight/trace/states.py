@@ -239,10 +239,11 @@ def measure(
         return replace(measured, unknown=unknown)
     machine, executions, check = CpuMachine(budget=WARP_BUDGET), [], shared_checks(workload)[0]
     arguments = check.arguments()
-    execute(machine, workload, [compile_kernel(each) for each in before], arguments)
+    done = execute(machine, workload, [compile_kernel(each) for each in before], arguments)
+    arguments = done[-1][1] if done else arguments
     writable = written(workload, [*before, *kernels])[len(before) :]
     for binary, names in zip(binaries, writable):
-        arguments = workload.prepared(arguments, binary.kernel.results)
+        arguments = binary.kernel.prepared(workload, arguments)
         given = {*arguments, *outside, *(each.name for each in binary.kernel.maps)}
         if loops := [name for name in binary.kernel.params if name not in given]:
             unknown = f"not executed: the host launches it once for each {', '.join(loops)}"

@@ -39,6 +39,7 @@ LADDER = Ladder(
         "stream_k",
         "cluster",
         "repacked",
+        "split_k",
     ),
     workload="tir_schedules.workloads.half_gemm:HalfGemm",
     extents=("M", "N", "K"),
@@ -59,6 +60,7 @@ LADDER = Ladder(
         "output": Kind(RESULTS, "C in float32, float16 or bfloat16", OWN, option="result"),
     },
     offered=offered,
+    beside=("gemv",),
     models="tir_schedules.ladders.hgemm.models:MODELS",
     vendor="cuBLAS",
 )

@@ -271,7 +271,7 @@ def split_into_tiles(sch: Schedule, tiling: Tiling) -> Tiles:
     for copy in copies:
         sch.set_scope(copy, 0, SHARED)
     sch.set_scope(products, 0, SUMS)
-    i, j, k = sch.get_loops(products)
+    *_, i, j, k = sch.get_loops(products)  # perhaps within a loop over parts of K
     block_i, warpgroup, i = sch.split(i, [None, tiling.consumers, tiling.rows])
     block_j, j = sch.split(j, [None, tiling.bn])
     k_tile, k = sch.split(k, [None, DEPTH])
@@ -374,10 +374,7 @@ def by_threads(sch: Schedule, block: Block, tiling: Tiling, width: int) -> None:
     sch.reorder(warp, lane_row, lane_column, part, eight, half, pair)
     sch.bind(sch.fuse(warp, lane_row, lane_column), "threadIdx.x")
     unroll(sch, (part, eight, half))
-    if width > 1:
-        sch.vectorize(pair)
-    else:
-        sch.unroll(pair)
+    (sch.vectorize if width > 1 else sch.unroll)(pair)
 
 
 def store_boxes(sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles, places: int) -> None:

@@ -8,20 +8,18 @@ A warp takes 512 bytes of a row, a block those of eight rows.
 
 from __future__ import annotations
 
-from typing import Sequence
-
 from tir_schedules.model.gpus import WARP
 from tir_schedules.model.launch import Launch, ceil_div
 from tir_schedules.model.rung import NoConfig, Preparation, Rung
 from tir_schedules.tir.schedule import Schedule, bind
-from tir_schedules.workloads.gemm import Gemm
+from tir_schedules.workloads.half_gemm import HalfGemm
 from tir_schedules.workloads.repacking import Repacking
 
 ROWS = 8  # of a block, one for each warp
 
 
 def launch(repacking: Repacking, config: NoConfig) -> Launch:
-    blocks = ceil_div(repacking.rows, ROWS) * ceil_div(repacking.pitch, repacking.vector * WARP)
+    blocks = ceil_div(repacking.height, ROWS) * ceil_div(repacking.pitch, repacking.vector * WARP)
     return Launch((blocks, 1, 1), (WARP, ROWS, 1))
 
 
@@ -47,17 +45,16 @@ RUNG = Rung(
 )
 
 
-def repackings_of(gemm: Gemm, rung: Rung = RUNG, names: Sequence[str] = ("A", "B")) -> list[Preparation]:
-    """The launches that copy A and B of a GEMM, where their rows are no multiple of 16 bytes. rung: that
-    copies. names: of the matrices that may be copied."""
-    sizes = {"A": ("M", "K"), "B": ("N", "K") if getattr(gemm, "transposed", False) else ("K", "N")}
-    bits = 128 // gemm.vector
+def repackings_of(gemm: HalfGemm) -> list[Preparation]:
+    """The launches that copy A and B of a GEMM, where their rows are no multiple of 16 bytes."""
+    sizes = {"A": ("M", "K"), "B": ("N", "K") if gemm.transposed else ("K", "N")}
     return [
-        Preparation(
-            rung,
-            Repacking(*shape, bits),
-            {"X": name, "Y": f"{name}_rows", **dict(zip(("ROWS", "COLUMNS"), sizes[name]))},
-        )
+        Preparation(RUNG, Repacking(*shape), copying(name, sizes[name]))
         for name, shape in gemm.misaligned.items()
-        if name in names
     ]
+
+
+def copying(name: str, sizes: tuple[str, str]) -> dict[str, str]:
+    """The arguments of a launch that copies a matrix to a workspace, by parameter. sizes: of its rows and
+    columns."""
+    return {"X": name, "Y": f"{name}_rows", **dict(zip(("ROWS", "COLUMNS"), sizes))}

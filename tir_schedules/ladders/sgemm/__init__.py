@@ -35,6 +35,7 @@ LADDER = Ladder(
         "bench": tuple((size,) * 3 for size in (256, 512, 1024, 2048, 4096, 8192)),
         "largest": ((1024, 1024, 1024),),
     },
+    beside=("gemv",),
     models="tir_schedules.ladders.sgemm.models:MODELS",
     vendor="cuBLAS",
     limit="fp32 peak",

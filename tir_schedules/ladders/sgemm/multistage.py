@@ -72,8 +72,9 @@ def overlapped(
     config: Config,
     staged: warp_tiles.Staged | None = None,
     stored: Gemm | None = None,
-) -> None:
-    """The whole schedule. staged: see `split_up`. stored: see `pipelined.double_buffered`."""
+) -> warp_tiles.Parts:
+    """The whole schedule; returns its blocks and loops. staged: see `split_up`. stored: see
+    `pipelined.double_buffered`."""
     stored = stored or gemm
     order = ORDERS["rows_first" if config.rows_first else "columns_first"]
     parts = warp_tiles.split_up(sch, config, SHARED, quads=True, order=order, staged=staged)
@@ -89,9 +90,10 @@ def overlapped(
     copies, first, compute = 0, config.stages - 2, config.stages - 1
     stage = [copies, copies, first, compute, compute]
     pipeline(sch, parts.k_tile, stage, order=[0, 1, 3, 2, 4], asynchronous=[0])
-    part_last_tile(sch, gemm, parts.k_tile, config.bk)
+    part_last_tile(sch, stored, parts.k_tile, config.bk)
     if not config.rows_first:
         sch.annotate(parts.k_tile, UNROLL_STAGES, config.stages)
+    return parts
 
 
 CONFIGS = {

@@ -63,11 +63,11 @@ def double_buffered(
     stored: Gemm | None = None,
 ) -> Parts:
     """The whole schedule; returns the blocks and loops of the multiplication. padding: as of Config. staged:
-    see `split_up`. stored: a GEMM with as many columns of A and B as rows in memory have, where these have
-    more."""
+    see `split_up`. stored: the GEMM whose A and B are in memory, where these are larger."""
+    stored = stored or gemm
     parts = split_up(sch, config, quads=True, order=ORDER, staged=staged)
-    share_vectors(sch, stored or gemm, parts.copies, parts.k_tile, [("threadIdx.x", config.threads)])
-    wrap_edges(sch, stored or gemm, parts.copies, (config.bm, config.bn))
+    share_vectors(sch, stored, parts.copies, parts.k_tile, [("threadIdx.x", config.threads)])
+    wrap_edges(sch, stored, parts.copies, (config.bm, config.bn))
     pad_rows(sch, config, parts, padding)
     for copy in parts.copies:
         sch.annotate(copy, "tirx.manifest_shared_memory_local_stage", True)
@@ -78,7 +78,7 @@ def double_buffered(
     read_a, store_a, read_b, store_b, first, compute, last = 0, 1, 0, 1, 1, 2, 2
     stage = [read_a, store_a, read_b, store_b, first, compute, last]
     pipeline(sch, parts.k_tile, stage, order=[3, 1, 4, 2, 5, 0, 6])
-    part_last_tile(sch, gemm, parts.k_tile, config.bk)
+    part_last_tile(sch, stored, parts.k_tile, config.bk)
     return parts
 
 

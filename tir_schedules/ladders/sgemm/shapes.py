@@ -11,18 +11,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from math import prod
 from typing import Mapping, Protocol
 
-from tir_schedules.ladders.waves import LAUNCH, MEMORY, SMS
+from tir_schedules.ladders.waves import CACHE, LAUNCH, MEMORY, SMS
 from tir_schedules.model.launch import ceil_div
 from tir_schedules.model.rung import Rung
 from tir_schedules.workloads.gemm import Gemm
 
 MOST_WAVES = 4
 """Blocks for each SM beyond which K is not split."""
+MOST_ELEMENTS = 2**31
+"""Of a matrix, and of a copy of one: indices have 32 bits."""
 
 SUM, PART = 0.86, 0.03  # microseconds of a launch that adds up, beyond another, and of each part
-CACHE = 2.36e6  # bytes in a microsecond, of partial sums
 MOST = 206
 """Multiply-adds of an SM in a nanosecond, of which no tile had more where SMs have many blocks."""
 
@@ -31,36 +33,36 @@ MOST = 206
 class Rate:
     """Of blocks with a tile. full: multiply-adds of an SM in a nanosecond, where it has many of them. few: b
     blocks on an SM reach b / (b + few) of that. odd: share of it where rows of A or B are no multiples of
-    16 bytes, and are copied that way otherwise; copied: where they were copied to such rows before. fill:
-    extent along K in which a block could multiply while it waits for its first tiles and writes its last."""
+    16 bytes, and are read float by float. fill: extent along K in which a block could multiply while it waits
+    for its first tiles and writes its last."""
 
     full: float
     few: float
     odd: float
-    copied: float
     fill: int
 
 
 RATES = {
-    "128x256": Rate(216, 0.14, 0.75, 0.79, 36),
-    "64x128": Rate(200, 0.24, 0.78, 0.80, 16),
-    "32x64": Rate(158, 0.38, 0.82, 0.89, 31),
-    "32x32": Rate(105, 0.49, 0.90, 0.85, 2),
-    "16x128": Rate(160, 0.66, 0.82, 0.85, 16),
-    "128x128": Rate(236, 0.38, 0.68, 0.74, 47),
-    "128x64": Rate(196, 0.29, 0.78, 0.78, 20),
-    "64x64": Rate(189, 0.61, 0.80, 0.80, 18),
-    "64x32": Rate(161, 1.23, 0.97, 0.97, 13),
-    "128x16": Rate(137, 1.33, 1.00, 0.93, 40),
+    "128x256": Rate(216, 0.14, 0.75, 36),
+    "64x128": Rate(200, 0.24, 0.78, 16),
+    "32x64": Rate(158, 0.38, 0.82, 31),
+    "32x32": Rate(105, 0.49, 0.90, 2),
+    "16x128": Rate(160, 0.66, 0.82, 16),
+    "128x128": Rate(236, 0.38, 0.68, 47),
+    "128x64": Rate(196, 0.29, 0.78, 20),
+    "64x64": Rate(189, 0.61, 0.80, 18),
+    "64x32": Rate(161, 1.23, 0.97, 13),
+    "128x16": Rate(137, 1.33, 1.00, 40),
 }
 """Fitted to 225 measurements on an H200, of 34 shapes, first to their times and then to the order of the
 choices: the model is off by 10 % (root mean square). Of 33 shapes whose choice was measured 26 take the
 fastest that was measured or one as fast within 2 %, the others lose up to 8 %.
 
-A share is lost where rows are copied, too: C is written float by float, and where M, N and K are odd nvcc has
-not enough registers for the tile of 128x128, of which 648 bytes are read back from local memory."""
-COPIED = "_copied"
-"""What names of configurations end with that have misaligned matrices copied before."""
+Copies to whole tiles are estimated, not fitted: a launch and its bytes for each, and then the rate of whole
+tiles, for the loop over tiles is the same (see `split_k`). C is still written float by float, which is left
+out."""
+FILLED = "_filled"
+"""What names of configurations end with that have matrices copied to whole tiles before."""
 THIN = {"16x128": (32, 0), "128x16": (0, 32)}
 """Tiles for matrices with few rows or columns -> the most rows and columns of C; 0 for any number."""
 
@@ -81,7 +83,7 @@ class Tile(Protocol):
     def asynchronous(self) -> int: ...
 
     @property
-    def copied(self) -> int: ...
+    def filled(self) -> int: ...
 
 
 def misaligned(gemm: Gemm, tile: Tile) -> dict[str, tuple[int, int]]:
@@ -90,10 +92,27 @@ def misaligned(gemm: Gemm, tile: Tile) -> dict[str, tuple[int, int]]:
     return {name: shape for name, shape in gemm.misaligned.items() if name == "B" or not tile.asynchronous}
 
 
+def whole(gemm: Gemm, tile: Tile, depth: int) -> dict[str, tuple[int, int]]:
+    """Rows and columns of A and B in whole tiles. depth: extent of all parts along K."""
+    rows, columns = ceil_div(gemm.m, tile.bm) * tile.bm, ceil_div(gemm.n, tile.bn) * tile.bn
+    return {"A": (rows, depth), "B": (depth, columns)}
+
+
+def copies(gemm: Gemm, tile: Tile, depth: int) -> dict[str, tuple[int, int]]:
+    """The same of those that are not whole already."""
+    return {name: shape for name, shape in whole(gemm, tile, depth).items() if shape != gemm.stored[name]}
+
+
+def filling(gemm: Gemm, tile: Tile, depth: int) -> float:
+    """Microseconds of the launches that copy A and B to whole tiles: an estimate."""
+    made = copies(gemm, tile, depth).items()
+    return sum(LAUNCH + 4 * (prod(gemm.stored[name]) + prod(shape)) / MEMORY for name, shape in made)
+
+
 @dataclass(frozen=True)
 class Estimate:
     """What the model says. tiles: of C. parts: of K. on_one: blocks for the busiest SM. copied: matrices that
-    are copied to aligned rows before. odd: those that are copied to shared memory in pieces of less than 16
+    are copied to whole tiles before. odd: those that are copied to shared memory in pieces of less than 16
     bytes."""
 
     tiles: int
@@ -116,12 +135,10 @@ def estimate(gemm: Gemm, rung: Rung) -> Estimate:
     tile, deep = rung.config, ceil_div(gemm.k, rung.config.bk)
     parts = ceil_div(deep, ceil_div(deep, tile.splits)) if tile.splits else splits(gemm, tile)
     tiles = ceil_div(gemm.m, tile.bm) * ceil_div(gemm.n, tile.bn)
-    odd = tuple(misaligned(gemm, tile))
-    copied = odd if tile.copied else ()
-    return Estimate(
-        tiles, parts, ceil_div(tiles * parts, SMS), copied, () if copied else odd,
-        microseconds(gemm, tile, parts),
-    )  # fmt: skip
+    depth = ceil_div(deep, parts) * tile.bk * parts
+    copied = tuple(copies(gemm, tile, depth)) if tile.filled else ()
+    odd = () if tile.filled else tuple(misaligned(gemm, tile))
+    return Estimate(tiles, parts, ceil_div(tiles * parts, SMS), copied, odd, microseconds(gemm, tile, parts))
 
 
 def microseconds(gemm: Gemm, tile: Tile, parts: int) -> float:
@@ -130,13 +147,12 @@ def microseconds(gemm: Gemm, tile: Tile, parts: int) -> float:
     part = ceil_div(ceil_div(gemm.k, tile.bk), parts) * tile.bk
     on_one = ceil_div(ceil_div(gemm.m, tile.bm) * ceil_div(gemm.n, tile.bn) * parts, SMS)
     speed = min(MOST, rate.full * on_one / (on_one + rate.few))
-    odd = misaligned(gemm, tile)
-    copies = sum(LAUNCH + 8 * rows * columns / MEMORY for rows, columns in odd.values()) if tile.copied else 0
-    if odd:
-        speed *= rate.copied if tile.copied else rate.odd
+    if misaligned(gemm, tile) and not tile.filled:
+        speed *= rate.odd
     busy = max(on_one * tile.bm * tile.bn * (part + rate.fill) / speed / 1000, gemm.bytes / MEMORY)
     sums = SUM + PART * parts + 4 * (parts + 1) * gemm.m * gemm.n / CACHE if parts > 1 else 0
-    return copies + LAUNCH + busy + sums
+    before = filling(gemm, tile, parts * part) if tile.filled else 0
+    return before + LAUNCH + busy + sums
 
 
 @lru_cache(maxsize=1024)
@@ -152,9 +168,13 @@ def fastest(gemm: Gemm, tiles: Mapping[str, Tile]) -> str:
     """The name of the tile with which the model says a product is fastest."""
 
     def takes(name: str) -> bool:
-        rows, columns = THIN.get(name.removesuffix(COPIED), (0, 0))
-        if tiles[name].copied and not misaligned(gemm, tiles[name]):
-            return False
+        tile = tiles[name]
+        rows, columns = THIN.get(name.removesuffix(FILLED), (0, 0))
+        if tile.filled:
+            depth = ceil_div(gemm.k, tile.bk) * tile.bk * 2  # of parts, at most
+            a, b = whole(gemm, tile, depth).values()
+            if not misaligned(gemm, tile) or max(prod(a), prod(b), a[0] * b[1]) >= MOST_ELEMENTS:
+                return False
         return gemm.m <= (rows or gemm.m) and gemm.n <= (columns or gemm.n)
 
     return min(

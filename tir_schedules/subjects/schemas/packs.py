@@ -73,6 +73,19 @@ class PackedMap(Exact):
         return self
 
 
+def a_copy(workspace: list[str | list[int]]) -> list[str | list[int]]:
+    """ValueError for what is not the name of a copy of A or B and its rows and columns."""
+    name, shape = workspace
+    if name not in ("A_rows", "B_rows") or not isinstance(shape, list) or len(shape) != 2:
+        raise ValueError(f"a workspace is A_rows or B_rows, and its rows and columns, not {shown(workspace)}")
+    return workspace
+
+
+Workspace = Annotated[
+    list[Name | Extents], Field(min_length=2, max_length=2, fail_fast=True), AfterValidator(a_copy)
+]
+
+
 class PackedKernel(Exact):
     """A kernel's launch, within the limits of CUDA."""
 
@@ -86,6 +99,7 @@ class PackedKernel(Exact):
     cluster: Three = [1, 1, 1]
     maps: Many[PackedMap] = []
     parts: Count = 1
+    workspaces: Many[Workspace] = []
 
     @model_validator(mode="after")
     def parts_are_blocks_along_z(self) -> "PackedKernel":

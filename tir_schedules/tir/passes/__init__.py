@@ -32,6 +32,10 @@ whole tiles; see tensor_maps.py."""
 CLUSTER = "tir_schedules.cluster"
 """The attribute with which a function says how many blocks a cluster has, along x."""
 
+GUARDS_OUTSIDE = "tir_schedules.guards_outside"
+"""The annotation with which a schedule says of a loop that guards stand in front of it; see
+guards_outside.py."""
+
 TURNS = "tir_schedules.turns"
 """The annotation with which a schedule says that a loop turns round, and by the rounds of which loop around
 it: 1 is the next, 2 the one around that; see turning_products.py."""

@@ -12,6 +12,7 @@ from tvm import s_tir, tirx, transform
 
 from tir_schedules.tir.passes.boxes_ahead import boxes_ahead
 from tir_schedules.tir.passes.copies_after_compute import copies_after_compute
+from tir_schedules.tir.passes.guards_outside import guards_outside
 from tir_schedules.tir.passes.last_block import last_block
 from tir_schedules.tir.passes.last_turn import last_turn
 from tir_schedules.tir.passes.late_waits import late_waits
@@ -42,6 +43,7 @@ NAMES = (
     "last_block",
     "copies_after_compute",
     "late_waits",
+    "guards_outside",
     "prologue_wait",
     "last_turn",
     "unroll_stages",
@@ -119,6 +121,7 @@ def pipeline(wanted: Sequence[str] = ()) -> transform.Pass:
             s_tir.transform.InjectDoubleBuffer(),
             *unless("tirx.disable_storage_rewrite", tirx.transform.StorageRewrite()),
             s_tir.transform.HoistIfThenElse(),
+            *chosen("guards_outside", guards_outside),
             *chosen("prologue_wait", prologue_wait),
             *chosen("last_turn", last_turn),
             *chosen("unroll_stages", unroll_stages),

@@ -1,0 +1,41 @@
+// What a block does that computes tile after tile of C: a warpgroup copies slabs, the others multiply them.
+#pragma once
+
+#include "registers.cuh"
+#include "ring.cuh"
+#include "slabs.cuh"
+#include "tile_order.cuh"
+#include "warpgroup_tile.cuh"
+
+// Tiles are TALL x WIDE, in stripes of STRIPE rows of tiles. WARPGROUPS multiply, each a share of the rows.
+// first, slabs: of the slabs along K, the first one's k and how many there are. store(tile, row, col): a
+// warpgroup's tile of C goes there.
+template <int TALL, int WIDE, int WARPGROUPS, int STRIPE, typename Sum, typename Element, bool B_ALONG_K,
+          typename Operands, int SLOTS, typename Store>
+static __device__ __forceinline__ void
+multiply_tiles(unsigned slots, Ring<Operands, SLOTS> &ring, const CUtensorMap &A_map,
+               const CUtensorMap &B_map, int M, int N, int first, int slabs, const Store &store)
+{
+    constexpr int HEIGHT = TALL / WARPGROUPS; // of a warpgroup's tile
+    const int rows = (M + TALL - 1) / TALL, cols = (N + WIDE - 1) / WIDE; // of tiles
+    Turn<SLOTS> turn;
+    if (threadIdx.y == WARPGROUPS) {
+        keep_registers<RegistersOf<WARPGROUPS>::PRODUCER>();
+        if (threadIdx.x == 0)
+            for (int number = blockIdx.x; number < rows * cols; number += gridDim.x) {
+                const TileOfC at = tile_in_stripes<STRIPE>(number, rows, cols);
+                ring.fill(turn, slots, slabs, [&](unsigned slot, int k0, unsigned barrier) {
+                    Operands::load(slot, A_map, B_map, at.row * TALL, at.col * WIDE, first + k0, barrier);
+                });
+            }
+    } else {
+        take_registers<RegistersOf<WARPGROUPS>::CONSUMER>();
+        const int first_row = threadIdx.y * HEIGHT; // of the warpgroup in the block tile
+        for (int number = blockIdx.x; number < rows * cols; number += gridDim.x) {
+            const TileOfC at = tile_in_stripes<STRIPE>(number, rows, cols);
+            WarpgroupTile<HEIGHT, WIDE, Sum, Element, B_ALONG_K> tile;
+            ring.multiply(turn, slots, slabs, first_row, tile);
+            store(tile, at.row * TALL + first_row, at.col * WIDE);
+        }
+    }
+}

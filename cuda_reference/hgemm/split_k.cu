@@ -1,0 +1,112 @@
+// HGEMM by wgmma and TMA whose blocks share a tile of C along K: each leaves the sums of a part of K.
+//
+//   nvcc -arch=sm_90a -cubin split_k.cu
+//   before: repack.cu of A, of B, where their rows are no multiple of 16 bytes
+//   grid (min(PROGRAMS / parts, tiles of C), 1, parts), block (128, CONSUMERS + 1)
+//   dynamic shared memory: STAGES slots of (BM + BN) * BK elements, and behind them BOXES boxes of C for each
+//   warpgroup that multiplies
+//   maps: of A, boxes of BM x 64; of B, of BN x 64, or 64 x 64 where it is stored K x N. With BOXES of C, boxes
+//   of 64 rows of 128 bytes
+//   C: of several parts a matrix of floats for each, whose rows are filled up to multiples of 16 bytes;
+//   split_k_sum.cu adds them up. Of one part it is C
+//
+// As repacked.cu, with a part of K for each block along z. Parts have as many slabs each; what the last one has
+// beyond K reads as 0. Sums of halves are stored as floats, too, so that adding them up rounds once.
+// SPLITS goes to the launch: 0 leaves the number of parts to the shape. With BOXES there is one part.
+
+#include <cuda.h>
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "../sizes.cuh"
+#include "programs.cuh"
+#include "result_boxes.cuh"
+
+#ifndef NT
+#define NT 1 // B is stored N x K, else K x N
+#endif
+#ifndef ACC
+#define ACC half // sums: half or float
+#endif
+#ifndef IN
+#define IN half // elements of A and B: half or __nv_bfloat16
+#endif
+#ifndef OUT
+#define OUT ACC // elements of C: half, __nv_bfloat16 or float
+#endif
+#ifndef BM
+#define BM 128 // block tile of C: BM x BN
+#define BN 256
+#define BK 64       // extent of the slabs along K
+#define CONSUMERS 2 // warpgroups that multiply, each BM / CONSUMERS rows of the block tile
+#define STAGES 4    // slots for slabs
+#define PROGRAMS 132 // most blocks of the grid
+#define BOXES 0      // of C that a warpgroup has in shared memory; 0: C is written from registers
+#define GROUP 16     // rows of tiles in a stripe
+#define SPLITS 0     // parts of K, at most
+#endif
+
+constexpr int THREADS = (CONSUMERS + 1) * WARPGROUP;
+constexpr int HEIGHT = BM / CONSUMERS; // of a warpgroup's tile
+using Operands = Slabs<BM, BN, NT>;
+static_assert(BK == SLAB, "a row of a slab is 128 bytes");
+
+#if BOXES
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+hgemm_split_k(const __grid_constant__ CUtensorMap A_map, const __grid_constant__ CUtensorMap B_map,
+              const __grid_constant__ CUtensorMap C_map, int M, int N, int K)
+{
+#ifdef SIZE_M
+    fix_sizes<SIZE_M, SIZE_N, SIZE_K>(M, N, K);
+#endif
+    extern __shared__ __align__(1024) unsigned char shared[];
+    __shared__ Ring<Operands, STAGES> ring;
+    using Result = ResultBoxes<HEIGHT, BN, OUT, BOXES>;
+    const unsigned slots = shared_address(shared);
+    const unsigned places = slots + STAGES * Operands::BYTES + threadIdx.y * Result::BYTES;
+    if (threadIdx.x == 0 && threadIdx.y == CONSUMERS) {
+        prefetch_map(A_map);
+        prefetch_map(B_map);
+        prefetch_map(C_map);
+        ring.initialise(CONSUMERS);
+    }
+    __syncthreads();
+    multiply_tiles<BM, BN, CONSUMERS, GROUP, ACC, IN, !NT>(
+        slots, ring, A_map, B_map, M, N, 0, (K + BK - 1) / BK, [&](const auto &tile, int row, int col) {
+            store_through<Result>(places, tile, C_map, row, col);
+        });
+    if (threadIdx.x == 0 && threadIdx.y < CONSUMERS)
+        wait_until_stores_have_read();
+}
+#else
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+hgemm_split_k(const __grid_constant__ CUtensorMap A_map, const __grid_constant__ CUtensorMap B_map,
+              void *__restrict__ C, int M, int N, int K)
+{
+#ifdef SIZE_M
+    fix_sizes<SIZE_M, SIZE_N, SIZE_K>(M, N, K);
+#endif
+    extern __shared__ __align__(1024) unsigned char shared[];
+    __shared__ Ring<Operands, STAGES> ring;
+    if (threadIdx.x == 0 && threadIdx.y == CONSUMERS) {
+        prefetch_map(A_map);
+        prefetch_map(B_map);
+        ring.initialise(CONSUMERS);
+    }
+    __syncthreads();
+    const int slabs = ((K + BK - 1) / BK + gridDim.z - 1) / gridDim.z; // of a part
+    const int pitch = (N + 3) / 4 * 4;                                  // of a row of a part of C
+    float *const part = static_cast<float *>(C) + static_cast<size_t>(blockIdx.z) * M * pitch;
+    OUT *const whole = static_cast<OUT *>(C);
+    multiply_tiles<BM, BN, CONSUMERS, GROUP, ACC, IN, !NT>(
+        shared_address(shared), ring, A_map, B_map, M, N, blockIdx.z * slabs * BK, slabs,
+        [&](const auto &tile, int row, int col) {
+            if (gridDim.z > 1)
+                tile.template store<true>(part, row, col, M, pitch);
+            else if (N % 2 == 0)
+                tile.template store<true>(whole, row, col, M, N);
+            else
+                tile.template store<false>(whole, row, col, M, N);
+        });
+}
+#endif

@@ -1,0 +1,33 @@
+// SGEMM where C is one column or one row: a matrix times a vector, which is bound by memory.
+//
+//   nvcc -arch=sm_80 -cubin gemv.cu
+//   block (lanes, BLOCK/lanes), lanes a power of two
+//   N = 1: grid (ceil(M / (BLOCK/lanes * TM)), parts); lanes share rows of A
+//   M = 1: grid (ceil(N / (lanes * width)), parts); lanes, at most 32, are neighbours in a row of B
+//
+// Loads are of 16 bytes where the rows of the matrix are multiples of these, else of 8 or 4; width is the floats
+// of one. Each has sums in registers. Lanes fold them by shuffles, warps by shared memory. Blocks along y have
+// parts of K; the last of them adds up what they leave, in order, see last_block.cuh. More parts than one are
+// for a block of at most 32 sums, all parts together for at most PLACES. Launches must follow one another.
+
+#include "../gemv.cuh"
+#include "../sizes.cuh"
+
+#ifndef BLOCK
+#define BLOCK 256 // threads, 128 to 1024
+#define TM 4    // of A, that lanes share
+#define LOADS 8   // of 16 bytes, under way per thread
+#endif
+
+constexpr int PLACES = 264 * 32;
+
+extern "C" __global__ void __launch_bounds__(BLOCK)
+sgemm_gemv(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M, int N, int K)
+{
+#ifdef SIZE_M
+    fix_sizes<SIZE_M, SIZE_N, SIZE_K>(M, N, K);
+#endif
+    const bool by_rows = N == 1;
+    Gemv<float, float, float, BLOCK, PLACES> product{by_rows ? A : B, by_rows ? B : A, C, M * N, K};
+    multiply_as_wide<4, TM, LOADS>(product, by_rows);
+}

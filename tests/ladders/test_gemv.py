@@ -1,0 +1,161 @@
+"""The rungs beside the ladders, sgemm/gemv and hgemm/gemv: schedule and twin on rows and columns, what is
+read, and faults that must be found."""
+
+import json
+from itertools import product
+
+import pytest
+from drawing import drawn
+from hypothesis import given
+from hypothesis import strategies as st
+from layers import layers
+from mutants import mutants
+
+from tir_schedules.cli.main import main
+from tir_schedules.compiler.lower import lower
+from tir_schedules.compiler.nvcc import compile_kernel
+from tir_schedules.compiler.twin import load_fixed_twin, load_source, load_twin
+from tir_schedules.errors import BadInput
+from tir_schedules.ladders.registry import find, ladder
+from tir_schedules.ladders.sgemm import gemv
+from tir_schedules.ladders.sgemm.gemv import plan_of
+from tir_schedules.machines.cpu import CpuMachine
+from tir_schedules.run import outcome_of, run
+from tir_schedules.workloads.gemm import Gemm
+from tir_schedules.workloads.half_gemm import HalfGemm
+
+ARCH = "sm_80"
+(SGEMM,), (HGEMM,) = find("sgemm/gemv"), find("hgemm/gemv")
+VARIANTS = {rung.family: rung.variants() for rung in (SGEMM, HGEMM)}
+# One element; rows of four to a thread, in several turns; a row with parts of K; odd rows; columns; odd
+# columns; columns with parts of K.
+SHAPES = [(1, 1, 1), (1100, 1, 64), (2, 1, 20003), (97, 1, 101), (1, 300, 516), (1, 97, 101), (1, 6, 9001)]
+# Less than a load; a thread to a row; one row of many parts; thousands of columns; rows that start on 8
+# bytes.
+FURTHER = [
+    (1, 7, 1),
+    (3000, 1, 3),
+    (1, 1, 65536),
+    (1, 2048, 40),
+    (1, 1001, 333),
+    (50, 1, 1002),
+    (1, 50, 1003),
+]
+KINDS = [
+    ("nt", "float16"),
+    ("nn", "float16"),
+    ("nt", "float32"),
+    ("nn", "float32", "float16", "float16"),
+    ("nn", "float32", "bfloat16", "bfloat16"),
+    ("nt", "float32", "bfloat16"),
+]
+SINGLE = [(SGEMM, Gemm(*shape)) for shape in SHAPES]
+HALVES = [(HGEMM, HalfGemm(*shape, *KINDS[place % 6])) for place, shape in enumerate(SHAPES)]
+EVERY = [
+    *((rung, Gemm(*shape)) for rung in VARIANTS["sgemm"] for shape in SHAPES + FURTHER),
+    *(
+        (rung, HalfGemm(*shape, *KINDS[(place + turn) % 6]))
+        for turn, rung in enumerate(VARIANTS["hgemm"])
+        for place, shape in enumerate(SHAPES + FURTHER)
+    ),
+    *((HGEMM, HalfGemm(*shape, *kind)) for shape, kind in product(SHAPES[2:6], KINDS)),
+]
+COUNTED = {"rows": Gemm(1536, 1, 1024), "columns": Gemm(1, 4096, 512)}
+
+
+@layers("rung, gemm", SINGLE + HALVES, EVERY)
+def test_schedule_and_twin_are_right_and_equal_bit_for_bit(rung, gemm):
+    (verdict,) = run([(rung, gemm)], ARCH, CpuMachine())
+    assert verdict.faults == () and verdict.identical
+
+
+@drawn(8)
+@given(one=st.integers(1, 2000), k=st.integers(1, 3000), column=st.booleans(), kind=st.sampled_from(KINDS))
+def test_the_twin_is_right_on_any_shape(one, k, column, kind):
+    shape = (one, 1, k) if column else (1, one, k)
+    for rung, gemm in ((SGEMM, Gemm(*shape)), (HGEMM, HalfGemm(*shape, *kind))):
+        assert outcome_of([load_twin(rung, gemm, ARCH)], gemm, CpuMachine()).faults == ()
+
+
+def test_the_last_block_is_right_in_any_order_and_in_the_next_launch():
+    """Each check of a workload is a launch, and all find the variables as the one before has left them."""
+    for make in (lower, load_twin, load_fixed_twin):
+        gemm = Gemm(1, 6, 9001)
+        kernel = make(SGEMM, gemm, ARCH)
+        assert kernel.grid[1] > 1
+        assert outcome_of([kernel], gemm, CpuMachine(orders=4)).faults == ()
+
+
+@pytest.mark.parametrize("make", [lower, load_twin], ids=["schedule", "twin"])
+@pytest.mark.parametrize("name", COUNTED)
+def test_the_matrix_is_read_once_in_whole_sectors(name, make):
+    gemm = COUNTED[name]
+    binary = compile_kernel(make(SGEMM, gemm, ARCH))
+    counted = CpuMachine().run(binary, gemm.arguments(), ("C",), count=True).counters
+    loads, plan = counted.accesses["global_load"], plan_of(gemm, SGEMM.fitted(gemm).config)
+    matrix = 4 * gemm.k * gemm.m * gemm.n
+    requests = matrix // 512  # of 16 bytes for each lane
+    # Lanes of a warp have 512 bytes of the vector, for four rows, or its elements for their eight rows.
+    vector, sectors = (requests // plan.values, 16) if name == "rows" else (requests, 1)
+    assert (loads.requests, loads.cost) == (requests + vector, matrix // 32 + vector * sectors)
+
+
+@pytest.mark.parametrize("shape", [(97, 1, 101), (1, 97, 101)], ids=["rows", "columns"])
+def test_guards_and_barriers_are_not_to_be_missed(shape):
+    """One of each kind; those that are compiled to nothing for this shape are left out."""
+    gemm = Gemm(*shape)
+    source = lower(SGEMM, gemm, ARCH).source
+    ptx = compile_kernel(load_source(source, SGEMM, gemm, ARCH)).ptx
+    kinds = {}
+    for mutant in mutants(source):
+        kind, kernel = mutant.name.split(",")[0], load_source(mutant.source, SGEMM, gemm, ARCH)
+        if kind not in kinds and compile_kernel(kernel).ptx != ptx:
+            kinds[kind] = outcome_of([kernel], gemm, CpuMachine(budget=1 << 20)).faults
+    assert kinds.keys() >= {"no barrier", "no guard"}
+    assert kinds["no barrier"] and kinds["no guard"]
+
+
+def test_a_shape_of_rows_and_columns_is_for_another_rung(capsys):
+    for rung, gemm, other in (
+        (SGEMM, Gemm(2, 3, 4), "sgemm/split_k"),
+        (HGEMM, HalfGemm(2, 3, 4), "hgemm/repacked"),
+    ):
+        with pytest.raises(
+            BadInput, match=f"C is 2x3, and this rung takes one row or one column: use {other}"
+        ):
+            lower(rung, gemm, ARCH)
+    assert main(["run", "sgemm/gemv", "--mnk", "2,3,4"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize("field, value", [("block", 100), ("tm", 3), ("loads", 5)])
+def test_other_configurations_are_refused(field, value):
+    (rung,) = find(f"sgemm/gemv:{field}={value}")
+    with pytest.raises(BadInput, match=f"{field} is {value}: it can be "):
+        lower(rung, Gemm(8, 1, 8), ARCH)
+
+
+def test_blocks_for_all_sms():
+    """As few threads to a row, or as many to a tile of columns, as leave two blocks for each SM."""
+    plans = {
+        shape: plan_of(Gemm(*shape), SGEMM.fitted(Gemm(*shape)).config)
+        for shape in [(3072, 1, 3072), (16384, 1, 4096), (1, 4096, 4096), (1, 1, 1000003), (100000, 1, 3)]
+    }
+    found = {shape: (plan.lanes, plan.tiles, plan.parts) for shape, plan in plans.items()}
+    assert found == {
+        (3072, 1, 3072): (128, 384, 1),
+        (16384, 1, 4096): (32, 512, 1),
+        (1, 4096, 4096): (4, 256, 1),
+        (1, 1, 1000003): (256, 1, 245),
+        (100000, 1, 3): (1, 98, 1),
+    }
+    assert all(plan.parts == 1 or plan.sums <= 32 for plan in plans.values())
+    assert all(
+        plan.tiles * plan.parts * plan.sums <= gemv.BLOCKS * 32 or plan.parts == 1 for plan in plans.values()
+    )
+
+
+def test_they_stand_beside_the_ladder(capsys):
+    assert "gemv" not in {rung.name for family in ("sgemm", "hgemm") for rung in ladder(family)}
+    assert main(["list", "sgemm", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[-1]["id"] == "sgemm/gemv"

@@ -1,0 +1,89 @@
+"""Both matrices of a GEMM copied so that their rows start on multiples of 16 bytes: the launch before
+`split_k` where neither has such rows.
+
+A launch takes about two microseconds whatever it does, and small matrices are copied in less. So here one
+launch copies both: its first blocks do what those of `repack` do with A, and the others the same with B.
+"""
+
+# TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
+# pyright: reportInvalidTypeForm=false, reportMissingModuleSource=false
+
+from __future__ import annotations
+
+from typing import Any
+
+from tir_schedules.ladders.hgemm import repack
+from tir_schedules.model.gpus import WARP
+from tir_schedules.model.launch import Launch, ceil_div
+from tir_schedules.model.rung import NoConfig, Preparation, Rung
+from tir_schedules.tir.schedule import PrimFunc
+from tir_schedules.workloads.half_gemm import HalfGemm
+from tir_schedules.workloads.repacking import Repacking, RepackingBoth
+
+
+def launch(both: RepackingBoth, config: NoConfig) -> Launch:
+    first, second = (repack.launch(each, config) for each in both.each)
+    return Launch((first.grid[0] + second.grid[0], 1, 1), first.block)
+
+
+def prim_func(both: RepackingBoth, config: NoConfig, name: str) -> PrimFunc:
+    """For each matrix a block that loads a thread's elements, and one that stores them."""
+    from tvm.script import tirx as T
+    from tvm.tirx import IntImm
+
+    (one, other), vector, blocks = both.each, both.first.vector, launch(both, config).grid[0]
+    first = repack.launch(one, config).grid[0]
+    zero = IntImm("uint16", 0)
+
+    def place(repacking: Repacking, block: Any, warp: Any, lane: Any) -> tuple[Any, Any]:
+        """The row of a thread, and the first of its columns."""
+        across = ceil_div(repacking.pitch, vector * WARP)
+        return block // across * repack.ROWS + warp, (block % across * WARP + lane) * vector
+
+    @T.prim_func(s_tir=True)
+    def repack_both(
+        X: T.Buffer((one.rows, one.columns), "uint16"),
+        Y: T.Buffer((one.rows, one.pitch), "uint16"),
+        X_2: T.Buffer((other.rows, other.columns), "uint16"),
+        Y_2: T.Buffer((other.rows, other.pitch), "uint16"),
+    ):
+        T.func_attr({"global_symbol": name, "tirx.noalias": True})
+        for b in T.thread_binding(blocks, thread="blockIdx.x"):
+            for w in T.thread_binding(repack.ROWS, thread="threadIdx.y"):
+                for t in T.thread_binding(WARP, thread="threadIdx.x"):
+                    elements = T.alloc_buffer((vector,), "uint16", scope="local")
+                    row, column = T.meta_var(place(one, b, w, t))
+                    if b < first and row < one.rows and column < one.pitch:
+                        for e in T.unroll(vector):
+                            elements[e] = T.if_then_else(column + e < one.columns, X[row, column + e], zero)
+                        for e in T.vectorized(vector):
+                            Y[row, column + e] = elements[e]
+                    row_2, column_2 = T.meta_var(place(other, b - first, w, t))
+                    if b >= first and row_2 < other.rows and column_2 < other.pitch:
+                        for e in T.unroll(vector):
+                            elements[e] = T.if_then_else(
+                                column_2 + e < other.columns, X_2[row_2, column_2 + e], zero
+                            )
+                        for e in T.vectorized(vector):
+                            Y_2[row_2, column_2 + e] = elements[e]
+
+    return repack_both
+
+
+RUNG = Rung(
+    family="hgemm",
+    name="repack_both",
+    summary="two matrices copied to rows of a multiple of 16 bytes",
+    launch=launch,
+    prim_func=prim_func,
+)
+
+
+def repackings_of(gemm: HalfGemm) -> list[Preparation]:
+    """As those of `repack`, of A and B one."""
+    alone = repack.repackings_of(gemm)
+    if len(alone) < 2:
+        return alone
+    a, b = alone
+    names = {**a.names, **{f"{name}_2": given for name, given in b.names.items()}}
+    return [Preparation(RUNG, RepackingBoth(*a.workload.shape, *b.workload.shape), names)]

@@ -1,0 +1,222 @@
+"""Blocks share a tile of C along K; a second launch adds up what each has found.
+
+A block of `repacked` computes a tile of C alone, from the first slab to the last. Where C is small and K long
+there are fewer tiles than SMs: of 96x96x65536 four tiles of 64x64, of 1024 slabs each, and 128 of 132 SMs
+rest. Here K is cut into parts of as many slabs each, and every part has programs of its own, along
+blockIdx.z:
+
+    tiles of C        0  1  2  3                      0  1  2  3
+    SMs           0   ################            0   #
+                  1   ################            1   #
+                  2   ################            2   #        27 parts of K for each tile,
+                  3   ################           ...             of 38 slabs
+                  4   (rests)                   107   #
+                                                      + the second launch
+
+So it is with thin matrices: 17x4096x4096 has 64 tiles of 64x64, and in two parts 128 SMs read what else 64
+would. It costs the parts of C, written and read once, and a launch. Where tiles are whole waves anyway, or K
+is short, nothing is won: then there is one part, and the products are those of `repacked`.
+
+Where C is small a launch more counts. Rows of A and B that are no multiples of 16 bytes are copied before, as
+in `repacked`, but both by one launch, see `repack_both`.
+
+The parts of C are float32, whatever the sums are: sums in float16 are exact in it, so are added up in float32
+and rounded to float16 once. Sums in float32 become a C in 16 bits once, too, in the second launch. It adds in
+an order of its own that no run changes, see `split_k_sum`. Atomic additions would do without the launch, in
+an order that differs from run to run.
+
+Threads write the parts from registers, two neighbours at a time: a quad of lanes writes a sector of
+float32. Rows of parts are filled up to multiples of 16 bytes, for the second launch to read four elements at
+once. What a part has beyond K is 0, as the copy engine reads it there.
+
+The tile and the number of parts are estimated together in `tile_choice`: rounds in which SMs take tiles,
+times slabs, how fast so many SMs get A and B from memory, and the second launch.
+
+In the emitted CUDA look for blockIdx.z, in the coordinate of slabs along K and in the row of C.
+"""
+
+# TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
+# pyright: reportInvalidTypeForm=false, reportMissingModuleSource=false
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tir_schedules.ladders.hgemm import hopper, repacked, roles, split_k_sum, tile_choice, tma_store
+from tir_schedules.ladders.hgemm.repack_both import repackings_of
+from tir_schedules.model.launch import Launch, ceil_div
+from tir_schedules.model.rung import Preparation, Rung, run_as_script
+from tir_schedules.tir.schedule import PrimFunc, Schedule
+from tir_schedules.workloads import OPERANDS, RESULTS
+from tir_schedules.workloads.half_gemm import HalfGemm
+
+
+@dataclass(frozen=True)
+class Config(tma_store.Config):
+    """As Stored. boxes: 0 where C is written from registers, as parts of K always are. splits: parts of K,
+    where K has so many slabs; 0 for as many as the shape asks for."""
+
+    boxes: int = 0
+    splits: int = 0
+
+
+def parts_of(gemm: HalfGemm, config: Config) -> int:
+    """Parts of K, none of them empty."""
+    slabs = ceil_div(gemm.k, hopper.DEPTH)
+    return ceil_div(slabs, slabs_of(gemm, config))
+
+
+def slabs_of(gemm: HalfGemm, config: Config) -> int:
+    """Of a part of K."""
+    parts = config.splits or (1 if config.boxes else tile_choice.parts_of(gemm, config))
+    return ceil_div(ceil_div(gemm.k, hopper.DEPTH), parts)
+
+
+def refuses(gemm: HalfGemm, config: Config) -> str:
+    if config.boxes and config.splits > 1:
+        return (
+            f"splits is {config.splits} and boxes {config.boxes}: parts of K are written from registers; use"
+            " boxes=0, or splits=1"
+        )
+    return repacked.refuses(gemm, config)
+
+
+def before(gemm: HalfGemm, config: Config) -> list[Preparation]:
+    return repackings_of(gemm)
+
+
+def after(gemm: HalfGemm, config: Config) -> list[Preparation]:
+    return repacked.after(gemm, config)
+
+
+def in_programs(gemm: HalfGemm, config: Config) -> Config:
+    """The configuration of the programs of a part: parts share the SMs."""
+    return replace(config, programs=max(1, config.programs // parts_of(gemm, config)))
+
+
+def launch(gemm: HalfGemm, config: Config) -> Launch:
+    hopper.checked(refuses(gemm, config))
+    parts = parts_of(gemm, config)
+    alone = roles.launch_programs(gemm, in_programs(gemm, config))
+    return replace(alone, grid=(*alone.grid[:2], parts), parts=parts)
+
+
+def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:
+    """As hopper.over_tiles, for each part of K. Rows of sums are those of one part behind the other. C has
+    those of M alone, and columns that fill its rows up to 16 bytes."""
+    if parts_of(gemm, config) == 1:
+        return repacked.prim_func(gemm, config, name)
+    from tvm.script import tirx as T
+    from tvm.tirx import FloatImm
+
+    from tir_schedules.tir.passes import CLUSTER, EXTENTS
+
+    parts, part = parts_of(gemm, config), slabs_of(gemm, config) * hopper.DEPTH
+    m, pitch, K = gemm.m, filled_up(gemm).n, parts * part
+    M, N = ceil_div(m, config.bm) * config.bm, ceil_div(gemm.n, config.bn) * config.bn
+    b_shape = (N, K) if gemm.transposed else (K, N)
+    narrow, wide, zero = gemm.dtype, gemm.accumulate, FloatImm(gemm.accumulate, 0.0)
+
+    def cast(value: Any, dtype: str, of: str) -> Any:
+        return T.Cast(dtype, value) if dtype != of else value
+
+    def of_b(k: Any, j: Any) -> tuple[Any, Any]:
+        return (j, k) if gemm.transposed else (k, j)
+
+    @T.prim_func(s_tir=True)
+    def partial_products(
+        A: T.Buffer((M, K), narrow), B: T.Buffer(b_shape, narrow), C: T.Buffer((parts * m, pitch), "float32")
+    ):
+        T.func_attr({"tirx.noalias": True})
+        A_tiles = T.sblock_alloc_buffer((M, K), narrow)
+        B_tiles = T.sblock_alloc_buffer(b_shape, narrow)
+        C_sums = T.sblock_alloc_buffer((parts * M, N), wide)
+        for i, j in T.grid(M, K):
+            with T.sblock("A_tiles"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                A_tiles[vi, vj] = A[vi, vj]
+        for i, j in T.grid(*b_shape):
+            with T.sblock("B_tiles"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B_tiles[vi, vj] = B[vi, vj]
+        for p, i, j, k in T.grid(parts, M, N, part):
+            with T.sblock("C_sums"):
+                vp, vi, vj, vk = T.axis.remap("SSSR", [p, i, j, k])
+                row, column = T.meta_var(of_b(vp * part + vk, vj))
+                with T.init():
+                    C_sums[vp * M + vi, vj] = zero
+                C_sums[vp * M + vi, vj] += cast(A_tiles[vi, vp * part + vk], wide, narrow) * cast(
+                    B_tiles[row, column], wide, narrow
+                )
+        for i, j in T.grid(parts * M, pitch):
+            with T.sblock("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                if T.tvm_thread_invariant(vi % M < m):
+                    C[vi // M * m + vi % M, vj] = cast(C_sums[vi, vj], "float32", wide)
+
+    extents = {"A": (gemm.m, gemm.k), "B": gemm.stored["B"]}
+    made: Any = partial_products
+    return made.with_attr({"global_symbol": name, EXTENTS: extents, CLUSTER: 1})
+
+
+def filled_up(gemm: HalfGemm) -> HalfGemm:
+    """The same with as many columns as the parts of its C have."""
+    return replace(gemm, n=gemm.part_pitch)
+
+
+def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
+    config = in_programs(gemm, config)
+    if parts_of(gemm, config) == 1:
+        return repacked.schedule(sch, gemm, config)
+    tiles = roles.share_by_roles(sch, gemm, config)
+    part = sch.get_loops(tiles.products)[0]
+    sch.bind(part, "blockIdx.z")
+    roles.walk_tiles(sch, gemm, config, tiles)
+    hopper.store_from_registers(sch, filled_up(gemm), config, tiles)
+    hopper.multiply(sch, gemm, config, tiles, "given")
+
+
+TILES = {name: config for name, config in tma_store.CONFIGS.items() if name != "128x256_4_stages"}
+CONFIGS = {name: Config(**{**vars(config), "boxes": 0}) for name, config in TILES.items()}
+CONFIGS["128x256"] = replace(CONFIGS["128x256"], stages=4)
+FASTEST = tile_choice.chooser(CONFIGS.copy(), launch, split=True)
+CONFIGS |= {
+    f"{name}{tile_choice.WHOLE}": Config(**vars(config), splits=1)
+    for name, config in tma_store.CONFIGS.items()
+}
+
+
+def choose(gemm: HalfGemm) -> str:
+    """The tile and the parts of K that are estimated to be the fastest; for one part see `repacked`."""
+    name, whole = FASTEST(gemm), repacked.choose(gemm)
+    if whole.endswith("_registers") or parts_of(gemm, CONFIGS[name]) > 1:
+        return name
+    return f"{whole}{tile_choice.WHOLE}"
+
+
+RUNG = Rung(
+    family="hgemm",
+    name="split_k",
+    summary="blocks share a tile of C along K, and a second launch adds up their parts",
+    article="beyond 001 and 004",
+    config=CONFIGS["128x256"],
+    configs=CONFIGS,
+    choose=choose,
+    shapes=repacked.RUNG.shapes,
+    schedule=schedule,
+    launch=launch,
+    refuses=refuses,
+    prim_func=prim_func,
+    before=before,
+    after=after,
+    then=split_k_sum.RUNG,
+    arch=hopper.ARCH,
+    warp_size=hopper.WARPGROUP,
+    dtypes=OPERANDS,
+    outputs=RESULTS,
+    passes=("persistent_tiles", "warp_roles", "tensor_maps"),
+)
+
+if __name__ == "__main__":
+    run_as_script(RUNG)

@@ -1,0 +1,367 @@
+"""C is one column or one row: a matrix times a vector, bound by the memory that the matrix is read from.
+
+Tiles are of no use here: of 64 columns of a tile 63 are padding, and only the vector is read more than once.
+An element of the matrix is multiplied once, so what counts is how it is read: once, in whole sectors, with
+many loads under way. There are two kernels, by how the matrix lies in memory:
+
+    N = 1: elements of C are rows of A times B          M = 1: C is a sum of rows of B, times elements of A
+
+    lanes             0 1 2 3 0 1 2 3 ...               lanes        0 1 2 3   neighbours in a row
+    rows of a thread  ###############   -> C[i]         threadIdx.y  #######   0   each has sums of the
+                      ###############   -> C[i + 1]                  #######   1   columns that it loads
+                                                                     #######   0
+                                                                     C[j] ..
+
+Lanes share some rows of A, so that what they load of B serves all of these. Each thread has its sums in
+registers; lanes hand them on by shuffles, warps by shared memory, as in `reduce/shuffle`. Loads are of 16
+bytes where all rows start on multiples of these, else of 8, 4 or 2, with more of them under way.
+
+There must be enough blocks, too: see `plan_of`. Where C does not give them, blocks along y take parts of K,
+and the last of them adds up what they leave, always from the first part on. That is one launch, as in
+`reduce/single_pass`, whose device functions it calls. What blocks leave lies in variables of the module, so
+launches of one kernel must follow one another.
+
+The kernel is a script: what a thread keeps, hands on and leaves is not in the bare product. Primitives decide
+about vectors and unrolling. It takes none of the shapes that other rungs are shown with, so it stands beside
+the ladder. For 3072x1x3072 the CPU machine counts 16 sectors per load, in which the matrix is read once, 37.7
+MB, and the vector for each four rows, 9.4 MB, mostly from L1.
+"""
+
+# TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx. What it makes of statements
+# of a script is not what Python makes of them.
+# pyright: reportInvalidTypeForm=false, reportMissingModuleSource=false, reportAttributeAccessIssue=false
+# pyright: reportGeneralTypeIssues=false, reportUnusedExpression=false
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tir_schedules.errors import BadInput
+from tir_schedules.model.gpus import WARP
+from tir_schedules.model.launch import Launch, ceil_div
+from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.tir.schedule import PrimFunc, Schedule, unroll
+from tir_schedules.workloads import element_type
+from tir_schedules.workloads.gemm import Gemm
+
+FULL_MASK = 0xFFFFFFFF
+BLOCKS = 2 * 132
+"""Blocks to have where the matrix is large enough: two for each SM of an H100 or H200."""
+
+BYTES = 64
+"""Of a row that neighbouring threads read at least, where they read columns: two sectors, what DRAM hands
+out at once."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """block: threads of a block. tm: rows of the matrix, that a group of threads has at once; by columns it
+    says nothing. loads: 16-byte loads of the matrix that a thread has under way."""
+
+    block: int = 256
+    tm: int = 4
+    loads: int = 8
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a product is spread.
+
+    by_rows: whether an element of C is a row of the matrix times the vector. width: elements of a load.
+    lanes: threads that share a row. values: sums of a thread. ahead: loads under way for each row of a
+    thread, or for its columns. sums: of a block. tiles, parts: blocks along C and along K. turns: of the loop
+    over K.
+    """
+
+    by_rows: bool
+    block: int
+    width: int
+    lanes: int
+    values: int
+    ahead: int
+    sums: int
+    tiles: int
+    parts: int
+    turns: int
+
+    @property
+    def step(self) -> int:
+        """Extent along K of a turn of a block."""
+        return self.ahead * (self.lanes * self.width if self.by_rows else self.block // self.lanes)
+
+    @property
+    def folded(self) -> tuple[int, int]:
+        """The distances of the first shuffle and of the last; the first is smaller where there is none."""
+        return (min(self.lanes, WARP) // 2, 1) if self.by_rows else (WARP // 2, self.lanes)
+
+    @property
+    def groups(self) -> int:
+        """Warps whose sums belong together."""
+        return max(1, self.lanes // WARP) if self.by_rows else self.block // WARP
+
+
+def by_rows(gemm: Gemm) -> bool:
+    """Whether each element of C is a row of the stored matrix times the vector."""
+    return gemm.n == 1 or getattr(gemm, "transposed", False)
+
+
+def width_of(gemm: Gemm) -> int:
+    """Elements of the widest load that all rows of the matrix are multiples of."""
+    extent, width = gemm.k if by_rows(gemm) else gemm.n, gemm.vector
+    while extent % width:
+        width //= 2
+    return width
+
+
+def power_of_two(least: int) -> int:
+    """The smallest power of two that is at least so large."""
+    return 1 << (least - 1).bit_length()
+
+
+def plan_of(gemm: Gemm, config: Config) -> Plan:
+    """As few threads to a row, or as many to a tile of columns, as leave BLOCKS blocks. A thread that has
+    more of a row shuffles less, and a tile of more columns reads longer pieces of rows. Where no number of
+    threads leaves so many, there are parts of K."""
+    rows, width, block = by_rows(gemm), width_of(gemm), config.block
+    elements, narrow = gemm.m * gemm.n, gemm.vector // width
+    values = config.tm if rows else width
+    ahead = min(max(1, config.loads // (values if rows else 1)) * narrow, max(8, config.loads))
+
+    def tiles(lanes: int) -> int:
+        return ceil_div(elements, (block // lanes) * values if rows else lanes * width)
+
+    if rows:
+        most = min(block, power_of_two(ceil_div(gemm.k, width * ahead)))
+        lanes = min(WARP, most)
+        while lanes < most and tiles(lanes) < BLOCKS:
+            lanes *= 2
+    else:
+        most = min(WARP, power_of_two(ceil_div(elements, width)))
+        lanes = min(most, BYTES // (width * element_type(gemm.dtype).itemsize))
+        while lanes < most and tiles(2 * lanes) >= BLOCKS:
+            lanes *= 2
+    sums = block // lanes * values if rows else lanes * width
+    alone = Plan(rows, block, width, lanes, values, ahead, sums, tiles(lanes), 1, 0)
+    wanted = max(1, BLOCKS // alone.tiles) if lanes == block or not rows else 1
+    turns = ceil_div(gemm.k, alone.step * wanted)
+    parts = ceil_div(gemm.k, alone.step * turns)
+    return Plan(rows, block, width, lanes, values, ahead, sums, alone.tiles, parts, turns)
+
+
+def refuses(gemm: Gemm, config: Config) -> str:
+    return reason_against(gemm, config, "sgemm/split_k")
+
+
+def reason_against(gemm: Gemm, config: Config, others: str) -> str:
+    """Why a configuration cannot be, or empty. others: the rung for other shapes."""
+    if gemm.m > 1 and gemm.n > 1:
+        return f"C is {gemm.m}x{gemm.n}, and this rung takes one row or one column: use {others}"
+    if config.block not in (128, 256, 512, 1024):
+        return f"block is {config.block}: it can be 128, 256, 512 or 1024"
+    if config.tm not in (1, 2, 4, 8):
+        return f"tm is {config.tm}: it can be 1, 2, 4 or 8"
+    if config.loads not in (1, 2, 4, 8, 16):
+        return f"loads is {config.loads}: it can be 1, 2, 4, 8 or 16"
+    return ""
+
+
+def launch(gemm: Gemm, config: Config) -> Launch:
+    reason = refuses(gemm, config)
+    if reason:
+        raise BadInput(reason)
+    plan = plan_of(gemm, config)
+    return Launch((plan.tiles, plan.parts, 1), (plan.lanes, plan.block // plan.lanes, 1))
+
+
+def prim_func(gemm: Gemm, config: Config, name: str) -> PrimFunc:
+    """Blocks "zero", "vector", "matrix" and "add" in a loop over turns, "fold", "leave", "total"; and where
+    there are parts of K "hand_on", "rest", "fold_rest", "leave_rest" and "total_rest"."""
+    from tvm.script import tirx as T
+    from tvm.tirx import FloatImm
+
+    from tir_schedules.tir.intrinsics.device import call
+
+    plan = plan_of(gemm, config)
+    M, N, K = gemm.shape
+    operands, wide, result = gemm.dtype, getattr(gemm, "accumulate", "float32"), gemm.result
+    a_shape, b_shape, of_a = gemm.stored["A"], gemm.stored["B"], gemm.n == 1
+    V, U, W, lanes, rows = plan.values, plan.ahead, plan.width, plan.lanes, plan.by_rows
+    tiles, parts, turns, S = plan.tiles, plan.parts, plan.turns, plan.sums
+    block, warps, groups, elements = plan.block, plan.block // WARP, plan.groups, M * N
+    across = block // lanes
+    first, last = plan.folded
+    folds = (first // last).bit_length()
+    leaders = min(lanes, WARP)  # threads of which one has a row's sums; or which have those of the columns
+    shared_groups = max(groups, warps if parts > 1 else 1)
+    vectors, rounds = (V, U, W) if rows else (1, U, W), ceil_div(S, block)
+    rest_folds = (WARP // 2 // S).bit_length() if S < WARP else 0
+    zero, nothing = FloatImm(wide, 0.0), FloatImm(operands, 0.0)
+    among = block // S if S < block else 1  # threads that share a sum of what parts left
+
+    def cast(value: Any, to: str) -> Any:
+        return value if str(value.ty.dtype) == to else T.Cast(to, value)
+
+    def of_vector(A: Any, B: Any, k: Any) -> Any:
+        column = gemm.n == 1 and not getattr(gemm, "transposed", False)
+        return B[k, 0] if column else (B if of_a else A)[0, k]
+
+    def at(part: Any, turn: Any, u: Any, ty: Any, tx: Any, w: Any) -> Any:
+        """k of a load."""
+        load = (part * turns + turn) * U + u
+        return (load * lanes + tx) * W + w if rows else load * across + ty
+
+    def line(tile: Any, ty: Any, tx: Any, v: Any) -> Any:
+        """Of C: that of a sum of a thread."""
+        return (tile * across + ty) * V + v if rows else (tile * lanes + tx) * W + v
+
+    def of_matrix(A: Any, B: Any, element: Any, k: Any) -> Any:
+        matrix = A if of_a else B
+        value = matrix[element, k] if rows else matrix[k, element]
+        return T.if_then_else(T.And(element < elements, k < K), value, nothing)
+
+    def of_c(C: Any, element: Any) -> tuple[Any, Any]:
+        return (element, 0) if of_a else (0, element)
+
+    def place(tile: Any, part: Any, c: Any) -> Any:
+        return (part * tiles + tile) * S + c
+
+    left = f"<float, {tiles * parts * S}, false>"
+
+    @T.macro
+    def read(A, B, xs, vs, sums, part, tile, ty, tx):
+        for turn in T.serial(turns):
+            for u, w in T.grid(U, W if rows else 1):
+                with T.sblock("vector"):
+                    k = T.meta_var(at(part, turn, u, ty, tx, w))
+                    vs[u, w] = T.if_then_else(k < K, of_vector(A, B, k), nothing)
+            for v, u, w in T.grid(*vectors):
+                with T.sblock("matrix"):
+                    element = T.meta_var(line(tile, ty, tx, v if rows else w))
+                    xs[v, u, w] = of_matrix(A, B, element, at(part, turn, u, ty, tx, w))
+            for v, u, w in T.grid(*vectors):
+                with T.sblock("add"):
+                    s = T.meta_var(v if rows else w)
+                    y = T.meta_var(w if rows else 0)
+                    sums[s] = sums[s] + cast(xs[v, u, w], wide) * cast(vs[u, y], wide)
+
+    @T.macro
+    def fold(values, count, shuffles, distance):
+        for step, v in T.grid(shuffles, count):
+            with T.sblock("fold"):
+                values[v] = values[v] + cast(
+                    T.tvm_warp_shuffle_down(
+                        T.uint32(FULL_MASK), cast(values[v], "float32"), distance >> step, WARP, WARP
+                    ),
+                    wide,
+                )
+
+    @T.prim_func(s_tir=True)
+    def gemv(A: T.Buffer(a_shape, operands), B: T.Buffer(b_shape, operands), C: T.Buffer((M, N), result)):
+        T.func_attr({"global_symbol": name, "tirx.noalias": True})
+        for tile in T.thread_binding(tiles, thread="blockIdx.x"):
+            for part in T.thread_binding(parts, thread="blockIdx.y"):
+                for ty in T.thread_binding(across, thread="threadIdx.y"):
+                    for tx in T.thread_binding(lanes, thread="threadIdx.x"):
+                        sums = T.alloc_buffer((V,), wide, scope="local")
+                        total = T.alloc_buffer((1,), wide, scope="local")
+                        xs = T.alloc_buffer(vectors, operands, scope="local")
+                        vs = T.alloc_buffer((U, W if rows else 1), operands, scope="local")
+                        of_warps = T.alloc_buffer((shared_groups, S), wide, scope="shared")
+                        t = T.meta_var(ty * lanes + tx)
+                        for v in T.serial(V):
+                            with T.sblock("zero"):
+                                sums[v] = zero
+                        read(A, B, xs, vs, sums, part, tile, ty, tx)
+                        fold(sums, V, folds, first)
+                        for v in T.serial(V):
+                            with T.sblock("leave"):
+                                T.where(t % leaders == 0 if rows else t % WARP < leaders)
+                                of_warps[tx // WARP if rows else t // WARP, (ty if rows else tx) * V + v] = (
+                                    sums[v]
+                                )
+                        for e in T.serial(rounds):
+                            with T.sblock("total"):
+                                T.where(e * block + t < S)
+                                c = T.meta_var(e * block + t)
+                                total[0] = of_warps[0, c]
+                                for g in T.serial(1, groups):
+                                    total[0] = total[0] + of_warps[g, c]
+                                if parts > 1:
+                                    T.evaluate(
+                                        call(
+                                            f"leave_sum{left}",
+                                            place(tile, part, c),
+                                            cast(total[0], "float32"),
+                                        )
+                                    )
+                                else:
+                                    if tile * S + c < elements:
+                                        C[of_c(C, tile * S + c)] = cast(total[0], result)
+                        if parts > 1:
+                            with T.sblock("last"):
+                                if T.Not(call("is_last_block<false>", parts, returns="bool")):
+                                    T.evaluate(T.thread_return())
+                            with T.sblock("rest"):
+                                total[0] = zero
+                                for p in T.serial(ceil_div(parts, among)):
+                                    if p * among + t // S < parts:
+                                        total[0] = total[0] + cast(
+                                            call(
+                                                f"left_sum{left}",
+                                                place(tile, p * among + t // S, t % S),
+                                                returns="float32",
+                                            ),
+                                            wide,
+                                        )
+                                T.evaluate(call("__syncthreads"))
+                            fold(total, 1, rest_folds, WARP // 2)
+                            with T.sblock("leave_rest"):
+                                T.where(t % WARP < S)
+                                of_warps[t // WARP, t % WARP] = total[0]
+                            with T.sblock("total_rest"):
+                                T.where(t < S)
+                                total[0] = of_warps[0, t]
+                                for g in T.serial(1, warps):
+                                    total[0] = total[0] + of_warps[g, t]
+                                if tile * S + t < elements:
+                                    C[of_c(C, tile * S + t)] = cast(total[0], result)
+
+    return gemv
+
+
+def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
+    """16-byte loads, all of a turn before the first sum; what is in registers needs unrolled loops."""
+    for name in ("vector", "matrix"):
+        sch.vectorize(sch.get_loops(sch.get_sblock(name))[-1])
+    unroll(sch, sch.get_loops(sch.get_sblock("vector"))[-2:-1])
+    unroll(sch, sch.get_loops(sch.get_sblock("matrix"))[-3:-1])
+    unroll(sch, sch.get_loops(sch.get_sblock("add"))[-3:])
+
+
+ROWS_FROM = 4 * BLOCKS
+CONFIGS = {"4x2": Config(), "1x8": Config(tm=1)}
+
+
+def choose(gemm: Gemm) -> str:
+    """Four rows to a thread, two loads of each under way, where there are many rows; else one, with eight."""
+    return "4x2" if not by_rows(gemm) or gemm.m * gemm.n >= ROWS_FROM else "1x8"
+
+
+RUNG = Rung(
+    family="sgemm",
+    name="gemv",
+    summary="C of one column or row: the matrix is read once, in wide loads; sums by shuffles",
+    article="beyond 000",
+    config=CONFIGS["4x2"],
+    configs=CONFIGS,
+    choose=choose,
+    shapes="M = 1 or N = 1; others are for sgemm/split_k",
+    schedule=schedule,
+    launch=launch,
+    refuses=refuses,
+    prim_func=prim_func,
+)
+
+if __name__ == "__main__":
+    run_as_script(RUNG)
