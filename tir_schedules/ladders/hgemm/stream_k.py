@@ -159,7 +159,7 @@ RUNG = Rung(
     warp_size=hopper.WARPGROUP,
     dtypes=OPERANDS,
     outputs=RESULTS,
-    passes=("persistent_tiles", "warp_roles", "tensor_maps"),
+    passes=("persistent_tiles", "streamed_tiles", "warp_roles", "tensor_maps"),
 )
 
 if __name__ == "__main__":

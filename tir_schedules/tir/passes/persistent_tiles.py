@@ -40,7 +40,7 @@ def persistent_tiles(
         taken: Any = tirx.Var("tile", "int32")
         first, step = quotient(program, cluster), programs // cluster
         streamed = Streamed(program, programs, tiles, *shared) if shared else None
-        number = streamed.tile(taken) if streamed else first + taken * step
+        number = streamed.tile if streamed else first + taken * step
         row, column = tile_in_stripes(number, row_count, column_count, stripe)
         row = row * cluster + remainder(program, cluster) if cluster > 1 else row
 
@@ -51,7 +51,7 @@ def persistent_tiles(
             body = with_value(with_value(threads.body, rows.loop_var, at[0]), columns.loop_var, at[1])
             count = quotient(tiles - 1 - first + step, step)
             if streamed:
-                body, count = streamed.within(body, number, (row, column)), streamed.count
+                body, count = streamed.within(body, taken, (row, column)), streamed.count
             zero = tirx.IntImm("int32", 0)
             turns = tirx.For(taken, zero, count, tirx.ForKind.SERIAL, body)
             return with_body(threads, tirx.SeqStmt([*streamed.start(), turns]) if streamed else turns)

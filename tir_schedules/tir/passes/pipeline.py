@@ -38,6 +38,7 @@ NAMES = (
     "ring_barriers",
     "boxes_ahead",
     "persistent_tiles",
+    "streamed_tiles",
     "warp_roles",
     "tensor_maps",
     "last_block",
@@ -54,7 +55,8 @@ NAMES = (
     "whole_lines",
 )
 """What a rung may ask for, in the order in which it runs. "copies_before_barriers" is no pass of ours: TVM's
-InjectPTXAsyncCopy runs before ThreadSync.
+InjectPTXAsyncCopy runs before ThreadSync. "streamed_tiles" is what a kernel needs besides whose tiles
+`persistent_tiles` shares out slab by slab.
 
 ThreadSync puts a barrier between accesses to the same buffer and takes the stages of a multistage buffer for
 one. Once the copies are cp.async calls it does not see them; what remains is the barrier after each wait.
@@ -100,7 +102,7 @@ def pipeline(wanted: Sequence[str] = ()) -> transform.Pass:
             s_tir.transform.LiftThreadBinding(),
             s_tir.transform.ManifestSharedMemoryLocalStage(),
             s_tir.transform.CompactBufferAllocation(),
-            *chosen("persistent_tiles", same_counters),
+            *chosen("streamed_tiles", same_counters),
             s_tir.transform.LowerAutoCopy(),
             s_tir.transform.UnifyThreadBinding(),
             s_tir.transform.LowerMatchBuffer(),
@@ -149,7 +151,7 @@ def pipeline(wanted: Sequence[str] = ()) -> transform.Pass:
             s_tir.transform.LowerThreadAllreduce(),
             *([s_tir.transform.InjectPTXAsyncCopy()] if asynchronous and not early else []),
             # TVM lowers one buffer of a warp at a time, and once.
-            *chosen("persistent_tiles", tirx.transform.LowerWarpMemory()),
+            *chosen("streamed_tiles", tirx.transform.LowerWarpMemory()),
             s_tir.transform.MergeSharedMemoryAllocations(),
             *chosen("whole_lines", whole_lines),
             tirx.transform.SplitHostDevice(),

@@ -22,8 +22,9 @@ from tir_schedules.tir.passes import ROLES
 from tir_schedules.tir.passes.rewriting import body_of, with_value
 from tir_schedules.tir.passes.slot_counters import ZERO, counter, store, value
 
-NAMES = ("tile_row", "tile_column", "first_slab", "slab_behind", "tile_end")
-"""Of counters in which a turn has its numbers."""
+OF_PROGRAM = ("begin_slab", "end_slab", "first_tile", "shared_tiles")
+OF_TURN = ("tile_number", "tile_row", "tile_column", "first_slab", "slab_behind", "tile_end")
+"""Counters in which a program, and a turn of its loop over tiles, has its numbers."""
 
 
 @tirx.transform.prim_func_pass(opt_level=0, name="tir_schedules.same_counters")
@@ -33,7 +34,7 @@ def same_counters(function: tirx.PrimFunc, module: IRModule, context: transform.
     own: dict[str, Any] = {}
 
     def look(statement: Any) -> None:
-        if statement.buffer.name in NAMES:
+        if statement.buffer.name in OF_PROGRAM + OF_TURN:
             own[statement.buffer.name] = statement.buffer
 
     tvm_ffi.structural_walk(body_of(function), (tirx.AllocBuffer, look))
@@ -53,43 +54,53 @@ class Streamed:
         self.whole = (tiles - streamed) // programs
         self.each, self.extra = divmod(streamed * slabs, programs)
         self.program = programs - 1 - block
-        self.begin = self.program * self.each + tirx.min(self.program, self.extra)
-        self.end = self.begin + self.each + tirx.Select(self.program < self.extra, number(1), ZERO)
-        self.first_tile = tirx.truncdiv(self.begin, number(slabs))
-        self.shared = tirx.truncdiv(self.end - 1, number(slabs)) - self.first_tile + 1
-
-        self.row, self.column, self.first, self.behind, self.tile_end = (counter(name) for name in NAMES)
+        self.begin, self.end, self.first_tile, self.shared = map(counter, OF_PROGRAM)
+        self.number, self.row, self.column, self.first, self.behind, self.tile_end = map(counter, OF_TURN)
 
     @property
     def count(self) -> Any:
         """Of the tiles that it works at."""
-        return self.shared + self.whole
+        return value(self.shared) + self.whole
+
+    @property
+    def tile(self) -> Any:
+        """The number of the tile of a turn."""
+        return value(self.number)
 
     def place(self, rows: int, columns: int) -> tuple[Any, Any]:
-        """Row and column of the tile of a turn."""
+        """Row and column of that tile."""
         return below(value(self.row), rows), below(value(self.column), columns)
 
     def start(self) -> list[tirx.Stmt]:
-        """Where a turn has its numbers."""
+        """Counters, and what the program has of the slabs that are shared."""
+        counters = (self.begin, self.end, self.first_tile, self.shared, self.number, self.row, self.column,
+                    self.first, self.behind, self.tile_end)  # fmt: skip
+        slabs, more = number(self.slabs), tirx.Select(self.program < self.extra, number(1), ZERO)
+        last: Any = tirx.truncdiv(value(self.end) - 1, slabs)
         return [
-            tirx.AllocBuffer(each) for each in (self.row, self.column, self.first, self.behind, self.tile_end)
+            *map(tirx.AllocBuffer, counters),
+            store(self.begin, self.program * self.each + tirx.min(self.program, self.extra)),
+            store(self.end, value(self.begin) + self.each + more),
+            store(self.first_tile, tirx.truncdiv(value(self.begin), slabs)),
+            store(self.shared, last - value(self.first_tile) + 1),
         ]
 
-    def tile(self, turn: Any) -> Any:
+    def tile_of(self, turn: Any) -> Any:
         """The number of the tile of a turn: those that it shares come first."""
-        later = self.streamed + self.program + (turn - self.shared) * self.programs
-        return tirx.Select(turn < self.shared, self.first_tile + turn, later)
+        later = self.streamed + self.program + (turn - value(self.shared)) * self.programs
+        return tirx.Select(turn < value(self.shared), value(self.first_tile) + turn, later)
 
-    def within(self, body: Any, tile: Any, place: tuple[Any, Any]) -> tirx.Stmt:
+    def within(self, body: Any, turn: Any, place: tuple[Any, Any]) -> tirx.Stmt:
         """What is done for a tile, of which `body` is for all slabs: with those that the program has of it;
         behind the call that shares sums, where the first of them is among these."""
-        before = tile * self.slabs
-        shared = tile < self.streamed
-        own: Any = tirx.min(self.end - before, self.slabs)
+        before = self.tile * self.slabs
+        shared = self.tile < self.streamed
+        own: Any = tirx.min(value(self.end) - before, self.slabs)
         numbers = [
+            store(self.number, self.tile_of(turn)),
             store(self.row, place[0]),
             store(self.column, place[1]),
-            store(self.first, tirx.max(self.begin - before, 0)),
+            store(self.first, tirx.max(value(self.begin) - before, 0)),
             store(self.behind, tirx.Select(shared, own, number(self.slabs))),
             store(self.tile_end, tirx.Select(shared, before + self.slabs, ZERO)),
         ]

@@ -57,7 +57,7 @@ class Work:
     @classmethod
     def of(cls, threads: Any) -> "Work | None":
         """That in a loop on threadIdx.y; None where no loop has roles."""
-        *_, body = statements_of(threads.body) if allocations(threads) else [threads.body]
+        body: Any = statements_of(threads.body)[-1] if before_tiles(threads) else threads.body
         tiles: Any = body if isinstance(body, tirx.For) and ROLES not in body.annotations else None
         statements = statements_of(body if tiles is None else tiles.body)
         places = [
@@ -121,7 +121,7 @@ def warp_roles(function: tirx.PrimFunc, module: IRModule, context: transform.Pas
             ring.set_up(work.slots, 1, warps),
             evaluate(meet),
             *counters.start(),
-            *allocations(threads),
+            *before_tiles(threads),
             roles,
         ]
         if work.blocks > 1:  # no block ends while another copies to it or arrives there
@@ -315,9 +315,10 @@ def evaluate(name: str, *arguments: Any) -> tirx.Stmt:
     return tirx.Evaluate(call(name, *arguments))
 
 
-def allocations(threads: Any) -> list[tirx.Stmt]:
-    """Of counters that both roles have, before the loop over tiles."""
-    return [each for each in statements_of(threads.body) if isinstance(each, tirx.AllocBuffer)]
+def before_tiles(threads: Any) -> list[tirx.Stmt]:
+    """Counters that both roles have, and what is in them before the loop over tiles."""
+    first, *_ = statements = statements_of(threads.body)
+    return statements[:-1] if isinstance(first, tirx.AllocBuffer) else []
 
 
 def statements_of(statement: Any) -> list[Any]:
