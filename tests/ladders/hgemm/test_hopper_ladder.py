@@ -11,9 +11,9 @@ from hopper_rungs import (
     KINDS,
     LADDER,
     ODD,
+    OTHERS,
     PROGRAMS,
     RAGGED,
-    RUNGS,
     TAKES_ODD,
     WHOLE,
     kind_of,
@@ -73,7 +73,7 @@ def fewer_blocks_than_tiles():
     + [(with_programs(rung, 2), workload(WHOLE, KINDS[2])) for rung in LADDER if rung.name in FEW]
     + [(find_one("hgemm/repacked", "run"), gemm) for gemm in MISALIGNED]
     + [(find("hgemm/repacked:64x64")[0], MISALIGNED[0])],
-    cases(RUNGS, [WHOLE, RAGGED, *SMALL])
+    cases(OTHERS, [WHOLE, RAGGED, *SMALL])
     + fewer_blocks_than_tiles()
     + cases(ODD_TAKEN, [ODD, "1x1x1"])
     + cases(find("hgemm/repacked:128x256,programs=2") + find("hgemm/repacked:64x128"), [ODD, "1x1x1"])
@@ -151,7 +151,7 @@ def test_the_architecture_is_one():
     assert find_one("hgemm/wmma_naive", "run").arch_for(CPU_ARCH) == "sm_80"
 
 
-@layers("rung", LADDER, RUNGS)
+@layers("rung", LADDER, OTHERS)
 def test_the_instructions_are_those_the_rung_is_about(rung):
     """And sums stay in registers, products side by side: compile_kernel refuses the kernel otherwise."""
     gemm = workload(RAGGED, kind_of(rung))

@@ -18,17 +18,31 @@ the order of programs, and stores the tile: C does not depend on who was first. 
 a share, and beginnings last, so that what is waited for was left a tile ago. Where there are fewer tiles
 than SMs, a tile has more than two parts.
 
-A launch that adds up parts, as in `hgemm/split_k`, would have to read and write all parts of shared tiles:
-at 1536 that is twice the sums of 131 tiles, 17 MB, and a launch. Here it is half of them, and no launch.
+A launch that adds up parts, as in `hgemm/split_k`, would have all parts of shared tiles written and read: at
+1536 264 of 64 KiB, 17 MB. Here it is the 120 of them that lie behind a tile's first slab, and no launch.
 
-A program that shares saves `(programs - tiles left) / programs` of a tile, and pays for sums that are
-written once and read once, which is about `worth` slabs: where it saves less tiles are not streamed.
-`choose` takes the tile with the fewest nanoseconds, as `tile_choice` estimates them, with shares in place
-of rounds.
+What is shared costs time: sums are written, waited for and read, once for each part of a tile but the first.
+`worth` is that in slabs; where a program would save less there are rounds alone, and the kernel is that of
+`tma_store`. Both `worth` and the terms that `choose` adds up are estimates from a model, see `PART`; none of
+them was measured.
 
-Blocks wait for blocks of lower numbers, so that they come to an end whether or not all are on an SM at the
-same time. What programs leave lies in variables of the module, whose marks are 0 before a launch and after
-it; launches of one kernel must follow one another."""
+**Order.** A warp leaves its sums by plain stores and meets its lanes at a `__syncwarp`; then one lane stores
+the mark by `st.release.gpu`. Who waits loads the mark by `ld.acquire.gpu` in one lane, and a `__syncwarp`
+lies between that and the loads of all lanes. These two pairs order the sums, with no fence and no barrier of
+the block. A program leaves one part at most, the end of the tile that its share begins in, so that its
+number is the place of the part. The mark has one reader, who sets it to 0 again: before a launch and after
+it all marks are 0, and the end of a launch lies between that and the next mark.
+
+**Nobody waits for ever.** A part is the first thing that a program leaves, before it waits for anything: so
+programs that are waited for need nobody but themselves. It is enough that they have begun. There are no more
+programs than an H200 has SMs, each of which holds one, so all are there at once. Where they are not, as on a
+GPU with fewer SMs, blocks begin in the order of their numbers, which CUDA does not promise but GPUs do:
+programs are numbered backwards, so that a block waits for blocks of lower numbers alone.
+
+What programs leave lies in variables of the module; launches of one kernel must follow one another.
+
+In the emitted CUDA look for `begin_slab` and `end_slab`, the share of a program, and for `share_sums`.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +62,8 @@ MOST_PARTS = 8
 
 @dataclass(frozen=True)
 class Config(roles.Stored):
-    """As Stored. worth: slabs that sharing must save a program, else it does not."""
+    """As Stored. worth: slabs that sharing must save a program, for each part of a tile besides the first;
+    else it does not share."""
 
     bm: int = 128
     bn: int = 256
@@ -58,7 +73,7 @@ class Config(roles.Stored):
     programs: int = hopper.WAVE
     group: int = 16
     boxes: int = 4
-    worth: int = 4
+    worth: int = 5
 
 
 @dataclass(frozen=True)
@@ -75,10 +90,15 @@ class Shares:
         tiles = ceil_div(gemm.m, config.bm) * ceil_div(gemm.n, config.bn)
         slabs = ceil_div(gemm.k, hopper.DEPTH)
         programs = min(max(config.programs, 1), tiles * min(slabs, MOST_PARTS))
-        left = tiles % programs
-        if not left or (programs - left) * slabs < config.worth * programs:
+        left, others = tiles % programs, ceil_div(programs, tiles)
+        if not left or (programs - left) * slabs < config.worth * others * programs:
             return cls(min(programs, tiles), tiles, 0, slabs)
         return cls(programs, tiles, left + (programs if tiles > programs else 0), slabs)
+
+    @property
+    def others(self) -> int:
+        """Parts of a tile, besides the one with its first slab, that are added to that."""
+        return ceil_div(self.programs, self.tiles) if self.streamed else 0
 
     @property
     def busiest(self) -> int:
@@ -118,22 +138,25 @@ CONFIGS = {
     "128x256": Config(),
     "256x256": Config(bm=256, boxes=2),
     "128x192": Config(bn=192, stages=4, boxes=3),
-    "128x128": Config(bn=128, stages=6, boxes=2),
+    "128x128": Config(bn=128, stages=6, boxes=2, worth=6),
+    "64x128": Config(bm=64, bn=128, consumers=1, stages=8, boxes=2, group=2, worth=8),
+    "64x64": Config(bm=64, bn=64, consumers=1, stages=8, boxes=2, worth=8),
 }
 
-
-SHARING = {4: 5000, 2: 2500}
-"""Bytes of a sum -> nanoseconds that parts of a tile of 128x256 cost, estimated: written and read at 64 bytes
-per cycle of an SM, and two latencies of memory."""
+PART, WORD = 1000, 64 * 1.7
+"""Nanoseconds between the store of a part's last sum and the arrival of the first at who reads it, and bytes
+that an SM writes or reads in one: 64 in a cycle. Estimates, not measured. `worth` of a configuration is what
+they make of float32 sums, over the nanoseconds of a slab in `tile_choice`."""
 
 
 def nanoseconds(gemm: HalfGemm, name: str, config: Config) -> float:
-    """What the model says of a configuration."""
+    """What the model says of a configuration: what comes once, the slabs of the program that has most, and
+    for each part that is added to a tile the latency, and its bytes written and read. Not in it: how many
+    bytes L2 takes from all SMs at once, and programs that wait because another one is late."""
     shares = Shares.of(gemm, config)
     estimate = tile_choice.Estimate.of(gemm, name, config)
-    parts = ceil_div(shares.programs, shares.tiles) if shares.streamed else 0
-    share = SHARING[hopper.SIZES[gemm.accumulate]] * config.bm * config.bn / (128 * 256)
-    return estimate.once + shares.busiest * estimate.each + parts * share
+    part = PART + 2 * config.bm * config.bn * hopper.SIZES[gemm.accumulate] / WORD
+    return estimate.once + shares.busiest * estimate.each + shares.others * part
 
 
 def choose(gemm: HalfGemm) -> str:
