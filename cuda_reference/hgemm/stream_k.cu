@@ -11,8 +11,8 @@
 // whole rounds and one round, are streamed: their slabs, tile after tile, are cut into equal shares. Who has the
 // end of a tile leaves its sums in memory, with a mark for each warp; who has its first slab waits for these, adds
 // them in the order of programs and stores the tile: see streamed_parts.cuh. Programs are numbered backwards, so
-// that blocks wait for blocks that began before them. Where a program would save less than WORTH slabs for each of
-// the parts that a tile has there are rounds alone.
+// that blocks wait for blocks that began before them. Where a program would save less than WORTH slabs for each part
+// of a tile besides the first there are rounds alone.
 // Sums and marks are variables of the module: launches of this kernel must follow one another.
 // Rows of C must be multiples of 16 bytes.
 
@@ -50,7 +50,7 @@
 #define PROGRAMS 132 // most blocks of the grid
 #define BOXES 4     // of C that a warpgroup has in shared memory
 #define GROUP 16     // rows of tiles in a stripe
-#define WORTH 5      // slabs that sharing must save a program for each part of a tile
+#define WORTH 5      // slabs that sharing must save a program for each other part of a tile
 #endif
 
 constexpr int THREADS = (CONSUMERS + 1) * WARPGROUP;
@@ -84,8 +84,8 @@ hgemm_stream_k(const __grid_constant__ CUtensorMap A_map, const __grid_constant_
 
     const int programs = gridDim.x, program = programs - 1 - blockIdx.x, tiles = rows * cols;
     const int left = tiles % programs;
-    const int most = (programs + tiles - 1) / tiles; // parts of a tile that others leave
-    const bool shares = left > 0 && (programs - left) * slabs >= WORTH * most * programs;
+    const int others = max(1, (programs - 1) / tiles); // parts of a tile besides the first
+    const bool shares = left > 0 && (programs - left) * slabs >= WORTH * others * programs;
     const int streamed = shares ? left + (tiles > programs ? programs : 0) : 0;
     const int each = streamed * slabs / programs, extra = streamed * slabs % programs;
     const int begin = first_slab_of(program, each, extra), end = first_slab_of(program + 1, each, extra);

@@ -72,7 +72,9 @@ def test_emitted_code_is_as_recorded(rung, kind, make, golden):
     golden(RECORDED, f"{kernel.label} {' '.join(kind)}", facts(kernel))
 
 
-@pytest.mark.parametrize("rung", [rung for rung in LADDER if rung.name in ("warp_specialized", *FEW, "stream_k")])
+@pytest.mark.parametrize(
+    "rung", [rung for rung in LADDER if rung.name in ("warp_specialized", *FEW, "stream_k")]
+)
 def test_main_loop_is_as_short_as_the_twins(rung):
     """Slots are counted: with a division for each slab it had up to 24 instructions more. Where K is in
     parts, these are not so short that nvcc unrolls the loop."""

@@ -68,7 +68,7 @@ def few(name, programs=2):
     """A configuration in which a block has several tiles, in stripes of two rows, and the whole of K, or a
     share of tiles."""
     if name == "stream_k":
-        return "128x256,programs=4,group=2,worth=0"
+        return "128x256,programs=4,group=2,worth=1"
     whole = ",splits=1" if name == "split_k" else ""
     return f"128x256,programs={programs},group=2{whole}" if name in PERSISTENT else "128x256"
 

@@ -46,7 +46,7 @@ In the emitted CUDA look for `begin_slab` and `end_slab`, the share of a program
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tir_schedules.ladders.hgemm import hopper, roles, tile_choice
 from tir_schedules.model.launch import Launch, ceil_div
@@ -57,7 +57,8 @@ from tir_schedules.workloads import OPERANDS, RESULTS
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 MOST_PARTS = 8
-"""Of a tile, where there are fewer tiles than programs: their sums are added one after the other."""
+"""Of a tile, where there are fewer tiles than programs: their sums are added one after the other. None has
+fewer than two slabs: ptxas has products of a loop that ends at once wait for each other."""
 
 
 @dataclass(frozen=True)
@@ -88,17 +89,26 @@ class Shares:
     @classmethod
     def of(cls, gemm: HalfGemm, config: Config) -> "Shares":
         tiles = ceil_div(gemm.m, config.bm) * ceil_div(gemm.n, config.bn)
-        slabs = ceil_div(gemm.k, hopper.DEPTH)
-        programs = min(max(config.programs, 1), tiles * min(slabs, MOST_PARTS))
-        left, others = tiles % programs, ceil_div(programs, tiles)
-        if not left or (programs - left) * slabs < config.worth * others * programs:
-            return cls(min(programs, tiles), tiles, 0, slabs)
-        return cls(programs, tiles, left + (programs if tiles > programs else 0), slabs)
+        slabs, most = ceil_div(gemm.k, hopper.DEPTH), max(config.programs, 1)
+        parts = range(2, min(slabs // 2, MOST_PARTS) + 1)
+        counts = {most} if tiles > most else {min(most, tiles * each) for each in parts}
+        found = [cls(count, tiles, 0, slabs) for count in sorted(counts)]
+        able = [each for each in found if each.worth_sharing(config.worth)]
+        if not able:
+            return cls(min(most, tiles), tiles, 0, slabs)
+        best = min(able, key=lambda each: tiles * slabs / each.programs + config.worth * each.others)
+        whole = best.programs if tiles > best.programs else 0
+        return replace(best, streamed=tiles % best.programs + whole)
+
+    def worth_sharing(self, worth: int) -> bool:
+        """Whether each program saves so many slabs for each other part of a tile; as in the twin."""
+        left = self.tiles % self.programs
+        return left > 0 and (self.programs - left) * self.slabs >= worth * self.others * self.programs
 
     @property
     def others(self) -> int:
-        """Parts of a tile, besides the one with its first slab, that are added to that."""
-        return ceil_div(self.programs, self.tiles) if self.streamed else 0
+        """Parts of a tile, besides the one with its first slab, where tiles are shared: about so many."""
+        return max(1, (self.programs - 1) // self.tiles)
 
     @property
     def busiest(self) -> int:
@@ -108,6 +118,8 @@ class Shares:
 
 
 def refuses(gemm: HalfGemm, config: Config) -> str:
+    if not config.worth:
+        return "worth is 0: programs that save nothing would share tiles; use worth=1 or more"
     return roles.reason_against_roles(gemm, config)
 
 
@@ -156,7 +168,7 @@ def nanoseconds(gemm: HalfGemm, name: str, config: Config) -> float:
     shares = Shares.of(gemm, config)
     estimate = tile_choice.Estimate.of(gemm, name, config)
     part = PART + 2 * config.bm * config.bn * hopper.SIZES[gemm.accumulate] / WORD
-    return estimate.once + shares.busiest * estimate.each + shares.others * part
+    return estimate.once + shares.busiest * estimate.each + (shares.others * part if shares.streamed else 0)
 
 
 def choose(gemm: HalfGemm) -> str:
