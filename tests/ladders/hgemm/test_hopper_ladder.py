@@ -131,6 +131,8 @@ def test_one_of_several_warpgroups_has_all_rows_of_c():
         ("tma:stages=2", HalfGemm(64, 64, 64), "stages is 2: the ring has 3 to 8 slots"),
         ("wgmma:bk=32", HalfGemm(64, 64, 64), "bk is 64"),
         ("warp_specialized:consumers=4", HalfGemm(64, 64, 64), "each of 1 to 3 consumers"),
+        ("stream_k", HalfGemm(64, 60, 64), "rows of C are 120 bytes.*use hgemm/repacked"),
+        ("stream_k:worth=0", HalfGemm(64, 64, 64), "worth is 0: .*use worth=1 or more"),
         ("cluster:cluster=3", HalfGemm(64, 64, 64), "cluster is 1, 2 or 4"),
     ],
 )  # fmt: skip
