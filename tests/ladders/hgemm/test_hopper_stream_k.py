@@ -162,7 +162,7 @@ def test_the_next_launch_finds_no_marks(make, kept):
 @layers(
     "make, fault",
     [(load_twin, "the mark releases nothing"), (load_twin, "the place of the next program")],
-    [(make, fault) for make in MAKERS for fault in FAULTS],
+    [(load_twin, fault) for fault in FAULTS] + [(lower, fault) for fault in (*FAULTS,)[::4]],
 )
 def test_a_fault_of_what_programs_share_is_found(make, fault, kept):
     assert outcome(make, FAULTS[fault]).faults
