@@ -211,17 +211,21 @@ def own_cache(tmp_path_factory):
     return tmp_path_factory.mktemp("cache")
 
 
+VERBS, MOMENTS = commands(Path()), (0.3, 2.9, 5.5)
+ENDS = [
+    (verb, name, MOMENTS[(row + column) % 3])
+    for row, verb in enumerate(VERBS)
+    for column, name in enumerate(SIGNALS)
+]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("signal_name", SIGNALS)
-@pytest.mark.parametrize("verb", commands(Path()))
-def test_killed_at_some_moments(verb, signal_name, tmp_path, own_cache, monkeypatch):
-    monkeypatch.setenv("TIR_SCHEDULES_CACHE", str(own_cache))
+@pytest.mark.parametrize("verb, signal_name, moment", ENDS)
+def test_killed_at_some_moment(verb, signal_name, moment, tmp_path, own_cache, monkeypatch):
     """killing.py does it at twenty and more."""
-    for moment in (0.3, 2.9, 5.5):
-        folder = tmp_path / str(moment)
-        folder.mkdir()
-        faults, ended = faults_of(verb, SIGNALS[signal_name], moment, folder)
-        assert not faults and ended.seconds < 2
+    monkeypatch.setenv("TIR_SCHEDULES_CACHE", str(own_cache))
+    faults, ended = faults_of(verb, SIGNALS[signal_name], moment, tmp_path)
+    assert not faults and ended.seconds < 2
 
 
 def tool(*arguments, redirect="", **environment):

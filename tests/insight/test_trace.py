@@ -233,9 +233,9 @@ def test_reasons_are_one_plain_line(message, reason):
 TRACED = [
     (find_one(f"{family}/{name}", "trace"), workload)
     for family, names, workload in (
-        ("sgemm", "naive thread_tile_2d warp_tiling serpentine multistage", Gemm(128, 128, 32)),
-        ("reduce", "divergent unrolled_warp shuffle cross_thread vectorized", Reduction(1 << 13)),
-        ("hgemm", "wmma_padded wmma_swizzled_grid", HalfGemm(128, 128, 64, "nn")),
+        ("sgemm", "naive serpentine multistage", Gemm(128, 128, 32)),
+        ("reduce", "divergent unrolled_warp vectorized", Reduction(1 << 13)),
+        ("hgemm", "wmma_padded", HalfGemm(128, 128, 64, "nn")),
         ("hgemm", "mma_multistage", HalfGemm(256, 128, 128, "nn")),
     )
     for name in names.split()

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Iterator
+from typing import Callable, Iterable, Iterator
 
 BARRIER = re.compile(r"__syncthreads\(\);")
 # Calls that commit asynchronous copies and wait for them, as TVM and the twins write them. (Where the loop
@@ -39,6 +39,11 @@ class Mutant:
     name: str
     line: int
     source: str
+
+    @property
+    def kind(self) -> str:
+        """What was done: "no barrier"."""
+        return self.name.split(",")[0]
 
 
 def mutants(source: str) -> Iterator[Mutant]:
@@ -79,6 +84,17 @@ def asynchronous_mutants(source: str) -> Iterator[Mutant]:
         for what, pattern in (("no barrier", BARRIER), ("no wait", WAIT), ("no commit", COMMIT)):
             if match := pattern.search(line):
                 yield replaced(lines, number, match.span(), "", what)
+
+
+def one_of_each_kind(
+    found: Iterable[Mutant], fits: Callable[[Mutant], bool] = lambda _: True
+) -> list[Mutant]:
+    """The first of each that fits; those of a kind that there is one of are not asked."""
+    kinds: dict[str, Mutant] = {}
+    for mutant in found:
+        if mutant.kind not in kinds and fits(mutant):
+            kinds[mutant.kind] = mutant
+    return list(kinds.values())
 
 
 def replaced(lines: list[str], number: int, span: tuple[int, int], text: str, what: str) -> Mutant:

@@ -108,7 +108,7 @@ def test_guards_and_barriers_are_not_to_be_missed(shape):
     ptx = compile_kernel(load_source(source, SGEMM, gemm, ARCH)).ptx
     kinds = {}
     for mutant in mutants(source):
-        kind, kernel = mutant.name.split(",")[0], load_source(mutant.source, SGEMM, gemm, ARCH)
+        kind, kernel = mutant.kind, load_source(mutant.source, SGEMM, gemm, ARCH)
         if kind not in kinds and compile_kernel(kernel).ptx != ptx:
             kinds[kind] = outcome_of([kernel], gemm, CpuMachine(budget=1 << 20)).faults
     assert kinds.keys() >= {"no barrier", "no guard"}

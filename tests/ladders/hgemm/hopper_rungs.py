@@ -18,7 +18,7 @@ KINDS = (
     ("nn", "float16"),
 )
 # Nine slabs along K: a ring of 3 or 4 slots goes round twice, and a second tile begins in another slot.
-WHOLE = "384x512x576"
+WHOLE = "384x256x576"
 # Ragged along M, N and K, with rows that the copy engine takes.
 RAGGED = "200x304x72"
 # Tiles and programs: one tile for all, several tiles for each of one, two and five blocks.

@@ -1,8 +1,8 @@
 """The machine cannot be fooled: a barrier, a wait or a commit removed from a kernel of the HGEMM ladder is
 found.
 
-By default one of each kind runs for every rung or its twin, in turn; `-m slow` runs all of both, and those of
-other configurations.
+By default one of each kind runs for every rung or its twin, in turn; `-m slow` runs all of both, and one of
+each kind of other configurations.
 """
 
 import re
@@ -11,7 +11,7 @@ from itertools import cycle
 import pytest
 from kinds import ARCH, LADDER, MAKERS, RUNGS, workload
 from layers import layers
-from mutants import asynchronous_mutants
+from mutants import asynchronous_mutants, one_of_each_kind
 
 from tir_schedules.compiler.twin import load_source, load_twin
 from tir_schedules.machines.cpu import CpuMachine
@@ -26,7 +26,6 @@ RAGGED = workload("200x136x72", ("nt", "float16"))
 # Schedule and twin of the rungs, of their other configurations either in turn.
 BOTH = [(rung, form) for rung in LADDER for form in MAKERS]
 OTHERS = [rung for rung in RUNGS if rung not in LADDER]
-EVERY = [*BOTH, *zip(OTHERS, cycle(MAKERS))]
 
 
 def examples(rung, make):
@@ -46,17 +45,15 @@ def check(rung, mutant, gemms):
     assert any(re.search(r"_source\.cu:\d+", fault) for fault in faults), mutant.name
 
 
-@layers("rung, form", [*zip(LADDER, cycle(MAKERS))], [])
+@layers("rung, form", [*zip(LADDER, cycle(MAKERS))], [*zip(OTHERS, cycle(MAKERS))])
 def test_a_fault_of_each_kind_is_found(rung, form):
-    make, kinds = MAKERS[form], {}
-    for mutant in faults_of(rung, make):
-        kinds.setdefault(mutant.name.split(",")[0], mutant)
-    for mutant in kinds.values():
+    make = MAKERS[form]
+    for mutant in one_of_each_kind(faults_of(rung, make)):
         check(rung, mutant, examples(rung, make))
 
 
 @pytest.mark.slow
-@layers("rung, form", EVERY, [])
+@layers("rung, form", BOTH, [])
 def test_every_fault_of_order_is_found(rung, form):
     make = MAKERS[form]
     for mutant in faults_of(rung, make):
@@ -65,6 +62,6 @@ def test_every_fault_of_order_is_found(rung, form):
 
 def faults_of(rung, make):
     found = list(asynchronous_mutants(make(rung, examples(rung, make)[0], ARCH).source))
-    kinds = {mutant.name.split(",")[0] for mutant in found}
+    kinds = {mutant.kind for mutant in found}
     assert kinds >= ({"no barrier", "no commit", "no wait"} if rung.min_arch >= 80 else {"no barrier"})
     return found

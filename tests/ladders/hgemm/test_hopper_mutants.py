@@ -67,7 +67,7 @@ def faults_of(name: str) -> list[Mutant]:
     found = [each for each in mutants(source) if ONE_PLACE.sub("", each.source) != needed]
     spare = ["one block"] if name != "cluster" else []
     unheard = LAST_RELEASE if name == "warp_specialized" else None
-    return [each for each in found if kind_of(each) not in spare and not (unheard and unheard in each.name)]
+    return [each for each in found if each.kind not in spare and not (unheard and unheard in each.name)]
 
 
 def rung_of(name):
@@ -82,10 +82,6 @@ def check(name, mutant):
     assert any(re.search(r"_source\.cu:\d+", fault) for fault in outcome.faults), (name, mutant.name)
 
 
-def kind_of(mutant):
-    return mutant.name.split(",")[0]
-
-
 SHORT = {"tma_store": ("no fence_async_proxy", "no wait_for_parity", "no wait_until_stores_have_read",
                        "16 bytes more"),
          "cluster": ("no sync_cluster", "one block", "other parity"),
@@ -94,7 +90,7 @@ SHORT = {"tma_store": ("no fence_async_proxy", "no wait_for_parity", "no wait_un
 
 @pytest.mark.parametrize("name, kind", [(name, kind) for name, kinds in SHORT.items() for kind in kinds])
 def test_a_fault_of_each_kind_is_found(name, kind):
-    check(name, next(mutant for mutant in faults_of(name) if kind_of(mutant) == kind))
+    check(name, next(mutant for mutant in faults_of(name) if mutant.kind == kind))
 
 
 # Of these a text has two kernels, of which one is compiled; what they call is what others call, too.
@@ -117,5 +113,5 @@ def test_every_fault_is_found(name):
 
 def test_every_kind_is_met():
     """Else a renamed function would go untested."""
-    met = {kind_of(mutant) for name in ("wgmma_async", "tma", *PERSISTENT) for mutant in faults_of(name)}
+    met = {mutant.kind for name in ("wgmma_async", "tma", *PERSISTENT) for mutant in faults_of(name)}
     assert {f"no {name}" for name in DROPPED} | CHANGED.keys() <= met

@@ -4,6 +4,8 @@ A schedule is lowered and compiled for one shape. So that this is done once, the
 ask for the same shapes.
 """
 
+from itertools import cycle, islice, product
+
 from tir_schedules.ladders.registry import every_rung, find, ladder
 from tir_schedules.model.rung import Unasked
 from tir_schedules.workloads.gemm import Gemm
@@ -35,4 +37,14 @@ def taken(cases):
 SHARED = taken(
     [(rung, WHOLE) for rung in BASE] + [(rung, ODD) for rung in LADDER] + [(rung, RAGGED) for rung in WIDE]
 )
-EVERY = taken((rung, shape) for rung in RUNGS for shape in (WHOLE, RAGGED, ODD))
+OTHERS = [rung for rung in RUNGS if rung not in BASE]
+
+
+def each_and_in_turn(shapes, count):
+    """Every rung of the default layer with every shape; every other configuration with so many, in turn."""
+    turns = cycle(shapes)
+    others = [(rung, shape) for rung in OTHERS for shape in islice(turns, count)]
+    return taken([*product(BASE, shapes), *others])
+
+
+EVERY = [*each_and_in_turn((RAGGED, ODD), 1), *((rung, WHOLE) for rung in RUNGS)]
