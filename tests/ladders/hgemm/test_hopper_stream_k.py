@@ -70,6 +70,15 @@ def test_the_tile_is_the_one_that_is_estimated_to_be_done_first():
     assert stream_k.choose(few) == "64x64" and Shares.of(few, CONFIGS["64x64"]) == Shares(132, 50, 50, 85)
 
 
+def test_where_nothing_is_shared_it_is_tma_store():
+    own, other = (find(f"hgemm/{name}:128x128")[0] for name in ("stream_k", "tma_store"))
+    source = lower(own, HalfGemm(256, 256, 128), ARCH).source
+    assert (
+        source.replace("hgemm_stream_k", "hgemm_tma_store")
+        == lower(other, HalfGemm(256, 256, 128), ARCH).source
+    )
+
+
 QUICK = [
     (f"{SMALL},programs=3", SHAPE),
     (f"{SMALL},programs=13", HalfGemm(200, 104, 520, "nn")),
@@ -80,14 +89,14 @@ MORE = [
     (f"{SMALL},programs=4", HalfGemm(136, 104, 136, *KINDS[2])),
     (f"{SMALL},programs=48", HalfGemm(200, 104, 520, *KINDS[3])),
     (f"{SMALL},programs=5", HalfGemm(1, 8, 1000, *KINDS[4])),
-    ("256x256,programs=3,worth=1", HalfGemm(264, 328, 200, *KINDS[0])),
+    ("256x256,programs=3,worth=1", HalfGemm(200, 520, 200, *KINDS[0])),
     ("128x256,programs=5,worth=1", HalfGemm(136, 264, 200, *KINDS[2])),
-    ("128x192,programs=3,worth=1", HalfGemm(264, 200, 328, *KINDS[1])),
+    ("128x192,programs=3,worth=1", HalfGemm(264, 136, 328, *KINDS[1])),
     ("128x128,programs=3,worth=1", HalfGemm(136, 264, 328, *KINDS[3])),
     ("64x128,programs=5,worth=1", HalfGemm(200, 264, 136, *KINDS[4])),
 ]
-"""Whole rounds alone; fewer and more programs than tiles; a tile more than a round; many parts; one tile; and
-each configuration."""
+"""Whole rounds alone; fewer and more programs than tiles; a tile more than a round; many parts; one tile,
+one row and one column of them; and each configuration."""
 
 
 @layers("name, gemm", QUICK, MORE)

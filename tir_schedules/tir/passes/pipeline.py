@@ -150,7 +150,6 @@ def pipeline(wanted: Sequence[str] = ()) -> transform.Pass:
             s_tir.transform.InferFragment(),
             s_tir.transform.LowerThreadAllreduce(),
             *([s_tir.transform.InjectPTXAsyncCopy()] if asynchronous and not early else []),
-            # TVM lowers one buffer of a warp at a time, and once.
             *chosen("streamed_tiles", tirx.transform.LowerWarpMemory()),
             s_tir.transform.MergeSharedMemoryAllocations(),
             *chosen("whole_lines", whole_lines),

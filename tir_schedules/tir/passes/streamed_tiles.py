@@ -5,8 +5,10 @@ share begins within a tile and ends within one. Who has the first slab of a tile
 programs leave, and stores it. Programs are numbered backwards, so that blocks wait for blocks that began
 before them.
 
-No primitive has a loop over slabs end where a program's share does. So this pass, a part of
-`persistent_tiles`, changes its extent, and tells an intrinsic what of a tile the program has.
+No primitive has a loop over slabs end where a program's share does. So `persistent_tiles` has `Streamed`
+change its extent, and tell an intrinsic what of a tile the program has. A rung with such tiles asks for
+"streamed_tiles", too: for `same_counters`, and for a LowerWarpMemory more, as TVM lowers one buffer of a warp
+in each, and the sums of all slabs are a second one.
 """
 
 from __future__ import annotations
