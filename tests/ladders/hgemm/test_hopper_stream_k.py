@@ -107,8 +107,8 @@ def test_schedule_and_twin_are_right_and_equal_bit_for_bit(name, gemm):
     assert (Shares.of(gemm, own.config).streamed == 0) == (name == MORE[0][0])
 
 
-PLACE = "const part = place_of_parts<PROGRAMS, WARPS, VECTORS>() + warp"
-TAKEN = "const part =\n        place_of_parts<PROGRAMS, WARPS, VECTORS>() + warp"
+PLACE = "const part = place_of_parts<PLACES, WARPS, VECTORS>() + warp"
+TAKEN = "const part =\n        place_of_parts<PLACES, WARPS, VECTORS>() + warp"
 LEFT = "    __syncwarp();\n    if (threadIdx.x % 32 == 0)\n        asm"
 SEEN = "    }\n    __syncwarp();\n    const uint4"
 CLEARED = '        asm volatile("st.relaxed.gpu.global.u32 [%0], 0;" ::"l"(mark) : "memory");\n'
@@ -120,8 +120,8 @@ FAULTS = {
     "lanes do not wait": (SEEN, SEEN.replace("__syncwarp();", "")),
     "nobody waits": ("while (left == 0);", "while (false);"),
     "one place for all": (PLACE, f"{PLACE} % WARPS"),
-    "the place of the next program": (TAKEN, f"{TAKEN} % (PROGRAMS * WARPS - WARPS)"),
-    "the sums of another lane": (TAKEN, f"{TAKEN} * 0 + (warp ^ 1)"),
+    "the place of another program": (TAKEN, f"{TAKEN} % (PLACES * WARPS - WARPS)"),
+    "the sums of another warp": (TAKEN, f"{TAKEN} * 0 + (warp ^ 1)"),
     "the last part is left out": ("other < programs &&", "other < programs - 1 &&"),
     "a part of the next tile": ("each, extra) < end", "each, extra) <= end"),
     "a part twice": ("Sum>(sums, other);", "Sum>(sums, program + 1);"),
@@ -170,7 +170,7 @@ def test_the_next_launch_finds_no_marks(make, kept):
 
 @layers(
     "make, fault",
-    [(load_twin, "the mark releases nothing"), (load_twin, "the place of the next program")],
+    [(load_twin, "the mark releases nothing"), (load_twin, "the place of another program")],
     [(load_twin, fault) for fault in FAULTS] + [(lower, fault) for fault in (*FAULTS,)[::4]],
 )
 def test_a_fault_of_what_programs_share_is_found(make, fault, kept):
