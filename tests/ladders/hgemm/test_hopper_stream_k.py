@@ -84,18 +84,16 @@ QUICK = [
     (f"{SMALL},programs=13", HalfGemm(200, 104, 520, "nn")),
 ]
 MORE = [
-    (f"{SMALL},programs=2", HalfGemm(136, 72, 72, *KINDS[1])),  # whole rounds alone
     (f"{SMALL},programs=4", HalfGemm(136, 104, 136, *KINDS[2])),
     (f"{SMALL},programs=48", HalfGemm(200, 104, 520, *KINDS[3])),
     (f"{SMALL},programs=5", HalfGemm(1, 8, 1000, *KINDS[4])),
     ("256x256,programs=2,worth=1", HalfGemm(200, 520, 200, *KINDS[0])),
     ("128x256,programs=3,worth=1", HalfGemm(136, 264, 200, *KINDS[2])),
-    ("128x192,programs=2,worth=1", HalfGemm(264, 136, 328, *KINDS[1])),
-    ("128x128,programs=4,worth=1", HalfGemm(136, 264, 328, *KINDS[3])),
+    ("128x128,programs=2,worth=1", HalfGemm(264, 72, 200, *KINDS[1])),
     ("64x128,programs=5,worth=1", HalfGemm(200, 264, 136, *KINDS[4])),
 ]
-"""Fewer and more programs than tiles; a tile more than a round; many parts; one tile, one row and one column of
-them; and each configuration."""
+"""Fewer and more programs than tiles; a tile more than a round; many parts; one tile, one row and one column
+of them; and tiles of other configurations."""
 
 
 @layers("name, gemm", QUICK, MORE)
@@ -104,7 +102,7 @@ def test_schedule_and_twin_are_right_and_equal_bit_for_bit(name, gemm):
     (own,) = find(f"hgemm/stream_k:{name}")
     (verdict,) = run([(own, gemm)], ARCH, CpuMachine(orders=3))
     assert verdict.faults == () and verdict.identical
-    assert (Shares.of(gemm, own.config).streamed == 0) == (name == MORE[0][0])
+    assert Shares.of(gemm, own.config).streamed
 
 
 PLACE = "const part = place_of_parts<PLACES, WARPS, VECTORS>() + warp"
@@ -171,7 +169,7 @@ def test_the_next_launch_finds_no_marks(make, kept):
 @layers(
     "make, fault",
     [(load_twin, "the mark releases nothing"), (load_twin, "the place of another program")],
-    [(load_twin, fault) for fault in FAULTS] + [(lower, fault) for fault in (*FAULTS,)[::4]],
+    [(load_twin, fault) for fault in FAULTS] + [(lower, fault) for fault in (*FAULTS,)[::6]],
 )
 def test_a_fault_of_what_programs_share_is_found(make, fault, kept):
     assert outcome(make, FAULTS[fault]).faults
