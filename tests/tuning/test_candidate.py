@@ -4,6 +4,7 @@ one line here."""
 import os
 import signal
 import threading
+import time
 from dataclasses import replace
 
 import pytest
@@ -12,9 +13,11 @@ from tir_schedules.compiler.lower import lower
 from tir_schedules.errors import BadInput, CheckFailed
 from tir_schedules.ladders.registry import find_one
 from tir_schedules.run import launches
-from tir_schedules.tuning.building import workers
+from tir_schedules.tuning.building import candidate, workers
 from tir_schedules.tuning.building.candidate import build, verified
+from tir_schedules.tuning.measure.gpu_timing import compiled
 from tir_schedules.tuning.records.record import source_hash
+from tir_schedules.tuning.records.timesheet import AWAITING_BUILDER, BUILDING, VERIFYING, Timesheet
 from tir_schedules.tuning.space.tunable import space_of
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.reduction import Reduction
@@ -30,16 +33,22 @@ def rung():
 
 @pytest.fixture(scope="module")
 def pool():
-    made = workers.Workers()
+    made = workers.Workers(2, Timesheet())
     yield made
     made.close()
+
+
+def running(pool):
+    return [place.process for place in pool.all if place.process]
 
 
 def test_what_is_built_there_is_what_is_built_here(rung, pool):
     here, there = build(rung, SHAPE, ARCH), pool.build(rung, SHAPE, ARCH)
     assert there == here and there.binaries[0].kernel.source == lower(rung, SHAPE, ARCH).source
     assert there.source == source_hash(lower(rung, SHAPE, ARCH).source)
-    assert len(pool.all) == 1, "the same process has built all"
+    assert len(running(pool)) == 1, "the same process has built all"
+    assert {AWAITING_BUILDER, BUILDING, VERIFYING} == pool.spent.seconds.keys()
+    assert all(seconds > 0 for seconds in pool.spent.seconds.values())
 
 
 def test_errors_keep_their_kind_and_those_nobody_can_cause_are_one_line(rung, pool):
@@ -50,28 +59,22 @@ def test_errors_keep_their_kind_and_those_nobody_can_cause_are_one_line(rung, po
     assert pool.build(rung, SHAPE, ARCH).kernels[0].arch == ARCH
 
 
-def test_a_process_that_dies_refuses_its_candidate_alone(rung):
-    pool = workers.Workers()
-    try:
-        process = pool.start()
-        os.kill(process.pid, signal.SIGKILL)
-        with pytest.raises(CheckFailed, match=r"ended without an answer \(exit code -9\)"):
-            pool.build(rung, SHAPE, ARCH)
-        assert pool.build(rung, SHAPE, ARCH).rung == rung
-    finally:
-        pool.close()
-    assert all(process.poll() is not None for process in pool.all) and not pool.all
+def test_a_process_that_dies_refuses_its_candidate_alone(rung, pool):
+    pool.build(rung, SHAPE, ARCH)
+    (process,) = running(pool)
+    os.kill(process.pid, signal.SIGSTOP)
+    threading.Timer(0.2, process.kill).start()
+    with pytest.raises(CheckFailed, match=r"ended without an answer \(exit code -9\)"):
+        pool.build(rung, SHAPE, ARCH)
+    assert pool.build(rung, SHAPE, ARCH).rung == rung
+    assert [again.poll() for again in running(pool)] == [None]
 
 
-def test_each_thread_has_a_process_of_its_own():
-    pool, found = workers.Workers(), []
-    threads = [threading.Thread(target=lambda: found.append(pool.start().pid)) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-        thread.join()
-    processes = list(pool.all)
-    pool.close()
-    assert len(set(found)) == 2 and all(process.poll() is not None for process in processes)
+def test_a_kernel_of_this_package_is_compiled_the_quick_way_and_is_in_the_cache_for_the_finals(rung):
+    """A rung whose functions are not found under their names is one from elsewhere: see emitted.is_ours."""
+    built, again = build(rung, SHAPE, ARCH), compiled(rung, SHAPE, ARCH)
+    assert all(kernel.own for kernel in built.kernels)
+    assert [binary.kernel for binary in again.binaries] == list(built.kernels)
 
 
 def test_faults_and_wrong_results_are_refused():
@@ -81,6 +84,19 @@ def test_faults_and_wrong_results_are_refused():
         verified([replace(kernel, source=kernel.source.replace("__syncthreads();", ""))], SHAPE)
     with pytest.raises(CheckFailed, match="wrong on 64x64x64"):
         verified([replace(kernel, source=kernel.source.replace("0x0p+0f", "0x1p+0f"))], SHAPE)
+
+
+def test_the_time_of_a_candidate_that_is_found_wrong_is_counted_once(rung, monkeypatch):
+    def wrong(*_):
+        time.sleep(0.5)
+        raise CheckFailed("wrong")
+
+    monkeypatch.setattr(candidate, "found_right", wrong)
+    spent, start = Timesheet(), time.monotonic()
+    with pytest.raises(CheckFailed):
+        build(rung, SHAPE, ARCH, spent)
+    assert spent.seconds[VERIFYING] >= 0.5
+    assert sum(spent.seconds.values()) <= time.monotonic() - start
 
 
 def test_a_sum_is_built_and_verified_with_all_its_launches():

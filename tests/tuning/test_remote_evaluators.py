@@ -14,6 +14,7 @@ from tir_schedules.tuning.building import workers
 from tir_schedules.tuning.building.candidate import Unbuilt, build
 from tir_schedules.tuning.measure import gpu_timing, local
 from tir_schedules.tuning.measure.local import LocalPredictor
+from tir_schedules.tuning.records.timesheet import Timesheet
 from tir_schedules.tuning.remote import answers, evaluators
 from tir_schedules.tuning.space.tunable import space_of
 from tir_schedules.workloads.gemm import Gemm
@@ -33,7 +34,7 @@ class Servers:
     def close(self):
         pass
 
-    def answer(self, request, payload):
+    def answer(self, request, payload, spent=None):
         self.seen = (json.loads(json.dumps(request)), bytes(payload))
         return json.loads(answers.answer(json.dumps(request), payload, self.name))
 
@@ -45,11 +46,11 @@ RUNG = SPACE.rung_at(next(SPACE.points(SHAPE, ARCH)))
 @pytest.fixture(scope="module", autouse=True)
 def one_process_builds():
     """In place of one for each evaluator, which takes seconds to start."""
-    pool = workers.Workers()
+    pool = workers.Workers(1, Timesheet())
     shared = SimpleNamespace(build=pool.build, close=lambda: None)
     with pytest.MonkeyPatch.context() as patch:
         for module in (evaluators, local):
-            patch.setattr(module, "Workers", lambda: shared)
+            patch.setattr(module, "Workers", lambda count, spent: shared)
         yield
     pool.close()
 
@@ -71,7 +72,7 @@ def evaluator_on():
 def test_a_server_without_a_gpu_predicts_what_is_predicted_here(evaluator_on):
     servers = Servers("cpu", "CPU machine")
     evaluator, here = evaluator_on(servers), LocalPredictor()
-    assert (evaluator.kind, evaluator.device, evaluator.at_once) == ("predicted", "CPU machine", 2)
+    assert (evaluator.kind, evaluator.device, evaluator.places) == ("predicted", "CPU machine", 2)
     assert evaluator.evaluate(RUNG, SHAPE, ARCH) == here.evaluate(RUNG, SHAPE, ARCH)
     here.close()
     assert servers.seen[0]["what"] == "predict"

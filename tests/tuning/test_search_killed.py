@@ -32,7 +32,7 @@ from tir_schedules.tuning.search.tuner import tune
 
 
 class Slow(MadeUp):
-    at_once = 3
+    builders = 1
 
     def evaluate(self, rung, workload, arch):
         time.sleep(0.25)

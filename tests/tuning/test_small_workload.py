@@ -5,6 +5,7 @@ import random
 import pytest
 
 from tir_schedules.ladders.registry import find_one
+from tir_schedules.ladders.sgemm import split_k
 from tir_schedules.tuning.building.small_workload import small
 from tir_schedules.tuning.space.tunable import space_of
 from tir_schedules.workloads.gemm import Gemm
@@ -65,6 +66,29 @@ def test_a_small_reduction_takes_the_paths_of_the_whole_one():
         assert part.n <= min(whole.n, 1 << 19) and part.dtype == "float32" and reduced.id == rung.id
         looped += paths(rung, whole)[2]
     assert looped > 60
+
+
+def parts(gemm, config):
+    """Tiles of each part of K, and elements of the last tile along each axis."""
+    each, deep = split_k.part_of_k(gemm, config) // config.bk, -(-gemm.k // config.bk)
+    ends = [(extent - 1) % tile for extent, tile in zip(gemm.shape, (config.bm, config.bn, config.bk))]
+    return [min(each, deep - first) for first in range(0, deep, each)], ends
+
+
+@pytest.mark.parametrize("k", [4096, 4097, 100])
+def test_a_small_gemm_has_parts_of_k_like_the_whole_one(k):
+    space, rng, seen = space_of("sgemm/split_k"), random.Random(5), set()
+    for _ in range(60):
+        whole = Gemm(rng.choice((70, 128)), rng.choice((150, 256)), k)
+        rung = space.rung_at({name: rng.choice(values) for name, values in space.fields.items()})
+        reduced, found = small(rung, whole)
+        copies = [each.names for each in split_k.before(whole, rung.config)]
+        assert [each.names for each in split_k.before(found, reduced.config)] == copies
+        (tiles, ends), (few, same) = parts(whole, rung.config), parts(found, reduced.config)
+        assert ends == same and len(few) == min(2, len(tiles)) and few[-1] in (few[0], few[0] - 1)
+        assert (few[0] > few[-1]) == (tiles[0] > tiles[-1]) and few[0] <= tiles[0] and max(few) <= 12
+        seen.add((len(few), few[0] > few[-1], len(copies)))
+    assert len(seen) > 3
 
 
 @pytest.mark.parametrize("name, rows", [("hgemm/persistent", 2), ("hgemm/cluster", 4)])

@@ -2,6 +2,7 @@
 
 import pickle
 import random
+from dataclasses import replace
 from itertools import islice, product
 
 import pytest
@@ -21,16 +22,26 @@ from tir_schedules.workloads.reduction import Reduction
 
 ARCH = "sm_80"
 LARGE = {"sgemm": Gemm(4096, 4096, 4096), "hgemm": HalfGemm(4096, 4096, 4096), "reduce": Reduction(1 << 28)}
+RAGGED = Gemm(509, 1021, 30)
+"""Where sgemm/split_k has something to fill, and parts of K that are shorter than others."""
 CONFIGS = [(space, rung) for space in SPACES.values() for rung in space.rung.variants()]
 
 OWN_ARCH = "sm_90a"
 HOPPER = [space for space in SPACES.values() if space.rung.arch == OWN_ARCH]
+
+ALIKE = ("sgemm/serpentine", "hgemm/wgmma", "hgemm/wgmma_async", "hgemm/tma", "hgemm/warp_specialized")
+"""Rungs whose points another one has, too, with as much or more that can go wrong."""
+SEEDS = [(space, seed) for space in SPACES.values() for seed in range(3 if space.rung.id in ALIKE else 8)]
 
 each_space = pytest.mark.parametrize("space", SPACES.values(), ids=lambda space: space.rung.id)
 
 
 def arch_of(space):
     return space.rung.arch or ARCH
+
+
+def large(space):
+    return RAGGED if space.rung.id == "sgemm/split_k" else LARGE[space.rung.family]
 
 
 def shapes(space, point):
@@ -81,16 +92,15 @@ def test_points_drawn_are_right(space):
     """Two of those drawn that are quick to check, one on whole tiles and one on ragged ones; of the Hopper
     rungs, which differ little, the latter."""
     rng = random.Random(1)
-    drawn = sorted((space.sample(rng, LARGE[space.rung.family], arch_of(space)) for _ in range(40)), key=work)
+    drawn = sorted((space.sample(rng, large(space), arch_of(space)) for _ in range(40)), key=work)
     for point, shape in zip(drawn, (-1,) if space in HOPPER else (0, -1)):
         check(space, point, [shapes(space, point)[shape]])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(8))
-@each_space
+@pytest.mark.parametrize("space, seed", SEEDS, ids=[f"{space.rung.id}-{seed}" for space, seed in SEEDS])
 def test_many_points_are_right_and_so_are_their_twins_where_they_compile(space, seed):
-    point = space.sample(random.Random(seed), LARGE[space.rung.family], arch_of(space))
+    point = space.sample(random.Random(seed), large(space), arch_of(space))
     workloads = shapes(space, point)
     check(space, point, workloads)
     twin = load_twin(space.rung_at(point), workloads[0], arch_of(space))
@@ -109,7 +119,7 @@ def test_what_is_launched_is_what_is_declared(space):
     """lower() compares, also that of the test above."""
     rng = random.Random(2)
     for _ in range(3):
-        point = space.sample(rng, LARGE[space.rung.family], arch_of(space))
+        point = space.sample(rng, large(space), arch_of(space))
         lower(space.rung_at(point), shapes(space, point)[-1], arch_of(space))
 
 
@@ -117,14 +127,14 @@ def test_what_is_launched_is_what_is_declared(space):
 def test_configurations_chosen_by_hand_are_points(space, rung):
     point = space.point_of(rung.config)
     assert space.config(point) == rung.config
-    assert space.refusal(point, LARGE[rung.family], "sm_90") == ""
+    assert space.refusal(point, large(space), "sm_90") == ""
 
 
 @each_space
 def test_a_worker_can_be_sent_a_point_and_takes_it_as_it_is(space):
     """A rung's choice among its configurations would take another one, and cannot be pickled."""
     rung = space.rung_at(space.point_of(space.rung.config))
-    assert pickle.loads(pickle.dumps(rung)).fitted(LARGE[rung.family]) == rung
+    assert pickle.loads(pickle.dumps(rung)).fitted(large(space)) == rung
 
 
 REFUSED = [
@@ -147,6 +157,15 @@ REFUSED = [
         {"bm": 32, "wm": 16, "wn": 16, "wmiter": 1, "wniter": 1, "tm": 2},
         "more threads than a tile of A has elements",
     ),
+    ("sgemm/split_k", {"bk": 16}, "instruction cache"),
+    (
+        "sgemm/split_k",
+        {"bm": 32, "wm": 8, "wniter": 1, "tm": 2, "stages": 6},
+        "more threads than a tile of A",
+    ),
+    ("sgemm/split_k", {"asynchronous": 0, "bk": 16}, "48 KiB"),
+    ("sgemm/split_k", {"asynchronous": 0, "rows_first": 1}, "stages and rows_first say nothing"),
+    ("sgemm/split_k", {"splits": 16}, "K has another number of parts"),
     ("hgemm/mma_multistage", {"wm": 16}, "multiple of 32 both ways"),
     ("hgemm/mma_multistage", {"bk": 16}, "XOR swizzle"),
     ("hgemm/mma_multistage", {"bn": 192}, "powers of two"),
@@ -178,7 +197,7 @@ REFUSED = [
 def test_a_point_that_cannot_be_is_refused_with_its_reason(name, change, reason):
     space = space_of(name)
     point = space.point_of(space.rung.config) | change
-    workload = {**LARGE, "hgemm": HalfGemm(4096, 4096, 4096, "nt", "float32")}[space.rung.family]
+    workload = HalfGemm(4096, 4096, 4096, "nt", "float32") if space.rung.family == "hgemm" else large(space)
     assert reason in space.refusal(point, workload, arch_of(space))
 
 
@@ -205,7 +224,7 @@ def test_fewer_programs_than_tiles_are_points_of_their_own():
 @each_space
 def test_constraints_read_the_fields_they_name_and_no_others(space):
     """Else points() would leave out valid points or let invalid ones through."""
-    rng, workload = random.Random(3), LARGE[space.rung.family]
+    rng, workload = random.Random(3), large(space)
 
     def anywhere():
         return {name: rng.choice(values) for name, values in space.fields.items()}
@@ -223,7 +242,7 @@ def test_constraints_read_the_fields_they_name_and_no_others(space):
 def test_hundreds_to_some_ten_thousand_points_are_valid_and_each_field_varies(space):
     """A reduction has three fields, and the Hopper rungs before the persistent one have three or four: these
     spaces are small enough to be tried out."""
-    workload, arch = LARGE[space.rung.family], arch_of(space)
+    workload, arch = large(space), arch_of(space)
     fewest = {3: 20, 4: 80}.get(len(space.fields), 500) if space.rung.family != "reduce" else 200
     points = list(islice(space.points(workload, arch), 100_000))
     assert fewest < len(points) == space.size(workload, arch) < 100_000
@@ -257,3 +276,25 @@ def test_no_two_points_of_a_reduction_launch_the_same_kernels_and_every_kernel_h
                     not space.refusal(point, Reduction(n), ARCH)
                 )
     assert all(valid.count(True) == 1 for valid in seen.values())
+
+
+@pytest.mark.parametrize("gemm", [Gemm(509, 1021, 62), Gemm(64, 64, 16384), Gemm(32, 63, 64)])
+def test_no_two_points_of_split_k_launch_the_same_kernels_and_every_kernel_has_its_point(gemm):
+    space, seen = space_of("sgemm/split_k"), {}
+    again = [one for one in space.constraints if one.again and "splits" in one.reads]
+    names = again[0].reads
+    for values in product(*(space.fields[name] for name in names)):
+        config = replace(space.rung.config, **dict(zip(names, values)))
+        launch = space.rung.launch(gemm, config)
+        kernels = config.bm, config.bn, config.bk, config.asynchronous, launch
+        seen.setdefault(kernels, []).append(all(one.holds(config, gemm, ARCH) for one in again))
+    assert all(valid.count(True) <= 1 for valid in seen.values())
+    assert all(any(valid) for (*_, launch), valid in seen.items() if launch.parts in space.fields["splits"])
+
+
+def test_points_of_split_k_that_need_longer_indices_are_refused():
+    space, thin = space_of("sgemm/split_k"), Gemm(2**26, 1, 16)
+    points = [space.point_of(space.rung.config) | change for change in ({"splits": 2}, {"filled": 1})]
+    assert [bool(space.refusal(point, thin, ARCH)) for point in points] == [False, True]
+    assert "2^31 partial sums" in space.refusal(points[1], thin, ARCH)
+    assert "2^31 partial sums" in space.refusal(points[0], Gemm(2**26, 17, 16), ARCH)

@@ -12,6 +12,7 @@ from tir_schedules.cli import main as cli
 from tir_schedules.cli import tune as verb
 from tir_schedules.tuning.records import database, searches
 from tir_schedules.tuning.records.database import Database
+from tir_schedules.tuning.records.timesheet import BUILDING, SERVED, Spent
 from tir_schedules.tuning.search import metaschedule, tuner
 from tir_schedules.workloads.reduction import Reduction
 
@@ -46,7 +47,8 @@ def made_up(monkeypatch):
             found = predicted(trial, workload, space.rung.id)
             kept.append(found)
             on_trial(found)
-        return SimpleNamespace(model_rank_correlation=0.75)
+        spent = Spent(40, 30, 0, 20, {BUILDING: 50, SERVED: 24}, 2, 1, "GPU")
+        return SimpleNamespace(model_rank_correlation=0.75, spent=spent)
 
     monkeypatch.setattr(tuner, "tune", tune)
     monkeypatch.setattr(metaschedule, "import_metaschedule", lambda: None)
@@ -92,6 +94,7 @@ def test_a_search_is_kept_printed_and_drawn(tool, made_up, tmp_path):
     assert "sm_90, predicted" in out and "250 us" in out and "bm 64, bn 3" in out
     assert "cost model's scores with the seconds of the candidates: 0.75" in out and "no GPU was timed" in out
     assert re.search(r"^4 trials in \d+ s: \S+ per minute$", out, re.M)
+    assert "30 s waiting for candidates, 10 s choosing them" in out and "1 GPU busy 60%" in out
     assert len(Database(tmp_path / "records.jsonl").records()) == 4
     drawing = (tmp_path / "search.svg").read_text()
     assert "<svg" in drawing and "search.svg" in out
@@ -139,6 +142,7 @@ def test_a_search_goes_on_only_when_asked_to(tool, made_up):
     code, out, _ = tool("sgemm/multistage", *CPU, "--trials", 4, "--resume", "--json")
     (found,) = json.loads(out)
     assert code == 0 and found["trials"] == 4 and found["run"]["trials"] == 2
+    assert found["run"]["spent"]["on"] == {"building": 50, "served": 24}
     code, out, err = tool("sgemm/multistage", *CPU, "--trials", 4, "--resume")
     assert code == 2 and "has 4 trials of each search already: name more --trials" in err
 

@@ -19,6 +19,7 @@ from tir_schedules.ladders.registry import find
 from tir_schedules.tuning.building.candidate import Unbuilt
 from tir_schedules.tuning.measure.evaluator import Evaluation
 from tir_schedules.tuning.records.database import Database
+from tir_schedules.tuning.records.timesheet import Timesheet
 from tir_schedules.tuning.search.tuner import BATCH, rank_correlation, tune
 from tir_schedules.tuning.space.points import Constraint, Space, key
 from tir_schedules.workloads.gemm import Gemm
@@ -41,9 +42,10 @@ class MadeUp:
     """Seconds from the point alone; `compare` says half of them. wrong: points whose kernel is found wrong.
     refused: points that the device refuses. broken: points that are found wrong only in the end."""
 
-    kind, device, at_once = "measured", "NVIDIA H200", 1
+    kind, device, builders, places, place = "measured", "NVIDIA H200", 0, 1, "GPU"
 
     def __init__(self, wrong=never, refused=never, interrupted_after=10**6, broken=never):
+        self.spent = Timesheet()
         self.wrong, self.refused, self.left, self.broken = wrong, refused, interrupted_after, broken
         self.finals = []
 
@@ -163,9 +165,9 @@ def test_a_rung_whose_algorithm_depends_on_its_point_is_searched(tmp_path):
 
     space, reduction = space_of("reduce/vectorized"), Reduction(1 << 24, "float32")
     tuned = tune(
-        space, reduction, "sm_90", 20, Database(tmp_path / "sums.jsonl"), seed=1, evaluator=MadeUpSums()
+        space, reduction, "sm_90", 32, Database(tmp_path / "sums.jsonl"), seed=1, evaluator=MadeUpSums()
     )
-    assert len(tuned.records) == 20 and all(record.seconds for record in tuned.records)
+    assert len(tuned.records) == 32 and all(record.seconds for record in tuned.records)
     assert tuned.model_rank_correlation > 0.3
     for record in tuned.records:
         grid = space.rung.launch(reduction, space.config(record.point)).grid[0]

@@ -303,7 +303,8 @@ def search_one(
             space, workload, arch, options.trials, database, here, options.seed, on_trial, evaluator
         )
     servers = machine.count if isinstance(machine, Servers) else 0
-    return Run(len(medians), time.monotonic() - start, servers, tuned.model_rank_correlation)
+    seconds = time.monotonic() - start
+    return Run(len(medians), seconds, servers, tuned.model_rank_correlation, tuned.spent)
 
 
 def report(

@@ -6,6 +6,7 @@ wrote) it does not see; the CPU machine does.
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 import time
@@ -63,6 +64,12 @@ class GpuMachine:
     def device_name(self) -> str:
         """As the driver has it, such as "NVIDIA H200"."""
         return self.cupy.cuda.runtime.getDeviceProperties(self.device.id)["name"].decode()
+
+    def alike(self) -> list[str]:
+        """What CUDA_VISIBLE_DEVICES has to be to see one GPU alone, for each that has this one's name."""
+        name_of = self.cupy.cuda.runtime.getDeviceProperties
+        names = [name_of(number)["name"].decode() for number in range(len(visible(self.cupy)))]
+        return [each for each, name in zip(visible(self.cupy), names) if name == self.device_name]
 
     def attribute(self, name: str) -> int:
         """One of CUDA's device attributes, such as "MultiProcessorCount"."""
@@ -274,6 +281,12 @@ def import_cupy() -> Any:
     except Exception as error:
         raise MissingTool(f"CuPy does not load ({first_line(error)}): {INSTALL}") from error
     return cupy
+
+
+def visible(cupy: Any) -> list[str]:
+    """What CUDA_VISIBLE_DEVICES has to be to see one GPU alone, for each that CUDA shows."""
+    count, names = cupy.cuda.runtime.getDeviceCount(), os.environ.get("CUDA_VISIBLE_DEVICES")
+    return names.split(",")[:count] if names else [*map(str, range(count))]
 
 
 def first_device(cupy: Any) -> int:

@@ -103,6 +103,11 @@ def copies(gemm: Gemm, tile: Tile, depth: int) -> dict[str, tuple[int, int]]:
     return {name: shape for name, shape in whole(gemm, tile, depth).items() if shape != gemm.stored[name]}
 
 
+def adding_up(gemm: Gemm, parts: int) -> float:
+    """Microseconds of the launch that adds up the sums of parts of K; 0 where there is one part."""
+    return SUM + PART * parts + 4 * (parts + 1) * gemm.m * gemm.n / CACHE if parts > 1 else 0.0
+
+
 def filling(gemm: Gemm, tile: Tile, depth: int) -> float:
     """Microseconds of the launches that copy A and B to whole tiles: an estimate."""
     made = copies(gemm, tile, depth).items()
@@ -150,9 +155,8 @@ def microseconds(gemm: Gemm, tile: Tile, parts: int) -> float:
     if misaligned(gemm, tile) and not tile.filled:
         speed *= rate.odd
     busy = max(on_one * tile.bm * tile.bn * (part + rate.fill) / speed / 1000, gemm.bytes / MEMORY)
-    sums = SUM + PART * parts + 4 * (parts + 1) * gemm.m * gemm.n / CACHE if parts > 1 else 0
     before = filling(gemm, tile, parts * part) if tile.filled else 0
-    return before + LAUNCH + busy + sums
+    return before + LAUNCH + busy + adding_up(gemm, parts)
 
 
 @lru_cache(maxsize=1024)

@@ -3,6 +3,7 @@ machine."""
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Sequence
@@ -18,6 +19,7 @@ from tir_schedules.model.workload import Workload
 from tir_schedules.run import launches
 from tir_schedules.tuning.building.small_workload import small
 from tir_schedules.tuning.records.record import source_hash
+from tir_schedules.tuning.records.timesheet import BUILDING, VERIFYING, Timesheet
 
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
@@ -46,23 +48,37 @@ class Candidate:
         return tuple(binary.kernel for binary in self.binaries)
 
     @property
+    def own(self) -> int:
+        """Which of the launches is the rung's own: others may copy matrices before it, or add up after it."""
+        return [kernel.entry for kernel in self.kernels].index(self.rung.entry)
+
+    @property
     def source(self) -> str:
         """Hash of the CUDA emitted for the workload."""
         return source_hash(*(kernel.source for kernel in self.kernels))
 
 
-def build(rung: Rung, workload: Workload, arch: str) -> Candidate:
-    """Not for several threads: TVM is not; see workers.py.
+def build(rung: Rung, workload: Workload, arch: str, spent: Timesheet | None = None) -> Candidate:
+    """Not for several threads: TVM is not; see workers.py. nvcc compiles the kernels for the workload while
+    those for the small one are compiled and verified.
 
-    CheckFailed when the schedule is not sound, nvcc refuses it, or the CPU machine finds a fault or a wrong
-    result.
+    spent: where the time is added. CheckFailed when the schedule is not sound, nvcc refuses it, or the CPU
+    machine finds a fault or a wrong result.
     """
-    reduced, part = small(rung, workload)
-    kernels, small_kernels = (
-        launches(lower, parsed_once(one), size, arch) for one, size in ((rung, workload), (reduced, part))
-    )
-    metrics = verified(small_kernels, part)
-    return Candidate(rung, workload, tuple(map(compile_kernel, kernels)), part, metrics)
+    spent = spent or Timesheet()
+    with ThreadPoolExecutor(1) as beside:
+        with spent.during(BUILDING):
+            reduced, part = small(rung, workload)
+            kernels, small_kernels = (
+                launches(lower, parsed_once(one), size, arch)
+                for one, size in ((rung, workload), (reduced, part))
+            )
+            whole = beside.submit(lambda: tuple(map(compile_kernel, kernels)))
+            compiled = [compile_kernel(kernel) for kernel in small_kernels]
+        with spent.during(VERIFYING):
+            metrics = found_right(compiled, part)
+        with spent.during(BUILDING):
+            return Candidate(rung, workload, whole.result(), part, metrics)
 
 
 def verified(kernels: Sequence[Kernel], workload: Workload) -> tuple[Metrics, ...]:
@@ -71,7 +87,12 @@ def verified(kernels: Sequence[Kernel], workload: Workload) -> tuple[Metrics, ..
     CheckFailed when nvcc refuses a kernel, when one has findings, or the last one leaves something else than
     the truth of any check.
     """
-    binaries, found = [compile_kernel(kernel) for kernel in kernels], []
+    return found_right([compile_kernel(kernel) for kernel in kernels], workload)
+
+
+def found_right(binaries: Sequence[Binary], workload: Workload) -> tuple[Metrics, ...]:
+    """The same of kernels that are compiled."""
+    found: list[Metrics] = []
     for check in shared_checks(workload):
         found, arguments = execute_and_count(binaries, workload, check.arguments())
         for metrics in found:
@@ -79,7 +100,7 @@ def verified(kernels: Sequence[Kernel], workload: Workload) -> tuple[Metrics, ..
                 raise CheckFailed(str(metrics.findings[0]))
         mismatch = check.mismatch(arguments)
         if mismatch:
-            raise CheckFailed(f"{kernels[-1].label}: wrong on {workload}: {mismatch}")
+            raise CheckFailed(f"{binaries[-1].kernel.label}: wrong on {workload}: {mismatch}")
     return tuple(found)
 
 

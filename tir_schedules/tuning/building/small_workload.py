@@ -11,6 +11,7 @@ from tir_schedules.ladders.hgemm import roles
 from tir_schedules.ladders.problems import SMALL_SHAPES
 from tir_schedules.ladders.reduce import vectorized
 from tir_schedules.ladders.reduce.vectorized import VECTOR, width
+from tir_schedules.ladders.sgemm import split_k
 from tir_schedules.model.launch import ceil_div
 from tir_schedules.model.rung import Rung
 from tir_schedules.model.workload import Workload
@@ -42,6 +43,8 @@ def small(rung: Rung, workload: Workload) -> tuple[Rung, Workload]:
         return smaller, cast(Workload, part)  # a reduce rung brings its own prim_func
     if isinstance(rung.config, roles.Persistent):
         rung = few_programs(rung, cast(HalfGemm, workload))
+    if isinstance(rung.config, split_k.Config):
+        return few_parts(rung, cast(Gemm, workload))
     return rung, small_gemm(cast(Gemm, workload), rung.config)
 
 
@@ -61,6 +64,20 @@ def small_gemm(gemm: Gemm, config: Tiled) -> Gemm:
         n=part(gemm.n, config.bn, few_columns(columns, getattr(config, "threadblock_swizzle", 1))),
         k=part(gemm.k, config.bk, min(deep, stages + 1 + (deep - 1) % stages)),
     )
+
+
+def few_parts(rung: Rung, gemm: Gemm) -> tuple[Rung, Gemm]:
+    """sgemm/split_k with two parts of K where it had more: the first as `small_gemm` makes a whole K, the
+    last one tile shorter where it was shorter, and its last tile as full as it was."""
+    config, each = rung.config, split_k.part_of_k(gemm, rung.config)
+    parts = split_k.parts_of(gemm, config)
+    reduced = small_gemm(replace(gemm, k=min(each, gemm.k)), config)
+    if parts == 1:
+        return replace(rung, config=replace(config, splits=1)), reduced
+    last, first = ceil_div(gemm.k - (parts - 1) * each, config.bk), reduced.k // config.bk
+    tiles = 2 * first - (last * config.bk < each)
+    deep = part(gemm.k, config.bk, tiles)
+    return replace(rung, config=replace(config, splits=2)), replace(reduced, k=deep)
 
 
 def few_programs(rung: Rung, gemm: HalfGemm) -> Rung:

@@ -15,10 +15,11 @@ Where tensor cores multiply and cp.async copies, neither stops its warp; then p 
 that a quarter of an SM holds. A loop longer than the instruction cache is issued more slowly. No tile takes
 less than its share of the memory latency, which the tiles in flight divide among them. The busiest SM has the
 blocks that the grid gives it, its tail included, and a start. The whole cannot be faster than the compulsory
-bytes through the memory.
+bytes through the memory. Launches that copy matrices to whole tiles, and the one that adds up parts of K,
+come on top, as in the model of ladders/sgemm/shapes.py.
 
 Left out: the order of blocks, and so the threadblock swizzle, for what the L2 cache keeps; the order of
-multiply-adds; conflicts of registers.
+multiply-adds; conflicts of registers; spills, which tiles have at edges that no tile divides.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from typing import cast
 
 from tir_schedules.insight.metrics.counting import GLOBAL_LOADS, GLOBAL_STORES, SECTOR, SHARED, occupancy_of
 from tir_schedules.insight.metrics.roofline import Gpu, clock
+from tir_schedules.ladders.sgemm import shapes, split_k
 from tir_schedules.model.gpus import QUARTERS, WARP, find_sm
 from tir_schedules.model.launch import ceil_div
 from tir_schedules.tuning.building.candidate import Candidate
@@ -84,14 +86,26 @@ def predicted_seconds(candidate: Candidate, gpu: Gpu, arch: str) -> float:
     """Seconds of a GEMM on a GPU."""
     executing = demand(candidate, gpu).cycles / clock(gpu, arch)
     moving = candidate.workload.bytes / (MEMORY * gpu.bandwidth * 1e9)
-    return max(executing, moving) + LAUNCH
+    return max(executing, moving) + LAUNCH + around(candidate)
+
+
+def around(candidate: Candidate) -> float:
+    """Seconds of the launches before the rung's own and after it."""
+    config, gemm = candidate.rung.config, cast(Gemm, candidate.workload)
+    if not isinstance(config, split_k.Config):
+        return 0.0
+    parts, depth = split_k.parts_of(gemm, config), split_k.stored(gemm, config).k
+    filling = shapes.filling(gemm, config, depth) if config.filled else 0.0
+    return 1e-6 * (filling + shapes.adding_up(gemm, parts))
 
 
 def demand(candidate: Candidate, gpu: Gpu) -> Demand:
     """From counters of the small launch, and from the binary for the whole workload: in the small one loops
     may be written out."""
-    config, gemm, (binary,) = candidate.rung.config, cast(Gemm, candidate.workload), candidate.binaries
-    (metrics,), kernel = candidate.metrics, binary.kernel
+    config, gemm, own = candidate.rung.config, cast(Gemm, candidate.workload), candidate.own
+    metrics, binary = candidate.metrics[own], candidate.binaries[own]
+    kernel = binary.kernel
+    asynchronous = "global_cp_async" in metrics.counters.accesses
     blocks = ceil_div(prod(kernel.grid), gpu.multiprocessors)
     return Demand(
         pipes(candidate, gpu),
@@ -99,17 +113,18 @@ def demand(candidate: Candidate, gpu: Gpu) -> Demand:
         blocks,
         resident=min(blocks, max(1, occupancy_of(binary).blocks)),
         warps=ceil_div(kernel.threads, WARP),
-        tiles=ceil_div(gemm.k, config.bk),
-        ahead=max(1, getattr(config, "stages", 2) - 1),
-        asynchronous="global_cp_async" in metrics.counters.accesses,
+        tiles=ceil_div(ceil_div(gemm.k, kernel.parts), config.bk),
+        ahead=max(1, getattr(config, "stages", 2) - 1) if asynchronous else 1,
+        asynchronous=asynchronous,
     )
 
 
 def pipes(candidate: Candidate, gpu: Gpu) -> dict[str, float]:
     """Cycles of one block on each pipe, in the mean over the blocks of the small launch."""
     whole, small = cast(Gemm, candidate.workload), cast(Gemm, candidate.small)
-    (metrics,), arch = candidate.metrics, candidate.kernels[0].arch
-    mix, blocks, longer = metrics.counters.mix, prod(metrics.binary.kernel.grid), whole.k / small.k
+    metrics, kernel = candidate.metrics[candidate.own], candidate.kernels[candidate.own]
+    arch, mix, launched = kernel.arch, metrics.counters.mix, metrics.binary.kernel
+    blocks, longer = prod(launched.grid), whole.k / kernel.parts / (small.k / launched.parts)
     shared, loads, stores = (metrics.access(*kinds) for kinds in (SHARED, GLOBAL_LOADS, GLOBAL_STORES))
     on_tensor_cores = "mma" in mix
     multiplied = mix["mma" if on_tensor_cores else "fp32"] / WARP

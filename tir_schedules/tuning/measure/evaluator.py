@@ -10,6 +10,7 @@ from tir_schedules.model.workload import Workload
 from tir_schedules.tuning.cost.predictor import stand_in
 from tir_schedules.tuning.measure.gpu_timing import Timed
 from tir_schedules.tuning.records.record import MEASURED, PREDICTED, device_of
+from tir_schedules.tuning.records.timesheet import Timesheet
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,11 @@ class Evaluation:
 
 
 class Evaluator(Protocol):
-    """kind, device: as records have them. at_once: candidates that it takes at a time, from threads."""
+    """kind, device: as records have them. spent: where the time of candidates went.
+
+    builders: processes that build here. places: GPUs, or servers, that take one candidate each at a time, 0
+    where builders do all; `place` is what they are called.
+    """
 
     @property
     def kind(self) -> str: ...
@@ -30,7 +35,16 @@ class Evaluator(Protocol):
     def device(self) -> str: ...
 
     @property
-    def at_once(self) -> int: ...
+    def spent(self) -> Timesheet: ...
+
+    @property
+    def builders(self) -> int: ...
+
+    @property
+    def places(self) -> int: ...
+
+    @property
+    def place(self) -> str: ...
 
     def check(self, arch: str) -> None:
         """BadInput for an architecture that it cannot evaluate."""

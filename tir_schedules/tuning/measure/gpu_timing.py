@@ -15,6 +15,7 @@ from tir_schedules.model.rung import Rung
 from tir_schedules.model.workload import Workload
 from tir_schedules.run import launches
 from tir_schedules.subjects.subject import Subject
+from tir_schedules.tuning.building.candidate import parsed_once
 
 if TYPE_CHECKING:
     from tir_schedules.machines.gpu import GpuMachine
@@ -33,7 +34,7 @@ def subject_of(rung: Rung, workload: Workload, binaries: Sequence[Binary]) -> Su
 
 def compiled(rung: Rung, workload: Workload, arch: str) -> Subject:
     """A rung that was built before as the benchmark has it: what nvcc made is in the cache."""
-    kernels = launches(lower, rung, workload, arch)
+    kernels = launches(lower, parsed_once(rung), workload, arch)
     return subject_of(rung, workload, [compile_kernel(kernel) for kernel in kernels])
 
 
@@ -41,6 +42,11 @@ def timed(subject: Subject, machine: Machine, policy: Policy = POLICY) -> tuple[
     """Samples in seconds of a subject on a GPU. CheckFailed when the benchmark refuses it."""
     (found,) = timed_together([subject], machine, policy)
     return seconds_of(found)
+
+
+def policy_for(together: bool) -> Policy:
+    """How to sample subjects that are to be compared, as thoroughly as the benchmark does, or one alone."""
+    return Policy() if together else POLICY
 
 
 def timed_together(subjects: Sequence[Subject], machine: Machine, policy: Policy = Policy()) -> list[Timed]:

@@ -43,6 +43,7 @@ def lines_of(search: Search, run: Run | None) -> Iterator[str]:
         yield f"{search.rung}: all refused, the last because {search.records[-1].error}"
     if run and run.trials:
         yield run.pace
+        yield from run.spent.lines if run.spent else ()
     if run and run.correlation is not None:
         yield (
             "rank correlation (Spearman) of the cost model's scores with the seconds of the candidates:"

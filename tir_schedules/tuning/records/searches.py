@@ -11,6 +11,7 @@ from tir_schedules.model.workload import Workload
 from tir_schedules.tuning.records.database import best, latest
 from tir_schedules.tuning.records.journal import Entry
 from tir_schedules.tuning.records.record import MEASURED, PREDICTED, Record, Task, device_of
+from tir_schedules.tuning.records.timesheet import Spent
 
 
 @dataclass(frozen=True)
@@ -51,19 +52,24 @@ class Search:
 class Run:
     """What a command did for one search. trials: new ones. seconds: that they took.
 
-    servers: how many measured, 0 where this computer did. correlation: see tuner.Tuned.
+    servers: how many measured, 0 where this computer did. correlation, spent: see tuner.Tuned.
     """
 
     trials: int
     seconds: float
     servers: int
     correlation: float | None
+    spent: Spent | None = None
 
     @property
     def pace(self) -> str:
         by = f", by {self.servers} server{'s' if self.servers > 1 else ''}" if self.servers else ""
         what = f"{self.trials} trial{'s' if self.trials > 1 else ''}"
         return f"{what} in {self.seconds:.0f} s{by}: {60 * self.trials / self.seconds:.3g} per minute"
+
+    def as_json(self) -> Entry:
+        spent = asdict(self.spent) if self.spent else None
+        return {"trials": self.trials, "seconds": self.seconds, "servers": self.servers, "spent": spent}
 
 
 def searches_of(records: Iterable[Record], shipped: bool = False) -> list[Search]:
@@ -95,5 +101,5 @@ def as_json(search: Search, run: Run | None) -> Entry:
         "refused": search.refused,
         "best": asdict(found) if found else None,
         "model_rank_correlation": run.correlation if run else None,
-        "run": {"trials": run.trials, "seconds": run.seconds, "servers": run.servers} if run else None,
+        "run": run.as_json() if run else None,
     }

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Callable, cast
 from tir_schedules.errors import BadInput, CheckFailed, TirSchedulesError, one_line, shown
 from tir_schedules.numerals import integer
 from tir_schedules.tir.tvm import import_tvm
+from tir_schedules.tuning.records.timesheet import AWAITING_SERVER, SERVED, Timesheet
 from tir_schedules.tuning.remote.answers import Json
 from tir_schedules.tuning.remote.server import ANSWER, KEPT, SECONDS
 
@@ -107,18 +108,28 @@ class Servers:
                 f"there is no tracker at {host}:{port} ({reason}): start one with `tir-schedules serve`"
             ) from None
 
-    def answer(self, request: Json, payload: bytes) -> Json:
+    def answer(self, request: Json, payload: bytes, spent: Timesheet | None = None) -> Json:
         """The answer of the next server that is free; {"error": one line} when the request takes too long or
-        ends the server's process."""
-        with self.free:
-            for _ in range(ATTEMPTS):
-                session = self.young() or self.session()
-                answer = session.answer(request, payload)
-                if answer:
-                    if not (answer.get("error") or answer.get("broken")):
-                        self.idle.append(session)
-                    return answer
-            return {"error": f"{ENDED}, {ATTEMPTS} times"}
+        ends the server's process. spent: where the time is added."""
+        spent = spent or Timesheet()
+        with spent.during(AWAITING_SERVER):
+            self.free.acquire()
+        try:
+            with spent.during(SERVED):
+                return self.answered(request, payload)
+        finally:
+            self.free.release()
+
+    def answered(self, request: Json, payload: bytes) -> Json:
+        """The answer of a server; some server is free."""
+        for _ in range(ATTEMPTS):
+            session = self.young() or self.session()
+            answer = session.answer(request, payload)
+            if answer:
+                if not (answer.get("error") or answer.get("broken")):
+                    self.idle.append(session)
+                return answer
+        return {"error": f"{ENDED}, {ATTEMPTS} times"}
 
     def young(self) -> Session | None:
         """A session that is kept; None when there is none. Older ones are dropped."""

@@ -12,10 +12,11 @@ from tir_schedules.processes import temporary_folder
 from tir_schedules.subjects.packs import save_pack
 from tir_schedules.subjects.subject import Subject
 from tir_schedules.tuning.building.candidate import Unbuilt
-from tir_schedules.tuning.building.workers import Workers, at_once
+from tir_schedules.tuning.building.workers import Workers, builders_for
 from tir_schedules.tuning.measure.evaluator import Evaluation, Evaluator, Measurer, Predictor
 from tir_schedules.tuning.measure.gpu_timing import Timed, compiled, seconds_of, subject_of
 from tir_schedules.tuning.records.record import device_of
+from tir_schedules.tuning.records.timesheet import Timesheet
 from tir_schedules.tuning.remote.answers import Json
 from tir_schedules.tuning.remote.client import Servers
 from tir_schedules.tuning.space.tunable import space_of
@@ -29,9 +30,12 @@ def evaluator_on(servers: Servers) -> Evaluator:
 class RemoteMeasurer(Measurer):
     """Builds here, measures on the servers' GPUs: a bench pack travels."""
 
+    place = "server"
+
     def __init__(self, servers: Servers) -> None:
-        self.servers, self.at_once, self.device = servers, at_once(servers.count), device_of(servers)
-        self.workers = Workers()
+        self.servers, self.places, self.device = servers, servers.count, device_of(servers)
+        self.spent, self.builders = Timesheet(), builders_for(servers.count)
+        self.workers = Workers(self.builders, self.spent)
 
     def close(self) -> None:
         self.workers.close()
@@ -50,7 +54,8 @@ class RemoteMeasurer(Measurer):
         with temporary_folder() as folder:
             path = folder / "subjects.zip"
             save_pack(subjects, {}, path)
-            answer = asked(self.servers, {"what": "time", "together": together}, path.read_bytes())
+            request = {"what": "time", "together": together}
+            answer = asked(self.servers, request, path.read_bytes(), self.spent)
         found = answer["each"]
         return [CheckFailed(one["error"]) if "error" in one else tuple(one["seconds"]) for one in found]
 
@@ -58,8 +63,10 @@ class RemoteMeasurer(Measurer):
 class RemotePredictor(Predictor):
     """Servers emit, compile, verify on their CPU machine and predict: a point travels."""
 
+    place, builders = "server", 0
+
     def __init__(self, servers: Servers) -> None:
-        self.servers, self.at_once = servers, servers.count
+        self.servers, self.places, self.spent = servers, servers.count, Timesheet()
 
     def close(self) -> None:
         self.servers.close()
@@ -73,14 +80,14 @@ class RemotePredictor(Predictor):
             "workload": asdict(workload),
             "arch": arch,
         }
-        answer = asked(self.servers, request, b"")
+        answer = asked(self.servers, request, b"", self.spent)
         return Evaluation(tuple(answer["seconds"]), answer["source"])
 
 
-def asked(servers: Servers, request: Json, payload: bytes) -> Json:
+def asked(servers: Servers, request: Json, payload: bytes, spent: Timesheet) -> Json:
     """The answer of a server. CheckFailed when it refuses the candidate, Unbuilt when the fault may be its
     own."""
-    answer = servers.answer(request, payload)
+    answer = servers.answer(request, payload, spent)
     if "error" in answer:
         raise (Unbuilt if answer.get("fault") else CheckFailed)(answer["error"])
     return answer

@@ -69,7 +69,7 @@ def places_of(servers: int | None) -> list[Place]:
         if servers > MOST:
             raise BadInput(f"--servers is {servers}; it takes at most {MOST}, each is a process of its own")
         return [Place("cpu")] * servers
-    from tir_schedules.machines.gpu import first_device, import_cupy
+    from tir_schedules.machines.gpu import first_device, import_cupy, visible
 
     try:
         cupy = import_cupy()
@@ -77,10 +77,7 @@ def places_of(servers: int | None) -> list[Place]:
     except MissingTool as error:
         reason = str(error).replace(", or use --machine cpu", "")
         raise MissingTool(f"{reason}; --servers N starts servers that use the CPU machine") from None
-    count = cupy.cuda.runtime.getDeviceCount()
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    names = visible.split(",")[:count] if visible else map(str, range(count))
-    return [Place("gpu", name) for name in names]
+    return [Place("gpu", name) for name in visible(cupy)]
 
 
 @contextmanager

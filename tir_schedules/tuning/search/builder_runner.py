@@ -1,7 +1,10 @@
-"""MetaSchedule's builder and runner: one starts the evaluation of a candidate, the other waits for it."""
+"""Candidates under way, and what MetaSchedule takes for its builder and runner: by the time it asks them for
+a result, the search has waited for it."""
 
 from __future__ import annotations
 
+import time
+from collections import deque
 from concurrent.futures import Executor, Future
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Sequence, cast
 
@@ -14,6 +17,7 @@ from tir_schedules.tuning.search.trials import Trials
 from tir_schedules.tuning.space.points import Point, key
 
 if TYPE_CHECKING:
+    from tvm.s_tir.meta_schedule import MeasureCandidate
     from tvm.s_tir.meta_schedule.builder import BuilderInput
     from tvm.s_tir.meta_schedule.runner import RunnerFuture, RunnerInput
 
@@ -21,25 +25,37 @@ Seconds = Sequence[float] | None
 REFUSED = "refused, see the record"
 
 
-@derived_object
-class Builder(PyBuilder):
-    """Hands each candidate to the evaluator of the trials, in a thread of `pool`.
+class UnderWay:
+    """Candidates that are being evaluated, in the order in which they were chosen.
 
-    What it hands on as the path of an artifact is the key of a point in `pending`. stored: makes of a point
-    what MetaSchedule would store of its result.
+    Each is evaluated in a thread of `pool`, and recorded as soon as it is done. stored: makes of a point what
+    MetaSchedule would store of its result. results: by key of a point, those that were waited for. awaited:
+    seconds of waiting.
     """
 
     def __init__(self, trials: Trials, pool: Executor, stored: Callable[[Point], list[Any]]) -> None:
-        super().__init__()
         self.trials, self.pool, self.stored = trials, pool, stored
-        self.pending: dict[str, Future[Seconds]] = {}
+        self.queue: deque[tuple[MeasureCandidate, str, Future[Seconds]]] = deque()
+        self.results: dict[str, Seconds] = {}
+        self.begun, self.awaited = 0, 0.0
 
-    def build(self, build_inputs: list[BuilderInput]) -> list[BuilderResult]:
-        """Results come in the order of the inputs."""
-        points = [point_in(build_input.mod) for build_input in build_inputs]
-        for point in points:
-            self.pending[key(point)] = self.pool.submit(self.seconds, point, self.stored(point))
-        return [BuilderResult(key(point), None) for point in points]
+    def __len__(self) -> int:
+        return len(self.queue)
+
+    def begin(self, candidate: MeasureCandidate, point: Point) -> None:
+        work = self.pool.submit(self.seconds, point, self.stored(point))
+        self.queue.append((candidate, key(point), work))
+        self.begun += 1
+
+    def oldest(self, count: int) -> list[MeasureCandidate]:
+        """At most so many, those that were chosen first; they are done when this returns."""
+        start, found = time.monotonic(), []
+        for _ in range(min(count, len(self.queue))):
+            candidate, name, work = self.queue.popleft()
+            self.results[name] = work.result()
+            found.append(candidate)
+        self.awaited += time.monotonic() - start
+        return found
 
     def seconds(self, point: Point, stored: list[Any]) -> Seconds:
         """What the evaluator finds, which is recorded at once; None when it refuses the candidate."""
@@ -49,6 +65,15 @@ class Builder(PyBuilder):
             return None
         trials.guarded(lambda: trials.add(point, found.seconds, "", found.source, stored), even_then=True)
         return found.seconds
+
+
+@derived_object
+class Builder(PyBuilder):
+    """Hands on the key of a candidate's point as the path of an artifact."""
+
+    def build(self, build_inputs: list[BuilderInput]) -> list[BuilderResult]:
+        """Results come in the order of the inputs."""
+        return [BuilderResult(key(point_in(build_input.mod)), None) for build_input in build_inputs]
 
 
 @derived_object
@@ -73,14 +98,12 @@ def futures(answers: Iterable[Seconds]) -> list[RunnerFuture]:
 
 @derived_object
 class Runner(PyRunner):
-    """pending: key of a point -> the work on it, which the builder started."""
+    """results: key of a point -> what its candidate took."""
 
-    def __init__(self, trials: Trials, pending: dict[str, Future[Seconds]]) -> None:
+    def __init__(self, results: dict[str, Seconds]) -> None:
         super().__init__()
-        self.trials, self.pending = trials, pending
+        self.results = results
 
     def run(self, runner_inputs: list[RunnerInput]) -> list[RunnerFuture]:
         """All are done when it returns."""
-        work = [self.pending.pop(str(runner_input.artifact_path)) for runner_input in runner_inputs]
-        found = self.trials.guarded(lambda: [each.result() for each in work])
-        return futures(found or [None] * len(work))
+        return futures(self.results.pop(str(runner_input.artifact_path)) for runner_input in runner_inputs)

@@ -13,13 +13,15 @@ from tvm.s_tir.meta_schedule.runner import RunnerResult
 from tvm.s_tir.meta_schedule.search_strategy import PySearchStrategy
 
 from tir_schedules.errors import CheckFailed, TooLarge
-from tir_schedules.tuning.search.metaschedule import candidate
-from tir_schedules.tuning.search.trials import Trials
+from tir_schedules.tuning.search.metaschedule import candidate, point_in
+from tir_schedules.tuning.search.trials import Trials, fastest
 from tir_schedules.tuning.space.points import Point, key
 
 if TYPE_CHECKING:
     from tvm.s_tir.meta_schedule import CostModel, MeasureCandidate, SearchStrategy, TuneContext
     from tvm.s_tir.meta_schedule.cost_model import XGBModel
+
+    from tir_schedules.tuning.search.builder_runner import UnderWay
 
 WARM_UP = 12
 """Trials before the model is asked: the hand-chosen configurations, what was best for other shapes, and
@@ -39,20 +41,29 @@ class Evolution(PySearchStrategy):
     """First the hand-chosen configurations, what was best for other shapes, and random points; then the
     descendants of the fastest that the cost model ranks highest.
 
+    While results of some are awaited, others are under way, `window` at most. What is chosen depends on the
+    results of those that were chosen a window before, in that order, not on which happen to be there: a
+    search with the same seed, and the same results, chooses the same candidates.
+
     model: MetaSchedule's XGBModel, which the task's scheduler teaches. scores: key of a point -> what the
-    model said of it before it was built, the higher the faster.
+    model said of it before it was built, the higher the faster. taken: points that were chosen or refused, in
+    earlier runs, too. known: records that the search has taken account of. size: candidates that are chosen
+    together.
     """
 
     context: TuneContext  # from _initialize_with_tune_context
+    used_up = False
 
-    def __init__(self, trials: Trials, model: XGBModel, seed: int) -> None:
+    def __init__(
+        self, trials: Trials, model: XGBModel, seed: int, under_way: UnderWay, size: int, window: int
+    ) -> None:
         super().__init__()
         self.trials, self.model, self.rng = trials, model, random.Random(seed)
+        self.under_way, self.size, self.window = under_way, size, window
         self.task = (trials.workload, trials.arch)
         self.scores: dict[str, float] = {}
-        self.taken = set(trials.records)
+        self.taken, self.known = set(trials.records), dict(trials.records)
         self.candidates: dict[str, MeasureCandidate] = {}
-        self.batch = 0
 
     def _initialize_with_tune_context(self, context: TuneContext) -> None:
         self.context = context
@@ -66,7 +77,6 @@ class Evolution(PySearchStrategy):
         cost_model: CostModel | None = None,
     ) -> None:
         """Results of earlier runs teach the model first."""
-        self.batch = num_trials_per_iter
         self.trials.guarded(self.learn)
 
     def learn(self) -> None:
@@ -87,21 +97,40 @@ class Evolution(PySearchStrategy):
         return self.trials.guarded(self.next_batch)
 
     def next_batch(self) -> list[MeasureCandidate] | None:
-        """Points whose schedule is refused are recorded as such; others take their place."""
-        while self.trials.left:
-            points = self.chosen(min(self.batch, self.trials.left))
-            if not points:
-                break
-            self.taken |= set(map(key, points))
-            found = [self.trials.attempt(point, lambda: self.candidate_at(point)) for point in points]
-            if any(found):
-                return [one for one in found if one]
-        return None
+        """The oldest of those under way, once others are, too. None when there are none any more."""
+        while self.left and len(self.under_way) + self.size <= self.window:
+            self.begin(self.chosen(min(self.size, self.left)))
+        return self.under_way.oldest(self.size) or None
+
+    @property
+    def left(self) -> int:
+        """How many may still be chosen."""
+        return 0 if self.trials.failure or self.used_up else max(0, self.trials.budget - len(self.taken))
+
+    def begin(self, points: list[Point]) -> None:
+        """Have candidates evaluated. Points whose schedule is refused are recorded as such; others take their
+        place."""
+        self.used_up = not points
+        self.taken |= set(map(key, points))
+        for point in points:
+            candidate = self.attempted(point)
+            if candidate:
+                self.under_way.begin(candidate, point)
+
+    def attempted(self, point: Point) -> MeasureCandidate | None:
+        """The candidate at a point; None where its schedule is refused, which is recorded."""
+        name, found = key(point), self.trials.attempt(point, lambda: self.candidate_at(point))
+        if found is None and name in self.trials.records:
+            self.taken.add(name)
+            self.known[name] = self.trials.records[name]
+        return found
 
     def notify_runner_results(
         self, measure_candidates: list[MeasureCandidate], results: list[RunnerResult]
     ) -> None:
-        """Trials have them already."""
+        """Take account of results, which Trials have already."""
+        names = [key(point_in(candidate.sch.mod)) for candidate in measure_candidates]
+        self.known |= {name: self.trials.records[name] for name in names if name in self.trials.records}
 
     def clone(self) -> SearchStrategy:
         raise NotImplementedError("one search has one strategy")
@@ -115,7 +144,7 @@ class Evolution(PySearchStrategy):
 
     def chosen(self, count: int) -> list[Point]:
         """At most so many points that have not been tried, best first."""
-        if self.model.booster is None or len(self.trials.records) < WARM_UP:
+        if self.model.booster is None or len(self.known) < WARM_UP:
             known = [point for point in self.known_good() if key(point) not in self.taken][:count]
             return known + self.fresh(count - len(known), set(map(key, known)))
         pool = self.descendants()
@@ -135,7 +164,7 @@ class Evolution(PySearchStrategy):
 
         The parents of the first are the fastest trials, those of the next what the model then ranks highest.
         """
-        parents = [record.point for record in self.trials.best(ELITES)]
+        parents = [record.point for record in fastest(self.known.values(), ELITES)]
         pool: dict[str, Point] = {}
         for _ in range(GENERATIONS):
             children = {key(child): child for child in (self.child(parents) for _ in range(CHILDREN))}
@@ -168,7 +197,7 @@ class Evolution(PySearchStrategy):
 
     def scored(self, points: Sequence[Point]) -> dict[str, Point]:
         """Those with a sound schedule, by key; `scores` has what the model says of them."""
-        sound = {key(point): self.trials.attempt(point, lambda: self.candidate_at(point)) for point in points}
+        sound = {key(point): self.attempted(point) for point in points}
         sound = {name: one for name, one in sound.items() if one is not None}
         if sound:
             self.scores |= zip(sound, self.model.predict(self.context, list(sound.values())).tolist())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 from datetime import datetime, timezone
-from typing import Any, Callable, Sequence, TypeVar
+from typing import Any, Callable, Iterable, Sequence, TypeVar
 
 from tir_schedules.errors import CheckFailed, TooLarge, one_line
 from tir_schedules.model.workload import Workload
@@ -67,8 +67,7 @@ class Trials:
 
     def best(self, count: int) -> list[Record]:
         """The fastest so far, fastest first; fewer where fewer were timed."""
-        timed = [record for record in self.records.values() if record.seconds]
-        return sorted(timed, key=lambda record: record.median)[:count]
+        return fastest(self.records.values(), count)
 
     def best_elsewhere(self) -> list[Point]:
         """The fastest of each other shape that there are records of, own or shipped."""
@@ -160,6 +159,12 @@ class Trials:
         except BaseException as error:
             self.failure = self.failure or error
             return None
+
+
+def fastest(records: Iterable[Record], count: int) -> list[Record]:
+    """So many of the records that have seconds, fastest first."""
+    timed = [record for record in records if record.seconds]
+    return sorted(timed, key=lambda record: record.median)[:count]
 
 
 def with_seconds(metaschedule: list[Any] | None, seconds: Sequence[float]) -> list[Any] | None:

@@ -3,6 +3,7 @@ builder and runner."""
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from tir_schedules.processes import temporary_folder
 from tir_schedules.tuning.measure.evaluator import Evaluator
 from tir_schedules.tuning.records.database import Database, best
 from tir_schedules.tuning.records.record import Record
+from tir_schedules.tuning.records.timesheet import Spent
 from tir_schedules.tuning.space.points import Space, key
 
 if TYPE_CHECKING:
@@ -25,10 +27,17 @@ if TYPE_CHECKING:
     from tir_schedules.tuning.search.trials import Trials
 
 BATCH = 8
-"""Fewest candidates that are chosen together; after each batch the model learns."""
+"""Candidates that are chosen together, for each GPU or server, or half as many in a short search; after each
+batch the model learns."""
+
+AHEAD = 3
+"""Batches that are under way at most: while one is timed, others are built."""
 
 LESSONS = 4
-"""Batches of a search at least, however many candidates could be worked on at a time."""
+"""One in so many candidates of a search may be under way: they were chosen without each other's results."""
+
+BUILT = 2
+"""Candidates for each GPU or server that may be built and wait, so that it never does."""
 
 FINALISTS, ROUNDS = 5, 3
 """How many of the fastest are timed again, side by side; and how often at most, until the fastest was."""
@@ -43,12 +52,14 @@ class Tuned:
     they were tried.
 
     model_rank_correlation: Spearman's, between the model's ranking of candidates before they were built and
-    their cost, 1 for the same order; None when the model ranked fewer than FEWEST.
+    their cost, 1 for the same order; None when the model ranked fewer than FEWEST. spent: where the time
+    went, None when nothing was left to search.
     """
 
     best: Record | None
     records: tuple[Record, ...]
     model_rank_correlation: float | None
+    spent: Spent | None = None
 
 
 def tune(
@@ -84,13 +95,18 @@ def tune(
     evaluator.check(arch)
     space.size(workload, arch)
     tried = Trials(space, workload, arch, database, evaluator, trials, on_trial)
-    scores = {}
+    scores, spent = {}, None
     if tried.left:
+        start = time.monotonic()
         try:
-            scores = search(tried, seed)
+            scores, awaited = search(tried, seed)
             if tried.failure:
                 raise tried.failure
+            searched, on = time.monotonic(), dict(evaluator.spent.seconds)
             decide(tried)
+            end, candidates = time.monotonic(), len(tried.records) - tried.earlier
+            places = evaluator.builders, evaluator.places, evaluator.place
+            spent = Spent(end - start, awaited, end - searched, candidates, on, *places)
         finally:
             evaluator.close()
     if tried.passed_over:
@@ -100,7 +116,7 @@ def tune(
             f" {last}"
         )
     records = tuple(tried.records.values())
-    return Tuned(best(records), records, rank_correlation(scores, records))
+    return Tuned(best(records), records, rank_correlation(scores, records), spent)
 
 
 def check_numbers(trials: int, seed: int) -> None:
@@ -111,36 +127,48 @@ def check_numbers(trials: int, seed: int) -> None:
         raise BadInput(f"--seed is {seed}; it must be at least 0")
 
 
-def search(tried: Trials, seed: int) -> dict[str, float]:
-    """Fill the budget. Returns the model's scores of candidates before they were built, by key of a point."""
-    from tir_schedules.tuning.search.builder_runner import Builder, Runner
+def search(tried: Trials, seed: int) -> tuple[dict[str, float], float]:
+    """Fill the budget. Returns the model's scores of candidates before they were built, by key of a point,
+    and the seconds that it waited for results."""
+    from tir_schedules.tuning.search.builder_runner import Builder, Runner, UnderWay
     from tir_schedules.tuning.search.evolution import Evolution
     from tir_schedules.tuning.search.features import cost_model
     from tir_schedules.tuning.search.metaschedule import import_metaschedule, stored, tune_context
 
     meta_schedule = import_metaschedule()
-    model = cost_model(tried)
-    strategy = Evolution(tried, model, seed)
-    searching = cast("SearchStrategy", strategy)  # derived_object hides its base
-    context = tune_context(tried.space, tried.workload, tried.arch, searching, seed)
-    batch = max(BATCH, min(tried.evaluator.at_once, tried.left // LESSONS))
-    threads = ThreadPoolExecutor(tried.evaluator.at_once)
+    model, evaluator = cost_model(tried), tried.evaluator
+    batch, window = together(tried.left, evaluator.places)
+    threads = ThreadPoolExecutor(evaluator.builders + BUILT * evaluator.places or 1)
     with temporary_folder() as folder, threads as pool, ending_on_ctrl_c(tried):
-        builder = Builder(tried, pool, lambda point: stored(tried.space, point, tried.workload, context))
+        under_way = UnderWay(tried, pool, lambda point: stored(tried.space, point, tried.workload, context))
+        strategy = Evolution(tried, model, seed, under_way, batch, window)
+        searching = cast("SearchStrategy", strategy)  # derived_object hides its base
+        context = tune_context(tried.space, tried.workload, tried.arch, searching, seed)
         meta_schedule.tune.tune_tasks(
             tasks=[context],
             task_weights=[1.0],
             work_dir=str(folder),
             max_trials_global=tried.left,
             num_trials_per_iter=batch,
-            builder=builder,
-            runner=Runner(tried, builder.pending),
+            builder=Builder(),
+            runner=Runner(under_way.results),
             database="memory",
             cost_model=model,
             task_scheduler="round-robin",
             measure_callbacks=[meta_schedule.measure_callback.UpdateCostModel()],
         )
-    return strategy.scores
+    return strategy.scores, under_way.awaited
+
+
+def together(trials: int, places: int) -> tuple[int, int]:
+    """How many candidates are chosen together, and how many are under way at most, in a search of so many.
+
+    It depends on the GPUs or servers, and not on how many processes build for them: what a search tries is
+    the same however many there are.
+    """
+    most = BATCH * max(1, places)
+    window = max(BATCH, min(AHEAD * most, trials // LESSONS))
+    return min(most, window // 2), window
 
 
 @contextmanager

@@ -50,12 +50,12 @@ def lane_fits(config: Config, gemm: Gemm, arch: str) -> bool:
     return registers_fit(config, lane_registers(config))
 
 
-def copies_fit(config: pipelined.Config, gemm: Gemm, arch: str) -> bool:
+def copies_fit(config: Config, gemm: Gemm, arch: str) -> bool:
     copied = ceil_div((config.bm + config.bn) * config.bk, threads(config))
     return registers_fit(config, lane_registers(config) + copied)
 
 
-def double_buffer_fits(config: pipelined.Config, gemm: Gemm, arch: str) -> bool:
+def double_buffer_fits(config: Config, gemm: Gemm, arch: str) -> bool:
     return 2 * FLOAT * config.bk * (config.bm + config.padding + config.bn) <= STATIC_SHARED
 
 
