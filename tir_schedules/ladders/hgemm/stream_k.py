@@ -34,9 +34,9 @@ number is the place of the part. The mark has one reader, who sets it to 0 again
 it all marks are 0, and the end of a launch lies between that and the next mark.
 
 **Nobody waits for ever.** A part is the first thing that a program leaves, before it waits for anything: so
-programs that are waited for need nobody but themselves. It is enough that they have begun. There are no more
-programs than an H200 has SMs, each of which holds one, so all are there at once. Where they are not, as on a
-GPU with fewer SMs, blocks begin in the order of their numbers, which CUDA does not promise but GPUs do:
+programs that are waited for need nobody but themselves. It is enough that they have begun. Unless a
+configuration says otherwise there are no more programs than an H200 has SMs, each of which holds one, so all
+are there at once. Where they are not, as on a GPU with fewer SMs, blocks begin in the order of their numbers, which CUDA does not promise but GPUs do:
 programs are numbered backwards, so that a block waits for blocks of lower numbers alone.
 
 What programs leave lies in variables of the module; launches of one kernel must follow one another.
@@ -148,7 +148,7 @@ def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
 
 CONFIGS = {
     "128x256": Config(),
-    "256x256": Config(bm=256, boxes=2),
+    "256x256": Config(bm=256, boxes=2, worth=3),
     "128x192": Config(bn=192, stages=4, boxes=3),
     "128x128": Config(bn=128, stages=6, boxes=2, worth=6),
     "64x128": Config(bm=64, bn=128, consumers=1, stages=8, boxes=2, group=2, worth=8),
@@ -158,7 +158,7 @@ CONFIGS = {
 PART, WORD = 1000, 64 * 1.7
 """Nanoseconds between the store of a part's last sum and the arrival of the first at who reads it, and bytes
 that an SM writes or reads in one: 64 in a cycle. Estimates, not measured. `worth` of a configuration is what
-they make of float32 sums, over the nanoseconds of a slab in `tile_choice`."""
+they make of float32 sums, of 256x256 of float16 ones, over the nanoseconds of a slab in `tile_choice`."""
 
 
 def nanoseconds(gemm: HalfGemm, name: str, config: Config) -> float:
