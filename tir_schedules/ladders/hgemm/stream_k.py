@@ -36,8 +36,9 @@ it all marks are 0, and the end of a launch lies between that and the next mark.
 **Nobody waits for ever.** A part is the first thing that a program leaves, before it waits for anything: so
 programs that are waited for need nobody but themselves. It is enough that they have begun. Unless a
 configuration says otherwise there are no more programs than an H200 has SMs, each of which holds one, so all
-are there at once. Where they are not, as on a GPU with fewer SMs, blocks begin in the order of their numbers, which CUDA does not promise but GPUs do:
-programs are numbered backwards, so that a block waits for blocks of lower numbers alone.
+are there at once. Where they are not, as on a GPU with fewer SMs, blocks begin in the order of their numbers,
+which CUDA does not promise but GPUs do: programs are numbered backwards, so that a block waits for blocks of
+lower numbers alone.
 
 What programs leave lies in variables of the module; launches of one kernel must follow one another.
 
