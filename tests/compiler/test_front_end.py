@@ -1,8 +1,10 @@
 """PTX made without reading all headers again is nvcc's."""
 
 from dataclasses import replace
+from itertools import cycle, product
 
 import pytest
+from layers import layers
 
 from tir_schedules.compiler import front_end
 from tir_schedules.compiler.cache import default_cache
@@ -23,6 +25,7 @@ WIDENED = {"sgemm/multistage:128x256"}
 RUNGS = [rung.id for family in FAMILIES for rung in ladder(family)]
 OTHERS = [name for name in (*RUNGS, *WIDENED) if name not in CHEAP]
 """Other configurations of a rung include and call the same."""
+MAKERS = (lower, load_twin)
 
 TRIES = 3  # as it may of others, nvcc's own calls among them
 
@@ -39,12 +42,11 @@ def made(kernel, by_nvcc=False):
         return without_place((folder / PTX).read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("name", [*CHEAP, *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)])
-def test_it_is_what_nvcc_makes(name):
+@layers("name, make", [*product(CHEAP, MAKERS)], [*zip(OTHERS, cycle(MAKERS))])
+def test_it_is_what_nvcc_makes(name, make):
     rung = find(name)[0]
-    for make in (lower, load_twin):
-        kernel = make(rung, workload_of(rung, Problem(rung.family)), rung.arch or "sm_80")
-        assert any(agree(kernel, name in WIDENED) for _ in range(TRIES))
+    kernel = make(rung, workload_of(rung, Problem(rung.family)), rung.arch or "sm_80")
+    assert any(agree(kernel, name in WIDENED) for _ in range(TRIES))
 
 
 def agree(kernel, widened):

@@ -1,10 +1,10 @@
 """The machine cannot be fooled: barriers removed, bounds shifted by one and guards dropped make a kernel
 fail, at a line.
 
-By default one mutant of each kind runs for every rung, on one shape, and twin; `-m slow` runs all mutants of
-twins, of schedules for another shape, and one of each kind of every other configuration of one of these; of
-pipelined kernels those of barriers, waits and commits. What a configuration leaves out, and what a twin does
-not use of a header, is compiled to nothing: a mutant of it is the kernel itself.
+By default one mutant of each kind runs for every rung on one shape, or its twin, in turn; `-m slow` runs all
+mutants of twins, of schedules for another shape, and one of each kind of every other configuration of one of
+these; of pipelined kernels those of barriers, waits and commits. What a configuration leaves out, and what a
+twin does not use of a header, is compiled to nothing: a mutant of it is the kernel itself.
 """
 
 import re
@@ -44,7 +44,7 @@ def source_of(rung, form):
 
 FORMS = [*WORKLOADS, "twin"]
 TWINS = [(rung, "twin") for rung in SGEMM]
-LADDER = [*zip(SGEMM, cycle(WORKLOADS)), *TWINS]
+LADDER = [*zip(SGEMM, cycle([WORKLOADS[0], "twin", WORKLOADS[1], "twin"]))]
 CASES = [
     *zip(SGEMM, cycle(reversed(WORKLOADS))),
     *TWINS,

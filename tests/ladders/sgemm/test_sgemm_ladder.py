@@ -96,7 +96,7 @@ def test_twin_is_right_on_any_shape(rung, m, n, k):
 
 @pytest.mark.slow
 @layers("rung", RUNGS, [])
-@drawn(30)
+@drawn(10)
 @given(m=extents, n=extents, k=extents)
 def test_twin_is_right_on_many_shapes(rung, m, n, k):
     check_twin(rung, near(rung, Gemm(m, n, k)))
