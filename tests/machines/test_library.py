@@ -22,6 +22,8 @@ from tir_schedules.machines.cpu.signatures import Signature
 from tir_schedules.workloads.gemm import Gemm
 
 SHIPPED = {signature.text for signature in shipped_signatures()}
+# Other configurations of stream_k need what those of tma_store do, and what the first of stream_k does.
+ALL = [rung for rung in every_rung() if rung.name != "stream_k" or rung.variant == "128x256"]
 
 
 def jobs(rung):
@@ -63,7 +65,7 @@ def test_the_rungs_need_only_shipped_signatures(family):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rung", every_rung(), ids=lambda rung: rung.id)
+@pytest.mark.parametrize("rung", ALL, ids=lambda rung: rung.id)
 def test_the_ladders_need_only_shipped_signatures(rung):
     check_shipped(jobs(rung))
 

@@ -53,3 +53,11 @@ class TestPersistentTiles:
         """TVM leaves the row out of some blocks' bindings, and refused the kernel."""
         (rung,) = find("hgemm/persistent:256x256")
         assert lower(rung, HalfGemm(200, 304, 72), ARCH).source
+
+
+class TestStreamedTiles:
+    def test_without_it_copies_of_its_counters_are_left(self):
+        (rung,) = find("hgemm/stream_k:64x64,programs=3,worth=1")
+        passes = [name for name in rung.passes if name != "streamed_tiles"]
+        with pytest.raises(Exception, match="tile_column is used before its definition"):
+            emit(scheduled(rung, HalfGemm(200, 104, 520)), rung.entry, ARCH, rung.pass_config, passes)

@@ -45,6 +45,7 @@ RUNGS = {
     "cluster": ("128x128,programs=2,stages=3,group=2", (256, 256, 1024)),
     "repacked": ("128x128,bn=64,programs=1,stages=3,group=2,boxes=0", TWO_TILES),
     "split_k": ("128x128,bn=64,programs=2,stages=3,group=2,splits=2", (256, 64, 2048)),
+    "stream_k": ("128x128,bn=64,programs=2,stages=3,group=2,worth=1", (384, 64, 704)),
 }
 """Rung -> configuration and shape: several tiles for each program where the rung has them."""
 

@@ -22,11 +22,13 @@ ARCH = "sm_90a"
 TWINS = {
     "wgmma": "", "wgmma_async": "", "tma": "AB", "warp_specialized": "AB", "persistent": "AB",
     "tma_store": "ABC", "cluster": "ABC",
-    "repacked": "ABC", "split_k": "AB",
+    "repacked": "ABC", "split_k": "AB", "stream_k": "ABC",
 }  # fmt: skip
 """Twin -> the matrices that it takes by tensor maps."""
 
-PERSISTENT = ("persistent", "tma_store", "cluster", "repacked", "split_k")
+OTHERS = [name for name in TWINS if name != "stream_k"]  # which test_hopper_stream_k.py has
+
+PERSISTENT = ("persistent", "tma_store", "cluster", "repacked", "split_k", "stream_k")
 KINDS = {
     "nt half": ("nt", "float16"),
     "nn float": ("nn", "float32"),
@@ -43,6 +45,7 @@ CASES = [
     ("cluster", "nn bfloat16"),
     ("repacked", "nn bfloat16"),
     ("split_k", "nt half"),
+    ("stream_k", "nt float to half"),
 ]
 """Twins and kinds that are compiled once for all tests here."""
 
@@ -62,14 +65,17 @@ def twin(name, kind, variant="128x256", shape=RAGGED):
 
 
 def few(name, programs=2):
-    """A configuration in which a block has several tiles, in stripes of two rows, and the whole of K."""
+    """A configuration in which a block has several tiles, in stripes of two rows, and the whole of K, or a
+    share of tiles."""
+    if name == "stream_k":
+        return "128x256,programs=4,group=2,worth=1"
     whole = ",splits=1" if name == "split_k" else ""
     return f"128x256,programs={programs},group=2{whole}" if name in PERSISTENT else "128x256"
 
 
 def every_case():
     """Twin, kind, configuration: those that the rungs do not refuse."""
-    for name in TWINS:
+    for name in OTHERS:
         for kind in KINDS:
             for variant in find(f"hgemm/{name}")[0].configs:
                 try:
@@ -115,7 +121,7 @@ def test_each_is_right_at_edges_and_over_several_tiles(binaries, name, kind):
 SHAPES, PROGRAMS = [RAGGED, (384, 512, 576), (1, 8, 8), (521, 776, 264)], [2, 6, 10]
 TILES_AND_BLOCKS = [
     case
-    for case in product(TWINS, ["nt half", "nn bfloat16"], SHAPES, PROGRAMS)
+    for case in product(OTHERS, ["nt half", "nn bfloat16"], SHAPES, PROGRAMS)
     if case[0] in PERSISTENT or case[-1] == PROGRAMS[0]  # the others have a block for each tile
 ]
 

@@ -39,6 +39,7 @@ LADDER = Ladder(
         "cluster",
         "repacked",
         "split_k",
+        "stream_k",
     ),
     workload="tir_schedules.workloads.half_gemm:HalfGemm",
     extents=("M", "N", "K"),

@@ -102,3 +102,16 @@ def walk_tiles(sch: Schedule, gemm: HalfGemm, config: Persistent, tiles: Tiles, 
 def store_boxes(sch: Schedule, gemm: HalfGemm, config: Stored, tiles: Tiles) -> None:
     """C goes through shared memory, box by box."""
     hopper.store_boxes(sch, gemm, config, tiles, boxes_of(gemm, config)[-1])
+
+
+def store_whole_boxes(sch: Schedule, gemm: HalfGemm, config: Stored, tiles: Tiles, programs: int) -> None:
+    """The same of tiles of which several programs have the sums."""
+    from tir_schedules.tir.intrinsics import parts
+    from tir_schedules.tir.intrinsics.wgmma import SUMS, sums_map
+
+    whole = sch.cache_read(tiles.result, 0, SUMS)
+    sch.reverse_compute_at(whole, tiles.warpgroup)
+    sch.transform_layout(whole, ("write", 0), sums_map(config.bn), assume_injective_transform=True)
+    store_boxes(sch, gemm, config, tiles)
+    shared = parts.whole(config.rows // hopper.ROWS, config.bn, gemm.accumulate, programs, config.consumers)
+    sch.tensorize(sch.get_loops(whole)[-2], shared)

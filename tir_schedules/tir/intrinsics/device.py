@@ -20,6 +20,7 @@ HEADERS = (
     "hgemm/wgmma.cuh",
     "hgemm/registers.cuh",
     "hgemm/result_boxes.cuh",
+    "hgemm/streamed_parts.cuh",
     "sgemm/turned_slab.cuh",
     "reduce/last_block.cuh",
 )

@@ -23,7 +23,8 @@ many slots the ring has, and how many blocks a cluster; see warp_roles.py."""
 
 PROGRAMS = "tir_schedules.programs"
 """The annotation with which a schedule says of the loop on blockIdx.y how many blocks compute all tiles, how
-many rows of tiles a stripe has, and how many blocks a cluster; see persistent_tiles.py."""
+many rows of tiles a stripe has, and how many blocks a cluster; where tiles are shared slab by slab, how many
+are, and how many slabs each has; see persistent_tiles.py and streamed_tiles.py."""
 
 EXTENTS = "tir_schedules.extents"
 """The attribute with which a function says how large its matrices are, where its buffers are as large as

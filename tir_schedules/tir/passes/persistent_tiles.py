@@ -18,6 +18,7 @@ from tir_schedules.tir.passes import PROGRAMS
 from tir_schedules.tir.passes.partial_group import on_grid
 from tir_schedules.tir.passes.rewriting import map_body, with_body, with_value
 from tir_schedules.tir.passes.serpentine import thread_tag
+from tir_schedules.tir.passes.streamed_tiles import Streamed
 
 
 @tirx.transform.prim_func_pass(opt_level=0, name="tir_schedules.persistent_tiles")
@@ -30,7 +31,7 @@ def persistent_tiles(
     def shared_out(rows: Any) -> tirx.Stmt:
         if PROGRAMS not in rows.annotations:
             return rows
-        programs, stripe, cluster = map(int, rows.annotations[PROGRAMS])
+        programs, stripe, cluster, *shared = map(int, rows.annotations[PROGRAMS])
         columns = rows.body
         assert thread_tag(columns) == "blockIdx.x", "columns of tiles stand in the rows"
         row_count, column_count = int(rows.extent) // cluster, int(columns.extent)
@@ -38,16 +39,22 @@ def persistent_tiles(
         program: Any = tirx.Var("program", "int32")
         taken: Any = tirx.Var("tile", "int32")
         first, step = quotient(program, cluster), programs // cluster
-        row, column = tile_in_stripes(first + taken * step, row_count, column_count, stripe)
+        streamed = Streamed(program, programs, tiles, *shared) if shared else None
+        number = streamed.tile if streamed else first + taken * step
+        row, column = tile_in_stripes(number, row_count, column_count, stripe)
         row = row * cluster + remainder(program, cluster) if cluster > 1 else row
 
         def within_block(threads: Any) -> tirx.Stmt:
             if thread_tag(threads) != "threadIdx.y":
                 return threads
-            body = with_value(with_value(threads.body, rows.loop_var, row), columns.loop_var, column)
+            at = streamed.place(row_count, column_count) if streamed else (row, column)
+            body = with_value(with_value(threads.body, rows.loop_var, at[0]), columns.loop_var, at[1])
             count = quotient(tiles - 1 - first + step, step)
+            if streamed:
+                body, count = streamed.within(body, taken, (row, column)), streamed.count
             zero = tirx.IntImm("int32", 0)
-            return with_body(threads, tirx.For(taken, zero, count, tirx.ForKind.SERIAL, body))
+            turns = tirx.For(taken, zero, count, tirx.ForKind.SERIAL, body)
+            return with_body(threads, tirx.SeqStmt([*streamed.start(), turns]) if streamed else turns)
 
         body = tvm_ffi.structural_map(columns.body, (tirx.For, within_block), order="post")
         return on_grid(program, programs, "blockIdx.x", body)

@@ -22,6 +22,7 @@ from tir_schedules.tir.passes.persistent_tiles import persistent_tiles
 from tir_schedules.tir.passes.prologue_wait import prologue_wait
 from tir_schedules.tir.passes.ring_barriers import ring_barriers
 from tir_schedules.tir.passes.serpentine import serpentine
+from tir_schedules.tir.passes.streamed_tiles import same_counters
 from tir_schedules.tir.passes.tensor_maps import tensor_maps
 from tir_schedules.tir.passes.turning_products import turning_products
 from tir_schedules.tir.passes.unroll_drain import unroll_drain
@@ -37,6 +38,7 @@ NAMES = (
     "ring_barriers",
     "boxes_ahead",
     "persistent_tiles",
+    "streamed_tiles",
     "warp_roles",
     "tensor_maps",
     "last_block",
@@ -53,7 +55,8 @@ NAMES = (
     "whole_lines",
 )
 """What a rung may ask for, in the order in which it runs. "copies_before_barriers" is no pass of ours: TVM's
-InjectPTXAsyncCopy runs before ThreadSync.
+InjectPTXAsyncCopy runs before ThreadSync. "streamed_tiles" is what a kernel needs besides whose tiles
+`persistent_tiles` shares out slab by slab.
 
 ThreadSync puts a barrier between accesses to the same buffer and takes the stages of a multistage buffer for
 one. Once the copies are cp.async calls it does not see them; what remains is the barrier after each wait.
@@ -99,6 +102,7 @@ def pipeline(wanted: Sequence[str] = ()) -> transform.Pass:
             s_tir.transform.LiftThreadBinding(),
             s_tir.transform.ManifestSharedMemoryLocalStage(),
             s_tir.transform.CompactBufferAllocation(),
+            *chosen("streamed_tiles", same_counters),
             s_tir.transform.LowerAutoCopy(),
             s_tir.transform.UnifyThreadBinding(),
             s_tir.transform.LowerMatchBuffer(),
@@ -146,6 +150,7 @@ def pipeline(wanted: Sequence[str] = ()) -> transform.Pass:
             s_tir.transform.InferFragment(),
             s_tir.transform.LowerThreadAllreduce(),
             *([s_tir.transform.InjectPTXAsyncCopy()] if asynchronous and not early else []),
+            *chosen("streamed_tiles", tirx.transform.LowerWarpMemory()),
             s_tir.transform.MergeSharedMemoryAllocations(),
             *chosen("whole_lines", whole_lines),
             tirx.transform.SplitHostDevice(),

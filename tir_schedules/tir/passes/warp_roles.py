@@ -57,7 +57,7 @@ class Work:
     @classmethod
     def of(cls, threads: Any) -> "Work | None":
         """That in a loop on threadIdx.y; None where no loop has roles."""
-        body: Any = threads.body
+        body: Any = statements_of(threads.body)[-1] if before_tiles(threads) else threads.body
         tiles: Any = body if isinstance(body, tirx.For) and ROLES not in body.annotations else None
         statements = statements_of(body if tiles is None else tiles.body)
         places = [
@@ -121,6 +121,7 @@ def warp_roles(function: tirx.PrimFunc, module: IRModule, context: transform.Pas
             ring.set_up(work.slots, 1, warps),
             evaluate(meet),
             *counters.start(),
+            *before_tiles(threads),
             roles,
         ]
         if work.blocks > 1:  # no block ends while another copies to it or arrives there
@@ -247,8 +248,10 @@ def produced(work: Work, counters: SlotCounters, slab_bytes: int) -> tirx.Stmt:
     empty = ring.barrier(counters.slot + ring.MOST_SLOTS)
     # A wait for the phase before the first one does not wait.
     before = tirx.const(1, "uint32") - counters.parity
+    counts = [statement for statement in work.before if isinstance(statement, tirx.BufferStore)]
     return work.over_tiles(
         [
+            *counts,
             work.over_slabs(
                 [
                     evaluate("wait_for_parity", empty, before),
@@ -257,7 +260,7 @@ def produced(work: Work, counters: SlotCounters, slab_bytes: int) -> tirx.Stmt:
                 ],
                 counters,
                 ROLLED,
-            )
+            ),
         ]
     )
 
@@ -310,6 +313,12 @@ def renewed(loop: Any, body: tirx.Stmt, annotations: Any = None) -> tirx.For:
 def evaluate(name: str, *arguments: Any) -> tirx.Stmt:
     """A call of a device function."""
     return tirx.Evaluate(call(name, *arguments))
+
+
+def before_tiles(threads: Any) -> list[tirx.Stmt]:
+    """Counters that both roles have, and what is in them before the loop over tiles."""
+    first, *_ = statements = statements_of(threads.body)
+    return statements[:-1] if isinstance(first, tirx.AllocBuffer) else []
 
 
 def statements_of(statement: Any) -> list[Any]:

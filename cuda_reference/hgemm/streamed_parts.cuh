@@ -1,0 +1,90 @@
+// Sums of a tile that programs share: each leaves those of its slabs, and the one that has the first slab adds
+// them to its own.
+#pragma once
+
+#include <cuda_fp16.h>
+
+// Where warps leave sums: 16 bytes of each lane, one behind the other, VECTORS times.
+template <int PLACES, int WARPS, int VECTORS> static __device__ uint4 *place_of_parts()
+{
+    static uint4 streamed_parts[PLACES * WARPS * VECTORS * 32];
+    return streamed_parts;
+}
+
+// A mark for each warp: 1 where its sums are there. All are 0 before a launch and after it.
+template <int PLACES, int WARPS> static __device__ unsigned *place_of_marks()
+{
+    static unsigned streamed_marks[PLACES * WARPS];
+    return streamed_marks;
+}
+
+static __device__ inline void add_words(unsigned &sum, unsigned other, float)
+{
+    sum = __float_as_uint(__uint_as_float(sum) + __uint_as_float(other));
+}
+
+static __device__ inline void add_words(unsigned &sum, unsigned other, half)
+{
+    const half2 both = __hadd2(reinterpret_cast<half2 &>(sum), reinterpret_cast<half2 &>(other));
+    sum = reinterpret_cast<const unsigned &>(both);
+}
+
+// The first of the slabs that a program has, of all that are shared: `each` of them, and one more for the first
+// `extra` programs.
+static __device__ inline int first_slab_of(int program, int each, int extra)
+{
+    return program * each + min(program, extra);
+}
+
+// Leaves the sums of a warp. The mark is stored when all lanes have stored theirs.
+template <int PLACES, int WARPS, int VECTORS>
+static __device__ __forceinline__ void leave_part(const unsigned *sums, int program)
+{
+    const int warp = program * WARPS + threadIdx.y * 4 + threadIdx.x / 32;
+    uint4 *const part = place_of_parts<PLACES, WARPS, VECTORS>() + warp * VECTORS * 32 + threadIdx.x % 32;
+    for (int v = 0; v < VECTORS; ++v)
+        part[v * 32] = make_uint4(sums[4 * v], sums[4 * v + 1], sums[4 * v + 2], sums[4 * v + 3]);
+    __syncwarp();
+    if (threadIdx.x % 32 == 0)
+        asm volatile("st.release.gpu.global.u32 [%0], 1;" ::"l"(place_of_marks<PLACES, WARPS>() + warp)
+                     : "memory");
+}
+
+// Waits for the sums that the same warp of another program leaves, and adds them.
+template <int PLACES, int WARPS, int VECTORS, typename Sum>
+static __device__ __forceinline__ void add_part(unsigned *sums, int program)
+{
+    const int warp = program * WARPS + threadIdx.y * 4 + threadIdx.x / 32;
+    unsigned *const mark = place_of_marks<PLACES, WARPS>() + warp;
+    if (threadIdx.x % 32 == 0) {
+        unsigned left;
+        do
+            asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(left) : "l"(mark) : "memory");
+        while (left == 0);
+        asm volatile("st.relaxed.gpu.global.u32 [%0], 0;" ::"l"(mark) : "memory");
+    }
+    __syncwarp();
+    const uint4 *const part =
+        place_of_parts<PLACES, WARPS, VECTORS>() + warp * VECTORS * 32 + threadIdx.x % 32;
+    for (int v = 0; v < VECTORS; ++v) {
+        const uint4 other = part[v * 32];
+        add_words(sums[4 * v], other.x, Sum());
+        add_words(sums[4 * v + 1], other.y, Sum());
+        add_words(sums[4 * v + 2], other.z, Sum());
+        add_words(sums[4 * v + 3], other.w, Sum());
+    }
+}
+
+// What a thread does with its sums of a tile when its slabs are multiplied. leaves: whether the tile's first slab
+// is another program's. end: the slab behind the tile's, 0 of a tile that is not shared.
+template <int PLACES, int WARPS, int VECTORS, typename Sum>
+static __device__ __forceinline__ void share_sums(Sum &first, bool leaves, int program, int end, int each,
+                                                  int extra, int programs)
+{
+    unsigned *const sums = reinterpret_cast<unsigned *>(&first);
+    if (leaves)
+        leave_part<PLACES, WARPS, VECTORS>(sums, program);
+    else
+        for (int other = program + 1; other < programs && first_slab_of(other, each, extra) < end; ++other)
+            add_part<PLACES, WARPS, VECTORS, Sum>(sums, other);
+}

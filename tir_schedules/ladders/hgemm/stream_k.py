@@ -1,0 +1,202 @@
+"""Programs share what is left of whole rounds of tiles, slab by slab: all end at the same time.
+
+In `tma_store` SMs take tiles in rounds, and in the last round some have none: 1536 x 1536 has 144 tiles of
+128x128 for 132 SMs, so that 120 of them rest for half of the time:
+
+    tma_store     0  ########################  ########################        24 slabs of a tile
+                 11  ########################  ########################
+                 12  ########################
+                131  ########################
+    stream_k      0  ##########################                                26 or 27 slabs for each
+                131  ##########################
+
+Whole rounds stay as they are, but for the last of them: what is left and one round, between one and two
+tiles for each program, are streamed. Their slabs, tile after tile, are cut into equal shares. So a share
+begins and ends within a tile. A program that has the end of a tile leaves its sums in memory, in the format
+of sums, with a mark for each warp. The one that has the first slab waits for the marks, adds those sums in
+the order of programs, and stores the tile: C does not depend on who was first. Ends of tiles come first in
+a share, and beginnings last, so that what is waited for was left a tile ago. Where there are fewer tiles
+than SMs, a tile has more than two parts.
+
+A launch that adds up parts, as in `hgemm/split_k`, would have all parts of shared tiles written and read: at
+1536 264 of 64 KiB, 17 MB. Here it is the 120 of them that lie behind a tile's first slab, and no launch.
+
+What is shared costs time: sums are written, waited for and read, once for each part of a tile but the first.
+`worth` is that in slabs; where a program would save less there are rounds alone, and the kernel is that of
+`tma_store`. Both `worth` and the terms that `choose` adds up are estimates from a model, see `PART`; none of
+them was measured.
+
+**Order.** A warp leaves its sums by plain stores and meets its lanes at a `__syncwarp`; then one lane stores
+the mark by `st.release.gpu`. Who waits loads the mark by `ld.acquire.gpu` in one lane, and a `__syncwarp`
+lies between that and the loads of all lanes. These two pairs order the sums, with no fence and no barrier of
+the block. A program leaves one part at most, the end of the tile that its share begins in, so that its
+number is the place of the part. The mark has one reader, who sets it to 0 again: before a launch and after
+it all marks are 0, and the end of a launch lies between that and the next mark.
+
+**Nobody waits for ever.** A part is the first thing that a program leaves, before it waits for anything: so
+programs that are waited for need nobody but themselves. It is enough that they have begun. Unless a
+configuration says otherwise there are no more programs than an H200 has SMs, each of which holds one, so all
+are there at once. Where they are not, as on a GPU with fewer SMs, blocks begin in the order of their numbers,
+which CUDA does not promise but GPUs do: programs are numbered backwards, so that a block waits for blocks of
+lower numbers alone.
+
+What programs leave lies in variables of the module; launches of one kernel must follow one another.
+
+In the emitted CUDA look for `begin_slab` and `end_slab`, the share of a program, and for `share_sums`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tir_schedules.ladders.hgemm import hopper, roles, tile_choice
+from tir_schedules.model.launch import Launch, ceil_div
+from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.tir.passes import PROGRAMS
+from tir_schedules.tir.schedule import PrimFunc, Schedule
+from tir_schedules.workloads import OPERANDS, RESULTS
+from tir_schedules.workloads.half_gemm import HalfGemm
+
+MOST_PARTS = 8
+"""Of a tile, where there are fewer tiles than programs: their sums are added one after the other. None has
+fewer than two slabs: ptxas has products of a loop that ends at once wait for each other."""
+
+
+@dataclass(frozen=True)
+class Config(roles.Stored):
+    """As Stored. worth: slabs that sharing must save a program, for each part of a tile besides the first;
+    else it does not share."""
+
+    bm: int = 128
+    bn: int = 256
+    bk: int = 64
+    consumers: int = 2
+    stages: int = 3
+    programs: int = hopper.WAVE
+    group: int = 16
+    boxes: int = 4
+    worth: int = 5
+
+
+@dataclass(frozen=True)
+class Shares:
+    """programs: of the grid. tiles: of C, the first `streamed` of them shared. slabs: of each."""
+
+    programs: int
+    tiles: int
+    streamed: int
+    slabs: int
+
+    @classmethod
+    def of(cls, gemm: HalfGemm, config: Config) -> "Shares":
+        tiles = ceil_div(gemm.m, config.bm) * ceil_div(gemm.n, config.bn)
+        slabs, most = ceil_div(gemm.k, hopper.DEPTH), max(config.programs, 1)
+        parts = range(2, min(slabs // 2, MOST_PARTS) + 1)
+        counts = {most} if tiles > most else {min(most, tiles * each) for each in parts}
+        found = [cls(count, tiles, 0, slabs) for count in sorted(counts)]
+        able = [each for each in found if each.worth_sharing(config.worth)]
+        if not able:
+            return cls(min(most, tiles), tiles, 0, slabs)
+        best = min(able, key=lambda each: tiles * slabs / each.programs + config.worth * each.others)
+        whole = best.programs if tiles > best.programs else 0
+        return replace(best, streamed=tiles % best.programs + whole)
+
+    def worth_sharing(self, worth: int) -> bool:
+        """Whether each program saves so many slabs for each other part of a tile; as in the twin."""
+        left = self.tiles % self.programs
+        return left > 0 and (self.programs - left) * self.slabs >= worth * self.others * self.programs
+
+    @property
+    def others(self) -> int:
+        """Parts of a tile, besides the one with its first slab, where tiles are shared: about so many."""
+        return max(1, (self.programs - 1) // self.tiles)
+
+    @property
+    def busiest(self) -> int:
+        """Slabs of the program that has most."""
+        alone = ceil_div(self.tiles - self.streamed, self.programs) * self.slabs
+        return alone + ceil_div(self.streamed * self.slabs, self.programs)
+
+
+def refuses(gemm: HalfGemm, config: Config) -> str:
+    if not config.worth:
+        return "worth is 0: programs that save nothing would share tiles; use worth=1 or more"
+    return roles.reason_against_roles(gemm, config)
+
+
+def launch(gemm: HalfGemm, config: Config) -> Launch:
+    hopper.checked(refuses(gemm, config))
+    launched = roles.launch_programs(gemm, config)
+    return Launch((Shares.of(gemm, config).programs, 1, 1), launched.block, launched.dynamic_shared,
+                  maps=launched.maps)  # fmt: skip
+
+
+def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:
+    return hopper.over_tiles(gemm, config, name, boxes=True, stored=True)
+
+
+def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
+    shares = Shares.of(gemm, config)
+    tiles = roles.share_by_roles(sch, gemm, config)
+    streamed = [shares.streamed, shares.slabs] if shares.streamed else []
+    sch.annotate(tiles.block_i, PROGRAMS, [shares.programs, config.group, 1, *streamed])
+    if streamed:
+        roles.store_whole_boxes(sch, gemm, config, tiles, shares.programs)
+    else:
+        roles.store_boxes(sch, gemm, config, tiles)
+    hopper.multiply(sch, gemm, config, tiles, "given")
+
+
+CONFIGS = {
+    "128x256": Config(),
+    "256x256": Config(bm=256, boxes=2, worth=3),
+    "128x192": Config(bn=192, stages=4, boxes=3),
+    "128x128": Config(bn=128, stages=6, boxes=2, worth=6),
+    "64x128": Config(bm=64, bn=128, consumers=1, stages=8, boxes=2, group=2, worth=8),
+    "64x64": Config(bm=64, bn=64, consumers=1, stages=8, boxes=2, worth=8),
+}
+
+PART, WORD = 1000, 64 * 1.7
+"""Nanoseconds between the store of a part's last sum and the arrival of the first at who reads it, and bytes
+that an SM writes or reads in one: 64 in a cycle. Estimates, not measured. `worth` of a configuration is what
+they make of float32 sums, of 256x256 of float16 ones, over the nanoseconds of a slab in `tile_choice`."""
+
+
+def nanoseconds(gemm: HalfGemm, name: str, config: Config) -> float:
+    """What the model says of a configuration: what comes once, the slabs of the program that has most, and
+    for each part that is added to a tile the latency, and its bytes written and read. Not in it: how many
+    bytes L2 takes from all SMs at once, and programs that wait because another one is late."""
+    shares = Shares.of(gemm, config)
+    estimate = tile_choice.Estimate.of(gemm, name, config)
+    part = PART + 2 * config.bm * config.bn * hopper.SIZES[gemm.accumulate] / WORD
+    return estimate.once + shares.busiest * estimate.each + (shares.others * part if shares.streamed else 0)
+
+
+def choose(gemm: HalfGemm) -> str:
+    """The configuration with the fewest nanoseconds; the first where none can be, which is refused."""
+    able = [name for name, config in CONFIGS.items() if not refuses(gemm, config)] or [*CONFIGS][:1]
+    return min(able, key=lambda name: nanoseconds(gemm, name, CONFIGS[name]))
+
+
+RUNG = Rung(
+    family="hgemm",
+    name="stream_k",
+    summary="programs share the tiles left of whole rounds slab by slab, and add up the parts in order",
+    article="beyond 001 and 004",
+    config=CONFIGS["128x256"],
+    configs=CONFIGS,
+    choose=choose,
+    shapes=hopper.SHAPES_STORED,
+    schedule=schedule,
+    launch=launch,
+    refuses=refuses,
+    prim_func=prim_func,
+    arch=hopper.ARCH,
+    warp_size=hopper.WARPGROUP,
+    dtypes=OPERANDS,
+    outputs=RESULTS,
+    passes=("persistent_tiles", "streamed_tiles", "warp_roles", "tensor_maps"),
+)
+
+if __name__ == "__main__":
+    run_as_script(RUNG)

@@ -1,0 +1,86 @@
+"""Sums of a tile whose slabs several programs have multiplied: left by some, added by one.
+
+An intrinsic knows the sums, not which slabs they are of. So calls stand for that, and the pass
+`streamed_tiles` puts in their place what it knows.
+"""
+
+# TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
+# pyright: reportInvalidTypeForm=false, reportMissingModuleSource=false
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm.backend.cuda.op import cuda_func_call
+from tvm.script import tirx as T
+
+from tir_schedules.tir.intrinsics import Intrinsic, intrinsic
+from tir_schedules.tir.intrinsics.wgmma import ROWS, SUM_BYTES, SUMS, THREADS, share
+
+SHARED = ("leaves", "program", "end", "each", "extra", "programs")
+"""What calls stand for: the arguments of `share_sums`, see streamed_parts.cuh."""
+
+PREFIX = "tir_schedules.parts."
+
+
+TEXT = """\
+// What a thread does with its sums. `own` is here for TVM: where these are needed no longer it would have the
+// others in their place, under another name, which it cannot divide among threads.
+static __device__ __forceinline__ void whole_sums({sums} &whole, const {sums} &own, bool leaves, int program,
+                                                  int end, int each, int extra, int programs)
+{{
+    {shared}(whole, leaves, program, end, each, extra, programs);
+}}
+"""
+
+
+@intrinsic
+def whole(blocks: int, n: int, accumulate: str, programs: int, consumers: int) -> Intrinsic:
+    """The sums of all slabs of blocks * 64 rows and n columns, of those that a program has. programs,
+    consumers: programs, and warpgroups of each that multiply."""
+    rows, places = blocks * ROWS, n // 2
+    vectors = blocks * places * SUM_BYTES[accumulate] // 16
+    text = TEXT.format(
+        sums="float" if accumulate == "float32" else "half",
+        shared=f"share_sums<{programs}, {consumers * THREADS // 32}, {vectors}>",
+    )
+
+    def place_of_sum(i: Any, j: Any) -> tuple[Any, ...]:
+        return (i // ROWS, *share(i % ROWS, j))
+
+    def known(what: str) -> Any:
+        return T.call_extern("bool" if what == "leaves" else "int32", PREFIX + what)
+
+    @T.prim_func(s_tir=True)
+    def description(c: T.handle, w: T.handle) -> None:
+        C = T.match_buffer(c, (blocks, THREADS, places), accumulate, align=4, offset_factor=1, scope=SUMS)
+        W = T.match_buffer(w, (blocks, THREADS, places), accumulate, align=4, offset_factor=1, scope=SUMS)
+        with T.sblock("root"):
+            T.reads(C[0:blocks, 0:THREADS, 0:places])
+            T.writes(W[0:blocks, 0:THREADS, 0:places])
+            for i, j in T.grid(rows, n):
+                with T.sblock("whole"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    at = T.meta_var(place_of_sum(vi, vj))
+                    T.reads(C[at])
+                    T.writes(W[at])
+                    W[at] = C[at]
+
+    @T.prim_func(s_tir=True)
+    def implementation(c: T.handle, w: T.handle) -> None:
+        C = T.match_buffer(c, (blocks, THREADS, places), accumulate, align=4, offset_factor=1, scope=SUMS)
+        W = T.match_buffer(w, (blocks, THREADS, places), accumulate, align=4, offset_factor=1, scope=SUMS)
+        with T.sblock("root"):
+            T.reads(C[0:blocks, 0:THREADS, 0:places])
+            T.writes(W[0:blocks, 0:THREADS, 0:places])
+            for thread in T.thread_binding(0, THREADS, "threadIdx.x"):
+                for block in T.unroll(blocks):
+                    for place in T.unroll(places):
+                        W[block, thread, place] = C[block, thread, place]
+                T.evaluate(
+                    cuda_func_call(
+                        "whole_sums", W[0, thread, 0], C[0, thread, 0], *map(known, SHARED), source_code=text
+                    )
+                )
+
+    return description, implementation
