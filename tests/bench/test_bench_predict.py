@@ -84,3 +84,8 @@ def test_small_problems_are_counted_as_they_are_and_larger_ones_are_cut_off_alik
     )
     assert reduced(Gemm(1000, 3000, 776), (256, 256, 256)) == Gemm(488, 440, 264)
     assert reduced(Reduction((1 << 28) + 3), (1 << 16,)) == Reduction((1 << 16) + 3)
+
+
+def test_a_rung_that_an_estimate_chooses_is_counted(capsys):
+    found = predicted(capsys, "sgemm/fastest", "--mnk", "16,16,16", "--predict")
+    assert {row["name"] for row in found["kernels"]} == {"sgemm/split_k:32x32"}
