@@ -10,7 +10,6 @@ from tir_schedules.errors import BadInput
 from tir_schedules.ladders.known import ladder_of
 from tir_schedules.ladders.own import RUNGS
 from tir_schedules.ladders.registry import FAMILIES
-from tir_schedules.ladders.sgemm import split_k
 from tir_schedules.model.rung import Rung
 from tir_schedules.tuning.space.constraints import THREAD_TILES, WARP_TILES
 from tir_schedules.tuning.space.hgemm import MMA_MULTISTAGE
@@ -52,8 +51,6 @@ def check_fields(rung: Rung, arch: str) -> None:
         return
     if rung.base_id in SPACES:
         constraints = SPACES[rung.base_id].constraints
-    elif isinstance(config, split_k.Config):
-        constraints = (MULTISTAGE if config.asynchronous else PIPELINED).constraints
     elif hasattr(config, "wm") and hasattr(config, "bm"):
         constraints = WARP_TILES
     elif hasattr(config, "tm") and hasattr(config, "tn"):
