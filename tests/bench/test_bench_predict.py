@@ -58,7 +58,9 @@ def test_the_kernel_that_is_counted_is_the_one_of_the_size_asked_for(capsys, mon
 
     monkeypatch.setattr(predict, "metrics_of_rungs", counted)
     monkeypatch.setattr(
-        predict, "counters", lambda one, rows: {"name": one.name, "bm": rows, "shape": str(one.workload)}
+        predict,
+        "counters",
+        lambda one, rows, entry: {"name": one.name, "bm": rows, "shape": str(one.workload)},
     )
     found = predicted(capsys, "sgemm/multistage", "--sizes", "256,1024,1056,1280", "--predict")
     assert found["kernels"] == [
@@ -84,3 +86,14 @@ def test_small_problems_are_counted_as_they_are_and_larger_ones_are_cut_off_alik
     )
     assert reduced(Gemm(1000, 3000, 776), (256, 256, 256)) == Gemm(488, 440, 264)
     assert reduced(Reduction((1 << 28) + 3), (1 << 16,)) == Reduction((1 << 16) + 3)
+
+
+def test_a_rung_that_an_estimate_chooses_is_counted(capsys):
+    found = predicted(capsys, "sgemm/fastest", "--mnk", "16,16,16", "--predict")
+    assert {row["name"] for row in found["kernels"]} == {"sgemm/split_k:32x32"}
+
+
+def test_registers_are_of_the_kernel_that_multiplies(capsys):
+    """Two copies to whole tiles, which have no shared memory, stand before it."""
+    found = predicted(capsys, "sgemm/split_k:64x64_filled", "--mnk", "33,33,33", "--predict")
+    assert all(row["shared_bytes"] > 16 << 10 for row in found["kernels"])

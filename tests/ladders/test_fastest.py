@@ -8,7 +8,7 @@ import pytest
 
 from tir_schedules.cli.bench import notes_on
 from tir_schedules.compiler.lower import lower
-from tir_schedules.errors import BadInput
+from tir_schedules.errors import BadInput, TooLarge
 from tir_schedules.ladders import fastest, known
 from tir_schedules.ladders.known import ladder_of
 from tir_schedules.ladders.problems import Problem, workloads_of
@@ -70,6 +70,11 @@ def test_an_architecture_decides():
     assert "element by element" in str(fastest.estimated(*find("hgemm/mma_multistage"), odd))
 
 
+def test_where_there_is_none_it_says_what_most_rungs_need():
+    with pytest.raises(BadInput, match="has no rung for 5x5x5: sgemm/naive needs sm_75 or later"):
+        settled("sgemm/fastest", Gemm(5, 5, 5), "sm_70")
+
+
 def test_a_kernel_of_it_is_that_of_the_rung():
     (rung,) = find("sgemm/fastest")
     gemm = Gemm(40, 36, 33)
@@ -85,7 +90,7 @@ def test_a_kernel_of_it_is_that_of_the_rung():
         (
             "hgemm/fastest",
             HalfGemm(64, 64, 64, accumulate="float32", dtype="bfloat16"),
-            "has no rung for 64x",
+            "has no rung for 64x.* needs sm_90a, not sm_80",
         ),
     ],
 )
@@ -93,6 +98,17 @@ def test_what_it_is_not(name, workload, message, monkeypatch):
     monkeypatch.setitem(known.LOADED, "bare", Ladder("bare", (), Gemm, ("M",), (1,)))
     with pytest.raises(BadInput, match=message):
         settled(name, workload)
+
+
+def test_it_is_one_that_takes_the_shape():
+    """M of a tall C is blocks along y, of which a grid has 65535; float32 sums of odd rows take more shared
+    memory than sm_75 has, but for those of wmma_naive."""
+    tall = Gemm(18_443_463, 65, 32)
+    assert fastest.estimated(*find("sgemm/thread_tile_2d"), tall).rung == settled("sgemm/fastest", tall)
+    with pytest.raises(TooLarge, match=r"^sgemm/serpentine for .* 144090 blocks along y"):
+        fastest.estimated(*find("sgemm/serpentine"), tall)
+    odd = HalfGemm(17, 33, 5, accumulate="float32")
+    assert settled("hgemm/fastest", odd, "sm_75").id == "hgemm/wmma_naive"
 
 
 def test_commands_say_which_it_is(tool):
@@ -109,6 +125,9 @@ def test_commands_say_which_it_is(tool):
     assert code == 0 and "reduce_single_pass" in out and "reduce/fastest on 1000" in err
     code, _, err = tool("trace", "sgemm/fastest", "--arch", "sm_50")
     assert code == 2 and err.count("\n") == 1
+    for asked in (["emit", "sgemm/fastest"], ["list", "sgemm", "--mnk", "5,5,5"]):
+        code, out, err = tool(*asked, "--arch", "80")
+        assert (code, out, err.count("\n")) == (2, "", 1) and "did you mean sm_80?" in err
     assert "sgemm/fastest" in tool("list", "sgemm")[1]
 
 

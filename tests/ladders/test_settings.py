@@ -29,12 +29,10 @@ def test_fields_are_set_on_top_of_a_configuration(name, fields):
         ("sgemm/vectorized:bx=3", "has no field 'bx'; its fields: bm, bn, bk, tm, tn"),
         ("sgemm/pipelined:wmite=3", "has no field 'wmite', did you mean 'wmiter'.*; its fields: bm, bn"),
         ("sgemm/vectorized:bm=64,tm", "takes NAME=VALUE, not 'tm'; its fields: bm"),
-        (
-            "sgemm/vectorized:bm=x",
-            "bm of sgemm/vectorized takes an integer such as 128, 0 or larger",
-        ),
-        ("sgemm/vectorized:bm=-1", "0 or larger, not '-1'"),
-        ("sgemm/vectorized:bm=", "0 or larger, not ''"),
+        ("sgemm/vectorized:bm=x", "bm of sgemm/vectorized is 128; it takes an integer from 0 to 999999999"),
+        ("sgemm/vectorized:bm=-1", "integer from 0 .* not '-1'"),
+        ("sgemm/vectorized:bm=", "integer from 0 .* not ''"),
+        ("sgemm/split_k:splits=1000000000", "splits .* is 0; .* to 999999999, not '1000000000'"),
         ("sgemm/transposed:33x33,bm=64", "has no configuration '33x33', did you mean '32x32'"),
         ("sgemm/vectorized:bm", "there is no rung 'sgemm/vectorized:bm'"),
         ("sgemm/nothing:bm=64", "there is no rung 'sgemm/nothing:bm=64'"),
@@ -56,6 +54,8 @@ def test_values_have_the_type_that_the_field_has():
 @pytest.mark.parametrize(
     "name, message",
     [
+        ("sgemm/split_k:stages=2", "stages must be 3 or more"),
+        ("sgemm/split_k:64x64,tm=3", "32 lanes in pairs of rows"),
         ("sgemm/vectorized:tm=3", "thread tiles must divide the block tile"),
         ("sgemm/vectorized:tm=0", "cannot be built for .*: a field that others are divided by is 0"),
         ("sgemm/vectorized:bm=512", "a block of 32x128x1 threads cannot be; CUDA allows 1 to 1024"),

@@ -15,7 +15,7 @@ from tir_schedules.ladders.registry import find_one
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.run import launches, outcome_of
 from tir_schedules.tuning.space.points import key
-from tir_schedules.tuning.space.tunable import DEFAULTS, SPACES, TUNABLE, space_of
+from tir_schedules.tuning.space.tunable import DEFAULTS, SPACES, TUNABLE, check_fields, space_of
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
 from tir_schedules.workloads.reduction import Reduction
@@ -298,3 +298,7 @@ def test_points_of_split_k_that_need_longer_indices_are_refused():
     assert [bool(space.refusal(point, thin, ARCH)) for point in points] == [False, True]
     assert "2^31 partial sums" in space.refusal(points[1], thin, ARCH)
     assert "2^31 partial sums" in space.refusal(points[0], Gemm(2**26, 17, 16), ARCH)
+
+
+def test_splits_beyond_the_tiles_along_k_are_as_many_as_these():
+    check_fields(find_one("sgemm/split_k:64x64,splits=100000", "run"), ARCH)

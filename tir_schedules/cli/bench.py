@@ -184,9 +184,11 @@ def pack(options: Options) -> int:
 def predict(options: Options) -> int:
     from tir_schedules.insight.metrics.predict import predictions, print_predictions
     from tir_schedules.insight.metrics.roofline import find_gpu
+    from tir_schedules.subjects.compiling import settled
 
-    jobs = jobs_of(options)
-    predicted = predictions(jobs, find_gpu(options.predict), options.arch or CPU_ARCH)
+    arch = options.arch or CPU_ARCH
+    jobs = settled(jobs_of(options), arch)
+    predicted = predictions(jobs, find_gpu(options.predict), arch)
     if options.json:
         print(json.dumps(predicted, indent=1))
     else:

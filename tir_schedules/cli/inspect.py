@@ -132,8 +132,8 @@ def as_json(inspection: Inspection, view: str | None) -> Json:
     found = inspection.as_json()
     kernels: Any = found["kernels"]
     if view in ("sass", "ptx"):
-        for form, launches in inspection.kernels.items():
-            code = listing(launches[0].binary, view)
+        for form in inspection.kernels:
+            code = listing(inspection.own(form).binary, view)
             kernels[form][view] = {"opcodes": opcodes(code), "lines": code}
     if view == "advice":
         from tir_schedules.insight.advice.of_rung import advice_on

@@ -25,7 +25,7 @@ from tir_schedules.ladders.known import ladder_names, ladder_of, rungs_beside
 from tir_schedules.ladders.own import is_path, ladder_at
 from tir_schedules.ladders.problems import EMIT_SHAPES, workload_of
 from tir_schedules.ladders.registry import FAMILIES, ladder
-from tir_schedules.model.rung import Rung
+from tir_schedules.model.rung import Rung, Unasked
 from tir_schedules.numerals import power
 
 HELD_ON_GPU = "instructions_h200.json"
@@ -103,6 +103,10 @@ def list_estimates(options: Options) -> int:
     if not one:
         raise BadInput(f"the ladder {options.family} has no models: a shape says nothing of its rungs")
     check_options([one], options)
+    if not isinstance(options.arch, Unasked):
+        from tir_schedules.compiler.toolchain import check_arch
+
+        check_arch(options.arch)
     workload = workload_of(one, problem_of(options.family, options), EMIT_SHAPES)
     rows, names = [], {rung.id: rung for rung in [*ladder(options.family), *candidates(options.family)]}
     for rung in names.values():

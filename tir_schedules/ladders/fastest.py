@@ -22,6 +22,7 @@ from tir_schedules.ladders.settings import varied
 from tir_schedules.ladders.waves import Waves
 from tir_schedules.model.estimate import Estimate
 from tir_schedules.model.gpus import known_sm
+from tir_schedules.model.launch import check_grid
 from tir_schedules.model.rung import Rung
 
 NAME = "fastest"
@@ -66,14 +67,15 @@ def fastest(family: str, workload: Any, arch: str) -> Rung:
     says so.
 
     arch: "sm_80", which may be Unasked: then rungs that have an architecture of their own are among them.
-    BadInput where no rung takes the workload on the architecture, with the reason of the first.
+    BadInput where no rung takes the workload on the architecture, with the reason of the last that has its
+    kinds: the earliest of these in the ladder, which takes most architectures.
     """
     found, reason = [], ""
     for rung in candidates(family):
         try:
             found.append(able(rung, workload, arch))
         except BadInput as error:
-            reason = reason or str(error)
+            reason = str(error) if has_kinds(rung, workload) or not reason else reason
     if not found:
         raise BadInput(f"{family}/{NAME} has no rung for {workload}: {reason}")
     best, *others = sorted(found, key=lambda choice: choice.estimate.microseconds)
@@ -84,7 +86,7 @@ def fastest(family: str, workload: Any, arch: str) -> Rung:
 def estimated(rung: Rung, workload: Any) -> Choice:
     """A rung in its configuration for a workload, with its model's estimate. BadInput where it does not take
     the workload, or its ladder has no model of it."""
-    if workload not in offered(rung, Problem(rung.family, workload.shape)):
+    if not has_kinds(rung, workload):
         raise BadInput(f"{rung.base_id} is not for {workload}")
     models = ladder_of(rung.family).estimators
     model = models.get(f"{rung.name}:{rung.variant}") or models.get(rung.name)
@@ -95,7 +97,13 @@ def estimated(rung: Rung, workload: Any) -> Choice:
     estimate = model(workload, rung) if model else None
     if estimate is None:
         raise BadInput(f"there is no model of {rung.id}")
+    check_grid(f"{rung.id} for {workload}", rung.declared(workload).grid)
     return Choice(rung, estimate)
+
+
+def has_kinds(rung: Rung, workload: Any) -> bool:
+    """Whether a rung has the formats and the layout of a workload."""
+    return workload in offered(rung, Problem(rung.family, workload.shape))
 
 
 def able(rung: Rung, workload: Any, arch: str) -> Choice:

@@ -62,7 +62,7 @@ def value_of(name: str, now: Any, text: str) -> Any:
         return SWITCHES[text.lower()]
     if isinstance(now, int):
         if not (text.isascii() and text.isdigit() and len(text) < 10):
-            raise BadInput(f"{name} takes an integer such as {now}, 0 or larger, not {shown(text)}")
+            raise BadInput(f"{name} is {now}; it takes an integer from 0 to 999999999, not {shown(text)}")
         return int(text)
     if isinstance(now, float):
         try:

@@ -70,6 +70,16 @@ def ceil_div(extent: int, part: int) -> int:
     return -(-extent // part)
 
 
+def check_parts(label: str, parts: int, rows: int, columns: int) -> None:
+    """TooLarge when parts, which leave a matrix of so many rows and columns each, leave more elements than
+    indices of 32 bits count."""
+    if parts > 1 and parts * rows * columns >= 2**31:
+        raise TooLarge(
+            f"{label}: {parts} parts of {rows}x{columns} have 2**31 elements or more (32-bit indices): take"
+            " fewer splits"
+        )
+
+
 def check_grid(label: str, grid: Dim3) -> None:
     """TooLarge when CUDA has no such grid."""
     for axis, blocks, most in zip("xyz", grid, MOST_BLOCKS):

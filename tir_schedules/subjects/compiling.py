@@ -52,6 +52,8 @@ def settled(jobs: Iterable[Job], arch: str, refused: dict[str, BadInput] | None 
     """
     found: dict[tuple[str, Workload], Job] = {}
     for rung, workload in jobs:
+        if rung.stands_for:
+            check_arch(arch)
         try:
             meant = rung.settled(workload, arch)
         except BadInput as error:

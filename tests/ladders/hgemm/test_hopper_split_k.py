@@ -14,12 +14,13 @@ from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.twin import load_source, load_twin
 from tir_schedules.emit import emit_text
-from tir_schedules.errors import BadInput
+from tir_schedules.errors import BadInput, TooLarge
 from tir_schedules.ladders.hgemm import repacked, split_k, split_k_sum
 from tir_schedules.ladders.registry import find
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.machines.execution import execute
 from tir_schedules.run import launches, outcome_of, run
+from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
 from tir_schedules.workloads.partial_sums import RoundedSums
 
@@ -146,6 +147,20 @@ def test_what_cannot_be_is_refused_in_one_line():
     (rung,) = find("hgemm/split_k:64x64,boxes=2,splits=3")
     with pytest.raises(BadInput, match=r"^hgemm/split_k.*parts of K are written from registers; use boxes=0"):
         lower(rung, SHAPE, ARCH)
+
+
+@pytest.mark.parametrize("family, workload", [("sgemm", Gemm), ("hgemm", HalfGemm)])
+def test_parts_have_indices_of_32_bits(family, workload):
+    (rung,), gemm = find(f"{family}/split_k:64x64,splits=64"), workload(8192, 4096, 8192)
+    with pytest.raises(TooLarge, match=rf"^{family}/split_k for .*: 64 parts of 8192x4096 have 2\*\*31"):
+        rung.declared(gemm)
+    (fewer,) = find(f"{family}/split_k:64x64,splits=63")
+    assert fewer.declared(gemm).parts < 64
+
+
+def test_a_long_k_leaves_room_for_the_columns_that_fill_rows_up():
+    gemm = HalfGemm(33, 33, 60_000_000)  # of 36 columns B would have 2**31 elements and more
+    assert split_k.filled_up(gemm).n == 36 == gemm.part_pitch
 
 
 def test_one_launch_copies_both_matrices_or_the_one_that_needs_it():

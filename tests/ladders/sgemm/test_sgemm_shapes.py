@@ -4,7 +4,7 @@ import pytest
 
 from tir_schedules.ladders.sgemm import shapes, split_k
 from tir_schedules.ladders.sgemm.split_k import CONFIGS, RUNG, part_of_k, parts_of
-from tir_schedules.model.launch import ceil_div
+from tir_schedules.model.launch import MOST_BLOCKS, ceil_div
 from tir_schedules.workloads.gemm import Gemm
 
 CHOSEN = {
@@ -50,6 +50,13 @@ def test_copies_pay_for_large_matrices_and_only_where_rows_need_them():
     assert split_k.choose(Gemm(2047, 2047, 2047)).endswith(shapes.FILLED)
     for shape in [(2048, 2048, 2048), (64, 65, 63), (4096, 17, 1)]:
         assert not split_k.choose(Gemm(*shape)).endswith(shapes.FILLED)
+
+
+def test_a_tile_is_so_large_that_a_grid_has_its_rows():
+    """CUDA has 65535 blocks along y; tiles of 64x32 of this C are more."""
+    gemm = Gemm(6_919_462, 3, 12)
+    assert RUNG.fitted(gemm).declared(gemm).grid[1] <= MOST_BLOCKS[1] < ceil_div(gemm.m, 64)
+    assert split_k.choose(Gemm(100_000_000, 3, 12)) == next(iter(split_k.CHOICES))
 
 
 def test_thin_tiles_are_for_thin_matrices_alone():

@@ -20,10 +20,10 @@ from tir_schedules.run import outcome_of
 
 
 def advice_on(inspection: Inspection) -> dict[str, list[Advice]]:
-    """ "schedule" and "twin" -> advice on the first launch."""
+    """ "schedule" and "twin" -> advice on the rung's own launch."""
     workload = inspection.workload
     return {
-        form: advise(subject_of(launches[0], workload, len(launches) == 1))
+        form: advise(subject_of(inspection.own(form), workload, len(launches) == 1))
         for form, launches in inspection.kernels.items()
     }
 

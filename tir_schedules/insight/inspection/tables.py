@@ -36,9 +36,9 @@ Show = Callable[[Metrics], str]
 
 
 def full_table(inspection: Inspection) -> Iterator[Row]:
-    """Rows of name, schedule, twin: of the first launch."""
-    found = (inspection.kernels.get(form) for form in FORMS)
-    return rows_of([launches[0] if launches else None for launches in found], inspection.arch)
+    """Rows of name, schedule, twin: of the rung's own launch."""
+    found = [inspection.own(form) if form in inspection.kernels else None for form in FORMS]
+    return rows_of(found, inspection.arch)
 
 
 def rows_of(launches: Sequence[Metrics | None], arch: str) -> Iterator[Row]:
@@ -195,8 +195,8 @@ SHORT_COLUMNS = (
 
 
 def short_rows(inspection: Inspection) -> Iterator[Row]:
-    """A row for the schedule and one for the twin: of the first launch, but for the arithmetic intensity,
-    which is of all."""
+    """A row for the schedule and one for the twin: of the rung's own launch, but for the arithmetic
+    intensity, which is of all."""
     for form in FORMS:
         name = inspection.name if form == FORMS[0] else "  twin"
         if form in inspection.refused:
@@ -205,7 +205,7 @@ def short_rows(inspection: Inspection) -> Iterator[Row]:
         if form not in inspection.kernels:  # a rung from elsewhere may have no twin
             yield (name, *["-"] * (len(SHORT_COLUMNS) - 1))
             continue
-        one = inspection.kernels[form][0]
+        one = inspection.own(form)
         yield (name, *short_cells(one), decimal(inspection.roofline(form).moved_intensity))
 
 

@@ -38,17 +38,30 @@ class Inspection:
     def ok(self) -> bool:
         return not self.refused
 
+    @property
+    def place(self) -> int:
+        """Of the rung's own launch among all: others may copy before it what it reads."""
+        before, _ = self.rung.others(self.workload)
+        return len(before)
+
+    def own(self, form: str) -> Metrics:
+        """Of that launch."""
+        return self.kernels[form][self.place]
+
     def roofline(self, form: str) -> Roofline:
         return roofline(self.gpu, self.workload, self.kernels[form])
 
     def as_json(self) -> dict[str, object]:
-        """A kernel has the metrics of its first launch, "later_launches" those of a reduction's others."""
+        """A kernel has the metrics of the rung's own launch, "earlier_launches" and "later_launches" those of
+        others, where there are any."""
         kernels: dict[str, dict[str, object]] = {
             form: {"refused": reason} for form, reason in self.refused.items()
         }
-        for form, (first, *later) in self.kernels.items():
-            kernels[form] = {**first.as_json(), "roofline": self.roofline(form).as_json()}
-            kernels[form] |= {"later_launches": [launch.as_json() for launch in later]} if later else {}
+        for form, launches in self.kernels.items():
+            kernels[form] = {**self.own(form).as_json(), "roofline": self.roofline(form).as_json()}
+            earlier, later = launches[: self.place], launches[self.place + 1 :]
+            for name, others in (("earlier_launches", earlier), ("later_launches", later)):
+                kernels[form] |= {name: [launch.as_json() for launch in others]} if others else {}
         names = {"rung": self.rung.id, "shape": str(self.workload), "workload": asdict(self.workload)}
         return {**names, "arch": self.arch, "gpu": self.gpu.name, "kernels": kernels}
 

@@ -51,7 +51,8 @@ def heading(inspection: Inspection, default_size: bool) -> str:
     launches = max((len(launches) for launches in inspection.kernels.values()), default=0)
     option = f"--{ladder_of(inspection.rung.family).option}"
     size = f" (small, for the CPU machine; {option} names another)" if default_size else ""
-    which = f"; the first of {launches} launches, --json has all" if launches > 1 else ""
+    which = "the first" if not inspection.place else f"number {inspection.place + 1}"
+    which = f"; {which} of {launches} launches, --json has all" if launches > 1 else ""
     return f"{inspection.name} on {inspection.workload}{size}, compiled for {inspection.arch}{which}"
 
 
@@ -109,7 +110,7 @@ def print_several(inspections: Sequence[Inspection]) -> None:
 
 def print_lines(inspection: Inspection) -> None:
     """Each kernel's source with the counters of its lines."""
-    print_lines_of({form: launches[0] for form, launches in inspection.kernels.items()})
+    print_lines_of({form: inspection.own(form) for form in inspection.kernels})
 
 
 def print_lines_of(launches: Mapping[str, Metrics]) -> None:
@@ -140,7 +141,7 @@ def counters_of(line: AnnotatedLine) -> tuple[str, ...]:
 
 def print_conflicts(inspection: Inspection) -> None:
     """Lines with bank conflicts, or that there are none."""
-    print_conflicts_of({form: launches[0] for form, launches in inspection.kernels.items()})
+    print_conflicts_of({form: inspection.own(form) for form in inspection.kernels})
 
 
 def print_conflicts_of(launches: Mapping[str, Metrics]) -> None:
@@ -176,7 +177,7 @@ def no_conflicts(launch: Metrics) -> str:
 def print_code(inspection: Inspection, form: str) -> None:
     """How often each instruction stands in the two kernels' code, then the code."""
     shown = [name for name in FORMS if name in inspection.kernels]
-    print_code_of({name: inspection.kernels[name][0] for name in shown}, form)
+    print_code_of({name: inspection.own(name) for name in shown}, form)
 
 
 def print_code_of(launches: Mapping[str, Metrics], form: str) -> None:

@@ -48,8 +48,9 @@ def predictions(jobs: Sequence[Job], gpu: Gpu, arch: str) -> Json:
             asked.setdefault((fitted.id, small), (fitted, {}))[1][str(workload)] = True
     found, refused = metrics_of_rungs([(rung, workload) for (_, workload), (rung, _) in asked.items()], arch)
     kernels = [
-        counters(subject, launches) | {"for": list(asked[subject.name, subject.workload][1])}
+        counters(subject, launches, rung.entry) | {"for": list(sizes)}
         for subject, launches in found
+        for rung, sizes in [asked[subject.name, subject.workload]]
     ]
     return {
         "timed": False,
@@ -71,15 +72,16 @@ def reduced(workload: Workload, small: tuple[int, ...]) -> Workload:
     )
 
 
-def counters(subject: Subject, launches: Sequence[Metrics]) -> Json:
-    """Resources of a subject's first launch, and what all its launches cost in memory on the CPU machine."""
-    first = launches[0]
+def counters(subject: Subject, launches: Sequence[Metrics], entry: str) -> Json:
+    """Resources of the first launch of the rung's own kernel, and what all launches cost in memory on the CPU
+    machine. entry: name of that kernel."""
+    own = next(one for one in launches if one.binary.kernel.entry == entry)
     shared = sum((launch.access(*SHARED) for launch in launches), Access())
     memory = sum((launch.access(*GLOBAL) for launch in launches), Access())
     return {
         **subject.identity(),
-        "registers": first.binary.resources.registers,
-        "shared_bytes": first.shared_bytes,
+        "registers": own.binary.resources.registers,
+        "shared_bytes": own.shared_bytes,
         "shared_wavefronts": shared.cost,
         "shared_wavefronts_ideal": shared.ideal,
         "global_sectors": memory.cost,

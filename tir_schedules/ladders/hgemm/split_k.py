@@ -45,7 +45,7 @@ from typing import Any
 
 from tir_schedules.ladders.hgemm import hopper, repacked, roles, split_k_sum, tile_choice, tma_store
 from tir_schedules.ladders.hgemm.repack_both import repackings_of
-from tir_schedules.model.launch import Launch, ceil_div
+from tir_schedules.model.launch import Launch, ceil_div, check_parts
 from tir_schedules.model.rung import Preparation, Rung, run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
 from tir_schedules.workloads import OPERANDS, RESULTS
@@ -98,6 +98,7 @@ def in_programs(gemm: HalfGemm, config: Config) -> Config:
 def launch(gemm: HalfGemm, config: Config) -> Launch:
     hopper.checked(refuses(gemm, config))
     parts = parts_of(gemm, config)
+    check_parts(f"hgemm/split_k for {gemm}", parts, gemm.m, gemm.part_pitch)
     alone = roles.launch_programs(gemm, in_programs(gemm, config))
     return replace(alone, grid=(*alone.grid[:2], parts), parts=parts)
 
@@ -113,7 +114,7 @@ def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:
     from tir_schedules.tir.passes import CLUSTER, EXTENTS
 
     parts, part = parts_of(gemm, config), slabs_of(gemm, config) * hopper.DEPTH
-    m, pitch, K = gemm.m, filled_up(gemm).n, parts * part
+    m, pitch, K = gemm.m, gemm.part_pitch, parts * part
     M, N = ceil_div(m, config.bm) * config.bm, ceil_div(gemm.n, config.bn) * config.bn
     b_shape = (N, K) if gemm.transposed else (K, N)
     narrow, wide, zero = gemm.dtype, gemm.accumulate, FloatImm(gemm.accumulate, 0.0)
@@ -161,8 +162,9 @@ def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:
 
 
 def filled_up(gemm: HalfGemm) -> HalfGemm:
-    """The same with as many columns as the parts of its C have."""
-    return replace(gemm, n=gemm.part_pitch)
+    """One with as many rows and columns of C as its parts have. Its K says nothing: with that of the gemm B
+    may have more elements than a gemm can have."""
+    return replace(gemm, n=gemm.part_pitch, k=1)
 
 
 def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:

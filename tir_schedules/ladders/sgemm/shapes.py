@@ -15,7 +15,7 @@ from math import prod
 from typing import Mapping, Protocol
 
 from tir_schedules.ladders.waves import CACHE, LAUNCH, MEMORY, SMS
-from tir_schedules.model.launch import ceil_div
+from tir_schedules.model.launch import MOST_BLOCKS, ceil_div
 from tir_schedules.model.rung import Rung
 from tir_schedules.workloads.gemm import Gemm
 
@@ -169,7 +169,8 @@ def splits(gemm: Gemm, tile: Tile) -> int:
 
 
 def fastest(gemm: Gemm, tiles: Mapping[str, Tile]) -> str:
-    """The name of the tile with which the model says a product is fastest."""
+    """The name of the tile with which the model says a product is fastest; where a grid has too many rows
+    with each of them, of the first, and that is refused."""
 
     def takes(name: str) -> bool:
         tile = tiles[name]
@@ -179,8 +180,9 @@ def fastest(gemm: Gemm, tiles: Mapping[str, Tile]) -> str:
             a, b = whole(gemm, tile, depth).values()
             if not misaligned(gemm, tile) or max(prod(a), prod(b), a[0] * b[1]) >= MOST_ELEMENTS:
                 return False
+        if ceil_div(gemm.m, tile.bm) > MOST_BLOCKS[1]:
+            return False
         return gemm.m <= (rows or gemm.m) and gemm.n <= (columns or gemm.n)
 
-    return min(
-        filter(takes, tiles), key=lambda name: microseconds(gemm, tiles[name], splits(gemm, tiles[name]))
-    )
+    able = [*filter(takes, tiles)] or [*tiles][:1]
+    return min(able, key=lambda name: microseconds(gemm, tiles[name], splits(gemm, tiles[name])))

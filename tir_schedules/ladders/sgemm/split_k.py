@@ -46,7 +46,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tir_schedules.ladders.sgemm import multistage, pipelined, repack, serpentine, shapes
-from tir_schedules.model.launch import Launch, ceil_div
+from tir_schedules.model.launch import Launch, ceil_div, check_parts
 from tir_schedules.model.rung import Preparation, Rung, run_as_script
 from tir_schedules.tir.passes import GUARDS_OUTSIDE
 from tir_schedules.tir.schedule import PrimFunc, Schedule
@@ -101,6 +101,7 @@ def parts_of(gemm: Gemm, config: Config) -> int:
 
 def launch(gemm: Gemm, config: Config) -> Launch:
     alone, parts = multistage.launch(gemm, config), parts_of(gemm, config)
+    check_parts(f"sgemm/split_k for {gemm}", parts, gemm.m, gemm.n)
     shared = alone.dynamic_shared if config.asynchronous else 0
     whole = stored(gemm, config).stored
     copies = tuple((each.names["Y"], whole[each.names["X"]]) for each in before(gemm, config))

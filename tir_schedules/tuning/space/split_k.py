@@ -57,8 +57,10 @@ def stages_are_used(config: Config, gemm: Gemm, arch: str) -> bool:
 
 
 def elements_count(config: Config, gemm: Gemm, arch: str) -> bool:
-    """Whether 32 bits index the partial sums, and A, B and C in whole tiles where they are filled."""
-    sizes = [config.splits * gemm.m * gemm.n]
+    """Whether 32 bits index the partial sums, and A, B and C in whole tiles where they are filled. Those of a
+    `splits` of 0 they always index."""
+    parts = split_k.parts_of(gemm, config) if config.splits else 0
+    sizes = [parts * gemm.m * gemm.n]
     if config.filled:
         depth = split_k.part_of_k(gemm, config) * split_k.parts_of(gemm, config)
         (rows, _), (_, columns) = shapes.whole(gemm, config, depth).values()
