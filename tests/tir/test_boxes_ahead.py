@@ -1,8 +1,10 @@
 """Boxes that one thread has copied ahead of the slab that all multiply: passes/boxes_ahead.py."""
 
 import re
+from itertools import cycle, product
 
 import pytest
+from layers import layers
 
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.twin import load_source, load_twin
@@ -69,21 +71,23 @@ def test_what_cannot_be_is_refused(rung, shape, reason):
         lower(found, Gemm(*shape), Unasked("sm_80"))
 
 
-@pytest.mark.parametrize("make", [lower, load_twin], ids=["schedule", "twin"])
-@pytest.mark.parametrize(
-    ("sound", "broken"),
-    [
-        (r"wait_for_parity\(barrier, parity\);", ""),
-        (r"(to\[3 \* ROWS\] = four.w;\s+\})\s+__syncthreads\(\);", r"\1"),
-        (r"piece \^ row % 8", "piece"),
-        (r"arrive_announcing\((.*), (24576|SLOT \* sizeof\(float\))\)", r"arrive_announcing(\1, 24560)"),
-        (r"(fence.mbarrier_init.release.cluster;)", ""),
-    ],
-    ids=["no wait", "no barrier", "no swizzle", "fewer bytes", "barriers not published"],
-)
-def test_a_fault_is_found(make, sound, broken):
+FAULTS = {
+    "no wait": (r"wait_for_parity\(barrier, parity\);", ""),
+    "no barrier": (r"(to\[3 \* ROWS\] = four.w;\s+\})\s+__syncthreads\(\);", r"\1"),
+    "no swizzle": (r"piece \^ row % 8", "piece"),
+    "fewer bytes": (
+        r"arrive_announcing\((.*), (24576|SLOT \* sizeof\(float\))\)",
+        r"arrive_announcing(\1, 24560)",
+    ),
+    "barriers not published": (r"(fence.mbarrier_init.release.cluster;)", ""),
+}
+MAKERS = (lower, load_twin)
+
+
+@layers("fault, make", [*zip(FAULTS, cycle(MAKERS))], [*product(FAULTS, MAKERS)])
+def test_a_fault_is_found(fault, make):
     (rung,), gemm = find(RUNG), Gemm(70, 132, 164)
-    source, changes = re.subn(sound, broken, make(rung, gemm, Unasked("sm_80")).source)
+    source, changes = re.subn(*FAULTS[fault], make(rung, gemm, Unasked("sm_80")).source)
     assert changes
     kernel = load_source(source, rung, gemm, Unasked("sm_80"))
     assert outcome_of([kernel], gemm, CpuMachine(budget=1 << 20)).faults

@@ -1,8 +1,10 @@
 """Copies of ragged tiles that read the last row again, in the emitted CUDA."""
 
 import re
+from itertools import cycle, product
 
 import pytest
+from layers import layers
 from lowered import faults, source
 
 from tir_schedules.workloads.gemm import Gemm
@@ -35,8 +37,7 @@ def test_along_k_zeros_are_copied_in_the_last_tile_alone():
     assert "1021" not in "".join(line.rsplit(", ", 1)[1] for line in guards(text))
 
 
-@pytest.mark.parametrize("name", RUNGS)
-@pytest.mark.parametrize("columns", [66, 68])
+@layers("name, columns", [*zip(RUNGS, cycle((66, 68)))], [*product(RUNGS, (66, 68))])
 def test_c_is_right(name, columns):
     gemm = Gemm(70, columns, 80)
     assert not faults(name, source(name, gemm), gemm)

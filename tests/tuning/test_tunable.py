@@ -87,7 +87,14 @@ def work(point):
     return point["bm"] * point["bn"] * point.get("bk", 64) * point.get("stages", 2)
 
 
-@each_space
+@pytest.mark.parametrize(
+    "space",
+    [
+        pytest.param(space, marks=pytest.mark.slow if space.rung.id in ALIKE else ())
+        for space in SPACES.values()
+    ],
+    ids=lambda space: space.rung.id,
+)
 def test_points_drawn_are_right(space):
     """Two of those drawn that are quick to check, one on whole tiles and one on ragged ones; of the Hopper
     rungs, which differ little, the latter."""

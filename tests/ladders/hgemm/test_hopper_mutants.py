@@ -1,8 +1,8 @@
 """The machine cannot be fooled on Hopper either: a wait, an arrival, a fence or a commit removed from a twin
 is found, and so are wrong bytes, counts, parities, masks and slots.
 
-Many of them leave right numbers. By default one of each kind runs; `-m slow` runs all of all twins, at every
-place.
+Many of them leave right numbers. `-m slow` runs all of all twins, at every place. By default a few run, for
+test_hopper_ptx_mutants.py has faults of the same kinds for which nothing is compiled.
 """
 
 import re
@@ -82,14 +82,11 @@ def check(name, mutant):
     assert any(re.search(r"_source\.cu:\d+", fault) for fault in outcome.faults), (name, mutant.name)
 
 
-SHORT = {"tma_store": ("no fence_async_proxy", "no wait_for_parity", "no wait_until_stores_have_read",
-                       "16 bytes more"),
-         "cluster": ("no sync_cluster", "one block", "other parity"),
-         "tma": ("a thread less", "no wait_for_products")}  # fmt: skip
+SHORT = [("tma_store", "16 bytes more"), ("cluster", "one block"), ("tma", "a thread less")]
 
 
-@pytest.mark.parametrize("name, kind", [(name, kind) for name, kinds in SHORT.items() for kind in kinds])
-def test_a_fault_of_each_kind_is_found(name, kind):
+@pytest.mark.parametrize("name, kind", SHORT)
+def test_some_faults_are_found(name, kind):
     check(name, next(mutant for mutant in faults_of(name) if mutant.kind == kind))
 
 

@@ -5,13 +5,14 @@ import re
 from itertools import product
 
 import pytest
+from hopper_rungs import taken
 from layers import every_pair, layers
 
 from tir_schedules.compiler.nvcc import check_products, compile_kernel, compile_kernels
 from tir_schedules.compiler.sass import disassemble
 from tir_schedules.compiler.twin import load_twin
 from tir_schedules.emit import emit_text
-from tir_schedules.errors import BadInput, CheckFailed
+from tir_schedules.errors import CheckFailed
 from tir_schedules.ladders.registry import find
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.model.kernel import Resources
@@ -75,13 +76,9 @@ def few(name, programs=2):
 
 def every_case():
     """Twin, kind, configuration: those that the rungs do not refuse."""
-    for name in OTHERS:
-        for kind in KINDS:
-            for variant in find(f"hgemm/{name}")[0].configs:
-                try:
-                    twin(name, kind, variant)
-                except BadInput:
-                    continue
+    for name, kind in product(OTHERS, KINDS):
+        for variant in find(f"hgemm/{name}")[0].configs:
+            if taken(find(f"hgemm/{name}:{variant}")[0], gemm(kind)):
                 yield name, kind, variant
 
 
