@@ -59,7 +59,7 @@ def run(packed, tmp_path, monkeypatch, capsys):
     """Run the pack: the exit code, the rows, and what is printed. changed: see stand_in/cupy.py."""
 
     def run(changed=""):
-        monkeypatch.setenv("PYTHONPATH", f"{Path.cwd()}:{STAND_IN}")
+        monkeypatch.setenv("PYTHONPATH", f"{Path.cwd()}:{STAND_IN}:{STAND_IN.parents[1] / 'machines'}")
         monkeypatch.setenv("CUPY_CHANGES", changed)
         monkeypatch.syspath_prepend(str(STAND_IN))
         monkeypatch.setitem(sys.modules, "cupy", None)  # so that none is left there afterwards

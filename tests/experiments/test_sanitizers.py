@@ -176,7 +176,8 @@ def test_every_kernel_is_shown_to_every_tool(packed, gpu, tools, tmp_path, capsy
 
 def test_a_kernel_that_waits_for_ever_hangs(packed, tmp_path, monkeypatch):
     """Whoever waits for it: the launch ends itself too."""
-    monkeypatch.setenv("PYTHONPATH", f"{Path.cwd()}:{Path(__file__).parent / 'stand_in'}")
+    here = Path(__file__).parent
+    monkeypatch.setenv("PYTHONPATH", f"{Path.cwd()}:{here / 'stand_in'}:{here.parent / 'machines'}")
     monkeypatch.setenv("CUPY_HANGS", "transpose_1")
     command = [sys.executable, sanitizers.__file__, "launch", "--seconds", "0.1", str(packed), "transpose:1"]
     assert subprocess.run(command).returncode == -signal.SIGALRM

@@ -77,7 +77,7 @@ def check_kills(path, kills: int, budget: int) -> None:
 
 
 def test_killed_once(tmp_path):
-    check_kills(tmp_path / "records.jsonl", 1, 24)
+    check_kills(tmp_path / "records.jsonl", 1, 12)
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hopper_rungs import ARCH, FEW, KINDS, LADDER, OTHERS, RUNGS, kind_of, taken, workload
 from kinds import both
-from layers import layers
+from layers import layers, named
 
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
@@ -75,6 +75,26 @@ def kind_in_turn(rung):
 def test_emitted_code_is_as_recorded(rung, kind, make, golden):
     kernel = make(rung, workload(LONG, kind), ARCH)
     golden(RECORDED, f"{kernel.label} {' '.join(kind)}", facts(kernel))
+
+
+@pytest.mark.parametrize("rung", LADDER, ids=named)
+def test_the_instructions_are_those_the_rung_is_about(rung):
+    """And sums stay in registers, products side by side: compile_kernel refuses the kernel otherwise. Of
+    other configurations the opcodes are recorded."""
+    gemm = workload(LONG, kind_of(rung))
+    config, sass = rung.fitted(gemm).config, disassemble(compile_kernel(lower(rung, gemm, ARCH)))
+    boxes = not rung.name.startswith("wgmma")
+    stored = bool(getattr(config, "boxes", 0)) and rung.declared(gemm).parts == 1
+    about = {
+        "HGMMA.64x": True,
+        "LDGSTS": rung.name == "wgmma_async",
+        "UTMALDG": boxes,
+        "USETMAXREG": boxes and rung.name != "tma" and config.consumers > 1,
+        "MULTICAST": rung.name == "cluster",
+        "UTMASTG": stored,
+        "STSM": stored and gemm.result != "float32",
+    }
+    assert {opcode: opcode in sass for opcode in about} == about
 
 
 @pytest.mark.parametrize(

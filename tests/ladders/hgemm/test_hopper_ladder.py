@@ -21,11 +21,9 @@ from hopper_rungs import (
     with_programs,
     workload,
 )
-from layers import every_pair, layers, named
+from layers import every_pair, layers
 
 from tir_schedules.compiler.lower import lower
-from tir_schedules.compiler.nvcc import compile_kernel
-from tir_schedules.compiler.sass import disassemble
 from tir_schedules.errors import BadInput
 from tir_schedules.ladders.registry import find, find_one
 from tir_schedules.machines.choice import CPU_ARCH
@@ -161,25 +159,6 @@ def test_the_architecture_is_one():
             lower(tma, HalfGemm(64, 64, 64), other)
     assert lower(tma, HalfGemm(64, 64, 64), CPU_ARCH).arch == ARCH
     assert find_one("hgemm/wmma_naive", "run").arch_for(CPU_ARCH) == "sm_80"
-
-
-@pytest.mark.parametrize("rung", LADDER, ids=named)
-def test_the_instructions_are_those_the_rung_is_about(rung):
-    """And sums stay in registers, products side by side: compile_kernel refuses the kernel otherwise. Of
-    other configurations the opcodes are recorded, see test_hopper_emitted.py."""
-    gemm = workload(RAGGED, kind_of(rung))
-    sass = disassemble(compile_kernel(lower(rung, gemm, ARCH)))
-    boxes = not rung.name.startswith("wgmma")
-    roles = boxes and rung.name != "tma"
-    assert "HGMMA.64x" in sass
-    moved = roles and rung.fitted(gemm).config.consumers > 1
-    assert (boxes, moved) == ("UTMALDG" in sass, "USETMAXREG" in sass)
-    stored = bool(getattr(rung.fitted(gemm).config, "boxes", 0))
-    assert ("UTMASTG" in sass) == stored
-    assert ("STSM" in sass) == (stored and gemm.result != "float32")
-    assert ("MULTICAST" in sass) == (rung.name == "cluster") and ("LDGSTS" in sass) == (
-        rung.name == "wgmma_async"
-    )
 
 
 def test_a_kernel_has_the_text_of_what_it_calls_and_no_more():

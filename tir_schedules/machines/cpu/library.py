@@ -28,7 +28,8 @@ FLAGS = (
 )  # fmt: skip
 """No fast-math: a lane computes what IEEE arithmetic says, fused where PTX says fma and nowhere else."""
 
-LANE_PARTS = 2
+LANE_PARTS, LARGE = 2, 100
+"""Libraries that instructions are compiled to side by side, where there are so many of them."""
 ANSWER_SECONDS, COMPILE_SECONDS = 30, 900
 UNIT, LIBRARY = "library.cpp", "library.so"
 
@@ -43,11 +44,9 @@ class Library:
         self._loaded: list[ctypes.CDLL] = []
         self._lanes: dict[str, int] = {}
         shipped = shipped_signatures()
-        parts = [shipped[k::LANE_PARTS] for k in range(LANE_PARTS)]
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             core = pool.submit(self._core)
-            for part, library in zip(parts, pool.map(self._lane_library, parts)):
-                self._add(part, library)
+            self._add_all(shipped, pool)
         self.core = core.result()
         self.core.function_named.restype = ctypes.c_void_p
         self.core.layout.restype = ctypes.c_char_p
@@ -65,8 +64,15 @@ class Library:
         with self._lock:
             missing = [signature for text, signature in sorted(wanted.items()) if text not in self._lanes]
             if missing:
-                self._add(missing, self._lane_library(missing))
+                with ThreadPoolExecutor(LANE_PARTS) as pool:
+                    self._add_all(missing, pool)
             return {text: self._lanes[text] for text in wanted}
+
+    def _add_all(self, signatures: list[Signature], pool: ThreadPoolExecutor) -> None:
+        count = LANE_PARTS if len(signatures) >= LARGE else 1
+        parts = [signatures[k::count] for k in range(count)]
+        for part, library in zip(parts, pool.map(self._lane_library, parts)):
+            self._add(part, library)
 
     def _add(self, signatures: list[Signature], library: ctypes.CDLL) -> None:
         self._loaded.append(library)
