@@ -105,7 +105,7 @@ TILES = [
 """Tiles of one warpgroup, a last stripe that is lower than others, boxes of C that take turns."""
 
 
-@pytest.mark.parametrize("name, shape, kind", TILES, ids=[f"{name} {shape}" for name, shape, _ in TILES])
+@layers("name, shape, kind", TILES[::3], TILES)
 def test_tiles_of_other_forms(name, shape, kind):
     (rung,) = find(f"hgemm/{name}")
     check(rung, workload(shape, kind))

@@ -90,7 +90,7 @@ FAULTS = [
 ]
 
 
-@pytest.mark.parametrize("number, text, instead", FAULTS, ids=[f"{text} -> {to}" for _, text, to in FAULTS])
+@layers("number, text, instead", FAULTS[::2], FAULTS)
 def test_a_fault_of_either_launch_is_found(number, text, instead):
     kernels = launches(load_twin, RUNG, SHAPE, ARCH)
     work = SHAPE.rest(kernels[0].results) if number else SHAPE
