@@ -13,6 +13,7 @@ import re
 from bisect import bisect_right
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Iterable, Iterator
 
 MARKER = re.compile(r'^# (\d+) "((?:[^"\\]|\\.)*)"[ \d]*\n', re.M)
@@ -54,15 +55,16 @@ class Declaration:
     """One declaration outside of functions and classes, or one directive.
 
     scopes: the namespaces and linkages around it, as they are opened. declares: the names by which others ask
-    for it. mentions: all names in it. always: whether it stays unasked.
+    for it. mentions: all names in it. Both are separated by blanks: most are never asked for. always: whether
+    it stays unasked.
     """
 
     scopes: tuple[str, ...]
     line: int
     file: str
     text: str
-    declares: frozenset[str]
-    mentions: frozenset[str]
+    declares: str
+    mentions: str
     always: bool = False
 
 
@@ -73,7 +75,7 @@ class Declarations:
         self.all = list(all_of_them)
         self.by_name: dict[str, list[int]] = defaultdict(list)
         for number, declaration in enumerate(self.all):
-            for name in declaration.declares:
+            for name in declaration.declares.split():
                 self.by_name[name].append(number)
 
     def needed(self, text: str) -> str:
@@ -84,7 +86,7 @@ class Declarations:
         def keep(number: int) -> None:
             if number not in kept:
                 kept.add(number)
-                new = self.all[number].mentions - met
+                new = {*self.all[number].mentions.split()} - met
                 met.update(new)
                 names.extend(new)
 
@@ -158,11 +160,16 @@ class Places:
 
 def declaration(text: str, scopes: tuple[str, ...], line: int, file: str) -> Declaration:
     text = text.strip()
-    names = frozenset(names_in(text))
+    return Declaration(scopes, line, file, text, *names_of(text))
+
+
+@lru_cache(maxsize=None)  # sources share most of their headers
+def names_of(text: str) -> tuple[str, str, bool]:
+    """What a declaration declares, what it mentions, and whether it stays unasked."""
     plain = bare(text + "\n")
     if plain.startswith("#"):
-        return Declaration(scopes, line, file, text, frozenset(), frozenset(), always=True)
-    return Declaration(scopes, line, file, text, frozenset(declared(plain)), names)
+        return "", "", True
+    return " ".join(declared(plain)), " ".join(names_in(text)), False
 
 
 def declared(text: str) -> set[str]:
@@ -187,6 +194,7 @@ def declared(text: str) -> set[str]:
     return names_in(function[1]) if function else names_in(head)
 
 
+@lru_cache(maxsize=None)
 def is_function(text: str) -> bool:
     """Whether what ends in a brace is done: a function's body, not a class or the value of a variable."""
     head = bare(text.partition("{")[0])

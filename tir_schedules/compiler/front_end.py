@@ -144,16 +144,12 @@ class Refused(Exception):
 
 def stored(each: Declaration) -> list:
     """A declaration as JSON has it."""
-    names = " ".join(each.declares), " ".join(each.mentions)
-    return [each.scopes, each.line, each.file, each.text, *names, each.always]
+    return [each.scopes, each.line, each.file, each.text, each.declares, each.mentions, each.always]
 
 
 def read_headers(folder: Path) -> Headers:
     rows = json.loads((folder / HEADERS).read_text(encoding="utf-8"))
-    found = [
-        Declaration(tuple(scopes), line, file, text, frozenset(own.split()), frozenset(all_.split()), always)
-        for scopes, line, file, text, own, all_, always in rows
-    ]
+    found = [Declaration(tuple(scopes), *rest) for scopes, *rest in rows]
     return Headers(Declarations(found), (folder / MACROS).read_text(encoding="utf-8"))
 
 
