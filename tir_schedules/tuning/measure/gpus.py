@@ -39,7 +39,7 @@ class Gpus:
 
     def __init__(self, names: Sequence[str], spent: Timesheet) -> None:
         places = [{"CUDA_VISIBLE_DEVICES": name} for name in names]
-        self.pool, self.spent = Pool(__name__, places, spent, AWAITING_SERVER, SERVED, SECONDS), spent
+        self.pool = Pool(__name__, places, spent, AWAITING_SERVER, SERVED, SECONDS)
 
     def close(self) -> None:
         self.pool.close()

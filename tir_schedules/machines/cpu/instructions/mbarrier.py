@@ -113,7 +113,8 @@ FORMS: dict[str, Form] = {
     "mbarrier.arrive": of_barrier(arrive, has_result=True).told(
         exact("mbarrier.arrive{,.noComplete}{,.shared}.b64", CASES, 80),
         exact(
-            "mbarrier.arrive{,.expect_tx}{,.release.cta,.release.cluster,.relaxed.cta}{,.shared::cta,.shared::cluster}.b64",
+            "mbarrier.arrive{,.expect_tx}{,.release.cta,.release.cluster,.relaxed.cta}"
+            "{,.shared::cta,.shared::cluster}.b64",
             CASES,
             90,
         ),
