@@ -23,8 +23,9 @@ FAULT = 70
 REASON_SHOWN = 300
 
 NEW_OBJECTS = 50_000
-"""How many more there are before Python looks for cycles among them. A kernel is lowered to tens of thousands that
-stay until it is done: with Python's own measure, 700, they are looked through again and again, a sixth of the time."""
+"""How many more there are before Python looks for cycles among them. A kernel is lowered to tens of thousands
+that stay until it is done: with Python's own measure, 700, they are looked through again and again, which
+takes a sixth of the time."""
 
 
 class OutputLost(TirSchedulesError):

@@ -1,5 +1,5 @@
-"""What launches on the CPU machine need, made while compilers are at work: else all launches wait for the machine's
-own library, and then each for its kernel to be lowered, which several threads cannot do at once.
+"""What launches on the CPU machine need, made while compilers are at work: else all launches wait for the
+machine's own library, and then each for its kernel to be lowered, which several threads cannot do at once.
 
 An error is left to the launch, where it is met again and told.
 """
