@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from typing import Sequence
 
 from tir_schedules.machines.cpu.instructions import form_of
 from tir_schedules.machines.cpu.lane_code import STORAGE, LaneCode
@@ -45,8 +46,8 @@ class Signature:
         )
         return (
             f"// {self.text}\n"
-            f'extern "C" void {self.function_name}(Machine&, Warp& W, u8* R, const MicroOp& op) {{\n'
-            f'const s32* mask = W.mask;\n{declarations}_Pragma("GCC ivdep")\n'
+            f'extern "C" void {self.function_name}(Machine&, Warp& warp, u8* R, const MicroOp& op) {{\n'
+            f'WarpLanes& W = (WarpLanes&)warp;\nconst s32* mask = W.mask;\n{declarations}_Pragma("GCC ivdep")\n'
             f"for (int l = 0; l < 32; ++l) {{\n{lane_code(instruction)}}}\n}}\n"
         )
 
@@ -160,7 +161,7 @@ def lane_code(instruction: Instruction) -> str:
     return code.text()
 
 
-def library_source(signatures: list[Signature], headers: list[str]) -> str:
+def library_source(signatures: Sequence[Signature], headers: Sequence[str]) -> str:
     """One C++ file with the functions of all signatures, over the helpers of some headers."""
     includes = "".join(f'#include "{header}"\n' for header in headers)
     return includes + "#include <cmath>\n\n" + "\n".join(signature.source() for signature in signatures)
