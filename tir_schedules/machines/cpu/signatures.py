@@ -47,7 +47,8 @@ class Signature:
         return (
             f"// {self.text}\n"
             f'extern "C" void {self.function_name}(Machine&, Warp& warp, u8* R, const MicroOp& op) {{\n'
-            f'WarpLanes& W = (WarpLanes&)warp;\nconst s32* mask = W.mask;\n{declarations}_Pragma("GCC ivdep")\n'
+            "WarpLanes& W = (WarpLanes&)warp;\n"
+            f'const s32* mask = W.mask;\n{declarations}_Pragma("GCC ivdep")\n'
             f"for (int l = 0; l < 32; ++l) {{\n{lane_code(instruction)}}}\n}}\n"
         )
 
