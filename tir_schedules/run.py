@@ -49,8 +49,8 @@ def run(jobs: Sequence[Job], arch: str, machine: Machine, source: Source | None 
         makers = [partial(load_source, source.text, file=source.file, folder=source.folder)]
     file = source.file if source else ""
     cores = os.cpu_count()
+    warm(machine)
     with ThreadPoolExecutor(cores) as compiling, ThreadPoolExecutor(cores) as executing:
-        executing.submit(warm, machine)
         pending = []
         for rung, workload in reversed(jobs):
             own = makers if rung.twinned else makers[:1]

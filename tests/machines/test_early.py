@@ -45,7 +45,7 @@ def test_errors_are_left_to_the_launch(monkeypatch):
         raise OSError
 
     monkeypatch.setattr(library, "the_library", fails)
-    early.warm(CpuMachine())
+    early.compile_library()
     assert early.lower(CpuMachine(), binary) is binary
     with pytest.raises(machine.UnsupportedInstruction, match="unknown.u32"):
         CpuMachine().run(binary, {}, ())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Iterator, Sequence
 
 from tir_schedules.check.building import Built, Options, build
@@ -26,7 +25,7 @@ def prepared_together(
     requests: Sequence[Request], machine: Machine
 ) -> Iterator[tuple[Request, Prepared | CheckFailed]]:
     """Each request ready to run, in order, or why it is not."""
-    threading.Thread(target=warm, args=[machine], daemon=True).start()
+    warm(machine)
     files: dict[tuple[Source, Options], Built | CheckFailed] = {}
     for request in requests:
         python = request.source.file.endswith(".py")

@@ -6,6 +6,7 @@ An error is left to the launch, where it is met again and told.
 
 from __future__ import annotations
 
+import threading
 from contextlib import suppress
 
 from tir_schedules.model.kernel import Binary
@@ -13,12 +14,16 @@ from tir_schedules.model.machine import Device
 
 
 def warm(machine: Device) -> None:
-    """Have the machine's library compiled where it is not kept."""
+    """Begin to compile the machine's library where it is not kept; no result waits for that."""
     if machine.name == "cpu":
-        from tir_schedules.machines.cpu.library import the_library
+        threading.Thread(target=compile_library, daemon=True).start()
 
-        with suppress(Exception):
-            the_library()
+
+def compile_library() -> None:
+    from tir_schedules.machines.cpu.library import the_library
+
+    with suppress(Exception):
+        the_library()
 
 
 def lower(machine: Device, binary: Binary) -> Binary:
