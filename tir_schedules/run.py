@@ -18,6 +18,8 @@ from tir_schedules.compiler.source_text import numbered, shown_name
 from tir_schedules.compiler.twin import check_parameters, load_source, load_twin
 from tir_schedules.errors import TirSchedulesError
 from tir_schedules.ladders.problems import Job, check_job
+from tir_schedules.machines.early import lower as lower_early
+from tir_schedules.machines.early import warm
 from tir_schedules.machines.execution import execute
 from tir_schedules.model.execution import Execution
 from tir_schedules.model.findings import Location
@@ -47,6 +49,7 @@ def run(jobs: Sequence[Job], arch: str, machine: Machine, source: Source | None 
         makers = [partial(load_source, source.text, file=source.file, folder=source.folder)]
     file = source.file if source else ""
     cores = os.cpu_count()
+    warm(machine)
     with ThreadPoolExecutor(cores) as compiling, ThreadPoolExecutor(cores) as executing:
         pending = []
         for rung, workload in reversed(jobs):
@@ -74,12 +77,17 @@ def start(
         kernels = launches(make, rung, workload, arch)
     except TirSchedulesError as error:
         return executing.submit(failed, file or rung.id, error)
-    binaries = {id(kernel): compiling.submit(compile_kernel, kernel) for kernel in kernels}
+    binaries = {id(kernel): compiling.submit(ready, kernel, machine) for kernel in kernels}
 
     def compiled(kernel: Kernel) -> Binary:
         return binaries[id(kernel)].result()
 
     return executing.submit(outcome_of, kernels, workload, machine, compiled)
+
+
+def ready(kernel: Kernel, machine: Machine) -> Binary:
+    """A kernel compiled, and lowered where the machine needs that."""
+    return lower_early(machine, compile_kernel(kernel))
 
 
 def launches(make: Maker, rung: Rung, workload: Workload, arch: str) -> list[Kernel]:

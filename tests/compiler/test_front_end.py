@@ -106,6 +106,15 @@ def test_schedules_and_twins_are_ours_in_every_configuration_and_others_are_not(
     assert not load_source(OWN.replace("own", "sgemm_naive").replace("X", "C"), rung, workload, "sm_80").own
 
 
+def test_commands_are_the_same_in_every_process(dry_run):
+    """What is kept of headers has them in its key."""
+    told = []
+    for _ in range(2):
+        dry_run(lambda text: text)
+        told.append(front_end.commands_of(find_toolchain().nvcc, "sm_80", FLAGS))
+    assert told[0] and told[0] == told[1]
+
+
 def test_ptxas_is_called_as_nvcc_calls_it(dry_run):
     words = front_end.assembling(find_toolchain().nvcc, "sm_80", FLAGS)
     assert words and "-arch=sm_80" in " ".join(words).replace("-arch sm_80", "-arch=sm_80")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Iterator, Sequence
 
 from tir_schedules.check.building import Built, Options, build
@@ -10,7 +9,7 @@ from tir_schedules.check.preparing import Prepared, Request, prepare
 from tir_schedules.check.session import Checked, failed, perform
 from tir_schedules.check.triton.checking import judged, prepare_triton
 from tir_schedules.errors import BadInput, CheckFailed
-from tir_schedules.machines.cpu.library import the_library
+from tir_schedules.machines.early import warm
 from tir_schedules.model.machine import Machine
 from tir_schedules.source import Source
 
@@ -26,8 +25,7 @@ def prepared_together(
     requests: Sequence[Request], machine: Machine
 ) -> Iterator[tuple[Request, Prepared | CheckFailed]]:
     """Each request ready to run, in order, or why it is not."""
-    if machine.name == "cpu":
-        threading.Thread(target=warmed, daemon=True).start()
+    warm(machine)
     files: dict[tuple[Source, Options], Built | CheckFailed] = {}
     for request in requests:
         python = request.source.file.endswith(".py")
@@ -67,11 +65,3 @@ def made(request: Request, requests: Sequence[Request]) -> Built | CheckFailed:
         return build(request.source, [one.kernel for each in alike for one in each.launches], request.options)
     except CheckFailed as error:
         return error
-
-
-def warmed() -> None:
-    """The machine's own library is compiled where it is not kept, while nvcc is at work."""
-    try:
-        the_library()
-    except Exception:  # is met, and told, where it is needed
-        pass

@@ -53,6 +53,9 @@ CODE = hash_of("compiler/front_end.py", "compiler/declarations.py")
 HEADERS, MACROS, PREPROCESSED = "declarations.json", "macros.h", "k.cpp1.ii"
 SECONDS = 300
 
+TEMPORARY = re.compile(r"^.*\btmpxft_\w+-\d+_(?=k\.)")
+"""What stands before a file's name where it is nvcc's own, and is another with each call."""
+
 PREPROCESSING = {"-include", "cuda_runtime.h", "k.cu", "-o"}
 COMPILING = {"k.ptx", "--orig_src_file_name", "--orig_src_path_name", "--module_id_file_name"}
 """Words without which a command is not the one known here."""
@@ -105,6 +108,7 @@ def commands_of(nvcc: Path, arch: str, flags: tuple[str, ...]) -> Commands | Non
     lines = [line.removeprefix("#$ ") for line in told.splitlines() if line.startswith("#$ ")]
     variables = dict(re.findall(r"^#\$ (\w+)=(.*)$", told, re.M))
     steps = [shlex.split(line) for line in lines if not re.match(r"\w+=", line)]
+    steps = [[TEMPORARY.sub("", word) for word in step] for step in steps]
     steps = [step for step in steps if step[0] != "ptxas"]  # for some architectures it looks over the PTX
     if len(steps) != 2 or "-E" not in steps[0] or "-o" not in steps[1]:
         return None

@@ -1,7 +1,8 @@
 """From a `Kernel` to a `Binary`: nvcc compiles the CUDA source to PTX, ptxas assembles exactly that PTX.
 
-The flags are the same for a scheduled kernel and its hand-written twin, and none of them trades accuracy for
-speed.
+Every kernel is assembled, also where its PTX alone is executed: what ptxas refuses runs on no GPU, and must
+not be called right. The flags are the same for a scheduled kernel and its hand-written twin, and none of them
+trades accuracy for speed.
 """
 
 from __future__ import annotations

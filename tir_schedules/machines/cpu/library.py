@@ -28,6 +28,9 @@ FLAGS = (
 )  # fmt: skip
 """No fast-math: a lane computes what IEEE arithmetic says, fused where PTX says fma and nowhere else."""
 
+LANE_HEADERS = ("abi.h", "arithmetic.h", "bits.h", "conversion.h", "lanes.h", "numeric.h")
+"""All that functions of lanes need: what the core shares besides takes as long to read as they to compile."""
+
 LANE_PARTS, LARGE = 2, 100
 """Libraries that instructions are compiled to side by side, where there are so many of them."""
 ANSWER_SECONDS, COMPILE_SECONDS = 30, 900
@@ -86,8 +89,8 @@ class Library:
         return self._compiled("core", "".join(f'#include "{name}"\n' for name in units), self.sources)
 
     def _lane_library(self, signatures: list[Signature]) -> ctypes.CDLL:
-        headers = {name: text for name, text in self.sources.items() if name.endswith(".h")}
-        return self._compiled("lanes", library_source(signatures, list(headers)), headers)
+        headers = {name: self.sources[name] for name in LANE_HEADERS}
+        return self._compiled("lanes", library_source(signatures, LANE_HEADERS), headers)
 
     def _compiled(self, kind: str, unit: str, included: dict[str, str]) -> ctypes.CDLL:
         """A shared library of a translation unit, beside what it includes."""

@@ -33,6 +33,7 @@ from tir_schedules.machines.cpu.invocation import (
 from tir_schedules.machines.cpu.kept import lowered_kernel
 from tir_schedules.machines.cpu.library import Library, the_library
 from tir_schedules.machines.cpu.linking import LinkedKernel, link
+from tir_schedules.machines.cpu.lowering import LoweredKernel
 from tir_schedules.machines.cpu.orders import combined
 from tir_schedules.machines.cpu.ptx import UnsupportedInstruction
 from tir_schedules.machines.cpu.watching import Watched
@@ -203,7 +204,13 @@ def check_launch(binary: Binary) -> None:
 @lru_cache(maxsize=128)
 def linked(library: Library, ptx: str, entry: str) -> LinkedKernel:
     """A kernel ready to run; launches of one kernel with other arguments share the result."""
-    return link(library, lowered_kernel(ptx, entry))
+    return link(library, lowered(ptx, entry))
+
+
+@lru_cache(maxsize=128)
+def lowered(ptx: str, entry: str) -> LoweredKernel:
+    """The same without addresses, so that it may be made before there is a library."""
+    return lowered_kernel(ptx, entry)
 
 
 def with_place(message: str, binary: Binary) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from typing import Sequence
 
 from tir_schedules.machines.cpu.instructions import form_of
 from tir_schedules.machines.cpu.lane_code import STORAGE, LaneCode
@@ -45,7 +46,8 @@ class Signature:
         )
         return (
             f"// {self.text}\n"
-            f'extern "C" void {self.function_name}(Machine&, Warp& W, u8* R, const MicroOp& op) {{\n'
+            f'extern "C" void {self.function_name}(Machine&, Warp& warp, u8* R, const MicroOp& op) {{\n'
+            "WarpLanes& W = (WarpLanes&)warp;\n"
             f'const s32* mask = W.mask;\n{declarations}_Pragma("GCC ivdep")\n'
             f"for (int l = 0; l < 32; ++l) {{\n{lane_code(instruction)}}}\n}}\n"
         )
@@ -78,37 +80,52 @@ CANONICAL = {kind: f"b{bits}" for kind, bits in BITS.items()} | {
 """One type per way of storing a register."""
 
 
-def signature_of(instruction: Instruction) -> tuple[str, list[tuple[Operand, str]]]:
+Placed = list[tuple[Operand, str]]
+"""Operands in registers, each with its type."""
+
+
+def signature_of(instruction: Instruction) -> tuple[str, Placed]:
     """The text of the signature, and for each of its registers the operand in its place, with its type."""
-    places: list[tuple[Operand, str]] = []
-
-    def show(operand: Operand, kind: str) -> str:
-        if isinstance(operand, Register):
-            kind = operand.type
-        elif isinstance(operand, Vector):
-            part = f"b{BITS[instruction.type] // len(operand.items)}"
-            return "{" + ",".join([show(item, part) for item in operand.items]) + "}"
-        elif isinstance(operand, Pair):
-            return f"{show(operand.first, 'pred')}|{show(operand.second, 'pred')}"
-        elif isinstance(operand, Negated):
-            return "!" + show(operand.register, "pred")
-        elif operand == SINK:
-            return "_"
-        places.append((operand, CANONICAL[kind]))
-        return CANONICAL[kind]
-
+    places: Placed = []
     form = form_of(instruction)
     if not instruction.types and not form.operand_types:
         raise instruction.unsupported()
     words, literals = [instruction.opcode], form.literals
     for k, operand in enumerate(instruction.operands):
         if isinstance(operand, Register):
-            words.append(show(operand, operand.type))
+            words.append(in_register(operand, operand.type, places))
         elif k in literals and isinstance(operand, Immediate):
             words.append(f"#{operand.value}")
         else:
-            words.append(show(operand, operand_type(instruction, k)))
+            words.append(word_of(operand, operand_type(instruction, k), instruction, places))
     return " ".join(words), places
+
+
+def word_of(operand: Operand, kind: str, instruction: Instruction, places: Placed) -> str:
+    """An operand in the signature; its registers are added to the places. kind: its type, where it has none
+    of its own."""
+    if isinstance(operand, Register):
+        kind = operand.type
+    elif isinstance(operand, Vector):
+        part = f"b{BITS[instruction.type] // len(operand.items)}"
+        return "{" + ",".join([word_of(item, part, instruction, places) for item in operand.items]) + "}"
+    elif isinstance(operand, Pair):
+        first, second = (
+            word_of(each, "pred", instruction, places) for each in (operand.first, operand.second)
+        )
+        return f"{first}|{second}"
+    elif isinstance(operand, Negated):
+        return "!" + word_of(operand.register, "pred", instruction, places)
+    elif operand == SINK:
+        return "_"
+    return in_register(operand, kind, places)
+
+
+def in_register(operand: Operand, kind: str, places: Placed) -> str:
+    """The type as registers of a lane have it, in which the operand is added to the places."""
+    stored = CANONICAL[kind]
+    places.append((operand, stored))
+    return stored
 
 
 def operand_type(instruction: Instruction, k: int) -> str:
@@ -145,7 +162,7 @@ def lane_code(instruction: Instruction) -> str:
     return code.text()
 
 
-def library_source(signatures: list[Signature], headers: list[str]) -> str:
+def library_source(signatures: Sequence[Signature], headers: Sequence[str]) -> str:
     """One C++ file with the functions of all signatures, over the helpers of some headers."""
     includes = "".join(f'#include "{header}"\n' for header in headers)
     return includes + "#include <cmath>\n\n" + "\n".join(signature.source() for signature in signatures)

@@ -8,12 +8,11 @@
 #include <random>
 #include <memory>
 #include <vector>
-#include "abi.h"
+#include "lanes.h"
 #include "order.h"
 #include "units.h"
 #include "warpgroup.h"
 
-#define ALIGNED alignas(64)
 #define LANES(...) \
   for (int l = 0; l < 32; ++l) { __VA_ARGS__; }
 #define ACTIVE(mask, ...)                   \
@@ -85,10 +84,8 @@ struct Heap {
 // excused: as their members are there, at another instruction; missed: that lanes have waited for. known:
 // time of the last __syncwarp of all lanes; pairs: of the last that two lanes were in, empty where there was
 // none of some lanes only.
-struct Warp {
-  ALIGNED s32 mask[32];  // -1 for lanes that execute the current instruction
-  u32 pc[32];            // basic block each lane is at
-  u32 carry[32] = {};    // the carry flag of each lane
+struct Warp : WarpLanes {
+  u32 pc[32];  // basic block each lane is at
   u32 active = 0, live = 0, waiting = 0, held = 0, polling = 0, stalled = 0, refused = 0,
       released = 0, excused = 0, missed = 0;
   bool started = false, idle = false;
