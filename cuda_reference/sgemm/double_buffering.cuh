@@ -2,6 +2,7 @@
 // through registers.
 #pragma once
 
+#include "tile_starts.cuh"
 #include "tiles_in_registers.cuh"
 #include "warp_tiles.cuh"
 
@@ -17,35 +18,34 @@
 // last FMA of this one. The last turns read tiles beyond K, zeros without a read of global memory, which
 // nobody multiplies: that is cheaper than a second copy of the FMA. Both stages are unrolled: so addresses
 // are constants.
-// a_rows: of A. a_row, b_row: floats of a row of A and of B. ALIGNED promises that float4s can take these;
-// WIDE_C, rows of C.
-template <class Tiles, bool ALIGNED, bool WIDE_C, int DEPTH, int A_ROW, int B_ROW, typename Multiply>
+// ALIGNED promises K % 4 == 0 and N % 4 == 0: then rows are read four floats at a time.
+template <class Tiles, bool ALIGNED, int DEPTH, int A_ROW, int B_ROW, typename Multiply>
 static __device__ __forceinline__ void
 multiply_double_buffered(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C,
-                         int M, int N, int a_rows, int a_row, int b_row, int terms,
-                         float (&tile_a)[2][DEPTH][A_ROW], float (&tile_b)[2][DEPTH][B_ROW],
-                         Multiply multiply)
+                         int M, int N, int K, int terms, float (&tile_a)[2][DEPTH][A_ROW],
+                         float (&tile_b)[2][DEPTH][B_ROW], Multiply multiply)
 {
     static_assert(Tiles::LANES_M % 2 == 0, "lanes must stand in pairs of rows");
     static_assert(DEPTH % 2 == 0 && A_ROW % 4 == 0, "fragments must alternate, rows must be float4s");
-    const int block_row = blockIdx.y * Tiles::ROWS;
-    const int block_col = blockIdx.x * Tiles::COLS;
+    const int first_row = blockIdx.y * Tiles::ROWS, first_col = blockIdx.x * Tiles::COLS; // written here
+    const int block_row = ALIGNED ? first_row : tile_start<Tiles::ROWS>(first_row, M);
+    const int block_col = ALIGNED ? first_col : tile_start<Tiles::COLS>(first_col, N);
     const int lane = threadIdx.x % 32;
     const int lane_row = lane / (2 * Tiles::LANES_N) * 2 + lane % 2;
     const int lane_col = lane % (2 * Tiles::LANES_N) / 2;
     const Tiles part(threadIdx.x / 32, lane_row, lane_col);
     float thread_results[Tiles::THREAD_ROWS][Tiles::THREAD_COLS] = {{0.0f}};
 
-    TilesInRegisters<Tiles::THREADS, Tiles::ROWS, Tiles::COLS, DEPTH, ALIGNED> copies(
-        block_row, block_col, a_rows, b_row, a_row);
+    TilesInRegisters<Tiles::THREADS, Tiles::ROWS, Tiles::COLS, DEPTH, ALIGNED ? 4 : 1, !ALIGNED> copies(
+        block_row, block_col, M, N, K);
     __align__(16) float reg_a[2][Tiles::THREAD_ROWS], reg_b[2][Tiles::THREAD_COLS]; // of even k and of odd
     auto read_fragments = [&](int stage, int k) {
         part.read_fragments(reg_a[k % 2], reg_b[k % 2], tile_a[stage][k], tile_b[stage][k]);
     };
 
-    copies.read(A, B, b_row, a_row, terms);
+    copies.read(A, B, N, K, terms);
     copies.store(tile_a[0], tile_b[0]);
-    copies.read(A, B, b_row, a_row, terms - DEPTH);
+    copies.read(A, B, N, K, terms - DEPTH);
     __syncthreads();
     read_fragments(0, 0);
     int k_left = terms; // from the tile to be multiplied on
@@ -61,12 +61,15 @@ multiply_double_buffered(const float *__restrict__ A, const float *__restrict__ 
                 multiply(thread_results, reg_a[k % 2], reg_b[k % 2]);
             }
             copies.store(tile_a[1 - stage], tile_b[1 - stage]);
-            copies.read(A, B, b_row, a_row, k_left - DEPTH);
+            copies.read(A, B, N, K, k_left - DEPTH);
             __syncthreads();
             read_fragments(1 - stage, 0);
             multiply(thread_results, reg_a[(DEPTH - 1) % 2], reg_b[(DEPTH - 1) % 2]);
         }
     }
 
-    part.template write_results<WIDE_C>(thread_results, C, block_row, block_col, M, N);
+    if constexpr (ALIGNED)
+        part.template write_results<true>(thread_results, C, block_row, block_col, M, N);
+    else
+        part.write_results_from(first_row, first_col, thread_results, C, block_row, block_col, M, N);
 }

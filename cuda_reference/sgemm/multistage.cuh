@@ -5,14 +5,13 @@
 #include "warp_tiles.cuh"
 
 // C of a block: the sums of the first `terms` products. Tiles are WarpTiles; DEPTH, SLOTS, PAD and BY_ROWS
-// are BK, STAGES, PADDING and ROWS_FIRST of multistage.cu. a_rows: of A. a_row_floats, b_row_floats: of a row
-// of A and of B.
-// B_FLOATS: floats per copy of B, 4 if b_row_floats % 4 == 0, else 1. WIDE_C promises N % 4 == 0.
+// are BK, STAGES, PADDING and ROWS_FIRST of multistage.cu. ALIGNED promises N % 4 == 0: then four floats of B
+// and of C go at a time.
 // shared: memory for SLOTS tiles of A, then of B.
-template <class Tiles, int DEPTH, int SLOTS, int PAD, bool BY_ROWS, int B_FLOATS, bool WIDE_C>
+template <class Tiles, int DEPTH, int SLOTS, int PAD, bool BY_ROWS, bool ALIGNED>
 static __device__ __forceinline__ void
 multiply_multistage(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M,
-                    int N, int a_rows, int a_row_floats, int b_row_floats, int terms, float *shared)
+                    int N, int K, int terms, float *shared)
 {
     constexpr int HEIGHT = Tiles::ROWS, WIDTH = Tiles::COLS, THREADS = Tiles::THREADS;
     constexpr int LANE_ROWS = Tiles::SUB_M / Tiles::LANES_M, LANE_COLS = Tiles::SUB_N / Tiles::LANES_N;
@@ -33,7 +32,7 @@ multiply_multistage(const float *__restrict__ A, const float *__restrict__ B, fl
     float thread_results[Tiles::THREAD_ROWS][Tiles::THREAD_COLS] = {{0.0f}};
 
     // What the thread copies: of A column a_k of rows A_STEP apart, of B rows B_STEP apart.
-    constexpr int B_STEP = THREADS / (WIDTH / B_FLOATS);
+    constexpr int B_FLOATS = ALIGNED ? 4 : 1, B_STEP = THREADS / (WIDTH / B_FLOATS);
     static_assert(THREADS % (WIDTH / B_FLOATS) == 0 && DEPTH % B_STEP == 0,
                   "threads must share the copies of B evenly");
     const int a_row = threadIdx.x / DEPTH, a_k = threadIdx.x % DEPTH;
@@ -42,8 +41,8 @@ multiply_multistage(const float *__restrict__ A, const float *__restrict__ B, fl
     unsigned from_a[HEIGHT / A_STEP];
 #pragma unroll
     for (int i = 0; i < HEIGHT / A_STEP; ++i)
-        from_a[i] = (block_row + a_row + i * A_STEP) % a_rows * a_row_floats + a_k;
-    const unsigned from_b = b_k * b_row_floats + (block_col + b_col) % b_row_floats;
+        from_a[i] = (block_row + a_row + i * A_STEP) % M * K + a_k;
+    const unsigned from_b = b_k * N + (block_col + b_col) % N;
 
     int k_left = terms; // from the next tile to be copied on
     auto copy_tile = [&](int stage) {
@@ -54,10 +53,10 @@ multiply_multistage(const float *__restrict__ A, const float *__restrict__ B, fl
 #pragma unroll
         for (int i = 0; i < DEPTH / B_STEP; ++i)
             copy_async<B_FLOATS>(tiles_b + (stage * DEPTH + b_k + i * B_STEP) * WIDTH + b_col,
-                                 B + (from_b + i * B_STEP * b_row_floats), b_k + i * B_STEP < k_left);
+                                 B + (from_b + i * B_STEP * N), b_k + i * B_STEP < k_left);
         commit_copies();
         A += DEPTH;
-        B += DEPTH * b_row_floats;
+        B += DEPTH * N;
         k_left -= DEPTH;
     };
 
@@ -101,5 +100,5 @@ multiply_multistage(const float *__restrict__ A, const float *__restrict__ B, fl
         }
     }
 
-    part.template write_results<WIDE_C>(thread_results, C, block_row, block_col, M, N);
+    part.template write_results<ALIGNED>(thread_results, C, block_row, block_col, M, N);
 }

@@ -3,8 +3,6 @@
 //   nvcc -arch=sm_80 -cubin split_k.cu
 //   grid (ceil(N/BN), ceil(M/BM), parts), block (BM/WM * BN/WN * 32)
 //   dynamic shared memory: STAGES * BK * (BM + PADDING + BN) floats, the tiles of A, then those of B
-//   before, with FILLED: repack.cu of A and of B, where they are no whole tiles; what it leaves is A and B here,
-//   of ceil(M/BM) * BM rows, ceil(N/BN) * BN columns, and whole parts along K
 //   C: a matrix of M x N for each part; split_k_sum.cu adds them up, in their order
 //
 // multistage.cu, or with ASYNCHRONOUS 0 serpentine.cu, with a part of K for each block along z. Parts are whole
@@ -31,7 +29,6 @@
 #define ROWS_FIRST 0 // FMA go through rows before columns; else columns first, and stages are unrolled
 #define SPLITS 0       // parts of K
 #define ASYNCHRONOUS 1 // tiles come by cp.async; 0: through registers, STAGES and ROWS_FIRST say nothing
-#define FILLED 0       // A and B were copied to whole tiles
 #endif
 
 using Tiles = WarpTiles<BM, BN, WM, WN, WMITER, WNITER, TM, TN>;
@@ -45,32 +42,25 @@ sgemm_split_k(const float *__restrict__ A, const float *__restrict__ B, float *_
 #endif
     const int tiles = (K + BK - 1) / BK;
     const int most = (tiles + gridDim.z - 1) / gridDim.z * BK, first = most * blockIdx.z;
-    const int terms = FILLED ? most : min(most, K - first);
-    const int a_rows = FILLED ? (M + BM - 1) / BM * BM : M;
-    const int a_row = FILLED ? most * gridDim.z : K; // floats of a row of A and of B
-    const int b_row = FILLED ? (N + BN - 1) / BN * BN : N;
+    const int terms = min(most, K - first);
     A += first;
-    B += first * b_row;
+    B += first * N;
     C += blockIdx.z * M * N;
 #if ASYNCHRONOUS
     extern __shared__ __align__(16) float shared[];
     if (N % 4 == 0)
-        multiply_multistage<Tiles, BK, STAGES, PADDING, ROWS_FIRST, 4, true>(A, B, C, M, N, a_rows, a_row,
-                                                                             b_row, terms, shared);
+        multiply_multistage<Tiles, BK, STAGES, PADDING, ROWS_FIRST, true>(A, B, C, M, N, K, terms, shared);
     else
-        multiply_multistage<Tiles, BK, STAGES, PADDING, ROWS_FIRST, FILLED ? 4 : 1, false>(
-            A, B, C, M, N, a_rows, a_row, b_row, terms, shared);
+        multiply_multistage<Tiles, BK, STAGES, PADDING, ROWS_FIRST, false>(A, B, C, M, N, K, terms, shared);
 #else
     __shared__ __align__(16) float tile_a[2][BK][BM + PADDING]; // transposed
     __shared__ __align__(16) float tile_b[2][BK][BN];
     auto multiply = [](auto &results, const auto &reg_a, const auto &reg_b) {
         Tiles::multiply_in_serpentines(results, reg_a, reg_b);
     };
-    if (N % 4 == 0 && (FILLED || K % 4 == 0))
-        multiply_double_buffered<Tiles, true, true>(A, B, C, M, N, a_rows, a_row, b_row, terms, tile_a, tile_b,
-                                                    multiply);
+    if (N % 4 == 0 && K % 4 == 0)
+        multiply_double_buffered<Tiles, true>(A, B, C, M, N, K, terms, tile_a, tile_b, multiply);
     else
-        multiply_double_buffered<Tiles, FILLED, false>(A, B, C, M, N, a_rows, a_row, b_row, terms, tile_a,
-                                                       tile_b, multiply);
+        multiply_double_buffered<Tiles, false>(A, B, C, M, N, K, terms, tile_a, tile_b, multiply);
 #endif
 }

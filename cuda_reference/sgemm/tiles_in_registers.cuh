@@ -1,45 +1,59 @@
 // Copies of tiles to shared memory in two steps, with registers between.
 #pragma once
 
-// Four neighbouring elements of a row of `cols`, the first `inside` of them, zeros for the rest. ALIGNED
-// promises cols % 4 == 0; then all four are inside or none.
-template <bool ALIGNED> __device__ __forceinline__ float4 load4(const float *source, int inside, int cols)
+// FLOATS neighbouring elements, zeros where they are not `inside`.
+template <int FLOATS>
+__device__ __forceinline__ void load_if(float (&value)[FLOATS], const float *source, bool inside)
 {
-    float value[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-    if (ALIGNED || cols % 4 == 0) {
-        if (inside > 0)
-            return *reinterpret_cast<const float4 *>(source);
-    } else {
-#pragma unroll
-        for (int e = 0; e < 4; ++e)
-            if (e < inside)
-                value[e] = source[e];
-    }
-    return make_float4(value[0], value[1], value[2], value[3]);
+    if constexpr (FLOATS == 4)
+        *reinterpret_cast<float4 *>(value) =
+            inside ? *reinterpret_cast<const float4 *>(source) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    else
+        value[0] = inside ? *source : 0.0f;
+}
+
+template <int FLOATS> __device__ __forceinline__ void store_floats(float *to, const float (&value)[FLOATS])
+{
+    if constexpr (FLOATS == 4)
+        *reinterpret_cast<float4 *>(to) = *reinterpret_cast<const float4 *>(value);
+    else
+        *to = value[0];
 }
 
 // A tile of A, HEIGHT x DEPTH, and one of B, DEPTH x WIDTH, on their way through registers: a thread reads
-// four elements each of rows A_STEP apart in A and B_STEP apart in B, and stores them later. ALIGNED promises
-// rows of A and B that float4s can take.
-template <int THREADS, int HEIGHT, int WIDTH, int DEPTH, bool ALIGNED> struct TilesInRegisters {
-    static constexpr int A_STEP = THREADS / (DEPTH / 4), B_STEP = THREADS / (WIDTH / 4);
+// FLOATS neighbours at a time, 4 or 1, neighbouring threads neighbouring ones, and stores them later.
+// row, col: where the tile of C starts. ENDS_WITH_C: the last tiles start early enough, see tile_starts.cuh, so
+// that nothing lies beyond a matrix that is no smaller than a tile. A thread then asks for no row, and all its
+// rows stand at fixed distances from the first: one address is enough.
+template <int THREADS, int HEIGHT, int WIDTH, int DEPTH, int FLOATS, bool ENDS_WITH_C = false>
+struct TilesInRegisters {
+    static constexpr int A_LANES = DEPTH / FLOATS, B_LANES = WIDTH / FLOATS; // threads for a row
+    static constexpr int A_STEP = THREADS / A_LANES;                         // rows that all threads copy at once
+    static constexpr int B_STEP = THREADS >= B_LANES ? THREADS / B_LANES : 1;
+    static constexpr int TURNS = THREADS >= B_LANES ? 1 : B_LANES / THREADS; // for one row of B
     static constexpr bool IDLE = B_STEP > DEPTH; // some threads copy nothing of B
-    static constexpr int A_COPIES = HEIGHT / A_STEP, B_COPIES = IDLE ? 1 : DEPTH / B_STEP;
-    static_assert(THREADS % (DEPTH / 4) == 0 && THREADS % (WIDTH / 4) == 0, "threads must start whole rows");
+    static constexpr int A_COPIES = HEIGHT / A_STEP, B_COPIES = IDLE ? 1 : DEPTH / B_STEP * TURNS;
+    static_assert(THREADS % A_LANES == 0 && (THREADS % B_LANES == 0 || B_LANES % THREADS == 0),
+                  "threads must start whole rows");
     static_assert(HEIGHT % A_STEP == 0 && (IDLE || DEPTH % B_STEP == 0),
                   "threads must share the copies evenly");
 
-    const int a_row = threadIdx.x / (DEPTH / 4), a_k = threadIdx.x % (DEPTH / 4) * 4;
-    const int b_k = threadIdx.x / (WIDTH / 4), b_col = threadIdx.x % (WIDTH / 4) * 4;
-    const int rows_left, cols_left;
+    const int a_row = threadIdx.x / A_LANES, a_k = threadIdx.x % A_LANES * FLOATS;
+    const int b_k = threadIdx.x / B_LANES, b_col = threadIdx.x % B_LANES * FLOATS;
+    const int rows_left, cols_left; // from the thread's first on
     int from_a, from_b;
-    float4 copied_a[A_COPIES], copied_b[B_COPIES];
+    __align__(4 * FLOATS) float copied_a[A_COPIES][FLOATS], copied_b[B_COPIES][FLOATS];
 
-    __device__ __forceinline__ TilesInRegisters(int block_row, int block_col, int M, int N, int K)
-        : rows_left(M - (block_row + a_row)), cols_left(N - (block_col + b_col)),
-          from_a((block_row + a_row) * K + a_k), from_b(b_k * N + block_col + b_col)
+    __device__ __forceinline__ TilesInRegisters(int row, int col, int M, int N, int K)
+        : rows_left(ENDS_WITH_C && M >= HEIGHT ? HEIGHT : M - (row + a_row)),
+          cols_left(ENDS_WITH_C && N >= WIDTH ? WIDTH : N - (col + b_col)),
+          from_a((row + a_row) * K + a_k), from_b(b_k * N + col + b_col)
     {
     }
+
+    // Of copy i of B: how far from the thread's first.
+    static constexpr __device__ int b_row(int i) { return i / TURNS * B_STEP; }
+    static constexpr __device__ int b_shift(int i) { return i % TURNS * THREADS * FLOATS; }
 
     // The next tiles, from where `k_left` of K is left.
     __device__ __forceinline__ void read(const float *__restrict__ A, const float *__restrict__ B, int N,
@@ -47,12 +61,11 @@ template <int THREADS, int HEIGHT, int WIDTH, int DEPTH, bool ALIGNED> struct Ti
     {
 #pragma unroll
         for (int i = 0; i < A_COPIES; ++i)
-            copied_a[i] = load4<ALIGNED>(A + from_a + i * A_STEP * K,
-                                         i * A_STEP < rows_left ? k_left - a_k : 0, K);
+            load_if(copied_a[i], A + from_a + i * A_STEP * K, i * A_STEP < rows_left && a_k < k_left);
 #pragma unroll
         for (int i = 0; i < B_COPIES; ++i)
-            copied_b[i] = load4<ALIGNED>(B + from_b + i * B_STEP * N,
-                                         b_k + i * B_STEP < (IDLE ? min(k_left, DEPTH) : k_left) ? cols_left : 0, N);
+            load_if(copied_b[i], B + from_b + b_row(i) * N + b_shift(i),
+                    b_k + b_row(i) < (IDLE ? min(k_left, DEPTH) : k_left) && b_shift(i) < cols_left);
         from_a += DEPTH;
         from_b += DEPTH * N;
     }
@@ -62,15 +75,13 @@ template <int THREADS, int HEIGHT, int WIDTH, int DEPTH, bool ALIGNED> struct Ti
     __device__ __forceinline__ void store(float (&tile_a)[DEPTH][PADDED], float (&tile_b)[DEPTH][WIDTH]) const
     {
 #pragma unroll
-        for (int i = 0; i < A_COPIES; ++i) {
-            tile_a[a_k][a_row + i * A_STEP] = copied_a[i].x;
-            tile_a[a_k + 1][a_row + i * A_STEP] = copied_a[i].y;
-            tile_a[a_k + 2][a_row + i * A_STEP] = copied_a[i].z;
-            tile_a[a_k + 3][a_row + i * A_STEP] = copied_a[i].w;
-        }
+        for (int i = 0; i < A_COPIES; ++i)
+#pragma unroll
+            for (int e = 0; e < FLOATS; ++e)
+                tile_a[a_k + e][a_row + i * A_STEP] = copied_a[i][e];
 #pragma unroll
         for (int i = 0; i < B_COPIES; ++i)
             if (!IDLE || b_k < DEPTH)
-                *reinterpret_cast<float4 *>(&tile_b[b_k + i * B_STEP][b_col]) = copied_b[i];
+                store_floats(&tile_b[b_k + b_row(i)][b_col + b_shift(i)], copied_b[i]);
     }
 };

@@ -112,4 +112,23 @@ struct WarpTiles {
                                block_col + col + sub_col * SUB_N + n, M, N,
                                &results[sub_row * THREAD_M + m][sub_col * THREAD_N + n]);
     }
+
+    // The same element by element, of what starts at row first_row and column first_col or later.
+    __device__ __forceinline__ void
+    write_results_from(int first_row, int first_col,
+                       const float (&results)[ITER_M * THREAD_M][ITER_N * THREAD_N], float *__restrict__ C,
+                       int block_row, int block_col, int M, int N) const
+    {
+#pragma unroll
+        for (int m = 0; m < THREAD_ROWS; ++m) {
+            const int to_row = block_row + row + m / THREAD_M * SUB_M + m % THREAD_M;
+            if (to_row >= first_row && to_row < M)
+#pragma unroll
+                for (int n = 0; n < THREAD_COLS; ++n) {
+                    const int to_col = block_col + col + n / THREAD_N * SUB_N + n % THREAD_N;
+                    if (to_col >= first_col && to_col < N)
+                        C[to_row * N + to_col] = results[m][n];
+                }
+        }
+    }
 };

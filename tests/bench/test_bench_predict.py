@@ -94,6 +94,6 @@ def test_a_rung_that_an_estimate_chooses_is_counted(capsys):
 
 
 def test_registers_are_of_the_kernel_that_multiplies(capsys):
-    """Two copies to whole tiles, which have no shared memory, stand before it."""
-    found = predicted(capsys, "sgemm/split_k:64x64_filled", "--mnk", "33,33,33", "--predict")
+    """Copies of A and B, which have no shared memory, stand before it."""
+    found = predicted(capsys, "hgemm/repacked:64x64", "--mnk", "33,33,33", "--arch", "sm_90", "--predict")
     assert all(row["shared_bytes"] > 16 << 10 for row in found["kernels"])

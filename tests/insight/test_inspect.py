@@ -54,14 +54,14 @@ def test_bank_conflicts_sectors_occupancy_and_roofline_of_a_rung(capsys):
 
 
 def test_of_several_launches_the_rung_s_own_is_shown(capsys):
-    """Two that copy A and B to whole tiles stand before it, and one that adds up parts of K behind it."""
-    asked = ("sgemm/split_k:64x64_filled,splits=2", "--mnk", "40,36,33")
+    """One that copies A and B stands before it, and one that adds up parts of K behind it."""
+    asked = ("hgemm/split_k:64x64,splits=2", "--mnk", "40,36,133", "--arch", "sm_90")
     out = inspected(capsys, *asked)
-    assert "number 3 of 4 launches" in out and cells(out, "grid") == ["1x1x2", "1x1x2"]
-    assert "sgemm_split_k(float*" in inspected(capsys, *asked, "--lines")
+    assert "number 2 of 3 launches" in out and cells(out, "grid") == ["1x1x2", "1x1x2"]
+    assert "hgemm_split_k(" in inspected(capsys, *asked, "--lines")
     for kernel in json.loads(inspected(capsys, *asked, "--json"))["kernels"].values():
         assert kernel["grid"] == [1, 1, 2]
-        assert [len(kernel[name]) for name in ("earlier_launches", "later_launches")] == [2, 1]
+        assert [len(kernel[name]) for name in ("earlier_launches", "later_launches")] == [1, 1]
 
 
 def test_json_has_all_launches_and_the_text_of_lines(capsys):

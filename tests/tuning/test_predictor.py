@@ -9,7 +9,6 @@ import pytest
 
 from tir_schedules.errors import BadInput
 from tir_schedules.ladders.registry import find
-from tir_schedules.ladders.sgemm import shapes
 from tir_schedules.tuning.building.candidate import build
 from tir_schedules.tuning.cost import gemm, reduction
 from tir_schedules.tuning.cost.gemm import LOOP_BYTES, clock, loop_bytes
@@ -134,14 +133,6 @@ def test_parts_of_a_long_k_are_worth_their_sum_and_those_of_a_short_one_are_not(
     long, short = Gemm(64, 64, 16384), Gemm(64, 64, 128)
     assert 8 < micros_of_split_k(long, splits=0) < 12 < micros_of_split_k(long, splits=1) / 5
     assert micros_of_split_k(short, splits=1) < micros_of_split_k(short, splits=2)
-
-
-def test_copies_to_whole_tiles_cost_two_launches_and_their_bytes():
-    """Around a kernel that is no slower after them."""
-    gemm, tile = Gemm(1021, 1021, 61), find("sgemm/split_k:32x64")[0].config
-    as_it_is, filled = (micros_of_split_k(gemm, splits=1, filled=filled) for filled in (0, 1))
-    before = shapes.filling(gemm, tile, 64)
-    assert 2 * shapes.LAUNCH < before and 0.8 * before < filled - as_it_is <= before
 
 
 def test_the_longest_loop_is_counted_in_what_ptxas_keeps():

@@ -16,7 +16,6 @@ from tir_schedules.ladders.hgemm.repack_both import RUNG as REPACK_BOTH
 from tir_schedules.ladders.hgemm.tma_store import RUNG as TMA_STORE
 from tir_schedules.ladders.hgemm.unpack import RUNG as UNPACK
 from tir_schedules.ladders.registry import find, find_one
-from tir_schedules.ladders.sgemm.repack import RUNG as OF_FLOATS
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.run import launches, outcome_of
 from tir_schedules.workloads.half_gemm import HalfGemm
@@ -30,8 +29,6 @@ REPACKED = find_one("hgemm/repacked", "run")
     "rung, copy",
     [(REPACK, Repacking(37, 265)), (REPACK, Repacking(1, 1)), (REPACK, Repacking(9, 64))]
     + [(REPACK_BOTH, RepackingBoth(37, 265, 9, 64)), (REPACK_BOTH, RepackingBoth(1, 1, 17, 521))]
-    + [(OF_FLOATS, Repacking(37, 133, 32)), (OF_FLOATS, Repacking(1, 1, 32))]
-    + [(OF_FLOATS, Repacking(37, 130, 32, 40, 144)), (OF_FLOATS, Repacking(1, 1, 32, 16, 8))]
     + [(UNPACK, Unpacking(67, 65)), (UNPACK, Unpacking(5, 1)), (UNPACK, Unpacking(9, 64))],
     ids=lambda value: getattr(value, "name", str(value)),
 )

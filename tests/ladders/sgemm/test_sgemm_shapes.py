@@ -9,11 +9,14 @@ from tir_schedules.workloads.gemm import Gemm
 
 CHOSEN = {
     (17, 4096, 4096): ("32x64", 8),
-    (4096, 17, 4096): ("64x32", 8),
+    (4096, 17, 4096): ("64x32", 10),
     (512, 512, 512): ("32x64", 1),
     (1000, 1000, 1000): ("64x128", 1),
     (16384, 4096, 256): ("64x128", 1),
-    (2047, 2047, 2047): ("128x128_filled", 1),
+    (2047, 2047, 2047): ("128x128", 1),
+    (511, 513, 515): ("64x32", 3),
+    (699, 1001, 825): ("64x64", 3),
+    (5148, 214, 1707): ("64x64", 2),
     (3072, 1, 3072): ("128x16", 22),
 }
 
@@ -46,10 +49,10 @@ def test_every_tile_that_is_chosen_from_has_a_measured_rate():
     assert shapes.THIN.keys() <= CONFIGS.keys()
 
 
-def test_copies_pay_for_large_matrices_and_only_where_rows_need_them():
-    assert split_k.choose(Gemm(2047, 2047, 2047)).endswith(shapes.FILLED)
-    for shape in [(2048, 2048, 2048), (64, 65, 63), (4096, 17, 1)]:
-        assert not split_k.choose(Gemm(*shape)).endswith(shapes.FILLED)
+def test_a_part_that_is_copied_float_by_float_has_as_many_tiles_as_are_under_way():
+    config = CONFIGS["32x32"]
+    assert part_of_k(Gemm(36, 51, 1315), config) >= config.stages * config.bk
+    assert part_of_k(Gemm(36, 52, 1316), config) < config.stages * config.bk
 
 
 def test_a_tile_is_so_large_that_a_grid_has_its_rows():
@@ -61,4 +64,4 @@ def test_a_tile_is_so_large_that_a_grid_has_its_rows():
 
 def test_thin_tiles_are_for_thin_matrices_alone():
     for size in (33, 64, 1000, 1001):
-        assert split_k.choose(Gemm(size, size, 4096)).removesuffix(shapes.FILLED) not in shapes.THIN
+        assert split_k.choose(Gemm(size, size, 4096)) not in shapes.THIN

@@ -7,13 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from layers import layers
 
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.twin import load_source, load_twin
 from tir_schedules.emit import emit_text
-from tir_schedules.errors import BadInput
 from tir_schedules.ladders.registry import find
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.machines.execution import execute
@@ -75,55 +73,6 @@ def test_a_part_that_is_left_out_of_the_sum_is_found():
     assert faults and "split_k_sum" in faults[0]
 
 
-OF_A, OF_B = ("A", "A_rows", "M", "K"), ("B", "B_rows", "K", "N")
-
-
-@layers(
-    "variant, shape, copied",
-    [
-        ("32x32", (33, 67, 37), [OF_A, OF_B]),
-        ("32x32,splits=1", (33, 32, 32), [OF_A]),
-        ("32x32,splits=2", (32, 35, 32), [OF_B]),
-        ("32x32,splits=1", (32, 64, 32), []),
-    ],
-    [("64x64", (65, 67, 37), [OF_A, OF_B]), ("64x64,splits=2", (65, 67, 39), [OF_A, OF_B])],
-)
-def test_only_matrices_that_are_no_whole_tiles_are_copied(variant, shape, copied):
-    """And of copies C is the same bit for bit."""
-    gemm = Gemm(*shape)
-    (rung,), (other,) = (find(f"sgemm/split_k:{variant},filled={value}") for value in (1, 0))
-    results = []
-    for make in (lower, load_twin):
-        kernels = launches(make, rung, gemm, ARCH)
-        own = next(kernel for kernel in kernels if kernel.entry == "sgemm_split_k")
-        before = kernels[: kernels.index(own)]
-        assert [kernel.params[:2] for kernel in before] == [names[:2] for names in copied]
-        assert {*own.params[:2]} >= {names[1] for names in copied}
-        done = outcome_of(kernels, gemm, CpuMachine())
-        assert done.faults == ()
-        results.append(done.outputs)
-    results.append(outcome_of(launches(load_twin, other, gemm, ARCH), gemm, CpuMachine()).outputs)
-    assert len(results[0]) > 1
-    for one in results[1:]:
-        assert all(np.array_equal(a["C"], b["C"]) for a, b in zip(results[0], one, strict=True))
-
-
-def test_the_products_are_of_the_copies():
-    gemm, (rung,) = Gemm(65, 67, 37), find("sgemm/split_k:64x64,filled=1")
-    kernels = launches(load_twin, rung, gemm, ARCH)
-    faults = outcome_of(kernels[1:], gemm, CpuMachine()).faults
-    assert any("reads A_rows[0], which nothing has written" in fault for fault in faults)
-
-
-@pytest.mark.parametrize("twin", [False, True], ids=["schedule", "twin"])
-def test_copies_are_emitted_below(twin):
-    (rung,) = find("sgemm/split_k:64x64,filled=1,splits=1")
-    text = emit_text(rung, Gemm(65, 67, 37), ARCH, "cuda", twin)
-    assert "const float *A_rows[128][48]" in text and "const float *B_rows[48][128]" in text
-    ptx = compile_kernel(Kernel("all", text, "sgemm_split_k", (), (2, 2, 1), (128, 1, 1), ARCH)).ptx
-    assert ".entry sgemm_repack_A(" in ptx and ".entry sgemm_repack_B(" in ptx and "ld.global.nc.v4" in ptx
-
-
 @pytest.mark.parametrize("twin", [False, True], ids=["schedule", "twin"])
 def test_both_kernels_are_emitted_into_one_file_that_compiles(twin):
     text = emit_text(RUNG, SHAPE, ARCH, "cuda", twin)
@@ -145,18 +94,3 @@ def test_a_pack_knows_the_parts(tmp_path):
     assert [launch["kernel"].get("parts") for launch in entry["launches"]] == [4, None]
     (loaded,) = load_pack(tmp_path / "a.zip").subjects
     assert [binary.kernel.results for binary in loaded.binaries] == [(2, 2, 4), (12, 1, 1)]
-
-
-def test_a_pack_knows_the_copies(tmp_path):
-    """And a pack that has others is refused."""
-    (rung,) = find("sgemm/split_k:64x64,filled=1,splits=1")
-    gemm = Gemm(65, 67, 37)
-    binaries = tuple(map(compile_kernel, launches(lower, rung, gemm, ARCH)))
-    save_pack([Subject("sgemm", rung.id, "schedule", gemm, binaries)], {}, tmp_path / "a.zip")
-    (loaded,) = load_pack(tmp_path / "a.zip").subjects
-    copies = (("A_rows", (128, 48)), ("B_rows", (48, 128)))
-    assert [binary.kernel.workspaces for binary in loaded.binaries] == [copies] * 3
-    wrong = replace(binaries[0], kernel=replace(binaries[0].kernel, workspaces=(("C", (1, 1)),)))
-    save_pack([Subject("sgemm", rung.id, "schedule", gemm, (wrong,))], {}, tmp_path / "b.zip")
-    with pytest.raises(BadInput, match="a workspace is A_rows or B_rows"):
-        load_pack(tmp_path / "b.zip")

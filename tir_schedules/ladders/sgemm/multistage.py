@@ -71,18 +71,15 @@ def overlapped(
     gemm: Gemm,
     config: Config,
     staged: warp_tiles.Staged | None = None,
-    stored: Gemm | None = None,
 ) -> warp_tiles.Parts:
-    """The whole schedule; returns its blocks and loops. staged: see `split_up`. stored: see
-    `pipelined.double_buffered`."""
-    stored = stored or gemm
+    """The whole schedule; returns its blocks and loops. staged: see `split_up`."""
     order = ORDERS["rows_first" if config.rows_first else "columns_first"]
     parts = warp_tiles.split_up(sch, config, SHARED, quads=True, order=order, staged=staged)
     copy_a, copy_b = parts.copies
     threads = [("threadIdx.x", config.threads)]
     share_rows(sch, copy_a, parts.k_tile, threads, 1)
-    share_rows(sch, copy_b, parts.k_tile, threads, vector_width(stored.n))
-    wrap_edges(sch, stored, parts.copies, (config.bm, config.bn))
+    share_rows(sch, copy_b, parts.k_tile, threads, vector_width(gemm.n))
+    wrap_edges(sch, gemm, parts.copies, (config.bm, config.bn))
     warp_tiles.pad_rows(sch, config, parts, config.padding)
     warp_tiles.finish(sch, gemm, parts)
 
@@ -90,7 +87,7 @@ def overlapped(
     copies, first, compute = 0, config.stages - 2, config.stages - 1
     stage = [copies, copies, first, compute, compute]
     pipeline(sch, parts.k_tile, stage, order=[0, 1, 3, 2, 4], asynchronous=[0])
-    part_last_tile(sch, stored, parts.k_tile, config.bk)
+    part_last_tile(sch, gemm, parts.k_tile, config.bk)
     if not config.rows_first:
         sch.annotate(parts.k_tile, UNROLL_STAGES, config.stages)
     return parts

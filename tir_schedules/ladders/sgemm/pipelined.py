@@ -23,7 +23,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tir_schedules.ladders.sgemm import lane_quads
-from tir_schedules.ladders.sgemm.steps import FLOAT4_SHAPES, part_last_tile, share_vectors, wrap_edges
+from tir_schedules.ladders.sgemm.steps import (
+    FLOAT4_SHAPES,
+    part_last_tile,
+    share_vectors,
+    shift_edges,
+    wrap_edges,
+)
 from tir_schedules.ladders.sgemm.warp_tiles import (
     Parts,
     Staged,
@@ -60,25 +66,25 @@ def double_buffered(
     config: WarpTiling,
     padding: int,
     staged: Staged | None = None,
-    stored: Gemm | None = None,
 ) -> Parts:
     """The whole schedule; returns the blocks and loops of the multiplication. padding: as of Config. staged:
-    see `split_up`. stored: the GEMM whose A and B are in memory, where these are larger."""
-    stored = stored or gemm
+    see `split_up`."""
     parts = split_up(sch, config, quads=True, order=ORDER, staged=staged)
-    share_vectors(sch, stored, parts.copies, parts.k_tile, [("threadIdx.x", config.threads)])
-    wrap_edges(sch, stored, parts.copies, (config.bm, config.bn))
+    share_vectors(sch, gemm, parts.copies, parts.k_tile, [("threadIdx.x", config.threads)])
+    wrap_edges(sch, gemm, parts.copies, (config.bm, config.bn))
     pad_rows(sch, config, parts, padding)
     for copy in parts.copies:
         sch.annotate(copy, "tirx.manifest_shared_memory_local_stage", True)
         sch.annotate(copy, "double_buffer_scope", 0)
     finish(sch, gemm, parts)
+    if gemm.misaligned:
+        shift_edges(sch, gemm, parts.copies, parts.result, (config.bm, config.bn))
 
     double_buffer_fragments(sch, parts, config)
     read_a, store_a, read_b, store_b, first, compute, last = 0, 1, 0, 1, 1, 2, 2
     stage = [read_a, store_a, read_b, store_b, first, compute, last]
     pipeline(sch, parts.k_tile, stage, order=[3, 1, 4, 2, 5, 0, 6])
-    part_last_tile(sch, stored, parts.k_tile, config.bk)
+    part_last_tile(sch, gemm, parts.k_tile, config.bk)
     return parts
 
 
@@ -95,7 +101,7 @@ RUNG = Rung(
     shapes=FLOAT4_SHAPES,
     schedule=schedule,
     launch=launch,
-    passes=("wrapped_edges", "last_turn", "one_barrier"),
+    passes=("shifted_edges", "wrapped_edges", "guards_outside", "last_turn", "one_barrier"),
 )
 
 if __name__ == "__main__":

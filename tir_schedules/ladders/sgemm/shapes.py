@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import prod
 from typing import Mapping, Protocol
 
 from tir_schedules.ladders.waves import CACHE, LAUNCH, MEMORY, SMS
@@ -19,7 +18,7 @@ from tir_schedules.model.launch import MOST_BLOCKS, ceil_div
 from tir_schedules.model.rung import Rung
 from tir_schedules.workloads.gemm import Gemm
 
-MOST_WAVES = 4
+MOST_WAVES = 5
 """Blocks for each SM beyond which K is not split."""
 MOST_ELEMENTS = 2**31
 """Of a matrix, and of a copy of one: indices have 32 bits."""
@@ -32,37 +31,32 @@ MOST = 206
 @dataclass(frozen=True)
 class Rate:
     """Of blocks with a tile. full: multiply-adds of an SM in a nanosecond, where it has many of them. few: b
-    blocks on an SM reach b / (b + few) of that. odd: share of it where rows of A or B are no multiples of
-    16 bytes, and are read float by float. fill: extent along K in which a block could multiply while it waits
-    for its first tiles and writes its last."""
+    blocks on an SM reach b / (b + few) of that. fill: extent along K in which a block could multiply while it
+    waits for its first tiles and writes its last. odd, odd_fill: the share of `full`, and what stands for
+    `fill`, where rows of A or B are no multiples of 16 bytes and are read float by float."""
 
     full: float
     few: float
-    odd: float
     fill: int
+    odd: float
+    odd_fill: int
 
 
 RATES = {
-    "128x256": Rate(216, 0.14, 0.75, 36),
-    "64x128": Rate(200, 0.24, 0.78, 16),
-    "32x64": Rate(158, 0.38, 0.82, 31),
-    "32x32": Rate(105, 0.49, 0.90, 2),
-    "16x128": Rate(160, 0.66, 0.82, 16),
-    "128x128": Rate(236, 0.38, 0.68, 47),
-    "128x64": Rate(196, 0.29, 0.78, 20),
-    "64x64": Rate(189, 0.61, 0.80, 18),
-    "64x32": Rate(161, 1.23, 0.97, 13),
-    "128x16": Rate(137, 1.33, 1.00, 40),
+    "128x256": Rate(216, 0.14, 36, 0.75, 36),
+    "64x128": Rate(200, 0.24, 16, 0.96, 128),
+    "32x64": Rate(158, 0.38, 31, 0.92, 110),
+    "32x32": Rate(105, 0.49, 2, 1.00, 74),
+    "16x128": Rate(160, 0.66, 16, 0.82, 16),
+    "128x128": Rate(236, 0.38, 47, 0.97, 124),
+    "128x64": Rate(196, 0.29, 20, 0.95, 96),
+    "64x64": Rate(189, 0.61, 18, 1.00, 92),
+    "64x32": Rate(161, 1.23, 13, 1.00, 32),
+    "128x16": Rate(137, 1.33, 40, 1.00, 40),
 }
-"""Fitted to 225 measurements on an H200, of 34 shapes, first to their times and then to the order of the
-choices: the model is off by 10 % (root mean square). Of 33 shapes whose choice was measured 26 take the
-fastest that was measured or one as fast within 2 %, the others lose up to 8 %.
-
-Copies to whole tiles are estimated, not fitted: a launch and its bytes for each, and then the rate of whole
-tiles, for the loop over tiles is the same (see `split_k`). C is still written float by float, which is left
-out."""
-FILLED = "_filled"
-"""What names of configurations end with that have matrices copied to whole tiles before."""
+"""Fitted to measurements on an H200: where rows are multiples of 16 bytes to 225 of 34 shapes, with an error
+of 10 % (root mean square); elsewhere to 70 of 19 shapes, with 2 to 9 %, but 16 to 20 % for 32x32 and 64x32.
+Writing C float by float takes as long however long K is: hence `odd_fill`."""
 THIN = {"16x128": (32, 0), "128x16": (0, 32)}
 """Tiles for matrices with few rows or columns -> the most rows and columns of C; 0 for any number."""
 
@@ -83,7 +77,7 @@ class Tile(Protocol):
     def asynchronous(self) -> int: ...
 
     @property
-    def filled(self) -> int: ...
+    def stages(self) -> int: ...
 
 
 def misaligned(gemm: Gemm, tile: Tile) -> dict[str, tuple[int, int]]:
@@ -92,46 +86,26 @@ def misaligned(gemm: Gemm, tile: Tile) -> dict[str, tuple[int, int]]:
     return {name: shape for name, shape in gemm.misaligned.items() if name == "B" or not tile.asynchronous}
 
 
-def whole(gemm: Gemm, tile: Tile, depth: int) -> dict[str, tuple[int, int]]:
-    """Rows and columns of A and B in whole tiles. depth: extent of all parts along K."""
-    rows, columns = ceil_div(gemm.m, tile.bm) * tile.bm, ceil_div(gemm.n, tile.bn) * tile.bn
-    return {"A": (rows, depth), "B": (depth, columns)}
-
-
-def copies(gemm: Gemm, tile: Tile, depth: int) -> dict[str, tuple[int, int]]:
-    """The same of those that are not whole already."""
-    return {name: shape for name, shape in whole(gemm, tile, depth).items() if shape != gemm.stored[name]}
-
-
 def adding_up(gemm: Gemm, parts: int) -> float:
     """Microseconds of the launch that adds up the sums of parts of K; 0 where there is one part."""
     return SUM + PART * parts + 4 * (parts + 1) * gemm.m * gemm.n / CACHE if parts > 1 else 0.0
 
 
-def filling(gemm: Gemm, tile: Tile, depth: int) -> float:
-    """Microseconds of the launches that copy A and B to whole tiles: an estimate."""
-    made = copies(gemm, tile, depth).items()
-    return sum(LAUNCH + 4 * (prod(gemm.stored[name]) + prod(shape)) / MEMORY for name, shape in made)
-
-
 @dataclass(frozen=True)
 class Estimate:
-    """What the model says. tiles: of C. parts: of K. on_one: blocks for the busiest SM. copied: matrices that
-    are copied to whole tiles before. odd: those that are copied to shared memory in pieces of less than 16
-    bytes."""
+    """What the model says. tiles: of C. parts: of K. on_one: blocks for the busiest SM. odd: matrices
+    that are copied to shared memory in pieces of less than 16 bytes."""
 
     tiles: int
     parts: int
     on_one: int
-    copied: tuple[str, ...]
     odd: tuple[str, ...]
     microseconds: float
 
     def __str__(self) -> str:
         parts = f" in {self.parts} parts of K" if self.parts > 1 else ""
-        copied = f" after copies of {' and '.join(self.copied)}" if self.copied else ""
         odd = f", {' and '.join(self.odd)} float by float" if self.odd else ""
-        blocks = f"{self.tiles} tiles{parts}{copied}, {self.on_one} for an SM{odd}"
+        blocks = f"{self.tiles} tiles{parts}, {self.on_one} for an SM{odd}"
         return f"{blocks}: {self.microseconds:.1f} us"
 
 
@@ -140,10 +114,8 @@ def estimate(gemm: Gemm, rung: Rung) -> Estimate:
     tile, deep = rung.config, ceil_div(gemm.k, rung.config.bk)
     parts = ceil_div(deep, ceil_div(deep, tile.splits)) if tile.splits else splits(gemm, tile)
     tiles = ceil_div(gemm.m, tile.bm) * ceil_div(gemm.n, tile.bn)
-    depth = ceil_div(deep, parts) * tile.bk * parts
-    copied = tuple(copies(gemm, tile, depth)) if tile.filled else ()
-    odd = () if tile.filled else tuple(misaligned(gemm, tile))
-    return Estimate(tiles, parts, ceil_div(tiles * parts, SMS), copied, odd, microseconds(gemm, tile, parts))
+    odd = tuple(misaligned(gemm, tile))
+    return Estimate(tiles, parts, ceil_div(tiles * parts, SMS), odd, microseconds(gemm, tile, parts))
 
 
 def microseconds(gemm: Gemm, tile: Tile, parts: int) -> float:
@@ -151,19 +123,20 @@ def microseconds(gemm: Gemm, tile: Tile, parts: int) -> float:
     rate = RATES.get(f"{tile.bm}x{tile.bn}", RATES["64x128"])
     part = ceil_div(ceil_div(gemm.k, tile.bk), parts) * tile.bk
     on_one = ceil_div(ceil_div(gemm.m, tile.bm) * ceil_div(gemm.n, tile.bn) * parts, SMS)
-    speed = min(MOST, rate.full * on_one / (on_one + rate.few))
-    if misaligned(gemm, tile) and not tile.filled:
-        speed *= rate.odd
-    busy = max(on_one * tile.bm * tile.bn * (part + rate.fill) / speed / 1000, gemm.bytes / MEMORY)
-    before = filling(gemm, tile, parts * part) if tile.filled else 0
-    return before + LAUNCH + busy + adding_up(gemm, parts)
+    speed, fill = min(MOST, rate.full * on_one / (on_one + rate.few)), rate.fill
+    if misaligned(gemm, tile):
+        speed, fill = speed * rate.odd, rate.odd_fill
+    busy = max(on_one * tile.bm * tile.bn * (part + fill) / speed / 1000, gemm.bytes / MEMORY)
+    return LAUNCH + busy + adding_up(gemm, parts)
 
 
 @lru_cache(maxsize=1024)
 def splits(gemm: Gemm, tile: Tile) -> int:
-    """The number of parts of K with which a tile is fastest."""
+    """The number of parts of K with which a tile is fastest. Copied float by float, a part has as many tiles
+    as are under way at once: with fewer, 32x32 took 10.1 us in place of 7.7 at 36x50x1315."""
     blocks, deep = ceil_div(gemm.m, tile.bm) * ceil_div(gemm.n, tile.bn), ceil_div(gemm.k, tile.bk)
-    most = min(deep, max(1, MOST_WAVES * SMS // blocks), (2**31 - 1) // (gemm.m * gemm.n))
+    most = max(1, deep // tile.stages) if tile.asynchronous and misaligned(gemm, tile) else deep
+    most = min(most, max(1, MOST_WAVES * SMS // blocks), (2**31 - 1) // (gemm.m * gemm.n))
     counts = {ceil_div(deep, ceil_div(deep, parts)) for parts in range(1, most + 1)}
     return min(sorted(counts), key=lambda parts: microseconds(gemm, tile, parts))
 
@@ -174,12 +147,7 @@ def fastest(gemm: Gemm, tiles: Mapping[str, Tile]) -> str:
 
     def takes(name: str) -> bool:
         tile = tiles[name]
-        rows, columns = THIN.get(name.removesuffix(FILLED), (0, 0))
-        if tile.filled:
-            depth = ceil_div(gemm.k, tile.bk) * tile.bk * 2  # of parts, at most
-            a, b = whole(gemm, tile, depth).values()
-            if not misaligned(gemm, tile) or max(prod(a), prod(b), a[0] * b[1]) >= MOST_ELEMENTS:
-                return False
+        rows, columns = THIN.get(name, (0, 0))
         if ceil_div(gemm.m, tile.bm) > MOST_BLOCKS[1]:
             return False
         return gemm.m <= (rows or gemm.m) and gemm.n <= (columns or gemm.n)

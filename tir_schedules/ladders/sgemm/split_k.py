@@ -25,17 +25,11 @@ edges padded; from there on the schedule is that of `multistage`.
 
 Tiles of 16 rows or columns are for thin matrices, which waste most of a larger tile.
 
-Rows of a number of floats that is no multiple of 4 start anywhere, and are read float by float; and where
-no tile divides the shape the loop over tiles has guards. A configuration "..._filled" has A and B copied
-first to whole tiles, the rest of which are zeros: see `repack`. A matrix that is whole tiles is not copied.
-Copies are read and written once, the products read each element many times. The loop over tiles is that of a
-shape that tiles divide: on sm_90 nvcc makes of the tile of 128x128 at 4093x4093x4093 as many FMA, reads of
-shared memory and copies of 16 bytes as at 4096x4096x4096, and spills nothing. C stays as it is, and is
-written float by float, behind one guard for each row: with a guard for each element there were 596 bytes of
-spills, some of them in the loop over tiles. See the pass `guards_outside`.
-
-Counted in SASS of sm_90, of the schedule: 1024 FMA of 1111 instructions in 128x128_filled at 4093 as at 4096;
-without copies 128x128 has 1168 at 4093, and spills 644 bytes. What that is worth has not been measured.
+Rows of a number of floats that is no multiple of 4 start anywhere, and are read float by float. Tiles that
+come through registers then end with C, see the pass `shifted_edges`: with 128x128 a product of 4093x4093x4093
+takes an H200 6 % longer than one of 4096x4096x4096, where it took 30 % longer before. Two of the six are the
+floats of C, written one by one. Copies of A and B to whole tiles before the launch, which we tried, were no
+faster at 4093, and 3 to 8 % slower at 2047 and 4049x4585x3417.
 """
 
 # TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
@@ -45,10 +39,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tir_schedules.ladders.sgemm import multistage, pipelined, repack, serpentine, shapes
+from tir_schedules.ladders.sgemm import multistage, pipelined, serpentine, shapes
 from tir_schedules.model.launch import Launch, ceil_div, check_parts
-from tir_schedules.model.rung import Preparation, Rung, run_as_script
-from tir_schedules.tir.passes import GUARDS_OUTSIDE
+from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.partial_sums import PartialSums
@@ -60,13 +53,10 @@ class Config(multistage.Config):
 
     asynchronous: 1 when tiles are copied as in `multistage`, by cp.async; 0 when they come through registers
     as in `serpentine`, where stages and rows_first say nothing.
-
-    filled: 1 when A and B are copied before to whole tiles, filled up with zeros, where they are not whole.
     """
 
     splits: int = 0
     asynchronous: int = 1
-    filled: int = 0
 
 
 @dataclass(frozen=True)
@@ -74,19 +64,6 @@ class SumConfig:
     """block: threads of a block of the second launch, one for each element of C."""
 
     block: int = 128
-
-
-def before(gemm: Gemm, config: Config) -> list[Preparation]:
-    return repack.fillings_of(gemm, stored(gemm, config))
-
-
-def stored(gemm: Gemm, config: Config) -> Gemm:
-    """The GEMM whose A and B the kernel finds."""
-    if not config.filled:
-        return gemm
-    depth = part_of_k(gemm, config) * parts_of(gemm, config)
-    (rows, _), (_, columns) = shapes.whole(gemm, config, depth).values()
-    return Gemm(rows, columns, depth)
 
 
 def part_of_k(gemm: Gemm, config: Config) -> int:
@@ -103,27 +80,22 @@ def launch(gemm: Gemm, config: Config) -> Launch:
     alone, parts = multistage.launch(gemm, config), parts_of(gemm, config)
     check_parts(f"sgemm/split_k for {gemm}", parts, gemm.m, gemm.n)
     shared = alone.dynamic_shared if config.asynchronous else 0
-    whole = stored(gemm, config).stored
-    copies = tuple((each.names["Y"], whole[each.names["X"]]) for each in before(gemm, config))
-    grid = (*alone.grid[:2], parts)
-    return replace(alone, grid=grid, dynamic_shared=shared, parts=parts, workspaces=copies)
+    return replace(alone, grid=(*alone.grid[:2], parts), dynamic_shared=shared, parts=parts)
 
 
 def prim_func(gemm: Gemm, config: Config, name: str) -> PrimFunc:
-    """The partial sums of C: those of part p in rows from p * M on. Rows, columns and parts are padded to
-    whole tiles, with zeros in A and B; copies of these have the zeros already."""
+    """The partial sums of C. Rows, columns and parts are padded to whole tiles, with zeros in A and B."""
     from tvm.script import tirx as T
 
-    M, N, _ = gemm.shape
-    A_ROWS, B_COLUMNS, DEPTH = stored(gemm, config).shape
+    M, N, K = gemm.shape
     part, parts = part_of_k(gemm, config), parts_of(gemm, config)
     rows, columns = ceil_div(M, config.bm) * config.bm, ceil_div(N, config.bn) * config.bn
 
     @T.prim_func(s_tir=True)
     def partial_products(
-        A: T.Buffer((A_ROWS, DEPTH), "float32"),
-        B: T.Buffer((DEPTH, B_COLUMNS), "float32"),
-        C: T.Buffer((parts * M, N), "float32"),
+        A: T.Buffer((M, K), "float32"),
+        B: T.Buffer((K, N), "float32"),
+        C: T.Buffer((parts, M, N), "float32"),
     ):
         T.func_attr({"global_symbol": name, "tirx.noalias": True})
         A_pad = T.sblock_alloc_buffer((parts, rows, part))
@@ -133,13 +105,13 @@ def prim_func(gemm: Gemm, config: Config, name: str) -> PrimFunc:
             with T.sblock("A_pad"):
                 vp, vi, vk = T.axis.remap("SSS", [p, i, k])
                 A_pad[vp, vi, vk] = T.if_then_else(
-                    vi < A_ROWS and vp * part + vk < DEPTH, A[vi, vp * part + vk], T.float32(0)
+                    vi < M and vp * part + vk < K, A[vi, vp * part + vk], T.float32(0)
                 )
         for p, k, j in T.grid(parts, part, columns):
             with T.sblock("B_pad"):
                 vp, vk, vj = T.axis.remap("SSS", [p, k, j])
                 B_pad[vp, vk, vj] = T.if_then_else(
-                    vp * part + vk < DEPTH and vj < B_COLUMNS, B[vp * part + vk, vj], T.float32(0)
+                    vp * part + vk < K and vj < N, B[vp * part + vk, vj], T.float32(0)
                 )
         for p, i, j, k in T.grid(parts, rows, columns, part):
             with T.sblock("C"):
@@ -150,7 +122,7 @@ def prim_func(gemm: Gemm, config: Config, name: str) -> PrimFunc:
         for p, i, j in T.grid(parts, M, N):
             with T.sblock("C_pad"):
                 vp, vi, vj = T.axis.remap("SSS", [p, i, j])
-                C[vp * M + vi, vj] = C_pad[vp, vi, vj]
+                C[vp, vi, vj] = C_pad[vp, vi, vj]
 
     return partial_products
 
@@ -161,15 +133,12 @@ def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
         sch.set_scope(copy, 0, multistage.SHARED if config.asynchronous else "shared")
     sch.set_scope(sch.get_sblock("C"), 0, "local")
     staged = copy_a, copy_b, write_back
-    rows = stored(gemm, config)
     if config.asynchronous:
-        parts = multistage.overlapped(sch, gemm, config, staged, rows)
+        multistage.overlapped(sch, gemm, config, staged)
     else:
-        parts = pipelined.double_buffered(sch, gemm, config, config.padding, staged, rows)
-        serpentine.turn_rows(sch, config, parts)
-    if config.filled:
-        for loop in sch.get_loops(parts.result)[-4:]:
-            sch.annotate(loop, GUARDS_OUTSIDE, 1)
+        serpentine.turn_rows(
+            sch, config, pipelined.double_buffered(sch, gemm, config, config.padding, staged)
+        )
 
 
 def launch_sum(sums: PartialSums, config: SumConfig) -> Launch:
@@ -199,10 +168,6 @@ CONFIGS = {
     "128x16": Config(bm=128, bn=16, bk=16, wm=32, wn=8, wmiter=1, wniter=1, tm=2, asynchronous=0),
 }
 
-CONFIGS |= {
-    f"{name}{shapes.FILLED}": replace(CONFIGS[name], filled=1)
-    for name in ("128x256_rows_first", "64x128", "128x128", "128x64", "64x64")
-}
 CHOICES = {name: config for name, config in CONFIGS.items() if name != "128x256"}
 
 
@@ -231,12 +196,11 @@ RUNG = Rung(
     shapes=multistage.RUNG.shapes,
     schedule=schedule,
     launch=launch,
-    before=before,
     prim_func=prim_func,
     then=SUM,
     min_arch=multistage.RUNG.min_arch,
     pass_config=multistage.RUNG.pass_config,
-    passes=(*multistage.RUNG.passes, "guards_outside", "turning_products", "one_barrier"),
+    passes=(*multistage.RUNG.passes, "shifted_edges", "guards_outside", "turning_products", "one_barrier"),
 )
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Sequence
 
 from tir_schedules.model.launch import Launch, ceil_div
-from tir_schedules.tir.passes import LAST_TURN, WRAPPED
+from tir_schedules.tir.passes import GUARDS_OUTSIDE, LAST_TURN, SHIFTED, WRAPPED
 from tir_schedules.tir.schedule import Block, Loop, Schedule, bind, stage_operands
 from tir_schedules.workloads.gemm import Gemm
 
@@ -94,6 +94,25 @@ def wrap_edges(sch: Schedule, gemm: Gemm, copies: tuple[Block, Block], tile: tup
     for dimension, (copy, extent, part, width) in enumerate(zip(copies, extents, tile, widths)):
         if ceil_div(extent, part) * part <= 2 * extent:
             sch.annotate(copy, WRAPPED, [dimension, width])
+
+
+def shift_edges(
+    sch: Schedule, gemm: Gemm, copies: tuple[Block, Block], result: Block, tile: tuple[int, int]
+) -> None:
+    """The last rows and columns of tiles end with C, where it is no smaller than a tile: see the pass
+    `shifted_edges`. What is asked of rows of C is asked before its columns.
+
+    tile: block tile (M, N). result: the copy of C to global memory.
+    """
+    extents = zip((-2, -1), (gemm.m, gemm.n), tile)
+    ragged = [(axis, part) for axis, extent, part in extents if part < extent and extent % part]
+    for axis, part in ragged:
+        sch.annotate(copies[axis], SHIFTED, [axis, part])
+    if ragged:
+        sch.annotate(result, SHIFTED, [number for pair in ragged for number in pair])
+    for loop in sch.get_loops(result):
+        if getattr(sch.get(loop), "thread_binding") is None:
+            sch.annotate(loop, GUARDS_OUTSIDE, 1)
 
 
 def part_last_tile(sch: Schedule, gemm: Gemm, k_tile: Loop, depth: int) -> None:

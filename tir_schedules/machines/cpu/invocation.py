@@ -255,7 +255,9 @@ class Invocation:
         return text + CUT.format(PRINTED_BYTES) if self.said.cut else text
 
     def writer(self, name: str, index: int) -> Location | None:
-        """Where the element was last stored."""
+        """Where the element was last stored; None where nothing stored it, or the kernel does not take it."""
+        if name not in self.cells:
+            return None
         line = int(self.cells[name][index * self.cells_each[name]]["line"])
         return self.sources(line) if line > 0 else None
 
@@ -266,7 +268,8 @@ class Invocation:
 
     def writers(self, name: str) -> tuple[Location, ...]:
         """Every place that stored to the output."""
-        return tuple(self.sources(int(line)) for line in np.unique(self.cells[name]["line"]) if line > 0)
+        lines = np.unique(self.cells[name]["line"]) if name in self.cells else ()
+        return tuple(self.sources(int(line)) for line in lines if line > 0)
 
 
 def pack(parameters: Sequence[Parameter], values: Sequence[Any], label: str) -> ctypes.Array:

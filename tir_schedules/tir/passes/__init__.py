@@ -49,6 +49,10 @@ WRAPPED = "tir_schedules.wrapped"
 of one beyond the last: the dimension of the rows, and how many neighbours along it are copied at a time; see
 wrapped_edges.py."""
 
+SHIFTED = "tir_schedules.shifted"
+"""The annotation with which a schedule says of a padded copy, or of a copy of the padded result, that its
+last tile may start earlier: pairs of an axis and a tile's extent along it; see shifted_edges.py."""
+
 LAST_TURN = "tir_schedules.last_turn"
 """The annotation with which a schedule says of a loop over tiles that its last turn stands apart; see
 last_turn.py."""

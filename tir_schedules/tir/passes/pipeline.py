@@ -22,6 +22,7 @@ from tir_schedules.tir.passes.persistent_tiles import persistent_tiles
 from tir_schedules.tir.passes.prologue_wait import prologue_wait
 from tir_schedules.tir.passes.ring_barriers import ring_barriers
 from tir_schedules.tir.passes.serpentine import serpentine
+from tir_schedules.tir.passes.shifted_edges import shifted_edges
 from tir_schedules.tir.passes.streamed_tiles import same_counters
 from tir_schedules.tir.passes.tensor_maps import tensor_maps
 from tir_schedules.tir.passes.turning_products import turning_products
@@ -32,6 +33,7 @@ from tir_schedules.tir.passes.whole_lines import whole_lines
 from tir_schedules.tir.passes.wrapped_edges import wrapped_edges
 
 NAMES = (
+    "shifted_edges",
     "wrapped_edges",
     "partial_group",
     "serpentine",
@@ -85,6 +87,7 @@ def pipeline(wanted: Sequence[str] = ()) -> transform.Pass:
     early = "copies_before_barriers" in wanted
     return transform.Sequential(
         [
+            *chosen("shifted_edges", shifted_edges),
             *chosen("wrapped_edges", wrapped_edges),
             *chosen("partial_group", partial_group),
             *chosen("serpentine", serpentine),

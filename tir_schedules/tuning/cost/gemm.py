@@ -90,13 +90,11 @@ def predicted_seconds(candidate: Candidate, gpu: Gpu, arch: str) -> float:
 
 
 def around(candidate: Candidate) -> float:
-    """Seconds of the launches before the rung's own and after it."""
+    """Seconds of the launches beside the rung's own."""
     config, gemm = candidate.rung.config, cast(Gemm, candidate.workload)
     if not isinstance(config, split_k.Config):
         return 0.0
-    parts, depth = split_k.parts_of(gemm, config), split_k.stored(gemm, config).k
-    filling = shapes.filling(gemm, config, depth) if config.filled else 0.0
-    return 1e-6 * (filling + shapes.adding_up(gemm, parts))
+    return 1e-6 * shapes.adding_up(gemm, split_k.parts_of(gemm, config))
 
 
 def demand(candidate: Candidate, gpu: Gpu) -> Demand:

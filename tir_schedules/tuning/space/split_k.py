@@ -1,5 +1,4 @@
-"""The space of sgemm/split_k: tiles, what copies them, whether matrices are copied to whole tiles before, and
-parts of K."""
+"""The space of sgemm/split_k: tiles, what copies them, and parts of K."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ from tir_schedules.workloads.gemm import Gemm
 
 Config = split_k.Config
 
-TILED_ALONG_K = ("bm", "bn", "asynchronous", "bk", "filled", "splits")
+TILED_ALONG_K = ("bm", "bn", "asynchronous", "bk", "splits")
 """What parts of K depend on."""
 
 UNUSED = {name: getattr(multistage.Config(), name) for name in ("stages", "rows_first")}
@@ -57,25 +56,14 @@ def stages_are_used(config: Config, gemm: Gemm, arch: str) -> bool:
 
 
 def elements_count(config: Config, gemm: Gemm, arch: str) -> bool:
-    """Whether 32 bits index the partial sums, and A, B and C in whole tiles where they are filled. Those of a
-    `splits` of 0 they always index."""
-    parts = split_k.parts_of(gemm, config) if config.splits else 0
-    sizes = [parts * gemm.m * gemm.n]
-    if config.filled:
-        depth = split_k.part_of_k(gemm, config) * split_k.parts_of(gemm, config)
-        (rows, _), (_, columns) = shapes.whole(gemm, config, depth).values()
-        sizes += [rows * depth, depth * columns, rows * columns]
-    return max(sizes) < shapes.MOST_ELEMENTS
+    """Whether 32 bits index the partial sums. Those of a `splits` of 0 they always index."""
+    return not config.splits or split_k.parts_of(gemm, config) * gemm.m * gemm.n < shapes.MOST_ELEMENTS
 
 
 def parts_are_new(config: Config, gemm: Gemm, arch: str) -> bool:
     """Whether K has so many parts, and `splits` of 0 does not stand for them."""
     parts = split_k.parts_of(gemm, config)
     return config.splits == 0 or shapes.splits(gemm, config) != config.splits == parts
-
-
-def something_is_filled(config: Config, gemm: Gemm, arch: str) -> bool:
-    return config.filled == 0 or bool(split_k.before(gemm, config))
 
 
 SPLIT_K: Space[Config, Gemm] = Space(
@@ -85,7 +73,6 @@ SPLIT_K: Space[Config, Gemm] = Space(
         "bm": (16, 32, 64, 128),
         "bn": (16, 32, 64, 128, 256),
         "bk": (8, 16),
-        "filled": (0, 1),
         "splits": (0, 1, 2, 4, 8, 16),
         "wm": (8, 16, 32, 64),
         "wn": (8, 16, 32, 64, 128),
@@ -127,7 +114,7 @@ SPLIT_K: Space[Config, Gemm] = Space(
             (*LANES, "asynchronous", "bk", "stages", "rows_first"),
         ),
         Constraint(
-            "there are 2^31 partial sums, or elements of a matrix in whole tiles, or more",
+            "there are 2^31 partial sums or more",
             elements_count,
             TILED_ALONG_K,
         ),
@@ -140,12 +127,6 @@ SPLIT_K: Space[Config, Gemm] = Space(
         Constraint(
             "K has another number of parts, whole tiles each, or as many with splits of 0",
             parts_are_new,
-            TILED_ALONG_K,
-            again=True,
-        ),
-        Constraint(
-            "A and B are whole tiles, of which filled makes no copies",
-            something_is_filled,
             TILED_ALONG_K,
             again=True,
         ),

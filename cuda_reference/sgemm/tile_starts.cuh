@@ -1,0 +1,10 @@
+// Where tiles of C start.
+#pragma once
+
+// Along an axis of `extent`, of the tile whose first element would be `first`. One that would reach beyond the
+// matrix starts earlier and ends with it. What it shares with the tile before is multiplied twice and written
+// once, by the other one. A matrix smaller than a tile has one, which reaches beyond.
+template <int TILE> static __device__ __forceinline__ int tile_start(int first, int extent)
+{
+    return extent < TILE ? first : min(first, extent - TILE);
+}

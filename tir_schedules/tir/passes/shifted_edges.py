@@ -1,0 +1,75 @@
+"""The last tile of a ragged matrix moved back until it ends with the matrix.
+
+pad_einsum lets the last tile reach beyond the matrix. `wrapped_edges` finds something to read there, for each
+row by itself: as many addresses as a thread copies rows, each in registers of its own. Where rows are read
+element by element these are many: sgemm/pipelined had 644 bytes of spills. Here the whole tile starts earlier,
+so that all rows of a thread stand at fixed distances from the first, as in a tile that is whole. What two
+tiles share is multiplied twice, and written by the first of them.
+"""
+
+# TVM's nodes have their fields at run time alone.
+# pyright: reportAttributeAccessIssue=false
+
+from __future__ import annotations
+
+from math import gcd
+from typing import Any
+
+from tvm import IRModule, s_tir, tirx, transform
+
+from tir_schedules.tir.passes import SHIFTED
+from tir_schedules.tir.passes.rewriting import map_body, with_block_body, with_value
+from tir_schedules.tir.passes.wrapped_edges import conjuncts, is_guarded
+
+
+@tirx.transform.prim_func_pass(opt_level=0, name="tir_schedules.shifted_edges")
+def shifted_edges(function: tirx.PrimFunc, module: IRModule, context: transform.PassContext) -> tirx.PrimFunc:
+    """Shift what every block that is annotated with SHIFTED copies: from a padded matrix, or to one. The
+    annotation has pairs of an axis of the matrix, counted from its last, which is -1, and the extent of a
+    tile along it, at most the matrix's."""
+
+    def shift(realize: Any) -> Any:
+        pairs = [int(each) for each in realize.block.annotations.get(SHIFTED, ())]
+        tiles, store = dict(zip(pairs[::2], pairs[1::2])), realize.block.body
+        if not tiles:
+            return realize
+        change = shifted_read if is_guarded(store.value) else shifted_write
+        return change(realize, store, tiles)
+
+    return map_body(function, s_tir.SBlockRealize, shift)
+
+
+def shifted_read(realize: Any, store: Any, tiles: dict[int, int]) -> Any:
+    guard, load, zero = store.value.args
+    inside, kept = [*load.indices], conjuncts(guard)
+    for axis, tile in tiles.items():
+        index, extent = load.indices[axis], int(load.source.shape[axis])
+        kept = [each for each in kept if not each.a.same_as(index)]
+        inside[axis] = start(index, tile, extent) + index % tile
+    value: Any = tirx.BufferLoad(load.source, inside)
+    if kept:
+        value = tirx.if_then_else(tirx.all(*kept), value, zero)
+    return with_block_body(realize, tirx.BufferStore(store.buffer, value, store.indices))
+
+
+def shifted_write(realize: Any, store: Any, tiles: dict[int, int]) -> Any:
+    indices, guards = [*store.indices], []
+    for axis in range(-len(indices), 0):
+        index, extent, tile = indices[axis], store.buffer.shape[axis], tiles.get(axis)
+        if tile is None:
+            guards.append(index < extent)
+        else:
+            shared: Any = tirx.max(index // tile * tile - (int(extent) - tile), 0)
+            together = gcd(tile, int(extent))
+            indices[axis] = start(index, tile, int(extent)) + index % tile
+            guards.append(index % tile // together >= shared // together)
+    asked: Any = tirx.all(*guards)
+    for variable, value in zip(realize.block.iter_vars, realize.iter_values):
+        asked = with_value(asked, variable.var, value)
+    block = with_block_body(realize, tirx.BufferStore(store.buffer, store.value, indices)).block
+    return s_tir.SBlockRealize(realize.iter_values, asked, block)
+
+
+def start(index: Any, tile: int, extent: int) -> Any:
+    """Where the tile that an index is in starts, moved back where it would reach beyond the extent."""
+    return tirx.min(index // tile * tile, extent - tile)
