@@ -2,9 +2,9 @@
 
 pad_einsum lets the last tile reach beyond the matrix. `wrapped_edges` finds something to read there, for each
 row by itself: as many addresses as a thread copies rows, each in registers of its own. Where rows are read
-element by element these are many: sgemm/pipelined had 644 bytes of spills. Here the whole tile starts earlier,
-so that all rows of a thread stand at fixed distances from the first, as in a tile that is whole. What two
-tiles share is multiplied twice, and written by the first of them.
+float by float these are many: sgemm/pipelined had 644 bytes of spills. Here the whole tile starts earlier, so
+that all rows of a thread stand at fixed distances from the first, as in a tile that is whole. What two tiles
+share is multiplied twice, and written by the first of them.
 """
 
 # TVM's nodes have their fields at run time alone.
