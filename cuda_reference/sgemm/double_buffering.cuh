@@ -36,7 +36,7 @@ multiply_double_buffered(const float *__restrict__ A, const float *__restrict__ 
     const Tiles part(threadIdx.x / 32, lane_row, lane_col);
     float thread_results[Tiles::THREAD_ROWS][Tiles::THREAD_COLS] = {{0.0f}};
 
-    TilesInRegisters<Tiles::THREADS, Tiles::ROWS, Tiles::COLS, DEPTH, ALIGNED ? 4 : 1, !ALIGNED> copies(
+    TilesInRegisters<Tiles::THREADS, Tiles::ROWS, Tiles::COLS, DEPTH, ALIGNED, !ALIGNED> copies(
         block_row, block_col, M, N, K);
     __align__(16) float reg_a[2][Tiles::THREAD_ROWS], reg_b[2][Tiles::THREAD_COLS]; // of even k and of odd
     auto read_fragments = [&](int stage, int k) {

@@ -1,48 +1,56 @@
 // Copies of tiles to shared memory in two steps, with registers between.
 #pragma once
 
-// FLOATS neighbouring elements, zeros where they are not `inside`.
-template <int FLOATS>
-__device__ __forceinline__ void load_if(float (&value)[FLOATS], const float *source, bool inside)
+// The first `inside` of COUNT neighbouring elements, zeros for the rest. ALIGNED promises that a float4 can take
+// them; then all are inside or none.
+template <int COUNT, bool ALIGNED>
+__device__ __forceinline__ void load_inside(float (&value)[COUNT], const float *source, int inside)
 {
-    if constexpr (FLOATS == 4)
+    if constexpr (ALIGNED)
         *reinterpret_cast<float4 *>(value) =
-            inside ? *reinterpret_cast<const float4 *>(source) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+            inside > 0 ? *reinterpret_cast<const float4 *>(source) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     else
-        value[0] = inside ? *source : 0.0f;
+#pragma unroll
+        for (int e = 0; e < COUNT; ++e)
+            value[e] = e < inside ? source[e] : 0.0f;
 }
 
-template <int FLOATS> __device__ __forceinline__ void store_floats(float *to, const float (&value)[FLOATS])
+template <int COUNT> __device__ __forceinline__ void store_floats(float *to, const float (&value)[COUNT])
 {
-    if constexpr (FLOATS == 4)
+    if constexpr (COUNT == 4)
         *reinterpret_cast<float4 *>(to) = *reinterpret_cast<const float4 *>(value);
     else
         *to = value[0];
 }
 
-// A tile of A, HEIGHT x DEPTH, and one of B, DEPTH x WIDTH, on their way through registers: a thread reads
-// FLOATS neighbours at a time, 4 or 1, neighbouring threads neighbouring ones, and stores them later.
+// A tile of A, HEIGHT x DEPTH, and one of B, DEPTH x WIDTH, on their way through registers: a thread reads COUNT
+// neighbours at a time, neighbouring threads neighbouring ones, and stores them later. ALIGNED promises rows of A
+// and B that float4s can take, and COUNT is 4; else it is 1, where threads share rows evenly so.
 // row, col: where the tile of C starts. ENDS_WITH_C: the last tiles start early enough, see tile_starts.cuh, so
 // that nothing lies beyond a matrix that is no smaller than a tile. A thread then asks for no row, and all its
 // rows stand at fixed distances from the first: one address is enough.
-template <int THREADS, int HEIGHT, int WIDTH, int DEPTH, int FLOATS, bool ENDS_WITH_C = false>
+template <int THREADS, int HEIGHT, int WIDTH, int DEPTH, bool ALIGNED, bool ENDS_WITH_C = false>
 struct TilesInRegisters {
-    static constexpr int A_LANES = DEPTH / FLOATS, B_LANES = WIDTH / FLOATS; // threads for a row
-    static constexpr int A_STEP = THREADS / A_LANES;                         // rows that all threads copy at once
+    static constexpr int ROWS_OF_B = THREADS / WIDTH; // copied at once, float by float
+    static constexpr bool EVEN =
+        THREADS % DEPTH == 0 && (WIDTH % THREADS == 0 || (THREADS % WIDTH == 0 && (ROWS_OF_B > DEPTH ||
+                                                                                  DEPTH % ROWS_OF_B == 0)));
+    static constexpr int COUNT = ALIGNED || !EVEN ? 4 : 1;
+    static constexpr int A_LANES = DEPTH / COUNT, B_LANES = WIDTH / COUNT; // threads for a row
+    static constexpr int A_STEP = THREADS / A_LANES;                       // rows that all threads copy at once
     static constexpr int B_STEP = THREADS >= B_LANES ? THREADS / B_LANES : 1;
     static constexpr int TURNS = THREADS >= B_LANES ? 1 : B_LANES / THREADS; // for one row of B
     static constexpr bool IDLE = B_STEP > DEPTH; // some threads copy nothing of B
     static constexpr int A_COPIES = HEIGHT / A_STEP, B_COPIES = IDLE ? 1 : DEPTH / B_STEP * TURNS;
-    static_assert(THREADS % A_LANES == 0 && (THREADS % B_LANES == 0 || B_LANES % THREADS == 0),
-                  "threads must start whole rows");
+    static_assert(THREADS % A_LANES == 0 && THREADS % (WIDTH / 4) == 0, "threads must start whole rows");
     static_assert(HEIGHT % A_STEP == 0 && (IDLE || DEPTH % B_STEP == 0),
                   "threads must share the copies evenly");
 
-    const int a_row = threadIdx.x / A_LANES, a_k = threadIdx.x % A_LANES * FLOATS;
-    const int b_k = threadIdx.x / B_LANES, b_col = threadIdx.x % B_LANES * FLOATS;
+    const int a_row = threadIdx.x / A_LANES, a_k = threadIdx.x % A_LANES * COUNT;
+    const int b_k = threadIdx.x / B_LANES, b_col = threadIdx.x % B_LANES * COUNT;
     const int rows_left, cols_left; // from the thread's first on
     int from_a, from_b;
-    __align__(4 * FLOATS) float copied_a[A_COPIES][FLOATS], copied_b[B_COPIES][FLOATS];
+    __align__(4 * COUNT) float copied_a[A_COPIES][COUNT], copied_b[B_COPIES][COUNT];
 
     __device__ __forceinline__ TilesInRegisters(int row, int col, int M, int N, int K)
         : rows_left(ENDS_WITH_C && M >= HEIGHT ? HEIGHT : M - (row + a_row)),
@@ -53,7 +61,7 @@ struct TilesInRegisters {
 
     // Of copy i of B: how far from the thread's first.
     static constexpr __device__ int b_row(int i) { return i / TURNS * B_STEP; }
-    static constexpr __device__ int b_shift(int i) { return i % TURNS * THREADS * FLOATS; }
+    static constexpr __device__ int b_shift(int i) { return i % TURNS * THREADS * COUNT; }
 
     // The next tiles, from where `k_left` of K is left.
     __device__ __forceinline__ void read(const float *__restrict__ A, const float *__restrict__ B, int N,
@@ -61,11 +69,13 @@ struct TilesInRegisters {
     {
 #pragma unroll
         for (int i = 0; i < A_COPIES; ++i)
-            load_if(copied_a[i], A + from_a + i * A_STEP * K, i * A_STEP < rows_left && a_k < k_left);
+            load_inside<COUNT, ALIGNED>(copied_a[i], A + from_a + i * A_STEP * K,
+                                        i * A_STEP < rows_left ? k_left - a_k : 0);
 #pragma unroll
         for (int i = 0; i < B_COPIES; ++i)
-            load_if(copied_b[i], B + from_b + b_row(i) * N + b_shift(i),
-                    b_k + b_row(i) < (IDLE ? min(k_left, DEPTH) : k_left) && b_shift(i) < cols_left);
+            load_inside<COUNT, ALIGNED>(
+                copied_b[i], B + from_b + b_row(i) * N + b_shift(i),
+                b_k + b_row(i) < (IDLE ? min(k_left, DEPTH) : k_left) ? cols_left - b_shift(i) : 0);
         from_a += DEPTH;
         from_b += DEPTH * N;
     }
@@ -77,7 +87,7 @@ struct TilesInRegisters {
 #pragma unroll
         for (int i = 0; i < A_COPIES; ++i)
 #pragma unroll
-            for (int e = 0; e < FLOATS; ++e)
+            for (int e = 0; e < COUNT; ++e)
                 tile_a[a_k + e][a_row + i * A_STEP] = copied_a[i][e];
 #pragma unroll
         for (int i = 0; i < B_COPIES; ++i)
