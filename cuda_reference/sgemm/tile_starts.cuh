@@ -6,5 +6,5 @@
 // once, by the other one. A matrix smaller than a tile has one, which reaches beyond.
 template <int TILE> static __device__ __forceinline__ int tile_start(int first, int extent)
 {
-    return extent < TILE ? first : min(first, extent - TILE);
+    return min(first, max(extent - TILE, 0));
 }
