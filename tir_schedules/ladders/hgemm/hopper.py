@@ -188,7 +188,8 @@ def maps_of(gemm: HalfGemm, tiling: Tiling, cluster: int = 1) -> tuple[TensorMap
 def map_of(name: str, dtype: str, shape: tuple[int, int], box: tuple[int, int]) -> TensorMap:
     """The tensor map of a matrix with boxes whose rows are 128 bytes."""
     row = shape[1] * SIZES[dtype]
-    return TensorMap(f"{name}_map", described_array(name, row), dtype, shape, (pitch_of(row),), box, 128, 256)
+    of, pitch = described_array(name, row, pitch_of(row)), pitch_of(row)
+    return TensorMap(f"{name}_map", of, dtype, shape, (pitch,), box, 128, 256)
 
 
 def over_tiles(

@@ -23,11 +23,9 @@ Where all rows are multiples of 16 bytes there is one launch, and this is `tma_s
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from tir_schedules.ladders.hgemm import hopper, roles, tile_choice, tma_store
-from tir_schedules.ladders.hgemm.repack import repackings_of
-from tir_schedules.ladders.hgemm.tma_store import Config
+from tir_schedules.ladders.hgemm import hopper, repack, roles, tile_choice, tma_store
 from tir_schedules.ladders.hgemm.unpack import unpacking_of
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Preparation, Rung, run_as_script
@@ -35,12 +33,25 @@ from tir_schedules.tir.schedule import PrimFunc, Schedule
 from tir_schedules.workloads import OPERANDS, RESULTS
 from tir_schedules.workloads.half_gemm import HalfGemm
 
+
+@dataclass(frozen=True)
+class Config(tma_store.Config):
+    """As of `tma_store`. boxes: 0 where C is written from registers. line: bytes of which rows of A and B are
+    multiples, or they are copied: 16, 32, 64 or 128."""
+
+    line: int = 16
+
+
+LINES = (16, 32, 64, 128)
+
 LEAST = 1 << 19
 """Elements of a C from which on a launch that copies it costs less than threads that write it from registers.
 On an H200 1023 x 1023 is sooner copied, 511 x 513 is not."""
 
 
 def refuses(gemm: HalfGemm, config: Config) -> str:
+    if config.line not in LINES:
+        return f"line is {config.line}; it is one of {', '.join(map(str, LINES))}"
     reason = hopper.reason_against_tile(gemm, config)
     if reason or not config.boxes:
         return reason or hopper.reason_against_ring(gemm, config, 2)
@@ -50,7 +61,7 @@ def refuses(gemm: HalfGemm, config: Config) -> str:
 
 
 def before(gemm: HalfGemm, config: Config) -> list[Preparation]:
-    return repackings_of(gemm)
+    return repack.repackings_of(gemm, config.line)
 
 
 def after(gemm: HalfGemm, config: Config) -> list[Preparation]:
@@ -59,11 +70,12 @@ def after(gemm: HalfGemm, config: Config) -> list[Preparation]:
 
 def launch(gemm: HalfGemm, config: Config) -> Launch:
     hopper.checked(refuses(gemm, config))
-    return roles.launch_programs(gemm, config)
+    return repack.maps_of_copies(roles.launch_programs(gemm, config), gemm, config.line)
 
 
 def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:
-    return hopper.over_tiles(gemm, config, name, boxes=True, stored=config.boxes > 0)
+    made = hopper.over_tiles(gemm, config, name, boxes=True, stored=config.boxes > 0)
+    return repack.of_copies(made, gemm, config.line)
 
 
 def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
@@ -76,10 +88,11 @@ def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
     hopper.multiply(sch, gemm, config, tiles, "given")
 
 
-FROM_REGISTERS = {name: replace(config, boxes=0) for name, config in tma_store.CONFIGS.items()}
-CONFIGS = tma_store.CONFIGS | {f"{name}_registers": config for name, config in FROM_REGISTERS.items()}
+THROUGH_BOXES = {name: Config(**vars(config)) for name, config in tma_store.CONFIGS.items()}
+FROM_REGISTERS = {name: replace(config, boxes=0) for name, config in THROUGH_BOXES.items()}
+CONFIGS = THROUGH_BOXES | {f"{name}_registers": config for name, config in FROM_REGISTERS.items()}
 FASTEST, FASTEST_FROM_REGISTERS = (
-    tile_choice.chooser(configs, launch) for configs in (tma_store.CONFIGS, FROM_REGISTERS)
+    tile_choice.chooser(configs, launch) for configs in (THROUGH_BOXES, FROM_REGISTERS)
 )
 
 
