@@ -98,7 +98,7 @@ def test_other_launches_are_emitted_below(twin):
         "// before:  hgemm_repack_A below, with X = A, Y = A_rows, ROWS = M, COLUMNS = K\n",
         "// before:  hgemm_repack_B below, with X = B, Y = B_rows, ROWS = K, COLUMNS = N\n",
         "// after:   hgemm_unpack_C_rows below, with X = C_rows, Y = C, ROWS = M, COLUMNS = N\n",
-        "CUtensorMap A_map, of const half *A_rows[66][72]",
+        "CUtensorMap A_map, of const half *A_rows[66][128]",
     ):
         assert line in text
     kernels = launches(partial(load_source, text), rung, gemm, ARCH)

@@ -68,6 +68,11 @@ def after(gemm: HalfGemm, config: Config) -> list[Preparation]:
     return [unpacking_of(gemm)] if config.boxes and "C_rows" in gemm.workspaces else []
 
 
+def around(gemm: HalfGemm, config: Config) -> list[Preparation]:
+    """All launches but its own."""
+    return [*before(gemm, config), *after(gemm, config)]
+
+
 def launch(gemm: HalfGemm, config: Config) -> Launch:
     hopper.checked(refuses(gemm, config))
     return repack.maps_of_copies(roles.launch_programs(gemm, config), gemm, config.line)
@@ -89,17 +94,22 @@ def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
 
 
 THROUGH_BOXES = {name: Config(**vars(config)) for name, config in tma_store.CONFIGS.items()}
+THROUGH_BOXES |= {
+    f"{name}{tile_choice.LINES}": replace(config, line=32) for name, config in THROUGH_BOXES.items()
+}
 FROM_REGISTERS = {name: replace(config, boxes=0) for name, config in THROUGH_BOXES.items()}
-CONFIGS = THROUGH_BOXES | {f"{name}_registers": config for name, config in FROM_REGISTERS.items()}
+CONFIGS = THROUGH_BOXES | {
+    f"{name}{tile_choice.REGISTERS}": config for name, config in FROM_REGISTERS.items()
+}
 FASTEST, FASTEST_FROM_REGISTERS = (
-    tile_choice.chooser(configs, launch) for configs in (THROUGH_BOXES, FROM_REGISTERS)
+    tile_choice.chooser(configs, launch, around) for configs in (THROUGH_BOXES, FROM_REGISTERS)
 )
 
 
 def choose(gemm: HalfGemm) -> str:
     """The tile that `tma_store` takes; see LEAST."""
     if hopper.reason_against_stored_boxes(gemm) and (gemm.result == "float32" or gemm.m * gemm.n < LEAST):
-        return f"{FASTEST_FROM_REGISTERS(gemm)}_registers"
+        return f"{FASTEST_FROM_REGISTERS(gemm)}{tile_choice.REGISTERS}"
     return FASTEST(gemm)
 
 

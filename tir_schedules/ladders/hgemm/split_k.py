@@ -43,7 +43,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tir_schedules.ladders.hgemm import hopper, repack, repacked, roles, split_k_sum, tile_choice, tma_store
+from tir_schedules.ladders.hgemm import hopper, repack, repacked, roles, split_k_sum, tile_choice
 from tir_schedules.ladders.hgemm.repack_both import repackings_of
 from tir_schedules.model.launch import Launch, ceil_div, check_parts
 from tir_schedules.model.rung import Preparation, Rung, run_as_script
@@ -88,6 +88,11 @@ def before(gemm: HalfGemm, config: Config) -> list[Preparation]:
 
 def after(gemm: HalfGemm, config: Config) -> list[Preparation]:
     return repacked.after(gemm, config)
+
+
+def around(gemm: HalfGemm, config: Config) -> list[Preparation]:
+    """All launches but its own and the one that adds up."""
+    return [*before(gemm, config), *after(gemm, config)]
 
 
 def in_programs(gemm: HalfGemm, config: Config) -> Config:
@@ -181,20 +186,20 @@ def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
     hopper.multiply(sch, gemm, config, tiles, "given")
 
 
-TILES = {name: config for name, config in tma_store.CONFIGS.items() if name != "128x256_4_stages"}
+TILES = {name: each for name, each in repacked.THROUGH_BOXES.items() if "4_stages" not in name}
 CONFIGS = {name: Config(**{**vars(config), "boxes": 0}) for name, config in TILES.items()}
 CONFIGS["128x256"] = replace(CONFIGS["128x256"], stages=4)
-FASTEST = tile_choice.chooser(CONFIGS.copy(), launch, split=True)
+FASTEST = tile_choice.chooser(CONFIGS.copy(), launch, around, split=True)
 CONFIGS |= {
     f"{name}{tile_choice.WHOLE}": Config(**vars(config), splits=1)
-    for name, config in tma_store.CONFIGS.items()
+    for name, config in repacked.THROUGH_BOXES.items()
 }
 
 
 def choose(gemm: HalfGemm) -> str:
     """The tile and the parts of K that are estimated to be the fastest; for one part see `repacked`."""
     name, whole = FASTEST(gemm), repacked.choose(gemm)
-    if whole.endswith("_registers") or parts_of(gemm, CONFIGS[name]) > 1:
+    if whole.endswith(tile_choice.REGISTERS) or parts_of(gemm, CONFIGS[name]) > 1:
         return name
     return f"{whole}{tile_choice.WHOLE}"
 

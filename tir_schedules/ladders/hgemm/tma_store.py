@@ -70,9 +70,11 @@ CONFIGS = {
     "128x256": Config(),
     "128x256_4_stages": Config(stages=4, boxes=2, group=4),
     "256x256": Config(bm=256, boxes=2),
+    "192x192": Config(bm=192, bn=192, consumers=3, stages=4, boxes=1),
     "128x192": Config(bn=192, stages=4, boxes=3),
     "128x128": Config(bn=128, stages=6, boxes=2),
     "64x128": Config(bm=64, bn=128, consumers=1, stages=8, boxes=2, group=2),
+    "128x64": Config(bn=64, stages=8, boxes=1),
     "64x64": Config(bm=64, bn=64, consumers=1, stages=8, boxes=2),
 }
 
