@@ -91,6 +91,7 @@ MORE = [
     ("128x256,programs=3,worth=1", HalfGemm(136, 264, 200, *KINDS[2])),
     ("128x128,programs=2,worth=1", HalfGemm(264, 72, 200, *KINDS[1])),
     ("64x128,programs=5,worth=1", HalfGemm(200, 264, 136, *KINDS[4])),
+    ("192x192,programs=3,worth=1", HalfGemm(200, 264, 200, *KINDS[2])),
 ]
 """Fewer and more programs than tiles; a tile more than a round; many parts; one tile, one row and one column
 of them; and tiles of other configurations."""
