@@ -160,10 +160,10 @@ CONFIGS = {
 }
 
 START, PART, BYTE = 2000, 830, 0.061
-"""Nanoseconds that sharing costs a program: once, for each part that is added to a tile, and for each byte of
-a part, which one program writes and another one reads. Fitted to 45 measurements on an H200 of nine shapes,
-to 8 %. `worth` of a configuration is what they make of float32 sums, of 256x256 of float16 ones, over the
-nanoseconds of a slab in `tile_choice`."""
+"""Nanoseconds that sharing costs a program: once, where it has slabs of two tiles; for each part that is
+added to a tile; and for each byte of a part, which one program writes and another one reads. Fitted to 45
+measurements on an H200 of nine shapes, to 8 %. `worth` of a configuration is what they make of float32 sums,
+of 256x256 of float16 ones, over the nanoseconds of a slab in `tile_choice`."""
 
 LATE = 1.05
 """How many times as long as all that a kernel takes whose programs share tiles: some are late, and others
@@ -202,10 +202,12 @@ class Estimate:
         each = tile_choice.nanoseconds_of_slab(gemm, name, config, shares.programs / hopper.WAVE)
         missed = max(0, 1 - NEAR / bytes_at_a_time(gemm, config, shares.programs))
         far = max(each, 1000 * missed * config.slab_bytes * shares.programs / FAR)
+        reading = tile_choice.nanoseconds_of_reading(gemm, config, shares.programs) / shares.busiest
         alone = ceil_div(shares.tiles - shares.streamed, shares.programs) * shares.slabs
-        adding = START + PART * shares.others + BYTE * config.bm * config.bn * hopper.SIZES[gemm.accumulate]
-        once = tile_choice.TIMES[name][1]
-        return cls(shares, alone, each, shares.busiest - alone, far, adding, once)
+        adding = PART * shares.others + BYTE * config.bm * config.bn * hopper.SIZES[gemm.accumulate]
+        adding += START if shares.programs % shares.tiles else 0
+        each, far, together = max(each, reading), max(far, reading), shares.busiest - alone
+        return cls(shares, alone, each, together, far, adding, tile_choice.TIMES[name][1])
 
     @property
     def microseconds(self) -> float:

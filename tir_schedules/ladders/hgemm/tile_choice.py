@@ -43,11 +43,11 @@ SUFFIXES = LINES, REGISTERS, WHOLE = "_lines", "_registers", "_whole"
 """What names of configurations end with, in this order, that have rows of A and B copied which are no
 multiples of 32 bytes, that write C from registers, and that take K in one part."""
 
-READ, HALF = 5.2e6, 6e6
-"""Where A and B are too large to be found in L2: bytes of them in a microsecond that SMs get at most, and
-bytes under way, in the rings of all SMs, with which they get half of that. Fitted to products by vectors and
-thin matrices: with 64 tiles of 64x64 17x4096x4096 is read at 2.4 MB in a microsecond, with 32 of 64x128 and
-four parts of K at 3.9. Rows beyond the matrices are not read."""
+READ, HALF, MOST = 5.2e6, 6e6, 1.1 * MEMORY
+"""Where A and B are too large to be found in L2: bytes of them in a microsecond that SMs get with no end of
+bytes under way, those with which they get half of that, in the rings of all SMs, and the most they get.
+Fitted to products by vectors and thin matrices: with 64 tiles of 64x64 17x4096x4096 is read at 2.4 MB in a
+microsecond, with 32 of 64x128 and four parts of K at 3.9. Rows beyond the matrices are not read."""
 
 COPY = 1.9
 """Microseconds of a launch that copies a matrix, besides those of its bytes: 1.3 to 2.8."""
@@ -92,8 +92,8 @@ class Estimate:
         each = (times[0] * (rounds - 1) + times[-1]) / rounds
         slabs = ceil_div(ceil_div(gemm.k, hopper.DEPTH), parts)
         adding = SUM + PART * parts + 4 * (parts + 1) * gemm.m * gemm.n / CACHE if parts > 1 else 0
-        under_way = tiles * cluster * parts / rounds * bytes_under_way(gemm, config)  # in the mean of rounds
-        reading = round(1000 * gemm.bytes / min(MEMORY * 1.1, READ * under_way / (under_way + HALF)))
+        busy = tiles * cluster * parts / rounds  # SMs, in the mean of rounds
+        reading = round(nanoseconds_of_reading(gemm, config, busy))
         elements = parts == 1 and gemm.n % 2 and not getattr(config, "boxes", 1)
         once = TIMES[name][1] + (ODD if elements else 0)
         return cls(tiles * cluster, rounds, slabs, each, once, reading, parts, adding)
@@ -178,6 +178,12 @@ def alignment(row: int, line: int) -> int:
     """The largest of ROWS that rows of so many bytes are multiples of, or their copies. line: of which rows
     are multiples, or they are copied to whole lines."""
     return next((bytes for bytes in ROWS if row % bytes == 0 and row % line == 0), max(ROWS))
+
+
+def nanoseconds_of_reading(gemm: HalfGemm, config: hopper.Tiling, busy: float) -> float:
+    """In which so many SMs get A and B from memory, and write C."""
+    under_way = busy * bytes_under_way(gemm, config)
+    return 1000 * gemm.bytes / min(MOST, READ * under_way / (under_way + HALF))
 
 
 def bytes_under_way(gemm: HalfGemm, config: hopper.Tiling) -> float:
