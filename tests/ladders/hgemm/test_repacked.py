@@ -1,6 +1,7 @@
 """Copies of matrices to rows of whole 16 bytes and from them, alone and around the products of
 `hgemm/repacked`."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -19,6 +20,8 @@ from tir_schedules.ladders.hgemm.unpack import RUNG as UNPACK
 from tir_schedules.ladders.registry import find, find_one
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.run import launches, outcome_of
+from tir_schedules.subjects.packs import load_pack, save_pack
+from tir_schedules.subjects.subject import Subject
 from tir_schedules.workloads.half_gemm import HalfGemm
 from tir_schedules.workloads.repacking import Repacking, RepackingBoth, Unpacking
 
@@ -142,3 +145,17 @@ def test_they_are_copied_where_that_is_estimated_to_pay():
     assert split.choose(HalfGemm(4096, 4096, 4072, *kinds)) == "128x256_lines_whole"
     with pytest.raises(BadInput, match="line is 24; it is one of 16, 32, 64, 128"):
         wrong.declared(HalfGemm(64, 64, 64))
+
+
+def test_a_pack_knows_the_copies(tmp_path):
+    """And a pack that has others is refused."""
+    (rung,), gemm = find("hgemm/split_k:64x64,line=32,splits=2"), HalfGemm(65, 72, 136)
+    binaries = tuple(map(compile_kernel, launches(lower, rung, gemm, ARCH)))
+    save_pack([Subject("hgemm", rung.id, "schedule", gemm, binaries)], {}, tmp_path / "a.zip")
+    (loaded,) = load_pack(tmp_path / "a.zip").subjects
+    copies = (("A_rows", (65, 192)), ("B_rows", (72, 192)))
+    assert [binary.kernel.workspaces for binary in loaded.binaries[:2]] == [copies] * 2
+    wrong = replace(binaries[0], kernel=replace(binaries[0].kernel, workspaces=(("C", (1, 1)),)))
+    save_pack([Subject("hgemm", rung.id, "schedule", gemm, (wrong,))], {}, tmp_path / "b.zip")
+    with pytest.raises(BadInput, match="a workspace is A_rows or B_rows"):
+        load_pack(tmp_path / "b.zip")

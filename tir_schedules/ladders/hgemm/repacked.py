@@ -99,7 +99,9 @@ def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
 
 THROUGH_BOXES = {name: Config(**vars(config)) for name, config in tma_store.CONFIGS.items()}
 THROUGH_BOXES |= {
-    f"{name}{tile_choice.LINES}": replace(config, line=32) for name, config in THROUGH_BOXES.items()
+    f"{name}{tile_choice.LINES}": replace(config, line=32)
+    for name, config in THROUGH_BOXES.items()
+    if config.bn > 128  # a copy pays for large matrices
 }
 FROM_REGISTERS = {name: replace(config, boxes=0) for name, config in THROUGH_BOXES.items()}
 CONFIGS = THROUGH_BOXES | {

@@ -186,7 +186,11 @@ def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
     hopper.multiply(sch, gemm, config, tiles, "given")
 
 
-TILES = {name: each for name, each in repacked.THROUGH_BOXES.items() if "4_stages" not in name}
+TILES = {
+    name: each
+    for name, each in repacked.THROUGH_BOXES.items()
+    if "4_stages" not in name and tile_choice.LINES not in name
+}
 CONFIGS = {name: Config(**{**vars(config), "boxes": 0}) for name, config in TILES.items()}
 CONFIGS["128x256"] = replace(CONFIGS["128x256"], stages=4)
 FASTEST = tile_choice.chooser(CONFIGS.copy(), launch, around, split=True)
