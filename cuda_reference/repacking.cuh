@@ -1,4 +1,4 @@
-// Copies of matrices to rows that start on multiples of 16 bytes, or to whole tiles.
+// Copies of matrices to rows that start with a line of L2, or to whole tiles.
 // Twins that include this may stand in one file, with this in each: so a guard.
 #ifndef REPACKING_CUH
 #define REPACKING_CUH
@@ -34,14 +34,14 @@ static __device__ __forceinline__ void copy_to_aligned_rows(const Element *__res
     reinterpret_cast<uint4 *>(Y)[static_cast<size_t>(row) * pieces + piece] = elements.all;
 }
 
-// The same where Y has the rows of X, filled up to a multiple of 16 bytes.
+// The same where Y has the rows of X, filled up to a multiple of 128 bytes.
 template <typename Element>
 static __device__ __forceinline__ void copy_to_aligned_rows(const Element *__restrict__ X,
                                                             Element *__restrict__ Y, int rows, int columns,
                                                             int block)
 {
-    constexpr int VECTOR = 16 / sizeof(Element);
-    copy_to_aligned_rows(X, Y, rows, columns, rows, (columns + VECTOR - 1) / VECTOR * VECTOR, block);
+    constexpr int WIDE = 128 / sizeof(Element);
+    copy_to_aligned_rows(X, Y, rows, columns, rows, (columns + WIDE - 1) / WIDE * WIDE, block);
 }
 
 #endif

@@ -1,10 +1,10 @@
-// A matrix copied so that its rows start on multiples of 16 bytes: the launch before repacked.cu.
+// A matrix copied so that its rows start with a line of L2: the launch before repacked.cu.
 //
 //   nvcc -arch=sm_80 -cubin repack.cu
 //   grid ceil(ROWS / 8) * ceil(COLUMNS / 256), block (32, 8)
 //
 // Elements have 16 bits of whatever format. Y has rows of COLUMNS of them, filled with zeros up to a multiple
-// of 16 bytes.
+// of 128 bytes.
 
 #include "../repacking.cuh"
 

@@ -1,4 +1,4 @@
-// Two matrices copied so that their rows start on multiples of 16 bytes, in one launch before split_k.cu.
+// Two matrices copied so that their rows start with a line of L2, in one launch before split_k.cu.
 //
 //   nvcc -arch=sm_80 -cubin repack_both.cu
 //   grid ceil(ROWS / 8) * ceil(COLUMNS / 256) + ceil(ROWS_2 / 8) * ceil(COLUMNS_2 / 256), block (32, 8)

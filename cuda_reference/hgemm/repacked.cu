@@ -1,7 +1,7 @@
 // HGEMM by wgmma and TMA, of any shape: rows that the copy engine does not take were copied before.
 //
 //   nvcc -arch=sm_90a -cubin repacked.cu
-//   before: repack.cu of A, of B, where their rows are no multiple of 16 bytes
+//   before: repack.cu of A, of B, where their rows are no multiple of LINE bytes
 //   grid min(PROGRAMS, tiles of C), block (128, CONSUMERS + 1)
 //   dynamic shared memory: STAGES slots of (BM + BN) * BK elements, and behind them BOXES boxes of C for each
 //   warpgroup that multiplies
@@ -40,6 +40,7 @@
 #define PROGRAMS 132 // most blocks of the grid
 #define BOXES 2     // of C that a warpgroup has in shared memory; 0: C is written from registers
 #define GROUP 16     // rows of tiles in a stripe
+#define LINE 16      // bytes of which rows of A and B are multiples, or they are copied before
 #endif
 
 constexpr int THREADS = (CONSUMERS + 1) * WARPGROUP;

@@ -1,7 +1,7 @@
 // HGEMM by wgmma and TMA whose blocks share a tile of C along K: each leaves the sums of a part of K.
 //
 //   nvcc -arch=sm_90a -cubin split_k.cu
-//   before: repack.cu of A, of B, where their rows are no multiple of 16 bytes
+//   before: repack.cu of A, of B, where their rows are no multiple of LINE bytes
 //   grid (min(PROGRAMS / parts, tiles of C), 1, parts), block (128, CONSUMERS + 1)
 //   dynamic shared memory: STAGES slots of (BM + BN) * BK elements, and behind them BOXES boxes of C for each
 //   warpgroup that multiplies
@@ -43,6 +43,7 @@
 #define PROGRAMS 132 // most blocks of the grid
 #define BOXES 0      // of C that a warpgroup has in shared memory; 0: C is written from registers
 #define GROUP 16     // rows of tiles in a stripe
+#define LINE 16      // bytes of which rows of A and B are multiples, or they are copied before
 #define SPLITS 0     // parts of K, at most
 #endif
 

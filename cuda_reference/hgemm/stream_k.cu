@@ -50,7 +50,7 @@
 #define PROGRAMS 132 // most blocks of the grid
 #define BOXES 4     // of C that a warpgroup has in shared memory
 #define GROUP 16     // rows of tiles in a stripe
-#define WORTH 5      // slabs that sharing must save a program for each other part of a tile
+#define WORTH 16     // slabs that sharing must save a program for each other part of a tile
 #endif
 
 constexpr int THREADS = (CONSUMERS + 1) * WARPGROUP;

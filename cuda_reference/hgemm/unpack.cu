@@ -1,10 +1,10 @@
-// A matrix copied from rows that start on multiples of 16 bytes to where it belongs: the launch after
+// A matrix copied from rows that start with a line of L2 to where it belongs: the launch after
 // repacked.cu.
 //
 //   nvcc -arch=sm_80 -cubin unpack.cu
 //   grid ceil(ROWS * COLUMNS / (8 * 256)), block 256
 //
-// X has rows of COLUMNS elements, filled up to a multiple of 8. Rows of Y may start anywhere, but Y as a whole
+// X has rows of COLUMNS elements, filled up to a multiple of 64. Rows of Y may start anywhere, but Y as a whole
 // does not: its elements are taken eight by eight, whatever row they are in, and stored as 16 bytes. They may
 // end in the next row, so they are loaded one by one; the first of these loads of a warp brings the sectors
 // into L1 that the others need, too. Elements that are left, fewer than eight, are one thread's.
@@ -17,10 +17,11 @@ hgemm_unpack(const uint16_t *__restrict__ X, uint16_t *__restrict__ Y, int ROWS,
 {
     constexpr int THREADS = 256;
     constexpr int VECTOR = 8; // elements in 16 bytes
+    constexpr int WIDE = 64;  // in 128 bytes
 #ifdef SIZE_ROWS
     ROWS = SIZE_ROWS, COLUMNS = SIZE_COLUMNS;
 #endif
-    const unsigned columns = COLUMNS, pitch = (columns + VECTOR - 1) / VECTOR * VECTOR;
+    const unsigned columns = COLUMNS, pitch = (columns + WIDE - 1) / WIDE * WIDE;
     const unsigned elements = ROWS * columns, first = (blockIdx.x * THREADS + threadIdx.x) * VECTOR;
     if (first >= elements)
         return;

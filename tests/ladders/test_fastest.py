@@ -66,7 +66,7 @@ def test_an_architecture_decides():
     assert settled("sgemm/fastest", Gemm(256, 256, 256), "sm_75").id == "sgemm/shared_tile"
     assert settled("hgemm/fastest", gemm, Unasked("sm_80")).base_id == "hgemm/repacked"
     odd = HalfGemm(1023, 1023, 1023, accumulate="float16")
-    assert settled("hgemm/fastest", odd).base_id == "hgemm/wmma_padded"
+    assert settled("hgemm/fastest", odd).base_id == "hgemm/mma_xor_swizzle"
     assert "element by element" in str(fastest.estimated(*find("hgemm/mma_multistage"), odd))
 
 
@@ -136,8 +136,8 @@ def test_a_shape_says_what_its_rungs_take(tool):
     code, out, _ = tool(*asked, "--json")
     found = json.loads(out)
     rungs = {row["rung"]: row for row in found["rungs"]}
-    assert code == 0 and found["fastest"]["rung"] == "hgemm/wmma_padded"
-    assert rungs["hgemm/wmma_padded"]["microseconds"] < rungs["hgemm/wmma_async"]["microseconds"]
+    assert code == 0 and found["fastest"]["rung"] == "hgemm/mma_xor_swizzle"
+    assert rungs["hgemm/mma_xor_swizzle"]["microseconds"] < rungs["hgemm/wmma_async"]["microseconds"]
     assert "element by element" in rungs["hgemm/wmma_async"]["why"]
     assert "needs sm_90a" in rungs["hgemm/repacked"]["why"] and not rungs["hgemm/repacked"]["microseconds"]
     lines = map(str.split, tool("list", "sgemm", "--mnk", "40,36,33")[1].splitlines())

@@ -15,7 +15,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 from tir_schedules.errors import BadInput
-from tir_schedules.ladders.known import ladder_of
+from tir_schedules.ladders.known import ladder_of, rungs_beside
 from tir_schedules.ladders.own import ladder_rungs
 from tir_schedules.ladders.problems import Problem, offered
 from tir_schedules.ladders.settings import varied
@@ -56,7 +56,7 @@ def standing_for(family: str) -> Rung | None:
 
 def candidates(family: str) -> list[Rung]:
     """Those that the ladder has models of, some of them in a named configuration."""
-    rungs = {rung.name: rung for rung in ladder_rungs(family)}
+    rungs = {rung.name: rung for rung in (*ladder_rungs(family), *rungs_beside(family))}
     names = (name.partition(":") for name in ladder_of(family).estimators)
     return [varied(rungs[name], variant) for name, _, variant in names]
 

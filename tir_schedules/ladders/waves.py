@@ -42,13 +42,14 @@ class Waves:
 @dataclass(frozen=True)
 class Rate:
     """Of a rung. full: multiply-adds of an SM in a nanosecond, where it has many blocks. few: b blocks on an
-    SM reach b / (b + few) of that. odd: share of it where rows of A or B are no multiples of 16 bytes; slow:
-    what happens to these then."""
+    SM reach b / (b + few) of that. odd: share of it where rows of A or B are no multiples of 16 bytes, and
+    odd_few: what few is then, where it is another; slow: what happens to these rows."""
 
     full: float
     few: float
     odd: float = 1
     slow: str = ""
+    odd_few: float | None = None
 
     def __call__(self, gemm: Gemm, rung: Rung) -> Waves:
         config = rung.config
@@ -56,5 +57,6 @@ class Rate:
         tile = getattr(config, "bm", 0) * getattr(config, "bn", 0) or config.ts**2
         on_one = ceil_div(blocks, SMS)
         rate = self.full * (self.odd if gemm.misaligned else 1)
-        busy = max((on_one + self.few) * tile * gemm.k / rate / 1000, gemm.bytes / MEMORY)
+        few = self.few if self.odd_few is None or not gemm.misaligned else self.odd_few
+        busy = max((on_one + few) * tile * gemm.k / rate / 1000, gemm.bytes / MEMORY)
         return Waves(blocks, on_one, LAUNCH + busy, self.slow if gemm.misaligned else "")

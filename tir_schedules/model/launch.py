@@ -8,6 +8,9 @@ from tir_schedules.errors import TooLarge
 
 Dim3 = tuple[int, int, int]
 
+LINE = 128
+"""Bytes of a line of L2, of which rows of copies are multiples."""
+
 MOST_BLOCKS = (2**31 - 1, 65535, 65535)
 """Of a grid along x, y and z (CUDA programming guide, compute capabilities)."""
 
@@ -35,15 +38,16 @@ class TensorMap:
     promotion: int = 128
 
 
-def pitch_of(row: int) -> int:
-    """Bytes from one row of so many to the next: a map takes multiples of 16."""
-    return ceil_div(row, 16) * 16
+def pitch_of(row: int, line: int = 16) -> int:
+    """Bytes from one row of so many to the next, for a map, which takes multiples of 16: those of the matrix
+    where they are multiples of `line`, else those of a copy, multiples of LINE."""
+    return ceil_div(row, LINE) * LINE if row % line else row
 
 
-def described_array(name: str, row: int) -> str:
+def described_array(name: str, row: int, pitch: int) -> str:
     """Of what a map of a matrix with rows of so many bytes is: of itself, or of a copy whose rows lie
     further apart, "A_rows"."""
-    return f"{name}_rows" if row % 16 else name
+    return f"{name}_rows" if pitch != row else name
 
 
 @dataclass(frozen=True)

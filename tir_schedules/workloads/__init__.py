@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
+from tir_schedules.model.launch import LINE
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -27,6 +29,11 @@ def padded(columns: int, vector: int) -> int:
     """Elements of the shortest row of a multiple of 16 bytes that has so many columns. vector: elements in
     16 bytes."""
     return -(-columns // vector) * vector
+
+
+def in_lines(columns: int, vector: int) -> int:
+    """The same of a multiple of LINE, the bytes of a line of L2."""
+    return padded(columns, vector * LINE // 16)
 
 
 def array_of(arguments: Arguments, name: str) -> np.ndarray:

@@ -13,7 +13,7 @@ import numpy as np
 from tir_schedules.errors import BadInput
 from tir_schedules.model.launch import Dim3
 from tir_schedules.model.workload import Arguments
-from tir_schedules.workloads import MOST, array_of, element_type, padded
+from tir_schedules.workloads import MOST, array_of, element_type, in_lines
 from tir_schedules.workloads.drawing import EXACT, REALS, Draws
 from tir_schedules.workloads.partial_sums import PartialSums
 from tir_schedules.workloads.rounding import SPREAD, bias, growth, largest_exact
@@ -110,10 +110,10 @@ class Gemm:
 
     def array_shapes(self, grid: Dim3) -> dict[str, tuple[int, ...]]:
         """Of A, B and C, which has a matrix for each part of K that blocks along z take; and of workspaces,
-        with rows of a multiple of 16 bytes."""
+        with rows of whole lines of L2."""
         parts, rows = grid[2:] if grid[2] > 1 else (), self.stored | {"C": (self.m, self.n)}
         copies = {name: rows[name.removesuffix("_rows")] for name in self.workspaces}
-        shapes = {name: (height, padded(width, self.vector)) for name, (height, width) in copies.items()}
+        shapes = {name: (height, in_lines(width, self.vector)) for name, (height, width) in copies.items()}
         return self.stored | {"C": (*parts, self.m, self.n)} | shapes
 
     def draws(self, seed: int = 0) -> list[tuple[str, int]]:

@@ -1,4 +1,4 @@
-"""Copies of matrices to rows that start on multiples of 16 bytes or to whole tiles, and from such rows."""
+"""Copies of matrices to rows that start with a line of L2 or to whole tiles, and from such rows."""
 
 # TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
 # pyright: reportInvalidTypeForm=false, reportMissingModuleSource=false
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tir_schedules.model.workload import Arguments, OneLaunch
-from tir_schedules.workloads import array_of, padded
+from tir_schedules.workloads import array_of, in_lines
 
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Repacking(OneLaunch):
     """Y (rows x columns) = X, elements of so many bits of whatever format; Y is filled with zeros up to
-    `height` rows of `pitch` elements. Where these are 0: as many rows, of a multiple of 16 bytes."""
+    `height` rows of `pitch` elements. Where these are 0: as many rows, of whole lines of L2."""
 
     rows: int
     columns: int
@@ -35,7 +35,7 @@ class Repacking(OneLaunch):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "height", self.height or self.rows)
-        object.__setattr__(self, "pitch", self.pitch or padded(self.columns, self.vector))
+        object.__setattr__(self, "pitch", self.pitch or in_lines(self.columns, self.vector))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -53,8 +53,8 @@ class Repacking(OneLaunch):
 
     @property
     def macros(self) -> dict[str, int]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Extents of Y, where it is filled up to more than rows of a multiple of 16 bytes."""
-        usual = self.height == self.rows and self.pitch == padded(self.columns, self.vector)
+        """Extents of Y, where it is filled up to other than rows of whole lines."""
+        usual = self.height == self.rows and self.pitch == in_lines(self.columns, self.vector)
         return {} if usual else {"Y_ROWS": self.height, "Y_COLUMNS": self.pitch}
 
     @property
@@ -150,7 +150,7 @@ class RepackingBoth(OneLaunch):
 
 @dataclass(frozen=True)
 class Unpacking(OneLaunch):
-    """Y (rows x columns) = X, whose rows are filled up to a multiple of 16 bytes: the other way round."""
+    """Y (rows x columns) = X, whose rows are filled up to whole lines of L2: the other way round."""
 
     rows: int
     columns: int
@@ -162,7 +162,7 @@ class Unpacking(OneLaunch):
     @property
     def pitch(self) -> int:
         """Elements of a row of X."""
-        return padded(self.columns, 8)
+        return in_lines(self.columns, 8)
 
     @property
     def bytes(self) -> int:

@@ -101,6 +101,8 @@ TILES = [
     ("tma_store:128x192,programs=2", "136x392x72", KINDS[2]),
     ("tma_store:128x256_4_stages,programs=1", "136x264x328", KINDS[2]),
     ("tma_store:256x256,programs=1", "264x264x72", KINDS[4]),
+    ("tma_store:192x192,programs=2", "200x392x328", KINDS[2]),
+    ("tma_store:128x64,programs=2", "136x136x72", KINDS[1]),
 ]
 """Tiles of one warpgroup, a last stripe that is lower than others, boxes of C that take turns."""
 

@@ -67,7 +67,7 @@ def test_who_saves_too_little_does_not_share():
 def test_the_tile_is_the_one_that_is_estimated_to_be_done_first():
     whole, few = HalfGemm(2048, 66 * 128, 2048, *KIND), HalfGemm(320, 640, 5440, *KIND)
     assert Shares.of(whole, CONFIGS[stream_k.choose(whole)]).streamed == 0  # four whole rounds
-    assert stream_k.choose(few) == "64x64" and Shares.of(few, CONFIGS["64x64"]) == Shares(132, 50, 50, 85)
+    assert stream_k.choose(few) == "64x64" and Shares.of(few, CONFIGS["64x64"]) == Shares(100, 50, 50, 85)
 
 
 def test_where_nothing_is_shared_it_is_tma_store():
@@ -91,6 +91,7 @@ MORE = [
     ("128x256,programs=3,worth=1", HalfGemm(136, 264, 200, *KINDS[2])),
     ("128x128,programs=2,worth=1", HalfGemm(264, 72, 200, *KINDS[1])),
     ("64x128,programs=5,worth=1", HalfGemm(200, 264, 136, *KINDS[4])),
+    ("192x192,programs=3,worth=1", HalfGemm(200, 264, 200, *KINDS[2])),
 ]
 """Fewer and more programs than tiles; a tile more than a round; many parts; one tile, one row and one column
 of them; and tiles of other configurations."""

@@ -119,10 +119,9 @@ def reason_against_tile(gemm: HalfGemm, tiling: Tiling) -> str:
         return f"bn must be a multiple of {COLUMNS}, and bm and bn at most 256"
     if gemm.accumulate not in tiling.accumulators:
         fitting = " or ".join(tiling.accumulators)
-        return (
-            f"sums of {tiling.rows}x{tiling.bn} do not fit into a warpgroup's registers as {gemm.accumulate}"
-            + (f"; use --accumulate {fitting}" if fitting else "")
-        )
+        instead = f"; use --accumulate {fitting}" if fitting else ""
+        sums = f"sums of {tiling.rows}x{tiling.bn}"
+        return f"{sums} do not fit into a warpgroup's registers as {gemm.accumulate}{instead}"
     return ""
 
 
@@ -187,8 +186,9 @@ def maps_of(gemm: HalfGemm, tiling: Tiling, cluster: int = 1) -> tuple[TensorMap
 
 def map_of(name: str, dtype: str, shape: tuple[int, int], box: tuple[int, int]) -> TensorMap:
     """The tensor map of a matrix with boxes whose rows are 128 bytes."""
-    row = shape[1] * SIZES[dtype]
-    return TensorMap(f"{name}_map", described_array(name, row), dtype, shape, (pitch_of(row),), box, 128, 256)
+    pitch = pitch_of(row := shape[1] * SIZES[dtype])
+    of = described_array(name, row, pitch)
+    return TensorMap(f"{name}_map", of, dtype, shape, (pitch,), box, 128, 256)
 
 
 def over_tiles(

@@ -1,44 +1,70 @@
 """Models of the rungs of HGEMM, on a GPU of Hopper and before it.
 
-Those of rungs before Hopper are fitted to 1024..8192 of bench_hgemm_h200.json, and off by up to 8 %. Of
-mma_multistage:128x128 only 1000x1000x1000 was measured: 14.2 to 15.7 us. For odd rows rungs with cp.async
-have the share of mma_multistage, and wmma_shared that of wmma_padded.
+Those of rungs before Hopper are fitted to 256..8192 of recorded benchmarks, and off by up to 17 %; where rows
+are odd, to 511x513x515, 1023, 2047 and four small shapes, and off by up to 30 %, but by 64 % for
+wmma_staged_epilogue at 2047 and twice for mma_multistage:128x128 at 36x50x1315. Of others with cp.async no
+odd rows were measured: they are given the share of mma_multistage, and wmma_shared that of wmma_padded.
 
-wmma_naive is the only one that an SM of little shared memory takes in all kinds. Neither one block of it
-alone on an SM nor odd rows were measured; it is off by 26 % at 1024, so as not to look too fast there.
+What is fastest for a C of a few tiles and a short K needs no launch before: at 129x127x65 wmma_naive takes
+4.0 us and split_k, with its copies, 5.3.
 """
 
 from __future__ import annotations
 
 from functools import partial
+from math import prod
 
+from tir_schedules.ladders.hgemm import stream_k
 from tir_schedules.ladders.hgemm.tile_choice import with_copies
-from tir_schedules.ladders.waves import Rate
+from tir_schedules.ladders.sgemm.gemv import by_rows, width_of
+from tir_schedules.ladders.waves import SMS, Rate, Waves
+from tir_schedules.model.launch import ceil_div
+from tir_schedules.model.rung import Rung
+from tir_schedules.workloads.half_gemm import HalfGemm
 
 BY_ELEMENTS = "rows are no multiple of 16 bytes and are copied element by element"
 
 by_elements = partial(Rate, odd=0.19, slow=f"{BY_ELEMENTS}, with nothing under way")
 
+GEMV, GEMV_BYTES = 2.35, 4.6e6
+"""Microseconds of a launch of `gemv`, and bytes that it reads in one. Measured on an H200: 3072x1x3072 6.4
+us, 1x4096x4096 9.7."""
+NARROW, COLUMNS = 1.0, 1.5
+"""Microseconds more where rows are no multiples of 16 bytes, and where threads have columns of B: 3333x1x1001
+took 4.7 us, 1x1001x3333 5.1 and, stored K x N, 6.5."""
+
+
+def matrix_times_vector(gemm: HalfGemm, rung: Rung) -> Waves:
+    """Of `gemv`, which takes as long as the matrix is read."""
+    narrow = width_of(gemm) < gemm.vector
+    more = NARROW * narrow + COLUMNS * (not by_rows(gemm))
+    blocks = prod(rung.declared(gemm).grid)
+    slow = "rows are no multiple of 16 bytes and are read in smaller pieces" if narrow else ""
+    return Waves(blocks, ceil_div(blocks, SMS), GEMV + gemm.bytes / GEMV_BYTES + more, slow)
+
+
 MODELS = {
     "repacked": with_copies,
     "split_k": with_copies,
+    "stream_k": stream_k.estimate,
+    "gemv": matrix_times_vector,
     "tma_store": with_copies,
-    "cluster": partial(with_copies, slower=1.01),
-    "persistent": partial(with_copies, slower=1.11),
-    "warp_specialized": partial(with_copies, slower=1.15),
-    "tma": partial(with_copies, slower=1.14),
-    "wgmma_async": partial(with_copies, slower=1.15, odd=5.6),
-    "wgmma": partial(with_copies, slower=2.13, odd=6.2),
-    "mma_multistage": by_elements(2120, 0.05),
-    "mma_multistage:128x128": by_elements(1250, 0),
-    "mma_xor_swizzle": by_elements(1956, 0.1),
+    "cluster": partial(with_copies, slower=1.04),
+    "persistent": partial(with_copies, slower=1.14),
+    "warp_specialized": partial(with_copies, slower=1.19),
+    "tma": partial(with_copies, slower=1.17),
+    "wgmma_async": partial(with_copies, slower=1.18, odd=5.6),
+    "wgmma": partial(with_copies, slower=2.24, odd=6.2),
+    "mma_multistage": by_elements(2150, 0.1),
+    "mma_multistage:128x128": by_elements(1450, 0, odd=0.54, odd_few=3.1),
+    "mma_xor_swizzle": by_elements(1956, 0.15, odd=0.91, odd_few=1.7),
     "mma_ldmatrix": by_elements(1622, 0.05),
     "wmma_swizzled_grid": by_elements(1600, 0.05),
-    "wmma_staged_epilogue": by_elements(1517, 0),
+    "wmma_staged_epilogue": by_elements(1517, 0.05, odd=0.3),
     "wmma_register_pipelined": by_elements(1477, 0.1),
     "wmma_pipelined": by_elements(1622, 0.5),
-    "wmma_async": by_elements(1688, 0.7),
-    "wmma_padded": Rate(1330, 0.8, odd=0.79),
-    "wmma_shared": Rate(727, 0.5, odd=0.79),
-    "wmma_naive": Rate(115, 1.2, odd=0.5),
+    "wmma_async": by_elements(1688, 0.8, odd=0.09),
+    "wmma_padded": Rate(1400, 1.1, odd=0.33, odd_few=0),
+    "wmma_shared": Rate(727, 0.5, odd=0.46, odd_few=0),
+    "wmma_naive": Rate(115, 0.14, odd=2, odd_few=3),
 }

@@ -1,4 +1,4 @@
-"""A matrix copied so that its rows start on multiples of 16 bytes: the launch before `repacked`.
+"""A matrix copied so that its rows start with a line of L2: the launch before `repacked`.
 
 Rows of an odd number of elements start anywhere, so elements are loaded one by one. A thread takes as many
 neighbours as 16 bytes have, all loads at once, and stores them together. The first load of a warp brings the
@@ -8,10 +8,13 @@ A warp takes 512 bytes of a row, a block those of eight rows.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any, cast
+
 from tir_schedules.model.gpus import WARP
-from tir_schedules.model.launch import Launch, ceil_div
+from tir_schedules.model.launch import Launch, ceil_div, pitch_of
 from tir_schedules.model.rung import NoConfig, Preparation, Rung
-from tir_schedules.tir.schedule import Schedule, bind
+from tir_schedules.tir.schedule import PrimFunc, Schedule, bind
 from tir_schedules.workloads.half_gemm import HalfGemm
 from tir_schedules.workloads.repacking import Repacking
 
@@ -39,19 +42,56 @@ def schedule(sch: Schedule, repacking: Repacking, config: NoConfig) -> None:
 RUNG = Rung(
     family="hgemm",
     name="repack",
-    summary="a matrix copied to rows of a multiple of 16 bytes",
+    summary="a matrix copied to rows of whole lines of L2",
     schedule=schedule,
     launch=launch,
 )
 
 
-def repackings_of(gemm: HalfGemm) -> list[Preparation]:
-    """The launches that copy A and B of a GEMM, where their rows are no multiple of 16 bytes."""
+def repackings_of(gemm: HalfGemm, line: int) -> list[Preparation]:
+    """The launches that copy A and B of a GEMM, where their rows are no multiple of so many bytes."""
     sizes = {"A": ("M", "K"), "B": ("N", "K") if gemm.transposed else ("K", "N")}
     return [
         Preparation(RUNG, Repacking(*shape), copying(name, sizes[name]))
-        for name, shape in gemm.misaligned.items()
+        for name, shape in copied(gemm, line).items()
     ]
+
+
+def copied(gemm: HalfGemm, line: int) -> dict[str, tuple[int, int]]:
+    """Rows and columns of A and B where they are copied."""
+    return {name: shape for name, shape in gemm.stored.items() if bytes_of_row(shape) % line}
+
+
+def bytes_of_row(shape: tuple[int, int]) -> int:
+    return 2 * shape[1]
+
+
+def by_choice(gemm: HalfGemm, line: int) -> dict[str, int]:
+    """Of those that the copy engine would take as they are, the bytes from row to row of the copy."""
+    return {
+        name: pitch_of(bytes_of_row(shape), line)
+        for name, shape in copied(gemm, line).items()
+        if name not in gemm.misaligned
+    }
+
+
+def maps_of_copies(alone: Launch, gemm: HalfGemm, line: int) -> Launch:
+    """A launch whose tensor maps are of what is copied by choice, too."""
+    pitches = by_choice(gemm, line)
+    maps = tuple(
+        replace(each, of=f"{each.of}_rows", pitches=(pitches[each.of],)) if each.of in pitches else each
+        for each in alone.maps
+    )
+    made = tuple((f"{name}_rows", (gemm.stored[name][0], pitch // 2)) for name, pitch in pitches.items())
+    return replace(alone, maps=maps, workspaces=made)
+
+
+def of_copies(function: PrimFunc, gemm: HalfGemm, line: int) -> PrimFunc:
+    """The same of a function."""
+    from tir_schedules.tir.passes import PITCHES
+
+    pitches, made = by_choice(gemm, line), cast(Any, function)
+    return made.with_attr(PITCHES, pitches) if pitches else function
 
 
 def copying(name: str, sizes: tuple[str, str]) -> dict[str, str]:

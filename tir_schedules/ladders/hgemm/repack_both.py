@@ -1,5 +1,5 @@
-"""Both matrices of a GEMM copied so that their rows start on multiples of 16 bytes: the launch before
-`split_k` where neither has such rows.
+"""Both matrices of a GEMM copied so that their rows start with a line of L2: the launch before `split_k`
+where neither has rows that it takes.
 
 A launch takes about two microseconds whatever it does, and small matrices are copied in less. So here one
 launch copies both: its first blocks do what those of `repack` do with A, and the others the same with B.
@@ -73,15 +73,15 @@ def prim_func(both: RepackingBoth, config: NoConfig, name: str) -> PrimFunc:
 RUNG = Rung(
     family="hgemm",
     name="repack_both",
-    summary="two matrices copied to rows of a multiple of 16 bytes",
+    summary="two matrices copied to rows of whole lines of L2",
     launch=launch,
     prim_func=prim_func,
 )
 
 
-def repackings_of(gemm: HalfGemm) -> list[Preparation]:
+def repackings_of(gemm: HalfGemm, line: int) -> list[Preparation]:
     """As those of `repack`, of A and B one."""
-    alone = repack.repackings_of(gemm)
+    alone = repack.repackings_of(gemm, line)
     if len(alone) < 2:
         return alone
     a, b = alone

@@ -5,10 +5,12 @@ elements are not, and a GEMM by single elements loses most of its rate: each sla
 tile of C, two bytes at a time.
 
 A and B are read from memory once, the GEMM reads each element of them many times. So a launch before this one
-copies what has such rows, A, B or both, to a workspace whose rows are longer by up to 14 bytes: see `repack`.
-Of matrices of 4095 these are 134 MB, 40 us on an H200, and the products take 170 us. The share of the copies
-falls with the size: they grow by the square of it, products by the cube. The tensor map has the true extents,
-so what fills a row up is not read.
+copies what has such rows, A, B or both, to a workspace whose rows start with a line of L2: see `repack`.
+Multiples of 16 would do, but boxes have rows of 128 bytes, and one that starts within a sector of 32 takes
+five for four: at 4096x4096x4065 copies to rows of 8144 bytes made it 262 to 308 us on an H200, those to 8192
+make it 215. Of matrices of 4095 these are 134 MB, 40 us on an H200, and the products take 170 us. The share
+of the copies falls with the size: they grow by the square of it, products by the cube. The tensor map has the
+true extents, so what fills a row up is not read.
 
 The copy engine does not write such a C either. Threads that write it from registers, as in `persistent`,
 store its elements one by one, and tensor cores rest meanwhile. So boxes of it go to a workspace, too, and a
@@ -18,16 +20,16 @@ whose `boxes` is 0.
 
 All in all that is 228 us, 602 TFLOPS; `wgmma_async`, which copies elements, has 101, and cuBLAS 135.
 
-Where all rows are multiples of 16 bytes there is one launch, and this is `tma_store`.
+Where all rows are multiples of 16 bytes there is one launch, and this is `tma_store`, unless they start
+within sectors and it pays to copy them nevertheless: configurations "..._lines", whose `line` is 32. At
+4096x4096x4072 they take 214 us in place of 270.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from tir_schedules.ladders.hgemm import hopper, roles, tile_choice, tma_store
-from tir_schedules.ladders.hgemm.repack import repackings_of
-from tir_schedules.ladders.hgemm.tma_store import Config
+from tir_schedules.ladders.hgemm import hopper, repack, roles, tile_choice, tma_store
 from tir_schedules.ladders.hgemm.unpack import unpacking_of
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Preparation, Rung, run_as_script
@@ -35,12 +37,25 @@ from tir_schedules.tir.schedule import PrimFunc, Schedule
 from tir_schedules.workloads import OPERANDS, RESULTS
 from tir_schedules.workloads.half_gemm import HalfGemm
 
+
+@dataclass(frozen=True)
+class Config(tma_store.Config):
+    """As of `tma_store`. boxes: 0 where C is written from registers. line: bytes of which rows of A and B are
+    multiples, or they are copied: 16, 32, 64 or 128."""
+
+    line: int = 16
+
+
+LINES = (16, 32, 64, 128)
+
 LEAST = 1 << 19
 """Elements of a C from which on a launch that copies it costs less than threads that write it from registers.
 On an H200 1023 x 1023 is sooner copied, 511 x 513 is not."""
 
 
 def refuses(gemm: HalfGemm, config: Config) -> str:
+    if config.line not in LINES:
+        return f"line is {config.line}; it is one of {', '.join(map(str, LINES))}"
     reason = hopper.reason_against_tile(gemm, config)
     if reason or not config.boxes:
         return reason or hopper.reason_against_ring(gemm, config, 2)
@@ -50,20 +65,26 @@ def refuses(gemm: HalfGemm, config: Config) -> str:
 
 
 def before(gemm: HalfGemm, config: Config) -> list[Preparation]:
-    return repackings_of(gemm)
+    return repack.repackings_of(gemm, config.line)
 
 
 def after(gemm: HalfGemm, config: Config) -> list[Preparation]:
     return [unpacking_of(gemm)] if config.boxes and "C_rows" in gemm.workspaces else []
 
 
+def around(gemm: HalfGemm, config: Config) -> list[Preparation]:
+    """All launches but its own."""
+    return [*before(gemm, config), *after(gemm, config)]
+
+
 def launch(gemm: HalfGemm, config: Config) -> Launch:
     hopper.checked(refuses(gemm, config))
-    return roles.launch_programs(gemm, config)
+    return repack.maps_of_copies(roles.launch_programs(gemm, config), gemm, config.line)
 
 
 def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:
-    return hopper.over_tiles(gemm, config, name, boxes=True, stored=config.boxes > 0)
+    made = hopper.over_tiles(gemm, config, name, boxes=True, stored=config.boxes > 0)
+    return repack.of_copies(made, gemm, config.line)
 
 
 def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
@@ -76,17 +97,25 @@ def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
     hopper.multiply(sch, gemm, config, tiles, "given")
 
 
-FROM_REGISTERS = {name: replace(config, boxes=0) for name, config in tma_store.CONFIGS.items()}
-CONFIGS = tma_store.CONFIGS | {f"{name}_registers": config for name, config in FROM_REGISTERS.items()}
+THROUGH_BOXES = {name: Config(**vars(config)) for name, config in tma_store.CONFIGS.items()}
+THROUGH_BOXES |= {
+    f"{name}{tile_choice.LINES}": replace(config, line=32)
+    for name, config in THROUGH_BOXES.items()
+    if config.bn > 128  # a copy pays for large matrices
+}
+FROM_REGISTERS = {name: replace(config, boxes=0) for name, config in THROUGH_BOXES.items()}
+CONFIGS = THROUGH_BOXES | {
+    f"{name}{tile_choice.REGISTERS}": config for name, config in FROM_REGISTERS.items()
+}
 FASTEST, FASTEST_FROM_REGISTERS = (
-    tile_choice.chooser(configs, launch) for configs in (tma_store.CONFIGS, FROM_REGISTERS)
+    tile_choice.chooser(configs, launch, around) for configs in (THROUGH_BOXES, FROM_REGISTERS)
 )
 
 
 def choose(gemm: HalfGemm) -> str:
     """The tile that `tma_store` takes; see LEAST."""
     if hopper.reason_against_stored_boxes(gemm) and (gemm.result == "float32" or gemm.m * gemm.n < LEAST):
-        return f"{FASTEST_FROM_REGISTERS(gemm)}_registers"
+        return f"{FASTEST_FROM_REGISTERS(gemm)}{tile_choice.REGISTERS}"
     return FASTEST(gemm)
 
 

@@ -43,7 +43,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tir_schedules.ladders.hgemm import hopper, repacked, roles, split_k_sum, tile_choice, tma_store
+from tir_schedules.ladders.hgemm import hopper, repack, repacked, roles, split_k_sum, tile_choice
 from tir_schedules.ladders.hgemm.repack_both import repackings_of
 from tir_schedules.model.launch import Launch, ceil_div, check_parts
 from tir_schedules.model.rung import Preparation, Rung, run_as_script
@@ -53,9 +53,9 @@ from tir_schedules.workloads.half_gemm import HalfGemm
 
 
 @dataclass(frozen=True)
-class Config(tma_store.Config):
-    """As Stored. boxes: 0 where C is written from registers, as parts of K always are. splits: parts of K,
-    where K has so many slabs; 0 for as many as the shape asks for."""
+class Config(repacked.Config):
+    """As of `repacked`. boxes: 0 where C is written from registers, as parts of K always are. splits: parts
+    of K, where K has so many slabs; 0 for as many as the shape asks for."""
 
     boxes: int = 0
     splits: int = 0
@@ -83,11 +83,16 @@ def refuses(gemm: HalfGemm, config: Config) -> str:
 
 
 def before(gemm: HalfGemm, config: Config) -> list[Preparation]:
-    return repackings_of(gemm)
+    return repackings_of(gemm, config.line)
 
 
 def after(gemm: HalfGemm, config: Config) -> list[Preparation]:
     return repacked.after(gemm, config)
+
+
+def around(gemm: HalfGemm, config: Config) -> list[Preparation]:
+    """All launches but its own and the one that adds up."""
+    return [*before(gemm, config), *after(gemm, config)]
 
 
 def in_programs(gemm: HalfGemm, config: Config) -> Config:
@@ -100,6 +105,7 @@ def launch(gemm: HalfGemm, config: Config) -> Launch:
     parts = parts_of(gemm, config)
     check_parts(f"hgemm/split_k for {gemm}", parts, gemm.m, gemm.part_pitch)
     alone = roles.launch_programs(gemm, in_programs(gemm, config))
+    alone = repack.maps_of_copies(alone, gemm, config.line)
     return replace(alone, grid=(*alone.grid[:2], parts), parts=parts)
 
 
@@ -158,7 +164,8 @@ def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:
 
     extents = {"A": (gemm.m, gemm.k), "B": gemm.stored["B"]}
     made: Any = partial_products
-    return made.with_attr({"global_symbol": name, EXTENTS: extents, CLUSTER: 1})
+    made = made.with_attr({"global_symbol": name, EXTENTS: extents, CLUSTER: 1})
+    return repack.of_copies(made, gemm, config.line)
 
 
 def filled_up(gemm: HalfGemm) -> HalfGemm:
@@ -179,20 +186,24 @@ def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
     hopper.multiply(sch, gemm, config, tiles, "given")
 
 
-TILES = {name: config for name, config in tma_store.CONFIGS.items() if name != "128x256_4_stages"}
+TILES = {
+    name: each
+    for name, each in repacked.THROUGH_BOXES.items()
+    if "4_stages" not in name and tile_choice.LINES not in name
+}
 CONFIGS = {name: Config(**{**vars(config), "boxes": 0}) for name, config in TILES.items()}
 CONFIGS["128x256"] = replace(CONFIGS["128x256"], stages=4)
-FASTEST = tile_choice.chooser(CONFIGS.copy(), launch, split=True)
+FASTEST = tile_choice.chooser(CONFIGS.copy(), launch, around, split=True)
 CONFIGS |= {
     f"{name}{tile_choice.WHOLE}": Config(**vars(config), splits=1)
-    for name, config in tma_store.CONFIGS.items()
+    for name, config in repacked.THROUGH_BOXES.items()
 }
 
 
 def choose(gemm: HalfGemm) -> str:
     """The tile and the parts of K that are estimated to be the fastest; for one part see `repacked`."""
     name, whole = FASTEST(gemm), repacked.choose(gemm)
-    if whole.endswith("_registers") or parts_of(gemm, CONFIGS[name]) > 1:
+    if whole.endswith(tile_choice.REGISTERS) or parts_of(gemm, CONFIGS[name]) > 1:
         return name
     return f"{whole}{tile_choice.WHOLE}"
 

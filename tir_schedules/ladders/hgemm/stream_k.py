@@ -23,8 +23,10 @@ A launch that adds up parts, as in `hgemm/split_k`, would have all parts of shar
 
 What is shared costs time: sums are written, waited for and read, once for each part of a tile but the first.
 `worth` is that in slabs; where a program would save less there are rounds alone, and the kernel is that of
-`tma_store`. Both `worth` and the terms that `choose` adds up are estimates from a model, see `PART`; none of
-them was measured.
+`tma_store`. It costs more than it saves in most shapes: on an H200 7 us for parts of 128x128 in float32 and
+11 for those of 128x256, and where matrices are large slabs come from memory, see `NEAR`. 1536x1536x1536
+above took 18.7 us, with 96 tiles of 128x192 for 132 SMs 14.7. It pays where K is long and tiles are small:
+496x496x4192 took 10.3 us, and 12.0 with one SM for each of 64 tiles.
 
 **Order.** A warp leaves its sums by plain stores and meets its lanes at a `__syncwarp`; then one lane stores
 the mark by `st.release.gpu`. Who waits loads the mark by `ld.acquire.gpu` in one lane, and a `__syncwarp`
@@ -75,7 +77,7 @@ class Config(roles.Stored):
     programs: int = hopper.WAVE
     group: int = 16
     boxes: int = 4
-    worth: int = 5
+    worth: int = 16
 
 
 @dataclass(frozen=True)
@@ -149,33 +151,97 @@ def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
 
 CONFIGS = {
     "128x256": Config(),
-    "256x256": Config(bm=256, boxes=2, worth=3),
-    "128x192": Config(bn=192, stages=4, boxes=3),
-    "128x128": Config(bn=128, stages=6, boxes=2, worth=6),
-    "64x128": Config(bm=64, bn=128, consumers=1, stages=8, boxes=2, group=2, worth=8),
-    "64x64": Config(bm=64, bn=64, consumers=1, stages=8, boxes=2, worth=8),
+    "256x256": Config(bm=256, boxes=2, worth=8),
+    "192x192": Config(bm=192, bn=192, consumers=3, stages=4, boxes=1, worth=15),
+    "128x192": Config(bn=192, stages=4, boxes=3, worth=17),
+    "128x128": Config(bn=128, stages=6, boxes=2, worth=18),
+    "64x128": Config(bm=64, bn=128, consumers=1, stages=8, boxes=2, group=2, worth=24),
+    "64x64": Config(bm=64, bn=64, consumers=1, stages=8, boxes=2, worth=23),
 }
 
-PART, WORD = 1000, 64 * 1.7
-"""Nanoseconds between the store of a part's last sum and the arrival of the first at who reads it, and bytes
-that an SM writes or reads in one: 64 in a cycle. Estimates, not measured. `worth` of a configuration is what
-they make of float32 sums, of 256x256 of float16 ones, over the nanoseconds of a slab in `tile_choice`."""
+START, PART, BYTE = 2000, 830, 0.061
+"""Nanoseconds that sharing costs a program: once, where it has slabs of two tiles; for each part that is
+added to a tile; and for each byte of a part, which one program writes and another one reads. Fitted to 45
+measurements on an H200 of nine shapes, to 8 %. `worth` of a configuration is what they make of float32 sums,
+of 256x256 of float16 ones, over the nanoseconds of a slab in `tile_choice`."""
+
+LATE = 1.05
+"""How many times as long as all that a kernel takes whose programs share tiles: some are late, and others
+wait. What is less certain must promise more to be chosen, too: 2560x2560x2560 is sooner multiplied in whole
+rounds."""
+
+NEAR, FAR = 12e6, 4.56e6
+"""Programs that share tiles are not in the same slab of K at a time. Of the rows and columns that they all
+multiply L2 must hold all of K, then, and where that is more than NEAR bytes slabs come from memory, FAR bytes
+in a microsecond for all programs. In whole rounds all are in the same slab, and neighbours read it together.
+So the 120 slabs that each program streams at 4096x4096x4096 took 0.94 us each and not 0.69: 213 us, where 178
+are enough without sharing; at 8192 they took 1.2."""
 
 
-def nanoseconds(gemm: HalfGemm, name: str, config: Config) -> float:
-    """What the model says of a configuration: what comes once, the slabs of the program that has most, and
-    for each part that is added to a tile the latency, and its bytes written and read. Not in it: how many
-    bytes L2 takes from all SMs at once, and programs that wait because another one is late."""
-    shares = Shares.of(gemm, config)
-    estimate = tile_choice.Estimate.of(gemm, name, config)
-    part = PART + 2 * config.bm * config.bn * hopper.SIZES[gemm.accumulate] / WORD
-    return estimate.once + shares.busiest * estimate.each + (shares.others * part if shares.streamed else 0)
+@dataclass(frozen=True)
+class Estimate:
+    """What the model says. alone, each: slabs of whole tiles for the busiest program, and nanoseconds of one.
+    together, far: of those that are shared. adding: nanoseconds for parts. once: those that come once."""
+
+    shares: Shares
+    alone: int
+    each: float
+    together: int
+    far: float
+    adding: float
+    once: int
+
+    @classmethod
+    def of(cls, gemm: HalfGemm, name: str, config: Config) -> "Estimate":
+        shares = Shares.of(gemm, config)
+        if not shares.streamed:
+            whole = tile_choice.Estimate.of(gemm, name, config)
+            slabs = whole.rounds * whole.slabs
+            slowest = max(whole.multiplying, whole.reading) / slabs
+            return cls(shares, slabs, slowest, 0, 0, 0, whole.once)
+        each = tile_choice.nanoseconds_of_slab(gemm, name, config, shares.programs / hopper.WAVE)
+        missed = max(0, 1 - NEAR / bytes_at_a_time(gemm, config, shares.programs))
+        far = max(each, 1000 * missed * config.slab_bytes * shares.programs / FAR)
+        reading = tile_choice.nanoseconds_of_reading(gemm, config, shares.programs) / shares.busiest
+        alone = ceil_div(shares.tiles - shares.streamed, shares.programs) * shares.slabs
+        adding = PART * shares.others + BYTE * config.bm * config.bn * hopper.SIZES[gemm.accumulate]
+        adding += START if shares.programs % shares.tiles else 0
+        each, far, together = max(each, reading), max(far, reading), shares.busiest - alone
+        return cls(shares, alone, each, together, far, adding, tile_choice.TIMES[name][1])
+
+    @property
+    def microseconds(self) -> float:
+        busy = self.once + self.alone * self.each + self.together * self.far + self.adding
+        return busy / 1000 * (LATE if self.together else 1)
+
+    def __str__(self) -> str:
+        whole = f"{self.alone} slabs for an SM in {self.each:.0f} ns each"
+        shared = f"{self.together} slabs of shared tiles for an SM in {self.far:.0f} ns each"
+        which = (whole, shared) if self.alone and self.together else (shared,) if self.together else (whole,)
+        parts = f", {self.adding:.0f} ns for their parts" if self.together else ""
+        tiles = f"{self.shares.tiles} tiles, {', '.join(which)}{parts}"
+        return f"{tiles}, and {self.once} ns once: {self.microseconds:.1f} us"
+
+
+def bytes_at_a_time(gemm: HalfGemm, config: Config, programs: int) -> int:
+    """Of A and B, in the rows and columns of so many neighbouring tiles."""
+    across = ceil_div(gemm.n, config.bn)
+    tall = min(config.group, ceil_div(gemm.m, config.bm))
+    stripes = ceil_div(ceil_div(programs, tall), across)
+    rows, columns = stripes * tall * config.bm, ceil_div(programs, tall) * config.bn
+    return 2 * gemm.k * (min(gemm.m, rows) + min(gemm.n, columns))
 
 
 def choose(gemm: HalfGemm) -> str:
-    """The configuration with the fewest nanoseconds; the first where none can be, which is refused."""
+    """The configuration that is estimated to be the fastest; the first where none can be: that is refused."""
     able = [name for name, config in CONFIGS.items() if not refuses(gemm, config)] or [*CONFIGS][:1]
-    return min(able, key=lambda name: nanoseconds(gemm, name, CONFIGS[name]))
+    return min(able, key=lambda name: Estimate.of(gemm, name, CONFIGS[name]).microseconds)
+
+
+def estimate(gemm: HalfGemm, rung: Rung) -> Estimate | None:
+    """Of a rung in a configuration, what `choose` compares."""
+    name = rung.variant.partition(",")[0] or "128x256"
+    return Estimate.of(gemm, name, rung.config) if name in CONFIGS else None
 
 
 RUNG = Rung(

@@ -10,55 +10,68 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Callable, Mapping
+from typing import Callable, Iterable, Mapping
 
 from tir_schedules.errors import BadInput
 from tir_schedules.ladders.hgemm import hopper
 from tir_schedules.ladders.waves import CACHE, MEMORY
 from tir_schedules.model.launch import Launch, ceil_div, check_grid
-from tir_schedules.model.rung import Rung
+from tir_schedules.model.rung import Preparation, Rung
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 TIMES = {
-    "256x256": (1300, 2400), "128x256": (687, 3500), "128x256_4_stages": (695, 2400), "128x192": (525, 2400),
-    "128x128": (370, 2400), "64x128": (200, 2700), "64x64": (165, 2400),
+    "256x256": (1300, 2400), "128x256": (687, 3500), "128x256_4_stages": (695, 2400), "192x192": (806, 2400),
+    "128x192": (525, 2400), "128x128": (365, 2400), "64x128": (200, 2700), "128x64": (200, 2700),
+    "64x64": (165, 2400),
 }  # fmt: skip
-"""Configuration -> nanoseconds that an SM takes for a slab of a tile, and those that come once. Measured with
-`hgemm/tma_store` on an H200, from sizes that differ in slabs and rounds."""
+"""Configuration -> nanoseconds that an SM takes for a slab of a tile while all SMs do, and those that come
+once. Measured with `hgemm/tma_store` on an H200, from sizes that differ in slabs and rounds; 128x64 is taken
+for as fast as 64x128."""
 
-LINE, LINE_NS = 128, 7 / 8
-"""Bytes of a line of L2, and the nanoseconds in which an SM gets one. A row of a slab, 128 bytes, is a line
-where rows of the matrix are multiples of that. Else it lies in two, and copies take longer than products: a
-slab of 64x128 took 336 ns at 3000x1000x2000."""
+ALONE = 100 / 128
+"""Of the time of a slab, where next to no other SM multiplies: 128x128 took 295 ns with 16 of them and 362
+with 128, and other tiles as much less. In between it grows by the share of SMs."""
 
-WHOLE = "_whole"
-"""What names of configurations end with that take K in one part."""
+ROWS = {64: (0.87, 0), 32: (0.5, 1.22), 16: (0.9, 1.68)}
+"""Nanoseconds in which an SM gets a row of a slab, 128 bytes, where rows of the matrix are multiples of so
+many bytes: the first, and the other times the share of SMs that multiply. Sectors have 32 bytes: of rows that
+start within one TMA reads five for four. So 128x256 took 272 us at 4096x4096x4072, 183 at 4080, and 181 at
+4064 and 4096; 128x128 took 380, 241, 196 and 189. At 1896x640, with 75 SMs, only 3112 of the same kinds of K
+took longer: 26.5 us, and all others 17.7."""
 
-SM = 36e3
-"""Bytes of A and B that an SM gets in a microsecond where both are too large to be found in L2 at
-once: its ring has a few slabs under way, and waits for them. Measured with products of 48 and 64 tiles, by
-vectors and thin matrices; 128 SMs together get what memory gives."""
+SUFFIXES = LINES, REGISTERS, WHOLE = "_lines", "_registers", "_whole"
+"""What names of configurations end with, in this order, that have rows of A and B copied which are no
+multiples of 32 bytes, that write C from registers, and that take K in one part."""
 
-COPY = 1.5
-"""Microseconds of a launch that copies a matrix, besides those of its bytes."""
+READ, HALF, MOST = 5.2e6, 6e6, 1.1 * MEMORY
+"""Where A and B are too large to be found in L2: bytes of them in a microsecond that SMs get with no end of
+bytes under way, those with which they get half of that, in the rings of all SMs, and the most they get.
+Fitted to products by vectors and thin matrices: with 64 tiles of 64x64 17x4096x4096 is read at 2.4 MB in a
+microsecond, with 32 of 64x128 and four parts of K at 3.9. Rows beyond the matrices are not read."""
 
-SUM, PART = 1.5, 0.01
-"""Microseconds of a launch that adds up parts of K, and of each part. Guesses, with what `sgemm/split_k` was
-measured to have in mind; a warp has fewer parts here than a thread there."""
+COPY = 1.9
+"""Microseconds of a launch that copies a matrix, besides those of its bytes: 1.3 to 2.8."""
+
+ODD = 600
+"""Nanoseconds more that C written from registers takes where its rows are odd: one element at a time."""
+
+SUM, PART = 1.5, 0.015
+"""Microseconds of a launch that adds up parts of K, and of each part: 36x50x1315 took 7.06 us in one part,
+7.18 in two, which saved 10 slabs, and 6.08 in 21."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """tiles: of C. rounds: in which SMs take them. slabs: of a tile. each: nanoseconds of a slab. once: those
-    of a kernel. reading: nanoseconds in which the SMs that have tiles get A and B. parts: of K, for each of
-    which SMs take all tiles. adding: microseconds of the launch that adds these up. copies: matrices that
-    launches before or after copy. copying: microseconds of that. slower: how many times as long as
-    `tma_store` a rung takes besides."""
+    """tiles: of C. rounds: in which SMs take them. slabs: of a tile. each: nanoseconds of a slab, in the mean
+    of rounds. once: those of a kernel. reading: nanoseconds in which the SMs that have tiles get A and B.
+    parts: of K, for each of which SMs take all tiles. adding: microseconds of the launch that adds these up.
+    copies: matrices that launches before or after copy. copying: microseconds of that. slower: how many times
+    as long as `tma_store` a rung takes besides."""
 
     tiles: int
     rounds: int
     slabs: int
-    each: int
+    each: float
     once: int
     reading: int = 0
     parts: int = 1
@@ -71,19 +84,24 @@ class Estimate:
     def of(cls, gemm: HalfGemm, name: str, config: hopper.Tiling, parts: int = 1) -> "Estimate":
         cluster = getattr(config, "cluster", 1)
         tiles = ceil_div(gemm.m, config.bm * cluster) * ceil_div(gemm.n, config.bn)
-        rounds = ceil_div(tiles, max(1, hopper.WAVE // cluster // parts))
-        products, once = TIMES[name]
-        each = max(products, round(lines_of(gemm, config) * LINE_NS))
+        programs = max(1, hopper.WAVE // cluster // parts)  # or clusters, of a part
+        rounds = ceil_div(tiles, programs)
+        taken = [programs] * (rounds - 1) + [tiles - programs * (rounds - 1)]
+        shares = [of_part * cluster * parts / hopper.WAVE for of_part in taken[-2:]]
+        times = [nanoseconds_of_slab(gemm, name, config, share) for share in shares]
+        each = (times[0] * (rounds - 1) + times[-1]) / rounds
         slabs = ceil_div(ceil_div(gemm.k, hopper.DEPTH), parts)
         adding = SUM + PART * parts + 4 * (parts + 1) * gemm.m * gemm.n / CACHE if parts > 1 else 0
-        busy = tiles * cluster * parts / rounds  # SMs, in the mean
-        reading = round(1000 * gemm.bytes / min(MEMORY, SM * busy))
+        busy = tiles * cluster * parts / rounds  # SMs, in the mean of rounds
+        reading = round(nanoseconds_of_reading(gemm, config, busy))
+        elements = parts == 1 and gemm.n % 2 and not getattr(config, "boxes", 1)
+        once = TIMES[name][1] + (ODD if elements else 0)
         return cls(tiles * cluster, rounds, slabs, each, once, reading, parts, adding)
 
     @property
     def multiplying(self) -> int:
         """Nanoseconds of an SM."""
-        return self.rounds * self.slabs * self.each
+        return round(self.rounds * self.slabs * self.each)
 
     @property
     def alone(self) -> int:
@@ -107,9 +125,20 @@ class Estimate:
         sums = f", {self.adding:.1f} us for the sum of parts" if self.parts > 1 else ""
         copies = f", {self.copying:.1f} us for copies of {' and '.join(self.copies)}" if self.copies else ""
         return (
-            f"{self.tiles} tiles{parts}, {self.rounds} for an SM, of {self.slabs} slabs in {self.each} ns"
+            f"{self.tiles} tiles{parts}, {self.rounds} for an SM, of {self.slabs} slabs in {self.each:.0f} ns"
             f" each{slow}, and {self.once} ns once{slower}{sums}{copies}: {self.microseconds:.1f} us"
         )
+
+    def after(self, launches: Iterable[Preparation]) -> "Estimate":
+        """With launches around it."""
+        launches = tuple(launches)
+        copied = tuple(name[0] for each in launches for name in each.copies)
+        return replace(self, copies=copied, copying=copying(launches))
+
+
+def copying(launches: Iterable[Preparation]) -> float:
+    """Microseconds of launches that copy matrices."""
+    return sum(COPY + each.workload.bytes / MEMORY for each in launches)
 
 
 def with_copies(gemm: HalfGemm, rung: Rung, slower: float = 1, odd: float = 1) -> Estimate | None:
@@ -118,22 +147,49 @@ def with_copies(gemm: HalfGemm, rung: Rung, slower: float = 1, odd: float = 1) -
     slower: how many times as long as `tma_store` it takes, in the geometric mean of sizes from 1024 to 8192
     on an H200. odd: the same where rows of A or B are no multiples of 16 bytes, of sizes from 1023 to 4095.
     """
-    name = rung.variant.partition(",")[0].removesuffix("_registers").removesuffix(WHOLE) or "128x256"
+    name = rung.variant.partition(",")[0] or "128x256"
+    for suffix in reversed(SUFFIXES):
+        name = name.removesuffix(suffix)
     if name not in TIMES:
         return None
+    name = name if name.startswith(rung.config.name) else timed_as(rung.config)
     before, after = rung.others(gemm)
-    copied = [name[0] for each in (*before, *after) for name in each.copies]
-    copying = sum(COPY + each.workload.bytes / MEMORY for each in (*before, *after))
     estimate = Estimate.of(gemm, name, rung.config, rung.declared(gemm).parts)
-    times = odd if gemm.misaligned else slower
-    return replace(estimate, copies=tuple(copied), copying=copying, slower=times)
+    return replace(estimate.after([*before, *after]), slower=odd if gemm.misaligned else slower)
 
 
-def lines_of(gemm: HalfGemm, config: hopper.Tiling) -> int:
-    """Lines that a slab of A and one of B lie in. Of B there is a row for each column: stored K x N, it comes
-    in boxes of 64 rows and columns."""
-    parts = ((config.bm, gemm.k), (config.bn, gemm.k if gemm.transposed else gemm.n))
-    return sum(rows * (1 if row * 2 % LINE == 0 else 2) for rows, row in parts)
+def nanoseconds_of_slab(gemm: HalfGemm, name: str, config: hopper.Tiling, share: float) -> float:
+    """Of a tile, while a share of the SMs multiply: the longer one of products and copies."""
+    products = TIMES[name][0] * (ALONE + (1 - ALONE) * share)
+    return max(products, nanoseconds_of_rows(gemm, config, share))
+
+
+def nanoseconds_of_rows(gemm: HalfGemm, config: hopper.Tiling, share: float) -> float:
+    """In which a slab of A and one of B are copied. Of B there is a row for each column: stored K x N, it
+    comes in boxes of 64 rows and columns."""
+    found = 0.0
+    for rows, row in ((config.bm, gemm.k), (config.bn, gemm.k if gemm.transposed else gemm.n)):
+        start, busy = ROWS[alignment(2 * row, getattr(config, "line", 16))]
+        found += rows * (start + busy * share)
+    return found
+
+
+def alignment(row: int, line: int) -> int:
+    """The largest of ROWS that rows of so many bytes are multiples of, or their copies. line: of which rows
+    are multiples, or they are copied to whole lines."""
+    return next((bytes for bytes in ROWS if row % bytes == 0 and row % line == 0), max(ROWS))
+
+
+def nanoseconds_of_reading(gemm: HalfGemm, config: hopper.Tiling, busy: float) -> float:
+    """In which so many SMs get A and B from memory, and write C."""
+    under_way = busy * bytes_under_way(gemm, config)
+    return 1000 * gemm.bytes / min(MOST, READ * under_way / (under_way + HALF))
+
+
+def bytes_under_way(gemm: HalfGemm, config: hopper.Tiling) -> float:
+    """Of A and B, in the ring of an SM; where there is none, as if it had two slabs."""
+    rows = (extent / ceil_div(extent, tile) for extent, tile in ((gemm.m, config.bm), (gemm.n, config.bn)))
+    return getattr(config, "stages", 2) * hopper.ROW_BYTES * sum(rows)
 
 
 @lru_cache(maxsize=1024)
@@ -158,18 +214,20 @@ def tile_size(name: str) -> int:
 
 
 def chooser(
-    configs: Mapping[str, hopper.Tiling], launch: Callable[..., Launch], split: bool = False
+    configs: Mapping[str, hopper.Tiling],
+    launch: Callable[..., Launch],
+    around: Callable[..., list[Preparation]] = lambda gemm, config: [],
+    split: bool = False,
 ) -> Callable[[HalfGemm], str]:
     """The `choose` of a rung: the name of the configuration that is estimated to be the fastest. Where a gemm
-    can have none of them, it is the first, and that is refused. launch: the rung's. split: whether K is in as
-    many parts as are best."""
+    can have none of them, it is the first, and that is refused. launch: the rung's. around: launches before
+    and after it. split: whether K is in as many parts as are best."""
 
     def times(gemm: HalfGemm, name: str) -> tuple[float, int]:
-        """In parts, what multiplies sooner where memory decides."""
-        if not split:
-            return 0, Estimate.of(gemm, name, configs[name]).alone
-        estimate = Estimate.of(gemm, name, configs[name], parts_of(gemm, configs[name]))
-        return estimate.microseconds, estimate.alone
+        """Of what memory is too slow for, that which multiplies sooner."""
+        config, tile = configs[name], name.removesuffix(LINES)
+        estimate = Estimate.of(gemm, tile, config, parts_of(gemm, config) if split else 1)
+        return estimate.microseconds + copying(around(gemm, config)), estimate.alone
 
     def choose(gemm: HalfGemm) -> str:
         able = {name: config for name, config in configs.items() if can_launch(gemm, config)}

@@ -1,5 +1,4 @@
-"""A matrix copied from rows that start on multiples of 16 bytes to where it belongs: the launch after
-`repacked`.
+"""A matrix copied from rows that start with a line of L2 to where it belongs: the launch after `repacked`.
 
 Rows of C may start anywhere, but C as a whole does not: its elements are taken eight by eight, whatever row
 they are in, and stored as 16 bytes. A thread loads its eight one by one, for they may begin anywhere in a row
@@ -66,7 +65,7 @@ def prim_func(unpacking: Unpacking, config: NoConfig, name: str) -> PrimFunc:
 RUNG = Rung(
     family="hgemm",
     name="unpack",
-    summary="a matrix copied from rows of a multiple of 16 bytes to where it belongs",
+    summary="a matrix copied from rows of whole lines of L2 to where it belongs",
     launch=launch,
     prim_func=prim_func,
 )

@@ -30,6 +30,10 @@ EXTENTS = "tir_schedules.extents"
 """The attribute with which a function says how large its matrices are, where its buffers are as large as
 whole tiles; see tensor_maps.py."""
 
+PITCHES = "tir_schedules.pitches"
+"""The attribute with which a function says how many bytes lie between rows of its matrices, where that is not
+what the extents say; see tensor_maps.py."""
+
 CLUSTER = "tir_schedules.cluster"
 """The attribute with which a function says how many blocks a cluster has, along x."""
 

@@ -19,7 +19,7 @@ from tir_schedules.model.launch import TensorMap, described_array, pitch_of
 from tir_schedules.tir.intrinsics.boxes import MAP, PREFETCH
 from tir_schedules.tir.intrinsics.device import call as device_call
 from tir_schedules.tir.intrinsics.ring import stands_for
-from tir_schedules.tir.passes import EXTENTS
+from tir_schedules.tir.passes import EXTENTS, PITCHES
 from tir_schedules.tir.passes.rewriting import body_of
 
 ENCODE = "runtime.cuTensorMapEncodeTiled"
@@ -30,7 +30,10 @@ SWIZZLES, PROMOTIONS = (0, 32, 64, 128), (0, 64, 128, 256)
 @tirx.transform.prim_func_pass(opt_level=0, name="tir_schedules.tensor_maps")
 def tensor_maps(function: Any, module: IRModule, context: transform.PassContext) -> tirx.PrimFunc:
     """Put a map in the place of every matrix that boxes are copied of."""
-    extents = function.attrs[EXTENTS] if function.attrs and EXTENTS in function.attrs else {}
+    extents, pitches = (
+        function.attrs[name] if function.attrs and name in function.attrs else {}
+        for name in (EXTENTS, PITCHES)
+    )
     inside: dict[Any, Any] = {}
     made: dict[str, tuple[list[int], Any, list[tirx.Stmt]]] = {}
 
@@ -47,7 +50,9 @@ def tensor_maps(function: Any, module: IRModule, context: transform.PassContext)
         box = [int(extent) for extent in call.args[2:]]
         shape = [int(extent) for extent in extents.get(matrix.name, matrix.shape)]
         if matrix.name not in made:
-            made[matrix.name] = box, *encoded(matrix, shape, box)
+            row = shape[1] * DataType(matrix.dtype).bits // 8
+            pitch = int(pitches.get(matrix.name, pitch_of(row)))
+            made[matrix.name] = box, *encoded(matrix, shape, pitch, box)
         assert made[matrix.name][0] == box, f"one map of {matrix.name} for boxes of {box}"
         return made[matrix.name][1]
 
@@ -64,11 +69,10 @@ def tensor_maps(function: Any, module: IRModule, context: transform.PassContext)
     return function.with_body(tirx.SeqStmt([*statements, body])) if made else function
 
 
-def encoded(matrix: Any, shape: list[int], box: list[int]) -> tuple[Any, list[tirx.Stmt]]:
+def encoded(matrix: Any, shape: list[int], pitch: int, box: list[int]) -> tuple[Any, list[tirx.Stmt]]:
     """The variable of a map, and the statements of the host that make it."""
     rows, columns = shape
     element = DataType(matrix.dtype).bits // 8  # bytes
-    pitch = pitch_of(columns * element)
     dtype, height, width = str(matrix.dtype), *box
     row = element * width
     swizzle = row if row in SWIZZLES else 0  # else a row has more bytes than any swizzle
@@ -110,7 +114,7 @@ def described(call: Any) -> TensorMap:
     box, swizzle, promotion = numbers[:rank], numbers[2 * rank + 1], numbers[2 * rank + 2]
     element, array = str(getattr(element, "value", element)), name.name.removesuffix("_map")
     return TensorMap(
-        name.name, described_array(array, shape[0] * DataType(element).bits // 8), element,
+        name.name, described_array(array, shape[0] * DataType(element).bits // 8, pitches[0]), element,
         tuple(reversed(shape)), tuple(reversed(pitches)), tuple(reversed(box)),
         SWIZZLES[swizzle], PROMOTIONS[promotion],
     )  # fmt: skip

@@ -3,7 +3,7 @@
 An SM multiplies the slabs of its tiles one after another. A slab takes
 
 - products: what the tensor cores take for it, at the rate that they keep up under full load, and a start;
-- lines: of L2 that its copies read, LINE_NS each;
+- lines: of L2 that its copies read, see `tile_choice`;
 - waiting: the latency of its copies, divided among the slabs under way: all slots of all blocks of the SM.
 
 These happen at the same time, though not all of the time: together they need (a^4 + b^4)^(1/4), where a is
@@ -29,7 +29,7 @@ from typing import cast
 from tir_schedules.insight.metrics.counting import occupancy_of
 from tir_schedules.insight.metrics.roofline import Gpu
 from tir_schedules.ladders.hgemm import hopper, roles
-from tir_schedules.ladders.hgemm.tile_choice import LINE_NS, lines_of
+from tir_schedules.ladders.hgemm.tile_choice import nanoseconds_of_rows
 from tir_schedules.model.launch import ceil_div
 from tir_schedules.tuning.building.candidate import Candidate
 from tir_schedules.tuning.cost.gemm import MEMORY
@@ -89,7 +89,7 @@ def demand(gemm: HalfGemm, config: hopper.Tiling, gpu: Gpu, grid: int, held: int
     elements = config.bm * config.bn
     return Demand(
         products=START + elements / CLOCKED * CYCLE,
-        lines=lines_of(gemm, config) * LINE_NS,
+        lines=nanoseconds_of_rows(gemm, config, 1),
         slabs=ceil_div(gemm.k, hopper.DEPTH),
         tiles=blocks * ceil_div(tiles, grid),
         resident=min(blocks, max(1, held)),
