@@ -6,7 +6,7 @@
 // Elements have 16 bits of whatever format. Y has rows of COLUMNS of them, filled with zeros up to a multiple
 // of 128 bytes.
 
-#include "../repacking.cuh"
+#include "repacking.cuh"
 
 extern "C" __global__ void __launch_bounds__(256)
 hgemm_repack(const uint16_t *__restrict__ X, uint16_t *__restrict__ Y, int ROWS, int COLUMNS)
@@ -14,5 +14,5 @@ hgemm_repack(const uint16_t *__restrict__ X, uint16_t *__restrict__ Y, int ROWS,
 #ifdef SIZE_ROWS
     ROWS = SIZE_ROWS, COLUMNS = SIZE_COLUMNS;
 #endif
-    copy_to_aligned_rows(X, Y, ROWS, COLUMNS, blockIdx.x);
+    copy_to_lines(X, Y, ROWS, COLUMNS, blockIdx.x);
 }

@@ -5,7 +5,7 @@
 //
 // The first blocks do what those of repack.cu do with X, the others the same with X_2.
 
-#include "../repacking.cuh"
+#include "repacking.cuh"
 
 extern "C" __global__ void __launch_bounds__(256)
 hgemm_repack_both(const uint16_t *__restrict__ X, uint16_t *__restrict__ Y, const uint16_t *__restrict__ X_2,
@@ -16,7 +16,7 @@ hgemm_repack_both(const uint16_t *__restrict__ X, uint16_t *__restrict__ Y, cons
 #endif
     const int first = (ROWS + 7) / 8 * ((COLUMNS + 255) / 256); // blocks
     if (blockIdx.x < first)
-        copy_to_aligned_rows(X, Y, ROWS, COLUMNS, blockIdx.x);
+        copy_to_lines(X, Y, ROWS, COLUMNS, blockIdx.x);
     else
-        copy_to_aligned_rows(X_2, Y_2, ROWS_2, COLUMNS_2, blockIdx.x - first);
+        copy_to_lines(X_2, Y_2, ROWS_2, COLUMNS_2, blockIdx.x - first);
 }

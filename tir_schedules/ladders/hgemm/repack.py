@@ -15,14 +15,14 @@ from tir_schedules.model.gpus import WARP
 from tir_schedules.model.launch import Launch, ceil_div, pitch_of
 from tir_schedules.model.rung import NoConfig, Preparation, Rung
 from tir_schedules.tir.schedule import PrimFunc, Schedule, bind
-from tir_schedules.workloads.half_gemm import HalfGemm
+from tir_schedules.workloads.half_gemm import VECTOR, HalfGemm
 from tir_schedules.workloads.repacking import Repacking
 
 ROWS = 8  # of a block, one for each warp
 
 
 def launch(repacking: Repacking, config: NoConfig) -> Launch:
-    blocks = ceil_div(repacking.height, ROWS) * ceil_div(repacking.pitch, repacking.vector * WARP)
+    blocks = ceil_div(repacking.rows, ROWS) * ceil_div(repacking.pitch, VECTOR * WARP)
     return Launch((blocks, 1, 1), (WARP, ROWS, 1))
 
 
@@ -31,7 +31,7 @@ def schedule(sch: Schedule, repacking: Repacking, config: NoConfig) -> None:
     stored = sch.cache_write(elements, 0, "local")
     row, column = sch.get_loops(stored)
     rows, row = sch.split(row, [None, ROWS])
-    pieces, piece, element = sch.split(column, [None, WARP, repacking.vector])
+    pieces, piece, element = sch.split(column, [None, WARP, VECTOR])
     sch.reorder(rows, pieces, row, piece, element)
     bind(sch, (sch.fuse(rows, pieces), row, piece), ("blockIdx.x", "threadIdx.y", "threadIdx.x"))
     sch.vectorize(element)

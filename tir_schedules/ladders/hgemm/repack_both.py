@@ -17,7 +17,7 @@ from tir_schedules.model.gpus import WARP
 from tir_schedules.model.launch import Launch, ceil_div
 from tir_schedules.model.rung import NoConfig, Preparation, Rung
 from tir_schedules.tir.schedule import PrimFunc
-from tir_schedules.workloads.half_gemm import HalfGemm
+from tir_schedules.workloads.half_gemm import VECTOR, HalfGemm
 from tir_schedules.workloads.repacking import Repacking, RepackingBoth
 
 
@@ -31,14 +31,14 @@ def prim_func(both: RepackingBoth, config: NoConfig, name: str) -> PrimFunc:
     from tvm.script import tirx as T
     from tvm.tirx import IntImm
 
-    (one, other), vector, blocks = both.each, both.first.vector, launch(both, config).grid[0]
+    (one, other), blocks = both.each, launch(both, config).grid[0]
     first = repack.launch(one, config).grid[0]
     zero = IntImm("uint16", 0)
 
     def place(repacking: Repacking, block: Any, warp: Any, lane: Any) -> tuple[Any, Any]:
         """The row of a thread, and the first of its columns."""
-        across = ceil_div(repacking.pitch, vector * WARP)
-        return block // across * repack.ROWS + warp, (block % across * WARP + lane) * vector
+        across = ceil_div(repacking.pitch, VECTOR * WARP)
+        return block // across * repack.ROWS + warp, (block % across * WARP + lane) * VECTOR
 
     @T.prim_func(s_tir=True)
     def repack_both(
@@ -51,20 +51,20 @@ def prim_func(both: RepackingBoth, config: NoConfig, name: str) -> PrimFunc:
         for b in T.thread_binding(blocks, thread="blockIdx.x"):
             for w in T.thread_binding(repack.ROWS, thread="threadIdx.y"):
                 for t in T.thread_binding(WARP, thread="threadIdx.x"):
-                    elements = T.alloc_buffer((vector,), "uint16", scope="local")
+                    elements = T.alloc_buffer((VECTOR,), "uint16", scope="local")
                     row, column = T.meta_var(place(one, b, w, t))
                     if b < first and row < one.rows and column < one.pitch:
-                        for e in T.unroll(vector):
+                        for e in T.unroll(VECTOR):
                             elements[e] = T.if_then_else(column + e < one.columns, X[row, column + e], zero)
-                        for e in T.vectorized(vector):
+                        for e in T.vectorized(VECTOR):
                             Y[row, column + e] = elements[e]
                     row_2, column_2 = T.meta_var(place(other, b - first, w, t))
                     if b >= first and row_2 < other.rows and column_2 < other.pitch:
-                        for e in T.unroll(vector):
+                        for e in T.unroll(VECTOR):
                             elements[e] = T.if_then_else(
                                 column_2 + e < other.columns, X_2[row_2, column_2 + e], zero
                             )
-                        for e in T.vectorized(vector):
+                        for e in T.vectorized(VECTOR):
                             Y_2[row_2, column_2 + e] = elements[e]
 
     return repack_both
