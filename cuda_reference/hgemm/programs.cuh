@@ -2,10 +2,22 @@
 #pragma once
 
 #include "registers.cuh"
+#include "result_boxes.cuh"
 #include "ring.cuh"
 #include "slabs.cuh"
 #include "tile_order.cuh"
 #include "warpgroup_tile.cuh"
+
+// The ring before all threads use it, and maps before they are needed. WARPGROUPS: those that multiply.
+template <int WARPGROUPS, typename Operands, int SLOTS, typename... Maps>
+static __device__ __forceinline__ void begin(Ring<Operands, SLOTS> &ring, const Maps &...maps)
+{
+    if (threadIdx.x == 0 && threadIdx.y == WARPGROUPS) {
+        (prefetch_map(maps), ...);
+        ring.initialise(WARPGROUPS);
+    }
+    __syncthreads();
+}
 
 // Tiles are TALL x WIDE, in stripes of STRIPE rows of tiles. WARPGROUPS multiply, each a share of the rows.
 // first, slabs: of the slabs along K, the first one's k and how many there are. store(tile, row, col): a
@@ -38,4 +50,20 @@ multiply_tiles(unsigned slots, Ring<Operands, SLOTS> &ring, const CUtensorMap &A
             store(tile, at.row * TALL + first_row, at.col * WIDE);
         }
     }
+}
+
+// The same of all of K, with C through boxes, see result_boxes.cuh. They lie behind the slots.
+template <int TALL, int WIDE, int WARPGROUPS, int STRIPE, typename Sum, typename Element, bool B_ALONG_K,
+          typename Result, typename Operands, int SLOTS>
+static __device__ __forceinline__ void
+multiply_tiles_through_boxes(unsigned slots, Ring<Operands, SLOTS> &ring, const CUtensorMap &A_map,
+                             const CUtensorMap &B_map, const CUtensorMap &C_map, int M, int N, int slabs)
+{
+    const unsigned places = slots + SLOTS * Operands::BYTES + threadIdx.y * Result::BYTES;
+    multiply_tiles<TALL, WIDE, WARPGROUPS, STRIPE, Sum, Element, B_ALONG_K>(
+        slots, ring, A_map, B_map, M, N, 0, slabs, [&](const auto &tile, int row, int col) {
+            store_through<Result>(places, tile, C_map, row, col);
+        });
+    if (threadIdx.x == 0 && threadIdx.y < WARPGROUPS)
+        wait_until_stores_have_read();
 }

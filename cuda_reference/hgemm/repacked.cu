@@ -17,7 +17,6 @@
 
 #include "../sizes.cuh"
 #include "programs.cuh"
-#include "result_boxes.cuh"
 
 #ifndef NT
 #define NT 1 // B is stored N x K, else K x N
@@ -44,7 +43,6 @@
 #endif
 
 constexpr int THREADS = (CONSUMERS + 1) * WARPGROUP;
-constexpr int HEIGHT = BM / CONSUMERS; // of a warpgroup's tile
 using Operands = Slabs<BM, BN, NT>;
 static_assert(BK == SLAB, "a row of a slab is 128 bytes");
 
@@ -58,22 +56,10 @@ hgemm_repacked(const __grid_constant__ CUtensorMap A_map, const __grid_constant_
 #endif
     extern __shared__ __align__(1024) unsigned char shared[];
     __shared__ Ring<Operands, STAGES> ring;
-    using Result = ResultBoxes<HEIGHT, BN, OUT, BOXES>;
-    const unsigned slots = shared_address(shared);
-    const unsigned places = slots + STAGES * Operands::BYTES + threadIdx.y * Result::BYTES;
-    if (threadIdx.x == 0 && threadIdx.y == CONSUMERS) {
-        prefetch_map(A_map);
-        prefetch_map(B_map);
-        prefetch_map(C_map);
-        ring.initialise(CONSUMERS);
-    }
-    __syncthreads();
-    multiply_tiles<BM, BN, CONSUMERS, GROUP, ACC, IN, !NT>(
-        slots, ring, A_map, B_map, M, N, 0, (K + BK - 1) / BK, [&](const auto &tile, int row, int col) {
-            store_through<Result>(places, tile, C_map, row, col);
-        });
-    if (threadIdx.x == 0 && threadIdx.y < CONSUMERS)
-        wait_until_stores_have_read();
+    begin<CONSUMERS>(ring, A_map, B_map, C_map);
+    multiply_tiles_through_boxes<BM, BN, CONSUMERS, GROUP, ACC, IN, !NT,
+                                 ResultBoxes<BM / CONSUMERS, BN, OUT, BOXES>>(
+        shared_address(shared), ring, A_map, B_map, C_map, M, N, (K + BK - 1) / BK);
 }
 #else
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
@@ -85,12 +71,7 @@ hgemm_repacked(const __grid_constant__ CUtensorMap A_map, const __grid_constant_
 #endif
     extern __shared__ __align__(1024) unsigned char shared[];
     __shared__ Ring<Operands, STAGES> ring;
-    if (threadIdx.x == 0 && threadIdx.y == CONSUMERS) {
-        prefetch_map(A_map);
-        prefetch_map(B_map);
-        ring.initialise(CONSUMERS);
-    }
-    __syncthreads();
+    begin<CONSUMERS>(ring, A_map, B_map);
     multiply_tiles<BM, BN, CONSUMERS, GROUP, ACC, IN, !NT>(
         shared_address(shared), ring, A_map, B_map, M, N, 0, (K + BK - 1) / BK,
         [&](const auto &tile, int row, int col) {
