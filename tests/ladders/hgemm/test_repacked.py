@@ -178,3 +178,16 @@ def test_a_c_that_is_too_large_in_whole_lines_is_not_copied(gemm, copies):
 def test_an_a_that_is_too_large_in_whole_lines_is_refused():
     with pytest.raises(BadInput, match="a copy of A has 2560000000 elements"):
         REPACKED.fitted(HalfGemm(40_000_000, 8, 1)).declared(HalfGemm(40_000_000, 8, 1))
+
+
+def test_two_columns_are_read_from_registers_after_the_wait():
+    (rung,), gemm = find("hgemm/repacked:64x64_registers"), HalfGemm(8, 2, 64, accumulate="float32")
+    gemm = replace(gemm, output="float16")
+    assert not outcome_of(launches(lower, rung, gemm, ARCH), gemm, CpuMachine()).faults
+
+
+@pytest.mark.parametrize("consumers", [0, 4])
+def test_warpgroups_that_cannot_be_are_refused(consumers):
+    (rung,), gemm = find(f"hgemm/repacked:consumers={consumers}"), HalfGemm(64, 64, 64)
+    assert gemm.accumulate in rung.config.accumulators
+    assert "for each of 1 to 3 consumers" in rung.refuses(gemm, rung.config)
