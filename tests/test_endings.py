@@ -73,6 +73,21 @@ def perform():
 subprocess.Popen = Signalled
 sys.exit(command(perform))
 """
+ASIDE = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from tir_schedules import interrupts, processes
+from tir_schedules.cli.endings import command
+def asleep():
+    with ThreadPoolExecutor(1) as pool:
+        for _ in range(2):
+            pool.submit(processes.run, ["sleep", "60"])
+def perform():
+    interrupts.aside(asleep)
+    print("done")
+    return 3
+sys.exit(command(perform))
+"""
 TWIN = ["emit", "sgemm/naive", "--twin", "--ptx"]  # needs nvcc, and no TVM
 
 
@@ -121,6 +136,15 @@ def test_a_program_that_is_being_started_ends_too(thread):
     victim.process.wait(60)
     ended = victim.end(signal.SIGTERM)
     assert ended.gone and (ended.code, ended.err) == (143, "tir-schedules: interrupted\n")
+
+
+def test_what_is_done_aside_ends_with_the_command():
+    """Also what its threads have not begun yet, for which Python would wait."""
+    victim = Victim(code=ASIDE)
+    wait_for(lambda: victim.process.poll() is not None, 20)
+    assert victim.process.stdout.read() == b"done\n"
+    ended = victim.end(None)
+    assert (ended.code, ended.err) == (3, "") and ended.gone
 
 
 @pytest.mark.parametrize("seconds, rest", [(0.2, "tidied\n"), (60, "")])

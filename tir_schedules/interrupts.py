@@ -37,6 +37,7 @@ class State:
     cause: int | None = None
     guarded = raised = held = told = over = False
     waking: int | None = None
+    aside: list[threading.Thread] = []
     at_stop: list[Callable[[], None]] = []
     at_end: list[Callable[[], None]] = []
 
@@ -61,6 +62,13 @@ def at_stop(action: Callable[[], None]) -> None:
 def at_end(action: Callable[[], None]) -> None:
     """Have something called, in any thread, right before it ends."""
     State.at_end.append(action)
+
+
+def aside(work: Callable[[], None]) -> None:
+    """Have something done in a thread that the end of the command does not wait for, nor for those threads
+    that it starts."""
+    State.aside.append(threading.Thread(target=work, daemon=True))
+    State.aside[-1].start()
 
 
 def told() -> None:
@@ -158,11 +166,16 @@ def output_has_reader() -> bool:
 
 
 def leave() -> NoReturn:
-    """End the process, and all that it began."""
+    """End the process that is to end, and all that it began."""
     tell()
+    end(exit_code())
+
+
+def end(code: int) -> NoReturn:
+    """End the process at once, and all that it began."""
     for action in State.at_end:
         action()
-    os._exit(exit_code())
+    os._exit(code)
 
 
 def tell() -> None:

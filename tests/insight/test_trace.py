@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tir_schedules.compiler.lower import lower
+from tir_schedules.compiler.lower import lower, scheduled
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.source_text import kernel_part
 from tir_schedules.errors import BadInput
@@ -106,6 +106,12 @@ def test_threads_in_the_algorithm_make_a_kernel_of_it_at_once():
     found = traced("reduce/divergent:in_place", Reduction(2000))
     assert found.first_kernel == 0 and found.states[0].measured.right and found.right
     assert found.states[0].metrics.binary.kernel.grid == (8, 1, 1)
+
+
+def test_copies_of_matrices_are_arrays_of_the_launch():
+    (rung,), gemm = find("hgemm/repacked:64x64,line=128"), HalfGemm(64, 64, 72)
+    kernel = module.kernel_of(scheduled(rung, gemm).mod, rung, gemm, "sm_90a")
+    assert kernel.workspaces == (("A_rows", (64, 128)), ("B_rows", (64, 128)))
 
 
 def test_an_intermediate_state_that_computes_something_else_is_wrong():

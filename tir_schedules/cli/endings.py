@@ -127,6 +127,8 @@ def command(perform: Callable[[], int], debug: bool = False, name: str = NAME) -
         code = interrupts.exit_code()
     if interrupts.stopping():
         interrupts.leave()
+    if any(thread.is_alive() for thread in interrupts.State.aside):
+        interrupts.end(code)
     return code
 
 

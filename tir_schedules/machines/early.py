@@ -6,17 +6,18 @@ An error is left to the launch, where it is met again and told.
 
 from __future__ import annotations
 
-import threading
 from contextlib import suppress
 
+from tir_schedules import interrupts
 from tir_schedules.model.kernel import Binary
 from tir_schedules.model.machine import Device
 
 
 def warm(machine: Device) -> None:
-    """Begin to compile the machine's library where it is not kept; no result waits for that."""
+    """Begin to compile the machine's library where it is not kept; neither a result nor the end of a command
+    waits for that."""
     if machine.name == "cpu":
-        threading.Thread(target=compile_library, daemon=True).start()
+        interrupts.aside(compile_library)
 
 
 def compile_library() -> None:

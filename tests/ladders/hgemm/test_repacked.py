@@ -159,3 +159,35 @@ def test_a_pack_knows_the_copies(tmp_path):
     save_pack([Subject("hgemm", rung.id, "schedule", gemm, (wrong,))], {}, tmp_path / "b.zip")
     with pytest.raises(BadInput, match="a workspace is A_rows or B_rows"):
         load_pack(tmp_path / "b.zip")
+
+
+@pytest.mark.parametrize(
+    "gemm, copies",
+    [
+        (HalfGemm(8_000_000, 257, 40, "nt"), 0),  # C has more than 2**31 elements in whole lines
+        (HalfGemm(8_000_000, 250, 40, "nt"), 1),
+        (HalfGemm(4_000_000, 257, 33, "nt"), 3),
+    ],
+    ids=str,
+)
+def test_a_c_that_is_too_large_in_whole_lines_is_not_copied(gemm, copies):
+    rung = REPACKED.fitted(gemm)
+    assert sum(map(len, rung.others(gemm))) == copies and not rung.refuses(gemm, rung.config)
+
+
+def test_an_a_that_is_too_large_in_whole_lines_is_refused():
+    with pytest.raises(BadInput, match="a copy of A has 2560000000 elements"):
+        REPACKED.fitted(HalfGemm(40_000_000, 8, 1)).declared(HalfGemm(40_000_000, 8, 1))
+
+
+def test_two_columns_are_read_from_registers_after_the_wait():
+    (rung,), gemm = find("hgemm/repacked:64x64_registers"), HalfGemm(8, 2, 64, accumulate="float32")
+    gemm = replace(gemm, output="float16")
+    assert not outcome_of(launches(lower, rung, gemm, ARCH), gemm, CpuMachine()).faults
+
+
+@pytest.mark.parametrize("consumers", [0, 4])
+def test_warpgroups_that_cannot_be_are_refused(consumers):
+    (rung,), gemm = find(f"hgemm/repacked:consumers={consumers}"), HalfGemm(64, 64, 64)
+    assert gemm.accumulate in rung.config.accumulators
+    assert "for each of 1 to 3 consumers" in rung.refuses(gemm, rung.config)

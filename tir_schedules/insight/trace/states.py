@@ -185,6 +185,7 @@ def with_kernel(state: State, kernel: Kernel, same: int, pending: "Future[Measur
 def kernel_of(module: "IRModule", rung: Rung, workload: Workload, arch: str) -> Kernel | str:
     """The kernel that a function becomes, or why it becomes none."""
     declared = declared_launch(rung, workload)
+    told = {"parts": declared.parts, "workspaces": declared.workspaces} if declared else {}
     tvm = import_tvm()
     try:
         emitted = emit(
@@ -192,7 +193,7 @@ def kernel_of(module: "IRModule", rung: Rung, workload: Workload, arch: str) -> 
         )
         return Kernel(
             f"{rung.id} (tir)", emitted.source, rung.entry, emitted.params, arch=arch,
-            **{**vars(emitted.launch), "parts": declared.parts if declared else 1},
+            **vars(emitted.launch) | told,
         )  # fmt: skip
     except TirSchedulesError as error:
         return short_reason(str(error))

@@ -58,13 +58,18 @@ class Tiling:
 
     @property
     def rows(self) -> int:
-        """Rows of the block tile that a warpgroup multiplies."""
-        return self.bm // self.consumers
+        """Rows of the block tile that a warpgroup multiplies. None at all is refused later."""
+        return self.bm // max(1, self.consumers)
+
+    @property
+    def most_registers(self) -> int:
+        """Of a thread, for sums. Other numbers of warpgroups are refused later."""
+        return SUM_REGISTERS.get(self.consumers, WARPGROUP)
 
     @property
     def accumulators(self) -> tuple[str, ...]:
         """Formats of the sums for which a warpgroup has registers."""
-        return tuple(name for name in ACCUMULATORS if self.registers(name) <= SUM_REGISTERS[self.consumers])
+        return tuple(name for name in ACCUMULATORS if self.registers(name) <= self.most_registers)
 
     def registers(self, accumulate: str) -> int:
         """Of a thread, for sums."""
@@ -357,17 +362,24 @@ def pipeline_products(
 
 
 def store_from_registers(sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles) -> None:
-    """Every thread writes its sums to C, two neighbours at a time where rows allow."""
+    """Every thread writes its sums to C, two neighbours at a time where rows allow.
+
+    Of two columns one lane of four has both, of the first eight. Where that is asked in a loop, nvcc has the
+    lane's number as index in place of the loop's, and keeps all sums in local memory, where it stores them
+    before they are waited for. So the loop is written out.
+    """
     from tir_schedules.tir.intrinsics.wgmma import sums_map
 
     sch.reverse_compute_at(tiles.result, tiles.warpgroup, preserve_unit_loops=True)
     sch.transform_layout(tiles.products, ("write", 0), sums_map(tiling.bn), assume_injective_transform=True)
-    by_threads(sch, tiles.result, tiling, 2 if gemm.n % 2 == 0 else 1)
+    eight = by_threads(sch, tiles.result, tiling, 2 if gemm.n % 2 == 0 else 1)
+    if gemm.n <= 2:
+        sch.annotate(eight, "pragma_unroll_explicit", 1)
 
 
-def by_threads(sch: Schedule, block: Block, tiling: Tiling, width: int) -> None:
+def by_threads(sch: Schedule, block: Block, tiling: Tiling, width: int) -> Loop:
     """The two innermost loops of a block, over a warpgroup's rows and columns: each thread takes what it
-    holds of the sums, `width` neighbours at a time."""
+    holds of the sums, `width` neighbours at a time. Returns the loop over eight columns each."""
     row, column = sch.get_loops(block)[-2:]
     part, warp, half, lane_row = sch.split(row, [tiling.rows // ROWS, 4, 2, 8])
     eight, lane_column, pair = sch.split(column, [tiling.bn // 8, 4, 2])
@@ -375,25 +387,4 @@ def by_threads(sch: Schedule, block: Block, tiling: Tiling, width: int) -> None:
     sch.bind(sch.fuse(warp, lane_row, lane_column), "threadIdx.x")
     unroll(sch, (part, eight, half))
     (sch.vectorize if width > 1 else sch.unroll)(pair)
-
-
-def store_boxes(sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles, places: int) -> None:
-    """A warpgroup's sums go through shared memory, box by box, from where the copy engine writes them to C.
-    places: in shared memory, for boxes in turns."""
-    from tir_schedules.tir.intrinsics import boxes, stmatrix
-    from tir_schedules.tir.intrinsics.wgmma import sums_map
-
-    width = ROW_BYTES // SIZES[gemm.result]
-    stored = sch.cache_write(tiles.result, 0, boxes.BOXES)
-    sch.reverse_compute_at(tiles.result, tiles.warpgroup)
-    row, column = sch.get_loops(tiles.result)[-2:]
-    box_row, row = sch.split(row, [None, ROWS])
-    box_column, column = sch.split(column, [None, width])
-    sch.reorder(box_row, box_column, row, column)
-    sch.reverse_compute_at(stored, box_column)
-    sch.transform_layout(tiles.products, ("write", 0), sums_map(tiling.bn), assume_injective_transform=True)
-    numbered = stmatrix.boxes_map(width)
-    sch.transform_layout(tiles.result, ("write", 0), numbered, assume_injective_transform=True)
-    unroll(sch, (box_row, box_column))
-    sch.tensorize(row, stmatrix.store(width, places, gemm.accumulate, gemm.result))
-    sch.tensorize(sch.get_loops(stored)[-2], boxes.store(ROWS, width, gemm.result))
+    return eight

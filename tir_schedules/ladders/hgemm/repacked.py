@@ -31,10 +31,11 @@ from dataclasses import dataclass, replace
 
 from tir_schedules.ladders.hgemm import hopper, repack, roles, tile_choice, tma_store
 from tir_schedules.ladders.hgemm.unpack import unpacking_of
-from tir_schedules.model.launch import Launch
+from tir_schedules.ladders.sgemm.shapes import MOST_ELEMENTS
+from tir_schedules.model.launch import Launch, ceil_div
 from tir_schedules.model.rung import Preparation, Rung, run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
-from tir_schedules.workloads import OPERANDS, RESULTS
+from tir_schedules.workloads import OPERANDS, RESULTS, in_lines
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 
@@ -56,12 +57,25 @@ On an H200 1023 x 1023 is sooner copied, 511 x 513 is not."""
 def refuses(gemm: HalfGemm, config: Config) -> str:
     if config.line not in LINES:
         return f"line is {config.line}; it is one of {', '.join(map(str, LINES))}"
-    reason = hopper.reason_against_tile(gemm, config)
+    reason = hopper.reason_against_tile(gemm, config) or reason_against_copies(gemm, config)
     if reason or not config.boxes:
         return reason or hopper.reason_against_ring(gemm, config, 2)
     return roles.reason_against_places(gemm, config) or (
         hopper.reason_against_stored_boxes(gemm, "boxes=0") if gemm.result == "float32" else ""
     )
+
+
+def reason_against_copies(gemm: HalfGemm, config: Config) -> str:
+    """Why A, B or C cannot be copied, or empty: rows of few elements become whole lines."""
+    copies = repack.copied(gemm, config.line)
+    if after(gemm, config):
+        copies["C"] = gemm.m, gemm.n
+    for name, (rows, columns) in copies.items():
+        elements = ceil_div(rows, repack.ROWS) * repack.ROWS * in_lines(columns, gemm.vector)
+        if elements >= MOST_ELEMENTS:
+            other = ": use boxes=0" if name == "C" else ""
+            return f"a copy of {name} has {elements} elements, and must have fewer than 2**31{other}"
+    return ""
 
 
 def before(gemm: HalfGemm, config: Config) -> list[Preparation]:
@@ -113,8 +127,9 @@ FASTEST, FASTEST_FROM_REGISTERS = (
 
 
 def choose(gemm: HalfGemm) -> str:
-    """The tile that `tma_store` takes; see LEAST."""
-    if hopper.reason_against_stored_boxes(gemm) and (gemm.result == "float32" or gemm.m * gemm.n < LEAST):
+    """The tile that `tma_store` takes; see LEAST. A C too large to be copied is written from registers."""
+    small = gemm.result == "float32" or gemm.m * gemm.n < LEAST
+    if hopper.reason_against_stored_boxes(gemm) and (small or reason_against_copies(gemm, CONFIGS["64x64"])):
         return f"{FASTEST_FROM_REGISTERS(gemm)}{tile_choice.REGISTERS}"
     return FASTEST(gemm)
 

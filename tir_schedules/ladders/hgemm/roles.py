@@ -8,7 +8,7 @@ from tir_schedules.ladders.hgemm import hopper
 from tir_schedules.ladders.hgemm.hopper import SIZES, Ring, Tiles, Tiling
 from tir_schedules.model.launch import Launch, TensorMap, ceil_div
 from tir_schedules.tir.passes import PROGRAMS, ROLES
-from tir_schedules.tir.schedule import Schedule
+from tir_schedules.tir.schedule import Schedule, unroll
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 
@@ -100,8 +100,24 @@ def walk_tiles(sch: Schedule, gemm: HalfGemm, config: Persistent, tiles: Tiles, 
 
 
 def store_boxes(sch: Schedule, gemm: HalfGemm, config: Stored, tiles: Tiles) -> None:
-    """C goes through shared memory, box by box."""
-    hopper.store_boxes(sch, gemm, config, tiles, boxes_of(gemm, config)[-1])
+    """A warpgroup's sums go through shared memory, box by box, and the copy engine writes them to C."""
+    from tir_schedules.tir.intrinsics import boxes, stmatrix
+    from tir_schedules.tir.intrinsics.wgmma import sums_map
+
+    width, places = hopper.ROW_BYTES // hopper.SIZES[gemm.result], boxes_of(gemm, config)[-1]
+    stored = sch.cache_write(tiles.result, 0, boxes.BOXES)
+    sch.reverse_compute_at(tiles.result, tiles.warpgroup)
+    row, column = sch.get_loops(tiles.result)[-2:]
+    box_row, row = sch.split(row, [None, hopper.ROWS])
+    box_column, column = sch.split(column, [None, width])
+    sch.reorder(box_row, box_column, row, column)
+    sch.reverse_compute_at(stored, box_column)
+    sch.transform_layout(tiles.products, ("write", 0), sums_map(config.bn), assume_injective_transform=True)
+    numbered = stmatrix.boxes_map(width)
+    sch.transform_layout(tiles.result, ("write", 0), numbered, assume_injective_transform=True)
+    unroll(sch, (box_row, box_column))
+    sch.tensorize(row, stmatrix.store(width, places, gemm.accumulate, gemm.result))
+    sch.tensorize(sch.get_loops(stored)[-2], boxes.store(hopper.ROWS, width, gemm.result))
 
 
 def store_whole_boxes(sch: Schedule, gemm: HalfGemm, config: Stored, tiles: Tiles, programs: int) -> None:
