@@ -24,6 +24,9 @@ C_TYPES = {"float16": "half", "bfloat16": "__nv_bfloat16", "float32": "float"}
 MOST = 2**31 - 2**16
 """Below this an extent, and where the tiles that cover it end, are indices of 32 bits."""
 
+MOST_ELEMENTS = 2**31
+"""Below this the elements of a matrix are."""
+
 
 def padded(columns: int, vector: int) -> int:
     """Elements of the shortest row of a multiple of 16 bytes that has so many columns. vector: elements in

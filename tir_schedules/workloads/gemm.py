@@ -13,7 +13,7 @@ import numpy as np
 from tir_schedules.errors import BadInput
 from tir_schedules.model.launch import Dim3
 from tir_schedules.model.workload import Arguments
-from tir_schedules.workloads import MOST, array_of, element_type, in_lines
+from tir_schedules.workloads import MOST, MOST_ELEMENTS, array_of, element_type, in_lines
 from tir_schedules.workloads.drawing import EXACT, REALS, Draws
 from tir_schedules.workloads.partial_sums import PartialSums
 from tir_schedules.workloads.rounding import SPREAD, bias, growth, largest_exact
@@ -66,7 +66,7 @@ class Gemm:
                 raise BadInput(
                     f"{name} is {extent}; M, N and K must each be below 2**31 - 2**16 (32-bit indices)"
                 )
-        if max(self.m * self.k, self.k * self.n, self.m * self.n) >= 2**31:
+        if max(self.m * self.k, self.k * self.n, self.m * self.n) >= MOST_ELEMENTS:
             raise BadInput(
                 f"{self} is too large: each matrix must have fewer than 2**31 elements (32-bit indices)"
             )

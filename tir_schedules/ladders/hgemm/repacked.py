@@ -31,11 +31,10 @@ from dataclasses import dataclass, replace
 
 from tir_schedules.ladders.hgemm import hopper, repack, roles, tile_choice, tma_store
 from tir_schedules.ladders.hgemm.unpack import unpacking_of
-from tir_schedules.ladders.sgemm.shapes import MOST_ELEMENTS
 from tir_schedules.model.launch import Launch, ceil_div
 from tir_schedules.model.rung import Preparation, Rung, run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
-from tir_schedules.workloads import OPERANDS, RESULTS, in_lines
+from tir_schedules.workloads import MOST_ELEMENTS, OPERANDS, RESULTS, in_lines
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 

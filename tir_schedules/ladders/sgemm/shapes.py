@@ -20,9 +20,6 @@ from tir_schedules.workloads.gemm import Gemm
 
 MOST_WAVES = 5
 """Blocks for each SM beyond which K is not split."""
-MOST_ELEMENTS = 2**31
-"""Of a matrix, and of a copy of one: indices have 32 bits."""
-
 SUM, PART = 0.86, 0.03  # microseconds of a launch that adds up, beyond another, and of each part
 MOST = 206
 """Multiply-adds of an SM in a nanosecond, of which no tile had more where SMs have many blocks."""

@@ -20,6 +20,7 @@ from tir_schedules.tuning.space.sgemm import (
     loop_fits,
     multistage_bytes,
 )
+from tir_schedules.workloads import MOST_ELEMENTS
 from tir_schedules.workloads.gemm import Gemm
 
 Config = split_k.Config
@@ -57,7 +58,7 @@ def stages_are_used(config: Config, gemm: Gemm, arch: str) -> bool:
 
 def elements_count(config: Config, gemm: Gemm, arch: str) -> bool:
     """Whether 32 bits index the partial sums. Those of a `splits` of 0 they always index."""
-    return not config.splits or split_k.parts_of(gemm, config) * gemm.m * gemm.n < shapes.MOST_ELEMENTS
+    return not config.splits or split_k.parts_of(gemm, config) * gemm.m * gemm.n < MOST_ELEMENTS
 
 
 def parts_are_new(config: Config, gemm: Gemm, arch: str) -> bool:
