@@ -6,8 +6,8 @@
 #include "tiles_in_registers.cuh"
 #include "warp_tiles.cuh"
 
-// C of a block: the sums of the first `terms` products. Tiles are WarpTiles; multiply(results, a, b) adds the
-// products of the fragments of one k.
+// C of a block: the sums of `terms` products from k = first on. Blocks along z have a matrix of C each. Tiles
+// are WarpTiles; multiply(results, a, b) adds the products of the fragments of one k.
 //
 // A turn of the loop over tiles multiplies one tile, stores the next, which is in registers, to the other
 // stage in shared memory, reads the one after it from global memory into these registers, and passes one
@@ -22,7 +22,7 @@
 template <class Tiles, bool ALIGNED, int DEPTH, int A_ROW, int B_ROW, typename Multiply>
 static __device__ __forceinline__ void
 multiply_double_buffered(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C,
-                         int M, int N, int K, int terms, float (&tile_a)[2][DEPTH][A_ROW],
+                         int M, int N, int K, int first, int terms, float (&tile_a)[2][DEPTH][A_ROW],
                          float (&tile_b)[2][DEPTH][B_ROW], Multiply multiply)
 {
     static_assert(Tiles::LANES_M % 2 == 0, "lanes must stand in pairs of rows");
@@ -37,7 +37,7 @@ multiply_double_buffered(const float *__restrict__ A, const float *__restrict__ 
     float thread_results[Tiles::THREAD_ROWS][Tiles::THREAD_COLS] = {{0.0f}};
 
     TilesInRegisters<Tiles::THREADS, Tiles::ROWS, Tiles::COLS, DEPTH, ALIGNED, !ALIGNED> copies(
-        block_row, block_col, M, N, K);
+        block_row, block_col, first, M, N, K);
     __align__(16) float reg_a[2][Tiles::THREAD_ROWS], reg_b[2][Tiles::THREAD_COLS]; // of even k and of odd
     auto read_fragments = [&](int stage, int k) {
         part.read_fragments(reg_a[k % 2], reg_b[k % 2], tile_a[stage][k], tile_b[stage][k]);
@@ -68,6 +68,7 @@ multiply_double_buffered(const float *__restrict__ A, const float *__restrict__ 
         }
     }
 
+    C += blockIdx.z * M * N;
     if constexpr (ALIGNED)
         part.template write_results<true>(thread_results, C, block_row, block_col, M, N);
     else

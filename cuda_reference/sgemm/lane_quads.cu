@@ -41,7 +41,7 @@ static __device__ __forceinline__ void multiply(const float *__restrict__ A, con
     const Tiles part(threadIdx.x / 32, lane_row, lane_col);
     float thread_results[WMITER * TM][WNITER * TN] = {{0.0f}};
 
-    TilesInRegisters<Tiles::THREADS, BM, BN, BK, ALIGNED> copies(block_row, block_col, M, N, K);
+    TilesInRegisters<Tiles::THREADS, BM, BN, BK, ALIGNED> copies(block_row, block_col, 0, M, N, K);
     for (int k_left = K; k_left > 0; k_left -= BK) {
         copies.read(A, B, N, K, k_left);
         copies.store(tile_a, tile_b);

@@ -43,10 +43,10 @@ sgemm_split_k(const float *__restrict__ A, const float *__restrict__ B, float *_
     const int tiles = (K + BK - 1) / BK;
     const int most = (tiles + gridDim.z - 1) / gridDim.z * BK, first = most * blockIdx.z;
     const int terms = min(most, K - first);
+#if ASYNCHRONOUS
     A += first;
     B += first * N;
     C += blockIdx.z * M * N;
-#if ASYNCHRONOUS
     extern __shared__ __align__(16) float shared[];
     if (N % 4 == 0)
         multiply_multistage<Tiles, BK, STAGES, PADDING, ROWS_FIRST, true>(A, B, C, M, N, K, terms, shared);
@@ -59,8 +59,8 @@ sgemm_split_k(const float *__restrict__ A, const float *__restrict__ B, float *_
         Tiles::multiply_in_serpentines(results, reg_a, reg_b);
     };
     if (N % 4 == 0 && K % 4 == 0)
-        multiply_double_buffered<Tiles, true>(A, B, C, M, N, K, terms, tile_a, tile_b, multiply);
+        multiply_double_buffered<Tiles, true>(A, B, C, M, N, K, first, terms, tile_a, tile_b, multiply);
     else
-        multiply_double_buffered<Tiles, false>(A, B, C, M, N, K, terms, tile_a, tile_b, multiply);
+        multiply_double_buffered<Tiles, false>(A, B, C, M, N, K, first, terms, tile_a, tile_b, multiply);
 #endif
 }

@@ -26,9 +26,9 @@ template <int COUNT> __device__ __forceinline__ void store_floats(float *to, con
 // A tile of A, HEIGHT x DEPTH, and one of B, DEPTH x WIDTH, on their way through registers: a thread reads COUNT
 // neighbours at a time, neighbouring threads neighbouring ones, and stores them later. ALIGNED promises rows of A
 // and B that float4s can take, and COUNT is 4; else it is 1, where threads share rows evenly so.
-// row, col: where the tile of C starts. ENDS_WITH_C: the last tiles start early enough, see tile_starts.cuh, so
-// that nothing lies beyond a matrix that is no smaller than a tile. A thread then asks for no row, and all its
-// rows stand at fixed distances from the first: one address is enough.
+// row, col: where the tile of C starts; first: the k of the first tiles. ENDS_WITH_C: the last tiles of C start
+// early enough, see tile_starts.cuh, so that nothing lies beyond a matrix that is no smaller than a tile. A
+// thread then asks for no row, and all its rows stand at fixed distances: one address is enough.
 template <int THREADS, int HEIGHT, int WIDTH, int DEPTH, bool ALIGNED, bool ENDS_WITH_C = false>
 struct TilesInRegisters {
     static constexpr int ROWS_OF_B = THREADS / WIDTH; // copied at once, float by float
@@ -52,10 +52,10 @@ struct TilesInRegisters {
     int from_a, from_b;
     __align__(4 * COUNT) float copied_a[A_COPIES][COUNT], copied_b[B_COPIES][COUNT];
 
-    __device__ __forceinline__ TilesInRegisters(int row, int col, int M, int N, int K)
+    __device__ __forceinline__ TilesInRegisters(int row, int col, int first, int M, int N, int K)
         : rows_left(ENDS_WITH_C && M >= HEIGHT ? HEIGHT : M - (row + a_row)),
           cols_left(ENDS_WITH_C && N >= WIDTH ? WIDTH : N - (col + b_col)),
-          from_a((row + a_row) * K + a_k), from_b(b_k * N + col + b_col)
+          from_a((row + a_row) * K + first + a_k), from_b((first + b_k) * N + col + b_col)
     {
     }
 

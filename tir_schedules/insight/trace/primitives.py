@@ -68,6 +68,9 @@ ANNOTATIONS = {
     "tir_schedules.roles": (
         "Splits the warpgroups by roles: one copies slabs into a ring of slots, the others multiply them."
     ),
+    "tir_schedules.shifted": (
+        "Lets the last tile start earlier, so that it ends with the matrix: rows stand at fixed distances."
+    ),
     "tir_schedules.turns": (
         "Turns a loop round in every second round of a loop around it: 1 is the next, 2 the one around that."
     ),
