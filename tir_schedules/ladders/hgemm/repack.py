@@ -14,6 +14,7 @@ from typing import Any, cast
 from tir_schedules.model.gpus import WARP
 from tir_schedules.model.launch import Launch, ceil_div, pitch_of
 from tir_schedules.model.rung import NoConfig, Preparation, Rung
+from tir_schedules.tir.passes import PITCHES
 from tir_schedules.tir.schedule import PrimFunc, Schedule, bind
 from tir_schedules.workloads.half_gemm import VECTOR, HalfGemm
 from tir_schedules.workloads.repacking import Repacking
@@ -88,8 +89,6 @@ def maps_of_copies(alone: Launch, gemm: HalfGemm, line: int) -> Launch:
 
 def of_copies(function: PrimFunc, gemm: HalfGemm, line: int) -> PrimFunc:
     """The same of a function."""
-    from tir_schedules.tir.passes import PITCHES
-
     pitches, made = by_choice(gemm, line), cast(Any, function)
     return made.with_attr(PITCHES, pitches) if pitches else function
 

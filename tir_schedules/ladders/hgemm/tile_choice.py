@@ -17,6 +17,7 @@ from tir_schedules.ladders.hgemm import hopper
 from tir_schedules.ladders.waves import CACHE, MEMORY
 from tir_schedules.model.launch import Launch, ceil_div, check_grid
 from tir_schedules.model.rung import Preparation, Rung
+from tir_schedules.workloads import MOST_ELEMENTS
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 TIMES = {
@@ -196,7 +197,7 @@ def bytes_under_way(gemm: HalfGemm, config: hopper.Tiling) -> float:
 def parts_of(gemm: HalfGemm, config: hopper.Tiling) -> int:
     """In how many parts of whole slabs K is multiplied soonest, each with as many slabs."""
     name, slabs = timed_as(config), ceil_div(gemm.k, hopper.DEPTH)
-    most = min(slabs, hopper.WAVE, max(1, (2**31 - 1) // (gemm.m * gemm.part_pitch)))
+    most = min(slabs, hopper.WAVE, max(1, (MOST_ELEMENTS - 1) // (gemm.m * gemm.part_pitch)))
     counts = {ceil_div(slabs, ceil_div(slabs, parts)) for parts in range(1, most + 1)}
     return min(sorted(counts), key=lambda parts: Estimate.of(gemm, name, config, parts).microseconds)
 

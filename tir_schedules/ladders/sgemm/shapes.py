@@ -16,6 +16,7 @@ from typing import Mapping, Protocol
 from tir_schedules.ladders.waves import CACHE, LAUNCH, MEMORY, SMS
 from tir_schedules.model.launch import MOST_BLOCKS, ceil_div
 from tir_schedules.model.rung import Rung
+from tir_schedules.workloads import MOST_ELEMENTS
 from tir_schedules.workloads.gemm import Gemm
 
 MOST_WAVES = 5
@@ -133,7 +134,7 @@ def splits(gemm: Gemm, tile: Tile) -> int:
     as are under way at once: with fewer, 32x32 took 10.1 us in place of 7.7 at 36x50x1315."""
     blocks, deep = ceil_div(gemm.m, tile.bm) * ceil_div(gemm.n, tile.bn), ceil_div(gemm.k, tile.bk)
     most = max(1, deep // tile.stages) if tile.asynchronous and misaligned(gemm, tile) else deep
-    most = min(most, max(1, MOST_WAVES * SMS // blocks), (2**31 - 1) // (gemm.m * gemm.n))
+    most = min(most, max(1, MOST_WAVES * SMS // blocks), (MOST_ELEMENTS - 1) // (gemm.m * gemm.n))
     counts = {ceil_div(deep, ceil_div(deep, parts)) for parts in range(1, most + 1)}
     return min(sorted(counts), key=lambda parts: microseconds(gemm, tile, parts))
 

@@ -14,8 +14,7 @@ from tvm import IRModule, tirx, transform
 from tvm.tirx.analysis import undefined_vars
 
 from tir_schedules.tir.passes import GUARDS_OUTSIDE
-from tir_schedules.tir.passes.rewriting import map_body, with_body
-from tir_schedules.tir.passes.wrapped_edges import conjuncts
+from tir_schedules.tir.passes.rewriting import conjuncts, map_body, with_body
 
 
 @tirx.transform.prim_func_pass(opt_level=0, name="tir_schedules.guards_outside")

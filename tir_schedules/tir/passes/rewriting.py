@@ -1,4 +1,7 @@
-"""Small changes to TIR that several passes make."""
+"""Small changes to TIR that several passes make, and what they ask of it."""
+
+# TVM's nodes have their fields at run time alone.
+# pyright: reportAttributeAccessIssue=false
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from typing import Any, Callable
 
 import tvm_ffi
 from tvm import s_tir, tirx
+from tvm.ir import Call
 
 
 def map_body(function: tirx.PrimFunc, kind: type, change: Callable[[Any], tirx.Stmt]) -> tirx.PrimFunc:
@@ -38,3 +42,14 @@ def with_block_body(realize: s_tir.SBlockRealize, body: tirx.Stmt) -> s_tir.SBlo
     parts = (block.iter_vars, block.reads, block.writes, block.name_hint, body, block.init)
     changed = s_tir.SBlock(*parts, block.alloc_buffers, block.match_buffers, block.annotations)
     return s_tir.SBlockRealize(realize.iter_values, realize.predicate, changed)
+
+
+def is_guarded(value: Any) -> bool:
+    return isinstance(value, Call) and getattr(value.op, "name", "") == "prim.if_then_else"
+
+
+def conjuncts(guard: Any) -> list[Any]:
+    """The comparisons that a guard is made of."""
+    if isinstance(guard, tirx.And):
+        return [*conjuncts(guard.a), *conjuncts(guard.b)]
+    return [guard]

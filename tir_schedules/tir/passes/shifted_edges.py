@@ -18,8 +18,13 @@ from typing import Any
 from tvm import IRModule, s_tir, tirx, transform
 
 from tir_schedules.tir.passes import SHIFTED
-from tir_schedules.tir.passes.rewriting import map_body, with_block_body, with_value
-from tir_schedules.tir.passes.wrapped_edges import conjuncts, is_guarded
+from tir_schedules.tir.passes.rewriting import (
+    conjuncts,
+    is_guarded,
+    map_body,
+    with_block_body,
+    with_value,
+)
 
 
 @tirx.transform.prim_func_pass(opt_level=0, name="tir_schedules.shifted_edges")
@@ -45,7 +50,7 @@ def shifted_read(realize: Any, store: Any, tiles: dict[int, int]) -> Any:
     for axis, tile in tiles.items():
         index, extent = load.indices[axis], int(load.source.shape[axis])
         kept = [each for each in kept if not each.a.same_as(index)]
-        inside[axis] = start(index, tile, extent) + index % tile
+        inside[axis] = shifted(index, tile, extent)
     value: Any = tirx.BufferLoad(load.source, inside)
     if kept:
         value = tirx.if_then_else(tirx.all(*kept), value, zero)
@@ -61,7 +66,7 @@ def shifted_write(realize: Any, store: Any, tiles: dict[int, int]) -> Any:
         else:
             shared: Any = tirx.max(index // tile * tile - (int(extent) - tile), 0)
             together = gcd(tile, int(extent))
-            indices[axis] = start(index, tile, int(extent)) + index % tile
+            indices[axis] = shifted(index, tile, int(extent))
             guards.append(index % tile // together >= shared // together)
     asked: Any = tirx.all(*guards)
     for variable, value in zip(realize.block.iter_vars, realize.iter_values):
@@ -70,6 +75,6 @@ def shifted_write(realize: Any, store: Any, tiles: dict[int, int]) -> Any:
     return s_tir.SBlockRealize(realize.iter_values, asked, block)
 
 
-def start(index: Any, tile: int, extent: int) -> Any:
-    """Where the tile that an index is in starts, moved back where it would reach beyond the extent."""
-    return tirx.min(index // tile * tile, extent - tile)
+def shifted(index: Any, tile: int, extent: int) -> Any:
+    """The index in a tile that starts earlier, where it would reach beyond the extent."""
+    return tirx.min(index // tile * tile, extent - tile) + index % tile

@@ -17,10 +17,9 @@ from __future__ import annotations
 from typing import Any
 
 from tvm import IRModule, s_tir, tirx, transform
-from tvm.ir import Call
 
 from tir_schedules.tir.passes import WRAPPED
-from tir_schedules.tir.passes.rewriting import map_body, with_block_body
+from tir_schedules.tir.passes.rewriting import conjuncts, is_guarded, map_body, with_block_body
 
 
 @tirx.transform.prim_func_pass(opt_level=0, name="tir_schedules.wrapped_edges")
@@ -48,14 +47,3 @@ def wrapped_edges(function: tirx.PrimFunc, module: IRModule, context: transform.
         return with_block_body(realize, tirx.BufferStore(store.buffer, value, store.indices))
 
     return map_body(function, s_tir.SBlockRealize, wrap)
-
-
-def is_guarded(value: Any) -> bool:
-    return isinstance(value, Call) and getattr(value.op, "name", "") == "prim.if_then_else"
-
-
-def conjuncts(guard: Any) -> list[Any]:
-    """The comparisons that a guard is made of."""
-    if isinstance(guard, tirx.And):
-        return [*conjuncts(guard.a), *conjuncts(guard.b)]
-    return [guard]
