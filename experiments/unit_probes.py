@@ -33,7 +33,8 @@ PLACES = {
     "over the corner": (-8, -8),
     "over the end": (224, 240),
 }
-"""Name -> row and column of a box; a box of 64 rows lies partly outside in the last two."""
+"""Name -> row and column of a box; a box of 64 rows lies partly outside in the last two. A store must
+not begin before the tensor: a GPU ends the kernel."""
 BOX = """\
 #include <cuda.h>
 // One box of a tensor map, and what the threads then read of it.
@@ -113,6 +114,8 @@ def boxes(arch: str) -> Iterator[tuple[str, Kernel, dict[str, np.ndarray]]]:
     for size, (box, swizzle) in BOXES.items():
         for place, (row, column) in PLACES.items():
             for verb, access, array in (("load", LOAD, "X"), ("store", STORE, "Y")):
+                if verb == "store" and min(row, column) < 0:
+                    continue
                 facts = {"bytes": box[0] * box[1] * 2, "row": row, "column": column}
                 seen = TensorMap(
                     f"{array}_map", array, "float16", (ROWS, COLUMNS), (COLUMNS * 2,), box, swizzle

@@ -2,6 +2,7 @@
 tools and GPU are made up."""
 
 import json
+import re
 import sys
 from collections import Counter
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from counter_pack import jobs_of, load_all
 from counter_probes import probes
 from fake_tools import MadeUpGpu, installer, predicted_launches, table
+from unit_probes import boxes
 
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.twin import load_twin
@@ -94,6 +96,15 @@ def test_all_single_accesses_are_packed(tmp_path, monkeypatch):
     path = tmp_path / "p.zip"
     assert counters_on_gpu.main(["pack", str(path), "probes", "--arch", ARCH]) == 0
     assert len(load_all(path)[0]) == len(probes(ARCH)) > 200
+
+
+def test_boxes_of_the_probes_begin_where_a_gpu_takes_them():
+    places = {"X": set(), "Y": set()}
+    for _, kernel, _ in boxes("sm_90a"):
+        column, row = (int(number) for number in re.findall(r'"r"\((-?\d+)\)', kernel.source)[-2:])
+        places[kernel.maps[0].of].add((row, column))
+    assert {column * 2 % 16 for found in places.values() for _, column in found} == {0}
+    assert min(map(min, places["X"])) < 0 <= min(map(min, places["Y"]))
 
 
 def test_a_ladder_is_packed_in_all_its_configurations_and_kinds():
