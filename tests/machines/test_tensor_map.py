@@ -68,6 +68,7 @@ def test_rows_shorter_than_the_swizzle_are_not_known():
 
 # ---- boxes ---
 LOAD = "cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+PREFETCH = "cp.async.bulk.prefetch.tensor.2d.L2.global.tile"
 STORE = "cp.async.bulk.tensor.{rank}d.global.shared::cta.tile.bulk_group"
 START = """.shared .align 8 .b8 full[8]; .reg .b32 f, sh, n; .reg .b64 m; setp.eq.u32 q, t, 0;
 mov.u64 wide, s; cvt.u32.u64 sh, wide; mov.u64 wide, full; cvt.u32.u64 f, wide;
@@ -93,6 +94,12 @@ add.s32 sh, sh, 16; add.s64 y, y, 16; add.s32 n, n, 16; setp.lt.u32 p, n, {size}
         ("Y",),
         (tensor.name,),
     )
+
+
+def prefetched(text, opcode, at):
+    """What `loading` gives, with a box prefetched before."""
+    coordinates = ", ".join(map(str, at[::-1]))
+    return text.replace("[m];", f"[m]; {opcode} [m, {{{coordinates}}}];", 1)
 
 
 def storing(tensor, at, size):
@@ -148,6 +155,7 @@ BOXES = [
     ((24, 96), (16, 8), (30, 88), 32, np.float32),
     ((24, 96), (4, 16), (1, 8), 0, np.float16),
     ((24, 96), (8, 64), (100, 0), 128, np.float16),
+    ((24, 60), (8, 32), (0, 100), 128, np.float32),
     ((5, 6, 48), (2, 3, 32), (4, -1, 20), 128, np.float32),
     ((3, 4, 5, 16), (2, 2, 2, 16), (1, 3, -1, 0), 0, np.uint8),
     ((2, 3, 4, 5, 16), (1, 2, 2, 2, 16), (1, 2, 3, 4, 0), 32, np.float16),
@@ -222,8 +230,9 @@ def test_a_store_whose_last_piece_reaches_beyond_the_array():
 
 WRONG_PLACES = [
     (np.float16, (8, 64), (0, 4), "load", "the innermost coordinate is 4, of elements of 2 bytes"),
-    (np.float32, (8, 32), (0, -2), "load", "the innermost coordinate is -2, of elements of 4 bytes"),
-    (np.float32, (8, 32), (0, 2), "store", "it has to be a multiple of 16 bytes"),
+    (np.float32, (8, 32), (0, -2), "load", "coordinate is -2, of elements of 4 bytes, so -8 bytes"),
+    (np.float32, (8, 32), (0, 2), "store", "it has to be a multiple of 16 bytes, of 4 elements"),
+    (np.float16, (8, 64), (0, 4), "prefetch", "so 8 bytes: it has to be a multiple of 16 bytes, of 8"),
     (np.float16, (8, 64), (-1, 0), "store", "a store begins at coordinate -1"),
     (np.float16, (8, 64), (0, -8), "store", "a store begins at coordinate -8"),
 ]
@@ -234,9 +243,11 @@ WRONG_PLACES = [
 def test_boxes_that_begin_where_none_can(dtype, box, at, how, message):
     array = numbered((24, 96), dtype)
     tensor = map_of(array, box, 128)
-    if how == "load":
+    if how != "store":
         arguments = {"Y": np.zeros(box_bytes(tensor), np.uint8), "A": array}
-        execution = launch(loading(tensor, at), arguments, ("Y",), 32, (tensor,), params=("Y",))
+        text = loading(tensor, at if how == "load" else (0, 0))
+        text = text if how == "load" else prefetched(text, PREFETCH, at)
+        execution = launch(text, arguments, ("Y",), 32, (tensor,), params=("Y",))
     else:
         arguments = {"X": np.zeros(box_bytes(tensor), np.uint8), "A": array}
         text = storing(tensor, at, box_bytes(tensor))

@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from test_tensor_map import box_of, loading, map_of, numbered, storing
+from test_tensor_map import box_of, loading, map_of, numbered, prefetched, storing
 from test_units import (
     COUNTS,
     DROPPED,
@@ -230,8 +230,7 @@ def test_forms_of_boxes(opcode):
         got = np.zeros(box_bytes(tensor), np.uint8)
         text = loading(tensor, at)
         if "prefetch" in opcode:
-            coordinates = ", ".join(map(str, at[::-1]))
-            text = text.replace("[m];", f"[m]; {opcode} [m, {{{coordinates}}}];", 1)
+            text = prefetched(text, opcode, at)
         else:
             text = re.sub(r"cp\.async\.bulk\.tensor\S+", opcode, text)
         if "multicast" in opcode:

@@ -104,6 +104,19 @@ def too_many_registers(record: np.void) -> str:
 
 
 # ---- tensor maps ---
+PIECE = 16
+"""Bytes, as core/tensor_map.cpp has it."""
+
+
+def within_a_piece(coordinate: int, element: int) -> str:
+    """element: its bytes."""
+    return (
+        f"the innermost coordinate is {coordinate}, of elements of {element} bytes, so {coordinate * element}"
+        f" bytes: it has to be a multiple of {PIECE} bytes, of {PIECE // element} elements, or a GPU ends the"
+        " kernel (illegal instruction)"
+    )
+
+
 MAP_FAULTS: dict[int, Callable[[np.void], str]] = {
     1: lambda record: (
         "there is no tensor map at the address: pass one as const __grid_constant__ CUtensorMap, and name it"
@@ -116,11 +129,7 @@ MAP_FAULTS: dict[int, Callable[[np.void], str]] = {
         f"byte {int(record['address'])} of shared memory is no multiple of 128: align the array"
     ),
     4: lambda record: "the tensor map lies in memory that the kernel may write: pass it as a parameter",
-    5: lambda record: (
-        f"the innermost coordinate is {signed(record['bytes'])}, of elements of"
-        f" {record['extent_bytes']} bytes: it has to be a multiple of 16 bytes, or a GPU ends the kernel"
-        " (illegal instruction)"
-    ),
+    5: lambda record: within_a_piece(signed(record["bytes"]), int(record["extent_bytes"])),
     6: lambda record: (
         f"a store begins at coordinate {signed(record['bytes'])}: it may reach beyond the end of the tensor,"
         " but not begin before it, or a GPU ends the kernel (illegal instruction)"
