@@ -19,11 +19,12 @@
 // nobody multiplies: that is cheaper than a second copy of the FMA. Both stages are unrolled: so addresses
 // are constants.
 // ALIGNED promises K % 4 == 0 and N % 4 == 0: then rows are read four floats at a time.
+// rows: shared memory for C, see write_results_in_rows; nullptr where each lane writes its own elements.
 template <class Tiles, bool ALIGNED, int DEPTH, int A_ROW, int B_ROW, typename Multiply>
 static __device__ __forceinline__ void
 multiply_double_buffered(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C,
                          int M, int N, int K, int first, int terms, float (&tile_a)[2][DEPTH][A_ROW],
-                         float (&tile_b)[2][DEPTH][B_ROW], Multiply multiply)
+                         float (&tile_b)[2][DEPTH][B_ROW], Multiply multiply, float *rows = nullptr)
 {
     static_assert(Tiles::LANES_M % 2 == 0, "lanes must stand in pairs of rows");
     static_assert(DEPTH % 2 == 0 && A_ROW % 4 == 0, "fragments must alternate, rows must be float4s");
@@ -71,6 +72,8 @@ multiply_double_buffered(const float *__restrict__ A, const float *__restrict__ 
     C += blockIdx.z * M * N;
     if constexpr (ALIGNED)
         part.template write_results<true>(thread_results, C, block_row, block_col, M, N);
+    else if (rows)
+        part.write_results_in_rows(rows, first_row, first_col, thread_results, C, block_row, block_col, M, N);
     else
         part.write_results_from(first_row, first_col, thread_results, C, block_row, block_col, M, N);
 }

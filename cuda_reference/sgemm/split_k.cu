@@ -2,12 +2,13 @@
 //
 //   nvcc -arch=sm_80 -cubin split_k.cu
 //   grid (ceil(N/BN), ceil(M/BM), parts), block (BM/WM * BN/WN * 32)
-//   dynamic shared memory: STAGES * BK * (BM + PADDING + BN) floats, the tiles of A, then those of B
+//   dynamic shared memory: with ASYNCHRONOUS STAGES * BK * (BM + PADDING + BN) floats, the tiles of A, then those
+//   of B; where N % 4 != 0 at least BM * (BN + 4), for C
 //   C: a matrix of M x N for each part; split_k_sum.cu adds them up, in their order
 //
 // multistage.cu, or with ASYNCHRONOUS 0 serpentine.cu, with a part of K for each block along z. Parts are whole
 // tiles, as many in each; the last may have less. With one part C is what multistage.cu leaves, and nothing is to
-// be added up.
+// be added up. Where rows of C are no multiples of 16 bytes, C is written through shared memory, row by row.
 // SPLITS, the most parts, goes to the launch: 0 leaves their number to the shape.
 
 #include "../sizes.cuh"
@@ -43,15 +44,15 @@ sgemm_split_k(const float *__restrict__ A, const float *__restrict__ B, float *_
     const int tiles = (K + BK - 1) / BK;
     const int most = (tiles + gridDim.z - 1) / gridDim.z * BK, first = most * blockIdx.z;
     const int terms = min(most, K - first);
+    extern __shared__ __align__(16) float shared[];
 #if ASYNCHRONOUS
     A += first;
     B += first * N;
     C += blockIdx.z * M * N;
-    extern __shared__ __align__(16) float shared[];
     if (N % 4 == 0)
         multiply_multistage<Tiles, BK, STAGES, PADDING, ROWS_FIRST, true>(A, B, C, M, N, K, terms, shared);
     else
-        multiply_multistage<Tiles, BK, STAGES, PADDING, ROWS_FIRST, false>(A, B, C, M, N, K, terms, shared);
+        multiply_multistage<Tiles, BK, STAGES, PADDING, ROWS_FIRST, false, true>(A, B, C, M, N, K, terms, shared);
 #else
     __shared__ __align__(16) float tile_a[2][BK][BM + PADDING]; // transposed
     __shared__ __align__(16) float tile_b[2][BK][BN];
@@ -60,7 +61,9 @@ sgemm_split_k(const float *__restrict__ A, const float *__restrict__ B, float *_
     };
     if (N % 4 == 0 && K % 4 == 0)
         multiply_double_buffered<Tiles, true>(A, B, C, M, N, K, first, terms, tile_a, tile_b, multiply);
-    else
+    else if (N % 4 == 0)
         multiply_double_buffered<Tiles, false>(A, B, C, M, N, K, first, terms, tile_a, tile_b, multiply);
+    else
+        multiply_double_buffered<Tiles, false>(A, B, C, M, N, K, first, terms, tile_a, tile_b, multiply, shared);
 #endif
 }

@@ -131,4 +131,31 @@ struct WarpTiles {
                 }
         }
     }
+
+    // The same, in rows of C: lanes store their elements to `rows`, ROWS_FLOATS of shared memory that nobody
+    // uses any more, and all threads copy them from there, neighbours neighbouring elements. For rows that are
+    // no multiples of 16 bytes: lanes that hold four neighbours touch eight rows with each store.
+    static constexpr int ROW = BLOCK_N + 4; // floats: lanes that store to two rows meet in no bank
+    static constexpr int ROWS_FLOATS = BLOCK_M * ROW;
+
+    __device__ __forceinline__ void
+    write_results_in_rows(float *rows, int first_row, int first_col,
+                          const float (&results)[ITER_M * THREAD_M][ITER_N * THREAD_N], float *__restrict__ C,
+                          int block_row, int block_col, int M, int N) const
+    {
+#pragma unroll
+        for (int m = 0; m < THREAD_ROWS; ++m)
+#pragma unroll
+            for (int n = 0; n < THREAD_COLS; n += 4)
+                *reinterpret_cast<float4 *>(rows + (row + m / THREAD_M * SUB_M + m % THREAD_M) * ROW + col +
+                                            n / THREAD_N * SUB_N + n % THREAD_N) =
+                    make_float4(results[m][n], results[m][n + 1], results[m][n + 2], results[m][n + 3]);
+        __syncthreads();
+#pragma unroll 8
+        for (int e = threadIdx.x; e < BLOCK_M * BLOCK_N; e += THREADS) {
+            const int to_row = block_row + e / BLOCK_N, to_col = block_col + e % BLOCK_N;
+            if (to_row >= first_row && to_row < M && to_col >= first_col && to_col < N)
+                C[to_row * N + to_col] = rows[e / BLOCK_N * ROW + e % BLOCK_N];
+        }
+    }
 };

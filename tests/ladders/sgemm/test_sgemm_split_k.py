@@ -12,6 +12,7 @@ from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.twin import load_source, load_twin
 from tir_schedules.emit import emit_text
+from tir_schedules.insight.metrics.counting import metrics_of
 from tir_schedules.ladders.registry import find
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.machines.execution import execute
@@ -62,6 +63,17 @@ def test_blocks_along_z_leave_parts_only_where_the_launch_says_so():
     assert kernel.results == (2, 2, 1) and SHAPE.rest(kernel.results) is None
     given = SHAPE.arguments()
     assert SHAPE.prepared(given, kernel.results) is given
+
+
+@pytest.mark.parametrize("make", [lower, load_twin], ids=["schedule", "twin"])
+@pytest.mark.parametrize("name", ["64x64", "32x32"])
+def test_c_is_written_in_rows_where_its_rows_start_anywhere(make, name):
+    """32 neighbours touch five sectors at most; a lane's own elements, one by one, touch one each."""
+    (rung,), gemm = find(f"sgemm/split_k:{name},splits=1"), Gemm(70, 131, 20)
+    (kernel,) = launches(make, rung, gemm, ARCH)
+    stores = metrics_of([compile_kernel(kernel)], gemm)[0].counters.accesses["global_store"]
+    assert stores.cost <= 5 * stores.requests
+    assert rung.declared(replace(gemm, n=132)).dynamic_shared < kernel.dynamic_shared or name == "32x32"
 
 
 def test_a_part_that_is_left_out_of_the_sum_is_found():

@@ -12,36 +12,15 @@ What is fastest for a C of a few tiles and a short K needs no launch before: at 
 from __future__ import annotations
 
 from functools import partial
-from math import prod
 
 from tir_schedules.ladders.hgemm import stream_k
 from tir_schedules.ladders.hgemm.tile_choice import with_copies
-from tir_schedules.ladders.sgemm.gemv import by_rows, width_of
-from tir_schedules.ladders.waves import SMS, Rate, Waves
-from tir_schedules.model.launch import ceil_div
-from tir_schedules.model.rung import Rung
-from tir_schedules.workloads.half_gemm import HalfGemm
+from tir_schedules.ladders.sgemm.models import matrix_times_vector
+from tir_schedules.ladders.waves import Rate
 
 BY_ELEMENTS = "rows are no multiple of 16 bytes and are copied element by element"
 
 by_elements = partial(Rate, odd=0.19, slow=f"{BY_ELEMENTS}, with nothing under way")
-
-GEMV, GEMV_BYTES = 2.35, 4.6e6
-"""Microseconds of a launch of `gemv`, and bytes that it reads in one. Measured on an H200: 3072x1x3072 6.4
-us, 1x4096x4096 9.7."""
-NARROW, COLUMNS = 1.0, 1.5
-"""Microseconds more where rows are no multiples of 16 bytes, and where threads have columns of B: 3333x1x1001
-took 4.7 us, 1x1001x3333 5.1 and, stored K x N, 6.5."""
-
-
-def matrix_times_vector(gemm: HalfGemm, rung: Rung) -> Waves:
-    """Of `gemv`, which takes as long as the matrix is read."""
-    narrow = width_of(gemm) < gemm.vector
-    more = NARROW * narrow + COLUMNS * (not by_rows(gemm))
-    blocks = prod(rung.declared(gemm).grid)
-    slow = "rows are no multiple of 16 bytes and are read in smaller pieces" if narrow else ""
-    return Waves(blocks, ceil_div(blocks, SMS), GEMV + gemm.bytes / GEMV_BYTES + more, slow)
-
 
 MODELS = {
     "repacked": with_copies,

@@ -9,13 +9,34 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from math import prod
 
 from tir_schedules.ladders.sgemm import shapes, split_k
-from tir_schedules.ladders.waves import Rate
+from tir_schedules.ladders.sgemm.gemv import by_rows, width_of
+from tir_schedules.ladders.waves import SMS, Rate, Waves
+from tir_schedules.model.launch import ceil_div
 from tir_schedules.model.rung import Rung
 from tir_schedules.workloads.gemm import Gemm
+from tir_schedules.workloads.half_gemm import HalfGemm
 
 quads = partial(Rate, odd=0.73, slow="guards and too few registers for them")
+
+
+GEMV, GEMV_BYTES = 2.35, 4.6e6
+"""Microseconds of a launch of `gemv`, and bytes that it reads in one. Measured on an H200: 3072x1x3072 6.4
+us of halves and 10.4 of floats, 1x4096x4096 9.7 and 19.8."""
+NARROW, COLUMNS = 1.0, 1.5
+"""Microseconds more where rows are no multiples of 16 bytes, and where threads have columns of B: 3333x1x1001
+took 4.7 us, 1x1001x3333 5.1 and, stored K x N, 6.5."""
+
+
+def matrix_times_vector(gemm: Gemm | HalfGemm, rung: Rung) -> Waves:
+    """Of `gemv`, also that of HGEMM, which takes as long as the matrix is read."""
+    narrow = width_of(gemm) < gemm.vector
+    more = NARROW * narrow + COLUMNS * (not by_rows(gemm))
+    blocks = prod(rung.declared(gemm).grid)
+    slow = "rows are no multiple of 16 bytes and are read in smaller pieces" if narrow else ""
+    return Waves(blocks, ceil_div(blocks, SMS), GEMV + gemm.bytes / GEMV_BYTES + more, slow)
 
 
 def unsplit(gemm: Gemm, rung: Rung) -> shapes.Estimate:
@@ -25,6 +46,7 @@ def unsplit(gemm: Gemm, rung: Rung) -> shapes.Estimate:
 
 MODELS = {
     "split_k": shapes.estimate,
+    "gemv": matrix_times_vector,
     "multistage": unsplit,
     "serpentine": quads(211, 0.1),
     "pipelined": quads(210, 0.2),

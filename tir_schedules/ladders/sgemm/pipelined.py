@@ -66,9 +66,10 @@ def double_buffered(
     config: WarpTiling,
     padding: int,
     staged: Staged | None = None,
+    in_rows: bool = False,
 ) -> Parts:
     """The whole schedule; returns the blocks and loops of the multiplication. padding: as of Config. staged:
-    see `split_up`."""
+    see `split_up`. in_rows: C goes through shared memory, see `write_in_rows`."""
     parts = split_up(sch, config, quads=True, order=ORDER, staged=staged)
     share_vectors(sch, gemm, parts.copies, parts.k_tile, [("threadIdx.x", config.threads)])
     wrap_edges(sch, gemm, parts.copies, (config.bm, config.bn))
@@ -76,9 +77,10 @@ def double_buffered(
     for copy in parts.copies:
         sch.annotate(copy, "tirx.manifest_shared_memory_local_stage", True)
         sch.annotate(copy, "double_buffer_scope", 0)
-    finish(sch, gemm, parts)
+    finish(sch, gemm, parts, config if in_rows else None)
     if gemm.misaligned:
-        shift_edges(sch, gemm, parts.copies, parts.result, (config.bm, config.bn))
+        result = parts.write_back if in_rows else parts.result
+        shift_edges(sch, gemm, parts.copies, result, (config.bm, config.bn))
 
     double_buffer_fragments(sch, parts, config)
     read_a, store_a, read_b, store_b, first, compute, last = 0, 1, 0, 1, 1, 2, 2

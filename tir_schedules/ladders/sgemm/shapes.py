@@ -30,31 +30,30 @@ MOST = 206
 class Rate:
     """Of blocks with a tile. full: multiply-adds of an SM in a nanosecond, where it has many of them. few: b
     blocks on an SM reach b / (b + few) of that. fill: extent along K in which a block could multiply while it
-    waits for its first tiles and writes its last. odd, odd_fill: the share of `full`, and what stands for
-    `fill`, where rows of A or B are no multiples of 16 bytes and are read float by float."""
+    waits for its first tiles and writes its last. odd: what stands for these three where rows of A or B are
+    no multiples of 16 bytes and are read float by float; None where it is the same."""
 
     full: float
     few: float
     fill: int
-    odd: float
-    odd_fill: int
+    odd: Rate | None = None
 
 
 RATES = {
-    "128x256": Rate(216, 0.14, 36, 0.75, 36),
-    "64x128": Rate(200, 0.24, 16, 0.96, 128),
-    "32x64": Rate(158, 0.38, 31, 0.92, 110),
-    "32x32": Rate(105, 0.49, 2, 1.00, 74),
-    "16x128": Rate(160, 0.66, 16, 0.82, 16),
-    "128x128": Rate(236, 0.38, 47, 0.97, 124),
-    "128x64": Rate(196, 0.29, 20, 0.95, 96),
-    "64x64": Rate(189, 0.61, 18, 1.00, 92),
-    "64x32": Rate(161, 1.23, 13, 1.00, 32),
-    "128x16": Rate(137, 1.33, 40, 1.00, 40),
+    "128x256": Rate(216, 0.14, 36, Rate(162, 0.14, 36)),
+    "64x128": Rate(200, 0.24, 16, Rate(176, 0.1, 40)),
+    "32x64": Rate(158, 0.38, 31, Rate(152, 0.8, 40)),
+    "32x32": Rate(105, 0.49, 2, Rate(111, 1.0, 56)),
+    "16x128": Rate(160, 0.66, 16, Rate(131, 0.66, 16)),
+    "128x128": Rate(236, 0.38, 47, Rate(222, 0.1, 120)),
+    "128x64": Rate(196, 0.29, 20, Rate(188, 0.45, 40)),
+    "64x64": Rate(189, 0.61, 18, Rate(182, 0.45, 64)),
+    "64x32": Rate(161, 1.23, 13, Rate(174, 2.0, 40)),
+    "128x16": Rate(137, 1.33, 40),
 }
 """Fitted to measurements on an H200: where rows are multiples of 16 bytes to 225 of 34 shapes, with an error
-of 10 % (root mean square); elsewhere to 70 of 19 shapes, with 2 to 9 %, but 16 to 20 % for 32x32 and 64x32.
-Writing C float by float takes as long however long K is: hence `odd_fill`."""
+of 10 % (root mean square); elsewhere to 114 of 14 shapes, with 3 to 7 %, but 12 and 17 % for 32x32 and 64x32,
+those of 128x256 and 16x128 to less."""
 THIN = {"16x128": (32, 0), "128x16": (0, 32)}
 """Tiles for matrices with few rows or columns -> the most rows and columns of C; 0 for any number."""
 
@@ -119,12 +118,12 @@ def estimate(gemm: Gemm, rung: Rung) -> Estimate:
 def microseconds(gemm: Gemm, tile: Tile, parts: int) -> float:
     """What the model says of a tile and parts of K, which are whole tiles of `tile.bk`."""
     rate = RATES.get(f"{tile.bm}x{tile.bn}", RATES["64x128"])
+    if rate.odd and misaligned(gemm, tile):
+        rate = rate.odd
     part = ceil_div(ceil_div(gemm.k, tile.bk), parts) * tile.bk
     on_one = ceil_div(ceil_div(gemm.m, tile.bm) * ceil_div(gemm.n, tile.bn) * parts, SMS)
-    speed, fill = min(MOST, rate.full * on_one / (on_one + rate.few)), rate.fill
-    if misaligned(gemm, tile):
-        speed, fill = speed * rate.odd, rate.odd_fill
-    busy = max(on_one * tile.bm * tile.bn * (part + fill) / speed / 1000, gemm.bytes / MEMORY)
+    speed = min(MOST, rate.full * on_one / (on_one + rate.few))
+    busy = max(on_one * tile.bm * tile.bn * (part + rate.fill) / speed / 1000, gemm.bytes / MEMORY)
     return LAUNCH + busy + adding_up(gemm, parts)
 
 

@@ -26,10 +26,12 @@ edges padded; from there on the schedule is that of `multistage`.
 Tiles of 16 rows or columns are for thin matrices, which waste most of a larger tile.
 
 Rows of a number of floats that is no multiple of 4 start anywhere, and are read float by float. Tiles that
-come through registers then end with C, see the pass `shifted_edges`: with 128x128 a product of 4093x4093x4093
-takes an H200 6 % longer than one of 4096x4096x4096, where it took 30 % longer before. Two of the six are the
-floats of C, written one by one. Copies of A and B to whole tiles before the launch, which we tried, were no
-faster at 4093, and 3 to 8 % slower at 2047 and 4049x4585x3417.
+come through registers then end with C, see the pass `shifted_edges`. C goes through shared memory: a lane's
+four neighbours can only be written one by one, and each such store of a warp would touch eight rows, for 4 of
+their floats; now it writes 32 neighbours of a row. On an H200 that is worth 1 % at 4093, 4 % at 2047 and 14 %
+at 1023, where K is short. What is left of the loss, 8 % at 4093 beside `serpentine` at 4096, are loads four
+times as many. Two other ways we tried: copies of A and B to whole tiles before the launch were slower,
+and cp.async of single floats meets in banks.
 """
 
 # TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
@@ -39,7 +41,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tir_schedules.ladders.sgemm import multistage, pipelined, serpentine, shapes
+from tir_schedules.ladders.sgemm import multistage, pipelined, serpentine, shapes, warp_tiles
+from tir_schedules.ladders.sgemm.steps import VECTOR
 from tir_schedules.model.launch import Launch, ceil_div, check_parts
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
@@ -76,10 +79,16 @@ def parts_of(gemm: Gemm, config: Config) -> int:
     return ceil_div(gemm.k, part_of_k(gemm, config))
 
 
+def writes_in_rows(gemm: Gemm) -> bool:
+    """Whether C goes through shared memory: where its rows are no multiples of 16 bytes."""
+    return gemm.n % VECTOR != 0
+
+
 def launch(gemm: Gemm, config: Config) -> Launch:
     alone, parts = multistage.launch(gemm, config), parts_of(gemm, config)
     check_parts(f"sgemm/split_k for {gemm}", parts, gemm.m, gemm.n)
-    shared = alone.dynamic_shared if config.asynchronous else 0
+    ring = alone.dynamic_shared if config.asynchronous else 0
+    shared = max(ring, warp_tiles.rows_bytes(config)) if writes_in_rows(gemm) else ring
     return replace(alone, grid=(*alone.grid[:2], parts), dynamic_shared=shared, parts=parts)
 
 
@@ -132,13 +141,12 @@ def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     for copy in (copy_a, copy_b):
         sch.set_scope(copy, 0, multistage.SHARED if config.asynchronous else "shared")
     sch.set_scope(sch.get_sblock("C"), 0, "local")
-    staged = copy_a, copy_b, write_back
+    staged, in_rows = (copy_a, copy_b, write_back), writes_in_rows(gemm)
     if config.asynchronous:
-        multistage.overlapped(sch, gemm, config, staged)
+        multistage.overlapped(sch, gemm, config, staged, in_rows)
     else:
-        serpentine.turn_rows(
-            sch, config, pipelined.double_buffered(sch, gemm, config, config.padding, staged)
-        )
+        parts = pipelined.double_buffered(sch, gemm, config, config.padding, staged, in_rows)
+        serpentine.turn_rows(sch, config, parts)
 
 
 def launch_sum(sums: PartialSums, config: SumConfig) -> Launch:

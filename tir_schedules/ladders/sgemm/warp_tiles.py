@@ -7,6 +7,7 @@ from typing import Any, Sequence
 
 from tir_schedules.ladders.sgemm.steps import (
     THREADS_ON_X,
+    VECTOR,
     launch_columns_by_rows,
     stage,
     vector_width,
@@ -20,6 +21,9 @@ WARP_SIZE = 32
 ORDER = ("sub_i", "sub_j", "inner_i", "inner_j")
 """The loops of a thread's FMA in the order of article 000 ("Warp Tiling"): over sub-tiles, then over the
 elements of one."""
+
+ROW_PADDING = 4
+"""Floats after each row of C in shared memory: lanes that store to two rows meet in no bank."""
 
 
 @dataclass(frozen=True)
@@ -161,10 +165,44 @@ def double_buffer_fragments(sch: Schedule, parts: Parts, tiling: WarpTiling) -> 
     pipeline(sch, parts.k_inner, stage=[read_a, read_b, compute], order=[0, 1, 2])
 
 
-def finish(sch: Schedule, gemm: Gemm, parts: Parts) -> None:
-    """C copied to global memory; a thread's loops unrolled, its accumulators zero before the first tile."""
+def finish(sch: Schedule, gemm: Gemm, parts: Parts, in_rows: WarpTiling | None = None) -> None:
+    """C copied to global memory; a thread's loops unrolled, its accumulators zero before the first tile.
+
+    in_rows: the tiles of C that go through shared memory, see `write_in_rows`; None where each lane writes
+    its own elements.
+    """
     sch.reverse_compute_at(parts.result, parts.thread, preserve_unit_loops=True)
-    sch.reverse_compute_inline(parts.write_back)  # last: compute_at forgets the guard that this adds
-    vectorize_last(sch, parts.result, vector_width(gemm.n))
+    if in_rows:
+        write_in_rows(sch, parts, in_rows)
+    else:
+        sch.reverse_compute_inline(parts.write_back)  # last: compute_at forgets the guard that this adds
+        vectorize_last(sch, parts.result, vector_width(gemm.n))
     unroll(sch, parts.fmas)
     sch.decompose_reduction(parts.compute, parts.k_tile)
+
+
+def write_in_rows(sch: Schedule, parts: Parts, tiling: WarpTiling) -> None:
+    """C through shared memory: lanes store their elements there, and all threads copy rows, neighbours
+    neighbouring elements. For rows that are no multiples of 16 bytes, whose elements are written one by one:
+    lanes that hold four neighbours would touch eight rows with each store.
+    """
+    sch.set_scope(parts.result, 0, "shared.dyn")
+    loops = [sch.get(loop) for loop in sch.get_loops(parts.result)]
+    thread = next(place for place, loop in enumerate(loops) if loop.same_as(sch.get(parts.thread)))
+    sch.reverse_compute_at(
+        parts.write_back, sch.get_loops(parts.result)[thread - 1], preserve_unit_loops=True
+    )
+    vectorize_last(sch, parts.result, VECTOR)
+    sch.storage_align(parts.result, 0, axis=-2, factor=2 * VECTOR, offset=ROW_PADDING)
+    row, column = sch.get_loops(parts.write_back)[-2:]  # as long as the tile, or as C where it is smaller
+    _, row = sch.split(row, [None, tiling.bm])
+    outer, column = sch.split(column, [None, tiling.bn])
+    sch.reorder(outer, row, column)
+    turn, thread = sch.split(sch.fuse(row, column), [None, tiling.threads])
+    sch.bind(thread, "threadIdx.x")
+    sch.annotate(turn, "pragma_unroll", 8)
+
+
+def rows_bytes(tiling: WarpTiling) -> int:
+    """Of shared memory, for the tile of C of `write_in_rows`."""
+    return 4 * tiling.bm * (tiling.bn + ROW_PADDING)
