@@ -42,18 +42,18 @@ class Rate:
 RATES = {
     "128x256": Rate(216, 0.14, 36, Rate(162, 0.14, 36)),
     "64x128": Rate(200, 0.24, 16, Rate(176, 0.1, 40)),
-    "32x64": Rate(158, 0.38, 31, Rate(152, 0.8, 40)),
-    "32x32": Rate(105, 0.49, 2, Rate(111, 1.0, 56)),
+    "32x64": Rate(158, 0.38, 31, Rate(160, 1.3, 40)),
+    "32x32": Rate(105, 0.49, 2, Rate(100, 0.6, 72)),
     "16x128": Rate(160, 0.66, 16, Rate(131, 0.66, 16)),
     "128x128": Rate(236, 0.38, 47, Rate(222, 0.1, 120)),
     "128x64": Rate(196, 0.29, 20, Rate(188, 0.45, 40)),
-    "64x64": Rate(189, 0.61, 18, Rate(182, 0.45, 64)),
+    "64x64": Rate(189, 0.61, 18, Rate(186, 0.6, 56)),
     "64x32": Rate(161, 1.23, 13, Rate(174, 2.0, 40)),
     "128x16": Rate(137, 1.33, 40),
 }
 """Fitted to measurements on an H200: where rows are multiples of 16 bytes to 225 of 34 shapes, with an error
-of 10 % (root mean square); elsewhere to 114 of 14 shapes, with 3 to 7 %, but 12 and 17 % for 32x32 and 64x32,
-those of 128x256 and 16x128 to less."""
+of 10 % (root mean square); elsewhere to 128 of 14 shapes, with 3 to 8 %, but 12 to 17 % for tiles of 32 rows
+or columns; those of 128x256 and 16x128 to fewer."""
 THIN = {"16x128": (32, 0), "128x16": (0, 32)}
 """Tiles for matrices with few rows or columns -> the most rows and columns of C; 0 for any number."""
 

@@ -1,0 +1,65 @@
+"""Configurations of GEMM rungs as they were timed on an H200, and what the models make of them."""
+
+import json
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+from tir_schedules.ladders import fastest
+from tir_schedules.ladders.registry import find
+from tir_schedules.workloads.gemm import Gemm
+from tir_schedules.workloads.half_gemm import HalfGemm
+
+HERE = Path(__file__).parent
+MEASURED = {
+    (ladder, shape): times
+    for ladder in ("sgemm", "hgemm")
+    for shape, times in json.loads((HERE / ladder / "measured_choices.json").read_text()).items()
+}
+"""Ladder and shape -> microseconds, by rung and configuration. Of HGEMM with the format of the sums, B stored
+N x K and C in float16; where rows are no multiples of 16 bytes, copies of them had rows of such, and not of
+whole lines."""
+VENDOR = "vendor"
+OFF, TYPICAL = {"sgemm": 0.35, "hgemm": 0.3}, {"sgemm": 0.07, "hgemm": 0.06}
+"""Of the measured time, that an estimate is off at most; and in the median, less than."""
+LOST = 1.12
+"""Times the fastest of those measured that the one takes at most that is estimated to be the fastest."""
+
+
+def gemm_of(ladder, shape):
+    sizes, *sums = shape.split()
+    extents = map(int, sizes.split("x"))
+    return HalfGemm(*extents, "nt", *sums, output="float16") if ladder == "hgemm" else Gemm(*extents)
+
+
+def estimates(ladder, shape):
+    """Microseconds by name, estimated and measured."""
+    gemm, found = gemm_of(ladder, shape), {}
+    for name, measured in MEASURED[ladder, shape].items():
+        if name != VENDOR:
+            (rung,) = find(f"{ladder}/{name}")
+            found[name] = fastest.estimated(rung, gemm).estimate.microseconds, measured
+    return found
+
+
+@pytest.mark.parametrize("ladder", OFF)
+def test_estimates_are_near_what_was_measured(ladder):
+    off = {
+        (shape, name): estimated / measured - 1
+        for whose, shape in MEASURED
+        if whose == ladder
+        for name, (estimated, measured) in estimates(ladder, shape).items()
+    }
+    assert len(off) > 120 and median(map(abs, off.values())) < TYPICAL[ladder]
+    assert not {key: error for key, error in off.items() if abs(error) > OFF[ladder]}
+
+
+@pytest.mark.parametrize("ladder, shape", MEASURED)
+def test_what_is_estimated_to_be_the_fastest_nearly_is(ladder, shape):
+    """Of each rung, and of all: `fastest` compares these estimates."""
+    found = estimates(ladder, shape)
+    rungs = {name.partition(":")[0] for name in found}
+    for some in [found, *({name: found[name] for name in found if name.startswith(rung)} for rung in rungs)]:
+        chosen = min(some, key=lambda name: some[name][0])
+        assert some[chosen][1] <= LOST * min(measured for _, measured in some.values()), chosen
