@@ -9,12 +9,14 @@ template <typename T, int WIDTH> struct __align__(sizeof(T) * WIDTH) Neighbours 
 };
 
 // What is the same for all threads: K and the elements of C, and how the blocks share them. THREADS: of a block.
+// of_warps: shared memory for what warps leave, as many sums as all threads have.
 template <typename In, typename Sum, typename Out, int THREADS, int PLACES> struct Gemv {
     static constexpr int WARPS = THREADS / 32;
 
     const In *matrix, *vector;
     Out *c;
     int elements, k_extent;
+    Sum *of_warps;
 
     // WIDTH neighbours from an offset on, or zeros.
     template <int WIDTH> __device__ static void read(In *to, const In *from, long long offset, bool inside)
@@ -65,14 +67,12 @@ template <typename In, typename Sum, typename Out, int THREADS, int PLACES> stru
         for (int r = 0; r < ROWS; ++r)
             for (int s = sharing / 2; s > 0; s /= 2)
                 sums[r] += from_lane(sums[r], s);
-        constexpr int MOST = ROWS * (THREADS < 32 ? 1 : THREADS);
-        __shared__ Sum of_warps[MOST > WARPS * ROWS ? MOST : WARPS * ROWS];
         const int in_block = blockDim.y * ROWS;
         if (thread() % sharing == 0)
 #pragma unroll
             for (int r = 0; r < ROWS; ++r)
                 of_warps[tx / 32 * in_block + ty * ROWS + r] = sums[r];
-        finish(of_warps, in_block, lanes < 32 ? 1 : lanes / 32);
+        finish(in_block, lanes < 32 ? 1 : lanes / 32);
     }
 
     // Elements of C that are columns of the matrix times the vector: a thread has WIDTH of them.
@@ -104,13 +104,12 @@ template <typename In, typename Sum, typename Out, int THREADS, int PLACES> stru
 #pragma unroll
             for (int w = 0; w < WIDTH; ++w)
                 sums[w] += from_lane(sums[w], s);
-        __shared__ Sum of_warps[WARPS * 32 * WIDTH];
         const int in_block = lanes * WIDTH;
         if (thread() % 32 < lanes)
 #pragma unroll
             for (int w = 0; w < WIDTH; ++w)
                 of_warps[thread() / 32 * in_block + tx * WIDTH + w] = sums[w];
-        finish(of_warps, in_block, WARPS);
+        finish(in_block, WARPS);
     }
 
     // The sum that the lane so far above has.
@@ -128,7 +127,7 @@ template <typename In, typename Sum, typename Out, int THREADS, int PLACES> stru
 
     // Adds up what the warps have left of `in_block` elements, and, in the last block along y, what the parts
     // of K have. Both are added in their order.
-    __device__ void finish(Sum *of_warps, int in_block, int groups)
+    __device__ void finish(int in_block, int groups)
     {
         const int t = thread(), parts = gridDim.y;
         __syncthreads();

@@ -33,6 +33,7 @@
 #endif
 
 constexpr int PLACES = 264 * 32;
+constexpr int WIDTH = 8; // elements of 16 bytes
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
 hgemm_gemv(const IN *__restrict__ A, const IN *__restrict__ B, OUT *__restrict__ C, int M, int N, int K)
@@ -40,7 +41,8 @@ hgemm_gemv(const IN *__restrict__ A, const IN *__restrict__ B, OUT *__restrict__
 #ifdef SIZE_M
     fix_sizes<SIZE_M, SIZE_N, SIZE_K>(M, N, K);
 #endif
+    __shared__ ACC of_warps[BLOCK * most(TM, WIDTH)];
     const bool of_a = N == 1;
-    Gemv<IN, ACC, OUT, BLOCK, PLACES> product{of_a ? A : B, of_a ? B : A, C, M * N, K};
-    multiply_as_wide<8, TM, LOADS>(product, of_a || NT);
+    Gemv<IN, ACC, OUT, BLOCK, PLACES> product{of_a ? A : B, of_a ? B : A, C, M * N, K, of_warps};
+    multiply_as_wide<WIDTH, TM, LOADS>(product, of_a || NT);
 }

@@ -20,6 +20,7 @@
 #endif
 
 constexpr int PLACES = 264 * 32;
+constexpr int WIDTH = 4; // elements of 16 bytes
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
 sgemm_gemv(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M, int N, int K)
@@ -27,7 +28,8 @@ sgemm_gemv(const float *__restrict__ A, const float *__restrict__ B, float *__re
 #ifdef SIZE_M
     fix_sizes<SIZE_M, SIZE_N, SIZE_K>(M, N, K);
 #endif
+    __shared__ float of_warps[BLOCK * most(TM, WIDTH)];
     const bool by_rows = N == 1;
-    Gemv<float, float, float, BLOCK, PLACES> product{by_rows ? A : B, by_rows ? B : A, C, M * N, K};
-    multiply_as_wide<4, TM, LOADS>(product, by_rows);
+    Gemv<float, float, float, BLOCK, PLACES> product{by_rows ? A : B, by_rows ? B : A, C, M * N, K, of_warps};
+    multiply_as_wide<WIDTH, TM, LOADS>(product, by_rows);
 }

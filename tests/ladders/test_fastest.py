@@ -1,6 +1,9 @@
 """NAME/fastest: the rung that a ladder's models say is fastest, on any architecture, wherever a rung is
 named."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 from tir_schedules.cli.bench import notes_on
@@ -14,6 +17,8 @@ from tir_schedules.model.ladder import Ladder
 from tir_schedules.model.rung import Unasked
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
+
+RESULTS = Path(__file__).parents[2] / "experiments" / "results"
 
 
 def settled(name, workload, arch="sm_80"):
@@ -144,7 +149,7 @@ def test_a_benchmark_notes_why():
 def test_estimates_of_recorded_sizes_are_near():
     """Every rung with a model, on the sizes that its figures are from."""
     for family in ("sgemm", "hgemm", "reduce"):
-        rows = json.loads((RECORDED.parent / f"bench_{family}_h200.json").read_text())["rows"]
+        rows = json.loads((RESULTS / f"bench_{family}_h200.json").read_text())["rows"]
         for row in (row for row in rows if row["form"] == "schedule"):
             ((rung,), workload) = find(row["name"]), ladder_of(family).workload_class(**row["workload"])
             if rung.name in ladder_of(family).estimators:

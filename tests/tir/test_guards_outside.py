@@ -11,7 +11,7 @@ AROUND_COLUMNS = re.compile(r"if \([^\n]*blockIdx\.y[^\n]*\{\n(?:#pragma unroll\
 AT_ONCE = re.compile(r"if \([^\n]*blockIdx\.y[^\n]* && ")
 
 
-@pytest.mark.parametrize("name", ("sgemm/split_k:64x64,splits=1", "sgemm/pipelined:32x64"))
+@pytest.mark.parametrize("name", ("sgemm/serpentine:32x64", "sgemm/pipelined:32x64"))
 def test_rows_are_asked_for_once(name):
     gemm = Gemm(133, 139, 101)
     before, text = source(name, gemm, ["guards_outside"]), source(name, gemm)
