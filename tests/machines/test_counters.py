@@ -82,16 +82,15 @@ def test_wavefronts_of_cp_async_are_as_good_as_they_were(size, least):
 KERNELS: dict[tuple, dict[int, dict]] = {}
 for entry in RECORDED:
     if "measured" in entry and "workload" in entry:
-        KERNELS.setdefault((entry["label"], *entry["workload"].values()), {})[entry.get("launch", 0)] = entry
+        if not entry.get("launch"):  # a later one may be of the rung that ends the work
+            key = (entry["label"], *entry["workload"].values())
+        KERNELS.setdefault(key, {})[entry.get("launch", 0)] = entry
 
 
 # Its copies stand elsewhere since.
 UNCOUNTED = "hgemm/mma_multistage:256x256 (tir)"
-NEWER = re.compile(
-    r"sgemm/(split_k|tma):|hgemm/(repacked|split_k|stream_k):|reduce/single_pass"
-    r"|hgemm/tma_store:(128x192|128x256_4|128x64|192x192|256x256|64x)"
-)
-"""Kernels that are not counted yet, newer than the recorded counters."""
+ALIKE = re.compile(r"hgemm/(repacked|split_k):\w+_(lines|registers|whole) ")
+"""Kernels that are not counted: at the shapes of COUNTED they are those of the configuration without it."""
 
 KERNELS = {key: entries for key, entries in KERNELS.items() if key[0] != UNCOUNTED}
 
@@ -160,8 +159,8 @@ def test_every_kernel_costs_what_the_gpu_counted(key):
 def test_every_rung_and_twin_was_counted():
     ids = {rung.fitted(COUNTED[rung.family][0]).id for rung in every_rung()}
     labels = {f"{identity} ({origin})" for identity in ids for origin in ("tir", "twin")}
-    newer = {label for label in labels if NEWER.match(label)}
-    assert {key[0] for key in KERNELS} == labels - {UNCOUNTED} - newer
+    alike = {label for label in labels if ALIKE.match(label)}
+    assert labels - {UNCOUNTED} - alike <= {key[0] for key in KERNELS} <= labels
     assert {key[0] for key in KERNELS if quick(key)} == QUICK
 
 
