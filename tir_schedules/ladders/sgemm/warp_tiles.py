@@ -56,14 +56,15 @@ class Parts:
     """Blocks and loops of a tiled GEMM.
 
     compute: the block of the FMA. copies: of A and B to shared memory, not yet placed. result: the copy of C
-    from registers. write_back: the copy of C to global memory. thread: the loop on threadIdx.x. fmas: the
-    loops within k_inner.
+    from registers. write_back: the copy of C to global memory. block: the loop on blockIdx.x. thread: that on
+    threadIdx.x. fmas: the loops within k_inner.
     """
 
     compute: Block
     copies: tuple[Block, Block]
     result: Block
     write_back: Block
+    block: Loop
     thread: Loop
     k_tile: Loop
     k_inner: Loop
@@ -135,7 +136,7 @@ def split_up(
     for fragment, width in zip(fragments, (tiling.tm, tiling.tn)):
         sch.compute_at(fragment, k_inner)
         vectorize_last(sch, fragment, min(width, 4))
-    return Parts(block, (copy_a, copy_b), result, write_back, thread, k_tile, k_inner, fmas)
+    return Parts(block, (copy_a, copy_b), result, write_back, block_j, thread, k_tile, k_inner, fmas)
 
 
 def levels(index: Any, warp: int, iterations: int, element: int) -> tuple[Any, ...]:
