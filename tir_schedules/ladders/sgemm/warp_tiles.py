@@ -188,11 +188,7 @@ def write_in_rows(sch: Schedule, parts: Parts, tiling: WarpTiling) -> None:
     lanes that hold four neighbours would touch eight rows with each store.
     """
     sch.set_scope(parts.result, 0, "shared.dyn")
-    loops = [sch.get(loop) for loop in sch.get_loops(parts.result)]
-    thread = next(place for place, loop in enumerate(loops) if loop.same_as(sch.get(parts.thread)))
-    sch.reverse_compute_at(
-        parts.write_back, sch.get_loops(parts.result)[thread - 1], preserve_unit_loops=True
-    )
+    sch.reverse_compute_at(parts.write_back, parts.block, preserve_unit_loops=True)
     vectorize_last(sch, parts.result, VECTOR)
     sch.storage_align(parts.result, 0, axis=-2, factor=2 * VECTOR, offset=ROW_PADDING)
     row, column = sch.get_loops(parts.write_back)[-2:]  # as long as the tile, or as C where it is smaller
