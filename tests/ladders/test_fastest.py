@@ -90,13 +90,13 @@ def test_what_it_is_not(name, workload, message, monkeypatch):
 
 def test_it_is_one_that_takes_the_shape():
     """M of a tall C is blocks along y, of which a grid has 65535; float32 sums of odd rows take more shared
-    memory than sm_75 has, but for those of wmma_naive."""
+    memory than sm_75 has, but for those of small tiles."""
     tall = Gemm(18_443_463, 65, 32)
     assert fastest.estimated(*find("sgemm/thread_tile_2d"), tall).rung == settled("sgemm/fastest", tall)
     with pytest.raises(TooLarge, match=r"^sgemm/serpentine for .* 144090 blocks along y"):
         fastest.estimated(*find("sgemm/serpentine"), tall)
     odd = HalfGemm(17, 33, 5, accumulate="float32")
-    assert settled("hgemm/fastest", odd, "sm_75").id == "hgemm/wmma_naive"
+    assert settled("hgemm/fastest", odd, "sm_75").id == "hgemm/wmma_padded:32x64"
 
 
 def test_commands_say_which_it_is(tool):

@@ -6,7 +6,8 @@ wmma_staged_epilogue at 2047 and twice for mma_multistage:128x128 at 36x50x1315.
 odd rows were measured: they are given the share of mma_multistage, and wmma_shared that of wmma_padded.
 
 What is fastest for a C of a few tiles and a short K needs no launch before: at 129x127x65 wmma_naive takes
-4.0 us and split_k, with its copies, 5.3.
+4.0 us and split_k, with its copies, 5.3; at 513x63x87 wmma_padded:32x64 takes 3.2. For a K of several of its
+turns the figure of that one is too high, up to three times; others are faster there.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ MODELS = {
     "wmma_register_pipelined": by_elements(1477, 0.1),
     "wmma_pipelined": by_elements(1622, 0.5),
     "wmma_async": by_elements(1688, 0.8, odd=0.09),
+    "wmma_padded:32x64": Rate(130, 0),
     "wmma_padded": Rate(1400, 1.1, odd=0.33, odd_few=0),
     "wmma_shared": Rate(727, 0.5, odd=0.46, odd_few=0),
     "wmma_naive": Rate(115, 0.14, odd=2, odd_few=3),
