@@ -21,6 +21,7 @@ PACKAGES = (
 )
 DEVICE_FIELDS = (
     "name",
+    "uuid",
     "driver_version",
     "clocks.sm",
     "clocks.max.sm",
@@ -59,8 +60,8 @@ def software_versions() -> dict[str, str]:
 
 
 def device_provenance() -> Json:
-    """Name, driver, clocks (MHz), power limit (W) and memory (MiB) of the first GPU as nvidia-smi says; empty
-    without one."""
+    """Name, UUID, driver, clocks (MHz), power limit (W) and memory (MiB) of the first GPU as nvidia-smi says;
+    empty without one."""
     line = output_of(
         ["nvidia-smi", "-i", "0", f"--query-gpu={','.join(DEVICE_FIELDS)}", "--format=csv,noheader,nounits"]
     )
