@@ -7,7 +7,8 @@
 A table stands between `<!-- results: sgemm -->` and `<!-- end -->`; the name is that of a family, or of one
 of its kinds such as "hgemm nt float16". Where several files bench_*.json hold it, the one measured last
 counts. `<!-- tuned: sgemm -->` is the same for tuned_*.json, which `tir-schedules bench --tuned` wrote.
-`<!-- shapes: sgemm -->` has a line for each shape of shapes_*.json, see many_shapes.py.
+`<!-- shapes: sgemm -->` has a line for each shape of shapes_*.json, see many_shapes.py, and
+`<!-- pauses: sgemm -->` a line for each kernel of pauses_*.json, see ratio_tables.py.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from statistics import geometric_mean
 from typing import Any, Callable, Sequence
 
+from ratio_tables import by_shape, with_and_without_pauses
 from writing import update
 
 from tir_schedules.bench.tables import THROTTLED, closing_lines, limit, provenance_line, summary, table
-from tir_schedules.bench.views import Group, figures, groups_of, short
+from tir_schedules.bench.views import Group, groups_of
 from tir_schedules.errors import BadInput, TirSchedulesError
 from tir_schedules.subjects.results import device_name, load_results
 
@@ -34,11 +35,18 @@ READMES = tuple(ROOT / folder / "README.md" for folder in (".", "experiments", "
 SHOWN = {"sgemm": ("1024", "2048", "4096", "8192"), "hgemm": ("1024", "2048", "4096", "8192")}
 """Family -> the sizes that its table of results shows. All, where none of these was measured."""
 
-FILES = {"results": "bench_*.json", "tuned": "tuned_*.json", "shapes": "shapes_*.json"}
+FILES = {
+    "results": "bench_*.json",
+    "tuned": "tuned_*.json",
+    "shapes": "shapes_*.json",
+    "pauses": "pauses_*.json",
+}
 """What a marker begins with -> the files with its results."""
 
-Draw = Callable[[Group, dict[str, Any], tuple[str, ...]], str]
-"""The table of a group of rows, of the results it is in, with those of its sizes that are to be shown."""
+Recording = tuple[Group, dict[str, Any]]
+Draw = Callable[[list[Recording], tuple[str, ...]], str]
+"""The table of a group of rows, from all recordings of it, the latest first, with those of its sizes that are
+to be shown."""
 
 
 def section(
@@ -47,25 +55,24 @@ def section(
     shown: dict[str, tuple[str, ...]] = SHOWN,
     draw: Draw | None = None,
 ) -> str:
-    """Tables of a family, or of one of its kinds, from the results measured last. shown: as SHOWN. draw:
-    `markdown`, if nothing is said. BadInput where nothing was recorded."""
-    found: dict[str, tuple[Group, dict[str, Any]]] = {}
-    for recorded in sorted(results, key=lambda recorded: recorded.get("date", "")):
-        found |= {
-            group.title: (group, recorded)
-            for group in groups_of(recorded)
-            if name in (group.family, group.title)
-        }
+    """Tables of a family, or of one of its kinds. shown: as SHOWN. draw: `markdown`, if nothing is said.
+    BadInput where nothing was recorded."""
+    found: dict[str, list[Recording]] = {}
+    for recorded in sorted(results, key=lambda recorded: recorded.get("date", ""), reverse=True):
+        for group in groups_of(recorded):
+            if name in (group.family, group.title):
+                found.setdefault(group.title, []).append((group, recorded))
     if not found:
         raise BadInput(f"a marker asks for results of {name!r}, but none are recorded")
     draw = draw or markdown
     return "\n\n".join(
-        draw(group, recorded, shown.get(group.family, ())) for group, recorded in found.values()
+        draw(recordings, shown.get(recordings[0][0].family, ())) for recordings in found.values()
     )
 
 
-def markdown(group: Group, recorded: dict[str, Any], shown: tuple[str, ...]) -> str:
-    """One table, what it summarizes to, and where it comes from."""
+def markdown(recordings: list[Recording], shown: tuple[str, ...]) -> str:
+    """One table of the latest recording, what it summarizes to, and where it comes from."""
+    group, recorded = recordings[0]
     group = replace(group, sizes=tuple(size for size in shown if size in group.sizes) or group.sizes)
     head = (f"{group.title}, {group.unit}", *group.sizes)
     lines = [head, ("---",) + ("--:",) * len(group.sizes), *table(group)]
@@ -82,26 +89,6 @@ def markdown(group: Group, recorded: dict[str, Any], shown: tuple[str, ...]) -> 
     return "\n".join([*rows, "", *notes])
 
 
-def by_shape(group: Group, recorded: dict[str, Any], shown: tuple[str, ...]) -> str:
-    """A line for each shape: the fastest of the rungs, by the schedule each has there by default, beside the
-    fastest of the vendor's libraries."""
-    head = ("M x N x K" if group.unit == "TFLOPS" else "N", "fastest schedule", group.unit, "vendor", "ratio")
-    lines, ratios = [head, ("---", "---", "--:", "--:", "--:")], []
-    for size in group.sizes:
-        rows = [group.cells.get((name, "schedule", size)) for name in group.names]
-        best = max((row for row in rows if row), key=lambda row: row["rate"], default=None)
-        vendor = group.vendor_rate(size)
-        if best and vendor:
-            ratios.append(best["rate"] / vendor)
-            cells = short(best["name"]), figures(best["rate"]), figures(vendor), f"{ratios[-1]:.2f}x"
-            lines.append((size, *cells))
-    notes = [f"{device_name(recorded)}, {provenance_line(recorded)}."]
-    if ratios:
-        mean = geometric_mean(ratios)
-        notes.append(f"{len(ratios)} shapes: {mean:.3f}x in the geometric mean, lowest {min(ratios):.2f}x.")
-    return "\n".join([*(f"| {' | '.join(cells)} |" for cells in lines), "", *(f"- {note}" for note in notes)])
-
-
 def recorded_in(folder: Path, files: str) -> list[dict[str, Any]]:
     """Every file of the folder whose name is as `files` says; others are left alone."""
     return [load_results(path) for path in sorted(folder.glob(files))]
@@ -112,7 +99,7 @@ def update_all(readmes: Sequence[Path], folder: Path, check: bool) -> int:
     codes = []
     for marker, files in FILES.items():
         results, shown = recorded_in(folder, files), SHOWN if marker == "results" else {}
-        draw = by_shape if marker == "shapes" else markdown
+        draw = {"shapes": by_shape, "pauses": with_and_without_pauses}.get(marker, markdown)
         sections = partial(section, results=results, shown=shown, draw=draw)
         codes += [update(readme, marker, sections, check) for readme in readmes]
     return max(codes)

@@ -17,7 +17,37 @@ def test_a_line_has_the_fastest_schedule_and_the_vendor():
     text = tables.section("sgemm", [results], {}, tables.by_shape)
     found = [line for line in text.splitlines() if line.startswith(("| 1", "| 6"))]
     assert found == ["| 128 | coalesced | 60.0 | 40.0 | 1.50x |"]
-    assert text.endswith("- 1 shapes: 1.500x in the geometric mean, lowest 1.50x.")
+    assert text.endswith("- 1 shapes: 1.500x in the geometric mean, lowest 1.50x (at 128), 0 below 1x.")
+
+
+def rated(date, *rates, **fields):
+    """A recording of sgemm/naive at 64 and 128, with these rates, and of cuBLAS with 50."""
+    ours = dict(zip(("64x64x64", "128x128x128"), rates))
+    results = made_up.results(
+        "sgemm/naive",
+        sizes=(64, 128),
+        change=lambda row: row | fields | {"rate": ours[row["shape"]] if row["form"] == "schedule" else 50.0},
+    )
+    return results | {"date": date, "device": {"name": "Made-up GPU", "uuid": f"GPU-{date}-and-so-on"}}
+
+
+def test_a_second_run_stands_beside_the_first():
+    text = tables.section(
+        "sgemm", [rated("2041", 40.0, 60.0), rated("2042", 50.0, 60.6)], {}, tables.by_shape
+    )
+    assert "| 64 | naive | 50.0 | 50.0 | 1.00x | 0.80x |" in text and "| 1.21x | 1.20x |" in text
+    assert text.index("GPU-2042-and") < text.index("GPU-2041-and")
+    assert text.endswith("1 of 2 ratios agree within 2%; farthest apart are 1.000x and 0.800x at 64.")
+
+
+def test_pauses_are_worth_what_the_table_says():
+    paused = rated("2041", 40.0, 60.0, clock_mhz=1980.4, power_w=300.0)
+    sustained = rated("2042", 30.0, 60.0, clock_mhz=1500.0, power_w=699.6)
+    sustained["policy"] = {"sustained": True}
+    for order in ([paused, sustained], [sustained, paused]):
+        text = tables.section("sgemm", order, {}, tables.with_and_without_pauses)
+        assert "| naive, 64 | 40.0 | 1980 | 300 | 30.0 | 1500 | 700 | 0.75x |" in text
+        assert "| cuBLAS, 128 | 50.0 | 1980 | 300 | 50.0 | 1500 | 700 | 1.00x |" in text
 
 
 def test_thirty_shapes_and_always_the_same():
