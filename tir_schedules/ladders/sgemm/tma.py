@@ -19,6 +19,10 @@ peak instead of 82: there are fewer other instructions, and fewer FMA that read 
 `__syncwarp()` for every second k, which loads do not cross, had 3 such loads of 196, and 53.0 and 54.0 at
 4096 and 8192, but 47.1 at 2048. Two slabs in a turn, 128 KiB of instructions, leave the instruction cache:
 24.5 at 4096. A warpgroup that does nothing but copy and turn had 47.8 and 49.9 there, by depth of the slabs.
+
+Rows of other lengths do not fit, and no number of maps helps. Every fourth row of a matrix lies a multiple of
+16 bytes behind the one before, so four maps would have all rows; but a box has to begin at a multiple of 16
+bytes, too, or the kernel ends with an illegal instruction. We tried it on an H200.
 """
 
 # TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
