@@ -8,6 +8,7 @@ from typing import Any
 
 from tir_schedules.bench.tables import provenance_line
 from tir_schedules.bench.views import Group, figures, short
+from tir_schedules.errors import BadInput
 from tir_schedules.subjects.results import device_name
 
 Recording = tuple[Group, dict[str, Any]]
@@ -18,7 +19,10 @@ AGREE = 0.02
 def by_shape(recordings: list[Recording], shown: tuple[str, ...]) -> str:
     """A line for each shape: the fastest of the rungs, by the schedule each has there by default, beside the
     fastest of the vendor's libraries; and the ratio of each earlier run."""
-    (group, recorded), *further = recordings
+    recordings = [each for each in recordings if fastest_pairs(each[0])]
+    if not recordings:
+        raise BadInput("shapes need a schedule and one of the vendor's libraries: none was timed")
+    group, further = recordings[0][0], recordings[1:]
     pairs = [fastest_pairs(each) for each, _ in recordings]
     ratios = [{size: ours["rate"] / theirs for size, (ours, theirs) in each.items()} for each in pairs]
     extents = "M x N x K" if group.unit == "TFLOPS" else "N"
@@ -29,7 +33,7 @@ def by_shape(recordings: list[Recording], shown: tuple[str, ...]) -> str:
         lines.append([*cells, *(f"{each[size]:.2f}x" if size in each else "" for each in ratios)])
     notes = [f"{gpu(each)}, {provenance_line(each)}." for _, each in recordings]
     notes += [f"{summed_up(each)}." for each in ratios]
-    notes += [agreement(ratios[0], each) for each in ratios[1:]]
+    notes += [agreement(ratios[0], each) for each in ratios[1:] if ratios[0].keys() & each.keys()]
     return "\n".join([*(f"| {' | '.join(cells)} |" for cells in lines), "", *(f"- {note}" for note in notes)])
 
 
@@ -47,7 +51,7 @@ def fastest_pairs(group: Group) -> dict[str, tuple[dict[str, Any], float]]:
 
 def gpu(recorded: dict[str, Any]) -> str:
     """Its name, and the beginning of its UUID where that is known: two runs may be of two GPUs."""
-    number = recorded.get("device", {}).get("uuid", "")
+    number = str((recorded.get("device") or {}).get("uuid") or "")
     return device_name(recorded) + (f" {number[:12]}" if number else "")
 
 
@@ -69,13 +73,20 @@ def agreement(ratios: dict[str, float], other: dict[str, float]) -> str:
 def with_and_without_pauses(recordings: list[Recording], shown: tuple[str, ...]) -> str:
     """A line for each kernel: its rate, clock and power where each sample follows a pause, and where none
     does."""
-    runs = {bool(each["policy"]["sustained"]): (group, each) for group, each in reversed(recordings)}
-    (paused, recorded), (sustained, _) = runs[False], runs[True]
+    title = recordings[0][0].title
+    runs = {each["policy"].get("sustained") is True: (group, each) for group, each in reversed(recordings)}
+    if len(runs) < 2:
+        raise BadInput(f"pauses of {title} need a recording with `bench --sustained` and one without")
+    (paused, recorded), (sustained, unpaused) = runs[False], runs[True]
+    if device_name(recorded) != device_name(unpaused):
+        raise BadInput(f"pauses of {title} are of a {device_name(recorded)} and a {device_name(unpaused)}")
     both = [
         (f"{name}, {size}", row, sustained.cells[name, form, size])
         for (name, form, size), row in paused.cells.items()
         if (name, form, size) in sustained.cells
     ]
+    if not both:
+        raise BadInput(f"pauses of {title}: no kernel was timed with pauses and without")
     head = (
         f"{paused.title}, {paused.unit}",
         "with pauses",
@@ -88,12 +99,13 @@ def with_and_without_pauses(recordings: list[Recording], shown: tuple[str, ...])
     )
     lines = [head, ("---", *["--:"] * 7)]
     for label, row, other in both:
-        parts = [f"{value}" for each in (row, other) for value in measured(each)]
-        lines.append((short(label), *parts, f"{other['rate'] / row['rate']:.2f}x"))
+        lines.append((short(label), *measured(row), *measured(other), f"{other['rate'] / row['rate']:.2f}x"))
     note = f"- {gpu(recorded)}, {provenance_line(recorded)}."
     return "\n".join([*(f"| {' | '.join(cells)} |" for cells in lines), "", note])
 
 
 def measured(row: dict[str, Any]) -> tuple[str, str, str]:
-    """Rate, clock of the SMs by their own count of cycles, power."""
-    return figures(row["rate"]), f"{row['clock_mhz']:.0f}", f"{row['power_w']:.0f}"
+    """Rate, clock of the SMs by their own count of cycles, power; "-" for what was not read."""
+    clock, power = (row.get(name) for name in ("clock_mhz", "power_w"))
+    asked = [f"{value:.0f}" if isinstance(value, (int, float)) else "-" for value in (clock, power)]
+    return figures(row["rate"]), asked[0], asked[1]

@@ -3,7 +3,7 @@
 //   nvcc -arch=sm_80 -cubin split_k.cu
 //   grid (ceil(N/BN), ceil(M/BM), parts), block (BM/WM * BN/WN * 32)
 //   dynamic shared memory: with ASYNCHRONOUS STAGES * BK * (BM + PADDING + BN) floats, the tiles of A, then those
-//   of B; where N % 4 != 0 at least BM * (BN + 4), for C
+//   of B; where N % 4 != 0 at least BM * (BN + 4), for C, unless that is too much
 //   C: a matrix of M x N for each part; split_k_sum.cu adds them up, in their order
 //
 // multistage.cu, or with ASYNCHRONOUS 0 serpentine.cu, with a part of K for each block along z. Parts are whole
@@ -33,6 +33,8 @@
 #endif
 
 using Tiles = WarpTiles<BM, BN, WM, WN, WMITER, WNITER, TM, TN>;
+constexpr int BESIDE = ASYNCHRONOUS ? 0 : 2 * BK * (BM + PADDING + BN); // floats of the tiles of A and B
+constexpr bool IN_ROWS = 4 * (Tiles::ROWS_FLOATS + BESIDE) <= 99 << 10; // bytes that a block has on sm_86
 
 extern "C" __global__ void __launch_bounds__(Tiles::THREADS)
 sgemm_split_k(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M, int N,
@@ -52,7 +54,8 @@ sgemm_split_k(const float *__restrict__ A, const float *__restrict__ B, float *_
     if (N % 4 == 0)
         multiply_multistage<Tiles, BK, STAGES, PADDING, ROWS_FIRST, true>(A, B, C, M, N, K, terms, shared);
     else
-        multiply_multistage<Tiles, BK, STAGES, PADDING, ROWS_FIRST, false, true>(A, B, C, M, N, K, terms, shared);
+        multiply_multistage<Tiles, BK, STAGES, PADDING, ROWS_FIRST, false, IN_ROWS>(A, B, C, M, N, K, terms,
+                                                                                    shared);
 #else
     __shared__ __align__(16) float tile_a[2][BK][BM + PADDING]; // transposed
     __shared__ __align__(16) float tile_b[2][BK][BN];
@@ -61,7 +64,7 @@ sgemm_split_k(const float *__restrict__ A, const float *__restrict__ B, float *_
     };
     if (N % 4 == 0 && K % 4 == 0)
         multiply_double_buffered<Tiles, true>(A, B, C, M, N, K, first, terms, tile_a, tile_b, multiply);
-    else if (N % 4 == 0)
+    else if (N % 4 == 0 || !IN_ROWS)
         multiply_double_buffered<Tiles, false>(A, B, C, M, N, K, first, terms, tile_a, tile_b, multiply);
     else
         multiply_double_buffered<Tiles, false>(A, B, C, M, N, K, first, terms, tile_a, tile_b, multiply, shared);

@@ -14,6 +14,7 @@ struct WarpTiles {
     static constexpr int THREADS = (BLOCK_M / WARP_M) * (BLOCK_N / WARP_N) * 32;
     static_assert(BLOCK_M % WARP_M == 0 && BLOCK_N % WARP_N == 0, "warps must cover the block tile");
     static_assert(LANES_M * LANES_N == 32, "a warp's lanes must cover a sub-tile");
+    static_assert(THREAD_N % 4 == 0, "a lane's neighbours in a row must be float4s");
 
     const int row, col; // where the lane's elements start in the block tile
 

@@ -2,7 +2,10 @@
 
 import made_up
 import many_shapes
+import pytest
 import tables
+
+from tir_schedules.errors import BadInput
 
 
 def test_a_line_has_the_fastest_schedule_and_the_vendor():
@@ -48,6 +51,17 @@ def test_pauses_are_worth_what_the_table_says():
         text = tables.section("sgemm", order, {}, tables.with_and_without_pauses)
         assert "| naive, 64 | 40.0 | 1980 | 300 | 30.0 | 1500 | 700 | 0.75x |" in text
         assert "| cuBLAS, 128 | 50.0 | 1980 | 300 | 50.0 | 1500 | 700 | 1.00x |" in text
+
+
+@pytest.mark.parametrize("draw, message", [
+    (tables.with_and_without_pauses, "need a recording with `bench --sustained` and one without"),
+    (tables.by_shape, "none was timed"),
+])  # fmt: skip
+def test_what_a_table_lacks_is_said(draw, message):
+    recording = rated("2041", 40.0, 60.0)
+    recording["rows"] = [row for row in recording["rows"] if row["name"] != "cuBLAS"]
+    with pytest.raises(BadInput, match=message):
+        tables.section("sgemm", [recording], {}, draw)
 
 
 def test_thirty_shapes_and_always_the_same():

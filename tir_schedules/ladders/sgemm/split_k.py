@@ -28,10 +28,10 @@ Tiles of 16 rows or columns are for thin matrices, which waste most of a larger 
 Rows of a number of floats that is no multiple of 4 start anywhere, and are read float by float. Tiles that
 come through registers then end with C, see the pass `shifted_edges`. C goes through shared memory: a lane's
 four neighbours can only be written one by one, and each such store of a warp would touch eight rows, for 4 of
-their floats; now it writes 32 neighbours of a row. On an H200 that is worth 1 % at 4093, 4 % at 2047 and 14 %
-at 1023, where K is short. What is left of the loss, 8 % at 4093 beside `serpentine` at 4096, are loads four
-times as many. Two other ways we tried: copies of A and B to whole tiles before the launch were slower,
-and cp.async of single floats meets in banks.
+their floats; now it writes 32 neighbours of a row, where the tile is not too large. On an H200 that is worth
+1 % at 4093, 4 % at 2047 and 14 % at 1023, where K is short. What is left of the loss, 8 % at 4093 beside
+`serpentine` at 4096, are loads four times as many. Two other ways we tried: copies of A and B to whole tiles
+before the launch were slower, and cp.async of single floats meets in banks.
 """
 
 # TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
@@ -48,6 +48,9 @@ from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.partial_sums import PartialSums
+
+LEAST_SHARED = 99 << 10
+"""Bytes of shared memory that a block has on sm_86, the least from sm_80 on."""
 
 
 @dataclass(frozen=True)
@@ -79,16 +82,19 @@ def parts_of(gemm: Gemm, config: Config) -> int:
     return ceil_div(gemm.k, part_of_k(gemm, config))
 
 
-def writes_in_rows(gemm: Gemm) -> bool:
-    """Whether C goes through shared memory: where its rows are no multiples of 16 bytes."""
-    return gemm.n % VECTOR != 0
+def writes_in_rows(gemm: Gemm, config: Config) -> bool:
+    """Whether C goes through shared memory: where its rows are no multiples of 16 bytes, and its tile fits
+    there beside those of A and B on every GPU that the rung is for."""
+    row = config.bm + config.padding + config.bn
+    beside = 0 if config.asynchronous else 2 * 4 * config.bk * row
+    return gemm.n % VECTOR != 0 and warp_tiles.rows_bytes(config) + beside <= LEAST_SHARED
 
 
 def launch(gemm: Gemm, config: Config) -> Launch:
     alone, parts = multistage.launch(gemm, config), parts_of(gemm, config)
     check_parts(f"sgemm/split_k for {gemm}", parts, gemm.m, gemm.n)
     ring = alone.dynamic_shared if config.asynchronous else 0
-    shared = max(ring, warp_tiles.rows_bytes(config)) if writes_in_rows(gemm) else ring
+    shared = max(ring, warp_tiles.rows_bytes(config)) if writes_in_rows(gemm, config) else ring
     return replace(alone, grid=(*alone.grid[:2], parts), dynamic_shared=shared, parts=parts)
 
 
@@ -141,7 +147,7 @@ def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     for copy in (copy_a, copy_b):
         sch.set_scope(copy, 0, multistage.SHARED if config.asynchronous else "shared")
     sch.set_scope(sch.get_sblock("C"), 0, "local")
-    staged, in_rows = (copy_a, copy_b, write_back), writes_in_rows(gemm)
+    staged, in_rows = (copy_a, copy_b, write_back), writes_in_rows(gemm, config)
     if config.asynchronous:
         multistage.overlapped(sch, gemm, config, staged, in_rows)
     else:
