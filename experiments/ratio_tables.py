@@ -19,11 +19,11 @@ AGREE = 0.02
 def by_shape(recordings: list[Recording], shown: tuple[str, ...]) -> str:
     """A line for each shape: the fastest of the rungs, by the schedule each has there by default, beside the
     fastest of the vendor's libraries; and the ratio of each earlier run."""
-    recordings = [each for each in recordings if fastest_pairs(each[0])]
-    if not recordings:
+    found = [(*each, pairs) for each in recordings if (pairs := fastest_pairs(each[0]))]
+    if not found:
         raise BadInput("shapes need a schedule and one of the vendor's libraries: none was timed")
-    group, further = recordings[0][0], recordings[1:]
-    pairs = [fastest_pairs(each) for each, _ in recordings]
+    (group, _, _), *further = found
+    pairs = [each for _, _, each in found]
     ratios = [{size: ours["rate"] / theirs for size, (ours, theirs) in each.items()} for each in pairs]
     extents = "M x N x K" if group.unit == "TFLOPS" else "N"
     head = [", ".join(filter(None, (extents, group.kind))), "schedule", group.unit, "vendor", "ratio"]
@@ -31,7 +31,7 @@ def by_shape(recordings: list[Recording], shown: tuple[str, ...]) -> str:
     for size, (ours, theirs) in pairs[0].items():
         cells = [size, short(ours["name"]), figures(ours["rate"]), figures(theirs)]
         lines.append([*cells, *(f"{each[size]:.2f}x" if size in each else "" for each in ratios)])
-    notes = [f"{gpu(each)}, {provenance_line(each)}." for _, each in recordings]
+    notes = [f"{gpu(each)}, {provenance_line(each)}." for _, each, _ in found]
     notes += [f"{summed_up(each)}." for each in ratios]
     notes += [agreement(ratios[0], each) for each in ratios[1:] if ratios[0].keys() & each.keys()]
     return "\n".join([*(f"| {' | '.join(cells)} |" for cells in lines), "", *(f"- {note}" for note in notes)])

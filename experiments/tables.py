@@ -20,11 +20,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Callable, Sequence
 
-from ratio_tables import by_shape, with_and_without_pauses
+from ratio_tables import Recording, by_shape, with_and_without_pauses
 from writing import update
 
 from tir_schedules.bench.tables import THROTTLED, closing_lines, limit, provenance_line, summary, table
-from tir_schedules.bench.views import Group, groups_of
+from tir_schedules.bench.views import groups_of
 from tir_schedules.errors import BadInput, TirSchedulesError
 from tir_schedules.subjects.results import device_name, load_results
 
@@ -43,7 +43,6 @@ FILES = {
 }
 """What a marker begins with -> the files with its results."""
 
-Recording = tuple[Group, dict[str, Any]]
 Draw = Callable[[list[Recording], tuple[str, ...]], str]
 """The table of a group of rows, from all recordings of it, the latest first, with those of its sizes that are
 to be shown."""

@@ -43,14 +43,15 @@ from dataclasses import dataclass, replace
 
 from tir_schedules.ladders.sgemm import multistage, pipelined, serpentine, shapes, warp_tiles
 from tir_schedules.ladders.sgemm.steps import VECTOR
+from tir_schedules.model.gpus import find_sm
 from tir_schedules.model.launch import Launch, ceil_div, check_parts
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.partial_sums import PartialSums
 
-LEAST_SHARED = 99 << 10
-"""Bytes of shared memory that a block has on sm_86, the least from sm_80 on."""
+LEAST_SHARED = find_sm("sm_86").shared_limit
+"""Bytes of shared memory for a block, the least from sm_80 on."""
 
 
 @dataclass(frozen=True)

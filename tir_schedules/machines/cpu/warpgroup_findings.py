@@ -6,6 +6,8 @@ from typing import Callable
 
 import numpy as np
 
+from tir_schedules.machines.tensor_map import PIECE
+
 LANES, DIFFERENT_WARPS, INCOMPLETE_GROUP, LEFT_OUT = range(4)
 """What is not together, as core/warpgroup.cpp has it."""
 
@@ -104,10 +106,6 @@ def too_many_registers(record: np.void) -> str:
 
 
 # ---- tensor maps ---
-PIECE = 16
-"""Bytes, as core/tensor_map.cpp has it."""
-
-
 def within_a_piece(coordinate: int, element: int) -> str:
     """element: its bytes."""
     return (
