@@ -4,18 +4,13 @@
 
 #include <cuda_fp16.h>
 
+#include "../program_shares.cuh"
+
 // Where warps leave sums: 16 bytes of each lane, one behind the other, VECTORS times.
 template <int PLACES, int WARPS, int VECTORS> static __device__ uint4 *place_of_parts()
 {
     static uint4 streamed_parts[PLACES * WARPS * VECTORS * 32];
     return streamed_parts;
-}
-
-// A mark for each warp: 1 where its sums are there. All are 0 before a launch and after it.
-template <int PLACES, int WARPS> static __device__ unsigned *place_of_marks()
-{
-    static unsigned streamed_marks[PLACES * WARPS];
-    return streamed_marks;
 }
 
 static __device__ inline void add_words(unsigned &sum, unsigned other, float)
@@ -27,13 +22,6 @@ static __device__ inline void add_words(unsigned &sum, unsigned other, half)
 {
     const half2 both = __hadd2(reinterpret_cast<half2 &>(sum), reinterpret_cast<half2 &>(other));
     sum = reinterpret_cast<const unsigned &>(both);
-}
-
-// The first of the slabs that a program has, of all that are shared: `each` of them, and one more for the first
-// `extra` programs.
-static __device__ inline int first_slab_of(int program, int each, int extra)
-{
-    return program * each + min(program, extra);
 }
 
 // Leaves the sums of a warp. The mark is stored when all lanes have stored theirs.

@@ -6,8 +6,19 @@
 #include "tiles_in_registers.cuh"
 #include "warp_tiles.cuh"
 
-// C of a block: the sums of `terms` products from k = first on. Blocks along z have a matrix of C each. Tiles
-// are WarpTiles; multiply(results, a, b) adds the products of the fragments of one k.
+// Where a thread stands in a block's tile: lanes two by two.
+template <class Tiles> static __device__ __forceinline__ Tiles part_of_thread()
+{
+    static_assert(Tiles::LANES_M % 2 == 0, "lanes must stand in pairs of rows");
+    const int lane = threadIdx.x % 32;
+    const int lane_row = lane / (2 * Tiles::LANES_N) * 2 + lane % 2;
+    const int lane_col = lane % (2 * Tiles::LANES_N) / 2;
+    return Tiles(threadIdx.x / 32, lane_row, lane_col);
+}
+
+// Adds the products of `terms` of K, from k = first on, to the sums of a thread, for the tile of C that begins at
+// (block_row, block_col). Tiles are WarpTiles, `part` is those of the thread; multiply(results, a, b) adds the
+// products of the fragments of one k.
 //
 // A turn of the loop over tiles multiplies one tile, stores the next, which is in registers, to the other
 // stage in shared memory, reads the one after it from global memory into these registers, and passes one
@@ -19,24 +30,14 @@
 // nobody multiplies: that is cheaper than a second copy of the FMA. Both stages are unrolled: so addresses
 // are constants.
 // ALIGNED promises K % 4 == 0 and N % 4 == 0: then rows are read four floats at a time.
-// rows: shared memory for C, see write_results_in_rows; nullptr where each lane writes its own elements.
 template <class Tiles, bool ALIGNED, int DEPTH, int A_ROW, int B_ROW, typename Multiply>
 static __device__ __forceinline__ void
-multiply_double_buffered(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C,
-                         int M, int N, int K, int first, int terms, float (&tile_a)[2][DEPTH][A_ROW],
-                         float (&tile_b)[2][DEPTH][B_ROW], Multiply multiply, float *rows = nullptr)
+add_products(const Tiles &part, float (&thread_results)[Tiles::THREAD_ROWS][Tiles::THREAD_COLS],
+             const float *__restrict__ A, const float *__restrict__ B, int M, int N, int K, int block_row,
+             int block_col, int first, int terms, float (&tile_a)[2][DEPTH][A_ROW],
+             float (&tile_b)[2][DEPTH][B_ROW], Multiply multiply)
 {
-    static_assert(Tiles::LANES_M % 2 == 0, "lanes must stand in pairs of rows");
     static_assert(DEPTH % 2 == 0 && A_ROW % 4 == 0, "fragments must alternate, rows must be float4s");
-    const int first_row = blockIdx.y * Tiles::ROWS, first_col = blockIdx.x * Tiles::COLS; // written here
-    const int block_row = ALIGNED ? first_row : tile_start<Tiles::ROWS>(first_row, M);
-    const int block_col = ALIGNED ? first_col : tile_start<Tiles::COLS>(first_col, N);
-    const int lane = threadIdx.x % 32;
-    const int lane_row = lane / (2 * Tiles::LANES_N) * 2 + lane % 2;
-    const int lane_col = lane % (2 * Tiles::LANES_N) / 2;
-    const Tiles part(threadIdx.x / 32, lane_row, lane_col);
-    float thread_results[Tiles::THREAD_ROWS][Tiles::THREAD_COLS] = {{0.0f}};
-
     TilesInRegisters<Tiles::THREADS, Tiles::ROWS, Tiles::COLS, DEPTH, ALIGNED, !ALIGNED> copies(
         block_row, block_col, first, M, N, K);
     __align__(16) float reg_a[2][Tiles::THREAD_ROWS], reg_b[2][Tiles::THREAD_COLS]; // of even k and of odd
@@ -68,6 +69,24 @@ multiply_double_buffered(const float *__restrict__ A, const float *__restrict__ 
             multiply(thread_results, reg_a[(DEPTH - 1) % 2], reg_b[(DEPTH - 1) % 2]);
         }
     }
+}
+
+// C of a block: the sums of `terms` products from k = first on. Blocks along z have a matrix of C each.
+// rows: shared memory for C, see write_results_in_rows; nullptr where each lane writes its own elements.
+template <class Tiles, bool ALIGNED, int DEPTH, int A_ROW, int B_ROW, typename Multiply>
+static __device__ __forceinline__ void
+multiply_double_buffered(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C,
+                         int M, int N, int K, int first, int terms, float (&tile_a)[2][DEPTH][A_ROW],
+                         float (&tile_b)[2][DEPTH][B_ROW], Multiply multiply, float *rows = nullptr)
+{
+    const int first_row = blockIdx.y * Tiles::ROWS, first_col = blockIdx.x * Tiles::COLS; // written here
+    const int block_row = ALIGNED ? first_row : tile_start<Tiles::ROWS>(first_row, M);
+    const int block_col = ALIGNED ? first_col : tile_start<Tiles::COLS>(first_col, N);
+    const Tiles part = part_of_thread<Tiles>();
+    float thread_results[Tiles::THREAD_ROWS][Tiles::THREAD_COLS] = {{0.0f}};
+
+    add_products<Tiles, ALIGNED>(part, thread_results, A, B, M, N, K, block_row, block_col, first, terms, tile_a,
+                                 tile_b, multiply);
 
     C += blockIdx.z * M * N;
     if constexpr (ALIGNED)

@@ -95,11 +95,10 @@ struct WarpTiles {
                     }
     }
 
-    // ALIGNED promises N % 4 == 0.
-    template <bool ALIGNED>
+    // Calls visit(row, column, values) for four neighbours of a row of the block tile, all of a thread's.
+    template <typename Visit>
     __device__ __forceinline__ void
-    write_results(const float (&results)[ITER_M * THREAD_M][ITER_N * THREAD_N], float *__restrict__ C,
-                  int block_row, int block_col, int M, int N) const
+    for_each_four(const float (&results)[ITER_M * THREAD_M][ITER_N * THREAD_N], Visit visit) const
     {
 #pragma unroll
         for (int sub_row = 0; sub_row < ITER_M; ++sub_row)
@@ -109,9 +108,19 @@ struct WarpTiles {
                 for (int m = 0; m < THREAD_M; ++m)
 #pragma unroll
                     for (int n = 0; n < THREAD_N; n += 4)
-                        store4<ALIGNED>(C, block_row + row + sub_row * SUB_M + m,
-                               block_col + col + sub_col * SUB_N + n, M, N,
-                               &results[sub_row * THREAD_M + m][sub_col * THREAD_N + n]);
+                        visit(row + sub_row * SUB_M + m, col + sub_col * SUB_N + n,
+                              &results[sub_row * THREAD_M + m][sub_col * THREAD_N + n]);
+    }
+
+    // ALIGNED promises N % 4 == 0.
+    template <bool ALIGNED>
+    __device__ __forceinline__ void
+    write_results(const float (&results)[ITER_M * THREAD_M][ITER_N * THREAD_N], float *__restrict__ C,
+                  int block_row, int block_col, int M, int N) const
+    {
+        for_each_four(results, [&](int r, int c, const float *values) {
+            store4<ALIGNED>(C, block_row + r, block_col + c, M, N, values);
+        });
     }
 
     // The same element by element, of what starts at row first_row and column first_col or later.

@@ -6,6 +6,7 @@ from functools import lru_cache
 
 import pytest
 from lowered import ARCH, GEMM, SMALL, faults, named, source
+from tvm.error import InternalError
 
 from tir_schedules.compiler.lower import emit, import_tvm, lower, scheduled
 from tir_schedules.compiler.nvcc import compile_kernel
@@ -347,12 +348,14 @@ def test_passes_are_part_of_what_a_rung_is_compiled_to():
             of_shifted = name in ("shifted_edges", "guards_outside")  # rows of no multiple of 16 bytes
             if of_shifted:
                 shape = Gemm(1021, 1021, 1020)
+            if name in ("persistent_tiles", "streamed_tiles", "added_tiles"):  # K is whole slabs
+                shape = Gemm(1020, 1020, 1024)
             if hasattr(rung.config, "asynchronous"):
                 through_registers = of_shifted or name in ("turning_products", "one_barrier")
                 asked += ":64x64" if through_registers else ":64x128"
             try:
                 without = source(asked, shape, [name], **config)
-            except ValueError:
+            except (ValueError, InternalError):
                 continue
             assert without != with_all(asked, shape, **config), (rung.id, name)
 

@@ -21,6 +21,7 @@ LADDER = Ladder(
         "serpentine",
         "multistage",
         "split_k",
+        "stream_k",
         "tma",
     ),
     workload="tir_schedules.workloads.gemm:Gemm",

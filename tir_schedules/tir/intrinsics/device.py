@@ -20,7 +20,9 @@ HEADERS = (
     "hgemm/wgmma.cuh",
     "hgemm/registers.cuh",
     "hgemm/result_boxes.cuh",
+    "program_shares.cuh",
     "hgemm/streamed_parts.cuh",
+    "sgemm/added_sums.cuh",
     "sgemm/turned_slab.cuh",
     "reduce/last_block.cuh",
 )

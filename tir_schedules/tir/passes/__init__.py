@@ -26,6 +26,11 @@ PROGRAMS = "tir_schedules.programs"
 many rows of tiles a stripe has, and how many blocks a cluster; where tiles are shared slab by slab, how many
 are, and how many slabs each has; see persistent_tiles.py and streamed_tiles.py."""
 
+ADDED = "tir_schedules.added"
+"""The annotation with which a schedule says of a loop over tiles of K that programs share it: how many turns
+it has, how many tiles a slab has, and how many elements of A and of B lie between one slab and the next; see
+added_tiles.py."""
+
 EXTENTS = "tir_schedules.extents"
 """The attribute with which a function says how large its matrices are, where its buffers are as large as
 whole tiles; see tensor_maps.py."""

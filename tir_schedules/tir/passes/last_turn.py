@@ -19,9 +19,9 @@ def last_turn(function: tirx.PrimFunc, module: IRModule, context: transform.Pass
     """Split the last turn from every serial loop that is annotated with LAST_TURN and has several."""
 
     def split(loop: Any) -> tirx.Stmt:
-        others = int(loop.extent) - 1
-        if LAST_TURN not in loop.annotations or loop.kind != tirx.ForKind.SERIAL or others < 1:
+        if LAST_TURN not in loop.annotations or loop.kind != tirx.ForKind.SERIAL or int(loop.extent) < 2:
             return loop
+        others = int(loop.extent) - 1
         extent = tirx.IntImm("int32", others)
         shorter = tirx.For(loop.loop_var, loop.min, extent, loop.kind, loop.body, None, loop.annotations)
         return tirx.SeqStmt([shorter, with_value(loop.body, loop.loop_var, loop.min + others)])

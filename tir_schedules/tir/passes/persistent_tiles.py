@@ -9,12 +9,14 @@ rows of A and columns of B in L2.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import tvm_ffi
 from tvm import IRModule, tirx, transform
 
 from tir_schedules.tir.passes import PROGRAMS
+from tir_schedules.tir.passes.added_tiles import Added
 from tir_schedules.tir.passes.partial_group import on_grid
 from tir_schedules.tir.passes.rewriting import map_body, with_body, with_value
 from tir_schedules.tir.passes.serpentine import thread_tag
@@ -26,7 +28,8 @@ def persistent_tiles(
     function: tirx.PrimFunc, module: IRModule, context: transform.PassContext
 ) -> tirx.PrimFunc:
     """Make of an annotated loop on blockIdx.y, and the one on blockIdx.x in it, one on blockIdx.x over
-    blocks, and within threadIdx.y a loop over the tiles of a block."""
+    blocks, and within threadIdx.y a loop over the tiles of a block; within threadIdx.x where threads stand in
+    one dimension. There tiles are shared by `Added`."""
 
     def shared_out(rows: Any) -> tirx.Stmt:
         if PROGRAMS not in rows.annotations:
@@ -39,13 +42,15 @@ def persistent_tiles(
         program: Any = tirx.Var("program", "int32")
         taken: Any = tirx.Var("tile", "int32")
         first, step = quotient(program, cluster), programs // cluster
-        streamed = Streamed(program, programs, tiles, *shared) if shared else None
+        flat = thread_tag(columns.body) == "threadIdx.x"
+        which = partial(Added, threads=int(columns.body.extent)) if flat else Streamed
+        streamed = which(program, programs, tiles, *shared) if shared else None
         number = streamed.tile if streamed else first + taken * step
         row, column = tile_in_stripes(number, row_count, column_count, stripe)
         row = row * cluster + remainder(program, cluster) if cluster > 1 else row
 
         def within_block(threads: Any) -> tirx.Stmt:
-            if thread_tag(threads) != "threadIdx.y":
+            if thread_tag(threads) != "threadIdx.y" and not flat:
                 return threads
             at = streamed.place(row_count, column_count) if streamed else (row, column)
             body = with_value(with_value(threads.body, rows.loop_var, at[0]), columns.loop_var, at[1])
@@ -56,6 +61,8 @@ def persistent_tiles(
             turns = tirx.For(taken, zero, count, tirx.ForKind.SERIAL, body)
             return with_body(threads, tirx.SeqStmt([*streamed.start(), turns]) if streamed else turns)
 
+        if flat:  # copies have loops on threadIdx.x of their own
+            return on_grid(program, programs, "blockIdx.x", within_block(columns.body))
         body = tvm_ffi.structural_map(columns.body, (tirx.For, within_block), order="post")
         return on_grid(program, programs, "blockIdx.x", body)
 

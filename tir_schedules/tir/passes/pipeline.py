@@ -10,6 +10,7 @@ from typing import Any, Sequence
 
 from tvm import s_tir, tirx, transform
 
+from tir_schedules.tir.passes.added_tiles import added_tiles
 from tir_schedules.tir.passes.boxes_ahead import boxes_ahead
 from tir_schedules.tir.passes.copies_after_compute import copies_after_compute
 from tir_schedules.tir.passes.guards_outside import guards_outside
@@ -48,6 +49,7 @@ NAMES = (
     "late_waits",
     "guards_outside",
     "prologue_wait",
+    "added_tiles",
     "last_turn",
     "unroll_stages",
     "unroll_drain",
@@ -128,6 +130,7 @@ def pipeline(wanted: Sequence[str] = ()) -> transform.Pass:
             s_tir.transform.HoistIfThenElse(),
             *chosen("guards_outside", guards_outside),
             *chosen("prologue_wait", prologue_wait),
+            *chosen("added_tiles", added_tiles),
             *chosen("last_turn", last_turn),
             *chosen("unroll_stages", unroll_stages),
             *chosen("unroll_drain", unroll_drain),

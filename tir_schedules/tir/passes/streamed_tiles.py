@@ -33,6 +33,16 @@ OF_TURN = ("tile_number", "tile_row", "tile_column", "first_slab", "slab_behind"
 def same_counters(function: tirx.PrimFunc, module: IRModule, context: transform.PassContext) -> tirx.PrimFunc:
     """Put the counters that are allocated in the place of copies of them: CompactBufferAllocation, where it
     makes indices relative to a tile's, leaves such copies."""
+    own = counters_of(function)
+    if not own:
+        return function
+    return function.with_body(
+        tvm_ffi.structural_map(body_of(function), (tirx.Buffer, lambda node: own.get(node.name, node)))
+    )
+
+
+def counters_of(function: tirx.PrimFunc) -> dict[str, Any]:
+    """The counters that a function allocates, by name."""
     own: dict[str, Any] = {}
 
     def look(statement: Any) -> None:
@@ -40,11 +50,7 @@ def same_counters(function: tirx.PrimFunc, module: IRModule, context: transform.
             own[statement.buffer.name] = statement.buffer
 
     tvm_ffi.structural_walk(body_of(function), (tirx.AllocBuffer, look))
-    if not own:
-        return function
-    return function.with_body(
-        tvm_ffi.structural_map(body_of(function), (tirx.Buffer, lambda node: own.get(node.name, node)))
-    )
+    return own
 
 
 class Streamed:
@@ -58,6 +64,12 @@ class Streamed:
         self.program = programs - 1 - block
         self.begin, self.end, self.first_tile, self.shared = map(counter, OF_PROGRAM)
         self.number, self.row, self.column, self.first, self.behind, self.tile_end = map(counter, OF_TURN)
+
+    @property
+    def counters(self) -> list[Any]:
+        """All that it counts with."""
+        return [self.begin, self.end, self.first_tile, self.shared, self.number, self.row, self.column,
+                self.first, self.behind, self.tile_end]  # fmt: skip
 
     @property
     def count(self) -> Any:
@@ -75,12 +87,10 @@ class Streamed:
 
     def start(self) -> list[tirx.Stmt]:
         """Counters, and what the program has of the slabs that are shared."""
-        counters = (self.begin, self.end, self.first_tile, self.shared, self.number, self.row, self.column,
-                    self.first, self.behind, self.tile_end)  # fmt: skip
         slabs, more = number(self.slabs), tirx.Select(self.program < self.extra, number(1), ZERO)
         last: Any = tirx.truncdiv(value(self.end) - 1, slabs)
         return [
-            *map(tirx.AllocBuffer, counters),
+            *map(tirx.AllocBuffer, self.counters),
             store(self.begin, self.program * self.each + tirx.min(self.program, self.extra)),
             store(self.end, value(self.begin) + self.each + more),
             store(self.first_tile, tirx.truncdiv(value(self.begin), slabs)),
@@ -95,20 +105,11 @@ class Streamed:
     def within(self, body: Any, turn: Any, place: tuple[Any, Any]) -> tirx.Stmt:
         """What is done for a tile, of which `body` is for all slabs: with those that the program has of it;
         behind the call that shares sums, where the first of them is among these."""
-        before = self.tile * self.slabs
-        shared = self.tile < self.streamed
-        own: Any = tirx.min(value(self.end) - before, self.slabs)
-        numbers = [
-            store(self.number, self.tile_of(turn)),
-            store(self.row, place[0]),
-            store(self.column, place[1]),
-            store(self.first, tirx.max(value(self.begin) - before, 0)),
-            store(self.behind, tirx.Select(shared, own, number(self.slabs))),
-            store(self.tile_end, tirx.Select(shared, before + self.slabs, ZERO)),
-        ]
         first: Any = value(self.first)
         all_ = map(number, (self.each, self.extra, self.programs))
         known: dict[str, Any] = dict(zip(SHARED, (first > 0, self.program, value(self.tile_end), *all_)))
+        end = tirx.Select(self.tile < self.streamed, (self.tile + 1) * self.slabs, ZERO)
+        numbers = [*self.numbers(turn, place), store(self.tile_end, end)]
         statements = [*body.seq]
         behind = next(place for place, each in enumerate(statements) if shares(each)) + 1
         done = [self.shortened(each) for each in statements[:behind]]
@@ -116,6 +117,18 @@ class Streamed:
         stored = tirx.SeqStmt(rest) if len(rest) > 1 else rest[0]
         owned = tirx.IfThenElse(tirx.EQ(first, ZERO), stored, None)
         return tirx.SeqStmt([*numbers, *done[:-1], told(done[-1], known), owned])
+
+    def numbers(self, turn: Any, place: tuple[Any, Any]) -> list[tirx.Stmt]:
+        """Those of a turn. place: row and column of the tile that `tile` is the number of."""
+        before = self.tile * self.slabs
+        own: Any = tirx.min(value(self.end) - before, self.slabs)
+        return [
+            store(self.number, self.tile_of(turn)),
+            store(self.row, place[0]),
+            store(self.column, place[1]),
+            store(self.first, tirx.max(value(self.begin) - before, 0)),
+            store(self.behind, tirx.Select(self.tile < self.streamed, own, number(self.slabs))),
+        ]
 
     def shortened(self, statement: Any) -> tirx.Stmt:
         """A loop over all slabs as one over those that the program has."""

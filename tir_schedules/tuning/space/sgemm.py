@@ -1,10 +1,10 @@
-"""The spaces of sgemm/pipelined, sgemm/serpentine and sgemm/multistage."""
+"""The spaces of sgemm/pipelined, sgemm/serpentine, sgemm/stream_k and sgemm/multistage."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from tir_schedules.ladders.sgemm import multistage, pipelined, serpentine
+from tir_schedules.ladders.sgemm import multistage, pipelined, serpentine, stream_k
 from tir_schedules.model.gpus import WARP
 from tir_schedules.model.launch import ceil_div
 from tir_schedules.tuning.space.constraints import (
@@ -57,6 +57,10 @@ def copies_fit(config: Config, gemm: Gemm, arch: str) -> bool:
 
 def double_buffer_fits(config: Config, gemm: Gemm, arch: str) -> bool:
     return 2 * FLOAT * config.bk * (config.bm + config.padding + config.bn) <= STATIC_SHARED
+
+
+def somebody_shares(config: stream_k.Config, gemm: Gemm, arch: str) -> bool:
+    return config.programs > 0 and config.worth > 0
 
 
 def loop_fits(config: multistage.Config, gemm: Gemm, arch: str) -> bool:
@@ -115,6 +119,14 @@ PIPELINED: Space[pipelined.Config, Gemm] = Space(
 )
 
 SERPENTINE: Space[pipelined.Config, Gemm] = replace(PIPELINED, rung=serpentine.RUNG)
+STREAM_K: Space[pipelined.Config, Gemm] = replace(
+    PIPELINED,
+    rung=stream_k.RUNG,
+    constraints=(
+        *PIPELINED.constraints,
+        Constraint("programs and the slabs that sharing is worth must be 1 or more", somebody_shares, ()),
+    ),
+)
 
 MULTISTAGE: Space[multistage.Config, Gemm] = Space(
     multistage.RUNG,

@@ -16,10 +16,12 @@ from tir_schedules.tuning.space.hgemm import MMA_MULTISTAGE
 from tir_schedules.tuning.space.hopper import CLUSTERED, HOPPER, TMA_STORE
 from tir_schedules.tuning.space.points import VARIANT, Constraint, Space
 from tir_schedules.tuning.space.reduce import VECTORIZED
-from tir_schedules.tuning.space.sgemm import MULTISTAGE, PIPELINED, SERPENTINE
+from tir_schedules.tuning.space.sgemm import MULTISTAGE, PIPELINED, SERPENTINE, STREAM_K
 from tir_schedules.tuning.space.split_k import SPLIT_K
 
-ALL: tuple[Space, ...] = (PIPELINED, SERPENTINE, MULTISTAGE, SPLIT_K, MMA_MULTISTAGE, *HOPPER, VECTORIZED)
+ALL: tuple[Space, ...] = (
+    PIPELINED, SERPENTINE, MULTISTAGE, SPLIT_K, STREAM_K, MMA_MULTISTAGE, *HOPPER, VECTORIZED
+)  # fmt: skip
 BEST: tuple[Space, ...] = (PIPELINED, MULTISTAGE, MMA_MULTISTAGE, TMA_STORE, CLUSTERED, VECTORIZED)
 OWN: dict[str, Space] = {}
 """The spaces of rungs from elsewhere that this process has loaded."""

@@ -1,0 +1,47 @@
+// Sums of a tile that programs share: the one that has its first slab stores them, and the next ones add theirs
+// where it stored.
+#pragma once
+
+// Waits until the same warp of the program before has left its sums in C, where that has the slabs before of a
+// tile. All lanes ask: where one would ask for the others, nvcc does not know that they go on together, and puts
+// a WARPSYNC into each turn of the loop over tiles of K, for 4 % of the rate on an H200.
+template <int PLACES, int WARPS> static __device__ __forceinline__ void wait_for_sums(bool waits, int program)
+{
+    if (waits) {
+        unsigned *const mark = place_of_marks<PLACES, WARPS>() + (program - 1) * WARPS + threadIdx.x / 32;
+        unsigned left;
+        do
+            asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(left) : "l"(mark) : "memory");
+        while (!__all_sync(0xffffffffu, left != 0));
+        asm volatile("{ .reg .pred first;\n"
+                     "  setp.eq.u32 first, %1, 0;\n"
+                     "  @first st.relaxed.gpu.global.u32 [%0], 0; }" ::"l"(mark), "r"(threadIdx.x % 32) : "memory");
+    }
+}
+
+// Tells the next program that the sums of this warp are in C, where that has the slabs behind of the tile.
+template <int PLACES, int WARPS> static __device__ __forceinline__ void leave_mark(bool leaves, int program)
+{
+    if (leaves) {
+        __syncwarp();
+        asm volatile("{ .reg .pred first;\n"
+                     "  setp.eq.u32 first, %1, 0;\n"
+                     "  @first st.release.gpu.global.u32 [%0], 1; }" ::
+                         "l"(place_of_marks<PLACES, WARPS>() + program * WARPS + threadIdx.x / 32),
+                     "r"(threadIdx.x % 32) : "memory");
+    }
+}
+
+// Adds four neighbours to C, 16 bytes at a time from sm_90 on: on an H200 four single ones took 1 % of the time of
+// a product at 4096. Nothing is read: the sums meet in L2.
+static __device__ __forceinline__ void add_four(float &target, const float &sum)
+{
+    const float *const sums = &sum;
+#if __CUDA_ARCH__ >= 900
+    asm volatile("red.relaxed.gpu.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(&target), "f"(sums[0]),
+                 "f"(sums[1]), "f"(sums[2]), "f"(sums[3]) : "memory");
+#else
+    for (int e = 0; e < 4; ++e)
+        atomicAdd(&target + e, sums[e]);
+#endif
+}
