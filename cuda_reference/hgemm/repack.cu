@@ -6,11 +6,13 @@
 // Elements have 16 bits of whatever format. Y has rows of COLUMNS of them, filled with zeros up to a multiple
 // of 128 bytes.
 
+#include "../early_launch.cuh"
 #include "repacking.cuh"
 
 extern "C" __global__ void __launch_bounds__(256)
 hgemm_repack(const uint16_t *__restrict__ X, uint16_t *__restrict__ Y, int ROWS, int COLUMNS)
 {
+    overlap_launches();
 #ifdef SIZE_ROWS
     ROWS = SIZE_ROWS, COLUMNS = SIZE_COLUMNS;
 #endif

@@ -5,12 +5,14 @@
 //
 // The first blocks do what those of repack.cu do with X, the others the same with X_2.
 
+#include "../early_launch.cuh"
 #include "repacking.cuh"
 
 extern "C" __global__ void __launch_bounds__(256)
 hgemm_repack_both(const uint16_t *__restrict__ X, uint16_t *__restrict__ Y, const uint16_t *__restrict__ X_2,
                   uint16_t *__restrict__ Y_2, int ROWS, int COLUMNS, int ROWS_2, int COLUMNS_2)
 {
+    overlap_launches();
 #ifdef SIZE_ROWS
     ROWS = SIZE_ROWS, COLUMNS = SIZE_COLUMNS, ROWS_2 = SIZE_ROWS_2, COLUMNS_2 = SIZE_COLUMNS_2;
 #endif

@@ -15,6 +15,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include "../early_launch.cuh"
 #include "../sizes.cuh"
 #include "programs.cuh"
 
@@ -57,6 +58,7 @@ hgemm_repacked(const __grid_constant__ CUtensorMap A_map, const __grid_constant_
     extern __shared__ __align__(1024) unsigned char shared[];
     __shared__ Ring<Operands, STAGES> ring;
     begin<CONSUMERS>(ring, A_map, B_map, C_map);
+    overlap_launches();
     multiply_tiles_through_boxes<BM, BN, CONSUMERS, GROUP, ACC, IN, !NT,
                                  ResultBoxes<BM / CONSUMERS, BN, OUT, BOXES>>(
         shared_address(shared), ring, A_map, B_map, C_map, M, N, (K + BK - 1) / BK);
@@ -72,6 +74,7 @@ hgemm_repacked(const __grid_constant__ CUtensorMap A_map, const __grid_constant_
     extern __shared__ __align__(1024) unsigned char shared[];
     __shared__ Ring<Operands, STAGES> ring;
     begin<CONSUMERS>(ring, A_map, B_map);
+    overlap_launches();
     multiply_tiles<BM, BN, CONSUMERS, GROUP, ACC, IN, !NT>(
         shared_address(shared), ring, A_map, B_map, M, N, 0, (K + BK - 1) / BK,
         [&](const auto &tile, int row, int col) {

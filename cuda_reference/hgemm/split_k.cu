@@ -18,6 +18,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include "../early_launch.cuh"
 #include "../sizes.cuh"
 #include "programs.cuh"
 
@@ -61,6 +62,7 @@ hgemm_split_k(const __grid_constant__ CUtensorMap A_map, const __grid_constant__
     extern __shared__ __align__(1024) unsigned char shared[];
     __shared__ Ring<Operands, STAGES> ring;
     begin<CONSUMERS>(ring, A_map, B_map, C_map);
+    overlap_launches();
     multiply_tiles_through_boxes<BM, BN, CONSUMERS, GROUP, ACC, IN, !NT,
                                  ResultBoxes<BM / CONSUMERS, BN, OUT, BOXES>>(
         shared_address(shared), ring, A_map, B_map, C_map, M, N, (K + BK - 1) / BK);
@@ -76,6 +78,7 @@ hgemm_split_k(const __grid_constant__ CUtensorMap A_map, const __grid_constant__
     extern __shared__ __align__(1024) unsigned char shared[];
     __shared__ Ring<Operands, STAGES> ring;
     begin<CONSUMERS>(ring, A_map, B_map);
+    overlap_launches();
     const int slabs = ((K + BK - 1) / BK + gridDim.z - 1) / gridDim.z; // of a part
     const int pitch = (N + 3) / 4 * 4;                                  // of a row of a part of C
     float *const part = static_cast<float *>(C) + static_cast<size_t>(blockIdx.z) * M * pitch;

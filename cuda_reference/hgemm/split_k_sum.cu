@@ -11,6 +11,8 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include "../early_launch.cuh"
+
 #ifndef OUT
 #define OUT float // elements of C: half, __nv_bfloat16 or float
 #endif
@@ -26,6 +28,7 @@ static __device__ __forceinline__ void add(float4 &sum, const float4 &other)
 extern "C" __global__ void __launch_bounds__(32 * MOST_WARPS)
 hgemm_split_k_sum(const float *__restrict__ S, OUT *__restrict__ C, int M, int N, int PARTS)
 {
+    overlap_launches();
 #ifdef SIZE_M
     M = SIZE_M, N = SIZE_N, PARTS = SIZE_PARTS;
 #endif

@@ -12,9 +12,12 @@
 
 #include <cstdint>
 
+#include "../early_launch.cuh"
+
 extern "C" __global__ void __launch_bounds__(256)
 hgemm_unpack(const uint16_t *__restrict__ X, uint16_t *__restrict__ Y, int ROWS, int COLUMNS)
 {
+    overlap_launches();
     constexpr int THREADS = 256;
     constexpr int VECTOR = 8; // elements in 16 bytes
     constexpr int WIDE = 64;  // in 128 bytes

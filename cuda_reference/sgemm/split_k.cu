@@ -11,6 +11,7 @@
 // be added up. Where rows of C are no multiples of 16 bytes, C is written through shared memory, row by row.
 // SPLITS, the most parts, goes to the launch: 0 leaves their number to the shape.
 
+#include "../early_launch.cuh"
 #include "../sizes.cuh"
 #include "double_buffering.cuh"
 #include "multistage.cuh"
@@ -40,6 +41,7 @@ extern "C" __global__ void __launch_bounds__(Tiles::THREADS)
 sgemm_split_k(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M, int N,
               int K)
 {
+    overlap_launches();
 #ifdef SIZE_M
     fix_sizes<SIZE_M, SIZE_N, SIZE_K>(M, N, K);
 #endif

@@ -7,6 +7,8 @@
 // A thread for each element of C. It adds from the first part on, whichever was ready first, so that C is the
 // same in every run. Loads do not wait for additions: the loop is unrolled, to have several under way.
 
+#include "../early_launch.cuh"
+
 #ifndef BLOCK
 #define BLOCK 128 // of a block
 #endif
@@ -14,6 +16,7 @@
 extern "C" __global__ void __launch_bounds__(BLOCK)
 sgemm_split_k_sum(const float *__restrict__ S, float *__restrict__ C, int M, int N, int PARTS)
 {
+    overlap_launches();
 #ifdef SIZE_M
     M = SIZE_M, N = SIZE_N, PARTS = SIZE_PARTS;
 #endif

@@ -9,8 +9,8 @@
 // shares. Who has the first slab of a tile stores its sums, and who has later ones adds to these, in the order of
 // programs: see added_sums.cuh. A program begins with the tile that its share ends in, which it stores, so that
 // the next program need not wait when it comes to what it adds to that tile.
-// Nothing is shared where programs would save less than WORTH slabs each, where K is no multiple of a slab, and
-// where rows are no multiples of 16 bytes.
+// Nothing is shared where programs would save less than WORTH slabs each, and where K is no multiple of a slab.
+// Rows of A and B must be multiples of 16 bytes: K % 4 == 0 and N % 4 == 0.
 // Marks are a variable of the module: launches of this kernel must follow one another.
 
 #include "../program_shares.cuh"
@@ -37,6 +37,35 @@ using Tiles = WarpTiles<BM, BN, WM, WN, WMITER, WNITER, TM, TN>;
 constexpr int SLAB = 2 * BK, WARPS = Tiles::THREADS / 32;
 constexpr int MOST_PARTS = 8; // of a tile
 
+// What a program does in a turn: the tile at (row, col), and the terms of K from `first` on and before `behind`. A
+// row of M or more: no tile is left.
+struct Piece {
+    int row, col, first, behind;
+};
+
+// It is computed anew wherever it is asked for, as the asm tells the compiler: in registers it would push sums
+// out of these.
+static __device__ __forceinline__ Piece piece_of(int turn, int M, int N, int K)
+{
+    int program = blockIdx.x;
+    asm volatile("" : "+r"(program), "+r"(turn));
+    const int cols = (N + BN - 1) / BN, tiles = (M + BM - 1) / BM * cols;
+    const auto of_tile = [&](int tile, int first, int behind) {
+        return Piece{tile / cols * BM, tile % cols * BN, first, behind};
+    };
+    const int slabs = K / SLAB, programs = max(min(PROGRAMS, tiles * min(MOST_PARTS, slabs)), 1);
+    const int left = tiles % programs;
+    if (K % SLAB != 0 || left == 0 || (programs - left) * slabs < WORTH * programs)
+        return of_tile(turn == 0 ? static_cast<int>(blockIdx.y) * cols + program : tiles, 0, K);
+    const int each = left * slabs / programs, extra = left * slabs % programs;
+    const int begin = first_slab_of(program, each, extra), end = first_slab_of(program + 1, each, extra);
+    const int last_tile = (end - 1) / slabs, parts = last_tile - begin / slabs + 1;
+    if (turn >= parts)
+        return of_tile(left + program + (turn - parts) * programs, 0, K);
+    const int tile = last_tile - turn, before = tile * slabs;
+    return of_tile(tile, max(begin - before, 0) * SLAB, min((end - before) * SLAB, K));
+}
+
 extern "C" __global__ void __launch_bounds__(Tiles::THREADS, 2)
 sgemm_stream_k(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M, int N, int K)
 {
@@ -49,38 +78,24 @@ sgemm_stream_k(const float *__restrict__ A, const float *__restrict__ B, float *
                        const float (&reg_b)[WNITER * TN]) {
         Tiles::multiply_in_serpentines(results, reg_a, reg_b);
     };
-    const bool aligned = K % 4 == 0 && N % 4 == 0;
-    const int cols = (N + BN - 1) / BN, tiles = (M + BM - 1) / BM * cols, slabs = K / SLAB;
-    const int programs = min(PROGRAMS, tiles * min(MOST_PARTS, slabs)), streamed = programs ? tiles % programs : 0;
-    if (!aligned || K % SLAB != 0 || streamed == 0 || (programs - streamed) * slabs < WORTH * programs) {
-        if (aligned)
-            multiply_double_buffered<Tiles, true>(A, B, C, M, N, K, 0, K, tile_a, tile_b, multiply);
-        else
-            multiply_double_buffered<Tiles, false>(A, B, C, M, N, K, 0, K, tile_a, tile_b, multiply);
-        return;
-    }
-
-    const int program = blockIdx.x, each = streamed * slabs / programs, extra = streamed * slabs % programs;
-    const int begin = first_slab_of(program, each, extra), end = first_slab_of(program + 1, each, extra);
-    const int last_tile = (end - 1) / slabs, parts = last_tile - begin / slabs + 1;
     const Tiles part = part_of_thread<Tiles>();
-    for (int turn = 0; turn < parts + (tiles - streamed) / programs; ++turn) {
-        const int tile = turn < parts ? last_tile - turn : streamed + program + (turn - parts) * programs;
-        const int first = max(begin - tile * slabs, 0);
-        const int behind = tile < streamed ? min(end - tile * slabs, slabs) : slabs;
-        const int block_row = tile / cols * BM, block_col = tile % cols * BN;
+    for (int turn = 0;; ++turn) {
+        Piece piece = piece_of(turn, M, N, K);
+        if (piece.row >= M)
+            break;
         float results[Tiles::THREAD_ROWS][Tiles::THREAD_COLS] = {{0.0f}};
-        add_products<Tiles, true>(part, results, A, B, M, N, K, block_row, block_col, first * SLAB,
-                                  (behind - first) * SLAB, tile_a, tile_b, multiply);
-        wait_for_sums<PROGRAMS, WARPS>(first > 0, program);
-        if (first == 0)
-            part.write_results<true>(results, C, block_row, block_col, M, N);
+        add_products<Tiles, true>(part, results, A, B, M, N, K, piece.row, piece.col, piece.first,
+                                  piece.behind - piece.first, tile_a, tile_b, multiply);
+        piece = piece_of(turn, M, N, K);
+        wait_for_sums<PROGRAMS, WARPS>(piece.first > 0, blockIdx.x);
+        if (piece.first == 0)
+            part.write_results<true>(results, C, piece.row, piece.col, M, N);
         else
             part.for_each_four(results, [&](int r, int c, const float *values) {
-                if (block_row + r < M && block_col + c < N)
-                    add_four(C[(block_row + r) * N + block_col + c], *values);
+                if (piece.row + r < M && piece.col + c < N)
+                    add_four(C[(piece.row + r) * N + piece.col + c], *values);
             });
-        leave_mark<PROGRAMS, WARPS>(behind < slabs, program);
+        leave_mark<PROGRAMS, WARPS>(piece.behind < K, blockIdx.x);
         __syncthreads(); // all warps have read the last tile, in the place of the next one
     }
 }

@@ -344,6 +344,8 @@ def test_passes_are_part_of_what_a_rung_is_compiled_to():
         if hasattr(rung.config, "copies_first"):
             config |= {"copies_first": 0}
         for name in rung.passes:
+            if name == "early_launch":  # which is for sm_90, see compiler/test_early_launch.py
+                continue
             asked, shape = rung.id, gemm
             of_shifted = name in ("shifted_edges", "guards_outside")  # rows of no multiple of 16 bytes
             if of_shifted:

@@ -61,8 +61,8 @@ def bind(machine: GpuMachine, vendors: Vendor | None, subject: Subject, argument
         launches.append((binary, arguments))
 
     def enqueue(stream: Any) -> None:
-        for binary, given in launches:
-            machine.enqueue(binary, given, stream)
+        for place, (binary, given) in enumerate(launches):
+            machine.enqueue(binary, given, stream, follows=place > 0)
 
     return BoundSubject(enqueue, {name: arguments[name] for name in subject.workload.outputs})
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Sequence
 
+from tir_schedules.compiler.early_launch import with_early_launch
 from tir_schedules.compiler.emitted import Emitted, is_ours, kept
 from tir_schedules.compiler.signature import argument_name
 from tir_schedules.errors import (
@@ -264,6 +265,8 @@ def emit(
         with source_only():
             source = codegen_build(named, device).inspect_source()
     source = hopper_text(wide_offsets(source, schedule.mod), schedule.mod)
+    if "early_launch" in passes:
+        source = with_early_launch(source, entry, arch)
     params = tuple(argument_name(parameter.name) for parameter in function.params)
     return Emitted(source, params, replace(launch_of(host), cluster=(cluster_of(schedule.mod), 1, 1)))
 

@@ -13,12 +13,14 @@ import os
 import re
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Iterable, NamedTuple
 
 from tir_schedules import processes
 from tir_schedules.compiler import front_end
 from tir_schedules.compiler.cache import default_cache
+from tir_schedules.compiler.early_launch import begins_early
 from tir_schedules.compiler.inputs import environment, host_compiler, identity, reads_files
 from tir_schedules.compiler.places import Links, is_plain, plain_links
 from tir_schedules.compiler.source_text import as_shown, file_name, place_in_ptx
@@ -146,7 +148,7 @@ def binary_of(kernel: Kernel, made: Compiled) -> Binary:
     check_launch(kernel, resources)
     if kernel.own and "wgmma.mma_async" in ptx:
         check_products(kernel, report, resources)
-    return Binary(kernel, ptx, cubin, resources)
+    return Binary(replace(kernel, early=begins_early(ptx, kernel.entry)), ptx, cubin, resources)
 
 
 def compile_kernels(kernels: Iterable[Kernel], jobs: int | None = None) -> list[Binary]:

@@ -1,5 +1,5 @@
-"""What CUDA's driver is asked without CuPy, which has no functions for it: tensor maps, and clusters that a
-kernel declares.
+"""What CUDA's driver is asked without CuPy, which has no functions for it: tensor maps, clusters that a
+kernel declares, and launches that begin before the one before them has ended.
 
 A kernel takes a tensor map by value. CuPy passes a numpy array with one element of any size so, such as 128
 bytes.
@@ -15,6 +15,7 @@ import numpy as np
 
 from tir_schedules.errors import MissingTool
 from tir_schedules.machines.tensor_map import ELEMENT_BYTES, PROMOTIONS, SWIZZLES
+from tir_schedules.model.kernel import Kernel
 from tir_schedules.model.launch import Dim3, TensorMap
 
 LIBRARY = "libcuda.so.1"
@@ -28,6 +29,59 @@ MOST_KEPT = 1 << 14
 """Maps of as many arrays and kernels as a benchmark of one workload takes turns with."""
 
 
+class Attribute(ctypes.Structure):
+    """CUlaunchAttribute."""
+
+    _fields_ = (("id", ctypes.c_int), ("padding", ctypes.c_int), ("value", ctypes.c_int * 16))
+
+
+class LaunchConfig(ctypes.Structure):
+    """CUlaunchConfig."""
+
+    _fields_ = (
+        ("grid", ctypes.c_uint * 3),
+        ("block", ctypes.c_uint * 3),
+        ("dynamic_shared", ctypes.c_uint),
+        ("stream", ctypes.c_void_p),
+        ("attributes", ctypes.POINTER(Attribute)),
+        ("count", ctypes.c_uint),
+    )
+
+
+PROGRAMMATIC_STREAM_SERIALIZATION = 6  # CU_LAUNCH_ATTRIBUTE_*
+
+
+def launch_early(function: int, kernel: Kernel, values: tuple[Any, ...], stream: int) -> None:
+    """Launch a kernel that may begin while the launch before it on the stream still runs.
+
+    function: its CUfunction. values: of its parameters, as `gpu.packed` has them. stream: the CUstream.
+    RuntimeError as `encoded`.
+    """
+    held = [as_parameter(value) for value in values]
+    places = (ctypes.c_void_p * len(held))(*map(ctypes.addressof, held))
+    early = Attribute(id=PROGRAMMATIC_STREAM_SERIALIZATION)
+    early.value[0] = 1
+    config = LaunchConfig(
+        (ctypes.c_uint * 3)(*kernel.grid),
+        (ctypes.c_uint * 3)(*kernel.block),
+        kernel.dynamic_shared,
+        stream,
+        ctypes.pointer(early),
+        1,
+    )
+    error = load_driver().cuLaunchKernelEx(ctypes.byref(config), ctypes.c_void_p(function), places, None)
+    if error:
+        raise RuntimeError(f"cuLaunchKernelEx refuses {kernel.label}, with error {error}")
+
+
+def as_parameter(value: Any) -> Any:
+    """A kernel's parameter in memory of this computer: the address of an array on the GPU, a number, or a
+    tensor map."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return ctypes.create_string_buffer(value.tobytes(), value.nbytes)
+    return ctypes.c_uint64(value.data.ptr)
+
+
 @lru_cache(maxsize=1)
 def load_driver() -> Any:
     """CUDA's driver. MissingTool where there is none, or one from before there were tensor maps."""
@@ -36,7 +90,7 @@ def load_driver() -> Any:
         driver.cuTensorMapEncodeTiled.restype = ctypes.c_int
     except (OSError, AttributeError) as error:
         raise MissingTool(
-            f"kernels with tensor maps need {LIBRARY} of CUDA 12 or later ({error}): install NVIDIA's driver,"
+            f"kernels for Hopper need {LIBRARY} of CUDA 12 or later ({error}): install NVIDIA's driver,"
             " or use --machine cpu"
         ) from None
     return driver

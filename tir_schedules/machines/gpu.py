@@ -17,7 +17,7 @@ from typing import Any, Callable, Iterator, Sequence
 import numpy as np
 
 from tir_schedules.errors import BadInput, CheckFailed, MissingTool
-from tir_schedules.machines.driver import declared_cluster, encoded
+from tir_schedules.machines.driver import declared_cluster, encoded, launch_early
 from tir_schedules.machines.tensor_map import check_tensor_map
 from tir_schedules.model.execution import Execution
 from tir_schedules.model.kernel import Binary, Kernel
@@ -114,16 +114,18 @@ class GpuMachine:
                     value[...] = there[name].get()
         return Execution((), seconds)
 
-    def enqueue(self, binary: Binary, arguments: dict[str, Any], stream: Any) -> None:
-        """Launch on a stream, with arrays that are on the GPU. Every launch goes through here."""
-        kernel = binary.kernel
-        self.load(binary)(
-            kernel.grid,
-            kernel.block,
-            packed(kernel, arguments),
-            shared_mem=kernel.dynamic_shared,
-            stream=stream,
-        )
+    def enqueue(self, binary: Binary, arguments: dict[str, Any], stream: Any, follows: bool = False) -> None:
+        """Launch on a stream, with arrays that are on the GPU. Every launch goes through here.
+
+        follows: whether the launch before it on the stream is of the same work. Then it begins while that
+        still runs, where its code waits for it.
+        """
+        kernel, function = binary.kernel, self.load(binary)
+        values = packed(kernel, arguments)
+        if follows and kernel.early:
+            launch_early(function.ptr, kernel, values, stream.ptr)
+        else:
+            function(kernel.grid, kernel.block, values, shared_mem=kernel.dynamic_shared, stream=stream)
 
     def load(self, binary: Binary) -> Any:
         """The kernel's function on the GPU, loaded once per cubin."""

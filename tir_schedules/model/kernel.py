@@ -36,6 +36,8 @@ class Kernel:
     they stand behind `#define`.
     cluster: blocks of a cluster (x, y, z). maps: the tensor maps among its parameters. parts, workspaces:
     see Launch; a launch before another has the workspaces of that.
+    early: whether its code waits for the launch before it, so that it may begin while that still runs, see
+    compiler/early_launch.py.
     own: whether `source` is what a rung of this package makes, or its twin: the kernels for which
     compiler/front_end.py is tested.
 
@@ -59,6 +61,7 @@ class Kernel:
     maps: tuple[TensorMap, ...] = ()
     parts: int = 1
     workspaces: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    early: bool = field(default=False, compare=False)
 
     def __post_init__(self):
         check_grid(self.label, self.grid)

@@ -170,6 +170,8 @@ def described(subject: Subject) -> Json:
             launch["cluster"] = binary.kernel.cluster
         if binary.kernel.parts > 1:
             launch["parts"] = binary.kernel.parts
+        if binary.kernel.early:
+            launch["early"] = True
         if binary.kernel.workspaces:
             launch["workspaces"] = binary.kernel.workspaces
         if binary.kernel.maps:

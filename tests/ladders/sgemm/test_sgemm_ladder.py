@@ -30,6 +30,7 @@ ONE_EACH = {
     "multistage": (36, 64, 16),  # ragged along M alone, fewer tiles along K than stages
     "tma": (70, 300, 164),  # ragged along all, more slabs than slots
     "split_k": (40, 9, 2051),  # many parts, the last of them short
+    "stream_k": (100, 260, 1024),  # three tiles for 24 programs
 }
 # One element; thin matrices; K ragged and prime; less than a tile.
 FURTHER = [(1, 1, 1), (1, 300, 1), (300, 1, 5), (3, 3, 431), (257, 100, 511), (64, 64, 4)]

@@ -47,7 +47,6 @@ SHARED = [
     ((256, 256, 32), {}, Shares(8, 4, 4, 2)),  # nor more than slabs
     ((256, 256, 16), {}, Shares(4, 4, 0, 1)),
     ((256, 256, 248), {}, Shares(4, 4, 0, 0)),  # K is no multiple of a slab
-    ((256, 254, 256), {}, Shares(4, 4, 0, 0)),  # rows are no multiples of 16 bytes
     ((256, 256, 256), {"programs": 1}, Shares(4, 4, 0, 16)),
 ]
 
@@ -59,9 +58,15 @@ def test_what_is_left_of_whole_rounds_is_shared(shape, fields, expected):
 
 def test_where_nothing_is_shared_it_is_serpentine():
     (own,), (other,) = find("sgemm/stream_k"), find("sgemm/serpentine")
-    for gemm in (Gemm(256, 256, 64), Gemm(129, 127, 65)):
+    for gemm in (Gemm(256, 256, 64), Gemm(132, 100, 36)):
         one, two = lower(own, gemm, ARCH), lower(other, gemm, ARCH)
         assert one.source.replace("sgemm_stream_k", "sgemm_serpentine") == two.source and one.grid == two.grid
+
+
+@pytest.mark.parametrize("gemm, name", [(Gemm(256, 254, 256), "B"), (Gemm(256, 256, 254), "A")], ids=str)
+def test_who_takes_other_rows_is_said(gemm, name):
+    with pytest.raises(BadInput, match=f"rows of {name} are 1016 bytes.*: use sgemm/split_k"):
+        lower(rung(5), gemm, ARCH)
 
 
 @pytest.mark.parametrize("field", ["programs", "worth"])
@@ -111,7 +116,7 @@ def test_sums_are_added_from_the_first_slab_on(make):
 
 WAITS, LEAVES = "while (!__all_sync(0xffffffffu, left != 0));", "    if (leaves) {\n        __syncwarp();"
 CLEARS = "@first st.relaxed.gpu.global.u32 [%0], 0;"
-STORES = "if (first == 0)\n            part.write"
+STORES = "if (piece.first == 0)\n            part.write"
 FAULTS = {
     "the mark releases nothing": ("st.release.gpu", "st.relaxed.gpu"),
     "the mark is the block's": ("st.release.gpu", "st.release.cta"),
@@ -123,9 +128,9 @@ FAULTS = {
 }
 """What is changed in added_sums.cuh, which schedule and twin have in common."""
 OF_TWIN = {
-    "a slab too few": ("min(end - tile * slabs, slabs)", "min(end - 1 - tile * slabs, slabs)"),
+    "a slab too few": ("min((end - before) * SLAB, K)", "min((end - 1 - before) * SLAB, K)"),
     "sums are stored over others": (STORES, STORES.replace("==", ">=")),
-    "tiles of the last program twice": ("extra = streamed * slabs % programs", "extra = 0"),
+    "tiles of the last program twice": ("extra = left * slabs % programs", "extra = 0"),
     "a tile that is still read": ("        __syncthreads(); // all warps", "        // all warps"),
 }
 
@@ -179,7 +184,7 @@ def test_blocks_wait_for_blocks_that_began_before_them(make, monkeypatch):
     monkeypatch.setattr(invocation, "resident_blocks", lambda binary: 1)
     assert outcome(make, orders=1).faults == ()
     if make is load_twin:
-        backwards = ("program = blockIdx.x, each", "program = programs - 1 - blockIdx.x, each")
+        backwards = ("program = blockIdx.x;", "program = gridDim.x - 1 - blockIdx.x;")
         assert any("deadlock" in fault for fault in outcome(make, backwards, orders=1).faults)
 
 

@@ -46,6 +46,7 @@ RUNG = Rung(
     summary="a matrix copied to rows of whole lines of L2",
     schedule=schedule,
     launch=launch,
+    passes=("early_launch",),
 )
 
 

@@ -228,7 +228,7 @@ RUNG = Rung(
     warp_size=hopper.WARPGROUP,
     dtypes=OPERANDS,
     outputs=RESULTS,
-    passes=("persistent_tiles", "warp_roles", "tensor_maps"),
+    passes=("persistent_tiles", "warp_roles", "tensor_maps", "early_launch"),
 )
 
 if __name__ == "__main__":

@@ -118,4 +118,5 @@ RUNG = Rung(
     schedule=schedule,
     launch=launch,
     prim_func=prim_func,
+    passes=("early_launch",),
 )

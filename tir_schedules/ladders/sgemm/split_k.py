@@ -198,6 +198,7 @@ SUM = Rung(
     config=SumConfig(),
     schedule=schedule_sum,
     launch=launch_sum,
+    passes=("early_launch",),
 )
 
 RUNG = Rung(
@@ -215,7 +216,14 @@ RUNG = Rung(
     then=SUM,
     min_arch=multistage.RUNG.min_arch,
     pass_config=multistage.RUNG.pass_config,
-    passes=(*multistage.RUNG.passes, "shifted_edges", "guards_outside", "turning_products", "one_barrier"),
+    passes=(
+        *multistage.RUNG.passes,
+        "shifted_edges",
+        "guards_outside",
+        "turning_products",
+        "one_barrier",
+        "early_launch",
+    ),
 )
 
 if __name__ == "__main__":

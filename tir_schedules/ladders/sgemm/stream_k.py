@@ -32,8 +32,8 @@ all lanes ask for the mark, and `__all_sync` says to all of them whether it is t
 Marks lie in a variable of the module; launches of one kernel must follow one another. `red` takes subnormal
 sums for zeros, as it does in L2.
 
-Where programs would save less than `worth` slabs each, where rows are no multiples of 16 bytes, and where K
-is no multiple of a slab, nothing is shared and the kernel is that of `serpentine`.
+Where programs would save less than `worth` slabs each, and where K is no multiple of a slab, nothing is
+shared and the kernel is that of `serpentine`. Rows that are no multiples of 16 bytes are for `split_k`.
 
 In the emitted CUDA look for `first_slab` and `slab_behind`, which of a tile's slabs a program has, and for
 `add_four`. The loop over K is that of `serpentine`, but for its end.
@@ -54,6 +54,9 @@ from tir_schedules.workloads.gemm import Gemm
 STAGES = 2
 """Tiles of A and B in shared memory, and in a slab: a share of whole slabs ends in the stage that all of K
 does."""
+
+OF_ODD_ROWS = ("shifted_edges", "guards_outside")
+"""Passes of `serpentine` for rows that start anywhere."""
 
 MOST_PARTS = 8
 """Of a tile, where there are fewer tiles than programs: their sums are added one after the other."""
@@ -82,7 +85,7 @@ class Shares:
     def of(cls, gemm: Gemm, config: Config) -> "Shares":
         tiles = ceil_div(gemm.m, config.bm) * ceil_div(gemm.n, config.bn)
         depth = STAGES * config.bk
-        if gemm.misaligned or gemm.k % depth or config.programs < 1:
+        if gemm.k % depth or config.programs < 1:
             return cls(tiles, tiles, 0, 0)
         slabs = gemm.k // depth
         programs = min(config.programs, MOST_PARTS * tiles, slabs * tiles)
@@ -90,6 +93,12 @@ class Shares:
         if not left or (programs - left) * slabs < config.worth * programs:
             return cls(tiles, tiles, 0, slabs)
         return cls(programs, tiles, left, slabs)
+
+
+def refuses(gemm: Gemm, config: Config) -> str:
+    for name, (_, columns) in gemm.misaligned.items():
+        return f"rows of {name} are {4 * columns} bytes, no multiple of 16: use sgemm/split_k"
+    return ""
 
 
 def launch(gemm: Gemm, config: Config) -> Launch:
@@ -115,7 +124,14 @@ RUNG = replace(
     configs={},
     schedule=schedule,
     launch=launch,
-    passes=("persistent_tiles", "streamed_tiles", "added_tiles", *serpentine.RUNG.passes),
+    refuses=refuses,
+    shapes="any with rows of A and B of a multiple of 4; others are for sgemm/split_k",
+    passes=(
+        "persistent_tiles",
+        "streamed_tiles",
+        "added_tiles",
+        *(name for name in serpentine.RUNG.passes if name not in OF_ODD_ROWS),
+    ),
 )
 
 if __name__ == "__main__":

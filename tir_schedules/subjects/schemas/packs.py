@@ -100,6 +100,7 @@ class PackedKernel(Exact):
     maps: Many[PackedMap] = []
     parts: Count = 1
     workspaces: Many[Workspace] = []
+    early: bool = False
 
     @model_validator(mode="after")
     def parts_are_blocks_along_z(self) -> "PackedKernel":

@@ -57,10 +57,12 @@ NAMES = (
     "copies_before_barriers",
     "one_barrier",
     "whole_lines",
+    "early_launch",
 )
 """What a rung may ask for, in the order in which it runs. "copies_before_barriers" is no pass of ours: TVM's
 InjectPTXAsyncCopy runs before ThreadSync. "streamed_tiles" is what a kernel needs besides whose tiles
-`persistent_tiles` shares out slab by slab.
+`persistent_tiles` shares out slab by slab. "early_launch" is no pass over TIR: it is for the CUDA that is
+printed, see compiler/early_launch.py.
 
 ThreadSync puts a barrier between accesses to the same buffer and takes the stages of a multistage buffer for
 one. Once the copies are cp.async calls it does not see them; what remains is the barrier after each wait.

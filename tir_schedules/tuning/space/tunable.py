@@ -46,10 +46,11 @@ def space_of(rung_id: str) -> Space:
 
 def check_fields(rung: Rung, arch: str) -> None:
     """BadInput where a configuration that a command line made breaks what holds for the rung's space, or for
-    all rungs with tiles like its own. A rung that says itself what it refuses is asked when it is built."""
+    all rungs with tiles like its own. A rung for one architecture says itself what it refuses, and is asked
+    when it is built."""
     config, ladder = rung.config, ladder_of(rung.family)
     constraints: tuple[Constraint, ...] = ()
-    if rung.refuses:
+    if rung.refuses and rung.arch:
         return
     if rung.base_id in SPACES:
         constraints = SPACES[rung.base_id].constraints
