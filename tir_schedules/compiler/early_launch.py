@@ -16,7 +16,11 @@ In the emitted CUDA for sm_90 look for `griddepcontrol`. What follows it is as i
 from __future__ import annotations
 
 import re
+from math import prod
 
+from tir_schedules.model.launch import Launch
+
+EARLY_LAUNCH = "early_launch"
 WAIT = "griddepcontrol.wait"
 LINES = """\
   asm volatile("griddepcontrol.launch_dependents;");
@@ -25,6 +29,9 @@ LINES = """\
 SET_UP = re.compile(r"^  set_up_ring\(.*\n  __syncthreads\(\);\n", re.M)
 """What a kernel with a ring does before it reads anything: barriers are set up, beside the launch before."""
 LEAST_ARCH = 90
+MOST_THREADS = 132 * 2048
+"""That an H200 holds at a time. A launch of more begins early in part alone, and each of its blocks takes time
+for the wait: the sums of 5148x214x1707, 65 blocks for an SM, took 5 us more."""
 HARMLESS = {
     "mov", "cvt", "cvta", "add", "sub", "mul", "mad", "shl", "shr", "and", "or", "xor", "not", "min", "max",
     "setp", "selp", "bfe", "bfi", "bra", "bar", "barrier", "elect", "griddepcontrol",
@@ -61,6 +68,11 @@ def is_harmless(words: list[str], labels: set[str]) -> bool:
     if name.partition(".")[0] == "bra":
         return words[-1] in labels
     return name.startswith(OF_OWN_MEMORY) or name.partition(".")[0] in HARMLESS
+
+
+def fits_beside(launch: Launch | None) -> bool:
+    """Whether all threads of a launch can wait at a time."""
+    return launch is not None and prod(launch.grid) * prod(launch.block) <= MOST_THREADS
 
 
 def with_early_launch(source: str, entry: str, arch: str) -> str:

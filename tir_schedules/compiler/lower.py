@@ -12,7 +12,7 @@ from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Sequence
 
-from tir_schedules.compiler.early_launch import with_early_launch
+from tir_schedules.compiler.early_launch import EARLY_LAUNCH, fits_beside, with_early_launch
 from tir_schedules.compiler.emitted import Emitted, is_ours, kept
 from tir_schedules.compiler.signature import argument_name
 from tir_schedules.errors import (
@@ -54,11 +54,12 @@ def lower(rung: Rung, workload: Any, arch: str) -> Kernel:
     rung = fitted(rung.settled(workload, arch), workload)
     arch = rung.arch_for(arch)
     declared = declared_launch(rung, workload)
+    passes = tuple(name for name in rung.passes if name != EARLY_LAUNCH or fits_beside(declared))
 
     def made() -> Emitted:
         schedule = scheduled(rung, workload)
         with refusals(rung, workload):
-            emitted = emit(schedule, rung.entry, arch, rung.pass_config, rung.passes, rung.warp_size)
+            emitted = emit(schedule, rung.entry, arch, rung.pass_config, passes, rung.warp_size)
         if declared and emitted.launch != replace(declared, parts=1, workspaces=()):
             raise CheckFailed(
                 f"{rung.id}: for {workload} it launches {emitted.launch}, but the rung declares {declared}"
@@ -265,7 +266,7 @@ def emit(
         with source_only():
             source = codegen_build(named, device).inspect_source()
     source = hopper_text(wide_offsets(source, schedule.mod), schedule.mod)
-    if "early_launch" in passes:
+    if EARLY_LAUNCH in passes:
         source = with_early_launch(source, entry, arch)
     params = tuple(argument_name(parameter.name) for parameter in function.params)
     return Emitted(source, params, replace(launch_of(host), cluster=(cluster_of(schedule.mod), 1, 1)))
