@@ -116,7 +116,7 @@ class FakeMachine:
     def load(self, binary):
         pass
 
-    def enqueue(self, binary, arguments, stream):
+    def enqueue(self, binary, arguments, stream, follows=False):
         stream.append((binary.kernel.entry, arguments))
 
     def copy(self, target, source, stream):

@@ -293,7 +293,7 @@ def test_a_wrong_result_points_to_the_machine_that_names_the_line(on):
     workload = Gemm(4, 4, 4)
     source = 'extern "C" __global__ void nothing(float* C) {}'
     made = Kernel("test/nothing (twin)", source, "nothing", ("C",), (1, 1, 1), (1, 1, 1), "sm_90")
-    machine.enqueue = lambda *_: None
+    machine.enqueue = lambda *_, **__: None
     (fault,) = outcome_of([made], workload, machine).faults
     assert fault.endswith(
         "16 of 16 elements wrong with exact inputs; --machine cpu names the line that stores it"

@@ -30,8 +30,8 @@ SET_UP = re.compile(r"^  set_up_ring\(.*\n  __syncthreads\(\);\n", re.M)
 """What a kernel with a ring does before it reads anything: barriers are set up, beside the launch before."""
 LEAST_ARCH = 90
 MOST_THREADS = 132 * 2048
-"""That an H200 holds at a time. A launch of more begins early in part alone, and each of its blocks takes time
-for the wait: the sums of 5148x214x1707, 65 blocks for an SM, took 5 us more."""
+"""That an H200 holds at a time. A launch of more begins early in part alone, and each of its blocks takes
+time for the wait: the sums of 5148x214x1707, 65 blocks for an SM, took 5 us more."""
 HARMLESS = {
     "mov", "cvt", "cvta", "add", "sub", "mul", "mad", "shl", "shr", "and", "or", "xor", "not", "min", "max",
     "setp", "selp", "bfe", "bfi", "bra", "bar", "barrier", "elect", "griddepcontrol",

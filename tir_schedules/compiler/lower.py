@@ -54,7 +54,8 @@ def lower(rung: Rung, workload: Any, arch: str) -> Kernel:
     rung = fitted(rung.settled(workload, arch), workload)
     arch = rung.arch_for(arch)
     declared = declared_launch(rung, workload)
-    passes = tuple(name for name in rung.passes if name != EARLY_LAUNCH or fits_beside(declared))
+    overlaps = fits_beside(declared) and not is_alone(rung, workload, declared)
+    passes = tuple(name for name in rung.passes if name != EARLY_LAUNCH or overlaps)
 
     def made() -> Emitted:
         schedule = scheduled(rung, workload)
@@ -71,6 +72,12 @@ def lower(rung: Rung, workload: Any, arch: str) -> Kernel:
         f"{rung.id} (tir)", emitted.source, rung.entry, rung.given(workload, emitted.params), arch=arch,
         own=is_ours(rung), **vars(declared or emitted.launch),
     )  # fmt: skip
+
+
+def is_alone(rung: Rung, workload: Any, declared: Launch | None) -> bool:
+    """Whether a rung that other launches may come before or follow has none of them for a workload."""
+    several = rung.before or rung.after or rung.then
+    return bool(several) and not any(rung.others(workload)) and (declared is None or declared.parts == 1)
 
 
 def fitted(rung: Rung, workload: Any) -> Rung:
