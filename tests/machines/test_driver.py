@@ -29,6 +29,15 @@ class FakeDriver:
         extent._obj.value = self.cluster[attribute.value - 11]
         return self.error
 
+    def cuLaunchKernelEx(self, config, function, values, extra):
+        launch = config._obj
+        attribute = launch.attributes[0]
+        pointers = [values[place] for place in range(len(values))]
+        self.asked.append((function.value, list(launch.grid), list(launch.block), launch.dynamic_shared,
+                           launch.stream, launch.count, attribute.id, attribute.value[0], extra))  # fmt: skip
+        self.given = [ctypes.string_at(pointer, size) for pointer, size in zip(pointers, (8, 128, 4))]
+        return self.error
+
     def cuTensorMapEncodeTiled(self, place, element, rank, address, shape, pitches, box, steps, *codes):
         assert place.value % 64 == 0
         lists = [list(each) for each in (shape, pitches, box, steps)]
@@ -151,6 +160,49 @@ def test_graphs_keep_maps(fake, machine):
     there = {name: machine.cupy.asarray(value) for name, value in arguments().items() if name != "N"}
     machine.capture(lambda stream: machine.enqueue(binary(), {**there, "N": 7}, stream))(machine.stream)
     assert len(asked) == 2 and machine.cupy.log[-1] == ("graph", 1)
+
+
+class OnGpu:
+    """An array there, as CuPy has it."""
+
+    class data:
+        ptr = 1 << 40
+
+
+EARLY = Kernel(
+    "test/sum (tir)", "", "sum", (), (6, 2, 1), (64, 1, 1), "sm_90", dynamic_shared=512, early=True
+)
+
+
+def test_a_launch_that_begins_early_is_given_what_any_is(fake):
+    asked, values = fake(), (OnGpu, encoded(A_MAP, 4096), np.int32(7))
+    asked.asked.clear()
+    driver.launch_early(5, EARLY, values, 77)
+    assert asked.asked == [(5, [6, 2, 1], [64, 1, 1], 512, 77, 1, 6, 1, None)]
+    numbers = [(1 << 40).to_bytes(8, "little"), b"map of 4096".ljust(128), (7).to_bytes(4, "little")]
+    assert asked.given == numbers
+    fake(1)
+    with pytest.raises(RuntimeError, match="refuses test/sum .*, with error 1"):
+        driver.launch_early(5, EARLY, values, 77)
+
+
+FEW, MANY = (6, 2, 1), (1 << 16, 1, 1)
+
+
+@pytest.mark.parametrize("follows, early, grid, begun", [
+    (True, True, FEW, 1), (False, True, FEW, 0), (True, False, FEW, 0), (True, True, MANY, 0),
+])  # fmt: skip
+def test_who_follows_and_waits_by_himself_begins_early_where_all_fit(
+    fake, machine, monkeypatch, follows, early, grid, begun
+):
+    began = []
+    monkeypatch.setattr(gpu, "launch_early", lambda function, kernel, values, stream: began.append(values))
+    monkeypatch.setattr(GpuMachine, "resident_threads", 132 * 2048)
+    kernel = Kernel("test/map (twin)", "", "map", ("N",), grid, (64, 1, 1), "sm_90", early=early)
+    launched = Binary(kernel, "", b"cubin", Resources(8, 0))
+    machine.stream.ptr = 77
+    machine.enqueue(launched, {"N": 7}, machine.stream, follows)
+    assert (len(began), len(machine.launched)) == (begun, 1 - begun)
 
 
 def in_clusters(*cluster):
