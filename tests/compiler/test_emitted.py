@@ -120,6 +120,8 @@ def test_the_code_is_what_python_imports(tmp_path):
     (tmp_path / ".#a.py").symlink_to("someone@somewhere.123")
     (tmp_path / "b.txt").write_text("")
     assert list(code.contents(tmp_path, "x")) == [("x/a.py", b"# caf\xe9\n")]
+    (tmp_path / "b.cuh").write_text("// 1\n")
+    assert list(code.contents(tmp_path, "x", ".cuh")) == [("x/b.cuh", b"// 1\n")]
 
 
 def test_a_workload_of_others_is_lowered_anew(made):

@@ -26,8 +26,9 @@ from tir_schedules.model.rung import Rung
 SOURCES = ("errors.py", "model", "workloads", "tir", "ladders", "compiler")
 """The code that decides what becomes of a schedule: the rows that the compiler imports, itself included."""
 
-CODE = hash_of(*SOURCES)
-"""Taken when this is imported: what is edited later is not what runs."""
+CODE = hash_of(*SOURCES) + hash_of("", package="cuda_reference", ending=".cuh")
+"""Taken when this is imported: what is edited later is not what runs. Headers of twins have the text of
+device functions that schedules call."""
 
 LIBRARIES = ("apache-tvm", "apache-tvm-ffi", "numpy")
 FILE = "emitted.json"
