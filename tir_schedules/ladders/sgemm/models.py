@@ -48,9 +48,9 @@ RATE, TILE, SHARING = 206, 0.83, 13.9
 """Of `stream_k` where programs share tiles: multiply-adds of an SM in a nanosecond, and microseconds for each
 tile of an SM and once. Fitted to 19 shapes on an H200, from 1024x1024x1024 to 8192x8192x8192; off by up to
 2 %."""
-UNSURE = 1.02
-"""How many times as long where there are fewer tiles than programs: 1024x1024x1024 took 54.1 us, and 52.4 by
-`split_k`, of which its model says 54.7."""
+ADDING = 0.7
+"""Microseconds for each part of a tile that is added to others, one after the other, where there are fewer
+tiles than programs: fitted to 256x256x256 and 512x512x512."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,8 @@ def streamed(gemm: Gemm, rung: Rung) -> Waves | Streamed:
         return SERPENTINE(gemm, rung)
     for_an_sm = shares.tiles / SMS
     busy = max(for_an_sm * (tile * gemm.k / RATE / 1000 + TILE), gemm.bytes / MEMORY)
-    return Streamed(shares, (SHARING + busy) * (UNSURE if shares.tiles < shares.programs else 1))
+    others = max(0.0, shares.programs / shares.tiles - 1)
+    return Streamed(shares, SHARING + busy + ADDING * others)
 
 
 SERPENTINE = quads(211, 0.1)
