@@ -24,6 +24,7 @@ RECORDED = RESULTS / "counters_h200.json"
 NAME = "reduce/shuffle"
 STORES, COPIES = (next(metric for metric, name in NAMES.items() if name == wanted)
                   for wanted in ("shared stores, wavefronts", "cp.async, wavefronts"))  # fmt: skip
+ASKED = next(metric for metric, name in NAMES.items() if name == "global loads, requests")
 PIPE = next(metric for metric, name in NAMES.items() if name == "data pipe, shared stores")
 
 
@@ -169,7 +170,7 @@ def test_a_long_result_is_a_line_for_each_rung_unless_all_is_asked_for(capsys):
     closing = next(line for line in out.splitlines() if line.startswith("of "))
     assert totals[1:] == [int(number) for number in re.findall(r"\b\d+\b(?! %)", closing)]
     assert [line.partition(" of ")[0] for line in out.splitlines() if line.startswith("explained, ")] == [
-        f"explained, {count}" for count in (191, 28, 25, 120)
+        f"explained, {count}" for count in (191, 28, 25, 120, 4)
     ]  # fmt: skip
     assert cli.main(["profile", "--from", file, "--all"]) == 0
     assert (
@@ -228,6 +229,17 @@ def test_copies_that_differ_are_explained_where_it_is_known_why(given, known):
     assert [(one.metric, bool(one.reason), one.unexplained) for one in unequal] == [
         (COPIES, known, not known)
     ]
+
+
+@pytest.mark.parametrize("counted, waits, known", [(5, 1, True), (5, 0, False), (3, 1, False)])
+def test_loads_that_a_wait_repeats_are_explained(counted, waits, known):
+    given = {
+        "label": "sgemm/x (twin)",
+        "predicted": {"global_load": {"requests": 4}},
+        "measured": dict.fromkeys(METRICS, 0) | {ASKED: counted},
+        "waits": waits,
+    }
+    assert [bool(one.reason) for one in comparisons(given) if one.metric == ASKED] == [known]
 
 
 def test_every_metric_has_a_name_and_every_reason_metrics():

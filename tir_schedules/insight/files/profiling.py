@@ -8,10 +8,9 @@ from typing import Sequence, cast
 
 from tir_schedules.check.preparing import Request
 from tir_schedules.check.together import performed
-from tir_schedules.compiler.sass import copies_under_p0, disassemble
 from tir_schedules.errors import CheckFailed, one_line
 from tir_schedules.insight.files.views import View, ready_for, viewed
-from tir_schedules.insight.profile.cases import cubin_name, predictions
+from tir_schedules.insight.profile.cases import cubin_name, peculiarities, predictions
 from tir_schedules.insight.profile.nsight import Entry, nsight_counters
 from tir_schedules.insight.profile.results import Result, document
 from tir_schedules.machines.gpu import GpuMachine
@@ -46,7 +45,6 @@ def entries_of(view: View) -> list[Entry]:
         entry: dict[str, object] = {name: getattr(binary.kernel, name) for name in LAUNCH_FIELDS}
         entry |= {"cubin": cubin_name(binary), "resources": asdict(binary.resources), "predicted": predicted}
         entry |= {"launch": number} if len(view.launches) > 1 else {}
-        under_p0 = copies_under_p0(disassemble(binary)) if binary.cubin else 0
-        entry |= {"copies_under_p0": under_p0} if under_p0 else {}
+        entry |= {name: value for name, value in peculiarities(binary).items() if value}
         entries.append(cast(Entry, entry))
     return entries

@@ -27,6 +27,12 @@ from tir_schedules.model.workload import Workload
 from tir_schedules.subjects.packs import LAUNCH_FIELDS, Pack, load_pack, save_pack
 from tir_schedules.subjects.subject import Subject
 
+ACQUIRING = "ld.acquire"
+"""How a block reads what it waits for."""
+
+PECULIARITIES = ("copies_under_p0", "waits")
+"""Fields of `Case` that entries of results have where they are not 0."""
+
 Predicted = dict[str, dict[str, int]]
 """Class of access -> its counters, as JSON has them."""
 
@@ -38,7 +44,8 @@ class Case:
     family: of its kernels' names. workload: a probe's is no whole Workload, it has no truth. binaries: one
     per launch. predicted: counters of each launch by class of access; None when it is not to be counted.
     flawed: wrong by intent. facts: further keys of its entries in the result. copies_under_p0: of each
-    launch, see compiler/sass.py; Nsight Compute misjudges those.
+    launch, see compiler/sass.py; Nsight Compute misjudges those. waits: of each launch, whether its blocks
+    wait for one another.
     """
 
     family: str
@@ -48,6 +55,7 @@ class Case:
     flawed: bool
     facts: Json
     copies_under_p0: Sequence[int] = ()
+    waits: Sequence[int] = ()
 
     @property
     def label(self) -> str:
@@ -70,8 +78,15 @@ def packed_case(launches: Sequence[Metrics] | None, flawed: bool = False) -> dic
     """What a pack has of a subject besides its kernels. launches: None when they are not to be counted."""
     if launches is None:
         return {"flawed": flawed, "predicted": None}
-    under_p0 = [copies_under_p0(disassemble(launch.binary)) for launch in launches]
-    return {"flawed": flawed, "predicted": predictions(launches), "copies_under_p0": under_p0}
+    found = [peculiarities(launch.binary) for launch in launches]
+    lists = {name: [one[name] for one in found] for name in PECULIARITIES}
+    return {"flawed": flawed, "predicted": predictions(launches), **lists}
+
+
+def peculiarities(binary: Binary) -> dict[str, int]:
+    """What lets a profiler count otherwise than the CPU machine, see `Case`."""
+    under_p0 = copies_under_p0(disassemble(binary)) if binary.cubin else 0
+    return {"copies_under_p0": under_p0, "waits": int(ACQUIRING in binary.ptx)}
 
 
 def save_cases(
@@ -150,7 +165,7 @@ def entries_of(case: Case) -> list[Entry]:
         entry |= {"cubin": cubin_name(binary), "resources": asdict(binary.resources), **case.facts}
         entry |= {"launch": number} if len(case.binaries) > 1 else {}
         entry |= {"predicted": case.predicted[number]} if case.predicted else {}
-        entry |= {"copies_under_p0": case.copies_under_p0[number]} if any(case.copies_under_p0) else {}
+        entry |= {name: given[number] for name in PECULIARITIES if any(given := getattr(case, name))}
         entries.append(cast(Entry, entry))
     return entries
 

@@ -53,13 +53,14 @@ class Entry(CountedEntry, total=False):
     """What some launches have besides.
 
     workload: its fields. probe: the name of a single access. launch: its number, from 0, where there are
-    several. copies_under_p0: see compiler/sass.py.
+    several. copies_under_p0: see compiler/sass.py. waits: 1 where its blocks wait for one another.
     """
 
     workload: dict[str, int | str]
     probe: str
     launch: int
     copies_under_p0: int
+    waits: int
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,10 @@ def is_under_p0(entry: Entry, compared: Comparison) -> bool:
     return bool(entry.get("copies_under_p0"))
 
 
+def is_more_and_waits(entry: Entry, compared: Comparison) -> bool:
+    return bool(entry.get("waits")) and is_more(entry, compared)
+
+
 def is_narrow_probe(entry: Entry, compared: Comparison) -> bool:
     return entry.get("probe", "").startswith(("cp_async_4,", "cp_async_8,"))
 
@@ -113,6 +118,11 @@ REASONS = (
         "the data pipe's counters include stalls for other traffic; those of the instrumented code count only"
         " what instructions ask for",
         is_more,
+    ),
+    Reason(
+        (f"{SECTORS}_ld.sum", f"{REQUESTS}_ld.sum"),
+        "blocks that wait for a mark of another load it as often as it takes",
+        is_more_and_waits,
     ),
     Reason(
         (f"{INSTRUMENTED}_st.sum",),

@@ -171,6 +171,7 @@ class Case(Exact):
     flawed: bool
     predicted: Many[dict[Name, Access]] | None
     copies_under_p0: Many[Count] = []
+    waits: Many[Count] = []
 
 
 def base64_of(text: str) -> str:
@@ -225,7 +226,7 @@ class Manifest(Open):
         if cases is not None and len(cases) != len(self.subjects):
             raise ValueError(f"there are {len(cases)} cases of counters for {len(self.subjects)} subjects")
         for number, (case, subject) in enumerate(zip(cases or (), self.subjects)):
-            for what in (case.predicted, case.copies_under_p0):
+            for what in (case.predicted, case.copies_under_p0, case.waits):
                 if what and len(what) != len(subject.launches):
                     raise ValueError(
                         f"case {number} has counters of {len(what)} launches; its subject has"

@@ -188,6 +188,7 @@ class Launch(Open):
     workload: dict[Name, Scalar] | None = None
     launch: Count = 0
     copies_under_p0: Count = 0
+    waits: Count = 0
     predicted: dict[Name, Access] = None
     measured: dict[Name, Counter] = None
 
