@@ -1,5 +1,5 @@
 // Launches that follow one another: the next one begins while this one still runs.
-// Twins that include this may stand in one file, with this in each: so a guard.
+// Twins that have this may stand in one file, with this in each: so a guard.
 #ifndef EARLY_LAUNCH_CUH
 #define EARLY_LAUNCH_CUH
 

@@ -1,5 +1,5 @@
 // Copies of matrices to rows that start with a line of L2.
-// Twins that include this may stand in one file, with this in each: so a guard.
+// Twins that have this may stand in one file, with this in each: so a guard.
 #ifndef REPACKING_CUH
 #define REPACKING_CUH
 
