@@ -81,6 +81,17 @@ def test_the_main_loop_of_a_kernel(monkeypatch):
     assert loop == "1 of 1"
 
 
+OUTER = ".L_x_0:\n%s        /*0150*/               @P1 BRA `(.L_x_0) ;\n"
+MORE = "        /*0140*/                   FFMA R9, R2, R3, R9 ;\n" * 3
+
+
+@pytest.mark.parametrize("beside", [MORE, SASS.replace("x_1", "x_2")])
+def test_a_loop_over_tiles_of_c_is_not_the_main_loop(beside, monkeypatch):
+    """It has the loop over K in it, and FFMA beside that."""
+    monkeypatch.setattr(ports, "disassemble", lambda binary: OUTER % (SASS + beside))
+    assert main_loop(binary()) == MainLoop(2, 2, 2 + 1, loads=1, hurried=1)
+
+
 @pytest.mark.parametrize("unfit", [binary(arch="sm_80"), binary(arch="sm_1"), binary(ptx="mma.sync")])
 def test_where_the_model_does_not_apply_nothing_is_disassembled(unfit, monkeypatch):
     monkeypatch.setattr(ports, "disassemble", lambda binary: pytest.fail("disassembled"))

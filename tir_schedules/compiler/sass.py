@@ -66,18 +66,29 @@ def instructions(sass: str) -> tuple[list[str], dict[str, int]]:
 
 def loop_with_most(sass: str, opcode: str) -> list[str]:
     """The instructions of the loop, from the target of a backward branch to the branch, that has most of an
-    opcode, such as "HMMA".
+    opcode, such as "HMMA". Of a loop over tiles of C, which has the opcode in a loop over K and behind that
+    once more, it is the loop over K.
 
     Empty where no loop has any.
     """
     code, labels = instructions(sass)
-    loops = []
+    loops: list[range] = []
     for position, instruction in enumerate(code):
         branch = BRANCH.match(instruction)
         if branch and labels.get(branch[1], position + 1) <= position:
-            loops.append(code[labels[branch[1]] : position + 1])
-    most = max(loops, key=lambda loop: count_opcodes(loop)[opcode], default=[])
-    return most if count_opcodes(most)[opcode] else []
+            loops.append(range(labels[branch[1]], position + 1))
+    counts = {loop: count_opcodes(code[loop.start : loop.stop])[opcode] for loop in loops}
+
+    def is_around(loop: range) -> bool:
+        """Whether some of the opcode, and not all, is in a loop within."""
+        return any(
+            loop.start <= other.start and other.stop <= loop.stop and 0 < count < counts[loop]
+            for other, count in counts.items()
+        )
+
+    main = [loop for loop in loops if counts[loop] and not is_around(loop)]
+    most = max(main, key=lambda loop: counts[loop], default=range(0))
+    return code[most.start : most.stop]
 
 
 def count_opcodes(code: list[str]) -> Counter[str]:
