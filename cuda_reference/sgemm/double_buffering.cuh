@@ -7,13 +7,13 @@
 #include "warp_tiles.cuh"
 
 // Where a thread stands in a block's tile: lanes two by two.
-template <class Tiles> static __device__ __forceinline__ Tiles part_of_thread()
+template <class Tiles> static __device__ __forceinline__ Tiles part_of_thread(int thread)
 {
     static_assert(Tiles::LANES_M % 2 == 0, "lanes must stand in pairs of rows");
-    const int lane = threadIdx.x % 32;
+    const int lane = thread % 32;
     const int lane_row = lane / (2 * Tiles::LANES_N) * 2 + lane % 2;
     const int lane_col = lane % (2 * Tiles::LANES_N) / 2;
-    return Tiles(threadIdx.x / 32, lane_row, lane_col);
+    return Tiles(thread / 32, lane_row, lane_col);
 }
 
 // Adds the products of `terms` of K, from k = first on, to the sums of a thread, for the tile of C that begins at
@@ -80,9 +80,9 @@ multiply_double_buffered(const float *__restrict__ A, const float *__restrict__ 
                          float (&tile_b)[2][DEPTH][B_ROW], Multiply multiply, float *rows = nullptr)
 {
     const int first_row = blockIdx.y * Tiles::ROWS, first_col = blockIdx.x * Tiles::COLS; // written here
-    const int block_row = ALIGNED ? first_row : tile_start<Tiles::ROWS>(first_row, M);
-    const int block_col = ALIGNED ? first_col : tile_start<Tiles::COLS>(first_col, N);
-    const Tiles part = part_of_thread<Tiles>();
+    const int block_row = tile_start<Tiles::ROWS, ALIGNED>(first_row, M);
+    const int block_col = tile_start<Tiles::COLS, ALIGNED>(first_col, N);
+    const Tiles part = part_of_thread<Tiles>(threadIdx.x);
     float thread_results[Tiles::THREAD_ROWS][Tiles::THREAD_COLS] = {{0.0f}};
 
     add_products<Tiles, ALIGNED>(part, thread_results, A, B, M, N, K, block_row, block_col, first, terms, tile_a,

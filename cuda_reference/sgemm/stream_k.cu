@@ -9,8 +9,8 @@
 // shares. Who has the first slab of a tile stores its sums, and who has later ones adds to these, in the order of
 // programs: see added_sums.cuh. A program begins with the tile that its share ends in, which it stores, so that
 // the next program need not wait when it comes to what it adds to that tile.
-// Nothing is shared where programs would save less than WORTH slabs each, and where K is no multiple of a slab.
-// Rows of A and B must be multiples of 16 bytes: K % 4 == 0 and N % 4 == 0.
+// Nothing is shared where programs would save less than WORTH slabs each. The last slab of a tile may have less of
+// K than others.
 // Marks are a variable of the module: launches of this kernel must follow one another.
 
 #include "../program_shares.cuh"
@@ -43,19 +43,29 @@ struct Piece {
     int row, col, first, behind;
 };
 
-// It is computed anew wherever it is asked for, as the asm tells the compiler: in registers it would push sums
-// out of these.
+// A number of which the compiler does not know that it had it before: what follows from it is computed anew. In
+// registers it would push sums out of these.
+static __device__ __forceinline__ int anew(int number)
+{
+    asm volatile("" : "+r"(number));
+    return number;
+}
+
+// The piece of a turn, computed anew wherever it is asked for.
 static __device__ __forceinline__ Piece piece_of(int turn, int M, int N, int K)
 {
-    int program = blockIdx.x;
-    asm volatile("" : "+r"(program), "+r"(turn));
+    const int program = anew(blockIdx.x);
+    turn = anew(turn);
+#ifndef SIZE_M
+    M = anew(M), N = anew(N), K = anew(K);
+#endif
     const int cols = (N + BN - 1) / BN, tiles = (M + BM - 1) / BM * cols;
     const auto of_tile = [&](int tile, int first, int behind) {
         return Piece{tile / cols * BM, tile % cols * BN, first, behind};
     };
-    const int slabs = K / SLAB, programs = max(min(PROGRAMS, tiles * min(MOST_PARTS, slabs)), 1);
+    const int slabs = (K + SLAB - 1) / SLAB, programs = max(min(PROGRAMS, tiles * min(MOST_PARTS, slabs)), 1);
     const int left = tiles % programs;
-    if (K % SLAB != 0 || left == 0 || (programs - left) * slabs < WORTH * programs)
+    if (left == 0 || (programs - left) * slabs < WORTH * programs)
         return of_tile(turn == 0 ? static_cast<int>(blockIdx.y) * cols + program : tiles, 0, K);
     const int each = left * slabs / programs, extra = left * slabs % programs;
     const int begin = first_slab_of(program, each, extra), end = first_slab_of(program + 1, each, extra);
@@ -66,6 +76,59 @@ static __device__ __forceinline__ Piece piece_of(int turn, int M, int N, int K)
     return of_tile(tile, max(begin - before, 0) * SLAB, min((end - before) * SLAB, K));
 }
 
+// Sums of a piece to C, or with ADDS to what is there. ALIGNED promises N % 4 == 0. Where a thread stands, and C is,
+// is computed anew, like the piece.
+template <bool ALIGNED, bool ADDS, typename Results>
+static __device__ __forceinline__ void leave_sums(const Results &results, float *__restrict__ C, const Piece &piece,
+                                                  int M, int N)
+{
+    const Tiles part = part_of_thread<Tiles>(anew(threadIdx.x));
+    const int row = tile_start<BM, ALIGNED>(piece.row, M), col = tile_start<BN, ALIGNED>(piece.col, N);
+    C += anew(0);
+    if constexpr (ALIGNED && ADDS)
+        part.for_each_four(results, [&](int r, int c, const float *values) {
+            if (row + r < M && col + c < N)
+                add_four(C[(row + r) * N + col + c], *values);
+        });
+    else if constexpr (ADDS)
+        part.for_each_from(piece.row, piece.col, results, row, col, M, N,
+                           [&](int index, float value) { add_one(C[index], value); });
+    else if constexpr (ALIGNED)
+        part.write_results<true>(results, C, row, col, M, N);
+    else
+        part.write_results_from(piece.row, piece.col, results, C, row, col, M, N);
+}
+
+template <bool ALIGNED>
+static __device__ __forceinline__ void multiply_pieces(const float *__restrict__ A, const float *__restrict__ B,
+                                                       float *__restrict__ C, int M, int N, int K,
+                                                       float (&tile_a)[2][BK][BM + PADDING],
+                                                       float (&tile_b)[2][BK][BN])
+{
+    auto multiply = [](float (&results)[WMITER * TM][WNITER * TN], const float (&reg_a)[WMITER * TM],
+                       const float (&reg_b)[WNITER * TN]) {
+        Tiles::multiply_in_serpentines(results, reg_a, reg_b);
+    };
+    const Tiles part = part_of_thread<Tiles>(threadIdx.x);
+    for (int turn = 0;; ++turn) {
+        Piece piece = piece_of(turn, M, N, K);
+        if (piece.row >= M)
+            break;
+        float results[Tiles::THREAD_ROWS][Tiles::THREAD_COLS] = {{0.0f}};
+        add_products<Tiles, ALIGNED>(part, results, A, B, M, N, K, tile_start<BM, ALIGNED>(piece.row, M),
+                                     tile_start<BN, ALIGNED>(piece.col, N), piece.first,
+                                     piece.behind - piece.first, tile_a, tile_b, multiply);
+        piece = piece_of(turn, M, N, K);
+        wait_for_sums<PROGRAMS, WARPS>(piece.first > 0, anew(blockIdx.x));
+        if (piece.first == 0)
+            leave_sums<ALIGNED, false>(results, C, piece, M, N);
+        else
+            leave_sums<ALIGNED, true>(results, C, piece, M, N);
+        leave_mark<PROGRAMS, WARPS>(piece.behind < K, anew(blockIdx.x));
+        __syncthreads(); // all warps have read the last tile, in the place of the next one
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(Tiles::THREADS, 2)
 sgemm_stream_k(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M, int N, int K)
 {
@@ -74,28 +137,8 @@ sgemm_stream_k(const float *__restrict__ A, const float *__restrict__ B, float *
 #endif
     __shared__ __align__(16) float tile_a[2][BK][BM + PADDING]; // transposed
     __shared__ __align__(16) float tile_b[2][BK][BN];
-    auto multiply = [](float (&results)[WMITER * TM][WNITER * TN], const float (&reg_a)[WMITER * TM],
-                       const float (&reg_b)[WNITER * TN]) {
-        Tiles::multiply_in_serpentines(results, reg_a, reg_b);
-    };
-    const Tiles part = part_of_thread<Tiles>();
-    for (int turn = 0;; ++turn) {
-        Piece piece = piece_of(turn, M, N, K);
-        if (piece.row >= M)
-            break;
-        float results[Tiles::THREAD_ROWS][Tiles::THREAD_COLS] = {{0.0f}};
-        add_products<Tiles, true>(part, results, A, B, M, N, K, piece.row, piece.col, piece.first,
-                                  piece.behind - piece.first, tile_a, tile_b, multiply);
-        piece = piece_of(turn, M, N, K);
-        wait_for_sums<PROGRAMS, WARPS>(piece.first > 0, blockIdx.x);
-        if (piece.first == 0)
-            part.write_results<true>(results, C, piece.row, piece.col, M, N);
-        else
-            part.for_each_four(results, [&](int r, int c, const float *values) {
-                if (piece.row + r < M && piece.col + c < N)
-                    add_four(C[(piece.row + r) * N + piece.col + c], *values);
-            });
-        leave_mark<PROGRAMS, WARPS>(piece.behind < K, blockIdx.x);
-        __syncthreads(); // all warps have read the last tile, in the place of the next one
-    }
+    if (N % 4 == 0 && K % 4 == 0)
+        multiply_pieces<true>(A, B, C, M, N, K, tile_a, tile_b);
+    else
+        multiply_pieces<false>(A, B, C, M, N, K, tile_a, tile_b);
 }

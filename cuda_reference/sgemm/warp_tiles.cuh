@@ -123,11 +123,13 @@ struct WarpTiles {
         });
     }
 
-    // The same element by element, of what starts at row first_row and column first_col or later.
+    // Calls visit(index, value) for each element of C, of what starts at row first_row and column first_col or
+    // later.
+    template <typename Visit>
     __device__ __forceinline__ void
-    write_results_from(int first_row, int first_col,
-                       const float (&results)[ITER_M * THREAD_M][ITER_N * THREAD_N], float *__restrict__ C,
-                       int block_row, int block_col, int M, int N) const
+    for_each_from(int first_row, int first_col,
+                  const float (&results)[ITER_M * THREAD_M][ITER_N * THREAD_N], int block_row, int block_col,
+                  int M, int N, Visit visit) const
     {
 #pragma unroll
         for (int m = 0; m < THREAD_ROWS; ++m) {
@@ -137,12 +139,22 @@ struct WarpTiles {
                 for (int n = 0; n < THREAD_COLS; ++n) {
                     const int to_col = block_col + col + n / THREAD_N * SUB_N + n % THREAD_N;
                     if (to_col >= first_col && to_col < N)
-                        C[to_row * N + to_col] = results[m][n];
+                        visit(to_row * N + to_col, results[m][n]);
                 }
         }
     }
 
-    // The same, in rows of C: lanes store their elements to `rows`, ROWS_FLOATS of shared memory that nobody
+    // Writes these one by one.
+    __device__ __forceinline__ void
+    write_results_from(int first_row, int first_col,
+                       const float (&results)[ITER_M * THREAD_M][ITER_N * THREAD_N], float *__restrict__ C,
+                       int block_row, int block_col, int M, int N) const
+    {
+        for_each_from(first_row, first_col, results, block_row, block_col, M, N,
+                      [&](int index, float value) { C[index] = value; });
+    }
+
+    // Writes them in rows of C: lanes store their elements to `rows`, ROWS_FLOATS of shared memory that nobody
     // uses any more, and all threads copy them from there, neighbours neighbouring elements. For rows that are
     // no multiples of 16 bytes: lanes that hold four neighbours touch eight rows with each store.
     static constexpr int ROW = BLOCK_N + 4; // floats: lanes that store to two rows meet in no bank

@@ -21,8 +21,9 @@ from tir_schedules.workloads.gemm import Gemm
 
 ARCH = "sm_90"
 SMALL = "bm=32,bn=32,wm=16,wn=32,wmiter=1,wniter=1,worth=1"
-SHAPE = Gemm(70, 100, 144)
-"""Twelve tiles of 32x32, ragged along M and N, of nine slabs each."""
+SHAPE, ODD = Gemm(70, 100, 140), Gemm(70, 101, 141)
+"""Twelve tiles of 32x32, ragged along M and N, of nine slabs each, the last with less of K. ODD: rows are no
+multiples of 16 bytes."""
 MAKERS = (lower, load_twin)
 
 
@@ -46,7 +47,7 @@ SHARED = [
     ((256, 256, 256), {}, Shares(32, 4, 4, 16)),  # no tile has more than eight parts
     ((256, 256, 32), {}, Shares(8, 4, 4, 2)),  # nor more than slabs
     ((256, 256, 16), {}, Shares(4, 4, 0, 1)),
-    ((256, 256, 248), {}, Shares(4, 4, 0, 0)),  # K is no multiple of a slab
+    ((256, 256, 241), {}, Shares(32, 4, 4, 16)),  # the last slab has one of K
     ((256, 256, 256), {"programs": 1}, Shares(4, 4, 0, 16)),
 ]
 
@@ -63,12 +64,6 @@ def test_where_nothing_is_shared_it_is_serpentine():
         assert one.source.replace("sgemm_stream_k", "sgemm_serpentine") == two.source and one.grid == two.grid
 
 
-@pytest.mark.parametrize("gemm, name", [(Gemm(256, 254, 256), "B"), (Gemm(256, 256, 254), "A")], ids=str)
-def test_who_takes_other_rows_is_said(gemm, name):
-    with pytest.raises(BadInput, match=f"rows of {name} are 1016 bytes.*: use sgemm/split_k"):
-        lower(rung(5), gemm, ARCH)
-
-
 @pytest.mark.parametrize("field", ["programs", "worth"])
 def test_of_nothing_there_is_no_share(field):
     with pytest.raises(BadInput, match="must be 1 or more"):
@@ -77,10 +72,17 @@ def test_of_nothing_there_is_no_share(field):
 
 QUICK = [
     (f"{SMALL},programs=5", SHAPE),  # two whole rounds, and two tiles for five programs
-    (f"{SMALL},programs=23", SHAPE),  # fewer tiles than programs
+    (f"{SMALL},programs=23", ODD),  # fewer tiles than programs
     ("programs=3,worth=1", Gemm(132, 132, 48)),
 ]
 MORE = [
+    (f"{SMALL},programs=23", SHAPE),
+    (f"{SMALL},programs=5", ODD),
+    (f"{SMALL},programs=3", Gemm(5, 7, 45)),  # a matrix smaller than a tile
+    (f"{SMALL},programs=5", Gemm(65, 33, 50)),  # A and B alone have odd rows, or
+    (f"{SMALL},programs=5", Gemm(65, 33, 52)),
+    (f"{SMALL},programs=5", Gemm(65, 36, 49)),
+    (f"{SMALL},programs=108", Gemm(70, 101, 129)),  # slabs of one of K, and programs with such a slab alone
     (f"{SMALL},programs=7", SHAPE),
     (f"{SMALL},programs=11", SHAPE),  # a tile for eleven
     (f"{SMALL},programs=96", Gemm(32, 32, 512)),
@@ -116,7 +118,7 @@ def test_sums_are_added_from_the_first_slab_on(make):
 
 WAITS, LEAVES = "while (!__all_sync(0xffffffffu, left != 0));", "    if (leaves) {\n        __syncwarp();"
 CLEARS = "@first st.relaxed.gpu.global.u32 [%0], 0;"
-STORES = "if (piece.first == 0)\n            part.write"
+STORES = "if (piece.first == 0)\n            leave_sums"
 FAULTS = {
     "the mark releases nothing": ("st.release.gpu", "st.relaxed.gpu"),
     "the mark is the block's": ("st.release.gpu", "st.release.cta"),
@@ -128,6 +130,7 @@ FAULTS = {
 }
 """What is changed in added_sums.cuh, which schedule and twin have in common."""
 OF_TWIN = {
+    "what is beyond K": ("min((end - before) * SLAB, K)", "(end - before) * SLAB"),
     "a slab too few": ("min((end - before) * SLAB, K)", "min((end - 1 - before) * SLAB, K)"),
     "sums are stored over others": (STORES, STORES.replace("==", ">=")),
     "tiles of the last program twice": ("extra = left * slabs % programs", "extra = 0"),
@@ -141,8 +144,12 @@ def outcome(make, *changes, **machine):
     for old, new in changes:
         assert source.count(old) == 1, old
         source = source.replace(old, new)
-    changed = load_source(source, rung(23), SHAPE, ARCH)
-    return outcome_of([changed], SHAPE, CpuMachine(**{"budget": 1 << 22, "orders": 3, "cores": 1, **machine}))
+    return outcome_of_text(source, SHAPE, **machine)
+
+
+def outcome_of_text(source, gemm, **machine):
+    changed = load_source(source, rung(23), gemm, ARCH)
+    return outcome_of([changed], gemm, CpuMachine(**{"budget": 1 << 22, "orders": 3, "cores": 1, **machine}))
 
 
 @pytest.fixture
@@ -176,6 +183,16 @@ def test_the_next_launch_finds_no_marks(make, kept):
 )
 def test_a_fault_of_what_programs_share_is_found(make, fault, kept):
     assert outcome(make, {**FAULTS, **OF_TWIN}[fault]).faults
+
+
+@layers("place", [2], [0, 1, 3])
+def test_copies_ask_for_what_is_beyond_k(place):
+    """Of A and of B, in the first tiles of a program and in those of the last slab."""
+    source = lower(rung(23), ODD, ARCH).source
+    guards = [*re.finditer(r"first_slab_ptr\[0\] \* 16\).* < (141|125)\)", source)]
+    assert len(guards) == 4
+    begin, end = guards[place].span(1)
+    assert outcome_of_text(source[:begin] + "1000" + source[end:], ODD).faults
 
 
 @pytest.mark.parametrize("make", MAKERS, ids=["schedule", "twin"])

@@ -67,10 +67,11 @@ def double_buffered(
     padding: int,
     staged: Staged | None = None,
     in_rows: bool = False,
+    slab: int = 0,
 ) -> Parts:
-    """The whole schedule; returns the blocks and loops of the multiplication. padding: as of Config. staged:
-    see `split_up`. in_rows: C goes through shared memory, see `write_in_rows`."""
-    parts = split_up(sch, config, quads=True, order=ORDER, staged=staged)
+    """The whole schedule; returns the blocks and loops of the multiplication. padding: as of Config. staged,
+    slab: see `split_up`. in_rows: C goes through shared memory, see `write_in_rows`."""
+    parts = split_up(sch, config, quads=True, order=ORDER, staged=staged, slab=slab)
     share_vectors(sch, gemm, parts.copies, parts.k_tile, [("threadIdx.x", config.threads)])
     wrap_edges(sch, gemm, parts.copies, (config.bm, config.bn))
     pad_rows(sch, config, parts, padding)
@@ -86,7 +87,8 @@ def double_buffered(
     read_a, store_a, read_b, store_b, first, compute, last = 0, 1, 0, 1, 1, 2, 2
     stage = [read_a, store_a, read_b, store_b, first, compute, last]
     pipeline(sch, parts.k_tile, stage, order=[3, 1, 4, 2, 5, 0, 6])
-    part_last_tile(sch, gemm, parts.k_tile, config.bk)
+    if not slab:
+        part_last_tile(sch, gemm, parts.k_tile, config.bk)
     return parts
 
 

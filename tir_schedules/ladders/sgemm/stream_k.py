@@ -32,11 +32,15 @@ all lanes ask for the mark, and `__all_sync` says to all of them whether it is t
 Marks lie in a variable of the module; launches of one kernel must follow one another. `red` takes subnormal
 sums for zeros, as it does in L2.
 
-Where programs would save less than `worth` slabs each, and where K is no multiple of a slab, nothing is
-shared and the kernel is that of `serpentine`. Rows that are no multiples of 16 bytes are for `split_k`.
+Where programs would save less than `worth` slabs each, nothing is shared and the kernel is that of
+`serpentine`.
+
+**Any K, any rows.** Which slab a program begins with is known when it runs. So in the first two tiles that it
+reads, and in those of the last slab, copies ask for what is beyond K; the loop between them does not. Rows
+that are no multiples of 16 bytes are read float by float, and `red` adds single floats there.
 
 In the emitted CUDA look for `first_slab` and `slab_behind`, which of a tile's slabs a program has, and for
-`add_four`. The loop over K is that of `serpentine`, but for its end.
+`add_four`, or `add_one`. The loop over K is that of `serpentine`, but for its end.
 """
 
 from __future__ import annotations
@@ -53,10 +57,7 @@ from tir_schedules.workloads.gemm import Gemm
 
 STAGES = 2
 """Tiles of A and B in shared memory, and in a slab: a share of whole slabs ends in the stage that all of K
-does."""
-
-OF_ODD_ROWS = ("shifted_edges", "guards_outside")
-"""Passes of `serpentine` for rows that start anywhere."""
+does, with K rounded up to them."""
 
 MOST_PARTS = 8
 """Of a tile, where there are fewer tiles than programs: their sums are added one after the other."""
@@ -69,6 +70,11 @@ class Config(pipelined.Config):
 
     programs: int = 2 * SMS
     worth: int = 12
+
+
+def slab_of(config: Config) -> int:
+    """Extent of a slab along K."""
+    return STAGES * config.bk
 
 
 @dataclass(frozen=True)
@@ -84,21 +90,14 @@ class Shares:
     @classmethod
     def of(cls, gemm: Gemm, config: Config) -> "Shares":
         tiles = ceil_div(gemm.m, config.bm) * ceil_div(gemm.n, config.bn)
-        depth = STAGES * config.bk
-        if gemm.k % depth or config.programs < 1:
-            return cls(tiles, tiles, 0, 0)
-        slabs = gemm.k // depth
+        slabs = ceil_div(gemm.k, slab_of(config))
+        if config.programs < 1:
+            return cls(tiles, tiles, 0, slabs)
         programs = min(config.programs, MOST_PARTS * tiles, slabs * tiles)
         left = tiles % programs
         if not left or (programs - left) * slabs < config.worth * programs:
             return cls(tiles, tiles, 0, slabs)
         return cls(programs, tiles, left, slabs)
-
-
-def refuses(gemm: Gemm, config: Config) -> str:
-    for name, (_, columns) in gemm.misaligned.items():
-        return f"rows of {name} are {4 * columns} bytes, no multiple of 16: use sgemm/split_k"
-    return ""
 
 
 def launch(gemm: Gemm, config: Config) -> Launch:
@@ -107,13 +106,14 @@ def launch(gemm: Gemm, config: Config) -> Launch:
 
 
 def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
-    parts = pipelined.double_buffered(sch, gemm, config, config.padding)
+    shares, slab = Shares.of(gemm, config), slab_of(config)
+    padded = slab if shares.streamed else 0
+    parts = pipelined.double_buffered(sch, gemm, config, config.padding, slab=padded)
     serpentine.turn_rows(sch, config, parts)
-    shares = Shares.of(gemm, config)
     if shares.streamed:
-        rows, slab = sch.get_loops(parts.compute)[0], STAGES * config.bk
+        rows = sch.get_loops(parts.compute)[0]
         sch.annotate(rows, PROGRAMS, [shares.programs, 1, 1, shares.streamed, shares.slabs])
-        sch.annotate(parts.k_tile, ADDED, [gemm.k // config.bk, STAGES, slab, slab * gemm.n])
+        sch.annotate(parts.k_tile, ADDED, [shares.slabs * STAGES, STAGES, slab, slab * gemm.n])
 
 
 RUNG = replace(
@@ -124,13 +124,12 @@ RUNG = replace(
     configs={},
     schedule=schedule,
     launch=launch,
-    refuses=refuses,
-    shapes="any with rows of A and B of a multiple of 4; others are for sgemm/split_k",
+    shapes=serpentine.RUNG.shapes,
     passes=(
         "persistent_tiles",
         "streamed_tiles",
         "added_tiles",
-        *(name for name in serpentine.RUNG.passes if name not in OF_ODD_ROWS),
+        *serpentine.RUNG.passes,
     ),
 )
 

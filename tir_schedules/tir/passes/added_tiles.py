@@ -11,6 +11,10 @@ The loop over tiles of K is pipelined by TVM, for all of K: only then does it se
 stage is which. So `persistent_tiles` has `Added` leave that loop as it is, and the pass `added_tiles`
 shortens it when it is pipelined. A slab here is as many tiles of K as there are stages: in a share of whole
 slabs, what stands behind the loop is for the stages it was for.
+
+Where K is no multiple of a slab, copies ask for what is beyond K. In a loop over all of K TVM would see that
+most of them need not. So `Added` has them ask from the first slab of a program on, of which TVM knows
+nothing. `added_tiles` leaves the questions to the first tiles of a program and to those of its last slab.
 """
 
 from __future__ import annotations
@@ -18,16 +22,18 @@ from __future__ import annotations
 from typing import Any
 
 import tvm_ffi
-from tvm import IRModule, ir, tirx, transform
+from tvm import IRModule, ir, s_tir, tirx, transform
 
 from tir_schedules.tir.intrinsics.device import call
 from tir_schedules.tir.passes import ADDED
-from tir_schedules.tir.passes.rewriting import body_of
+from tir_schedules.tir.passes.rewriting import body_of, conjuncts, is_guarded, with_block_body
 from tir_schedules.tir.passes.slot_counters import ZERO, value
 from tir_schedules.tir.passes.streamed_tiles import Streamed, counters_of
 
 WARP = 32
 VECTOR = 4  # floats in 16 bytes
+ALONG_K = {"A": -1, "B": -2}
+"""The axis of a matrix, from its last, that is summed over."""
 
 
 class Added(Streamed):
@@ -58,12 +64,34 @@ class Added(Streamed):
         return tirx.SeqStmt(
             [
                 *self.numbers(turn, place),
-                *multiplied,
+                *(guarded_from(first, each) for each in multiplied),
                 tirx.Evaluate(call(f"wait_for_sums{marks}", first > 0, self.program)),
                 tirx.IfThenElse(tirx.EQ(first, ZERO), stored, stored),
                 tirx.Evaluate(call(f"leave_mark{marks}", behind < self.slabs, self.program)),
             ]
         )
+
+
+def guarded_from(first: Any, loop: Any) -> tirx.Stmt:
+    """A loop that is annotated with ADDED, whose copies ask for what is beyond K from the first slab of a
+    program on. `added_tiles` shifts what they read."""
+    if ADDED not in getattr(loop, "annotations", ()):
+        return loop
+    slab = int(loop.annotations[ADDED][2])
+
+    def shift(realize: Any) -> Any:
+        store = realize.block.body
+        if not is_guarded(getattr(store, "value", None)):
+            return realize
+        guard, load, zero = store.value.args
+        along_k = load.indices[ALONG_K[load.source.name]]
+        asked = [
+            each.a + first * slab < each.b if each.a.same_as(along_k) else each for each in conjuncts(guard)
+        ]
+        value = tirx.if_then_else(tirx.all(*asked), load, zero)
+        return with_block_body(realize, tirx.BufferStore(store.buffer, value, store.indices))
+
+    return tvm_ffi.structural_map(loop, (s_tir.SBlockRealize, shift), order="post")
 
 
 @tirx.transform.prim_func_pass(opt_level=0, name="tir_schedules.added_tiles")
@@ -82,7 +110,14 @@ def added_tiles(function: tirx.PrimFunc, module: IRModule, context: transform.Pa
             return loop
         tiles, stages, strides["A"], strides["B"] = map(int, loop.annotations[ADDED])
         extent = (behind - first) * stages - (tiles - int(loop.extent))
-        return tirx.For(loop.loop_var, loop.min, extent, loop.kind, loop.body, None, {})
+        bare = unguarded(loop.body, own["first_slab"])
+        if bare.same_as(loop.body):
+            return tirx.For(loop.loop_var, loop.min, extent, loop.kind, loop.body, None, {})
+        last: Any = tirx.min(extent, stages)
+        turns = ((loop.min, extent - last, bare), (loop.min + extent - last, last, loop.body))
+        return tirx.SeqStmt(
+            [tirx.For(loop.loop_var, begin, count, loop.kind, body, None, {}) for begin, count, body in turns]
+        )
 
     def shift(load: Any) -> Any:
         if load.source.name not in strides:
@@ -100,6 +135,21 @@ def added_tiles(function: tirx.PrimFunc, module: IRModule, context: transform.Pa
     for change in ((tirx.For, shorten), (ir.TensorLoad, shift), (tirx.IfThenElse, add)):
         body = tvm_ffi.structural_map(body, change, order="post")
     return function.with_body(body)
+
+
+def unguarded(body: tirx.Stmt, first: Any) -> tirx.Stmt:
+    """Statements of which none asks for what is beyond K."""
+
+    def bare(value: Any) -> Any:
+        if not is_guarded(value):
+            return value
+        guard, load, zero = value.args
+        asked = [each for each in conjuncts(guard) if not reads(each, first)]
+        if len(asked) == len(conjuncts(guard)):
+            return value
+        return tirx.if_then_else(tirx.all(*asked), load, zero) if asked else load
+
+    return tvm_ffi.structural_map(body, (ir.Call, bare), order="post")
 
 
 def moved(index: Any, by: Any) -> Any:
@@ -120,12 +170,16 @@ def reads(condition: Any, buffer: Any) -> bool:
 
 
 def added_to_c(store: Any) -> tirx.Stmt:
-    """A store of four neighbours to C as a call that adds them."""
+    """A store of one element to C, or four neighbours, as a call that adds them."""
     if store.buffer.name != "C":
         return store
     (to,), (of,) = store.indices, store.value.indices
-    assert int(to.lanes) == VECTOR, "C is written four neighbours at a time"
+    if not isinstance(to, tirx.Ramp):
+        return tirx.Evaluate(call("add_one", tirx.BufferLoad(store.buffer, [to]), store.value))
+    ramps: tuple[Any, Any] = (to, of)
+    assert int(ramps[0].lanes) == VECTOR, "C is written four neighbours at a time"
     target, sums = (
-        tirx.BufferLoad(*each) for each in ((store.buffer, [to.base]), (store.value.source, [of.base]))
+        tirx.BufferLoad(buffer, [ramp.base])
+        for buffer, ramp in zip((store.buffer, store.value.source), ramps)
     )
     return tirx.Evaluate(call("add_four", target, sums))

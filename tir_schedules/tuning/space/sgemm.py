@@ -63,10 +63,6 @@ def somebody_shares(config: stream_k.Config, gemm: Gemm, arch: str) -> bool:
     return config.programs > 0 and config.worth > 0
 
 
-def rows_are_taken(config: stream_k.Config, gemm: Gemm, arch: str) -> bool:
-    return not stream_k.refuses(gemm, config)
-
-
 def loop_fits(config: multistage.Config, gemm: Gemm, arch: str) -> bool:
     unrolled = 1 if config.rows_first else config.stages
     return accumulators(config) * config.bk * unrolled <= MOST_UNROLLED
@@ -129,7 +125,6 @@ STREAM_K: Space[pipelined.Config, Gemm] = replace(
     constraints=(
         *PIPELINED.constraints,
         Constraint("programs and the slabs that sharing is worth must be 1 or more", somebody_shares, ()),
-        Constraint("the rung refuses it: rows of A or B are no multiples of 16 bytes", rows_are_taken, ()),
     ),
 )
 
