@@ -20,6 +20,7 @@ RECORDED = Path(__file__).parent / "emitted.json"
 each_rung = layers("rung", BASE, RUNGS)
 
 BARRIER = re.compile(r"^\s+bar\.sync|^\s+barrier\.sync", re.M)
+NOT_OF_A_LOOP = re.compile(r"^ *#pragma unroll.*\n(?! *for )", re.M)
 ACCESS = re.compile(r"^\s+(?:@\S+\s+)?((?:ld|st)\.(?:global|shared)\S*)", re.M)
 
 
@@ -51,7 +52,9 @@ def facts(kernel):
 
 @layers("rung, gemm", SHARED, EVERY)
 def test_emitted_cuda_is_as_recorded(rung, gemm, golden):
-    golden(RECORDED, f"{rung.id} {gemm}", facts(lower(rung, gemm, ARCH)))
+    kernel = lower(rung, gemm, ARCH)
+    golden(RECORDED, f"{rung.id} {gemm}", facts(kernel))
+    assert not NOT_OF_A_LOOP.search(kernel.source)
 
 
 @each_rung

@@ -201,7 +201,7 @@ def test_blocks_wait_for_blocks_that_began_before_them(make, monkeypatch):
     monkeypatch.setattr(invocation, "resident_blocks", lambda binary: 1)
     assert outcome(make, orders=1).faults == ()
     if make is load_twin:
-        backwards = ("program = blockIdx.x;", "program = gridDim.x - 1 - blockIdx.x;")
+        backwards = ("program = anew(blockIdx.x);", "program = gridDim.x - 1 - anew(blockIdx.x);")
         assert any("deadlock" in fault for fault in outcome(make, backwards, orders=1).faults)
 
 

@@ -56,6 +56,11 @@ class Config(lane_quads.Config):
     padding: int = 4
 
 
+def tiles_bytes(config: WarpTiling, padding: int) -> int:
+    """Of shared memory, for two tiles of A, with rows so many floats longer, and two of B."""
+    return 2 * 4 * config.bk * (config.bm + padding + config.bn)
+
+
 def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     double_buffered(sch, gemm, config, config.padding)
 

@@ -42,16 +42,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tir_schedules.ladders.sgemm import multistage, pipelined, serpentine, shapes, warp_tiles
-from tir_schedules.ladders.sgemm.steps import VECTOR
-from tir_schedules.model.gpus import find_sm
 from tir_schedules.model.launch import Launch, ceil_div, check_parts
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.partial_sums import PartialSums
-
-LEAST_SHARED = find_sm("sm_86").shared_limit
-"""Bytes of shared memory for a block, the least from sm_80 on."""
 
 
 @dataclass(frozen=True)
@@ -84,11 +79,9 @@ def parts_of(gemm: Gemm, config: Config) -> int:
 
 
 def writes_in_rows(gemm: Gemm, config: Config) -> bool:
-    """Whether C goes through shared memory: where its rows are no multiples of 16 bytes, and its tile fits
-    there beside those of A and B on every GPU that the rung is for."""
-    row = config.bm + config.padding + config.bn
-    beside = 0 if config.asynchronous else 2 * 4 * config.bk * row
-    return gemm.n % VECTOR != 0 and warp_tiles.rows_bytes(config) + beside <= LEAST_SHARED
+    """Whether C goes through shared memory; a ring of tiles is not needed any more when it does."""
+    beside = 0 if config.asynchronous else pipelined.tiles_bytes(config, config.padding)
+    return warp_tiles.writes_in_rows(gemm, config, beside)
 
 
 def launch(gemm: Gemm, config: Config) -> Launch:

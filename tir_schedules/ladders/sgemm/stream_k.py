@@ -37,7 +37,8 @@ Where programs would save less than `worth` slabs each, nothing is shared and th
 
 **Any K, any rows.** Which slab a program begins with is known when it runs. So in the first two tiles that it
 reads, and in those of the last slab, copies ask for what is beyond K; the loop between them does not. Rows
-that are no multiples of 16 bytes are read float by float, and `red` adds single floats there.
+that are no multiples of 16 bytes are read float by float, and go through shared memory to C, as in `split_k`:
+there `red` adds single floats, 32 neighbours of a warp at a time.
 
 In the emitted CUDA look for `first_slab` and `slab_behind`, which of a tile's slabs a program has, and for
 `add_four`, or `add_one`. The loop over K is that of `serpentine`, but for its end.
@@ -100,15 +101,21 @@ class Shares:
         return cls(programs, tiles, left, slabs)
 
 
+def writes_in_rows(gemm: Gemm, config: Config) -> bool:
+    """Whether C goes through shared memory."""
+    return warp_tiles.writes_in_rows(gemm, config, pipelined.tiles_bytes(config, config.padding))
+
+
 def launch(gemm: Gemm, config: Config) -> Launch:
-    alone, shares = warp_tiles.launch(gemm, config), Shares.of(gemm, config)
+    shared = warp_tiles.rows_bytes(config) if writes_in_rows(gemm, config) else 0
+    alone, shares = warp_tiles.launch(gemm, config, shared), Shares.of(gemm, config)
     return replace(alone, grid=(shares.programs, 1, 1)) if shares.streamed else alone
 
 
 def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     shares, slab = Shares.of(gemm, config), slab_of(config)
-    padded = slab if shares.streamed else 0
-    parts = pipelined.double_buffered(sch, gemm, config, config.padding, slab=padded)
+    padded, in_rows = slab if shares.streamed else 0, writes_in_rows(gemm, config)
+    parts = pipelined.double_buffered(sch, gemm, config, config.padding, in_rows=in_rows, slab=padded)
     serpentine.turn_rows(sch, config, parts)
     if shares.streamed:
         rows = sch.get_loops(parts.compute)[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import gcd
 from typing import Any, Sequence
 
 from tir_schedules.ladders.sgemm.steps import (
@@ -13,6 +14,7 @@ from tir_schedules.ladders.sgemm.steps import (
     vector_width,
     vectorize_last,
 )
+from tir_schedules.model.gpus import find_sm
 from tir_schedules.model.launch import Launch
 from tir_schedules.tir.schedule import Block, Loop, Schedule, bind, pipeline, unroll
 from tir_schedules.workloads.gemm import Gemm
@@ -21,6 +23,9 @@ WARP_SIZE = 32
 ORDER = ("sub_i", "sub_j", "inner_i", "inner_j")
 """The loops of a thread's FMA in the order of article 000 ("Warp Tiling"): over sub-tiles, then over the
 elements of one."""
+
+LEAST_SHARED = find_sm("sm_86").shared_limit
+"""Bytes of shared memory for a block, the least from sm_80 on."""
 
 ROW_PADDING = 4
 """Floats after each row of C in shared memory: lanes that store to two rows meet in no bank."""
@@ -196,11 +201,18 @@ def write_in_rows(sch: Schedule, parts: Parts, tiling: WarpTiling) -> None:
     _, row = sch.split(row, [None, tiling.bm])
     outer, column = sch.split(column, [None, tiling.bn])
     sch.reorder(outer, row, column)
-    turn, thread = sch.split(sch.fuse(row, column), [None, tiling.threads])
+    unrolled = gcd(8, tiling.bm * tiling.bn // tiling.threads)  # loads before the first of their stores
+    _, turn, thread = sch.split(sch.fuse(row, column), [None, unrolled, tiling.threads])
     sch.bind(thread, "threadIdx.x")
-    sch.annotate(turn, "pragma_unroll", 8)
+    sch.unroll(turn)
 
 
 def rows_bytes(tiling: WarpTiling) -> int:
     """Of shared memory, for the tile of C of `write_in_rows`."""
     return 4 * tiling.bm * (tiling.bn + ROW_PADDING)
+
+
+def writes_in_rows(gemm: Gemm, tiling: WarpTiling, beside: int) -> bool:
+    """Whether C goes through shared memory: where its rows are no multiples of 16 bytes, and its tile fits
+    there on every GPU from sm_80 on. beside: bytes of other tiles."""
+    return gemm.n % VECTOR != 0 and rows_bytes(tiling) + beside <= LEAST_SHARED

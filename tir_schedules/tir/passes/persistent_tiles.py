@@ -42,8 +42,9 @@ def persistent_tiles(
         program: Any = tirx.Var("program", "int32")
         taken: Any = tirx.Var("tile", "int32")
         first, step = quotient(program, cluster), programs // cluster
-        flat = thread_tag(columns.body) == "threadIdx.x"
-        which = partial(Added, threads=int(columns.body.extent)) if flat else Streamed
+        within = in_threads(columns.body)
+        flat = thread_tag(within) == "threadIdx.x"
+        which = partial(Added, threads=int(within.extent)) if flat else Streamed
         streamed = which(program, programs, tiles, *shared) if shared else None
         number = streamed.tile if streamed else first + taken * step
         row, column = tile_in_stripes(number, row_count, column_count, stripe)
@@ -62,11 +63,20 @@ def persistent_tiles(
             return with_body(threads, tirx.SeqStmt([*streamed.start(), turns]) if streamed else turns)
 
         if flat:  # copies have loops on threadIdx.x of their own
-            return on_grid(program, programs, "blockIdx.x", within_block(columns.body))
+            return on_grid(program, programs, "blockIdx.x", within_block(within))
         body = tvm_ffi.structural_map(columns.body, (tirx.For, within_block), order="post")
         return on_grid(program, programs, "blockIdx.x", body)
 
     return map_body(function, tirx.For, shared_out)
+
+
+def in_threads(body: Any) -> Any:
+    """What a block does for a tile. Where threads copy a tile of C together, behind the loop on threadIdx.x
+    that computes it, as a part of that loop: both are on the same threads."""
+    computed, *copied = getattr(body, "seq", [body])
+    if not copied or thread_tag(computed) != "threadIdx.x":
+        return body
+    return with_body(computed, tirx.SeqStmt([*computed.body.seq, *copied]))
 
 
 def tile_in_stripes(number: Any, rows: int, columns: int, stripe: int) -> tuple[Any, Any]:

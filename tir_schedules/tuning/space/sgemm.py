@@ -56,7 +56,7 @@ def copies_fit(config: Config, gemm: Gemm, arch: str) -> bool:
 
 
 def double_buffer_fits(config: Config, gemm: Gemm, arch: str) -> bool:
-    return 2 * FLOAT * config.bk * (config.bm + config.padding + config.bn) <= STATIC_SHARED
+    return pipelined.tiles_bytes(config, config.padding) <= STATIC_SHARED
 
 
 def somebody_shares(config: stream_k.Config, gemm: Gemm, arch: str) -> bool:
