@@ -55,8 +55,8 @@ def shapes(space, point):
         return [Reduction(4 * turn, "float32"), Reduction(3 * turn + 4), Reduction(turn - 1, "float32")]
     bm, bn, bk = point["bm"], point["bn"], point.get("bk", 64)
     turns = point.get("stages", 2) + 1
-    if space.rung.id == "sgemm/stream_k":  # rows of 16 bytes; tiles that are shared
-        return [Gemm(bm, 2 * bn, 32 * bk), Gemm(bm + 4, bn + 4, 64 * bk), Gemm(bm + 1, bn - 4, bk + 4)]
+    if space.rung.id == "sgemm/stream_k":  # tiles that are shared
+        return [Gemm(bm, 2 * bn, 32 * bk), Gemm(bm + 4, bn + 4, 64 * bk), Gemm(bm + 1, bn - 1, 32 * bk + 1)]
     if space.rung.family == "sgemm":
         return [Gemm(bm, bn, turns * bk), Gemm(bm + 4, bn + 4, bk + 4), Gemm(bm + 1, bn - 1, turns * bk + 1)]
     if space in HOPPER:  # rows of 16 bytes, as the copy engine takes them

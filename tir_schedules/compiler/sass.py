@@ -64,12 +64,12 @@ def instructions(sass: str) -> tuple[list[str], dict[str, int]]:
     return code, labels
 
 
-def loop_with_most(sass: str, opcode: str) -> list[str]:
+def loop_with_most(sass: str, opcode: str, innermost: bool = False) -> list[str]:
     """The instructions of the loop, from the target of a backward branch to the branch, that has most of an
-    opcode, such as "HMMA". Of a loop over tiles of C, which has the opcode in a loop over K and behind that
-    once more, it is the loop over K.
+    opcode, such as "HMMA".
 
-    Empty where no loop has any.
+    innermost: of a loop over tiles of C, which has the opcode in a loop over K and behind that once more, the
+    loop over K. Empty where no loop has any.
     """
     code, labels = instructions(sass)
     loops: list[range] = []
@@ -86,7 +86,7 @@ def loop_with_most(sass: str, opcode: str) -> list[str]:
             for other, count in counts.items()
         )
 
-    main = [loop for loop in loops if counts[loop] and not is_around(loop)]
+    main = [loop for loop in loops if counts[loop] and not (innermost and is_around(loop))]
     most = max(main, key=lambda loop: counts[loop], default=range(0))
     return code[most.start : most.stop]
 

@@ -143,6 +143,7 @@ def test_one_of_several_warpgroups_has_all_rows_of_c():
         ("warp_specialized:consumers=4", HalfGemm(64, 64, 64), "each of 1 to 3 consumers"),
         ("stream_k", HalfGemm(64, 60, 64), "rows of C are 120 bytes.*use hgemm/repacked"),
         ("stream_k:worth=0", HalfGemm(64, 64, 64), "worth is 0: .*use worth=1 or more"),
+        ("stream_k:worth=4097", HalfGemm(64, 64, 64), "worth is 4097 slabs, .*use worth=4096 or less"),
         ("cluster:cluster=3", HalfGemm(64, 64, 64), "cluster is 1, 2 or 4"),
     ],
 )  # fmt: skip

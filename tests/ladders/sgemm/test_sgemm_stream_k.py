@@ -64,10 +64,17 @@ def test_where_nothing_is_shared_it_is_serpentine():
         assert one.source.replace("sgemm_stream_k", "sgemm_serpentine") == two.source and one.grid == two.grid
 
 
-@pytest.mark.parametrize("field", ["programs", "worth"])
-def test_of_nothing_there_is_no_share(field):
-    with pytest.raises(BadInput, match="must be 1 or more"):
-        check_fields(find(f"sgemm/stream_k:{field}=0")[0], ARCH)
+@pytest.mark.parametrize("field", ["programs=0", "worth=0", "programs=65537", "worth=4097"])
+def test_of_nothing_there_is_no_share_and_numbers_are_those_of_the_twin(field):
+    with pytest.raises(BadInput, match="programs must be 1 to 65536, and worth, .* 1 to 4096"):
+        check_fields(find(f"sgemm/stream_k:{field}")[0], ARCH)
+
+
+@pytest.mark.slow
+def test_the_largest_numbers_are_the_twins_too():
+    (own,) = find(f"sgemm/stream_k:{SMALL[: -len('worth=1')]}worth=4096,programs=65536")
+    (verdict,) = run([(own, ODD)], ARCH, CpuMachine())
+    assert verdict.faults == () and verdict.identical
 
 
 QUICK = [

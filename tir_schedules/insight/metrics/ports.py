@@ -63,7 +63,7 @@ def main_loop(binary: Binary) -> MainLoop | None:
     sm = known_sm(binary.kernel.arch)
     if not sm or sm.lanes != LANES or IN_PTX not in binary.ptx:
         return None
-    return by_ports(loop_with_most(disassemble(binary), FFMA))
+    return by_ports(loop_with_most(disassemble(binary), FFMA, innermost=True))
 
 
 def by_ports(code: Sequence[str]) -> MainLoop | None:

@@ -52,6 +52,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tir_schedules.ladders.hgemm import hopper, roles, tile_choice
+from tir_schedules.ladders.waves import MOST_WORTH
 from tir_schedules.model.launch import Launch, ceil_div
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.passes import PROGRAMS
@@ -123,6 +124,10 @@ class Shares:
 def refuses(gemm: HalfGemm, config: Config) -> str:
     if not config.worth:
         return "worth is 0: programs that save nothing would share tiles; use worth=1 or more"
+    if config.worth > MOST_WORTH:
+        return (
+            f"worth is {config.worth} slabs, more than a program ever saves: use worth={MOST_WORTH} or less"
+        )
     return roles.reason_against_roles(gemm, config)
 
 

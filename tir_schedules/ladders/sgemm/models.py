@@ -41,7 +41,12 @@ def matrix_times_vector(gemm: Gemm | HalfGemm, rung: Rung) -> Waves:
 
 def unsplit(gemm: Gemm, rung: Rung) -> shapes.Estimate:
     """Of `multistage`, whose kernel `split_k` has for one part."""
-    return shapes.estimate(gemm, replace(rung, config=split_k.Config(**vars(rung.config), splits=1)))
+    return in_one_part(gemm, rung, **vars(rung.config))
+
+
+def in_one_part(gemm: Gemm, rung: Rung, **fields: int) -> shapes.Estimate:
+    """Of `split_k` with these fields."""
+    return shapes.estimate(gemm, replace(rung, config=split_k.Config(**fields, splits=1)))
 
 
 RATE, TILE, SHARING = 206, 0.83, 13.9
@@ -69,9 +74,14 @@ class Streamed:
         return f"{self.shares.tiles} tiles, {programs} of them: {self.microseconds:.1f} us"
 
 
-def streamed(gemm: Gemm, rung: Rung) -> Waves | Streamed:
-    """Of `stream_k`, which is `serpentine` where nothing is shared."""
+def streamed(gemm: Gemm, rung: Rung) -> Waves | shapes.Estimate | Streamed:
+    """Of `stream_k`, which is `serpentine`, or `split_k` in one part, where nothing is shared."""
     shares, tile = stream_k.Shares.of(gemm, rung.config), rung.config.bm * rung.config.bn
+    if not shares.streamed and stream_k.writes_in_rows(gemm, rung.config):
+        tiles = {
+            name: value for name, value in vars(rung.config).items() if name not in ("programs", "worth")
+        }
+        return in_one_part(gemm, rung, **tiles, asynchronous=0)
     if not shares.streamed:
         return SERPENTINE(gemm, rung)
     for_an_sm = shares.tiles / SMS

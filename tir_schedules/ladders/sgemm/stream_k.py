@@ -33,12 +33,13 @@ Marks lie in a variable of the module; launches of one kernel must follow one an
 sums for zeros, as it does in L2.
 
 Where programs would save less than `worth` slabs each, nothing is shared and the kernel is that of
-`serpentine`.
+`serpentine`, or of `split_k` without parts of K where C goes through shared memory.
 
 **Any K, any rows.** Which slab a program begins with is known when it runs. So in the first two tiles that it
 reads, and in those of the last slab, copies ask for what is beyond K; the loop between them does not. Rows
 that are no multiples of 16 bytes are read float by float, and go through shared memory to C, as in `split_k`:
-there `red` adds single floats, 32 neighbours of a warp at a time.
+there `red` adds single floats, 32 neighbours of a warp at a time. With that tile of C an SM has room for two
+blocks from sm_90 on.
 
 In the emitted CUDA look for `first_slab` and `slab_behind`, which of a tile's slabs a program has, and for
 `add_four`, or `add_one`. The loop over K is that of `serpentine`, but for its end.
@@ -119,8 +120,8 @@ def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     serpentine.turn_rows(sch, config, parts)
     if shares.streamed:
         rows = sch.get_loops(parts.compute)[0]
-        sch.annotate(rows, PROGRAMS, [shares.programs, 1, 1, shares.streamed, shares.slabs])
         sch.annotate(parts.k_tile, ADDED, [shares.slabs * STAGES, STAGES, slab, slab * gemm.n])
+        sch.annotate(rows, PROGRAMS, [shares.programs, 1, 1, shares.streamed, shares.slabs])
 
 
 RUNG = replace(

@@ -3,7 +3,8 @@
 Two stages take turns in shared memory: while one is read, registers bring the next tile, which is then stored
 into the other. One barrier per tile is enough, between that store and the first read of what it stored:
 whoever passes it has done with the stage that the next turn stores to. ThreadSync takes both stages for one
-buffer, and puts a barrier before the store as well; this pass takes that one away.
+buffer, and puts a barrier before the store as well; this pass takes that one away. What is stored to dynamic
+shared memory keeps it: there a tile of C may take the place of tiles that others still read.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ from tvm import IRModule, ir, tirx, transform
 
 from tir_schedules.tir.passes.rewriting import map_body
 
-SHARED = ("shared", "shared.dyn")
+STAGED = "shared"
+SHARED = (STAGED, "shared.dyn")
 
 
 @tirx.transform.prim_func_pass(opt_level=0, name="tir_schedules.one_barrier")
 def one_barrier(function: tirx.PrimFunc, module: IRModule, context: transform.PassContext) -> tirx.PrimFunc:
-    """Drop each barrier after which shared memory is only stored to until the next barrier of the same
-    sequence."""
+    """Drop each barrier after which static shared memory alone is only stored to until the next barrier of
+    the same sequence."""
 
     def drop(sequence: tirx.SeqStmt) -> tirx.SeqStmt:
         statements = list(sequence.seq)
@@ -45,12 +47,12 @@ def is_barrier(statement: tirx.Stmt) -> bool:
 
 
 def only_stores(statements: Sequence[tirx.Stmt]) -> bool:
-    """Whether the statements store to shared memory and read none of it."""
-    found: set[tuple[str, bool]] = set()
+    """Whether the statements store to static shared memory and do nothing else with shared memory."""
+    found: set[tuple[str, str]] = set()
     look = [
-        (tirx.BufferStore, lambda store: found.add(("store", store.buffer.scope() in SHARED))),
-        (ir.TensorLoad, lambda load: found.add(("load", load.source.scope() in SHARED))),
+        (tirx.BufferStore, lambda store: found.add(("store", store.buffer.scope()))),
+        (ir.TensorLoad, lambda load: found.add(("load", load.source.scope()))),
     ]
     for statement in statements:
         tvm_ffi.structural_walk(statement, look)
-    return ("store", True) in found and ("load", True) not in found
+    return {(what, scope) for what, scope in found if scope in SHARED} == {("store", STAGED)}

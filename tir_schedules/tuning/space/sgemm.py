@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tir_schedules.ladders.sgemm import multistage, pipelined, serpentine, stream_k
+from tir_schedules.ladders.waves import MOST_PROGRAMS, MOST_WORTH
 from tir_schedules.model.gpus import WARP
 from tir_schedules.model.launch import ceil_div
 from tir_schedules.tuning.space.constraints import (
@@ -60,7 +61,7 @@ def double_buffer_fits(config: Config, gemm: Gemm, arch: str) -> bool:
 
 
 def somebody_shares(config: stream_k.Config, gemm: Gemm, arch: str) -> bool:
-    return config.programs > 0 and config.worth > 0
+    return 0 < config.programs <= MOST_PROGRAMS and 0 < config.worth <= MOST_WORTH
 
 
 def loop_fits(config: multistage.Config, gemm: Gemm, arch: str) -> bool:
@@ -124,7 +125,11 @@ STREAM_K: Space[pipelined.Config, Gemm] = replace(
     rung=stream_k.RUNG,
     constraints=(
         *PIPELINED.constraints,
-        Constraint("programs and the slabs that sharing is worth must be 1 or more", somebody_shares, ()),
+        Constraint(
+            f"programs must be 1 to {MOST_PROGRAMS}, and worth, slabs that sharing saves, 1 to {MOST_WORTH}",
+            somebody_shares,
+            (),
+        ),
     ),
 )
 
