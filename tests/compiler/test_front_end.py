@@ -19,11 +19,11 @@ from tir_schedules.ladders.registry import FAMILIES, find, ladder
 from tir_schedules.model.kernel import Kernel
 
 CHEAP = ["sgemm/thread_tile_2d", "hgemm/wmma_padded", "hgemm/mma_ldmatrix", "reduce/shuffle"]
-WIDENED = {"sgemm/multistage:128x256"}
+WIDENED = {"sgemm/multistage:128x256", "sgemm/tma"}
 """Of these cicc widens a load in one call, and not in another."""
 
 RUNGS = [rung.id for family in FAMILIES for rung in ladder(family)]
-OTHERS = [name for name in (*RUNGS, *WIDENED) if name not in CHEAP]
+OTHERS = [name for name in dict.fromkeys((*RUNGS, *WIDENED)) if name not in CHEAP]
 """Other configurations of a rung include and call the same."""
 MAKERS = (lower, load_twin)
 
