@@ -132,13 +132,7 @@ RUNG = replace(
     configs={},
     schedule=schedule,
     launch=launch,
-    shapes=serpentine.RUNG.shapes,
-    passes=(
-        "persistent_tiles",
-        "streamed_tiles",
-        "added_tiles",
-        *serpentine.RUNG.passes,
-    ),
+    passes=("persistent_tiles", "streamed_tiles", "added_tiles", *serpentine.RUNG.passes),
 )
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from tvm import IRModule, ir, s_tir, tirx, transform
 
 from tir_schedules.tir.intrinsics.device import call
 from tir_schedules.tir.passes import ADDED
-from tir_schedules.tir.passes.rewriting import body_of, conjuncts, is_guarded, with_block_body
+from tir_schedules.tir.passes.rewriting import body_of, conjuncts, guarded, is_guarded, with_block_body
 from tir_schedules.tir.passes.slot_counters import ZERO, value
 from tir_schedules.tir.passes.streamed_tiles import Streamed, counters_of
 
@@ -88,7 +88,7 @@ def guarded_from(first: Any, loop: Any) -> tirx.Stmt:
         asked = [
             each.a + first * slab < each.b if each.a.same_as(along_k) else each for each in conjuncts(guard)
         ]
-        value = tirx.if_then_else(tirx.all(*asked), load, zero)
+        value = guarded(asked, load, zero)
         return with_block_body(realize, tirx.BufferStore(store.buffer, value, store.indices))
 
     return tvm_ffi.structural_map(loop, (s_tir.SBlockRealize, shift), order="post")
@@ -147,7 +147,7 @@ def unguarded(body: tirx.Stmt, first: Any) -> tirx.Stmt:
         asked = [each for each in conjuncts(guard) if not reads(each, first)]
         if len(asked) == len(conjuncts(guard)):
             return value
-        return tirx.if_then_else(tirx.all(*asked), load, zero) if asked else load
+        return guarded(asked, load, zero)
 
     return tvm_ffi.structural_map(body, (ir.Call, bare), order="post")
 

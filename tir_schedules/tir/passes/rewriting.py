@@ -48,6 +48,11 @@ def is_guarded(value: Any) -> bool:
     return isinstance(value, Call) and getattr(value.op, "name", "") == "prim.if_then_else"
 
 
+def guarded(asked: list[Any], load: Any, otherwise: Any) -> Any:
+    """A load where all that is asked is true, if anything is, and else another value."""
+    return tirx.if_then_else(tirx.all(*asked), load, otherwise) if asked else load
+
+
 def conjuncts(guard: Any) -> list[Any]:
     """The comparisons that a guard is made of."""
     if isinstance(guard, tirx.And):

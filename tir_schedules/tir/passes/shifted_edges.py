@@ -20,6 +20,7 @@ from tvm import IRModule, s_tir, tirx, transform
 from tir_schedules.tir.passes import SHIFTED
 from tir_schedules.tir.passes.rewriting import (
     conjuncts,
+    guarded,
     is_guarded,
     map_body,
     with_block_body,
@@ -51,9 +52,7 @@ def shifted_read(realize: Any, store: Any, tiles: dict[int, int]) -> Any:
         index, extent = load.indices[axis], int(load.source.shape[axis])
         kept = [each for each in kept if not each.a.same_as(index)]
         inside[axis] = shifted(index, tile, extent)
-    value: Any = tirx.BufferLoad(load.source, inside)
-    if kept:
-        value = tirx.if_then_else(tirx.all(*kept), value, zero)
+    value = guarded(kept, tirx.BufferLoad(load.source, inside), zero)
     return with_block_body(realize, tirx.BufferStore(store.buffer, value, store.indices))
 
 
