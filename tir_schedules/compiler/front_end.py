@@ -37,7 +37,7 @@ TVM_BEGINS = "#ifdef __CUDACC_RTC__"
 
 INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b.*\n", re.M)
 DIRECTIVE = re.compile(r"^[ \t]*#(?![ \t]*pragma\b).*\n", re.M)
-"""Not a pragma: those stand in functions, too."""
+"""Not a pragma: those stand in functions only."""
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 UNKNOWN = re.compile(r"__COUNTER__|__INCLUDE_LEVEL__|push_macro|_Pragma")
 """What a text cannot have that is preprocessed apart from its headers."""
@@ -91,11 +91,15 @@ def compiled(kernel: Kernel, toolchain: Toolchain, flags: Sequence[str], folder:
 
 
 def end_of_headers(source: str) -> int | None:
-    """Where in a source its headers are read. None when what comes before depends on the kernel."""
+    """Where in a source its headers are read. None when what comes before depends on the kernel.
+
+    Functions of ours that have directives inside stand behind that place, as kernels do.
+    """
     if source.lstrip().startswith(TVM_BEGINS):
         kernel = source.find("__global__")
         directives = [match.end() for match in DIRECTIVE.finditer(source, 0, kernel)]
-        return directives[-1] if kernel > 0 else None
+        outside = [end for end in directives if source.count("{", 0, end) == source.count("}", 0, end)]
+        return outside[-1] if kernel > 0 else None
     includes = [match.end() for match in INCLUDE.finditer(source)]
     end = includes[-1] if includes else 0
     return end if not INCLUDE.sub("", COMMENT.sub("", source[:end])).strip() else None
