@@ -61,6 +61,12 @@ def test_values_have_the_type_that_the_field_has():
         ("sgemm/vectorized:bm=512", "a block of 32x128x1 threads cannot be; CUDA allows 1 to 1024"),
         ("sgemm/multistage:bm=100", "warp tiles must divide the block tile"),
         ("sgemm/multistage:stages=2", "stages must be 3 or more"),
+        ("sgemm/pipelined:padding=32", "padded by less than 32 floats"),
+        ("sgemm/split_k:64x64,padding=32", "padded by less than 32 floats"),
+        ("sgemm/warp_tiling:tm=2", "32 lanes, tm x tn each, must cover"),
+        ("sgemm/lane_quads:tm=2", "32 lanes in pairs of rows"),
+        ("sgemm/tma:tm=2", "32 lanes in pairs of rows"),
+        ("sgemm/tma:wm=48", "warp tiles of 48x64 do not divide"),
         ("hgemm/wmma_padded:wm=48", "warp tiles must divide the block tile"),
     ],
 )

@@ -93,6 +93,10 @@ def refuses(gemm: Gemm, config: Config) -> str:
         return f"stages is {config.stages}: the ring has {FEWEST} to {MOST} slots"
     if config.bn > 256 or config.bm > 256:
         return "bm and bn are at most 256, the largest box"
+    if config.bm % config.wm or config.bn % config.wn:
+        return f"warp tiles of {config.wm}x{config.wn} do not divide the block tile, {config.bm}x{config.bn}"
+    if not config.covered(quads=True):
+        return warp_tiles.UNCOVERED_QUADS
     if config.threads % config.bm or DEPTH // VECTOR % (config.threads // config.bm):
         return f"a block of {config.threads} threads cannot share the {config.bm} rows of a slab of A evenly"
     limit = find_sm(ARCH).shared_limit - BARRIERS

@@ -30,6 +30,9 @@ LEAST_SHARED = find_sm("sm_86").shared_limit
 ROW_PADDING = 4
 """Floats after each row of C in shared memory: lanes that store to two rows meet in no bank."""
 
+COVER = "tm x tn each, must cover wm/wmiter x wn/wniter"
+UNCOVERED, UNCOVERED_QUADS = f"32 lanes, {COVER}", f"32 lanes in pairs of rows and 2 columns or more, {COVER}"
+
 
 @dataclass(frozen=True)
 class WarpTiling:
@@ -50,6 +53,14 @@ class WarpTiling:
     def threads(self) -> int:
         """Threads of a block."""
         return (self.bm // self.wm) * (self.bn // self.wn) * WARP_SIZE
+
+    def covered(self, quads: bool = False) -> bool:
+        """Whether the lanes of a warp cover a sub-tile. quads: and stand in pairs of rows; of those TVM takes
+        no single column."""
+        rows, rows_left = divmod(self.wm, self.wmiter * self.tm)
+        columns, columns_left = divmod(self.wn, self.wniter * self.tn)
+        whole = not rows_left and not columns_left and rows * columns == WARP_SIZE
+        return whole and (not quads or rows % 2 == 0 and columns > 1)
 
 
 Staged = tuple[Block, Block, Block]

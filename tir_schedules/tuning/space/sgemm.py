@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tir_schedules.ladders.sgemm import multistage, pipelined, serpentine, stream_k
+from tir_schedules.ladders.sgemm.warp_tiles import UNCOVERED, UNCOVERED_QUADS, WARP_SIZE, WarpTiling
 from tir_schedules.ladders.waves import MOST_PROGRAMS, MOST_WORTH
-from tir_schedules.model.gpus import WARP
 from tir_schedules.model.launch import ceil_div
 from tir_schedules.tuning.space.constraints import (
     BLOCK_AND_WARP,
@@ -30,11 +30,16 @@ FLOAT = 4  # bytes
 Config = pipelined.Config | multistage.Config
 
 
-def lanes_cover(config: Config, gemm: Gemm, arch: str) -> bool:
-    """Whether 32 lanes, in pairs of rows, cover a sub-tile. TVM takes no level of one lane."""
-    rows, rows_left = divmod(config.wm, config.wmiter * config.tm)
-    columns, columns_left = divmod(config.wn, config.wniter * config.tn)
-    return not rows_left and not columns_left and rows * columns == WARP and rows % 2 == 0 and columns > 1
+def lanes_cover(config: WarpTiling, gemm: Gemm, arch: str) -> bool:
+    return config.covered()
+
+
+def quads_cover(config: WarpTiling, gemm: Gemm, arch: str) -> bool:
+    return config.covered(quads=True)
+
+
+def padding_is_short(config: Config, gemm: Gemm, arch: str) -> bool:
+    return config.padding < WARP_SIZE
 
 
 def accumulators(config: Config) -> int:
@@ -77,10 +82,10 @@ def multistage_bytes(gemm: Gemm, config: multistage.Config) -> int:
     return multistage.launch(gemm, config).dynamic_shared
 
 
-QUADS = Constraint(
-    "32 lanes in pairs of rows and 2 columns or more, tm x tn each, must cover wm/wmiter x wn/wniter",
-    lanes_cover,
-    LANES,
+COVERED = Constraint(UNCOVERED, lanes_cover, LANES)
+QUADS = Constraint(UNCOVERED_QUADS, quads_cover, LANES)
+PADDED = Constraint(
+    f"rows of a tile of A are padded by less than {WARP_SIZE} floats", padding_is_short, ("padding",)
 )
 LANE_REGISTERS = Constraint(
     "accumulators and fragments of a thread do not fit into registers", lane_fits, (*BLOCK_AND_WARP, *LANES)
@@ -105,6 +110,7 @@ PIPELINED: Space[pipelined.Config, Gemm] = Space(
     (
         *WARP_TILES,
         QUADS,
+        PADDED,
         LANE_REGISTERS,
         Constraint(
             "accumulators, fragments and copies of a thread do not fit into registers",
@@ -140,6 +146,7 @@ MULTISTAGE: Space[multistage.Config, Gemm] = Space(
         *WARP_TILES,
         ENOUGH_STAGES,
         QUADS,
+        PADDED,
         LANE_REGISTERS,
         Constraint(
             "a block has more threads than a tile of A has elements: TVM loses its region",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tir_schedules.ladders.sgemm import multistage, shapes, split_k
 from tir_schedules.tuning.space.constraints import (
     BLOCK_AND_WARP,
@@ -13,6 +15,7 @@ from tir_schedules.tuning.space.points import Constraint, Space
 from tir_schedules.tuning.space.sgemm import (
     LANE_REGISTERS,
     LANES,
+    PADDED,
     QUADS,
     copies_fit,
     double_buffer_fits,
@@ -88,6 +91,7 @@ SPLIT_K: Space[Config, Gemm] = Space(
         *WARP_TILES,
         ENOUGH_STAGES,
         QUADS,
+        replace(PADDED, reads=()),
         LANE_REGISTERS,
         Constraint(
             "accumulators, fragments and copies of a thread do not fit into registers",

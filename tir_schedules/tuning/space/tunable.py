@@ -16,7 +16,7 @@ from tir_schedules.tuning.space.hgemm import MMA_MULTISTAGE
 from tir_schedules.tuning.space.hopper import CLUSTERED, HOPPER, TMA_STORE
 from tir_schedules.tuning.space.points import VARIANT, Constraint, Space
 from tir_schedules.tuning.space.reduce import VECTORIZED
-from tir_schedules.tuning.space.sgemm import MULTISTAGE, PIPELINED, SERPENTINE, STREAM_K
+from tir_schedules.tuning.space.sgemm import COVERED, MULTISTAGE, PIPELINED, QUADS, SERPENTINE, STREAM_K
 from tir_schedules.tuning.space.split_k import SPLIT_K
 
 ALL: tuple[Space, ...] = (
@@ -25,6 +25,9 @@ ALL: tuple[Space, ...] = (
 BEST: tuple[Space, ...] = (PIPELINED, MULTISTAGE, MMA_MULTISTAGE, TMA_STORE, CLUSTERED, VECTORIZED)
 OWN: dict[str, Space] = {}
 """The spaces of rungs from elsewhere that this process has loaded."""
+
+LANES_OF = {"sgemm/warp_tiling": (COVERED,), "sgemm/lane_quads": (QUADS,)}
+"""Rungs without a space -> what must hold for their lanes."""
 
 SPACES = {space.rung.id: space for space in ALL}
 TUNABLE = tuple(SPACES)
@@ -55,7 +58,7 @@ def check_fields(rung: Rung, arch: str) -> None:
     if rung.base_id in SPACES:
         constraints = SPACES[rung.base_id].constraints
     elif hasattr(config, "wm") and hasattr(config, "bm"):
-        constraints = WARP_TILES
+        constraints = (*WARP_TILES, *LANES_OF.get(rung.base_id, ()))
     elif hasattr(config, "tm") and hasattr(config, "tn"):
         constraints = THREAD_TILES
     workload: Any = ladder.workload_class(*ladder.shapes_for("small")[0])
