@@ -22,15 +22,20 @@ __device__ __forceinline__ void store4(float *__restrict__ matrix, int row, int 
     }
 }
 
-// COUNT neighbours in shared memory to registers, 4 or else 2 at a time.
+// COUNT neighbours in shared memory to registers, 4, 2 or 1 at a time: so many as divide COUNT, for who reads
+// COUNT neighbours starts at a multiple of it.
 template <int COUNT> __device__ __forceinline__ void read_shared(float *to, const float *from)
 {
     if constexpr (COUNT % 4 == 0)
 #pragma unroll
         for (int e = 0; e < COUNT; e += 4)
             *reinterpret_cast<float4 *>(to + e) = *reinterpret_cast<const float4 *>(from + e);
-    else
+    else if constexpr (COUNT % 2 == 0)
 #pragma unroll
         for (int e = 0; e < COUNT; e += 2)
             *reinterpret_cast<float2 *>(to + e) = *reinterpret_cast<const float2 *>(from + e);
+    else
+#pragma unroll
+        for (int e = 0; e < COUNT; ++e)
+            to[e] = from[e];
 }

@@ -10,6 +10,7 @@ from sgemm_cases import ARCH, BASE, EVERY, LADDER, RUNGS, SHARED, each_and_in_tu
 
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.twin import load_twin
+from tir_schedules.ladders.registry import find
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.run import launches, outcome_of, run
 from tir_schedules.workloads.gemm import Gemm
@@ -110,3 +111,15 @@ def test_twin_is_right_on_many_shapes(rung, m, n, k):
 def test_schedule_is_right_on_any_shape(rung, m, n, k):
     (verdict,) = run([(rung, near(rung, Gemm(m, n, k)))], ARCH, CpuMachine())
     assert verdict.faults == ()
+
+
+@layers(
+    "text, make",
+    [("tn=2,wniter=8", lower), ("tm=1,wmiter=8", load_twin)],
+    [("tn=1,wniter=16", lower), ("tn=8,wniter=2", lower), ("tm=2,wmiter=4", load_twin)],
+)
+def test_lanes_of_fewer_than_four_neighbours(text, make):
+    """Rows of C take float4s here, which a lane of two neighbours has not; those of A do not."""
+    gemm = Gemm(132, 136, 35)
+    (rung,) = find(f"sgemm/serpentine:{text}")
+    assert not outcome_of(launches(make, rung, gemm, ARCH), gemm, CpuMachine()).faults

@@ -36,7 +36,7 @@ def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     parts = split_up(sch, config, quads=True)
     share_vectors(sch, gemm, parts.copies, parts.k_tile, [("threadIdx.x", config.threads)])
     sch.unroll(parts.k_inner)
-    finish(sch, gemm, parts)
+    finish(sch, gemm, parts, config)
 
 
 RUNG = Rung(

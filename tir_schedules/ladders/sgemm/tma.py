@@ -173,7 +173,7 @@ def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
         row, _ = sch.get_loops(copy)[-2:]
         sch.tensorize(row, boxes.load(rows, "float32", True, True, bytes_, 1, columns, False))
     sch.tensorize(sch.get_loops(turn)[-2], turned.turn(config.bm, config.threads))
-    warp_tiles.finish(sch, gemm, parts)
+    warp_tiles.finish(sch, gemm, parts, config)
     warp_tiles.double_buffer_fragments(sch, parts, config)
     serpentine.turn_rows(sch, config, parts)
     # Statements: the slab is turned; copies of a later one, if any; first fragments; products; the last k's.

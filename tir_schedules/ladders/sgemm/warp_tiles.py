@@ -152,7 +152,7 @@ def split_up(
     bind(sch, (block_i, block_j, thread), THREADS_ON_X)
     for fragment, width in zip(fragments, (tiling.tm, tiling.tn)):
         sch.compute_at(fragment, k_inner)
-        vectorize_last(sch, fragment, min(width, 4))
+        vectorize_last(sch, fragment, gcd(width, VECTOR))
     return Parts(block, (copy_a, copy_b), result, write_back, block_j, thread, k_tile, k_inner, fmas)
 
 
@@ -183,18 +183,20 @@ def double_buffer_fragments(sch: Schedule, parts: Parts, tiling: WarpTiling) -> 
     pipeline(sch, parts.k_inner, stage=[read_a, read_b, compute], order=[0, 1, 2])
 
 
-def finish(sch: Schedule, gemm: Gemm, parts: Parts, in_rows: WarpTiling | None = None) -> None:
+def finish(
+    sch: Schedule, gemm: Gemm, parts: Parts, tiling: WarpTiling, in_rows: bool = False, pitch: int = 0
+) -> None:
     """C copied to global memory; a thread's loops unrolled, its accumulators zero before the first tile.
 
-    in_rows: the tiles of C that go through shared memory, see `write_in_rows`; None where each lane writes
-    its own elements.
+    in_rows: tiles of C go through shared memory, see `write_in_rows`; else each lane writes its own elements.
+    pitch: elements of a row of C that is written, 0 for its columns.
     """
     sch.reverse_compute_at(parts.result, parts.thread, preserve_unit_loops=True)
     if in_rows:
-        write_in_rows(sch, parts, in_rows)
+        write_in_rows(sch, parts, tiling)
     else:
         sch.reverse_compute_inline(parts.write_back)  # last: compute_at forgets the guard that this adds
-        vectorize_last(sch, parts.result, vector_width(gemm.n))
+        vectorize_last(sch, parts.result, gcd(tiling.tn, vector_width(pitch or gemm.n)))
     unroll(sch, parts.fmas)
     sch.decompose_reduction(parts.compute, parts.k_tile)
 
@@ -206,7 +208,7 @@ def write_in_rows(sch: Schedule, parts: Parts, tiling: WarpTiling) -> None:
     """
     sch.set_scope(parts.result, 0, "shared.dyn")
     sch.reverse_compute_at(parts.write_back, parts.block, preserve_unit_loops=True)
-    vectorize_last(sch, parts.result, VECTOR)
+    vectorize_last(sch, parts.result, gcd(tiling.tn, VECTOR))
     sch.storage_align(parts.result, 0, axis=-2, factor=2 * VECTOR, offset=ROW_PADDING)
     row, column = sch.get_loops(parts.write_back)[-2:]  # as long as the tile, or as C where it is smaller
     _, row = sch.split(row, [None, tiling.bm])
