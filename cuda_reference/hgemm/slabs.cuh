@@ -12,7 +12,8 @@
 template <int HEIGHT, int WIDTH, bool B_BY_COLUMNS> struct Slabs {
     static constexpr int BYTES_OF_A = HEIGHT * SLAB_ROW, BYTES = BYTES_OF_A + WIDTH * SLAB_ROW;
     static constexpr int WIDTH_OF_BOX = 64;
-    static_assert(HEIGHT % 64 == 0 && WIDTH % 64 == 0, "the swizzle repeats every 8 rows, a box of B has 64");
+    static_assert(HEIGHT % 8 == 0 && WIDTH % (B_BY_COLUMNS ? 8 : WIDTH_OF_BOX) == 0,
+                  "the swizzle repeats every 8 rows, a box of B has 64 columns");
 
     // All THREADS threads copy slabs from (row, k0) of A and (k0, col) of B, in the manner of Copy. Of
     // elements only the bits matter here.

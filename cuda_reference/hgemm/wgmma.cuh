@@ -51,6 +51,7 @@ template <int PENDING> static __device__ inline void wait_for_products()
 #define TEN(tens)                                                                                           \
     "%" #tens "0, %" #tens "1, %" #tens "2, %" #tens "3, %" #tens "4, %" #tens "5, %" #tens "6, %" #tens    \
     "7, %" #tens "8, %" #tens "9, "
+#define NAMES_8 "%0, %1, %2, %3, %4, %5, %6, %7"
 #define NAMES_16 TEN() "%10, %11, %12, %13, %14, %15"
 #define NAMES_32 TEN() TEN(1) TEN(2) "%30, %31"
 #define NAMES_48 TEN() TEN(1) TEN(2) TEN(3) "%40, %41, %42, %43, %44, %45, %46, %47"
@@ -60,7 +61,8 @@ template <int PENDING> static __device__ inline void wait_for_products()
     TEN() TEN(1) TEN(2) TEN(3) TEN(4) TEN(5) TEN(6) TEN(7) TEN(8) TEN(9) TEN(10) TEN(11)                    \
     "%120, %121, %122, %123, %124, %125, %126, %127"
 #define SUMS_4(kind, i) kind(d[i]), kind(d[i + 1]), kind(d[i + 2]), kind(d[i + 3])
-#define SUMS_16(kind, i) SUMS_4(kind, i), SUMS_4(kind, i + 4), SUMS_4(kind, i + 8), SUMS_4(kind, i + 12)
+#define SUMS_8(kind, i) SUMS_4(kind, i), SUMS_4(kind, i + 4)
+#define SUMS_16(kind, i) SUMS_8(kind, i), SUMS_8(kind, i + 8)
 #define SUMS_32(kind, i) SUMS_16(kind, i), SUMS_16(kind, i + 16)
 #define SUMS_48(kind, i) SUMS_32(kind, i), SUMS_16(kind, i + 32)
 #define SUMS_64(kind, i) SUMS_32(kind, i), SUMS_32(kind, i + 32)
@@ -102,7 +104,9 @@ SUMS_OF_FLOATS(256, 128, "%128", "%129", "%130", "%131")
 SUMS_OF_FLOATS(192, 96, "%96", "%97", "%98", "%99")
 SUMS_OF_FLOATS(128, 64, "%64", "%65", "%66", "%67")
 SUMS_OF_FLOATS(64, 32, "%32", "%33", "%34", "%35")
+SUMS_OF_FLOATS(32, 16, "%16", "%17", "%18", "%19")
 SUMS_OF_HALVES(256, 64, "%64", "%65", "%66", "%67")
 SUMS_OF_HALVES(192, 48, "%48", "%49", "%50", "%51")
 SUMS_OF_HALVES(128, 32, "%32", "%33", "%34", "%35")
 SUMS_OF_HALVES(64, 16, "%16", "%17", "%18", "%19")
+SUMS_OF_HALVES(32, 8, "%8", "%9", "%10", "%11")

@@ -192,7 +192,6 @@ REFUSED = [
     ("hgemm/tma", {"consumers": 1}, "the sums of a warpgroup"),
     ("hgemm/tma", {"stages": 2}, "the rung refuses it"),
     ("hgemm/warp_specialized", {"stages": 5}, "the slots do not fit into shared memory"),
-    ("hgemm/persistent", {"programs": 131}, "programs can be 120, 128, 132"),
     ("hgemm/tma_store", {"boxes": 3}, "the rung refuses it"),
     ("hgemm/tma_store", {"stages": 4, "boxes": 8}, "the rung refuses it"),
     ("hgemm/cluster", {"cluster": 4, "bn": 192}, "the rung refuses it"),
@@ -218,16 +217,8 @@ def test_points_are_what_a_hopper_rung_takes(space):
         for values in product(*space.fields.values()):
             point = dict(zip(space.fields, values))
             config = space.config(point)
-            programs = min(getattr(config, "programs", 132), 132)
-            if config.bm % (64 * config.consumers) == 0 and programs == 132:
+            if config.bm % (64 * config.consumers) == 0:
                 assert (key(point) in valid) == (space.rung.refuses(gemm, config) == ""), point
-
-
-def test_fewer_programs_than_tiles_are_points_of_their_own():
-    space, large = space_of("hgemm/persistent"), HalfGemm(4096, 4096, 512)
-    point = space.point_of(space.rung.config) | {"programs": 120}
-    assert space.refusal(point, large, OWN_ARCH) == ""
-    assert "not limited by programs" in space.refusal(point, HalfGemm(1024, 1024, 512), OWN_ARCH)
 
 
 @each_space

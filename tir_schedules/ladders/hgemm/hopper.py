@@ -24,6 +24,9 @@ ARCH = "sm_90a"
 WARPGROUP = 128
 DEPTH = 64  # of a slab: rows of 128 bytes, what the swizzle takes
 ROWS, COLUMNS = 64, 64  # of a product, and of a box
+NARROW = 32
+"""Columns of the narrowest tile. Its box of B has rows along K, for boxes across would be half as wide."""
+
 ROW_BYTES = 128  # of a box in shared memory
 SIZES = {"float16": 2, "bfloat16": 2, "float32": 4}  # bytes
 SUM_REGISTERS = {1: 128, 2: 128, 3: 96}
@@ -49,12 +52,18 @@ SHAPES_STORED = "any with rows of A, B and C of a multiple of 16 bytes; others a
 @dataclass(frozen=True)
 class Tiling:
     """Block tile bm x bn, bk of its slabs along K, always 64. consumers: warpgroups that multiply, each
-    bm / consumers rows, a multiple of 64; bn is a multiple of 64, 256 at most."""
+    bm / consumers rows, a multiple of 64; bn is a multiple of 64, 256 at most, or NARROW if it
+    `may_be_narrow`."""
 
     bm: int
     bn: int
     bk: int
     consumers: int
+
+    @property
+    def may_be_narrow(self) -> bool:
+        """Whether a tile is written in such a way that it may have NARROW columns."""
+        return False
 
     @property
     def rows(self) -> int:
@@ -120,8 +129,10 @@ def reason_against_tile(gemm: HalfGemm, tiling: Tiling) -> str:
         return f"bk is {DEPTH}: rows of 128 bytes, as the swizzle has them"
     if tiling.consumers not in SUM_REGISTERS or tiling.bm % (ROWS * tiling.consumers):
         return f"bm must be a multiple of {ROWS} for each of 1 to 3 consumers"
-    if tiling.bn % COLUMNS or not 0 < tiling.bn <= 256 or tiling.bm > 256:
-        return f"bn must be a multiple of {COLUMNS}, and bm and bn at most 256"
+    narrow = tiling.bn == NARROW and tiling.may_be_narrow and gemm.transposed
+    if (tiling.bn % COLUMNS and not narrow) or not 0 < tiling.bn <= 256 or tiling.bm > 256:
+        also = f", or {NARROW} where B is stored NxK and boxes is 0" if tiling.bn == NARROW else ""
+        return f"bn must be a multiple of {COLUMNS}{also}, and bm and bn at most 256"
     if gemm.accumulate not in tiling.accumulators:
         fitting = " or ".join(tiling.accumulators)
         instead = f"; use --accumulate {fitting}" if fitting else ""

@@ -45,6 +45,11 @@ class Config(tma_store.Config):
 
     line: int = 16
 
+    @property
+    def may_be_narrow(self) -> bool:
+        """Where no boxes of C, each 64 columns wide, are written."""
+        return not self.boxes
+
 
 LINES = (16, 32, 64, 128)
 

@@ -62,9 +62,11 @@ def block_of(config: Tiling) -> tuple[int, int, int]:
 
 
 def programs_of(gemm: HalfGemm, config: Persistent, cluster: int = 1) -> int:
-    """Blocks of the grid: whole clusters, no more than there are tiles for."""
+    """Blocks of the grid: whole clusters, as few as take the tiles in as many rounds as the most of them do.
+    Of 512 tiles 132 programs take four each at most, and so do 128, which leave more power to each other."""
     tiles = ceil_div(gemm.m, cluster * config.bm) * ceil_div(gemm.n, config.bn)
-    return cluster * min(tiles, max(1, config.programs // cluster))
+    rounds = ceil_div(tiles, max(1, config.programs // cluster))
+    return cluster * ceil_div(tiles, rounds)
 
 
 def launch_programs(gemm: HalfGemm, config: Persistent, cluster: int = 1) -> Launch:

@@ -12,7 +12,6 @@ from tir_schedules.ladders.hgemm import (
     cluster,
     hopper,
     persistent,
-    roles,
     tma,
     tma_store,
     warp_specialized,
@@ -42,12 +41,6 @@ def ring_fits(config: hopper.Ring, gemm: HalfGemm, arch: str) -> bool:
     return config.ring_bytes <= find_sm(hopper.ARCH).shared_limit - hopper.BARRIERS
 
 
-def programs_count(config: roles.Persistent, gemm: HalfGemm, arch: str) -> bool:
-    """Whether `programs` limits the grid, or is WAVE: values that do not limit it give one kernel."""
-    each = getattr(config, "cluster", 1)
-    return config.programs == hopper.WAVE or roles.programs_of(gemm, config, each) == config.programs
-
-
 def accepts(rung: Rung) -> Any:
     """Whether a rung takes a configuration."""
     assert rung.refuses
@@ -57,7 +50,7 @@ def accepts(rung: Rung) -> Any:
 
 TILES: Fields = {"bm": (64, 128, 192, 256), "bn": (64, 128, 192, 256), "consumers": (1, 2, 3)}
 STAGES: Fields = {"stages": (2, 3, 4, 5, 6, 7, 8)}
-PROGRAMS: Fields = {"programs": (120, 128, hopper.WAVE), "group": (1, 2, 4, 8, 16, 32)}
+GROUPS: Fields = {"group": (1, 2, 4, 8, 16, 32)}
 BOXES: Fields = {"boxes": (1, 2, 3, 4, 8)}
 CLUSTER: Fields = {"cluster": (1, 2, 4)}
 
@@ -73,22 +66,12 @@ def space(rung: Rung, fields: Fields, *more: Constraint) -> Space[Any, HalfGemm]
     return Space(rung, fields, (WHOLE_ROWS, SUMS, *more, Constraint(reason, accepts(rung), tuple(fields))))
 
 
-def counted(*more: str) -> Constraint:
-    """The constraint of `programs`. more: fields besides that make a tile, or several, taller."""
-    return Constraint(
-        f"the grid is not limited by programs, of which {hopper.WAVE} stands for no limit but the SMs",
-        programs_count,
-        ("bm", "bn", "programs", *more),
-        again=True,
-    )
-
-
 WGMMA = space(wgmma.RUNG, {})
 WGMMA_ASYNC = space(wgmma_async.RUNG, STAGES, SLOTS)
 TMA = space(tma.RUNG, STAGES, SLOTS)
 WARP_SPECIALIZED = space(warp_specialized.RUNG, STAGES, SLOTS)
-PERSISTENT = space(persistent.RUNG, STAGES | PROGRAMS, SLOTS, counted())
-TMA_STORE = space(tma_store.RUNG, STAGES | PROGRAMS | BOXES, SLOTS, counted())
-CLUSTERED = space(cluster.RUNG, STAGES | PROGRAMS | BOXES | CLUSTER, SLOTS, counted("cluster"))
+PERSISTENT = space(persistent.RUNG, STAGES | GROUPS, SLOTS)
+TMA_STORE = space(tma_store.RUNG, STAGES | GROUPS | BOXES, SLOTS)
+CLUSTERED = space(cluster.RUNG, STAGES | GROUPS | BOXES | CLUSTER, SLOTS)
 
 HOPPER = (WGMMA, WGMMA_ASYNC, TMA, WARP_SPECIALIZED, PERSISTENT, TMA_STORE, CLUSTERED)
