@@ -71,12 +71,13 @@ add_products(const Tiles &part, float (&thread_results)[Tiles::THREAD_ROWS][Tile
     }
 }
 
-// C of a block: the sums of `terms` products from k = first on. Blocks along z have a matrix of C each.
+// C of a block: the sums of `terms` products from k = first on. Blocks along z have a matrix of C each, whose rows
+// are `pitch` floats apart.
 // rows: shared memory for C, see write_results_in_rows; nullptr where each lane writes its own elements.
 template <class Tiles, bool ALIGNED, int DEPTH, int A_ROW, int B_ROW, typename Multiply>
 static __device__ __forceinline__ void
 multiply_double_buffered(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C,
-                         int M, int N, int K, int first, int terms, float (&tile_a)[2][DEPTH][A_ROW],
+                         int M, int N, int K, int first, int terms, int pitch, float (&tile_a)[2][DEPTH][A_ROW],
                          float (&tile_b)[2][DEPTH][B_ROW], Multiply multiply, float *rows = nullptr)
 {
     const int first_row = blockIdx.y * Tiles::ROWS, first_col = blockIdx.x * Tiles::COLS; // written here
@@ -88,11 +89,12 @@ multiply_double_buffered(const float *__restrict__ A, const float *__restrict__ 
     add_products<Tiles, ALIGNED>(part, thread_results, A, B, M, N, K, block_row, block_col, first, terms, tile_a,
                                  tile_b, multiply);
 
-    C += blockIdx.z * M * N;
+    C += blockIdx.z * M * pitch;
     if constexpr (ALIGNED)
         part.template write_results<true>(thread_results, C, block_row, block_col, M, N);
     else if (rows)
-        part.write_results_in_rows(rows, first_row, first_col, thread_results, C, block_row, block_col, M, N);
+        part.write_results_in_rows(rows, first_row, first_col, thread_results, C, block_row, block_col, M, N,
+                                   pitch);
     else
-        part.write_results_from(first_row, first_col, thread_results, C, block_row, block_col, M, N);
+        part.write_results_from(first_row, first_col, thread_results, C, block_row, block_col, M, N, pitch);
 }

@@ -46,7 +46,7 @@ sgemm_multistage(const float *__restrict__ A, const float *__restrict__ B, float
 #endif
     extern __shared__ __align__(16) float shared[];
     if (N % 4 == 0)
-        multiply_multistage<Tiles, BK, STAGES, PADDING, ROWS_FIRST, true>(A, B, C, M, N, K, K, shared);
+        multiply_multistage<Tiles, BK, STAGES, PADDING, ROWS_FIRST, true>(A, B, C, M, N, K, K, N, shared);
     else
-        multiply_multistage<Tiles, BK, STAGES, PADDING, ROWS_FIRST, false>(A, B, C, M, N, K, K, shared);
+        multiply_multistage<Tiles, BK, STAGES, PADDING, ROWS_FIRST, false>(A, B, C, M, N, K, K, N, shared);
 }

@@ -6,12 +6,13 @@
 
 // C of a block: the sums of the first `terms` products. Tiles are WarpTiles; DEPTH, SLOTS, PAD and BY_ROWS
 // are BK, STAGES, PADDING and ROWS_FIRST of multistage.cu. ALIGNED promises N % 4 == 0: then four floats of B
-// and of C go at a time. IN_ROWS: C goes through shared memory, see write_results_in_rows.
-// shared: memory for SLOTS tiles of A, then of B.
+// and of C go at a time. IN_ROWS: C goes through shared memory, see write_results_in_rows, where its rows are no
+// multiples of 16 bytes.
+// pitch: floats from a row of C to the next. shared: memory for SLOTS tiles of A, then of B.
 template <class Tiles, int DEPTH, int SLOTS, int PAD, bool BY_ROWS, bool ALIGNED, bool IN_ROWS = false>
 static __device__ __forceinline__ void
 multiply_multistage(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M,
-                    int N, int K, int terms, float *shared)
+                    int N, int K, int terms, int pitch, float *shared)
 {
     constexpr int HEIGHT = Tiles::ROWS, WIDTH = Tiles::COLS, THREADS = Tiles::THREADS;
     constexpr int LANE_ROWS = Tiles::SUB_M / Tiles::LANES_M, LANE_COLS = Tiles::SUB_N / Tiles::LANES_N;
@@ -100,10 +101,11 @@ multiply_multistage(const float *__restrict__ A, const float *__restrict__ B, fl
         }
     }
 
-    if constexpr (IN_ROWS) {
+    if (IN_ROWS && pitch % 4) {
         wait_group<0>(); // copies of zeros, too
         __syncthreads();
-        part.write_results_in_rows(shared, block_row, block_col, thread_results, C, block_row, block_col, M, N);
+        part.write_results_in_rows(shared, block_row, block_col, thread_results, C, block_row, block_col, M, N,
+                                   pitch);
     } else
-        part.template write_results<ALIGNED>(thread_results, C, block_row, block_col, M, N);
+        part.template write_results<ALIGNED>(thread_results, C, block_row, block_col, M, pitch);
 }

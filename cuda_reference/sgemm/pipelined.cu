@@ -51,7 +51,7 @@ sgemm_pipelined(const float *__restrict__ A, const float *__restrict__ B, float 
                             reg_a[sub_row * TM + m] * reg_b[sub_col * TN + n];
     };
     if (K % 4 == 0 && N % 4 == 0)
-        multiply_double_buffered<Tiles, true>(A, B, C, M, N, K, 0, K, tile_a, tile_b, multiply);
+        multiply_double_buffered<Tiles, true>(A, B, C, M, N, K, 0, K, N, tile_a, tile_b, multiply);
     else
-        multiply_double_buffered<Tiles, false>(A, B, C, M, N, K, 0, K, tile_a, tile_b, multiply);
+        multiply_double_buffered<Tiles, false>(A, B, C, M, N, K, 0, K, N, tile_a, tile_b, multiply);
 }

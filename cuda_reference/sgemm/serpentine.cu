@@ -39,7 +39,7 @@ sgemm_serpentine(const float *__restrict__ A, const float *__restrict__ B, float
         Tiles::multiply_in_serpentines(results, reg_a, reg_b);
     };
     if (K % 4 == 0 && N % 4 == 0)
-        multiply_double_buffered<Tiles, true>(A, B, C, M, N, K, 0, K, tile_a, tile_b, multiply);
+        multiply_double_buffered<Tiles, true>(A, B, C, M, N, K, 0, K, N, tile_a, tile_b, multiply);
     else
-        multiply_double_buffered<Tiles, false>(A, B, C, M, N, K, 0, K, tile_a, tile_b, multiply);
+        multiply_double_buffered<Tiles, false>(A, B, C, M, N, K, 0, K, N, tile_a, tile_b, multiply);
 }

@@ -4,7 +4,8 @@
 //   grid (ceil(N/BN), ceil(M/BM), parts), block (BM/WM * BN/WN * 32)
 //   dynamic shared memory: with ASYNCHRONOUS STAGES * BK * (BM + PADDING + BN) floats, the tiles of A, then those
 //   of B; where N % 4 != 0 at least BM * (BN + 4), for C, unless that is too much
-//   C: a matrix of M x N for each part; split_k_sum.cu adds them up, in their order
+//   C: a matrix of M x N for each part, where parts are several with rows filled up to multiples of 16 bytes;
+//   split_k_sum.cu adds them up
 //
 // multistage.cu, or with ASYNCHRONOUS 0 serpentine.cu, with a part of K for each block along z. Parts are whole
 // tiles, as many in each; the last may have less. With one part C is what multistage.cu leaves, and nothing is to
@@ -48,16 +49,17 @@ sgemm_split_k(const float *__restrict__ A, const float *__restrict__ B, float *_
     const int tiles = (K + BK - 1) / BK;
     const int most = (tiles + gridDim.z - 1) / gridDim.z * BK, first = most * blockIdx.z;
     const int terms = min(most, K - first);
+    const int pitch = gridDim.z > 1 ? (N + 3) / 4 * 4 : N; // of a row of C
     extern __shared__ __align__(16) float shared[];
 #if ASYNCHRONOUS
     A += first;
     B += first * N;
-    C += blockIdx.z * M * N;
+    C += blockIdx.z * M * pitch;
     if (N % 4 == 0)
-        multiply_multistage<Tiles, BK, STAGES, PADDING, ROWS_FIRST, true>(A, B, C, M, N, K, terms, shared);
+        multiply_multistage<Tiles, BK, STAGES, PADDING, ROWS_FIRST, true>(A, B, C, M, N, K, terms, pitch, shared);
     else
         multiply_multistage<Tiles, BK, STAGES, PADDING, ROWS_FIRST, false, IN_ROWS>(A, B, C, M, N, K, terms,
-                                                                                    shared);
+                                                                                    pitch, shared);
 #else
     __shared__ __align__(16) float tile_a[2][BK][BM + PADDING]; // transposed
     __shared__ __align__(16) float tile_b[2][BK][BN];
@@ -65,10 +67,10 @@ sgemm_split_k(const float *__restrict__ A, const float *__restrict__ B, float *_
         Tiles::multiply_in_serpentines(results, reg_a, reg_b);
     };
     if (N % 4 == 0 && K % 4 == 0)
-        multiply_double_buffered<Tiles, true>(A, B, C, M, N, K, first, terms, tile_a, tile_b, multiply);
+        multiply_double_buffered<Tiles, true>(A, B, C, M, N, K, first, terms, pitch, tile_a, tile_b, multiply);
     else if (N % 4 == 0 || !IN_ROWS)
-        multiply_double_buffered<Tiles, false>(A, B, C, M, N, K, first, terms, tile_a, tile_b, multiply);
+        multiply_double_buffered<Tiles, false>(A, B, C, M, N, K, first, terms, pitch, tile_a, tile_b, multiply);
     else
-        multiply_double_buffered<Tiles, false>(A, B, C, M, N, K, first, terms, tile_a, tile_b, multiply, shared);
+        multiply_double_buffered<Tiles, false>(A, B, C, M, N, K, first, terms, pitch, tile_a, tile_b, multiply, shared);
 #endif
 }

@@ -1,31 +1,27 @@
 // The second launch of split_k.cu: adds up what its blocks left for each part of K.
 //
 //   nvcc -arch=sm_80 -cubin split_k_sum.cu
-//   grid (ceil(M * N / BLOCK)), block (BLOCK)
-//   S: PARTS matrices of M x N, one behind the other
+//   pieces of 16 bytes: M * ceil(N / 4). From LARGE of them on grid ceil(pieces / 128), block (128); of fewer
+//   grid ceil(pieces / 32), block (32, min(MOST_WARPS, PARTS))
+//   S: PARTS matrices of M rows, which are filled up to multiples of 16 bytes, one behind the other
 //
-// A thread for each element of C. It adds from the first part on, whichever was ready first, so that C is the
-// same in every run. Loads do not wait for additions: the loop is unrolled, to have several under way.
+// Where C is large a thread adds up all parts of its elements. Where it is small warps share them, and the first
+// adds what the others have found. LARGE goes to the launch.
 
 #include "../early_launch.cuh"
+#include "../split_k_sum.cuh"
 
-#ifndef BLOCK
-#define BLOCK 128 // of a block
+#ifndef MOST_WARPS
+#define MOST_WARPS 8 // of a block, at most
+#define LARGE 8192   // pieces from which on none share parts
 #endif
 
-extern "C" __global__ void __launch_bounds__(BLOCK)
+extern "C" __global__ void __launch_bounds__(32 * MOST_WARPS > 128 ? 32 * MOST_WARPS : 128)
 sgemm_split_k_sum(const float *__restrict__ S, float *__restrict__ C, int M, int N, int PARTS)
 {
     overlap_launches();
 #ifdef SIZE_M
     M = SIZE_M, N = SIZE_N, PARTS = SIZE_PARTS;
 #endif
-    const int element = blockIdx.x * BLOCK + threadIdx.x;
-    if (element >= M * N)
-        return;
-    float sum = 0.0f;
-#pragma unroll 16
-    for (int part = 0; part < PARTS; ++part)
-        sum += S[part * (M * N) + element];
-    C[element] = sum;
+    add_parts<MOST_WARPS>(S, C, M, N, PARTS);
 }

@@ -95,12 +95,12 @@ static __device__ __forceinline__ void leave_sums(const Results &results, float 
                 add_four(C[(row + r) * N + col + c], *values);
         });
     else if constexpr (ADDS)
-        part.for_each_from(piece.row, piece.col, results, row, col, M, N,
+        part.for_each_from(piece.row, piece.col, results, row, col, M, N, N,
                            [&](int index, float value) { add_one(C[index], value); });
     else if constexpr (ALIGNED)
         part.write_results<true>(results, C, row, col, M, N);
     else
-        part.write_results_from(piece.row, piece.col, results, C, row, col, M, N);
+        part.write_results_from(piece.row, piece.col, results, C, row, col, M, N, N);
 }
 
 template <bool ALIGNED>

@@ -123,13 +123,13 @@ struct WarpTiles {
         });
     }
 
-    // Calls visit(index, value) for each element of C, of what starts at row first_row and column first_col or
-    // later.
+    // Calls visit(index, value) for each element of C, whose rows are `pitch` floats apart, of what starts at row
+    // first_row and column first_col or later.
     template <typename Visit>
     __device__ __forceinline__ void
     for_each_from(int first_row, int first_col,
                   const float (&results)[ITER_M * THREAD_M][ITER_N * THREAD_N], int block_row, int block_col,
-                  int M, int N, Visit visit) const
+                  int M, int N, int pitch, Visit visit) const
     {
 #pragma unroll
         for (int m = 0; m < THREAD_ROWS; ++m) {
@@ -139,7 +139,7 @@ struct WarpTiles {
                 for (int n = 0; n < THREAD_COLS; ++n) {
                     const int to_col = block_col + col + n / THREAD_N * SUB_N + n % THREAD_N;
                     if (to_col >= first_col && to_col < N)
-                        visit(to_row * N + to_col, results[m][n]);
+                        visit(to_row * pitch + to_col, results[m][n]);
                 }
         }
     }
@@ -148,9 +148,9 @@ struct WarpTiles {
     __device__ __forceinline__ void
     write_results_from(int first_row, int first_col,
                        const float (&results)[ITER_M * THREAD_M][ITER_N * THREAD_N], float *__restrict__ C,
-                       int block_row, int block_col, int M, int N) const
+                       int block_row, int block_col, int M, int N, int pitch) const
     {
-        for_each_from(first_row, first_col, results, block_row, block_col, M, N,
+        for_each_from(first_row, first_col, results, block_row, block_col, M, N, pitch,
                       [&](int index, float value) { C[index] = value; });
     }
 
@@ -163,7 +163,7 @@ struct WarpTiles {
     __device__ __forceinline__ void
     write_results_in_rows(float *rows, int first_row, int first_col,
                           const float (&results)[ITER_M * THREAD_M][ITER_N * THREAD_N], float *__restrict__ C,
-                          int block_row, int block_col, int M, int N) const
+                          int block_row, int block_col, int M, int N, int pitch) const
     {
 #pragma unroll
         for (int m = 0; m < THREAD_ROWS; ++m)
@@ -177,7 +177,7 @@ struct WarpTiles {
         for (int e = threadIdx.x; e < BLOCK_M * BLOCK_N; e += THREADS) {
             const int to_row = block_row + e / BLOCK_N, to_col = block_col + e % BLOCK_N;
             if (to_row >= first_row && to_row < M && to_col >= first_col && to_col < N)
-                C[to_row * N + to_col] = rows[e / BLOCK_N * ROW + e % BLOCK_N];
+                C[to_row * pitch + to_col] = rows[e / BLOCK_N * ROW + e % BLOCK_N];
         }
     }
 };

@@ -13,7 +13,7 @@ import numpy as np
 from tir_schedules.errors import BadInput
 from tir_schedules.model.launch import Dim3
 from tir_schedules.model.workload import Arguments
-from tir_schedules.workloads import MOST, MOST_ELEMENTS, array_of, element_type, in_lines
+from tir_schedules.workloads import MOST, MOST_ELEMENTS, array_of, element_type, in_lines, padded
 from tir_schedules.workloads.drawing import EXACT, REALS, Draws
 from tir_schedules.workloads.partial_sums import PartialSums
 from tir_schedules.workloads.rounding import SPREAD, bias, growth, largest_exact
@@ -108,13 +108,18 @@ class Gemm:
         """None: where a rung copies A or B, its launch says to what."""
         return ()
 
+    @property
+    def part_pitch(self) -> int:
+        """Elements of a row of a part of C, in float32: filled up to a multiple of 16 bytes."""
+        return padded(self.n, Gemm.vector)
+
     def array_shapes(self, grid: Dim3) -> dict[str, tuple[int, ...]]:
-        """Of A, B and C, which has a matrix for each part of K that blocks along z take; and of workspaces,
-        with rows of whole lines of L2."""
-        parts, rows = grid[2:] if grid[2] > 1 else (), self.stored | {"C": (self.m, self.n)}
+        """Of A, B and C, which has a matrix for each part of K that blocks along z take, with rows that are
+        filled up; and of workspaces, with rows of whole lines of L2."""
+        rows = self.stored | {"C": (self.m, self.n)}
         copies = {name: rows[name.removesuffix("_rows")] for name in self.workspaces}
         shapes = {name: (height, in_lines(width, self.vector)) for name, (height, width) in copies.items()}
-        return self.stored | {"C": (*parts, self.m, self.n)} | shapes
+        return rows | ({"C": (grid[2], self.m, self.part_pitch)} if grid[2] > 1 else {}) | shapes
 
     def draws(self, seed: int = 0) -> list[tuple[str, int]]:
         """Kinds and seeds of the inputs that a kernel is verified with."""
@@ -181,7 +186,7 @@ class Gemm:
     def rest(self, grid: Dim3) -> PartialSums | None:
         """What is left to do after a launch: to add up the sums of parts of K, where blocks along z have
         such."""
-        return PartialSums(self.m, self.n, grid[2]) if grid[2] > 1 else None
+        return PartialSums(self.m, self.n, grid[2], self.result) if grid[2] > 1 else None
 
     def matmul(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """A @ B in float64, of B as it is stored."""

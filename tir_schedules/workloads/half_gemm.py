@@ -23,11 +23,9 @@ from tir_schedules.workloads import (
     RESULTS,
     array_of,
     element_type,
-    padded,
 )
 from tir_schedules.workloads.drawing import EXACT, REALS, Draws
 from tir_schedules.workloads.gemm import OCTAVES, SCALES, Gemm
-from tir_schedules.workloads.partial_sums import RoundedSums
 from tir_schedules.workloads.rounding import (
     LARGEST,
     MANTISSA,
@@ -136,16 +134,6 @@ class HalfGemm(Gemm):
         copied = tuple(f"{name}_rows" for name in self.misaligned)
         return copied + (("C_rows",) if self.result != "float32" and self.n % VECTOR else ())
 
-    @property
-    def part_pitch(self) -> int:
-        """Elements of a row of a part of C, in float32: filled up to a multiple of 16 bytes."""
-        return padded(self.n, Gemm.vector)
-
-    def array_shapes(self, grid: Dim3) -> dict[str, tuple[int, ...]]:
-        """As Gemm; rows of parts of C are filled up."""
-        shapes = super().array_shapes(grid)
-        return shapes | ({"C": (grid[2], self.m, self.part_pitch)} if grid[2] > 1 else {})
-
     def prepared(self, arguments: Arguments, grid: Dim3) -> Arguments:
         """As Gemm; parts of C are in float32."""
         before, given = array_of(arguments, "C"), super().prepared(arguments, grid)
@@ -153,10 +141,6 @@ class HalfGemm(Gemm):
             return arguments
         kind = element_type("float32" if grid[2] > 1 else self.result)
         return given | {"C": np.full_like(before, np.nan, kind, shape=array_of(given, "C").shape)}
-
-    def rest(self, grid: Dim3) -> RoundedSums | None:
-        """As Gemm."""
-        return RoundedSums(self.m, self.n, grid[2], self.result) if grid[2] > 1 else None
 
     @property
     def macros(self) -> dict[str, str | int]:

@@ -2,7 +2,9 @@
 and which shapes have how many."""
 
 import runpy
+from dataclasses import replace
 from functools import partial
+from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -15,14 +17,15 @@ from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.twin import load_source, load_twin
 from tir_schedules.emit import emit_text
 from tir_schedules.errors import BadInput, TooLarge
-from tir_schedules.ladders.hgemm import repacked, split_k, split_k_sum
+from tir_schedules.ladders import split_k_sum
+from tir_schedules.ladders.hgemm import repacked, split_k
 from tir_schedules.ladders.registry import find
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.machines.execution import execute
 from tir_schedules.run import launches, outcome_of, run
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
-from tir_schedules.workloads.partial_sums import RoundedSums
+from tir_schedules.workloads.partial_sums import PartialSums
 
 (RUNG,) = find("hgemm/split_k:64x64,splits=4")
 SHAPE = HalfGemm(67, 50, 328, "nt", "float32", "bfloat16", "bfloat16")
@@ -61,30 +64,39 @@ def test_sums_in_float16_are_added_up_in_float32(make):
     assert done_by(launches(make, RUNG, gemm, ARCH), gemm, given)[-1]["C"] == 2050
 
 
+LARGE = PartialSums(130, 257, 9)
+
+
 @MAKERS
-@pytest.mark.parametrize("sums", [RoundedSums(3, 50, 11, "float16"), RoundedSums(5, 8, 3)], ids=str)
-def test_warps_add_every_eighth_part_and_the_first_warp_what_they_found(make, sums):
+@pytest.mark.parametrize(
+    "sums", [PartialSums(50, 11, 3, "float16"), PartialSums(8, 3, 11), replace(LARGE, m=126), LARGE], ids=str
+)
+def test_warps_add_every_eighth_part_of_a_small_c_and_threads_all_of_a_large_one(make, sums):
     """To the last bit, in float32; with another order bits differ."""
     given = sums.arguments()
     parts = np.random.default_rng(1).standard_normal(given["S"].shape, "float32")
     given["S"][:] = parts
-    (done,) = done_by([make(split_k_sum.RUNG, sums, ARCH)], sums, given)
-    warps = min(8, sums.parts)
+    kernel = make(split_k_sum.rung("hgemm"), sums, ARCH)
+    (done,) = done_by([kernel], sums, given)
+    warps = 1 if sums.m * sums.pitch >= 4 * 8192 else min(8, sums.parts)
+    assert kernel.block == ((32, warps, 1) if warps > 1 else (128, 1, 1))
     found = [sum(parts[warp::warps], np.float32(0)) for warp in range(warps)]
     expected = sum(found, np.float32(0))[:, : sums.n]
     assert np.array_equal(done["C"], expected.astype(sums.result))
     assert not np.array_equal(expected, sum(parts[::-1], np.float32(0))[:, : sums.n])
 
 
+HEADER = Path(str(resources.files("cuda_reference"))) / "split_k_sum.cuh"
+INCLUDED = f'#include "../{HEADER.name}"'
 FAULTS = [
     (0, "blockIdx.z * slabs * BK", "blockIdx.z * slabs * BK + (blockIdx.z == 1 ? BK : 0)"),
     (0, "(N + 3) / 4 * 4", "N"),
     (0, "blockIdx.z) * M * pitch", "blockIdx.z) * (M - 1) * pitch"),
     (0, "store<true>(part, row, col, M, pitch)", "store<true>(part, row, col, M + 1, pitch)"),
-    (1, "part < PARTS", "part < PARTS - 1"),
+    (1, "part < parts", "part < parts - 1"),
     (1, "if (column + i < N)", ""),
     (1, "if (piece < pieces)", ""),
-    (1, "    __syncthreads();\n", ""),
+    (1, "        __syncthreads();\n", ""),
     (1, "warp < blockDim.y", "warp < blockDim.y - 1"),
     (1, "threadIdx.y > 0 || piece >= pieces", "threadIdx.y > 0"),
 ]
@@ -95,7 +107,7 @@ def test_a_fault_of_either_launch_is_found(number, text, instead):
     kernels = launches(load_twin, RUNG, SHAPE, ARCH)
     work = SHAPE.rest(kernels[0].results) if number else SHAPE
     rung = RUNG.then if number else RUNG
-    source = kernels[number].source
+    source = kernels[number].source.replace(INCLUDED, HEADER.read_text())
     assert source.count(text) == 1
     kernels[number] = load_source(source.replace(text, instead), rung, work, ARCH)
     assert outcome_of(kernels, SHAPE, CpuMachine()).faults
@@ -117,13 +129,13 @@ def test_of_one_part_it_is_repacked():
 @pytest.mark.parametrize(
     "shape, chosen, parts",
     [
-        ((64, 64, 16384), "64x64", range(40, 133)),
-        ((96, 96, 65536), "64x64", range(25, 34)),
-        ((1, 4096, 4096), "64x128", [4]),
-        ((4096, 17, 4096), "128x64", [4]),
-        ((17, 4096, 4096), "64x128", [4]),
-        ((209, 43, 1928), "64x64", range(8, 32)),
-        ((513, 63, 87), "64x64", [1]),
+        ((64, 64, 16384), "64x32", range(20, 67)),
+        ((96, 96, 65536), "64x32", range(18, 23)),
+        ((1, 4096, 4096), "64x128", [2]),
+        ((4096, 17, 4096), "64x32", [2]),
+        ((17, 4096, 4096), "64x128", [2]),
+        ((209, 43, 1928), "64x32", range(4, 17)),
+        ((513, 63, 87), "64x32", [1]),
         ((8192, 64, 8192), "64x64_whole", [1]),
         ((2048, 2048, 2048), "128x256_4_stages_whole", [1]),
         ((2048, 2112, 2048), "192x192_whole", [1]),
@@ -232,3 +244,12 @@ def test_schedule_and_twin_are_right_and_equal_bit_for_bit(name, gemm):
     (rung,) = find(f"hgemm/split_k:{name}")
     (verdict,) = run([(rung, gemm)], ARCH, CpuMachine(orders=2))
     assert verdict.faults == () and verdict.identical
+
+
+def test_narrow_tiles_are_for_a_b_whose_columns_are_rows_and_a_c_from_registers():
+    (narrow,), (boxed,) = find("hgemm/split_k:64x32"), find("hgemm/split_k:64x64_whole,bn=32")
+    for rung, layout in [(narrow, "nn"), (boxed, "nt")]:
+        with pytest.raises(BadInput, match="multiple of 64, or 32 where B is stored NxK and boxes is 0"):
+            rung.declared(HalfGemm(64, 64, 64, layout))
+    assert narrow.declared(HalfGemm(328, 102, 346, "nt")).grid == (24, 1, 1)
+    assert find("hgemm/split_k")[0].choose(HalfGemm(328, 102, 346, "nn")) != "64x32"

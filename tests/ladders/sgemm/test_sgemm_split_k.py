@@ -78,7 +78,7 @@ def test_c_is_written_in_rows_where_its_rows_start_anywhere(make, name):
 
 def test_a_part_that_is_left_out_of_the_sum_is_found():
     kernels = launches(load_twin, RUNG, SHAPE, ARCH)
-    text = kernels[1].source.replace("part < PARTS", "part < PARTS - 1")
+    text = kernels[1].source.replace("M, N, PARTS)", "M, N, PARTS - 1)")
     assert text != kernels[1].source
     broken = load_source(text, RUNG.then, SHAPE.rest(kernels[0].results), ARCH)
     faults = outcome_of([kernels[0], broken], SHAPE, CpuMachine()).faults

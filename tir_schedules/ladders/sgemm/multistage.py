@@ -72,9 +72,10 @@ def overlapped(
     config: Config,
     staged: warp_tiles.Staged | None = None,
     in_rows: bool = False,
+    pitch: int = 0,
 ) -> warp_tiles.Parts:
-    """The whole schedule; returns its blocks and loops. staged: see `split_up`. in_rows: C goes through
-    shared memory, see `write_in_rows`."""
+    """The whole schedule; returns its blocks and loops. staged: see `split_up`. in_rows, pitch: see
+    `finish`."""
     order = ORDERS["rows_first" if config.rows_first else "columns_first"]
     parts = warp_tiles.split_up(sch, config, SHARED, quads=True, order=order, staged=staged)
     copy_a, copy_b = parts.copies
@@ -83,7 +84,7 @@ def overlapped(
     share_rows(sch, copy_b, parts.k_tile, threads, vector_width(gemm.n))
     wrap_edges(sch, gemm, parts.copies, (config.bm, config.bn))
     warp_tiles.pad_rows(sch, config, parts, config.padding)
-    warp_tiles.finish(sch, gemm, parts, config if in_rows else None)
+    warp_tiles.finish(sch, gemm, parts, config, in_rows, pitch)
 
     warp_tiles.double_buffer_fragments(sch, parts, config)
     copies, first, compute = 0, config.stages - 2, config.stages - 1

@@ -83,7 +83,7 @@ def double_buffered(
     for copy in parts.copies:
         sch.annotate(copy, "tirx.manifest_shared_memory_local_stage", True)
         sch.annotate(copy, "double_buffer_scope", 0)
-    finish(sch, gemm, parts, config if in_rows else None)
+    finish(sch, gemm, parts, config, in_rows)
     if gemm.misaligned:
         result = parts.write_back if in_rows else parts.result
         shift_edges(sch, gemm, parts.copies, result, (config.bm, config.bn))

@@ -16,7 +16,8 @@ It also pays where the last wave is nearly empty: 140 tiles take as long as 264.
 written and read once, and a launch: nothing is won where the tiles are whole waves anyway, or K is short.
 
 Sums of floats depend on their order. Atomic additions would do without the second launch, but in an order
-that differs from run to run. Here C[i, j] is the sum of part 0, part 1 and so on, whenever they were ready.
+that differs from run to run. `split_k_sum` adds in an order that no run changes, whichever part was ready
+first. Rows of parts are filled up to multiples of 16 bytes, for it to read four elements at once.
 
 Primitives could do it from the bare product: split k, rfactor over the parts, and the sum of the factors is
 a block of its own. But one function becomes one launch here, and pad_einsum takes no product that rfactor
@@ -41,12 +42,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from tir_schedules.ladders import split_k_sum
 from tir_schedules.ladders.sgemm import multistage, pipelined, serpentine, shapes, warp_tiles
 from tir_schedules.model.launch import Launch, ceil_div, check_parts
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
 from tir_schedules.workloads.gemm import Gemm
-from tir_schedules.workloads.partial_sums import PartialSums
 
 
 @dataclass(frozen=True)
@@ -61,13 +62,6 @@ class Config(multistage.Config):
     asynchronous: int = 1
 
 
-@dataclass(frozen=True)
-class SumConfig:
-    """block: threads of a block of the second launch, one for each element of C."""
-
-    block: int = 128
-
-
 def part_of_k(gemm: Gemm, config: Config) -> int:
     """Extent of the parts along K: whole tiles, the last part may have less."""
     tiles = ceil_div(gemm.k, config.bk)
@@ -78,15 +72,23 @@ def parts_of(gemm: Gemm, config: Config) -> int:
     return ceil_div(gemm.k, part_of_k(gemm, config))
 
 
+def pitch_of(gemm: Gemm, parts: int) -> int:
+    """Elements of a row that a block writes: rows of parts are filled up to multiples of 16 bytes."""
+    return gemm.part_pitch if parts > 1 else gemm.n
+
+
 def writes_in_rows(gemm: Gemm, config: Config) -> bool:
-    """Whether C goes through shared memory; a ring of tiles is not needed any more when it does."""
+    """Whether C goes through shared memory; a ring of tiles is not needed any more when it does. Rows of
+    parts take 16 bytes at a time, but where the last tiles end with C, these start anywhere in a row."""
+    if config.asynchronous and parts_of(gemm, config) > 1:
+        return False
     beside = 0 if config.asynchronous else pipelined.tiles_bytes(config, config.padding)
     return warp_tiles.writes_in_rows(gemm, config, beside)
 
 
 def launch(gemm: Gemm, config: Config) -> Launch:
     alone, parts = multistage.launch(gemm, config), parts_of(gemm, config)
-    check_parts(f"sgemm/split_k for {gemm}", parts, gemm.m, gemm.n)
+    check_parts(f"sgemm/split_k for {gemm}", parts, gemm.m, pitch_of(gemm, parts))
     ring = alone.dynamic_shared if config.asynchronous else 0
     shared = max(ring, warp_tiles.rows_bytes(config)) if writes_in_rows(gemm, config) else ring
     return replace(alone, grid=(*alone.grid[:2], parts), dynamic_shared=shared, parts=parts)
@@ -98,13 +100,15 @@ def prim_func(gemm: Gemm, config: Config, name: str) -> PrimFunc:
 
     M, N, K = gemm.shape
     part, parts = part_of_k(gemm, config), parts_of(gemm, config)
+    pitch = pitch_of(gemm, parts)
+    written = pitch if config.asynchronous else N  # columns
     rows, columns = ceil_div(M, config.bm) * config.bm, ceil_div(N, config.bn) * config.bn
 
     @T.prim_func(s_tir=True)
     def partial_products(
         A: T.Buffer((M, K), "float32"),
         B: T.Buffer((K, N), "float32"),
-        C: T.Buffer((parts, M, N), "float32"),
+        C: T.Buffer((parts, M, pitch), "float32"),
     ):
         T.func_attr({"global_symbol": name, "tirx.noalias": True})
         A_pad = T.sblock_alloc_buffer((parts, rows, part))
@@ -128,7 +132,7 @@ def prim_func(gemm: Gemm, config: Config, name: str) -> PrimFunc:
                 with T.init():
                     C_pad[vp, vi, vj] = T.float32(0)
                 C_pad[vp, vi, vj] = C_pad[vp, vi, vj] + A_pad[vp, vi, vk] * B_pad[vp, vk, vj]
-        for p, i, j in T.grid(parts, M, N):
+        for p, i, j in T.grid(parts, M, written):
             with T.sblock("C_pad"):
                 vp, vi, vj = T.axis.remap("SSS", [p, i, j])
                 C[vp, vi, vj] = C_pad[vp, vi, vj]
@@ -143,27 +147,10 @@ def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     sch.set_scope(sch.get_sblock("C"), 0, "local")
     staged, in_rows = (copy_a, copy_b, write_back), writes_in_rows(gemm, config)
     if config.asynchronous:
-        multistage.overlapped(sch, gemm, config, staged, in_rows)
+        multistage.overlapped(sch, gemm, config, staged, in_rows, pitch_of(gemm, parts_of(gemm, config)))
     else:
         parts = pipelined.double_buffered(sch, gemm, config, config.padding, staged, in_rows)
         serpentine.turn_rows(sch, config, parts)
-
-
-def launch_sum(sums: PartialSums, config: SumConfig) -> Launch:
-    return Launch((ceil_div(sums.m * sums.n, config.block), 1, 1), (config.block, 1, 1))
-
-
-def schedule_sum(sch: Schedule, sums: PartialSums, config: SumConfig) -> None:
-    """A thread for each element of C adds up its parts, all of which it has asked for before."""
-    block = sch.get_sblock("C")
-    result = sch.cache_write(block, 0, "local")
-    element, part = sch.get_loops(block)
-    element, thread = sch.split(element, [None, config.block])
-    sch.bind(element, "blockIdx.x")
-    sch.bind(thread, "threadIdx.x")
-    sch.reverse_compute_at(result, thread)
-    sch.decompose_reduction(block, part)
-    sch.unroll(part)
 
 
 CONFIGS = {
@@ -184,16 +171,6 @@ def choose(gemm: Gemm) -> str:
     return shapes.fastest(gemm, CHOICES)
 
 
-SUM = Rung(
-    family="sgemm",
-    name="split_k_sum",
-    summary="adds up the partial sums of split_k",
-    config=SumConfig(),
-    schedule=schedule_sum,
-    launch=launch_sum,
-    passes=("early_launch",),
-)
-
 RUNG = Rung(
     family="sgemm",
     name="split_k",
@@ -206,7 +183,7 @@ RUNG = Rung(
     schedule=schedule,
     launch=launch,
     prim_func=prim_func,
-    then=SUM,
+    then=split_k_sum.rung("sgemm"),
     min_arch=multistage.RUNG.min_arch,
     pass_config=multistage.RUNG.pass_config,
     passes=(

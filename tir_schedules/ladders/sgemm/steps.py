@@ -105,11 +105,11 @@ def shift_edges(
     tile: block tile (M, N). result: the copy of C to global memory.
     """
     extents = zip((-2, -1), (gemm.m, gemm.n), tile)
-    ragged = [(axis, part) for axis, extent, part in extents if part < extent and extent % part]
-    for axis, part in ragged:
-        sch.annotate(copies[axis], SHIFTED, [axis, part])
+    ragged = [(axis, part, extent) for axis, extent, part in extents if part < extent and extent % part]
+    for three in ragged:
+        sch.annotate(copies[three[0]], SHIFTED, [*three])
     if ragged:
-        sch.annotate(result, SHIFTED, [number for pair in ragged for number in pair])
+        sch.annotate(result, SHIFTED, [number for three in ragged for number in three])
     for loop in sch.get_loops(result):
         if getattr(sch.get(loop), "thread_binding") is None:
             sch.annotate(loop, GUARDS_OUTSIDE, 1)

@@ -60,7 +60,8 @@ wrapped_edges.py."""
 
 SHIFTED = "tir_schedules.shifted"
 """The annotation with which a schedule says of a padded copy, or of a copy of the padded result, that its
-last tile may start earlier: pairs of an axis and a tile's extent along it; see shifted_edges.py."""
+last tile may start earlier: threes of an axis and the extents of a tile and of the matrix along it; see
+shifted_edges.py."""
 
 LAST_TURN = "tir_schedules.last_turn"
 """The annotation with which a schedule says of a loop over tiles that its last turn stands apart; see

@@ -27,16 +27,19 @@ from tir_schedules.tir.passes.rewriting import (
     with_value,
 )
 
+Tiles = dict[int, tuple[int, int]]
+"""An axis -> the extents of a tile and of the matrix along it."""
+
 
 @tirx.transform.prim_func_pass(opt_level=0, name="tir_schedules.shifted_edges")
 def shifted_edges(function: tirx.PrimFunc, module: IRModule, context: transform.PassContext) -> tirx.PrimFunc:
     """Shift what every block that is annotated with SHIFTED copies: from a padded matrix, or to one. The
-    annotation has pairs of an axis of the matrix, counted from its last, which is -1, and the extent of a
-    tile along it, at most the matrix's."""
+    annotation has threes of an axis of the matrix, counted from its last, which is -1, the extent of a tile
+    along it, and that of the matrix, which is no smaller. Rows of a buffer may be longer than the matrix'."""
 
     def shift(realize: Any) -> Any:
-        pairs = [int(each) for each in realize.block.annotations.get(SHIFTED, ())]
-        tiles, store = dict(zip(pairs[::2], pairs[1::2])), realize.block.body
+        given = [int(each) for each in realize.block.annotations.get(SHIFTED, ())]
+        tiles, store = dict(zip(given[::3], zip(given[1::3], given[2::3]))), realize.block.body
         if not tiles:
             return realize
         change = shifted_read if is_guarded(store.value) else shifted_write
@@ -45,27 +48,28 @@ def shifted_edges(function: tirx.PrimFunc, module: IRModule, context: transform.
     return map_body(function, s_tir.SBlockRealize, shift)
 
 
-def shifted_read(realize: Any, store: Any, tiles: dict[int, int]) -> Any:
+def shifted_read(realize: Any, store: Any, tiles: Tiles) -> Any:
     guard, load, zero = store.value.args
     inside, kept = [*load.indices], conjuncts(guard)
-    for axis, tile in tiles.items():
-        index, extent = load.indices[axis], int(load.source.shape[axis])
+    for axis, (tile, extent) in tiles.items():
+        index = load.indices[axis]
         kept = [each for each in kept if not each.a.same_as(index)]
         inside[axis] = shifted(index, tile, extent)
     value = guarded(kept, tirx.BufferLoad(load.source, inside), zero)
     return with_block_body(realize, tirx.BufferStore(store.buffer, value, store.indices))
 
 
-def shifted_write(realize: Any, store: Any, tiles: dict[int, int]) -> Any:
+def shifted_write(realize: Any, store: Any, tiles: Tiles) -> Any:
     indices, guards = [*store.indices], []
     for axis in range(-len(indices), 0):
-        index, extent, tile = indices[axis], store.buffer.shape[axis], tiles.get(axis)
-        if tile is None:
-            guards.append(index < extent)
+        index = indices[axis]
+        if axis not in tiles:
+            guards.append(index < store.buffer.shape[axis])
         else:
-            shared: Any = tirx.max(index // tile * tile - (int(extent) - tile), 0)
-            together = gcd(tile, int(extent))
-            indices[axis] = shifted(index, tile, int(extent))
+            tile, extent = tiles[axis]
+            shared: Any = tirx.max(index // tile * tile - (extent - tile), 0)
+            together = gcd(tile, extent)
+            indices[axis] = shifted(index, tile, extent)
             guards.append(index % tile // together >= shared // together)
     asked: Any = tirx.all(*guards)
     for variable, value in zip(realize.block.iter_vars, realize.iter_values):
