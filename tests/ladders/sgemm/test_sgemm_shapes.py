@@ -9,9 +9,9 @@ from tir_schedules.workloads.gemm import Gemm
 
 CHOSEN = {
     (17, 4096, 4096): ("32x64", 8),
-    (4096, 17, 4096): ("64x32", 10),
-    (512, 512, 512): ("32x64", 1),
-    (1000, 1000, 1000): ("64x128", 1),
+    (4096, 17, 4096): ("64x32", 8),
+    (512, 512, 512): ("64x128", 4),
+    (1000, 1000, 1000): ("64x128", 3),
     (16384, 4096, 256): ("64x128", 1),
     (2047, 2047, 2047): ("128x128", 1),
     (511, 513, 515): ("64x128", 3),
@@ -47,12 +47,6 @@ def test_no_other_number_of_parts_is_faster_by_the_model():
 def test_every_tile_that_is_chosen_from_has_a_measured_rate():
     assert {f"{config.bm}x{config.bn}" for config in CONFIGS.values()} == shapes.RATES.keys()
     assert shapes.THIN.keys() <= CONFIGS.keys()
-
-
-def test_a_part_that_is_copied_float_by_float_has_as_many_tiles_as_are_under_way():
-    config = CONFIGS["32x32"]
-    assert part_of_k(Gemm(36, 51, 1315), config) >= config.stages * config.bk
-    assert part_of_k(Gemm(36, 52, 1316), config) < config.stages * config.bk
 
 
 def test_a_tile_is_so_large_that_a_grid_has_its_rows():

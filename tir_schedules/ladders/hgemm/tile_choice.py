@@ -14,7 +14,7 @@ from typing import Callable, Iterable, Mapping
 
 from tir_schedules.errors import BadInput
 from tir_schedules.ladders.hgemm import hopper
-from tir_schedules.ladders.waves import CACHE, MEMORY
+from tir_schedules.ladders.waves import MEMORY
 from tir_schedules.model.launch import Launch, ceil_div, check_grid
 from tir_schedules.model.rung import Preparation, Rung
 from tir_schedules.workloads import MOST_ELEMENTS
@@ -23,11 +23,11 @@ from tir_schedules.workloads.half_gemm import HalfGemm
 TIMES = {
     "256x256": (1300, 2400), "128x256": (687, 3500), "128x256_4_stages": (695, 2400), "192x192": (806, 2400),
     "128x192": (525, 2400), "128x128": (365, 2400), "64x128": (200, 2700), "128x64": (200, 2700),
-    "64x64": (165, 2400),
+    "64x64": (165, 2400), "64x32": (131, 2400),
 }  # fmt: skip
 """Configuration -> nanoseconds that an SM takes for a slab of a tile while all SMs do, and those that come
-once. Measured with `hgemm/tma_store` on an H200, from sizes that differ in slabs and rounds; 128x64 is taken
-for as fast as 64x128."""
+once. Measured with `hgemm/tma_store` on an H200, from sizes that differ in slabs and rounds, 64x32 with
+`split_k`; 128x64 is taken for as fast as 64x128."""
 
 ALONE = 100 / 128
 """Of the time of a slab, where next to no other SM multiplies: 128x128 took 295 ns with 16 of them and 362
@@ -44,30 +44,45 @@ SUFFIXES = LINES, REGISTERS, WHOLE = "_lines", "_registers", "_whole"
 """What names of configurations end with, in this order, that have rows of A and B copied which are no
 multiples of 32 bytes, that write C from registers, and that take K in one part."""
 
-READ, HALF, MOST = 5.2e6, 6e6, 1.1 * MEMORY
+READ, HALF, MOST = 5.9e6, 5e6, 3.9e6
 """Where A and B are too large to be found in L2: bytes of them in a microsecond that SMs get with no end of
 bytes under way, those with which they get half of that, in the rings of all SMs, and the most they get.
-Fitted to products by vectors and thin matrices: with 64 tiles of 64x64 17x4096x4096 is read at 2.4 MB in a
-microsecond, with 32 of 64x128 and four parts of K at 3.9. Rows beyond the matrices are not read."""
+Fitted to thin matrices: with 64 tiles of 64x64 17x4096x4096 is read at 2.5 MB in a microsecond, with 32 of
+64x128 and two parts of K at 3.6."""
 
-COPY = 1.9
-"""Microseconds of a launch that copies a matrix, besides those of its bytes: 1.3 to 2.8."""
+FILLED = 5.1e6
+"""Bytes in a microsecond that SMs get of whole boxes, as if memory were as fast. Rows of a box beyond a
+matrix are not read, but take as long: 17 rows in boxes of 64 and 128 columns are 0.76 of such a box, and
+with 64 columns 0.63, however many SMs there are."""
 
-ODD = 600
-"""Nanoseconds more that C written from registers takes where its rows are odd: one element at a time."""
+BEGIN = 900
+"""Nanoseconds more that reading takes, but an eighth of its time at most: the first bytes are long under
+way."""
 
-SUM, PART = 1.5, 0.015
-"""Microseconds of a launch that adds up parts of K, and of each part: 36x50x1315 took 7.06 us in one part,
-7.18 in two, which saved 10 slabs, and 6.08 in 21."""
+COPY = 1.2
+"""Microseconds of a launch that copies a matrix, besides those of its bytes; the next one begins early."""
+
+ODD = 0.3
+"""Nanoseconds more for each element of a tile of C written from registers where its rows are odd: one
+element at a time. 64x128 took 11.4 us at 699x1001x825, of which 8.5 are products and copies."""
+
+AGAIN = 1.5
+"""Times as long as a slab of 64x32 takes where an SM has several tiles: 8192x64x8192 took 51 us in two
+rounds."""
+
+SUM, PART, PARTS = 0.6, 0.025, 3.3e6
+"""Microseconds of a launch that adds up parts of K, which begins early, and of each part: 209x43x1928 took
+5.5 us in two parts of 64x32, 4.4 in four and 4.3 in eight, 64x64x16384 5.5 in 18 and 4.8 in 32. And bytes
+of parts that are written, two elements at a time, and read in a microsecond."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """tiles: of C. rounds: in which SMs take them. slabs: of a tile. each: nanoseconds of a slab, in the mean
-    of rounds. once: those of a kernel. reading: nanoseconds in which the SMs that have tiles get A and B.
-    parts: of K, for each of which SMs take all tiles. adding: microseconds of the launch that adds these up.
-    copies: matrices that launches before or after copy. copying: microseconds of that. slower: how many times
-    as long as `tma_store` a rung takes besides."""
+    """tiles: of C. rounds: in which SMs take them. slabs: of a tile. each: nanoseconds of a slab. once:
+    those of a kernel. reading: nanoseconds in which the SMs that have tiles get A and B. parts: of K, for
+    each of which SMs take all tiles. adding: microseconds of the launch that adds these up. copies:
+    matrices that launches before or after copy. copying: microseconds of that. slower: how many times as
+    long as `tma_store` a rung takes besides."""
 
     tiles: int
     rounds: int
@@ -85,18 +100,17 @@ class Estimate:
     def of(cls, gemm: HalfGemm, name: str, config: hopper.Tiling, parts: int = 1) -> "Estimate":
         cluster = getattr(config, "cluster", 1)
         tiles = ceil_div(gemm.m, config.bm * cluster) * ceil_div(gemm.n, config.bn)
-        programs = max(1, hopper.WAVE // cluster // parts)  # or clusters, of a part
+        programs = max(1, hopper.WAVE // cluster // parts)  # at most, or clusters, of a part
         rounds = ceil_div(tiles, programs)
-        taken = [programs] * (rounds - 1) + [tiles - programs * (rounds - 1)]
-        shares = [of_part * cluster * parts / hopper.WAVE for of_part in taken[-2:]]
-        times = [nanoseconds_of_slab(gemm, name, config, share) for share in shares]
-        each = (times[0] * (rounds - 1) + times[-1]) / rounds
+        share = ceil_div(tiles, rounds) * cluster * parts / hopper.WAVE
+        each = nanoseconds_of_slab(gemm, name, config, share)
+        each *= AGAIN if rounds > 1 and config.bn == hopper.NARROW else 1
         slabs = ceil_div(ceil_div(gemm.k, hopper.DEPTH), parts)
-        adding = SUM + PART * parts + 4 * (parts + 1) * gemm.m * gemm.n / CACHE if parts > 1 else 0
+        adding = SUM + PART * parts + 4 * (parts + 1) * gemm.m * gemm.n / PARTS if parts > 1 else 0
         busy = tiles * cluster * parts / rounds  # SMs, in the mean of rounds
         reading = round(nanoseconds_of_reading(gemm, config, busy))
         elements = parts == 1 and gemm.n % 2 and not getattr(config, "boxes", 1)
-        once = TIMES[name][1] + (ODD if elements else 0)
+        once = TIMES[name][1] + (round(ODD * config.bm * config.bn * rounds) if elements else 0)
         return cls(tiles * cluster, rounds, slabs, each, once, reading, parts, adding)
 
     @property
@@ -183,14 +197,11 @@ def alignment(row: int, line: int) -> int:
 
 def nanoseconds_of_reading(gemm: HalfGemm, config: hopper.Tiling, busy: float) -> float:
     """In which so many SMs get A and B from memory, and write C."""
-    under_way = busy * bytes_under_way(gemm, config)
-    return 1000 * gemm.bytes / min(MOST, READ * under_way / (under_way + HALF))
-
-
-def bytes_under_way(gemm: HalfGemm, config: hopper.Tiling) -> float:
-    """Of A and B, in the ring of an SM; where there is none, as if it had two slabs."""
-    rows = (extent / ceil_div(extent, tile) for extent, tile in ((gemm.m, config.bm), (gemm.n, config.bn)))
-    return getattr(config, "stages", 2) * hopper.ROW_BYTES * sum(rows)
+    rows = [extent / ceil_div(extent, tile) for extent, tile in ((gemm.m, config.bm), (gemm.n, config.bn))]
+    under_way = busy * getattr(config, "stages", 2) * hopper.ROW_BYTES * sum(rows)
+    filled = sum(rows) / (config.bm + config.bn)  # share of boxes
+    time = 1000 * gemm.bytes / min(MOST, FILLED * filled, READ * under_way / (under_way + HALF))
+    return time + min(BEGIN, time / 8)
 
 
 @lru_cache(maxsize=1024)

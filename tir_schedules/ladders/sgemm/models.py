@@ -49,17 +49,22 @@ def in_one_part(gemm: Gemm, rung: Rung, **fields: int) -> shapes.Estimate:
     return shapes.estimate(gemm, replace(rung, config=split_k.Config(**fields, splits=1)))
 
 
-RATE, TILE, SHARING = 206, 0.83, 13.9
-"""Of `stream_k` where programs share tiles: multiply-adds of an SM in a nanosecond, and microseconds for each
-tile of an SM and once. Fitted to 19 shapes on an H200, from 1024x1024x1024 to 8192x8192x8192; off by up to
-2 %."""
-ADDING = 0.7
-"""Microseconds for each part of a tile that is added to others, one after the other, where there are fewer
-tiles than programs: fitted to 256x256x256 and 512x512x512."""
+@dataclass(frozen=True)
+class Sharing:
+    """Of `stream_k` where programs share tiles. rate: multiply-adds of an SM in a nanosecond. tile, once:
+    microseconds for each tile of an SM, and once. adding: those for each part of a tile that is added to
+    others, one after the other, where there are fewer tiles than programs."""
 
-UNMEASURED = 1.25
-"""Times as long where rows are no multiples of 16 bytes, or K of a slab. No such shape was measured yet: the
-factor is for that, and `stream_k` is chosen there where it promises more."""
+    rate: float
+    tile: float
+    once: float
+    adding: float
+
+
+SHARED, SHARED_ODD = Sharing(206, 0.83, 13.9, 1.1), Sharing(200, 4.2, 18, 1.5)
+"""Fitted on an H200 to 19 shapes from 1024x1024x1024 to 8192x8192x8192, off by up to 2 %, and to four with
+a few tiles; where rows are no multiples of 16 bytes to ten, off by up to 5 %, but by 13 % at
+699x1001x825."""
 
 
 @dataclass(frozen=True)
@@ -84,11 +89,10 @@ def streamed(gemm: Gemm, rung: Rung) -> Waves | shapes.Estimate | Streamed:
         return in_one_part(gemm, rung, **tiles, asynchronous=0)
     if not shares.streamed:
         return SERPENTINE(gemm, rung)
-    for_an_sm = shares.tiles / SMS
-    busy = max(for_an_sm * (tile * gemm.k / RATE / 1000 + TILE), gemm.bytes / MEMORY)
-    others = max(0.0, shares.programs / shares.tiles - 1)
-    known = not gemm.misaligned and gemm.k % stream_k.slab_of(rung.config) == 0
-    return Streamed(shares, (SHARING + busy + ADDING * others) * (1 if known else UNMEASURED))
+    for_an_sm, others = shares.tiles / SMS, max(0.0, shares.programs / shares.tiles - 1)
+    figures = SHARED_ODD if gemm.misaligned else SHARED
+    busy = max(for_an_sm * (tile * gemm.k / figures.rate / 1000 + figures.tile), gemm.bytes / MEMORY)
+    return Streamed(shares, figures.once + busy + figures.adding * others)
 
 
 SERPENTINE = quads(211, 0.1)

@@ -21,7 +21,7 @@ from tir_schedules.workloads.gemm import Gemm
 
 MOST_WAVES = 5
 """Blocks for each SM beyond which K is not split."""
-SUM, PART = 0.86, 0.03  # microseconds of a launch that adds up, beyond another, and of each part
+SUM, PART = 0.53, 0.016  # microseconds of a launch that adds up, which begins early, and of each part
 MOST = 206
 """Multiply-adds of an SM in a nanosecond, of which no tile had more where SMs have many blocks."""
 
@@ -31,29 +31,31 @@ class Rate:
     """Of blocks with a tile. full: multiply-adds of an SM in a nanosecond, where it has many of them. few: b
     blocks on an SM reach b / (b + few) of that. fill: extent along K in which a block could multiply while it
     waits for its first tiles and writes its last. odd: what stands for these three where rows of A or B are
-    no multiples of 16 bytes and are read float by float; None where it is the same."""
+    no multiples of 16 bytes and are read float by float; None where it is the same. parts: what stands for
+    `fill` where blocks leave parts, whose rows are multiples of 16 bytes; None where it is the same."""
 
     full: float
     few: float
     fill: int
     odd: Rate | None = None
+    parts: int | None = None
 
 
 RATES = {
     "128x256": Rate(216, 0.14, 36, Rate(162, 0.14, 36)),
     "64x128": Rate(200, 0.24, 16, Rate(176, 0.1, 40)),
     "32x64": Rate(158, 0.38, 31, Rate(160, 1.3, 40)),
-    "32x32": Rate(105, 0.49, 2, Rate(100, 0.6, 72)),
+    "32x32": Rate(105, 0.49, 2, Rate(100, 0.6, 72, parts=14)),
     "16x128": Rate(160, 0.66, 16, Rate(131, 0.66, 16)),
     "128x128": Rate(236, 0.38, 47, Rate(222, 0.1, 120)),
-    "128x64": Rate(196, 0.29, 20, Rate(188, 0.45, 40)),
-    "64x64": Rate(189, 0.61, 18, Rate(186, 0.6, 56)),
-    "64x32": Rate(161, 1.23, 13, Rate(174, 2.0, 40)),
+    "128x64": Rate(190, 0.1, 114, Rate(188, 0.45, 40)),
+    "64x64": Rate(189, 0.61, 18, Rate(182, 0.46, 30, parts=50)),
+    "64x32": Rate(161, 1.23, 13, Rate(151, 0.73, 45)),
     "128x16": Rate(137, 1.33, 40),
 }
 """Fitted to measurements on an H200: where rows are multiples of 16 bytes to 225 of 34 shapes, with an error
-of 10 % (root mean square); elsewhere to 128 of 14 shapes, with 3 to 8 %, but 12 to 17 % for tiles of 32 rows
-or columns; those of 128x256 and 16x128 to fewer."""
+of 10 % (root mean square), that of 128x64 anew to four; elsewhere to 110 of 18 shapes, with 2 to 9 %; those
+of 128x256 and 16x128 to fewer. Partial sums were added up as they are now in 100 of these."""
 THIN = {"16x128": (32, 0), "128x16": (0, 32)}
 """Tiles for matrices with few rows or columns -> the most rows and columns of C; 0 for any number."""
 
@@ -120,20 +122,19 @@ def microseconds(gemm: Gemm, tile: Tile, parts: int) -> float:
     rate = RATES.get(f"{tile.bm}x{tile.bn}", RATES["64x128"])
     if rate.odd and misaligned(gemm, tile):
         rate = rate.odd
+    fill = rate.fill if parts == 1 or rate.parts is None else rate.parts
     part = ceil_div(ceil_div(gemm.k, tile.bk), parts) * tile.bk
     on_one = ceil_div(ceil_div(gemm.m, tile.bm) * ceil_div(gemm.n, tile.bn) * parts, SMS)
     speed = min(MOST, rate.full * on_one / (on_one + rate.few))
-    busy = max(on_one * tile.bm * tile.bn * (part + rate.fill) / speed / 1000, gemm.bytes / MEMORY)
+    busy = max(on_one * tile.bm * tile.bn * (part + fill) / speed / 1000, gemm.bytes / MEMORY)
     return LAUNCH + busy + adding_up(gemm, parts)
 
 
 @lru_cache(maxsize=1024)
 def splits(gemm: Gemm, tile: Tile) -> int:
-    """The number of parts of K with which a tile is fastest. Copied float by float, a part has as many tiles
-    as are under way at once: with fewer, 32x32 took 10.1 us in place of 7.7 at 36x50x1315."""
+    """The number of parts of K with which a tile is fastest."""
     blocks, deep = ceil_div(gemm.m, tile.bm) * ceil_div(gemm.n, tile.bn), ceil_div(gemm.k, tile.bk)
-    most = max(1, deep // tile.stages) if tile.asynchronous and misaligned(gemm, tile) else deep
-    most = min(most, max(1, MOST_WAVES * SMS // blocks), (MOST_ELEMENTS - 1) // (gemm.m * gemm.n))
+    most = min(deep, max(1, MOST_WAVES * SMS // blocks), (MOST_ELEMENTS - 1) // (gemm.m * gemm.part_pitch))
     counts = {ceil_div(deep, ceil_div(deep, parts)) for parts in range(1, most + 1)}
     return min(sorted(counts), key=lambda parts: microseconds(gemm, tile, parts))
 
