@@ -181,7 +181,7 @@ def test_steps_stand_under_the_line_that_makes_them():
     assert [state.number for section in listed for state in section.states] == list(range(1, len(steps) + 1))
     titles = [section.place.text for section in listed]
     assert titles[0].startswith("copy_a, copy_b, write_back = staged or stage(")
-    assert titles[1] == "parts = split_up(sch, config)" and titles[-1] == "finish(sch, gemm, parts)"
+    assert titles[1] == "parts = split_up(sch, config)" and titles[-1] == "finish(sch, gemm, parts, config)"
     assert all(len(section.states) <= 13 for section in listed)
 
 
