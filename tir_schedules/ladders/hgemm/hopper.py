@@ -60,10 +60,7 @@ class Tiling:
     bk: int
     consumers: int
 
-    @property
-    def may_be_narrow(self) -> bool:
-        """Whether a tile is written in such a way that it may have NARROW columns."""
-        return False
+    may_be_narrow = False  # whether tiles are written in such a way that they may have NARROW columns
 
     @property
     def rows(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tir_schedules.ladders.sgemm import multistage, pipelined, serpentine, stream_k
+from tir_schedules.ladders.sgemm.steps import VECTOR
 from tir_schedules.ladders.sgemm.warp_tiles import UNCOVERED, UNCOVERED_QUADS, WARP_SIZE, WarpTiling
 from tir_schedules.ladders.waves import MOST_PROGRAMS, MOST_WORTH
 from tir_schedules.model.launch import ceil_div
@@ -38,8 +39,8 @@ def quads_cover(config: WarpTiling, gemm: Gemm, arch: str) -> bool:
     return config.covered(quads=True)
 
 
-def padding_is_short(config: Config, gemm: Gemm, arch: str) -> bool:
-    return config.padding < WARP_SIZE
+def padding_fits(config: Config, gemm: Gemm, arch: str) -> bool:
+    return config.padding < WARP_SIZE and config.padding % VECTOR == 0
 
 
 def accumulators(config: Config) -> int:
@@ -85,7 +86,9 @@ def multistage_bytes(gemm: Gemm, config: multistage.Config) -> int:
 COVERED = Constraint(UNCOVERED, lanes_cover, LANES)
 QUADS = Constraint(UNCOVERED_QUADS, quads_cover, LANES)
 PADDED = Constraint(
-    f"rows of a tile of A are padded by less than {WARP_SIZE} floats", padding_is_short, ("padding",)
+    f"rows of a tile of A are padded by less than {WARP_SIZE} floats, a multiple of {VECTOR}",
+    padding_fits,
+    ("padding",),
 )
 LANE_REGISTERS = Constraint(
     "accumulators and fragments of a thread do not fit into registers", lane_fits, (*BLOCK_AND_WARP, *LANES)
