@@ -22,7 +22,10 @@ def workload_for(rung, ragged=False):
     shape = (250, 120, 72) if ragged else (256, 256, 128)
     if ragged and rung.family == "sgemm" and not rung.arch:  # rows of no multiple of 16 bytes
         shape = 250, 130, 70
-    return HalfGemm(*shape, "nn", rung.config.accumulators[0]) if rung.family == "hgemm" else Gemm(*shape)
+    if rung.family != "hgemm":
+        return Gemm(*shape)
+    kinds = (HalfGemm(*shape, layout, rung.config.accumulators[0]) for layout in ("nn", "nt"))
+    return next(gemm for gemm in kinds if rung.refuses is None or not rung.refuses(gemm, rung.config))
 
 
 def test_steps_are_written_with_the_names_of_blocks_and_loops():
