@@ -67,8 +67,11 @@ def cost_model(trials: Trials) -> XGBModel:
     """MetaSchedule's XGBModel with features of ours.
 
     Its trees are shallower and learn more slowly than by default: they rank unseen points better after a
-    dozen trials.
+    dozen trials. XGBoost uses one thread: the others of a computer build candidates.
     """
+    import xgboost
+
+    xgboost.set_config(nthread=1)
     trees = XGBConfig(max_depth=6, eta=0.1)
     features = cast("FeatureExtractor", Features(trials))  # derived_object hides its base
     return XGBModel(

@@ -30,8 +30,9 @@ BATCH = 8
 """Candidates that are chosen together, for each GPU or server, or half as many in a short search; after each
 batch the model learns."""
 
-AHEAD = 3
-"""Batches that are under way at most: while one is timed, others are built."""
+AHEAD = 6
+"""Batches that are under way at most: while one is timed, others are built. One candidate takes several times
+as long to build as another, and results are waited for in order: with 3 batches, GPUs waited, too."""
 
 LESSONS = 4
 """One in so many candidates of a search may be under way: they were chosen without each other's results."""
