@@ -14,7 +14,8 @@ The price of padding is higher here than for stores: a copy of 32 lanes takes 15
 With float16 accumulators two blocks share an SM. Copies issued at a stroke then fill its queue to shared
 memory, and the other block's loads of fragments wait behind them. So the loop over a thread's copies of A is
 not unrolled, which spaces them: on an H200 the kernel is a sixth faster. Alone on its SM, as with float32
-accumulators, a block is better off with its copies under way at once.
+accumulators, a block is better off with its copies under way at once. So is one that loads single elements,
+where rows are no multiple of 16 bytes: a loop would wait for each of them.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
     copy_a, copy_b, compute = 0, 0, config.stages - 1
     stage = [copy_a, copy_b, compute]
     pipeline(sch, tiles.k_tile, stage, order=[0, 1, 2], asynchronous=[0])
-    if gemm.accumulate == "float16":
+    if gemm.accumulate == "float16" and gemm.aligned:
         steps.keep_rolled(sch, tiles, copies[0])
 
 
