@@ -47,9 +47,6 @@ ANNOTATIONS = {
         "Assigns each statement of a loop to a pipeline stage; takes effect with the order."
     ),
     "tir_schedules.copies_first": "Leaves the copies of a later tile in front of the work of a turn.",
-    "tir_schedules.epilogue_inside": (
-        "Keeps the last turns of a pipeline in its loop, which asks in each turn what is left to fetch."
-    ),
     "tir_schedules.guards_outside": (
         "Moves a guard out of the loops whose variables it does not ask for: one question for a row, not for"
         " each element."

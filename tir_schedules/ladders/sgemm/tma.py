@@ -41,7 +41,7 @@ from tir_schedules.ladders.sgemm.steps import VECTOR
 from tir_schedules.model.gpus import find_sm
 from tir_schedules.model.launch import Launch, TensorMap, ceil_div
 from tir_schedules.model.rung import Rung, run_as_script
-from tir_schedules.tir.passes import AHEAD, EPILOGUE_INSIDE, EXTENTS
+from tir_schedules.tir.passes import AHEAD, EXTENTS
 from tir_schedules.tir.schedule import PrimFunc, Schedule, pipeline
 from tir_schedules.workloads.gemm import Gemm
 
@@ -184,7 +184,6 @@ def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     pipeline(sch, parts.k_tile, [*[0] * (len(order) - 2), 1, 1], order)
     sch.annotate(parts.k_tile, "disable_unroll", True)  # else two turns, whose instructions no cache holds
     sch.annotate(parts.k_tile, AHEAD, config.stages)
-    sch.annotate(parts.k_tile, EPILOGUE_INSIDE, 1)
 
 
 CONFIGS = {
@@ -213,7 +212,7 @@ RUNG = Rung(
     refuses=refuses,
     prim_func=prim_func,
     arch=ARCH,
-    passes=("boxes_ahead", "epilogue_inside", "tensor_maps", "turning_products"),
+    passes=("boxes_ahead", "tensor_maps", "turning_products"),
 )
 
 if __name__ == "__main__":

@@ -53,11 +53,6 @@ it: 1 is the next, 2 the one around that; see turning_products.py."""
 AHEAD = "tir_schedules.ahead"
 """The annotation with which a schedule says of a loop over slabs how many slots their ring has, where all
 threads multiply and one has boxes copied ahead; see boxes_ahead.py."""
-
-EPILOGUE_INSIDE = "tir_schedules.epilogue_inside"
-"""The annotation with which a schedule says of a pipelined loop that its last turns, so many, are no code of
-their own; see epilogue_inside.py."""
-
 WRAPPED = "tir_schedules.wrapped"
 """The annotation with which a schedule says of a padded copy that it may read any row of the matrix in place
 of one beyond the last: the dimension of the rows, and how many neighbours along it are copied at a time; see

@@ -13,7 +13,6 @@ from tvm import s_tir, tirx, transform
 from tir_schedules.tir.passes.added_tiles import added_tiles
 from tir_schedules.tir.passes.boxes_ahead import boxes_ahead
 from tir_schedules.tir.passes.copies_after_compute import copies_after_compute
-from tir_schedules.tir.passes.epilogue_inside import epilogue_inside
 from tir_schedules.tir.passes.guards_outside import guards_outside
 from tir_schedules.tir.passes.last_block import last_block
 from tir_schedules.tir.passes.last_turn import last_turn
@@ -46,7 +45,6 @@ NAMES = (
     "warp_roles",
     "tensor_maps",
     "last_block",
-    "epilogue_inside",
     "copies_after_compute",
     "late_waits",
     "guards_outside",
@@ -119,7 +117,6 @@ def pipeline(wanted: Sequence[str] = ()) -> transform.Pass:
             s_tir.transform.InjectPermutedLayout(),
             s_tir.transform.AnnotateIrregularLoop(),
             s_tir.transform.InjectSoftwarePipeline(),
-            *chosen("epilogue_inside", epilogue_inside),
             *chosen("copies_after_compute", copies_after_compute),
             *chosen("late_waits", late_waits),
             s_tir.transform.TransformMmaBufferLayout(),
