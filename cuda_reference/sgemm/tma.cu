@@ -34,6 +34,7 @@
 #endif
 
 using Tiles = WarpTiles<BM, BN, WM, WN, WMITER, WNITER, TM, TN>;
+constexpr int UNROLLED = 8; // k of a slab that are code of their own
 constexpr int BOX_OF_A = BM * BK, SLOT = (BM + BN) * BK; // floats
 static_assert(BK == 32, "a row of a slab of A is 128 bytes");
 static_assert(STAGES >= 2, "a slab must be copied while another is multiplied");
@@ -89,19 +90,25 @@ sgemm_tma(const __grid_constant__ CUtensorMap A_map, const __grid_constant__ CUt
     turn(0);
     load(STAGES - 1);
     read_fragments(0, 0);
-#pragma unroll 1
-    for (int slab = 0; slab < slabs; ++slab) {
-#pragma unroll
+    const auto multiply = [&](int k) {
+        part.multiply_in_serpentines(thread_results, reg_a[k % 2], reg_b[k % 2]);
+    };
+    const auto multiply_all_but_the_last = [&](int slab) {
+#pragma unroll UNROLLED
         for (int k = 0; k < BK - 1; ++k) {
             read_fragments(slab, k + 1);
-            part.multiply_in_serpentines(thread_results, reg_a[k % 2], reg_b[k % 2]);
+            multiply(k);
         }
-        if (slab + 1 < slabs) {
-            turn(slab + 1);
-            load(slab + STAGES);
-            read_fragments(slab + 1, 0);
-        }
-        part.multiply_in_serpentines(thread_results, reg_a[(BK - 1) % 2], reg_b[(BK - 1) % 2]);
+    };
+#pragma unroll 1
+    for (int slab = 0; slab + 1 < slabs; ++slab) {
+        multiply_all_but_the_last(slab);
+        turn(slab + 1);
+        load(slab + STAGES);
+        read_fragments(slab + 1, 0);
+        multiply(BK - 1);
     }
+    multiply_all_but_the_last(slabs - 1); // apart, so that nothing in the loop asks whether a slab is left
+    multiply(BK - 1);
     part.write_results<true>(thread_results, C, block_row, block_col, M, N);
 }

@@ -49,6 +49,8 @@ SHARED = "shared.dyn"
 DEPTH = 32  # of a slab: rows of A of 128 bytes, what the swizzle takes
 TURNED = 2  # slabs of A laid out anew
 FEWEST, MOST = 2, 8  # slots
+UNROLLED = 8
+"""k of a slab that are code of their own: of all 32 an instruction cache holds too little."""
 BARRIERS = 1024
 """Bytes of static shared memory: the barriers of slots, and what aligns boxes behind them."""
 
@@ -176,13 +178,13 @@ def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
         sch.tensorize(row, boxes.load(rows, "float32", True, True, bytes_, 1, columns, False))
     sch.tensorize(sch.get_loops(turn)[-2], turned.turn(config.bm, config.threads))
     warp_tiles.finish(sch, gemm, parts, config)
-    warp_tiles.double_buffer_fragments(sch, parts, config)
+    warp_tiles.double_buffer_fragments(sch, parts, config, UNROLLED)
     serpentine.turn_rows(sch, config, parts)
     # Statements: the slab is turned; copies of a later one, if any; first fragments; products; the last k's.
     later = slabs_of(gemm, config) >= config.stages
     order = [1, 2, 3, 0, 4] if later else [1, 2, 0, 3]
     pipeline(sch, parts.k_tile, [*[0] * (len(order) - 2), 1, 1], order)
-    sch.annotate(parts.k_tile, "disable_unroll", True)  # else two turns, whose instructions no cache holds
+    sch.annotate(parts.k_tile, "disable_unroll", True)  # else two turns, for twice the code
     sch.annotate(parts.k_tile, AHEAD, config.stages)
 
 

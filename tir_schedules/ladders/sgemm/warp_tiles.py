@@ -172,13 +172,13 @@ def pad_rows(sch: Schedule, tiling: WarpTiling, parts: Parts, padding: int) -> N
     sch.storage_align(parts.copies[0], 0, axis=-2, factor=WARP_SIZE, offset=offset)
 
 
-def double_buffer_fragments(sch: Schedule, parts: Parts, tiling: WarpTiling) -> None:
+def double_buffer_fragments(sch: Schedule, parts: Parts, tiling: WarpTiling, unrolled: int = 0) -> None:
     """Fragments of the next k are read while those of this one are multiplied.
 
     In the loop over tiles this makes three statements of one: first fragments, FMA of all k but the last,
-    those of the last.
+    those of the last. unrolled: for how many k there is code of their own; by default for all.
     """
-    sch.annotate(parts.k_inner, "pragma_unroll", tiling.bk)
+    sch.annotate(parts.k_inner, "pragma_unroll", unrolled or tiling.bk)
     read_a, read_b, compute = 0, 0, 1
     pipeline(sch, parts.k_inner, stage=[read_a, read_b, compute], order=[0, 1, 2])
 
