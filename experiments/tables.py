@@ -7,7 +7,8 @@
 A table stands between `<!-- results: sgemm -->` and `<!-- end -->`; the name is that of a family, or of one
 of its kinds such as "hgemm nt float16". Where several files bench_*.json hold it, the one measured last
 counts. `<!-- tuned: sgemm -->` is the same for tuned_*.json, which `tir-schedules bench --tuned` wrote.
-`<!-- shapes: sgemm -->` has a line for each shape of shapes_*.json, see many_shapes.py, and
+`<!-- shapes: sgemm -->` has a line for each shape of shapes_*.json, see many_shapes.py,
+`<!-- rungs: hgemm -->` all rungs of each shape of rungs_*.json, see rung_tables.py, and
 `<!-- pauses: sgemm -->` a line for each kernel of pauses_*.json, see ratio_tables.py.
 """
 
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import Any, Callable, Sequence
 
 from ratio_tables import Recording, by_shape, with_and_without_pauses
+from rung_tables import every_rung
 from writing import update
 
 from tir_schedules.bench.tables import THROTTLED, closing_lines, limit, provenance_line, summary, table
@@ -39,6 +41,7 @@ FILES = {
     "results": "bench_*.json",
     "tuned": "tuned_*.json",
     "shapes": "shapes_*.json",
+    "rungs": "rungs_*.json",
     "pauses": "pauses_*.json",
 }
 """What a marker begins with -> the files with its results."""
@@ -98,7 +101,9 @@ def update_all(readmes: Sequence[Path], folder: Path, check: bool) -> int:
     codes = []
     for marker, files in FILES.items():
         results, shown = recorded_in(folder, files), SHOWN if marker == "results" else {}
-        draw = {"shapes": by_shape, "pauses": with_and_without_pauses}.get(marker, markdown)
+        draw = {"shapes": by_shape, "rungs": every_rung, "pauses": with_and_without_pauses}.get(
+            marker, markdown
+        )
         sections = partial(section, results=results, shown=shown, draw=draw)
         codes += [update(readme, marker, sections, check) for readme in readmes]
     return max(codes)

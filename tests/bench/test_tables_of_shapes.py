@@ -3,6 +3,7 @@
 import made_up
 import many_shapes
 import pytest
+import rung_tables
 import tables
 
 from tir_schedules.errors import BadInput
@@ -41,6 +42,36 @@ def test_a_second_run_stands_beside_the_first():
     assert "| 64 | naive | 50.0 | 50.0 | 1.00x | 0.80x |" in text and "| 1.21x | 1.20x |" in text
     assert text.index("GPU-2042-and") < text.index("GPU-2041-and")
     assert text.endswith("1 of 2 ratios agree within 2%; farthest apart are 1.000x and 0.800x at 64.")
+
+
+def of_three_rungs(date, **rates):
+    """A recording of rungs of SGEMM at 64, where no rate is said 10."""
+    names = [f"sgemm/{name}" for name in ("naive", "coalesced", "shared_tile")]
+    results = made_up.results(
+        *names, sizes=(64,), change=lambda row: row | {"rate": rates.get(row["name"].partition("/")[2], 10.0)}
+    )
+    return results | {"date": date, "device": {"name": "Made-up GPU", "uuid": f"GPU-{date}-and-so-on"}}
+
+
+def test_a_rung_far_behind_the_one_before_it_is_bold_and_has_its_reason(monkeypatch):
+    monkeypatch.setitem(rung_tables.REASONS, "shared_tile", "it was made up")
+    text = tables.section("sgemm", [of_three_rungs("2041", shared_tile=4.9)], {}, tables.every_rung)
+    assert "| 64 | 10.0 | 10.0 | **4.90** |" in text
+    assert text.endswith("- `shared_tile` has 0.49 of the rung before it at 64: it was made up.")
+    text = tables.section("sgemm", [of_three_rungs("2041", shared_tile=5.1)], {}, tables.every_rung)
+    assert "| 64 | 10.0 | 10.0 | 5.10 |" in text and "made up." not in text
+
+
+def test_a_rung_far_behind_without_a_reason_is_refused():
+    with pytest.raises(BadInput, match="coalesced has less than half the rate of the rung before it at 64"):
+        tables.section("sgemm", [of_three_rungs("2041", coalesced=4.0)], {}, tables.every_rung)
+
+
+def test_what_was_timed_again_takes_the_place_of_what_was():
+    again = of_three_rungs("2042", coalesced=12.0)
+    again["rows"] = [row for row in again["rows"] if row["name"] == "sgemm/coalesced"]
+    text = tables.section("sgemm", [of_three_rungs("2041", coalesced=4.0), again], {}, tables.every_rung)
+    assert "| 64 | 10.0 | 12.0 | 10.0 |" in text and "GPU-2041" in text and "GPU-2042" in text
 
 
 def test_pauses_are_worth_what_the_table_says():

@@ -87,13 +87,8 @@ for entry in RECORDED:
         KERNELS.setdefault(key, {})[entry.get("launch", 0)] = entry
 
 
-UNCOUNTED = re.compile(r"hgemm/mma_multistage:256x256 \(tir\)|sgemm/split_k:|hgemm/split_k:(64x32|256x256) ")
-"""The copies of the first stand elsewhere since it was counted. Of the others the parts of K, and the launch
-that adds these up, are others since, or they are newer; they are to be counted again."""
 ALIKE = re.compile(r"hgemm/(repacked|split_k):\w+_(lines|registers|whole) ")
 """Kernels that are not counted: at the shapes of COUNTED they are those of the configuration without it."""
-
-KERNELS = {key: entries for key, entries in KERNELS.items() if not UNCOUNTED.match(key[0])}
 
 
 def named(key):
@@ -166,7 +161,7 @@ def test_every_kernel_costs_what_the_gpu_counted(key):
 def test_every_rung_and_twin_was_counted():
     ids = {rung.fitted(COUNTED[rung.family][0]).id for rung in every_rung()}
     labels = {f"{identity} ({origin})" for identity in ids for origin in ("tir", "twin")}
-    left_out = {label for label in labels if ALIKE.match(label) or UNCOUNTED.match(label)}
+    left_out = {label for label in labels if ALIKE.match(label)}
     assert labels - left_out <= {key[0] for key in KERNELS} <= labels
     assert {key[0] for key in KERNELS if quick(key)} == QUICK
 

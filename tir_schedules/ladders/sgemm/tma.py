@@ -12,13 +12,18 @@ Reading four k of a row of A in a float4 would save that. But then all factors f
 registers of one bank, those of the next k in the other: nvcc moves sums about and scatters the order of the
 FMA, and the rate was 49.3 TFLOPS at 4096.
 
-It is a step back. On an H200 it has 46.1, 50.6 and 51.7 TFLOPS at 2048, 4096 and 8192, 0.92, 0.98 and 1.00
-of the best of cuBLAS, where `serpentine` has 53.0, 53.9 and 54.1. The model of `inspect` promises 86 % of the
-peak instead of 82: there are fewer other instructions, and fewer FMA that read three registers. But nvcc puts
-53 of 392 loads of shared memory right before the FMA that need them, and a warp waits. A trial by hand with a
-`__syncwarp()` for every second k, which loads do not cross, had 3 such loads of 196, and 53.0 and 54.0 at
-4096 and 8192, but 47.1 at 2048. Two slabs in a turn, 128 KiB of instructions, leave the instruction cache:
-24.5 at 4096. A warpgroup that does nothing but copy and turn had 47.8 and 49.9 there, by depth of the slabs.
+On an H200 it has 51.6, 52.4 and 52.7 TFLOPS at 2048, 4096 and 8192, 1.02 of the best of cuBLAS, and no more
+than `serpentine`, which has 53.0, 53.9 and 54.1. The model of `inspect` promises 84 % of the peak instead of
+82: there are fewer other instructions, and fewer FMA that read three registers. What it does not see is where
+loads of shared memory stand, and what an instruction cache holds:
+
+- Eight k of a slab are code of their own. With all 32 it had 45.9, 50.6 and 51.7; with two slabs in a turn,
+  128 KiB of instructions, 24.5 at 4096; with two k 50.2, 50.8 and 51.1.
+- The last slab stands behind the loop. With a condition in the loop in its place, across which nvcc moves no
+  load, it had 49.0, 49.5 and 49.9.
+- With all 32 k, nvcc put 53 of 392 loads right before the FMA that need them. A trial by hand with a
+  `__syncwarp()` for every second k, which loads do not cross, had 3 of 196, and 47.1, 53.0 and 54.0.
+- A warpgroup that does nothing but copy and turn had 47.8 and 49.9 at 4096, by depth of the slabs.
 
 Rows of other lengths do not fit, and no number of maps helps. Every fourth row of a matrix lies a multiple of
 16 bytes behind the one before, so four maps would have all rows; but a box has to begin at a multiple of 16

@@ -1,0 +1,102 @@
+"""Every rung of a ladder on many shapes, and why a rung has less than half the rate of the rung before it."""
+
+from __future__ import annotations
+
+from ratio_tables import Recording, gpu
+
+from tir_schedules.bench.tables import provenance_line
+from tir_schedules.bench.views import Row, figures, short
+from tir_schedules.errors import BadInput
+
+FALL = 0.5
+"""Of the rate of the rung before: below it a reason is due."""
+
+ODD = "odd rows are copied element by element"
+
+REASONS = {
+    "wmma_shared": (
+        "few blocks. A tile of 256x128 leaves most of 132 SMs without one: 512 has 8 blocks, and of"
+        " `wmma_naive`, whose blocks have 32 rows and 64 columns, 128"
+    ),
+    "wmma_register_pipelined": (
+        f"{ODD}. Two sets of fragments leave registers for five such loads at a time; `wmma_pipelined` has 42"
+        " under way"
+    ),
+    "mma_multistage": (
+        f"{ODD}. Those of a tile 64 deep are loaded in six goes, which wait one after another;"
+        " `mma_xor_swizzle` takes one for 32"
+    ),
+    "cluster": "one tile of C or a few. `tma_store` has tiles of 64x64 then, `cluster` of 128x128 at least",
+    "stream_k": (
+        "a long K and hardly a tile. One program adds up the parts of a tile, one after another, so few share"
+        " it: 3 and 28 programs run. `split_k` has 52 and 120 blocks, whose parts another launch adds up"
+    ),
+}
+"""Rung -> why it falls behind the one before it."""
+
+
+def every_rung(recordings: list[Recording], shown: tuple[str, ...]) -> str:
+    """A line for each shape, a column for each rung: its rate, in bold where it is below FALL of that of the
+    rung before it that takes the shape. Below, for which of them why.
+
+    A later recording's rows take the place of those of an earlier one. BadInput where no reason is known.
+    """
+    rates, names, sizes = newest(recordings)
+    behind = {pair: ratio for pair, ratio in ratios(rates, names, sizes).items() if ratio < FALL}
+    title, unit = recordings[0][0].title, recordings[0][0].unit
+    head = [f"{title}, {unit}", *names]
+    lines = [head, ["---", *["--:"] * len(names)]]
+    for size in sizes:
+        cells = [cell(rates.get((name, size)), (name, size) in behind) for name in names]
+        lines.append([size, *cells])
+    notes = [f"{gpu(each)}, {provenance_line(each)}." for _, each in recordings]
+    notes += [note(name, behind, sizes) for name in names if any(name == rung for rung, _ in behind)]
+    return "\n".join([*(f"| {' | '.join(cells)} |" for cells in lines), "", *(f"- {each}" for each in notes)])
+
+
+def newest(recordings: list[Recording]) -> tuple[dict[tuple[str, str], float], list[str], list[str]]:
+    """Rates by rung and size, rungs in the order of the ladder, sizes in that of their work. The latest
+    recording is the first; the one with the most rungs says the orders."""
+    rows: dict[tuple[str, str], Row] = {}
+    for group, _ in reversed(recordings):
+        rows |= {
+            (rung(name), size): row for (name, form, size), row in group.cells.items() if form == "schedule"
+        }
+    whole = max((group for group, _ in recordings), key=lambda group: len(group.names))
+    names = list(dict.fromkeys(map(rung, whole.names)))
+    return {key: row["rate"] for key, row in rows.items()}, names, list(whole.sizes)
+
+
+def rung(name: str) -> str:
+    """Without its ladder and its configuration."""
+    return short(name).partition(":")[0]
+
+
+def ratios(
+    rates: dict[tuple[str, str], float], names: list[str], sizes: list[str]
+) -> dict[tuple[str, str], float]:
+    """By rung and size, its rate by that of the rung before it that takes the size."""
+    found = {}
+    for size in sizes:
+        taking = [name for name in names if (name, size) in rates]
+        for before, name in zip(taking, taking[1:]):
+            found[name, size] = rates[name, size] / rates[before, size]
+    return found
+
+
+def cell(rate: float | None, behind: bool) -> str:
+    """A rate; nothing for a shape that the rung does not take."""
+    if rate is None:
+        return ""
+    return f"**{figures(rate)}**" if behind else figures(rate)
+
+
+def note(name: str, behind: dict[tuple[str, str], float], sizes: list[str]) -> str:
+    """For which sizes a rung falls behind, how far, and why."""
+    own = {size: behind[name, size] for size in sizes if (name, size) in behind}
+    if name not in REASONS:
+        raise BadInput(
+            f"{name} has less than half the rate of the rung before it at {', '.join(own)}: say why"
+        )
+    share = " to ".join(dict.fromkeys(f"{extreme(own.values()):.2f}" for extreme in (min, max)))
+    return f"`{name}` has {share} of the rung before it at {', '.join(own)}: {REASONS[name]}."
