@@ -65,12 +65,14 @@ def trace_verb(options: Options) -> int:
 
 
 def traced(rung: Rung, workload: Workload, arch: str) -> Trace:
-    """The trace, with progress on a terminal."""
+    """The trace, with progress on a terminal. BadInput for a workload that is too large for the CPU machine."""
     from tir_schedules.compiler.toolchain import check_arch
     from tir_schedules.console import progress
+    from tir_schedules.insight.metrics.rungs import check_size
     from tir_schedules.insight.trace.states import trace
 
     check_arch(arch)
+    check_size(rung, workload)
     with progress(None, "tracing") as step:
         return trace(rung, workload, arch, step)
 
