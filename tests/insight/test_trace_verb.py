@@ -194,7 +194,11 @@ def test_steps_stand_under_the_line_that_makes_them():
         (["sgemm/naive", "--arch", "sm_1"], 2, ["did you mean"]),
         (["sgemm/multistage", "--arch", "sm_75"], 2, ["needs sm_80"]),
         (["sgemm/naive", "-o", "no/such/folder.html"], 2, ["cannot write"]),
-        (["sgemm/tma", "--mnk", "2048,2048,2048"], 2, ["would take the CPU machine minutes", "1024,1024,1024"]),
+        (
+            ["sgemm/tma", "--mnk", "2048,2048,2048"],
+            2,
+            ["would take the CPU machine minutes", "1024,1024,1024"],
+        ),
     ],
 )
 def test_bad_input_is_one_line(tool, arguments, code, parts):

@@ -65,7 +65,7 @@ def trace_verb(options: Options) -> int:
 
 
 def traced(rung: Rung, workload: Workload, arch: str) -> Trace:
-    """The trace, with progress on a terminal. BadInput for a workload that is too large for the CPU machine."""
+    """The trace, with progress on a terminal. BadInput for a workload too large for the CPU machine."""
     from tir_schedules.compiler.toolchain import check_arch
     from tir_schedules.console import progress
     from tir_schedules.insight.metrics.rungs import check_size
