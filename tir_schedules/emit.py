@@ -40,7 +40,7 @@ def emit_text(rung: Rung, workload: Workload, arch: str, form: str, twin: bool =
         ]
         rest = workload.rest(kernel.results)
         texts += [emit_text(rung.then, rest, arch, form, twin)] if rung.then and rest else []
-        return "\n".join([head(kernel, workload, before, after) + source, *texts])
+        return one_below_another([head(kernel, workload, before, after) + source, *texts])
     binary = compile_kernel(kernel)
     return binary.ptx if form == "ptx" else disassemble(binary)
 
@@ -80,6 +80,20 @@ def head(
         left = kernel.parts if kernel.parts > 1 else prod(kernel.grid)
         lines.append(f"after:   its {left} results are left, for a launch on {rest}")
     return "".join(f"// {line}\n" for line in lines) + "\n"
+
+
+def one_below_another(texts: Sequence[str]) -> str:
+    """Texts of kernels in one file. A value that one defines for the preprocessor does not hold for those
+    below that define it, too, be it only where it is not defined yet. A mark without a value does: it says
+    that a header stands above.
+    """
+    found, defined = [], set[str]()
+    for text in texts:
+        own = dict.fromkeys(re.findall(r"^ *# *define (\w+) +\S", text, re.M))
+        undone = "".join(f"#undef {name}\n" for name in own if name in defined)
+        found.append(f"{undone}\n{text}" if undone else text)
+        defined |= own.keys()
+    return "\n".join(found)
 
 
 def below(launch: Preparation, text: str) -> str:

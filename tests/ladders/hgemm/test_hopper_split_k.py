@@ -15,7 +15,7 @@ from layers import layers
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.twin import load_source, load_twin
-from tir_schedules.emit import emit_text
+from tir_schedules.emit import emit_text, one_below_another
 from tir_schedules.errors import BadInput, TooLarge
 from tir_schedules.ladders import split_k_sum
 from tir_schedules.ladders.hgemm import repacked, split_k
@@ -253,3 +253,13 @@ def test_narrow_tiles_are_for_a_b_whose_columns_are_rows_and_a_c_from_registers(
             rung.declared(HalfGemm(64, 64, 64, layout))
     assert narrow.declared(HalfGemm(328, 102, 346, "nt")).grid == (24, 1, 1)
     assert find("hgemm/split_k")[0].choose(HalfGemm(328, 102, 346, "nn")) != "64x32"
+
+
+def test_values_of_one_kernel_do_not_hold_for_the_next_in_a_file():
+    texts = [
+        "#ifndef N\n#define N 1\n#define MARK\n#endif\n",
+        "#ifndef N\n#define N 2\n#define MARK\n#endif\n",
+        "N",
+    ]
+    text = one_below_another(texts)
+    assert text == f"{texts[0]}\n#undef N\n\n{texts[1]}\nN"
