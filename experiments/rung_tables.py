@@ -23,7 +23,7 @@ REASONS = {
         " under way"
     ),
     "mma_multistage": (
-        f"{ODD}. Those of a tile 64 deep are loaded in six goes, which wait one after another;"
+        f"{ODD}. Those of a tile 64 deep are loaded in nine goes, which wait one after another;"
         " `mma_xor_swizzle` takes one for 32"
     ),
     "cluster": "one tile of C or a few. `tma_store` has tiles of 64x64 then, `cluster` of 128x128 at least",

@@ -34,7 +34,8 @@
 #endif
 
 using Tiles = WarpTiles<BM, BN, WM, WN, WMITER, WNITER, TM, TN>;
-constexpr int UNROLLED = 8; // k of a slab that are code of their own
+constexpr int FITTING = 1024 / (Tiles::THREAD_ROWS * Tiles::THREAD_COLS) / 2 * 2; // k whose FMA are 1024
+constexpr int UNROLLED = FITTING < 2 ? 2 : FITTING > BK ? BK : FITTING;          // for the instruction cache
 constexpr int BOX_OF_A = BM * BK, SLOT = (BM + BN) * BK; // floats
 static_assert(BK == 32, "a row of a slab of A is 128 bytes");
 static_assert(STAGES >= 2, "a slab must be copied while another is multiplied");

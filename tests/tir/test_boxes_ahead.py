@@ -27,7 +27,7 @@ def parts(depth):
     """What stands before the loop over slabs, in it, and behind it."""
     text = source(depth)
     kernel = text[text.index("__global__") :]
-    return re.split(r"#pragma unroll 1\n|\n  \}\n  #pragma unroll 8\n", kernel)
+    return re.split(r"#pragma unroll 1\n|\n  \}\n  #pragma unroll 32\n", kernel)
 
 
 @pytest.mark.parametrize(("slabs", "first", "later"), [(2, 2, 0), (3, 3, 0), (4, 3, 1), (9, 3, 1)])

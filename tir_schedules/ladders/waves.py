@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Callable
 
 from tir_schedules.model.launch import ceil_div
 from tir_schedules.model.rung import Rung
@@ -39,27 +39,31 @@ class Waves:
 
     def __str__(self) -> str:
         slow = f", {self.slow}" if self.slow else ""
-        return f"{self.blocks} blocks, {self.on_one} for an SM{slow}: {self.microseconds:.1f} us"
+        blocks = "1 block" if self.blocks == 1 else f"{self.blocks} blocks"
+        return f"{blocks}, {self.on_one} for an SM{slow}: {self.microseconds:.1f} us"
 
 
 @dataclass(frozen=True)
 class Rate:
     """Of a rung. full: multiply-adds of an SM in a nanosecond, where it has many blocks. few: b blocks on an
-    SM reach b / (b + few) of that. odd: share of it where rows of A or B are no multiples of 16 bytes, and
-    odd_few: what few is then, where it is another; slow: what happens to these rows."""
+    SM reach b / (b + few) of that. odd: share of it where rows are copied element by element, and odd_few:
+    what few is then, where it is another; slow: what happens to these rows. elements: whether they are copied
+    so, by default where rows of A or B are no multiples of 16 bytes."""
 
     full: float
     few: float
     odd: float = 1
     slow: str = ""
     odd_few: float | None = None
+    elements: Callable[[Any], bool] = lambda gemm: bool(gemm.misaligned)
 
     def __call__(self, gemm: Gemm, rung: Rung) -> Waves:
         config = rung.config
         blocks = prod(rung.declared(gemm).grid)
         tile = getattr(config, "bm", 0) * getattr(config, "bn", 0) or config.ts**2
         on_one = ceil_div(blocks, SMS)
-        rate = self.full * (self.odd if gemm.misaligned else 1)
-        few = self.few if self.odd_few is None or not gemm.misaligned else self.odd_few
+        odd = self.elements(gemm)
+        rate = self.full * (self.odd if odd else 1)
+        few = self.odd_few if odd and self.odd_few is not None else self.few
         busy = max((on_one + few) * tile * gemm.k / rate / 1000, gemm.bytes / MEMORY)
-        return Waves(blocks, on_one, LAUNCH + busy, self.slow if gemm.misaligned else "")
+        return Waves(blocks, on_one, LAUNCH + busy, self.slow if odd else "")

@@ -1,9 +1,10 @@
 """Models of the rungs of HGEMM, on a GPU of Hopper and before it.
 
-Those of rungs before Hopper are fitted to 256..8192 of recorded benchmarks, and off by up to 17 %; where rows
-are odd, to the eighteen of thirty shapes that have such rows (experiments/results/rungs_hgemm_h200.json), and
-off by up to 21 %, but by 37 % for wmma_naive and up to 1.8 times where sums and fragments leave few registers
-for elements under way: wmma_register_pipelined and what builds on it, mma_multistage.
+Those of rungs before Hopper are fitted to 256..8192 of recorded benchmarks, and off by up to 17 %. Where rows
+of A, B or C are odd, they are fitted to the eighteen of thirty shapes that have such rows, recorded in
+rungs_hgemm_h200.json and, later, rungs_hgemm_h200_odd.json. There they are off by up to 21 %, by 29 % for
+mma_xor_swizzle and 37 % for wmma_naive, and up to twice where sums and fragments leave few registers for
+elements under way: wmma_register_pipelined and what builds on it, mma_multistage.
 
 What is fastest for a C of a few tiles and a short K needs no launch before: at 129x127x65 wmma_naive takes
 4.0 us and split_k, with its copies, 5.3; at 513x63x87 wmma_padded:32x64 takes 3.2. For a K of several of its
@@ -21,7 +22,10 @@ from tir_schedules.ladders.waves import Rate
 
 BY_ELEMENTS = "rows are no multiple of 16 bytes and are copied element by element"
 
-by_elements = partial(Rate, slow=f"{BY_ELEMENTS}, with nothing under way")
+of_ladder = partial(Rate, elements=lambda gemm: not gemm.aligned)
+"""Before Hopper a row of C that is no multiple of 16 bytes has A and B copied by elements, too."""
+
+by_elements = partial(of_ladder, slow=f"{BY_ELEMENTS}, with nothing under way")
 
 MODELS = {
     "repacked": with_copies,
@@ -44,8 +48,8 @@ MODELS = {
     "wmma_register_pipelined": by_elements(1477, 0.1, odd=0.31, odd_few=0),
     "wmma_pipelined": by_elements(1622, 0.5, odd=0.41, odd_few=0.1),
     "wmma_async": by_elements(1688, 0.8, odd=0.6, odd_few=1),
-    "wmma_padded:32x64": Rate(130, 0),
-    "wmma_padded": Rate(1400, 1.1, odd=0.78),
-    "wmma_shared": Rate(727, 0.5, odd=0.58, odd_few=0.1),
-    "wmma_naive": Rate(115, 0.14, odd=2, odd_few=3),
+    "wmma_padded:32x64": of_ladder(130, 0),
+    "wmma_padded": of_ladder(1400, 1.1, odd=0.78),
+    "wmma_shared": of_ladder(727, 0.5, odd=0.58, odd_few=0.1),
+    "wmma_naive": of_ladder(115, 0.14, odd=2, odd_few=3),
 }

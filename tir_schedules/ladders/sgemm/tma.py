@@ -17,8 +17,9 @@ than `serpentine`, which has 53.0, 53.9 and 54.1. The model of `inspect` promise
 82: there are fewer other instructions, and fewer FMA that read three registers. What it does not see is where
 loads of shared memory stand, and what an instruction cache holds:
 
-- Eight k of a slab are code of their own. With all 32 it had 45.9, 50.6 and 51.7; with two slabs in a turn,
-  128 KiB of instructions, 24.5 at 4096; with two k 50.2, 50.8 and 51.1.
+- The loop over k is unrolled by eight. By 32 it had 45.9, 50.6 and 51.7; with two slabs in a turn, 128 KiB
+  of instructions, 24.5 at 4096; by two 50.2, 50.8 and 51.1. Tiles of 64x128 have a quarter of the FMA for
+  each k, and are unrolled by 32: by eight they had 37.2 at 1024, by 32 in another run 40.6.
 - The last slab stands behind the loop. With a condition in the loop in its place, across which nvcc moves no
   load, it had 49.0, 49.5 and 49.9.
 - With all 32 k, nvcc put 53 of 392 loads right before the FMA that need them. A trial by hand with a
@@ -54,8 +55,9 @@ SHARED = "shared.dyn"
 DEPTH = 32  # of a slab: rows of A of 128 bytes, what the swizzle takes
 TURNED = 2  # slabs of A laid out anew
 FEWEST, MOST = 2, 8  # slots
-UNROLLED = 8
-"""k of a slab that are code of their own: of all 32 an instruction cache holds too little."""
+FMAS = 1024
+"""Of a thread, in the loop over k as it is unrolled: with four times as many the code leaves the instruction
+cache."""
 BARRIERS = 1024
 """Bytes of static shared memory: the barriers of slots, and what aligns boxes behind them."""
 
@@ -79,6 +81,11 @@ class Config(warp_tiles.WarpTiling):
     def box_bytes(self) -> int:
         """Of a slab of A and one of B."""
         return 4 * self.bk * (self.bm + self.bn)
+
+    @property
+    def unrolled(self) -> int:
+        """By how much the loop over k is unrolled: an even number, for fragments of even k and of odd."""
+        return max(2, min(self.bk, FMAS // (self.tm * self.tn * self.wmiter * self.wniter) // 2 * 2))
 
     @property
     def shared_bytes(self) -> int:
@@ -183,7 +190,7 @@ def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
         sch.tensorize(row, boxes.load(rows, "float32", True, True, bytes_, 1, columns, False))
     sch.tensorize(sch.get_loops(turn)[-2], turned.turn(config.bm, config.threads))
     warp_tiles.finish(sch, gemm, parts, config)
-    warp_tiles.double_buffer_fragments(sch, parts, config, UNROLLED)
+    warp_tiles.double_buffer_fragments(sch, parts, config, config.unrolled)
     serpentine.turn_rows(sch, config, parts)
     # Statements: the slab is turned; copies of a later one, if any; first fragments; products; the last k's.
     later = slabs_of(gemm, config) >= config.stages
