@@ -4,7 +4,7 @@ and kernels timed with pauses and without."""
 from __future__ import annotations
 
 from statistics import geometric_mean
-from typing import Any
+from typing import Any, Iterable
 
 from tir_schedules.bench.tables import provenance_line
 from tir_schedules.bench.views import Group, figures, short
@@ -34,6 +34,12 @@ def by_shape(recordings: list[Recording], shown: tuple[str, ...]) -> str:
     notes = [f"{gpu(each)}, {provenance_line(each)}." for _, each, _ in found]
     notes += [f"{summed_up(each)}." for each in ratios]
     notes += [agreement(ratios[0], each) for each in ratios[1:] if ratios[0].keys() & each.keys()]
+    return with_notes(lines, notes)
+
+
+def with_notes(lines: Iterable[Iterable[str]], notes: Iterable[str]) -> str:
+    """A table in Markdown, and what is to be said of it below. lines: cells, of the headings and of the rule,
+    too."""
     return "\n".join([*(f"| {' | '.join(cells)} |" for cells in lines), "", *(f"- {note}" for note in notes)])
 
 
@@ -100,8 +106,7 @@ def with_and_without_pauses(recordings: list[Recording], shown: tuple[str, ...])
     lines = [head, ("---", *["--:"] * 7)]
     for label, row, other in both:
         lines.append((short(label), *measured(row), *measured(other), f"{other['rate'] / row['rate']:.2f}x"))
-    note = f"- {gpu(recorded)}, {provenance_line(recorded)}."
-    return "\n".join([*(f"| {' | '.join(cells)} |" for cells in lines), "", note])
+    return with_notes(lines, [f"{gpu(recorded)}, {provenance_line(recorded)}."])
 
 
 def measured(row: dict[str, Any]) -> tuple[str, str, str]:

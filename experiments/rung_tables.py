@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from ratio_tables import Recording, gpu
+from typing import Sequence
+
+from ratio_tables import Recording, gpu, with_notes
 
 from tir_schedules.bench.tables import provenance_line
-from tir_schedules.bench.views import Row, figures, short
+from tir_schedules.bench.views import figures, rung_in
 from tir_schedules.errors import BadInput
 
 FALL = 0.5
@@ -35,52 +37,51 @@ REASONS = {
 """Rung -> why it falls behind the one before it."""
 
 
+Rates = dict[tuple[str, str], float]
+"""By rung and size."""
+
+
 def every_rung(recordings: list[Recording], shown: tuple[str, ...]) -> str:
     """A line for each shape, a column for each rung: its rate, in bold where it is below FALL of that of the
     rung before it that takes the shape. Below, for which of them why.
 
-    A later recording's rows take the place of those of an earlier one. BadInput where no reason is known.
+    A later recording's rows take the place of those of an earlier one; the one with the most rungs says their
+    order and that of the shapes. BadInput where no reason is known.
     """
-    rates, names, sizes = newest(recordings)
-    behind = {pair: ratio for pair, ratio in ratios(rates, names, sizes).items() if ratio < FALL}
-    title, unit = recordings[0][0].title, recordings[0][0].unit
-    head = [f"{title}, {unit}", *names]
-    lines = [head, ["---", *["--:"] * len(names)]]
-    for size in sizes:
+    rates = newest(recordings)
+    whole = max((group for group, _ in recordings), key=lambda group: len(group.names))
+    names = list(dict.fromkeys(map(rung_in, whole.names)))
+    behind = fallen(rates, names, whole.sizes)
+    lines = [[f"{whole.title}, {whole.unit}", *names], ["---", *["--:"] * len(names)]]
+    for size in whole.sizes:
         cells = [cell(rates.get((name, size)), (name, size) in behind) for name in names]
         lines.append([size, *cells])
     notes = [f"{gpu(each)}, {provenance_line(each)}." for _, each in recordings]
-    notes += [note(name, behind, sizes) for name in names if any(name == rung for rung, _ in behind)]
-    return "\n".join([*(f"| {' | '.join(cells)} |" for cells in lines), "", *(f"- {each}" for each in notes)])
+    for name in names:
+        own = {size: behind[name, size] for size in whole.sizes if (name, size) in behind}
+        notes += [note(name, own)] if own else []
+    return with_notes(lines, notes)
 
 
-def newest(recordings: list[Recording]) -> tuple[dict[tuple[str, str], float], list[str], list[str]]:
-    """Rates by rung and size, rungs in the order of the ladder, sizes in that of their work. The latest
-    recording is the first; the one with the most rungs says the orders."""
-    rows: dict[tuple[str, str], Row] = {}
-    for group, _ in reversed(recordings):
-        rows |= {
-            (rung(name), size): row for (name, form, size), row in group.cells.items() if form == "schedule"
-        }
-    whole = max((group for group, _ in recordings), key=lambda group: len(group.names))
-    names = list(dict.fromkeys(map(rung, whole.names)))
-    return {key: row["rate"] for key, row in rows.items()}, names, list(whole.sizes)
+def newest(recordings: list[Recording]) -> Rates:
+    """Of schedules; the latest recording is the first."""
+    return {
+        (rung_in(name), size): row["rate"]
+        for group, _ in reversed(recordings)
+        for (name, form, size), row in group.cells.items()
+        if form == "schedule"
+    }
 
 
-def rung(name: str) -> str:
-    """Without its ladder and its configuration."""
-    return short(name).partition(":")[0]
-
-
-def ratios(
-    rates: dict[tuple[str, str], float], names: list[str], sizes: list[str]
-) -> dict[tuple[str, str], float]:
-    """By rung and size, its rate by that of the rung before it that takes the size."""
+def fallen(rates: Rates, names: Sequence[str], sizes: Sequence[str]) -> Rates:
+    """What is below FALL, as a share of the rate of the rung before it that takes the size."""
     found = {}
     for size in sizes:
         taking = [name for name in names if (name, size) in rates]
         for before, name in zip(taking, taking[1:]):
-            found[name, size] = rates[name, size] / rates[before, size]
+            share = rates[name, size] / rates[before, size]
+            if share < FALL:
+                found[name, size] = share
     return found
 
 
@@ -91,12 +92,10 @@ def cell(rate: float | None, behind: bool) -> str:
     return f"**{figures(rate)}**" if behind else figures(rate)
 
 
-def note(name: str, behind: dict[tuple[str, str], float], sizes: list[str]) -> str:
+def note(name: str, shares: dict[str, float]) -> str:
     """For which sizes a rung falls behind, how far, and why."""
-    own = {size: behind[name, size] for size in sizes if (name, size) in behind}
+    sizes = ", ".join(shares)
     if name not in REASONS:
-        raise BadInput(
-            f"{name} has less than half the rate of the rung before it at {', '.join(own)}: say why"
-        )
-    share = " to ".join(dict.fromkeys(f"{extreme(own.values()):.2f}" for extreme in (min, max)))
-    return f"`{name}` has {share} of the rung before it at {', '.join(own)}: {REASONS[name]}."
+        raise BadInput(f"{name} has less than half the rate of the rung before it at {sizes}: say why")
+    share = " to ".join(dict.fromkeys(f"{extreme(shares.values()):.2f}" for extreme in (min, max)))
+    return f"`{name}` has {share} of the rung before it at {sizes}: {REASONS[name]}."

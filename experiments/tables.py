@@ -50,6 +50,9 @@ Draw = Callable[[list[Recording], tuple[str, ...]], str]
 """The table of a group of rows, from all recordings of it, the latest first, with those of its sizes that are
 to be shown."""
 
+DRAWN: dict[str, Draw] = {"shapes": by_shape, "rungs": every_rung, "pauses": with_and_without_pauses}
+"""What draws the tables of a marker; of others `markdown`."""
+
 
 def section(
     name: str,
@@ -101,10 +104,7 @@ def update_all(readmes: Sequence[Path], folder: Path, check: bool) -> int:
     codes = []
     for marker, files in FILES.items():
         results, shown = recorded_in(folder, files), SHOWN if marker == "results" else {}
-        draw = {"shapes": by_shape, "rungs": every_rung, "pauses": with_and_without_pauses}.get(
-            marker, markdown
-        )
-        sections = partial(section, results=results, shown=shown, draw=draw)
+        sections = partial(section, results=results, shown=shown, draw=DRAWN.get(marker))
         codes += [update(readme, marker, sections, check) for readme in readmes]
     return max(codes)
 

@@ -11,7 +11,7 @@ from article_tables import NOTHING, markdown
 from tuners_rules import DLIGHT, DLIGHT_RULES, METASCHEDULE
 
 from tir_schedules.bench.tables import THROTTLED, closing_lines, limit, provenance_line, refusal
-from tir_schedules.bench.views import Row, figures, short, size_of
+from tir_schedules.bench.views import Row, figures, rung_in, size_of
 from tir_schedules.errors import BadInput
 from tir_schedules.subjects.results import device_name, load_results
 from tir_schedules.subjects.subject import VENDORS
@@ -152,7 +152,7 @@ def described(point: Row) -> str:
             parts.append(before + "x".join(str(config[each]) for each in names))
         elif name not in together:
             parts.append(f"{name} {value}")
-    return f"{short(point['name']).partition(':')[0]} {', '.join(parts)}"
+    return f"{rung_in(point['name'])} {', '.join(parts)}"
 
 
 def tasks_of(family: str, results: dict[str, Any]) -> list[Task]:

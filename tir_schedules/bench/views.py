@@ -99,9 +99,7 @@ def in_ladder_order(family: str, names: Iterable[str]) -> tuple[str, ...]:
     """Each name once, as rungs build on each other; what the ladder does not know comes last."""
     ladder = rung_names(family)
     place = {name: number for number, name in enumerate(ladder)}
-    return tuple(
-        sorted(dict.fromkeys(names), key=lambda name: place.get(short(name).partition(":")[0], len(ladder)))
-    )
+    return tuple(sorted(dict.fromkeys(names), key=lambda name: place.get(rung_in(name), len(ladder))))
 
 
 def kind_of(row: Row) -> str:
@@ -123,6 +121,11 @@ def extents_of(row: Row) -> tuple[int, ...]:
 def short(name: str) -> str:
     """A rung's id without its family: "warp_tiling:128x128"."""
     return name.partition("/")[2] or name
+
+
+def rung_in(name: str) -> str:
+    """The rung alone, without its family and configuration: "warp_tiling"."""
+    return short(name).partition(":")[0]
 
 
 def figures(rate: float) -> str:
