@@ -85,7 +85,7 @@ class Config(warp_tiles.WarpTiling):
     @property
     def unrolled(self) -> int:
         """By how much the loop over k is unrolled: an even number, for fragments of even k and of odd."""
-        return max(2, min(self.bk, FMAS // (self.tm * self.tn * self.wmiter * self.wniter) // 2 * 2))
+        return max(2, min(self.bk, FMAS // self.lane_sums // 2 * 2))
 
     @property
     def shared_bytes(self) -> int:

@@ -54,6 +54,11 @@ class WarpTiling:
         """Threads of a block."""
         return (self.bm // self.wm) * (self.bn // self.wn) * WARP_SIZE
 
+    @property
+    def lane_sums(self) -> int:
+        """Elements of C that a lane accumulates: its FMA for each k."""
+        return self.wmiter * self.wniter * self.tm * self.tn
+
     def covered(self, quads: bool = False) -> bool:
         """Whether the lanes of a warp cover a sub-tile. quads: and stand in pairs of rows; of those TVM takes
         no single column."""

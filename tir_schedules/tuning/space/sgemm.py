@@ -43,14 +43,9 @@ def padding_fits(config: Config, gemm: Gemm, arch: str) -> bool:
     return config.padding < WARP_SIZE and config.padding % VECTOR == 0
 
 
-def accumulators(config: Config) -> int:
-    """Elements of C that a lane accumulates."""
-    return config.wmiter * config.wniter * config.tm * config.tn
-
-
 def lane_registers(config: Config) -> int:
     """Registers of a lane for its accumulators and for two sets of fragments."""
-    return accumulators(config) + 2 * (config.wmiter * config.tm + config.wniter * config.tn)
+    return config.lane_sums + 2 * (config.wmiter * config.tm + config.wniter * config.tn)
 
 
 def lane_fits(config: Config, gemm: Gemm, arch: str) -> bool:
@@ -72,7 +67,7 @@ def somebody_shares(config: stream_k.Config, gemm: Gemm, arch: str) -> bool:
 
 def loop_fits(config: multistage.Config, gemm: Gemm, arch: str) -> bool:
     unrolled = 1 if config.rows_first else config.stages
-    return accumulators(config) * config.bk * unrolled <= MOST_UNROLLED
+    return config.lane_sums * config.bk * unrolled <= MOST_UNROLLED
 
 
 def lanes_copy(config: multistage.Config, gemm: Gemm, arch: str) -> bool:
