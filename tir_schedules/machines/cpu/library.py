@@ -23,12 +23,14 @@ from tir_schedules.errors import MissingTool, one_line
 from tir_schedules.machines.cpu.signatures import Signature, library_source
 
 FLAGS = (
-    "-std=c++17", "-O2", "-fPIC", "-march=native", "-ftree-vectorize", "-fvect-cost-model=unlimited",
+    "-std=c++17", "-I.", "-O2", "-fPIC", "-march=native", "-ftree-vectorize", "-fvect-cost-model=unlimited",
     "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fno-strict-aliasing", "-w",
 )  # fmt: skip
 """No fast-math: a lane computes what IEEE arithmetic says, fused where PTX says fma and nowhere else."""
 
-LANE_HEADERS = ("abi.h", "arithmetic.h", "bits.h", "conversion.h", "lanes.h", "numeric.h")
+LANE_HEADERS = (
+    "abi.h", "lanes/arithmetic.h", "lanes/bits.h", "lanes/conversion.h", "lanes/lanes.h", "lanes/numeric.h",
+)  # fmt: skip
 """All that functions of lanes need: what the core shares besides takes as long to read as they to compile."""
 
 LANE_PARTS, LARGE = 2, 100
@@ -101,10 +103,13 @@ class Library:
 
         def build(folder: Path) -> None:
             for name, text in sources.items():
+                (folder / name).parent.mkdir(exist_ok=True)
                 (folder / name).write_text(text, encoding="utf-8")
             gxx([self.compiler, *FLAGS, "-shared", UNIT, "-o", LIBRARY], folder)
             for path in folder.iterdir():
-                if path.name != LIBRARY:
+                if path.is_dir():
+                    shutil.rmtree(path)
+                elif path.name != LIBRARY:
                     path.unlink()
 
         def loaded(folder: Path) -> ctypes.CDLL:
@@ -187,12 +192,10 @@ def processor() -> str:
 
 
 def read_core() -> dict[str, str]:
-    """The C++ sources that come with the package, by file name."""
-    folder = resources.files("tir_schedules.machines.cpu") / "core"
-    return {
-        item.name: item.read_text(encoding="utf-8")
-        for item in sorted(folder.iterdir(), key=lambda item: item.name)
-    }
+    """The C++ sources that come with the package, by their path in the folder `core`."""
+    with resources.as_file(resources.files("tir_schedules.machines.cpu") / "core") as core:
+        files = sorted(path for pattern in ("*.cpp", "*.h") for path in core.rglob(pattern))
+        return {path.relative_to(core).as_posix(): path.read_text(encoding="utf-8") for path in files}
 
 
 def shipped_signatures() -> list[Signature]:

@@ -1,7 +1,7 @@
 // The layout of every structure that Python and the core share, and the numberings both use. The Python side
 // is ../abi.py; abi.cpp tells what stands here, and tests/machines/test_abi.py compares the two.
 #pragma once
-#include "numeric.h"
+#include "lanes/numeric.h"
 
 // A global address is (buffer + 1) << BUFFER_SHIFT plus a byte offset, so that no stray offset reaches
 // another buffer. Generic addresses of shared and local memory lie in windows below the first buffer.

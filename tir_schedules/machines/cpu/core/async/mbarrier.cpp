@@ -1,0 +1,314 @@
+// mbarriers: objects in shared memory that count arrivals of threads and bytes of asynchronous copies.
+// Source: PTX ISA 9.0, Parallel Synchronization and Communication Instructions: mbarrier.
+#include "exec/machine.h"
+
+const u32 MOST = (1 << 20) - 1;  // arrivals of a phase, and bytes
+
+void report_misuse(Machine& M, Misuse misuse, s32 line, int lane, u32 address, u32 value) {
+  if (Finding* f = M.report(BARRIER_MISUSE, line, lane, 0, address))
+    f->space = SHARED, f->detail = misuse, f->extent_bytes = value;
+}
+void Machine::report_overwritten(const Touch& t) {
+  const Act act = t.how & STORES ? WRITE : t.how & UPDATES ? ATOMIC : READ;
+  Finding* f = report_access(BARRIER_MISUSE, t.line, t.lane, act, SHARED, t.address - SHARED_WINDOW, t.bytes);
+  if (f) f->detail = OVERWRITTEN;
+}
+
+// ---- where they are ---
+struct Lanes {  // addresses of shared memory of the cluster; NONE: of no shared memory
+  u32 address[32];
+};
+// From the operands of an instruction: a register, whether it has 64 bits, whether addresses are generic.
+static Lanes places(const u8* R, const MicroOp& op) {
+  ALIGNED u64 given[32];
+  Lanes found;
+  addresses(R + op.operands[0], op.operands[1], op.offset, given);
+  const u64 window = op.operands[2] ? SHARED_WINDOW : 0;
+  LANES(found.address[l] = given[l] - window < WINDOW_BYTES ? (u32)(given[l] - window) : NONE)
+  return found;
+}
+static u32 lanes_at(const Lanes& at, u32 lanes, int lane) {
+  u32 same = 0;
+  LANES(same |= (u32)(at.address[l] == at.address[lane]) << l)
+  return same & lanes;
+}
+static bool well_placed(Machine& M, const Place& place, u32 address, s32 line, int lane) {
+  if (!place.cta || place.address + 8 > M.shared_bytes) {
+    M.report_access(OUT_OF_BOUNDS, line, lane, ATOMIC, SHARED, address, 8);
+    return false;
+  }
+  if (address % 8) report_misuse(M, MISPLACED, line, lane, address);
+  return address % 8 == 0;
+}
+Mbarrier* mbarrier_at(Machine& M, u32 address, s32 line, int lane) {
+  const Place place = place_of(M, address);
+  if (!well_placed(M, place, address, line, lane)) return nullptr;
+  const auto found = place.cta->mbarriers.find(place.address);
+  if (found != place.cta->mbarriers.end() && found->second.valid) return &found->second;
+  report_misuse(M, NOT_INITIALISED, line, lane, address);
+  return nullptr;
+}
+// As above, for a thread: it must know that the mbarrier has been initialised.
+static Mbarrier* used_by(Machine& M, u32 address, s32 line, int lane) {
+  const Place place = place_of(M, address);
+  const u32 self = M.warp * 32 + lane;
+  if (place.cta && place.cta != M.cta &&
+      !visit(M, *place.cta, {(u32)M.block_number + 1, self, M.now, address, line, lane, M.warp}, ATOMIC, 8))
+    return nullptr;
+  Mbarrier* barrier = mbarrier_at(M, address, line, lane);
+  if (!barrier) return nullptr;
+  const u32 block = place.cta->number + 1;
+  if (!M.ordered(lane, block, barrier->by, barrier->time, false))
+    M.report_access(RACE, line, lane, ATOMIC, SHARED, address, 8, barrier->line, barrier->by,
+                    place.cta == M.cta ? 0 : block);
+  return barrier;
+}
+static void complete(Machine& M, Mbarrier& b) {
+  if (b.pending || (b.bytes && !b.lost)) return;
+  b.pending = b.expected, b.bytes = 0, b.lost = false, b.told = b.gathered;
+  ++b.phase, ++b.changes;
+}
+
+// Something that lanes do to an mbarrier, for who watches.
+static void note(Machine& M, Happening what, const MicroOp& op, u32 lanes, const Place& at, u64 phase, u32 bytes) {
+  if (!M.watched || !at.cta) return;
+  note_event(M, {what, 0, 0, (u32)M.warp, lanes, at.address, 0, (u32)phase, bytes, 0, 0, op.line}, *at.cta);
+}
+
+// ---- init and inval ---
+// Marks the granules of an mbarrier, or takes the mark away where no other one is left.
+static void mark(Machine& M, u32 address, int lane, s32 line, bool valid) {
+  GRANULES(M, address, 8, {
+    Cell& cell = M.cta->cells[g];
+    const u32 start = g << M.granule_shift, bytes = 1u << M.granule_shift;
+    const bool marked = cell.how & OF_BARRIER;
+    if (valid && marked) continue;
+    bool other = false;
+    for (u32 at = start & ~7u; at < start + bytes; at += 8) {
+      const auto found = M.cta->mbarriers.find(at);
+      other |= at != address && found != M.cta->mbarriers.end() && found->second.valid;
+    }
+    if (!valid && other) continue;
+    cell.how &= ~OF_BARRIER;
+    M.touch(greatest(start, address), least(bytes, 8u), WRITE, lane, line);
+    if (valid) cell.how |= OF_BARRIER;
+  })
+}
+// operands: address, wide, generic, arrivals of a phase
+static void initialise(Machine& M, Warp& W, u8* R, const MicroOp& op) {
+  const Lanes at = places(R, op);
+  ACTIVE(W.active, {
+    const Place place = place_of(M, at.address[l]);
+    const u32 count = WORDS(3)[l];
+    if (!well_placed(M, place, at.address[l], op.line, l)) continue;
+    if (place.cta != M.cta) {
+      report_misuse(M, MISPLACED, op.line, l, at.address[l]);
+      continue;
+    }
+    if (!count || count > MOST) {
+      report_misuse(M, BAD_COUNT, op.line, l, at.address[l], count);
+      continue;
+    }
+    Mbarrier& b = M.cta->mbarriers[place.address];
+    if (b.valid && (b.pending != b.expected || b.bytes)) report_misuse(M, IN_USE, op.line, l, place.address);
+    mark(M, place.address, l, op.line, true);
+    const u64 changes = b.changes + 1;
+    b = Mbarrier();
+    b.valid = true, b.expected = b.pending = count, b.changes = changes;
+    b.by = M.warp * 32 + l, b.time = M.now, b.line = op.line;
+    note(M, INITIALISED, op, 1u << l, place, 0, count);
+  })
+  ++M.now, ++M.stores;
+}
+// operands: address, wide, generic
+static void invalidate(Machine& M, Warp& W, u8* R, const MicroOp& op) {
+  const Lanes at = places(R, op);
+  ACTIVE(W.active, {
+    Mbarrier* b = used_by(M, at.address[l], op.line, l);
+    if (!b || place_of(M, at.address[l]).cta != M.cta) continue;
+    b->valid = false, ++b->changes;
+    mark(M, place_of(M, at.address[l]).address, l, op.line, false);
+  })
+  ++M.now, ++M.stores;
+}
+// fence.mbarrier_init: who has initialised them lets others and the copies of the cluster see it.
+static void fence_init(Machine& M, Warp& W, u8*, const MicroOp&) {
+  for (auto& [address, b] : M.cta->mbarriers)
+    if ((int)b.by / 32 == M.warp && W.active >> b.by % 32 & 1) b.fenced = true;
+  M.fence(W.active, DEVICE);
+}
+
+// ---- arrivals and bytes ---
+enum Arrival : u32 {
+  ARRIVES = 1, EXPECTS = 2, DROPS = 4, NO_COMPLETE = 8, RELAXED = 16, COMPLETES_BYTES = 32
+};
+static u64 state_of(const Mbarrier& b) { return b.phase << 20 | b.pending; }
+static void count_arrivals(Machine& M, Mbarrier& b, u32 how, u32 count, s32 line, int lane, u32 address) {
+  if (!count || count > MOST) return report_misuse(M, BAD_COUNT, line, lane, address, count);
+  if (how & NO_COMPLETE && count >= b.pending)
+    report_misuse(M, COMPLETES, line, lane, address);
+  else if (count > b.pending)
+    return report_misuse(M, TOO_MANY_ARRIVALS, line, lane, address, b.expected);
+  b.pending -= least(count, b.pending);
+  if (how & DROPS) b.expected -= least(count, b.expected);
+}
+// operands: address, wide, generic, an Arrival, then count, bytes and result, each of which may be NONE
+static void tell(Machine& M, Warp& W, u8* R, const MicroOp& op) {
+  const Lanes at = places(R, op);
+  const u32 how = op.operands[3];
+  u32 done = 0;
+  ACTIVE(W.active, {
+    const u32 address = at.address[l];
+    Mbarrier* b = used_by(M, address, op.line, l);
+    if (op.operands[6] != NONE) ((u64*)OPERAND(6))[l] = b ? state_of(*b) : 0;
+    if (!b) continue;
+    if (how & ARRIVES && !(done >> l & 1)) {
+      const u32 together = how & RELAXED ? 1u << l : lanes_at(at, W.active, l);
+      b->gathered = joined(b->gathered, how & RELAXED ? M.told(l, DEVICE) : M.snapshot(together));
+      done |= together;
+      const u32 arrivals = op.operands[4] == NONE ? 1 : WORDS(4)[l];
+      const u32 counted = how & EXPECTS ? WORDS(5)[l] : arrivals * __builtin_popcount(together);
+      note(M, how & EXPECTS ? EXPECTED : ARRIVED, op, together, place_of(M, address), b->phase, counted);
+    }
+    if (how & (EXPECTS | COMPLETES_BYTES)) {
+      const u32 bytes = WORDS(5)[l];
+      const s64 sum = b->bytes + (how & EXPECTS ? (s64)bytes : -(s64)bytes);
+      if (bytes > MOST || sum > MOST || sum < -(s64)MOST)
+        report_misuse(M, BYTES_OUT_OF_RANGE, op.line, l, address, bytes);
+      else b->bytes = sum;
+    }
+    if (how & ARRIVES)
+      count_arrivals(M, *b, how, op.operands[4] == NONE ? 1 : WORDS(4)[l], op.line, l, address);
+    complete(M, *b);
+  })
+  ++M.now, ++M.stores;
+}
+void lose(Machine& M, Mbarrier& b) {
+  b.lost = true;
+  complete(M, b);
+  ++M.stores;
+}
+void bring(Machine& M, Cta& to, u32 address, const Operation& operation, u32 bytes) {
+  Mbarrier& b = to.mbarriers[address];
+  b.bytes -= bytes;
+  if (M.watched)
+    note_event(M, {LANDED, 0, 0, (u32)operation.warp, 1u << operation.lane, address, 0, (u32)b.phase, bytes, 0, 0,
+                   operation.line}, to);
+  b.gathered = joined(b.gathered, completion(operation));
+  if (b.bytes < -(s64)MOST)
+    report_misuse(M, BYTES_OUT_OF_RANGE, operation.line, operation.lane, address, bytes);
+  complete(M, b);
+  ++M.stores;
+}
+// operands: address, wide, generic, noinc; cp.async.mbarrier.arrive: copies of the lane have arrived, which
+// then does. They land now.
+static void arrive_with_copies(Machine& M, Warp& W, u8* R, const MicroOp& op) {
+  const Lanes at = places(R, op);
+  land_copies(M, W, W.active);
+  ACTIVE(W.active, {
+    Mbarrier* b = used_by(M, at.address[l], op.line, l);
+    if (!b) continue;
+    b->gathered = joined(b->gathered, M.snapshot(1u << l));
+    if (op.operands[3]) {
+      note(M, ARRIVED, op, 1u << l, place_of(M, at.address[l]), b->phase, 1);
+      count_arrivals(M, *b, ARRIVES, 1, op.line, l, at.address[l]);
+    }
+    complete(M, *b);
+  })
+  ++M.now, ++M.stores;
+}
+
+// ---- waits ---
+// Whether the lane has not awaited this phase before.
+static bool await(Warp& W, const Mbarrier& b, u32 address, int lane) {
+  if (!W.awaited) W.awaited = std::make_unique<Awaited>();
+  Awaited& a = *W.awaited;
+  const bool again = a.lanes >> lane & 1 && a.barrier[lane] == &b && a.phase[lane] == (u32)b.phase;
+  a.lanes |= 1u << lane;
+  a.barrier[lane] = &b, a.changes[lane] = b.changes, a.address[lane] = address, a.phase[lane] = b.phase;
+  return !again;
+}
+// Whether the phase that a lane names is over. value: its parity, or the state that an arrival gave.
+static bool is_over(Machine& M, const Mbarrier& b, bool parity, u64 value, s32 line, int lane, u32 address) {
+  if (parity) return (b.phase & 1) != (value & 1);
+  const u64 phase = value >> 20;
+  if (b.phase > phase + 1 || b.phase < phase) report_misuse(M, OLD_STATE, line, lane, address);
+  return b.phase != phase;
+}
+// operands: address, wide, generic, whether by parity, whether relaxed, parity or state, result
+static void test(Machine& M, Warp& W, u8* R, const MicroOp& op) {
+  const Lanes at = places(R, op);
+  const bool parity = op.operands[3], relaxed = op.operands[4];
+  const Mbarrier* barrier[32];
+  u32 over = 0, awaiting = 0;
+  ACTIVE(W.active, {
+    const u32 address = at.address[l];
+    Mbarrier* const b = used_by(M, address, op.line, l);
+    barrier[l] = b;
+    const u64 value = parity ? WORDS(5)[l] : ((const u64*)OPERAND(5))[l];
+    const bool done = !b || is_over(M, *b, parity, value, op.line, l, address);  // none: it goes on
+    WORDS(6)[l] = done;
+    if (!done) awaiting |= (u32)await(W, *b, address, l) << l;
+    if (!done || !b) continue;
+    over |= 1u << l;
+    b->seen.resize(M.threads), b->seen[M.warp * 32 + l] = b->phase;
+  })
+  if (W.awaited && W.awaited->lanes & over) W.awaited->lanes &= ~over, ++M.stores;
+  while (M.watched && awaiting) {
+    const int first = __builtin_ctz(awaiting);
+    const u32 together = lanes_at(at, awaiting, first);
+    note(M, TESTED, op, together, place_of(M, at.address[first]), barrier[first]->phase, 0);
+    awaiting &= ~together;
+  }
+  while (over) {
+    const int first = __builtin_ctz(over);
+    const u32 together = relaxed ? 1u << first : lanes_at(at, over, first);
+    note(M, PASSED, op, together, place_of(M, at.address[first]), barrier[first]->phase - 1, 0);
+    LaneOrder& own = M.cta->lanes[M.warp * 32 + first];
+    if (relaxed) own.seen = joined(own.seen, barrier[first]->told);
+    else M.learn(together, barrier[first]->told);
+    over &= ~together;
+  }
+}
+// Whether all lanes that could go on have tested mbarriers that are as they were.
+bool awaits_in_vain(const Warp& W) {
+  if (!W.awaited || !W.polling || W.stalled || W.polling & ~W.awaited->lanes) return false;
+  if (W.live & ~(W.waiting | W.held | W.polling)) return false;
+  const Awaited& a = *W.awaited;
+  ACTIVE(W.polling, if (a.barrier[l]->changes != a.changes[l]) return false)
+  return true;
+}
+// What an mbarrier of the block is in a ring, as `layout --ring` has it: twice its number among those of its
+// kind, by their addresses, and one more where copies tell it of their bytes; and 1. 0: no copy tells any.
+static u32 role_of(const Cta& cta, const Mbarrier& b, u32 address) {
+  auto is_full = [](const Mbarrier& one) { return one.copy.line || one.bytes; };
+  u32 before = 0;
+  bool ring = false;
+  for (const auto& [at, other] : cta.mbarriers)
+    ring |= is_full(other), before += other.valid && at < address && is_full(other) == is_full(b);
+  return ring ? 1 + 2 * before + is_full(b) : 0;
+}
+// Of a lane that nobody lets go on: what its mbarrier lacks.
+void report_awaited(Machine& M, const Warp& W, int lane, s32 line) {
+  const Awaited& a = *W.awaited;
+  const Mbarrier& b = *a.barrier[lane];
+  Finding* f = M.report(DEADLOCK, line, lane, 0, a.address[lane]);
+  if (!f) return;
+  f->act = ATOMIC, f->space = SHARED, f->detail = (u32)b.phase;
+  f->extent_bytes = b.pending, f->bytes = (u32)b.bytes, f->role = role_of(*M.cta, b, a.address[lane]);
+  const u32 seen = b.seen.empty() ? 0 : b.seen[M.warp * 32 + lane];
+  f->other_lane = seen && seen < b.phase ? seen : 0;
+}
+
+// operands: result, state
+static void pending_count(Machine&, Warp& W, u8* R, const MicroOp& op) {
+  ACTIVE(W.active, WORDS(0)[l] = ((const u64*)OPERAND(1))[l] & MOST)
+}
+
+static const Family mbarrier{{"mbarrier.init", initialise},
+                             {"mbarrier.inval", invalidate},
+                             {"mbarrier.tell", tell},
+                             {"mbarrier.test", test},
+                             {"mbarrier.pending_count", pending_count},
+                             {"cp.async.mbarrier", arrive_with_copies},
+                             {"fence.mbarrier_init", fence_init}};

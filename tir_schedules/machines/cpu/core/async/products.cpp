@@ -1,0 +1,184 @@
+// D = A B + D of m64nNkK by the 16 rows of one warp: factors in shared memory as descriptors give them, or
+// rows of A in registers. Sums of floats are in sums.cpp.
+//
+// Where elements lie is what PTX ISA 9.0 calls canonical layouts (asynchronous warpgroup level matrix, shared
+// memory layout). All is made of pieces of 16 bytes. The swizzles of 128 bytes have run on an H200.
+#include "async/products.h"
+#include "lanes/conversion.h"
+
+Descriptor::Descriptor(u64 bits) {
+  auto part = [&](int at) { return u32(bits >> at & 0x3fff) << 4; };
+  const u32 spans[] = {0, 128, 64, 32};
+  start = part(0), leading = part(16), stride = part(32), base = bits >> 49 & 7, span = spans[bits >> 62];
+  reserved = (bits & 0x3ff1c000c000c000ull) != 0;
+}
+u32 swizzled(u32 address, u32 span, u32 base) {
+  const u32 line = (address >> 7) - base;
+  return span ? address ^ (line & (span / 16 - 1)) << 4 : address;
+}
+// piece: of a row along k, 0 or 1.
+u32 Descriptor::along_k(u32 row, u32 piece) const {
+  const u32 pitch = span ? span : 16, next = span ? 16 : leading;
+  return swizzled(start + row / 8 * stride + row % 8 * pitch + piece * next, span, base);
+}
+// piece: of eight rows (columns of B) that follow one another in memory, for one k.
+u32 Descriptor::across(u32 piece, u32 k) const {
+  if (!span) return start + piece * stride + k / 8 * leading + k % 8 * 16;
+  const u32 wide = span / 16;
+  const u32 along = piece % wide * 16 + piece / wide * leading;
+  return swizzled(start + along + k % 8 * span + k / 8 * stride, span, base);
+}
+
+enum Factor { F16, BF16, TF32, E4M3, E5M2, S8, U8 };
+enum Sum { SUM_F16, SUM_F32, SUM_S32 };
+u32 factor_bytes(u32 kind) { return kind <= BF16 ? 2 : kind == TF32 ? 4 : 1; }
+static s32 lowest_exponent(u32 kind) {
+  return kind == F16 || kind == E5M2 ? -14 : kind == E4M3 ? -6 : -126;
+}
+
+template <int MANTISSA, int BIAS> static const f32* floats_of_8() {
+  static const std::vector<f32> table = [] {
+    std::vector<f32> values(256);
+    for (int k = 0; k < 256; ++k) values[k] = from_float8<MANTISSA, BIAS>(k);
+    return values;
+  }();
+  return table.data();
+}
+// The numbers of a piece of 16 bytes.
+static void unpack(const u8* piece, u32 kind, f32* to) {
+  u16 halves[8];
+  u32 words[4];
+  memcpy(halves, piece, 16), memcpy(words, piece, 16);
+  switch (kind) {
+    case F16:
+      for (int k = 0; k < 8; ++k) to[k] = half_to_float(halves[k]);
+      break;
+    case BF16:
+      for (int k = 0; k < 8; ++k) to[k] = bfloat_to_float(halves[k]);
+      break;
+    case TF32:
+      for (int k = 0; k < 4; ++k) to[k] = bits<f32>(words[k] & 0xffffe000u);  // low bits do not count
+      break;
+    case E4M3:
+      for (int k = 0; k < 16; ++k) to[k] = floats_of_8<3, 7>()[piece[k]];
+      break;
+    case E5M2:
+      for (int k = 0; k < 16; ++k) to[k] = floats_of_8<2, 15>()[piece[k]];
+      break;
+    case S8:
+      for (int k = 0; k < 16; ++k) to[k] = (s8)piece[k];
+      break;
+    case U8:
+      for (int k = 0; k < 16; ++k) to[k] = piece[k];
+  }
+}
+static void unpack_at(const Machine& M, u32 address, u32 kind, f32* to) {
+  static const u8 nothing[16] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+                                 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+  unpack(address + 16 <= M.shared_bytes ? M.shared + address : nothing, kind, to);
+}
+
+static void load_right(const Machine& M, const Product& p, f32 (*B)[MOST_COLUMNS]) {
+  const u32 kind = p.op->operands[RIGHT_KIND], columns = p.op->operands[COLUMNS];
+  const u32 per = 16 / factor_bytes(kind);
+  const Descriptor d(p.right);
+  if (p.op->operands[OPTIONS] & RIGHT_ACROSS) {
+    for (u32 k = 0; k < 2 * per; ++k)
+      for (u32 piece = 0; piece < columns / 8; ++piece)
+        unpack_at(M, d.across(piece, k), kind, B[k] + piece * 8);
+    return;
+  }
+  f32 numbers[16];
+  for (u32 column = 0; column < columns; ++column)
+    for (u32 piece = 0; piece < 2; ++piece) {
+      unpack_at(M, d.along_k(column, piece), kind, numbers);
+      for (u32 k = 0; k < per; ++k) B[piece * per + k][column] = numbers[k];
+    }
+}
+static void load_left(const Machine& M, const Product& p, f32 (*A)[MOST_K]) {
+  const u32 kind = p.op->operands[LEFT_KIND], per = 16 / factor_bytes(kind), first = p.member * 16;
+  if (!p.rows.empty()) {
+    for (u32 row = 0; row < 16; ++row) memcpy(A[row], &p.rows[row * 2 * per], 8 * per);
+    return;
+  }
+  const Descriptor d(p.left);
+  if (!(p.op->operands[OPTIONS] & LEFT_ACROSS)) {
+    for (u32 row = 0; row < 16; ++row)
+      for (u32 piece = 0; piece < 2; ++piece)
+        unpack_at(M, d.along_k(first + row, piece), kind, A[row] + piece * per);
+    return;
+  }
+  f32 numbers[16];
+  for (u32 k = 0; k < 2 * per; ++k)
+    for (u32 piece = 0; piece < 2; ++piece) {
+      unpack_at(M, d.across(first / 8 + piece, k), kind, numbers);
+      for (u32 row = 0; row < 8; ++row) A[piece * 8 + row][k] = numbers[row];
+    }
+}
+std::vector<f32> rows_in_registers(const u8* R, const u32* places, u32 kind) {
+  const u32 bytes = factor_bytes(kind), per = 4 / bytes;
+  std::vector<f32> rows(16 * 8 * per);
+  for (u32 r = 0; r < 4; ++r) {
+    const u32* words = (const u32*)(R + places[r]);
+    LANES({
+      u8 piece[16] = {0};
+      f32 numbers[16];
+      memcpy(piece, words + l, 4);
+      unpack(piece, kind, numbers);
+      const u32 row = l / 4 + 8 * (r & 1), column = l % 4 * per + (r >> 1) * 4 * per;
+      for (u32 i = 0; i < per; ++i) rows[row * 8 * per + column + i] = numbers[i];
+    })
+  }
+  return rows;
+}
+
+static s32 added(u32 before, f32 sum, u32 options) {
+  const s64 whole = (s64)(s32)before + (s64)sum;
+  return options & SATURATED ? within(whole, INT32_MIN, INT32_MAX) : (s32)whole;
+}
+// f(column, where its sum is) of a row.
+template <class T, class F> static inline void each_sum(const Product& p, u32 row, F f) {
+  const u32 each = 4 / sizeof(T);  // in a register
+  const u32* places = p.op->operands + SUMS + row / 8 * (2 / each);
+  for (u32 column = 0; column < p.op->operands[COLUMNS]; column += 8, places += 4 / each)
+#pragma GCC unroll 8
+    for (u32 i = 0; i < 8; ++i)
+      f(column + i, ((T*)(p.registers + places[i % 2 / each]))[(row % 8 * 4 + i / 2) * each + i % each]);
+}
+static void add_integers(const Product& p, u32 row, const f32* left, const RightFactors& right) {
+  f32 sums[MOST_COLUMNS] = {0};  // exact
+  for (u32 k = 0; k < right.depth; ++k)
+    for (u32 column = 0; column < right.columns; ++column) sums[column] += left[k] * right.values[k][column];
+  each_sum<u32>(p, row, [&](u32 column, u32& d) {
+    d = added(p.adds ? d : 0, sums[column], p.op->operands[OPTIONS]);
+  });
+}
+template <class T> static void add_floats(const Product& p, u32 row, const f32* left, const RightFactors& right) {
+  const u32 kind = p.op->operands[LEFT_KIND];
+  const bool halves = sizeof(T) == 2;
+  ALIGNED f32 sums[MOST_COLUMNS];
+  if (p.adds)
+    each_sum<T>(p, row, [&](u32 column, T& d) { sums[column] = halves ? half_to_float(d) : bits<f32>((u32)d); });
+  else memset(sums, 0, sizeof sums);
+  add_products(left, lowest_exponent(kind), right, {factor_bytes(kind) == 1 ? 13 : 25, halves}, sums);
+  each_sum<T>(p, row, [&](u32 column, T& d) {
+    const f32 sum = sums[column];
+    d = halves ? float_to_half(sum) : sum != sum ? 0x7fffffff : bits<u32>(sum);
+  });
+}
+void execute(const Machine& M, const Product& p) {
+  static thread_local RightFactors factors;
+  RightFactors& right = factors;
+  ALIGNED f32 A[16][MOST_K];
+  right.columns = p.op->operands[COLUMNS], right.depth = 32 / factor_bytes(p.op->operands[LEFT_KIND]);
+  load_left(M, p, A), load_right(M, p, right.values);
+  const u32 sums = p.op->operands[SUM_KIND];
+  if (sums != SUM_S32) right.find_exponents(lowest_exponent(p.op->operands[RIGHT_KIND]));
+  for (u32 row = 0; row < 16; ++row) {
+    if (p.op->operands[OPTIONS] & NEGATED)
+      for (f32& factor : A[row]) factor = -factor;
+    if (sums == SUM_S32) add_integers(p, row, A[row], right);
+    else if (sums == SUM_F16) add_floats<u16>(p, row, A[row], right);
+    else add_floats<u32>(p, row, A[row], right);
+  }
+}

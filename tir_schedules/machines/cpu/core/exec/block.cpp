@@ -1,0 +1,382 @@
+// One block: its warps take turns, each until all its lanes wait; in a warp, the lanes at the lowest basic
+// block run. Warps advance one at a time on purpose: what lockstep would hide, a missing __syncthreads,
+// shows.
+//
+// A lane waits at a barrier of the block; for other lanes of its warp, at an instruction that names them; or
+// for memory, when it has gone round a loop that others can end. Such a loop is left to itself until
+// everybody else waits, in this block and then in all; a warp that comes back in the state it was in, while
+// nobody has stored anything, is idle. One that has tested an mbarrier in vain gets no turn before something
+// has happened to it, so that it costs nothing. A lane whose block ends in a wait tries again in each turn.
+#include "exec/machine.h"
+#include <algorithm>
+#include <string_view>
+
+void enter(Machine& M, Cta& cta) {
+  M.cta = &cta, M.warps = cta.warps.data(), M.shadow = cta.shadow.data();
+  M.began = cta.began, M.met = cta.met, M.block_number = cta.number;
+  memcpy(M.block_index, cta.index, sizeof M.block_index);
+  if (M.watched) M.watch = memcmp(cta.index, M.watched->block, sizeof cta.index) ? nullptr : M.watched;
+  auto aligned = [](std::vector<u8>& bytes) { return (u8*)(((u64)bytes.data() + 127) & ~127ull); };
+  M.shared = aligned(cta.shared), M.local = aligned(cta.local), M.local_written = cta.written.data();
+}
+static u8* registers_of(const Machine& M, int warp) {
+  return (u8*)(((u64)M.cta->registers.data() + 63) & ~63ull) + (u64)M.program->register_bytes * warp;
+}
+static void send(Warp& W, u32 mask, u32 target) { LANES(W.pc[l] = mask >> l & 1 ? target : W.pc[l]) }
+// The lanes that run next: those at the lowest basic block that wait for nothing.
+static u32 pick(const Warp& W, u32& pc) {
+  const u32 ready = W.live & ~(W.waiting | W.held | W.polling | W.stalled);
+  u32 at[32], lowest = NONE;
+  LANES(at[l] = ready >> l & 1 ? W.pc[l] : NONE)
+  LANES(lowest = least(at[l], lowest))
+  pc = lowest;
+  return lanes_with(at, lowest) & ready;
+}
+static void set_mask(Warp& W, u32 mask) {
+  W.active = mask;
+  LANES(W.mask[l] = -(s32)(mask >> l & 1))
+}
+static void set_special_registers(const Machine& M, u8* R) {
+  const u32* special = M.program->special;
+  auto lanes_of = [&](u32 name) { return (u32*)(R + special[name]); };
+  auto fill = [&](u32 name, u32 value) { LANES(lanes_of(name)[l] = value) };
+  const u32 first = M.warp * 32;
+  u32 x = first % M.block[0], y = first / M.block[0] % M.block[1], z = first / M.block[0] / M.block[1];
+  LANES({
+    lanes_of(TID_X)[l] = x, lanes_of(TID_Y)[l] = y, lanes_of(TID_Z)[l] = z, lanes_of(LANEID)[l] = l;
+    if (++x == M.block[0]) x = 0, ++y;
+    if (y == M.block[1]) y = 0, ++z;
+  })
+  fill(WARPID, M.warp);
+  for (u32 d = 0; d < 3; ++d)
+    fill(CTAID_X + d, M.block_index[d]), fill(NTID_X + d, M.block[d]), fill(NCTAID_X + d, M.grid[d]);
+}
+
+// ---- lanes of a warp that wait for each other ---
+// Which of the lanes at a block may execute its first instruction: those whose members are all there. Members
+// of a __syncwarp may be at several of them.
+static u32 gathered(const Machine& M, Warp& W, u8* R, const BasicBlock& block, u32 lanes) {
+  const u32* members = (const u32*)(R + block.members);
+  u32 ready = lanes & W.released;
+  ACTIVE(lanes & ~ready, {
+    u32 there = lanes;
+    if (block.gathers) {
+      const int self = l;
+      ACTIVE(W.held, {
+        const BasicBlock& other = M.program->blocks[W.pc[l]];
+        if (other.gathers && ((const u32*)(R + other.members))[l] == members[self]) there |= 1u << l;
+      })
+    }
+    const u32 missing = members[l] & W.live & ~there;
+    if (!missing || !(members[l] >> l & 1)) ready |= 1u << l;
+    else W.missed |= missing;
+  })
+  return ready;
+}
+// Lets every lane that is held go on, those that their members await at another instruction with them.
+static void release_partners(const Machine& M, Warp& W, u8* R, const BasicBlock& block, u32 ready) {
+  if (!block.gathers) return;
+  u32 wanted = 0;
+  ACTIVE(ready, wanted |= ((const u32*)(R + block.members))[l])
+  W.excused |= (wanted & W.held) | ready, W.released |= W.excused;
+  W.held &= ~W.released;
+}
+
+// ---- loops ---
+// Whether nothing has changed since some rounds ago: then nothing ever will, unless others change memory.
+static bool repeats(Machine& M, Warp& W, const u8* R) {
+  const u32 bytes = M.program->register_bytes;
+  const bool same = W.sample.size() == bytes && W.sampled_stores == M.stores &&
+                    !memcmp(W.sample.data(), R, bytes);
+  if (!same) W.sample.assign(R, R + bytes), W.sampled_stores = M.stores;
+  return same;
+}
+// Instructions of a warp; rounds between two looks at a loop.
+const u64 LONG_LOOP = 1 << 16, ROUNDS = 1 << 12;
+static bool goes_round(Machine& M, Warp& W, const u8* R, const BasicBlock& block, u32 lanes) {
+  if (block.polls == OF_MEMORY) return true;
+  if (block.polls == OF_BARRIERS && W.awaited && W.awaited->lanes & lanes) return true;
+  return W.issued > LONG_LOOP && !(++W.rounds % ROUNDS) && repeats(M, W, R);
+}
+
+// ---- barriers ---
+// Operands of what ends a block at a barrier: whether it only arrives, its number, how many threads it is for
+// or NONE, then for a vote: kind, predicate, whether negated, result.
+enum Vote { POPULATION, EVERY, SOME };
+static void note_meeting(Machine& M) { M.met = M.cta->met = ++M.now; }
+static void note_meeting_of(Machine& M, const Warp& W, u32 lanes, u32 number) {
+  if (!M.watched || !(M.traits & UNITS)) return;
+  const s32 line = W.barrier_line[__builtin_ctz(lanes)];
+  note_event(M, {MET, 0, 0, (u32)M.warp, lanes, number, 0, M.now, 0, 0, 0, line}, *M.cta);
+}
+static void open_barrier(Machine& M, u32 number) {
+  NamedBarrier& barrier = M.cta->named[number];
+  const int self = M.warp;
+  bool all = true;
+  for (u32 w = 0; w < M.cta->warps.size(); ++w)
+    ACTIVE(M.warps[w].live, all &= M.warps[w].waiting >> l & 1 && M.warps[w].barrier[l] == number)
+  if (all) M.meet_in_block();
+  for (u32 w = 0; w < M.cta->warps.size(); ++w) {
+    Warp& W = M.warps[w];
+    u32 there = 0;
+    ACTIVE(W.waiting, there |= (u32)(W.barrier[l] == number) << l)
+    if (!there) continue;
+    M.warp = w;
+    note_meeting_of(M, W, there, number);
+    if (!all) M.learn(there, barrier.gathered);
+    ACTIVE(there, {
+      const BasicBlock& block = M.program->blocks[W.pc[l]];
+      W.pc[l] = block.taken;
+      if (block.end == NONE) continue;
+      const u32* operands = M.program->micro_ops[block.end].operands;
+      if (operands[6] == NONE) continue;
+      const u32 votes = barrier.votes, kind = operands[3];
+      ((u32*)(registers_of(M, w) + operands[6]))[l] = kind == POPULATION ? votes
+                                                      : kind == EVERY    ? votes == barrier.result
+                                                                         : votes > 0;
+    })
+    W.waiting &= ~there;
+  }
+  M.warp = self;
+  barrier = NamedBarrier();
+  note_meeting(M);
+}
+static void arrive(Machine& M, Warp& W, u8* R, const BasicBlock& block, u32 lanes) {
+  const u32* operands = block.end == NONE ? nullptr : M.program->micro_ops[block.end].operands;
+  const bool only_arrives = operands && operands[0];
+  if (only_arrives) send(W, lanes, block.taken);
+  else W.waiting |= lanes;
+  u32 numbers = 0;
+  ACTIVE(lanes, {
+    const u32 asked = operands ? ((const u32*)(R + operands[1]))[l] : 0, number = asked & 15;
+    NamedBarrier& barrier = M.cta->named[number];
+    W.barrier[l] = number, W.barrier_line[l] = block.line, numbers |= 1u << number;
+    const u32 whole = (M.threads + 31) & ~31u;
+    barrier.arrived++;
+    barrier.of_all = !operands || operands[2] == NONE;
+    barrier.expected = barrier.of_all ? whole : ((const u32*)(R + operands[2]))[l];
+    if (asked > 15 || !barrier.expected || barrier.expected % 32)
+      if (Finding* f = M.report(DIVERGENT_BARRIER, block.line, l))
+        f->detail = 1, f->extent = asked, f->extent_bytes = barrier.expected;
+    if (operands && operands[6] != NONE) {
+      const bool holds = (((const u32*)(R + operands[4]))[l] != 0) != (operands[5] != 0);
+      barrier.votes += holds, barrier.result++;
+    }
+  })
+  ACTIVE(numbers, {
+    NamedBarrier& barrier = M.cta->named[l];
+    u32 those = 0;
+    const u32 number = l;
+    ACTIVE(lanes, those |= (u32)(W.barrier[l] == number) << l)
+    // The lanes that the last warp of the block lacks arrive with it.
+    const u32 own = M.threads - M.warp * 32;
+    if (own < 32 && those == (1u << own) - 1) barrier.arrived += 32 - own;
+    barrier.gathered = joined(barrier.gathered, M.snapshot(those));
+    if (barrier.arrived >= barrier.expected) open_barrier(M, number);
+  })
+  ++M.now;
+}
+// At a __syncthreads every thread of the block must wait at the same one.
+static void check_barrier(Machine& M) {
+  s32 line = 0;
+  const int warps = M.cta->warps.size(), self = M.warp;
+  for (int w = 0; w < warps && !line; ++w)
+    if (M.warps[w].live) line = M.warps[w].barrier_line[__builtin_ctz(M.warps[w].live)];
+  for (int w = 0; w < warps; ++w) {
+    const Warp& W = M.warps[w];
+    const u32 threads = M.threads - w * 32, all = threads >= 32 ? NONE : (1u << threads) - 1;
+    const u32 elsewhere = all & ~(W.live & lanes_with((const u32*)W.barrier_line, line));
+    if (!elsewhere) continue;
+    const int l = __builtin_ctz(elsewhere);
+    M.warp = w;
+    if (Finding* f = M.report(DIVERGENT_BARRIER, line, l, W.live >> l & 1 ? W.barrier_line[l] : 0))
+      f->other_warp = w, f->other_lane = l;
+    M.warp = self;
+    return;
+  }
+}
+// Everybody waits. False when that will not end by itself.
+static bool open_barrier_of_all(Machine& M) {
+  for (Warp& W : M.cta->warps)
+    if (W.live != W.waiting) return false;
+  if (M.traits & NAMED) {  // those who have left count as arrived
+    for (u32 number = 0; number < 16; ++number) {
+      NamedBarrier& barrier = M.cta->named[number];
+      u32 there = 0, live = 0;
+      for (Warp& W : M.cta->warps) {
+        live += __builtin_popcount(W.live);
+        ACTIVE(W.waiting, there += W.barrier[l] == number)
+      }
+      if (!there || there != live || !barrier.of_all) continue;
+      check_barrier(M);
+      open_barrier(M, number);
+      return true;
+    }
+    return false;
+  }
+  check_barrier(M);
+  note_meeting(M);
+  M.meet_in_block();
+  for (Warp& W : M.cta->warps) {
+    M.warp = &W - M.warps;
+    if (W.waiting) note_meeting_of(M, W, W.waiting, 0);
+    while (W.waiting) {
+      const u32 at = W.pc[__builtin_ctz(W.waiting)], there = W.waiting & lanes_with(W.pc, at);
+      W.waiting &= ~there;
+      send(W, there, M.program->blocks[at].taken);
+    }
+  }
+  return true;
+}
+
+// ---- turns ---
+// At random, where threads order accesses by more than barriers: whether others get a turn in between.
+static bool interrupted(Machine& M, u32 often) {
+  return M.flags & SHUFFLE && M.traits & CLOCKS && M.random() % often == 0;
+}
+
+// At the end of a block whose micro-op says who goes on. Those that do not will try it again, which counts
+// when it succeeds.
+static void wait_at_end(Machine& M, Warp& W, u8* R, u32 pc, u32 lanes, u32 taken) {
+  const BasicBlock& block = M.program->blocks[pc];
+  W.refused = 0;
+  if (taken) {
+    set_mask(W, taken);
+    const MicroOp& end = M.program->micro_ops[block.end];
+    end.run(M, W, R, end);
+  }
+  const u32 refused = W.refused;
+  send(W, refused, pc), send(W, lanes & ~refused, block.taken);
+  if (!refused) return;
+  W.stalled |= refused;
+  ACTIVE(refused, W.barrier_line[l] = block.line)
+  M.block_counts[pc].threads -= __builtin_popcount(refused);
+  if (refused == lanes) M.block_counts[pc].warps--, W.issued -= block.cost;
+}
+
+// Run a warp until all its lanes wait or have left. False when the launch has to stop or its budget is spent.
+static bool advance(Machine& M, Warp& W, u8* R) {
+  const Program& program = *M.program;
+  if (!W.started) set_special_registers(M, R), W.started = true;
+  u32 pc;
+  for (;;) {
+    u32 lanes = pick(W, pc);
+    if (!lanes) {
+      if (!W.held || W.polling | W.stalled) return !*M.stop;
+      W.released |= W.held, W.held = 0;  // nobody else comes: what they execute says so
+      continue;
+    }
+    bool together = lanes == W.live;
+    if (!together && program.blocks[pc].members != NONE) {
+      const u32 ready = gathered(M, W, R, program.blocks[pc], lanes);
+      W.held |= lanes & ~ready;
+      if (!ready) continue;
+      release_partners(M, W, R, program.blocks[pc], ready);
+      lanes = ready;
+    }
+    const u32 lane_count = __builtin_popcount(lanes);
+    set_mask(W, lanes);
+    for (;;) {
+      const BasicBlock& block = program.blocks[pc];
+      M.block_counts[pc].warps++, M.block_counts[pc].threads += lane_count;
+      W.issued += block.cost;
+      if (__builtin_expect(W.issued > M.budget, 0)) {
+        M.report(ENDLESS_LOOP, block.line, __builtin_ctz(lanes));
+        return false;
+      }
+      if (__builtin_expect(*M.stop, 0)) return false;
+      for (const MicroOp *op = program.micro_ops + block.first, *end = op + block.count; op != end; ++op) {
+        if (__builtin_expect(op->guard == NONE, 1)) {
+          op->run(M, W, R, *op);
+          continue;
+        }
+        const u32 holds = ballot((const u32*)(R + op->guard));
+        set_mask(W, lanes & (op->guard_negated ? ~holds : holds));
+        if (W.active) op->run(M, W, R, *op);
+        set_mask(W, lanes);
+      }
+      W.released &= ~lanes, W.excused &= ~lanes, W.held = 0;
+      u32 taken = lanes;
+      if (block.guard != NONE) {
+        const u32 holds = ballot((const u32*)(R + block.guard));
+        taken &= block.guard_negated ? ~holds : holds;
+      }
+      if (block.exit == BRANCH) {
+        const bool pause = interrupted(M, 8);
+        const bool round = taken && block.taken <= pc && goes_round(M, W, R, block, taken);
+        if (together && !round && !pause && (taken == lanes || !taken)) {
+          pc = taken ? block.taken : block.otherwise;
+          continue;
+        }
+        send(W, taken, block.taken), send(W, lanes & ~taken, block.otherwise);
+        if (round) {
+          W.polling |= taken;
+          ACTIVE(taken, W.barrier_line[l] = block.line, W.barrier[l] = block.polls)
+        }
+        if (pause) return true;
+      } else if (block.exit == BARRIER) {
+        send(W, taken, pc), send(W, lanes & ~taken, block.taken), W.sample.clear();
+        if (M.traits & NAMED) {
+          arrive(M, W, R, block, taken);
+        } else {
+          W.waiting |= taken;
+          LANES(W.barrier_line[l] = taken >> l & 1 ? block.line : W.barrier_line[l])
+        }
+      } else if (block.exit == WAIT) {
+        wait_at_end(M, W, R, pc, lanes, taken);
+      } else if (block.exit == LEAVE) {
+        if (M.traits & UNITS && taken) leave(M, W, taken);
+        W.live &= ~taken;
+        send(W, lanes & ~taken, block.otherwise);
+      } else {
+        leave_block(M, W, block, lanes, taken);
+      }
+      break;
+    }
+  }
+}
+// One turn of a warp; notes whether it is idle.
+static bool turn(Machine& M, int w) {
+  Warp& W = M.warps[w];
+  u8* R = registers_of(M, w);
+  M.warp = w;
+  const u32 live = W.live, waiting = W.waiting, polled = W.polling;
+  const u64 issued = W.issued;
+  W.polling = W.stalled = 0;
+  if (!advance(M, W, R)) return false;
+  W.idle = W.stalled && W.issued == issued;
+  if (!W.polling) return true;
+  const u64 state = std::hash<std::string_view>()({(const char*)R, M.program->register_bytes}) ^
+                    std::hash<std::string_view>()({(const char*)W.pc, sizeof W.pc});
+  W.idle = state == W.state && M.stores == W.stores && live == W.live &&
+           waiting == W.waiting && polled == W.polling;
+  W.state = state, W.stores = M.stores;
+  return true;
+}
+
+Progress run_block(Machine& M) {
+  const int warps = M.cta->warps.size();
+  std::vector<int> order(warps);
+  for (int w = 0; w < warps; ++w) order[w] = M.flags & REVERSE ? warps - 1 - w : w;
+  for (;;) {
+    if (M.flags & SHUFFLE) std::shuffle(order.begin(), order.end(), M.random);
+    u32 live = 0;
+    const u64 stores = M.stores;
+    bool moved = false, idle = true;
+    for (int w : order) {
+      Warp& W = M.warps[w];
+      if (!(W.live & ~W.waiting) || (!M.insists && awaits_in_vain(W))) continue;
+      if (!turn(M, w)) return STOPPED;
+      moved |= !W.polling && !W.idle, idle &= W.idle;
+    }
+    for (Warp& W : M.cta->warps) live |= W.live;
+    if (!live) return FINISHED;
+    moved |= open_barrier_of_all(M) || M.stores != stores;
+    M.cta->idle = idle && !moved;
+    if (!moved || interrupted(M, 4)) return STUCK;
+  }
+}
+
+// What a barrier of some threads needs to know stands in a micro-op, which nobody runs.
+static void nothing(Machine&, Warp&, u8*, const MicroOp&) {}
+static const Family barriers{{"barrier", nothing}};

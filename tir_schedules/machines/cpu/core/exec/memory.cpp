@@ -1,0 +1,271 @@
+// Loads, stores and atomics.
+#include "exec/machine.h"
+
+template <class T, int N, bool STORE> static void move(u8* const* memory, u32 mask, void* const* values) {
+  for (int k = 0; k < N; ++k) {
+    T* v = (T*)values[k];
+    auto move_one = [&](int l) {
+      T* p = (T*)memory[l] + k;
+      if (STORE) *p = v[l];
+      else v[l] = *p;
+    };
+    if (mask == NONE) LANES(move_one(l))
+    else ACTIVE(mask, move_one(l))
+  }
+}
+template <bool STORE>
+static void move(u8* const* memory, u32 mask, u32 width, u32 count, void* const* values) {
+  switch (width * 8 + count) {
+    case 9: return move<u8, 1, STORE>(memory, mask, values);
+    case 10: return move<u8, 2, STORE>(memory, mask, values);
+    case 12: return move<u8, 4, STORE>(memory, mask, values);
+    case 17: return move<u16, 1, STORE>(memory, mask, values);
+    case 18: return move<u16, 2, STORE>(memory, mask, values);
+    case 20: return move<u16, 4, STORE>(memory, mask, values);
+    case 33: return move<u32, 1, STORE>(memory, mask, values);
+    case 34: return move<u32, 2, STORE>(memory, mask, values);
+    case 36: return move<u32, 4, STORE>(memory, mask, values);
+    case 65: return move<u64, 1, STORE>(memory, mask, values);
+    case 66: return move<u64, 2, STORE>(memory, mask, values);
+    case 129: return move<u128, 1, STORE>(memory, mask, values);
+  }
+}
+// A load that was dropped leaves all bits set: NaN in every float type.
+static void poison(u32 mask, u32 width, u32 count, void* const* values) {
+  for (u32 k = 0; k < count; ++k) ACTIVE(mask, memset((u8*)values[k] + l * width, 0xff, width))
+}
+// What lanes are about to store, for checks that look at it; none once it goes.
+struct Incoming {
+  Machine& M;
+  template <class T> Incoming(Machine& M, void* const* values, u32 width, const T* address) : M(M) {
+    M.incoming = values, M.incoming_width = width, M.incoming_address = address;
+    M.incoming_wide = sizeof(T) == 8;
+  }
+  ~Incoming() { M.incoming = nullptr; }
+};
+// Of accesses that may order others: what a strong one brings about; a plain store takes a flag away.
+template <class T>
+static void order(Machine& M, u32 mask, const T* address, u64 window, u32 bytes, u32 how, bool store) {
+  if (!(M.traits & CLOCKS)) return;
+  const u32 acts = store ? how | STORES : how;
+  if (how & STRONG) ACTIVE(mask, M.synchronize(window + address[l], bytes, l, acts, !store))
+  else if (store) ACTIVE(mask, M.forget_flag(window + address[l], bytes))
+}
+template <bool STORE>
+static void finish(u8* const* memory, u32 mask, u32 asked, u32 width, u32 count, void* const* values) {
+  move<STORE>(memory, mask, width, count, values);
+  if (!STORE && mask != asked) poison(asked & ~mask, width, count, values);
+}
+
+template <bool STORE> static void shared_access(Machine& M, Warp& W, const MicroOp& op, const u32* address,
+                                                u32 width, u32 count, void* const* values, u32 how) {
+  const u32 bytes = width * count, asked = W.active;
+  const Act act = STORE ? WRITE : READ;
+  u8* memory[32];
+  const u32 low = op.extent->low, size = least(op.extent->high, M.shared_bytes) - low, limit = size - bytes;
+  u32 mask = asked, bad = bytes > size;
+  LANES(bad |= ((u32)(address[l] - low > limit) | (u32)((address[l] & (bytes - 1)) != 0)) & (asked >> l & 1))
+  LANES(memory[l] = M.shared + address[l])
+  if (__builtin_expect(bad, 0))
+    ACTIVE(asked, if (!M.at_shared(address[l], bytes, op, l, act)) mask &= ~(1u << l))
+  if (M.flags & COUNT) count_shared(M, op.counter, address, mask, bytes, STORE);
+  if (STORE) {
+    const Incoming incoming(M, values, width, address);
+    M.touch_writes(address, mask, bytes, op.line, how);
+    ++M.stores;
+  } else if (how) {
+    ACTIVE(mask, M.touch(address[l], bytes, READ, l, op.line, how))
+  } else {
+    M.touch_reads(address, mask, bytes, op.line);
+  }
+  order(M, mask, address, SHARED_WINDOW, bytes, how, STORE);
+  finish<STORE>(memory, mask, asked, width, count, values);
+  if (M.watch) watch_values(M);
+}
+template <bool STORE> static void global_access(Machine& M, Warp& W, const MicroOp& op, const u64* address,
+                                                u32 width, u32 count, void* const* values, u32 how) {
+  const u32 bytes = width * count, asked = W.active;
+  if (!asked) return;
+  const Act act = STORE ? WRITE : READ;
+  u8* memory[32];
+  u32 mask = asked;
+  const u64 number = (address[__builtin_ctz(asked)] >> BUFFER_SHIFT) - 1, low = (number + 1) << BUFFER_SHIFT;
+  u64 bad = 1;
+  if (number < M.buffer_count) {
+    const Buffer& buffer = M.buffers[number];
+    bad = buffer.bytes < bytes || (STORE && buffer.constant) || buffer.cells;
+    const u64 limit = buffer.bytes - bytes;
+    LANES(bad |=
+          ((u64)(address[l] - low > limit) | (u64)((address[l] & (bytes - 1)) != 0)) & (asked >> l & 1))
+    LANES(memory[l] = buffer.data + (address[l] - low))
+  }
+  if (bad) {
+    const Incoming incoming(M, STORE ? values : nullptr, width, address);
+    ACTIVE(asked, if (!(memory[l] = M.at_global(address[l], bytes, op, l, act, how))) mask &= ~(1u << l))
+    order(M, mask, address, 0, bytes, how, STORE);
+  }
+  if (STORE) ++M.stores;
+  if (M.flags & COUNT) count_global(M, op.counter, address, mask, bytes);
+  finish<STORE>(memory, mask, asked, width, count, values);
+}
+template <bool STORE> static void generic_access(Machine& M, Warp& W, const MicroOp& op, const u64* address,
+                                                 u32 width, u32 count, void* const* values, u32 how) {
+  u8* memory[32];
+  u32 mask = W.active, local = 0;
+  const Incoming incoming(M, STORE ? values : nullptr, width, address);
+  ACTIVE(W.active, {
+    memory[l] = M.at_generic(address[l], width * count, op, l, STORE ? WRITE : READ, how);
+    if (!memory[l]) mask &= ~(1u << l);
+    local |= (u32)(address[l] >= LOCAL_WINDOW && address[l] < LOCAL_WINDOW + WINDOW_BYTES) << l;
+  })
+  order(M, mask & ~local, address, 0, width * count, how, STORE);
+  if (STORE && mask & ~local) ++M.stores;
+  finish<STORE>(memory, mask, W.active, width, count, values);
+}
+// operands: address, whether it has 64 bits, bytes per element, elements, then the registers, then a How
+template <Space SPACE, bool STORE> static void access(Machine& M, Warp& W, u8* R, const MicroOp& op) {
+  void* values[4];
+  const u32 width = op.operands[2], count = op.operands[3];
+  for (u32 k = 0; k < count; ++k) values[k] = OPERAND(4 + k);
+  const u32 how = op.operands[4 + count];
+  if (SPACE == SHARED) {
+    ALIGNED u32 address[32];
+    addresses(OPERAND(0), op.operands[1], op.offset, address);
+    shared_access<STORE>(M, W, op, address, width, count, values, how);
+  } else {
+    ALIGNED u64 address[32];
+    addresses(OPERAND(0), op.operands[1], op.offset, address);
+    if (SPACE == GLOBAL) global_access<STORE>(M, W, op, address, width, count, values, how);
+    else generic_access<STORE>(M, W, op, address, width, count, values, how);
+  }
+}
+static void load_parameter(Machine& M, Warp& W, u8* R, const MicroOp& op) {  // operands: register, bytes
+  const u8* from = M.params + op.offset;
+  switch (op.operands[1]) {
+    case 1:
+    case 2: {
+      u16 v = 0;
+      memcpy(&v, from, op.operands[1]);
+      ACTIVE(W.active, ((u16*)OPERAND(0))[l] = v)
+      break;
+    }
+    case 4: {
+      u32 v;
+      memcpy(&v, from, 4);
+      ACTIVE(W.active, ((u32*)OPERAND(0))[l] = v)
+      break;
+    }
+    case 8: {
+      u64 v;
+      memcpy(&v, from, 8);
+      ACTIVE(W.active, ((u64*)OPERAND(0))[l] = v)
+      break;
+    }
+  }
+}
+
+// ---- atomics: lanes one after another ---
+enum AtomicOperation { ADD, MIN, MAX, EXCHANGE, COMPARE_AND_SWAP, AND, OR, XOR, INCREMENT, DECREMENT };
+template <class T> static T updated(T old, T value, T other, int operation) {
+  switch (operation) {
+    case ADD: return old + value;
+    case MIN: return value < old ? value : old;
+    case MAX: return value > old ? value : old;
+    case EXCHANGE: return value;
+    case COMPARE_AND_SWAP: return old == value ? other : old;
+    case INCREMENT: return old >= value ? T(0) : T(old + 1);
+    case DECREMENT: return old == T(0) || old > value ? value : T(old - 1);
+  }
+  if constexpr (std::is_integral_v<T>)
+    return operation == AND ? old & value : operation == OR ? old | value : old ^ value;
+  return old;
+}
+// A half or bfloat16, computed in float32, from which it is rounded once.
+template <f32 WIDEN(u16), u16 NARROW(f32)> static u16 updated_half(u16 old, u16 value, int operation) {
+  const f32 a = WIDEN(old), b = WIDEN(value);
+  return NARROW(operation == ADD ? a + b : operation == MIN ? float_min(a, b) : float_max(a, b));
+}
+struct AtomicOperands {
+  u8* result;                // nullptr: not wanted
+  const u8 *value, *other;   // other: nullptr where there is none
+};
+template <class T> static void update(u8* place, const AtomicOperands& at, int operation, int l) {
+  const T old = *(T*)place, value = ((const T*)at.value)[l];
+  *(T*)place = updated<T>(old, value, at.other ? ((const T*)at.other)[l] : old, operation);
+  if (at.result) ((T*)at.result)[l] = old;
+}
+// COUNT halves in one register.
+template <f32 WIDEN(u16), u16 NARROW(f32), int COUNT>
+static void update_halves(u8* place, const AtomicOperands& at, int operation, int l) {
+  for (int k = 0; k < COUNT; ++k) {
+    u16& now = ((u16*)place)[k];
+    const u16 old = now;
+    now = updated_half<WIDEN, NARROW>(old, ((const u16*)at.value)[COUNT * l + k], operation);
+    if (at.result) ((u16*)at.result)[COUNT * l + k] = old;
+  }
+}
+// Addition of float32 in global memory takes denormal numbers for zeros, that in shared memory does not.
+static void flushing_add(u8* place, const AtomicOperands& at, int l) {
+  const f32 old = *(f32*)place;
+  *(f32*)place = flush(flush(old) + flush(((const f32*)at.value)[l]));
+  if (at.result) ((f32*)at.result)[l] = old;
+}
+// type: 'f' float, 's' or 'u' integer, 'h' half, 'b' bfloat16. bytes: of the register.
+static void update_as(u32 type, u32 bytes, bool in_shared, u8* place, const AtomicOperands& at, int operation,
+                      int l) {
+  switch (type << 8 | bytes) {
+    case 'f' << 8 | 4:
+      if (operation == ADD && !in_shared) return flushing_add(place, at, l);
+      return update<f32>(place, at, operation, l);
+    case 'f' << 8 | 8: return update<f64>(place, at, operation, l);
+    case 's' << 8 | 4: return update<s32>(place, at, operation, l);
+    case 's' << 8 | 8: return update<s64>(place, at, operation, l);
+    case 'u' << 8 | 2: return update<u16>(place, at, operation, l);
+    case 'u' << 8 | 4: return update<u32>(place, at, operation, l);
+    case 'u' << 8 | 8: return update<u64>(place, at, operation, l);
+    case 'u' << 8 | 16: return update<u128>(place, at, operation, l);
+    case 'h' << 8 | 2: return update_halves<half_to_float, float_to_half, 1>(place, at, operation, l);
+    case 'h' << 8 | 4: return update_halves<half_to_float, float_to_half, 2>(place, at, operation, l);
+    case 'b' << 8 | 2: return update_halves<bfloat_to_float, float_to_bfloat, 1>(place, at, operation, l);
+    case 'b' << 8 | 4: return update_halves<bfloat_to_float, float_to_bfloat, 2>(place, at, operation, l);
+  }
+}
+// operands: address, wide, space, operation, type (see update_as), bytes of an element, elements, second
+// value or NONE, a How, then the values, then the results, each of which may be NONE
+static void atomic(Machine& M, Warp& W, u8* R, const MicroOp& op) {
+  const u32 space = op.operands[2], element = op.operands[5], count = op.operands[6], bytes = element * count;
+  ALIGNED u64 address[32];
+  ALIGNED u32 narrow[32];
+  addresses(OPERAND(0), op.operands[1], op.offset, address);
+  LANES(narrow[l] = (u32)address[l])
+  if (M.flags & COUNT && space == SHARED) count_shared(M, op.counter, narrow, W.active, bytes, true);
+  if (M.flags & COUNT && space == GLOBAL) count_global(M, op.counter, address, W.active, bytes);
+  const u32 how = op.operands[8], *values = op.operands + 9, *results = values + count;
+  bool wanted = false;
+  for (u32 k = 0; k < count; ++k) wanted |= results[k] != NONE;
+  ACTIVE(W.active, {
+    const u64 generic = address[l] + (space == SHARED ? SHARED_WINDOW : 0);
+    u8* place = M.at_generic(generic, bytes, op, l, ATOMIC, how);
+    if (!place) continue;
+    u64 before[2] = {};
+    memcpy(before, place, bytes);
+    for (u32 k = 0; k < count; ++k) {
+      const AtomicOperands at = {results[k] == NONE ? nullptr : R + results[k], R + values[k],
+                                 op.operands[7] == NONE ? nullptr : OPERAND(7)};
+      const bool in_shared = generic - SHARED_WINDOW < WINDOW_BYTES;
+      update_as(op.operands[4], element, in_shared, place + element * k, at, op.operands[3], l);
+    }
+    if (memcmp(before, place, bytes)) ++M.stores;
+    if (M.traits & CLOCKS) M.synchronize(generic, bytes, l, how | UPDATES, wanted);
+  })
+  if (M.watch) watch_values(M);
+}
+
+// operands: Scope
+static void fence(Machine& M, Warp& W, u8*, const MicroOp& op) { M.fence(W.active, (Scope)op.operands[0]); }
+
+static const Family memory{{"fence", fence},
+                           {"ld.shared", access<SHARED, false>},   {"st.shared", access<SHARED, true>},
+                           {"ld.global", access<GLOBAL, false>},   {"st.global", access<GLOBAL, true>},
+                           {"ld.generic", access<GENERIC, false>}, {"st.generic", access<GENERIC, true>},
+                           {"ld.param", load_parameter},           {"atomic", atomic}};

@@ -1,0 +1,142 @@
+// printf and assert. Both are calls of functions that CUDA has: vprintf(format, arguments), in which each
+// argument is aligned to its size, and __assertfail.
+#include <string>
+#include "exec/machine.h"
+
+// A string of the kernel's, up to its zero. False after a finding.
+static bool read_string(Machine& M, const MicroOp& op, int lane, u64 address, std::string& text) {
+  for (;; ++address) {
+    const u8* byte = M.at_generic(address, 1, op, lane, READ);
+    if (!byte) return false;
+    if (!*byte || text.size() > 1 << 20) return true;
+    text += (char)*byte;
+  }
+}
+struct Arguments {
+  Machine& M;
+  const MicroOp& op;
+  int lane;
+  u64 address;
+  u32 read = 0;
+  bool sound = true;
+
+  template <class T> T next() {
+    address = (address + sizeof(T) - 1) & ~(u64)(sizeof(T) - 1);
+    const u8* place = sound ? M.at_generic(address, sizeof(T), op, lane, READ) : nullptr;
+    T value{};
+    sound = place != nullptr;
+    if (sound) memcpy(&value, place, sizeof(T));
+    address += sizeof(T), ++read;
+    return value;
+  }
+};
+template <class... T> static std::string formatted(const std::string& directive, T... values) {
+  const int bytes = snprintf(nullptr, 0, directive.c_str(), values...);
+  std::string text(bytes > 0 ? bytes : 0, 0);
+  snprintf(&text[0], text.size() + 1, directive.c_str(), values...);
+  return text;
+}
+// A directive whose stars are already numbers. length: "", "h", "hh", "l" or "ll", of which both last are 64
+// bits.
+static std::string converted(Arguments& from, const std::string& flags, const std::string& length,
+                             char kind) {
+  const bool wide = length[0] == 'l' || length == "j" || length == "z" || length == "t";
+  const std::string narrow = flags + (length[0] == 'h' ? length : "") + kind, long_ = flags + "ll" + kind;
+  switch (kind) {
+    case 'd':
+    case 'i':
+    case 'u':
+    case 'o':
+    case 'x':
+    case 'X':
+      return wide ? formatted(long_, from.next<long long>()) : formatted(narrow, from.next<s32>());
+    case 'c': return formatted(flags + kind, from.next<s32>());
+    case 'p': return formatted(flags + kind, (void*)from.next<u64>());
+    case 's': {
+      std::string text;
+      const u64 address = from.next<u64>();
+      if (!address) text = "(null)";
+      else if (from.sound) from.sound = read_string(from.M, from.op, from.lane, address, text);
+      return formatted(flags + kind, text.c_str());
+    }
+    default: return formatted(flags + kind, from.next<f64>());
+  }
+}
+static std::string printed(Arguments& from, const std::string& format) {
+  std::string text;
+  for (size_t k = 0; k < format.size() && from.sound;) {
+    if (format[k] != '%') {
+      text += format[k++];
+      continue;
+    }
+    const size_t begins = k++;
+    if (format[k] == '%') {
+      text += format[k++];
+      continue;
+    }
+    std::string flags = "%", length;
+    auto number = [&] {
+      if (format[k] == '*') flags += std::to_string(from.next<s32>()), ++k;
+      else
+        while (isdigit((u8)format[k])) flags += format[k++];
+    };
+    while (format[k] && strchr("-+ #0", format[k])) flags += format[k++];
+    number();
+    if (format[k] == '.') {
+      flags += format[k++];
+      const size_t before = flags.size();
+      number();
+      if (flags[before] == '-') flags.resize(before - 1);  // a negative precision is none
+    }
+    while (format[k] && strchr("hljztL", format[k])) length += format[k++];
+    const char kind = format[k];
+    if (kind && strchr("diuoxXcspfFeEgGaA", kind)) text += converted(from, flags, length, kind), ++k;
+    else text += format.substr(begins, k - begins);  // as it stands
+  }
+  return text;
+}
+static void say(Said& said, const std::string& text) {
+  const u32 room = said.limit - said.bytes, bytes = least<u64>(room, text.size());
+  memcpy(said.text + said.bytes, text.data(), bytes);
+  said.bytes += bytes, said.cut |= bytes < text.size();
+}
+// operands: where the arguments are, where the result goes: how many arguments were printed
+static void print(Machine& M, Warp& W, u8*, const MicroOp& op) {
+  M.interacts = true;  // what is printed has an order
+  if (!M.alone) return;
+  ACTIVE(W.active, {
+    std::string format;
+    const u64 address = argument(M, l, op.operands[0], 8);
+    Arguments from{M, op, l, argument(M, l, op.operands[0] + 8, 8)};
+    s32 result = -1;
+    if (address && read_string(M, op, l, address, format)) {
+      say(*M.said, printed(from, format));
+      result = from.read;
+    }
+    give_back(M, l, op.operands[1], (u32)result, 4);
+  })
+}
+
+// operands: where the arguments are: expression, file, line, function, bytes of a character
+static void fail(Machine& M, Warp& W, u8*, const MicroOp& op) {
+  ACTIVE(W.active, {
+    stop_launch(M);
+    if (!M.report(ASSERTION, op.line, l) || !M.alone) continue;
+    std::string text[3];
+    const u32 at[] = {0, 8, 24};
+    for (int k = 0; k < 3; ++k) {
+      const u64 address = argument(M, l, op.operands[0] + at[k], 8);
+      if (address) read_string(M, op, l, address, text[k]);
+    }
+    if (*M.said->message) continue;
+    const u32 t = M.warp * 32 + l, x = M.block[0], y = M.block[1], *b = M.block_index;
+    const std::string message = formatted(
+        "%s:%u: %s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%s` failed.", text[1].c_str(),
+        (u32)argument(M, l, op.operands[0] + 16, 4), text[2].c_str(), b[0], b[1], b[2], t % x, t / x % y,
+        t / (x * y), text[0].c_str());
+    const u64 bytes = least<u64>(M.said->message_limit - 1, message.size());
+    memcpy(M.said->message, message.data(), bytes), M.said->message[bytes] = 0;
+  })
+}
+
+static const Family printing{{"call.printf", print}, {"call.assert", fail}};
