@@ -1,7 +1,6 @@
 """The table of instruction families: it is whole, and its families do not get in each other's way."""
 
 import pkgutil
-from importlib import resources
 
 import pytest
 
@@ -9,13 +8,7 @@ from tir_schedules.machines.cpu import instructions
 from tir_schedules.machines.cpu.instructions import FAMILIES, FORMS, form_of_opcode
 from tir_schedules.machines.cpu.library import the_library
 
-CORE = resources.files("tir_schedules.machines.cpu") / "core"
 NAMES = [family.__name__.rpartition(".")[2] for family in FAMILIES]
-OF_LANES = [
-    name for name, family in zip(NAMES, FAMILIES) if all(form.operation for form in family.FORMS.values())
-]
-OF_THE_ENGINE = ["control"]
-OF_NOBODY = ["refused"]
 
 
 def test_every_family_is_in_the_table():
@@ -24,11 +17,6 @@ def test_every_family_is_in_the_table():
 
 def test_no_two_families_have_one_instruction():
     assert len(FORMS) == sum(len(family.FORMS) for family in FAMILIES)
-
-
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in OF_LANES + OF_THE_ENGINE + OF_NOBODY])
-def test_a_family_of_warps_has_its_file_in_the_core(name):
-    assert f"static const Family {name}{{" in next(CORE.rglob(f"{name}.cpp")).read_text()
 
 
 def test_functions_of_the_core_are_found_by_name():

@@ -1,33 +1,8 @@
-// D = A B + D of m64nNkK by the 16 rows of one warp: factors in shared memory as descriptors give them, or
-// rows of A in registers. Sums of floats are in sums.cpp.
-//
-// Where elements lie is what PTX ISA 9.0 calls canonical layouts (asynchronous warpgroup level matrix, shared
-// memory layout). All is made of pieces of 16 bytes. The swizzles of 128 bytes have run on an H200.
+// D = A B + D of m64nNkK by the 16 rows of one warp: factors in shared memory as descriptors give them, or rows of A in
+// registers. Sums of floats are in sums.cpp.
 #include "async/products.h"
+#include "async/sums.h"
 #include "lanes/conversion.h"
-
-Descriptor::Descriptor(u64 bits) {
-  auto part = [&](int at) { return u32(bits >> at & 0x3fff) << 4; };
-  const u32 spans[] = {0, 128, 64, 32};
-  start = part(0), leading = part(16), stride = part(32), base = bits >> 49 & 7, span = spans[bits >> 62];
-  reserved = (bits & 0x3ff1c000c000c000ull) != 0;
-}
-u32 swizzled(u32 address, u32 span, u32 base) {
-  const u32 line = (address >> 7) - base;
-  return span ? address ^ (line & (span / 16 - 1)) << 4 : address;
-}
-// piece: of a row along k, 0 or 1.
-u32 Descriptor::along_k(u32 row, u32 piece) const {
-  const u32 pitch = span ? span : 16, next = span ? 16 : leading;
-  return swizzled(start + row / 8 * stride + row % 8 * pitch + piece * next, span, base);
-}
-// piece: of eight rows (columns of B) that follow one another in memory, for one k.
-u32 Descriptor::across(u32 piece, u32 k) const {
-  if (!span) return start + piece * stride + k / 8 * leading + k % 8 * 16;
-  const u32 wide = span / 16;
-  const u32 along = piece % wide * 16 + piece / wide * leading;
-  return swizzled(start + along + k % 8 * span + k / 8 * stride, span, base);
-}
 
 enum Factor { F16, BF16, TF32, E4M3, E5M2, S8, U8 };
 enum Sum { SUM_F16, SUM_F32, SUM_S32 };
@@ -75,7 +50,7 @@ static void unpack(const u8* piece, u32 kind, f32* to) {
 static void unpack_at(const Machine& M, u32 address, u32 kind, f32* to) {
   static const u8 nothing[16] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
                                  0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
-  unpack(address + 16 <= M.shared_bytes ? M.shared + address : nothing, kind, to);
+  unpack(address + 16 <= M.launch.shared_bytes ? M.cta->shared + address : nothing, kind, to);
 }
 
 static void load_right(const Machine& M, const Product& p, f32 (*B)[MOST_COLUMNS]) {

@@ -3,7 +3,7 @@
 // largest, where the exponent of a product is the sum of its factors'. The sum of these is exact, and is cut to
 // the digits of a float32 (of 8-bit floats: to as many as terms have), or rounded to a float16.
 #include <cmath>
-#include "async/products.h"
+#include "async/sums.h"
 
 const s32 OF_ZERO = -4096, OF_INFINITY = 1 << 20;  // exponents
 const s32 FAR = 100;  // where a float32 may not hold a product, or the unit of its sum

@@ -7,20 +7,13 @@
 // everybody else waits, in this block and then in all; a warp that comes back in the state it was in, while
 // nobody has stored anything, is idle. One that has tested an mbarrier in vain gets no turn before something
 // has happened to it, so that it costs nothing. A lane whose block ends in a wait tries again in each turn.
-#include "exec/machine.h"
+#include "async/async.h"
+#include "exec/exec.h"
 #include <algorithm>
 #include <string_view>
 
-void enter(Machine& M, Cta& cta) {
-  M.cta = &cta, M.warps = cta.warps.data(), M.shadow = cta.shadow.data();
-  M.began = cta.began, M.met = cta.met, M.block_number = cta.number;
-  memcpy(M.block_index, cta.index, sizeof M.block_index);
-  if (M.watched) M.watch = memcmp(cta.index, M.watched->block, sizeof cta.index) ? nullptr : M.watched;
-  auto aligned = [](std::vector<u8>& bytes) { return (u8*)(((u64)bytes.data() + 127) & ~127ull); };
-  M.shared = aligned(cta.shared), M.local = aligned(cta.local), M.local_written = cta.written.data();
-}
 static u8* registers_of(const Machine& M, int warp) {
-  return (u8*)(((u64)M.cta->registers.data() + 63) & ~63ull) + (u64)M.program->register_bytes * warp;
+  return M.cta->registers + (u64)M.program.register_bytes * warp;
 }
 static void send(Warp& W, u32 mask, u32 target) { LANES(W.pc[l] = mask >> l & 1 ? target : W.pc[l]) }
 // The lanes that run next: those at the lowest basic block that wait for nothing.
@@ -37,25 +30,25 @@ static void set_mask(Warp& W, u32 mask) {
   LANES(W.mask[l] = -(s32)(mask >> l & 1))
 }
 static void set_special_registers(const Machine& M, u8* R) {
-  const u32* special = M.program->special;
+  const u32* special = M.program.special;
   auto lanes_of = [&](u32 name) { return (u32*)(R + special[name]); };
   auto fill = [&](u32 name, u32 value) { LANES(lanes_of(name)[l] = value) };
   const u32 first = M.warp * 32;
-  u32 x = first % M.block[0], y = first / M.block[0] % M.block[1], z = first / M.block[0] / M.block[1];
+  u32 x = first % M.launch.block[0], y = first / M.launch.block[0] % M.launch.block[1], z = first / M.launch.block[0] / M.launch.block[1];
   LANES({
     lanes_of(TID_X)[l] = x, lanes_of(TID_Y)[l] = y, lanes_of(TID_Z)[l] = z, lanes_of(LANEID)[l] = l;
-    if (++x == M.block[0]) x = 0, ++y;
-    if (y == M.block[1]) y = 0, ++z;
+    if (++x == M.launch.block[0]) x = 0, ++y;
+    if (y == M.launch.block[1]) y = 0, ++z;
   })
   fill(WARPID, M.warp);
   for (u32 d = 0; d < 3; ++d)
-    fill(CTAID_X + d, M.block_index[d]), fill(NTID_X + d, M.block[d]), fill(NCTAID_X + d, M.grid[d]);
+    fill(CTAID_X + d, M.cta->index[d]), fill(NTID_X + d, M.launch.block[d]), fill(NCTAID_X + d, M.launch.grid[d]);
 }
 
 // ---- lanes of a warp that wait for each other ---
 // Which of the lanes at a block may execute its first instruction: those whose members are all there. Members
 // of a __syncwarp may be at several of them.
-static u32 gathered(const Machine& M, Warp& W, u8* R, const BasicBlock& block, u32 lanes) {
+static u32 converged(const Machine& M, Warp& W, u8* R, const BasicBlock& block, u32 lanes) {
   const u32* members = (const u32*)(R + block.members);
   u32 ready = lanes & W.released;
   ACTIVE(lanes & ~ready, {
@@ -63,7 +56,7 @@ static u32 gathered(const Machine& M, Warp& W, u8* R, const BasicBlock& block, u
     if (block.gathers) {
       const int self = l;
       ACTIVE(W.held, {
-        const BasicBlock& other = M.program->blocks[W.pc[l]];
+        const BasicBlock& other = M.program.blocks[W.pc[l]];
         if (other.gathers && ((const u32*)(R + other.members))[l] == members[self]) there |= 1u << l;
       })
     }
@@ -85,7 +78,7 @@ static void release_partners(const Machine& M, Warp& W, u8* R, const BasicBlock&
 // ---- loops ---
 // Whether nothing has changed since some rounds ago: then nothing ever will, unless others change memory.
 static bool repeats(Machine& M, Warp& W, const u8* R) {
-  const u32 bytes = M.program->register_bytes;
+  const u32 bytes = M.program.register_bytes;
   const bool same = W.sample.size() == bytes && W.sampled_stores == M.stores &&
                     !memcmp(W.sample.data(), R, bytes);
   if (!same) W.sample.assign(R, R + bytes), W.sampled_stores = M.stores;
@@ -103,32 +96,34 @@ static bool goes_round(Machine& M, Warp& W, const u8* R, const BasicBlock& block
 // Operands of what ends a block at a barrier: whether it only arrives, its number, how many threads it is for
 // or NONE, then for a vote: kind, predicate, whether negated, result.
 enum Vote { POPULATION, EVERY, SOME };
-static void note_meeting(Machine& M) { M.met = M.cta->met = ++M.now; }
-static void note_meeting_of(Machine& M, const Warp& W, u32 lanes, u32 number) {
-  if (!M.watched || !(M.traits & UNITS)) return;
-  const s32 line = W.barrier_line[__builtin_ctz(lanes)];
-  note_event(M, {MET, 0, 0, (u32)M.warp, lanes, number, 0, M.now, 0, 0, 0, line}, *M.cta);
+static void note_meeting(Machine& M) { M.cta->met = ++M.epoch; }
+static void tell_meeting(const Machine& M, const Warp& W, u32 lanes, u32 number) {
+  if (!M.unit_events || !(M.program.traits & UNITS)) return;
+  Event event{MET};
+  event.lanes = lanes, event.address = number, event.phase = M.epoch;
+  event.line = W.barrier_line[__builtin_ctz(lanes)];
+  tell_event(M, event, *M.cta);
 }
 static void open_barrier(Machine& M, u32 number) {
   NamedBarrier& barrier = M.cta->named[number];
   const int self = M.warp;
   bool all = true;
   for (u32 w = 0; w < M.cta->warps.size(); ++w)
-    ACTIVE(M.warps[w].live, all &= M.warps[w].waiting >> l & 1 && M.warps[w].barrier[l] == number)
-  if (all) M.meet_in_block();
+    ACTIVE(M.cta->warps[w].live, all &= M.cta->warps[w].waiting >> l & 1 && M.cta->warps[w].barrier[l] == number)
+  if (all) order_block_barrier(M);
   for (u32 w = 0; w < M.cta->warps.size(); ++w) {
-    Warp& W = M.warps[w];
+    Warp& W = M.cta->warps[w];
     u32 there = 0;
     ACTIVE(W.waiting, there |= (u32)(W.barrier[l] == number) << l)
     if (!there) continue;
     M.warp = w;
-    note_meeting_of(M, W, there, number);
-    if (!all) M.learn(there, barrier.gathered);
+    tell_meeting(M, W, there, number);
+    if (!all) acquire(M, there, barrier.clock);
     ACTIVE(there, {
-      const BasicBlock& block = M.program->blocks[W.pc[l]];
+      const BasicBlock& block = M.program.blocks[W.pc[l]];
       W.pc[l] = block.taken;
       if (block.end == NONE) continue;
-      const u32* operands = M.program->micro_ops[block.end].operands;
+      const u32* operands = M.program.micro_ops[block.end].operands;
       if (operands[6] == NONE) continue;
       const u32 votes = barrier.votes, kind = operands[3];
       ((u32*)(registers_of(M, w) + operands[6]))[l] = kind == POPULATION ? votes
@@ -142,7 +137,7 @@ static void open_barrier(Machine& M, u32 number) {
   note_meeting(M);
 }
 static void arrive(Machine& M, Warp& W, u8* R, const BasicBlock& block, u32 lanes) {
-  const u32* operands = block.end == NONE ? nullptr : M.program->micro_ops[block.end].operands;
+  const u32* operands = block.end == NONE ? nullptr : M.program.micro_ops[block.end].operands;
   const bool only_arrives = operands && operands[0];
   if (only_arrives) send(W, lanes, block.taken);
   else W.waiting |= lanes;
@@ -156,7 +151,7 @@ static void arrive(Machine& M, Warp& W, u8* R, const BasicBlock& block, u32 lane
     barrier.of_all = !operands || operands[2] == NONE;
     barrier.expected = barrier.of_all ? whole : ((const u32*)(R + operands[2]))[l];
     if (asked > 15 || !barrier.expected || barrier.expected % 32)
-      if (Finding* f = M.report(DIVERGENT_BARRIER, block.line, l))
+      if (Finding* f = report(M, DIVERGENT_BARRIER, block.line, l))
         f->detail = 1, f->extent = asked, f->extent_bytes = barrier.expected;
     if (operands && operands[6] != NONE) {
       const bool holds = (((const u32*)(R + operands[4]))[l] != 0) != (operands[5] != 0);
@@ -171,35 +166,16 @@ static void arrive(Machine& M, Warp& W, u8* R, const BasicBlock& block, u32 lane
     // The lanes that the last warp of the block lacks arrive with it.
     const u32 own = M.threads - M.warp * 32;
     if (own < 32 && those == (1u << own) - 1) barrier.arrived += 32 - own;
-    barrier.gathered = joined(barrier.gathered, M.snapshot(those));
+    barrier.clock = join(barrier.clock, clock_of_lanes(M, those));
     if (barrier.arrived >= barrier.expected) open_barrier(M, number);
   })
-  ++M.now;
-}
-// At a __syncthreads every thread of the block must wait at the same one.
-static void check_barrier(Machine& M) {
-  s32 line = 0;
-  const int warps = M.cta->warps.size(), self = M.warp;
-  for (int w = 0; w < warps && !line; ++w)
-    if (M.warps[w].live) line = M.warps[w].barrier_line[__builtin_ctz(M.warps[w].live)];
-  for (int w = 0; w < warps; ++w) {
-    const Warp& W = M.warps[w];
-    const u32 threads = M.threads - w * 32, all = threads >= 32 ? NONE : (1u << threads) - 1;
-    const u32 elsewhere = all & ~(W.live & lanes_with((const u32*)W.barrier_line, line));
-    if (!elsewhere) continue;
-    const int l = __builtin_ctz(elsewhere);
-    M.warp = w;
-    if (Finding* f = M.report(DIVERGENT_BARRIER, line, l, W.live >> l & 1 ? W.barrier_line[l] : 0))
-      f->other_warp = w, f->other_lane = l;
-    M.warp = self;
-    return;
-  }
+  ++M.epoch;
 }
 // Everybody waits. False when that will not end by itself.
 static bool open_barrier_of_all(Machine& M) {
   for (Warp& W : M.cta->warps)
     if (W.live != W.waiting) return false;
-  if (M.traits & NAMED) {  // those who have left count as arrived
+  if (M.program.traits & NAMED) {  // those who have left count as arrived
     for (u32 number = 0; number < 16; ++number) {
       NamedBarrier& barrier = M.cta->named[number];
       u32 there = 0, live = 0;
@@ -208,22 +184,22 @@ static bool open_barrier_of_all(Machine& M) {
         ACTIVE(W.waiting, there += W.barrier[l] == number)
       }
       if (!there || there != live || !barrier.of_all) continue;
-      check_barrier(M);
+      check_block_barrier(M);
       open_barrier(M, number);
       return true;
     }
     return false;
   }
-  check_barrier(M);
+  check_block_barrier(M);
   note_meeting(M);
-  M.meet_in_block();
+  order_block_barrier(M);
   for (Warp& W : M.cta->warps) {
-    M.warp = &W - M.warps;
-    if (W.waiting) note_meeting_of(M, W, W.waiting, 0);
+    M.warp = &W - M.cta->warps.data();
+    if (W.waiting) tell_meeting(M, W, W.waiting, 0);
     while (W.waiting) {
       const u32 at = W.pc[__builtin_ctz(W.waiting)], there = W.waiting & lanes_with(W.pc, at);
       W.waiting &= ~there;
-      send(W, there, M.program->blocks[at].taken);
+      send(W, there, M.program.blocks[at].taken);
     }
   }
   return true;
@@ -232,17 +208,17 @@ static bool open_barrier_of_all(Machine& M) {
 // ---- turns ---
 // At random, where threads order accesses by more than barriers: whether others get a turn in between.
 static bool interrupted(Machine& M, u32 often) {
-  return M.flags & SHUFFLE && M.traits & CLOCKS && M.random() % often == 0;
+  return M.launch.flags & SHUFFLE && M.program.traits & CLOCKS && M.random() % often == 0;
 }
 
 // At the end of a block whose micro-op says who goes on. Those that do not will try it again, which counts
 // when it succeeds.
 static void wait_at_end(Machine& M, Warp& W, u8* R, u32 pc, u32 lanes, u32 taken) {
-  const BasicBlock& block = M.program->blocks[pc];
+  const BasicBlock& block = M.program.blocks[pc];
   W.refused = 0;
   if (taken) {
     set_mask(W, taken);
-    const MicroOp& end = M.program->micro_ops[block.end];
+    const MicroOp& end = M.program.micro_ops[block.end];
     end.run(M, W, R, end);
   }
   const u32 refused = W.refused;
@@ -256,7 +232,7 @@ static void wait_at_end(Machine& M, Warp& W, u8* R, u32 pc, u32 lanes, u32 taken
 
 // Run a warp until all its lanes wait or have left. False when the launch has to stop or its budget is spent.
 static bool advance(Machine& M, Warp& W, u8* R) {
-  const Program& program = *M.program;
+  const Program& program = M.program;
   if (!W.started) set_special_registers(M, R), W.started = true;
   u32 pc;
   for (;;) {
@@ -268,7 +244,7 @@ static bool advance(Machine& M, Warp& W, u8* R) {
     }
     bool together = lanes == W.live;
     if (!together && program.blocks[pc].members != NONE) {
-      const u32 ready = gathered(M, W, R, program.blocks[pc], lanes);
+      const u32 ready = converged(M, W, R, program.blocks[pc], lanes);
       W.held |= lanes & ~ready;
       if (!ready) continue;
       release_partners(M, W, R, program.blocks[pc], ready);
@@ -280,8 +256,8 @@ static bool advance(Machine& M, Warp& W, u8* R) {
       const BasicBlock& block = program.blocks[pc];
       M.block_counts[pc].warps++, M.block_counts[pc].threads += lane_count;
       W.issued += block.cost;
-      if (__builtin_expect(W.issued > M.budget, 0)) {
-        M.report(ENDLESS_LOOP, block.line, __builtin_ctz(lanes));
+      if (__builtin_expect(W.issued > M.launch.budget, 0)) {
+        report(M, ENDLESS_LOOP, block.line, __builtin_ctz(lanes));
         return false;
       }
       if (__builtin_expect(*M.stop, 0)) return false;
@@ -316,7 +292,7 @@ static bool advance(Machine& M, Warp& W, u8* R) {
         if (pause) return true;
       } else if (block.exit == BARRIER) {
         send(W, taken, pc), send(W, lanes & ~taken, block.taken), W.sample.clear();
-        if (M.traits & NAMED) {
+        if (M.program.traits & NAMED) {
           arrive(M, W, R, block, taken);
         } else {
           W.waiting |= taken;
@@ -325,7 +301,7 @@ static bool advance(Machine& M, Warp& W, u8* R) {
       } else if (block.exit == WAIT) {
         wait_at_end(M, W, R, pc, lanes, taken);
       } else if (block.exit == LEAVE) {
-        if (M.traits & UNITS && taken) leave(M, W, taken);
+        if (M.program.traits & UNITS && taken) check_exit(M, W, taken);
         W.live &= ~taken;
         send(W, lanes & ~taken, block.otherwise);
       } else {
@@ -337,7 +313,7 @@ static bool advance(Machine& M, Warp& W, u8* R) {
 }
 // One turn of a warp; notes whether it is idle.
 static bool turn(Machine& M, int w) {
-  Warp& W = M.warps[w];
+  Warp& W = M.cta->warps[w];
   u8* R = registers_of(M, w);
   M.warp = w;
   const u32 live = W.live, waiting = W.waiting, polled = W.polling;
@@ -346,7 +322,7 @@ static bool turn(Machine& M, int w) {
   if (!advance(M, W, R)) return false;
   W.idle = W.stalled && W.issued == issued;
   if (!W.polling) return true;
-  const u64 state = std::hash<std::string_view>()({(const char*)R, M.program->register_bytes}) ^
+  const u64 state = std::hash<std::string_view>()({(const char*)R, M.program.register_bytes}) ^
                     std::hash<std::string_view>()({(const char*)W.pc, sizeof W.pc});
   W.idle = state == W.state && M.stores == W.stores && live == W.live &&
            waiting == W.waiting && polled == W.polling;
@@ -357,14 +333,14 @@ static bool turn(Machine& M, int w) {
 Progress run_block(Machine& M) {
   const int warps = M.cta->warps.size();
   std::vector<int> order(warps);
-  for (int w = 0; w < warps; ++w) order[w] = M.flags & REVERSE ? warps - 1 - w : w;
+  for (int w = 0; w < warps; ++w) order[w] = M.launch.flags & REVERSE ? warps - 1 - w : w;
   for (;;) {
-    if (M.flags & SHUFFLE) std::shuffle(order.begin(), order.end(), M.random);
+    if (M.launch.flags & SHUFFLE) std::shuffle(order.begin(), order.end(), M.random);
     u32 live = 0;
     const u64 stores = M.stores;
     bool moved = false, idle = true;
     for (int w : order) {
-      Warp& W = M.warps[w];
+      Warp& W = M.cta->warps[w];
       if (!(W.live & ~W.waiting) || (!M.insists && awaits_in_vain(W))) continue;
       if (!turn(M, w)) return STOPPED;
       moved |= !W.polling && !W.idle, idle &= W.idle;

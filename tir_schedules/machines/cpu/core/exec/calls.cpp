@@ -1,11 +1,11 @@
 // Calls. Each lane has a stack of its own: where it returns to, registers saved, and, behind all other local
 // memory, the frames of recursive functions.
-#include "exec/machine.h"
+#include "exec/exec.h"
 
 CallState& calls_of(Machine& M, Warp& W) {
   if (!W.calls) {
     W.calls.reset(new CallState);
-    for (u32& top : W.calls->top) top = M.stack_start;
+    for (u32& top : W.calls->top) top = M.launch.stack_start;
   }
   return *W.calls;
 }
@@ -13,25 +13,20 @@ void stop_launch(Machine& M) {
   static const volatile u32 yes = 1;
   M.stop = &yes;
 }
-// A lane's local memory, and of each byte whether it was written.
-static u8* own_memory(Machine& M, int lane) { return M.local + (u64)(M.warp * 32 + lane) * M.local_stride; }
-static u8* own_flags(Machine& M, int lane) {
-  return M.local_written + (u64)(M.warp * 32 + lane) * M.local_stride;
-}
 static void forget(Machine& M, int lane, u64 first, u64 bytes) {
-  memset(own_memory(M, lane) + first, 0xff, bytes), memset(own_flags(M, lane) + first, 0, bytes);
+  memset(M.local_of(lane) + first, 0xff, bytes), memset(M.local_written_of(lane) + first, 0, bytes);
 }
 static void copy_within(Machine& M, int lane, u64 to, u64 from, u64 bytes) {
-  memcpy(own_memory(M, lane) + to, own_memory(M, lane) + from, bytes);
-  memcpy(own_flags(M, lane) + to, own_flags(M, lane) + from, bytes);
+  memcpy(M.local_of(lane) + to, M.local_of(lane) + from, bytes);
+  memcpy(M.local_written_of(lane) + to, M.local_written_of(lane) + from, bytes);
 }
 u64 argument(Machine& M, int lane, u32 offset, u32 bytes) {
   u64 value = 0;
-  memcpy(&value, own_memory(M, lane) + offset, bytes);
+  memcpy(&value, M.local_of(lane) + offset, bytes);
   return value;
 }
 void give_back(Machine& M, int lane, u32 offset, u64 value, u32 bytes) {
-  memcpy(own_memory(M, lane) + offset, &value, bytes), memset(own_flags(M, lane) + offset, 1, bytes);
+  memcpy(M.local_of(lane) + offset, &value, bytes), memset(M.local_written_of(lane) + offset, 1, bytes);
 }
 
 // Room on a lane's stack, of which `counted` bytes count against its limit. When there is none the launch
@@ -39,22 +34,22 @@ void give_back(Machine& M, int lane, u32 offset, u64 value, u32 bytes) {
 static u64 room(Machine& M, Warp& W, const MicroOp& op, int lane, u64 bytes, u64 counted, u64 align) {
   CallState& calls = calls_of(M, W);
   const u64 start = (calls.top[lane] + align - 1) & ~(align - 1);
-  if (calls.used[lane] + counted <= M.stack_limit && start + bytes <= M.local_bytes) {
+  if (calls.used[lane] + counted <= M.launch.stack_limit && start + bytes <= M.launch.local_bytes) {
     calls.top[lane] = start + bytes, calls.used[lane] += counted;
     return start;
   }
-  if (Finding* f = M.report(STACK_OVERFLOW, op.line, lane)) f->detail = M.stack_limit, f->bytes = counted;
+  if (Finding* f = report(M, STACK_OVERFLOW, op.line, lane)) f->detail = M.launch.stack_limit, f->bytes = counted;
   stop_launch(M);
-  return M.stack_start;
+  return M.launch.stack_start;
 }
 // operands: place, bytes of the parameters, where these are handed over
-static void enter(Machine& M, Warp& W, u8*, const MicroOp& op) {
+static void enter_function(Machine& M, Warp& W, u8*, const MicroOp& op) {
   const u32* o = op.operands;
   ACTIVE(W.active, copy_within(M, l, o[0], o[2], o[1]))
 }
 // What points into the parameters and variables of a function that has returned reads what nobody wrote.
 // operands: place, bytes
-static void leave(Machine& M, Warp& W, u8*, const MicroOp& op) {
+static void leave_function(Machine& M, Warp& W, u8*, const MicroOp& op) {
   ACTIVE(W.active, forget(M, l, op.operands[0], op.operands[1]))
 }
 // operands: register for the place, bytes, bytes of the parameters, where these are, bytes that count
@@ -63,7 +58,7 @@ static void push(Machine& M, Warp& W, u8* R, const MicroOp& op) {
   u64* frame = (u64*)OPERAND(0);
   ACTIVE(W.active, {
     frame[l] = room(M, W, op, l, o[1], o[4], 16);
-    if (frame[l] + o[1] <= M.local_bytes) copy_within(M, l, frame[l], o[3], o[2]);
+    if (frame[l] + o[1] <= M.launch.local_bytes) copy_within(M, l, frame[l], o[3], o[2]);
   })
 }
 // operands: result, bytes, alignment
@@ -104,7 +99,7 @@ static void resume(Machine& M, Warp& W, u8* R, const MicroOp& op) {
 }
 enum Stop { TRAPPED, BROKE, NO_FUNCTION, NO_TARGET };
 static void report_stop(Machine& M, const MicroOp& op, int lane, Stop stop, u64 address = 0) {
-  if (Finding* f = M.report(TRAP, op.line, lane))
+  if (Finding* f = report(M, TRAP, op.line, lane))
     f->detail = stop, f->bytes = (u32)address, f->extent_bytes = address >> 32;
   stop_launch(M);
 }
@@ -149,14 +144,19 @@ void leave_block(Machine& M, Warp& W, const BasicBlock& block, u32 lanes, u32 ta
 }
 
 // ---- memcpy and memset, where nvcc calls them ---
+static void mark_written(Machine& M, u64 address, int lane) {
+  if (address >= LOCAL_WINDOW && address - LOCAL_WINDOW < M.launch.local_bytes)
+    M.local_written_of(lane)[address - LOCAL_WINDOW] = 1;
+}
+
 // operands: where arguments are, where the result goes
 static void copy(Machine& M, Warp& W, u8*, const MicroOp& op) {
   ACTIVE(W.active, {
     const u64 to = argument(M, l, op.operands[0], 8), from = argument(M, l, op.operands[0] + 8, 8),
               bytes = argument(M, l, op.operands[0] + 16, 8);
     for (u64 k = 0; k < bytes; ++k) {
-      const u8* source = M.at_generic(from + k, 1, op, l, READ);
-      u8* target = source ? M.at_generic(to + k, 1, op, l, WRITE) : nullptr;
+      const u8* source = at_generic(M, from + k, 1, op, l, READ);
+      u8* target = source ? at_generic(M, to + k, 1, op, l, WRITE) : nullptr;
       if (!target) break;
       *target = *source, mark_written(M, to + k, l);
     }
@@ -167,19 +167,14 @@ static void fill(Machine& M, Warp& W, u8*, const MicroOp& op) {
   ACTIVE(W.active, {
     const u64 to = argument(M, l, op.operands[0], 8), bytes = argument(M, l, op.operands[0] + 16, 8);
     for (u64 k = 0; k < bytes; ++k) {
-      u8* target = M.at_generic(to + k, 1, op, l, WRITE);
+      u8* target = at_generic(M, to + k, 1, op, l, WRITE);
       if (!target) break;
       *target = argument(M, l, op.operands[0] + 8, 1), mark_written(M, to + k, l);
     }
     give_back(M, l, op.operands[1], to, 8);
   })
 }
-void mark_written(Machine& M, u64 address, int lane) {
-  if (address >= LOCAL_WINDOW && address - LOCAL_WINDOW < M.local_bytes)
-    own_flags(M, lane)[address - LOCAL_WINDOW] = 1;
-}
-
-static const Family calls{{"call.enter", enter},   {"call.leave", leave},   {"call.push", push},
+static const Family calls{{"call.enter", enter_function},   {"call.leave", leave_function},   {"call.push", push},
                           {"call.save", save},
                           {"call.resume", resume}, {"call.target", target}, {"call.memcpy", copy},
                           {"call.memset", fill},   {"switch", choose}, {"stop", stop},

@@ -1,8 +1,9 @@
 // Runs a launch: clusters of blocks, mostly of one block, one after another; those that wait for others stay,
 // as many as a GPU holds at once, while later ones begin. Where nothing orders blocks, several threads run
 // them. A launch that is watched runs one block alone.
-#include "exec/machine.h"
+#include "exec/exec.h"
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <deque>
 #include <thread>
@@ -14,9 +15,9 @@ struct Order {
   bool reversed;
 
   Order(const Machine& M, u64 total, u32 resident, std::mt19937_64& random)
-      : total(total), wave(M.traits & POLLS ? least<u64>(resident, total) : total),
-        reversed(M.flags & REVERSE) {
-    if (!(M.flags & SHUFFLE)) return;
+      : total(total), wave(M.program.traits & POLLS ? least<u64>(resident, total) : total),
+        reversed(M.launch.flags & REVERSE) {
+    if (!(M.launch.flags & SHUFFLE)) return;
     numbers.resize(total);
     for (u64 k = 0; k < total; ++k) numbers[k] = k;
     for (u64 k = 0; k < total; k += wave)
@@ -32,67 +33,73 @@ struct Order {
   }
 };
 
+// Room for some bytes, at a multiple of 128.
+static u8* aligned(std::vector<u8>& room, u64 bytes) {
+  room.resize(bytes + 128);
+  return (u8*)(((u64)room.data() + 127) & ~127ull);
+}
 static void begin(Machine& M, Cta& cta, u64 number) {
-  const Program& program = *M.program;
+  const Program& program = M.program;
   const u64 warps = (M.threads + 31) / 32;
   cta.number = number, cta.finished = false;
   cta.mbarriers.clear(), cta.bulk.clear(), cta.visits.clear(), cta.left = nullptr;
-  cta.index[0] = number % M.grid[0], cta.index[1] = number / M.grid[0] % M.grid[1],
-  cta.index[2] = number / M.grid[0] / M.grid[1];
+  cta.index[0] = number % M.launch.grid[0], cta.index[1] = number / M.launch.grid[0] % M.launch.grid[1],
+  cta.index[2] = number / M.launch.grid[0] / M.launch.grid[1];
+  const u32 shared_bytes = M.launch.shared_bytes;
   if (cta.warps.empty()) {
-    cta.shared.resize(M.shared_bytes + 192);
-    cta.local.resize(warps * 32 * M.local_stride + 128), cta.written.resize(cta.local.size());
-    cta.registers.resize(warps * program.register_bytes + 64);
-    cta.shadow.resize((M.shared_bytes >> M.granule_shift) + 1);
+    cta.shared = aligned(cta.shared_bytes, shared_bytes + 64);
+    cta.local = aligned(cta.local_bytes, warps * 32 * M.local_stride), cta.written.resize(cta.local_bytes.size());
+    cta.registers = aligned(cta.register_bytes, warps * program.register_bytes);
+    cta.shadow.resize((shared_bytes >> M.launch.granule_shift) + 1);
   }
-  std::fill(cta.shared.begin(), cta.shared.end(), 0xff);  // what nobody wrote reads as NaN
-  std::fill(cta.local.begin(), cta.local.end(), 0xff), std::fill(cta.written.begin(), cta.written.end(), 0);
+  std::fill(cta.shared_bytes.begin(), cta.shared_bytes.end(), 0xff);  // what no thread wrote reads as NaN
+  std::fill(cta.local_bytes.begin(), cta.local_bytes.end(), 0xff);
+  std::fill(cta.written.begin(), cta.written.end(), 0);
   cta.warps.clear(), cta.warps.resize(warps), cta.warpgroups.clear();
-  cta.began = cta.met = ++M.now;
-  cta.known = cta.fenced = 0, cta.learnt = cta.passed_on[0] = cta.passed_on[1] = nullptr, cta.flags.clear();
-  if (M.traits & CLOCKS) {
+  cta.began = cta.met = ++M.epoch;
+  cta.synced = cta.fenced = 0, cta.acquired = cta.released[0] = cta.released[1] = nullptr, cta.sync_words.clear();
+  if (M.program.traits & CLOCKS) {
     cta.cells.assign(cta.shadow.size(), Cell{});
-    cta.lanes.assign(warps * 32, LaneOrder());
+    cta.lanes.assign(warps * 32, LaneClock());
     for (NamedBarrier& barrier : cta.named) barrier = NamedBarrier();
   }
-  u8* registers = (u8*)(((u64)cta.registers.data() + 63) & ~63ull);
   for (u64 w = 0; w < warps; ++w) {
     const u32 threads = M.threads - w * 32;
-    memcpy(registers + program.register_bytes * w, program.initial_registers, program.register_bytes);
+    memcpy(cta.registers + program.register_bytes * w, program.initial_registers, program.register_bytes);
     Warp& W = cta.warps[w];
     W.live = threads >= 32 ? NONE : (1u << threads) - 1;
     memset(W.pc, 0, sizeof W.pc), memset(W.groups, 0, sizeof W.groups);
   }
-  enter(M, cta);
   // Any of several threads may run the block: its turns are its own.
-  if (M.flags & SHUFFLE && !(M.traits & (CLOCKS | POLLS)))
-    M.random.seed(M.seed * 0x9e3779b97f4a7c15 + number);
+  if (M.launch.flags & SHUFFLE && !(M.program.traits & (CLOCKS | POLLS)))
+    M.random.seed(M.launch.seed * 0x9e3779b97f4a7c15 + number);
 }
 // Begins all blocks of a cluster. number: in the order of indices of clusters.
 static void begin(Machine& M, Cluster& cluster, u64 number) {
-  const u32* size = M.cluster;
-  cluster.number = number, cluster.gathered = cluster.told = nullptr, cluster.pending.clear();
+  const u32* size = M.launch.cluster;
+  cluster.number = number, cluster.arrived = cluster.completed = nullptr, cluster.pending.clear();
   cluster.blocks.resize(size[0] * size[1] * size[2]);
-  const u64 across[3] = {M.grid[0] / size[0], M.grid[1] / size[1], 0};
+  const u64 across[3] = {M.launch.grid[0] / size[0], M.launch.grid[1] / size[1], 0};
   const u64 x = number % across[0], y = number / across[0] % across[1], z = number / across[0] / across[1];
   for (u32 rank = 0; rank < cluster.blocks.size(); ++rank) {
     Cta& cta = cluster.blocks[rank];
     cta.cluster = &cluster, cta.rank = rank;
     const u64 at[3] = {x * size[0] + rank % size[0], y * size[1] + rank / size[0] % size[1],
                        z * size[2] + rank / size[0] / size[1]};
-    begin(M, cta, at[0] + M.grid[0] * (at[1] + M.grid[1] * at[2]));
+    begin(M, cta, at[0] + M.launch.grid[0] * (at[1] + M.launch.grid[1] * at[2]));
   }
 }
 static u64 cluster_of(const Machine& M, const u32* block) {
-  const u64 x = block[0] / M.cluster[0], y = block[1] / M.cluster[1], z = block[2] / M.cluster[2];
-  return x + M.grid[0] / M.cluster[0] * (y + M.grid[1] / M.cluster[1] * z);
+  const u64 x = block[0] / M.launch.cluster[0], y = block[1] / M.launch.cluster[1], z = block[2] / M.launch.cluster[2];
+  return x + M.launch.grid[0] / M.launch.cluster[0] * (y + M.launch.grid[1] / M.launch.cluster[1] * z);
 }
 static void finish(Machine& M, Cta& cta) {
-  if (!cta.warpgroups.empty()) enter(M, cta), check_warpgroups(M);
+  M.cta = &cta;
+  if (!cta.warpgroups.empty()) check_warpgroups(M);
   for (const Warp& W : cta.warps)  // copies that nobody waited for still land, unseen
     for (const AsyncCopy& copy : W.copies) GRANULES(M, copy.target, copy.bytes, cta.shadow[g].in_flight = 0)
-  if (M.traits & CLOCKS)
-    for (Cell& cell : cta.cells) M.drop_others(cell);
+  if (M.program.traits & CLOCKS)
+    for (Cell& cell : cta.cells) forget_prior(M, cell);
 }
 
 // Clusters of blocks that have begun and not ended, and those that are done, to be used again. A kernel
@@ -153,7 +160,7 @@ static void run_in_order(Machine& M, const Order& order, u64 first, u32 resident
     if (moved && ++rounds < greatest<u64>(PATIENCE / (blocks.stuck.size() + 1), LEAST_ROUNDS)) continue;
     for (Cluster* cluster : blocks.stuck)
       for (Cta& cta : cluster->blocks)
-        if (!cta.finished) enter(M, cta), report_stuck(M, resident, order.total - next);
+        if (!cta.finished) M.cta = &cta, report_stuck(M, resident, order.total - next);
     return;
   }
 }
@@ -166,7 +173,8 @@ static double seconds() {
 // The first block shows whether blocks touch what others do, and how long they take. Then every thread takes
 // one block after another. False when it turns out that blocks touch the same elements, or that one is at
 // fault: all that was done is to be done again, in order.
-static bool run_in_threads(Machine& M, const LaunchArguments& a, const Program& program, const Order& order) {
+static bool run_in_threads(Machine& M, const LaunchArguments& a, const Order& order) {
+  const Program& program = M.program;
   const u32 counters = program.counter_count;
   std::atomic<u64> next{1};
   std::atomic<bool> failed{false};
@@ -180,7 +188,10 @@ static bool run_in_threads(Machine& M, const LaunchArguments& a, const Program& 
     Machine T = M;
     Own& mine = own[k];
     mine.counters.resize(counters), mine.blocks.resize(program.block_count), mine.findings.resize(KINDS);
-    T.counters = mine.counters.data(), T.block_counts = mine.blocks.data(), T.findings = mine.findings.data();
+    CountAccesses counting(mine.counters.data(), a.merges);
+    T.observers.clear();
+    if (a.flags & COUNT) T.observers.push_back(&counting);
+    T.block_counts = mine.blocks.data(), T.findings = mine.findings.data();
     T.finding_limit = 1, T.finding_count = 0, T.alone = false;
     Blocks blocks{T};
     for (u64 number; !failed && (number = next++) < order.total;)
@@ -193,8 +204,9 @@ static bool run_in_threads(Machine& M, const LaunchArguments& a, const Program& 
   for (std::thread& thread : threads) thread.join();
   for (const Own& each : own) {
     for (u32 k = 0; k < each.counters.size(); ++k) {
-      M.counters[k].requests += each.counters[k].requests, M.counters[k].cost += each.counters[k].cost;
-      M.counters[k].ideal += each.counters[k].ideal;
+      Counter& all = a.counters[k];
+      all.requests += each.counters[k].requests, all.cost += each.counters[k].cost;
+      all.ideal += each.counters[k].ideal;
     }
     for (u32 k = 0; k < each.blocks.size(); ++k)
       M.block_counts[k].warps += each.blocks[k].warps, M.block_counts[k].threads += each.blocks[k].threads;
@@ -211,36 +223,30 @@ extern "C" void* function_named(const char* name) {
   return nullptr;
 }
 
+// One block alone, with what is kept of it.
+static u32 run_watched(Machine& M, Watch& watch) {
+  KeepRequests requests(watch, M.launch.merges);
+  RecordAccesses records(watch, M.launch.merges);
+  KeepUnitEvents events(watch);
+  M.observers.push_back(&requests);
+  if (watch.records) M.observers.push_back(&records);
+  if (watch.events) M.observers.push_back(&events), M.unit_events = true;
+  Blocks blocks{M};
+  const bool ran = blocks.run(cluster_of(M, watch.block));
+  watch.ended = ran && blocks.stuck.empty();
+  return M.finding_count;
+}
+
 // Returns the number of findings, or NONE when it has to be done again on one core.
 extern "C" u32 launch(const LaunchArguments* a) {
-  Machine M{};
-  const Program& program = *a->program;
-  M.program = &program, M.traits = program.traits;
-  M.params = a->params, M.buffers = a->buffers, M.buffer_count = a->buffer_count, M.budget = a->budget;
-  M.counters = a->counters, M.merges = a->merges, M.block_counts = a->block_counts;
-  M.findings = a->findings, M.finding_limit = a->finding_limit, M.watch = a->watch, M.origins = a->origins,
-  M.stop = a->stop;
-  M.shared_bytes = a->shared_bytes, M.local_bytes = a->local_bytes,
-  M.local_stride = (a->local_bytes + 15) & ~15u;
-  M.said = a->said, M.heap_bytes = a->heap_bytes, M.stack_start = a->stack_start,
-  M.stack_limit = a->stack_limit;
-  M.flags = a->flags, M.granule_shift = a->granule_shift;
-  memcpy(M.grid, a->grid, sizeof M.grid), memcpy(M.block, a->block, sizeof M.block);
-  memcpy(M.cluster, a->cluster, sizeof M.cluster);
-  M.threads = M.block[0] * M.block[1] * M.block[2];
-  M.thread_registers = a->registers;
-  M.seed = a->seed, M.random.seed(M.seed);
-  const u32 size = M.cluster[0] * M.cluster[1] * M.cluster[2], resident = greatest(1u, a->resident / size);
-  const u64 total = (u64)M.grid[0] * M.grid[1] * M.grid[2] / size;
-  if (M.watch) {
-    M.watched = M.watch;
-    Blocks blocks{M};
-    const bool ran = blocks.run(cluster_of(M, M.watched->block));
-    M.watched->ended = ran && blocks.stuck.empty();
-    return M.finding_count;
-  }
+  Machine M(*a);
+  CountAccesses counting(a->counters, a->merges);
+  if (a->flags & COUNT) M.observers.push_back(&counting);
+  const u32 size = a->cluster[0] * a->cluster[1] * a->cluster[2], resident = greatest(1u, a->resident / size);
+  const u64 total = (u64)a->grid[0] * a->grid[1] * a->grid[2] / size;
+  if (a->watch) return run_watched(M, *a->watch);
   const Order order(M, total, resident, M.random);
-  if (a->cores > 1 && total > 2 && !(M.traits & (CLOCKS | POLLS))) {
+  if (a->cores > 1 && total > 2 && !(M.program.traits & (CLOCKS | POLLS))) {
     const double started = seconds();
     {
       Blocks blocks{M};
@@ -248,7 +254,7 @@ extern "C" u32 launch(const LaunchArguments* a) {
     }
     const bool worthwhile = (seconds() - started) * (total - 1) > WORTHWHILE;
     if (worthwhile && !M.interacts && !M.finding_count)
-      return run_in_threads(M, *a, program, order) ? M.finding_count : NONE;
+      return run_in_threads(M, *a, order) ? M.finding_count : NONE;
     run_in_order(M, order, 1, resident);
     return M.finding_count;
   }

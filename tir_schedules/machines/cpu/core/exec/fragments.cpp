@@ -1,7 +1,7 @@
 // mma and wmma of the types and shapes that tensor.cpp does not do by itself: integers, bits, tf32, float64,
 // and the shapes of wmma that are not square; stmatrix and movmatrix.
 #include <algorithm>
-#include "exec/machine.h"
+#include "exec/exec.h"
 
 namespace fragments {
 
@@ -126,7 +126,7 @@ const u32 MATRIX_ALIGNMENT = 32, ROW_ALIGNMENT = 16;  // what CUDA asks for
 static bool is_aligned(Machine& M, const MicroOp& op, u64 base, u32 stride, u32 space, Act act) {
   if (base % MATRIX_ALIGNMENT == 0 && stride % ROW_ALIGNMENT == 0) return true;
   const bool shared = base - SHARED_WINDOW < WINDOW_BYTES;
-  if (Finding* f = M.report_access(MISALIGNED, op.line, 0, act, shared ? SHARED : GLOBAL,
+  if (Finding* f = report_access(M, MISALIGNED, op.line, 0, act, shared ? SHARED : GLOBAL,
                                    shared ? base - SHARED_WINDOW : base, MATRIX_ALIGNMENT))
     f->detail = stride % ROW_ALIGNMENT ? stride : 0;
   return false;
@@ -156,7 +156,7 @@ template <bool STORE> static void wmma_access(Machine& M, Warp& W, u8* R, const 
         f.place(r, i, l, row, column);
         address[l] = base + (o[7] ? row * stride + column : column * stride + row) * bytes;
         narrow[l] = u32(address[l]);
-        u8* data = M.at_generic(address[l], bytes, op, l, STORE ? WRITE : READ);
+        u8* data = at_generic(M, address[l], bytes, op, l, STORE ? WRITE : READ);
         u64 pattern = ~0ull;
         if (STORE && data) pattern = pattern_at(R + places[r], f.kind, i, l), memcpy(data, &pattern, bytes);
         else if (!STORE && data) memcpy(&pattern, data, bytes);
@@ -164,12 +164,12 @@ template <bool STORE> static void wmma_access(Machine& M, Warp& W, u8* R, const 
           put(R + places[to], f.kind, i, l, pattern);
       })
       const bool first = pairs ? r % 2 == 0 : !together || i == 0;
-      if (!(M.flags & COUNT) || op.counter < 0 || !first) continue;
+      if (M.observers.empty() || op.counter < 0 || !first) continue;
       const u32 width = pairs ? 2 * bytes : together ? bytes * f.per_register() : bytes;
-      if (space == SHARED) count_shared(M, op.counter, narrow, NONE, width, STORE);
-      else if (space == GLOBAL) count_global(M, op.counter, address, NONE, width);
+      if (space == SHARED) tell(M, SharedAccess{op.counter, narrow, NONE, width, STORE});
+      else if (space == GLOBAL) tell(M, GlobalAccess{op.counter, address, NONE, width});
     }
-  if (M.watch) watch_values(M);
+  tell_performed(M);
 }
 
 // ---- 8x8 matrices of 16 bits ---
@@ -180,11 +180,11 @@ static void store_matrices(Machine& M, Warp& W, u8* R, const MicroOp& op) {
   if (!whole_warp(M, W, op.line)) return;
   ALIGNED u32 address[32];
   addresses(OPERAND(0), op.operands[1], op.offset, address);
-  if (M.flags & COUNT) count_rows(M, op.counter, address, count);
+  tell(M, MatrixRows{op.counter, address, (u32)count});
   for (int row = 0; row < 8 * count; ++row) {
-    u8* data = M.at_shared(address[row], 16, op, row, WRITE);
+    u8* data = at_shared(M, address[row], 16, op, row, WRITE);
     if (!data) continue;
-    M.touch(address[row], 16, WRITE, row, op.line);
+    check_shared(M, address[row], 16, WRITE, row, op.line);
     for (int column = 0; column < 8; ++column) {
       u32* words = WORDS(4 + row / 8);
       const bool transposed = op.operands[3];
@@ -192,7 +192,7 @@ static void store_matrices(Machine& M, Warp& W, u8* R, const MicroOp& op) {
           transposed ? half_at(words, column, row % 8) : half_at(words, row % 8, column);
     }
   }
-  if (M.watch) watch_values(M);
+  tell_performed(M);
 }
 // operands: result, source
 static void transpose_matrix(Machine& M, Warp& W, u8* R, const MicroOp& op) {

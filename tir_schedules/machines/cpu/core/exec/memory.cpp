@@ -1,5 +1,5 @@
 // Loads, stores and atomics.
-#include "exec/machine.h"
+#include "exec/exec.h"
 
 template <class T, int N, bool STORE> static void move(u8* const* memory, u32 mask, void* const* values) {
   for (int k = 0; k < N; ++k) {
@@ -34,22 +34,21 @@ static void move(u8* const* memory, u32 mask, u32 width, u32 count, void* const*
 static void poison(u32 mask, u32 width, u32 count, void* const* values) {
   for (u32 k = 0; k < count; ++k) ACTIVE(mask, memset((u8*)values[k] + l * width, 0xff, width))
 }
-// What lanes are about to store, for checks that look at it; none once it goes.
-struct Incoming {
+// What lanes are about to store, for checks that look at it; nothing once it goes.
+struct Storing {
   Machine& M;
-  template <class T> Incoming(Machine& M, void* const* values, u32 width, const T* address) : M(M) {
-    M.incoming = values, M.incoming_width = width, M.incoming_address = address;
-    M.incoming_wide = sizeof(T) == 8;
+  template <class T> Storing(Machine& M, void* const* values, u32 width, const T* address) : M(M) {
+    M.incoming = {values, address, width, sizeof(T) == 8};
   }
-  ~Incoming() { M.incoming = nullptr; }
+  ~Storing() { M.incoming.values = nullptr; }
 };
 // Of accesses that may order others: what a strong one brings about; a plain store takes a flag away.
 template <class T>
 static void order(Machine& M, u32 mask, const T* address, u64 window, u32 bytes, u32 how, bool store) {
-  if (!(M.traits & CLOCKS)) return;
+  if (!(M.program.traits & CLOCKS)) return;
   const u32 acts = store ? how | STORES : how;
-  if (how & STRONG) ACTIVE(mask, M.synchronize(window + address[l], bytes, l, acts, !store))
-  else if (store) ACTIVE(mask, M.forget_flag(window + address[l], bytes))
+  if (how & STRONG) ACTIVE(mask, synchronize(M, window + address[l], bytes, l, acts, !store))
+  else if (store) ACTIVE(mask, forget_sync_words(M, window + address[l], bytes))
 }
 template <bool STORE>
 static void finish(u8* const* memory, u32 mask, u32 asked, u32 width, u32 count, void* const* values) {
@@ -60,61 +59,41 @@ static void finish(u8* const* memory, u32 mask, u32 asked, u32 width, u32 count,
 template <bool STORE> static void shared_access(Machine& M, Warp& W, const MicroOp& op, const u32* address,
                                                 u32 width, u32 count, void* const* values, u32 how) {
   const u32 bytes = width * count, asked = W.active;
-  const Act act = STORE ? WRITE : READ;
   u8* memory[32];
-  const u32 low = op.extent->low, size = least(op.extent->high, M.shared_bytes) - low, limit = size - bytes;
-  u32 mask = asked, bad = bytes > size;
-  LANES(bad |= ((u32)(address[l] - low > limit) | (u32)((address[l] & (bytes - 1)) != 0)) & (asked >> l & 1))
-  LANES(memory[l] = M.shared + address[l])
-  if (__builtin_expect(bad, 0))
-    ACTIVE(asked, if (!M.at_shared(address[l], bytes, op, l, act)) mask &= ~(1u << l))
-  if (M.flags & COUNT) count_shared(M, op.counter, address, mask, bytes, STORE);
+  const u32 mask = in_shared(M, address, bytes, op, asked, STORE ? WRITE : READ, memory);
+  tell(M, SharedAccess{op.counter, address, mask, bytes, STORE});
   if (STORE) {
-    const Incoming incoming(M, values, width, address);
-    M.touch_writes(address, mask, bytes, op.line, how);
+    const Storing storing(M, values, width, address);
+    check_shared_writes(M, address, mask, bytes, op.line, how);
     ++M.stores;
   } else if (how) {
-    ACTIVE(mask, M.touch(address[l], bytes, READ, l, op.line, how))
+    ACTIVE(mask, check_shared(M, address[l], bytes, READ, l, op.line, how))
   } else {
-    M.touch_reads(address, mask, bytes, op.line);
+    check_shared_reads(M, address, mask, bytes, op.line);
   }
   order(M, mask, address, SHARED_WINDOW, bytes, how, STORE);
   finish<STORE>(memory, mask, asked, width, count, values);
-  if (M.watch) watch_values(M);
+  tell_performed(M);
 }
 template <bool STORE> static void global_access(Machine& M, Warp& W, const MicroOp& op, const u64* address,
                                                 u32 width, u32 count, void* const* values, u32 how) {
   const u32 bytes = width * count, asked = W.active;
   if (!asked) return;
-  const Act act = STORE ? WRITE : READ;
   u8* memory[32];
-  u32 mask = asked;
-  const u64 number = (address[__builtin_ctz(asked)] >> BUFFER_SHIFT) - 1, low = (number + 1) << BUFFER_SHIFT;
-  u64 bad = 1;
-  if (number < M.buffer_count) {
-    const Buffer& buffer = M.buffers[number];
-    bad = buffer.bytes < bytes || (STORE && buffer.constant) || buffer.cells;
-    const u64 limit = buffer.bytes - bytes;
-    LANES(bad |=
-          ((u64)(address[l] - low > limit) | (u64)((address[l] & (bytes - 1)) != 0)) & (asked >> l & 1))
-    LANES(memory[l] = buffer.data + (address[l] - low))
-  }
-  if (bad) {
-    const Incoming incoming(M, STORE ? values : nullptr, width, address);
-    ACTIVE(asked, if (!(memory[l] = M.at_global(address[l], bytes, op, l, act, how))) mask &= ~(1u << l))
-    order(M, mask, address, 0, bytes, how, STORE);
-  }
+  const Storing storing(M, STORE ? values : nullptr, width, address);
+  const u32 mask = in_global(M, address, bytes, op, asked, STORE ? WRITE : READ, how, memory);
+  order(M, mask, address, 0, bytes, how, STORE);
   if (STORE) ++M.stores;
-  if (M.flags & COUNT) count_global(M, op.counter, address, mask, bytes);
+  tell(M, GlobalAccess{op.counter, address, mask, bytes});
   finish<STORE>(memory, mask, asked, width, count, values);
 }
 template <bool STORE> static void generic_access(Machine& M, Warp& W, const MicroOp& op, const u64* address,
                                                  u32 width, u32 count, void* const* values, u32 how) {
   u8* memory[32];
   u32 mask = W.active, local = 0;
-  const Incoming incoming(M, STORE ? values : nullptr, width, address);
+  const Storing storing(M, STORE ? values : nullptr, width, address);
   ACTIVE(W.active, {
-    memory[l] = M.at_generic(address[l], width * count, op, l, STORE ? WRITE : READ, how);
+    memory[l] = at_generic(M, address[l], width * count, op, l, STORE ? WRITE : READ, how);
     if (!memory[l]) mask &= ~(1u << l);
     local |= (u32)(address[l] >= LOCAL_WINDOW && address[l] < LOCAL_WINDOW + WINDOW_BYTES) << l;
   })
@@ -140,7 +119,7 @@ template <Space SPACE, bool STORE> static void access(Machine& M, Warp& W, u8* R
   }
 }
 static void load_parameter(Machine& M, Warp& W, u8* R, const MicroOp& op) {  // operands: register, bytes
-  const u8* from = M.params + op.offset;
+  const u8* from = M.launch.params + op.offset;
   switch (op.operands[1]) {
     case 1:
     case 2: {
@@ -238,14 +217,14 @@ static void atomic(Machine& M, Warp& W, u8* R, const MicroOp& op) {
   ALIGNED u32 narrow[32];
   addresses(OPERAND(0), op.operands[1], op.offset, address);
   LANES(narrow[l] = (u32)address[l])
-  if (M.flags & COUNT && space == SHARED) count_shared(M, op.counter, narrow, W.active, bytes, true);
-  if (M.flags & COUNT && space == GLOBAL) count_global(M, op.counter, address, W.active, bytes);
+  if (space == SHARED) tell(M, SharedAccess{op.counter, narrow, W.active, bytes, true});
+  if (space == GLOBAL) tell(M, GlobalAccess{op.counter, address, W.active, bytes});
   const u32 how = op.operands[8], *values = op.operands + 9, *results = values + count;
   bool wanted = false;
   for (u32 k = 0; k < count; ++k) wanted |= results[k] != NONE;
   ACTIVE(W.active, {
     const u64 generic = address[l] + (space == SHARED ? SHARED_WINDOW : 0);
-    u8* place = M.at_generic(generic, bytes, op, l, ATOMIC, how);
+    u8* place = at_generic(M, generic, bytes, op, l, ATOMIC, how);
     if (!place) continue;
     u64 before[2] = {};
     memcpy(before, place, bytes);
@@ -256,15 +235,15 @@ static void atomic(Machine& M, Warp& W, u8* R, const MicroOp& op) {
       update_as(op.operands[4], element, in_shared, place + element * k, at, op.operands[3], l);
     }
     if (memcmp(before, place, bytes)) ++M.stores;
-    if (M.traits & CLOCKS) M.synchronize(generic, bytes, l, how | UPDATES, wanted);
+    if (M.program.traits & CLOCKS) synchronize(M, generic, bytes, l, how | UPDATES, wanted);
   })
-  if (M.watch) watch_values(M);
+  tell_performed(M);
 }
 
 // operands: Scope
-static void fence(Machine& M, Warp& W, u8*, const MicroOp& op) { M.fence(W.active, (Scope)op.operands[0]); }
+static void fence_threads(Machine& M, Warp& W, u8*, const MicroOp& op) { fence(M, W.active, (Scope)op.operands[0]); }
 
-static const Family memory{{"fence", fence},
+static const Family memory{{"fence", fence_threads},
                            {"ld.shared", access<SHARED, false>},   {"st.shared", access<SHARED, true>},
                            {"ld.global", access<GLOBAL, false>},   {"st.global", access<GLOBAL, true>},
                            {"ld.generic", access<GENERIC, false>}, {"st.generic", access<GENERIC, true>},

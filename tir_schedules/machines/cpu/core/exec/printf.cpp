@@ -1,12 +1,12 @@
 // printf and assert. Both are calls of functions that CUDA has: vprintf(format, arguments), in which each
 // argument is aligned to its size, and __assertfail.
 #include <string>
-#include "exec/machine.h"
+#include "exec/exec.h"
 
 // A string of the kernel's, up to its zero. False after a finding.
 static bool read_string(Machine& M, const MicroOp& op, int lane, u64 address, std::string& text) {
   for (;; ++address) {
-    const u8* byte = M.at_generic(address, 1, op, lane, READ);
+    const u8* byte = at_generic(M, address, 1, op, lane, READ);
     if (!byte) return false;
     if (!*byte || text.size() > 1 << 20) return true;
     text += (char)*byte;
@@ -22,7 +22,7 @@ struct Arguments {
 
   template <class T> T next() {
     address = (address + sizeof(T) - 1) & ~(u64)(sizeof(T) - 1);
-    const u8* place = sound ? M.at_generic(address, sizeof(T), op, lane, READ) : nullptr;
+    const u8* place = sound ? at_generic(M, address, sizeof(T), op, lane, READ) : nullptr;
     T value{};
     sound = place != nullptr;
     if (sound) memcpy(&value, place, sizeof(T));
@@ -110,7 +110,7 @@ static void print(Machine& M, Warp& W, u8*, const MicroOp& op) {
     Arguments from{M, op, l, argument(M, l, op.operands[0] + 8, 8)};
     s32 result = -1;
     if (address && read_string(M, op, l, address, format)) {
-      say(*M.said, printed(from, format));
+      say(*M.launch.said, printed(from, format));
       result = from.read;
     }
     give_back(M, l, op.operands[1], (u32)result, 4);
@@ -121,21 +121,21 @@ static void print(Machine& M, Warp& W, u8*, const MicroOp& op) {
 static void fail(Machine& M, Warp& W, u8*, const MicroOp& op) {
   ACTIVE(W.active, {
     stop_launch(M);
-    if (!M.report(ASSERTION, op.line, l) || !M.alone) continue;
+    if (!report(M, ASSERTION, op.line, l) || !M.alone) continue;
     std::string text[3];
     const u32 at[] = {0, 8, 24};
     for (int k = 0; k < 3; ++k) {
       const u64 address = argument(M, l, op.operands[0] + at[k], 8);
       if (address) read_string(M, op, l, address, text[k]);
     }
-    if (*M.said->message) continue;
-    const u32 t = M.warp * 32 + l, x = M.block[0], y = M.block[1], *b = M.block_index;
+    if (*M.launch.said->message) continue;
+    const u32 t = M.thread_of(l), x = M.launch.block[0], y = M.launch.block[1], *b = M.cta->index;
     const std::string message = formatted(
         "%s:%u: %s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%s` failed.", text[1].c_str(),
         (u32)argument(M, l, op.operands[0] + 16, 4), text[2].c_str(), b[0], b[1], b[2], t % x, t / x % y,
         t / (x * y), text[0].c_str());
-    const u64 bytes = least<u64>(M.said->message_limit - 1, message.size());
-    memcpy(M.said->message, message.data(), bytes), M.said->message[bytes] = 0;
+    const u64 bytes = least<u64>(M.launch.said->message_limit - 1, message.size());
+    memcpy(M.launch.said->message, message.data(), bytes), M.launch.said->message[bytes] = 0;
   })
 }
 

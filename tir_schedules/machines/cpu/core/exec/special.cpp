@@ -1,5 +1,5 @@
 // Special registers that change while a warp runs, or that only a launch knows.
-#include "exec/machine.h"
+#include "exec/exec.h"
 
 enum SpecialRegister {
   CLOCK, CLOCK64, CLOCK_HI, TIMER, TIMER_LOW, TIMER_HIGH, WARPS, DYNAMIC_SHARED, TOTAL_SHARED,
@@ -14,19 +14,19 @@ static u64 read_special(Machine& M, Warp& W, u32 name, u32 static_shared) {
     case CLOCK: case CLOCK64: case TIMER: case TIMER_LOW: return now(W);
     case CLOCK_HI: case TIMER_HIGH: return now(W) >> 32;
     case WARPS: return (M.threads + 31) / 32;
-    case DYNAMIC_SHARED: return M.shared_bytes - static_shared;
-    case TOTAL_SHARED: return (M.shared_bytes + 127) & ~127u;  // as it is allocated
+    case DYNAMIC_SHARED: return M.launch.shared_bytes - static_shared;
+    case TOTAL_SHARED: return (M.launch.shared_bytes + 127) & ~127u;  // as it is allocated
     case CLUSTER_RANK: return M.cta->rank;
     case CLUSTER_SIZE: return M.cta->cluster->blocks.size();
     case EXPLICIT: return M.cta->cluster->blocks.size() > 1;
   }
   const u32 axis = (name - CLUSTER_X) % 3;
   switch (name - axis) {
-    case CLUSTER_X: return M.block_index[axis] / M.cluster[axis];
-    case CLUSTERS_X: return M.grid[axis] / M.cluster[axis];
-    case IN_CLUSTER_X: return M.block_index[axis] % M.cluster[axis];
+    case CLUSTER_X: return M.cta->index[axis] / M.launch.cluster[axis];
+    case CLUSTERS_X: return M.launch.grid[axis] / M.launch.cluster[axis];
+    case IN_CLUSTER_X: return M.cta->index[axis] % M.launch.cluster[axis];
   }
-  return M.cluster[axis];
+  return M.launch.cluster[axis];
 }
 // operands: which, result, its bytes, static shared memory
 static void special(Machine& M, Warp& W, u8* R, const MicroOp& op) {

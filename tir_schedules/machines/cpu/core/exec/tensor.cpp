@@ -1,6 +1,6 @@
 // Tensor-core instructions: ldmatrix, mma.sync and wmma for half and bfloat16 operands. Accumulators are
 // float32; the hardware truncates in ways of its own, so results agree with it within a tolerance only.
-#include "exec/machine.h"
+#include "exec/exec.h"
 
 // operands: address, wide, matrices, whether transposed, registers
 static void load_matrices(Machine& M, Warp& W, u8* R, const MicroOp& op) {
@@ -8,17 +8,17 @@ static void load_matrices(Machine& M, Warp& W, u8* R, const MicroOp& op) {
   if (!whole_warp(M, W, op.line)) return;
   u32 address[32];
   LANES(address[l] = (op.operands[1] ? (u32)((u64*)OPERAND(0))[l] : WORDS(0)[l]) + (u32)op.offset)
-  if (M.flags & COUNT) count_rows(M, op.counter, address, count);
+  tell(M, MatrixRows{op.counter, address, (u32)count});
   u16 matrix[4][8][8];
   u32 found = 0;
   for (int row = 0; row < 8 * count; ++row) {
-    const u8* data = M.at_shared(address[row], 16, op, row, READ);
+    const u8* data = at_shared(M, address[row], 16, op, row, READ);
     found |= (u32)(data != nullptr) << row;
     if (data) memcpy(matrix[row / 8][row % 8], data, 16);
     else memset(matrix[row / 8][row % 8], 0xff, 16);
   }
-  M.touch_reads(address, found, 16, op.line);
-  if (M.watch) watch_values(M);
+  check_shared_reads(M, address, found, 16, op.line);
+  tell_performed(M);
   for (int k = 0; k < count; ++k) {
     u32* to = WORDS(4 + k);
     if (op.operands[3]) LANES(to[l] = pack(matrix[k][l % 4 * 2][l / 4], matrix[k][l % 4 * 2 + 1][l / 4]))
@@ -135,14 +135,14 @@ static u64 element_address(const WmmaMatrix& t, int e, int l) {
 // As ptxas compiles it: a and b from shared memory are one ldmatrix.x4; c, and what global memory holds, are
 // single or paired elements.
 static void count_matrix(Machine& M, s32 counter, const WmmaMatrix& t, bool store) {
-  if (!(M.flags & COUNT) || counter < 0) return;
+  if (M.observers.empty() || counter < 0) return;
   if (t.space == SHARED && t.matrix != MATRIX_C) {
     u32 rows[32];
     LANES({
       const int quadrant = l / 8, row = (quadrant >> 1) * 8 + l % 8, column = (quadrant & 1) * 8;
       rows[l] = (u32)t.base + (row * (u32)t.stride + column) * 2;
     })
-    return count_rows(M, counter, rows, 4);
+    return tell(M, MatrixRows{counter, rows, 4});
   }
   // Halves of a and b come in pairs along memory's rows, and movmatrix transposes them where need be.
   const bool along_rows = t.matrix == MATRIX_C ? t.row_major : t.element == 2;
@@ -153,8 +153,8 @@ static void count_matrix(Machine& M, s32 counter, const WmmaMatrix& t, bool stor
     u64 address[32];
     u32 narrow[32];
     LANES(address[l] = element_address(seen, e, l); narrow[l] = (u32)address[l])
-    if (t.space == SHARED) count_shared(M, counter, narrow, NONE, t.element * step, store);
-    else if (t.space == GLOBAL) count_global(M, counter, address, NONE, t.element * step);
+    if (t.space == SHARED) tell(M, SharedAccess{counter, narrow, NONE, t.element * step, store});
+    else if (t.space == GLOBAL) tell(M, GlobalAccess{counter, address, NONE, t.element * step});
   }
 }
 // What CUDA asks: a pointer to a multiple of 32 bytes, rows that are a multiple of 16 bytes apart. The
@@ -166,7 +166,7 @@ static bool is_aligned(Machine& M, const MicroOp& op, const WmmaMatrix& t, Act a
   if (t.base % MATRIX_ALIGNMENT == 0 && stride % ROW_ALIGNMENT == 0) return true;
   const bool shared = t.space == GENERIC && t.base - SHARED_WINDOW < WINDOW_BYTES;
   const Space space = shared || t.space == SHARED ? SHARED : GLOBAL;
-  if (Finding* f = M.report_access(MISALIGNED, op.line, 0, act, space,
+  if (Finding* f = report_access(M, MISALIGNED, op.line, 0, act, space,
                                    shared ? t.base - SHARED_WINDOW : t.base, MATRIX_ALIGNMENT))
     f->detail = stride % ROW_ALIGNMENT ? stride : 0;
   return false;
@@ -178,25 +178,25 @@ static const u8* whole_matrix(const Machine& M, const MicroOp& op, const WmmaMat
   const u64 bytes = (15 * t.stride + 16) * t.element;
   if (t.stride < 0) return nullptr;
   if (in_shared < WINDOW_BYTES) {
-    const Range range = M.reach(SHARED, M.shared_bytes, op);
-    return in_shared >= range.low && in_shared + bytes <= range.high ? M.shared + in_shared : nullptr;
+    const Range range = reach(SHARED, M.launch.shared_bytes, op);
+    return in_shared >= range.low && in_shared + bytes <= range.high ? M.cta->shared + in_shared : nullptr;
   }
   const u64 number = (base >> BUFFER_SHIFT) - 1, offset = base & ((1ull << BUFFER_SHIFT) - 1);
-  if (number >= M.buffer_count || M.buffers[number].cells) return nullptr;
-  return offset + bytes <= M.buffers[number].bytes ? M.buffers[number].data + offset : nullptr;
+  if (number >= M.global.count || M.global.buffers[number].cells) return nullptr;
+  return offset + bytes <= M.global.buffers[number].bytes ? M.global.buffers[number].data + offset : nullptr;
 }
 static void load_whole_matrix(Machine& M, const MicroOp& op, const WmmaMatrix& t, const u8* start,
                               u32** words, bool doubled) {
   // Whether elements 2k and 2k + 1 of a lane are neighbours in memory, and in one granule.
   const bool pairs = t.element == 2 && (t.matrix == MATRIX_B) != t.row_major;
-  const bool one = pairs && M.granule_shift > 1;
+  const bool one = pairs && M.launch.granule_shift > 1;
   const bool in_shared = t.base - (t.space == SHARED ? 0 : SHARED_WINDOW) < WINDOW_BYTES;
   ALIGNED u64 offset[8][32];
   for (int e = 0; e < 8; ++e) LANES(offset[e][l] = element_address(t, e, l) - t.base)
   for (int e = 0; in_shared && e < 8; e += 1 + one) {
     ALIGNED u32 address[32];
     LANES(address[l] = u32(t.base + offset[e][l]))
-    M.touch_reads(address, NONE, t.element, op.line);
+    check_shared_reads(M, address, NONE, t.element, op.line);
   }
   auto half = [&](int e, int l) { return (u32)*(const u16*)(start + offset[e][l]); };
   for (int e = 0; e < 8; ++e) {
@@ -228,12 +228,12 @@ template <bool STORE> static void wmma_access(Machine& M, Warp& W, u8* R, const 
     u32* words[8];
     for (u32 k = 0; k < op.operands[7]; ++k) words[k] = WORDS(8 + k);
     load_whole_matrix(M, op, t, start, words, doubled);
-    if (M.watch) watch_values(M);
+    tell_performed(M);
     return;
   }
   LANES(for (int e = 0; e < 8; ++e) {
     const u64 address = element_address(t, e, l) + (t.space == SHARED ? SHARED_WINDOW : 0);
-    u8* data = M.at_generic(address, t.element, op, l, STORE ? WRITE : READ, 0);
+    u8* data = at_generic(M, address, t.element, op, l, STORE ? WRITE : READ, 0);
     if (t.element == 4) {
       u32& word = WORDS(8 + e)[l];
       if (!STORE) word = data ? *(u32*)data : NONE;
@@ -249,7 +249,7 @@ template <bool STORE> static void wmma_access(Machine& M, Warp& W, u8* R, const 
     word = e & 1 ? (word & 0xffff) | (u32)half << 16 : half;
     if (doubled) WORDS(12 + e / 2)[l] = word;
   })
-  if (M.watch) watch_values(M);
+  tell_performed(M);
 }
 
 static const Family tensor{{"ldmatrix", load_matrices},

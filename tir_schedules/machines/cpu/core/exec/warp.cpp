@@ -1,20 +1,8 @@
 // Instructions in which lanes of a warp look at each other: shuffles, votes, reductions, __syncwarp. A lane
 // looks at those that its mask names: groups of lanes, each with a mask of its own, may execute one
 // instruction together.
-#include "exec/machine.h"
+#include "exec/exec.h"
 
-// The lanes a .sync instruction names must all execute it, and each lane must be among those it names. Who
-// left the kernel while they waited did not come, either.
-static void check_members(Machine& M, Warp& W, s32 line, const u32* members) {
-  const u32 missed = W.missed;
-  W.missed &= ~W.active;
-  ACTIVE(W.active, {
-    const u32 named = members[l] & (W.live | missed);
-    if ((named & ~W.active) == 0 && named >> l & 1) continue;
-    if (Finding* f = M.report(DIVERGENT_ALIGNED, line, l)) f->detail = W.active;
-    return;
-  })
-}
 // operands: mode, source, lane operand, clamp, result, predicate or NONE, members
 static void shuffle(Machine& M, Warp& W, u8* R, const MicroOp& op) {
   const u32 *source = WORDS(1), *operand = WORDS(2), *clamp = WORDS(3);
@@ -25,7 +13,7 @@ static void shuffle(Machine& M, Warp& W, u8* R, const MicroOp& op) {
     const int from = shuffle_source(op.operands[0], l, operand[l], clamp[l], is_valid);
     valid[l] = is_valid;
     if (!(W.live >> from & 1))
-      if (Finding* f = M.report(DIVERGENT_ALIGNED, op.line, l)) f->detail = W.active;
+      if (Finding* f = report(M, DIVERGENT_ALIGNED, op.line, l)) f->detail = W.active;
     values[l] = source[from];
     if (!(W.active & WORDS(6)[l] & 1u << from))
       values[l] = NONE;  // of a lane that takes no part: undefined, which may go unused
@@ -99,7 +87,7 @@ static void elect(Machine&, Warp& W, u8* R, const MicroOp& op) {
 // operands: members
 static void warp_barrier(Machine& M, Warp& W, u8* R, const MicroOp& op) {
   if (W.active & ~W.excused) check_members(M, W, op.line, WORDS(0));
-  M.meet_in_warp(WORDS(0));
+  order_warp_barrier(M, WORDS(0));
 }
 
 static const Family warp{{"shfl", shuffle}, {"vote", vote},   {"redux", reduce},

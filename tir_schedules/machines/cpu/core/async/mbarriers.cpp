@@ -1,18 +1,11 @@
 // mbarriers: objects in shared memory that count arrivals of threads and bytes of asynchronous copies.
 // Source: PTX ISA 9.0, Parallel Synchronization and Communication Instructions: mbarrier.
-#include "exec/machine.h"
+#include "async/async.h"
+#include "check/check.h"
+#include "observe/observer.h"
+#include "state/operands.h"
 
 const u32 MOST = (1 << 20) - 1;  // arrivals of a phase, and bytes
-
-void report_misuse(Machine& M, Misuse misuse, s32 line, int lane, u32 address, u32 value) {
-  if (Finding* f = M.report(BARRIER_MISUSE, line, lane, 0, address))
-    f->space = SHARED, f->detail = misuse, f->extent_bytes = value;
-}
-void Machine::report_overwritten(const Touch& t) {
-  const Act act = t.how & STORES ? WRITE : t.how & UPDATES ? ATOMIC : READ;
-  Finding* f = report_access(BARRIER_MISUSE, t.line, t.lane, act, SHARED, t.address - SHARED_WINDOW, t.bytes);
-  if (f) f->detail = OVERWRITTEN;
-}
 
 // ---- where they are ---
 struct Lanes {  // addresses of shared memory of the cluster; NONE: of no shared memory
@@ -33,8 +26,8 @@ static u32 lanes_at(const Lanes& at, u32 lanes, int lane) {
   return same & lanes;
 }
 static bool well_placed(Machine& M, const Place& place, u32 address, s32 line, int lane) {
-  if (!place.cta || place.address + 8 > M.shared_bytes) {
-    M.report_access(OUT_OF_BOUNDS, line, lane, ATOMIC, SHARED, address, 8);
+  if (!place.cta || place.address + 8 > M.launch.shared_bytes) {
+    report_access(M, OUT_OF_BOUNDS, line, lane, ATOMIC, SHARED, address, 8);
     return false;
   }
   if (address % 8) report_misuse(M, MISPLACED, line, lane, address);
@@ -51,28 +44,30 @@ Mbarrier* mbarrier_at(Machine& M, u32 address, s32 line, int lane) {
 // As above, for a thread: it must know that the mbarrier has been initialised.
 static Mbarrier* used_by(Machine& M, u32 address, s32 line, int lane) {
   const Place place = place_of(M, address);
-  const u32 self = M.warp * 32 + lane;
+  const u32 self = M.thread_of(lane);
   if (place.cta && place.cta != M.cta &&
-      !visit(M, *place.cta, {(u32)M.block_number + 1, self, M.now, address, line, lane, M.warp}, ATOMIC, 8))
+      !visit(M, *place.cta, {M.block_number(), self, M.epoch, address, line, lane, M.warp}, ATOMIC, 8))
     return nullptr;
   Mbarrier* barrier = mbarrier_at(M, address, line, lane);
   if (!barrier) return nullptr;
   const u32 block = place.cta->number + 1;
-  if (!M.ordered(lane, block, barrier->by, barrier->time, false))
-    M.report_access(RACE, line, lane, ATOMIC, SHARED, address, 8, barrier->line, barrier->by,
+  if (!happens_before(M, lane, block, barrier->by, barrier->epoch, false))
+    report_access(M, RACE, line, lane, ATOMIC, SHARED, address, 8, barrier->line, barrier->by,
                     place.cta == M.cta ? 0 : block);
   return barrier;
 }
 static void complete(Machine& M, Mbarrier& b) {
   if (b.pending || (b.bytes && !b.lost)) return;
-  b.pending = b.expected, b.bytes = 0, b.lost = false, b.told = b.gathered;
+  b.pending = b.expected, b.bytes = 0, b.lost = false, b.completed = b.arrived;
   ++b.phase, ++b.changes;
 }
 
-// Something that lanes do to an mbarrier, for who watches.
-static void note(Machine& M, Happening what, const MicroOp& op, u32 lanes, const Place& at, u64 phase, u32 bytes) {
-  if (!M.watched || !at.cta) return;
-  note_event(M, {what, 0, 0, (u32)M.warp, lanes, at.address, 0, (u32)phase, bytes, 0, 0, op.line}, *at.cta);
+// Something that lanes do to an mbarrier.
+static void note(const Machine& M, Happening what, const MicroOp& op, u32 lanes, const Place& at, u64 phase, u32 bytes) {
+  if (!at.cta) return;
+  Event event{what};
+  event.lanes = lanes, event.address = at.address, event.phase = (u32)phase, event.bytes = bytes, event.line = op.line;
+  tell_event(M, event, *at.cta);
 }
 
 // ---- init and inval ---
@@ -80,7 +75,7 @@ static void note(Machine& M, Happening what, const MicroOp& op, u32 lanes, const
 static void mark(Machine& M, u32 address, int lane, s32 line, bool valid) {
   GRANULES(M, address, 8, {
     Cell& cell = M.cta->cells[g];
-    const u32 start = g << M.granule_shift, bytes = 1u << M.granule_shift;
+    const u32 start = g << M.launch.granule_shift, bytes = 1u << M.launch.granule_shift;
     const bool marked = cell.how & OF_BARRIER;
     if (valid && marked) continue;
     bool other = false;
@@ -90,7 +85,7 @@ static void mark(Machine& M, u32 address, int lane, s32 line, bool valid) {
     }
     if (!valid && other) continue;
     cell.how &= ~OF_BARRIER;
-    M.touch(greatest(start, address), least(bytes, 8u), WRITE, lane, line);
+    check_shared(M, greatest(start, address), least(bytes, 8u), WRITE, lane, line);
     if (valid) cell.how |= OF_BARRIER;
   })
 }
@@ -115,10 +110,10 @@ static void initialise(Machine& M, Warp& W, u8* R, const MicroOp& op) {
     const u64 changes = b.changes + 1;
     b = Mbarrier();
     b.valid = true, b.expected = b.pending = count, b.changes = changes;
-    b.by = M.warp * 32 + l, b.time = M.now, b.line = op.line;
+    b.by = M.thread_of(l), b.epoch = M.epoch, b.line = op.line;
     note(M, INITIALISED, op, 1u << l, place, 0, count);
   })
-  ++M.now, ++M.stores;
+  ++M.epoch, ++M.stores;
 }
 // operands: address, wide, generic
 static void invalidate(Machine& M, Warp& W, u8* R, const MicroOp& op) {
@@ -129,14 +124,17 @@ static void invalidate(Machine& M, Warp& W, u8* R, const MicroOp& op) {
     b->valid = false, ++b->changes;
     mark(M, place_of(M, at.address[l]).address, l, op.line, false);
   })
-  ++M.now, ++M.stores;
+  ++M.epoch, ++M.stores;
 }
 // fence.mbarrier_init: who has initialised them lets others and the copies of the cluster see it.
 static void fence_init(Machine& M, Warp& W, u8*, const MicroOp&) {
   for (auto& [address, b] : M.cta->mbarriers)
     if ((int)b.by / 32 == M.warp && W.active >> b.by % 32 & 1) b.fenced = true;
-  M.fence(W.active, DEVICE);
+  fence(M, W.active, DEVICE);
 }
+
+// fence.proxy.async
+static void fence_async_proxy(Machine& M, Warp& W, u8*, const MicroOp&) { fence_proxy(M, W.active); }
 
 // ---- arrivals and bytes ---
 enum Arrival : u32 {
@@ -164,7 +162,7 @@ static void tell(Machine& M, Warp& W, u8* R, const MicroOp& op) {
     if (!b) continue;
     if (how & ARRIVES && !(done >> l & 1)) {
       const u32 together = how & RELAXED ? 1u << l : lanes_at(at, W.active, l);
-      b->gathered = joined(b->gathered, how & RELAXED ? M.told(l, DEVICE) : M.snapshot(together));
+      b->arrived = join(b->arrived, how & RELAXED ? release_clock(M, l, DEVICE) : clock_of_lanes(M, together));
       done |= together;
       const u32 arrivals = op.operands[4] == NONE ? 1 : WORDS(4)[l];
       const u32 counted = how & EXPECTS ? WORDS(5)[l] : arrivals * __builtin_popcount(together);
@@ -181,20 +179,21 @@ static void tell(Machine& M, Warp& W, u8* R, const MicroOp& op) {
       count_arrivals(M, *b, how, op.operands[4] == NONE ? 1 : WORDS(4)[l], op.line, l, address);
     complete(M, *b);
   })
-  ++M.now, ++M.stores;
+  ++M.epoch, ++M.stores;
 }
-void lose(Machine& M, Mbarrier& b) {
+void lose_bytes(Machine& M, Mbarrier& b) {
   b.lost = true;
   complete(M, b);
   ++M.stores;
 }
-void bring(Machine& M, Cta& to, u32 address, const Operation& operation, u32 bytes) {
+void complete_bytes(Machine& M, Cta& to, u32 address, const Operation& operation, u32 bytes) {
   Mbarrier& b = to.mbarriers[address];
   b.bytes -= bytes;
-  if (M.watched)
-    note_event(M, {LANDED, 0, 0, (u32)operation.warp, 1u << operation.lane, address, 0, (u32)b.phase, bytes, 0, 0,
-                   operation.line}, to);
-  b.gathered = joined(b.gathered, completion(operation));
+  Event event{LANDED};
+  event.lanes = 1u << operation.lane, event.address = address, event.phase = (u32)b.phase, event.bytes = bytes;
+  event.line = operation.line;
+  tell_event(M, event, to);
+  b.arrived = join(b.arrived, completion(operation));
   if (b.bytes < -(s64)MOST)
     report_misuse(M, BYTES_OUT_OF_RANGE, operation.line, operation.lane, address, bytes);
   complete(M, b);
@@ -208,14 +207,14 @@ static void arrive_with_copies(Machine& M, Warp& W, u8* R, const MicroOp& op) {
   ACTIVE(W.active, {
     Mbarrier* b = used_by(M, at.address[l], op.line, l);
     if (!b) continue;
-    b->gathered = joined(b->gathered, M.snapshot(1u << l));
+    b->arrived = join(b->arrived, clock_of_lanes(M, 1u << l));
     if (op.operands[3]) {
       note(M, ARRIVED, op, 1u << l, place_of(M, at.address[l]), b->phase, 1);
       count_arrivals(M, *b, ARRIVES, 1, op.line, l, at.address[l]);
     }
     complete(M, *b);
   })
-  ++M.now, ++M.stores;
+  ++M.epoch, ++M.stores;
 }
 
 // ---- waits ---
@@ -251,10 +250,10 @@ static void test(Machine& M, Warp& W, u8* R, const MicroOp& op) {
     if (!done) awaiting |= (u32)await(W, *b, address, l) << l;
     if (!done || !b) continue;
     over |= 1u << l;
-    b->seen.resize(M.threads), b->seen[M.warp * 32 + l] = b->phase;
+    b->seen.resize(M.threads), b->seen[M.thread_of(l)] = b->phase;
   })
   if (W.awaited && W.awaited->lanes & over) W.awaited->lanes &= ~over, ++M.stores;
-  while (M.watched && awaiting) {
+  while (M.unit_events && awaiting) {
     const int first = __builtin_ctz(awaiting);
     const u32 together = lanes_at(at, awaiting, first);
     note(M, TESTED, op, together, place_of(M, at.address[first]), barrier[first]->phase, 0);
@@ -264,9 +263,9 @@ static void test(Machine& M, Warp& W, u8* R, const MicroOp& op) {
     const int first = __builtin_ctz(over);
     const u32 together = relaxed ? 1u << first : lanes_at(at, over, first);
     note(M, PASSED, op, together, place_of(M, at.address[first]), barrier[first]->phase - 1, 0);
-    LaneOrder& own = M.cta->lanes[M.warp * 32 + first];
-    if (relaxed) own.seen = joined(own.seen, barrier[first]->told);
-    else M.learn(together, barrier[first]->told);
+    LaneClock& own = M.cta->lanes[M.warp * 32 + first];
+    if (relaxed) own.pending = join(own.pending, barrier[first]->completed);
+    else acquire(M, together, barrier[first]->completed);
     over &= ~together;
   }
 }
@@ -278,28 +277,6 @@ bool awaits_in_vain(const Warp& W) {
   ACTIVE(W.polling, if (a.barrier[l]->changes != a.changes[l]) return false)
   return true;
 }
-// What an mbarrier of the block is in a ring, as `layout --ring` has it: twice its number among those of its
-// kind, by their addresses, and one more where copies tell it of their bytes; and 1. 0: no copy tells any.
-static u32 role_of(const Cta& cta, const Mbarrier& b, u32 address) {
-  auto is_full = [](const Mbarrier& one) { return one.copy.line || one.bytes; };
-  u32 before = 0;
-  bool ring = false;
-  for (const auto& [at, other] : cta.mbarriers)
-    ring |= is_full(other), before += other.valid && at < address && is_full(other) == is_full(b);
-  return ring ? 1 + 2 * before + is_full(b) : 0;
-}
-// Of a lane that nobody lets go on: what its mbarrier lacks.
-void report_awaited(Machine& M, const Warp& W, int lane, s32 line) {
-  const Awaited& a = *W.awaited;
-  const Mbarrier& b = *a.barrier[lane];
-  Finding* f = M.report(DEADLOCK, line, lane, 0, a.address[lane]);
-  if (!f) return;
-  f->act = ATOMIC, f->space = SHARED, f->detail = (u32)b.phase;
-  f->extent_bytes = b.pending, f->bytes = (u32)b.bytes, f->role = role_of(*M.cta, b, a.address[lane]);
-  const u32 seen = b.seen.empty() ? 0 : b.seen[M.warp * 32 + lane];
-  f->other_lane = seen && seen < b.phase ? seen : 0;
-}
-
 // operands: result, state
 static void pending_count(Machine&, Warp& W, u8* R, const MicroOp& op) {
   ACTIVE(W.active, WORDS(0)[l] = ((const u64*)OPERAND(1))[l] & MOST)
@@ -311,4 +288,5 @@ static const Family mbarrier{{"mbarrier.init", initialise},
                              {"mbarrier.test", test},
                              {"mbarrier.pending_count", pending_count},
                              {"cp.async.mbarrier", arrive_with_copies},
-                             {"fence.mbarrier_init", fence_init}};
+                             {"fence.mbarrier_init", fence_init},
+                             {"fence.proxy", fence_async_proxy}};

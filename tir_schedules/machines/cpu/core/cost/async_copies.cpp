@@ -3,7 +3,7 @@
 //
 // Found by fitting: exact for every pattern of 16 bytes that was probed, and for every one that the kernels
 // here have; for patterns of 4 and 8 bytes where only one side has bank conflicts, and for most others.
-#include "exec/machine.h"
+#include "cost/cost.h"
 
 static u32 sector_of(u64 address) { return address >> 5 & 3; }  // in its 128-byte line
 static u32 half_of(u64 address) { return address >> 4 & 1; }    // in its sector
@@ -15,7 +15,7 @@ struct Moves {
   u64 key;
   u8 halves[4][4];  // by sector of the source and of the target
 };
-static int rotations_and_reflections(bool (&left)[4][4]) {
+static u32 rotations_and_reflections(bool (&left)[4][4]) {
   for (int cost = 0;; ++cost) {
     int rotated[4] = {0}, reflected[4] = {0}, best = 0;
     bool rotate = true;
@@ -32,7 +32,7 @@ static int rotations_and_reflections(bool (&left)[4][4]) {
   }
 }
 // 16 bytes, past the L1 cache (.cg). written: the lanes whose data stay, where several write one target.
-static int bypass_wavefronts(const u32* target, const u64* source, u32 written) {
+static u32 bypass_wavefronts(const u32* target, const u64* source, u32 written) {
   Moves groups[32];
   int count = 0, cost = 0;
   ACTIVE(written, {
@@ -54,7 +54,7 @@ static int bypass_wavefronts(const u32* target, const u64* source, u32 written) 
 }
 // Where some lanes fill with zeros, that is a store by all lanes besides; and the lanes that read take one
 // line per quarter warp.
-static int lines_beyond_first(const u64* source, u32 reads) {
+static u32 lines_beyond_first(const u64* source, u32 reads) {
   int found = 0;
   for (int first = 0; first < 32; first += 8) {
     u64 lines[8];
@@ -71,7 +71,7 @@ static int lines_beyond_first(const u64* source, u32 reads) {
 // 4 and 8 bytes, through the L1 cache (.ca): lanes go in rounds without a bank conflict of their sources, a
 // round in wavefronts without one of their targets; neighbouring wavefronts are one where neither side
 // objects. A lane that fills with zeros has no source.
-static int cached_wavefronts(const u32* target, const u64* source, u32 mask, u32 reads, u32 width) {
+static u32 cached_wavefronts(const u32* target, const u64* source, u32 mask, u32 reads, u32 width) {
   const u32 lanes = 128 / width, banks = (1u << width / 4) - 1;
   int cost = 0;
   for (u32 first = 0; first < 32; first += lanes) {
@@ -101,7 +101,7 @@ static int cached_wavefronts(const u32* target, const u64* source, u32 mask, u32
   return cost;
 }
 // Sectors of 16-byte copies are those of the target, apart for each 128-byte line they come from.
-static int bypass_sectors(const u32* target, const u64* source, u32 reads) {
+static u32 bypass_sectors(const u32* target, const u64* source, u32 reads) {
   u64 sectors[32];
   int count = 0;
   ACTIVE(reads, {
@@ -126,21 +126,8 @@ CopyCost copy_cost(const u32* target, const u64* source, u32 mask, u32 reads, u3
   if (!bypass)
     return {cached_wavefronts(target, source, mask, reads, width), global_sectors(source, reads, width)};
   const u32 last = last_writers(target, mask);
-  int cost = reads ? bypass_wavefronts(target, source, last & reads) : 0, phases = 0;
-  if (reads != mask) cost += shared_wavefronts(target, mask, width, true, phases);
+  u32 cost = reads ? bypass_wavefronts(target, source, last & reads) : 0;
+  if (reads != mask) cost += shared_cost(target, mask, width, true).wavefronts;
   if (reads && reads != mask) cost += lines_beyond_first(source, reads);
   return {cost, bypass_sectors(target, source, last & reads)};
-}
-void count_copy(Machine& M, s32 shared_id, s32 global_id, const u32* target, const u64* source, u32 mask,
-                u32 reads, u32 width, bool bypass) {
-  if (!mask) return;
-  const CopyCost cost = copy_cost(target, source, mask, reads, width, bypass);
-  const u32 ideal = (__builtin_popcount(mask) * width + 127) / 128;
-  M.counters[shared_id].add(cost.wavefronts, ideal);
-  if (reads && global_id >= 0)
-    M.counters[global_id].add(cost.sectors, (__builtin_popcount(reads) * width + 31) / 32);
-  if (M.watch)
-    record_access(M,
-                  {shared_id, bypass ? BYPASS_COUNT : COPY_COUNT, mask, width, (u32)cost.wavefronts, ideal},
-                  target, global_id, source, reads, cost.sectors);
 }

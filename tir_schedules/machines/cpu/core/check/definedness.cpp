@@ -2,14 +2,15 @@
 // from lanes that its mask does not name. Each register that may hold one has a place that says for which
 // lanes it does. Moving such a value about is no fault; a fault is to compute an address with it, to decide a
 // branch by it, or to store it where other threads see it.
-#include "exec/machine.h"
+#include "check/check.h"
+#include "state/operands.h"
 
 #define UNDEFINED(k) (*(Undefined*)OPERAND(k))
 
 static void report_use(Machine& M, const MicroOp& op, const Undefined& u, u32 lanes) {
   if (!lanes) return;
   const Space space = u.bytes ? LOCAL : GENERIC;
-  Finding* f = M.report_access(UNINITIALIZED, u.line ? u.line : op.line, __builtin_ctz(lanes), READ, space,
+  Finding* f = report_access(M, UNINITIALIZED, u.line ? u.line : op.line, __builtin_ctz(lanes), READ, space,
                                u.address, u.bytes, op.line);
   if (f) f->extent = u.extent, f->extent_bytes = u.extent_bytes, f->detail = space == GENERIC && u.line;
 }
@@ -87,8 +88,8 @@ static u64 address_of(u8* R, const MicroOp& op, int l) {
 // Flags of bytes of local memory; nullptr for another space.
 static u8* written(Machine& M, u64 address, u32 bytes, int lane) {
   const u64 offset = address - LOCAL_WINDOW;
-  if (address < LOCAL_WINDOW || offset + bytes > M.local_bytes) return nullptr;
-  return M.local_written + (u64)(M.warp * 32 + lane) * M.local_stride + offset;
+  if (address < LOCAL_WINDOW || offset + bytes > M.launch.local_bytes) return nullptr;
+  return M.local_written_of(lane) + offset;
 }
 // Beside a load. operands: address, whether it has 64 bits, bytes per element, elements, then the places of
 // the registers. An element is undefined when none of its bytes was written: padding is copied along with
@@ -111,7 +112,7 @@ static void load(Machine& M, Warp& W, u8* R, const MicroOp& op) {
         found[k] = {0, op.line, address - LOCAL_WINDOW + k * width, width, 0, 0};
         const Extent& e = *op.extent;
         if (e.space == LOCAL)
-          found[k].extent = e.number, found[k].extent_bytes = least(e.high, M.local_bytes) - e.low;
+          found[k].extent = e.number, found[k].extent_bytes = least(e.high, M.launch.local_bytes) - e.low;
       }
       found[k].lanes |= 1u << l;
     }
@@ -129,14 +130,14 @@ static void store(Machine& M, Warp& W, u8* R, const MicroOp& op) {
     const u64 address = address_of(R, op, l);
     u8* flags = written(M, address, width * count, l);
     const bool local = address >= LOCAL_WINDOW && address < LOCAL_WINDOW + WINDOW_BYTES;
-    const bool shared = address >= SHARED_WINDOW && address - SHARED_WINDOW + width * count <= M.shared_bytes;
+    const bool shared = address >= SHARED_WINDOW && address - SHARED_WINDOW + width * count <= M.launch.shared_bytes;
     u32 undefined = 0;
     for (u32 k = 0; k < count; ++k) {
       const bool holds = op.operands[4 + k] != NONE && UNDEFINED(4 + k).lanes >> l & 1;
       undefined += holds;
       if (flags) memset(flags + k * width, !holds, width);
       if (shared && holds)
-        GRANULES(M, u32(address - SHARED_WINDOW) + k * width, width, M.shadow[g].undefined = true)
+        GRANULES(M, u32(address - SHARED_WINDOW) + k * width, width, M.cta->shadow[g].undefined = true)
       if (holds) worst = &UNDEFINED(4 + k);
     }
     if (!local && !shared && undefined == count) report_use(M, op, *worst, 1u << l);

@@ -3,7 +3,10 @@
 //
 // A copy into shared memory acts in the name of the mbarrier that it tells of its bytes; one out of shared
 // memory in that of the thread that groups it, reads apart from writes.
-#include "exec/machine.h"
+#include "async/async.h"
+#include "check/check.h"
+#include "observe/observer.h"
+#include "state/operands.h"
 
 const u32 ALIGNMENT = 16;
 
@@ -15,14 +18,14 @@ static u64 address_in(const u8* R, u32 base, bool wide, u64 offset, int lane) {
 static bool check_row(Machine& M, const MicroOp& op, int lane, u32 shared, Act act, u64 other, Space space,
                       u32 bytes) {
   auto fault = [&](Act what, Space where, u64 address) {
-    M.report_access(MISALIGNED, op.line, lane, what, where, address, bytes % ALIGNMENT ? bytes : ALIGNMENT);
+    report_access(M, MISALIGNED, op.line, lane, what, where, address, bytes % ALIGNMENT ? bytes : ALIGNMENT);
     return false;
   };
   if (shared % ALIGNMENT || bytes % ALIGNMENT) return fault(act, SHARED, shared);
   return !(other % ALIGNMENT) || fault(act == READ ? WRITE : READ, space, other);
 }
 static u8* memory_at(const Machine& M, u64 address, u32 bytes) {  // as it was checked; it may have been freed
-  const Buffer& buffer = M.buffers[(address >> BUFFER_SHIFT) - 1];
+  const Buffer& buffer = M.global.buffers[(address >> BUFFER_SHIFT) - 1];
   const u64 offset = address & ((1ull << BUFFER_SHIFT) - 1);
   return offset + bytes <= buffer.bytes ? buffer.data + offset : nullptr;
 }
@@ -35,26 +38,28 @@ struct Load {
   u32 into, row = 0, buffer = 0;  // row: bytes of that of a box; buffer: number of what it is of
 };
 typedef std::shared_ptr<const Load> Loaded;
-// For who watches: a copy, and the pieces that it brings, each of which is as far into it as into `data`.
-static void note_copy(Machine& M, const Operation& o, const Cta& to, u32 barrier, const Load& what) {
-  const Event event{BEGUN, 0, 0, (u32)o.warp, 1u << o.lane, what.into, barrier,
-                    (u32)to.mbarriers.at(barrier).phase, what.bytes, what.row,
-                    what.buffer, o.line};
-  const u32 number = note_event(M, event, to);
-  for (const Piece& piece : what.pieces)
-    note_moved(M, {number, (u32)piece.address, piece.shared, piece.bytes});
+// A copy that begins, and the pieces that it brings, each of which is as far into it as into `data`.
+static void tell_begun(const Machine& M, const Operation& o, const Cta& to, u32 barrier, const Load& what) {
+  if (!M.unit_events) return;
+  Event event{BEGUN};
+  event.warp = o.warp, event.lanes = 1u << o.lane, event.address = what.into, event.other = barrier;
+  event.phase = (u32)to.mbarriers.at(barrier).phase, event.bytes = what.bytes, event.row = what.row;
+  event.buffer = what.buffer, event.line = o.line;
+  UnitEvent made{event, to, {}};
+  for (const Piece& piece : what.pieces) made.moved.push_back({0, (u32)piece.address, piece.shared, piece.bytes});
+  tell(M, made);
 }
 // A copy to one block of the cluster. o: in the name of the mbarrier there.
 static void send_copy(Machine& M, Operation&& o, Cta& to, u32 barrier, const Loaded& what) {
   Mbarrier& b = to.mbarriers[barrier];
   for (const Piece& piece : what->pieces)
-    if (!touch_shared(M, o, to, piece.shared, piece.bytes, WRITE)) return lose(M, b);
-  b.copy = {o.time, o.line, o.warp, o.lane};
-  if (M.watched) note_copy(M, o, to, barrier, *what);
+    if (!check_unit_shared(M, o, to, piece.shared, piece.bytes, WRITE)) return lose_bytes(M, b);
+  b.copy = {o.epoch, o.line, o.warp, o.lane};
+  tell_begun(M, o, to, barrier, *what);
   o.perform = [o, &to, barrier, what](Machine& M) {
     for (const Piece& piece : what->pieces)
-      memcpy(shared_of(to) + piece.shared, what->data.data() + piece.address, piece.bytes);
-    bring(M, to, barrier, o, what->bytes);
+      memcpy(to.shared + piece.shared, what->data.data() + piece.address, piece.bytes);
+    complete_bytes(M, to, barrier, o, what->bytes);
   };
   if (at_once(M)) perform(M, o);
   else M.cta->cluster->pending.push_back(std::move(o));
@@ -63,12 +68,12 @@ static void send_copy(Machine& M, Operation&& o, Cta& to, u32 barrier, const Loa
 static Place target_of(Machine& M, const MicroOp& op, int lane, u32 shared, u32 barrier) {
   const Place to = place_of(M, shared), told = place_of(M, barrier);
   if (!to.cta) {
-    M.report_access(OUT_OF_BOUNDS, op.line, lane, WRITE, SHARED, shared, ALIGNMENT);
+    report_access(M, OUT_OF_BOUNDS, op.line, lane, WRITE, SHARED, shared, ALIGNMENT);
     return to;
   }
   if (to.cta != M.cta) {
     const u32 unit = copy_unit(told.address);
-    const Visit visited{(u32)to.cta->number + 1, unit, M.now, shared, op.line, lane, M.warp};
+    const Visit visited{(u32)to.cta->number + 1, unit, M.epoch, shared, op.line, lane, M.warp};
     if (!visit(M, *to.cta, visited, WRITE, ALIGNMENT)) return {nullptr, 0};
   }
   if (!mbarrier_at(M, barrier, op.line, lane)) return {nullptr, 0};
@@ -80,10 +85,10 @@ static Place target_of(Machine& M, const MicroOp& op, int lane, u32 shared, u32 
 static void check_fenced(Machine& M, const Operation& o, Cta& cta, u32 address) {
   const Mbarrier& b = cta.mbarriers[address];
   const u32 block = cta.number + 1;
-  const bool known = o.known && o.known->covers(block, b.by, b.time);
-  if (known && (b.fenced || o.known->covers(block | FENCED, b.by, b.time))) return;
-  const u32 shown = &cta == M.cta ? address : (cta.rank + 1) << RANK_SHIFT | address;
-  M.report_access(known ? UNFENCED_PROXY : RACE, o.line, o.lane, ATOMIC, SHARED, shown, 8, b.line, b.by,
+  const bool known = o.clock && o.clock->covers(block, b.by, b.epoch);
+  if (known && (b.fenced || o.clock->covers(block | FENCED, b.by, b.epoch))) return;
+  const u32 shown = shown_address(M, cta, address);
+  report_access(M, known ? UNFENCED_PROXY : RACE, o.line, o.lane, ATOMIC, SHARED, shown, 8, b.line, b.by,
                   &cta == M.cta ? 0 : block);
 }
 // What the operands of a copy into shared memory say.
@@ -104,7 +109,7 @@ static Loaded loaded(Machine& M, const Operation& o, const MicroOp& op, int lane
   if (op.operands[RANK]) {
     Box box = box_at(M, op, lane, from.address, op.operands[RANK], from.at, into, WRITE);
     if (!box.valid) return nullptr;
-    count_box(M, op.counter, box);
+    tell(M, BoxCopy{op.counter, box.sectors, box.inside});
     what->bytes = box.bytes, what->row = box.row, what->buffer = box.buffer;
     what->pieces = std::move(box.pieces);
   } else {
@@ -115,8 +120,8 @@ static Loaded loaded(Machine& M, const Operation& o, const MicroOp& op, int lane
     what->pieces.push_back({into, from.bytes, from.address});
     if (shared) {
       const Place place = place_of(M, (u32)from.address);
-      if (place.cta != M.cta || !touch_shared(M, o, *M.cta, place.address, from.bytes, READ)) return nullptr;
-      what->data.assign(M.shared + place.address, M.shared + place.address + from.bytes);
+      if (place.cta != M.cta || !check_unit_shared(M, o, *M.cta, place.address, from.bytes, READ)) return nullptr;
+      what->data.assign(M.cta->shared + place.address, M.cta->shared + place.address + from.bytes);
       what->pieces[0].address = 0;
       return what;
     }
@@ -127,7 +132,7 @@ static Loaded loaded(Machine& M, const Operation& o, const MicroOp& op, int lane
   what->data.assign(size, 0);
   u64 at = 0;
   for (Piece& piece : what->pieces) {
-    const u8* data = piece.address ? reach_global(M, o, piece.address, piece.bytes, READ) : nullptr;
+    const u8* data = piece.address ? check_unit_global(M, o, piece.address, piece.bytes, READ) : nullptr;
     if (piece.address && !data) return nullptr;
     if (data) memcpy(what->data.data() + at, data, piece.bytes);
     piece.address = at, at += piece.bytes;
@@ -156,11 +161,11 @@ static void load_bulk(Machine& M, Warp& W, u8* R, const MicroOp& op) {
       const Place to = target_of(M, op, l, target, barrier);
       if (!to.cta) continue;
       const u32 place = place_of(M, barrier).address;
-      Operation operation = begun(M, copy_unit(place), op, 1u << l);
+      Operation operation = begin_operation(M, copy_unit(place), op, 1u << l);
       operation.block = to.cta->number + 1;
       check_fenced(M, operation, *to.cta, place);
       if (!what) what = loaded(M, operation, op, l, to.address, from);
-      if (!what) lose(M, to.cta->mbarriers[place]);
+      if (!what) lose_bytes(M, to.cta->mbarriers[place]);
       else send_copy(M, std::move(operation), *to.cta, place, what);
     }
   })
@@ -176,7 +181,7 @@ static void store_async(Machine& M, Warp& W, u8* R, const MicroOp& op) {
     const Place to = target_of(M, op, l, into, told);
     if (!to.cta) continue;
     if (to.address % bytes) {
-      M.report_access(MISALIGNED, op.line, l, WRITE, SHARED, into, bytes);
+      report_access(M, MISALIGNED, op.line, l, WRITE, SHARED, into, bytes);
       continue;
     }
     auto what = std::make_shared<Load>();
@@ -184,14 +189,21 @@ static void store_async(Machine& M, Warp& W, u8* R, const MicroOp& op) {
     for (u32 k = 0; k < o[6]; ++k)
       what->data.insert(what->data.end(), OPERAND(7 + k) + l * element, OPERAND(7 + k) + (l + 1) * element);
     const u32 place = place_of(M, told).address;
-    Operation operation = begun(M, copy_unit(place), op, 1u << l);
+    Operation operation = begin_operation(M, copy_unit(place), op, 1u << l);
     operation.block = to.cta->number + 1, operation.proxy = false;
     send_copy(M, std::move(operation), *to.cta, place, what);
   })
 }
 
-// ---- out of shared memory --- operands: address in shared memory, wide, rank or 0, address of the map or in
-// global memory, wide, its offset in halves, then coordinates or bytes
+// ---- out of shared memory ---
+static void tell_stored(const Machine& M, const Event& event, const std::vector<Piece>& pieces) {
+  UnitEvent made{event, *M.cta, {}};
+  u32 at = 0;
+  for (const Piece& piece : pieces) made.moved.push_back({0, at, piece.shared, piece.bytes}), at += piece.bytes;
+  tell(M, made);
+}
+// operands: address in shared memory, wide, rank or 0, address of the map or in global memory, wide, its offset in
+// halves, then coordinates or bytes
 static void write_back(Machine& M, Warp& W, u8* R, const MicroOp& op) {
   const u32* o = op.operands;
   ACTIVE(W.active, {
@@ -199,19 +211,20 @@ static void write_back(Machine& M, Warp& W, u8* R, const MicroOp& op) {
     const Place from = place_of(M, start);
     const u64 to = address_in(R, o[3], o[4], joined_halves(o + 5), l);
     if (from.cta != M.cta) {
-      M.report_access(OUT_OF_BOUNDS, op.line, l, READ, SHARED, start, ALIGNMENT);
+      report_access(M, OUT_OF_BOUNDS, op.line, l, READ, SHARED, start, ALIGNMENT);
       continue;
     }
     auto pieces = std::make_shared<std::vector<Piece>>();
-    const u32 thread = M.warp * 32 + l;
-    Event event{STORED, 0, 0, (u32)M.warp, 1u << l, from.address, 0, (u32)M.cta->bulk[thread].groups.size(),
-                0, 0, 0, op.line};
+    const u32 thread = M.thread_of(l);
+    Event event{STORED};
+    event.warp = M.warp, event.lanes = 1u << l, event.address = from.address, event.line = op.line;
+    event.phase = (u32)M.cta->bulk[thread].groups.size();
     if (o[2]) {
       s32 at[5];
       for (u32 d = 0; d < o[2]; ++d) at[d] = (s32)WORDS(7 + d)[l];
       Box box = box_at(M, op, l, to, o[2], at, from.address, READ, true);
       if (!box.valid) continue;
-      count_box(M, op.counter, box);
+      tell(M, BoxCopy{op.counter, box.sectors, box.inside});
       *pieces = std::move(box.pieces);
       event.bytes = box.bytes, event.row = box.row, event.buffer = box.buffer;
     } else {
@@ -220,54 +233,53 @@ static void write_back(Machine& M, Warp& W, u8* R, const MicroOp& op) {
       pieces->push_back({from.address, bytes, to});
       event.bytes = bytes, event.buffer = u32(to >> BUFFER_SHIFT);
     }
-    const u32 number = M.watched ? note_event(M, event, *M.cta) : NONE;
-    u32 at = 0;
-    Operation reads = begun(M, bulk_reader(thread), op, 1u << l), writes = reads;
+    if (M.unit_events) tell_stored(M, event, *pieces);
+    Operation reads = begin_operation(M, bulk_reader(thread), op, 1u << l), writes = reads;
     writes.thread = bulk_writer(thread);
     for (Piece& piece : *pieces) {
-      note_moved(M, {number, at, piece.shared, piece.bytes});
-      at += piece.bytes;
       if (!piece.address) continue;
-      const bool there = touch_shared(M, reads, *M.cta, piece.shared, piece.bytes, READ);
-      if (!there || !reach_global(M, writes, piece.address, piece.bytes, WRITE)) piece.address = 0;
+      const bool there = check_unit_shared(M, reads, *M.cta, piece.shared, piece.bytes, READ);
+      if (!there || !check_unit_global(M, writes, piece.address, piece.bytes, WRITE)) piece.address = 0;
     }
     reads.perform = [pieces](Machine& M) {
       for (const Piece& piece : *pieces)
         if (u8* data = piece.address ? memory_at(M, piece.address, piece.bytes) : nullptr)
-          memcpy(data, M.shared + piece.shared, piece.bytes);
+          memcpy(data, M.cta->shared + piece.shared, piece.bytes);
     };
     if (at_once(M)) perform(M, reads);
     M.cta->bulk[thread].open.push_back(std::move(reads));
   })
 }
-static void note_stores(Machine& M, Happening what, const MicroOp& op, int lane, u32 group, u32 open) {
-  note_event(M, {what, 0, 0, (u32)M.warp, 1u << lane, 0, 0, group, open, 0, 0, op.line}, *M.cta);
+static void tell_group(const Machine& M, Happening what, const MicroOp& op, int lane, u32 group, u32 open) {
+  Event event{what};
+  event.lanes = 1u << lane, event.phase = group, event.bytes = open, event.line = op.line;
+  tell_event(M, event, *M.cta);
 }
 static void commit_bulk(Machine& M, Warp& W, u8*, const MicroOp& op) {
   ACTIVE(W.active, {
-    BulkCopies& own = M.cta->bulk[M.warp * 32 + l];
+    BulkCopies& own = M.cta->bulk[M.thread_of(l)];
     for (Operation& each : own.open)
       if (each.group == NONE) each.group = own.groups.size();
-    if (M.watched) note_stores(M, STORES_COMMITTED, op, l, own.groups.size(), 0);
-    own.groups.push_back(M.now);
+    tell_group(M, STORES_COMMITTED, op, l, own.groups.size(), 0);
+    own.groups.push_back(M.epoch);
   })
-  ++M.now;
+  ++M.epoch;
 }
 // operands: groups that may stay in flight, whether to have read is enough
 static void wait_for_bulk(Machine& M, Warp& W, u8*, const MicroOp& op) {
   ACTIVE(W.active, {
-    const u32 thread = M.warp * 32 + l;
+    const u32 thread = M.thread_of(l);
     BulkCopies& own = M.cta->bulk[thread];
     if (own.groups.size() <= op.operands[0]) continue;
     const u32 done = own.groups.size() - op.operands[0];
-    if (M.watched) note_stores(M, STORES_DRAINED, op, l, done, op.operands[0]);
+    tell_group(M, STORES_DRAINED, op, l, done, op.operands[0]);
     for (; !own.open.empty() && own.open.front().group < done; own.open.pop_front())
       perform(M, own.open.front());
-    std::vector<Group> groups;
+    std::vector<ClockEntry> groups;
     for (u32 unit : {bulk_reader(thread), bulk_writer(thread)})
       if (unit == bulk_reader(thread) || !op.operands[1])
-        groups.push_back({(u32)M.block_number + 1, unit / 32, 1u << unit % 32, own.groups[done - 1]});
-    M.learn(1u << l, made(std::move(groups)));
+        groups.push_back({M.block_number(), unit / 32, 1u << unit % 32, own.groups[done - 1]});
+    acquire(M, 1u << l, clock_of(std::move(groups)));
   })
 }
 // operands: rank or 0, address, wide, its offset in halves, then coordinates or bytes
@@ -284,9 +296,9 @@ static void prefetch(Machine& M, Warp& W, u8* R, const MicroOp& op) {
     const u32 bytes = WORDS(5)[l];
     const u64 number = (from >> BUFFER_SHIFT) - 1;
     if (from % ALIGNMENT || bytes % ALIGNMENT)
-      M.report_access(MISALIGNED, op.line, l, READ, GLOBAL, from, ALIGNMENT);
-    else if (number >= M.buffer_count || !memory_at(M, from, bytes))
-      M.report_access(OUT_OF_BOUNDS, op.line, l, READ, GLOBAL, from, bytes);
+      report_access(M, MISALIGNED, op.line, l, READ, GLOBAL, from, ALIGNMENT);
+    else if (number >= M.global.count || !memory_at(M, from, bytes))
+      report_access(M, OUT_OF_BOUNDS, op.line, l, READ, GLOBAL, from, bytes);
   })
 }
 

@@ -1,20 +1,22 @@
 // Boxes of tensor maps: where each piece of a box lies in global memory, and where in shared memory.
-#include "async/products.h"
+#include "async/async.h"
+#include "check/check.h"
+#include "state/descriptors.h"
 
 enum MapFault { NO_MAP = 1, OTHER_RANK, NOT_ALIGNED, WRITABLE, WITHIN_A_PIECE, BEFORE_THE_TENSOR };
 const u32 BOX_ALIGNMENT = 128, PIECE = 16;
 
 static const TensorMap* map_at(const Machine& M, u64 address, bool& writable) {
   const u64 number = (address >> BUFFER_SHIFT) - 1, offset = address & ((1ull << BUFFER_SHIFT) - 1);
-  if (number >= M.buffer_count || offset % 64 || offset + sizeof(TensorMap) > M.buffers[number].bytes)
+  if (number >= M.global.count || offset % 64 || offset + sizeof(TensorMap) > M.global.buffers[number].bytes)
     return nullptr;
-  const TensorMap* map = (const TensorMap*)(M.buffers[number].data + offset);
-  writable = !M.buffers[number].constant;
+  const TensorMap* map = (const TensorMap*)(M.global.buffers[number].data + offset);
+  writable = !M.global.buffers[number].constant;
   return map->mark == MAP_MARK ? map : nullptr;
 }
 static Box refused(Machine& M, const MicroOp& op, int lane, MapFault fault, u64 address, Act act, u32 has = 0,
                    u32 wants = 0) {
-  if (Finding* f = M.report_access(BAD_TENSOR_MAP, op.line, lane, act, GENERIC, address, has))
+  if (Finding* f = report_access(M, BAD_TENSOR_MAP, op.line, lane, act, GENERIC, address, has))
     f->detail = fault, f->extent_bytes = wants;
   return {false, 0, 0, 0, 0, 0, {}};
 }
@@ -44,9 +46,6 @@ static void add_row(Box& box, const TensorMap& map, u32 at, u64 row, Inside insi
         if (sector != last) box.sectors++, last = sector;
     }
   }
-}
-void count_box(Machine& M, s32 counter, const Box& box) {
-  if (M.flags & COUNT && counter >= 0) M.counters[counter].add(box.sectors, (box.inside + 31) / 32);
 }
 Box box_at(Machine& M, const MicroOp& op, int lane, u64 address, u32 rank, const s32* coordinates, u32 shared,
            Act act, bool stores) {

@@ -1,5 +1,8 @@
 // cp.async: data is read at issue and reaches shared memory at the wait that covers its group.
-#include "exec/machine.h"
+#include "async/async.h"
+#include "check/check.h"
+#include "observe/observer.h"
+#include "state/operands.h"
 
 const u32 UNCOMMITTED = NONE;
 // operands: target, whether it has 64 bits, source, bytes, source bytes or NONE, counter of the global side,
@@ -15,25 +18,23 @@ static void copy_async(Machine& M, Warp& W, u8* R, const MicroOp& op) {
   const u64 first = W.copies.size();
   ACTIVE(W.active, {
     const u32 valid = available ? least(available[l], bytes) : bytes;
-    if (!M.at_shared(target[l], bytes, op, l, WRITE)) continue;
+    if (!at_shared(M, target[l], bytes, op, l, WRITE)) continue;
     AsyncCopy copy = {target[l], bytes, UNCOMMITTED, (u32)l, op.line, {0}};
     if (valid) {
       reads |= 1u << l;
       const bool aligned = valid == bytes || !(source[l] & (bytes - 1));  // of a part, too
-      if (!aligned) M.report_access(MISALIGNED, op.line, l, READ, GLOBAL, source[l], bytes);
-      const u8* data = aligned ? M.at_global(source[l], valid == bytes ? bytes : 1, op, l, READ, 0) : nullptr;
-      if (data && valid < bytes && !M.at_global(source[l] + valid - 1, 1, op, l, READ, 0)) data = nullptr;
+      if (!aligned) report_access(M, MISALIGNED, op.line, l, READ, GLOBAL, source[l], bytes);
+      const u8* data = aligned ? at_global(M, source[l], valid == bytes ? bytes : 1, op, l, READ, 0) : nullptr;
+      if (data && valid < bytes && !at_global(M, source[l] + valid - 1, 1, op, l, READ, 0)) data = nullptr;
       if (data) memcpy(copy.data, data, valid);
       else memset(copy.data, 0xff, bytes);
     }
-    M.touch(target[l], bytes, WRITE, l, op.line);
-    GRANULES(M, target[l], bytes, M.shadow[g].in_flight++)
+    check_shared(M, target[l], bytes, WRITE, l, op.line);
+    GRANULES(M, target[l], bytes, M.cta->shadow[g].in_flight++)
     W.copies.push_back(copy);
   })
-  const Counter before = M.counters[op.counter];
-  if (M.flags & COUNT)
-    count_copy(M, op.counter, op.operands[5], target, source, W.active, reads, bytes, op.operands[8]);
-  if (M.watch) watch_copies(M, op.counter, before, W.copies, first);
+  tell(M, AsyncCopies{op.counter, (s32)op.operands[5], target, source, W.active, reads, bytes, op.operands[8] != 0,
+                      W.copies.data() + first, W.copies.size() - first});
 }
 static void commit_group(Machine& M, Warp& W, u8*, const MicroOp&) {
   for (AsyncCopy& copy : W.copies)
@@ -48,10 +49,10 @@ template <class F> static void land(Machine& M, Warp& W, F arrives) {
       W.copies[kept++] = copy;
       continue;
     }
-    memcpy(M.shared + copy.target, copy.data, copy.bytes);
+    memcpy(M.cta->shared + copy.target, copy.data, copy.bytes);
     bool others = false;
-    GRANULES(M, copy.target, copy.bytes, others |= --M.shadow[g].in_flight > 0)
-    if (!others) M.touch(copy.target, copy.bytes, WRITE, copy.lane, copy.line);
+    GRANULES(M, copy.target, copy.bytes, others |= --M.cta->shadow[g].in_flight > 0)
+    if (!others) check_shared(M, copy.target, copy.bytes, WRITE, copy.lane, copy.line);
   }
   W.copies.resize(kept);
 }

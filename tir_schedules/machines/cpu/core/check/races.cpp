@@ -1,0 +1,186 @@
+// Races by happens-before: two accesses to one element that nothing orders, one of which writes. Each element has a
+// cell: its last store, and the reads and atomic updates since then. An access is compared with these; what comes
+// before them needs no more attention, because what is unordered with an earlier access is unordered with a later one.
+#include "check/check.h"
+
+bool is_same_value(const Machine& M, u32 bytes, const u8* data, int lane, bool together, int other_lane) {
+  const Incoming& in = M.incoming;
+  if (!in.values) return false;
+  if (together) {
+    auto at = [&](int l) { return in.wide ? ((const u64*)in.address)[l] : ((const u32*)in.address)[l]; };
+    if (at(lane) != at(other_lane)) return false;
+  }
+  for (u32 at = 0; at < bytes; at += in.width) {
+    const u8* values = (const u8*)in.values[at / in.width];
+    const u8* there = together ? values + other_lane * in.width : data + at;
+    if (memcmp(values + lane * in.width, there, in.width)) return false;
+  }
+  return true;
+}
+static void report_overwritten(Machine& M, const LaneAccess& t) {
+  const Act act = t.how & STORES ? WRITE : t.how & UPDATES ? ATOMIC : READ;
+  const u64 address = t.address - SHARED_WINDOW;
+  Finding* f = report_access(M, BARRIER_MISUSE, t.line, t.lane, act, SHARED, address, t.bytes);
+  if (f) f->detail = OVERWRITTEN;
+}
+static u64 address_in_space(const LaneAccess& t) { return t.address - (t.space == SHARED ? SHARED_WINDOW : 0); }
+static bool clash(u32 how, u32 other, bool same_block) {
+  if (!((how | other) & (STORES | UPDATES))) return false;
+  return !(how & other & STRONG) || (!same_block && (how | other) & OF_BLOCK);
+}
+
+// ---- the list of prior accesses ---
+static void drop(Machine& M, u32& link) {
+  const u32 gone = link;
+  link = M.prior[gone].next, M.prior[gone].next = M.free_prior, M.free_prior = gone;
+}
+void forget_prior(Machine& M, Cell& c) {
+  while (c.others) drop(M, c.others);
+}
+static void push(Machine& M, Cell& c, PriorAccess access) {
+  u32 number = M.free_prior;
+  if (number) M.free_prior = M.prior[number].next;
+  else number = M.prior.size(), M.prior.emplace_back();
+  access.next = c.others;
+  M.prior[number] = access, c.others = number;
+}
+// Entries kept of one cell, and of one that has been found fault with; up to how many no entry is looked at again.
+const u32 MOST_ENTRIES = 64, MOST_OF_FAULTY = 4, FEW = 8;
+// The lanes of a warp that access an element in one way and in one epoch are one entry; it goes to the front. Entries
+// that come before this access need no more attention.
+static void add_access(Machine& M, Cell& c, const LaneAccess& t) {
+  const u32 block = M.block_number(), how = t.how & (STRONG | UPDATES | OF_BLOCK | VOLATILE);
+  const u16 warp = M.warp;
+  if (c.others) {  // mostly it is what this warp did just now
+    PriorAccess& o = M.prior[c.others];
+    if (o.block == block && o.warp == warp && o.how == how && o.epoch == M.epoch) {
+      o.lanes |= 1u << t.lane, o.line = t.line;
+      return;
+    }
+  }
+  if (how & UPDATES) c.how |= UPDATED;
+  u32 lanes = 1u << t.lane, kept = 0;
+  const u32 most = c.how & FAULTY ? MOST_OF_FAULTY : MOST_ENTRIES;
+  for (u32* link = &c.others; *link;) {
+    PriorAccess& o = M.prior[*link];
+    const bool own = o.block == block && o.warp == warp && o.how == how;
+    if (own && o.epoch == M.epoch) {
+      lanes |= o.lanes, o.lanes = 0;
+    } else if (own || (kept > FEW && o.how == how)) {
+      u32 ordered = 0;
+      ACTIVE(o.lanes, ordered |= (u32)happens_before(M, t.lane, o.block, o.warp * 32 + l, o.epoch, false) << l)
+      o.lanes &= ~ordered;
+    }
+    if (o.lanes && ++kept < most) {
+      link = &o.next;
+      continue;
+    }
+    drop(M, *link);
+  }
+  push(M, c, {0, M.epoch, block, lanes, t.line, warp, (u16)how});
+}
+// A read of a unit takes the place of the one before it, because a lane that waits for this one has waited for that.
+static void add_access(Machine& M, Cell& c, const LaneAccess& t, const Operation& o) {
+  const u32 warp = o.thread / 32, lane = 1u << o.thread % 32;
+  for (u32* link = &c.others; *link;) {
+    PriorAccess& other = M.prior[*link];
+    if (other.block == o.block && other.warp == warp) {
+      if (other.epoch == o.epoch && other.lanes == lane) return;
+      other.lanes &= ~lane;
+    }
+    if (other.lanes) link = &other.next;
+    else drop(M, *link);
+  }
+  push(M, c, {0, o.epoch, o.block, lane, t.line, (u16)warp, 0});
+}
+
+// ---- of a thread ---
+void check_cell(Machine& M, Cell& c, const LaneAccess& t) {
+  const u32 block = M.block_number(), self = M.thread_of(t.lane);
+  auto clashes = [&](u32 how, u32 other_block, u32 other_warp) {
+    const bool near = other_block == block;
+    const bool in_step = near && other_warp == self / 32 && t.space == SHARED && how & t.how & VOLATILE &&
+                         (how | t.how) & STORES;
+    return in_step || clash(t.how, how, near);
+  };
+  if (c.how & OF_BARRIER) return report_overwritten(M, t);
+  bool reported = false;
+  auto ordered = [&](u32 other_block, u32 other_thread, u32 epoch) {
+    return happens_before(M, t.lane, other_block, other_thread, epoch, t.how & STRONG);
+  };
+  auto compare = [&](u32 how, u32 other_block, u32 other_thread, u32 epoch, s32 line) {
+    const bool near = other_block == block, lanes = near && other_thread / 32 == self / 32;
+    if (reported || ordered(other_block, other_thread, epoch)) return;
+    const bool stores = how & t.how & STORES;
+    Kind kind = stores && t.space == GLOBAL ? OVERLAPPING_WRITES : lanes ? LOCKSTEP : RACE;
+    if (is_unit(other_thread)) kind = how & STORES ? IN_FLIGHT : SLOT_IN_USE;
+    const bool together = lanes && line == t.line && epoch == M.epoch;
+    const bool of_lane = stores && !is_unit(other_thread);
+    if (of_lane && is_same_value(M, t.bytes, t.data, t.lane, together, other_thread % 32)) kind = SAME_VALUE;
+    const Act act = t.how & STORES ? WRITE : t.how & UPDATES ? ATOMIC : READ;
+    report_access(M, kind, t.line, t.lane, act, t.space, address_in_space(t), t.bytes, line, other_thread,
+                  near ? 0 : other_block);
+    reported = kind != SAME_VALUE, c.how |= FAULTY;
+  };
+  const bool with_store = c.block && clashes(c.how, c.block, c.thread / 32);
+  bool any = with_store;
+  const bool matters = t.how & (STORES | UPDATES) || c.how & UPDATED;  // reads do not clash with reads
+  for (u32 k = matters ? c.others : 0; k && !any; k = M.prior[k].next)
+    any = clashes(M.prior[k].how, M.prior[k].block, M.prior[k].warp);
+  // Latest first. An access that comes after a strong one to the element comes after those that this one has seen.
+  bool observed = false;
+  for (u32 k = any ? c.others : 0; k; k = M.prior[k].next) {
+    const PriorAccess o = M.prior[k];
+    if (!(observed && o.how & STRONG) && clashes(o.how, o.block, o.warp))
+      ACTIVE(o.lanes, compare(o.how, o.block, o.warp * 32 + l, o.epoch, o.line))
+    if (o.how & STRONG && !observed) ACTIVE(o.lanes, observed |= ordered(o.block, o.warp * 32 + l, o.epoch))
+  }
+  if (with_store && !(observed && c.how & STRONG)) compare(c.how, c.block, c.thread, c.time, c.plain_line);
+  if (t.how & (STORES | UPDATES)) c.line = t.line;
+  if (!(t.how & STORES)) return add_access(M, c, t);
+  forget_prior(M, c);
+  c.time = M.epoch, c.block = block, c.thread = self, c.how = t.how | (c.how & FAULTY), c.plain_line = t.line;
+}
+
+// ---- of a unit ---
+static const Verdicts::Verdict& verdict_about(Verdicts& verdicts, const Operation& o, u32 block, u32 thread,
+                                              u32 epoch) {
+  if (o.epoch != verdicts.operation || o.thread != verdicts.unit || o.block != verdicts.of_block) {
+    for (Verdicts::Verdict& each : verdicts.known) each.block = 0;
+    verdicts.operation = o.epoch, verdicts.unit = o.thread, verdicts.of_block = o.block;
+  }
+  Verdicts::Verdict& v = verdicts.known[(thread ^ thread >> 5 ^ block) % Verdicts::KEPT];
+  if (v.block == block && v.thread == thread && v.epoch == epoch) return v;
+  const bool own = block == o.block && thread == o.thread && epoch == o.epoch;
+  v.block = block, v.thread = thread, v.epoch = epoch;
+  v.ordered = own || (o.clock && o.clock->covers(block, thread, epoch));
+  v.fenced = !o.proxy || is_unit(thread) || (o.clock && o.clock->covers(block | FENCED, thread, epoch));
+  return v;
+}
+void check_cell(Machine& M, Cell& c, const LaneAccess& t, const Operation& o) {
+  if (c.how & OF_BARRIER) return report_overwritten(M, t);
+  const bool writes = t.how & STORES;
+  bool reported = false;
+  auto compare = [&](bool stores, u32 block, u32 thread, u32 epoch, s32 line) {
+    if (reported) return;
+    const Verdicts::Verdict& verdict = verdict_about(M.verdicts, o, block, thread, epoch);
+    if (verdict.ordered && (verdict.fenced || !stores)) return;
+    Kind kind = RACE;
+    if (verdict.ordered) kind = UNFENCED_PROXY;
+    else if (is_unit(thread)) kind = stores ? IN_FLIGHT : SLOT_IN_USE;
+    else if (stores && writes && t.space == GLOBAL) kind = OVERLAPPING_WRITES;
+    report_access(M, kind, t.line, t.lane, writes ? WRITE : READ, t.space, address_in_space(t), t.bytes, line, thread,
+                  block == M.block_number() ? 0 : block);
+    reported = true, c.how |= FAULTY;
+  };
+  for (u32 k = writes || c.how & UPDATED ? c.others : 0; k; k = M.prior[k].next) {
+    const PriorAccess other = M.prior[k];
+    const bool updates = other.how & UPDATES;
+    if (writes || updates)
+      ACTIVE(other.lanes, compare(updates, other.block, other.warp * 32 + l, other.epoch, other.line))
+  }
+  if (c.block) compare(true, c.block, c.thread, c.time, c.plain_line);
+  if (!writes) return add_access(M, c, t, o);
+  forget_prior(M, c);
+  c = {t.line, o.epoch, o.block, 0, (u16)o.thread, (u16)(STORES | (c.how & FAULTY)), t.line};
+}

@@ -1,0 +1,25 @@
+// What accesses cost: wavefronts of shared memory and sectors of global memory, as Nsight Compute counts them on an
+// H200. Pure functions of addresses: they know no machine, and can be tested alone.
+//
+// mask: lanes that access. width: bytes of each. address: of each lane, in shared memory, or generic in global.
+#pragma once
+#include "lanes/lanes.h"
+
+struct SharedCost {
+  u32 wavefronts, phases;  // phases: the least that an access of these lanes takes
+};
+SharedCost shared_cost(const u32* address, u32 mask, u32 width, bool store);
+// ldmatrix and stmatrix: one phase for each 8x8 matrix, eight rows of 16 bytes.
+u32 row_wavefronts(const u32* rows, int matrices);
+// Distinct sectors of 32 bytes.
+u32 global_sectors(const u64* address, u32 mask, u32 width);
+
+struct CopyCost {
+  u32 wavefronts, sectors;
+};
+// One cp.async. reads: lanes that read their source at all. bypass: past the L1 cache (.cg).
+CopyCost copy_cost(const u32* target, const u64* source, u32 mask, u32 reads, u32 width, bool bypass);
+
+// The least that moving so many bytes takes, of which lanes may share none.
+inline u32 least_wavefronts(u32 mask, u32 width) { return (__builtin_popcount(mask) * width + 127) / 128; }
+inline u32 least_sectors(u32 mask, u32 width) { return (__builtin_popcount(mask) * width + 31) / 32; }

@@ -1,0 +1,120 @@
+// The seam between executing and listening. Execution says what happened; counting, recording and watching listen. An
+// observer is added to a launch once, when it starts, so that a launch without any costs an empty loop.
+//
+// counter: number of the instruction among those that are counted, negative for one that is not.
+#pragma once
+#include "state/machine.h"
+
+struct SharedAccess {  // of the lanes whose access happens
+  s32 counter;
+  const u32* address;
+  u32 lanes, width;
+  bool store;  // or atomic
+};
+struct MatrixRows {  // ldmatrix, stmatrix: eight rows of 16 bytes for each matrix
+  s32 counter;
+  const u32* rows;
+  u32 matrices;
+};
+struct GlobalAccess {
+  s32 counter;
+  const u64* address;
+  u32 lanes, width;
+};
+// One cp.async. reads: lanes that read their source at all. copies: those that are under way.
+struct AsyncCopies {
+  s32 counter, global_counter;
+  const u32* target;
+  const u64* source;
+  u32 lanes, reads, width;
+  bool bypass;
+  const AsyncCopy* copies;
+  u64 count;
+};
+struct BoxCopy {  // sectors: of global memory, row by row; bytes: inside the tensor
+  s32 counter;
+  u32 sectors, bytes;
+};
+struct WarpgroupProduct {  // rows: of A and B in shared memory
+  s32 counter;
+  u32 rows;
+};
+// What a unit, or a thread with one, does to a block's shared memory, and the pieces that it moves.
+struct UnitEvent {
+  Event event;
+  const Cta& place;
+  std::vector<Moved> moved;
+};
+
+struct Observer {
+  virtual ~Observer() = default;
+  virtual void on(const Machine&, const SharedAccess&) {}
+  virtual void on(const Machine&, const MatrixRows&) {}
+  virtual void on(const Machine&, const GlobalAccess&) {}
+  virtual void on(const Machine&, const AsyncCopies&) {}
+  virtual void on(const Machine&, const BoxCopy&) {}
+  virtual void on(const Machine&, const WarpgroupProduct&) {}
+  virtual void on(const Machine&, const UnitEvent&) {}
+  virtual void on_performed(const Machine&) {}  // an access: memory holds what it has stored
+};
+template <class T> inline void tell(const Machine& M, const T& what) {
+  for (Observer* observer : M.observers) observer->on(M, what);
+}
+inline void tell_performed(const Machine& M) {
+  for (Observer* observer : M.observers) observer->on_performed(M);
+}
+// Of a unit of the current warp. Fields of Event that are not given are 0.
+inline void tell_event(const Machine& M, Event event, const Cta& place) {
+  if (!M.unit_events) return;
+  event.warp = M.warp;
+  tell(M, UnitEvent{event, place, {}});
+}
+
+// ---- counting.cpp ---
+struct CountAccesses : Observer {
+  Counter* counters;
+  const Merge* merges;
+  CountAccesses(Counter* counters, const Merge* merges) : counters(counters), merges(merges) {}
+  using Observer::on;
+  void on(const Machine&, const SharedAccess&) override;
+  void on(const Machine&, const MatrixRows&) override;
+  void on(const Machine&, const GlobalAccess&) override;
+  void on(const Machine&, const AsyncCopies&) override;
+  void on(const Machine&, const BoxCopy&) override;
+  void on(const Machine&, const WarpgroupProduct&) override;
+};
+// The access that ptxas makes of this one and its neighbours. addresses: room for its addresses. False where another
+// access counts for it, or nothing is counted.
+bool merge(SharedAccess&, const Merge* merges, u32* addresses);
+
+// ---- watching.cpp: the requests of one warp to shared memory, in order ---
+struct KeepRequests : Observer {
+  Watch& watch;
+  const Merge* merges;
+  KeepRequests(Watch& watch, const Merge* merges) : watch(watch), merges(merges) {}
+  using Observer::on;
+  void on(const Machine&, const SharedAccess&) override;
+  void on(const Machine&, const MatrixRows&) override;
+  void on(const Machine&, const AsyncCopies&) override;
+  void on_performed(const Machine&) override;
+};
+// ---- watching.cpp: what units do ---
+struct KeepUnitEvents : Observer {
+  Watch& watch;
+  explicit KeepUnitEvents(Watch& watch) : watch(watch) {}
+  using Observer::on;
+  void on(const Machine&, const UnitEvent&) override;
+};
+bool is_watched(const Machine&, const Watch&);  // whether the block that runs is
+
+// ---- recording.cpp: all accesses of one block, each once with how often it was made ---
+struct RecordAccesses : Observer {
+  Watch& watch;
+  const Merge* merges;
+  RecordAccesses(Watch& watch, const Merge* merges) : watch(watch), merges(merges) {}
+  using Observer::on;
+  void on(const Machine&, const SharedAccess&) override;
+  void on(const Machine&, const MatrixRows&) override;
+  void on(const Machine&, const GlobalAccess&) override;
+  void on(const Machine&, const AsyncCopies&) override;
+};
