@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Container, Hashable, NamedTuple
+from typing import Container, Hashable
 
 import numpy as np
 
 from tir_schedules.machines.cpu.abi import BUFFER_SHIFT, SPECIAL, function_address
 from tir_schedules.machines.cpu.lane_code import STORAGE
+from tir_schedules.machines.cpu.micro_ops import Reach
 from tir_schedules.machines.cpu.ptx import (
     BITS,
+    SINK,
     Address,
     Immediate,
     Instruction,
@@ -59,21 +61,6 @@ WORKSPACE = "the grid's workspace"
 
 WORKSPACE_WORDS = {"envreg1": 32, "envreg2": 0}
 """Special registers with the halves of its address, and the bits below each half."""
-
-
-class MicroOp(NamedTuple):
-    """One call of a function of the core for a warp.
-
-    function: its name in the core; operands: register offsets and constants, as the core documents them.
-    where: the operand it reaches memory through, whose variable it must stay in; None where it reaches none.
-    """
-
-    function: str
-    operands: tuple[int, ...]
-    instruction: Instruction
-    offset: int = 0
-    counter: int = -1
-    where: Address | None = None
 
 
 def size_of(kind: str) -> int:
@@ -182,6 +169,10 @@ class Lowering:
             self._constants[operand, kind] = place
         return place
 
+    def wanted(self, result: Operand, kind: str, instruction: Instruction) -> int | None:
+        """Place of a result; None where nobody wants it."""
+        return None if result == SINK else self.place(result, kind, instruction)
+
     def address_of(self, symbol: Symbol, instruction: Instruction) -> int:
         """Address of a variable in its own space; of a global or const variable, in global memory."""
         if symbol.name in self.kernel.variables:
@@ -194,13 +185,19 @@ class Lowering:
             return function_address(self.functions.index(symbol.name))
         raise instruction.unsupported(f"symbol {symbol.name}")
 
-    def address(self, address: Address, instruction: Instruction) -> tuple[int, int, int]:
-        """Register offset of the base, whether it has 64 bits, and the constant offset."""
+    def address(
+        self, address: Operand, instruction: Instruction, beyond: int = 0, bounded: bool = False
+    ) -> Reach:
+        """What an address operand says. beyond: what is added to it. bounded: whether it must stay in the
+        variable that it comes from."""
+        if not isinstance(address, Address):
+            raise instruction.unsupported(f"address {address}")
+        within, offset = address if bounded else None, address.offset + beyond
         if isinstance(address.base, Register):
             base = self.place(address.base, address.base.type, instruction)
-            return base, int(address.base.bits == 64), address.offset
+            return Reach(base, address.base.bits == 64, offset, within)
         start = self.address_of(address.base, instruction) if address.base is not None else 0
-        return self.place(Immediate(0), "u64", instruction), 1, address.offset + start
+        return Reach(self.place(Immediate(0), "u64", instruction), True, offset + start, within)
 
     def temporary(self, name: str, kind: str) -> Register:
         """A register of our own that lives until the current PTX instruction is done."""

@@ -10,8 +10,9 @@ from enum import Enum
 from typing import Callable, Mapping, NamedTuple, Sequence, Union
 
 from tir_schedules.machines.cpu.abi import Exit
-from tir_schedules.machines.cpu.context import Lowering, MicroOp
+from tir_schedules.machines.cpu.context import Lowering
 from tir_schedules.machines.cpu.lane_code import LaneCode
+from tir_schedules.machines.cpu.micro_ops import MicroOp
 from tir_schedules.machines.cpu.ptx import Instruction, Operand
 
 Lowered = Sequence[Union[MicroOp, Instruction]]

@@ -13,13 +13,13 @@ from tir_schedules.machines.cpu.context import (
     WORKSPACE,
     WORKSPACE_WORDS,
     Lowering,
-    MicroOp,
     size_of,
 )
 from tir_schedules.machines.cpu.extents import Extent, Extents
 from tir_schedules.machines.cpu.instructions import form_of
 from tir_schedules.machines.cpu.instructions.control import is_of_the_block
 from tir_schedules.machines.cpu.merging import Merged, address_of, merged_accesses
+from tir_schedules.machines.cpu.micro_ops import MicroOp
 from tir_schedules.machines.cpu.mix import mix_of
 from tir_schedules.machines.cpu.polling import polling_blocks
 from tir_schedules.machines.cpu.product_registers import ProductRegisters

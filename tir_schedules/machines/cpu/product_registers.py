@@ -3,9 +3,20 @@ see core/warpgroup.cpp. nvcc keeps sums in one place of PTX throughout, so that 
 
 from __future__ import annotations
 
-from tir_schedules.machines.cpu.context import Lowering, MicroOp
+from typing import Sequence
+
+from tir_schedules.machines.cpu.context import Lowering
 from tir_schedules.machines.cpu.instructions.warpgroup import held_registers, is_product
+from tir_schedules.machines.cpu.micro_ops import Flag, Lanes, MicroOp
 from tir_schedules.machines.cpu.ptx import Instruction, PtxKernel, Register
+
+
+class TouchRegisters(MicroOp, name="wgmma.registers"):
+    """moves: whether the instruction is a mov."""
+
+    moves: Flag
+    read: Sequence[Lanes]
+    written: Sequence[Lanes]
 
 
 class ProductRegisters:
@@ -28,6 +39,5 @@ class ProductRegisters:
         read, written = (sorted(registers, key=lambda r: r.name) for registers in touched)
         if not read and not written:
             return []
-        places = [low.place(register, "b32", i) for register in (*read, *written)]
-        moves = int(i.name == "mov")
-        return [MicroOp("wgmma.registers", (moves, len(read), len(written), *places), i)]
+        places = [[low.place(register, "b32", i) for register in registers] for registers in (read, written)]
+        return [TouchRegisters(i, moves=i.name == "mov", read=places[0], written=places[1])]

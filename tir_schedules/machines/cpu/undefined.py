@@ -11,16 +11,18 @@ which is defined.
 from __future__ import annotations
 
 from collections import Counter
-from typing import Sequence
+from enum import IntEnum
+from typing import Optional, Sequence
 
 import numpy as np
 
 from tir_schedules.machines.cpu.abi import LOCAL_WINDOW, NONE, SHARED_WINDOW, UNDEFINED, Space
-from tir_schedules.machines.cpu.context import Lowering, MicroOp, size_of
+from tir_schedules.machines.cpu.context import Lowering, size_of
 from tir_schedules.machines.cpu.extents import Extents
 from tir_schedules.machines.cpu.forms import Spread
 from tir_schedules.machines.cpu.instructions import form_of
-from tir_schedules.machines.cpu.instructions.warp import shuffle
+from tir_schedules.machines.cpu.instructions.warp import Shuffle, shuffled
+from tir_schedules.machines.cpu.micro_ops import Constant, MicroOp, Raw, Undefineds, Where, Words
 from tir_schedules.machines.cpu.ptx import (
     BITS,
     Address,
@@ -33,8 +35,43 @@ from tir_schedules.machines.cpu.ptx import (
     registers_of,
 )
 
-ANY_OF, ALL_OF, CHOSEN, EACH = range(4)
-"""In the order of Flow in core/undefined.cpp."""
+Flow = IntEnum("Flow", "ANY_OF ALL_OF CHOSEN EACH", start=0)
+"""How what is undefined in some places becomes undefined in others."""
+
+
+class Pass(MicroOp, name="undefined.flow"):
+    """CHOSEN: from the places of either operand and of the predicate, and the predicate itself."""
+
+    how: Flow
+    results: Sequence[Optional[Undefineds]]
+    sources: Sequence[Optional[Undefineds]]
+
+
+class Use(MicroOp, name="undefined.use"):
+    used: Sequence[Undefineds]
+
+
+class StartSums(MicroOp, name="undefined.sums"):
+    """adds: whether what the sums of a product held counts."""
+
+    adds: Words
+    sums: Sequence[Undefineds]
+
+
+class Shuffled(Shuffle, name="undefined.shuffled"):
+    """Before a shuffle."""
+
+    undefined: Undefineds
+
+
+class Beside(MicroOp, names="undefined.load undefined.store"):
+    """Beside a load or store: bytes of an element, how many there are, and the places of their registers."""
+
+    where: Where
+    width: Constant
+    count: Constant
+    values: Raw
+
 
 WINDOWS = {"local": LOCAL_WINDOW, "shared": SHARED_WINDOW}
 
@@ -111,7 +148,7 @@ class Undefined:
         local = self.has_local and self._may_be_local(i, i.address(0))
         if not local and set(values) == {NONE}:
             return []
-        return [self._beside("undefined.store", i, i.address(0), values)]
+        return [self._beside("store", i, i.address(0), values)]
 
     def guards(self, i: Instruction | None) -> list[MicroOp]:
         """A check of the predicate that guards an instruction."""
@@ -119,44 +156,43 @@ class Undefined:
 
     def _use(self, registers: set[Register], i: Instruction) -> list[MicroOp]:
         places = [self.places[register] for register in sorted(registers, key=lambda r: r.name)]
-        return [MicroOp("undefined.use", (len(places), *places), i)] if places else []
+        return [Use(i, used=places)] if places else []
 
     def _load(self, i: Instruction) -> MicroOp:
         if not self._may_load_local(i):
             return self._flow(i)[0]
-        return self._beside("undefined.load", i, i.address(1), self._places(i.operands[0]))
+        return self._beside("load", i, i.address(1), self._places(i.operands[0]))
 
     def _shuffle(self, i: Instruction, result: Register) -> MicroOp:
-        (op,) = shuffle(self.low, i)
-        assert isinstance(op, MicroOp)
-        return MicroOp("undefined.shuffled", (*op.operands, self.places[result]), i)
+        return Shuffled(i, **shuffled(self.low, i), undefined=self.places[result])
 
-    def _beside(self, function: str, i: Instruction, where: Address, places: list[int]) -> MicroOp:
-        base, wide, offset = self.low.address(where, i)
-        numbers = (base, wide, BITS[i.type] // 8, i.vector_length, *places)
-        return MicroOp(function, numbers, i, offset + WINDOWS.get(i.space, 0), where=where)
+    def _beside(self, what: str, i: Instruction, where: Address, places: list[int]) -> MicroOp:
+        reached = self.low.address(where, i, WINDOWS.get(i.space, 0), bounded=True)
+        made = Beside.named(f"undefined.{what}")
+        return made(i, where=reached, width=BITS[i.type] // 8, count=i.vector_length, values=places)
 
     def _flow(self, i: Instruction) -> list[MicroOp]:
         how = spread(i)
         if how is Spread.ADDEND:
             results, found = self._places(i.operands[0]), self._places(i.operands[3])
-            return [flow(EACH, results, found, i)] if set(results) != {NONE} else []
+            return [Pass(i, how=Flow.EACH, results=results, sources=found)] if set(results) != {NONE} else []
         results = [self.places[register] for register in i.results if register in self.followed]
         if not results:
             return []
         if how is Spread.SUMS:
             adds = self.low.place(i.operands[3], "pred", i)
-            return [MicroOp("undefined.sums", (adds, len(results), *results), i)]
+            return [StartSums(i, adds=adds, sums=results)]
         if how is Spread.CHOSEN:
             held = self.low.place(i.operands[3], "pred", i)
             chosen = [place for operand in i.operands[1:4] for place in self._places(operand)]
-            return [flow(CHOSEN, results, [*chosen, held], i)]
+            return [Pass(i, how=Flow.CHOSEN, results=results, sources=[*chosen, held])]
         found = [self.places[register] for register in sources(i) if register in self.followed]
         parts = [part for operand in i.operands[1:3] for part in items(operand)]
         if how is Spread.PARTS and len(parts) > 1:
             every = all(part in self.followed for part in parts)
-            return [flow(ALL_OF, results, found, i) if every else flow(ANY_OF, results, [], i)]
-        return [flow(ANY_OF, results, found, i)]
+            how, found = (Flow.ALL_OF, found) if every else (Flow.ANY_OF, [])
+            return [Pass(i, how=how, results=results, sources=found)]
+        return [Pass(i, how=Flow.ANY_OF, results=results, sources=found)]
 
     def _places(self, operand: Operand) -> list[int]:
         """Of each register of an operand; NONE for what is always defined."""
@@ -187,10 +223,6 @@ def initial(lanes: int) -> np.ndarray:
     content = np.zeros(1, UNDEFINED)
     content["lanes"] = lanes
     return content
-
-
-def flow(how: int, results: list[int], found: list[int], i: Instruction) -> MicroOp:
-    return MicroOp("undefined.flow", (how, len(results), len(found), *results, *found), i)
 
 
 def sources(i: Instruction) -> tuple[Register, ...]:

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Optional
+
 from tir_schedules.machines.cpu.abi import NONE
-from tir_schedules.machines.cpu.context import Lowering, MicroOp, only
+from tir_schedules.machines.cpu.context import Lowering, only
 from tir_schedules.machines.cpu.forms import COPIES, Form, Lowered, Spread, exact
 from tir_schedules.machines.cpu.instructions.memory import without_hint
+from tir_schedules.machines.cpu.micro_ops import (
+    Constant,
+    Constant64,
+    Counter,
+    Flag,
+    Longs,
+    MicroOp,
+    Where,
+    Words,
+)
 from tir_schedules.machines.cpu.ptx import Immediate, Instruction, Negated, Operand, Register
 
 MODIFIERS = {
@@ -22,26 +34,57 @@ MODIFIERS = {
 }
 
 
+class Copy(MicroOp, name="cp.async"):
+    """available: bytes that are read, the others being zeros; bypasses: the L1 cache."""
+
+    target: Where
+    source: Longs
+    bytes: Constant
+    available: Optional[Words]
+    source_counter: Constant
+    source_offset: Constant64
+    bypasses: Flag
+    counter: Counter
+
+
+class Commit(MicroOp, name="cp.async.commit_group"):
+    pass
+
+
+class Wait(MicroOp, name="cp.async.wait_group"):
+    """open: groups that may stay in flight; NONE: not even what is in no group."""
+
+    open: Constant
+
+
 def copy_async(low: Lowering, i: Instruction) -> Lowered:
     if i.opcode == "cp.async.commit_group":
-        return [MicroOp("cp.async.commit_group", (), i)]
+        return [Commit(i)]
     if i.opcode == "cp.async.wait_all":
-        return [MicroOp("cp.async.wait_group", (NONE,), i)]
+        return [Wait(i, open=NONE)]
     if i.opcode == "cp.async.wait_group":
-        return [MicroOp("cp.async.wait_group", (i.number(0),), i)]
+        return [Wait(i, open=i.number(0))]
     only(i, MODIFIERS)
-    base, wide, offset = low.address(i.address(0), i)
-    source, source_wide, source_offset = low.address(i.address(1), i)
+    target, source = low.address(i.address(0), i, bounded=True), low.address(i.address(1), i)
     _, _, _, *others = without_hint(i)
     size = i.number(2)
-    if size not in (4, 8, 16) or not source_wide or len(others) > 1:
+    if size not in (4, 8, 16) or not source.wide or len(others) > 1:
         raise i.unsupported("size or address")
-    before, available = bytes_available(low, i, others[0], size) if others else ([], NONE)
+    before, available = bytes_available(low, i, others[0], size) if others else ([], None)
     low.watch_shared(i, size)
     shared, global_ = low.counter(i, "shared_cp_async"), low.counter(i, "global_cp_async")
-    split = (source_offset & NONE, source_offset >> 32 & NONE)
-    numbers = (base, wide, source, size, available, global_, *split, int(i.has("cg")))
-    return [*before, MicroOp("cp.async", numbers, i, offset, shared, i.address(0))]
+    copy = Copy(
+        i,
+        target=target,
+        source=source.base,
+        bytes=size,
+        available=available,
+        source_counter=global_,
+        source_offset=source.offset,
+        bypasses=i.has("cg"),
+        counter=shared,
+    )
+    return [*before, copy]
 
 
 def bytes_available(low: Lowering, i: Instruction, given: Operand, size: int) -> tuple[Lowered, int]:

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import re
-from typing import Sequence
+from typing import Any, Optional, Sequence
 
-from tir_schedules.machines.cpu.abi import NONE
-from tir_schedules.machines.cpu.context import Lowering, MicroOp, only
+from tir_schedules.machines.cpu.context import Lowering, only
 from tir_schedules.machines.cpu.forms import COPIES, Form, Lower, Lowered, Spread, exact, modelled, refusal
+from tir_schedules.machines.cpu.micro_ops import (
+    Constant,
+    Constant64,
+    Counter,
+    Flag,
+    Halves,
+    Lanes,
+    MicroOp,
+    Raw,
+    Where,
+)
 from tir_schedules.machines.cpu.ptx import BITS, Address, Instruction, Operand, items
 
 WORDS = {"async", "bulk", "tensor", "tile", "L2::cache_hint"}
@@ -15,31 +25,79 @@ BY_MBARRIER, BY_GROUP = "mbarrier::complete_tx::bytes", "bulk_group"
 REACHED = {"shared::cluster", "shared::cta", "global", BY_MBARRIER, BY_GROUP, "multicast::cluster"}
 
 
-def address(low: Lowering, i: Instruction, operand: Operand) -> tuple[int, int, int]:
-    if not isinstance(operand, Address):
-        raise i.unsupported(f"address {operand}")
-    return low.address(operand, i)
+class Load(MicroOp, name="bulk.load"):
+    """told: the mbarrier; ranks: blocks of a multicast; rank: of a box, 0 for bytes in a row; start: of the
+    map or of the bytes; far: coordinates, or how many bytes."""
+
+    into: Where
+    told: Lanes
+    told_wide: Flag
+    told_offset: Constant
+    ranks: Optional[Halves]
+    rank: Constant
+    start: Lanes
+    start_wide: Flag
+    start_offset: Constant64
+    from_shared: Flag
+    far: Raw
+    counter: Counter
 
 
-def halves(offset: int) -> tuple[int, int]:
-    return offset & NONE, offset >> 32 & NONE
+class Store(MicroOp, name="bulk.store"):
+    """As Load, out of shared memory."""
+
+    source: Where
+    rank: Constant
+    start: Lanes
+    start_wide: Flag
+    start_offset: Constant64
+    far: Raw
+    counter: Counter
 
 
-def far_side(
-    low: Lowering, i: Instruction, operand: Operand, size: Operand | None
-) -> tuple[int, Sequence[int]]:
-    """The other side of a copy: its rank, 0 for bytes in a row; and the address of the map or of the bytes,
-    then coordinates, or how many bytes there are."""
-    base, wide, offset = address(low, i, operand)
+class Prefetch(MicroOp, name="bulk.prefetch"):
+    rank: Constant
+    start: Lanes
+    start_wide: Flag
+    start_offset: Constant64
+    far: Raw
+
+
+class Commit(MicroOp, name="bulk.commit"):
+    pass
+
+
+class Wait(MicroOp, name="bulk.wait"):
+    """open: groups that may stay in flight; read: whether to have read is enough."""
+
+    open: Constant
+    read: Flag
+
+
+class StoreAsync(MicroOp, name="st.async"):
+    """told: the mbarrier; element: bytes of each of the values."""
+
+    into: Where
+    told: Lanes
+    told_wide: Flag
+    told_offset: Constant
+    element: Constant
+    values: Sequence[Lanes]
+
+
+def far_side(low: Lowering, i: Instruction, operand: Operand, size: Operand | None) -> dict[str, Any]:
+    """Operands for the other side of a copy."""
+    start = low.address(operand, i)
+    far = dict(start=start.base, start_wide=start.wide, start_offset=start.offset)
     given = operand.coordinates if isinstance(operand, Address) else ()
     if size is not None:
         if given:
             raise i.unsupported("tensor coordinates in an address")
-        return 0, (base, wide, *halves(offset), low.place(size, "u32", i))
+        return far | dict(rank=0, far=[low.place(size, "u32", i)])
     rank = next((int(part[0]) for part in i.parts if re.fullmatch("[1-5]d", part)), 0)
     if not rank or len(given) != rank:
         raise i.unsupported(f"{len(given)} coordinates")
-    return rank, (base, wide, *halves(offset), *(low.place(each, "s32", i) for each in given))
+    return far | dict(rank=rank, far=[low.place(each, "s32", i) for each in given])
 
 
 def dimensions(i: Instruction) -> set[str]:
@@ -66,51 +124,45 @@ def copy(low: Lowering, i: Instruction) -> Lowered:
     ):
         raise i.unsupported("number of operands")
     into, source, *size, told = operands
-    base, wide, offset = address(low, i, into)
-    barrier = address(low, i, told)
-    rank, (start, start_wide, *there) = far_side(low, i, source, None if tensor else size[0])
-    ranks = NONE if mask is None else low.place(mask, "u16", i)
-    counter = low.counter(i, "tma_load") if tensor else -1
-    numbers = (
-        base,
-        wide,
-        *barrier,
-        ranks,
-        rank,
-        start,
-        start_wide,
-        *there[:2],
-        int(spaces[1] != "global"),
-        *there[2:],
-    )
-    return [MicroOp("bulk.load", numbers, i, offset, counter)]
+    target, barrier = low.address(into, i), low.address(told, i)
+    return [
+        Load(
+            i,
+            into=target,
+            told=barrier.base,
+            told_wide=barrier.wide,
+            told_offset=barrier.offset,
+            from_shared=spaces[1] != "global",
+            **far_side(low, i, source, None if tensor else size[0]),
+            ranks=None if mask is None else low.place(mask, "u16", i),
+            counter=low.counter(i, "tma_load") if tensor else -1,
+        )
+    ]
 
 
 def write_back(low: Lowering, i: Instruction, operands: list[Operand]) -> Lowered:
     tensor = i.has("tensor")
     if len(operands) != (2 if tensor else 3):
         raise i.unsupported("number of operands")
-    base, wide, offset = address(low, i, operands[1])
-    rank, there = far_side(low, i, operands[0], None if tensor else operands[2])
-    counter = low.counter(i, "tma_store") if tensor else -1
-    return [MicroOp("bulk.store", (base, wide, rank, *there), i, offset, counter)]
+    source = low.address(operands[1], i)
+    far = far_side(low, i, operands[0], None if tensor else operands[2])
+    return [Store(i, source=source, **far, counter=low.counter(i, "tma_store") if tensor else -1)]
 
 
 def prefetch(low: Lowering, i: Instruction) -> Lowered:
     only(i, WORDS, {"prefetch", "L2", "global"}, dimensions(i))
     size = None if i.has("tensor") else i.operands[1]
-    rank, there = far_side(low, i, i.operands[0], size)
-    return [MicroOp("bulk.prefetch", (rank, *there), i)]
+    return [Prefetch(i, **far_side(low, i, i.operands[0], size))]
 
 
 def commit(low: Lowering, i: Instruction) -> Lowered:
     only(i, {"async", "bulk", "commit_group"})
-    return [MicroOp("bulk.commit", (), i)]
+    return [Commit(i)]
 
 
 def wait(low: Lowering, i: Instruction) -> Lowered:
     only(i, {"async", "bulk", "wait_group", "read"})
-    return [MicroOp("bulk.wait", (i.number(0), int(i.has("read"))), i)]
+    return [Wait(i, open=i.number(0), read=i.has("read"))]
 
 
 def store_async(low: Lowering, i: Instruction) -> Lowered:
@@ -125,16 +177,18 @@ def store_async(low: Lowering, i: Instruction) -> Lowered:
     ):
         raise i.unsupported("type or number of elements")
     low.watch_shared(i, bytes_ * len(values))
-    base, wide, offset = address(low, i, into)
-    numbers = (
-        base,
-        wide,
-        *address(low, i, told),
-        bytes_,
-        len(values),
-        *(low.place(v, i.type, i) for v in values),
-    )
-    return [MicroOp("st.async", numbers, i, offset)]
+    target, barrier = low.address(into, i), low.address(told, i)
+    return [
+        StoreAsync(
+            i,
+            into=target,
+            told=barrier.base,
+            told_wide=barrier.wide,
+            told_offset=barrier.offset,
+            element=bytes_,
+            values=[low.place(v, i.type, i) for v in values],
+        )
+    ]
 
 
 def of_copy(lower: Lower, access: str = "writes", mix: str = "tma") -> Form:

@@ -7,19 +7,84 @@ functions.py writes the `call.` instructions that no PTX has.
 from __future__ import annotations
 
 from dataclasses import replace
+from enum import IntEnum
+from typing import Sequence
 
 from tir_schedules.machines.cpu.abi import NONE, Exit
-from tir_schedules.machines.cpu.context import Lowering, MicroOp, only, size_of
+from tir_schedules.machines.cpu.context import Lowering, only, size_of
 from tir_schedules.machines.cpu.forms import Form, Lower, Lowered, Spread, exact
+from tir_schedules.machines.cpu.micro_ops import Constant, Longs, MicroOp, Raw, Words
 from tir_schedules.machines.cpu.ptx import Immediate, Instruction, Register, items
 
-STOPS = ["trap", "brkpt"]
-"""In the order of Stop in core/calls.cpp."""
+Stop = IntEnum("Stop", "TRAPPED BROKE NO_FUNCTION NO_TARGET", start=0)
+"""Why a launch ends."""
 
 
-def numbers(i: Instruction) -> tuple[int, ...]:
+STOPS = {"trap": Stop.TRAPPED, "brkpt": Stop.BROKE}
+
+
+class Target(MicroOp, name="call.target"):
+    """address: of a function; starts: the first block of each function, or NONE."""
+
+    address: Longs
+    starts: Sequence[Constant]
+
+
+class Switch(MicroOp, name="switch"):
+    index: Words
+    targets: Sequence[Constant]
+
+
+class Enter(MicroOp, name="call.enter"):
+    """place: of a function's parameters and variables; passed: bytes of the parameters, from `given` on."""
+
+    place: Constant
+    passed: Constant
+    given: Constant
+
+
+class Push(MicroOp, name="call.push"):
+    """As Enter, for a frame of `bytes` bytes, which counts as `counted`."""
+
+    frame: Longs
+    bytes: Constant
+    passed: Constant
+    given: Constant
+    counted: Constant
+
+
+class Leave(MicroOp, name="call.leave"):
+    place: Constant
+    bytes: Constant
+
+
+class Keep(MicroOp, names="call.save call.resume"):
+    """Of each register: place, bytes, and place of what is undefined, or NONE."""
+
+    count: Constant
+    registers: Raw
+
+
+class BuiltIn(MicroOp, names="call.printf call.assert call.malloc call.free call.memcpy call.memset"):
+    """A function of CUDA: where its arguments are, and where its result goes."""
+
+    arguments: Constant
+    result: Constant
+
+
+class StopLaunch(MicroOp, name="stop"):
+    why: Stop
+
+
+class Allocate(MicroOp, name="alloca"):
+    result: Longs
+    bytes: Longs
+    align: Constant
+
+
+def numbers(i: Instruction) -> list[int]:
     """The operands that are constants."""
-    return tuple(operand.value for operand in i.operands if isinstance(operand, Immediate))
+    return [operand.value for operand in i.operands if isinstance(operand, Immediate)]
 
 
 def call(low: Lowering, i: Instruction) -> Lowered:
@@ -30,23 +95,25 @@ def call(low: Lowering, i: Instruction) -> Lowered:
     if not isinstance(target, Register):
         return []
     starts = [low.kernel.starts.get(name, NONE) for name in low.functions]
-    return [MicroOp("call.target", (low.place(target, "b64", i), len(starts), *starts), i)]
+    return [Target(i, address=low.place(target, "b64", i), starts=starts)]
 
 
 def switch(low: Lowering, i: Instruction) -> Lowered:
     only(i, {"idx", "uni"})
     targets = low.successors[: len(i.operands) - 1]
-    return [MicroOp("switch", (low.place(i.operands[0], "b32", i), len(targets), *targets), i)]
+    return [Switch(i, index=low.place(i.operands[0], "b32", i), targets=targets)]
 
 
 def enter(low: Lowering, i: Instruction) -> Lowered:
     """The parameters and variables of a function at a fixed place."""
-    return [MicroOp("call.enter", numbers(i), i)]
+    place, passed, given = numbers(i)
+    return [Enter(i, place=place, passed=passed, given=given)]
 
 
 def push(low: Lowering, i: Instruction) -> Lowered:
     """Those of a recursive function, in a new frame."""
-    return [MicroOp("call.push", (low.place(i.operands[0], "b64", i), *numbers(i)), i)]
+    frame, (bytes_, passed, given, counted) = low.place(i.operands[0], "b64", i), numbers(i)
+    return [Push(i, frame=frame, bytes=bytes_, passed=passed, given=given, counted=counted)]
 
 
 def keep(low: Lowering, i: Instruction) -> Lowered:
@@ -59,16 +126,17 @@ def keep(low: Lowering, i: Instruction) -> Lowered:
         assert isinstance(register, Register)
         followed = low.followed.get(register, NONE)
         places += [low.place(register, register.type, i), size_of(register.type), followed]
-    return [MicroOp(i.opcode, (len(kept), *places), i)]
+    return [Keep.named(i.opcode)(i, count=len(kept), registers=places)]
 
 
 def built_in(low: Lowering, i: Instruction) -> Lowered:
-    return [MicroOp(i.opcode, numbers(i), i)]
+    arguments, result = numbers(i)
+    return [BuiltIn.named(i.opcode)(i, arguments=arguments, result=result)]
 
 
 def stop(low: Lowering, i: Instruction) -> Lowered:
     only(i)
-    return [MicroOp("stop", (STOPS.index(i.name),), i)]
+    return [StopLaunch(i, why=STOPS[i.name])]
 
 
 def allocate(low: Lowering, i: Instruction) -> Lowered:
@@ -76,14 +144,15 @@ def allocate(low: Lowering, i: Instruction) -> Lowered:
     only(i)
     if i.type != "u64" or len(i.operands) < 2:
         raise i.unsupported("an address of 32 bits")
-    align = i.number(2) if len(i.operands) > 2 else 8
-    return [
-        MicroOp("alloca", (low.place(i.operands[0], "b64", i), low.place(i.operands[1], "u64", i), align), i)
-    ]
+    result, bytes_ = low.place(i.operands[0], "b64", i), low.place(i.operands[1], "u64", i)
+    return [Allocate(i, result=result, bytes=bytes_, align=i.number(2) if len(i.operands) > 2 else 8)]
 
 
 def leave(low: Lowering, i: Instruction) -> Lowered:
-    return [MicroOp("call.leave", numbers(i), i)] if i.operands else []
+    if not i.operands:
+        return []
+    place, bytes_ = numbers(i)
+    return [Leave(i, place=place, bytes=bytes_)]
 
 
 def control(

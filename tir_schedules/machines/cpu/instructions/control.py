@@ -2,17 +2,41 @@
 
 from __future__ import annotations
 
-from tir_schedules.machines.cpu.abi import NONE, Exit, Scope
-from tir_schedules.machines.cpu.context import Lowering, MicroOp, only
+from enum import IntEnum
+from typing import Optional
+
+from tir_schedules.machines.cpu.abi import Exit, Scope
+from tir_schedules.machines.cpu.context import Lowering, only
 from tir_schedules.machines.cpu.forms import Form, Lowered
-from tir_schedules.machines.cpu.ptx import SINK, Immediate, Instruction, Negated
+from tir_schedules.machines.cpu.micro_ops import Flag, MicroOp, Words
+from tir_schedules.machines.cpu.ptx import Immediate, Instruction, Negated
 
 BARRIER_WORDS = {"sync", "arrive", "red", "cta", "aligned"}
-VOTES = ["popc", "and", "or"]
-"""In the order of Vote in core/block.cpp."""
-
 DEVICE_SCOPES = {"gl", "sys", "gpu", "cluster"}
 FENCE_WORDS = {"cta", "acq_rel", "sc", "acquire", "release"} | DEVICE_SCOPES
+
+
+BarrierVote = IntEnum("BarrierVote", "POPC AND OR", start=0)
+
+
+VOTES = {one.name.lower(): one for one in BarrierVote}
+
+
+class Barrier(MicroOp, name="barrier"):
+    """One of some threads, or one that votes; the engine reads it, and executes nothing. threads: how many;
+    predicate, result: of a vote."""
+
+    only_arrives: Flag
+    number: Words
+    threads: Optional[Words]
+    vote: BarrierVote
+    predicate: Optional[Words]
+    negated: Flag
+    result: Optional[Words]
+
+
+class Fence(MicroOp, name="fence"):
+    scope: Scope
 
 
 def is_of_the_block(i: Instruction) -> bool:
@@ -26,19 +50,29 @@ def block_barrier(low: Lowering, i: Instruction) -> Lowered:
     only(i, BARRIER_WORDS, VOTES)
     if is_of_the_block(i):
         return []
-    result, vote, predicate, negated = NONE, 0, 0, 0
+    result, vote, predicate, negated = None, BarrierVote.POPC, None, False
     operands = list(i.operands)
     if i.has("red"):
         first, *operands, last = operands
-        negated, last = int(isinstance(last, Negated)), last.register if isinstance(last, Negated) else last
-        vote, predicate = VOTES.index(i.choice(VOTES)), low.place(last, "pred", i)
-        result = NONE if first == SINK else low.place(first, i.type, i)
+        negated, last = isinstance(last, Negated), last.register if isinstance(last, Negated) else last
+        vote, predicate = VOTES[i.choice([*VOTES])], low.place(last, "pred", i)
+        result = low.wanted(first, i.type, i)
     number, *count = operands
-    threads = low.place(count[0], "u32", i) if count else NONE
+    threads = low.place(count[0], "u32", i) if count else None
     if i.has("arrive") and not count:
         raise i.unsupported("without a number of threads")
-    numbers = (int(i.has("arrive")), low.place(number, "u32", i), threads, vote, predicate, negated, result)
-    return [MicroOp("barrier", numbers, i)]
+    return [
+        Barrier(
+            i,
+            only_arrives=i.has("arrive"),
+            number=low.place(number, "u32", i),
+            threads=threads,
+            vote=vote,
+            predicate=predicate,
+            negated=negated,
+            result=result,
+        )
+    ]
 
 
 def fence(low: Lowering, i: Instruction) -> Lowered:
@@ -48,7 +82,7 @@ def fence(low: Lowering, i: Instruction) -> Lowered:
         return []
     only(i, FENCE_WORDS)
     of_block = DEVICE_SCOPES.isdisjoint(i.parts)
-    return [MicroOp("fence", (Scope.THREADS_OF_BLOCK if of_block else Scope.DEVICE,), i)]
+    return [Fence(i, scope=Scope.THREADS_OF_BLOCK if of_block else Scope.DEVICE)]
 
 
 BARRIER = Form(block_barrier, ends=Exit.BARRIER, has_result=False, mix="barrier")

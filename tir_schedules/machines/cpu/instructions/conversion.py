@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tir_schedules.machines.cpu.context import READ_BY_CORE, Lowering, MicroOp
+from tir_schedules.machines.cpu.context import READ_BY_CORE, Lowering
 from tir_schedules.machines.cpu.forms import (
     COPIES,
     FRACTIONS,
@@ -23,6 +23,7 @@ from tir_schedules.machines.cpu.forms import (
     refusal,
 )
 from tir_schedules.machines.cpu.lane_code import HALVES, STORAGE, LaneCode, is_float, raw, rounding
+from tir_schedules.machines.cpu.micro_ops import Constant, Lanes, MicroOp
 from tir_schedules.machines.cpu.ptx import BITS, Instruction, SpecialRegister, Vector
 
 FLOATS_OF_8 = {"e4m3x2": "3, 7", "e5m2x2": "2, 15"}
@@ -168,13 +169,29 @@ def pack_integers(code: LaneCode) -> None:
     code.write(f"{b} | (u32){a} << {bits} {upper}", "u32")
 
 
+class ReadSpecial(MicroOp, name="special"):
+    """bytes: of the result; static_shared: of the kernel's static shared memory."""
+
+    which: Constant
+    result: Lanes
+    bytes: Constant
+    static_shared: Constant
+
+
 def move_or_read_clock(low: Lowering, i: Instruction) -> Lowered:
     """A register that changes while the warp runs, or that only a launch knows, is read by the core."""
     source = i.operands[-1]
     if not isinstance(source, SpecialRegister) or source.name not in READ_BY_CORE:
         return by_itself(low, i)
-    which, to = READ_BY_CORE.index(source.name), low.place(i.operands[0], i.type, i)
-    return [MicroOp("special", (which, to, BITS[i.type] // 8, low.kernel.shared_bytes), i)]
+    return [
+        ReadSpecial(
+            i,
+            which=READ_BY_CORE.index(source.name),
+            result=low.place(i.operands[0], i.type, i),
+            bytes=BITS[i.type] // 8,
+            static_shared=low.kernel.shared_bytes,
+        )
+    ]
 
 
 def zeros_of_source(i: Instruction, zeros: Zeros) -> int:

@@ -3,32 +3,88 @@ them."""
 
 from __future__ import annotations
 
-from tir_schedules.machines.cpu.abi import NONE
-from tir_schedules.machines.cpu.context import Lowering, MicroOp, only
+from enum import IntFlag
+from typing import Optional
+
+from tir_schedules.machines.cpu.context import Lowering, only
 from tir_schedules.machines.cpu.forms import Form, Lower, Lowered, Spread, exact, modelled, refusal, refused
-from tir_schedules.machines.cpu.ptx import SINK, Address, Instruction, Operand
+from tir_schedules.machines.cpu.micro_ops import Flag, Lanes, Longs, MicroOp, Where, Words
+from tir_schedules.machines.cpu.ptx import SINK, Address, Instruction
 
 SPACES = {"shared", "shared::cta", "shared::cluster"}
 ORDER = {"release", "acquire", "relaxed", "cta", "cluster"}
-ARRIVES, EXPECTS, DROPS, NO_COMPLETE, RELAXED, COMPLETES_BYTES = (1 << bit for bit in range(6))
-"""Arrival in core/mbarrier.cpp."""
 
 
-def place(low: Lowering, i: Instruction, operand: Operand) -> tuple[tuple[int, int, int], int]:
-    """Register of an address, whether it has 64 bits, whether it is generic; and its offset."""
-    if not isinstance(operand, Address):
-        raise i.unsupported(f"address {operand}")
-    base, wide, offset = low.address(operand, i)
-    return (base, wide, int(i.space == "generic")), offset
+Arrival = IntFlag("Arrival", "ARRIVES EXPECTS DROPS NO_COMPLETE RELAXED COMPLETES_BYTES")
+"""What is told to an mbarrier."""
+
+
+class AtMbarrier(MicroOp):
+    """generic: whether the address is."""
+
+    where: Where
+    generic: Flag
+
+
+class Initialise(AtMbarrier, name="mbarrier.init"):
+    """count: arrivals of a phase."""
+
+    count: Words
+
+
+class Invalidate(AtMbarrier, name="mbarrier.inval"):
+    pass
+
+
+class Tell(AtMbarrier, name="mbarrier.tell"):
+    """count: of arrivals, 1 where there is none; state: the result."""
+
+    how: Arrival
+    count: Optional[Words]
+    bytes: Optional[Words]
+    state: Optional[Longs]
+
+
+class Test(AtMbarrier, name="mbarrier.test"):
+    """value: a parity, or the state that an arrival gave."""
+
+    parity: Flag
+    relaxed: Flag
+    value: Lanes
+    result: Words
+
+
+class PendingCount(MicroOp, name="mbarrier.pending_count"):
+    result: Words
+    state: Longs
+
+
+class ArriveWithCopies(AtMbarrier, name="cp.async.mbarrier"):
+    """noinc: whether the arrival is one of those that the mbarrier expects."""
+
+    noinc: Flag
+
+
+class FenceInit(MicroOp, name="fence.mbarrier_init"):
+    pass
+
+
+class FenceProxy(MicroOp, name="fence.proxy"):
+    pass
+
+
+def is_generic(i: Instruction) -> bool:
+    return i.space == "generic"
 
 
 def initialise(low: Lowering, i: Instruction) -> Lowered:
     only(i, SPACES, {"init", "inval"})
     if i.types != ("b64",) or i.has("shared::cluster") or len(i.operands) != 1 + i.has("init"):
         raise i.unsupported("type, space or number of operands")
-    where, offset = place(low, i, i.operands[0])
-    counts = (low.place(i.operands[1], "u32", i),) if i.has("init") else ()
-    return [MicroOp(f"mbarrier.{i.parts[1]}", (*where, *counts), i, offset)]
+    where, generic = low.address(i.operands[0], i), is_generic(i)
+    if i.has("inval"):
+        return [Invalidate(i, where=where, generic=generic)]
+    return [Initialise(i, where=where, generic=generic, count=low.place(i.operands[1], "u32", i))]
 
 
 def arrive(low: Lowering, i: Instruction) -> Lowered:
@@ -41,23 +97,39 @@ def arrive(low: Lowering, i: Instruction) -> Lowered:
         raise i.unsupported("type or number of operands")
     if i.has("shared::cluster") and result != SINK:
         raise i.unsupported("the state of an mbarrier of another block")
-    how = ARRIVES | (DROPS if i.has("arrive_drop") else 0) | (NO_COMPLETE if i.has("noComplete") else 0)
-    how |= (EXPECTS if expects else 0) | (RELAXED if i.has("relaxed") else 0)
-    where, offset = place(low, i, given[0])
-    number = low.place(given[1], "u32", i) if len(given) > 1 else NONE
-    state = NONE if result == SINK else low.place(result, "b64", i)
-    numbers = (*where, how, NONE if expects else number, number if expects else NONE, state)
-    return [MicroOp("mbarrier.tell", numbers, i, offset)]
+    how = Arrival.ARRIVES | (Arrival.EXPECTS if expects else 0)
+    how |= Arrival.DROPS if i.has("arrive_drop") else 0
+    how |= Arrival.NO_COMPLETE if i.has("noComplete") else 0
+    how |= Arrival.RELAXED if i.has("relaxed") else 0
+    where = low.address(given[0], i)
+    number = low.place(given[1], "u32", i) if len(given) > 1 else None
+    return [
+        Tell(
+            i,
+            where=where,
+            generic=is_generic(i),
+            how=how,
+            count=None if expects else number,
+            bytes=number if expects else None,
+            state=low.wanted(result, "b64", i),
+        )
+    ]
 
 
 def count_bytes(low: Lowering, i: Instruction) -> Lowered:
     only(i, SPACES, {"relaxed", "cta", "cluster", "expect_tx", "complete_tx"})
     if i.types != ("b64",) or len(i.operands) != 2:
         raise i.unsupported("type or number of operands")
-    where, offset = place(low, i, i.operands[0])
-    how = EXPECTS if i.has("expect_tx") else COMPLETES_BYTES
     return [
-        MicroOp("mbarrier.tell", (*where, how, NONE, low.place(i.operands[1], "u32", i), NONE), i, offset)
+        Tell(
+            i,
+            where=low.address(i.operands[0], i),
+            generic=is_generic(i),
+            how=Arrival.EXPECTS if i.has("expect_tx") else Arrival.COMPLETES_BYTES,
+            count=None,
+            bytes=low.place(i.operands[1], "u32", i),
+            state=None,
+        )
     ]
 
 
@@ -67,32 +139,38 @@ def test(low: Lowering, i: Instruction) -> Lowered:
     if i.types != ("b64",) or i.has("shared::cluster") or not 3 <= len(i.operands) <= 3 + i.has("try_wait"):
         raise i.unsupported("type, space or number of operands")
     parity = i.has("parity")
-    where, offset = place(low, i, i.operands[1])
-    value = low.place(i.operands[2], "u32" if parity else "b64", i)
-    result = low.place(i.operands[0], "pred", i)
-    numbers = (*where, int(parity), int(i.has("relaxed")), value, result)
-    return [MicroOp("mbarrier.test", numbers, i, offset)]
+    return [
+        Test(
+            i,
+            where=low.address(i.operands[1], i),
+            generic=is_generic(i),
+            parity=parity,
+            relaxed=i.has("relaxed"),
+            value=low.place(i.operands[2], "u32" if parity else "b64", i),
+            result=low.place(i.operands[0], "pred", i),
+        )
+    ]
 
 
 def pending_count(low: Lowering, i: Instruction) -> Lowered:
     only(i, {"pending_count"})
     result, state = i.operands
-    return [MicroOp("mbarrier.pending_count", (low.place(result, "u32", i), low.place(state, "b64", i)), i)]
+    return [PendingCount(i, result=low.place(result, "u32", i), state=low.place(state, "b64", i))]
 
 
 def arrive_with_copies(low: Lowering, i: Instruction) -> Lowered:
     only(i, {"async", "mbarrier", "arrive", "noinc", "shared", "shared::cta"})
-    where, offset = place(low, i, i.operands[0])
-    return [MicroOp("cp.async.mbarrier", (*where, int(i.has("noinc"))), i, offset)]
+    where = low.address(i.operands[0], i)
+    return [ArriveWithCopies(i, where=where, generic=is_generic(i), noinc=i.has("noinc"))]
 
 
 def fence(low: Lowering, i: Instruction) -> Lowered:
     """fence.proxy.async and fence.mbarrier_init."""
     if i.has("mbarrier_init"):
         only(i, {"mbarrier_init", "release", "cluster"})
-        return [MicroOp("fence.mbarrier_init", (), i)]
+        return [FenceInit(i)]
     only(i, {"proxy", "async", "global", "shared::cta", "shared::cluster"})
-    return [MicroOp("fence.proxy", (), i)]
+    return [FenceProxy(i)]
 
 
 def of_barrier(lower: Lower, has_result: bool = False, access: str = "updates") -> Form:

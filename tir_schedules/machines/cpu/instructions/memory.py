@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from enum import IntEnum
+from typing import Optional
 
-from tir_schedules.machines.cpu.abi import LOCAL_WINDOW, NONE, SHARED_WINDOW, SPACES, How
-from tir_schedules.machines.cpu.context import Lowering, MicroOp, only
+from tir_schedules.machines.cpu.abi import LOCAL_WINDOW, NONE, SHARED_WINDOW, SPACES, How, Space
+from tir_schedules.machines.cpu.context import Lowering, only
 from tir_schedules.machines.cpu.forms import COPIES, Form, Line, Lowered, Spread, exact, modelled, refusal
 from tir_schedules.machines.cpu.lane_code import HALVES, is_float
+from tir_schedules.machines.cpu.micro_ops import Constant, Counter, Lanes, MicroOp, Offset, Raw, Where
 from tir_schedules.machines.cpu.ptx import BITS, SINK, Immediate, Instruction, Operand, Register, items
 
 SCOPES = {"cta", "gpu", "sys", "cluster"}
@@ -30,8 +33,46 @@ HOW = {
 }
 """By what the opcode says of order and scope."""
 
-ATOMICS = ["add", "min", "max", "exch", "cas", "and", "or", "xor", "inc", "dec"]
-"""In the order of AtomicOperation in core/memory.cpp."""
+
+AtomicOperation = IntEnum(
+    "AtomicOperation", "ADD MIN MAX EXCHANGE COMPARE_AND_SWAP AND OR XOR INCREMENT DECREMENT", start=0
+)
+
+
+ATOMIC_NAMES = ("add", "min", "max", "exch", "cas", "and", "or", "xor", "inc", "dec")
+ATOMICS: dict[str, AtomicOperation] = dict(zip(ATOMIC_NAMES, AtomicOperation))
+
+
+class Access(MicroOp, names="ld.shared ld.global ld.generic st.shared st.global st.generic"):
+    """A load or a store. width: bytes of an element; values: its registers, and behind them a How."""
+
+    where: Where
+    width: Constant
+    count: Constant
+    values: Raw
+    counter: Counter
+
+
+class LoadParameter(MicroOp, name="ld.param"):
+    result: Lanes
+    bytes: Constant
+    offset: Offset
+
+
+class Atomic(MicroOp, name="atomic"):
+    """type: a letter, see of_atomic; element: bytes of one; other: the second value; values: the first
+    values, then the results, each of which may be NONE."""
+
+    where: Where
+    space: Space
+    operation: AtomicOperation
+    type: Constant
+    element: Constant
+    count: Constant
+    other: Optional[Lanes]
+    how: How
+    values: Raw
+    counter: Counter
 
 
 def load_parameter(low: Lowering, i: Instruction) -> Lowered:
@@ -45,14 +86,14 @@ def load_parameter(low: Lowering, i: Instruction) -> Lowered:
     if not parameter.offset <= offset <= parameter.offset + parameter.size - size:
         raise i.unsupported(f"bytes that {parameter.name} does not have")
     if to.bits == BITS[i.type]:
-        return [MicroOp("ld.param", (low.place(to, i.type, i), size), i, offset)]
+        return [LoadParameter(i, result=low.place(to, i.type, i), bytes=size, offset=offset)]
     # A narrower parameter: load it, then extend it to the register. Bytes are loaded as 16 bits with the high
     # ones clear.
     held, sign = low.temporary(f"parameter {offset}", "u16" if size == 1 else i.type), "us"[i.type[0] == "s"]
     extend = Instruction(
         f"cvt.{sign}{to.bits}.{sign}{BITS[i.type]}", (to, held), i.guard, i.line, i.source, i.within
     )
-    return [MicroOp("ld.param", (low.place(held, i.type, i), size), i, offset), extend]
+    return [LoadParameter(i, result=low.place(held, i.type, i), bytes=size, offset=offset), extend]
 
 
 def how_ordered(i: Instruction) -> How:
@@ -72,8 +113,13 @@ def load_or_store(low: Lowering, i: Instruction) -> Lowered:
     store, operands = i.name == "st", without_hint(i)
     if len(operands) != 2:
         raise i.unsupported("number of operands")
-    where, values = (i.address(0), i.operands[1]) if store else (i.address(1), i.operands[0])
-    base, wide, offset = low.address(where, i)
+    where, values = operands if store else operands[::-1]
+    space, beyond = "global" if i.space == "const" else i.space, 0
+    if i.has("shared::cluster"):
+        space, beyond = "generic", SHARED_WINDOW
+    elif space == "local":
+        space, beyond = "generic", LOCAL_WINDOW
+    reached = low.address(where, i, beyond, bounded=True)
     bits, count = BITS[i.type], i.vector_length
     low.watch_shared(i, bits // 8)
     before, after, places = [], [], []
@@ -92,16 +138,12 @@ def load_or_store(low: Lowering, i: Instruction) -> Lowered:
         places.append(low.place(value, i.type if isinstance(value, Immediate) else f"b{bits}", i))
     if len(places) != count:
         raise i.unsupported("number of elements")
-    space = "global" if i.space == "const" else i.space
-    if i.has("shared::cluster"):
-        space, offset = "generic", offset + SHARED_WINDOW
     counter = -1
     if space in ("shared", "global"):
         counter = low.counter(i, f"{space}_{'store' if store else 'load'}")
-    if space == "local":
-        space, offset = "generic", offset + LOCAL_WINDOW
-    numbers = (base, wide, bits // 8, count, *places, how_ordered(i))
-    return [*before, MicroOp(f"{i.name[:2]}.{space}", numbers, i, offset, counter, where), *after]
+    made, values = Access.named(f"{i.name[:2]}.{space}"), (*places, how_ordered(i))
+    access = made(i, where=reached, width=bits // 8, count=count, values=values, counter=counter)
+    return [*before, access, *after]
 
 
 def without_hint(i: Instruction) -> tuple[Operand, ...]:
@@ -128,7 +170,7 @@ def atomic(low: Lowering, i: Instruction) -> Lowered:
     result, _, value, *others = without_hint(i) if i.has_result else (SINK, *without_hint(i))
     if low.unused:  # as ptxas has it: it learns nothing of who stored there
         result = SINK
-    operation, kind, count = i.choice(ATOMICS), i.type, i.vector_length
+    operation, kind, count = i.choice([*ATOMICS]), i.type, i.vector_length
     letter, bytes_ = of_atomic(kind, operation), BITS[kind] // 8
     if letter is None or i.has("noftz") != (letter in "hb"):
         raise i.unsupported("type")
@@ -139,27 +181,25 @@ def atomic(low: Lowering, i: Instruction) -> Lowered:
     if not len(values) == len(results) == count or len(others) != (operation == "cas"):
         raise i.unsupported("number of elements")
     low.watch_shared(i, bytes_)
-    base, wide, offset = low.address(i.address(int(i.has_result)), i)
-    space = i.space
-    if i.has("shared::cluster"):
-        space, offset = "generic", offset + SHARED_WINDOW
-    other = low.place(others[0], kind, i) if others else NONE
-    places = [low.place(item, kind, i) for item in values]
-    places += [NONE if item == SINK else low.place(item, kind, i) for item in results]
-    counter = low.counter(i, f"{space}_atomic") if space in ("shared", "global") else -1
-    numbers = (
-        base,
-        wide,
-        SPACES[space],
-        ATOMICS.index(operation),
-        ord(letter),
-        bytes_,
-        count,
-        other,
-        how_ordered(i),
-        *places,
-    )
-    return [MicroOp("atomic", numbers, i, offset, counter, i.address(int(i.has_result)))]
+    space, beyond = ("generic", SHARED_WINDOW) if i.has("shared::cluster") else (i.space, 0)
+    return [
+        Atomic(
+            i,
+            where=low.address(i.operands[int(i.has_result)], i, beyond, bounded=True),
+            space=SPACES[space],
+            operation=ATOMICS[operation],
+            type=ord(letter),
+            element=bytes_,
+            count=count,
+            other=low.place(others[0], kind, i) if others else None,
+            how=how_ordered(i),
+            values=[
+                *(low.place(item, kind, i) for item in values),
+                *(NONE if item == SINK else low.place(item, kind, i) for item in results),
+            ],
+            counter=low.counter(i, f"{space}_atomic") if space in ("shared", "global") else -1,
+        )
+    ]
 
 
 def cache_policy(low: Lowering, i: Instruction) -> Lowered:

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import re
+from enum import IntEnum, IntFlag
+from typing import Any, Sequence
 
-from tir_schedules.machines.cpu.abi import SPACES
-from tir_schedules.machines.cpu.context import Lowering, MicroOp, only
+from tir_schedules.machines.cpu.abi import SPACES, Space
+from tir_schedules.machines.cpu.context import Lowering, only
 from tir_schedules.machines.cpu.forms import COPIES, INTEGERS, Form, Lowered, Spread, exact, modelled, refusal
 from tir_schedules.machines.cpu.instructions.memory import SPACE_NAMES
+from tir_schedules.machines.cpu.micro_ops import (
+    Constant,
+    Counter,
+    Flag,
+    Integers,
+    Lanes,
+    MicroOp,
+    Raw,
+    Where,
+    Words,
+)
 from tir_schedules.machines.cpu.ptx import BITS, Immediate, Instruction, items
 
 ROWS = {"sync", "aligned", "m8n8", "x1", "x2", "x4", "trans", "shared", "shared::cta"}
 MULTIPLIED = {"sync", "aligned", "row", "col", "mma", "satfinite", "xor", "and", "popc", "rn"}
 WMMA = {"load", "store", "a", "b", "c", "d", "sync", "aligned", "row", "col"}
-ELEMENTS = ["f16", "bf16", "tf32", "f64", "f32", "s32", "s8", "u8", "s4", "u4", "b1"]
-"""In the order of Element in core/fragments.cpp."""
-
 RESULTS = {"f16": ("f16", "f32"), "bf16": ("f32",), "tf32": ("f32",), "f64": ("f64",)}
 """Type of a factor -> those of sums; s32 for integers."""
 
@@ -39,23 +49,120 @@ BY_ITSELF = ("m16n8k8", "m16n8k16", "m16n16k16")
 """Shapes that core/tensor.cpp has for halves; all else is in core/fragments.cpp."""
 
 
+Element = IntEnum("Element", "F16 BF16 TF32 F64 F32 S32 S8 U8 S4 U4 B1", start=0)
+"""Of a matrix."""
+
+
+ELEMENTS = {one.name.lower(): one for one in Element}
+
+
+Matrix = IntEnum("Matrix", "MATRIX_A MATRIX_B MATRIX_C", start=0)
+
+
+MultiplyFlag = IntFlag("MultiplyFlag", "SATURATE XOR_BITS AND_BITS")
+
+
+class Matrices(MicroOp, names="ldmatrix stmatrix"):
+    """Rows of 8x8 matrices of 16 bits."""
+
+    where: Where
+    count: Constant
+    transposed: Flag
+    registers: Raw
+    counter: Counter
+
+
+class Transpose(MicroOp, name="movmatrix"):
+    result: Words
+    source: Words
+
+
+class Multiply(MicroOp, name="mma"):
+    """Of halves; the sums may be halves or float32."""
+
+    k: Constant
+    bfloat: Flag
+    half_result: Flag
+    half_addend: Flag
+    wmma: Flag
+    d: Sequence[Words]
+    a: Sequence[Words]
+    b: Sequence[Words]
+    c: Sequence[Words]
+
+
+class MultiplyFragments(MicroOp, name="mma.fragments"):
+    """Of any types and shape: d_kind is the type of d."""
+
+    d_kind: Element
+    a_kind: Element
+    b_kind: Element
+    c_kind: Element
+    m: Constant
+    n: Constant
+    k: Constant
+    flags: MultiplyFlag
+    d: Sequence[Lanes]
+    a: Sequence[Lanes]
+    b: Sequence[Lanes]
+    c: Sequence[Lanes]
+
+
+class Fragment(MicroOp, names="wmma.load wmma.store"):
+    """A matrix of wmma in memory, of 16x16 elements. element: bytes of one; stride: of rows or columns."""
+
+    where: Where
+    matrix: Matrix
+    by_rows: Flag
+    space: Space
+    element: Constant
+    stride: Integers
+    registers: Sequence[Words]
+    counter: Counter
+
+
+class AnyFragment(MicroOp, names="wmma.load.fragments wmma.store.fragments"):
+    """One of any type and shape."""
+
+    where: Where
+    matrix: Matrix
+    kind: Element
+    m: Constant
+    n: Constant
+    k: Constant
+    by_rows: Flag
+    space: Space
+    stride: Integers
+    registers: Sequence[Lanes]
+    counter: Counter
+
+
 def matrices(low: Lowering, i: Instruction) -> Lowered:
     """ldmatrix and stmatrix."""
     only(i, ROWS)
     load = i.name == "ldmatrix"
     where, values = (i.address(1), i.operands[0]) if load else (i.address(0), i.operands[1])
-    base, wide, offset = low.address(where, i)
+    reached = low.address(where, i, bounded=True)
     low.narrowest_shared = min(low.narrowest_shared, 16 if low.by_lines else 2)
     registers = [low.place(register, "b32", i) for register in items(values)]
     if i.space != "shared" or i.type != "b16" or not i.has(f"x{len(registers)}"):
         raise i.unsupported("shape, type or space")
-    numbers = (base, wide, len(registers), int(i.has("trans")), *registers)
-    return [MicroOp(i.name, numbers, i, offset, low.counter(i, i.name if load else "shared_store"), where)]
+    return [
+        Matrices.named(i.name)(
+            i,
+            where=reached,
+            count=len(registers),
+            transposed=i.has("trans"),
+            registers=registers,
+            counter=low.counter(i, i.name if load else "shared_store"),
+        )
+    ]
 
 
 def transpose(low: Lowering, i: Instruction) -> Lowered:
     only(i, {"sync", "aligned", "m8n8", "trans"})
-    return [MicroOp("movmatrix", tuple(low.place(operand, "b32", i) for operand in i.operands), i)]
+    result, source = (low.place(operand, "b32", i) for operand in i.operands)
+    return [Transpose(i, result=result, source=source)]
 
 
 def factor_types(i: Instruction) -> tuple[str, ...]:
@@ -89,15 +196,43 @@ def matrix_multiply(low: Lowering, i: Instruction) -> Lowered:
     for group, kind, elements, factor in zip(groups, types, (m * n, m * k, k * n, m * n), (0, 1, 1, 0)):
         check_registers(i, len(group), kind, elements, bool(factor))
     if left in ("f16", "bf16") and shape in BY_ITSELF:
-        registers = [low.place(register, "b32", i) for group in groups for register in group]
-        kinds = (int(left == "bf16"), int(result == "f16"), int(addend == "f16"), int(wmma))
-        counts = [len(group) for group in groups]
-        return [MicroOp("mma", (k, *kinds, *counts, *registers), i)]
-    flags = i.has("satfinite") | i.has("xor") << 1 | i.has("and") << 2
-    kinds = [ELEMENTS.index(kind) for kind in types]
-    registers = [low.place(r, "f64" if left == "f64" else "b32", i) for group in groups for r in group]
-    numbers = (*kinds, m, n, k, flags, *(len(group) for group in groups), *registers)
-    return [MicroOp("mma.fragments", numbers, i)]
+        d, a, b, c = ([low.place(register, "b32", i) for register in group] for group in groups)
+        return [
+            Multiply(
+                i,
+                k=k,
+                bfloat=left == "bf16",
+                half_result=result == "f16",
+                half_addend=addend == "f16",
+                wmma=wmma,
+                d=d,
+                a=a,
+                b=b,
+                c=c,
+            )
+        ]
+    kind = "f64" if left == "f64" else "b32"
+    d, a, b, c = ([low.place(register, kind, i) for register in group] for group in groups)
+    flags = MultiplyFlag.SATURATE if i.has("satfinite") else MultiplyFlag(0)
+    flags |= MultiplyFlag.XOR_BITS if i.has("xor") else 0
+    flags |= MultiplyFlag.AND_BITS if i.has("and") else 0
+    return [
+        MultiplyFragments(
+            i,
+            d_kind=ELEMENTS[result],
+            a_kind=ELEMENTS[left],
+            b_kind=ELEMENTS[right],
+            c_kind=ELEMENTS[addend],
+            m=m,
+            n=n,
+            k=k,
+            flags=flags,
+            d=d,
+            a=a,
+            b=b,
+            c=c,
+        )
+    ]
 
 
 def check_registers(i: Instruction, count: int, kind: str, elements: int, factor: bool) -> None:
@@ -116,18 +251,18 @@ def wmma_access(low: Lowering, i: Instruction) -> Lowered:
     only(i, WMMA, SPACE_NAMES, {shape})
     load = i.parts[1] == "load"
     where, fragment = (i.address(1), i.operands[0]) if load else (i.address(0), i.operands[1])
-    base, wide, offset = low.address(where, i)
+    reached = low.address(where, i, bounded=True)
     matrix = "abc".index(i.parts[2]) if load else 2
     sums = {"f16": "f16 bf16 s8 u8", "f32": "f16 bf16 tf32", "s32": "s8 u8", "f64": "f64"}
     factors = sums.get(i.type, "") if matrix == 2 else i.type
     if not any(shape in WMMA_SHAPES.get(factor, "").split() for factor in factors.split()):
         raise i.unsupported("type or shape")
-    size, row = BITS[i.type] // 8, int(i.has("row"))
+    size = BITS[i.type] // 8
     low.watch_shared(i, size)
     m, n, k = numbers_of(shape)
     rows, columns = ((m, k), (k, n), (m, n))[matrix]
     stride = low.place(
-        i.operands[2] if len(i.operands) > 2 else Immediate(columns if row else rows), "s32", i
+        i.operands[2] if len(i.operands) > 2 else Immediate(columns if i.has("row") else rows), "s32", i
     )
     places = [low.place(register, "f64" if size == 8 else "b32", i) for register in items(fragment)]
     check_registers(i, len(places), i.type, rows * columns, matrix < 2)
@@ -136,12 +271,14 @@ def wmma_access(low: Lowering, i: Instruction) -> Lowered:
     if i.space in ("shared", "global"):
         as_ldmatrix = by_itself and load and matrix < 2 and i.space == "shared"
         counter = low.counter(i, "ldmatrix" if as_ldmatrix else f"{i.space}_{i.parts[1]}")
+    operands: dict[str, Any] = dict(
+        where=reached, matrix=Matrix(matrix), by_rows=i.has("row"), space=SPACES[i.space], stride=stride,
+        registers=places, counter=counter,
+    )  # fmt: skip
     if by_itself:
-        numbers = (base, wide, matrix, row, SPACES[i.space], size, stride, len(places), *places)
-        return [MicroOp(f"wmma.{i.parts[1]}", numbers, i, offset, counter, where)]
-    kind = ELEMENTS.index(i.type)
-    numbers = (base, wide, matrix, kind, m, n, k, row, SPACES[i.space], stride, len(places), *places)
-    return [MicroOp(f"wmma.{i.parts[1]}.fragments", numbers, i, offset, counter, where)]
+        return [Fragment.named(f"wmma.{i.parts[1]}")(i, **operands, element=size)]
+    made = AnyFragment.named(f"wmma.{i.parts[1]}.fragments")
+    return [made(i, **operands, kind=ELEMENTS[i.type], m=m, n=n, k=k)]
 
 
 MULTIPLY = Form(matrix_multiply, mix="mma", spread=Spread.ADDEND, makes_addresses=False)

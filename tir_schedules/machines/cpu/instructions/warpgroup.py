@@ -4,9 +4,10 @@ executes them, core/products.cpp has the numbers; who waits for a wgmma is core/
 from __future__ import annotations
 
 import re
+from enum import IntEnum, IntFlag
 
 from tir_schedules.machines.cpu.abi import Exit
-from tir_schedules.machines.cpu.context import Lowering, MicroOp, only
+from tir_schedules.machines.cpu.context import Lowering, only
 from tir_schedules.machines.cpu.forms import (
     INTEGERS,
     Form,
@@ -17,6 +18,7 @@ from tir_schedules.machines.cpu.forms import (
     refusal,
     refused,
 )
+from tir_schedules.machines.cpu.micro_ops import Constant, Counter, Longs, MicroOp, Raw, Words
 from tir_schedules.machines.cpu.ptx import (
     Immediate,
     Instruction,
@@ -27,12 +29,14 @@ from tir_schedules.machines.cpu.ptx import (
     registers_of,
 )
 
-FACTORS = ["f16", "bf16", "tf32", "e4m3", "e5m2", "s8", "u8"]
-"""In the order of Factor in core/products.cpp."""
+Factor = IntEnum("Factor", "F16 BF16 TF32 E4M3 E5M2 S8 U8", start=0)
 
-SUMS = ["f16", "f32", "s32"]
-"""In the order of Sum there."""
 
+Sum = IntEnum("Sum", "SUM_F16 SUM_F32 SUM_S32", start=0)
+
+
+FACTORS = {one.name.lower(): one for one in Factor}
+SUMS = {one.name.lower()[4:]: one for one in Sum}
 SUMS_OF = {
     **dict.fromkeys(("f16", "e4m3", "e5m2"), ("f16", "f32")),
     **dict.fromkeys(("bf16", "tf32"), ("f32",)),
@@ -45,8 +49,45 @@ BYTES = {"f16": 2, "bf16": 2, "tf32": 4}
 DEPTH_BYTES = 32
 """Bytes of the elements along k, of every type."""
 
-LEFT_ACROSS, RIGHT_ACROSS, NEGATED, SATURATED, IN_REGISTERS = (1 << bit for bit in range(5))
-"""ProductOption in core/warpgroup.h."""
+
+ProductOption = IntFlag("ProductOption", "LEFT_ACROSS RIGHT_ACROSS NEGATED SATURATED IN_REGISTERS")
+"""LEFT_ACROSS, RIGHT_ACROSS: A, B lies across k. IN_REGISTERS: rows of A are."""
+
+
+class Multiply(MicroOp, name="wgmma"):
+    """adds: whether what the sums hold counts. right: the descriptor of B. registers: the descriptor of A, or
+    four of its rows; four in all; then the number of sums, and these."""
+
+    columns: Constant
+    left_kind: Factor
+    right_kind: Factor
+    sum_kind: Sum
+    options: ProductOption
+    adds: Words
+    right: Longs
+    registers: Raw
+    counter: Counter
+
+
+class FenceProducts(MicroOp, name="wgmma.fence"):
+    pass
+
+
+class CommitProducts(MicroOp, name="wgmma.commit_group"):
+    pass
+
+
+class WaitForProducts(MicroOp, name="wgmma.wait_group"):
+    """open: groups that may stay in flight."""
+
+    open: Constant
+
+
+class AskForRegisters(MicroOp, name="setmaxnreg"):
+    """asked: registers of a thread."""
+
+    asked: Constant
+
 
 COLUMNS = range(8, 257, 8)
 COLUMNS_OF_INTEGERS = [n for n in COLUMNS if n % 16 == 0 or n in (8, 24)]
@@ -74,7 +115,7 @@ def types_of(i: Instruction) -> tuple[str, str, str]:
     return sums, left, right
 
 
-def options_of(i: Instruction, left: str, in_registers: bool) -> int:
+def options_of(i: Instruction, left: str, in_registers: bool) -> ProductOption:
     """What the constants behind the predicate ask for: signs of A and B, and which of them lie across k."""
     given = [i.number(4 + k) for k in range(len(i.operands) - 4)]
     halves, whole = left in ("f16", "bf16"), left in ("s8", "u8")
@@ -84,12 +125,12 @@ def options_of(i: Instruction, left: str, in_registers: bool) -> int:
     signs, across = given[:2], given[2:]
     if not {*signs} <= {1, -1} or not {*across} <= {0, 1}:
         raise i.unsupported("a sign that is not 1 or -1, or a layout that is not 0 or 1")
-    options = IN_REGISTERS if in_registers else 0
-    options |= NEGATED if signs in ([1, -1], [-1, 1]) else 0
+    options = ProductOption.IN_REGISTERS if in_registers else ProductOption(0)
+    options |= ProductOption.NEGATED if signs in ([1, -1], [-1, 1]) else 0
     if across:
-        options |= RIGHT_ACROSS if across[-1] else 0
-        options |= LEFT_ACROSS if across[0] and not in_registers else 0
-    return options | (SATURATED if i.has("satfinite") else 0)
+        options |= ProductOption.RIGHT_ACROSS if across[-1] else 0
+        options |= ProductOption.LEFT_ACROSS if across[0] and not in_registers else 0
+    return options | (ProductOption.SATURATED if i.has("satfinite") else 0)
 
 
 def descriptor(low: Lowering, i: Instruction, operand: Operand) -> int:
@@ -115,22 +156,31 @@ def multiply(low: Lowering, i: Instruction) -> Lowered:
     registers = [low.place(r, "b32", i) for r in items(result)]
     if len(registers) != columns // (4 if sums == "f16" else 2) or in_registers and len(rows) != 4:
         raise i.unsupported("number of registers")
-    kinds = FACTORS.index(left), FACTORS.index(right), SUMS.index(sums)
-    numbers = (columns, *kinds, options, low.place(adds, "pred", i), descriptor(low, i, second))
-    left_places = (*rows, 0, 0, 0)[:4]
-    places = (*numbers, *left_places, len(registers), *registers)
-    return [MicroOp("wgmma", places, i, counter=low.counter(i, "wgmma"))]
+    return [
+        Multiply(
+            i,
+            columns=columns,
+            left_kind=FACTORS[left],
+            right_kind=FACTORS[right],
+            sum_kind=SUMS[sums],
+            options=options,
+            adds=low.place(adds, "pred", i),
+            right=descriptor(low, i, second),
+            registers=[*(*rows, 0, 0, 0)[:4], len(registers), *registers],
+            counter=low.counter(i, "wgmma"),
+        )
+    ]
 
 
 def as_it_is(low: Lowering, i: Instruction) -> Lowered:
     """wgmma.fence and wgmma.commit_group."""
     only(i, {"fence", "commit_group", "sync", "aligned"})
-    return [MicroOp(".".join(i.parts[:2]), (), i)]
+    return [FenceProducts(i) if i.has("fence") else CommitProducts(i)]
 
 
 def wait(low: Lowering, i: Instruction) -> Lowered:
     only(i, {"wait_group", "sync", "aligned"})
-    return [MicroOp("wgmma.wait_group", (i.number(0),), i)]
+    return [WaitForProducts(i, open=i.number(0))]
 
 
 def ask_for_registers(low: Lowering, i: Instruction) -> Lowered:
@@ -140,7 +190,7 @@ def ask_for_registers(low: Lowering, i: Instruction) -> Lowered:
         raise i.unsupported(
             f"{asked} registers: it has to be a multiple of 8 from {FEWEST_REGISTERS} to {MOST_REGISTERS}"
         )
-    return [MicroOp("setmaxnreg", (asked,), i)]
+    return [AskForRegisters(i, asked=asked)]
 
 
 SUMMED = "all addends at once, cut 25 bits behind the first of the largest: the bits of an H200"
