@@ -1,12 +1,14 @@
-"""What Python and the C++ core both know: constants, numberings and the layout of every structure they share.
+"""What Python and the C++ core both know: constants, numberings and every structure they share.
 
-The C++ side is core/abi.h; tests/machines/test_abi.py compares the two.
+codegen.py makes core/abi.h of it, by the names that stand here. A structure is written as in C++.
 """
 
 from __future__ import annotations
 
 import ctypes
+import re
 from enum import IntEnum, IntFlag
+from typing import Any, Iterator
 
 import numpy as np
 
@@ -16,17 +18,26 @@ NONE = 0xFFFFFFFF
 """No operand, no guard, no limit."""
 
 BUFFER_SHIFT = 40
+"""A global address is (buffer + 1) << BUFFER_SHIFT plus a byte offset, so that no stray offset reaches
+another buffer. Generic addresses of shared and local memory lie in windows below the first buffer."""
+
 RANK_SHIFT = 24
 """An address of shared memory of a cluster: (rank of the block + 1) << RANK_SHIFT plus that in the block."""
 
-SHARED_WINDOW, LOCAL_WINDOW = 1 << 36, 1 << 37
+SHARED_WINDOW, LOCAL_WINDOW, WINDOW_BYTES = 1 << 36, 1 << 37, 1 << 32
 """Where shared and local memory lie among generic addresses."""
 
 FUNCTION_WINDOW, FUNCTION_BYTES = 1 << 38, 16
-"""Where functions lie among addresses, and how far apart."""
+"""Where functions lie among addresses, and how far apart: the first at FUNCTION_WINDOW + FUNCTION_BYTES."""
+
+RIGHT_FACTOR = 1 << 31
+"""Set in `at` of pieces of a product's right factor."""
+
+MAP_MARK = 0x70616D20726F736E
+"""What a tensor map begins with."""
 
 FINDING_KINDS = tuple(kind for kind in (*KINDS, *NOTES) if kind not in OF_SEVERAL_ORDERS)
-"""Names of Kind in core/abi.h, in its order, which is also how serious they are."""
+"""Names of Kind in the core, in its order, which is also how serious they are."""
 
 SPECIAL = [
     "tid.x", "tid.y", "tid.z", "laneid", "warpid", "ctaid.x", "ctaid.y", "ctaid.z",
@@ -34,14 +45,7 @@ SPECIAL = [
 ]  # fmt: skip
 """Special registers, in the order of Program.special."""
 
-
-class Space(IntEnum):
-    SHARED = 0
-    GLOBAL = 1
-    LOCAL = 2
-    GENERIC = 3
-
-
+Space = IntEnum("Space", "SHARED GLOBAL LOCAL GENERIC", start=0)
 SPACES = {
     "shared": Space.SHARED,
     "global": Space.GLOBAL,
@@ -51,110 +55,43 @@ SPACES = {
 }
 """By the name PTX has for a state space."""
 
+COUNTINGS = "LOAD_COUNT STORE_COUNT ROWS_COUNT GLOBAL_COUNT COPY_COUNT BYPASS_COUNT"
+Counting = IntEnum("Counting", COUNTINGS, start=0)
+"""How an access is counted. STORE_COUNT: as an atomic is, too; BYPASS_COUNT: a cp.async past the L1 cache."""
 
-class Counting(IntEnum):
-    """How an access is counted."""
+Act = IntEnum("Act", "READ WRITE ATOMIC", start=0)
+"""What an access does to memory."""
 
-    LOAD_COUNT = 0
-    STORE_COUNT = 1
-    ROWS_COUNT = 2
-    GLOBAL_COUNT = 3
-    COPY_COUNT = 4
-    BYPASS_COUNT = 5
+Exit = IntEnum("Exit", "BRANCH BARRIER LEAVE CALL RETURN SWITCH WAIT", start=0)
+"""How a basic block ends. WAIT: lanes go on once the micro-op that ends the block says so."""
 
+Polls = IntEnum("Polls", "NOTHING OF_MEMORY OF_BARRIERS", start=0)
+"""What a loop waits for: memory, or mbarriers alone."""
 
-class Act(IntEnum):
-    """What an access does to memory."""
+Flag = IntFlag("Flag", "COUNT REVERSE SHUFFLE EARLY")
+"""Options of a launch: count accesses; let blocks, and the warps of each, take turns in reverse order, or in
+an order that a seed decides; do what asynchronous units do at once, and not as late as allowed."""
 
-    READ = 0
-    WRITE = 1
-    ATOMIC = 2
+Trait = IntFlag("Trait", "CLOCKS POLLS NAMED UNITS")
+"""What a kernel may do, as far as its text tells: order accesses by more than barriers of all threads; wait
+for memory in a loop; have barriers of some of its threads; have asynchronous units, mbarriers or
+clusters."""
 
+How = IntFlag("How", "STORES STRONG UPDATES OF_BLOCK VOLATILE ACQUIRES RELEASES")
+"""How memory is accessed, and orders other accesses. STRONG: volatile, relaxed or by a synchronising
+instruction; of two such accesses neither is a race. OF_BLOCK: strong for threads of the same block alone."""
 
-class Exit(IntEnum):
-    """How a basic block ends."""
+Scope = IntEnum("Scope", "THREADS_OF_BLOCK DEVICE", start=0)
+"""For whom a fence orders accesses."""
 
-    BRANCH = 0
-    BARRIER = 1
-    LEAVE = 2
-    CALL = 3
-    RETURN = 4
-    SWITCH = 5
-    WAIT = 6
-
-
-class Polls(IntEnum):
-    """What a loop waits for: memory, or mbarriers alone."""
-
-    NOTHING = 0
-    OF_MEMORY = 1
-    OF_BARRIERS = 2
-
-
-class Flag(IntFlag):
-    """Options of a launch: count accesses; let blocks, and the warps of each, take turns in reverse order, or
-    in an order that a seed decides; do at once what asynchronous units do."""
-
-    COUNT = 1
-    REVERSE = 2
-    SHUFFLE = 4
-    EARLY = 8
-
-
-class Trait(IntFlag):
-    """What a kernel may do: order accesses by more than barriers of all threads; wait for memory in a loop;
-    have barriers of some of its threads; have asynchronous units, mbarriers or clusters."""
-
-    CLOCKS = 1
-    POLLS = 2
-    NAMED = 4
-    UNITS = 8
-
-
-class How(IntFlag):
-    """How memory is accessed, and orders other accesses. STRONG: of two such accesses neither is a race.
-    OF_BLOCK: strong for threads of the same block alone."""
-
-    STORES = 1
-    STRONG = 2
-    UPDATES = 4
-    OF_BLOCK = 8
-    VOLATILE = 16
-    ACQUIRES = 32
-    RELEASES = 64
-
-
-class Scope(IntEnum):
-    """For whom a fence orders accesses."""
-
-    THREADS_OF_BLOCK = 0
-    DEVICE = 1
-
-
-class Happening(IntEnum):
-    """What a unit, or a thread with one, does."""
-
-    INITIALISED = 0
-    TESTED = 1
-    PASSED = 2
-    ARRIVED = 3
-    EXPECTED = 4
-    BEGUN = 5
-    LANDED = 6
-    MULTIPLIED = 7
-    COMMITTED = 8
-    DRAINED = 9
-    STORED = 10
-    STORES_COMMITTED = 11
-    STORES_DRAINED = 12
-    MET = 13
-
-
-RIGHT_FACTOR = 1 << 31
-"""Set in `at` of pieces of a product's right factor."""
-
-MAP_MARK = 0x70616D20726F736E
-"""What a tensor map begins with."""
+Happening = IntEnum(
+    "Happening",
+    "INITIALISED TESTED PASSED ARRIVED EXPECTED BEGUN LANDED MULTIPLIED COMMITTED DRAINED STORED"
+    " STORES_COMMITTED STORES_DRAINED MET",
+    start=0,
+)
+"""What a unit, or a thread with one, does. TESTED: in vain, what is waited for. DRAINED, STORES_DRAINED:
+products or stores have been waited for. MET: at a barrier of threads."""
 
 
 def function_address(number: int) -> int:
@@ -162,120 +99,192 @@ def function_address(number: int) -> int:
     return FUNCTION_WINDOW + (number + 1) * FUNCTION_BYTES
 
 
-def record(kind: str, names: str) -> list[tuple[str, str]]:
-    """Fields of one type."""
-    return [(name, kind) for name in names.split()]
+# ---- structures: each field as C++ has it, and several names after one type ---
+STRUCTURES: dict[str, tuple[str, str]] = {}
+"""Name in C++ -> fields, and what is to be known of them; in an order in which C++ can read them."""
+
+SIZES: dict[str, int] = {}
+"""Bytes of those that Python has in arrays."""
+
+DECLARATION = re.compile(r"((?:const |volatile )*\w+\*?) (.+)")
+NUMPY = {"u16": "u2", "u32": "u4", "u64": "u8", "s32": "i4", "s64": "i8"}
 
 
-MICRO_OP = np.dtype(
-    record("u8", "run operands extent")
-    + record("i8", "offset")
-    + record("u4", "guard guard_negated")
-    + record("i4", "line counter")
-)
-BASIC_BLOCK = np.dtype(
-    record("u4", "first count cost exit guard guard_negated taken otherwise")
-    + record("i4", "line")
-    + record("u4", "end members gathers polls")
-)
-EXTENT = np.dtype(record("u4", "space low high number"))
-COUNTER = np.dtype(record("u8", "requests cost ideal"))
-BLOCK_COUNT = np.dtype(record("u8", "warps threads"))
-MERGE = np.dtype([("offset", "i4"), ("width", "u4")])
-BUFFER = np.dtype(record("u8", "data bytes cells") + record("u4", "element constant initialized pad"))
-CELL = np.dtype(
-    [("line", "i4"), *record("u4", "time block others"), *record("u2", "thread how"), ("plain_line", "i4")]
-)
-REQUEST = np.dtype(
-    record("u4", "counter mask width cost ideal") + [("address", "u4", 32), ("value", "u4", 32)]
-)
-RECORD = np.dtype(
-    record("u4", "counter source_counter counting warp mask reads width times cost ideal source_cost pad")
-    + [("address", "u8", 32), ("source", "u8", 32)]
-)
-EVENT = np.dtype(
-    record("u4", "what actor place warp lanes address other phase bytes row buffer") + [("line", "i4")]
-)
-MOVED = np.dtype(record("u4", "event at address bytes"))
-FINDING = np.dtype(
-    record("u4", "kind act space bytes")
-    + record("i4", "line other_line warp lane other_warp other_lane")
-    + [("block", "u4", 3)]
-    + record("u4", "detail extent extent_bytes")
-    + record("u8", "address count")
-    + record("u4", "other_block role")
-)
-UNDEFINED = np.dtype(
-    [("lanes", "u4"), ("line", "i4"), ("address", "u8"), *record("u4", "bytes extent extent_bytes")],
-    align=True,
-)
+def declared(fields: str) -> Iterator[tuple[str, str, int]]:
+    """Type, name and length of each field; length 0 where it is no array."""
+    for declaration in fields.split("; "):
+        kind, names = DECLARATION.fullmatch(declaration).groups()  # type: ignore[union-attr]
+        for name in names.split():
+            name, _, length = name.rstrip("]").partition("[")
+            yield kind, name, int(length or 0)
 
-TENSOR_MAP = np.dtype(
-    [
-        *record("u8", "mark address"),
-        ("shape", "u8", 5),
-        ("pitches", "u8", 4),
-        ("box", "u4", 5),
-        *record("u4", "rank element swizzle"),
-        ("pad", "u4", 2),
-    ]
-)
 
-U32, U64, POINTER = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p
+def structure(name: str, fields: str, about: str = "") -> np.dtype:
+    """One that Python has in arrays: addresses are numbers."""
+    made = np.dtype(
+        [(n, NUMPY.get(kind, "u8"), size or ()) for kind, n, size in declared(fields)], align=True
+    )
+    STRUCTURES[name], SIZES[name] = (fields, about), made.itemsize
+    return made
+
+
+def given(name: str, fields: str, about: str) -> list[tuple[str, Any]]:
+    """Fields of one that a launch is given."""
+    STRUCTURES[name] = fields, about
+    return [(n, ctype(kind, length)) for kind, n, length in declared(fields)]
+
+
+def ctype(kind: str, length: int) -> Any:
+    if kind == "const Program*":
+        return ctypes.POINTER(Program)
+    element = {"u32": ctypes.c_uint32, "u64": ctypes.c_uint64}.get(kind, ctypes.c_void_p)
+    return element * length if length else element
+
+
+EXTENT = structure(
+    "Extent",
+    "u32 space low high number",
+    """The bytes of one variable in its space: what an address that comes from it may reach. high: NONE up to
+    the end of the space.""",
+)
+MICRO_OP = structure(
+    "MicroOp",
+    "Function run; const u32* operands; const Extent* extent; u32 guard guard_negated; s32 line counter",
+    "One call of a function for a warp. operands: see operands.h. guard: place of a predicate, or NONE.",
+)
+BASIC_BLOCK = structure(
+    "BasicBlock",
+    "u32 first count cost exit guard guard_negated taken otherwise; s32 line; u32 end members gathers polls",
+    """end: the micro-op of what ends it, NONE where that needs no operands. members: the register that names
+    the lanes which execute its first instruction together, NONE: none need; gathers: these may be at
+    several such instructions. polls: the branch back to `taken` closes a loop that waits: see Polls.""",
+)
 
 
 class Program(ctypes.Structure):
-    """A lowered kernel."""
+    _fields_ = given(
+        "Program",
+        "const MicroOp* micro_ops; const BasicBlock* blocks; const u8* initial_registers; u32 "
+        f"register_bytes special[{len(SPECIAL)}] traits block_count counter_count",
+        "A lowered kernel. special: places of the special registers.",
+    )
 
-    _fields_ = [
-        ("micro_ops", POINTER),
-        ("blocks", POINTER),
-        ("initial_registers", POINTER),
-        ("register_bytes", U32),
-        ("special", U32 * len(SPECIAL)),
-        ("traits", U32),
-        ("block_count", U32),
-        ("counter_count", U32),
-    ]
+
+FINDING = structure(
+    "Finding",
+    "u32 kind act space bytes; s32 line other_line warp lane other_warp other_lane; u32 block[3] detail "
+    "extent extent_bytes; u64 address count; u32 other_block role",
+    """A fault met for the first time at these source lines, and how often it was met there. line,
+    other_line: of PTX; other: the access it conflicts with, 0 if none. detail: a lane mask, or a stride
+    in bytes. extent, extent_bytes: of the variable the address comes from, 0 where that is not known; its
+    bytes. other_block: from 1 in the order of indices; 0: this one. role: see role_of.""",
+)
+COUNTER = structure("Counter", "u64 requests cost ideal")
+BLOCK_COUNT = structure(
+    "BlockCount",
+    "u64 warps threads",
+    "How often a basic block was entered: by warps, by their lanes.",
+)
+MERGE = structure(
+    "Merge",
+    "s32 offset; u32 width",
+    "The wider access that ptxas makes of this one; width 0: none; NONE: another access counts for it.",
+)
+REQUEST = structure(
+    "Request",
+    "u32 counter mask width cost ideal address[32] value[32]",
+    "A warp's access to shared memory, as it is counted. value: the first bytes at each address afterwards.",
+)
+RECORD = structure(
+    "Record",
+    "u32 counter source_counter counting warp mask reads width times cost ideal source_cost pad; u64 "
+    "address[32] source[32]",
+    """A warp's access to shared or global memory as it is counted, and how often it was made. counter: NONE
+    for a copy's side that is not counted. address: in shared memory, and of an access to global memory
+    there; source: of a copy. reads: lanes of a copy that read. cost, ideal: wavefronts of shared memory,
+    or sectors; source_cost: sectors of a copy.""",
+)
+EVENT = structure(
+    "Event",
+    "u32 what actor place warp lanes address other phase bytes row buffer; s32 line",
+    """Something that a warp or a unit does. actor, place: ranks of the blocks of who does it and of the
+    shared memory it is about. address: of an mbarrier, or what a copy or product begins at; other: of the
+    mbarrier that a copy tells, or of a product's right factor. phase: of the mbarrier; the number of a
+    group of products or stores, or of a meeting. bytes: that a copy moves or an mbarrier expects;
+    arrivals; groups that may stay open; columns of a product. row: bytes of that of a box; options of a
+    product. buffer: number of what a box is of, from 1.""",
+)
+MOVED = structure(
+    "Moved",
+    "u32 event at address bytes",
+    """A piece that a copy or a product moves. event: its number. at: which of its pieces: bytes from the
+    beginning of a box; of a product from 0, row by row, or k by k where it lies across, with RIGHT_FACTOR
+    for those of the right one.""",
+)
 
 
 class Watch(ctypes.Structure):
-    """The block that runs alone, the warp whose requests are kept, and room for them, and for records."""
-
-    _fields_ = [
-        *((name, POINTER) for name in ("requests", "records", "slots")),
-        ("block", U32 * 3),
-        *((name, U32) for name in ("warp", "limit", "met", "held", "valued")),
-        *((name, U32) for name in ("record_limit", "recorded", "lost", "ended")),
-        *((name, POINTER) for name in ("events", "moved")),
-        *((name, U32) for name in ("event_limit", "events_met", "moved_limit", "moved_held", "rank", "pad")),
-    ]
+    _fields_ = given(
+        "Watch",
+        "Request* requests; Record* records; u32* slots; u32 block[3] warp limit met held valued "
+        "record_limit recorded lost ended; Event* events; Moved* moved; u32 event_limit events_met "
+        "moved_limit moved_held rank pad",
+        """The block that runs alone, and the warp whose requests are kept. met, held, valued: how many
+        requests there were, how many of them are kept, and of how many of these the values are known.
+        records: null, or room for those of all its warps; slots: a table of twice `record_limit` places,
+        each empty or the number of a record, from 1 on; lost: how many accesses found no room. ended:
+        whether the block does so, alone. events, moved: what units and mbarriers of the block do, in
+        order; the pieces that the first of them move.""",
+    )
 
 
 class Said(ctypes.Structure):
-    """What a kernel printed, and the message of an assertion. bytes: of the text; cut: whether more was
-    printed than there was room for."""
+    _fields_ = given(
+        "Said",
+        "char* text message; u32 limit message_limit bytes cut",
+        """What a kernel printed, and the message of an assertion, which ends in a zero. bytes: of the text;
+        cut: whether more was printed than there was room for.""",
+    )
 
-    _fields_ = [
-        ("text", POINTER),
-        ("message", POINTER),
-        *((name, U32) for name in ("limit", "message_limit", "bytes", "cut")),
-    ]
+
+CELL = structure(
+    "Cell",
+    "s32 line; u32 time block others; u16 thread how; s32 plain_line",
+    """The accesses to one element of memory that later ones may clash with. line: of the last store, 0:
+    none. time, block, thread, how: of the last store that was no atomic; block 0: none. others: see
+    Order::others.""",
+)
+BUFFER = structure(
+    "Buffer",
+    "u8* data; u64 bytes; Cell* cells; u32 element constant initialized pad",
+    "cells: null where nobody writes it. element: log2 of its bytes.",
+)
+UNDEFINED = structure(
+    "Undefined",
+    "u32 lanes; s32 line; u64 address; u32 bytes extent extent_bytes",
+    """The place of a register that may be undefined. lanes: those in which it is. line: of the read of local
+    memory or the shuffle that the value comes from, 0 for a variable; address, bytes, extent: of that
+    read.""",
+)
+TENSOR_MAP = structure(
+    "TensorMap",
+    "u64 mark address shape[5] pitches[4]; u32 box[5] rank element swizzle pad[2]",
+    """The tensor map that a kernel is given as a parameter of 128 bytes: the fields are the machine's own.
+    Dimension 0 is the innermost. mark: MAP_MARK. address: of the array; element: its bytes; swizzle:
+    bytes of a row over which pieces of 16 change places, 0: none.""",
+)
 
 
 class LaunchArguments(ctypes.Structure):
-    """All that the core's `launch` is given."""
-
-    _fields_ = [
-        ("program", ctypes.POINTER(Program)),
-        *((name, POINTER) for name in ("params", "buffers", "counters", "merges", "block_counts")),
-        *((name, POINTER) for name in ("findings", "watch", "origins", "stop", "said")),
-        ("budget", U64),
-        ("heap_bytes", U64),
-        ("grid", U32 * 3),
-        ("block", U32 * 3),
-        *((name, U32) for name in ("buffer_count", "shared_bytes", "local_bytes", "flags")),
-        *((name, U32) for name in ("granule_shift", "finding_limit", "stack_start", "stack_limit")),
-        ("cluster", U32 * 3),
-        *((name, U32) for name in ("seed", "resident", "cores", "registers")),
-    ]
+    _fields_ = given(
+        "LaunchArguments",
+        "const Program* program; const u8* params; const Buffer* buffers; Counter* counters; const Merge* "
+        "merges; BlockCount* block_counts; Finding* findings; Watch* watch; const s32* origins; const "
+        "volatile u32* stop; Said* said; u64 budget heap_bytes; u32 grid[3] block[3] buffer_count "
+        "shared_bytes local_bytes flags granule_shift finding_limit stack_start stack_limit cluster[3] "
+        "seed resident cores registers",
+        """All that the core's `launch` is given. watch: null: none. origins: PTX line -> number of the
+        source line it comes from. stop: not 0: the launch is to end. stack_start, stack_limit: of the
+        frames of recursive functions, in local memory; their bytes at most. resident: blocks that a GPU
+        holds at once; cores: threads to run them; registers: of a thread, as ptxas says, 0: not known.""",
+    )

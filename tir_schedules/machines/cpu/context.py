@@ -42,15 +42,6 @@ ALWAYS = {
 }
 """Special registers that hold one number. The machine is one multiprocessor that runs one grid."""
 
-READ_BY_CORE = [
-    "clock", "clock64", "clock_hi", "globaltimer", "globaltimer_lo", "globaltimer_hi",
-    "nwarpid", "dynamic_smem_size", "total_smem_size",
-    *(f"{name}.{axis}" for name in ("clusterid", "nclusterid") for axis in "xyz"),
-    *(f"cluster_{name}.{axis}" for name in ("ctaid", "nctaid") for axis in "xyz"),
-    "cluster_ctarank", "cluster_nctarank", "is_explicit_cluster",
-]  # fmt: skip
-"""In the order of SpecialRegister in core/special.cpp."""
-
 BYTES = {kind: int(storage[1:]) // 8 for kind, storage in STORAGE.items()}
 
 PARAMETERS = "parameters of the kernel"

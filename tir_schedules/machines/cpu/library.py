@@ -20,6 +20,7 @@ from tir_schedules.compiler.cache import default_cache
 from tir_schedules.compiler.inputs import environment, fingerprint, heeded_variables
 from tir_schedules.compiler.places import is_plain
 from tir_schedules.errors import MissingTool, one_line
+from tir_schedules.machines.cpu.codegen import TABLE, generated
 from tir_schedules.machines.cpu.signatures import Signature, library_source
 
 FLAGS = (
@@ -43,7 +44,7 @@ class Library:
     """Addresses of functions, by name (core) or signature (lanes). Safe to use from several threads."""
 
     def __init__(self) -> None:
-        self.sources = read_core()
+        self.sources = read_core() | generated()
         self.compiler = find_compiler()
         self._lock = threading.Lock()
         self._loaded: list[ctypes.CDLL] = []
@@ -54,7 +55,6 @@ class Library:
             self._add_all(shipped, pool)
         self.core = core.result()
         self.core.function_named.restype = ctypes.c_void_p
-        self.core.layout.restype = ctypes.c_char_p
 
     def function(self, name: str) -> int:
         """Address of a function of the core, such as "ld.shared"."""
@@ -87,7 +87,9 @@ class Library:
 
     def _core(self) -> ctypes.CDLL:
         """All of the core as one translation unit: the headers of each cost more than its code."""
-        units = [name for name in self.sources if name.endswith(".cpp")]
+        units = sorted(
+            (name for name in self.sources if name.endswith(".cpp")), key=lambda name: name == TABLE
+        )
         return self._compiled("core", "".join(f'#include "{name}"\n' for name in units), self.sources)
 
     def _lane_library(self, signatures: list[Signature]) -> ctypes.CDLL:

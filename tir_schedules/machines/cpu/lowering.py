@@ -66,7 +66,6 @@ class Placed(NamedTuple):
     operands: Sequence[int]
     line: int
     guard: Guard
-    offset: int = 0
     counter: int = -1
     extent: int = 0
 
@@ -200,8 +199,8 @@ def adds_floats(i: Instruction) -> bool:
 def assembled(ops: Sequence[Placed], functions: dict[str, int]) -> tuple[np.ndarray, np.ndarray]:
     """Rows of MICRO_OP, and the operands that they point to."""
     rows, operands = [], []
-    for function, _, places, line, guard, offset, counter, extent in ops:
-        rows.append((functions[function], len(operands), extent, offset, *guard, line, counter))
+    for function, _, places, line, guard, counter, extent in ops:
+        rows.append((functions[function], len(operands), extent, *guard, line, counter))
         operands += places
     return np.array(rows, MICRO_OP), np.array(operands, np.int64).astype(np.uint32)
 
@@ -366,8 +365,8 @@ class Blocks:
             places = [self.low.place(operand, kind, op) for operand, kind in operands]
             return Placed(signature, True, places, op.line, guard)
         i = op.instruction
-        extent = self.extents.of(op.where, i.space) if op.where else 0
-        return Placed(op.function, False, op.operands, i.line, guard, op.offset, op.counter, extent)
+        extent = self.extents.of(op.within, i.space) if op.within else 0
+        return Placed(op.function, False, op.operands, i.line, guard, op.counter, extent)
 
     def guard(self, instruction: Instruction) -> Guard:
         if instruction.guard is None:

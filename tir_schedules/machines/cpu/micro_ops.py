@@ -10,14 +10,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, IntFlag
 from typing import (
     TYPE_CHECKING,
     Annotated,
     Any,
     ClassVar,
     NamedTuple,
-    Sequence,
     TypeVar,
     Union,
     get_args,
@@ -57,9 +56,10 @@ class Kind:
 
 @dataclass(frozen=True)
 class Number(Kind):
-    """A constant. cpp: its type in C++."""
+    """A constant. cpp: its type in C++. enum: what it is one of, or has the bits of."""
 
     cpp: str = "u32"
+    enum: type[Enum] | None = None
 
 
 @dataclass(frozen=True)
@@ -76,48 +76,25 @@ class Place(Kind):
 
 @dataclass(frozen=True)
 class Several(Kind):
-    """A list. counted: whether its length stands before it; of one that ends the operands it need not."""
+    """A list: its length, and behind all fields what is in it."""
 
     item: Kind
-    counted: bool = True
-
-    @property
-    def words(self) -> int:  # type: ignore[override]
-        return int(self.counted)
 
     def add(self, op: MicroOp, value: Any, fixed: list[int], listed: list[int]) -> None:
-        if self.counted:
-            fixed.append(len(value))
+        fixed.append(len(value))
         for each in value:
             self.item.add(op, each, listed, listed)
 
 
 class Reached(Kind):
-    """An address of each lane."""
+    """An address of each lane: place, whether of 64 bits, and the offset in two words."""
 
-    words = 2
-
-    def add(self, op: MicroOp, value: Any, fixed: list[int], listed: list[int]) -> None:
-        fixed += value[:2]
-        op.offset, op.where = value.offset, value.within
-
-
-class Long(Kind):
-    """A constant of 64 bits."""
-
-    words = 2
+    words = 4
 
     def add(self, op: MicroOp, value: Any, fixed: list[int], listed: list[int]) -> None:
-        fixed += (value & NONE, value >> 32 & NONE)
-
-
-class Moved(Kind):
-    """A constant of 64 bits that is in the row of MICRO_OP."""
-
-    words = 0
-
-    def add(self, op: MicroOp, value: Any, fixed: list[int], listed: list[int]) -> None:
-        op.offset = value
+        base, wide, offset, within = value
+        fixed += (base, wide, offset & NONE, offset >> 32 & NONE)
+        op.within = op.within or within
 
 
 class Counts(Kind):
@@ -139,10 +116,7 @@ Lanes = Annotated[int, Place("u8")]
 """Registers whose type another operand says."""
 Undefineds = Annotated[int, Place("Undefined")]
 Where = Annotated[Reach, Reached()]
-Constant64 = Annotated[int, Long()]
-Offset = Annotated[int, Moved()]
 Counter = Annotated[int, Counts()]
-Raw = Annotated[Sequence[int], Several(Number(), counted=False)]
 
 
 def kind_of(annotation: Any) -> Kind:
@@ -157,7 +131,7 @@ def kind_of(annotation: Any) -> Kind:
     if origin is SequenceOf:
         return Several(kind_of(get_args(annotation)[0]))
     if isinstance(annotation, type) and issubclass(annotation, Enum):
-        return Number(annotation.__name__)
+        return Number("u32" if issubclass(annotation, IntFlag) else annotation.__name__, annotation)
     raise TypeError(f"no field of a micro-op: {annotation}")
 
 
@@ -172,15 +146,17 @@ class Described:
 
 class MicroOp(Described):
     """One call of a function of the core, on behalf of an instruction. name: of the function; names: of
-    several with the same operands, each of which is a subclass."""
+    several with the same operands, each of which is a subclass. executed: whether the core has a function; it
+    reads the operands of the others."""
 
     instruction: Instruction
     function: ClassVar[str] = ""
+    executed: ClassVar[bool] = True
     kinds: ClassVar[dict[str, Kind]] = {}
 
-    def __init_subclass__(cls, name: str = "", names: str = "") -> None:
+    def __init_subclass__(cls, name: str = "", names: str = "", executed: bool = True) -> None:
         scope, own = vars(sys.modules[cls.__module__]), cls.__dict__.get("__annotations__", {})
-        cls.function = name
+        cls.function, cls.executed = name, executed
         cls.kinds = cls.kinds | {field: kind_of(eval(text, scope)) for field, text in own.items()}
         if name:
             MICRO_OPS[name] = cls
@@ -197,7 +173,7 @@ class MicroOp(Described):
 
     def __init__(self, instruction: Instruction, **values: Any):
         self.instruction = instruction
-        self.offset, self.counter, self.where = 0, -1, None
+        self.counter, self.within = -1, None
         fixed: list[int] = []
         listed: list[int] = []
         for name, kind in self.kinds.items():

@@ -22,7 +22,7 @@ from tir_schedules.machines.cpu.extents import Extents
 from tir_schedules.machines.cpu.forms import Spread
 from tir_schedules.machines.cpu.instructions import form_of
 from tir_schedules.machines.cpu.instructions.warp import Shuffle, shuffled
-from tir_schedules.machines.cpu.micro_ops import Constant, MicroOp, Raw, Undefineds, Where, Words
+from tir_schedules.machines.cpu.micro_ops import Constant, MicroOp, Undefineds, Where, Words
 from tir_schedules.machines.cpu.ptx import (
     BITS,
     Address,
@@ -40,9 +40,10 @@ Flow = IntEnum("Flow", "ANY_OF ALL_OF CHOSEN EACH", start=0)
 
 
 class Pass(MicroOp, name="undefined.flow"):
-    """CHOSEN: from the places of either operand and of the predicate, and the predicate itself."""
+    """predicate: of CHOSEN, whose sources are the places of both operands and of the predicate."""
 
     how: Flow
+    predicate: Optional[Words]
     results: Sequence[Optional[Undefineds]]
     sources: Sequence[Optional[Undefineds]]
 
@@ -65,12 +66,11 @@ class Shuffled(Shuffle, name="undefined.shuffled"):
 
 
 class Beside(MicroOp, names="undefined.load undefined.store"):
-    """Beside a load or store: bytes of an element, how many there are, and the places of their registers."""
+    """Beside a load or store: bytes of an element, and the places of the registers."""
 
     where: Where
     width: Constant
-    count: Constant
-    values: Raw
+    values: Sequence[Optional[Undefineds]]
 
 
 WINDOWS = {"local": LOCAL_WINDOW, "shared": SHARED_WINDOW}
@@ -169,13 +169,17 @@ class Undefined:
     def _beside(self, what: str, i: Instruction, where: Address, places: list[int]) -> MicroOp:
         reached = self.low.address(where, i, WINDOWS.get(i.space, 0), bounded=True)
         made = Beside.named(f"undefined.{what}")
-        return made(i, where=reached, width=BITS[i.type] // 8, count=i.vector_length, values=places)
+        return made(i, where=reached, width=BITS[i.type] // 8, values=places)
 
     def _flow(self, i: Instruction) -> list[MicroOp]:
         how = spread(i)
         if how is Spread.ADDEND:
             results, found = self._places(i.operands[0]), self._places(i.operands[3])
-            return [Pass(i, how=Flow.EACH, results=results, sources=found)] if set(results) != {NONE} else []
+            return (
+                [Pass(i, how=Flow.EACH, predicate=None, results=results, sources=found)]
+                if set(results) != {NONE}
+                else []
+            )
         results = [self.places[register] for register in i.results if register in self.followed]
         if not results:
             return []
@@ -185,14 +189,14 @@ class Undefined:
         if how is Spread.CHOSEN:
             held = self.low.place(i.operands[3], "pred", i)
             chosen = [place for operand in i.operands[1:4] for place in self._places(operand)]
-            return [Pass(i, how=Flow.CHOSEN, results=results, sources=[*chosen, held])]
+            return [Pass(i, how=Flow.CHOSEN, predicate=held, results=results, sources=chosen)]
         found = [self.places[register] for register in sources(i) if register in self.followed]
         parts = [part for operand in i.operands[1:3] for part in items(operand)]
         if how is Spread.PARTS and len(parts) > 1:
             every = all(part in self.followed for part in parts)
             how, found = (Flow.ALL_OF, found) if every else (Flow.ANY_OF, [])
-            return [Pass(i, how=how, results=results, sources=found)]
-        return [Pass(i, how=Flow.ANY_OF, results=results, sources=found)]
+            return [Pass(i, how=how, predicate=None, results=results, sources=found)]
+        return [Pass(i, how=Flow.ANY_OF, predicate=None, results=results, sources=found)]
 
     def _places(self, operand: Operand) -> list[int]:
         """Of each register of an operand; NONE for what is always defined."""

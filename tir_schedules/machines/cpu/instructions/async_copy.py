@@ -8,16 +8,7 @@ from tir_schedules.machines.cpu.abi import NONE
 from tir_schedules.machines.cpu.context import Lowering, only
 from tir_schedules.machines.cpu.forms import COPIES, Form, Lowered, Spread, exact
 from tir_schedules.machines.cpu.instructions.memory import without_hint
-from tir_schedules.machines.cpu.micro_ops import (
-    Constant,
-    Constant64,
-    Counter,
-    Flag,
-    Longs,
-    MicroOp,
-    Where,
-    Words,
-)
+from tir_schedules.machines.cpu.micro_ops import Constant, Counter, Flag, MicroOp, Where, Words
 from tir_schedules.machines.cpu.ptx import Immediate, Instruction, Negated, Operand, Register
 
 MODIFIERS = {
@@ -34,24 +25,23 @@ MODIFIERS = {
 }
 
 
-class Copy(MicroOp, name="cp.async"):
+class CopyAsync(MicroOp, name="cp.async"):
     """available: bytes that are read, the others being zeros; bypasses: the L1 cache."""
 
     target: Where
-    source: Longs
+    source: Where
     bytes: Constant
     available: Optional[Words]
     source_counter: Constant
-    source_offset: Constant64
     bypasses: Flag
     counter: Counter
 
 
-class Commit(MicroOp, name="cp.async.commit_group"):
+class CommitCopies(MicroOp, name="cp.async.commit_group"):
     pass
 
 
-class Wait(MicroOp, name="cp.async.wait_group"):
+class WaitForCopies(MicroOp, name="cp.async.wait_group"):
     """open: groups that may stay in flight; NONE: not even what is in no group."""
 
     open: Constant
@@ -59,11 +49,11 @@ class Wait(MicroOp, name="cp.async.wait_group"):
 
 def copy_async(low: Lowering, i: Instruction) -> Lowered:
     if i.opcode == "cp.async.commit_group":
-        return [Commit(i)]
+        return [CommitCopies(i)]
     if i.opcode == "cp.async.wait_all":
-        return [Wait(i, open=NONE)]
+        return [WaitForCopies(i, open=NONE)]
     if i.opcode == "cp.async.wait_group":
-        return [Wait(i, open=i.number(0))]
+        return [WaitForCopies(i, open=i.number(0))]
     only(i, MODIFIERS)
     target, source = low.address(i.address(0), i, bounded=True), low.address(i.address(1), i)
     _, _, _, *others = without_hint(i)
@@ -73,14 +63,13 @@ def copy_async(low: Lowering, i: Instruction) -> Lowered:
     before, available = bytes_available(low, i, others[0], size) if others else ([], None)
     low.watch_shared(i, size)
     shared, global_ = low.counter(i, "shared_cp_async"), low.counter(i, "global_cp_async")
-    copy = Copy(
+    copy = CopyAsync(
         i,
         target=target,
-        source=source.base,
+        source=source,
         bytes=size,
         available=available,
         source_counter=global_,
-        source_offset=source.offset,
         bypasses=i.has("cg"),
         counter=shared,
     )

@@ -9,14 +9,14 @@ from tir_schedules.machines.cpu.context import Lowering, only
 from tir_schedules.machines.cpu.forms import COPIES, Form, Lower, Lowered, Spread, exact, modelled, refusal
 from tir_schedules.machines.cpu.micro_ops import (
     Constant,
-    Constant64,
     Counter,
     Flag,
     Halves,
+    Integers,
     Lanes,
     MicroOp,
-    Raw,
     Where,
+    Words,
 )
 from tir_schedules.machines.cpu.ptx import BITS, Address, Instruction, Operand, items
 
@@ -25,49 +25,41 @@ BY_MBARRIER, BY_GROUP = "mbarrier::complete_tx::bytes", "bulk_group"
 REACHED = {"shared::cluster", "shared::cta", "global", BY_MBARRIER, BY_GROUP, "multicast::cluster"}
 
 
-class Load(MicroOp, name="bulk.load"):
-    """told: the mbarrier; ranks: blocks of a multicast; rank: of a box, 0 for bytes in a row; start: of the
-    map or of the bytes; far: coordinates, or how many bytes."""
+class BulkLoad(MicroOp, name="bulk.load"):
+    """told: the mbarrier; ranks: blocks of a multicast; far: a tensor map with coordinates, or `bytes` in a
+    row."""
 
     into: Where
-    told: Lanes
-    told_wide: Flag
-    told_offset: Constant
+    told: Where
     ranks: Optional[Halves]
-    rank: Constant
-    start: Lanes
-    start_wide: Flag
-    start_offset: Constant64
     from_shared: Flag
-    far: Raw
+    far: Where
+    coordinates: Sequence[Integers]
+    bytes: Optional[Words]
     counter: Counter
 
 
-class Store(MicroOp, name="bulk.store"):
-    """As Load, out of shared memory."""
+class BulkStore(MicroOp, name="bulk.store"):
+    """As BulkLoad, out of shared memory."""
 
     source: Where
-    rank: Constant
-    start: Lanes
-    start_wide: Flag
-    start_offset: Constant64
-    far: Raw
+    far: Where
+    coordinates: Sequence[Integers]
+    bytes: Optional[Words]
     counter: Counter
 
 
-class Prefetch(MicroOp, name="bulk.prefetch"):
-    rank: Constant
-    start: Lanes
-    start_wide: Flag
-    start_offset: Constant64
-    far: Raw
+class BulkPrefetch(MicroOp, name="bulk.prefetch"):
+    far: Where
+    coordinates: Sequence[Integers]
+    bytes: Optional[Words]
 
 
-class Commit(MicroOp, name="bulk.commit"):
+class BulkCommit(MicroOp, name="bulk.commit"):
     pass
 
 
-class Wait(MicroOp, name="bulk.wait"):
+class BulkWait(MicroOp, name="bulk.wait"):
     """open: groups that may stay in flight; read: whether to have read is enough."""
 
     open: Constant
@@ -78,26 +70,23 @@ class StoreAsync(MicroOp, name="st.async"):
     """told: the mbarrier; element: bytes of each of the values."""
 
     into: Where
-    told: Lanes
-    told_wide: Flag
-    told_offset: Constant
+    told: Where
     element: Constant
     values: Sequence[Lanes]
 
 
 def far_side(low: Lowering, i: Instruction, operand: Operand, size: Operand | None) -> dict[str, Any]:
     """Operands for the other side of a copy."""
-    start = low.address(operand, i)
-    far = dict(start=start.base, start_wide=start.wide, start_offset=start.offset)
+    far = low.address(operand, i)
     given = operand.coordinates if isinstance(operand, Address) else ()
     if size is not None:
         if given:
             raise i.unsupported("tensor coordinates in an address")
-        return far | dict(rank=0, far=[low.place(size, "u32", i)])
+        return dict(far=far, coordinates=[], bytes=low.place(size, "u32", i))
     rank = next((int(part[0]) for part in i.parts if re.fullmatch("[1-5]d", part)), 0)
     if not rank or len(given) != rank:
         raise i.unsupported(f"{len(given)} coordinates")
-    return far | dict(rank=rank, far=[low.place(each, "s32", i) for each in given])
+    return dict(far=far, coordinates=[low.place(each, "s32", i) for each in given], bytes=None)
 
 
 def dimensions(i: Instruction) -> set[str]:
@@ -126,12 +115,10 @@ def copy(low: Lowering, i: Instruction) -> Lowered:
     into, source, *size, told = operands
     target, barrier = low.address(into, i), low.address(told, i)
     return [
-        Load(
+        BulkLoad(
             i,
             into=target,
-            told=barrier.base,
-            told_wide=barrier.wide,
-            told_offset=barrier.offset,
+            told=barrier,
             from_shared=spaces[1] != "global",
             **far_side(low, i, source, None if tensor else size[0]),
             ranks=None if mask is None else low.place(mask, "u16", i),
@@ -146,23 +133,23 @@ def write_back(low: Lowering, i: Instruction, operands: list[Operand]) -> Lowere
         raise i.unsupported("number of operands")
     source = low.address(operands[1], i)
     far = far_side(low, i, operands[0], None if tensor else operands[2])
-    return [Store(i, source=source, **far, counter=low.counter(i, "tma_store") if tensor else -1)]
+    return [BulkStore(i, source=source, **far, counter=low.counter(i, "tma_store") if tensor else -1)]
 
 
 def prefetch(low: Lowering, i: Instruction) -> Lowered:
     only(i, WORDS, {"prefetch", "L2", "global"}, dimensions(i))
     size = None if i.has("tensor") else i.operands[1]
-    return [Prefetch(i, **far_side(low, i, i.operands[0], size))]
+    return [BulkPrefetch(i, **far_side(low, i, i.operands[0], size))]
 
 
 def commit(low: Lowering, i: Instruction) -> Lowered:
     only(i, {"async", "bulk", "commit_group"})
-    return [Commit(i)]
+    return [BulkCommit(i)]
 
 
 def wait(low: Lowering, i: Instruction) -> Lowered:
     only(i, {"async", "bulk", "wait_group", "read"})
-    return [Wait(i, open=i.number(0), read=i.has("read"))]
+    return [BulkWait(i, open=i.number(0), read=i.has("read"))]
 
 
 def store_async(low: Lowering, i: Instruction) -> Lowered:
@@ -182,9 +169,7 @@ def store_async(low: Lowering, i: Instruction) -> Lowered:
         StoreAsync(
             i,
             into=target,
-            told=barrier.base,
-            told_wide=barrier.wide,
-            told_offset=barrier.offset,
+            told=barrier,
             element=bytes_,
             values=[low.place(v, i.type, i) for v in values],
         )

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from enum import IntEnum
-from typing import Sequence
+from typing import Optional, Sequence
 
 from tir_schedules.machines.cpu.abi import NONE, Exit
 from tir_schedules.machines.cpu.context import Lowering, only, size_of
 from tir_schedules.machines.cpu.forms import Form, Lower, Lowered, Spread, exact
-from tir_schedules.machines.cpu.micro_ops import Constant, Longs, MicroOp, Raw, Words
+from tir_schedules.machines.cpu.micro_ops import Constant, Lanes, Longs, MicroOp, Undefineds, Words
 from tir_schedules.machines.cpu.ptx import Immediate, Instruction, Register, items
 
 Stop = IntEnum("Stop", "TRAPPED BROKE NO_FUNCTION NO_TARGET", start=0)
@@ -59,10 +59,11 @@ class Leave(MicroOp, name="call.leave"):
 
 
 class Keep(MicroOp, names="call.save call.resume"):
-    """Of each register: place, bytes, and place of what is undefined, or NONE."""
+    """Registers, the bytes of each, and what of it is undefined."""
 
-    count: Constant
-    registers: Raw
+    registers: Sequence[Lanes]
+    sizes: Sequence[Constant]
+    undefined: Sequence[Optional[Undefineds]]
 
 
 class BuiltIn(MicroOp, names="call.printf call.assert call.malloc call.free call.memcpy call.memset"):
@@ -118,15 +119,12 @@ def push(low: Lowering, i: Instruction) -> Lowered:
 
 def keep(low: Lowering, i: Instruction) -> Lowered:
     """Registers of a recursive function: saved before a call, and taken back after it."""
-    kept = items(i.operands[0])
+    kept = [register for register in items(i.operands[0]) if isinstance(register, Register)]
     if not kept:
         return []
-    places = []
-    for register in kept:
-        assert isinstance(register, Register)
-        followed = low.followed.get(register, NONE)
-        places += [low.place(register, register.type, i), size_of(register.type), followed]
-    return [Keep.named(i.opcode)(i, count=len(kept), registers=places)]
+    places = [low.place(register, register.type, i) for register in kept]
+    sizes, undefined = [size_of(r.type) for r in kept], [low.followed.get(r) for r in kept]
+    return [Keep.named(i.opcode)(i, registers=places, sizes=sizes, undefined=undefined)]
 
 
 def built_in(low: Lowering, i: Instruction) -> Lowered:

@@ -22,7 +22,7 @@ BarrierVote = IntEnum("BarrierVote", "POPC AND OR", start=0)
 VOTES = {one.name.lower(): one for one in BarrierVote}
 
 
-class Barrier(MicroOp, name="barrier"):
+class Barrier(MicroOp, name="barrier", executed=False):
     """One of some threads, or one that votes; the engine reads it, and executes nothing. threads: how many;
     predicate, result: of a vote."""
 

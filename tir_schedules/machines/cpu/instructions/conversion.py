@@ -6,9 +6,11 @@ Source: PTX ISA, version 9.0, "Instruction Set".
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from enum import IntEnum
 
-from tir_schedules.machines.cpu.context import READ_BY_CORE, Lowering
+from tir_schedules.machines.cpu.context import Lowering
 from tir_schedules.machines.cpu.forms import (
     COPIES,
     FRACTIONS,
@@ -169,10 +171,23 @@ def pack_integers(code: LaneCode) -> None:
     code.write(f"{b} | (u32){a} << {bits} {upper}", "u32")
 
 
+LaunchRegister = IntEnum(
+    "LaunchRegister",
+    "CLOCK CLOCK64 CLOCK_HI GLOBALTIMER GLOBALTIMER_LO GLOBALTIMER_HI NWARPID DYNAMIC_SMEM_SIZE"
+    " TOTAL_SMEM_SIZE CLUSTERID_X CLUSTERID_Y CLUSTERID_Z NCLUSTERID_X NCLUSTERID_Y NCLUSTERID_Z"
+    " CLUSTER_CTAID_X CLUSTER_CTAID_Y CLUSTER_CTAID_Z CLUSTER_NCTAID_X CLUSTER_NCTAID_Y CLUSTER_NCTAID_Z"
+    " CLUSTER_CTARANK CLUSTER_NCTARANK IS_EXPLICIT_CLUSTER",
+    start=0,
+)
+"""Special registers that change while a warp runs, or that only a launch knows."""
+
+READ_BY_CORE = {re.sub("_(?=[XYZ]$)", ".", one.name).lower(): one for one in LaunchRegister}
+
+
 class ReadSpecial(MicroOp, name="special"):
     """bytes: of the result; static_shared: of the kernel's static shared memory."""
 
-    which: Constant
+    which: LaunchRegister
     result: Lanes
     bytes: Constant
     static_shared: Constant
@@ -186,7 +201,7 @@ def move_or_read_clock(low: Lowering, i: Instruction) -> Lowered:
     return [
         ReadSpecial(
             i,
-            which=READ_BY_CORE.index(source.name),
+            which=READ_BY_CORE[source.name],
             result=low.place(i.operands[0], i.type, i),
             bytes=BITS[i.type] // 8,
             static_shared=low.kernel.shared_bytes,

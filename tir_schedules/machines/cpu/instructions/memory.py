@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from enum import IntEnum
-from typing import Optional
+from typing import Optional, Sequence
 
-from tir_schedules.machines.cpu.abi import LOCAL_WINDOW, NONE, SHARED_WINDOW, SPACES, How, Space
+from tir_schedules.machines.cpu.abi import LOCAL_WINDOW, SHARED_WINDOW, SPACES, How, Space
 from tir_schedules.machines.cpu.context import Lowering, only
 from tir_schedules.machines.cpu.forms import COPIES, Form, Line, Lowered, Spread, exact, modelled, refusal
 from tir_schedules.machines.cpu.lane_code import HALVES, is_float
-from tir_schedules.machines.cpu.micro_ops import Constant, Counter, Lanes, MicroOp, Offset, Raw, Where
+from tir_schedules.machines.cpu.micro_ops import Constant, Counter, Lanes, MicroOp, Where
 from tir_schedules.machines.cpu.ptx import BITS, SINK, Immediate, Instruction, Operand, Register, items
 
 SCOPES = {"cta", "gpu", "sys", "cluster"}
@@ -44,34 +44,33 @@ ATOMICS: dict[str, AtomicOperation] = dict(zip(ATOMIC_NAMES, AtomicOperation))
 
 
 class Access(MicroOp, names="ld.shared ld.global ld.generic st.shared st.global st.generic"):
-    """A load or a store. width: bytes of an element; values: its registers, and behind them a How."""
+    """A load or a store. width: bytes of an element."""
 
     where: Where
     width: Constant
-    count: Constant
-    values: Raw
+    how: How
+    values: Sequence[Lanes]
     counter: Counter
 
 
 class LoadParameter(MicroOp, name="ld.param"):
     result: Lanes
     bytes: Constant
-    offset: Offset
+    offset: Constant
 
 
 class Atomic(MicroOp, name="atomic"):
-    """type: a letter, see of_atomic; element: bytes of one; other: the second value; values: the first
-    values, then the results, each of which may be NONE."""
+    """type: a letter, see of_atomic; element: bytes of one; other: the second value."""
 
     where: Where
     space: Space
     operation: AtomicOperation
     type: Constant
     element: Constant
-    count: Constant
     other: Optional[Lanes]
     how: How
-    values: Raw
+    values: Sequence[Lanes]
+    results: Sequence[Optional[Lanes]]
     counter: Counter
 
 
@@ -141,8 +140,8 @@ def load_or_store(low: Lowering, i: Instruction) -> Lowered:
     counter = -1
     if space in ("shared", "global"):
         counter = low.counter(i, f"{space}_{'store' if store else 'load'}")
-    made, values = Access.named(f"{i.name[:2]}.{space}"), (*places, how_ordered(i))
-    access = made(i, where=reached, width=bits // 8, count=count, values=values, counter=counter)
+    made, how = Access.named(f"{i.name[:2]}.{space}"), how_ordered(i)
+    access = made(i, where=reached, width=bits // 8, how=how, values=places, counter=counter)
     return [*before, access, *after]
 
 
@@ -190,13 +189,10 @@ def atomic(low: Lowering, i: Instruction) -> Lowered:
             operation=ATOMICS[operation],
             type=ord(letter),
             element=bytes_,
-            count=count,
             other=low.place(others[0], kind, i) if others else None,
             how=how_ordered(i),
-            values=[
-                *(low.place(item, kind, i) for item in values),
-                *(NONE if item == SINK else low.place(item, kind, i) for item in results),
-            ],
+            values=[low.place(item, kind, i) for item in values],
+            results=[low.wanted(item, kind, i) for item in results],
             counter=low.counter(i, f"{space}_atomic") if space in ("shared", "global") else -1,
         )
     ]

@@ -17,7 +17,6 @@ from tir_schedules.machines.cpu.micro_ops import (
     Integers,
     Lanes,
     MicroOp,
-    Raw,
     Where,
     Words,
 )
@@ -56,7 +55,7 @@ Element = IntEnum("Element", "F16 BF16 TF32 F64 F32 S32 S8 U8 S4 U4 B1", start=0
 ELEMENTS = {one.name.lower(): one for one in Element}
 
 
-Matrix = IntEnum("Matrix", "MATRIX_A MATRIX_B MATRIX_C", start=0)
+Matrix = IntEnum("Matrix", "A B C", start=0)
 
 
 MultiplyFlag = IntFlag("MultiplyFlag", "SATURATE XOR_BITS AND_BITS")
@@ -66,9 +65,8 @@ class Matrices(MicroOp, names="ldmatrix stmatrix"):
     """Rows of 8x8 matrices of 16 bits."""
 
     where: Where
-    count: Constant
     transposed: Flag
-    registers: Raw
+    registers: Sequence[Words]
     counter: Counter
 
 
@@ -77,7 +75,7 @@ class Transpose(MicroOp, name="movmatrix"):
     source: Words
 
 
-class Multiply(MicroOp, name="mma"):
+class MultiplyHalves(MicroOp, name="mma"):
     """Of halves; the sums may be halves or float32."""
 
     k: Constant
@@ -151,7 +149,6 @@ def matrices(low: Lowering, i: Instruction) -> Lowered:
         Matrices.named(i.name)(
             i,
             where=reached,
-            count=len(registers),
             transposed=i.has("trans"),
             registers=registers,
             counter=low.counter(i, i.name if load else "shared_store"),
@@ -198,7 +195,7 @@ def matrix_multiply(low: Lowering, i: Instruction) -> Lowered:
     if left in ("f16", "bf16") and shape in BY_ITSELF:
         d, a, b, c = ([low.place(register, "b32", i) for register in group] for group in groups)
         return [
-            Multiply(
+            MultiplyHalves(
                 i,
                 k=k,
                 bfloat=left == "bf16",

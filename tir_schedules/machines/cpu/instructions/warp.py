@@ -48,7 +48,7 @@ class Vote(MicroOp, name="vote"):
 
 class Reduce(MicroOp, name="redux"):
     operation: Reduction
-    signed: Flag
+    is_signed: Flag
     source: Words
     result: Words
     members: Words
@@ -120,7 +120,7 @@ def reduction(low: Lowering, i: Instruction) -> Lowered:
         raise i.unsupported("float operands")
     to, source, members = (low.place(operand, "b32", i) for operand in i.operands)
     operation, signed = REDUCTIONS[i.choice([*REDUCTIONS])], i.type[0] == "s"
-    return [Reduce(i, operation=operation, signed=signed, source=source, result=to, members=members)]
+    return [Reduce(i, operation=operation, is_signed=signed, source=source, result=to, members=members)]
 
 
 def match_any(low: Lowering, i: Instruction) -> Lowered:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from enum import IntEnum, IntFlag
+from typing import Optional, Sequence
 
 from tir_schedules.machines.cpu.abi import Exit
 from tir_schedules.machines.cpu.context import Lowering, only
@@ -18,7 +19,7 @@ from tir_schedules.machines.cpu.forms import (
     refusal,
     refused,
 )
-from tir_schedules.machines.cpu.micro_ops import Constant, Counter, Longs, MicroOp, Raw, Words
+from tir_schedules.machines.cpu.micro_ops import Constant, Counter, Lanes, Longs, MicroOp, Words
 from tir_schedules.machines.cpu.ptx import (
     Immediate,
     Instruction,
@@ -32,11 +33,11 @@ from tir_schedules.machines.cpu.ptx import (
 Factor = IntEnum("Factor", "F16 BF16 TF32 E4M3 E5M2 S8 U8", start=0)
 
 
-Sum = IntEnum("Sum", "SUM_F16 SUM_F32 SUM_S32", start=0)
+Sum = IntEnum("Sum", "F16 F32 S32", start=0)
 
 
 FACTORS = {one.name.lower(): one for one in Factor}
-SUMS = {one.name.lower()[4:]: one for one in Sum}
+SUMS = {one.name.lower(): one for one in Sum}
 SUMS_OF = {
     **dict.fromkeys(("f16", "e4m3", "e5m2"), ("f16", "f32")),
     **dict.fromkeys(("bf16", "tf32"), ("f32",)),
@@ -54,9 +55,8 @@ ProductOption = IntFlag("ProductOption", "LEFT_ACROSS RIGHT_ACROSS NEGATED SATUR
 """LEFT_ACROSS, RIGHT_ACROSS: A, B lies across k. IN_REGISTERS: rows of A are."""
 
 
-class Multiply(MicroOp, name="wgmma"):
-    """adds: whether what the sums hold counts. right: the descriptor of B. registers: the descriptor of A, or
-    four of its rows; four in all; then the number of sums, and these."""
+class Wgmma(MicroOp, name="wgmma"):
+    """adds: whether what the sums hold counts. right: the descriptor of B; left: that of A, or its rows."""
 
     columns: Constant
     left_kind: Factor
@@ -65,7 +65,9 @@ class Multiply(MicroOp, name="wgmma"):
     options: ProductOption
     adds: Words
     right: Longs
-    registers: Raw
+    left: Optional[Longs]
+    rows: Sequence[Words]
+    sums: Sequence[Lanes]
     counter: Counter
 
 
@@ -157,7 +159,7 @@ def multiply(low: Lowering, i: Instruction) -> Lowered:
     if len(registers) != columns // (4 if sums == "f16" else 2) or in_registers and len(rows) != 4:
         raise i.unsupported("number of registers")
     return [
-        Multiply(
+        Wgmma(
             i,
             columns=columns,
             left_kind=FACTORS[left],
@@ -166,7 +168,9 @@ def multiply(low: Lowering, i: Instruction) -> Lowered:
             options=options,
             adds=low.place(adds, "pred", i),
             right=descriptor(low, i, second),
-            registers=[*(*rows, 0, 0, 0)[:4], len(registers), *registers],
+            left=None if in_registers else rows[0],
+            rows=rows if in_registers else [],
+            sums=registers,
             counter=low.counter(i, "wgmma"),
         )
     ]

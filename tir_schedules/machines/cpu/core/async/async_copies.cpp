@@ -2,41 +2,38 @@
 #include "async/async.h"
 #include "check/check.h"
 #include "observe/observer.h"
-#include "state/operands.h"
+#include "operands.h"
 
 const u32 UNCOMMITTED = NONE;
-// operands: target, whether it has 64 bits, source, bytes, source bytes or NONE, counter of the global side,
-// low and high half of the source's offset, whether it bypasses the L1 cache; op.offset is the target's
-static void copy_async(Machine& M, Warp& W, u8* R, const MicroOp& op) {
+static void execute(Machine& M, Warp& W, const ops::CopyAsync& op) {
   ALIGNED u32 target[32];
   ALIGNED u64 source[32];
-  const u32 bytes = op.operands[3];
-  addresses(OPERAND(0), op.operands[1], op.offset, target);
-  addresses(OPERAND(2), true, (s64)((u64)op.operands[7] << 32 | op.operands[6]), source);
-  const u32* available = op.operands[4] == NONE ? nullptr : (const u32*)OPERAND(4);
+  const u32 bytes = op.bytes(), *available = op.available();
+  const s32 counter = op.counter();
+  op.target().fill(target), op.source().fill(source);
   u32 reads = 0;
   const u64 first = W.copies.size();
   ACTIVE(W.active, {
     const u32 valid = available ? least(available[l], bytes) : bytes;
     if (!at_shared(M, target[l], bytes, op, l, WRITE)) continue;
-    AsyncCopy copy = {target[l], bytes, UNCOMMITTED, (u32)l, op.line, {0}};
+    AsyncCopy copy = {target[l], bytes, UNCOMMITTED, (u32)l, op.line(), {0}};
     if (valid) {
       reads |= 1u << l;
       const bool aligned = valid == bytes || !(source[l] & (bytes - 1));  // of a part, too
-      if (!aligned) report_access(M, MISALIGNED, op.line, l, READ, GLOBAL, source[l], bytes);
+      if (!aligned) report_access(M, MISALIGNED, op.line(), l, READ, GLOBAL, source[l], bytes);
       const u8* data = aligned ? at_global(M, source[l], valid == bytes ? bytes : 1, op, l, READ, 0) : nullptr;
       if (data && valid < bytes && !at_global(M, source[l] + valid - 1, 1, op, l, READ, 0)) data = nullptr;
       if (data) memcpy(copy.data, data, valid);
       else memset(copy.data, 0xff, bytes);
     }
-    check_shared(M, target[l], bytes, WRITE, l, op.line);
+    check_shared(M, target[l], bytes, WRITE, l, op.line());
     GRANULES(M, target[l], bytes, M.cta->shadow[g].in_flight++)
     W.copies.push_back(copy);
   })
-  tell(M, AsyncCopies{op.counter, (s32)op.operands[5], target, source, W.active, reads, bytes, op.operands[8] != 0,
+  tell(M, AsyncCopies{counter, op.source_counter(), target, source, W.active, reads, bytes, op.bypasses(),
                       W.copies.data() + first, W.copies.size() - first});
 }
-static void commit_group(Machine& M, Warp& W, u8*, const MicroOp&) {
+static void execute(Machine& M, Warp& W, const ops::CommitCopies&) {
   for (AsyncCopy& copy : W.copies)
     if (copy.group == UNCOMMITTED && W.active >> copy.lane & 1) copy.group = W.groups[copy.lane];
   ACTIVE(W.active, W.groups[l]++)
@@ -59,15 +56,11 @@ template <class F> static void land(Machine& M, Warp& W, F arrives) {
 void land_copies(Machine& M, Warp& W, u32 lanes) {
   land(M, W, [&](const AsyncCopy& copy) { return lanes >> copy.lane & 1; });
 }
-// operands: groups that may stay in flight, or NONE for cp.async.wait_all
-static void wait_group(Machine& M, Warp& W, u8* R, const MicroOp& op) {
-  const bool all = op.operands[0] == NONE;
-  const u32 pending = all ? 0 : op.operands[0];
+static void execute(Machine& M, Warp& W, const ops::WaitForCopies& op) {
+  const bool all = op.open() == NONE;
+  const u32 pending = all ? 0 : op.open();
   land(M, W, [&](const AsyncCopy& copy) {
     const bool covered = all || (copy.group != UNCOMMITTED && copy.group + pending < W.groups[copy.lane]);
     return W.active >> copy.lane & 1 && covered;
   });
 }
-
-static const Family async_copy{
-    {"cp.async", copy_async}, {"cp.async.commit_group", commit_group}, {"cp.async.wait_group", wait_group}};

@@ -6,14 +6,10 @@
 #include "async/async.h"
 #include "check/check.h"
 #include "observe/observer.h"
-#include "state/operands.h"
+#include "operands.h"
 
 const u32 ALIGNMENT = 16;
 
-static u64 joined_halves(const u32* operands) { return (u64)operands[1] << 32 | operands[0]; }
-static u64 address_in(const u8* R, u32 base, bool wide, u64 offset, int lane) {
-  return (wide ? ((const u64*)(R + base))[lane] : ((const u32*)(R + base))[lane]) + offset;
-}
 // The bytes of a copy in a row must be a multiple of 16, and both addresses, too.
 static bool check_row(Machine& M, const MicroOp& op, int lane, u32 shared, Act act, u64 other, Space space,
                       u32 bytes) {
@@ -91,29 +87,30 @@ static void check_fenced(Machine& M, const Operation& o, Cta& cta, u32 address) 
   report_access(M, known ? UNFENCED_PROXY : RACE, o.line, o.lane, ATOMIC, SHARED, shown, 8, b.line, b.by,
                   &cta == M.cta ? 0 : block);
 }
-// What the operands of a copy into shared memory say.
-enum LoadOperand {
-  INTO, INTO_WIDE, TOLD, TOLD_WIDE, TOLD_OFFSET, RANKS, RANK, FROM, FROM_WIDE, FROM_OFFSET, FROM_SHARED = 11,
-  REST
-};
+// The other side of a copy. rank: of a box, 0 for bytes in a row.
 struct Source {
   u64 address;
-  u32 bytes;       // of a row
-  s32 at[5];       // of a box
+  u32 rank, bytes;
+  s32 at[5];
+
+  template <class Op> Source(const Op& op, int lane) : address(op.far()[lane]), rank(op.coordinates().count) {
+    for (u32 d = 0; d < rank; ++d) at[d] = op.coordinates()[d][lane];
+    bytes = rank ? 0 : op.bytes()[lane];
+  }
 };
 // Its pieces at an address of shared memory; nullptr after a finding. Its reads are those of `o`.
-static Loaded loaded(Machine& M, const Operation& o, const MicroOp& op, int lane, u32 into,
+static Loaded loaded(Machine& M, const Operation& o, const ops::BulkLoad& op, int lane, u32 into,
                      const Source& from) {
   auto what = std::make_shared<Load>();
   what->into = into;
-  if (op.operands[RANK]) {
-    Box box = box_at(M, op, lane, from.address, op.operands[RANK], from.at, into, WRITE);
+  if (from.rank) {
+    Box box = box_at(M, op, lane, from.address, from.rank, from.at, into, WRITE);
     if (!box.valid) return nullptr;
-    tell(M, BoxCopy{op.counter, box.sectors, box.inside});
+    tell(M, BoxCopy{op.counter(), box.sectors, box.inside});
     what->bytes = box.bytes, what->row = box.row, what->buffer = box.buffer;
     what->pieces = std::move(box.pieces);
   } else {
-    const bool shared = op.operands[FROM_SHARED];
+    const bool shared = op.from_shared();
     const Space space = shared ? SHARED : GLOBAL;
     if (!check_row(M, op, lane, into, WRITE, from.address, space, from.bytes)) return nullptr;
     what->bytes = from.bytes;
@@ -139,19 +136,12 @@ static Loaded loaded(Machine& M, const Operation& o, const MicroOp& op, int lane
   }
   return what;
 }
-static void load_bulk(Machine& M, Warp& W, u8* R, const MicroOp& op) {
-  const u32* o = op.operands;
+static void execute(Machine& M, Warp& W, const ops::BulkLoad& op) {
   ACTIVE(W.active, {
-    const u32 into = (u32)address_in(R, o[INTO], o[INTO_WIDE], op.offset, l);
-    const u32 told = (u32)address_in(R, o[TOLD], o[TOLD_WIDE], o[TOLD_OFFSET], l);
-    Source from{address_in(R, o[FROM], o[FROM_WIDE], joined_halves(o + FROM_OFFSET), l)};
-    if (o[RANK]) for (u32 d = 0; d < o[RANK]; ++d) from.at[d] = (s32)WORDS(REST + d)[l];
-    else from.bytes = WORDS(REST)[l];
-    u32 ranks = 0;
-    if (o[RANKS] != NONE) {
-      ranks = ((const u16*)OPERAND(RANKS))[l];
-      if (!ranks) continue;
-    }
+    const u32 into = (u32)op.into()[l], told = (u32)op.told()[l];
+    const Source from(op, l);
+    const u32 ranks = op.ranks() ? op.ranks()[l] : 0;
+    if (op.ranks() && !ranks) continue;
     Loaded what;
     for (u32 k = 0; k < 16; ++k) {
       if (ranks ? !(ranks >> k & 1) : k > 0) continue;
@@ -170,24 +160,22 @@ static void load_bulk(Machine& M, Warp& W, u8* R, const MicroOp& op) {
     }
   })
 }
-// operands: address, wide, mbarrier, wide, its offset, bytes of an element, elements, then the registers; a
-// store whose bytes an mbarrier of its block is told of
-static void store_async(Machine& M, Warp& W, u8* R, const MicroOp& op) {
-  const u32* o = op.operands;
-  const u32 element = o[5], bytes = element * o[6];
+// A store whose bytes an mbarrier of its block is told of.
+static void execute(Machine& M, Warp& W, const ops::StoreAsync& op) {
+  const Registers<u8> values = op.values();
+  const u32 element = op.element(), bytes = element * values.count;
   ACTIVE(W.active, {
-    const u32 into = (u32)address_in(R, o[0], o[1], op.offset, l);
-    const u32 told = (u32)address_in(R, o[2], o[3], o[4], l);
+    const u32 into = (u32)op.into()[l], told = (u32)op.told()[l];
     const Place to = target_of(M, op, l, into, told);
     if (!to.cta) continue;
     if (to.address % bytes) {
-      report_access(M, MISALIGNED, op.line, l, WRITE, SHARED, into, bytes);
+      report_access(M, MISALIGNED, op.line(), l, WRITE, SHARED, into, bytes);
       continue;
     }
     auto what = std::make_shared<Load>();
     what->bytes = bytes, what->into = to.address, what->pieces.push_back({to.address, bytes, 0});
-    for (u32 k = 0; k < o[6]; ++k)
-      what->data.insert(what->data.end(), OPERAND(7 + k) + l * element, OPERAND(7 + k) + (l + 1) * element);
+    for (u32 k = 0; k < values.count; ++k)
+      what->data.insert(what->data.end(), values[k] + l * element, values[k] + (l + 1) * element);
     const u32 place = place_of(M, told).address;
     Operation operation = begin_operation(M, copy_unit(place), op, 1u << l);
     operation.block = to.cta->number + 1, operation.proxy = false;
@@ -202,36 +190,30 @@ static void tell_stored(const Machine& M, const Event& event, const std::vector<
   for (const Piece& piece : pieces) made.moved.push_back({0, at, piece.shared, piece.bytes}), at += piece.bytes;
   tell(M, made);
 }
-// operands: address in shared memory, wide, rank or 0, address of the map or in global memory, wide, its offset in
-// halves, then coordinates or bytes
-static void write_back(Machine& M, Warp& W, u8* R, const MicroOp& op) {
-  const u32* o = op.operands;
+static void execute(Machine& M, Warp& W, const ops::BulkStore& op) {
   ACTIVE(W.active, {
-    const u32 start = (u32)address_in(R, o[0], o[1], op.offset, l);
+    const u32 start = (u32)op.source()[l];
     const Place from = place_of(M, start);
-    const u64 to = address_in(R, o[3], o[4], joined_halves(o + 5), l);
+    const Source to(op, l);
     if (from.cta != M.cta) {
-      report_access(M, OUT_OF_BOUNDS, op.line, l, READ, SHARED, start, ALIGNMENT);
+      report_access(M, OUT_OF_BOUNDS, op.line(), l, READ, SHARED, start, ALIGNMENT);
       continue;
     }
     auto pieces = std::make_shared<std::vector<Piece>>();
     const u32 thread = M.thread_of(l);
     Event event{STORED};
-    event.warp = M.warp, event.lanes = 1u << l, event.address = from.address, event.line = op.line;
+    event.warp = M.warp, event.lanes = 1u << l, event.address = from.address, event.line = op.line();
     event.phase = (u32)M.cta->bulk[thread].groups.size();
-    if (o[2]) {
-      s32 at[5];
-      for (u32 d = 0; d < o[2]; ++d) at[d] = (s32)WORDS(7 + d)[l];
-      Box box = box_at(M, op, l, to, o[2], at, from.address, READ, true);
+    if (to.rank) {
+      Box box = box_at(M, op, l, to.address, to.rank, to.at, from.address, READ, true);
       if (!box.valid) continue;
-      tell(M, BoxCopy{op.counter, box.sectors, box.inside});
+      tell(M, BoxCopy{op.counter(), box.sectors, box.inside});
       *pieces = std::move(box.pieces);
       event.bytes = box.bytes, event.row = box.row, event.buffer = box.buffer;
     } else {
-      const u32 bytes = WORDS(7)[l];
-      if (!check_row(M, op, l, from.address, READ, to, GLOBAL, bytes)) continue;
-      pieces->push_back({from.address, bytes, to});
-      event.bytes = bytes, event.buffer = u32(to >> BUFFER_SHIFT);
+      if (!check_row(M, op, l, from.address, READ, to.address, GLOBAL, to.bytes)) continue;
+      pieces->push_back({from.address, to.bytes, to.address});
+      event.bytes = to.bytes, event.buffer = u32(to.address >> BUFFER_SHIFT);
     }
     if (M.unit_events) tell_stored(M, event, *pieces);
     Operation reads = begin_operation(M, bulk_reader(thread), op, 1u << l), writes = reads;
@@ -250,58 +232,48 @@ static void write_back(Machine& M, Warp& W, u8* R, const MicroOp& op) {
     M.cta->bulk[thread].open.push_back(std::move(reads));
   })
 }
-static void tell_group(const Machine& M, Happening what, const MicroOp& op, int lane, u32 group, u32 open) {
+static void tell_group(const Machine& M, Happening what, s32 line, int lane, u32 group, u32 open) {
   Event event{what};
-  event.lanes = 1u << lane, event.phase = group, event.bytes = open, event.line = op.line;
+  event.lanes = 1u << lane, event.phase = group, event.bytes = open, event.line = line;
   tell_event(M, event, *M.cta);
 }
-static void commit_bulk(Machine& M, Warp& W, u8*, const MicroOp& op) {
+static void execute(Machine& M, Warp& W, const ops::BulkCommit& op) {
   ACTIVE(W.active, {
     BulkCopies& own = M.cta->bulk[M.thread_of(l)];
     for (Operation& each : own.open)
       if (each.group == NONE) each.group = own.groups.size();
-    tell_group(M, STORES_COMMITTED, op, l, own.groups.size(), 0);
+    tell_group(M, STORES_COMMITTED, op.line(), l, own.groups.size(), 0);
     own.groups.push_back(M.epoch);
   })
   ++M.epoch;
 }
-// operands: groups that may stay in flight, whether to have read is enough
-static void wait_for_bulk(Machine& M, Warp& W, u8*, const MicroOp& op) {
+static void execute(Machine& M, Warp& W, const ops::BulkWait& op) {
   ACTIVE(W.active, {
     const u32 thread = M.thread_of(l);
     BulkCopies& own = M.cta->bulk[thread];
-    if (own.groups.size() <= op.operands[0]) continue;
-    const u32 done = own.groups.size() - op.operands[0];
-    tell_group(M, STORES_DRAINED, op, l, done, op.operands[0]);
+    if (own.groups.size() <= op.open()) continue;
+    const u32 done = own.groups.size() - op.open();
+    tell_group(M, STORES_DRAINED, op.line(), l, done, op.open());
     for (; !own.open.empty() && own.open.front().group < done; own.open.pop_front())
       perform(M, own.open.front());
     std::vector<ClockEntry> groups;
     for (u32 unit : {bulk_reader(thread), bulk_writer(thread)})
-      if (unit == bulk_reader(thread) || !op.operands[1])
+      if (unit == bulk_reader(thread) || !op.read())
         groups.push_back({M.block_number(), unit / 32, 1u << unit % 32, own.groups[done - 1]});
     acquire(M, 1u << l, clock_of(std::move(groups)));
   })
 }
-// operands: rank or 0, address, wide, its offset in halves, then coordinates or bytes
-static void prefetch(Machine& M, Warp& W, u8* R, const MicroOp& op) {
-  const u32* o = op.operands;
+static void execute(Machine& M, Warp& W, const ops::BulkPrefetch& op) {
   ACTIVE(W.active, {
-    const u64 from = address_in(R, o[1], o[2], joined_halves(o + 3), l);
-    s32 at[5];
-    for (u32 d = 0; d < o[0]; ++d) at[d] = (s32)WORDS(5 + d)[l];
-    if (o[0]) {
-      box_at(M, op, l, from, o[0], at, 0, READ);
+    const Source from(op, l);
+    if (from.rank) {
+      box_at(M, op, l, from.address, from.rank, from.at, 0, READ);
       continue;
     }
-    const u32 bytes = WORDS(5)[l];
-    const u64 number = (from >> BUFFER_SHIFT) - 1;
-    if (from % ALIGNMENT || bytes % ALIGNMENT)
-      report_access(M, MISALIGNED, op.line, l, READ, GLOBAL, from, ALIGNMENT);
-    else if (number >= M.global.count || !memory_at(M, from, bytes))
-      report_access(M, OUT_OF_BOUNDS, op.line, l, READ, GLOBAL, from, bytes);
+    const u64 number = (from.address >> BUFFER_SHIFT) - 1;
+    if (from.address % ALIGNMENT || from.bytes % ALIGNMENT)
+      report_access(M, MISALIGNED, op.line(), l, READ, GLOBAL, from.address, ALIGNMENT);
+    else if (number >= M.global.count || !memory_at(M, from.address, from.bytes))
+      report_access(M, OUT_OF_BOUNDS, op.line(), l, READ, GLOBAL, from.address, from.bytes);
   })
 }
-
-static const Family bulk{{"bulk.load", load_bulk},         {"bulk.store", write_back},
-                         {"bulk.prefetch", prefetch},     {"bulk.commit", commit_bulk},
-                         {"bulk.wait", wait_for_bulk},    {"st.async", store_async}};

@@ -3,7 +3,7 @@
 #include "async/async.h"
 #include "check/check.h"
 #include "observe/observer.h"
-#include "state/operands.h"
+#include "operands.h"
 
 const u32 MOST = (1 << 20) - 1;  // arrivals of a phase, and bytes
 
@@ -11,12 +11,11 @@ const u32 MOST = (1 << 20) - 1;  // arrivals of a phase, and bytes
 struct Lanes {  // addresses of shared memory of the cluster; NONE: of no shared memory
   u32 address[32];
 };
-// From the operands of an instruction: a register, whether it has 64 bits, whether addresses are generic.
-static Lanes places(const u8* R, const MicroOp& op) {
+static Lanes places(const ops::AtMbarrier& op) {
   ALIGNED u64 given[32];
   Lanes found;
-  addresses(R + op.operands[0], op.operands[1], op.offset, given);
-  const u64 window = op.operands[2] ? SHARED_WINDOW : 0;
+  op.where().fill(given);
+  const u64 window = op.generic() ? SHARED_WINDOW : 0;
   LANES(found.address[l] = given[l] - window < WINDOW_BYTES ? (u32)(given[l] - window) : NONE)
   return found;
 }
@@ -63,10 +62,10 @@ static void complete(Machine& M, Mbarrier& b) {
 }
 
 // Something that lanes do to an mbarrier.
-static void note(const Machine& M, Happening what, const MicroOp& op, u32 lanes, const Place& at, u64 phase, u32 bytes) {
+static void note(const Machine& M, Happening what, s32 line, u32 lanes, const Place& at, u64 phase, u32 bytes) {
   if (!at.cta) return;
   Event event{what};
-  event.lanes = lanes, event.address = at.address, event.phase = (u32)phase, event.bytes = bytes, event.line = op.line;
+  event.lanes = lanes, event.address = at.address, event.phase = (u32)phase, event.bytes = bytes, event.line = line;
   tell_event(M, event, *at.cta);
 }
 
@@ -89,94 +88,86 @@ static void mark(Machine& M, u32 address, int lane, s32 line, bool valid) {
     if (valid) cell.how |= OF_BARRIER;
   })
 }
-// operands: address, wide, generic, arrivals of a phase
-static void initialise(Machine& M, Warp& W, u8* R, const MicroOp& op) {
-  const Lanes at = places(R, op);
+static void execute(Machine& M, Warp& W, const ops::Initialise& op) {
+  const Lanes at = places(op);
   ACTIVE(W.active, {
     const Place place = place_of(M, at.address[l]);
-    const u32 count = WORDS(3)[l];
-    if (!well_placed(M, place, at.address[l], op.line, l)) continue;
+    const u32 count = op.count()[l];
+    if (!well_placed(M, place, at.address[l], op.line(), l)) continue;
     if (place.cta != M.cta) {
-      report_misuse(M, MISPLACED, op.line, l, at.address[l]);
+      report_misuse(M, MISPLACED, op.line(), l, at.address[l]);
       continue;
     }
     if (!count || count > MOST) {
-      report_misuse(M, BAD_COUNT, op.line, l, at.address[l], count);
+      report_misuse(M, BAD_COUNT, op.line(), l, at.address[l], count);
       continue;
     }
     Mbarrier& b = M.cta->mbarriers[place.address];
-    if (b.valid && (b.pending != b.expected || b.bytes)) report_misuse(M, IN_USE, op.line, l, place.address);
-    mark(M, place.address, l, op.line, true);
+    if (b.valid && (b.pending != b.expected || b.bytes)) report_misuse(M, IN_USE, op.line(), l, place.address);
+    mark(M, place.address, l, op.line(), true);
     const u64 changes = b.changes + 1;
     b = Mbarrier();
     b.valid = true, b.expected = b.pending = count, b.changes = changes;
-    b.by = M.thread_of(l), b.epoch = M.epoch, b.line = op.line;
-    note(M, INITIALISED, op, 1u << l, place, 0, count);
+    b.by = M.thread_of(l), b.epoch = M.epoch, b.line = op.line();
+    note(M, INITIALISED, op.line(), 1u << l, place, 0, count);
   })
   ++M.epoch, ++M.stores;
 }
-// operands: address, wide, generic
-static void invalidate(Machine& M, Warp& W, u8* R, const MicroOp& op) {
-  const Lanes at = places(R, op);
+static void execute(Machine& M, Warp& W, const ops::Invalidate& op) {
+  const Lanes at = places(op);
   ACTIVE(W.active, {
-    Mbarrier* b = used_by(M, at.address[l], op.line, l);
+    Mbarrier* b = used_by(M, at.address[l], op.line(), l);
     if (!b || place_of(M, at.address[l]).cta != M.cta) continue;
     b->valid = false, ++b->changes;
-    mark(M, place_of(M, at.address[l]).address, l, op.line, false);
+    mark(M, place_of(M, at.address[l]).address, l, op.line(), false);
   })
   ++M.epoch, ++M.stores;
 }
 // fence.mbarrier_init: who has initialised them lets others and the copies of the cluster see it.
-static void fence_init(Machine& M, Warp& W, u8*, const MicroOp&) {
+static void execute(Machine& M, Warp& W, const ops::FenceInit&) {
   for (auto& [address, b] : M.cta->mbarriers)
     if ((int)b.by / 32 == M.warp && W.active >> b.by % 32 & 1) b.fenced = true;
   fence(M, W.active, DEVICE);
 }
 
-// fence.proxy.async
-static void fence_async_proxy(Machine& M, Warp& W, u8*, const MicroOp&) { fence_proxy(M, W.active); }
-
 // ---- arrivals and bytes ---
-enum Arrival : u32 {
-  ARRIVES = 1, EXPECTS = 2, DROPS = 4, NO_COMPLETE = 8, RELAXED = 16, COMPLETES_BYTES = 32
-};
+using Arrival = ops::Arrival;
 static u64 state_of(const Mbarrier& b) { return b.phase << 20 | b.pending; }
 static void count_arrivals(Machine& M, Mbarrier& b, u32 how, u32 count, s32 line, int lane, u32 address) {
   if (!count || count > MOST) return report_misuse(M, BAD_COUNT, line, lane, address, count);
-  if (how & NO_COMPLETE && count >= b.pending)
+  if (how & Arrival::NO_COMPLETE && count >= b.pending)
     report_misuse(M, COMPLETES, line, lane, address);
   else if (count > b.pending)
     return report_misuse(M, TOO_MANY_ARRIVALS, line, lane, address, b.expected);
   b.pending -= least(count, b.pending);
-  if (how & DROPS) b.expected -= least(count, b.expected);
+  if (how & Arrival::DROPS) b.expected -= least(count, b.expected);
 }
-// operands: address, wide, generic, an Arrival, then count, bytes and result, each of which may be NONE
-static void tell(Machine& M, Warp& W, u8* R, const MicroOp& op) {
-  const Lanes at = places(R, op);
-  const u32 how = op.operands[3];
+static void execute(Machine& M, Warp& W, const ops::Tell& op) {
+  const Lanes at = places(op);
+  const u32 how = op.how();
   u32 done = 0;
   ACTIVE(W.active, {
     const u32 address = at.address[l];
-    Mbarrier* b = used_by(M, address, op.line, l);
-    if (op.operands[6] != NONE) ((u64*)OPERAND(6))[l] = b ? state_of(*b) : 0;
+    Mbarrier* b = used_by(M, address, op.line(), l);
+    if (op.state()) op.state()[l] = b ? state_of(*b) : 0;
     if (!b) continue;
-    if (how & ARRIVES && !(done >> l & 1)) {
-      const u32 together = how & RELAXED ? 1u << l : lanes_at(at, W.active, l);
-      b->arrived = join(b->arrived, how & RELAXED ? release_clock(M, l, DEVICE) : clock_of_lanes(M, together));
+    if (how & Arrival::ARRIVES && !(done >> l & 1)) {
+      const u32 together = how & Arrival::RELAXED ? 1u << l : lanes_at(at, W.active, l);
+      b->arrived = join(b->arrived, how & Arrival::RELAXED ? release_clock(M, l, DEVICE) : clock_of_lanes(M, together));
       done |= together;
-      const u32 arrivals = op.operands[4] == NONE ? 1 : WORDS(4)[l];
-      const u32 counted = how & EXPECTS ? WORDS(5)[l] : arrivals * __builtin_popcount(together);
-      note(M, how & EXPECTS ? EXPECTED : ARRIVED, op, together, place_of(M, address), b->phase, counted);
+      const u32 arrivals = op.count() ? op.count()[l] : 1;
+      const u32 counted = how & Arrival::EXPECTS ? op.bytes()[l] : arrivals * __builtin_popcount(together);
+      note(M, how & Arrival::EXPECTS ? EXPECTED : ARRIVED, op.line(), together, place_of(M, address), b->phase, counted);
     }
-    if (how & (EXPECTS | COMPLETES_BYTES)) {
-      const u32 bytes = WORDS(5)[l];
-      const s64 sum = b->bytes + (how & EXPECTS ? (s64)bytes : -(s64)bytes);
+    if (how & (Arrival::EXPECTS | Arrival::COMPLETES_BYTES)) {
+      const u32 bytes = op.bytes()[l];
+      const s64 sum = b->bytes + (how & Arrival::EXPECTS ? (s64)bytes : -(s64)bytes);
       if (bytes > MOST || sum > MOST || sum < -(s64)MOST)
-        report_misuse(M, BYTES_OUT_OF_RANGE, op.line, l, address, bytes);
+        report_misuse(M, BYTES_OUT_OF_RANGE, op.line(), l, address, bytes);
       else b->bytes = sum;
     }
-    if (how & ARRIVES)
-      count_arrivals(M, *b, how, op.operands[4] == NONE ? 1 : WORDS(4)[l], op.line, l, address);
+    if (how & Arrival::ARRIVES)
+      count_arrivals(M, *b, how, op.count() ? op.count()[l] : 1, op.line(), l, address);
     complete(M, *b);
   })
   ++M.epoch, ++M.stores;
@@ -199,18 +190,16 @@ void complete_bytes(Machine& M, Cta& to, u32 address, const Operation& operation
   complete(M, b);
   ++M.stores;
 }
-// operands: address, wide, generic, noinc; cp.async.mbarrier.arrive: copies of the lane have arrived, which
-// then does. They land now.
-static void arrive_with_copies(Machine& M, Warp& W, u8* R, const MicroOp& op) {
-  const Lanes at = places(R, op);
+static void execute(Machine& M, Warp& W, const ops::ArriveWithCopies& op) {
+  const Lanes at = places(op);
   land_copies(M, W, W.active);
   ACTIVE(W.active, {
-    Mbarrier* b = used_by(M, at.address[l], op.line, l);
+    Mbarrier* b = used_by(M, at.address[l], op.line(), l);
     if (!b) continue;
     b->arrived = join(b->arrived, clock_of_lanes(M, 1u << l));
-    if (op.operands[3]) {
-      note(M, ARRIVED, op, 1u << l, place_of(M, at.address[l]), b->phase, 1);
-      count_arrivals(M, *b, ARRIVES, 1, op.line, l, at.address[l]);
+    if (op.noinc()) {
+      note(M, ARRIVED, op.line(), 1u << l, place_of(M, at.address[l]), b->phase, 1);
+      count_arrivals(M, *b, Arrival::ARRIVES, 1, op.line(), l, at.address[l]);
     }
     complete(M, *b);
   })
@@ -234,19 +223,18 @@ static bool is_over(Machine& M, const Mbarrier& b, bool parity, u64 value, s32 l
   if (b.phase > phase + 1 || b.phase < phase) report_misuse(M, OLD_STATE, line, lane, address);
   return b.phase != phase;
 }
-// operands: address, wide, generic, whether by parity, whether relaxed, parity or state, result
-static void test(Machine& M, Warp& W, u8* R, const MicroOp& op) {
-  const Lanes at = places(R, op);
-  const bool parity = op.operands[3], relaxed = op.operands[4];
+static void execute(Machine& M, Warp& W, const ops::Test& op) {
+  const Lanes at = places(op);
+  const bool parity = op.parity(), relaxed = op.relaxed();
   const Mbarrier* barrier[32];
   u32 over = 0, awaiting = 0;
   ACTIVE(W.active, {
     const u32 address = at.address[l];
-    Mbarrier* const b = used_by(M, address, op.line, l);
+    Mbarrier* const b = used_by(M, address, op.line(), l);
     barrier[l] = b;
-    const u64 value = parity ? WORDS(5)[l] : ((const u64*)OPERAND(5))[l];
-    const bool done = !b || is_over(M, *b, parity, value, op.line, l, address);  // none: it goes on
-    WORDS(6)[l] = done;
+    const u64 value = parity ? ((const u32*)op.value())[l] : ((const u64*)op.value())[l];
+    const bool done = !b || is_over(M, *b, parity, value, op.line(), l, address);  // none: it goes on
+    op.result()[l] = done;
     if (!done) awaiting |= (u32)await(W, *b, address, l) << l;
     if (!done || !b) continue;
     over |= 1u << l;
@@ -256,13 +244,13 @@ static void test(Machine& M, Warp& W, u8* R, const MicroOp& op) {
   while (M.unit_events && awaiting) {
     const int first = __builtin_ctz(awaiting);
     const u32 together = lanes_at(at, awaiting, first);
-    note(M, TESTED, op, together, place_of(M, at.address[first]), barrier[first]->phase, 0);
+    note(M, TESTED, op.line(), together, place_of(M, at.address[first]), barrier[first]->phase, 0);
     awaiting &= ~together;
   }
   while (over) {
     const int first = __builtin_ctz(over);
     const u32 together = relaxed ? 1u << first : lanes_at(at, over, first);
-    note(M, PASSED, op, together, place_of(M, at.address[first]), barrier[first]->phase - 1, 0);
+    note(M, PASSED, op.line(), together, place_of(M, at.address[first]), barrier[first]->phase - 1, 0);
     LaneClock& own = M.cta->lanes[M.warp * 32 + first];
     if (relaxed) own.pending = join(own.pending, barrier[first]->completed);
     else acquire(M, together, barrier[first]->completed);
@@ -277,16 +265,7 @@ bool awaits_in_vain(const Warp& W) {
   ACTIVE(W.polling, if (a.barrier[l]->changes != a.changes[l]) return false)
   return true;
 }
-// operands: result, state
-static void pending_count(Machine&, Warp& W, u8* R, const MicroOp& op) {
-  ACTIVE(W.active, WORDS(0)[l] = ((const u64*)OPERAND(1))[l] & MOST)
+static void execute(Machine&, Warp& W, const ops::PendingCount& op) {
+  ACTIVE(W.active, op.result()[l] = op.state()[l] & MOST)
 }
-
-static const Family mbarrier{{"mbarrier.init", initialise},
-                             {"mbarrier.inval", invalidate},
-                             {"mbarrier.tell", tell},
-                             {"mbarrier.test", test},
-                             {"mbarrier.pending_count", pending_count},
-                             {"cp.async.mbarrier", arrive_with_copies},
-                             {"fence.mbarrier_init", fence_init},
-                             {"fence.proxy", fence_async_proxy}};
+static void execute(Machine& M, Warp& W, const ops::FenceProxy&) { fence_proxy(M, W.active); }

@@ -4,11 +4,12 @@
 #include "async/sums.h"
 #include "lanes/conversion.h"
 
-enum Factor { F16, BF16, TF32, E4M3, E5M2, S8, U8 };
-enum Sum { SUM_F16, SUM_F32, SUM_S32 };
-u32 factor_bytes(u32 kind) { return kind <= BF16 ? 2 : kind == TF32 ? 4 : 1; }
-static s32 lowest_exponent(u32 kind) {
-  return kind == F16 || kind == E5M2 ? -14 : kind == E4M3 ? -6 : -126;
+using ops::Factor;
+using ops::Sum;
+typedef ops::ProductOption Option;
+u32 factor_bytes(Factor kind) { return kind <= Factor::BF16 ? 2 : kind == Factor::TF32 ? 4 : 1; }
+static s32 lowest_exponent(Factor kind) {
+  return kind == Factor::F16 || kind == Factor::E5M2 ? -14 : kind == Factor::E4M3 ? -6 : -126;
 }
 
 template <int MANTISSA, int BIAS> static const f32* floats_of_8() {
@@ -20,44 +21,44 @@ template <int MANTISSA, int BIAS> static const f32* floats_of_8() {
   return table.data();
 }
 // The numbers of a piece of 16 bytes.
-static void unpack(const u8* piece, u32 kind, f32* to) {
+static void unpack(const u8* piece, Factor kind, f32* to) {
   u16 halves[8];
   u32 words[4];
   memcpy(halves, piece, 16), memcpy(words, piece, 16);
   switch (kind) {
-    case F16:
+    case Factor::F16:
       for (int k = 0; k < 8; ++k) to[k] = half_to_float(halves[k]);
       break;
-    case BF16:
+    case Factor::BF16:
       for (int k = 0; k < 8; ++k) to[k] = bfloat_to_float(halves[k]);
       break;
-    case TF32:
+    case Factor::TF32:
       for (int k = 0; k < 4; ++k) to[k] = bits<f32>(words[k] & 0xffffe000u);  // low bits do not count
       break;
-    case E4M3:
+    case Factor::E4M3:
       for (int k = 0; k < 16; ++k) to[k] = floats_of_8<3, 7>()[piece[k]];
       break;
-    case E5M2:
+    case Factor::E5M2:
       for (int k = 0; k < 16; ++k) to[k] = floats_of_8<2, 15>()[piece[k]];
       break;
-    case S8:
+    case Factor::S8:
       for (int k = 0; k < 16; ++k) to[k] = (s8)piece[k];
       break;
-    case U8:
+    case Factor::U8:
       for (int k = 0; k < 16; ++k) to[k] = piece[k];
   }
 }
-static void unpack_at(const Machine& M, u32 address, u32 kind, f32* to) {
+static void unpack_at(const Machine& M, u32 address, Factor kind, f32* to) {
   static const u8 nothing[16] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
                                  0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
   unpack(address + 16 <= M.launch.shared_bytes ? M.cta->shared + address : nothing, kind, to);
 }
 
 static void load_right(const Machine& M, const Product& p, f32 (*B)[MOST_COLUMNS]) {
-  const u32 kind = p.op->operands[RIGHT_KIND], columns = p.op->operands[COLUMNS];
-  const u32 per = 16 / factor_bytes(kind);
+  const Factor kind = p.op.right_kind();
+  const u32 columns = p.op.columns(), per = 16 / factor_bytes(kind);
   const Descriptor d(p.right);
-  if (p.op->operands[OPTIONS] & RIGHT_ACROSS) {
+  if (p.op.options() & Option::RIGHT_ACROSS) {
     for (u32 k = 0; k < 2 * per; ++k)
       for (u32 piece = 0; piece < columns / 8; ++piece)
         unpack_at(M, d.across(piece, k), kind, B[k] + piece * 8);
@@ -71,13 +72,14 @@ static void load_right(const Machine& M, const Product& p, f32 (*B)[MOST_COLUMNS
     }
 }
 static void load_left(const Machine& M, const Product& p, f32 (*A)[MOST_K]) {
-  const u32 kind = p.op->operands[LEFT_KIND], per = 16 / factor_bytes(kind), first = p.member * 16;
+  const Factor kind = p.op.left_kind();
+  const u32 per = 16 / factor_bytes(kind), first = p.member * 16;
   if (!p.rows.empty()) {
     for (u32 row = 0; row < 16; ++row) memcpy(A[row], &p.rows[row * 2 * per], 8 * per);
     return;
   }
   const Descriptor d(p.left);
-  if (!(p.op->operands[OPTIONS] & LEFT_ACROSS)) {
+  if (!(p.op.options() & Option::LEFT_ACROSS)) {
     for (u32 row = 0; row < 16; ++row)
       for (u32 piece = 0; piece < 2; ++piece)
         unpack_at(M, d.along_k(first + row, piece), kind, A[row] + piece * per);
@@ -90,11 +92,11 @@ static void load_left(const Machine& M, const Product& p, f32 (*A)[MOST_K]) {
       for (u32 row = 0; row < 8; ++row) A[piece * 8 + row][k] = numbers[row];
     }
 }
-std::vector<f32> rows_in_registers(const u8* R, const u32* places, u32 kind) {
+std::vector<f32> rows_in_registers(const Registers<u32>& registers, Factor kind) {
   const u32 bytes = factor_bytes(kind), per = 4 / bytes;
   std::vector<f32> rows(16 * 8 * per);
   for (u32 r = 0; r < 4; ++r) {
-    const u32* words = (const u32*)(R + places[r]);
+    const u32* words = registers[r];
     LANES({
       u8 piece[16] = {0};
       f32 numbers[16];
@@ -109,27 +111,28 @@ std::vector<f32> rows_in_registers(const u8* R, const u32* places, u32 kind) {
 
 static s32 added(u32 before, f32 sum, u32 options) {
   const s64 whole = (s64)(s32)before + (s64)sum;
-  return options & SATURATED ? within(whole, INT32_MIN, INT32_MAX) : (s32)whole;
+  return options & Option::SATURATED ? within(whole, INT32_MIN, INT32_MAX) : (s32)whole;
 }
 // f(column, where its sum is) of a row.
 template <class T, class F> static inline void each_sum(const Product& p, u32 row, F f) {
   const u32 each = 4 / sizeof(T);  // in a register
-  const u32* places = p.op->operands + SUMS + row / 8 * (2 / each);
-  for (u32 column = 0; column < p.op->operands[COLUMNS]; column += 8, places += 4 / each)
+  const Registers<u8> sums = p.op.sums();
+  const u32 *places = sums.places + row / 8 * (2 / each), columns = p.op.columns();
+  for (u32 column = 0; column < columns; column += 8, places += 4 / each)
 #pragma GCC unroll 8
     for (u32 i = 0; i < 8; ++i)
-      f(column + i, ((T*)(p.registers + places[i % 2 / each]))[(row % 8 * 4 + i / 2) * each + i % each]);
+      f(column + i, ((T*)(sums.R + places[i % 2 / each]))[(row % 8 * 4 + i / 2) * each + i % each]);
 }
 static void add_integers(const Product& p, u32 row, const f32* left, const RightFactors& right) {
   f32 sums[MOST_COLUMNS] = {0};  // exact
   for (u32 k = 0; k < right.depth; ++k)
     for (u32 column = 0; column < right.columns; ++column) sums[column] += left[k] * right.values[k][column];
   each_sum<u32>(p, row, [&](u32 column, u32& d) {
-    d = added(p.adds ? d : 0, sums[column], p.op->operands[OPTIONS]);
+    d = added(p.adds ? d : 0, sums[column], p.op.options());
   });
 }
 template <class T> static void add_floats(const Product& p, u32 row, const f32* left, const RightFactors& right) {
-  const u32 kind = p.op->operands[LEFT_KIND];
+  const Factor kind = p.op.left_kind();
   const bool halves = sizeof(T) == 2;
   ALIGNED f32 sums[MOST_COLUMNS];
   if (p.adds)
@@ -145,15 +148,15 @@ void execute(const Machine& M, const Product& p) {
   static thread_local RightFactors factors;
   RightFactors& right = factors;
   ALIGNED f32 A[16][MOST_K];
-  right.columns = p.op->operands[COLUMNS], right.depth = 32 / factor_bytes(p.op->operands[LEFT_KIND]);
+  right.columns = p.op.columns(), right.depth = 32 / factor_bytes(p.op.left_kind());
   load_left(M, p, A), load_right(M, p, right.values);
-  const u32 sums = p.op->operands[SUM_KIND];
-  if (sums != SUM_S32) right.find_exponents(lowest_exponent(p.op->operands[RIGHT_KIND]));
+  const Sum sums = p.op.sum_kind();
+  if (sums != Sum::S32) right.find_exponents(lowest_exponent(p.op.right_kind()));
   for (u32 row = 0; row < 16; ++row) {
-    if (p.op->operands[OPTIONS] & NEGATED)
+    if (p.op.options() & Option::NEGATED)
       for (f32& factor : A[row]) factor = -factor;
-    if (sums == SUM_S32) add_integers(p, row, A[row], right);
-    else if (sums == SUM_F16) add_floats<u16>(p, row, A[row], right);
+    if (sums == Sum::S32) add_integers(p, row, A[row], right);
+    else if (sums == Sum::F16) add_floats<u16>(p, row, A[row], right);
     else add_floats<u32>(p, row, A[row], right);
   }
 }

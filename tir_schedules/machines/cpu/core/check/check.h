@@ -92,12 +92,12 @@ struct Descriptor;
 // of the first warp that came; false in `alike` where this one has others.
 bool whole_group(Machine&, const Warp&, s32 line, bool* alike = nullptr, u64 left = 0, u64 right = 0);
 void check_warpgroups(Machine&);  // at the end of a block: whether the warps of each have executed as much
-bool check_descriptor(Machine&, const MicroOp&, u64 bits, bool of_right);
+bool check_descriptor(Machine&, const ops::Wgmma&, u64 bits, bool of_right);
 void report_different(Machine&, const MicroOp&, u64 descriptor);  // of lanes or warps
 // Whether a box has brought the piece at an address in another swizzle than the descriptor's, so that it lies in
 // another place.
 bool check_swizzle(Machine&, const MicroOp&, const Descriptor&, bool of_right, u32 address);
-void claim_registers(Machine&, Warp&, const MicroOp&);  // the sums and factors of a product that begins
+void claim_registers(Machine&, Warp&, const ops::Wgmma&);  // the sums and factors of a product that begins
 
 // ---- exits.cpp ---
 // What is left open by threads that leave: `detail` of a LEFT_IN_FLIGHT.

@@ -1,9 +1,11 @@
 // What the four warps of a warpgroup have to execute alike, and what is wrong with descriptors and registers of a wgmma.
 #include "check/check.h"
+#include "operands.h"
 #include "state/descriptors.h"
-#include "state/operands.h"
 
+typedef ops::ProductOption Option;
 const u32 REGISTERS = 1 << 16;  // of a multiprocessor
+
 enum { DIFFERENT_WARPS = 1, INCOMPLETE_GROUP, LEFT_OUT };  // what DIVERGENT_ALIGNED is about
 static Warpgroup& warpgroup_of(Machine& M) {
   std::vector<Warpgroup>& groups = M.cta->warpgroups;
@@ -71,10 +73,10 @@ static void report_descriptor(Machine& M, const MicroOp& op, DescriptorFault fau
   if (Finding* f = report(M, BAD_DESCRIPTOR, op.line, 0, 0, d.start))
     f->detail = fault | of_right << 8, f->extent = d.base, f->extent_bytes = d.span, f->bytes = beyond;
 }
-bool check_descriptor(Machine& M, const MicroOp& op, u64 bits, bool of_right) {
+bool check_descriptor(Machine& M, const ops::Wgmma& op, u64 bits, bool of_right) {
   const Descriptor d(bits);
-  const bool across = op.operands[OPTIONS] & (of_right ? RIGHT_ACROSS : LEFT_ACROSS);
-  const u32 rows = of_right ? op.operands[COLUMNS] : 64;
+  const bool across = op.options() & (of_right ? Option::RIGHT_ACROSS : Option::LEFT_ACROSS);
+  const u32 rows = of_right ? op.columns() : 64;
   auto fault = [&](DescriptorFault which, u32 beyond = 0) {
     report_descriptor(M, op, which, of_right, d, beyond);
     return false;
@@ -108,52 +110,53 @@ static bool in_flight(const Warp& W, const RegisterUse& use) {
   return use.number && use.number + W.products.size() > W.products_of->products;
 }
 static void report_touched(Machine& M, const MicroOp& op, Act act, const RegisterUse& use) {
-  Finding* f = report_access(M, WGMMA_REGISTERS, op.line, 0, act, GENERIC, 0, 0, use.op->line);
+  Finding* f = report_access(M, WGMMA_REGISTERS, op.line, 0, act, GENERIC, 0, 0, use.op.line());
   if (f) f->detail = use.factor;
 }
 // Of an instruction that is no wgmma. nvcc moves a mov behind a wgmma.fence, as no operand of that holds it
 // back; so it counts as if it stood behind the last product.
-// operands: whether it is a mov, how many it reads, how many it writes, their places
-static void touch_registers(Machine& M, Warp& W, u8*, const MicroOp& op) {
+static void execute(Machine& M, Warp& W, const ops::TouchRegisters& op) {
   ProductRegisters& own = own_registers(M, W);
-  const u32 reads = op.operands[1], all = reads + op.operands[2];
-  const u32 fence = op.operands[0] ? own.fences_before : own.fences;
-  for (u32 k = 0; k < all; ++k) {
-    RegisterUse& use = own.uses[op.operands[3 + k] / PLACE];
-    const bool writes = k >= reads;
-    if (in_flight(W, use) && (writes || !use.factor))
-      report_touched(M, op, writes ? WRITE : READ, use);
-    if (writes) use.fence = fence, use.written = op.line;
-  }
+  const u32 fence = op.moves() ? own.fences_before : own.fences;
+  auto touch = [&](const Registers<u8>& registers, bool writes) {
+    for (u32 k = 0; k < registers.count; ++k) {
+      RegisterUse& use = own.uses[registers.places[k] / PLACE];
+      if (in_flight(W, use) && (writes || !use.factor))
+        report_touched(M, op, writes ? WRITE : READ, use);
+      if (writes) use.fence = fence, use.written = op.line();
+    }
+  };
+  touch(op.read(), false), touch(op.written(), true);
 }
-static bool same_sums(const MicroOp& one, const MicroOp& other) {
-  const u32 *a = one.operands, *b = other.operands, bytes = 4 * (a[SUM_COUNT] + 1);
-  return a[COLUMNS] == b[COLUMNS] && a[SUM_KIND] == b[SUM_KIND] &&
-         !memcmp(a + SUM_COUNT, b + SUM_COUNT, bytes);
+static bool same_sums(const ops::Wgmma& one, const ops::Wgmma& other) {
+  const Registers<u8> a = one.sums(), b = other.sums();
+  return one.columns() == other.columns() && one.sum_kind() == other.sum_kind() && a.count == b.count &&
+         !memcmp(a.places, b.places, 4 * a.count);
 }
-void claim_registers(Machine& M, Warp& W, const MicroOp& op) {
+void claim_registers(Machine& M, Warp& W, const ops::Wgmma& op) {
   ProductRegisters& own = own_registers(M, W);
   bool told = false;
   auto claim = [&](u32 place, bool factor) {
     RegisterUse& use = own.uses[place / PLACE];
-    auto clashes = [&] { return factor ? !use.factor : use.factor || !same_sums(*use.op, op); };
+    auto clashes = [&] { return factor ? !use.factor : use.factor || !same_sums(use.op, op); };
     if (!told && in_flight(W, use) && clashes()) {
       report_touched(M, op, factor ? READ : WRITE, use);
       told = true;
     }
     if (!told && use.fence >= own.fences) {
-      if (Finding* f = report(M, UNFENCED_WGMMA, op.line, 0, use.written)) f->detail = factor;
+      if (Finding* f = report(M, UNFENCED_WGMMA, op.line(), 0, use.written)) f->detail = factor;
       told = true;
     }
-    use.op = &op, use.number = own.products + 1, use.factor = factor;
+    use.op = op, use.number = own.products + 1, use.factor = factor;
   };
-  if (op.operands[OPTIONS] & IN_REGISTERS)
-    for (u32 k = 0; k < 4; ++k) claim(op.operands[LEFT + k], true);
-  for (u32 k = 0; k < op.operands[SUM_COUNT]; ++k) claim(op.operands[SUMS + k], false);
+  const Registers<u32> rows = op.rows();
+  const Registers<u8> sums = op.sums();
+  for (u32 k = 0; k < rows.count; ++k) claim(rows.places[k], true);
+  for (u32 k = 0; k < sums.count; ++k) claim(sums.places[k], false);
   own.products++, own.fences_before = own.fences;
 }
-static void fence_registers(Machine& M, Warp& W, u8*, const MicroOp& op) {
-  if (whole_group(M, W, op.line)) own_registers(M, W).fences++;
+static void execute(Machine& M, Warp& W, const ops::FenceProducts& op) {
+  if (whole_group(M, W, op.line())) own_registers(M, W).fences++;
 }
 
 void report_different(Machine& M, const MicroOp& op, u64 descriptor) {
@@ -168,18 +171,13 @@ bool check_swizzle(Machine& M, const MicroOp& op, const Descriptor& d, bool of_r
     f->detail = OTHER_SWIZZLE | of_right << 8, f->extent = found->second, f->extent_bytes = d.span;
   return true;
 }
-// operands: registers of a thread
-static void ask_for_registers(Machine& M, Warp& W, u8*, const MicroOp& op) {
-  if (!whole_group(M, W, op.line)) return;
+static void execute(Machine& M, Warp& W, const ops::AskForRegisters& op) {
+  if (!whole_group(M, W, op.line())) return;
   Warpgroup& own = warpgroup_of(M);
-  own.asked[M.warp % 4] = op.operands[0], own.line = op.line;
+  own.asked[M.warp % 4] = op.asked(), own.line = op.line();
   u32 all = 0;
   for (const Warpgroup& group : M.cta->warpgroups)
     for (u32 asked : group.asked) all += asked * 32;
   if (all <= REGISTERS) return;
-  if (Finding* f = report(M, TOO_MANY_REGISTERS, op.line, 0)) f->detail = op.operands[0], f->bytes = all;
+  if (Finding* f = report(M, TOO_MANY_REGISTERS, op.line(), 0)) f->detail = op.asked(), f->bytes = all;
 }
-
-static const Family warpgroup_checks{{"wgmma.fence", fence_registers},
-                                     {"wgmma.registers", touch_registers},
-                                     {"setmaxnreg", ask_for_registers}};

@@ -93,9 +93,6 @@ static bool goes_round(Machine& M, Warp& W, const u8* R, const BasicBlock& block
 }
 
 // ---- barriers ---
-// Operands of what ends a block at a barrier: whether it only arrives, its number, how many threads it is for
-// or NONE, then for a vote: kind, predicate, whether negated, result.
-enum Vote { POPULATION, EVERY, SOME };
 static void note_meeting(Machine& M) { M.cta->met = ++M.epoch; }
 static void tell_meeting(const Machine& M, const Warp& W, u32 lanes, u32 number) {
   if (!M.unit_events || !(M.program.traits & UNITS)) return;
@@ -123,12 +120,12 @@ static void open_barrier(Machine& M, u32 number) {
       const BasicBlock& block = M.program.blocks[W.pc[l]];
       W.pc[l] = block.taken;
       if (block.end == NONE) continue;
-      const u32* operands = M.program.micro_ops[block.end].operands;
-      if (operands[6] == NONE) continue;
-      const u32 votes = barrier.votes, kind = operands[3];
-      ((u32*)(registers_of(M, w) + operands[6]))[l] = kind == POPULATION ? votes
-                                                      : kind == EVERY    ? votes == barrier.result
-                                                                         : votes > 0;
+      const ops::Barrier op{{registers_of(M, w), &M.program.micro_ops[block.end]}};
+      const u32 votes = barrier.votes;
+      if (u32* result = op.result())
+        result[l] = op.vote() == ops::BarrierVote::POPC  ? votes
+                    : op.vote() == ops::BarrierVote::AND ? votes == barrier.result
+                                                         : votes > 0;
     })
     W.waiting &= ~there;
   }
@@ -137,24 +134,25 @@ static void open_barrier(Machine& M, u32 number) {
   note_meeting(M);
 }
 static void arrive(Machine& M, Warp& W, u8* R, const BasicBlock& block, u32 lanes) {
-  const u32* operands = block.end == NONE ? nullptr : M.program.micro_ops[block.end].operands;
-  const bool only_arrives = operands && operands[0];
+  const bool plain = block.end == NONE;
+  const ops::Barrier op{{R, plain ? nullptr : &M.program.micro_ops[block.end]}};
+  const bool only_arrives = !plain && op.only_arrives();
   if (only_arrives) send(W, lanes, block.taken);
   else W.waiting |= lanes;
   u32 numbers = 0;
   ACTIVE(lanes, {
-    const u32 asked = operands ? ((const u32*)(R + operands[1]))[l] : 0, number = asked & 15;
+    const u32 asked = plain ? 0 : op.number()[l], number = asked & 15;
     NamedBarrier& barrier = M.cta->named[number];
     W.barrier[l] = number, W.barrier_line[l] = block.line, numbers |= 1u << number;
     const u32 whole = (M.threads + 31) & ~31u;
     barrier.arrived++;
-    barrier.of_all = !operands || operands[2] == NONE;
-    barrier.expected = barrier.of_all ? whole : ((const u32*)(R + operands[2]))[l];
+    barrier.of_all = plain || !op.threads();
+    barrier.expected = barrier.of_all ? whole : op.threads()[l];
     if (asked > 15 || !barrier.expected || barrier.expected % 32)
       if (Finding* f = report(M, DIVERGENT_BARRIER, block.line, l))
         f->detail = 1, f->extent = asked, f->extent_bytes = barrier.expected;
-    if (operands && operands[6] != NONE) {
-      const bool holds = (((const u32*)(R + operands[4]))[l] != 0) != (operands[5] != 0);
+    if (!plain && op.result()) {
+      const bool holds = (op.predicate()[l] != 0) != op.negated();
       barrier.votes += holds, barrier.result++;
     }
   })
@@ -352,7 +350,3 @@ Progress run_block(Machine& M) {
     if (!moved || interrupted(M, 4)) return STUCK;
   }
 }
-
-// What a barrier of some threads needs to know stands in a micro-op, which nobody runs.
-static void nothing(Machine&, Warp&, u8*, const MicroOp&) {}
-static const Family barriers{{"barrier", nothing}};

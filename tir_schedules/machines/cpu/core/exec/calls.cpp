@@ -42,88 +42,78 @@ static u64 room(Machine& M, Warp& W, const MicroOp& op, int lane, u64 bytes, u64
   stop_launch(M);
   return M.launch.stack_start;
 }
-// operands: place, bytes of the parameters, where these are handed over
-static void enter_function(Machine& M, Warp& W, u8*, const MicroOp& op) {
-  const u32* o = op.operands;
-  ACTIVE(W.active, copy_within(M, l, o[0], o[2], o[1]))
+static void execute(Machine& M, Warp& W, const ops::Enter& op) {
+  ACTIVE(W.active, copy_within(M, l, op.place(), op.given(), op.passed()))
 }
 // What points into the parameters and variables of a function that has returned reads what nobody wrote.
-// operands: place, bytes
-static void leave_function(Machine& M, Warp& W, u8*, const MicroOp& op) {
-  ACTIVE(W.active, forget(M, l, op.operands[0], op.operands[1]))
+static void execute(Machine& M, Warp& W, const ops::Leave& op) {
+  ACTIVE(W.active, forget(M, l, op.place(), op.bytes()))
 }
-// operands: register for the place, bytes, bytes of the parameters, where these are, bytes that count
-static void push(Machine& M, Warp& W, u8* R, const MicroOp& op) {
-  const u32* o = op.operands;
-  u64* frame = (u64*)OPERAND(0);
+static void execute(Machine& M, Warp& W, const ops::Push& op) {
+  u64* frame = op.frame();
   ACTIVE(W.active, {
-    frame[l] = room(M, W, op, l, o[1], o[4], 16);
-    if (frame[l] + o[1] <= M.launch.local_bytes) copy_within(M, l, frame[l], o[3], o[2]);
+    frame[l] = room(M, W, op, l, op.bytes(), op.counted(), 16);
+    if (frame[l] + op.bytes() <= M.launch.local_bytes) copy_within(M, l, frame[l], op.given(), op.passed());
   })
 }
-// operands: result, bytes, alignment
-static void allocate_on_stack(Machine& M, Warp& W, u8* R, const MicroOp& op) {
-  u64 *result = (u64*)OPERAND(0), *asked = (u64*)OPERAND(1);
+static void execute(Machine& M, Warp& W, const ops::Allocate& op) {
   ACTIVE(W.active, {
-    const u64 align = greatest<u64>(op.operands[2], 16),
-              bytes = (least<u64>(asked[l], 1u << 31) + 15) & ~15ull;
-    result[l] = room(M, W, op, l, bytes, bytes, align);
+    const u64 align = greatest<u64>(op.align(), 16),
+              bytes = (least<u64>(op.bytes()[l], 1u << 31) + 15) & ~15ull;
+    op.result()[l] = room(M, W, op, l, bytes, bytes, align);
   })
 }
-// operands: count, then place, bytes and place of what is undefined or NONE, of each register
-static void save(Machine& M, Warp& W, u8* R, const MicroOp& op) {
+static void execute(Machine& M, Warp& W, const ops::CallSave& op) {
   CallState& calls = calls_of(M, W);
-  ACTIVE(W.active, for (u32 k = 0; k < op.operands[0]; ++k) {
-    const u32 *o = op.operands + 1 + 3 * k, bytes = o[1];
+  const Registers<u8> registers = op.registers();
+  ACTIVE(W.active, for (u32 k = 0; k < registers.count; ++k) {
     CallState::Saved saved{};
-    memcpy(&saved.value, R + o[0] + l * bytes, bytes);
-    if (o[2] != NONE) saved.undefined = ((Undefined*)(R + o[2]))->lanes >> l & 1;
+    const u32 bytes = op.sizes()[k];
+    memcpy(&saved.value, registers[k] + l * bytes, bytes);
+    if (const Undefined* u = op.undefined()[k]) saved.undefined = u->lanes >> l & 1;
     calls.saved[l].push_back(saved);
   })
 }
-static void resume(Machine& M, Warp& W, u8* R, const MicroOp& op) {
+static void execute(Machine& M, Warp& W, const ops::CallResume& op) {
   CallState& calls = calls_of(M, W);
-  const u32 count = op.operands[0];
+  const Registers<u8> registers = op.registers();
   ACTIVE(W.active, {
-    const u64 first = calls.saved[l].size() - count;
-    for (u32 k = 0; k < count; ++k) {
-      const u32 *o = op.operands + 1 + 3 * k, bytes = o[1];
+    const u64 first = calls.saved[l].size() - registers.count;
+    for (u32 k = 0; k < registers.count; ++k) {
       const CallState::Saved& saved = calls.saved[l][first + k];
-      memcpy(R + o[0] + l * bytes, &saved.value, bytes);
-      if (o[2] == NONE) continue;
-      Undefined& u = *(Undefined*)(R + o[2]);
-      u.lanes = (u.lanes & ~(1u << l)) | (u32)saved.undefined << l;
+      const u32 bytes = op.sizes()[k];
+      memcpy(registers[k] + l * bytes, &saved.value, bytes);
+      if (Undefined* u = op.undefined()[k]) u->lanes = (u->lanes & ~(1u << l)) | (u32)saved.undefined << l;
     }
     calls.saved[l].resize(first);
   })
 }
-enum Stop { TRAPPED, BROKE, NO_FUNCTION, NO_TARGET };
-static void report_stop(Machine& M, const MicroOp& op, int lane, Stop stop, u64 address = 0) {
+static void report_stop(Machine& M, const MicroOp& op, int lane, ops::Stop stop, u64 address = 0) {
   if (Finding* f = report(M, TRAP, op.line, lane))
-    f->detail = stop, f->bytes = (u32)address, f->extent_bytes = address >> 32;
+    f->detail = (u32)stop, f->bytes = (u32)address, f->extent_bytes = address >> 32;
   stop_launch(M);
 }
-// operands: Stop
-static void stop(Machine& M, Warp& W, u8*, const MicroOp& op) {
-  ACTIVE(W.active, report_stop(M, op, l, (Stop)op.operands[0]))
+static void execute(Machine& M, Warp& W, const ops::StopLaunch& op) {
+  ACTIVE(W.active, report_stop(M, op, l, op.why()))
 }
-// operands: register with the address, functions of the module, the first block of each, or NONE
-static void target(Machine& M, Warp& W, u8* R, const MicroOp& op) {
+static void execute(Machine& M, Warp& W, const ops::Target& op) {
   CallState& calls = calls_of(M, W);
+  const Numbers starts = op.starts();
   ACTIVE(W.active, {
-    const u64 address = ((u64*)OPERAND(0))[l], number = (address - FUNCTION_WINDOW) / FUNCTION_BYTES - 1;
-    const bool known = address % FUNCTION_BYTES == 0 && number < op.operands[1];
-    calls.target[l] = known ? op.operands[2 + number] : NONE;
-    if (calls.target[l] == NONE) calls.target[l] = 0, report_stop(M, op, l, NO_FUNCTION, address);
+    const u64 address = op.address()[l], number = (address - FUNCTION_WINDOW) / FUNCTION_BYTES - 1;
+    const bool known = address % FUNCTION_BYTES == 0 && number < starts.count;
+    calls.target[l] = known ? starts[number] : NONE;
+    if (calls.target[l] == NONE) calls.target[l] = 0, report_stop(M, op, l, ops::Stop::NO_FUNCTION, address);
   })
 }
-// operands: register with the index, targets, and their blocks. PTX does not define an index past the last.
-static void choose(Machine& M, Warp& W, u8* R, const MicroOp& op) {
+// PTX does not define an index past the last.
+static void execute(Machine& M, Warp& W, const ops::Switch& op) {
   CallState& calls = calls_of(M, W);
+  const Numbers targets = op.targets();
   ACTIVE(W.active, {
-    const u32 index = WORDS(0)[l], count = op.operands[1];
-    calls.target[l] = op.operands[2 + (index < count ? index : 0)];
-    if (index >= count) report_stop(M, op, l, NO_TARGET, index);
+    const u32 index = op.index()[l];
+    calls.target[l] = targets[index < targets.count ? index : 0];
+    if (index >= targets.count) report_stop(M, op, l, ops::Stop::NO_TARGET, index);
   })
 }
 
@@ -148,34 +138,27 @@ static void mark_written(Machine& M, u64 address, int lane) {
   if (address >= LOCAL_WINDOW && address - LOCAL_WINDOW < M.launch.local_bytes)
     M.local_written_of(lane)[address - LOCAL_WINDOW] = 1;
 }
-
-// operands: where arguments are, where the result goes
-static void copy(Machine& M, Warp& W, u8*, const MicroOp& op) {
+static void execute(Machine& M, Warp& W, const ops::CallMemcpy& op) {
   ACTIVE(W.active, {
-    const u64 to = argument(M, l, op.operands[0], 8), from = argument(M, l, op.operands[0] + 8, 8),
-              bytes = argument(M, l, op.operands[0] + 16, 8);
+    const u64 to = argument(M, l, op.arguments(), 8), from = argument(M, l, op.arguments() + 8, 8),
+              bytes = argument(M, l, op.arguments() + 16, 8);
     for (u64 k = 0; k < bytes; ++k) {
       const u8* source = at_generic(M, from + k, 1, op, l, READ);
       u8* target = source ? at_generic(M, to + k, 1, op, l, WRITE) : nullptr;
       if (!target) break;
       *target = *source, mark_written(M, to + k, l);
     }
-    give_back(M, l, op.operands[1], to, 8);
+    give_back(M, l, op.result(), to, 8);
   })
 }
-static void fill(Machine& M, Warp& W, u8*, const MicroOp& op) {
+static void execute(Machine& M, Warp& W, const ops::CallMemset& op) {
   ACTIVE(W.active, {
-    const u64 to = argument(M, l, op.operands[0], 8), bytes = argument(M, l, op.operands[0] + 16, 8);
+    const u64 to = argument(M, l, op.arguments(), 8), bytes = argument(M, l, op.arguments() + 16, 8);
     for (u64 k = 0; k < bytes; ++k) {
       u8* target = at_generic(M, to + k, 1, op, l, WRITE);
       if (!target) break;
-      *target = argument(M, l, op.operands[0] + 8, 1), mark_written(M, to + k, l);
+      *target = argument(M, l, op.arguments() + 8, 1), mark_written(M, to + k, l);
     }
-    give_back(M, l, op.operands[1], to, 8);
+    give_back(M, l, op.result(), to, 8);
   })
 }
-static const Family calls{{"call.enter", enter_function},   {"call.leave", leave_function},   {"call.push", push},
-                          {"call.save", save},
-                          {"call.resume", resume}, {"call.target", target}, {"call.memcpy", copy},
-                          {"call.memset", fill},   {"switch", choose}, {"stop", stop},
-                          {"alloca", allocate_on_stack}};

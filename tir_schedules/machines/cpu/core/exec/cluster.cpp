@@ -19,21 +19,19 @@ static void open_cluster(Machine& M, Cluster& cluster) {
   cluster.completed = cluster.arrived;
   ++M.stores;
 }
-// operands: whether relaxed, whether all lanes of the warp must execute it
-static void arrive_at_cluster(Machine& M, Warp& W, u8*, const MicroOp& op) {
-  if (op.operands[1]) whole_warp(M, W, op.line);
-  if (W.active & W.to_wait) report_misuse(M, ARRIVED_TWICE, op.line, __builtin_ctz(W.active & W.to_wait), 0);
+static void execute(Machine& M, Warp& W, const ops::ClusterArrive& op) {
+  if (op.aligned()) whole_warp(M, W, op.line());
+  if (W.active & W.to_wait) report_misuse(M, ARRIVED_TWICE, op.line(), __builtin_ctz(W.active & W.to_wait), 0);
   Cluster& cluster = *M.cta->cluster;
-  if (op.operands[0]) ACTIVE(W.active, cluster.arrived = join(cluster.arrived, release_clock(M, l, DEVICE)))
+  if (op.relaxed()) ACTIVE(W.active, cluster.arrived = join(cluster.arrived, release_clock(M, l, DEVICE)))
   else cluster.arrived = join(cluster.arrived, clock_of_lanes(M, W.active));
   W.at_cluster |= W.active, W.to_wait |= W.active;
   ++M.epoch, ++M.stores;
   open_cluster(M, cluster);
 }
-// operands: as above, but the first is not looked at
-static void wait_for_cluster(Machine& M, Warp& W, u8*, const MicroOp& op) {
+static void execute(Machine& M, Warp& W, const ops::ClusterWait& op) {
   const u32 strangers = W.active & ~W.to_wait, through = W.active & ~W.at_cluster;
-  if (strangers) report_misuse(M, NEVER_ARRIVED, op.line, __builtin_ctz(strangers), 0);
+  if (strangers) report_misuse(M, NEVER_ARRIVED, op.line(), __builtin_ctz(strangers), 0);
   W.refused = W.active & W.at_cluster, W.waits_for = CLUSTER;
   if (!through) return;
   W.to_wait &= ~through;
@@ -90,28 +88,23 @@ Progress run_cluster(Machine& M, Cluster& cluster) {
 }
 
 // ---- addresses ---
-// operands: result, address, rank, bytes of an address, whether generic
-static void map_address(Machine& M, Warp& W, u8* R, const MicroOp& op) {
-  const u32 wide = op.operands[3] == 8;
-  const u64 window = op.operands[4] ? SHARED_WINDOW : 0;
+static u64 number_at(const u8* registers, u32 bytes, int lane) {
+  return bytes == 8 ? ((const u64*)registers)[lane] : ((const u32*)registers)[lane];
+}
+static void execute(Machine& M, Warp& W, const ops::MapAddress& op) {
+  const u64 window = op.generic() ? SHARED_WINDOW : 0;
+  u8* result = op.result();
   ACTIVE(W.active, {
-    const u64 given = wide ? ((const u64*)OPERAND(1))[l] : WORDS(1)[l];
-    const u64 there = window | (u64)((WORDS(2)[l] + 1) & 0xff) << RANK_SHIFT | ((given - window) & IN_BLOCK);
-    if (wide) ((u64*)OPERAND(0))[l] = there;
-    else WORDS(0)[l] = (u32)there;
+    const u64 given = number_at(op.address(), op.bytes(), l);
+    const u64 there = window | (u64)((op.rank()[l] + 1) & 0xff) << RANK_SHIFT | ((given - window) & IN_BLOCK);
+    if (op.bytes() == 8) ((u64*)result)[l] = there;
+    else ((u32*)result)[l] = (u32)there;
   })
 }
-// operands: result, address, bytes of it, whether generic
-static void rank_of(Machine& M, Warp& W, u8* R, const MicroOp& op) {
-  const u64 window = op.operands[3] ? SHARED_WINDOW : 0;
+static void execute(Machine& M, Warp& W, const ops::RankOf& op) {
+  const u64 window = op.generic() ? SHARED_WINDOW : 0;
   ACTIVE(W.active, {
-    const u64 given = op.operands[2] == 8 ? ((const u64*)OPERAND(1))[l] : WORDS(1)[l];
-    const u32 rank = u32(given - window) >> RANK_SHIFT;
-    WORDS(0)[l] = rank ? rank - 1 : M.cta->rank;
+    const u32 rank = u32(number_at(op.address(), op.bytes(), l) - window) >> RANK_SHIFT;
+    op.result()[l] = rank ? rank - 1 : M.cta->rank;
   })
 }
-
-static const Family cluster{{"cluster.arrive", arrive_at_cluster},
-                            {"cluster.wait", wait_for_cluster},
-                            {"mapa", map_address},
-                            {"getctarank", rank_of}};

@@ -214,15 +214,6 @@ static bool run_in_threads(Machine& M, const LaunchArguments& a, const Order& or
   return !failed;
 }
 
-const Family* Family::all = nullptr;
-
-extern "C" void* function_named(const char* name) {
-  for (const Family* family = Family::all; family; family = family->next)
-    for (const NamedFunction& named : family->functions)
-      if (!strcmp(name, named.name)) return (void*)named.function;
-  return nullptr;
-}
-
 // One block alone, with what is kept of it.
 static u32 run_watched(Machine& M, Watch& watch) {
   KeepRequests requests(watch, M.launch.merges);

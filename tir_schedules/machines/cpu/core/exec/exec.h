@@ -2,7 +2,7 @@
 #pragma once
 #include "check/check.h"
 #include "observe/observer.h"
-#include "state/operands.h"
+#include "operands.h"
 
 // ---- cluster.cpp ---
 // Blocks of a cluster run together until all have left, or none can go on.

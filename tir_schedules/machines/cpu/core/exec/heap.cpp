@@ -2,12 +2,11 @@
 // offset reaches another; one that was freed has no bytes left.
 #include "exec/exec.h"
 
-// operands: where arguments are, where the result goes
-static void allocate_on_heap(Machine& M, Warp& W, u8*, const MicroOp& op) {
+static void execute(Machine& M, Warp& W, const ops::CallMalloc& op) {
   GlobalMemory& heap = M.global;
   M.interacts = true;
   if (!M.alone) {
-    ACTIVE(W.active, give_back(M, l, op.operands[1], 0, 8))
+    ACTIVE(W.active, give_back(M, l, op.result(), 0, 8))
     return;
   }
   if (heap.owned.empty()) {
@@ -15,7 +14,7 @@ static void allocate_on_heap(Machine& M, Warp& W, u8*, const MicroOp& op) {
     heap.first = M.global.count;
   }
   ACTIVE(W.active, {
-    const u64 bytes = argument(M, l, op.operands[0], 8), limit = 1u << 22;
+    const u64 bytes = argument(M, l, op.arguments(), 8), limit = 1u << 22;
     u64 address = 0;
     if (bytes <= M.launch.heap_bytes && heap.used + bytes <= M.launch.heap_bytes && heap.owned.size() < limit) {
       u8* data = (u8*)malloc(bytes + 16);
@@ -24,18 +23,17 @@ static void allocate_on_heap(Machine& M, Warp& W, u8*, const MicroOp& op) {
       heap.used += bytes;
       address = (u64)heap.owned.size() << BUFFER_SHIFT;
     }
-    give_back(M, l, op.operands[1], address, 8);
+    give_back(M, l, op.result(), address, 8);
   })
   M.global.buffers = heap.owned.data(), M.global.count = heap.owned.size();
 }
-// operands: where arguments are
-static void release(Machine& M, Warp& W, u8*, const MicroOp& op) {
+static void execute(Machine& M, Warp& W, const ops::CallFree& op) {
   ACTIVE(W.active, {
-    const u64 address = argument(M, l, op.operands[0], 8), number = (address >> BUFFER_SHIFT) - 1;
+    const u64 address = argument(M, l, op.arguments(), 8), number = (address >> BUFFER_SHIFT) - 1;
     if (!address) continue;
     const bool start = is_of_heap(M, number) && !(address & ((1ull << BUFFER_SHIFT) - 1));
     if (!start || M.global.made[number - M.global.first].freed) {
-      if (Finding* f = report(M, BAD_FREE, op.line, l, 0, address))
+      if (Finding* f = report(M, BAD_FREE, op.line(), l, 0, address))
         f->space = GLOBAL, describe_heap(M, address, *f);
       continue;
     }
@@ -46,4 +44,3 @@ static void release(Machine& M, Warp& W, u8*, const MicroOp& op) {
     buffer.data = nullptr, buffer.bytes = 0;
   })
 }
-static const Family heap{{"call.malloc", allocate_on_heap}, {"call.free", release}};

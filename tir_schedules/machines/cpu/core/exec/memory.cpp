@@ -56,26 +56,26 @@ static void finish(u8* const* memory, u32 mask, u32 asked, u32 width, u32 count,
   if (!STORE && mask != asked) poison(asked & ~mask, width, count, values);
 }
 
-template <bool STORE> static void shared_access(Machine& M, Warp& W, const MicroOp& op, const u32* address,
+template <bool STORE> static void shared_access(Machine& M, Warp& W, const ops::Access& op, const u32* address,
                                                 u32 width, u32 count, void* const* values, u32 how) {
   const u32 bytes = width * count, asked = W.active;
   u8* memory[32];
   const u32 mask = in_shared(M, address, bytes, op, asked, STORE ? WRITE : READ, memory);
-  tell(M, SharedAccess{op.counter, address, mask, bytes, STORE});
+  tell(M, SharedAccess{op.counter(), address, mask, bytes, STORE});
   if (STORE) {
     const Storing storing(M, values, width, address);
-    check_shared_writes(M, address, mask, bytes, op.line, how);
+    check_shared_writes(M, address, mask, bytes, op.line(), how);
     ++M.stores;
   } else if (how) {
-    ACTIVE(mask, check_shared(M, address[l], bytes, READ, l, op.line, how))
+    ACTIVE(mask, check_shared(M, address[l], bytes, READ, l, op.line(), how))
   } else {
-    check_shared_reads(M, address, mask, bytes, op.line);
+    check_shared_reads(M, address, mask, bytes, op.line());
   }
   order(M, mask, address, SHARED_WINDOW, bytes, how, STORE);
   finish<STORE>(memory, mask, asked, width, count, values);
   tell_performed(M);
 }
-template <bool STORE> static void global_access(Machine& M, Warp& W, const MicroOp& op, const u64* address,
+template <bool STORE> static void global_access(Machine& M, Warp& W, const ops::Access& op, const u64* address,
                                                 u32 width, u32 count, void* const* values, u32 how) {
   const u32 bytes = width * count, asked = W.active;
   if (!asked) return;
@@ -84,10 +84,10 @@ template <bool STORE> static void global_access(Machine& M, Warp& W, const Micro
   const u32 mask = in_global(M, address, bytes, op, asked, STORE ? WRITE : READ, how, memory);
   order(M, mask, address, 0, bytes, how, STORE);
   if (STORE) ++M.stores;
-  tell(M, GlobalAccess{op.counter, address, mask, bytes});
+  tell(M, GlobalAccess{op.counter(), address, mask, bytes});
   finish<STORE>(memory, mask, asked, width, count, values);
 }
-template <bool STORE> static void generic_access(Machine& M, Warp& W, const MicroOp& op, const u64* address,
+template <bool STORE> static void generic_access(Machine& M, Warp& W, const ops::Access& op, const u64* address,
                                                  u32 width, u32 count, void* const* values, u32 how) {
   u8* memory[32];
   u32 mask = W.active, local = 0;
@@ -101,81 +101,87 @@ template <bool STORE> static void generic_access(Machine& M, Warp& W, const Micr
   if (STORE && mask & ~local) ++M.stores;
   finish<STORE>(memory, mask, W.active, width, count, values);
 }
-// operands: address, whether it has 64 bits, bytes per element, elements, then the registers, then a How
-template <Space SPACE, bool STORE> static void access(Machine& M, Warp& W, u8* R, const MicroOp& op) {
+template <Space SPACE, bool STORE> static void access(Machine& M, Warp& W, const ops::Access& op) {
   void* values[4];
-  const u32 width = op.operands[2], count = op.operands[3];
-  for (u32 k = 0; k < count; ++k) values[k] = OPERAND(4 + k);
-  const u32 how = op.operands[4 + count];
+  const Registers<u8> registers = op.values();
+  const u32 width = op.width(), count = registers.count, how = op.how();
+  for (u32 k = 0; k < count; ++k) values[k] = registers[k];
   if (SPACE == SHARED) {
     ALIGNED u32 address[32];
-    addresses(OPERAND(0), op.operands[1], op.offset, address);
+    op.where().fill(address);
     shared_access<STORE>(M, W, op, address, width, count, values, how);
   } else {
     ALIGNED u64 address[32];
-    addresses(OPERAND(0), op.operands[1], op.offset, address);
+    op.where().fill(address);
     if (SPACE == GLOBAL) global_access<STORE>(M, W, op, address, width, count, values, how);
     else generic_access<STORE>(M, W, op, address, width, count, values, how);
   }
 }
-static void load_parameter(Machine& M, Warp& W, u8* R, const MicroOp& op) {  // operands: register, bytes
-  const u8* from = M.launch.params + op.offset;
-  switch (op.operands[1]) {
+static void execute(Machine& M, Warp& W, const ops::LdShared& op) { access<SHARED, false>(M, W, op); }
+static void execute(Machine& M, Warp& W, const ops::StShared& op) { access<SHARED, true>(M, W, op); }
+static void execute(Machine& M, Warp& W, const ops::LdGlobal& op) { access<GLOBAL, false>(M, W, op); }
+static void execute(Machine& M, Warp& W, const ops::StGlobal& op) { access<GLOBAL, true>(M, W, op); }
+static void execute(Machine& M, Warp& W, const ops::LdGeneric& op) { access<GENERIC, false>(M, W, op); }
+static void execute(Machine& M, Warp& W, const ops::StGeneric& op) { access<GENERIC, true>(M, W, op); }
+static void execute(Machine& M, Warp& W, const ops::LoadParameter& op) {
+  const u8* from = M.launch.params + op.offset();
+  u8* result = op.result();
+  switch (op.bytes()) {
     case 1:
     case 2: {
       u16 v = 0;
-      memcpy(&v, from, op.operands[1]);
-      ACTIVE(W.active, ((u16*)OPERAND(0))[l] = v)
+      memcpy(&v, from, op.bytes());
+      ACTIVE(W.active, ((u16*)result)[l] = v)
       break;
     }
     case 4: {
       u32 v;
       memcpy(&v, from, 4);
-      ACTIVE(W.active, ((u32*)OPERAND(0))[l] = v)
+      ACTIVE(W.active, ((u32*)result)[l] = v)
       break;
     }
     case 8: {
       u64 v;
       memcpy(&v, from, 8);
-      ACTIVE(W.active, ((u64*)OPERAND(0))[l] = v)
+      ACTIVE(W.active, ((u64*)result)[l] = v)
       break;
     }
   }
 }
 
 // ---- atomics: lanes one after another ---
-enum AtomicOperation { ADD, MIN, MAX, EXCHANGE, COMPARE_AND_SWAP, AND, OR, XOR, INCREMENT, DECREMENT };
-template <class T> static T updated(T old, T value, T other, int operation) {
+typedef ops::AtomicOperation Atom;
+template <class T> static T updated(T old, T value, T other, Atom operation) {
   switch (operation) {
-    case ADD: return old + value;
-    case MIN: return value < old ? value : old;
-    case MAX: return value > old ? value : old;
-    case EXCHANGE: return value;
-    case COMPARE_AND_SWAP: return old == value ? other : old;
-    case INCREMENT: return old >= value ? T(0) : T(old + 1);
-    case DECREMENT: return old == T(0) || old > value ? value : T(old - 1);
+    case Atom::ADD: return old + value;
+    case Atom::MIN: return value < old ? value : old;
+    case Atom::MAX: return value > old ? value : old;
+    case Atom::EXCHANGE: return value;
+    case Atom::COMPARE_AND_SWAP: return old == value ? other : old;
+    case Atom::INCREMENT: return old >= value ? T(0) : T(old + 1);
+    case Atom::DECREMENT: return old == T(0) || old > value ? value : T(old - 1);
   }
   if constexpr (std::is_integral_v<T>)
-    return operation == AND ? old & value : operation == OR ? old | value : old ^ value;
+    return operation == Atom::AND ? old & value : operation == Atom::OR ? old | value : old ^ value;
   return old;
 }
 // A half or bfloat16, computed in float32, from which it is rounded once.
-template <f32 WIDEN(u16), u16 NARROW(f32)> static u16 updated_half(u16 old, u16 value, int operation) {
+template <f32 WIDEN(u16), u16 NARROW(f32)> static u16 updated_half(u16 old, u16 value, Atom operation) {
   const f32 a = WIDEN(old), b = WIDEN(value);
-  return NARROW(operation == ADD ? a + b : operation == MIN ? float_min(a, b) : float_max(a, b));
+  return NARROW(operation == Atom::ADD ? a + b : operation == Atom::MIN ? float_min(a, b) : float_max(a, b));
 }
 struct AtomicOperands {
   u8* result;                // nullptr: not wanted
   const u8 *value, *other;   // other: nullptr where there is none
 };
-template <class T> static void update(u8* place, const AtomicOperands& at, int operation, int l) {
+template <class T> static void update(u8* place, const AtomicOperands& at, Atom operation, int l) {
   const T old = *(T*)place, value = ((const T*)at.value)[l];
   *(T*)place = updated<T>(old, value, at.other ? ((const T*)at.other)[l] : old, operation);
   if (at.result) ((T*)at.result)[l] = old;
 }
 // COUNT halves in one register.
 template <f32 WIDEN(u16), u16 NARROW(f32), int COUNT>
-static void update_halves(u8* place, const AtomicOperands& at, int operation, int l) {
+static void update_halves(u8* place, const AtomicOperands& at, Atom operation, int l) {
   for (int k = 0; k < COUNT; ++k) {
     u16& now = ((u16*)place)[k];
     const u16 old = now;
@@ -190,11 +196,11 @@ static void flushing_add(u8* place, const AtomicOperands& at, int l) {
   if (at.result) ((f32*)at.result)[l] = old;
 }
 // type: 'f' float, 's' or 'u' integer, 'h' half, 'b' bfloat16. bytes: of the register.
-static void update_as(u32 type, u32 bytes, bool in_shared, u8* place, const AtomicOperands& at, int operation,
+static void update_as(u32 type, u32 bytes, bool in_shared, u8* place, const AtomicOperands& at, Atom operation,
                       int l) {
   switch (type << 8 | bytes) {
     case 'f' << 8 | 4:
-      if (operation == ADD && !in_shared) return flushing_add(place, at, l);
+      if (operation == Atom::ADD && !in_shared) return flushing_add(place, at, l);
       return update<f32>(place, at, operation, l);
     case 'f' << 8 | 8: return update<f64>(place, at, operation, l);
     case 's' << 8 | 4: return update<s32>(place, at, operation, l);
@@ -209,19 +215,18 @@ static void update_as(u32 type, u32 bytes, bool in_shared, u8* place, const Atom
     case 'b' << 8 | 4: return update_halves<bfloat_to_float, float_to_bfloat, 2>(place, at, operation, l);
   }
 }
-// operands: address, wide, space, operation, type (see update_as), bytes of an element, elements, second
-// value or NONE, a How, then the values, then the results, each of which may be NONE
-static void atomic(Machine& M, Warp& W, u8* R, const MicroOp& op) {
-  const u32 space = op.operands[2], element = op.operands[5], count = op.operands[6], bytes = element * count;
+static void execute(Machine& M, Warp& W, const ops::Atomic& op) {
+  const Registers<u8> values = op.values(), results = op.results();
+  const u32 space = op.space(), element = op.element(), count = values.count, bytes = element * count;
   ALIGNED u64 address[32];
   ALIGNED u32 narrow[32];
-  addresses(OPERAND(0), op.operands[1], op.offset, address);
+  op.where().fill(address);
   LANES(narrow[l] = (u32)address[l])
-  if (space == SHARED) tell(M, SharedAccess{op.counter, narrow, W.active, bytes, true});
-  if (space == GLOBAL) tell(M, GlobalAccess{op.counter, address, W.active, bytes});
-  const u32 how = op.operands[8], *values = op.operands + 9, *results = values + count;
+  if (op.space() == SHARED) tell(M, SharedAccess{op.counter(), narrow, W.active, bytes, true});
+  if (op.space() == GLOBAL) tell(M, GlobalAccess{op.counter(), address, W.active, bytes});
+  const u32 how = op.how();
   bool wanted = false;
-  for (u32 k = 0; k < count; ++k) wanted |= results[k] != NONE;
+  for (u32 k = 0; k < count; ++k) wanted |= results[k] != nullptr;
   ACTIVE(W.active, {
     const u64 generic = address[l] + (space == SHARED ? SHARED_WINDOW : 0);
     u8* place = at_generic(M, generic, bytes, op, l, ATOMIC, how);
@@ -229,10 +234,9 @@ static void atomic(Machine& M, Warp& W, u8* R, const MicroOp& op) {
     u64 before[2] = {};
     memcpy(before, place, bytes);
     for (u32 k = 0; k < count; ++k) {
-      const AtomicOperands at = {results[k] == NONE ? nullptr : R + results[k], R + values[k],
-                                 op.operands[7] == NONE ? nullptr : OPERAND(7)};
+      const AtomicOperands at = {results[k], values[k], op.other()};
       const bool in_shared = generic - SHARED_WINDOW < WINDOW_BYTES;
-      update_as(op.operands[4], element, in_shared, place + element * k, at, op.operands[3], l);
+      update_as(op.type(), element, in_shared, place + element * k, at, op.operation(), l);
     }
     if (memcmp(before, place, bytes)) ++M.stores;
     if (M.program.traits & CLOCKS) synchronize(M, generic, bytes, l, how | UPDATES, wanted);
@@ -240,11 +244,4 @@ static void atomic(Machine& M, Warp& W, u8* R, const MicroOp& op) {
   tell_performed(M);
 }
 
-// operands: Scope
-static void fence_threads(Machine& M, Warp& W, u8*, const MicroOp& op) { fence(M, W.active, (Scope)op.operands[0]); }
-
-static const Family memory{{"fence", fence_threads},
-                           {"ld.shared", access<SHARED, false>},   {"st.shared", access<SHARED, true>},
-                           {"ld.global", access<GLOBAL, false>},   {"st.global", access<GLOBAL, true>},
-                           {"ld.generic", access<GENERIC, false>}, {"st.generic", access<GENERIC, true>},
-                           {"ld.param", load_parameter},           {"atomic", atomic}};
+static void execute(Machine& M, Warp& W, const ops::Fence& op) { fence(M, W.active, op.scope()); }

@@ -100,43 +100,41 @@ static void say(Said& said, const std::string& text) {
   memcpy(said.text + said.bytes, text.data(), bytes);
   said.bytes += bytes, said.cut |= bytes < text.size();
 }
-// operands: where the arguments are, where the result goes: how many arguments were printed
-static void print(Machine& M, Warp& W, u8*, const MicroOp& op) {
+// Its result is how many arguments were printed.
+static void execute(Machine& M, Warp& W, const ops::CallPrintf& op) {
   M.interacts = true;  // what is printed has an order
   if (!M.alone) return;
   ACTIVE(W.active, {
     std::string format;
-    const u64 address = argument(M, l, op.operands[0], 8);
-    Arguments from{M, op, l, argument(M, l, op.operands[0] + 8, 8)};
+    const u64 address = argument(M, l, op.arguments(), 8);
+    Arguments from{M, op, l, argument(M, l, op.arguments() + 8, 8)};
     s32 result = -1;
     if (address && read_string(M, op, l, address, format)) {
       say(*M.launch.said, printed(from, format));
       result = from.read;
     }
-    give_back(M, l, op.operands[1], (u32)result, 4);
+    give_back(M, l, op.result(), (u32)result, 4);
   })
 }
 
-// operands: where the arguments are: expression, file, line, function, bytes of a character
-static void fail(Machine& M, Warp& W, u8*, const MicroOp& op) {
+// Its arguments are expression, file, line, function, bytes of a character.
+static void execute(Machine& M, Warp& W, const ops::CallAssert& op) {
   ACTIVE(W.active, {
     stop_launch(M);
-    if (!report(M, ASSERTION, op.line, l) || !M.alone) continue;
+    if (!report(M, ASSERTION, op.line(), l) || !M.alone) continue;
     std::string text[3];
     const u32 at[] = {0, 8, 24};
     for (int k = 0; k < 3; ++k) {
-      const u64 address = argument(M, l, op.operands[0] + at[k], 8);
+      const u64 address = argument(M, l, op.arguments() + at[k], 8);
       if (address) read_string(M, op, l, address, text[k]);
     }
     if (*M.launch.said->message) continue;
     const u32 t = M.thread_of(l), x = M.launch.block[0], y = M.launch.block[1], *b = M.cta->index;
     const std::string message = formatted(
         "%s:%u: %s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%s` failed.", text[1].c_str(),
-        (u32)argument(M, l, op.operands[0] + 16, 4), text[2].c_str(), b[0], b[1], b[2], t % x, t / x % y,
+        (u32)argument(M, l, op.arguments() + 16, 4), text[2].c_str(), b[0], b[1], b[2], t % x, t / x % y,
         t / (x * y), text[0].c_str());
     const u64 bytes = least<u64>(M.launch.said->message_limit - 1, message.size());
     memcpy(M.launch.said->message, message.data(), bytes), M.launch.said->message[bytes] = 0;
   })
 }
-
-static const Family printing{{"call.printf", print}, {"call.assert", fail}};

@@ -1,38 +1,32 @@
 // Special registers that change while a warp runs, or that only a launch knows.
 #include "exec/exec.h"
 
-enum SpecialRegister {
-  CLOCK, CLOCK64, CLOCK_HI, TIMER, TIMER_LOW, TIMER_HIGH, WARPS, DYNAMIC_SHARED, TOTAL_SHARED,
-  CLUSTER_X, CLUSTER_Y, CLUSTER_Z, CLUSTERS_X, CLUSTERS_Y, CLUSTERS_Z, IN_CLUSTER_X, IN_CLUSTER_Y,
-  IN_CLUSTER_Z, OF_CLUSTER_X, OF_CLUSTER_Y, OF_CLUSTER_Z, CLUSTER_RANK, CLUSTER_SIZE, EXPLICIT
-};
+typedef ops::LaunchRegister Which;
 // Time goes on with the instructions that the warp issues, and from one reading to the next, so that a loop
 // that waits for a time to pass ends. It begins anew with each block.
 static u64 now(Warp& W) { return W.clock = greatest(W.clock + 1, W.issued); }
-static u64 read_special(Machine& M, Warp& W, u32 name, u32 static_shared) {
-  switch (name) {
-    case CLOCK: case CLOCK64: case TIMER: case TIMER_LOW: return now(W);
-    case CLOCK_HI: case TIMER_HIGH: return now(W) >> 32;
-    case WARPS: return (M.threads + 31) / 32;
-    case DYNAMIC_SHARED: return M.launch.shared_bytes - static_shared;
-    case TOTAL_SHARED: return (M.launch.shared_bytes + 127) & ~127u;  // as it is allocated
-    case CLUSTER_RANK: return M.cta->rank;
-    case CLUSTER_SIZE: return M.cta->cluster->blocks.size();
-    case EXPLICIT: return M.cta->cluster->blocks.size() > 1;
+static u64 read_special(Machine& M, Warp& W, Which which, u32 static_shared) {
+  switch (which) {
+    case Which::CLOCK: case Which::CLOCK64: case Which::GLOBALTIMER: case Which::GLOBALTIMER_LO: return now(W);
+    case Which::CLOCK_HI: case Which::GLOBALTIMER_HI: return now(W) >> 32;
+    case Which::NWARPID: return (M.threads + 31) / 32;
+    case Which::DYNAMIC_SMEM_SIZE: return M.launch.shared_bytes - static_shared;
+    case Which::TOTAL_SMEM_SIZE: return (M.launch.shared_bytes + 127) & ~127u;  // as it is allocated
+    case Which::CLUSTER_CTARANK: return M.cta->rank;
+    case Which::CLUSTER_NCTARANK: return M.cta->cluster->blocks.size();
+    case Which::IS_EXPLICIT_CLUSTER: return M.cta->cluster->blocks.size() > 1;
   }
-  const u32 axis = (name - CLUSTER_X) % 3;
-  switch (name - axis) {
-    case CLUSTER_X: return M.cta->index[axis] / M.launch.cluster[axis];
-    case CLUSTERS_X: return M.launch.grid[axis] / M.launch.cluster[axis];
-    case IN_CLUSTER_X: return M.cta->index[axis] % M.launch.cluster[axis];
+  const u32 name = (u32)which, axis = (name - (u32)Which::CLUSTERID_X) % 3;
+  switch ((Which)(name - axis)) {
+    case Which::CLUSTERID_X: return M.cta->index[axis] / M.launch.cluster[axis];
+    case Which::NCLUSTERID_X: return M.launch.grid[axis] / M.launch.cluster[axis];
+    case Which::CLUSTER_CTAID_X: return M.cta->index[axis] % M.launch.cluster[axis];
   }
   return M.launch.cluster[axis];
 }
-// operands: which, result, its bytes, static shared memory
-static void special(Machine& M, Warp& W, u8* R, const MicroOp& op) {
-  const u64 value = read_special(M, W, op.operands[0], op.operands[3]);
-  if (op.operands[2] == 8) ACTIVE(W.active, ((u64*)OPERAND(1))[l] = value)
-  else ACTIVE(W.active, WORDS(1)[l] = (u32)value)
+static void execute(Machine& M, Warp& W, const ops::ReadSpecial& op) {
+  const u64 value = read_special(M, W, op.which(), op.static_shared());
+  u8* result = op.result();
+  if (op.bytes() == 8) ACTIVE(W.active, ((u64*)result)[l] = value)
+  else ACTIVE(W.active, ((u32*)result)[l] = (u32)value)
 }
-
-static const Family special_registers{{"special", special}};

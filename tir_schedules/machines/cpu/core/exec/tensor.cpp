@@ -2,13 +2,13 @@
 // float32; the hardware truncates in ways of its own, so results agree with it within a tolerance only.
 #include "exec/exec.h"
 
-// operands: address, wide, matrices, whether transposed, registers
-static void load_matrices(Machine& M, Warp& W, u8* R, const MicroOp& op) {
-  const int count = op.operands[2];
-  if (!whole_warp(M, W, op.line)) return;
+static void execute(Machine& M, Warp& W, const ops::Ldmatrix& op) {
+  const Registers<u32> registers = op.registers();
+  const int count = registers.count;
+  if (!whole_warp(M, W, op.line())) return;
   u32 address[32];
-  LANES(address[l] = (op.operands[1] ? (u32)((u64*)OPERAND(0))[l] : WORDS(0)[l]) + (u32)op.offset)
-  tell(M, MatrixRows{op.counter, address, (u32)count});
+  op.where().fill(address);
+  tell(M, MatrixRows{op.counter(), address, (u32)count});
   u16 matrix[4][8][8];
   u32 found = 0;
   for (int row = 0; row < 8 * count; ++row) {
@@ -17,11 +17,11 @@ static void load_matrices(Machine& M, Warp& W, u8* R, const MicroOp& op) {
     if (data) memcpy(matrix[row / 8][row % 8], data, 16);
     else memset(matrix[row / 8][row % 8], 0xff, 16);
   }
-  check_shared_reads(M, address, found, 16, op.line);
+  check_shared_reads(M, address, found, 16, op.line());
   tell_performed(M);
   for (int k = 0; k < count; ++k) {
-    u32* to = WORDS(4 + k);
-    if (op.operands[3]) LANES(to[l] = pack(matrix[k][l % 4 * 2][l / 4], matrix[k][l % 4 * 2 + 1][l / 4]))
+    u32* to = registers[k];
+    if (op.transposed()) LANES(to[l] = pack(matrix[k][l % 4 * 2][l / 4], matrix[k][l % 4 * 2 + 1][l / 4]))
     else memcpy(to, matrix[k], 128);
   }
 }
@@ -96,33 +96,34 @@ static void multiply(int K, Types types, const u32* const* a, const u32* const* 
     for (int e = 0; e < 4; ++e) LANES(d[e][l] = bits<u32>(C[l / 4 + 8 * (e >> 1)][l % 4 * 2 + (e & 1)]))
   }
 }
-// operands: K, bfloat, half result, half addend, wmma, registers of d, a, b, c, then the registers
-static void mma(Machine& M, Warp& W, u8* R, const MicroOp& op) {
-  if (!whole_warp(M, W, op.line)) return;
-  const Types types = {op.operands[1] != 0, op.operands[2] != 0, op.operands[3] != 0};
-  const u32 nd = op.operands[5], na = op.operands[6], nb = op.operands[7], nc = op.operands[8];
-  u32 *registers[32], *results[8];
+static void execute(Machine& M, Warp& W, const ops::MultiplyHalves& op) {
+  if (!whole_warp(M, W, op.line())) return;
+  const Types types = {op.bfloat(), op.half_result(), op.half_addend()};
+  u32 *a[8], *b[8], *c[8], *results[8];
   ALIGNED u32 fresh[8][32];
-  for (u32 k = 0; k < nd + na + nb + nc; ++k) registers[k] = WORDS(9 + k);
-  for (u32 k = 0; k < nd; ++k) results[k] = fresh[k];
-  u32 **a = registers + nd, **b = a + na, **c = b + nb;
-  multiply(op.operands[0], types, a, b, c, results);
-  if (op.operands[4])  // wmma m16n16k16 is two m16n8k16 side by side
+  auto list = [](const Registers<u32>& from, u32** to) {
+    for (u32 k = 0; k < from.count; ++k) to[k] = from[k];
+  };
+  list(op.a(), a), list(op.b(), b), list(op.c(), c);
+  const Registers<u32> d = op.d();
+  for (u32 k = 0; k < d.count; ++k) results[k] = fresh[k];
+  multiply(op.k(), types, a, b, c, results);
+  if (op.wmma())  // wmma m16n16k16 is two m16n8k16 side by side
     multiply(16, types, a, b + 2, c + (types.half_addend ? 2 : 4), results + (types.half_result ? 2 : 4));
-  for (u32 k = 0; k < nd; ++k) memcpy(registers[k], fresh[k], 128);
+  for (u32 k = 0; k < d.count; ++k) memcpy(d[k], fresh[k], 128);
 }
 
 // ---- wmma.load and wmma.store, m16n16k16 ---
-enum Matrix { MATRIX_A, MATRIX_B, MATRIX_C };
 // Row and column of element e of lane l, as seen on sm_80 and sm_90.
-static void place(u32 matrix, int e, int l, int& row, int& column) {
+static void place(ops::Matrix matrix, int e, int l, int& row, int& column) {
   const int along = l % 4 * 2 + e % 2, across = l / 4, half = 8 * (e / 2 % 2), other = 8 * (e / 4 % 2);
-  if (matrix == MATRIX_B) row = along + half, column = across + other;
+  if (matrix == ops::Matrix::B) row = along + half, column = across + other;
   else row = across + half, column = along + other;
 }
 // A 16x16 matrix in memory.
 struct WmmaMatrix {
-  u32 matrix, space, element;
+  ops::Matrix matrix;
+  u32 space, element;
   bool row_major;
   u64 base;
   s64 stride;
@@ -136,7 +137,7 @@ static u64 element_address(const WmmaMatrix& t, int e, int l) {
 // single or paired elements.
 static void count_matrix(Machine& M, s32 counter, const WmmaMatrix& t, bool store) {
   if (M.observers.empty() || counter < 0) return;
-  if (t.space == SHARED && t.matrix != MATRIX_C) {
+  if (t.space == SHARED && t.matrix != ops::Matrix::C) {
     u32 rows[32];
     LANES({
       const int quadrant = l / 8, row = (quadrant >> 1) * 8 + l % 8, column = (quadrant & 1) * 8;
@@ -145,9 +146,9 @@ static void count_matrix(Machine& M, s32 counter, const WmmaMatrix& t, bool stor
     return tell(M, MatrixRows{counter, rows, 4});
   }
   // Halves of a and b come in pairs along memory's rows, and movmatrix transposes them where need be.
-  const bool along_rows = t.matrix == MATRIX_C ? t.row_major : t.element == 2;
+  const bool along_rows = t.matrix == ops::Matrix::C ? t.row_major : t.element == 2;
   WmmaMatrix seen = t;
-  if (along_rows && t.matrix != MATRIX_C) seen.matrix = MATRIX_A, seen.row_major = true;
+  if (along_rows && t.matrix != ops::Matrix::C) seen.matrix = ops::Matrix::A, seen.row_major = true;
   const int step = along_rows ? 2 : 1;
   for (int e = 0; e < 8; e += step) {
     u64 address[32];
@@ -188,7 +189,7 @@ static const u8* whole_matrix(const Machine& M, const MicroOp& op, const WmmaMat
 static void load_whole_matrix(Machine& M, const MicroOp& op, const WmmaMatrix& t, const u8* start,
                               u32** words, bool doubled) {
   // Whether elements 2k and 2k + 1 of a lane are neighbours in memory, and in one granule.
-  const bool pairs = t.element == 2 && (t.matrix == MATRIX_B) != t.row_major;
+  const bool pairs = t.element == 2 && (t.matrix == ops::Matrix::B) != t.row_major;
   const bool one = pairs && M.launch.granule_shift > 1;
   const bool in_shared = t.base - (t.space == SHARED ? 0 : SHARED_WINDOW) < WINDOW_BYTES;
   ALIGNED u64 offset[8][32];
@@ -211,22 +212,20 @@ static void load_whole_matrix(Machine& M, const MicroOp& op, const WmmaMatrix& t
     if (doubled) memcpy(words[4 + e / 2], to, 128);
   }
 }
-// operands: address, wide, matrix, row major, space, bytes per element, stride, registers, then the registers
-template <bool STORE> static void wmma_access(Machine& M, Warp& W, u8* R, const MicroOp& op) {
-  if (!whole_warp(M, W, op.line)) return;
-  const u64 base = (op.operands[1] ? *(u64*)OPERAND(0) : *WORDS(0)) + op.offset;
-  const bool row_major = op.operands[3] != 0;
-  const WmmaMatrix t = {op.operands[2], op.operands[4], op.operands[5], row_major, base, *(s32*)OPERAND(6)};
+template <bool STORE> static void wmma_access(Machine& M, Warp& W, const ops::Fragment& op) {
+  if (!whole_warp(M, W, op.line())) return;
+  const Registers<u32> registers = op.registers();
+  const WmmaMatrix t = {op.matrix(), op.space(), op.element(), op.by_rows(), op.where()[0], *op.stride()};
   if (!is_aligned(M, op, t, STORE ? WRITE : READ)) {
-    for (u32 k = 0; !STORE && k < op.operands[7]; ++k) memset(OPERAND(8 + k), 0xff, 128);
+    for (u32 k = 0; !STORE && k < registers.count; ++k) memset(registers[k], 0xff, 128);
     return;
   }
-  count_matrix(M, op.counter, t, STORE);
+  count_matrix(M, op.counter(), t, STORE);
   // Of half a and b, elements 8 to 15 repeat 0 to 7.
-  const bool doubled = !STORE && t.element == 2 && op.operands[7] == 8;
+  const bool doubled = !STORE && t.element == 2 && registers.count == 8;
   if (const u8* start = STORE ? nullptr : whole_matrix(M, op, t)) {
     u32* words[8];
-    for (u32 k = 0; k < op.operands[7]; ++k) words[k] = WORDS(8 + k);
+    for (u32 k = 0; k < registers.count; ++k) words[k] = registers[k];
     load_whole_matrix(M, op, t, start, words, doubled);
     tell_performed(M);
     return;
@@ -235,24 +234,21 @@ template <bool STORE> static void wmma_access(Machine& M, Warp& W, u8* R, const 
     const u64 address = element_address(t, e, l) + (t.space == SHARED ? SHARED_WINDOW : 0);
     u8* data = at_generic(M, address, t.element, op, l, STORE ? WRITE : READ, 0);
     if (t.element == 4) {
-      u32& word = WORDS(8 + e)[l];
+      u32& word = registers[e][l];
       if (!STORE) word = data ? *(u32*)data : NONE;
       else if (data) *(u32*)data = word;
       continue;
     }
-    u32& word = WORDS(8 + e / 2)[l];
+    u32& word = registers[e / 2][l];
     if (STORE) {
       if (data) *(u16*)data = e & 1 ? word >> 16 : word;
       continue;
     }
     const u16 half = data ? *(u16*)data : 0xffff;
     word = e & 1 ? (word & 0xffff) | (u32)half << 16 : half;
-    if (doubled) WORDS(12 + e / 2)[l] = word;
+    if (doubled) registers[4 + e / 2][l] = word;
   })
   tell_performed(M);
 }
-
-static const Family tensor{{"ldmatrix", load_matrices},
-                           {"mma", mma},
-                           {"wmma.load", wmma_access<false>},
-                           {"wmma.store", wmma_access<true>}};
+static void execute(Machine& M, Warp& W, const ops::WmmaLoad& op) { wmma_access<false>(M, W, op); }
+static void execute(Machine& M, Warp& W, const ops::WmmaStore& op) { wmma_access<true>(M, W, op); }

@@ -18,19 +18,3 @@ struct WarpLanes {
   ALIGNED s32 mask[32];  // -1 for lanes that execute the current instruction
   u32 carry[32] = {};    // the carry flag of each lane
 };
-
-enum ShuffleMode { UP, DOWN, BUTTERFLY, INDEX };
-// The lane whose value a shuffle takes for lane l; its own where the segment has none.
-inline int shuffle_source(u32 mode, int l, u32 operand, u32 clamp, bool& valid) {
-  const int segment = clamp >> 8 & 31, limit = clamp & 31, b = operand & 31;
-  const int bound = (l & segment) | (limit & ~segment);
-  int from = l;
-  switch (mode) {
-    case UP: from = l - b; break;
-    case DOWN: from = l + b; break;
-    case BUTTERFLY: from = l ^ b; break;
-    case INDEX: from = (l & segment) | (b & ~segment); break;
-  }
-  valid = mode == UP ? from >= bound : from <= bound;
-  return valid ? from : l;
-}

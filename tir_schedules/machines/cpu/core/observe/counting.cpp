@@ -2,6 +2,8 @@
 #include "cost/cost.h"
 #include "observe/observer.h"
 
+static void add(Counter& to, u64 cost, u64 ideal) { to.requests++, to.cost += cost, to.ideal += ideal; }
+
 bool merge(SharedAccess& access, const Merge* merges, u32* addresses) {
   if (!access.lanes || access.counter < 0) return false;
   const Merge merge = merges[access.counter];
@@ -17,29 +19,29 @@ void CountAccesses::on(const Machine&, const SharedAccess& made) {
   SharedAccess access = made;
   if (!merge(access, merges, addresses)) return;
   const SharedCost cost = shared_cost(access.address, access.lanes, access.width, access.store);
-  counters[access.counter].add(cost.wavefronts, cost.phases);
+  add(counters[access.counter], cost.wavefronts, cost.phases);
 }
 void CountAccesses::on(const Machine&, const MatrixRows& access) {
-  counters[access.counter].add(row_wavefronts(access.rows, access.matrices), access.matrices);
+  add(counters[access.counter], row_wavefronts(access.rows, access.matrices), access.matrices);
 }
 void CountAccesses::on(const Machine&, const GlobalAccess& access) {
   if (!access.lanes || access.counter < 0) return;
-  counters[access.counter].add(global_sectors(access.address, access.lanes, access.width),
+  add(counters[access.counter], global_sectors(access.address, access.lanes, access.width),
                                least_sectors(access.lanes, access.width));
 }
 void CountAccesses::on(const Machine&, const AsyncCopies& c) {
   if (!c.lanes) return;
   const CopyCost cost = copy_cost(c.target, c.source, c.lanes, c.reads, c.width, c.bypass);
-  counters[c.counter].add(cost.wavefronts, least_wavefronts(c.lanes, c.width));
+  add(counters[c.counter], cost.wavefronts, least_wavefronts(c.lanes, c.width));
   if (c.reads && c.global_counter >= 0)
-    counters[c.global_counter].add(cost.sectors, least_sectors(c.reads, c.width));
+    add(counters[c.global_counter], cost.sectors, least_sectors(c.reads, c.width));
 }
 void CountAccesses::on(const Machine&, const BoxCopy& box) {
-  if (box.counter >= 0) counters[box.counter].add(box.sectors, (box.bytes + 31) / 32);
+  if (box.counter >= 0) add(counters[box.counter], box.sectors, (box.bytes + 31) / 32);
 }
 // A model: pieces of A and of B come from shared memory once for the warpgroup, 128 bytes in a wavefront.
 void CountAccesses::on(const Machine& M, const WarpgroupProduct& product) {
   if (product.counter < 0 || M.warp % 4) return;
   const u32 wavefronts = product.rows * 32 / 128;
-  counters[product.counter].add(wavefronts, wavefronts);
+  add(counters[product.counter], wavefronts, wavefronts);
 }

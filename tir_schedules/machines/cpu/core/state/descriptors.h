@@ -1,15 +1,7 @@
-// Where the pieces of a wgmma's matrices lie in shared memory, and what its operands say. All is made of pieces of 16
-// bytes. Source: PTX ISA 9.0, asynchronous warpgroup level matrix, shared memory layout (canonical layouts). The
+// Where the pieces of a wgmma's matrices lie in shared memory. All is made of pieces of 16 bytes. Source: PTX ISA 9.0, asynchronous warpgroup level matrix, shared memory layout (canonical layouts). The
 // swizzles of 128 bytes have run on an H200.
 #pragma once
 #include "abi.h"
-
-// Operands of a wgmma. LEFT: of A, the place of a descriptor or of four registers; SUMS: as many places as
-// SUM_COUNT says. ADDS: of the predicate that says whether what the sums hold counts.
-enum ProductOperand {
-  COLUMNS, LEFT_KIND, RIGHT_KIND, SUM_KIND, OPTIONS, ADDS, RIGHT, LEFT, SUM_COUNT = 11, SUMS
-};
-enum ProductOption : u32 { LEFT_ACROSS = 1, RIGHT_ACROSS = 2, NEGATED = 4, SATURATED = 8, IN_REGISTERS = 16 };
 
 // A matrix in shared memory. leading, stride: bytes between its parts; span: bytes of a row over which pieces
 // of 16 bytes change places, 0: none; base: in rows of 128 bytes, where the pattern of that begins.

@@ -197,6 +197,22 @@ inline u32 lanes_with(const u32* values, u32 value) {
   return mask;
 }
 
+// The lane whose value a shuffle takes for lane l; its own where the segment has no such lane.
+inline int shuffle_source(ops::ShuffleMode mode, int l, u32 operand, u32 clamp, bool& valid) {
+  using Mode = ops::ShuffleMode;
+  const int segment = clamp >> 8 & 31, limit = clamp & 31, b = operand & 31;
+  const int bound = (l & segment) | (limit & ~segment);
+  int from = l;
+  switch (mode) {
+    case Mode::UP: from = l - b; break;
+    case Mode::DOWN: from = l + b; break;
+    case Mode::BUTTERFLY: from = l ^ b; break;
+    case Mode::INDEX: from = (l & segment) | (b & ~segment); break;
+  }
+  valid = mode == Mode::UP ? from >= bound : from <= bound;
+  return valid ? from : l;
+}
+
 // ---- addresses of shared memory of a cluster ---
 // A block of the cluster and an address in its shared memory; cta: nullptr where there is no such block.
 struct Place {

@@ -8,6 +8,7 @@
 #include <deque>
 #include <functional>
 #include <unordered_map>
+#include "operands.h"
 #include "state/vector_clock.h"
 
 struct Machine;
@@ -105,7 +106,7 @@ struct Awaited {
 // Of a register: number: of the last product of its warp that has it among its sums, or its factors, 0: there is no
 // product yet; fence: how many fences there were when the warp last wrote it itself, and where that was.
 struct RegisterUse {
-  const MicroOp* op = nullptr;
+  ops::Wgmma op = {};
   u64 number = 0;
   u32 fence = 0;
   s32 written = 0;
