@@ -104,6 +104,12 @@ def tool(capsys):
     return call
 
 
+def one_line_each(entries: dict) -> str:
+    """As JSON, a line for each key: a diff then shows the keys whose values changed."""
+    lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in sorted(entries.items())]
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
 @pytest.fixture
 def golden(request):
     """golden(path, key, facts): facts equal those recorded under the key of a JSON file; with --update-golden
@@ -113,7 +119,7 @@ def golden(request):
         facts = json.loads(json.dumps(facts))
         recorded = json.loads(path.read_text()) if path.exists() else {}
         if request.config.getoption("--update-golden"):
-            path.write_text(json.dumps(dict(sorted((recorded | {key: facts}).items())), indent=1) + "\n")
+            path.write_text(one_line_each(recorded | {key: facts}))
         else:
             assert facts == recorded.get(key), (
                 "run pytest --update-golden (without -n) if the change is wanted"
