@@ -41,14 +41,16 @@ raise SystemExit(main())
 """
 UNWINDING = """
 import os, sys, time
+from tir_schedules import interrupts
 from tir_schedules.cli.endings import command
+interrupts.GRACE = float(sys.argv[1])
 def perform():
     try:
         os.write(1, b"begun\\n")
-        time.sleep(60)
+        time.sleep(600)
     except KeyboardInterrupt:
         os.write(1, b"unwinding\\n")
-        time.sleep(float(sys.argv[1]))
+        time.sleep(float(sys.argv[2]))
         os.write(1, b"tidied\\n")
         raise
 sys.exit(command(perform))
@@ -64,12 +66,12 @@ class Signalled(subprocess.Popen):
             os.kill(os.getpid(), signal.SIGTERM)
             time.sleep(0.1)
 def start():
-    processes.run(["sleep", "60"])
+    processes.run(["sleep", "600"])
 def perform():
     if sys.argv[1] == "main":
         start()
     threading.Thread(target=start, daemon=True).start()
-    time.sleep(60)
+    time.sleep(600)
 subprocess.Popen = Signalled
 sys.exit(command(perform))
 """
@@ -81,22 +83,31 @@ from tir_schedules.cli.endings import command
 def asleep():
     with ThreadPoolExecutor(1) as pool:
         for _ in range(2):
-            pool.submit(processes.run, ["sleep", "60"])
+            pool.submit(processes.run, ["sleep", "600"])
 def perform():
     interrupts.aside(asleep)
     print("done")
     return 3
 sys.exit(command(perform))
 """
+LONG = """
+__global__ void takes_an_hour(float* y) {
+  float a = 0;
+  for (unsigned i = 0; i < 4000000000u; ++i) a = a * 0.5f + 1;
+  y[threadIdx.x] = a;
+}
+"""
 TWIN = ["emit", "sgemm/naive", "--twin", "--ptx"]  # needs nvcc, and no TVM
 
 
-def test_ctrl_c_ends_a_launch_of_the_cpu_machine():
-    victim = Victim("run", "sgemm/naive", "--mnk", "1024,1024,1024", "--machine", "cpu", code=EXECUTING)
+def test_ctrl_c_ends_a_launch_of_the_cpu_machine(tmp_path):
+    (tmp_path / "long.cu").write_text(LONG)
+    launch = ("--grid", "64", "--block", "32", "--arg", "y=f32[32]")
+    victim = Victim("check", str(tmp_path / "long.cu"), *launch, code=EXECUTING)
     assert victim.process.stdout.readline() == b"executing\n"
     ended = victim.end(signal.SIGINT)
     assert (ended.code, ended.err) == (130, "tir-schedules: interrupted\n")
-    assert ended.seconds < 2 and ended.gone
+    assert ended.gone
 
 
 def test_a_launch_of_the_cpu_machine_can_be_stopped():
@@ -122,8 +133,8 @@ def test_compilers_and_what_they_started_end_with_the_command(how, code, tmp_pat
     wait_for(started.exists)
     assert len(victim.marked()) >= 3
     ended = victim.end(how)
-    assert ended.code == code and ended.seconds < 2
-    assert ended.gone and ended.gone < 3, "a compiler went on"
+    assert ended.code == code
+    assert ended.gone, "a compiler went on"
     assert ended.err == (
         "tir-schedules: interrupted\n" if how in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) else ""
     )
@@ -141,25 +152,21 @@ def test_a_program_that_is_being_started_ends_too(thread):
 def test_what_is_done_aside_ends_with_the_command():
     """Also what its threads have not begun yet, for which Python would wait."""
     victim = Victim(code=ASIDE)
-    wait_for(lambda: victim.process.poll() is not None, 20)
+    wait_for(lambda: victim.process.poll() is not None)
     assert victim.process.stdout.read() == b"done\n"
     ended = victim.end(None)
     assert (ended.code, ended.err) == (3, "") and ended.gone
 
 
-@pytest.mark.parametrize("seconds, rest", [(0.2, "tidied\n"), (60, "")])
-def test_the_main_thread_has_a_moment_to_unwind_which_a_second_ctrl_c_does_not_take(seconds, rest):
+@pytest.mark.parametrize("grace, takes, rest", [(60, 0.2, "tidied\n"), (interrupts.GRACE, 600, "")])
+def test_the_main_thread_has_a_moment_to_unwind_which_a_second_ctrl_c_does_not_take(grace, takes, rest):
     """Nor has it more: TVM's C++ may hear of no signal."""
-    victim = Victim(str(seconds), code=UNWINDING)
+    victim = Victim(str(grace), str(takes), code=UNWINDING)
     assert victim.process.stdout.readline() == b"begun\n"
     victim.process.send_signal(signal.SIGINT)
     assert victim.process.stdout.readline() == b"unwinding\n"
     ended = victim.end(signal.SIGINT)
-    assert (ended.code, ended.out, ended.err) == (
-        130,
-        rest,
-        "tir-schedules: interrupted\n",
-    ) and ended.seconds < 2
+    assert (ended.code, ended.out, ended.err) == (130, rest, "tir-schedules: interrupted\n")
 
 
 def interrupted_at(moment, raised):
@@ -248,8 +255,8 @@ ENDS = [
 def test_killed_at_some_moment(verb, signal_name, moment, tmp_path, own_cache, monkeypatch):
     """killing.py does it at twenty and more."""
     monkeypatch.setenv("TIR_SCHEDULES_CACHE", str(own_cache))
-    faults, ended = faults_of(verb, SIGNALS[signal_name], moment, tmp_path)
-    assert not faults and ended.seconds < 2
+    faults, _ = faults_of(verb, SIGNALS[signal_name], moment, tmp_path)
+    assert not faults
 
 
 def tool(*arguments, redirect="", **environment):

@@ -69,7 +69,7 @@ def test_a_key_may_hold_a_path_that_is_no_text(cache):
 
 
 def test_threads_build_a_key_once_and_other_keys_at_the_same_time(cache):
-    both_at_work = threading.Barrier(2, timeout=20)
+    both_at_work = threading.Barrier(2, timeout=60)
     same, other = Builder(both_at_work.wait), Builder(both_at_work.wait)
     with ThreadPoolExecutor(8) as pool:
         answers = [pool.submit(cache.load, "kernel", "same", same, read) for _ in range(7)]

@@ -1,6 +1,7 @@
 """Kernels by dlight's rules and by MetaSchedule's own: what they are, what is counted, what is refused."""
 
-import time
+import threading
+from concurrent.futures import wait
 
 import pytest
 import tuners_candidates
@@ -131,20 +132,23 @@ def test_what_cannot_be_built_or_is_wrong_is_counted_and_never_the_fastest(quick
 
 
 def test_nvcc_has_no_more_time_than_with_tvms_own_builder(monkeypatch):
+    go, candidates = threading.Event(), searching()
     monkeypatch.setattr(tuners_candidates, "BUILD_S", 0.05)
-    monkeypatch.setattr(tuners_candidates, "compile_kernel", lambda kernel: time.sleep(0.5))
-    candidates = searching()
+    monkeypatch.setattr(tuners_candidates, "compile_kernel", lambda kernel: go.wait(60))
     assert candidates.build([scheduled(32)]) == [None]
+    go.set()
     assert candidates.refused == [
         ("not compiled by nvcc", f"{METASCHEDULE} trial 1: nvcc takes longer than 0.05 s")
     ]
 
 
 def test_a_batch_has_the_time_of_its_candidates_on_few_processors(monkeypatch):
-    monkeypatch.setattr(tuners_candidates, "BUILD_S", 1.0)
-    monkeypatch.setattr(tuners_candidates, "processors", lambda: 1)
-    monkeypatch.setattr(tuners_candidates, "compile_kernel", lambda kernel: time.sleep(0.6))
-    assert None not in searching().build([scheduled(32), scheduled(64)])
+    given = []
+    monkeypatch.setattr(tuners_candidates, "processors", lambda: 2)
+    monkeypatch.setattr(tuners_candidates, "compile_kernel", lambda kernel: kernel)
+    monkeypatch.setattr(tuners_candidates, "wait", lambda jobs, most: given.append(most) or wait(jobs))
+    assert None not in searching().build([scheduled(32), scheduled(64), scheduled(32)])
+    assert given == [2 * tuners_candidates.BUILD_S]
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from tir_schedules.machines.cpu.library import the_library
 from tir_schedules.model.kernel import Binary, Kernel, Resources
 from tir_schedules.workloads.gemm import Gemm
 
-LONG = 20  # seconds; by far enough for one kernel
+LONG = 60  # seconds; by far enough for one kernel
 
 
 def test_the_library_is_begun_first_and_needed_last(monkeypatch):

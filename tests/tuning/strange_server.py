@@ -8,7 +8,11 @@ import sys
 import time
 from pathlib import Path
 
-from tir_schedules.tuning.remote import answers, server
+from tir_schedules.tuning.remote import answers, handshake, server
+
+# Longer than a test lasts: who waits for those who say nothing, or for a session without requests, hangs.
+handshake.HandshakeListener.__init__.__defaults__ = (600,)
+server.IDLE = 600
 
 
 def sleep(task, payload, machine):
@@ -20,10 +24,10 @@ def sleep(task, payload, machine):
 def meet(task, payload, machine):
     """Wait until the request that leaves the other mark is here, too."""
     Path(task["mark"]).touch()
-    end = time.monotonic() + 30
+    end = time.monotonic() + 60
     while not Path(task["other"]).exists():
         if time.monotonic() > end:
-            raise TimeoutError("alone for 30 s")
+            raise TimeoutError("alone for 60 s")
         time.sleep(0.01)
     return {"bytes": len(payload), "parent": os.getppid()}
 

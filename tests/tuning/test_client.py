@@ -4,7 +4,6 @@ import os
 import socket
 import struct
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -66,7 +65,7 @@ def test_servers_do_not_import_torch_which_would_take_the_gpu_from_their_session
 
 
 def test_what_goes_wrong_in_a_session_is_one_line_and_the_server_lives(tracker, tmp_path):
-    servers = client.Servers(tracker, "strange", seconds=3)
+    servers = client.Servers(tracker, "strange", seconds=5)
     once, always = (
         {"what": "die", "mark": str(tmp_path / "once")},
         {
@@ -76,11 +75,11 @@ def test_what_goes_wrong_in_a_session_is_one_line_and_the_server_lives(tracker, 
         },
     )
     failed, unknown, slow, revived, dead = ask(
-        servers, {"what": "fail"}, {"what": "dance"}, {"what": "sleep", "seconds": 9}, once, always
+        servers, {"what": "fail"}, {"what": "dance"}, {"what": "sleep", "seconds": 60}, once, always
     )
     assert failed == {"error": "ValueError: two lines", "fault": True}
     assert unknown["error"].startswith("a server answers about, ")
-    assert slow == {"error": "not done after 3 s"}
+    assert slow == {"error": "not done after 5 s"}
     assert revived == {"alive": True}
     assert dead == {"error": "the server's process ended, 2 times"}
     after = ask(servers, *[{"what": "sleep", "seconds": 0.5}] * 4)
@@ -104,11 +103,11 @@ def test_silence_and_garbage_keep_nobody_from_the_servers(tracker):
     strangers = []
     for port in ports:
         for text in said:
-            strangers.append(socket.create_connection((address[0], port), timeout=5))
+            strangers.append(socket.create_connection((address[0], port), timeout=60))
             strangers[-1].sendall(text)
-    begin = time.monotonic()
-    answers = ask(client.Servers(tracker, "strange"), *[{"what": "sleep", "seconds": 0.5}] * 2)
-    assert len({answer["parent"] for answer in answers}) == 2 and time.monotonic() - begin < 20
+    servers = client.Servers(tracker, "strange", seconds=30)
+    answers = ask(servers, *[{"what": "sleep", "seconds": 0.5}] * 2)
+    assert len({answer["parent"] for answer in answers}) == 2
     for stranger in strangers:
         stranger.close()
 
@@ -136,12 +135,11 @@ def test_a_client_that_is_closed_holds_no_server(tracker):
     both = ask(client.Servers(tracker, "strange"), *[{"what": "sleep", "seconds": 0.5}] * 2)
     servers = client.Servers(tracker, "strange")
     servers.close()
-    begin = time.monotonic()
-    again = ask(client.Servers(tracker, "strange"), *[{"what": "sleep", "seconds": 0.5}] * 2)
+    waiting = client.Servers(
+        tracker, "strange", seconds=30
+    )  # not as long as sessions that nobody gives back last
+    again = ask(waiting, *[{"what": "sleep", "seconds": 0.5}] * 2)
     assert {answer["parent"] for answer in again} == {answer["parent"] for answer in both}
-    assert time.monotonic() - begin < client.SECONDS / 2, (
-        "sessions that nobody gives back end only after more than that"
-    )
 
 
 def test_addresses_that_lead_nowhere_are_one_clear_line(tracker):
