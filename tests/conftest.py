@@ -9,6 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from building_once import built_by_one_worker
 
 from tir_schedules.cli import main as cli
 from tir_schedules.compiler.code import KEEP
@@ -36,6 +37,26 @@ def pytest_collection_modifyitems(items):
     reason = why_no_gpu() if marked else None
     for item in marked if reason else ():
         item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Where whole folders run, a worker has whole files: what their fixtures make is made once."""
+    folders = all(Path(argument).is_dir() for argument in config.args)
+    if not folders or config.option.dist != "load":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    return LoadFileScheduling(config, log)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def shared_cache(tmp_path_factory):
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        yield
+        return
+    with built_by_one_worker(tmp_path_factory.getbasetemp().parent / "locks"):
+        yield
 
 
 def pytest_terminal_summary(terminalreporter, config):
