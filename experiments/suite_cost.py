@@ -74,7 +74,9 @@ def programs(path: Path, root: int) -> list[tuple[str, int, float]]:
     if root not in parents:
         return []
     for process, _, user, system, command in rows:
-        while process != root and process in parents:
+        known: set[int] = set()
+        while process != root and process in parents and process not in known:
+            known.add(process)  # of a number that was given twice a process may be its own ancestor
             process = parents[process]
         if process != root:
             continue

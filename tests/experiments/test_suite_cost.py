@@ -23,6 +23,8 @@ def test_programs_are_summed_and_the_cheap_ones_are_one_line(tmp_path):
         (11, 10, 100, 0, b"pytest"),
         (10, 1, 100, 0, b"bash"),
         (17, 10, 500, 0, b"cicc"),  # another's
+        (18, 19, 500, 0, b"cicc"),  # of numbers that were given twice
+        (19, 18, 500, 0, b"cicc"),
     ]
     (tmp_path / "log").write_bytes(b"".join(RECORD.pack(*row) for row in rows))
     assert RECORD.size == 64
