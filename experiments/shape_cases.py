@@ -62,21 +62,32 @@ def cases_of(rung: Rung, combinations: Iterable[tuple[str, ...]], turn: int = 0)
             found += [Case(rung.id, (kind,), make(length, dtype)) for length in lengths]
         return found
     kinds = product(LAYOUTS, rung.config.accumulators) if rung.family == "hgemm" else [()]
+    sizes = sizes_of(rung)
     for kind, combination in product(kinds, combinations):
-        found.append(Case(rung.id, combination, make(*shape_of(rung, combination, kind, turn), *kind)))
+        shape = shape_of(rung, combination, kind, turn, sizes)
+        found.append(Case(rung.id, combination, make(*shape, *kind)))
     return found
 
 
 def shape_of(
-    rung: Rung, combination: tuple[str, ...], kind: tuple[str, ...] = (), turn: int = 0
+    rung: Rung,
+    combination: tuple[str, ...],
+    kind: tuple[str, ...] = (),
+    turn: int = 0,
+    sizes: dict[str, dict[str, list[int]]] | None = None,
 ) -> tuple[int, ...]:
-    """M, N and K."""
-    shape = []
+    """M, N and K. sizes: `sizes_of` the rung, where they are known."""
+    shape, sizes = [], sizes or sizes_of(rung)
     for axis, what in zip("mnk", combination):
-        sizes = sizes_along(axis, rung)[what]
+        several = sizes[axis][what]
         name = f"{rung.id} {' '.join(kind)} {' '.join(combination)} {axis}"
-        shape.append(sizes[(zlib.crc32(name.encode()) + turn) % len(sizes)])
+        shape.append(several[(zlib.crc32(name.encode()) + turn) % len(several)])
     return tuple(shape)
+
+
+def sizes_of(rung: Rung) -> dict[str, dict[str, list[int]]]:
+    """Axis -> `sizes_along` it."""
+    return {axis: sizes_along(axis, rung) for axis in "mnk"}
 
 
 def smallest_config(rung: Rung) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path, PurePath
 
 from tir_schedules.errors import CheckFailed
@@ -63,6 +63,19 @@ def numbered(source: str, own: str) -> list[tuple[str, int]]:
     return places
 
 
+@lru_cache(maxsize=8)
+def lines_at(source: str, own: str) -> dict[tuple[str, int], str]:
+    """The text of each line by its place, the first of several that `#line` gives the same; own: as
+    `numbered` has it."""
+    found: dict[tuple[str, int], str] = {}
+    names = {own: own}
+    for (file, number), text in zip(numbered(source, own), source.split("\n")):
+        if file not in names:
+            names[file] = PurePath(file).name
+        found.setdefault((names[file], number), text.strip())
+    return found
+
+
 class SourceText:
     """What stands in the lines of a kernel that `.file` and `.loc` of its PTX name."""
 
@@ -85,8 +98,9 @@ class SourceText:
 
     def line(self, file: str, number: int) -> str:
         """The text of a line without its indent; empty when it is not known."""
-        if (file, number) in self._own_lines:
-            return self._own_lines[file, number]
+        own = lines_at(self.kernel.source, shown_name(self.kernel))
+        if (file, number) in own:
+            return own[file, number]
         header = self._header(file)
         if header not in self._headers:
             self._headers[header] = read_lines(header) if header else []
@@ -105,17 +119,6 @@ class SourceText:
     @cached_property
     def _headers(self) -> dict[Path | None, list[str]]:
         return {}
-
-    @cached_property
-    def _own_lines(self) -> dict[tuple[str, int], str]:
-        """Lines of the kernel's own text; the first of several that `#line` gives the same number."""
-        found: dict[tuple[str, int], str] = {}
-        texts = self.kernel.source.split("\n")
-        for (file, number), text in zip(numbered(self.kernel.source, shown_name(self.kernel)), texts):
-            found.setdefault(
-                (PurePath(file).name if file != shown_name(self.kernel) else file, number), text.strip()
-            )
-        return found
 
 
 def read_lines(path: Path) -> list[str]:
