@@ -10,13 +10,13 @@ from drawing import drawn
 from hypothesis import given
 from hypothesis import strategies as st
 from layers import layers
-from mutants import mutants, one_of_each_kind
+from mutants import loaded, mutants, one_of_each_kind
 from test_mutants import differs
 
 from tir_schedules.cli.main import main
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
-from tir_schedules.compiler.twin import load_fixed_twin, load_source, load_twin
+from tir_schedules.compiler.twin import load_fixed_twin, load_twin
 from tir_schedules.errors import BadInput
 from tir_schedules.ladders.registry import find, ladder
 from tir_schedules.ladders.sgemm import gemv
@@ -113,7 +113,7 @@ def test_guards_and_barriers_are_not_to_be_missed(shape):
     gemm = Gemm(*shape)
     source, kinds = lower(SGEMM, gemm, ARCH).source, {}
     for mutant in one_of_each_kind(mutants(source), partial(differs, SGEMM, source, gemm)):
-        kernel = load_source(mutant.source, SGEMM, gemm, ARCH)
+        kernel = loaded(mutant.source, SGEMM, gemm, ARCH)
         kinds[mutant.kind] = outcome_of([kernel], gemm, CpuMachine(budget=1 << 20)).faults
     assert kinds.keys() >= {"no barrier", "no guard"}
     assert kinds["no barrier"] and kinds["no guard"]

@@ -13,11 +13,11 @@ from itertools import cycle
 
 import pytest
 from layers import layers
-from mutants import asynchronous_mutants, mutants, one_of_each_kind
+from mutants import asynchronous_mutants, loaded, mutants, one_of_each_kind
 
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
-from tir_schedules.compiler.twin import load_source, load_twin
+from tir_schedules.compiler.twin import load_twin
 from tir_schedules.ladders.problems import RUN_SHAPES
 from tir_schedules.ladders.registry import every_rung, find, ladder
 from tir_schedules.machines.cpu import CpuMachine
@@ -60,13 +60,13 @@ CASES = [
 
 def differs(rung, source, workload, mutant):
     """Whether a mutant is another kernel."""
-    codes = (load_source(text, rung, workload, ARCH) for text in (source, mutant.source))
+    codes = (loaded(text, rung, workload, ARCH) for text in (source, mutant.source))
     return len({compile_kernel(kernel).ptx for kernel in codes}) == 2
 
 
 def check(rung, mutant, workloads):
     """The mutant fails on one of the workloads, and a fault names a line."""
-    made = partial(load_source, mutant.source)
+    made = partial(loaded, mutant.source)
     outcomes = (outcome_of(launches(made, rung, workload, ARCH), workload, MACHINE) for workload in workloads)
     faults = (fault for outcome in outcomes for fault in outcome.faults)
     assert any(re.search(r"_source\.cu:\d+", fault) for fault in faults), mutant.name

@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 
+from mutants import loaded
+
 from tir_schedules.compiler.lower import emit, lower, scheduled
-from tir_schedules.compiler.twin import load_source
 from tir_schedules.ladders.registry import find
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.run import outcome_of
@@ -33,4 +34,4 @@ def source(name, gemm=GEMM, without=(), **config):
 def faults(name, text, gemm=GEMM, **config):
     """What the CPU machine says of CUDA in place of the rung's own."""
     rung = named(name, **config)
-    return outcome_of([load_source(text, rung, gemm, ARCH)], gemm, CpuMachine()).faults
+    return outcome_of([loaded(text, rung, gemm, ARCH)], gemm, CpuMachine()).faults

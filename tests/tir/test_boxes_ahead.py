@@ -5,9 +5,10 @@ from itertools import cycle, product
 
 import pytest
 from layers import layers
+from mutants import loaded
 
 from tir_schedules.compiler.lower import lower
-from tir_schedules.compiler.twin import load_source, load_twin
+from tir_schedules.compiler.twin import load_twin
 from tir_schedules.errors import BadInput
 from tir_schedules.ladders.registry import find
 from tir_schedules.machines.cpu import CpuMachine
@@ -89,5 +90,5 @@ def test_a_fault_is_found(fault, make):
     (rung,), gemm = find(RUNG), Gemm(70, 132, 164)
     source, changes = re.subn(*FAULTS[fault], make(rung, gemm, Unasked("sm_80")).source)
     assert changes
-    kernel = load_source(source, rung, gemm, Unasked("sm_80"))
+    kernel = loaded(source, rung, gemm, Unasked("sm_80"))
     assert outcome_of([kernel], gemm, CpuMachine(budget=1 << 20)).faults

@@ -2,9 +2,9 @@
 
 import pytest
 from lowered import ARCH, faults, source
+from mutants import loaded
 from test_wrapped_edges import guards
 
-from tir_schedules.compiler.twin import load_source
 from tir_schedules.ladders.registry import find
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.run import outcome_of
@@ -33,7 +33,7 @@ def test_rows_that_two_tiles_share_are_written_by_one():
     text, guard = source(RUNGS[1], gemm), "if ((((int)blockIdx.y) * 64) <= "
     assert guard in text
     once, twice = (
-        outcome_of([load_source(each, rung, gemm, ARCH)], gemm, CpuMachine())
+        outcome_of([loaded(each, rung, gemm, ARCH)], gemm, CpuMachine())
         for each in (text, text.replace(guard, "if (0 <= "))
     )
     assert not once.faults and not once.notes and not twice.faults

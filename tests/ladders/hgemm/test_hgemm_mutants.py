@@ -11,9 +11,9 @@ from itertools import cycle
 import pytest
 from kinds import ARCH, LADDER, MAKERS, RUNGS, workload
 from layers import layers
-from mutants import asynchronous_mutants, one_of_each_kind
+from mutants import asynchronous_mutants, loaded, one_of_each_kind
 
-from tir_schedules.compiler.twin import load_source, load_twin
+from tir_schedules.compiler.twin import load_twin
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.run import outcome_of
 
@@ -40,7 +40,7 @@ def examples(rung, make):
 
 def check(rung, mutant, gemms):
     """The mutant fails on one of the GEMMs, and a fault names a line."""
-    outcomes = (outcome_of([load_source(mutant.source, rung, gemm, ARCH)], gemm, MACHINE) for gemm in gemms)
+    outcomes = (outcome_of([loaded(mutant.source, rung, gemm, ARCH)], gemm, MACHINE) for gemm in gemms)
     faults = (fault for outcome in outcomes for fault in outcome.faults)
     assert any(re.search(r"_source\.cu:\d+", fault) for fault in faults), mutant.name
 

@@ -9,10 +9,10 @@ import re
 from typing import Iterator
 
 import pytest
-from mutants import BARRIER, Mutant, replaced
+from mutants import BARRIER, Mutant, loaded, replaced
 from test_hopper_twins import PERSISTENT, TWINS, few, gemm
 
-from tir_schedules.compiler.twin import load_source, load_twin
+from tir_schedules.compiler.twin import load_twin
 from tir_schedules.ladders.registry import find
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.run import outcome_of
@@ -78,7 +78,7 @@ def rung_of(name):
 def check(name, mutant):
     """The mutant fails, and a fault names a line."""
     work = gemm("nt float to half", SHAPE)
-    outcome = outcome_of([load_source(mutant.source, rung_of(name), work, ARCH)], work, MACHINE)
+    outcome = outcome_of([loaded(mutant.source, rung_of(name), work, ARCH)], work, MACHINE)
     assert any(re.search(r"_source\.cu:\d+", fault) for fault in outcome.faults), (name, mutant.name)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hopper_rungs import ARCH
 from layers import layers
+from mutants import loaded
 
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
@@ -109,7 +110,7 @@ def test_a_fault_of_either_launch_is_found(number, text, instead):
     rung = RUNG.then if number else RUNG
     source = kernels[number].source.replace(INCLUDED, HEADER.read_text())
     assert source.count(text) == 1
-    kernels[number] = load_source(source.replace(text, instead), rung, work, ARCH)
+    kernels[number] = loaded(source.replace(text, instead), rung, work, ARCH)
     assert outcome_of(kernels, SHAPE, CpuMachine()).faults
 
 

@@ -6,10 +6,11 @@ import re
 import pytest
 from hopper_rungs import ARCH, KINDS
 from layers import layers
+from mutants import loaded
 
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
-from tir_schedules.compiler.twin import load_source, load_twin
+from tir_schedules.compiler.twin import load_twin
 from tir_schedules.ladders.hgemm import stream_k
 from tir_schedules.ladders.hgemm.stream_k import CONFIGS, Config, Shares
 from tir_schedules.ladders.registry import find
@@ -135,7 +136,7 @@ def outcome(make, *changes, **machine):
     for old, new in changes:
         assert source.count(old) == 1, old
         source = source.replace(old, new)
-    changed = load_source(source, rung(23), SHAPE, ARCH)
+    changed = loaded(source, rung(23), SHAPE, ARCH)
     return outcome_of([changed], SHAPE, CpuMachine(**{"budget": 1 << 22, "orders": 3, "cores": 1, **machine}))
 
 

@@ -2,9 +2,10 @@
 
 import pytest
 from layers import layers
+from mutants import loaded
 
 from tir_schedules.compiler.lower import lower
-from tir_schedules.compiler.twin import load_source, load_twin
+from tir_schedules.compiler.twin import load_twin
 from tir_schedules.ladders.registry import find
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.run import launches, outcome_of
@@ -45,7 +46,7 @@ def outcome(make, rung, *changes):
     for old, new in changes:
         assert source.count(old) == 1
         source = source.replace(old, new)
-    return outcome_of([load_source(source, rung, WORKLOAD, ARCH)], WORKLOAD, CpuMachine(orders=2))
+    return outcome_of([loaded(source, rung, WORKLOAD, ARCH)], WORKLOAD, CpuMachine(orders=2))
 
 
 @layers(

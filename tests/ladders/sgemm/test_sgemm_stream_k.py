@@ -6,10 +6,11 @@ import re
 import numpy as np
 import pytest
 from layers import layers
+from mutants import loaded
 
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
-from tir_schedules.compiler.twin import load_source, load_twin
+from tir_schedules.compiler.twin import load_twin
 from tir_schedules.errors import BadInput
 from tir_schedules.ladders.registry import find
 from tir_schedules.ladders.sgemm.stream_k import Config, Shares
@@ -155,7 +156,7 @@ def outcome(make, *changes, **machine):
 
 
 def outcome_of_text(source, gemm, **machine):
-    changed = load_source(source, rung(23), gemm, ARCH)
+    changed = loaded(source, rung(23), gemm, ARCH)
     return outcome_of([changed], gemm, CpuMachine(**{"budget": 1 << 22, "orders": 3, "cores": 1, **machine}))
 
 
