@@ -17,7 +17,7 @@ from tir_schedules.numerals import integer_for, integers
 
 if TYPE_CHECKING:
     from tir_schedules.insight.banks.requests import Pattern
-    from tir_schedules.insight.banks.slabs import Slab
+    from tir_schedules.insight.banks.shared_tiles import SharedTile
     from tir_schedules.model.execution import Execution
     from tir_schedules.model.kernel import Binary
     from tir_schedules.model.launch import Dim3
@@ -112,7 +112,7 @@ def layout_of_rung(options: Options) -> int:
     from tir_schedules.compiler.toolchain import check_arch
     from tir_schedules.compiler.twin import load_twin
     from tir_schedules.insight.banks.requests import patterns_of, watched
-    from tir_schedules.insight.banks.slabs import slabs_of
+    from tir_schedules.insight.banks.shared_tiles import find_shared_tiles
     from tir_schedules.subjects.compiling import settled
 
     check_arch(options.arch)
@@ -122,18 +122,18 @@ def layout_of_rung(options: Options) -> int:
         return ring_of(options, binary, workload, block)
     execution, inputs = watched(binary, workload, block, options.warp)
     where = place(block, options.warp)
-    slabs = slabs_of(execution.events) if execution.events else []
-    if not execution.requests and not slabs:
+    tiles = find_shared_tiles(execution.events) if execution.events else []
+    if not execution.requests and not tiles:
         raise BadInput(
             f"{binary.kernel.label}: {where} makes no request to shared memory; there is nothing to show"
         )
-    named = [slab for slab in slabs if options.buffer in (None, slab.buffer)]
+    named = [tile for tile in tiles if options.buffer in (None, tile.buffer)]
     patterns = patterns_of(binary, execution, inputs, workload.outputs, None if named else options.buffer)
     patterns = [one for one in patterns if options.buffer in (None, one.buffer, one.variable)]
     if not patterns and not named:
         raise BadInput(
             f"no unit and no thread of {where} touches a buffer {options.buffer!r} in shared memory; units"
-            f" touch {', '.join(slab.buffer for slab in slabs)}"
+            f" touch {', '.join(tile.buffer for tile in tiles)}"
         )
     return shown_as(options, binary, str(workload), block, patterns, cut_off(execution), named)
 
@@ -209,16 +209,16 @@ def shown_as(
     block: Dim3,
     patterns: Sequence[Pattern],
     notes: list[str],
-    slabs: Sequence[Slab] = (),
+    tiles: Sequence[SharedTile] = (),
 ) -> int:
-    """Patterns and slabs written and printed. of: the workload, or the file."""
+    """Patterns and tiles in shared memory, written and printed. of: the workload, or the file."""
     from tir_schedules.insight.banks.printing import document, print_patterns
 
     title = f"{binary.kernel.label}: {options.buffer or 'shared memory'}"
     subject = f"{of}, {place(block, options.warp)}"
     if options.output:
         write_text(
-            options.output, document(options.output.suffix, title, subject, patterns, notes, binary, slabs)
+            options.output, document(options.output.suffix, title, subject, patterns, notes, binary, tiles)
         )
     if options.json:
         facts = {"kernel": binary.kernel.label, "workload": of, "block": block, "warp": options.warp}
@@ -226,9 +226,9 @@ def shown_as(
             json.dumps(
                 facts
                 | {"notes": notes, "patterns": [pattern.as_json() for pattern in patterns]}
-                | {"slabs": [slab.as_json() for slab in slabs]}
+                | {"shared_tiles": [tile.as_json() for tile in tiles]}
             )
         )
     elif not options.output:
-        print_patterns(f"{title}, {subject}", patterns, notes, slabs)
+        print_patterns(f"{title}, {subject}", patterns, notes, tiles)
     return 0

@@ -7,10 +7,10 @@ from typing import Sequence
 from rich.markup import escape
 
 from tir_schedules.console import console, print_line, print_table, print_whole, terminal_width
-from tir_schedules.insight.banks import pictures, slab_pictures
+from tir_schedules.insight.banks import pictures, shared_tile_pictures
 from tir_schedules.insight.banks.pictures import LEGEND, caption, place_of, request_text, tile_text
 from tir_schedules.insight.banks.requests import Pattern
-from tir_schedules.insight.banks.slabs import Slab
+from tir_schedules.insight.banks.shared_tiles import SharedTile
 from tir_schedules.model.kernel import Binary
 from tir_schedules.pages import render
 
@@ -22,11 +22,11 @@ def document(
     patterns: Sequence[Pattern],
     notes: list[str],
     binary: Binary,
-    slabs: Sequence[Slab] = (),
+    tiles: Sequence[SharedTile] = (),
 ) -> str:
     """The text of a page or of a picture."""
     if suffix == ".svg":
-        drawn = [(slab_pictures.caption(slab), slab_pictures.slab_svg, slab) for slab in slabs]
+        drawn = [(shared_tile_pictures.caption(tile), shared_tile_pictures.tile_svg, tile) for tile in tiles]
         return pictures.document_svg(patterns, f"{title}, {subject}", drawn)
     kernel = binary.kernel
     provenance = [f"{kernel.label} for {kernel.arch}, executed on the CPU machine; no GPU took part", *notes]
@@ -36,25 +36,25 @@ def document(
         subject=subject,
         patterns=patterns,
         pictures=pictures,
-        slabs=slabs,
-        slab_pictures=slab_pictures,
+        tiles=tiles,
+        shared_tile_pictures=shared_tile_pictures,
         provenance=provenance,
     )
 
 
 def print_patterns(
-    title: str, patterns: Sequence[Pattern], notes: list[str], slabs: Sequence[Slab] = ()
+    title: str, patterns: Sequence[Pattern], notes: list[str], tiles: Sequence[SharedTile] = ()
 ) -> None:
-    """A table of all patterns, then the pictures of each; then those of slabs."""
+    """A table of all patterns, then the pictures of each; then those of tiles in shared memory."""
     print_line(title)
     if patterns:
         print_requests(patterns)
-    for slab in slabs:
+    for tile in tiles:
         print_line()
-        print_line(slab_pictures.caption(slab))
-        console().print(slab_pictures.slab_text(slab, terminal_width()), end="", soft_wrap=True)
+        print_line(shared_tile_pictures.caption(tile))
+        console().print(shared_tile_pictures.tile_text(tile, terminal_width()), end="", soft_wrap=True)
     print_line()
-    legends = (LEGEND if patterns else ()) + (slab_pictures.LEGEND if slabs else ())
+    legends = (LEGEND if patterns else ()) + (shared_tile_pictures.LEGEND if tiles else ())
     for line in (*legends, *notes):
         print_line(line)
 

@@ -1,6 +1,6 @@
 """Where boxes of tensor maps and factors of wgmma lie in shared memory, as they were written and read.
 
-A slab is what one box fills, or, where threads fill it, what the first products of a warpgroup read. All
+A tile is what one box fills, or, where threads fill it, what the first products of a warpgroup read. All
 places are from the execution: the pieces of 16 bytes that a copy moved, and those that a product's descriptor
 named.
 How a wgmma asks the banks for them is a model: eight rows of a piece at once.
@@ -24,11 +24,11 @@ GROUPS = BANKS * WORD // PIECE
 DEPTH, EIGHT = 16, 8
 
 Cell = tuple[int, int]
-"""A row of a slab, and a piece of 16 bytes in it."""
+"""A row of a tile, and a piece of 16 bytes in it."""
 
 
 @dataclass(frozen=True)
-class Slab:
+class SharedTile:
     """kind: "box", "store" (a box that is written back), or "factor" (of products, filled by threads).
 
     buffer: the array, or the factor. location: of the instruction. count: how many such boxes the block
@@ -81,7 +81,7 @@ class Slab:
 @dataclass(frozen=True)
 class Read:
     """What a product reads of one factor. number: of the product in its warpgroup, from 0; places: see
-    Slab."""
+    SharedTile."""
 
     factor: str
     number: int
@@ -89,7 +89,7 @@ class Read:
     places: dict[Cell, int]
 
 
-def slabs_of(events: Events) -> list[Slab]:
+def find_shared_tiles(events: Events) -> list[SharedTile]:
     """The first box of each array and instruction of the block that is watched, and factors in no box."""
     names = list(events.table.dtype.names or ())
     table = [dict(zip(names, row)) for row in events.table.tolist()]
@@ -111,7 +111,7 @@ def boxes_of(
     table: Sequence[Mapping[str, int]],
     moved: Mapping[int, Sequence[tuple[int, int]]],
     reads: Sequence[Read],
-) -> Iterator[Slab]:
+) -> Iterator[SharedTile]:
     kinds = {Happening.BEGUN: "box", Happening.STORED: "store"}
     own = [
         (number, event)
@@ -131,7 +131,7 @@ def boxes_of(
             places.setdefault((row, byte // PIECE), address // PIECE * PIECE)
         kind = kinds[Happening(event["what"])]
         readers, agrees = readers_of(places, reads) if kind == "box" else ({}, None)
-        yield Slab(
+        yield SharedTile(
             events.buffers.get(event["buffer"], "bytes"), kind, events.locations[event["line"]], counts[key],
             places, readers, agrees,
         )  # fmt: skip
@@ -182,7 +182,7 @@ def reads_of(
             yield Read(name, of_group, event["line"], places)
 
 
-def factor_of(events: Events, name: str, reads: Sequence[Read]) -> Slab:
+def factor_of(events: Events, name: str, reads: Sequence[Read]) -> SharedTile:
     """What the products of a warpgroup read of a factor that threads wrote."""
     places: dict[Cell, int] = {}
     readers: dict[Cell, int] = {}
@@ -190,4 +190,4 @@ def factor_of(events: Events, name: str, reads: Sequence[Read]) -> Slab:
         for cell, address in read.places.items():
             places.setdefault(cell, address)
             readers.setdefault(cell, read.number)
-    return Slab(name, "factor", events.locations[reads[0].line], len(reads), places, readers)
+    return SharedTile(name, "factor", events.locations[reads[0].line], len(reads), places, readers)

@@ -1,12 +1,12 @@
-"""Slabs that boxes fill and wgmma reads: the swizzle of 128 bytes as it was executed, and who waits for whom,
-by the verb `layout`."""
+"""Tiles in shared memory that boxes fill and wgmma reads, by the verb `layout`: the swizzle of 128 bytes as
+it was executed, and who waits for whom."""
 
 import pytest
 
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.twin import load_twin
 from tir_schedules.insight.banks.requests import watched
-from tir_schedules.insight.banks.slabs import slabs_of
+from tir_schedules.insight.banks.shared_tiles import find_shared_tiles
 from tir_schedules.ladders.registry import find_one
 from tir_schedules.workloads.half_gemm import HalfGemm
 
@@ -14,31 +14,31 @@ SMALL = ("--mnk", "128,128,128")
 
 
 @pytest.fixture(scope="module")
-def slabs():
+def tiles():
     """Of a kernel whose boxes are loaded and stored: by buffer."""
     workload = HalfGemm(128, 128, 128)
     binary = compile_kernel(load_twin(find_one("hgemm/tma_store", "layout"), workload, "sm_90a"))
     events = watched(binary, workload, (0, 0, 0), 0)[0].events
     assert events is not None
-    return {slab.buffer: slab.as_json() for slab in slabs_of(events)}
+    return {tile.buffer: tile.as_json() for tile in find_shared_tiles(events)}
 
 
-def test_pieces_lie_where_the_swizzle_puts_them(slabs):
+def test_pieces_lie_where_the_swizzle_puts_them(tiles):
     """Piece p of row r is in column p ^ r % 8 of a line of 128 bytes, and no banks are asked for twice."""
-    assert set(slabs) == {"A", "B", "C"}
-    for slab in slabs.values():
-        start = min(cell["address"] for cell in slab["cells"])
-        for cell in slab["cells"]:
+    assert set(tiles) == {"A", "B", "C"}
+    for tile in tiles.values():
+        start = min(cell["address"] for cell in tile["cells"])
+        for cell in tile["cells"]:
             line, column = divmod(cell["address"] - start, 128)
             assert (line, column // 16) == (cell["row"], cell["piece"] ^ cell["row"] % 8)
-        assert slab["turns"] == 1 and slab["pieces"] == 8
+        assert tile["turns"] == 1 and tile["pieces"] == 8
 
 
-def test_products_read_what_boxes_wrote(slabs):
+def test_products_read_what_boxes_wrote(tiles):
     for name in "AB":
-        assert slabs[name]["agrees"] and slabs[name]["kind"] == "box"
-        assert all(cell["read_by"] == cell["piece"] // 2 for cell in slabs[name]["cells"])
-    assert slabs["C"]["kind"] == "store" and slabs["C"]["agrees"] is None
+        assert tiles[name]["agrees"] and tiles[name]["kind"] == "box"
+        assert all(cell["read_by"] == cell["piece"] // 2 for cell in tiles[name]["cells"])
+    assert tiles["C"]["kind"] == "store" and tiles["C"]["agrees"] is None
 
 
 def test_text_page_and_picture(tool, tmp_path, check_page):
